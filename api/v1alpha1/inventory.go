@@ -1,0 +1,143 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// InventoryFormat is the version of the inventory's form that this package
+// writes. A reader that meets a higher number must not act on the inventory.
+const InventoryFormat = 1
+
+// Inventory is the durable record of every dependent object that a component
+// owns or is about to own. An object's key is on the server before the object
+// is created, so a crash can never leave an object behind that nobody knows.
+//
+// The inventory is a hint, not an authority: an object is changed or deleted
+// only if the object itself shows that it is ours.
+type Inventory struct {
+	// Format is the version of this form, see InventoryFormat.
+	// +optional
+	Format int32 `json:"format,omitempty"`
+	// Target is the identity (the uid of the namespace kube-system) of the
+	// cluster that the objects live in.
+	// +optional
+	Target types.UID `json:"target,omitempty"`
+	// Items are the objects, ordered by group, kind, namespace and name.
+	// +optional
+	// +listType=atomic
+	Items []InventoryItem `json:"items,omitempty"`
+}
+
+// InventoryItem is the record of one dependent object. Fields hold only what
+// differs from the defaults, to keep the record small.
+//
+// +kubebuilder:pruning:PreserveUnknownFields
+type InventoryItem struct {
+	// Group, Version and Kind are the type that the manifest names; the
+	// identity of the object does not include the version.
+	// +optional
+	Group   string `json:"group,omitempty"`
+	Version string `json:"version"`
+	Kind    string `json:"kind"`
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// UID is the uid of the object that we wrote; empty until it is known.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+	// Digest identifies the manifest that was last accepted by the server;
+	// empty until then.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+	// Seen is a hash over the object as the server answered our last write,
+	// without status and server-kept metadata. As long as it matches there is no drift.
+	// +optional
+	Seen string `json:"seen,omitempty"`
+	// Accepted is a hash over the object's values at the paths that the
+	// manifest sets. Only a change of these is drift.
+	// +optional
+	Accepted string `json:"accepted,omitempty"`
+	// Phase is where the object is in its life; empty means applied or about to be.
+	// +optional
+	Phase Phase `json:"phase,omitempty"`
+	// Origin is empty for objects of the manifests.
+	// +optional
+	Origin Origin `json:"origin,omitempty"`
+	// +optional
+	ApplyOrder int16 `json:"applyOrder,omitempty"`
+	// +optional
+	DeleteOrder int16 `json:"deleteOrder,omitempty"`
+	// DeletePolicy is empty for DeletePolicyDelete.
+	// +optional
+	DeletePolicy DeletePolicy `json:"deletePolicy,omitempty"`
+	// Defines are the types that this object brings if it is a
+	// CustomResourceDefinition or an APIService; an APIService defines
+	// every kind ("*") of its group.
+	// +optional
+	// +listType=atomic
+	Defines []TypeInfo `json:"defines,omitempty"`
+	// AppliedAt is when we last wrote the object; kept only for objects whose
+	// readiness or refresh depends on it.
+	// +optional
+	AppliedAt *metav1.Time `json:"appliedAt,omitempty"`
+}
+
+// Phase is where a dependent object is in its life.
+type Phase string
+
+const (
+	// PhaseApplied is the ordinary phase: the object is wanted and is, or is
+	// about to be, on the server.
+	PhaseApplied Phase = ""
+	// PhaseCompleting means that the object did its work and is being purged.
+	// It is recorded before the deletion starts, so that a crash in between
+	// does not create the object a second time.
+	PhaseCompleting Phase = "Completing"
+	// PhaseCompleted means that the object was purged; it is not created again
+	// while its manifest is unchanged.
+	PhaseCompleted Phase = "Completed"
+	// PhaseRecreating means that the object of the recorded uid is being
+	// deleted to be created anew. It is recorded before the deletion starts,
+	// so that a crash in between does not do it twice.
+	PhaseRecreating Phase = "Recreating"
+	// PhaseReleased means that somebody else took the object over. It is left
+	// alone as long as the recorded uid exists.
+	PhaseReleased Phase = "Released"
+)
+
+// Origin says where a dependent object comes from.
+type Origin string
+
+const (
+	// OriginManifest is an object that the generator rendered.
+	OriginManifest Origin = ""
+	// OriginNamespace is a namespace that was created because objects live in
+	// it and no manifest brings it.
+	OriginNamespace Origin = "Namespace"
+)
+
+// TypeInfo identifies one or several Kubernetes types.
+type TypeInfo struct {
+	// Group is an API group, "*" for every group, or "*.suffix", where the
+	// asterisk stands for one or more DNS labels.
+	Group string `json:"group"`
+	// Kind is a kind, or "*" for every kind.
+	Kind string `json:"kind"`
+}
+
+// Matches tells whether the pattern covers a type.
+func (t TypeInfo) Matches(group, kind string) bool {
+	if t.Kind != "*" && t.Kind != kind {
+		return false
+	}
+	if suffix, wildcard := strings.CutPrefix(t.Group, "*."); wildcard {
+		return strings.HasSuffix(group, "."+suffix) && len(group) > len(suffix)+1
+	}
+	return t.Group == "*" || t.Group == group
+}

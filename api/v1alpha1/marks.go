@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Suffixes of labels and annotations; the prefix is the name of the reconciler
+// and a slash, as in "shop.example.com/apply-order".
+const (
+	// LabelOwnerID holds a hash of the owner on every dependent object.
+	LabelOwnerID = "owner-id"
+	// AnnotationOwner holds the owner in clear text on every dependent object.
+	AnnotationOwner = "owner"
+
+	AnnotationAdoptionPolicy  = "adoption-policy"
+	AnnotationReconcilePolicy = "reconcile-policy"
+	AnnotationUpdatePolicy    = "update-policy"
+	AnnotationDeletePolicy    = "delete-policy"
+	AnnotationApplyOrder      = "apply-order"
+	AnnotationDeleteOrder     = "delete-order"
+	AnnotationPurgeOrder      = "purge-order"
+	AnnotationReapplyInterval = "reapply-interval"
+	AnnotationStatusHint      = "status-hint"
+	AnnotationReadyWhen       = "ready-when"
+	AnnotationIgnoreFields    = "ignore-fields"
+	AnnotationDependsOn       = "depends-on"
+	AnnotationRunOn           = "run-on"
+
+	// AnnotationManagementPolicy stands on the component.
+	AnnotationManagementPolicy = "management-policy"
+)

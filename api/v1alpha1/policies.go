@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// AdoptionPolicy says what happens when a dependent object exists already and
+// is not ours.
+//
+// +kubebuilder:validation:Enum=IfUnowned;Never;Always
+type AdoptionPolicy string
+
+const (
+	// AdoptionPolicyIfUnowned takes the object if nobody owns it; an object
+	// with another owner is an error that names the owner. This is the default.
+	AdoptionPolicyIfUnowned AdoptionPolicy = "IfUnowned"
+	// AdoptionPolicyNever refuses every object that exists and is not ours.
+	AdoptionPolicyNever AdoptionPolicy = "Never"
+	// AdoptionPolicyAlways takes the object, whoever owns it.
+	AdoptionPolicyAlways AdoptionPolicy = "Always"
+)
+
+// ReconcilePolicy says when a dependent object is written again.
+//
+// +kubebuilder:validation:Enum=OnObjectChange;OnObjectOrComponentChange;Once
+type ReconcilePolicy string
+
+const (
+	// ReconcilePolicyOnObjectChange writes the object when its manifest
+	// changed or when it drifted. This is the default.
+	ReconcilePolicyOnObjectChange ReconcilePolicy = "OnObjectChange"
+	// ReconcilePolicyOnObjectOrComponentChange writes the object also when
+	// anything in the component changed.
+	ReconcilePolicyOnObjectOrComponentChange ReconcilePolicy = "OnObjectOrComponentChange"
+	// ReconcilePolicyOnce applies the object once; afterwards it is never
+	// touched again, nor recreated when somebody deletes it.
+	ReconcilePolicyOnce ReconcilePolicy = "Once"
+)
+
+// UpdatePolicy says how a dependent object is written.
+//
+// +kubebuilder:validation:Enum=Replace;SsaMerge;SsaOverride;Recreate
+type UpdatePolicy string
+
+const (
+	// UpdatePolicyReplace sends the manifest as a PUT. This is the default.
+	UpdatePolicyReplace UpdatePolicy = "Replace"
+	// UpdatePolicySsaMerge uses server-side apply and leaves fields of other
+	// managers alone.
+	UpdatePolicySsaMerge UpdatePolicy = "SsaMerge"
+	// UpdatePolicySsaOverride uses server-side apply and reclaims the fields
+	// of one-off managers such as kubectl and helm.
+	UpdatePolicySsaOverride UpdatePolicy = "SsaOverride"
+	// UpdatePolicyRecreate deletes and creates the object anew when its
+	// manifest changed; drift is repaired in place.
+	UpdatePolicyRecreate UpdatePolicy = "Recreate"
+)
+
+// DeletePolicy says what happens to a dependent object that is no longer wanted.
+//
+// +kubebuilder:validation:Enum=Delete;Orphan;OrphanOnApply;OrphanOnDelete
+type DeletePolicy string
+
+const (
+	// DeletePolicyDelete deletes the object. This is the default.
+	DeletePolicyDelete DeletePolicy = "Delete"
+	// DeletePolicyOrphan leaves the object behind, without our marks.
+	DeletePolicyOrphan DeletePolicy = "Orphan"
+	// DeletePolicyOrphanOnApply leaves it behind when the manifests of the
+	// component no longer contain it.
+	DeletePolicyOrphanOnApply DeletePolicy = "OrphanOnApply"
+	// DeletePolicyOrphanOnDelete leaves it behind when the component is deleted.
+	DeletePolicyOrphanOnDelete DeletePolicy = "OrphanOnDelete"
+)
+
+// MissingNamespacesPolicy says what happens when a namespace that dependent
+// objects live in does not exist and is not among the manifests.
+//
+// +kubebuilder:validation:Enum=Create;DoNotCreate
+type MissingNamespacesPolicy string
+
+const (
+	// MissingNamespacesPolicyCreate creates the namespace. This is the default.
+	MissingNamespacesPolicyCreate MissingNamespacesPolicy = "Create"
+	// MissingNamespacesPolicyDoNotCreate lets the creation of the objects fail.
+	MissingNamespacesPolicyDoNotCreate MissingNamespacesPolicy = "DoNotCreate"
+)

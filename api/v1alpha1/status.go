@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// State is the summary of a component's condition in one word.
+//
+// +kubebuilder:validation:Enum=Ready;Pending;Processing;DeletionPending;Deleting;Error
+type State string
+
+const (
+	// StateReady means that every dependent object is applied and ready.
+	StateReady State = "Ready"
+	// StatePending means that the component was just seen, is suspended, or
+	// waits for a retry.
+	StatePending State = "Pending"
+	// StateProcessing means that dependent objects are being applied or are
+	// not ready yet.
+	StateProcessing State = "Processing"
+	// StateDeletionPending means that the deletion waits for a retry.
+	StateDeletionPending State = "DeletionPending"
+	// StateDeleting means that the component is being deleted.
+	StateDeleting State = "Deleting"
+	// StateError means that something is wrong; the message says what.
+	StateError State = "Error"
+)
+
+// Types of the conditions that Corbel writes. They follow the conventions of
+// kstatus, so "kubectl wait" and the health checks of deployment tools read them right.
+const (
+	// ConditionReady is True when the component does what it should.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while work towards the desired state goes on,
+	// and absent otherwise.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True when no progress is possible until somebody
+	// changes something, and absent otherwise.
+	ConditionStalled = "Stalled"
+)
+
+// Reasons of the conditions.
+const (
+	ReasonFirstSeen          = "FirstSeen"
+	ReasonProcessing         = "Processing"
+	ReasonReady              = "Ready"
+	ReasonError              = "Error"
+	ReasonTimeout            = "Timeout"
+	ReasonSuspended          = "Suspended"
+	ReasonRetrying           = "Retrying"
+	ReasonDeletionRetrying   = "DeletionRetrying"
+	ReasonDeletionBlocked    = "DeletionBlocked"
+	ReasonDeletionProcessing = "DeletionProcessing"
+	// ReasonInvalid means that the manifests, the options or the component
+	// itself cannot work as they are.
+	ReasonInvalid = "Invalid"
+	// ReasonOwnerConflict means that an object belongs to somebody else.
+	ReasonOwnerConflict = "OwnerConflict"
+	// ReasonTargetChanged means that the target cluster is another one than
+	// the one that the inventory was recorded for.
+	ReasonTargetChanged = "TargetChanged"
+	// ReasonCRDOutdated means that the custom resource definition of the
+	// component lacks status fields that Corbel must keep.
+	ReasonCRDOutdated = "CRDOutdated"
+)
