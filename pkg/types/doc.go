@@ -1,0 +1,8 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package types holds the small interfaces and errors that generators, hooks and
+// reconcilers share: what parameters look like (Unstructurable), how to ask for a
+// retry after a delay (RetriableError), how to bring additional types into a
+// client (SchemeBuilder), and how to pick some of many (Selector).
+package types
