@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+)
+
+// Cause is why a plan is made.
+type Cause int
+
+const (
+	// Applying brings the cluster to the desired objects.
+	Applying Cause = iota
+	// Deleting removes everything that is recorded. Nothing is desired.
+	Deleting
+)
+
+// Input is everything that a plan depends on.
+type Input struct {
+	Cause Cause
+	// Name is the name of the reconciler: the prefix of our marks.
+	Name  string
+	Owner Owner
+	// Desired are the objects wanted, in any order; empty when Deleting.
+	Desired []Desired
+	// Recorded is the inventory as it is known to be on the server, or as it
+	// became by the steps executed since.
+	Recorded []v1alpha1.InventoryItem
+	// Live is what was observed; a missing key means Unknown.
+	Live map[Key]Observation
+	// Failed are the objects whose last step failed or was blocked in this
+	// pass. They are not tried again, and what comes after them waits.
+	Failed map[Key]Failure
+	// Managed are patterns of additional types whose instances are handled
+	// like instances of the component's own types.
+	Managed []v1alpha1.TypeInfo
+	// MissingNamespaces says whether missing namespaces are created.
+	MissingNamespaces v1alpha1.MissingNamespacesPolicy
+	// Now decides only about readiness and refreshes, never about anything destructive.
+	Now time.Time
+}
+
+// Failure is why a step was not completed.
+type Failure struct {
+	// Blocked: the guard of a deletion refused it. Otherwise the step failed.
+	Blocked bool
+	Message string
+}
+
+// Desired is one wanted object, resolved and valid.
+type Desired struct {
+	Key     Key
+	Version string
+	// Policies are resolved and valid.
+	Policies policy.Set
+	// Digest identifies the manifest.
+	Digest string
+	// Defines are the types that a CustomResourceDefinition or APIService brings.
+	Defines []v1alpha1.TypeInfo
+	// Manifest is the object to send, our marks included. It is opaque to the
+	// planner and must not be changed.
+	Manifest *unstructured.Unstructured
+}

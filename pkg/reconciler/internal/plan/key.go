@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// Key identifies an object. It has no version: the same object can be read
+// through every version that is served.
+type Key struct {
+	Group, Kind, Namespace, Name string
+}
+
+// KeyOf returns the key of a recorded object.
+func KeyOf(item v1alpha1.InventoryItem) Key {
+	return Key{Group: item.Group, Kind: item.Kind, Namespace: item.Namespace, Name: item.Name}
+}
+
+// GroupKind returns the type of the object.
+func (k Key) GroupKind() schema.GroupKind {
+	return schema.GroupKind{Group: k.Group, Kind: k.Kind}
+}
+
+// String returns the form that messages use, such as "Deployment shop/api" or
+// "ClusterRole reader".
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return k.Kind + " " + k.Name
+	}
+	return k.Kind + " " + k.Namespace + "/" + k.Name
+}
+
+// Compare orders keys by group, kind, namespace and name.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(
+		cmp.Compare(k.Group, other.Group),
+		cmp.Compare(k.Kind, other.Kind),
+		cmp.Compare(k.Namespace, other.Namespace),
+		cmp.Compare(k.Name, other.Name),
+	)
+}
+
+// namespaceKey returns the key of a namespace.
+func namespaceKey(name string) Key { return Key{Kind: "Namespace", Name: name} }

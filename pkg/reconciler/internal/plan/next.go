@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Next returns the next batch of work that brings the cluster closer to the
+// desired objects, or, when Deleting, removes what is recorded. It is a pure
+// function: the same input gives the same plan, whatever the order of its
+// lists. Call it again after the batch was executed and folded.
+//
+// An error means that the input contradicts itself; nothing may be done then.
+func Next(in Input) (Plan, error) {
+	w, err := newWork(in)
+	if err != nil {
+		return Plan{}, err
+	}
+	if in.Cause == Applying {
+		w.addNamespaces()
+		w.applyWaves()
+		w.prune()
+	} else {
+		w.remove(w.units, BecauseDeleting)
+	}
+	return w.plan(), nil
+}
+
+// work is a plan in the making.
+type work struct {
+	in    Input
+	units []*unit // ordered by key
+	byKey map[Key]*unit
+	types managedTypes
+
+	steps   []Step
+	waiting []Wait
+	notes   []Note
+	// unwritten is the first apply wave with a write that is outstanding,
+	// failed, refused or held back.
+	unwritten int
+	// ahead is set when a step needs a phase that is not recorded yet.
+	ahead bool
+}
+
+// newWork merges what is desired, recorded and live into one unit per object.
+func newWork(in Input) (*work, error) {
+	w := &work{
+		in:        in,
+		units:     make([]*unit, 0, len(in.Desired)+len(in.Recorded)),
+		byKey:     make(map[Key]*unit, len(in.Desired)+len(in.Recorded)),
+		unwritten: math.MaxInt,
+	}
+	var mistakes []error
+	for _, item := range in.Recorded {
+		key := KeyOf(item)
+		if _, twice := w.byKey[key]; twice {
+			// A record that was tampered with; the first entry wins, and the
+			// object itself decides what may be done with it.
+			continue
+		}
+		w.add(&unit{key: key, item: item, recorded: true})
+	}
+	for i := range in.Desired {
+		d := &in.Desired[i]
+		u := w.byKey[d.Key]
+		if u == nil {
+			u = &unit{key: d.Key}
+			w.add(u)
+		}
+		if u.desired != nil {
+			mistakes = append(mistakes, fmt.Errorf("%s: is desired twice", d.Key))
+			continue
+		}
+		u.want(d)
+	}
+	if len(mistakes) > 0 {
+		return nil, errors.Join(mistakes...)
+	}
+	slices.SortFunc(w.units, func(a, b *unit) int { return a.key.Compare(b.key) })
+	w.types = typesOf(w.units, in.Managed)
+	for _, u := range w.units {
+		u.instance = w.types.manages(u.key.GroupKind())
+		u.observe(in)
+	}
+	return w, nil
+}
+
+func (w *work) add(u *unit) {
+	w.units = append(w.units, u)
+	w.byKey[u.key] = u
+}
+
+func (w *work) step(s Step) { w.steps = append(w.steps, s) }
+
+func (w *work) wait(u *unit, reason WaitReason, message string) {
+	w.waiting = append(w.waiting, Wait{Key: u.key, Reason: reason, Message: message})
+}
+
+// unfinished notes that a write of the object's wave is outstanding.
+func (w *work) unfinished(u *unit) { w.unwritten = min(w.unwritten, int(u.item.ApplyOrder)) }
+
+// stuck is unfinished for an object that cannot be written now: what comes
+// after it in the order waits.
+func (w *work) stuck(u *unit) {
+	w.unfinished(u)
+	u.stuck = true
+}
+
+func (w *work) note(key Key, format string, args ...any) {
+	w.notes = append(w.notes, Note{Key: key, Message: fmt.Sprintf(format, args...)})
+}
+
+// plan closes the work.
+func (w *work) plan() Plan {
+	p := Plan{Steps: w.steps, Waiting: w.waiting, Notes: w.notes}
+	slices.SortStableFunc(p.Steps, func(a, b Step) int { return a.Stage - b.Stage })
+	p.Inventory, p.MustRecord = w.record()
+	for _, u := range w.units {
+		if w.in.Cause == Deleting || u.desired != nil {
+			p.Total++
+			if u.settled {
+				p.Settled++
+			}
+		}
+	}
+	return p
+}

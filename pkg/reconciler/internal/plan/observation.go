@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Existence is what is known about whether an object exists.
+type Existence int
+
+const (
+	// Unknown: the object could not be read. Nothing destructive may follow from it.
+	Unknown Existence = iota
+	// Absent: the server said that the object does not exist.
+	Absent
+	// Present: the object was seen.
+	Present
+)
+
+// Observation is what is known about one object. The zero value is Unknown.
+type Observation struct {
+	Existence Existence
+	// Why explains Unknown, in words for the user.
+	Why string
+	// NotServed is set with Unknown if the server does not serve the type.
+	NotServed bool
+
+	// The rest holds for Present only.
+	UID             types.UID
+	ResourceVersion string
+	Marks           Marks
+	// Seen and Accepted are the hashes described at the inventory item;
+	// Accepted is empty if no manifest is known for the object.
+	Seen, Accepted string
+	// Deleting is since when the object has a deletion timestamp; zero if it has none.
+	Deleting   time.Time
+	Finalizers []string
+	// Created is the object's creation timestamp.
+	Created time.Time
+	Status  Status
+}
+
+// Status is the judgement about an object's readiness.
+type Status struct {
+	Readiness Readiness
+	// Message says why the object is not ready, such as "1 of 3 replicas ready".
+	Message string
+}
+
+// Readiness is whether an object does what its manifest asks for.
+type Readiness int
+
+const (
+	// NotReady: work on the object is in progress.
+	NotReady Readiness = iota
+	// Ready: the object does what its manifest asks for.
+	Ready
+	// Failed: the object says that it failed.
+	Failed
+	// Unjudged: the type declares status conditions, but nobody wrote a status
+	// yet. The object counts as not ready for GraceUnjudged after our write,
+	// then as ready.
+	Unjudged
+)
+
+// GraceUnjudged is how long a written object whose status is still empty counts as not ready.
+const GraceUnjudged = 5 * time.Second

@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// Plan is the next batch of work. It is a value: it holds no client and can be
+// compared, printed and stored.
+type Plan struct {
+	// Inventory is the record to keep. If MustRecord, it must be durable
+	// before any step is executed.
+	Inventory  []v1alpha1.InventoryItem
+	MustRecord bool
+	// Steps are ordered by Stage. Steps of one stage do not depend on each
+	// other; a failed step holds back the later stages.
+	Steps []Step
+	// Waiting are the objects that are not settled, and why.
+	Waiting []Wait
+	// Notes are things worth telling that need no request.
+	Notes []Note
+	// Settled and Total count the wanted objects, or in deletion the recorded ones.
+	Settled, Total int
+}
+
+// Done tells whether nothing is left to do and nothing is waited for.
+func (p Plan) Done() bool { return len(p.Steps) == 0 && len(p.Waiting) == 0 }
+
+// Verb is what a step does.
+type Verb string
+
+const (
+	// VerbCreate creates an object that must not exist, by POST or by
+	// server-side apply, as its update policy says.
+	VerbCreate Verb = "create"
+	// VerbReplace sends the manifest as a PUT.
+	VerbReplace Verb = "replace"
+	// VerbMerge sends the manifest as a server-side apply.
+	VerbMerge Verb = "merge"
+	// VerbOverride is VerbMerge that also reclaims the fields of one-off managers.
+	VerbOverride Verb = "override"
+	// VerbDelete deletes the object of the given uid.
+	VerbDelete Verb = "delete"
+	// VerbOrphan strips our marks and leaves the object alone from then on.
+	VerbOrphan Verb = "orphan"
+)
+
+// Reason is why a step is planned; it is shown to users.
+type Reason string
+
+const (
+	BecauseMissing     Reason = "missing"
+	BecauseChanged     Reason = "manifest changed"
+	BecauseDrifted     Reason = "drifted"
+	BecauseUnmarked    Reason = "our marks are missing"
+	BecauseAdopted     Reason = "adopted"
+	BecauseUnconfirmed Reason = "last write not confirmed"
+	BecauseReapply     Reason = "reapply due"
+	BecauseRecreate    Reason = "recreate"
+	BecauseRedundant   Reason = "redundant"
+	BecausePurged      Reason = "purge due"
+	BecauseDeleting    Reason = "component deleted"
+)
+
+// Step is one request to the cluster, or a few that belong together.
+type Step struct {
+	Verb    Verb
+	Key     Key
+	Version string // API version that the object is addressed with
+	// Stage orders the steps of a plan.
+	Stage   int
+	Because Reason
+	// UID and ResourceVersion are what the plan saw. Every write is refused by
+	// the server if they no longer hold; both are empty for VerbCreate, which demands absence.
+	UID             types.UID
+	ResourceVersion string
+	// Guard is checked immediately before a deletion.
+	Guard Guard
+	// Finalizers are the live finalizers, which a PUT has to carry over.
+	Finalizers []string
+	// Desired is set for the verbs that write a manifest.
+	Desired *Desired
+	// Then is the record once the step succeeded; the uid and the hashes are
+	// filled in from the server's answer. It is not used by VerbDelete and VerbOrphan.
+	Then v1alpha1.InventoryItem
+}
+
+// Guard is a condition on the cluster that must hold for a deletion.
+type Guard string
+
+const (
+	// GuardNone: no condition.
+	GuardNone Guard = ""
+	// GuardNoInstances: no instance of the types that the object defines exists.
+	GuardNoInstances Guard = "no instances"
+	// GuardEmpty: nothing but noise lives in the namespace; otherwise the deletion is blocked.
+	GuardEmpty Guard = "empty"
+	// GuardEmptyOrRelease: like GuardEmpty, but a namespace in use is released, not deleted.
+	GuardEmptyOrRelease Guard = "empty, else released"
+)
+
+// Wait is an object that is not settled.
+type Wait struct {
+	Key     Key
+	Reason  WaitReason
+	Message string
+	// Until is when the object settles by itself; zero if unknown.
+	Until time.Time
+}
+
+// WaitReason classifies a Wait.
+type WaitReason string
+
+const (
+	WaitReady         WaitReason = "NotReady"      // the object is not ready yet
+	WaitFailed        WaitReason = "ObjectFailed"  // the object says that it failed
+	WaitOrder         WaitReason = "Order"         // others come first
+	WaitGone          WaitReason = "Terminating"   // the object is being deleted
+	WaitType          WaitReason = "TypeNotServed" // the type is not served yet
+	WaitUnknown       WaitReason = "Unknown"       // the object cannot be read
+	WaitOwner         WaitReason = "OwnerConflict" // the object belongs to somebody else
+	WaitBlocked       WaitReason = "Blocked"       // the deletion is blocked
+	WaitError         WaitReason = "StepFailed"    // the last step failed
+	WaitNamespaceGone WaitReason = "NamespaceTerminating"
+)
+
+// Note is something worth telling that needs no request.
+type Note struct {
+	Key     Key
+	Message string
+}

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// record returns the inventory to keep, ordered by key, and whether it must be
+// durable before the steps: when it holds an object that is not recorded yet,
+// or a phase that a step relies on. Everything new is recorded at once, so that
+// an installation needs one write for its record, not one for each wave.
+func (w *work) record() (items []v1alpha1.InventoryItem, must bool) {
+	items = make([]v1alpha1.InventoryItem, 0, len(w.units))
+	must = w.ahead
+	for _, u := range w.units {
+		if u.dropped {
+			continue
+		}
+		items = append(items, u.item)
+		must = must || !u.recorded
+	}
+	return items, must && len(w.steps) > 0
+}
+
+// Fold brings the record and the observations up to date with what became of
+// the steps of a plan. The inventory is the plan's; it and live are not kept.
+func Fold(inventory []v1alpha1.InventoryItem, live map[Key]Observation, results []Result, now metav1.Time) []v1alpha1.InventoryItem {
+	byKey := make(map[Key]Result, len(results))
+	for _, r := range results {
+		byKey[r.Step.Key] = r
+		live[r.Step.Key] = r.Observation
+	}
+	folded := make([]v1alpha1.InventoryItem, 0, len(inventory))
+	for _, item := range inventory {
+		r, touched := byKey[KeyOf(item)]
+		switch {
+		case !touched || r.Err != nil || r.Blocked != "":
+			folded = append(folded, item)
+		case r.Released || r.Step.Verb == VerbOrphan:
+			// It is no longer ours.
+		case r.Step.Verb == VerbDelete:
+			folded = append(folded, item)
+		default:
+			folded = append(folded, written(r, now))
+		}
+	}
+	return folded
+}
+
+// written is the record of an object whose write was answered.
+func written(r Result, now metav1.Time) v1alpha1.InventoryItem {
+	item := r.Step.Then
+	item.UID, item.Seen, item.Accepted = r.Observation.UID, r.Observation.Seen, r.Observation.Accepted
+	item.AppliedAt = nil
+	if r.Observation.Status.Readiness == Unjudged || r.Step.Desired != nil && r.Step.Desired.Policies.Reapply > 0 {
+		item.AppliedAt = &now
+	}
+	return item
+}

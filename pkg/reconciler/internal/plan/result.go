@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+// Result is what became of one step.
+type Result struct {
+	Step Step
+	// Observation is what is known about the object afterwards: the object as
+	// the server answered, Absent if a deletion was answered as completed, or
+	// Unknown if the outcome is not known.
+	Observation Observation
+	// Blocked is why the guard of a deletion refused it; nothing was done then.
+	Blocked string
+	// Released is set if our marks were stripped instead of deleting the object.
+	Released bool
+	// Err is why the step failed. It names the object.
+	Err error
+}

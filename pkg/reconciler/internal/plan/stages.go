@@ -1,0 +1,143 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// Stages of an apply wave. The purge comes at its end; what is pruned in the
+// same plan comes after everything that is written.
+const (
+	stageNamespace = iota
+	stageType
+	stageFoundation
+	stageConfiguration
+	stageRest
+	stageLate
+	stageInstance
+	stagePurge
+	stageRemoval
+)
+
+// Stages of a delete wave.
+const (
+	removeWebhook = iota
+	removeInstance
+	removeRest
+	removeConfiguration
+	removeType
+	removeNamespace
+)
+
+// kind is how objects of a kind are placed.
+type kind struct{ apply, remove int }
+
+var rest = kind{stageRest, removeRest}
+
+// kinds places the kinds whose position matters. Admission webhooks come after
+// everything that may serve them, and are removed before it. Workloads
+// are removed before the configuration and the rights that they need to shut down.
+var kinds = map[schema.GroupKind]kind{
+	{Kind: "Namespace"}: {stageNamespace, removeNamespace},
+
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: {stageType, removeType},
+
+	{Kind: "ServiceAccount"}: {stageFoundation, removeConfiguration},
+	{Kind: "ResourceQuota"}:  {stageFoundation, removeConfiguration},
+	{Kind: "LimitRange"}:     {stageFoundation, removeConfiguration},
+
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:                               {stageFoundation, removeConfiguration},
+	{Group: "storage.k8s.io", Kind: "StorageClass"}:                                   {stageFoundation, removeConfiguration},
+	{Group: "node.k8s.io", Kind: "RuntimeClass"}:                                      {stageFoundation, removeConfiguration},
+	{Group: "networking.k8s.io", Kind: "IngressClass"}:                                {stageFoundation, removeConfiguration},
+	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:                               {stageFoundation, removeConfiguration},
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:                         {stageFoundation, removeConfiguration},
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}:                  {stageFoundation, removeConfiguration},
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:                                {stageFoundation, removeConfiguration},
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:                         {stageFoundation, removeConfiguration},
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}:        {stageFoundation, removeConfiguration},
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicyBinding"}: {stageFoundation, removeWebhook},
+	{Kind: "ConfigMap"}:             {stageConfiguration, removeConfiguration},
+	{Kind: "Secret"}:                {stageConfiguration, removeConfiguration},
+	{Kind: "PersistentVolumeClaim"}: {stageConfiguration, removeConfiguration},
+
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:                           {stageLate, removeType},
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: {stageLate, removeWebhook},
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   {stageLate, removeWebhook},
+}
+
+func kindOf(key Key) kind {
+	if k, listed := kinds[key.GroupKind()]; listed {
+		return k
+	}
+	return rest
+}
+
+func applyStage(u *unit) int {
+	if u.instance {
+		return stageInstance
+	}
+	return kindOf(u.key).apply
+}
+
+func removeStage(u *unit) int {
+	if u.instance {
+		return removeInstance
+	}
+	return kindOf(u.key).remove
+}
+
+// guardOf returns the condition under which the object may be deleted.
+func guardOf(u *unit) Guard {
+	switch kindOf(u.key).remove {
+	case removeType:
+		return GuardNoInstances
+	case removeNamespace:
+		if u.item.Origin == v1alpha1.OriginNamespace {
+			return GuardEmptyOrRelease
+		}
+		return GuardEmpty
+	default:
+		return GuardNone
+	}
+}
+
+// managedTypes answers which types are managed: those that the component's own
+// CustomResourceDefinitions and APIServices bring, and the additional patterns.
+type managedTypes struct {
+	exact    map[schema.GroupKind]bool
+	patterns []v1alpha1.TypeInfo
+}
+
+func typesOf(units []*unit, additional []v1alpha1.TypeInfo) managedTypes {
+	t := managedTypes{exact: map[schema.GroupKind]bool{}, patterns: additional}
+	wildcards := map[string]bool{}
+	for _, u := range units {
+		for _, defined := range u.item.Defines {
+			switch {
+			case defined.Kind != "*":
+				t.exact[schema.GroupKind{Group: defined.Group, Kind: defined.Kind}] = true
+			case !wildcards[defined.Group]:
+				wildcards[defined.Group] = true
+				t.patterns = append(t.patterns[:len(t.patterns):len(t.patterns)], defined)
+			}
+		}
+	}
+	return t
+}
+
+func (t managedTypes) manages(gk schema.GroupKind) bool {
+	if t.exact[gk] {
+		return true
+	}
+	for _, pattern := range t.patterns {
+		if pattern.Matches(gk.Group, gk.Kind) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import "github.com/corbel-run/corbel/api/v1alpha1"
+
+// unit is everything known about one object.
+type unit struct {
+	key     Key
+	desired *Desired // nil if the object is not wanted
+	// item is the record to keep; it starts as what is recorded.
+	item     v1alpha1.InventoryItem
+	recorded bool
+	live     Observation
+	relation relation
+	// owner names whose the object is, if it is not ours.
+	owner   string
+	failure *Failure
+	// instance tells that the object is an instance of a managed type.
+	instance bool
+	// settled: nothing is to be done and nothing is waited for.
+	settled bool
+	// stuck: the object is to be written, but cannot be now.
+	stuck bool
+	// dropped: the object leaves the record.
+	dropped bool
+}
+
+// want makes the unit a wanted one and brings the descriptive part of its
+// record up to date.
+func (u *unit) want(d *Desired) {
+	u.desired = d
+	u.item.Group, u.item.Version, u.item.Kind = d.Key.Group, d.Version, d.Key.Kind
+	u.item.Namespace, u.item.Name = d.Key.Namespace, d.Key.Name
+	u.item.Origin = v1alpha1.OriginManifest
+	u.item.ApplyOrder, u.item.DeleteOrder = d.Policies.Order.Apply, d.Policies.Order.Delete
+	u.item.Defines = d.Defines
+	u.item.DeletePolicy = d.Policies.Delete
+	if u.item.DeletePolicy == v1alpha1.DeletePolicyDelete {
+		u.item.DeletePolicy = ""
+	}
+}
+
+// observe takes over what is known about the live object.
+func (u *unit) observe(in Input) {
+	u.live = in.Live[u.key]
+	if failure, failed := in.Failed[u.key]; failed {
+		u.failure = &failure
+	}
+	if u.live.Existence != Present {
+		return
+	}
+	adoption := v1alpha1.AdoptionPolicyIfUnowned
+	if u.desired != nil {
+		adoption = u.desired.Policies.Adoption
+	}
+	u.relation, u.owner = relate(in.Owner, u.item, adoption, u.live)
+}
+
+// same tells whether the manifest that was last accepted is the desired one.
+func (u *unit) same() bool { return u.item.Digest == u.desired.Digest }
+
+// drifted tells whether the live values differ from those that the server
+// accepted, at the paths that the manifest sets.
+func (u *unit) drifted() bool {
+	if u.item.Accepted == "" || u.live.Accepted == "" {
+		return false
+	}
+	return u.live.Seen != u.item.Seen && u.live.Accepted != u.item.Accepted
+}
+
+// step starts a step on the live object, with what was seen as its precondition.
+func (u *unit) step(verb Verb, stage int, because Reason) Step {
+	return Step{
+		Verb: verb, Key: u.key, Version: u.item.Version, Stage: stage, Because: because,
+		UID: u.live.UID, ResourceVersion: u.live.ResourceVersion, Finalizers: u.live.Finalizers,
+		Then: u.item,
+	}
+}

@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// applyWaves goes through the waves by apply-order, as far as readiness allows.
+func (w *work) applyWaves() {
+	waves := map[int][]*unit{}
+	for _, u := range w.units {
+		if u.desired != nil {
+			waves[int(u.item.ApplyOrder)] = append(waves[int(u.item.ApplyOrder)], u)
+		}
+	}
+	orders := slices.Sorted(maps.Keys(waves))
+	due := purges{}
+	for i, order := range orders {
+		last := i == len(orders)-1
+		due.add(waves[order])
+		if w.applyWave(waves[order]) && w.purge(due.take(order, last)) {
+			continue
+		}
+		for _, later := range orders[i+1:] {
+			w.hold(waves[later], "waits for wave "+strconv.Itoa(order))
+		}
+		return
+	}
+}
+
+// applyWave applies one wave and tells whether all of it is settled. Its
+// stages order the writes: an object that cannot be written holds back the
+// stages after its own. From the late stage on, readiness is waited for, too.
+func (w *work) applyWave(units []*unit) bool {
+	stages := make([][]*unit, stageInstance+1)
+	for _, u := range units {
+		stages[applyStage(u)] = append(stages[applyStage(u)], u)
+	}
+	stuck, settled := false, true
+	for stage, members := range stages {
+		if stuck || stage >= stageLate && !settled {
+			w.hold(members, "waits for the rest of its wave")
+		} else {
+			for _, u := range members {
+				w.apply(u)
+			}
+		}
+		for _, u := range members {
+			stuck, settled = stuck || u.stuck, settled && u.settled
+		}
+	}
+	return settled
+}
+
+// hold lets objects wait for others, unless nothing is to be done about them.
+func (w *work) hold(units []*unit, message string) {
+	for _, u := range units {
+		switch {
+		case u.live.Existence == Absent && (u.completed() || u.appliedOnce()):
+			u.settled = true
+		case w.atRest(u):
+			w.judge(u)
+		default:
+			w.unfinished(u)
+			w.wait(u, WaitOrder, message)
+		}
+	}
+}
+
+// atRest tells whether the object is applied and needs no write.
+func (w *work) atRest(u *unit) bool {
+	if u.live.Existence != Present || !u.live.Deleting.IsZero() || !u.isOurs() || u.item.Phase != v1alpha1.PhaseApplied {
+		return false
+	}
+	_, due := w.writeDue(u)
+	return !due
+}
+
+// purges are the objects that are deleted at the end of a wave, by that wave.
+type purges map[int][]*unit
+
+func (p purges) add(units []*unit) {
+	for _, u := range units {
+		if at := u.desired.Policies.Order.Purge; at != nil {
+			p[int(*at)] = append(p[int(*at)], u)
+		}
+	}
+}
+
+// take removes and returns what is due at the end of a wave; at the end of the
+// last wave everything is.
+func (p purges) take(order int, last bool) []*unit {
+	var due []*unit
+	for _, at := range slices.Sorted(maps.Keys(p)) {
+		if at <= order || last {
+			due = append(due, p[at]...)
+			delete(p, at)
+		}
+	}
+	return due
+}
+
+// purge deletes objects that did their work, and tells whether all are gone.
+func (w *work) purge(units []*unit) bool {
+	gone := true
+	for _, u := range units {
+		if u.live.Existence == Absent {
+			continue
+		}
+		gone = false
+		u.settled = false
+		w.purgeNow(u)
+	}
+	return gone
+}
+
+func (w *work) purgeNow(u *unit) {
+	if u.item.Phase != v1alpha1.PhaseCompleting {
+		// Durable before the deletion: otherwise a crash in between would
+		// look like a missing object, and the work would be done twice.
+		u.item.Phase = v1alpha1.PhaseCompleting
+		w.ahead = true
+	}
+	w.step(u.step(VerbDelete, stagePurge, BecausePurged))
+}
