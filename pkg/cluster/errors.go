@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// NotServedError means that the server proved that it does not serve a type:
+// either it does not list the group and version, or its complete list of the
+// version's types lacks the kind.
+type NotServedError struct {
+	// Group, Version and Kind are the type; Version is empty if no version is served.
+	Group, Version, Kind string
+}
+
+// Error names the type.
+func (e *NotServedError) Error() string {
+	if e.Version == "" {
+		return fmt.Sprintf("the server serves the type %s in no version", schema.GroupKind{Group: e.Group, Kind: e.Kind})
+	}
+	gv := schema.GroupVersion{Group: e.Group, Version: e.Version}
+	return fmt.Sprintf("the server does not serve the type %s of %s", e.Kind, gv)
+}
+
+// UnservedPathError means that the server answered "not found" for the path of
+// a whole type, not for an object. The type was probably removed, or its scope
+// changed; whether that is so, only [Types] can tell. The type is already
+// forgotten there when a caller sees this error.
+type UnservedPathError struct {
+	Resource Resource
+	Err      error
+}
+
+// Error names the type.
+func (e *UnservedPathError) Error() string {
+	return fmt.Sprintf("the server does not know the path of %s in %s: %v", e.Resource.GVR.Resource, e.Resource.GVR.GroupVersion(), e.Err)
+}
+
+// Unwrap returns the server's answer.
+func (e *UnservedPathError) Unwrap() error { return e.Err }
+
+// IsNotFound tells whether the error proves that the named object does not
+// exist. The only proof is a Status with reason NotFound that names this object
+// of this type. A 404 without it comes from a path that is not served, a
+// missing namespace, an admission webhook, or from something that is no
+// Kubernetes API server at all.
+func IsNotFound(err error, resource Resource, name string) bool {
+	status, ok := statusOf(err)
+	return ok && status.Reason == metav1.StatusReasonNotFound && names(status, resource.GVR.GroupResource(), name)
+}
+
+// names tells whether the Status comes from the server itself and is about the object.
+func names(status metav1.Status, resource schema.GroupResource, name string) bool {
+	details := status.Details
+	return details != nil && details.Name == name && details.Group == resource.Group &&
+		details.Kind == resource.Resource && !isGuess(status)
+}
+
+// isGuess tells whether client-go made up the Status because the answer held none.
+func isGuess(status metav1.Status) bool {
+	if status.Details == nil {
+		return false
+	}
+	for _, cause := range status.Details.Causes {
+		if cause.Type == metav1.CauseTypeUnexpectedServerResponse {
+			return true
+		}
+	}
+	return false
+}
+
+// isUnservedPath tells whether a 404 is about a path: it names no object whatsoever.
+func isUnservedPath(err error) bool {
+	status, ok := statusOf(err)
+	if !ok || status.Code != http.StatusNotFound {
+		return false
+	}
+	return status.Details == nil || status.Details.Name == "" || isGuess(status)
+}
+
+func statusOf(err error) (metav1.Status, bool) {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok {
+		return metav1.Status{}, false
+	}
+	return status.ErrStatus, true
+}
+
+// IsUnreachable tells whether the error means that no answer came from the
+// server at all. The outcome of a write is unknown then.
+func IsUnreachable(err error) bool {
+	_, failed := errors.AsType[*url.Error](err)
+	return failed || errors.Is(err, context.DeadlineExceeded)
+}

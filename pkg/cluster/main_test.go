@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
+
+// real returns a target on the package's API server.
+func real(t *testing.T) cluster.Target {
+	t.Helper()
+	target, err := cluster.New(env.Shared(t).Config(), cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(target.Close)
+	return target
+}
+
+var counter atomic.Int64
+
+// unique returns a name that no other test uses.
+func unique(prefix string) string { return fmt.Sprintf("%s-%d", prefix, counter.Add(1)) }
+
+func parse(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// resolve resolves the type of an object.
+func resolve(t *testing.T, target cluster.Target, gvk schema.GroupVersionKind) cluster.Resource {
+	t.Helper()
+	resource, err := target.Types().Resolve(t.Context(), gvk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resource
+}
+
+// create creates an object from YAML.
+func create(t *testing.T, target cluster.Target, text string) (*unstructured.Unstructured, cluster.Resource) {
+	t.Helper()
+	object := parse(t, text)
+	resource := resolve(t, target, object.GroupVersionKind())
+	created, err := target.Objects().Create(t.Context(), resource, object, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return created, resource
+}
+
+// newNamespace creates a namespace of the test's own.
+func newNamespace(t *testing.T, target cluster.Target) string {
+	t.Helper()
+	name := unique(strings.ToLower("ns"))
+	create(t, target, "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")
+	return name
+}
+
+// eventually polls until the condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for !holds() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within 30 seconds", what)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// definition returns a CustomResourceDefinition of kind Foo in a group of its own.
+func definition(group, versions string) string {
+	return `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: foos.` + group + `}
+spec:
+  group: ` + group + `
+  scope: Namespaced
+  names: {kind: Foo, plural: foos}
+  versions: ` + versions
+}

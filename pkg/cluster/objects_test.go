@@ -1,0 +1,177 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corbel-run/corbel/pkg/cluster"
+)
+
+func configMap(namespace, name, value string) string {
+	return `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ` + namespace + `, name: ` + name + `}, data: {key: "` + value + `"}}`
+}
+
+func TestEveryWriteReturnsTheObjectAsTheServerKeepsIt(t *testing.T) {
+	target := real(t)
+	ctx, objects, namespace := t.Context(), target.Objects(), newNamespace(t, target)
+
+	created, configMaps := create(t, target, configMap(namespace, "settings", "a<b"))
+	if created.GetUID() == "" || created.GetResourceVersion() == "" {
+		t.Fatalf("the answer to a create lacks metadata: %v", created)
+	}
+	read, err := objects.Get(ctx, configMaps, namespace, "settings")
+	if err != nil || read.GetResourceVersion() != created.GetResourceVersion() {
+		t.Fatalf("got %v, %v", read, err)
+	}
+	read.Object["data"] = map[string]any{"key": "b"}
+	updated, err := objects.Update(ctx, configMaps, read, "test")
+	if err != nil || updated.GetResourceVersion() == created.GetResourceVersion() {
+		t.Fatalf("got %v, %v", updated, err)
+	}
+	applied, err := objects.Apply(ctx, configMaps, parse(t, configMap(namespace, "settings", "c")), "test")
+	if err != nil || applied.GetManagedFields()[0].Operation != metav1.ManagedFieldsOperationApply {
+		t.Fatalf("got %v, %v", applied, err)
+	}
+	patched, err := objects.Patch(ctx, configMaps, namespace, "settings", types.MergePatchType, []byte(`{"data":{"other":"d"}}`), "test")
+	if err != nil || patched.Object["data"].(map[string]any)["other"] != "d" {
+		t.Fatalf("got %v, %v", patched, err)
+	}
+	gone, live, err := objects.Delete(ctx, configMaps, namespace, "settings", patched.GetUID(), patched.GetResourceVersion())
+	if !gone || live != nil || err != nil {
+		t.Fatalf("got %v, %v, %v", gone, live, err)
+	}
+	if _, err = objects.Get(ctx, configMaps, namespace, "settings"); !cluster.IsNotFound(err, configMaps, "settings") {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestAWriteIsRefusedIfItsPreconditionDoesNotHold(t *testing.T) {
+	target := real(t)
+	ctx, objects, namespace := t.Context(), target.Objects(), newNamespace(t, target)
+	created, configMaps := create(t, target, configMap(namespace, "settings", "a"))
+	const otherUID = types.UID("11111111-2222-3333-4444-555555555555")
+
+	for name, write := range map[string]func() error{
+		"create of what exists": func() error {
+			_, err := objects.Create(ctx, configMaps, parse(t, configMap(namespace, "settings", "b")), "test")
+			return err
+		},
+		"apply that demands absence": func() error {
+			object := parse(t, configMap(namespace, "settings", "b"))
+			object.SetResourceVersion("1")
+			_, err := objects.Apply(ctx, configMaps, object, "test")
+			return err
+		},
+		"apply of another uid": func() error {
+			object := parse(t, configMap(namespace, "settings", "b"))
+			object.SetUID(otherUID)
+			_, err := objects.Apply(ctx, configMaps, object, "test")
+			return err
+		},
+		"apply of a uid that is gone": func() error {
+			object := parse(t, configMap(namespace, "gone", "b"))
+			object.SetUID(otherUID)
+			object.SetResourceVersion("12345")
+			_, err := objects.Apply(ctx, configMaps, object, "test")
+			return err
+		},
+		"update of an older version": func() error {
+			object := created.DeepCopy()
+			object.SetResourceVersion("1")
+			_, err := objects.Update(ctx, configMaps, object, "test")
+			return err
+		},
+		"update of another uid": func() error {
+			object := created.DeepCopy()
+			object.SetUID(otherUID)
+			_, err := objects.Update(ctx, configMaps, object, "test")
+			return err
+		},
+		"update of what does not exist": func() error {
+			object := created.DeepCopy()
+			object.SetName("gone")
+			_, err := objects.Update(ctx, configMaps, object, "test")
+			return err
+		},
+		"deletion of another uid": func() error {
+			_, _, err := objects.Delete(ctx, configMaps, namespace, "settings", otherUID, "")
+			return err
+		},
+		"deletion of an older version": func() error {
+			_, _, err := objects.Delete(ctx, configMaps, namespace, "settings", created.GetUID(), "1")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := write()
+			t.Logf("%v (%s)", err, apierrors.ReasonForError(err))
+			if err == nil {
+				t.Fatal("the write was accepted")
+			}
+		})
+	}
+	live, err := objects.Get(ctx, configMaps, namespace, "settings")
+	if err != nil || live.GetResourceVersion() != created.GetResourceVersion() {
+		t.Fatalf("the object was changed: %v, %v", live, err)
+	}
+}
+
+func TestADeletionTellsWhetherTheObjectIsGone(t *testing.T) {
+	target := real(t)
+	ctx, objects, namespace := t.Context(), target.Objects(), newNamespace(t, target)
+	for _, tc := range []struct {
+		name, object string
+		gone         bool
+	}{
+		{name: "ConfigMap", object: "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}", gone: true},
+		{name: "ConfigMap with a finalizer", object: "{apiVersion: v1, kind: ConfigMap, metadata: {name: second, finalizers: [test.example.com/f]}}"},
+		{name: "ServiceAccount", object: "{apiVersion: v1, kind: ServiceAccount, metadata: {name: x}}", gone: true},
+		{name: "Service", object: "{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {ports: [{port: 80}]}}", gone: true},
+		{name: "Secret", object: "{apiVersion: v1, kind: Secret, metadata: {name: x}}", gone: true},
+		{name: "claim", object: "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: x}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}"},
+		{name: "Deployment", object: "{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}", gone: true},
+		{name: "Job", object: "{apiVersion: batch/v1, kind: Job, metadata: {name: x}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}", gone: true},
+		{name: "pod that runs nowhere", object: "{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {containers: [{name: c, image: i}]}}", gone: true},
+		{name: "pod on a node", object: "{apiVersion: v1, kind: Pod, metadata: {name: second}, spec: {nodeName: node-0, containers: [{name: c, image: i}]}}"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			object := parse(t, tc.object)
+			object.SetNamespace(namespace)
+			resource := resolve(t, target, object.GroupVersionKind())
+			created, err := objects.Create(ctx, resource, object, "test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			gone, live, err := objects.Delete(ctx, resource, namespace, object.GetName(), created.GetUID(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = objects.Get(ctx, resource, namespace, object.GetName())
+			absent := cluster.IsNotFound(err, resource, object.GetName())
+			if gone && !absent {
+				t.Errorf("the answer says gone, but the object is still there (%v)", err)
+			}
+			if gone != tc.gone {
+				t.Errorf("gone = %v, but it is absent: %v; the answer was %v", gone, absent, live)
+			}
+			if !gone && (live == nil || live.GetDeletionTimestamp() == nil) {
+				t.Errorf("the object that is still there is not in the answer: %v", live)
+			}
+		})
+	}
+	namespaces := resolve(t, target, schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+	object, err := objects.Get(ctx, namespaces, "", namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if gone, live, err := objects.Delete(ctx, namespaces, "", namespace, object.GetUID(), object.GetResourceVersion()); gone || live == nil || err != nil {
+		t.Errorf("deletion of a namespace: got %v, %v, %v", gone, live, err)
+	}
+}

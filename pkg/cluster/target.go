@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Target is a cluster and an identity in it. It is safe for concurrent use.
+type Target interface {
+	// UID returns what tells clusters apart: the uid of the namespace
+	// kube-system. It is read from the server once; failures are not remembered.
+	UID(ctx context.Context) (types.UID, error)
+	// Objects returns the client for objects of any type.
+	Objects() *Objects
+	// Types returns what is known about the types that the server serves.
+	Types() *Types
+	// Client returns an ordinary client that reads from the server. Its
+	// requests end after the list timeout at the latest.
+	Client() client.Client
+	// Config returns a copy of the configuration that the target was made from.
+	Config() *rest.Config
+	// Close closes idle connections. The target remains usable.
+	Close()
+}
+
+// Options tune a Target. The zero value is ready to use.
+type Options struct {
+	// Scheme is for Client. Defaults to the scheme of client-go.
+	Scheme *runtime.Scheme
+	// UserAgent names the program to the server. Defaults to that of the
+	// configuration, else "corbel".
+	UserAgent string
+	// RequestTimeout bounds each request, retries included, except lists.
+	// Defaults to 30 seconds.
+	RequestTimeout time.Duration
+	// ListTimeout bounds each list. Defaults to 60 seconds.
+	ListTimeout time.Duration
+	// MaxResponseBytes bounds the size of each answer. Defaults to 64 MiB.
+	MaxResponseBytes int64
+}
+
+func (o Options) withDefaults(config *rest.Config) (Options, error) {
+	if o.RequestTimeout < 0 || o.ListTimeout < 0 || o.MaxResponseBytes < 0 {
+		return o, errors.New("timeouts and the size of answers must not be negative")
+	}
+	o.Scheme = cmp.Or(o.Scheme, scheme.Scheme)
+	o.UserAgent = cmp.Or(o.UserAgent, config.UserAgent, "corbel")
+	o.RequestTimeout = cmp.Or(o.RequestTimeout, 30*time.Second)
+	o.ListTimeout = cmp.Or(o.ListTimeout, 60*time.Second)
+	o.MaxResponseBytes = cmp.Or(o.MaxResponseBytes, 64<<20)
+	return o, nil
+}
+
+type target struct {
+	config  *rest.Config
+	http    *http.Client
+	objects *Objects
+	types   *Types
+	client  client.Client
+
+	uidLock sync.Mutex
+	uid     types.UID
+}
+
+// New returns the target that the configuration describes. It sends no
+// request, so it succeeds also if the cluster cannot be reached. Throttling and
+// timeouts of the configuration are replaced, see [Options].
+func New(config *rest.Config, options Options) (Target, error) {
+	if config == nil {
+		return nil, errors.New("a target needs a client configuration")
+	}
+	options, err := options.withDefaults(config)
+	if err != nil {
+		return nil, err
+	}
+	original := rest.CopyConfig(config)
+
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst, config.RateLimiter = -1, -1, nil
+	config.Timeout = 0 // bounded per request, because a watch must not be
+	config.UserAgent = options.UserAgent
+	config.WarningHandler, config.WarningHandlerWithContext = nil, warnings{}
+
+	httpClient, err := boundedClient(config, options.MaxResponseBytes)
+	if err != nil {
+		return nil, fmt.Errorf("client configuration: %w", err)
+	}
+	t := &target{config: original, http: httpClient}
+	if t.objects, err = newObjects(config, httpClient, options); err != nil {
+		return nil, fmt.Errorf("client configuration: %w", err)
+	}
+	t.types = newTypes(t.objects, options.RequestTimeout)
+	t.objects.unserved = t.types.forgetResource
+
+	bounded := &http.Client{
+		Transport:     httpClient.Transport,
+		CheckRedirect: httpClient.CheckRedirect,
+		Timeout:       options.ListTimeout,
+	}
+	t.client, err = client.New(config, client.Options{HTTPClient: bounded, Scheme: options.Scheme})
+	if err != nil {
+		return nil, fmt.Errorf("client configuration: %w", err)
+	}
+	return t, nil
+}
+
+var namespaces = Resource{GVR: gvr("", "v1", "namespaces"), Kind: "Namespace"}
+
+func (t *target) UID(ctx context.Context) (types.UID, error) {
+	t.uidLock.Lock()
+	uid := t.uid
+	t.uidLock.Unlock()
+	if uid != "" {
+		return uid, nil
+	}
+	// Read without the lock: a target that does not answer holds up nobody
+	// for longer than the context allows.
+	namespace, err := t.objects.Get(ctx, namespaces, "", "kube-system")
+	if err != nil {
+		return "", fmt.Errorf("read the namespace kube-system, whose uid identifies the cluster: %w", err)
+	}
+	if uid = namespace.GetUID(); uid == "" {
+		return "", errors.New("the namespace kube-system, whose uid identifies the cluster, has no uid")
+	}
+	t.uidLock.Lock()
+	defer t.uidLock.Unlock()
+	t.uid = cmp.Or(t.uid, uid)
+	return t.uid, nil
+}
+
+func (t *target) Objects() *Objects     { return t.objects }
+func (t *target) Types() *Types         { return t.types }
+func (t *target) Client() client.Client { return t.client }
+func (t *target) Config() *rest.Config  { return rest.CopyConfig(t.config) }
+func (t *target) Close()                { t.http.CloseIdleConnections() }

@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// longestWait is how long we let a server make us wait before a retry.
+const longestWait = 10 * time.Second
+
+// boundedClient returns a client that follows no redirects, because they would
+// carry our credentials elsewhere, and whose answers are bounded.
+func boundedClient(config *rest.Config, maxBytes int64) (*http.Client, error) {
+	plain, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{
+		Transport:     &boundedTransport{next: plain.Transport, maxBytes: maxBytes},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, nil
+}
+
+// boundedTransport bounds what a server can make us do: read and wait.
+type boundedTransport struct {
+	next     http.RoundTripper
+	maxBytes int64
+}
+
+func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	next := t.next
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	response, err := next.RoundTrip(request)
+	if err != nil {
+		return response, err
+	}
+	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
+		// Neither for hours nor, with a negative number, without a pause.
+		seconds = min(max(seconds, 1), int(longestWait/time.Second))
+		response.Header.Set("Retry-After", strconv.Itoa(seconds))
+	}
+	if watch := request.URL.Query().Get("watch"); response.Body != nil && watch != "true" && watch != "1" {
+		response.Body = &boundedBody{ReadCloser: response.Body, left: t.maxBytes, max: t.maxBytes}
+	}
+	return response, nil
+}
+
+// CloseIdleConnections lets http.Client find the transport below.
+func (t *boundedTransport) CloseIdleConnections() {
+	if t.next != nil {
+		utilnet.CloseIdleConnectionsFor(t.next)
+	}
+}
+
+// WrappedRoundTripper returns the transport below.
+func (t *boundedTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+type boundedBody struct {
+	io.ReadCloser
+	left, max int64
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left < 0 {
+		return 0, b.tooLarge()
+	}
+	// One byte more than is left tells an answer that just fits from a larger one.
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return n - 1, b.tooLarge()
+	}
+	return n, err
+}
+
+func (b *boundedBody) tooLarge() error {
+	return fmt.Errorf("the server's answer is larger than %d bytes", b.max)
+}
+
+// warnings writes warnings of the server to the log, where they disturb nobody.
+type warnings struct{}
+
+func (warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, _ string, text string) {
+	const miscellaneous = 299 // what Kubernetes uses
+	if code == miscellaneous && text != "" {
+		log.FromContext(ctx).V(1).Info("warning of the server", "warning", text)
+	}
+}

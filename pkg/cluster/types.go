@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Types knows what types the server serves. What it learned it remembers until
+// [Types.Forget]; that something is not served it never remembers, because a
+// type that is missing now may come at any moment. It is safe for concurrent use.
+type Types struct {
+	objects *Objects
+	timeout time.Duration
+	flights singleflight.Group
+
+	lock    sync.RWMutex
+	served  map[schema.GroupVersionKind]Resource
+	customs map[schema.GroupVersionKind]rememberedCustom
+}
+
+func newTypes(objects *Objects, timeout time.Duration) *Types {
+	return &Types{
+		objects: objects,
+		timeout: timeout,
+		served:  map[schema.GroupVersionKind]Resource{},
+		customs: map[schema.GroupVersionKind]rememberedCustom{},
+	}
+}
+
+// Resolve returns how objects of the type are addressed. A [*NotServedError]
+// means that the type is provably not served at this moment; any other error
+// means that it is not known.
+func (t *Types) Resolve(ctx context.Context, gvk schema.GroupVersionKind) (Resource, error) {
+	if resource, ok := t.remembered(gvk); ok {
+		return resource, nil
+	}
+	list, err := t.version(ctx, gvk.GroupVersion())
+	if err != nil {
+		return Resource{}, err
+	}
+	if resource, ok := list[gvk.Kind]; ok {
+		return resource, nil
+	}
+	return Resource{}, &NotServedError{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}
+}
+
+// ResolveAny is like Resolve, but when the preferred version (which may be
+// empty) is not served, it tries the other versions of the group. It is for
+// reading and deleting objects that were recorded with a version that is no
+// longer served; not for writing, because a manifest fits its own version only.
+// A [*NotServedError] means that no version is served.
+func (t *Types) ResolveAny(ctx context.Context, gk schema.GroupKind, preferred string) (Resource, error) {
+	if preferred != "" {
+		resource, err := t.Resolve(ctx, gk.WithVersion(preferred))
+		if err == nil || !isNotServed(err) {
+			return resource, err
+		}
+	}
+	versions, err := t.versions(ctx, gk.Group)
+	if err != nil {
+		return Resource{}, err
+	}
+	var unknown []error
+	for _, version := range versions {
+		resource, err := t.Resolve(ctx, gk.WithVersion(version))
+		if err == nil {
+			return resource, nil
+		}
+		if !isNotServed(err) {
+			unknown = append(unknown, err)
+		}
+	}
+	if len(unknown) > 0 {
+		return Resource{}, errors.Join(unknown...)
+	}
+	return Resource{}, &NotServedError{Group: gk.Group, Kind: gk.Kind}
+}
+
+// Kinds returns all types of a version of a group, by kind, as the server lists
+// them at this moment. A version that is provably not served has none.
+func (t *Types) Kinds(ctx context.Context, gv schema.GroupVersion) (map[string]Resource, error) {
+	list, err := t.version(ctx, gv)
+	return maps.Clone(list), err
+}
+
+// Versions returns the versions of a group, the preferred one first, as the
+// server lists them at this moment. A group that is provably not served has none.
+func (t *Types) Versions(ctx context.Context, group string) ([]string, error) {
+	return t.versions(ctx, group)
+}
+
+// Forget forgets what is known about a type, after it turned out to be wrong.
+func (t *Types) Forget(gvk schema.GroupVersionKind) {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	delete(t.served, gvk)
+	delete(t.customs, gvk)
+}
+
+func (t *Types) forgetResource(r Resource) { t.Forget(r.GVK()) }
+
+func (t *Types) remembered(gvk schema.GroupVersionKind) (Resource, bool) {
+	t.lock.RLock()
+	defer t.lock.RUnlock()
+	resource, ok := t.served[gvk]
+	return resource, ok
+}
+
+// version asks the server for the types of a version and remembers them. Those
+// who ask at the same time share one request; it does not end with the context
+// of the one who came first.
+func (t *Types) version(ctx context.Context, gv schema.GroupVersion) (map[string]Resource, error) {
+	return shared(ctx, t, "version "+gv.String(), func(ctx context.Context) (map[string]Resource, error) {
+		list, err := t.fetchVersion(ctx, gv)
+		if err != nil {
+			return nil, err
+		}
+		t.lock.Lock()
+		defer t.lock.Unlock()
+		for kind, resource := range list {
+			t.served[gv.WithKind(kind)] = resource
+		}
+		return list, nil
+	})
+}
+
+func (t *Types) versions(ctx context.Context, group string) ([]string, error) {
+	return shared(ctx, t, "versions "+group, func(ctx context.Context) ([]string, error) {
+		groups, err := t.fetchGroups(ctx, group == "")
+		return groups[group], err
+	})
+}
+
+func shared[R any](ctx context.Context, t *Types, key string, ask func(context.Context) (R, error)) (result R, err error) {
+	flight := t.flights.DoChan(key, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*t.timeout)
+		defer cancel()
+		return ask(ctx)
+	})
+	select {
+	case <-ctx.Done():
+		return result, ctx.Err()
+	case answer := <-flight:
+		result, _ = answer.Val.(R)
+		return result, answer.Err
+	}
+}
+
+func isNotServed(err error) bool {
+	_, ok := errors.AsType[*NotServedError](err)
+	return ok
+}

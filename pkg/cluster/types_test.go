@@ -1,0 +1,158 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"errors"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corbel-run/corbel/pkg/cluster"
+)
+
+const oneVersion = `[{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]`
+
+func isNotServed(err error) bool {
+	_, ok := errors.AsType[*cluster.NotServedError](err)
+	return ok
+}
+
+func TestTypesOfTheServerAreResolved(t *testing.T) {
+	target := real(t)
+	for gvk, want := range map[schema.GroupVersionKind]struct {
+		resource   string
+		namespaced bool
+	}{
+		{Version: "v1", Kind: "ConfigMap"}:                                       {"configmaps", true},
+		{Version: "v1", Kind: "Namespace"}:                                       {"namespaces", false},
+		{Group: "apps", Version: "v1", Kind: "Deployment"}:                       {"deployments", true},
+		{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}:             {"ingresses", true},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}: {"clusterroles", false},
+	} {
+		resource, err := target.Types().Resolve(t.Context(), gvk)
+		if err != nil || resource.GVR.Resource != want.resource || resource.Namespaced != want.namespaced || resource.GVK() != gvk {
+			t.Errorf("%s: got %+v, %v", gvk, resource, err)
+		}
+	}
+	deployments := resolve(t, target, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
+	if !deployments.Can("list") || deployments.Can("bind") || !deployments.Has("scale") || deployments.Has("log") {
+		t.Errorf("got %+v", deployments)
+	}
+}
+
+func TestATypeIsNotServedOnlyIfTheServerProvesIt(t *testing.T) {
+	target := real(t)
+	for _, gvk := range []schema.GroupVersionKind{
+		{Group: "nowhere.example.com", Version: "v1", Kind: "Foo"},
+		{Group: "apps", Version: "v9", Kind: "Deployment"},
+		{Group: "apps", Version: "v1", Kind: "Foo"},
+		{Version: "v1", Kind: "Foo"},
+		{Version: "v2", Kind: "ConfigMap"},
+	} {
+		if _, err := target.Types().Resolve(t.Context(), gvk); !isNotServed(err) {
+			t.Errorf("%s: got %v", gvk, err)
+		}
+	}
+}
+
+func TestATypeThatComesAndGoesIsFollowed(t *testing.T) {
+	target := real(t)
+	ctx, types, group := t.Context(), target.Types(), unique("g")+".example.com"
+	foo := schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Foo"}
+	if _, err := types.Resolve(ctx, foo); !isNotServed(err) {
+		t.Fatalf("got %v", err)
+	}
+	if gone, err := types.Gone(ctx, foo.GroupKind()); !gone || err != nil {
+		t.Fatalf("a type that never was: got %v, %v", gone, err)
+	}
+	crd, definitions := create(t, target, definition(group, oneVersion))
+	eventually(t, "the new type is served", func() bool { _, err := types.Resolve(ctx, foo); return err == nil })
+	if gone, err := types.Gone(ctx, foo.GroupKind()); gone || err != nil {
+		t.Fatalf("a served type: got %v, %v", gone, err)
+	}
+	foos := resolve(t, target, foo)
+
+	if _, _, err := target.Objects().Delete(ctx, definitions, "", crd.GetName(), crd.GetUID(), ""); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the path is not served", func() bool {
+		_, err := target.Objects().Get(ctx, foos, "default", "x")
+		_, unserved := errors.AsType[*cluster.UnservedPathError](err)
+		if unserved && cluster.IsNotFound(err, foos, "x") {
+			t.Fatal("a path that is not served passes for a proof of absence")
+		}
+		return unserved
+	})
+	eventually(t, "the type is not served", func() bool { _, err := types.Resolve(ctx, foo); return isNotServed(err) })
+	eventually(t, "the type is gone", func() bool { gone, err := types.Gone(ctx, foo.GroupKind()); return gone && err == nil })
+}
+
+func TestAnObjectIsFoundInAnyVersion(t *testing.T) {
+	target := real(t)
+	ctx, types, group := t.Context(), target.Types(), unique("g")+".example.com"
+	schemaText := `schema: {openAPIV3Schema: {type: object}}`
+	create(t, target, definition(group, `[{name: v1, served: true, storage: true, `+schemaText+`}, {name: v1beta1, served: false, storage: false, `+schemaText+`}]`))
+	gk := schema.GroupKind{Group: group, Kind: "Foo"}
+	eventually(t, "the type is served", func() bool { _, err := types.Resolve(ctx, gk.WithVersion("v1")); return err == nil })
+
+	if _, err := types.Resolve(ctx, gk.WithVersion("v1beta1")); !isNotServed(err) {
+		t.Errorf("a version that is not served: got %v", err)
+	}
+	for _, preferred := range []string{"v1beta1", "v1", ""} {
+		if resource, err := types.ResolveAny(ctx, gk, preferred); err != nil || resource.GVR.Version != "v1" {
+			t.Errorf("preferring %q: got %+v, %v", preferred, resource, err)
+		}
+	}
+	if _, err := types.ResolveAny(ctx, schema.GroupKind{Group: group, Kind: "Bar"}, "v1"); !isNotServed(err) {
+		t.Errorf("another kind: got %v", err)
+	}
+}
+
+func TestADefinedTypeThatIsNotServedIsNotGone(t *testing.T) {
+	target := real(t)
+	ctx, types, group := t.Context(), target.Types(), unique("g")+".example.com"
+	schemaText := `schema: {openAPIV3Schema: {type: object}}`
+	create(t, target, definition(group, `[{name: v1, served: false, storage: true, `+schemaText+`}]`))
+	gk := schema.GroupKind{Group: group, Kind: "Foo"}
+	if _, err := types.ResolveAny(ctx, gk, "v1"); !isNotServed(err) {
+		t.Errorf("got %v", err)
+	}
+	if gone, err := types.Gone(ctx, gk); gone || err != nil {
+		t.Errorf("got %v, %v", gone, err)
+	}
+	if gone, err := types.Gone(ctx, schema.GroupKind{Group: group, Kind: "Bar"}); !gone || err != nil {
+		t.Errorf("another kind of the group: got %v, %v", gone, err)
+	}
+}
+
+func TestABrokenServerMakesItsTypesUnknown(t *testing.T) {
+	target := real(t)
+	ctx, types, group := t.Context(), target.Types(), unique("g")+".example.com"
+	create(t, target, `
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1.`+group+`}
+spec:
+  group: `+group+`
+  version: v1
+  groupPriorityMinimum: 100
+  versionPriority: 100
+  insecureSkipTLSVerify: true
+  service: {namespace: default, name: nowhere}`)
+	foo := schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Foo"}
+	eventually(t, "the type is unknown", func() bool { _, err := types.Resolve(ctx, foo); t.Log(err); return err != nil && !isNotServed(err) })
+
+	if _, err := types.ResolveAny(ctx, foo.GroupKind(), ""); err == nil || isNotServed(err) {
+		t.Errorf("any version: got %v", err)
+	}
+	if gone, err := types.Gone(ctx, foo.GroupKind()); gone {
+		t.Errorf("got %v, %v", gone, err)
+	}
+	readable, unreadable, err := types.Namespaced(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d types, unreadable: %v", len(readable), unreadable)
+}

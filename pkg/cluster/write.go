@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Create creates an object that must not exist and returns it as the server
+// keeps it.
+func (o *Objects) Create(ctx context.Context, r Resource, object *unstructured.Unstructured, fieldManager string) (*unstructured.Unstructured, error) {
+	if err := named(r, object.GetName()); err != nil {
+		return nil, err
+	}
+	body, err := encode(object.Object)
+	if err != nil {
+		return nil, err
+	}
+	namespace, name := object.GetNamespace(), object.GetName()
+	if _, err := r.path(namespace, name); err != nil {
+		return nil, err // the path of the collection would also fit an object of no namespace
+	}
+	answer, err := o.send(ctx, call{
+		verb: http.MethodPost, resource: r, namespace: namespace,
+		params: writeParams(fieldManager), contentType: runtime.ContentTypeJSON, body: body,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return decodeObject(answer, r, namespace, name)
+}
+
+// Update replaces an object and returns it as the server keeps it. The uid and
+// the resourceVersion of the object, where they are set, are preconditions.
+func (o *Objects) Update(ctx context.Context, r Resource, object *unstructured.Unstructured, fieldManager string) (*unstructured.Unstructured, error) {
+	body, err := encode(object.Object)
+	if err != nil {
+		return nil, err
+	}
+	return o.write(ctx, r, object.GetNamespace(), object.GetName(), call{
+		verb: http.MethodPut, params: writeParams(fieldManager), contentType: runtime.ContentTypeJSON, body: body,
+	})
+}
+
+// Apply sends an object as a server-side apply that takes over the fields of
+// others, and returns it as the server keeps it. The uid and the
+// resourceVersion of the object, where they are set, are preconditions; the
+// resourceVersion "1" demands that the object does not exist.
+func (o *Objects) Apply(ctx context.Context, r Resource, object *unstructured.Unstructured, fieldManager string) (*unstructured.Unstructured, error) {
+	body, err := encode(object.Object)
+	if err != nil {
+		return nil, err
+	}
+	params := writeParams(fieldManager)
+	params["force"] = "true"
+	return o.write(ctx, r, object.GetNamespace(), object.GetName(), call{
+		verb: http.MethodPatch, params: params, contentType: string(types.ApplyYAMLPatchType), body: body,
+	})
+}
+
+// Patch sends a patch and returns the object as the server keeps it.
+func (o *Objects) Patch(ctx context.Context, r Resource, namespace, name string, patchType types.PatchType, patch []byte, fieldManager string) (*unstructured.Unstructured, error) {
+	return o.write(ctx, r, namespace, name, call{
+		verb: http.MethodPatch, params: writeParams(fieldManager), contentType: string(patchType), body: patch,
+	})
+}
+
+func (o *Objects) write(ctx context.Context, r Resource, namespace, name string, c call) (*unstructured.Unstructured, error) {
+	if err := named(r, name); err != nil {
+		return nil, err
+	}
+	c.resource, c.namespace, c.name = r, namespace, name
+	answer, err := o.send(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return decodeObject(answer, r, namespace, name)
+}
+
+func writeParams(fieldManager string) map[string]string {
+	params := map[string]string{"fieldValidation": metav1.FieldValidationWarn}
+	if fieldManager != "" {
+		params["fieldManager"] = fieldManager
+	}
+	return params
+}
+
+// Delete deletes an object, dependents of the object in the background. With
+// gone, the server said that the object does not exist any more. Otherwise it
+// still exists, and live is its last state, or nil if the answer does not say.
+// The server refuses the deletion with a conflict if the object has another uid
+// or, where it is given, another resourceVersion.
+func (o *Objects) Delete(ctx context.Context, r Resource, namespace, name string, uid types.UID, resourceVersion string) (gone bool, live *unstructured.Unstructured, err error) {
+	if err := named(r, name); err != nil {
+		return false, nil, err
+	}
+	if uid == "" {
+		return false, nil, fmt.Errorf("a %s is deleted only by its uid, and none is given", r.Kind)
+	}
+	options := metav1.DeleteOptions{
+		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
+		Preconditions:     &metav1.Preconditions{UID: &uid},
+		PropagationPolicy: new(metav1.DeletePropagationBackground),
+	}
+	if resourceVersion != "" {
+		options.Preconditions.ResourceVersion = &resourceVersion
+	}
+	body, err := encode(options)
+	if err != nil {
+		return false, nil, err
+	}
+	answer, err := o.send(ctx, call{
+		verb: http.MethodDelete, resource: r, namespace: namespace, name: name,
+		contentType: runtime.ContentTypeJSON, body: body,
+	})
+	if err != nil {
+		return false, nil, err
+	}
+	return readDeletion(answer, r, namespace, name)
+}
