@@ -1,0 +1,187 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/conditions"
+)
+
+var (
+	early = time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
+	later = early.Add(time.Hour)
+)
+
+// object is a config map with conditions beside it.
+func object(generation int64, list ...metav1.Condition) conditions.Setter {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "ns", Generation: generation}}
+	return conditions.For(cm, &list)
+}
+
+func types(obj conditions.Getter) []string {
+	var names []string
+	for _, c := range obj.GetConditions() {
+		names = append(names, c.Type)
+	}
+	return names
+}
+
+func TestSetStampsGenerationAndTime(t *testing.T) {
+	obj := object(7)
+	conditions.MarkTrue(obj, early, "Ready", "Fine", "%d of %d", 2, 2)
+	want := []metav1.Condition{{
+		Type: "Ready", Status: metav1.ConditionTrue, Reason: "Fine", Message: "2 of 2", ObservedGeneration: 7,
+		LastTransitionTime: metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
+	}}
+	if d := cmp.Diff(want, obj.GetConditions()); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestTransitionTimeFollowsTheStatusOnly(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		again func(conditions.Setter)
+		want  time.Time
+	}{
+		{"another message is no transition", func(o conditions.Setter) { conditions.MarkTrue(o, later, "Ready", "Fine", "new") }, early},
+		{"another reason is no transition", func(o conditions.Setter) { conditions.MarkTrue(o, later, "Ready", "Better", "old") }, early},
+		{"another status is one", func(o conditions.Setter) { conditions.MarkFalse(o, later, "Ready", "Fine", "old") }, later},
+		{"unknown is a status", func(o conditions.Setter) { conditions.MarkUnknown(o, later, "Ready", "Fine", "old") }, later},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			obj := object(1)
+			conditions.MarkTrue(obj, early, "Ready", "Fine", "old")
+			tc.again(obj)
+			if got := conditions.Get(obj, "Ready").LastTransitionTime; !got.Time.Equal(tc.want.Truncate(time.Second)) {
+				t.Errorf("transition at %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestOrderIsStable(t *testing.T) {
+	obj := object(1)
+	for _, name := range []string{"Zeta", "Stalled", "Alpha", "Reconciling", "Ready"} {
+		conditions.MarkTrue(obj, early, name, "Because", "")
+	}
+	if d := cmp.Diff([]string{"Ready", "Reconciling", "Stalled", "Alpha", "Zeta"}, types(obj)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestReconcilingAndStalledExcludeEachOther(t *testing.T) {
+	obj := object(1)
+	conditions.MarkReconciling(obj, early, "Working", "")
+	conditions.MarkStalled(obj, early, "Invalid", "")
+	if conditions.Has(obj, "Reconciling") || !conditions.IsStalled(obj) {
+		t.Errorf("after MarkStalled: %v", types(obj))
+	}
+	conditions.MarkReconciling(obj, early, "Working", "")
+	if conditions.Has(obj, "Stalled") || !conditions.IsReconciling(obj) {
+		t.Errorf("after MarkReconciling: %v", types(obj))
+	}
+}
+
+func TestSetLeavesCopiesOfTheSliceAlone(t *testing.T) {
+	obj := object(1)
+	conditions.MarkTrue(obj, early, "Ready", "Fine", "")
+	before := obj.GetConditions()
+	conditions.MarkFalse(obj, later, "Ready", "Broken", "")
+	if before[0].Status != metav1.ConditionTrue {
+		t.Error("the slice that was read before was changed")
+	}
+}
+
+func TestMessagesAreBounded(t *testing.T) {
+	for _, tc := range []struct{ name, message string }{
+		{"at the limit", strings.Repeat("x", conditions.MaxMessage)},
+		{"one byte too long", strings.Repeat("x", conditions.MaxMessage+1)},
+		{"the cut falls into a character", "x" + strings.Repeat("ü", conditions.MaxMessage)},
+		{"four-byte characters", strings.Repeat("🧱", conditions.MaxMessage)},
+		{"not UTF-8", "a\xffb"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			obj := object(1)
+			conditions.Set(obj, early, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Message: tc.message})
+			got := conditions.Get(obj, "Ready").Message
+			if len(got) > conditions.MaxMessage || !utf8.ValidString(got) {
+				t.Errorf("%d bytes, valid %t", len(got), utf8.ValidString(got))
+			}
+			if len(tc.message) <= conditions.MaxMessage && utf8.ValidString(tc.message) && got != tc.message {
+				t.Errorf("changed: %q", got)
+			}
+			if len(tc.message) > conditions.MaxMessage && !strings.HasSuffix(got, "…") {
+				t.Errorf("the cut does not show: %q", got[len(got)-8:])
+			}
+		})
+	}
+}
+
+func TestReasonsAreMadeAcceptable(t *testing.T) {
+	for reason, want := range map[string]string{
+		"":                 "Unspecified",
+		"Ready":            "Ready",
+		"not found":        "NotFound",
+		"lower":            "Lower",
+		"1st":              "St",
+		"HTTP_404:gone":    "HTTP_404:gone",
+		"Ends_With:":       "Ends_With",
+		"??":               "Unspecified",
+		"a-b/c":            "ABC",
+		"Über":             "Ber",
+		"OwnerConflict500": "OwnerConflict500",
+	} {
+		obj := object(1)
+		conditions.Set(obj, early, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: reason})
+		if got := conditions.Get(obj, "Ready").Reason; got != want {
+			t.Errorf("%q became %q, want %q", reason, got, want)
+		}
+	}
+}
+
+func TestAbsenceIsUnknown(t *testing.T) {
+	obj := object(1)
+	if !conditions.IsUnknown(obj, "Ready") || conditions.IsTrue(obj, "Ready") || conditions.IsFalse(obj, "Ready") || conditions.Has(obj, "Ready") {
+		t.Error("an absent condition is Unknown and nothing else")
+	}
+	conditions.MarkTrue(obj, early, "Ready", "Fine", "")
+	if !conditions.IsReady(obj) {
+		t.Error("Ready alone is ready")
+	}
+	conditions.MarkReconciling(obj, early, "Working", "")
+	if conditions.IsReady(obj) {
+		t.Error("ready although work goes on")
+	}
+}
+
+func TestDelete(t *testing.T) {
+	obj := object(1)
+	conditions.MarkTrue(obj, early, "A", "R", "")
+	conditions.MarkTrue(obj, early, "B", "R", "")
+	conditions.Delete(obj, "B", "C")
+	if d := cmp.Diff([]string{"A"}, types(obj)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestAdapterGivesTheObjectBack(t *testing.T) {
+	cm := &corev1.ConfigMap{}
+	obj := conditions.For(cm, new([]metav1.Condition))
+	if conditions.ObjectOf(obj) != client.Object(cm) || conditions.ObjectOf(cm) != client.Object(cm) {
+		t.Error("ObjectOf does not return the object")
+	}
+	if _, ok := obj.DeepCopyObject().(*corev1.ConfigMap); !ok {
+		t.Errorf("the copy is a %T", obj.DeepCopyObject())
+	}
+}
