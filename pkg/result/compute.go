@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package result
+
+import (
+	"cmp"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// Outcome is what a pass came to, in one word.
+type Outcome string
+
+const (
+	// Succeeded means that everything is as it should be.
+	Succeeded Outcome = "Succeeded"
+	// Requeued means that the pass is not finished and goes on soon.
+	Requeued Outcome = "Requeued"
+	// Finished means that there was nothing to do and nothing is to come.
+	Finished Outcome = "Finished"
+	// Stalled means that somebody has to change something first.
+	Stalled Outcome = "Stalled"
+	// Waited means that the object comes again after a delay.
+	Waited Outcome = "Waited"
+	// Ignored means that an error was declared to be none.
+	Ignored Outcome = "Ignored"
+	// Failed means that an error is returned to the controller.
+	Failed Outcome = "Failed"
+)
+
+// Effect is what happens to a condition.
+type Effect string
+
+const (
+	// Keep leaves the condition as it is.
+	Keep Effect = "Keep"
+	// Remove removes the condition.
+	Remove Effect = "Remove"
+	// Mark sets the condition to True with the verdict's reason and message.
+	Mark Effect = "Mark"
+)
+
+// Verdict is all that follows from a result and an error.
+type Verdict struct {
+	// Outcome is the verdict in one word.
+	Outcome Outcome
+	// Result and Err are what Reconcile returns. If there is an error, the
+	// result is empty, because the controller would ignore it.
+	Result reconcile.Result
+	Err    error
+	// Reason and Message are those of the error, or of the outcome.
+	Reason, Message string
+	// Reconciling and Stalled say what happens to these conditions.
+	Reconciling, Stalled Effect
+	// Observed tells whether the current generation was dealt with.
+	Observed bool
+}
+
+// defaultReasons apply where an error brings none.
+var defaultReasons = map[Outcome]string{
+	Succeeded: v1alpha1.ReasonReady,
+	Ignored:   v1alpha1.ReasonReady,
+	Requeued:  v1alpha1.ReasonProcessing,
+	Waited:    v1alpha1.ReasonRetrying,
+	Stalled:   v1alpha1.ConditionStalled,
+	Failed:    v1alpha1.ReasonError,
+}
+
+// Compute is the truth table of the package. It is pure. A nil builder is one
+// that always answers with the empty result.
+func Compute(result Result, err error, builder RuntimeResultBuilder) Verdict {
+	if err == nil {
+		return computeResult(result, builder)
+	}
+	cause := mostUrgent(err, builder)
+	v := Verdict{
+		Outcome:     cause.outcome,
+		Reason:      cmp.Or(cause.reason, defaultReasons[cause.outcome]),
+		Message:     err.Error(),
+		Reconciling: Keep,
+		Stalled:     Remove,
+	}
+	switch cause.outcome {
+	case Stalled:
+		v.Result = build(builder, Empty, NewStalling(err, v.Reason))
+		v.Reconciling, v.Stalled, v.Observed = Remove, Mark, true
+	case Waited:
+		v.Result = waitingResult(NewWaiting(err, v.Reason, cause.delay), builder)
+	case Ignored:
+		v.Result = build(builder, Success, nil)
+		v.Reconciling, v.Observed = Remove, true
+	default:
+		v.Err = err
+	}
+	return v
+}
+
+func computeResult(result Result, builder RuntimeResultBuilder) Verdict {
+	v := Verdict{Outcome: Finished, Result: build(builder, result, nil), Reconciling: Keep, Stalled: Remove, Observed: true}
+	switch result {
+	case Success:
+		v.Outcome, v.Reconciling = Succeeded, Remove
+	case Requeue:
+		v.Outcome, v.Observed = Requeued, false
+	}
+	v.Reason = defaultReasons[v.Outcome]
+	return v
+}
+
+// waitingResult never answers with the empty result: nothing else would bring
+// the object back.
+func waitingResult(err *Waiting, builder RuntimeResultBuilder) reconcile.Result {
+	if built := build(builder, Empty, err); !built.IsZero() {
+		return built
+	}
+	return after(firstPositive(err.RequeueAfter, interval(builder), FallbackDelay))
+}
+
+func build(builder RuntimeResultBuilder, result Result, err error) reconcile.Result {
+	if builder == nil {
+		return reconcile.Result{}
+	}
+	return builder.BuildRuntimeResult(result, err)
+}

@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package result says what came out of a pass, in one abstract value and one
+// contextual error, and computes everything else from these two.
+//
+// A reconciler that decides by itself about conditions, the requeue and the
+// returned error gets them to contradict each other sooner or later. So the code
+// that does the work returns only a [Result] (Success, Requeue, Empty) and an
+// error, which may carry context: [Stalling] (pointless until somebody changes
+// something), [Waiting] (try again after a while, nobody is to blame), [Generic]
+// (an ordinary failure, or one to be ignored). A types.RetriableError is a Waiting.
+//
+// [Compute] is the truth table. It is pure; the meaning of "success" in time, such
+// as "again in ten minutes", comes from a [RuntimeResultBuilder].
+//
+// # The truth table
+//
+//	error               Result   requeue            returned  Reconciling  Stalled  observed
+//	nil                 Success  builder            nil       remove       remove   yes
+//	nil                 Requeue  builder            nil       keep         remove   no
+//	nil                 Empty    builder (none)     nil       keep         remove   yes
+//	Stalling            any      builder (interval) nil       remove       mark     yes
+//	Waiting, d > 0      any      builder (d)        nil       keep         remove   no
+//	Waiting, no delay   any      builder (interval) nil       keep         remove   no
+//	Generic, ignored    any      as after success   nil       remove       remove   yes
+//	any other           any      rate limiter       error     keep         remove   no
+//
+// An error overrules the Result. Errors are found through any wrapping; the
+// outermost context counts. Several errors joined are as urgent as the most
+// urgent of them, in the order of the last lines, upwards: an ordinary error
+// must not wait for the interval because another object happens to be stalled.
+//
+// No outcome is final: what is stalled is looked at again after the interval, and
+// a Waiting never gets lost, whatever the builder answers.
+package result

@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package result
+
+import (
+	"cmp"
+	"time"
+)
+
+// Stalling is an error that no retry will mend: somebody has to change something
+// first. It is not returned to the controller; the object becomes Stalled.
+type Stalling struct {
+	// Reason becomes the reason of the condition; "Stalled" if empty.
+	Reason string
+	// Err is the cause.
+	Err error
+}
+
+// NewStalling returns a Stalling for the cause.
+func NewStalling(err error, reason string) *Stalling { return &Stalling{Reason: reason, Err: err} }
+
+// Error returns the message of the cause.
+func (e *Stalling) Error() string {
+	if e == nil {
+		return message(nil, "stalled")
+	}
+	return message(e.Err, "stalled", e.Reason)
+}
+
+// Unwrap returns the cause.
+func (e *Stalling) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
+
+// Waiting is an error that asks for another pass after a while. It is not
+// returned to the controller and causes no exponential back-off.
+type Waiting struct {
+	// RequeueAfter is the delay; if it is not positive, the interval of the
+	// RuntimeResultBuilder applies.
+	RequeueAfter time.Duration
+	// Reason becomes the reason of the condition; "Retrying" if empty.
+	Reason string
+	// Err is the cause.
+	Err error
+}
+
+// NewWaiting returns a Waiting for the cause.
+func NewWaiting(err error, reason string, requeueAfter time.Duration) *Waiting {
+	return &Waiting{RequeueAfter: requeueAfter, Reason: reason, Err: err}
+}
+
+// Error returns the message of the cause.
+func (e *Waiting) Error() string {
+	if e == nil {
+		return message(nil, "waiting")
+	}
+	return message(e.Err, "waiting", e.Reason)
+}
+
+// Unwrap returns the cause.
+func (e *Waiting) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
+
+// Generic is an ordinary error with a reason. It is returned to the controller,
+// unless Ignore is set: then the pass counts as if there had been nothing to do.
+type Generic struct {
+	// Ignore makes the pass count as done.
+	Ignore bool
+	// Reason becomes the reason of the condition; "Error" if empty.
+	Reason string
+	// Err is the cause.
+	Err error
+}
+
+// NewGeneric returns a Generic for the cause.
+func NewGeneric(err error, reason string) *Generic { return &Generic{Reason: reason, Err: err} }
+
+// Error returns the message of the cause.
+func (e *Generic) Error() string {
+	if e == nil {
+		return message(nil, "failed")
+	}
+	return message(e.Err, "failed", e.Reason)
+}
+
+// Unwrap returns the cause.
+func (e *Generic) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
+
+// message survives an error that was made without a cause.
+func message(cause error, what string, reason ...string) string {
+	if cause != nil {
+		return cause.Error()
+	}
+	return cmp.Or(append(reason, what)...)
+}

@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package result_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+func TestErrorsAreFoundThroughWrapping(t *testing.T) {
+	cause := errors.New("cause")
+	for _, err := range []error{result.NewStalling(cause, "R"), result.NewWaiting(cause, "R", 0), result.NewGeneric(cause, "R")} {
+		if !errors.Is(err, cause) || err.Error() != "cause" {
+			t.Errorf("%T does not show its cause", err)
+		}
+	}
+}
+
+func TestErrorsWithoutACauseDoNotPanic(t *testing.T) {
+	for _, tc := range []struct {
+		err     error
+		want    string
+		outcome result.Outcome
+	}{
+		{result.NewStalling(nil, "Reason"), "Reason", result.Stalled},
+		{&result.Stalling{}, "stalled", result.Stalled},
+		{(*result.Stalling)(nil), "stalled", result.Stalled},
+		{&result.Waiting{}, "waiting", result.Waited},
+		{(*result.Waiting)(nil), "waiting", result.Waited},
+		{&result.Generic{}, "failed", result.Failed},
+		{(*result.Generic)(nil), "failed", result.Failed},
+	} {
+		if tc.err.Error() != tc.want || errors.Unwrap(tc.err) != nil {
+			t.Errorf("%T says %q, want %q", tc.err, tc.err, tc.want)
+		}
+		if got := result.Compute(result.Empty, tc.err, nil).Outcome; got != tc.outcome {
+			t.Errorf("%T counts as %s, want %s", tc.err, got, tc.outcome)
+		}
+	}
+}
