@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package patch makes changes of an object durable.
+//
+// A [Helper] remembers the object as it was read. Whoever works on the object
+// changes it in memory, and calls
+//
+//   - [Helper.Commit] before acting on the outside world: the intent that status
+//     and metadata express is on the server when Commit returns nil, complete,
+//     and nobody else changed the object meanwhile;
+//   - [Helper.Patch] at the end of the pass.
+//
+// Both send JSON merge patches that hold only what changed, with the
+// resourceVersion as precondition: metadata (and spec) in one request, status in
+// another one through the status subresource. If nothing changed, nothing is sent.
+// Status fields that the Go type does not know survive.
+//
+// # Conflicts
+//
+// A conflict is answered by one look at the server. If the object is the same
+// (uid), nobody asked for something else (generation, deletionTimestamp), and
+// what we are about to write still is as we saw it, then the change is sent again,
+// at most five times. Otherwise the error is [ErrConflict]: what was decided rests
+// on an old state, so the pass ends quietly and the next one decides anew.
+//
+// # Outdated definitions
+//
+// An API server drops status fields that the schema of a CustomResourceDefinition
+// lacks, without a word; and without the status subresource there is no way to
+// write status separately. A record that is thought to be durable and is not would
+// be fatal, so the answer is compared with what was sent, and the errors
+// [PrunedError] and [NoStatusSubresourceError] say what to mend.
+//
+// # The object in memory
+//
+// After a write the object carries the new metadata, and status as the server
+// has it. The spec is never touched, so values that were loaded into it and are
+// not serialised survive.
+package patch

@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrConflict means that the object on the server is no longer the one that the
+// decisions of this pass rest on. It is no failure: end the pass quietly and come again.
+var ErrConflict = errors.New("the object was changed by somebody else")
+
+// PrunedError means that the API server did not keep status fields as they were
+// sent. Usually the CustomResourceDefinition is older than the operator.
+type PrunedError struct {
+	// Object names the object.
+	Object string
+	// Fields are the JSON paths of the fields, sorted.
+	Fields []string
+}
+
+// Error names the fields.
+func (e *PrunedError) Error() string {
+	return fmt.Sprintf("%s: the API server does not keep %s as sent: update the CustomResourceDefinition", e.Object, strings.Join(e.Fields, ", "))
+}
+
+// NoStatusSubresourceError means that the CustomResourceDefinition does not
+// enable the status subresource.
+type NoStatusSubresourceError struct {
+	// Object names the object.
+	Object string
+}
+
+// Error says what to do.
+func (e *NoStatusSubresourceError) Error() string {
+	return fmt.Sprintf("%s: its type has no status subresource: enable it in the CustomResourceDefinition", e.Object)
+}

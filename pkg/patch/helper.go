@@ -1,0 +1,193 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/conditions"
+)
+
+// confirmWindow is how long the last look at the server counts as current.
+const confirmWindow = 5 * time.Second
+
+// Helper makes changes of one object durable in the course of one pass. It is
+// not safe for concurrent use.
+type Helper struct {
+	client      client.Client
+	reader      client.Reader
+	owner       string
+	withoutSpec bool
+
+	gvk      schema.GroupVersionKind
+	key      client.ObjectKey
+	uid      types.UID
+	original content // as it was read first
+	before   content // as we know the server has it
+	// resourceVersion, generation and deleting belong to before.
+	resourceVersion string
+	generation      int64
+	deleting        bool
+
+	confirmed time.Time // when the server last told us about the object
+	writes    int
+	// knowsGeneration tells whether the type has status.observedGeneration; nil until it is asked.
+	knowsGeneration *bool
+}
+
+// NewHelper returns a Helper for the object, which must have just been read.
+// Adapters of pkg/conditions are accepted here and by all methods.
+func NewHelper(obj client.Object, c client.Client, options ...HelperOption) (*Helper, error) {
+	if obj == nil || c == nil {
+		return nil, errors.New("a patch helper needs an object and a client")
+	}
+	obj = conditions.ObjectOf(obj)
+	gvk, err := c.GroupVersionKindFor(obj)
+	if err != nil {
+		return nil, fmt.Errorf("find the kind of %T: %w", obj, err)
+	}
+	h := &Helper{client: c, reader: c, gvk: gvk, key: client.ObjectKeyFromObject(obj), uid: obj.GetUID(), confirmed: time.Now()}
+	for _, option := range options {
+		option(h)
+	}
+	if obj.GetResourceVersion() == "" {
+		return nil, fmt.Errorf("%s: it has no resourceVersion; read it from the server first", h)
+	}
+	if h.reader == nil {
+		h.reader = c
+	}
+	if err := h.remember(obj); err != nil {
+		return nil, err
+	}
+	h.original = h.before
+	return h, nil
+}
+
+// String names the object: kind, namespace and name.
+func (h *Helper) String() string { return fmt.Sprintf("%s %s", h.gvk.Kind, nameOf(h.key)) }
+
+func nameOf(key client.ObjectKey) string {
+	if key.Namespace == "" {
+		return key.Name
+	}
+	return key.String()
+}
+
+// Writes returns the number of writes that succeeded so far.
+func (h *Helper) Writes() int { return h.writes }
+
+// MetadataChanged tells whether Commit and Patch would write metadata or spec.
+func (h *Helper) MetadataChanged(obj client.Object) (bool, error) {
+	after, err := contentOf(conditions.ObjectOf(obj))
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", h, err)
+	}
+	return len(diff(h.before.main(h.withoutSpec), after.main(h.withoutSpec))) > 0, nil
+}
+
+// Commit makes metadata and status durable. Call it before acting on anything
+// outside the object.
+//
+// When it returns nil, all of status is on the server, and nobody had changed
+// the object in a way that matters (see ErrConflict) at a moment at most five
+// seconds ago; so if there is nothing to write, and the last look at the server is
+// older, Commit looks. Other errors: PrunedError, NoStatusSubresourceError, and what
+// the server answered. After an error nothing may be acted upon.
+func (h *Helper) Commit(ctx context.Context, obj client.Object) error {
+	obj = conditions.ObjectOf(obj)
+	writes := h.writes
+	if err := h.writeMain(ctx, obj); err != nil {
+		return fmt.Errorf("commit %s: %w", h, err)
+	}
+	if err := h.writeStatus(ctx, obj, HelperOptions{}); err != nil {
+		return fmt.Errorf("commit %s: %w", h, err)
+	}
+	if h.writes == writes && time.Since(h.confirmed) > confirmWindow {
+		if err := h.confirm(ctx, obj); err != nil {
+			return fmt.Errorf("commit %s: %w", h, err)
+		}
+	}
+	return nil
+}
+
+// Patch writes what changed: metadata and spec in one request, status in
+// another one. When the first removes the last finalizer of an object that is
+// being deleted, there is nothing left to write a status to.
+//
+// If the type has no status subresource, status is written by way of the object
+// itself, so that the complaint about it can be read there; the error is returned
+// nevertheless. An object that is gone gives an error that is ErrConflict and NotFound.
+func (h *Helper) Patch(ctx context.Context, obj client.Object, options ...Option) error {
+	var o HelperOptions
+	for _, option := range options {
+		option.ApplyToHelper(&o)
+	}
+	obj = conditions.ObjectOf(obj)
+	mainErr := h.writeMain(ctx, obj)
+	if errors.Is(mainErr, ErrConflict) {
+		return fmt.Errorf("patch %s: %w", h, mainErr)
+	}
+	if mainErr == nil && h.deleting && len(obj.GetFinalizers()) == 0 {
+		return nil
+	}
+	// A refusal of the metadata is no reason to be silent about it in the status.
+	statusErr := h.writeStatus(ctx, obj, o)
+	if _, missing := errors.AsType[*NoStatusSubresourceError](statusErr); missing {
+		statusErr = errors.Join(statusErr, h.writeStatusAsMain(ctx, obj, o))
+	}
+	if err := errors.Join(mainErr, statusErr); err != nil {
+		return fmt.Errorf("patch %s: %w", h, err)
+	}
+	return nil
+}
+
+// PatchMetadata writes metadata and spec if they changed, and leaves status
+// alone. It is for the one write that removes a finalizer: when it is the last one,
+// the object is gone afterwards.
+func (h *Helper) PatchMetadata(ctx context.Context, obj client.Object) error {
+	if err := h.writeMain(ctx, conditions.ObjectOf(obj)); err != nil {
+		return fmt.Errorf("patch %s: %w", h, err)
+	}
+	return nil
+}
+
+func (h *Helper) writeMain(ctx context.Context, obj client.Object) error {
+	after, err := contentOf(obj)
+	if err != nil {
+		return err
+	}
+	changes := diff(h.before.main(h.withoutSpec), after.main(h.withoutSpec))
+	if len(changes) == 0 {
+		return nil
+	}
+	answer, err := h.send(ctx, obj, mainWrite{changes: changes})
+	if err != nil {
+		return err
+	}
+	return h.acceptMain(obj, answer)
+}
+
+func (h *Helper) writeStatus(ctx context.Context, obj client.Object, options HelperOptions) error {
+	after, err := h.statusOf(obj, options)
+	if err != nil {
+		return err
+	}
+	changes := diff(h.before.status(), after)
+	if len(changes) == 0 {
+		return nil
+	}
+	w := &statusWrite{after: after, changes: changes, owned: options.OwnedConditions}
+	answer, err := h.send(ctx, obj, w)
+	if err != nil {
+		return err
+	}
+	return h.acceptStatus(obj, w.after, answer)
+}

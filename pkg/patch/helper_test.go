@@ -1,0 +1,205 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package patch_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/pkg/patch"
+	"github.com/corbel-run/corbel/test/widget"
+)
+
+var key = client.ObjectKey{Namespace: "ns", Name: "a"}
+
+func stored() *widget.Widget {
+	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-1", Generation: 2}}
+	w.Spec.Size = 3
+	w.Status.Phase = "Old"
+	return w
+}
+
+// read returns the widget as the server has it.
+func read(t *testing.T, c client.Reader) *widget.Widget {
+	t.Helper()
+	w := &widget.Widget{}
+	if err := c.Get(t.Context(), key, w); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// begin starts a pass.
+func begin(t *testing.T, s *widget.Server, options ...patch.HelperOption) (*widget.Widget, *patch.Helper) {
+	t.Helper()
+	w := read(t, s.Direct)
+	h, err := patch.NewHelper(w, s, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, h
+}
+
+func wantRequests(t *testing.T, s *widget.Server, want ...string) {
+	t.Helper()
+	if d := cmp.Diff(want, s.Requests(), cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("requests (-want +got):\n%s", d)
+	}
+}
+
+func TestPatchSendsOnlyWhatChanged(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		options  []patch.HelperOption
+		change   func(*widget.Widget)
+		requests []string
+	}{
+		{"nothing changed", nil, func(*widget.Widget) {}, nil},
+		{"status", nil, func(w *widget.Widget) { w.Status.Phase = "New" }, []string{"patch status"}},
+		{"metadata", nil, func(w *widget.Widget) { w.Labels = map[string]string{"a": "b"} }, []string{"patch"}},
+		{"spec", nil, func(w *widget.Widget) { w.Spec.Size = 4 }, []string{"patch"}},
+		{"both, metadata first", nil, func(w *widget.Widget) {
+			w.Status.Phase = "New"
+			w.Finalizers = []string{"a.b/c"}
+		}, []string{"patch", "patch status"}},
+		{"spec stays in memory if told so", []patch.HelperOption{patch.WithoutSpec()}, func(w *widget.Widget) { w.Spec.Size = 4 }, nil},
+		{"values that are not serialised are no change", nil, func(w *widget.Widget) { w.Spec.Loaded = "secret" }, nil},
+		{"what the server keeps is no change", nil, func(w *widget.Widget) { w.ManagedFields, w.SelfLink = nil, "x" }, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := widget.NewServer(stored())
+			w, h := begin(t, s, tc.options...)
+			tc.change(w)
+			spec := w.Spec
+			if err := h.Patch(t.Context(), w); err != nil {
+				t.Fatal(err)
+			}
+			wantRequests(t, s, tc.requests...)
+			if h.Writes() != len(tc.requests) {
+				t.Errorf("%d writes counted", h.Writes())
+			}
+			if w.Spec != spec {
+				t.Errorf("the spec in memory became %v", w.Spec)
+			}
+			server := read(t, s.Direct)
+			if w.ResourceVersion != server.ResourceVersion {
+				t.Errorf("resourceVersion %s, the server has %s", w.ResourceVersion, server.ResourceVersion)
+			}
+			if d := cmp.Diff(server.Status, w.Status); d != "" {
+				t.Error(d)
+			}
+			// At rest: the same once more is nothing.
+			if err := h.Patch(t.Context(), w); err != nil {
+				t.Fatal(err)
+			}
+			wantRequests(t, s)
+		})
+	}
+}
+
+func TestFieldsThatTheTypeDoesNotKnowSurvive(t *testing.T) {
+	s := widget.NewServer()
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "test.corbel.run/v1", "kind": "Widget",
+		"metadata": map[string]any{"namespace": "ns", "name": "a"},
+		"status":   map[string]any{"phase": "Old"},
+	}}
+	if err := s.Direct.Create(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	u2, h := &unstructured.Unstructured{}, (*patch.Helper)(nil)
+	u2.SetGroupVersionKind(u.GroupVersionKind())
+	if err := s.Direct.Get(t.Context(), key, u2); err != nil {
+		t.Fatal(err)
+	}
+	h, err := patch.NewHelper(u2, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unstructured.SetNestedField(u2.Object, "New", "status", "phase"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Commit(t.Context(), u2); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, s.Direct).Status.Phase; got != "New" {
+		t.Errorf("phase %q", got)
+	}
+	wantRequests(t, s, "patch status")
+}
+
+func TestObservedGenerationIsWrittenOnRequest(t *testing.T) {
+	s := widget.NewServer(stored())
+	w, h := begin(t, s)
+	if err := h.Patch(t.Context(), w, patch.WithStatusObservedGeneration{}); err != nil {
+		t.Fatal(err)
+	}
+	wantRequests(t, s, "patch status")
+	if w.Status.ObservedGeneration != 2 || read(t, s.Direct).Status.ObservedGeneration != 2 {
+		t.Errorf("observedGeneration %d in memory", w.Status.ObservedGeneration)
+	}
+	if err := h.Patch(t.Context(), w, patch.WithStatusObservedGeneration{}); err != nil {
+		t.Fatal(err)
+	}
+	wantRequests(t, s)
+}
+
+func TestAdaptersAreUnwrapped(t *testing.T) {
+	s := widget.NewServer(stored())
+	w := read(t, s.Direct)
+	adapted := conditions.For(w, &w.Status.Conditions)
+	h, err := patch.NewHelper(adapted, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conditions.MarkTrue(adapted, w.CreationTimestamp.Time, "Ready", "Ready", "")
+	if err := h.Patch(t.Context(), adapted); err != nil {
+		t.Fatal(err)
+	}
+	if !conditions.IsReady(read(t, s.Direct)) {
+		t.Error("the condition is not on the server")
+	}
+	if h.OriginalCondition("Ready") != nil {
+		t.Error("the condition was not there at first")
+	}
+}
+
+func TestOneWriteRemovesTheLastFinalizer(t *testing.T) {
+	w := stored()
+	w.Finalizers = []string{"a.b/c"}
+	s := widget.NewServer(w)
+	if err := s.Direct.Delete(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	obj, h := begin(t, s)
+	obj.Finalizers = nil
+	obj.Status.Phase = "Gone"
+	if err := h.Patch(t.Context(), obj); err != nil {
+		t.Fatal(err)
+	}
+	wantRequests(t, s, "patch")
+	if err := s.Direct.Get(t.Context(), key, &widget.Widget{}); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("the object is still there: %v", err)
+	}
+}
+
+func TestNewHelperRefusesWhatItCannotPatch(t *testing.T) {
+	s := widget.NewServer()
+	for name, obj := range map[string]client.Object{
+		"resourceVersion": stored(),
+		"find the kind":   &unstructured.Unstructured{Object: map[string]any{}},
+		"needs an object": nil,
+	} {
+		if _, err := patch.NewHelper(obj, s); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("want an error that says %q, got %v", name, err)
+		}
+	}
+}

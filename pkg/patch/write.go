@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// maxResends limits how often one write is sent again after conflicts.
+const maxResends = 5
+
+// write is a change on its way to the server.
+type write interface {
+	// body is the merge patch, without the precondition.
+	body() map[string]any
+	// subresource tells whether it goes to the status subresource.
+	subresource() bool
+	// rebase puts the change on top of what the server has now, and tells
+	// whether what it is about was left alone since before.
+	rebase(before, server content) bool
+}
+
+// mainWrite changes metadata and spec, or anything else without a subresource.
+type mainWrite struct{ changes map[string]any }
+
+func (w mainWrite) body() map[string]any { return maps.Clone(w.changes) }
+func (w mainWrite) subresource() bool    { return false }
+func (w mainWrite) rebase(before, server content) bool {
+	return untouched(w.changes, before, server)
+}
+
+// statusWrite changes status.
+type statusWrite struct {
+	after, changes map[string]any
+	owned          []string
+}
+
+func (w *statusWrite) body() map[string]any { return map[string]any{"status": w.changes} }
+func (w *statusWrite) subresource() bool    { return true }
+func (w *statusWrite) rebase(before, server content) bool {
+	if reflect.DeepEqual(server.status(), w.after) {
+		// An earlier attempt arrived, only its answer did not.
+		w.changes = map[string]any{}
+		return true
+	}
+	after, ok := mergeStatus(before.status(), w.after, server.status(), w.owned)
+	if ok {
+		w.after, w.changes = after, diff(server.status(), after)
+	}
+	return ok
+}
+
+// send writes with the resourceVersion as precondition, and answers conflicts.
+func (h *Helper) send(ctx context.Context, obj client.Object, w write) (*unstructured.Unstructured, error) {
+	resourceVersion := h.resourceVersion
+	for resends := 0; ; resends++ {
+		answer, err := h.request(ctx, w, resourceVersion)
+		switch {
+		case err == nil:
+			h.writes++
+			h.confirmed = time.Now()
+			return answer, nil
+		case apierrors.IsNotFound(err):
+			return nil, h.explainNotFound(ctx, obj, w, err)
+		case !apierrors.IsConflict(err):
+			return nil, err
+		case resends == maxResends:
+			return nil, fmt.Errorf("%w: %d attempts in a row met another change: %w", ErrConflict, resends+1, err)
+		}
+		server, err := h.look(ctx, obj)
+		if err != nil {
+			return nil, err
+		}
+		theirs, err := contentOf(server)
+		if err != nil {
+			return nil, err
+		}
+		if !w.rebase(h.before, theirs) {
+			return nil, fmt.Errorf("%w: what was to be written is no longer as it was read", ErrConflict)
+		}
+		resourceVersion = server.GetResourceVersion()
+	}
+}
+
+func (h *Helper) request(ctx context.Context, w write, resourceVersion string) (*unstructured.Unstructured, error) {
+	body := w.body()
+	metadata, _ := body["metadata"].(map[string]any)
+	metadata = maps.Clone(metadata)
+	if metadata == nil {
+		metadata = map[string]any{}
+	}
+	metadata["resourceVersion"] = resourceVersion
+	body["metadata"] = metadata
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("encode the patch: %w", err)
+	}
+	// The answer must come as the server sent it: decoded into the Go type it
+	// would lack what the type does not know, and keep what the server dropped.
+	answer := &unstructured.Unstructured{}
+	answer.SetGroupVersionKind(h.gvk)
+	answer.SetNamespace(h.key.Namespace)
+	answer.SetName(h.key.Name)
+	patch := client.RawPatch(types.MergePatchType, data)
+	if w.subresource() {
+		var options []client.SubResourcePatchOption
+		if h.owner != "" {
+			options = append(options, client.FieldOwner(h.owner))
+		}
+		return answer, h.client.Status().Patch(ctx, answer, patch, options...)
+	}
+	var options []client.PatchOption
+	if h.owner != "" {
+		options = append(options, client.FieldOwner(h.owner))
+	}
+	return answer, h.client.Patch(ctx, answer, patch, options...)
+}
+
+// explainNotFound tells an object that is gone from a subresource that is not served.
+func (h *Helper) explainNotFound(ctx context.Context, obj client.Object, w write, notFound error) error {
+	if !w.subresource() {
+		return fmt.Errorf("%w: %w", ErrConflict, notFound)
+	}
+	if _, err := h.look(ctx, obj); err != nil {
+		return err
+	}
+	return &NoStatusSubresourceError{Object: h.String()}
+}
