@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package summarize
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/conditions"
+)
+
+// actionReconcile is what the events say was being done.
+const actionReconcile = "Reconcile"
+
+// recordTransition makes an event if Ready is another one than when the object
+// was read. A message that merely counts on is no event.
+func (h *Helper) recordTransition(obj conditions.Setter) {
+	ready := conditions.Get(obj, v1alpha1.ConditionReady)
+	if h.recorder == nil || ready == nil {
+		return
+	}
+	before := h.patcher.OriginalCondition(v1alpha1.ConditionReady)
+	if before != nil && before.Status == ready.Status && before.Reason == ready.Reason {
+		return
+	}
+	eventType := corev1.EventTypeNormal
+	if ready.Status == metav1.ConditionFalse && obj.GetDeletionTimestamp().IsZero() {
+		eventType = corev1.EventTypeWarning
+	}
+	h.recorder.Eventf(conditions.ObjectOf(obj), nil, eventType, ready.Reason, actionReconcile, "%s", ready.Message)
+}

@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package summarize
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+// Recorder records events. A nil Recorder records none.
+type Recorder = events.EventRecorder
+
+// Conditions says how one condition summarises others.
+type Conditions struct {
+	// Target is the condition to set, usually Ready.
+	Target string
+	// Owned are the conditions that nobody else writes. After a conflict our
+	// side is right about them.
+	Owned []string
+	// Summarize are the conditions that the target depends on, the most
+	// important first. If it is empty, or the object has none of them, and the
+	// target is Ready, then Ready follows from the result and the error.
+	Summarize []string
+	// NegativePolarity are those for which True is bad news.
+	NegativePolarity []string
+}
+
+// ResultProcessor looks at a pass before its result is computed. It may change
+// the object in memory. It cannot fail the pass.
+type ResultProcessor func(ctx context.Context, recorder Recorder, obj client.Object, res result.Result, err error)
+
+// HelperOptions are the resolved options of SummarizeAndPatch.
+type HelperOptions struct {
+	// Conditions are the summaries to set, in this order.
+	Conditions []Conditions
+	// Processors run first, in this order.
+	Processors []ResultProcessor
+	// ReconcileResult and ReconcileError are what came out of the pass.
+	ReconcileResult result.Result
+	ReconcileError  error
+	// ResultBuilder gives them their meaning in time. Without one nothing is
+	// computed, and the caller ignores what SummarizeAndPatch returns as result.
+	ResultBuilder result.RuntimeResultBuilder
+	// IgnoreNotFound makes it no error that an object under deletion is gone.
+	IgnoreNotFound bool
+	// ObservedGenerationAlways sets status.observedGeneration whatever came out.
+	ObservedGenerationAlways bool
+	// TransitionEvents makes an event of every change of Ready's status or reason.
+	TransitionEvents bool
+	// Clock is the time for the conditions.
+	Clock func() time.Time
+}
+
+// Option configures SummarizeAndPatch.
+type Option func(*HelperOptions)
+
+// WithConditions adds summaries.
+func WithConditions(conditions ...Conditions) Option {
+	return func(o *HelperOptions) { o.Conditions = append(o.Conditions, conditions...) }
+}
+
+// WithProcessors adds processors.
+func WithProcessors(processors ...ResultProcessor) Option {
+	return func(o *HelperOptions) { o.Processors = append(o.Processors, processors...) }
+}
+
+// WithReconcileResult sets the result of the pass.
+func WithReconcileResult(res result.Result) Option {
+	return func(o *HelperOptions) { o.ReconcileResult = res }
+}
+
+// WithReconcileError sets the error of the pass.
+func WithReconcileError(err error) Option {
+	return func(o *HelperOptions) { o.ReconcileError = err }
+}
+
+// WithResultBuilder sets the builder, and thereby asks for the result to be computed.
+func WithResultBuilder(builder result.RuntimeResultBuilder) Option {
+	return func(o *HelperOptions) { o.ResultBuilder = builder }
+}
+
+// WithIgnoreNotFound makes it no error that an object under deletion is gone.
+func WithIgnoreNotFound() Option {
+	return func(o *HelperOptions) { o.IgnoreNotFound = true }
+}
+
+// WithObservedGenerationAlways sets status.observedGeneration to the generation
+// that the pass judged, whatever came out. Default is only after success, when
+// there was nothing to do, and when stalled.
+func WithObservedGenerationAlways() Option {
+	return func(o *HelperOptions) { o.ObservedGenerationAlways = true }
+}
+
+// WithTransitionEvents makes an event of every change of Ready's status or
+// reason, after it is on the server. The event has Ready's reason and message.
+func WithTransitionEvents() Option {
+	return func(o *HelperOptions) { o.TransitionEvents = true }
+}
+
+// WithClock sets the clock. Default is time.Now.
+func WithClock(clock func() time.Time) Option {
+	return func(o *HelperOptions) { o.Clock = clock }
+}
