@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/patch"
+	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/pkg/summarize"
+)
+
+// exitTimeout bounds the last write of a pass. It does not depend on the context
+// of the pass, so that a shutdown does not lose what was done.
+const exitTimeout = 15 * time.Second
+
+// finish judges the pass and writes the outcome.
+func (p *pass[T]) finish(ctx context.Context) (reconcile.Result, error) {
+	if outdated(p.err) {
+		p.err = result.NewStalling(p.err, v1alpha1.ReasonCRDOutdated)
+	}
+	conditions, res, err := p.judge(ctx)
+	builder := p.builder()
+	options := []summarize.Option{
+		summarize.WithReconcileResult(res),
+		summarize.WithReconcileError(err),
+		summarize.WithResultBuilder(builder),
+		summarize.WithConditions(conditions...),
+		summarize.WithIgnoreNotFound(),
+		summarize.WithTransitionEvents(),
+		summarize.WithClock(p.options.Clock),
+	}
+	if p.options.ObservedGenerationAlways {
+		options = append(options, summarize.WithObservedGenerationAlways())
+	}
+	exit, cancel := context.WithTimeout(context.WithoutCancel(ctx), exitTimeout)
+	defer cancel()
+	helper := summarize.NewHelper(p.options.Recorder, p.patcher)
+	out, outErr := helper.SummarizeAndPatch(exit, p.options.Conditions(p.obj), options...)
+	if outdated(outErr) && result.Compute(res, err, builder).Err == nil {
+		return p.reportOutdated(ctx, outErr, builder), nil
+	}
+	return p.pace(out, res, err), outErr
+}
+
+// pace slows down a handler that wants to go on again and again without getting
+// anywhere.
+func (p *pass[T]) pace(out reconcile.Result, res result.Result, err error) reconcile.Result {
+	if err != nil || res != result.Requeue || p.patcher.Writes() > 0 {
+		p.activity.Reset(p.key)
+		return out
+	}
+	out.RequeueAfter = max(out.RequeueAfter, p.activity.Next(p.key))
+	return out
+}
+
+// abandon is for a pass that was cut off because the process stops: what it has
+// recorded so far is kept, but that it was cut off is nobody's fault and no status.
+func (p *pass[T]) abandon(ctx context.Context) (reconcile.Result, error) {
+	exit, cancel := context.WithTimeout(context.WithoutCancel(ctx), exitTimeout)
+	defer cancel()
+	if err := p.patcher.Patch(exit, p.obj); err != nil && !errors.Is(err, patch.ErrConflict) {
+		return reconcile.Result{}, errors.Join(p.err, err)
+	}
+	return reconcile.Result{}, p.err
+}
+
+// reportOutdated is for a definition that cannot even hold the complaint about
+// itself: then the log and an event have to do.
+func (p *pass[T]) reportOutdated(ctx context.Context, err error, builder result.RuntimeResultBuilder) reconcile.Result {
+	logf.FromContext(ctx).Error(err, "the CustomResourceDefinition is outdated")
+	if p.options.Recorder != nil {
+		p.options.Recorder.Eventf(p.obj, nil, corev1.EventTypeWarning, v1alpha1.ReasonCRDOutdated, "Reconcile", "%s", shortNote(err))
+	}
+	out := builder.BuildRuntimeResult(result.Success, nil)
+	if out.RequeueAfter <= 0 {
+		// A new definition causes no event for the object.
+		out.RequeueAfter = p.options.RequeueInterval
+	}
+	return out
+}
+
+// shortNote keeps to the API server's limit for the note of an event.
+func shortNote(err error) string {
+	note := []rune(err.Error())
+	return string(note[:min(len(note), 250)]) // at most 4 bytes each
+}
+
+// outdated tells whether the CustomResourceDefinition does not keep our status.
+func outdated(err error) bool {
+	if _, pruned := errors.AsType[*patch.PrunedError](err); pruned {
+		return true
+	}
+	_, missing := errors.AsType[*patch.NoStatusSubresourceError](err)
+	return missing
+}
+
+// builder asks the handler when the object comes again.
+func (p *pass[T]) builder() result.RuntimeResultBuilder {
+	var builder result.RuntimeResultBuilder
+	if b, ok := p.handler.(Builder[T]); ok {
+		// A panic here leaves the default; the pass has its outcome already.
+		_ = contain(func() error {
+			builder = b.ResultBuilder(p.obj)
+			return nil
+		})
+	}
+	if builder == nil {
+		return result.AlwaysRequeueResultBuilder{RequeueAfter: p.options.RequeueInterval}
+	}
+	return builder
+}

@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+// Commit makes the metadata and the status of the object durable. Call it before
+// acting on anything outside the object, and act only if it returns nil. Return
+// its error, wrapped or not: the loop knows what to make of it. When somebody
+// changed the object meanwhile, the pass ends quietly and comes again; when the
+// CustomResourceDefinition does not keep the status, the object becomes Stalled.
+type Commit func(ctx context.Context) error
+
+// Handler does the work of one kind of object. All methods are idempotent. They
+// may change metadata and status of obj in memory; the loop writes them. No two
+// calls for one object run at the same time.
+type Handler[T client.Object] interface {
+	// Claim prepares an object before CreateOrUpdate, in every pass. What it
+	// changes in metadata is durable before CreateOrUpdate runs; in the pass that
+	// puts our finalizer on the object, its changes of status are, too. An error
+	// ends the pass.
+	Claim(ctx context.Context, obj T) error
+	// CreateOrUpdate brings what the object describes into being.
+	CreateOrUpdate(ctx context.Context, obj T, commit Commit) (result.Result, error)
+	// Delete takes it away. Only Success with a nil error means that nothing is
+	// left; then our finalizer goes.
+	Delete(ctx context.Context, obj T, commit Commit) (result.Result, error)
+	// UpdateStatus only looks. It is called in place of CreateOrUpdate while
+	// the object is suspended.
+	UpdateStatus(ctx context.Context, obj T) error
+}
+
+// Suspender is a Handler that can be told to let an object rest. Deletion is not
+// affected.
+type Suspender[T client.Object] interface {
+	// Suspended tells whether nothing may be created or updated now.
+	Suspended(obj T) bool
+}
+
+// Detacher is a Handler that can be told to leave behind what it made.
+type Detacher[T client.Object] interface {
+	// Detached tells whether deletion of the object skips Delete.
+	Detached(obj T) bool
+}
+
+// Judge is a Handler that words conditions and status itself.
+type Judge[T client.Object] interface {
+	// Judge is called once, at the end of every pass but those that end quietly
+	// and those that remove the finalizer. It sets conditions and status of obj
+	// and returns result and error, which may be others than those of the pass. They
+	// go through result.Compute, which has the last word on Reconciling and Stalled.
+	Judge(ctx context.Context, obj T, pass Pass) (result.Result, error)
+}
+
+// Pass is what happened, for the Judge.
+type Pass struct {
+	// Stage is what the pass was about.
+	Stage Stage
+	// Result and Err are what the handler returned. A panic is a PanicError. An
+	// outdated CustomResourceDefinition is a result.Stalling with the reason CRDOutdated.
+	Result result.Result
+	Err    error
+	// Now is the time of the judgement.
+	Now time.Time
+}
+
+// Builder is a Handler that says when an object comes again.
+type Builder[T client.Object] interface {
+	// ResultBuilder returns the builder for the object, after the pass.
+	ResultBuilder(obj T) result.RuntimeResultBuilder
+}
+
+// Finisher is a Handler that keeps something about objects in memory.
+type Finisher interface {
+	// Finished says that the object is gone. It may be called more than once,
+	// and for objects that the handler never saw.
+	Finished(ctx context.Context, key client.ObjectKey)
+}

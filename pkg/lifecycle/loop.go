@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/pkg/patch"
+)
+
+// Loop runs a Handler. It implements reconcile.Reconciler and is safe for
+// concurrent use with different objects, as a controller does.
+type Loop[T client.Object] struct {
+	handler  Handler[T]
+	options  Options[T]
+	kind     string
+	activity *backoff.Activity[client.ObjectKey]
+}
+
+var _ reconcile.Reconciler = (*Loop[client.Object])(nil)
+
+// NewLoop returns a Loop for the handler. The error names every mistake in the
+// options.
+func NewLoop[T client.Object](handler Handler[T], options Options[T]) (*Loop[T], error) {
+	var errs []error
+	if v := reflect.ValueOf(handler); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		errs = append(errs, errors.New("the handler is nil"))
+	}
+	errs = append(errs, options.complete())
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("set up the lifecycle of %s: %w", reflect.TypeFor[T](), err)
+	}
+	gvk, err := options.Client.GroupVersionKindFor(options.New())
+	if err != nil {
+		return nil, fmt.Errorf("set up the lifecycle of %s: %w", reflect.TypeFor[T](), err)
+	}
+	return &Loop[T]{
+		handler:  handler,
+		options:  options,
+		kind:     gvk.Kind,
+		activity: backoff.DefaultActivity[client.ObjectKey](),
+	}, nil
+}
+
+// Reconcile runs one pass over the object. It never panics for what a handler does.
+func (l *Loop[T]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var (
+		out     reconcile.Result
+		passErr error
+	)
+	err := contain(func() error {
+		out, passErr = l.runPass(ctx, request.NamespacedName)
+		return nil
+	})
+	if err != nil {
+		logPanic(ctx, err)
+		return reconcile.Result{}, fmt.Errorf("reconcile %s %s: %w", l.kind, request.NamespacedName, err)
+	}
+	return out, passErr
+}
+
+func (l *Loop[T]) runPass(ctx context.Context, key client.ObjectKey) (reconcile.Result, error) {
+	obj := l.options.New()
+	switch err := l.options.Reader.Get(ctx, key, obj); {
+	case apierrors.IsNotFound(err):
+		l.finished(ctx, key)
+		return reconcile.Result{}, nil
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("read %s %s: %w", l.kind, key, err)
+	}
+	f, askErr := l.factsOf(obj)
+	stage := stageOf(f)
+	if stage == StageIgnore {
+		return reconcile.Result{}, nil
+	}
+	p, err := l.begin(obj)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	p.stage, p.err = stage, askErr
+	return p.run(ctx)
+}
+
+// factsOf asks the handler. The facts are usable even if there is an error: then
+// the handler did not tell, and nothing is to be done but to report that.
+func (l *Loop[T]) factsOf(obj T) (facts, error) {
+	f := facts{
+		deleting: !obj.GetDeletionTimestamp().IsZero(),
+		claimed:  hasFinalizer(obj, l.options.Finalizer),
+	}
+	err := contain(func() error {
+		if s, ok := l.handler.(Suspender[T]); ok {
+			f.suspended = s.Suspended(obj)
+		}
+		if d, ok := l.handler.(Detacher[T]); ok {
+			f.detached = d.Detached(obj)
+		}
+		return nil
+	})
+	return f, err
+}
+
+func (l *Loop[T]) begin(obj T) (*pass[T], error) {
+	options := []patch.HelperOption{patch.WithReader(l.options.Reader), patch.WithFieldOwner(l.options.FieldOwner)}
+	if !l.options.PersistSpec {
+		options = append(options, patch.WithoutSpec())
+	}
+	patcher, err := patch.NewHelper(obj, l.options.Client, options...)
+	if err != nil {
+		return nil, err
+	}
+	return &pass[T]{Loop: l, obj: obj, key: client.ObjectKeyFromObject(obj), patcher: patcher}, nil
+}
+
+// finished forgets an object that is gone.
+func (l *Loop[T]) finished(ctx context.Context, key client.ObjectKey) {
+	l.activity.Forget(key)
+	finisher, ok := l.handler.(Finisher)
+	if !ok {
+		return
+	}
+	err := contain(func() error {
+		finisher.Finished(ctx, key)
+		return nil
+	})
+	if err != nil {
+		logPanic(ctx, err)
+	}
+}
+
+func logPanic(ctx context.Context, err error) {
+	if p, ok := errors.AsType[*PanicError](err); ok {
+		logf.FromContext(ctx).Error(p, "contained a panic", "stack", string(p.Stack))
+	}
+}

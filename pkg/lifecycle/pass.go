@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/corbel-run/corbel/pkg/patch"
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+// pass is one run over one object.
+type pass[T client.Object] struct {
+	*Loop[T]
+	obj     T
+	key     client.ObjectKey
+	patcher *patch.Helper
+	stage   Stage
+	result  result.Result
+	err     error
+}
+
+func (p *pass[T]) run(ctx context.Context) (reconcile.Result, error) {
+	if p.err == nil {
+		p.result, p.err = p.act(ctx)
+		if p.stage == StageDelete && p.err == nil && p.result == result.Success {
+			p.stage = StageRelease
+		}
+		if p.stage == StageRelease {
+			// What came out before does not matter: nothing is left to be done.
+			p.result, p.err = result.Empty, p.release(ctx)
+			if p.err == nil {
+				return reconcile.Result{}, nil
+			}
+		}
+	}
+	logPanic(ctx, p.err)
+	switch {
+	case errors.Is(p.err, patch.ErrConflict):
+		return p.again(ctx), nil
+	case errors.Is(ctx.Err(), context.Canceled) && errors.Is(p.err, context.Canceled):
+		return p.abandon(ctx)
+	}
+	return p.finish(ctx)
+}
+
+// act lets the handler do what the stage asks for.
+func (p *pass[T]) act(ctx context.Context) (res result.Result, err error) {
+	err = contain(func() error {
+		switch p.stage {
+		case StageSkip:
+			return p.handler.UpdateStatus(ctx, p.obj)
+		case StageClaim, StageApply:
+			if err := p.claim(ctx); err != nil {
+				return err
+			}
+			var err error
+			res, err = p.handler.CreateOrUpdate(ctx, p.obj, p.commit)
+			return err
+		case StageDelete:
+			var err error
+			res, err = p.handler.Delete(ctx, p.obj, p.commit)
+			return err
+		default:
+			return nil
+		}
+	})
+	return res, err
+}
+
+func (p *pass[T]) commit(ctx context.Context) error { return p.patcher.Commit(ctx, p.obj) }
+
+// claim runs in every pass, because a handler may have to claim more than it did
+// when the object was new.
+func (p *pass[T]) claim(ctx context.Context) error {
+	if err := p.handler.Claim(ctx, p.obj); err != nil {
+		return err
+	}
+	// The finalizer goes first: if we crashed after the first side effect without
+	// it, a deleted object would leave behind what was made for it.
+	controllerutil.AddFinalizer(p.obj, p.options.Finalizer)
+	changed, err := p.patcher.MetadataChanged(p.obj)
+	if err != nil || !changed {
+		return err
+	}
+	return p.patcher.Commit(ctx, p.obj)
+}
+
+// release removes the finalizer in one write. The status stays as it is: usually
+// the object is gone after this.
+func (p *pass[T]) release(ctx context.Context) error {
+	controllerutil.RemoveFinalizer(p.obj, p.options.Finalizer)
+	if err := p.patcher.PatchMetadata(ctx, p.obj); err != nil {
+		return err
+	}
+	if len(p.obj.GetFinalizers()) == 0 {
+		p.finished(ctx, p.key)
+	}
+	return nil
+}
+
+// again ends the pass quietly: what it was about is no longer so.
+func (p *pass[T]) again(ctx context.Context) reconcile.Result {
+	delay := p.activity.Next(p.key)
+	logf.FromContext(ctx).V(1).Info("the object changed during the pass; coming again", "conflict", p.err.Error(), "after", delay)
+	return reconcile.Result{RequeueAfter: delay}
+}
+
+func hasFinalizer(obj client.Object, finalizer string) bool {
+	return slices.Contains(obj.GetFinalizers(), finalizer)
+}
