@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package backoff
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+var _ workqueue.TypedRateLimiter[reconcile.Request] = (*RateLimiter)(nil)
+
+const ms = time.Millisecond
+
+func TestDelayDoublesUpToTheLimit(t *testing.T) {
+	for _, tc := range []struct {
+		attempt     int
+		base, limit time.Duration
+		want        time.Duration
+	}{
+		{0, 200 * ms, time.Minute, 200 * ms},
+		{1, 200 * ms, time.Minute, 400 * ms},
+		{3, 200 * ms, time.Minute, 1600 * ms},
+		{8, 200 * ms, time.Minute, 51200 * ms},
+		{9, 200 * ms, time.Minute, time.Minute},
+		{math.MaxInt, 200 * ms, time.Minute, time.Minute},
+		{60, time.Second, math.MaxInt64, math.MaxInt64},
+		{0, time.Hour, time.Minute, time.Minute},
+		{2, 25 * ms, 100 * ms, 100 * ms},
+	} {
+		if got := Delay(tc.attempt, tc.base, tc.limit); got != tc.want {
+			t.Errorf("Delay(%d, %s, %s) = %s, want %s", tc.attempt, tc.base, tc.limit, got, tc.want)
+		}
+	}
+}
+
+func TestJitterOnlyAdds(t *testing.T) {
+	for random, want := range map[float64]time.Duration{0: time.Second, 0.5: 1050 * ms, 1: 1100 * ms} {
+		if got := Jitter(time.Second, 0.1, random); got != want {
+			t.Errorf("random %g: %s, want %s", random, got, want)
+		}
+	}
+}
+
+func TestRateLimiter(t *testing.T) {
+	l := NewRateLimiter()
+	l.random = func() float64 { return 0 }
+	var a, b reconcile.Request
+	a.Name, b.Name = "a", "b"
+	var got []time.Duration
+	for range 12 {
+		got = append(got, l.When(a))
+	}
+	want := []time.Duration{200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms, 6400 * ms, 12800 * ms, 25600 * ms, 51200 * ms, 102400 * ms, 2 * time.Minute, 2 * time.Minute}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if l.NumRequeues(a) != 12 || l.When(b) != 200*ms {
+		t.Error("requests are not counted apart")
+	}
+	l.Forget(a)
+	if l.NumRequeues(a) != 0 || l.When(a) != 200*ms {
+		t.Error("Forget did not forget")
+	}
+}
+
+func TestRateLimiterJitterIsAtMostATenth(t *testing.T) {
+	l := NewRateLimiter()
+	var r reconcile.Request
+	for range 1000 {
+		if d := l.When(r); d < 200*ms || d > 220*ms {
+			t.Fatalf("the first delay is %s", d)
+		}
+		l.Forget(r)
+	}
+}
+
+func TestActivity(t *testing.T) {
+	a := DefaultActivity[string]()
+	var got []time.Duration
+	for range 10 {
+		got = append(got, a.Next("x"))
+	}
+	want := []time.Duration{50 * ms, 100 * ms, 200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms, 6400 * ms, 10 * time.Second, 10 * time.Second}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if a.Next("y") != 50*ms {
+		t.Error("keys are not counted apart")
+	}
+	a.Reset("x")
+	if a.Next("x") != 50*ms {
+		t.Error("progress does not tighten the net")
+	}
+	a.Forget("x")
+	a.Forget("y")
+	if len(a.attempts) != 0 {
+		t.Error("something is kept about forgotten keys")
+	}
+}
