@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package digest
+
+import (
+	"fmt"
+	"testing"
+)
+
+// workload is a Deployment as a server answers it, about 3 KiB of JSON.
+func workload(b *testing.B) (live, manifest map[string]any) {
+	b.Helper()
+	const container = `{"name":"c%d","image":"example.com/app:1.2.3","ports":[{"name":"http","containerPort":8080}],"env":[{"name":"A","value":"1"},{"name":"B","value":"2"},{"name":"C","valueFrom":{"secretKeyRef":{"name":"s","key":"k"}}}],"resources":{"limits":{"cpu":"1","memory":"1Gi"},"requests":{"cpu":"100m","memory":"100Mi"}},"volumeMounts":[{"name":"data","mountPath":"/data"},{"name":"tmp","mountPath":"/tmp"}]%s}`
+	const object = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"api","namespace":"shop","labels":{"app":"api"},"annotations":{"a":"b"}%s},"spec":{"replicas":3,"selector":{"matchLabels":{"app":"api"}},"template":{"metadata":{"labels":{"app":"api"}},"spec":{"containers":[%s,%s],"volumes":[{"name":"data","emptyDir":{}},{"name":"tmp","emptyDir":{}}]%s}}}%s}`
+	const defaults = `,"imagePullPolicy":"IfNotPresent","terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File"`
+	manifest = parse(b, fmt.Sprintf(object, "", fmt.Sprintf(container, 1, ""), fmt.Sprintf(container, 2, ""), "", ""))
+	live = parse(b, fmt.Sprintf(object, `,"uid":"u","resourceVersion":"1","generation":1,"managedFields":[{"manager":"x"}]`,
+		fmt.Sprintf(container, 1, defaults), fmt.Sprintf(container, 2, defaults),
+		`,"restartPolicy":"Always","dnsPolicy":"ClusterFirst","schedulerName":"default-scheduler"`, `,"status":{"replicas":3}`))
+	return live, manifest
+}
+
+func BenchmarkManifest(b *testing.B) {
+	_, manifest := workload(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		Hasher{}.Manifest(manifest)
+	}
+}
+
+func BenchmarkSeen(b *testing.B) {
+	live, _ := workload(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		Hasher{}.Seen(live)
+	}
+}
+
+func BenchmarkAccepted(b *testing.B) {
+	live, manifest := workload(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		Hasher{}.Accepted(live, manifest, nil)
+	}
+}
+
+func BenchmarkAcceptedLongLists(b *testing.B) {
+	for _, n := range []int{1000, 10000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var wanted, live []any
+			for i := range n {
+				wanted = append(wanted, map[string]any{"name": fmt.Sprint(i)})
+				live = append(live, map[string]any{"name": fmt.Sprint(n - i)})
+			}
+			for b.Loop() {
+				Hasher{}.Accepted(map[string]any{"l": live}, map[string]any{"l": wanted}, nil)
+			}
+		})
+	}
+}

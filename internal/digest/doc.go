@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package digest answers three questions about an object without keeping the object.
+//
+//   - Is the manifest still the same? (Manifest)
+//   - Did anything but the status change on the live object? (Seen)
+//   - Did anything change that the manifest asks for? (Accepted)
+//
+// Seen is cheap to compare and changes with every foreign field, so a new Seen is
+// only a suspicion. Accepted settles it: it covers the live values at the paths
+// that the manifest sets, as the server answered them. Defaults, what webhooks
+// made of our values, the replicas set by an autoscaler, annotations and list
+// elements of others are all in the first answer or outside of these paths, so
+// none of them is drift.
+//
+// Objects are JSON-like: map[string]any, []any, string, bool, nil and numbers.
+// Equal JSON gives equal digests, whatever Go type a number came in.
+//
+// Digests over objects that hold secrets can be guessed by whoever knows most of
+// the object; a Hasher with a key prevents that.
+package digest

@@ -1,0 +1,170 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package digest
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// Every value starts with its kind, and what has a length says it, so no two
+// different values have the same encoding.
+const (
+	tagNull   = 'n'
+	tagTrue   = 't'
+	tagFalse  = 'f'
+	tagInt    = 'i'
+	tagFloat  = 'd'
+	tagString = 's'
+	tagList   = 'l'
+	tagMap    = 'm'
+	// tagOther is for what is no JSON; it is as good as its text.
+	tagOther = 'o'
+	// These occur in accepted values only.
+	tagAbsent = 'a'
+	tagFields = 'w'
+	tagOrder  = 'r'
+)
+
+// encoder writes values in a canonical form.
+type encoder struct {
+	out []byte
+	// keys holds the sorted keys of the maps on the way to the current value,
+	// one after the other, so that a map costs no allocation.
+	keys []string
+}
+
+func (e *encoder) tag(tag byte) { e.out = append(e.out, tag) }
+
+func (e *encoder) length(n int) { e.out = binary.AppendUvarint(e.out, uint64(n)) }
+
+func (e *encoder) text(text string) {
+	e.length(len(text))
+	e.out = append(e.out, text...)
+}
+
+func (e *encoder) value(value any) {
+	switch v := value.(type) {
+	case nil:
+		e.tag(tagNull)
+	case string:
+		e.tag(tagString)
+		e.text(v)
+	case bool:
+		if v {
+			e.tag(tagTrue)
+		} else {
+			e.tag(tagFalse)
+		}
+	case map[string]any:
+		e.mapping(v, nil)
+	case []any:
+		e.tag(tagList)
+		e.length(len(v))
+		for _, element := range v {
+			e.value(element)
+		}
+	default:
+		e.number(value)
+	}
+}
+
+// mapping writes a map without the keys to skip.
+func (e *encoder) mapping(m map[string]any, skip func(key string) bool) {
+	start := len(e.keys)
+	for key := range m {
+		if skip == nil || !skip(key) {
+			e.keys = append(e.keys, key)
+		}
+	}
+	end := len(e.keys)
+	slices.Sort(e.keys[start:end])
+	e.tag(tagMap)
+	e.length(end - start)
+	// Values use the end of the same slice, which may move it: so it is
+	// asked again for every key.
+	for i := start; i < end; i++ {
+		key := e.keys[i]
+		e.text(key)
+		e.value(m[key])
+	}
+	e.keys = e.keys[:start]
+}
+
+// number writes numbers so that equal ones are equal: 1, 1.0 and 1e0 are the same.
+func (e *encoder) number(value any) {
+	switch v := value.(type) {
+	case int64:
+		e.integer(v)
+	case float64:
+		e.float(v)
+	case int:
+		e.integer(int64(v))
+	case int32:
+		e.integer(int64(v))
+	case uint64:
+		e.unsigned(v)
+	case uint32:
+		e.integer(int64(v))
+	case uint:
+		e.unsigned(uint64(v))
+	case float32:
+		e.float(float64(v))
+	case json.Number:
+		e.literal(v)
+	default:
+		e.other(value)
+	}
+}
+
+func (e *encoder) integer(v int64) {
+	e.tag(tagInt)
+	e.out = binary.BigEndian.AppendUint64(e.out, uint64(v))
+}
+
+// unsigned writes what does not fit into 64 signed bits as JSON decoders of
+// Kubernetes read it, as a float.
+func (e *encoder) unsigned(v uint64) {
+	if v <= math.MaxInt64 {
+		e.integer(int64(v))
+		return
+	}
+	e.float(float64(v))
+}
+
+func (e *encoder) float(v float64) {
+	const limit = 1 << 63
+	if v == math.Trunc(v) && v >= -limit && v < limit {
+		e.integer(int64(v))
+		return
+	}
+	e.tag(tagFloat)
+	e.out = binary.BigEndian.AppendUint64(e.out, math.Float64bits(v))
+}
+
+func (e *encoder) literal(v json.Number) {
+	if i, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+		e.integer(i)
+		return
+	}
+	if f, err := strconv.ParseFloat(string(v), 64); err == nil {
+		e.float(f)
+		return
+	}
+	e.tag(tagOther)
+	e.text(string(v))
+}
+
+// other writes what does not occur in objects from a server or from a decoder.
+func (e *encoder) other(value any) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		text = []byte(err.Error())
+	}
+	e.tag(tagOther)
+	e.text(string(text))
+}

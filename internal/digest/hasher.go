@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package digest
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/binary"
+	"strings"
+	"sync"
+)
+
+// size is how many bytes of a hash are kept: 128 bits. The inventory holds three
+// digests per object, so every byte counts.
+const size = 16
+
+// Hasher makes digests. The zero value uses SHA-256; with a key, HMAC with
+// SHA-256. It is safe for concurrent use. Digests have 22 characters.
+type Hasher struct {
+	Key []byte
+}
+
+// Manifest returns the digest of a whole manifest.
+func (h Hasher) Manifest(manifest map[string]any) string {
+	e := newEncoder()
+	defer e.free()
+	e.value(manifest)
+	return h.sum(e.out)
+}
+
+// Seen returns the digest of a live object without its status and without the
+// metadata that the server keeps and that changes by itself.
+func (h Hasher) Seen(live map[string]any) string {
+	e := newEncoder()
+	defer e.free()
+	e.seen(live)
+	return h.sum(e.out)
+}
+
+// Accepted returns the digest of the live values at the paths that the manifest
+// sets, without those that are ignored. The latter are JSON pointers (RFC 6901)
+// into the manifest.
+//
+// A path that the live object lacks counts as absent. Maps count only with the
+// keys that the manifest sets. Lists of maps whose elements can be told apart, by
+// their name for example, count only with the elements that the manifest has;
+// other lists count as a whole.
+func (h Hasher) Accepted(live, manifest map[string]any, ignore []string) string {
+	e := newEncoder()
+	defer e.free()
+	e.accepted(live, manifest, newMask(ignore))
+	return h.sum(e.out)
+}
+
+func (h Hasher) sum(data []byte) string {
+	if len(h.Key) > 0 {
+		mac := hmac.New(sha256.New, h.Key)
+		mac.Write(data)
+		return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:size])
+	}
+	sum := sha256.Sum256(data)
+	return base64.RawURLEncoding.EncodeToString(sum[:size])
+}
+
+// Combine returns one digest for several strings. Their order matters, and
+// strings cannot run into each other: ("a", "b") differs from ("ab", "").
+func Combine(parts ...string) string {
+	return Hasher{}.sum(framed(parts))
+}
+
+// OwnerID returns the identity of an owner as the value of a label: 32
+// characters, a to z and 2 to 7.
+func OwnerID(clusterUID, group, kind, namespace, name string) string {
+	const bytes = 20 // 160 bits fill 32 characters of base32 without padding
+	sum := sha256.Sum256(framed([]string{clusterUID, group, kind, namespace, name}))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:bytes]))
+}
+
+// framed writes strings one after the other, each with its length before it.
+func framed(parts []string) []byte {
+	var out []byte
+	for _, part := range parts {
+		out = binary.AppendUvarint(out, uint64(len(part)))
+		out = append(out, part...)
+	}
+	return out
+}
+
+// encoders are kept between calls, because a process makes many digests and
+// most objects fit into the buffer of the one before.
+var encoders = sync.Pool{New: func() any { return new(encoder) }}
+
+func newEncoder() *encoder {
+	e := encoders.Get().(*encoder)
+	e.out, e.keys = e.out[:0], e.keys[:0]
+	return e
+}
+
+// free gives the buffers back, without the strings they refer to; very large
+// ones are dropped.
+func (e *encoder) free() {
+	const keepBytes, keepKeys = 1 << 20, 1 << 12
+	if cap(e.out) > keepBytes || cap(e.keys) > keepKeys {
+		return
+	}
+	clear(e.keys[:cap(e.keys)])
+	encoders.Put(e)
+}
