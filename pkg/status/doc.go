@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package status judges whether an object does what its manifest asks for.
+//
+// Analyze looks at one object, as the server answered it, and returns Ready,
+// NotReady, Failed or Unjudged, with a short sentence that says why. It starts
+// from the rules of kstatus, which know the built-in workloads and the conventions
+// of conditions and observed generations, and is stricter where these rules would
+// let a wave go on too early: a Job is ready when it is complete, a
+// CustomResourceDefinition when its names are accepted and it is established, an
+// APIService when it is available.
+//
+// Who knows more about an object than its type tells can say so: with Hints about
+// what the status is going to hold, or with an expression (see CompileReadyWhen)
+// that replaces the rules.
+//
+// A status of a wrong shape is never an error: the object is not ready, and the
+// sentence says what cannot be read.
+package status

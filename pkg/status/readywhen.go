@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	// maxExpression bounds the text of an expression, in code points.
+	maxExpression = 4096
+	// maxCost bounds the work of one evaluation. Comparing a few fields costs
+	// less than a hundred; walking a status of thousands of entries fits as well.
+	maxCost = 1_000_000
+)
+
+// Program is a compiled expression. It is safe for concurrent use.
+type Program struct {
+	expression string
+	program    cel.Program
+}
+
+// String returns the expression.
+func (p *Program) String() string {
+	if p == nil {
+		return ""
+	}
+	return p.expression
+}
+
+// CompileReadyWhen compiles a CEL expression that tells whether an object is
+// ready. The object is the variable self, as in
+//
+//	self.status.phase == 'Running' && self.status.replicas >= 2
+//
+// The standard library, its macros and optional values (self.?status.?phase) are
+// available. The expression must give a bool. As long as evaluating it fails,
+// because a field does not exist yet for example, the object is not ready.
+func CompileReadyWhen(expression string) (*Program, error) {
+	env, err := environment()
+	if err != nil {
+		return nil, fmt.Errorf("set up the expression language: %w", err)
+	}
+	ast, issues := env.Compile(expression)
+	if err := issues.Err(); err != nil {
+		return nil, fmt.Errorf("ready-when %q: %s", sentence(expression), firstIssue(issues))
+	}
+	if output := ast.OutputType(); !output.IsEquivalentType(cel.BoolType) && !output.IsEquivalentType(cel.DynType) {
+		return nil, fmt.Errorf("ready-when %q: gives %s, not a bool", sentence(expression), output)
+	}
+	program, err := env.Program(ast, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptOptimize))
+	if err != nil {
+		return nil, fmt.Errorf("ready-when %q: %w", sentence(expression), err)
+	}
+	return &Program{expression: expression, program: program}, nil
+}
+
+// environment is built once: it costs far more than compiling an expression.
+var environment = sync.OnceValues(func() (*cel.Env, error) {
+	return cel.NewEnv(
+		cel.Variable("self", cel.DynType),
+		cel.OptionalTypes(),
+		cel.CrossTypeNumericComparisons(true),
+		cel.DefaultUTCTimeZone(true),
+		cel.ParserExpressionSizeLimit(maxExpression),
+		cel.ParserRecursionLimit(100),
+		cel.RegexProgramSizeLimit(1000),
+		cel.ExtendedValidations(),
+	)
+})
+
+// firstIssue returns the first mistake with its position, without the excerpt
+// that CEL adds on further lines.
+func firstIssue(issues *cel.Issues) string {
+	for _, issue := range issues.Errors() {
+		return fmt.Sprintf("character %d: %s", issue.Location.Column()+1, issue.Message)
+	}
+	return issues.String()
+}
+
+// judge replaces what the type's rules say. Only if the expression is not true
+// do they have a say: they tell whether the object failed, and why.
+func (p *Program) judge(obj *unstructured.Unstructured, byType Status) Status {
+	ready, err := p.evaluate(obj)
+	switch {
+	case err == nil && ready:
+		return Status{Readiness: Ready}
+	case byType.Readiness == Failed || byType.Readiness == NotReady && byType.Message != "":
+		return byType
+	case err != nil && obj.GetKind() == "Secret":
+		// What CEL says may quote values.
+		return Status{Message: "ready-when cannot be evaluated"}
+	case err != nil:
+		return Status{Message: "ready-when: " + err.Error()}
+	default:
+		return Status{Message: "ready-when is false: " + p.expression}
+	}
+}
+
+// evaluate tells whether the object is ready.
+func (p *Program) evaluate(obj *unstructured.Unstructured) (ready bool, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			ready, err = false, errors.New("the expression cannot be evaluated")
+		}
+	}()
+	value, _, err := p.program.Eval(map[string]any{"self": obj.Object})
+	if err != nil {
+		if strings.Contains(err.Error(), "cost limit exceeded") {
+			return false, errors.New("the expression takes too long")
+		}
+		return false, err
+	}
+	ready, ok := value.Value().(bool)
+	if !ok {
+		return false, fmt.Errorf("the expression gives %s, not a bool", value.Type().TypeName())
+	}
+	return ready, nil
+}
