@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
+)
+
+// maxDecodeErrors limits how many mistakes of one file are reported.
+const maxDecodeErrors = 50
+
+// DecodeError is one mistake in a file with manifests. An error may join
+// several of them; errors.As finds the first.
+type DecodeError struct {
+	// File is the name of the file.
+	File string
+	// Document counts the documents of the file that hold something, from 1;
+	// it is 0 if the mistake concerns the whole file.
+	Document int
+	// Line counts the lines of the file, from 1.
+	Line int
+	// Err says what is wrong.
+	Err error
+}
+
+// Error returns the place and the mistake.
+func (e *DecodeError) Error() string {
+	if e.Document == 0 {
+		return fmt.Sprintf("%s: line %d: %v", e.File, e.Line, e.Err)
+	}
+	return fmt.Sprintf("%s: document %d, line %d: %v", e.File, e.Document, e.Line, e.Err)
+}
+
+// Unwrap returns the mistake without its place.
+func (e *DecodeError) Unwrap() error { return e.Err }
+
+// Decode reads the objects in a file of YAML or JSON documents. The name is for
+// errors only. Values become what the API server's clients make of them.
+//
+// Documents that hold nothing are left out. Lists stay lists, with their items
+// under "items". Refused are: text that does not parse or is not UTF-8, keys
+// that are set twice, documents that are no objects, objects without
+// apiVersion, kind or name, and labels and annotations that are no strings.
+// The error lists all mistakes of the file, each as a DecodeError; there are
+// no objects then.
+func Decode(name string, data []byte) ([]*unstructured.Unstructured, error) {
+	documents, failed := document.Parse(data)
+	mistakes := &mistakes{file: name}
+	for _, e := range failed {
+		mistakes.add(e.Document, e.Line, e.Err)
+	}
+	objects := make([]*unstructured.Unstructured, 0, len(documents))
+	for _, d := range documents {
+		content, ok := d.Value.(map[string]any)
+		if !ok {
+			mistakes.add(d.Number, d.Line, fmt.Errorf("want an object, got %s", kindOf(d.Value)))
+			continue
+		}
+		checker{document: d, mistakes: mistakes}.object(content)
+		objects = append(objects, &unstructured.Unstructured{Object: content})
+	}
+	if err := mistakes.join(); err != nil {
+		return nil, err
+	}
+	return objects, nil
+}
+
+// mistakes collects the mistakes of a file.
+type mistakes struct {
+	file  string
+	errs  []error
+	total int
+}
+
+func (m *mistakes) add(document, line int, err error) {
+	if m.total++; m.total <= maxDecodeErrors {
+		m.errs = append(m.errs, &DecodeError{File: m.file, Document: document, Line: line, Err: err})
+	}
+}
+
+func (m *mistakes) join() error {
+	if more := m.total - len(m.errs); more > 0 {
+		m.errs = append(m.errs, fmt.Errorf("%s: %d more mistakes", m.file, more))
+	}
+	return errors.Join(m.errs...)
+}

@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifests is about where the dependent objects of a component come
+// from. A Generator turns parameters, usually the spec of the component, into
+// objects. This package holds the interface, the plainest generators, and the
+// pieces that generators are put together from:
+//
+//   - FromFS serves plain YAML and JSON files,
+//   - GeneratorFunc makes a Go function a generator,
+//   - Join puts the objects of several generators together,
+//   - Transform changes the parameters before, or the objects after.
+//
+// Generators that render templates are packages of their own below this one.
+//
+// A generator must give the same objects for the same input: whatever differs
+// between two calls is taken for a change and sent to the cluster. It must not
+// change its parameters. What it returns belongs to the caller.
+//
+// The client of the target cluster and what is known about the component come
+// through the context, see ClientFromContext and its siblings.
+//
+// Callers should use the function Generate, not the method: it turns whatever a
+// generator may do wrong, panics and nil objects included, into an error.
+package manifests

@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// FromFS returns a generator that serves the objects in the *.yaml, *.yml and
+// *.json files below the root, which is a folder of the file system ("." for
+// all of it) or a single file. The parameters make no difference.
+//
+// The files are read once, here, in the order of their paths. A file may hold
+// several documents; what holds for their content, see Decode. Files and
+// folders whose name starts with a dot are left out.
+//
+// If there are mistakes, the error lists all of them, with file, document and
+// line (DecodeError). The generator is usable even then: it returns the same
+// error whenever it is called. So the caller has the choice to stop the
+// operator, or to go on and let the mistake show up at the components.
+func FromFS(fsys fs.FS, root string, options ...FSOption) (Generator, error) {
+	selection := files.Selection{Extensions: []string{".yaml", ".yml", ".json"}}
+	for _, option := range options {
+		if option != nil {
+			option(&selection)
+		}
+	}
+	read, err := files.Read(fsys, root, selection)
+	errs := []error{err}
+	g := &static{}
+	for _, file := range read {
+		objects, err := Decode(file.Path, file.Data)
+		g.objects = append(g.objects, objects...)
+		errs = append(errs, err)
+	}
+	g.err = errors.Join(errs...)
+	return g, g.err
+}
+
+// static serves objects that were read before.
+type static struct {
+	objects []*unstructured.Unstructured
+	err     error
+}
+
+func (s *static) Generate(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	objects := make([]client.Object, len(s.objects))
+	for i, object := range s.objects {
+		objects[i] = object.DeepCopy()
+	}
+	return objects, nil
+}

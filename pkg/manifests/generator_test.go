@@ -1,0 +1,182 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+type generator = manifests.GeneratorFunc
+
+// serving returns a generator of ConfigMaps with these names.
+func serving(names ...string) manifests.Generator {
+	return generator(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+		var objects []client.Object
+		for _, name := range names {
+			objects = append(objects, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
+		return objects, nil
+	})
+}
+
+func failing(message string) manifests.Generator {
+	return generator(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+		return nil, errors.New(message)
+	})
+}
+
+func namesOf(objects []client.Object) []string {
+	var names []string
+	for _, object := range objects {
+		names = append(names, object.GetName())
+	}
+	return names
+}
+
+type pointerGenerator struct{ field string }
+
+func (p *pointerGenerator) Generate(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+	return nil, errors.New(p.field)
+}
+
+func TestGenerateTurnsMistakesIntoErrors(t *testing.T) {
+	tests := []struct {
+		name string
+		g    manifests.Generator
+		want string
+	}{
+		{"nil", nil, "the generator is nil"},
+		{"a nil function", generator(nil), "the generator is nil"},
+		{"a nil pointer", (*pointerGenerator)(nil), "the generator is nil"},
+		{"an error", failing("broken"), "broken"},
+		{"a panic", generator(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+			panic("no way")
+		}), "panic: no way"},
+		{"a runtime error", generator(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+			var m map[string]int
+			m["a"] = 1
+			return nil, nil
+		}), "panic: assignment to entry in nil map"},
+		{"the end of the goroutine", generator(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+			runtime.Goexit()
+			return nil, nil
+		}), "runtime.Goexit"},
+		{"nil objects", generator(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+			return []client.Object{nil, &corev1.Secret{}, (*corev1.ConfigMap)(nil)}, nil
+		}), "object 1 of 3 is nil (<nil>)\nobject 3 of 3 is nil (*v1.ConfigMap)"},
+		{"inside of Join", manifests.Join(serving("a"), nil, failing("broken")), "generator 2 of 3: the generator is nil\ngenerator 3 of 3: broken"},
+		{"inside of Transform", manifests.Transform(nil), "the generator is nil"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			objects, err := manifests.Generate(t.Context(), test.g, "ns", "name", nil)
+			if err == nil || objects != nil {
+				t.Fatalf("got %v, %v, want an error", objects, err)
+			}
+			if !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got the error %q, want it to contain %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestPanicsKeepTheirStack(t *testing.T) {
+	cause := errors.New("cause")
+	_, err := manifests.Generate(t.Context(), generator(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+		panic(cause)
+	}), "", "", nil)
+	var p *manifests.PanicError
+	if !errors.As(err, &p) || !strings.Contains(string(p.Stack), "TestPanicsKeepTheirStack") || !errors.Is(err, cause) {
+		t.Errorf("got %#v", err)
+	}
+	if strings.Contains(err.Error(), "goroutine") {
+		t.Errorf("the message holds the stack: %s", err)
+	}
+}
+
+func TestGeneratePassesEverythingOn(t *testing.T) {
+	parameters := types.UnstructurableMap{"a": "b"}
+	g := generator(func(_ context.Context, namespace, name string, p types.Unstructurable) ([]client.Object, error) {
+		return []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-" + p.ToUnstructured()["a"].(string)}}}, nil
+	})
+	objects, err := manifests.Generate(t.Context(), manifests.Transform(manifests.Join(g)), "ns", "name", parameters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := client.ObjectKeyFromObject(objects[0]).String(); got != "ns/name-b" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestJoinKeepsTheOrder(t *testing.T) {
+	objects, err := manifests.Join(serving("b", "a"), manifests.Join(), manifests.Join(serving("d"), serving("c"))).Generate(t.Context(), "", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"b", "a", "d", "c"}, namesOf(objects)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestJoinStopsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := manifests.Join(serving("a")).Generate(ctx, "", "", nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("got the error %v", err)
+	}
+}
+
+func TestValidateLooksInside(t *testing.T) {
+	if err := manifests.Validate(manifests.Join(serving(), manifests.Transform(serving()))); err != nil {
+		t.Error(err)
+	}
+	err := manifests.Validate(manifests.Join(serving(), manifests.Transform(manifests.Join(nil), manifests.WithObjectTransformer(nil), manifests.Transformer{})))
+	want := "generator 2 of 2: generator 1 of 1: the generator is nil\ntransformer 1 of 2 is nil\ntransformer 2 of 2 is nil"
+	if err == nil || err.Error() != want {
+		t.Errorf("got the error %v", err)
+	}
+	if err := manifests.Validate(nil); err == nil {
+		t.Error("nil is no valid generator")
+	}
+}
+
+type schemeGenerator struct {
+	manifests.Generator
+	err error
+}
+
+func (s schemeGenerator) AddToScheme(scheme *apiruntime.Scheme) error {
+	return errors.Join(s.err, corev1.AddToScheme(scheme))
+}
+
+func TestAddToSchemeIsForwarded(t *testing.T) {
+	scheme := apiruntime.NewScheme()
+	g := manifests.Transform(manifests.Join(serving(), schemeGenerator{Generator: serving()}))
+	if err := manifests.AddToScheme(g, scheme); err != nil {
+		t.Fatal(err)
+	}
+	if !scheme.Recognizes(corev1.SchemeGroupVersion.WithKind("Pod")) {
+		t.Error("the scheme does not know pods")
+	}
+	if err := manifests.AddToScheme(serving(), scheme); err != nil {
+		t.Errorf("a generator without types: %v", err)
+	}
+	err := manifests.AddToScheme(manifests.Join(schemeGenerator{err: errors.New("broken")}, nil), scheme)
+	if err == nil || !strings.Contains(err.Error(), "generator 1 of 2: broken") || !strings.Contains(err.Error(), "generator 2 of 2: the generator is nil") {
+		t.Errorf("got the error %v", err)
+	}
+}

@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gotemplate
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// dataFor returns what templates see as the dot. It is made anew for every
+// rendering, as templates can change it.
+func dataFor(ctx context.Context, namespace, name string, parameters types.Unstructurable) (map[string]any, error) {
+	values, err := valuesOf(parameters)
+	if err != nil {
+		return nil, fmt.Errorf("parameters: %w", err)
+	}
+	revision := int64(1)
+	if r, err := manifests.ComponentRevisionFromContext(ctx); err == nil {
+		revision = r
+	}
+	service := "corbel"
+	if reconciler, err := manifests.ReconcilerNameFromContext(ctx); err == nil {
+		service = reconciler
+	}
+	return map[string]any{
+		"Values":    values,
+		"Name":      name,
+		"Namespace": namespace,
+		"Release": map[string]any{
+			"Name":      name,
+			"Namespace": namespace,
+			"Revision":  revision,
+			"IsInstall": revision <= 1,
+			"IsUpgrade": revision > 1,
+			"Service":   service,
+		},
+		"Component": componentFrom(ctx, revision),
+	}, nil
+}
+
+// componentFrom describes the component; what the context does not hold is
+// empty.
+func componentFrom(ctx context.Context, revision int64) map[string]any {
+	name, _ := manifests.ComponentNameFromContext(ctx)
+	namespace, _ := manifests.ComponentNamespaceFromContext(ctx)
+	digest, _ := manifests.ComponentDigestFromContext(ctx)
+	labels, annotations := map[string]any{}, map[string]any{}
+	if component, err := manifests.ComponentFromContext(ctx); err == nil {
+		copyInto(labels, component.GetLabels())
+		copyInto(annotations, component.GetAnnotations())
+	}
+	return map[string]any{
+		"Name": name, "Namespace": namespace, "Digest": digest, "Revision": revision,
+		"Labels": labels, "Annotations": annotations,
+	}
+}
+
+func copyInto(target map[string]any, source map[string]string) {
+	for key, value := range source {
+		target[key] = value
+	}
+}
+
+func valuesOf(parameters types.Unstructurable) (values map[string]any, err error) {
+	if parameters == nil {
+		return map[string]any{}, nil
+	}
+	defer func() {
+		if value := recover(); value != nil {
+			err = &manifests.PanicError{Value: value, Stack: debug.Stack()}
+		}
+	}()
+	copied, err := copyValue(parameters.ToUnstructured(), 0)
+	if err != nil {
+		return nil, err
+	}
+	if values, _ = copied.(map[string]any); values == nil {
+		values = map[string]any{}
+	}
+	return values, nil
+}

@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gotemplate
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+	"text/template"
+)
+
+const (
+	// maxRandom limits the length of random texts, which are slow to make.
+	maxRandom = 1 << 20
+	// maxPattern limits the length of regular expressions.
+	maxPattern = 16 << 10
+	// maxComparisons limits what functions do that compare everything with
+	// everything.
+	maxComparisons = 25_000_000
+	// keyWork is what the making of a key or of a slow hash counts, in bytes.
+	keyWork = 4 << 20
+)
+
+// expensive are functions that take much time, or much memory for a moment; the
+// guard in front of each of them looks at the arguments.
+func (m *meter) expensive(library template.FuncMap) template.FuncMap {
+	checks := map[string]func(arguments []reflect.Value) error{
+		"uniq": m.comparing, "mustUniq": m.comparing, "without": m.comparing, "mustWithout": m.comparing,
+	}
+	for _, name := range []string{"randAlphaNum", "randAlpha", "randAscii", "randNumeric", "randBytes"} {
+		checks[name] = func(arguments []reflect.Value) error {
+			if count := arguments[0].Int(); count < 0 || count > maxRandom {
+				return exceeded("the length of a random text must be between 0 and %d", maxRandom)
+			}
+			return m.spend(arguments[0].Int())
+		}
+	}
+	for _, name := range []string{
+		"bcrypt", "htpasswd", "derivePassword", "genPrivateKey", "genCA", "genCAWithKey",
+		"genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey",
+	} {
+		checks[name] = func([]reflect.Value) error { return m.spend(keyWork) }
+	}
+	for name := range library {
+		if strings.HasPrefix(name, "regex") || strings.HasPrefix(name, "mustRegex") {
+			checks[name] = m.pattern
+		}
+	}
+	functions := template.FuncMap{}
+	for name, check := range checks {
+		if f, ok := library[name]; ok {
+			functions[name] = checked(reflect.ValueOf(f), check)
+		}
+	}
+	return functions
+}
+
+func checked(f reflect.Value, check func([]reflect.Value) error) any {
+	call := f.Call
+	if f.Type().IsVariadic() {
+		call = f.CallSlice
+	}
+	return reflect.MakeFunc(f.Type(), func(arguments []reflect.Value) []reflect.Value {
+		must(check(arguments))
+		return call(arguments)
+	}).Interface()
+}
+
+// comparing refuses lists that are too long to compare all items with each
+// other, or with all that are to be left out.
+func (m *meter) comparing(arguments []reflect.Value) error {
+	lengths := make([]int64, len(arguments))
+	for i, argument := range arguments {
+		for argument.Kind() == reflect.Interface && !argument.IsNil() {
+			argument = argument.Elem()
+		}
+		if argument.Kind() == reflect.Slice || argument.Kind() == reflect.Array {
+			lengths[i] = int64(argument.Len())
+		}
+	}
+	others := lengths[len(lengths)-1]
+	if product(lengths[0], others) > maxComparisons {
+		return exceeded("the list is too long to compare its items with each other")
+	}
+	return nil
+}
+
+// pattern checks the calls of regular expressions: the pattern comes first; the
+// text second, but in regexReplaceAll and its kin the replacement third.
+func (m *meter) pattern(arguments []reflect.Value) error {
+	texts := make([]string, 3)
+	for i, argument := range arguments {
+		if i < len(texts) && argument.Kind() == reflect.String {
+			texts[i] = argument.String()
+		}
+	}
+	if len(texts[0]) > maxPattern {
+		return exceeded("the regular expression is longer than %d bytes", maxPattern)
+	}
+	if len(arguments) < 2 {
+		return nil
+	}
+	expression, err := regexp.Compile(texts[0])
+	if err != nil {
+		return errors.New("the regular expression does not parse: " + strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+	}
+	matches := int64(len(expression.FindAllStringIndex(texts[1], m.limits.Items+1)))
+	if matches > int64(m.limits.Items) {
+		return fmt.Errorf("the regular expression: %w", exceeded("there would be more than %d matches", m.limits.Items))
+	}
+	// Every reference in the replacement may stand for the whole match.
+	references := int64(strings.Count(texts[2], "$"))
+	return m.text(sum(product(references+1, int64(len(texts[1]))), product(matches, int64(len(texts[2])))))
+}

@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gotemplate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"text/template"
+	"time"
+)
+
+// Options are the options of New; the zero value is a good choice.
+type Options struct {
+	// LeftDelimiter and RightDelimiter enclose actions, by default "{{" and "}}".
+	LeftDelimiter, RightDelimiter string
+	// Strict makes it an error to use a key that does not exist. By default it
+	// gives an empty text, as in Helm.
+	Strict bool
+	// DisableLookup makes the function lookup fail.
+	DisableLookup bool
+	// Functions are added to the functions that templates can call, or replace
+	// them. They may be called by several goroutines at once.
+	Functions template.FuncMap
+	// Timeout limits one rendering, by default 10 s; the deadline of the
+	// context counts as well.
+	Timeout time.Duration
+	// Limits are the limits of one rendering.
+	Limits Limits
+}
+
+// Limits keep a template, or the values that it is given, from taking all
+// memory or all stack. What exceeds one ends as a LimitError. A limit that is
+// not greater than 0 has its default.
+type Limits struct {
+	// Depth limits how deep templates may call each other, by default 512.
+	Depth int
+	// OutputBytes limits all output together, by default 32 MiB.
+	OutputBytes int64
+	// StringBytes limits each text that a function returns, by default 16 MiB.
+	StringBytes int64
+	// Items limits the length of each list and map that a function returns, by
+	// default 100,000.
+	Items int
+	// WorkBytes limits the size of everything that functions return, together,
+	// by default 512 MiB.
+	WorkBytes int64
+}
+
+const (
+	defaultTimeout = 10 * time.Second
+	// maxDepth is as far as the stack of a goroutine reaches safely, given
+	// maxNesting.
+	maxDepth = 1000
+)
+
+// complete fills in the defaults, and checks the rest.
+func (o Options) complete() (Options, error) {
+	o.LeftDelimiter = cmp.Or(o.LeftDelimiter, "{{")
+	o.RightDelimiter = cmp.Or(o.RightDelimiter, "}}")
+	o.Timeout = positiveOr(o.Timeout, defaultTimeout)
+	o.Limits = Limits{
+		Depth:       min(positiveOr(o.Limits.Depth, 512), maxDepth),
+		OutputBytes: positiveOr(o.Limits.OutputBytes, 32<<20),
+		StringBytes: positiveOr(o.Limits.StringBytes, 16<<20),
+		Items:       positiveOr(o.Limits.Items, 100_000),
+		WorkBytes:   positiveOr(o.Limits.WorkBytes, 512<<20),
+	}
+	var errs []error
+	for _, delimiter := range []string{o.LeftDelimiter, o.RightDelimiter} {
+		if strings.ContainsAny(delimiter, " \t\r\n\"`") || strings.HasPrefix(delimiter, "-") {
+			errs = append(errs, fmt.Errorf("delimiter %q: it must not contain blanks or quotes, nor start with a dash", delimiter))
+		}
+	}
+	if o.LeftDelimiter == o.RightDelimiter {
+		errs = append(errs, fmt.Errorf("delimiter %q: left and right must differ", o.LeftDelimiter))
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Functions)) {
+		if err := checkFunction(name, o.Functions[name]); err != nil {
+			errs = append(errs, fmt.Errorf("function %q: %w", name, err))
+		}
+	}
+	o.Functions = maps.Clone(o.Functions)
+	return o, errors.Join(errs...)
+}
+
+func positiveOr[T int | int64 | time.Duration](value, fallback T) T {
+	if value > 0 {
+		return value
+	}
+	return fallback
+}
+
+// checkFunction refuses what text/template would answer with a panic.
+func checkFunction(name string, f any) (err error) {
+	if slices.Contains([]string{"include", "tpl", "lookup"}, name) || strings.HasPrefix(name, "_") {
+		return errors.New("this name is taken")
+	}
+	if value := reflect.ValueOf(f); value.Kind() != reflect.Func || value.IsNil() {
+		return fmt.Errorf("it is %T, want a function", f)
+	}
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("%v", value)
+		}
+	}()
+	template.New("").Funcs(template.FuncMap{name: f})
+	return nil
+}

@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gotemplate
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"text/template"
+)
+
+// printing are the functions that rewrite puts into templates to print values.
+func (m *meter) printing() template.FuncMap {
+	return template.FuncMap{
+		printName: m.print,
+		tickName:  func() (string, error) { return "", m.interrupted() },
+	}
+}
+
+// print returns a value as text/template prints it; only that there is nothing
+// in place of "<no value>".
+func (m *meter) print(value any) (string, error) {
+	if err := m.interrupted(); err != nil {
+		return "", err
+	}
+	switch value := value.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return value, nil
+	case bool, int, int64, float64:
+		return fmt.Sprint(value), nil
+	}
+	v := reflect.ValueOf(value)
+	if v.Kind() == reflect.Pointer && !isPrinter(value) {
+		if v.IsNil() {
+			return "", nil
+		}
+		v = v.Elem()
+		value = v.Interface()
+	}
+	if kind := v.Kind(); kind == reflect.Func || kind == reflect.Chan {
+		return "", fmt.Errorf("a value of type %T cannot be printed", value)
+	}
+	if _, err := m.measure(v); err != nil {
+		return "", err
+	}
+	return fmt.Sprint(value), nil
+}
+
+func isPrinter(value any) bool {
+	switch value.(type) {
+	case error, fmt.Stringer:
+		return true
+	}
+	return false
+}
+
+// printf refuses what could become too large, by a generous estimate: every
+// verb may print the largest argument, each of its items as wide as the widest
+// number in the format says.
+func (m *meter) printf(format string, arguments ...any) (string, error) {
+	widest := widestIn(format)
+	var largest int64
+	for _, argument := range arguments {
+		s, err := m.measure(reflect.ValueOf(&argument))
+		if err != nil {
+			return "", err
+		}
+		largest = max(largest, sum(s.bytes, product(s.values, widest)))
+		if number, err := whole(argument); err == nil && strings.Contains(format, "*") {
+			largest = max(largest, int64(max(number, -max(number, -1<<40))))
+		}
+	}
+	verbs := int64(strings.Count(format, "%"))
+	if err := m.text(sum(int64(len(format)), product(verbs, sum(largest, widest)))); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf(format, arguments...), nil
+}
+
+// widestIn returns the largest number in a format.
+func widestIn(format string) int64 {
+	var widest, current int64
+	for _, c := range []byte(format) {
+		if c < '0' || c > '9' {
+			current = 0
+			continue
+		}
+		current = min(current*10+int64(c-'0'), 1<<40)
+		widest = max(widest, current)
+	}
+	return widest
+}

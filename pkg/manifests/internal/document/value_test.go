@@ -1,0 +1,134 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package document
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+)
+
+// reference is what kubectl and client-go make of a document.
+func reference(t *testing.T, text string) (any, bool) {
+	t.Helper()
+	data, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil {
+		return nil, false
+	}
+	var value any
+	if err := utiljson.Unmarshal(data, &value); err != nil {
+		return nil, false
+	}
+	return value, true
+}
+
+func TestValuesAreWhatKubectlMakesOfThem(t *testing.T) {
+	scalars := []string{
+		"", "~", "null", "Null", "nUll", "yes", "Yes", "yEs", "no", "on", "off", "y", "n", "Y", "true", "TRUE", "tRue",
+		"0", "-0", "+1", "1", "-1", "0777", "08", "0o17", "0x1F", "0b101", "-0b101", "1_000", "_1", "1__0",
+		"9007199254740993", "9223372036854775807", "9223372036854775808", "18446744073709551615", "18446744073709551616",
+		"1.0", "1.5", "1.", ".5", "1e3", "1E3", "1e-3", "1e400", "-1e400", "1e21", "1e20", "1e18", "123456789012345678.0", "4611686018427387904.0",
+		"-.5", "+.5", ".", "..", "-", "+", "1:30", "1:30:00", "2001-12-14", "2001-12-14t21:59:43.10-05:00", "12:00", "0x", "1.2.3", "1e", "e1",
+		`"5"`, "'5'", `"yes"`, `"\u00e9\n"`, "!!str 5", "!!str yes", "!!int 5", `!!int "5"`, "!!float 5", "!!bool yes", "!!null ~", "!!binary aGVsbG8=",
+		"!custom 5", "!!timestamp 2001-01-01", "{}", "[]", "[1, [2, {a: 3}]]", "{a: 1, b: {c: [x]}}", "{1: a, true: b, 1.5: c}", "a: b", "- a\n- b",
+		"|\n  text\n  more\n", "|-\n  text\n", "|+\n  text\n\n", ">\n  folded\n  text\n", "plain\n  over lines", "a: &x [1]\nb: *x",
+		"a: &x {b: 1}\nc:\n  <<: *x\n  d: 2", "a: {\"<<\": 1}", "\"tab\\there\"", "a: # comment\n  b", "? a\n: b", "a:\tb", "- - a\n  - b\n- c",
+		"'it''s'", "\"\\x41\\u0042\"", "a: {b, c}", "[a: b]", "k: \"multi\n  line\"",
+	}
+	for _, text := range scalars {
+		t.Run(text, func(t *testing.T) {
+			want, ok := reference(t, text)
+			got, err := Value([]byte(text))
+			if !ok {
+				t.Skipf("no reference; got %v, %v", got, err)
+			}
+			if err != nil {
+				t.Fatalf("got the error %v, want %#v", err, want)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestValueRefuses(t *testing.T) {
+	tests := []struct{ name, text, want string }{
+		{"not a number", "a: .nan", "line 1: .nan is no number"},
+		{"infinity", "a: 1\nb: -.inf", "line 2: -.inf is no number"},
+		{"a key set twice", "a: 1\nb:\n  c: 1\n  c: 2", `line 4: key "c" is set twice, first in line 3`},
+		{"keys that are the same as strings", "1: a\n\"1\": b", `line 2: key "1" is set twice, first in line 1`},
+		{"keys that are the same as booleans", "yes: a\ntrue: b", `line 2: key "true" is set twice`},
+		{"a key that is a list", "? [a]\n: b", "line 1: the key of a map must be a string, not a map or a list"},
+		{"a key that is null", "~: b", `line 1: the key of a map must be a string, not "~"`},
+		{"a tag that does not fit", "a: !!int x", "line 1: the value does not fit its tag !!int"},
+		{"bad base64", "a: !!binary '*'", "line 1: the value of !!binary is not base64"},
+		{"binary data", "a: !!binary /w==", "line 1: the value is not valid UTF-8"},
+		{"an alias of nothing", "a: 1\nb: [*x]\n", "line 2: alias *x: there is no anchor &x"},
+		{"an alias in what it stands for", "a: &x\n  - *x", "line 2: alias *x stands inside of what it refers to"},
+		{"a merge of itself", "a: &x\n  <<: *x", "line 2: alias *x stands inside"},
+		{"a merge of a string", "a:\n  <<: x", "line 2: the value of << must be a map"},
+		{"a merge of a list of lists", "a:\n  <<: [[{b: 1}]]", "line 2: the value of << must be a map"},
+		{"two documents", "a: 1\n---\nb: 1", "line 3: want one document, got 2"},
+		{"deep nesting", strings.Repeat("[", 2000) + strings.Repeat("]", 2000), "nested deeper than 500 levels"},
+		{"deeper nesting", strings.Repeat("[", 100_000), "exceeded max depth"},
+		{"deep JSON", strings.Repeat(`{"\ud83d\ude00":`, 2000) + "1" + strings.Repeat("}", 2000), "line 1: "},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			value, err := Value([]byte(test.text))
+			if err == nil {
+				t.Fatalf("got %v, want an error", value)
+			}
+			if !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got the error %q, want it to contain %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestMergedKeysNeverWin(t *testing.T) {
+	got, err := Value([]byte("x: &x {a: 1, b: 1}\ny: &y {b: 2, c: 2}\nz:\n  b: 0\n  <<: [*x, *y]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"a": int64(1), "b": int64(0), "c": int64(2)}
+	if diff := cmp.Diff(want, got.(map[string]any)["z"]); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestAliasBombIsRefusedCheaply(t *testing.T) {
+	var bomb strings.Builder
+	bomb.WriteString("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
+	for i := 1; i < 12; i++ {
+		bomb.WriteString("a" + string(rune('a'+i)) + ": &a" + string(rune('a'+i)) + " [")
+		previous := "*a" + string(rune('a'+i-1))
+		if i == 1 {
+			previous = "*a0"
+		}
+		bomb.WriteString(strings.Repeat(previous+", ", 9) + previous + "]\n")
+	}
+	_, err := Value([]byte(bomb.String()))
+	if err == nil || !strings.Contains(err.Error(), "expand to more than 100000 values") {
+		t.Errorf("got the error %v", err)
+	}
+}
+
+func TestAliasesShareNothing(t *testing.T) {
+	value, err := Value([]byte("a: &x {k: v}\nb: *x\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := value.(map[string]any)
+	m["a"].(map[string]any)["k"] = "changed"
+	data, _ := json.Marshal(m["b"])
+	if string(data) != `{"k":"v"}` {
+		t.Errorf("a change of one shows in the other: %s", data)
+	}
+}

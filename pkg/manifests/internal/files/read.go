@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+// File is a file that was read.
+type File struct {
+	// Path is the path in the file system, with the root.
+	Path string
+	// Below is the path below the root.
+	Below string
+	Data  []byte
+}
+
+// Read reads the files below the root, or the root itself if it is a file, in
+// the order of their paths. Files that cannot be read do not stop the others;
+// the error lists them all. Nothing to read at all is an error, too.
+func Read(fsys fs.FS, root string, s Selection) ([]File, error) {
+	if fsys == nil {
+		return nil, errors.New("the file system is nil")
+	}
+	if root == "" {
+		root = "."
+	}
+	root = strings.TrimSuffix(root, "/")
+	if !fs.ValidPath(root) {
+		return nil, fmt.Errorf("folder %q: want a slash-separated path below the root of the file system, without \"..\" and without a slash at the start", root)
+	}
+	if err := s.validate(); err != nil {
+		return nil, err
+	}
+	r := &reader{fsys: fsys, root: root, selection: s}
+	r.maxFile = orDefault(s.MaxFileSize, DefaultMaxFileSize)
+	r.left = orDefault(s.MaxTotalSize, DefaultMaxTotalSize)
+	r.maxTotal = r.left
+	if err := fs.WalkDir(fsys, root, r.visit); err != nil {
+		r.errs = append(r.errs, err)
+	}
+	if len(r.files) == 0 && len(r.errs) == 0 {
+		r.errs = append(r.errs, fmt.Errorf("folder %q holds no file to read (%s)", root, strings.Join(s.Extensions, ", ")))
+	}
+	return r.files, errors.Join(r.errs...)
+}
+
+func orDefault(value, fallback int64) int64 {
+	if value > 0 {
+		return value
+	}
+	return fallback
+}
+
+type reader struct {
+	fsys      fs.FS
+	root      string
+	selection Selection
+	maxFile   int64
+	maxTotal  int64
+	left      int64
+	files     []File
+	errs      []error
+}
+
+// visit is called for the root and everything below it, in the order of names.
+func (r *reader) visit(name string, entry fs.DirEntry, err error) error {
+	if err != nil {
+		r.errs = append(r.errs, err)
+		return nil
+	}
+	hidden := name != r.root && strings.HasPrefix(path.Base(name), ".")
+	if entry.IsDir() {
+		if hidden || r.selection.TopLevelOnly && name != r.root {
+			return fs.SkipDir
+		}
+		return nil
+	}
+	below := path.Base(name)
+	if name != r.root {
+		below = strings.TrimPrefix(strings.TrimPrefix(name, r.root), "/")
+	}
+	if r.root == "." {
+		below = name
+	}
+	if hidden || !r.selection.picks(below) {
+		return nil
+	}
+	data, err := r.read(name, entry)
+	switch {
+	case errors.Is(err, errTotal):
+		r.errs = append(r.errs, err)
+		return fs.SkipAll
+	case err != nil:
+		r.errs = append(r.errs, err)
+	default:
+		r.files = append(r.files, File{Path: name, Below: below, Data: data})
+	}
+	return nil
+}
+
+var errTotal = errors.New("the files are too large together")
+
+func (r *reader) read(name string, entry fs.DirEntry) (data []byte, err error) {
+	mode := entry.Type()
+	if mode&fs.ModeSymlink != 0 {
+		if !r.selection.FollowSymlinks {
+			return nil, fmt.Errorf("%s: it is a symbolic link, want a regular file", name)
+		}
+		info, err := fs.Stat(r.fsys, name)
+		if err != nil {
+			return nil, err
+		}
+		mode = info.Mode().Type()
+	}
+	if !mode.IsRegular() {
+		return nil, fmt.Errorf("%s: it is no regular file", name)
+	}
+	file, err := r.fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	// What a file system says about the size of a file need not be true.
+	limit := min(r.maxFile, r.left)
+	data, err = io.ReadAll(io.LimitReader(file, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	size := int64(len(data))
+	if size > r.maxFile {
+		return nil, fmt.Errorf("%s: it is larger than %d bytes", name, r.maxFile)
+	}
+	if size > r.left {
+		return nil, fmt.Errorf("%s: %w: more than %d bytes", name, errTotal, r.maxTotal)
+	}
+	r.left -= size
+	return data, nil
+}

@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+)
+
+const (
+	// DefaultMaxFileSize is the size that no file may exceed, in bytes.
+	DefaultMaxFileSize = 16 << 20
+	// DefaultMaxTotalSize is the size that all files together may not exceed, in bytes.
+	DefaultMaxTotalSize = 64 << 20
+)
+
+// Selection says which files to read. Files and folders whose name starts with
+// a dot are never read.
+type Selection struct {
+	// Extensions are those to read, with the dot; letters in lower case.
+	Extensions []string
+	// Include and Exclude are patterns as in path.Match, for the base name or,
+	// if they contain a slash, for the path below the root. Without Include,
+	// everything is included. Exclude wins.
+	Include, Exclude []string
+	// TopLevelOnly leaves out the folders below the root.
+	TopLevelOnly bool
+	// FollowSymlinks reads what symbolic links to files lead to; otherwise
+	// such a link is an error.
+	FollowSymlinks bool
+	// MaxFileSize and MaxTotalSize are limits in bytes; the defaults apply if
+	// they are not greater than 0.
+	MaxFileSize, MaxTotalSize int64
+}
+
+func (s Selection) validate() error {
+	var errs []error
+	for _, pattern := range append(append([]string(nil), s.Include...), s.Exclude...) {
+		if _, err := path.Match(pattern, ""); err != nil {
+			errs = append(errs, fmt.Errorf("pattern %q: %w", pattern, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// picks tells whether the file with this path below the root is to be read.
+func (s Selection) picks(below string) bool {
+	extension := strings.ToLower(path.Ext(below))
+	wanted := false
+	for _, e := range s.Extensions {
+		wanted = wanted || e == extension
+	}
+	return wanted && (len(s.Include) == 0 || matchesAny(s.Include, below)) && !matchesAny(s.Exclude, below)
+}
+
+func matchesAny(patterns []string, below string) bool {
+	for _, pattern := range patterns {
+		subject := below
+		if !strings.Contains(pattern, "/") {
+			subject = path.Base(below)
+		}
+		if ok, _ := path.Match(pattern, subject); ok {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// Transform returns a generator that changes what goes into g and what comes
+// out of it. The parameter transformers run before g, the object transformers
+// after it, each kind in the order given; the order between the kinds means
+// nothing:
+//
+//	manifests.Transform(g,
+//		manifests.WithParameterTransformer(defaults),
+//		manifests.WithObjectTransformer(labels),
+//	)
+func Transform(g Generator, transformers ...Transformer) Generator {
+	return &transformed{generator: g, transformers: append([]Transformer(nil), transformers...)}
+}
+
+type transformed struct {
+	generator    Generator
+	transformers []Transformer
+}
+
+func (t *transformed) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+	if err := t.validate(); err != nil {
+		return nil, err
+	}
+	err := t.each(func(transformer Transformer) (err error) {
+		if transformer.parameters != nil {
+			parameters, err = transformParameters(transformer.parameters, namespace, name, parameters)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	objects, err := Generate(ctx, t.generator, namespace, name, parameters)
+	if err != nil {
+		return nil, err
+	}
+	err = t.each(func(transformer Transformer) (err error) {
+		if transformer.objects != nil {
+			objects, err = transformObjects(transformer.objects, namespace, name, objects)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return objects, nil
+}
+
+// AddToScheme implements types.SchemeBuilder.
+func (t *transformed) AddToScheme(scheme *runtime.Scheme) error {
+	return AddToScheme(t.generator, scheme)
+}
+
+func (t *transformed) validate() error {
+	errs := []error{Validate(t.generator)}
+	for i, transformer := range t.transformers {
+		if isNil(transformer.parameters) && isNil(transformer.objects) {
+			errs = append(errs, fmt.Errorf("transformer %d of %d is nil", i+1, len(t.transformers)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// each stops at the first error, as the next transformer needs what the
+// previous one returns.
+func (t *transformed) each(f func(Transformer) error) error {
+	for i, transformer := range t.transformers {
+		if err := f(transformer); err != nil {
+			return fmt.Errorf("transformer %d of %d: %w", i+1, len(t.transformers), err)
+		}
+	}
+	return nil
+}
+
+func transformParameters(t ParameterTransformer, namespace, name string, parameters types.Unstructurable) (types.Unstructurable, error) {
+	err := protect(func() (err error) {
+		parameters, err = t.TransformParameters(namespace, name, parameters)
+		return err
+	})
+	if err == nil && parameters == nil {
+		err = errors.New("it returned nil parameters")
+	}
+	return parameters, err
+}
+
+func transformObjects(t ObjectTransformer, namespace, name string, objects []client.Object) ([]client.Object, error) {
+	err := protect(func() (err error) {
+		objects, err = t.TransformObjects(namespace, name, objects)
+		return err
+	})
+	if err == nil {
+		err = checkObjects(objects)
+	}
+	return objects, err
+}
