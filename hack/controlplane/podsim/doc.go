@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package podsim stands in for everything of a cluster that lies outside its
+// control plane: nodes, container runtimes, storage and load balancers. No
+// container is ever run; the objects only go through the changes that a real
+// cluster would make, in milliseconds.
+//
+//   - It registers nodes, Ready and large, and keeps their leases.
+//   - Pods bound to its nodes get addresses and become Running and ready after a
+//     moment. Pods that are meant to end (restart policy OnFailure or Never, so
+//     those of Jobs) end with success. Deleted pods terminate and go.
+//   - Claims of its storage classes get volumes: "standard", the default, at once;
+//     "standard-wait" when a pod that uses the claim is scheduled.
+//   - Services of type LoadBalancer get an address.
+//
+// Annotations on a pod make it misbehave:
+//
+//	podsim.corbel.run/ready-after: 5s           ready only so long after its start
+//	podsim.corbel.run/never-ready: "true"       runs, is never ready
+//	podsim.corbel.run/waiting: ErrImagePull     containers do not start, for this reason
+//	podsim.corbel.run/exit-code: "1"            containers end with this code
+//	podsim.corbel.run/run-for: 2s               containers end after this time
+//	podsim.corbel.run/terminate-after: 3s       time to terminate, at most the grace period
+//
+// A container whose image has the tag "broken", or "does-not-exist" in its name,
+// waits with ImagePullBackOff.
+//
+// What a pod's status should be is decided by pure functions of the pod and the
+// time (behaviour.go, containers.go, status.go); the rest watches and writes.
+package podsim
