@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package env
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/rand"
+)
+
+// auditPolicy records requests without their bodies; of health checks, nothing.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: None
+  nonResourceURLs: ["/readyz*", "/livez*", "/healthz*"]
+- level: Metadata
+`
+
+// auditMarker is in the address of the requests by which AuditEvents finds the end.
+const auditMarker = "corbel-env-audit-marker"
+
+// AuditEvent is one request that the API server answered.
+type AuditEvent struct {
+	Time         time.Time // when the request arrived
+	User         string
+	Impersonated string // the user that User acted as; empty if none
+	UserAgent    string
+	Verb         string // get, list, watch, create, update, patch, delete, deletecollection, ...
+	URI          string
+	Group        string
+	Resource     string // plural; empty for addresses such as /version
+	Subresource  string
+	Namespace    string
+	Name         string // may be empty for a create
+	Code         int    // the status of the answer
+}
+
+// AuditEvents returns all requests that were answered before the call, in the order
+// of their answers. A watch counts once, when it begins. Health checks are left out;
+// requests of the control plane's own programs are not, see User.
+func (e *Environment) AuditEvents(ctx context.Context) ([]AuditEvent, error) {
+	if !e.options.AuditLog {
+		return nil, errors.New("the environment was started without the option AuditLog")
+	}
+	marker := auditMarker + "=" + rand.String(10)
+	if err := e.get(ctx, "/version?"+marker, nil); err != nil {
+		return nil, fmt.Errorf("mark the end of the audit log: %w", err)
+	}
+	var content []byte
+	err := e.await(ctx, "the audit log", func(context.Context) (err error) {
+		if content, err = os.ReadFile(e.auditLog()); err == nil && !bytes.Contains(content, []byte(marker)) {
+			err = fmt.Errorf("%s lacks the last request", e.auditLog())
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return parseAuditLog(content)
+}
+
+func (e *Environment) auditLog() string { return filepath.Join(e.logs, "audit.log") }
+
+// auditLine is the part that we use of audit.k8s.io/v1 Event.
+type auditLine struct {
+	Stage            string
+	RequestURI       string
+	Verb             string
+	User             struct{ Username string }
+	ImpersonatedUser struct{ Username string }
+	UserAgent        string
+	ObjectRef        struct{ APIGroup, Resource, Subresource, Namespace, Name string }
+	ResponseStatus   struct{ Code int }
+	Received         time.Time `json:"requestReceivedTimestamp"`
+}
+
+// parseAuditLog leaves out our own markers, the end of each watch, and a last line
+// that is only half written.
+func parseAuditLog(content []byte) ([]AuditEvent, error) {
+	var events []AuditEvent
+	lines := bufio.NewReader(bytes.NewReader(content))
+	for {
+		text, err := lines.ReadBytes('\n')
+		if err != nil {
+			return events, nil
+		}
+		var line auditLine
+		if err := json.Unmarshal(text, &line); err != nil {
+			return nil, fmt.Errorf("read the audit log: %w", err)
+		}
+		longRunning := line.Verb == "watch"
+		if longRunning != (line.Stage == "ResponseStarted") || strings.Contains(line.RequestURI, auditMarker) {
+			continue
+		}
+		events = append(events, AuditEvent{
+			Time: line.Received, User: line.User.Username, Impersonated: line.ImpersonatedUser.Username,
+			UserAgent: line.UserAgent, Verb: line.Verb, URI: line.RequestURI,
+			Group: line.ObjectRef.APIGroup, Resource: line.ObjectRef.Resource, Subresource: line.ObjectRef.Subresource,
+			Namespace: line.ObjectRef.Namespace, Name: line.ObjectRef.Name, Code: line.ResponseStatus.Code,
+		})
+	}
+}

@@ -1,0 +1,214 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package env
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// patience is far more than anything here takes on a machine that is not overloaded.
+const patience = time.Minute
+
+// A scene is a namespace in a whole cluster.
+type scene struct {
+	client.Client
+	namespace string
+}
+
+func TestCluster(t *testing.T) {
+	e := New(t, Options{Cluster: true})
+	for _, test := range []struct {
+		name string
+		play func(*testing.T, scene)
+	}{
+		{"a Deployment becomes available", deploymentBecomesAvailable},
+		{"a DaemonSet runs on every node", daemonSetRunsOnEveryNode},
+		{"a StatefulSet gets its volumes", statefulSetGetsItsVolumes},
+		{"a Job completes", jobCompletes},
+		{"a Job whose pods fail is Failed", jobFails},
+		{"a claim is bound and its volume goes with it", claimIsBound},
+		{"a pod with a broken image tells its reason", brokenImageTellsItsReason},
+		{"a pod with init containers runs", initContainersRun},
+		{"a Service gets an address of a load balancer", serviceGetsAnAddress},
+		{"a namespace goes with all that is in it", namespaceGoes},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := scene{Client: newClient(t, e.Config())}
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "scene-"}}
+			s.create(t, namespace)
+			s.namespace = namespace.Name
+			test.play(t, s)
+		})
+	}
+}
+
+func (s scene) create(t *testing.T, objects ...client.Object) {
+	t.Helper()
+	for _, object := range objects {
+		if _, isNamespace := object.(*corev1.Namespace); !isNamespace {
+			object.SetNamespace(s.namespace)
+		}
+		if err := s.Create(t.Context(), object); err != nil {
+			t.Fatalf("create %T %s: %v", object, object.GetName(), err)
+		}
+	}
+}
+
+// until looks at an object until it is as it should be.
+func (s scene) until(t *testing.T, object client.Object, reached func() bool) {
+	t.Helper()
+	eventually(t, patience, fmt.Sprintf("%T %s", object, object.GetName()), func() error {
+		if err := s.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		if !reached() {
+			return fmt.Errorf("it is %+v", object)
+		}
+		return nil
+	})
+}
+
+// untilGone waits until an object does not exist any more.
+func (s scene) untilGone(t *testing.T, object client.Object) {
+	t.Helper()
+	eventually(t, patience, fmt.Sprintf("the end of %T %s", object, object.GetName()), func() error {
+		err := s.Get(t.Context(), client.ObjectKeyFromObject(object), object)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("it exists (%v): %+v", err, object)
+	})
+}
+
+// podTemplate has a short grace period, because the namespace controller waits for
+// half of it before it looks again whether the pods of a namespace have gone.
+func podTemplate(image string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "x"}, Annotations: map[string]string{}},
+		Spec: corev1.PodSpec{
+			Containers:                    []corev1.Container{{Name: "main", Image: image}},
+			TerminationGracePeriodSeconds: new(int64(1)),
+		},
+	}
+}
+
+var selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}
+
+func deploymentBecomesAvailable(t *testing.T, s scene) {
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec:       appsv1.DeploymentSpec{Replicas: new(int32(3)), Selector: selector, Template: podTemplate("web:1")},
+	}
+	s.create(t, d)
+	s.until(t, d, func() bool {
+		return d.Status.AvailableReplicas == 3 && slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
+			return c.Type == appsv1.DeploymentAvailable && c.Status == corev1.ConditionTrue
+		})
+	})
+	seen := map[string]bool{}
+	for _, pod := range s.pods(t) {
+		if pod.Status.PodIP == "" || seen[pod.Status.PodIP] {
+			t.Errorf("pod %s has address %q, want one of its own", pod.Name, pod.Status.PodIP)
+		}
+		seen[pod.Status.PodIP] = true
+	}
+}
+
+func (s scene) pods(t *testing.T) []corev1.Pod {
+	t.Helper()
+	var pods corev1.PodList
+	if err := s.List(t.Context(), &pods, client.InNamespace(s.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	return pods.Items
+}
+
+func daemonSetRunsOnEveryNode(t *testing.T, s scene) {
+	d := &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "agent"},
+		Spec:       appsv1.DaemonSetSpec{Selector: selector, Template: podTemplate("agent:1")},
+	}
+	s.create(t, d)
+	s.until(t, d, func() bool { return d.Status.NumberAvailable == 2 && d.Status.DesiredNumberScheduled == 2 })
+}
+
+func statefulSetGetsItsVolumes(t *testing.T, s scene) {
+	set := &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "db"},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: new(int32(2)), Selector: selector, Template: podTemplate("db:1"), ServiceName: "db",
+			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{*claim("data", "standard-wait")},
+		},
+	}
+	set.Spec.Template.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
+	s.create(t, set)
+	s.until(t, set, func() bool { return set.Status.ReadyReplicas == 2 })
+}
+
+func claim(name, class string) *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			},
+		},
+	}
+	if class != "" {
+		c.Spec.StorageClassName = &class
+	}
+	return c
+}
+
+func claimIsBound(t *testing.T, s scene) {
+	c := claim("data", "")
+	s.create(t, c)
+	s.until(t, c, func() bool { return c.Status.Phase == corev1.ClaimBound })
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: c.Spec.VolumeName}}
+	s.until(t, volume, func() bool { return volume.Status.Phase == corev1.VolumeBound })
+	s.delete(t, c)
+	s.untilGone(t, c)
+	s.untilGone(t, volume)
+}
+
+func (s scene) delete(t *testing.T, object client.Object) {
+	t.Helper()
+	if err := s.Delete(context.WithoutCancel(t.Context()), object, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func job(template corev1.PodTemplateSpec) *batchv1.Job {
+	template.Spec.RestartPolicy = corev1.RestartPolicyNever
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: "job"},
+		Spec:       batchv1.JobSpec{BackoffLimit: new(int32(0)), Template: template},
+	}
+}
+
+func jobCompletes(t *testing.T, s scene) {
+	j := job(podTemplate("task:1"))
+	s.create(t, j)
+	s.until(t, j, func() bool { return jobIs(j, batchv1.JobComplete) })
+	s.delete(t, j)
+	eventually(t, patience, "the end of the Job's pods", func() error {
+		if pods := s.pods(t); len(pods) > 0 {
+			return fmt.Errorf("pod %s is there: %+v", pods[0].Name, pods[0])
+		}
+		return nil
+	})
+}

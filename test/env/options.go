@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package env
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Options choose what an environment consists of. The zero value is etcd and
+// kube-apiserver, nothing recorded.
+type Options struct {
+	// Cluster adds kube-controller-manager, kube-scheduler and the pod simulator,
+	// and the admission of service accounts, which needs the former.
+	Cluster bool
+
+	// Nodes is how many nodes the pod simulator registers. Default 2. Only with Cluster.
+	Nodes int
+
+	// AuditLog records every request that the API server answers, for
+	// [Environment.AuditEvents].
+	AuditLog bool
+
+	// APIServerArgs are appended to the arguments of kube-apiserver.
+	APIServerArgs []string
+
+	// Assets is the folder of the programs. Default: what [Assets] finds.
+	Assets string
+
+	// Logf is told where logs were kept. Default: a line on standard error.
+	Logf func(format string, args ...any)
+
+	// StartTimeout bounds Start, and each restart of the API server. Default 2 minutes:
+	// a start takes seconds, but not on a machine that is busy compiling.
+	StartTimeout time.Duration
+
+	findPort func() (int, error) // default freePort; tests find one that is taken
+}
+
+func (o Options) withDefaults() (Options, error) {
+	o.Nodes = cmp.Or(o.Nodes, 2)
+	o.StartTimeout = cmp.Or(o.StartTimeout, 2*time.Minute)
+	if o.findPort == nil {
+		o.findPort = freePort
+	}
+	if o.Logf == nil {
+		o.Logf = func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+	}
+	programs := programsFor(o.Cluster)
+	if o.Assets != "" {
+		return o, checkAssets(o.Assets, programs)
+	}
+	assets, err := Assets(programs...)
+	o.Assets = assets
+	return o, err
+}

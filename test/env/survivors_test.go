@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package env
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+)
+
+// helperVariable turns the test binary into a program that starts an environment
+// and then ends in the way that the value says.
+const helperVariable = "CORBEL_ENV_HELPER"
+
+const (
+	waitToBeKilled = "wait"
+	exitAtOnce     = "exit"
+	panicAtOnce    = "panic"
+)
+
+// report is what the helper tells the test on its standard output.
+type report struct {
+	Dir  string
+	Pids []int
+}
+
+func runHelper(ending string) {
+	e, err := Start(context.Background(), Options{Cluster: ending == waitToBeKilled})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	_ = json.NewEncoder(os.Stdout).Encode(report{Dir: e.Dir(), Pids: e.pids()}) // the test misses it if it fails
+	switch ending {
+	case waitToBeKilled:
+		select {}
+	case exitAtOnce:
+		os.Exit(3)
+	default:
+		panic("the helper was told to")
+	}
+}
+
+func TestNoProcessSurvivesItsParent(t *testing.T) {
+	for _, test := range []struct {
+		name, ending string
+		processes    int
+	}{
+		{"that is killed", waitToBeKilled, 6},
+		{"that exits without stopping", exitAtOnce, 3},
+		{"that panics", panicAtOnce, 3},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			helper, report := startHelper(t, test.ending)
+			if len(report.Pids) != test.processes {
+				t.Errorf("the environment has processes %v, want %d of them", report.Pids, test.processes)
+			}
+			if test.ending == waitToBeKilled {
+				if gone(report.Pids[:1]) == nil || gone(report.Pids[1:]) == nil {
+					t.Error("a process ended before its parent")
+				}
+				if err := helper.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_ = helper.Wait() // ends badly, as it was told to
+			eventually(t, 10*time.Second, "the end of all processes", func() error { return gone(report.Pids) })
+			eventually(t, 10*time.Second, "the removal of keys and data", func() error { return noSecrets(report.Dir) })
+		})
+	}
+}
+
+func startHelper(t *testing.T, ending string) (*exec.Cmd, report) {
+	t.Helper()
+	helper := exec.Command(os.Args[0])
+	helper.Env = append(os.Environ(), helperVariable+"="+ending, "TMPDIR="+shortTempDir(t))
+	helper.Stderr = t.Output()
+	if ending == panicAtOnce {
+		helper.Stderr = nil // a stack that nobody needs to see
+	}
+	stdout, err := helper.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := helper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = helper.Process.Kill() }) // mostly it is dead already
+	var r report
+	if err := json.NewDecoder(bufio.NewReader(stdout)).Decode(&r); err != nil {
+		t.Fatalf("the helper did not start an environment: %v", err)
+	}
+	return helper, r
+}
+
+// shortTempDir is removed with all that a helper leaves. The test's own folder has
+// a name too long for a socket.
+func shortTempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "env-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// noSecrets reports what is left of an environment besides its logs.
+func noSecrets(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.Name() != "logs" {
+			return fmt.Errorf("%s is still there", entry.Name())
+		}
+	}
+	return nil
+}
