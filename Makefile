@@ -1,0 +1,140 @@
+# SPDX-FileCopyrightText: The Corbel Authors
+# SPDX-License-Identifier: Apache-2.0
+
+# Everything a contributor runs. Each target sets up what it needs; a fresh
+# machine needs Go, make, git and a C compiler (for the race detector, which is
+# left out if there is none).
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+# A control plane and its tests fill two cores; targets do not run side by side.
+.NOTPARALLEL:
+
+GO ?= go
+
+include hack/controlplane.mk
+
+# The programs of the control plane come from KUBEBUILDER_ASSETS if that folder
+# has them all, else from bin/k8s.
+ASSETS := $(if $(KUBEBUILDER_ASSETS),$(if $(filter-out $(notdir $(wildcard $(KUBEBUILDER_ASSETS)/*)),$(CONTROLPLANE_PROGRAMS)),,$(KUBEBUILDER_ASSETS)))
+WITH_ASSETS := KUBEBUILDER_ASSETS="$(or $(ASSETS),$(CURDIR)/$(CONTROLPLANE_DIR))"
+
+# Tests that enumerate every case run one in eight of them, and another eighth
+# with every commit, so that a few commits see all. make test-all runs the whole.
+CORBEL_SLICE ?= 1/8
+CORBEL_SLICE_OFFSET := $(or $(CORBEL_SLICE_OFFSET),$(shell hack/slice-offset.sh))
+export CORBEL_SLICE CORBEL_SLICE_OFFSET
+
+# Time limits: a test that hangs ends with a stack trace, not with the patience
+# of whoever waits.
+UNIT_TIMEOUT ?= 10m
+LIVE_TIMEOUT ?= 25m
+
+# Vet is the business of the target vet, once; go test would do it again for
+# each way to build a package.
+GOTEST := $(GO) test -vet=off -count=1
+RACE = $(shell hack/race.sh $(GO))
+GOFMT = $(shell $(GO) env GOROOT)/bin/gofmt
+
+# $(call on,SETS,COMMAND) runs COMMAND with the packages of the sets appended. A
+# failure to list packages must not look like a list without packages.
+on = @packages=$$(hack/packages.sh $(1)) && if [ -n "$$packages" ]; then \
+	echo '$(2) [$(1)]'; $(2) $$packages; else echo 'no packages: $(1)'; fi
+
+.PHONY: help
+help: ## Show this list.
+	@awk -F ':.*## ' '/^##@ / { print "\n" substr($$0, 5) } /^[a-z][a-z-]*:.*## / { printf "  %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+##@ Run
+
+.PHONY: demo
+demo: assets ## Show the life of a component on a real control plane (KEEP=1: leave it running).
+	@mkdir -p bin
+	$(GO) build -o bin/demo ./examples/shop/demo
+	@$(WITH_ASSETS) KEEP="$(KEEP)" bin/demo
+
+##@ Test
+
+.PHONY: test
+test: fmt-check vet assets test-pure controlplane-test test-live ## Run everything that gates a change.
+
+.PHONY: test-all
+test-all: ## The same with every enumeration whole (CORBEL_SLICE=1/1): hours, not minutes.
+	@$(MAKE) --no-print-directory test CORBEL_SLICE=1/1 UNIT_TIMEOUT=60m LIVE_TIMEOUT=180m
+
+.PHONY: test-unit
+test-unit: ## Run what needs no control plane, without the race detector (seconds).
+	$(call on,pure mixed,$(GOTEST) -short -timeout $(UNIT_TIMEOUT))
+
+# The tests without a control plane are quick enough for the race detector.
+.PHONY: test-pure
+test-pure:
+	$(call on,pure,$(GOTEST) $(RACE) -p 2 -timeout $(UNIT_TIMEOUT))
+	$(call on,mixed,$(GOTEST) $(RACE) -short -p 2 -timeout $(UNIT_TIMEOUT))
+
+# One package at a time: each starts a control plane of its own.
+.PHONY: test-live
+test-live: assets
+	$(call on,mixed live,$(WITH_ASSETS) $(GOTEST) -p 1 -timeout $(LIVE_TIMEOUT))
+
+.PHONY: bench
+bench: assets ## Run the benchmarks; those in test/bench count requests on a real control plane.
+	$(call on,bench,$(WITH_ASSETS) $(GO) test -vet=off -run=NoTests -bench . -benchmem -p 1 -timeout 60m)
+
+##@ Check
+
+.PHONY: lint
+lint: fmt-check vet staticcheck ## Check format, vet, staticcheck and the architecture.
+	$(GOTEST) ./test/architecture
+
+.PHONY: fmt
+fmt: ## Format all Go sources.
+	@$(GOFMT) -w $$(hack/sources.sh)
+
+.PHONY: fmt-check
+fmt-check:
+	@unformatted=$$($(GOFMT) -l $$(hack/sources.sh)) && \
+	[ -z "$$unformatted" ] || { printf 'not formatted, run make fmt:\n%s\n' "$$unformatted"; exit 1; }
+
+.PHONY: vet
+vet:
+	$(GO) vet ./...
+
+.PHONY: staticcheck
+staticcheck: bin/tools/staticcheck
+	bin/tools/staticcheck ./...
+
+.PHONY: verify
+verify: ## Check that generated files and go.mod are up to date, then lint.
+	hack/verify-generated.sh
+	$(GO) mod tidy -diff
+	cd hack/tools && $(GO) mod tidy -diff
+	cd hack/controlplane && $(GO) mod tidy -diff
+	@$(MAKE) --no-print-directory lint controlplane-vet
+
+.PHONY: shape
+shape: ## Print the ten longest files and functions.
+	@$(GO) test -vet=off -count=1 -v ./test/architecture -shape
+
+##@ Build
+
+.PHONY: generate
+generate: bin/tools/controller-gen ## Write DeepCopy methods and custom resource definitions.
+	hack/generate.sh
+
+# The pinned tools live in a module of their own, so that users of Corbel do not
+# get their dependencies. Both are built at once.
+bin/tools/controller-gen: hack/tools/go.mod hack/tools/go.sum
+	@mkdir -p bin/tools
+	cd hack/tools && $(GO) build -o $(CURDIR)/bin/tools/ tool
+	@touch $@
+
+bin/tools/staticcheck: bin/tools/controller-gen
+
+# Builds the control plane unless the user's own suffices.
+.PHONY: assets
+assets: $(if $(ASSETS),,controlplane)
+
+.PHONY: clean
+clean: ## Remove everything that was built.
+	rm -rf bin

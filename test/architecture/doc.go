@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package architecture keeps the house in the order that ARCHITECTURE.md
+// describes. Its tests read the sources of the repository and fail, with a
+// sentence that says what to do, when
+//
+//   - an import points up, or sideways along an edge that is not listed;
+//   - a package that decides (closed) or holds data imports more than its
+//     allow-list, or reads the clock;
+//   - a heavy library is imported outside the one package that needs it;
+//   - a package has no doc.go, or a public one no Example that runs;
+//   - a file or a function grows beyond its limit;
+//   - a source lacks its license header, or text holds what belongs to
+//     somebody's machine or to a later day;
+//   - the documents name a package or a file that does not exist.
+//
+// The rules are tables: rooms.go says which packages exist and on which floor,
+// foreign.go what they may import from elsewhere. A new package starts with a
+// line in rooms.go. The checks themselves are functions from a Tree to
+// violations and are tested with small trees that break one rule each.
+package architecture

@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package architecture
+
+// closedForeign is what a closed package, and everything of ours that it
+// reaches, may import from elsewhere. Some of apimachinery reaches the network
+// itself; the packages here are those whose names are types and pure functions.
+var closedForeign = []string{
+	"bytes", "cmp", "errors", "fmt", "hash", "hash/fnv", "iter", "maps", "math", "math/bits",
+	"reflect", "regexp", "slices", "sort", "strconv", "strings", "text/tabwriter", "time",
+	"unicode", "unicode/utf8", "container/heap", "container/list",
+	"crypto/sha256", "encoding/base32", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json",
+
+	"k8s.io/apimachinery/pkg/api/equality",
+	"k8s.io/apimachinery/pkg/api/meta",
+	"k8s.io/apimachinery/pkg/api/resource",
+	"k8s.io/apimachinery/pkg/api/validation/...",
+	"k8s.io/apimachinery/pkg/apis/meta/v1",
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured",
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation",
+	"k8s.io/apimachinery/pkg/fields",
+	"k8s.io/apimachinery/pkg/labels",
+	"k8s.io/apimachinery/pkg/runtime",
+	"k8s.io/apimachinery/pkg/runtime/schema",
+	"k8s.io/apimachinery/pkg/selection",
+	"k8s.io/apimachinery/pkg/types",
+	"k8s.io/apimachinery/pkg/util/errors",
+	"k8s.io/apimachinery/pkg/util/intstr",
+	"k8s.io/apimachinery/pkg/util/json",
+	"k8s.io/apimachinery/pkg/util/sets",
+	"k8s.io/apimachinery/pkg/util/validation/...",
+}
+
+// dataForeign is what a data package may import in addition to closedForeign:
+// the Object interface, reconcile.Result, the API's own types, and what only
+// guards or feeds values.
+var dataForeign = []string{
+	"crypto/hmac", "crypto/sha512", "io", "sync", "sync/atomic",
+
+	"k8s.io/api/...",
+	"k8s.io/apimachinery/pkg/api/errors",
+	"k8s.io/utils/ptr",
+	"sigs.k8s.io/controller-runtime/pkg/client",
+	"sigs.k8s.io/controller-runtime/pkg/reconcile",
+}
+
+// clock names what reads or waits for the time, by package.
+var clock = map[string][]string{
+	"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1": {"Now", "NowMicro"},
+}
+
+// Library is a foreign package, or a tree of them, that only some may import.
+type Library struct {
+	Path string
+	// Rooms may import it; TestsToo opens it to every test, and so to Support rooms.
+	Rooms    []string
+	TestsToo bool
+	// Why is the reason, as the end of the sentence "... because".
+	Why string
+}
+
+// libraries are those that cost every user of a package that imports them.
+// A more specific line stands before a more general one.
+var libraries = []Library{
+	{Path: "helm.sh/helm/v4/pkg/action/...", Why: "it brings a second engine that applies objects"},
+	{Path: "helm.sh/helm/...", Rooms: []string{"pkg/manifests/helm"}, Why: "only charts need Helm"},
+	{Path: "github.com/Masterminds/sprig/...", Rooms: []string{"pkg/manifests/gotemplate"}, Why: "only Go templates need its functions"},
+	{Path: "sigs.k8s.io/kustomize/...", Rooms: []string{"pkg/manifests/kustomize", "pkg/manifests/krm"}, Why: "only kustomizations and KRM functions need it"},
+	{Path: "github.com/google/cel-go/...", Rooms: []string{"pkg/status"}, Why: "only ready-when expressions need CEL"},
+	{Path: "github.com/fluxcd/cli-utils/pkg/kstatus/status", Rooms: []string{"pkg/status"}, TestsToo: true, Why: "pkg/status is the one place that judges readiness"},
+	{Path: "github.com/fluxcd/cli-utils/...", Why: "only its kstatus package is wanted"},
+	{Path: "github.com/fluxcd/pkg/...", Why: "it pulls test libraries into what is shipped"},
+	{Path: "github.com/prometheus/client_golang/...", Rooms: []string{"internal/metrics"}, TestsToo: true, Why: "internal/metrics declares all metrics"},
+	{Path: "github.com/spf13/cobra/...", Rooms: []string{"cmd/corbel"}, Why: "only the command has flags"},
+	{Path: "github.com/cockroachdb/datadriven/...", TestsToo: true, Why: "it is a test library"},
+	{Path: "github.com/google/go-cmp/...", TestsToo: true, Why: "it is a test library and panics on unexported fields"},
+	{Path: "sigs.k8s.io/controller-runtime/pkg/envtest/...", TestsToo: true, Why: "it is a test library"},
+	{Path: "sigs.k8s.io/controller-runtime/pkg/client/fake", TestsToo: true, Why: "it is a test library"},
+	{Path: "sigs.k8s.io/controller-runtime/pkg/client/interceptor", TestsToo: true, Why: "it is a test library"},
+	{Path: "github.com/stretchr/testify/...", Why: "tests use the testing package and go-cmp"},
+	{Path: "github.com/onsi/...", Why: "tests use the testing package and go-cmp"},
+	{Path: "github.com/pkg/errors", Why: "the standard library wraps errors"},
+	{Path: "io/ioutil", Why: "it is deprecated"},
+}

@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package architecture
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+const root = "../.."
+
+var (
+	shape   = flag.Bool("shape", false, "print the longest files and functions instead of testing")
+	rewrite = flag.Bool("rewrite", false, "write the floors of rooms.go into "+floorsFile)
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if *shape {
+		if err := printShape(10); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// TestRepository applies every rule to this repository.
+func TestRepository(t *testing.T) {
+	tree := loadRepository(t)
+	checks := []struct {
+		name string
+		run  func() []Violation
+	}{
+		{"imports point down", func() []Violation { return Floors(tree, rooms) }},
+		{"packages that decide are pure", func() []Violation { return Purity(tree, rooms) }},
+		{"heavy libraries stay where they belong", func() []Violation { return Libraries(tree, rooms, libraries) }},
+		{"packages say what they are", func() []Violation { return PackageDocs(tree) }},
+		{"public packages have an example", func() []Violation { return Examples(tree, rooms) }},
+		{"files and functions are short", func() []Violation { return Sizes(tree) }},
+		{"sources have the license header", func() []Violation { return Headers(tree) }},
+		{"nothing unfinished or private is in the text", func() []Violation { return Words(tree, words) }},
+		{"documents tell the truth", func() []Violation { return Documents(tree, rooms) }},
+	}
+	for _, check := range checks {
+		t.Run(check.name, func(t *testing.T) {
+			for _, v := range check.run() {
+				t.Error(v)
+			}
+		})
+	}
+}
+
+// TestRepositoryIsSeen fails if the loader looks at the wrong place, where no
+// rule could be broken.
+func TestRepositoryIsSeen(t *testing.T) {
+	tree := loadRepository(t)
+	if want := "github.com/corbel-run/corbel"; tree.Module != want {
+		t.Errorf("module is %q, want %q", tree.Module, want)
+	}
+	for _, folder := range []string{"api/v1alpha1", "pkg/types", "pkg/reconciler/internal/plan", "test/architecture"} {
+		at := slices.IndexFunc(tree.Packages, func(p *Package) bool { return p.Path == folder })
+		if at < 0 {
+			t.Errorf("package %s was not found", folder)
+			continue
+		}
+		if !slices.ContainsFunc(tree.Packages[at].Files, func(f *File) bool { return len(f.Imports) > 0 }) {
+			t.Errorf("no import was found in package %s", folder)
+		}
+	}
+	for _, name := range []string{"Makefile", ".ci/run", "README.md", floorsFile} {
+		if _, ok := tree.text(name); !ok {
+			t.Errorf("%s was not found", name)
+		}
+	}
+}
+
+func TestRoomsAreUnique(t *testing.T) {
+	for i, room := range rooms {
+		if other, _ := roomOf(rooms[:i], room.Path); other.Path != "" {
+			t.Errorf("room %s is hidden by room %s", room.Path, other.Path)
+		}
+		for _, beside := range room.Beside {
+			if _, ok := roomOf(rooms, beside); !ok {
+				t.Errorf("room %s lists the edge to %s, which is no room", room.Path, beside)
+			}
+		}
+	}
+}
+
+func loadRepository(t *testing.T) *Tree {
+	t.Helper()
+	if *rewrite {
+		if err := rewriteFloors(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree, err := Load(os.DirFS(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+func rewriteFloors() error {
+	name := filepath.Join(root, floorsFile)
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	rewritten, err := withFloors(string(content), rooms)
+	if err != nil || rewritten == string(content) {
+		return err
+	}
+	return os.WriteFile(name, []byte(rewritten), 0o644)
+}
+
+func printShape(count int) error {
+	tree, err := Load(os.DirFS(root))
+	if err != nil {
+		return err
+	}
+	files, functions := measure(tree)
+	fmt.Printf("longest of %d files (at most %d lines)\n", len(files), maxFileLines)
+	for _, s := range files[:min(count, len(files))] {
+		fmt.Printf("%5d  %s\n", s.Lines, s.Where)
+	}
+	fmt.Printf("longest of %d functions (at most %d lines, tables not counted)\n", len(functions), maxFunctionLines)
+	for _, s := range functions[:min(count, len(functions))] {
+		fmt.Printf("%5d  %s %s\n", s.Lines, s.Where, s.Name)
+	}
+	return nil
+}

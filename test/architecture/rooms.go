@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package architecture
+
+import (
+	"slices"
+	"strings"
+)
+
+// Kind says how much a room may know of the world.
+type Kind string
+
+const (
+	// Open rooms may import whatever their floor allows.
+	Open Kind = "open"
+	// Data rooms import from a list and get the time as a parameter.
+	Data Kind = "data"
+	// Closed rooms are pure: nothing of ours that they reach, however
+	// indirectly, can talk to a server, the system or the clock.
+	Closed Kind = "closed"
+	// Support rooms help tests; what is shipped must not import them.
+	Support Kind = "support"
+)
+
+// Room is the place of a package, or of all packages below a folder if Path
+// ends in "/...", in the house.
+type Room struct {
+	Path  string
+	Floor int
+	Kind  Kind
+	// Beside lists the rooms that may be imported although they are not below.
+	Beside []string
+	// Foreign lists what a data room may import beyond dataForeign.
+	Foreign []string
+}
+
+// supportFloor is above everything: tests may use the whole house.
+const supportFloor = 7
+
+// rooms is the house. Packages of ours that are in no room fail the test.
+var rooms = []Room{
+	{Path: "api/v1alpha1", Floor: 0, Kind: Data},
+	{Path: "pkg/types", Floor: 0, Kind: Data},
+
+	{Path: "pkg/conditions", Floor: 1, Kind: Data},
+	{Path: "pkg/result", Floor: 1, Kind: Data, Beside: []string{"pkg/conditions"}},
+	{Path: "pkg/status", Floor: 1, Kind: Data, Foreign: []string{
+		"github.com/fluxcd/cli-utils/pkg/kstatus/status",
+		"github.com/google/cel-go/...",
+	}},
+	{Path: "internal/backoff", Floor: 1, Kind: Data, Foreign: []string{"math/rand/v2"}},
+	{Path: "internal/digest", Floor: 1, Kind: Data},
+	{Path: "pkg/reconciler/internal/policy", Floor: 1, Kind: Closed},
+	{Path: "pkg/reconciler/internal/plan", Floor: 1, Kind: Closed, Beside: []string{"pkg/reconciler/internal/policy"}},
+
+	{Path: "pkg/patch", Floor: 2, Kind: Open},
+	{Path: "pkg/steps", Floor: 2, Kind: Open, Beside: []string{"pkg/patch"}},
+	{Path: "pkg/cluster", Floor: 2, Kind: Open},
+	{Path: "internal/clients", Floor: 2, Kind: Open, Beside: []string{"pkg/cluster"}},
+	{Path: "internal/events", Floor: 2, Kind: Open},
+	{Path: "internal/metrics", Floor: 2, Kind: Open},
+	{Path: "pkg/manifests/internal/document", Floor: 2, Kind: Open},
+	{Path: "pkg/manifests/internal/files", Floor: 2, Kind: Open},
+	{Path: "pkg/reconciler/internal/desired", Floor: 2, Kind: Open, Beside: []string{"pkg/cluster"}},
+	{Path: "pkg/reconciler/internal/observe", Floor: 2, Kind: Open, Beside: []string{"pkg/cluster"}},
+	{Path: "pkg/reconciler/internal/execute", Floor: 2, Kind: Open, Beside: []string{
+		"pkg/cluster", "pkg/reconciler/internal/observe", "internal/events",
+	}},
+
+	{Path: "pkg/reconciler", Floor: 3, Kind: Open},
+	{Path: "pkg/manifests", Floor: 3, Kind: Open},
+	{Path: "pkg/manifests/internal/bounded", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests"}},
+	{Path: "pkg/manifests/gotemplate", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests", "pkg/manifests/internal/bounded"}},
+	{Path: "pkg/manifests/helm", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests"}},
+	{Path: "pkg/manifests/kustomize", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests"}},
+	{Path: "pkg/manifests/krm", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests"}},
+	{Path: "pkg/summarize", Floor: 3, Kind: Open},
+
+	{Path: "pkg/lifecycle", Floor: 4, Kind: Open},
+	{Path: "pkg/changes", Floor: 4, Kind: Open, Beside: []string{"pkg/lifecycle"}},
+
+	{Path: "pkg/component", Floor: 5, Kind: Open},
+
+	{Path: "cmd/corbel", Floor: 6, Kind: Open},
+	// The demo of an example starts a control plane, like a test.
+	{Path: "examples/...", Floor: 6, Kind: Open, Beside: []string{"test/env"}},
+
+	{Path: "pkg/conditions/conditionstest", Floor: supportFloor, Kind: Support},
+	{Path: "test/architecture", Floor: supportFloor, Kind: Support},
+	{Path: "test/env", Floor: supportFloor, Kind: Support},
+	{Path: "test/widget", Floor: supportFloor, Kind: Support},
+	{Path: "test/e2e/...", Floor: supportFloor, Kind: Support},
+	{Path: "test/bench/...", Floor: supportFloor, Kind: Support},
+}
+
+// covers tells whether a path is pattern, or below it if it ends in "/...".
+func covers(pattern, path string) bool {
+	folder, open := strings.CutSuffix(pattern, "/...")
+	return path == folder || open && strings.HasPrefix(path, folder+"/")
+}
+
+// coversAny tells whether any of the patterns covers the path.
+func coversAny(patterns []string, path string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return covers(pattern, path) })
+}
+
+// roomOf returns the room that a package lives in.
+func roomOf(house []Room, path string) (Room, bool) {
+	for _, room := range house {
+		if covers(room.Path, path) {
+			return room, true
+		}
+	}
+	return Room{}, false
+}
+
+// isPublic tells whether users import the package, so that it owes them an Example.
+func isPublic(room Room) bool {
+	inside := strings.HasPrefix(room.Path, "pkg/") || strings.HasPrefix(room.Path, "api/")
+	return inside && room.Kind != Support && !slices.Contains(strings.Split(room.Path, "/"), "internal")
+}

@@ -1,0 +1,169 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package architecture
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// house is a small house for trees that break one rule each.
+var house = []Room{
+	{Path: "pkg/words", Floor: 0, Kind: Data},
+	{Path: "pkg/rules", Floor: 1, Kind: Closed},
+	{Path: "pkg/judge", Floor: 1, Kind: Open, Beside: []string{"pkg/rules"}},
+	{Path: "pkg/hands", Floor: 2, Kind: Open},
+	{Path: "internal/tools", Floor: 2, Kind: Open},
+	{Path: "examples/...", Floor: 3, Kind: Open},
+	{Path: "test/bed", Floor: supportFloor, Kind: Support},
+}
+
+const header = "// SPDX-FileCopyrightText: The Corbel Authors\n// SPDX-License-Identifier: Apache-2.0\n\n"
+
+// tree is a repository of the files; $ stands for the module's path.
+func tree(t *testing.T, files map[string]string) *Tree {
+	t.Helper()
+	root := fstest.MapFS{"go.mod": {Data: []byte("module example.com/house\n")}}
+	for name, content := range files {
+		root[name] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(content, "$", "example.com/house"))}
+	}
+	loaded, err := Load(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loaded
+}
+
+// rule is one case of a table: a tree, and the beginnings of the violations
+// that a check must find in it, each "where: what".
+type rule struct {
+	name  string
+	files map[string]string
+	want  []string
+}
+
+func runRules(t *testing.T, check func(*Tree) []Violation, rules []rule) {
+	t.Helper()
+	for _, r := range rules {
+		t.Run(r.name, func(t *testing.T) {
+			var got []string
+			for i, v := range check(tree(t, r.files)) {
+				line := v.String()
+				if i < len(r.want) && strings.HasPrefix(line, r.want[i]) {
+					line = r.want[i]
+				}
+				got = append(got, line)
+			}
+			if diff := cmp.Diff(r.want, got); diff != "" {
+				t.Errorf("violations (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFloors(t *testing.T) {
+	runRules(t, func(tree *Tree) []Violation { return Floors(tree, house) }, []rule{
+		{name: "an import may point down",
+			files: map[string]string{"pkg/hands/a.go": "package hands\nimport _ \"$/pkg/words\"\n", "pkg/words/a.go": "package words\n"}},
+		{name: "an import must not point up",
+			files: map[string]string{"pkg/words/a.go": "package words\nimport _ \"$/pkg/hands\"\n"},
+			want:  []string{"pkg/words/a.go: imports pkg/hands, which is above it"}},
+		{name: "an import behind a build constraint is seen",
+			files: map[string]string{"pkg/words/a.go": "//go:build plan9\n\npackage words\nimport _ \"$/pkg/hands\"\n"},
+			want:  []string{"pkg/words/a.go: imports pkg/hands, which is above it"}},
+		{name: "a listed edge may go sideways",
+			files: map[string]string{"pkg/judge/a.go": "package judge\nimport _ \"$/pkg/rules\"\n"}},
+		{name: "a listed edge goes one way only",
+			files: map[string]string{"pkg/rules/a.go": "package rules\nimport _ \"$/pkg/judge\"\n"},
+			want:  []string{"pkg/rules/a.go: imports pkg/judge, which is on the same floor"}},
+		{name: "tests may look up",
+			files: map[string]string{"pkg/words/a_test.go": "package words_test\nimport _ \"$/pkg/hands\"\n"}},
+		{name: "what is shipped must not import what is for tests",
+			files: map[string]string{"examples/shop/main.go": "package main\nimport _ \"$/test/bed\"\n"},
+			want:  []string{"examples/shop/main.go: imports test/bed, which is for tests"}},
+		{name: "tests may import what is for tests",
+			files: map[string]string{"pkg/words/a_test.go": "package words\nimport _ \"$/test/bed\"\n"}},
+		{name: "packages of one open room may import each other",
+			files: map[string]string{"examples/shop/main.go": "package main\nimport _ \"$/examples/shop/api\"\n", "examples/shop/api/a.go": "package api\n"}},
+		{name: "an unknown package is told where to register",
+			files: map[string]string{"pkg/shed/a.go": "package shed\n"},
+			want:  []string{"pkg/shed: the package has no place in the house: add it to rooms in test/architecture/rooms.go"}},
+		{name: "a package below a closed path has no room of its own",
+			files: map[string]string{"pkg/words/deep/a.go": "package deep\n"},
+			want:  []string{"pkg/words/deep: the package has no place"}},
+		{name: "a nested module has its own house",
+			files: map[string]string{"hack/x/go.mod": "module example.com/x\n", "hack/x/a.go": "package x\nimport _ \"$/pkg/hands\"\n"}},
+	})
+}
+
+func TestPurity(t *testing.T) {
+	runRules(t, func(tree *Tree) []Violation { return Purity(tree, house) }, []rule{
+		{name: "a closed package may import pure things",
+			files: map[string]string{"pkg/rules/a.go": "package rules\nimport (\n\"slices\"\n\"k8s.io/apimachinery/pkg/util/sets\"\n)\n"}},
+		{name: "a closed package must not import a context, a client or the system",
+			files: map[string]string{"pkg/rules/a.go": "package rules\nimport (\n\"context\"\n\"net/url\"\n\"os\"\n\"k8s.io/client-go/rest\"\n)\n"},
+			want: []string{
+				"pkg/rules/a.go: imports context, but pkg/rules is a closed package",
+				"pkg/rules/a.go: imports net/url,",
+				"pkg/rules/a.go: imports os,",
+				"pkg/rules/a.go: imports k8s.io/client-go/rest,",
+			}},
+		{name: "nor reach one through a package of ours",
+			files: map[string]string{
+				"pkg/rules/a.go": "package rules\nimport _ \"$/pkg/words\"\n",
+				"pkg/words/a.go": "package words\nimport _ \"sigs.k8s.io/controller-runtime/pkg/client\"\n",
+			},
+			want: []string{"pkg/words/a.go: imports sigs.k8s.io/controller-runtime/pkg/client, but pkg/words is reached by pkg/rules, a closed package"}},
+		{name: "nor through one more",
+			files: map[string]string{
+				"pkg/rules/a.go":      "package rules\nimport _ \"$/internal/tools\"\n",
+				"internal/tools/a.go": "package tools\nimport _ \"$/pkg/hands\"\n",
+				"pkg/hands/a.go":      "package hands\nimport _ \"$/pkg/rules\"\nimport _ \"net\"\n",
+			},
+			want: []string{"pkg/hands/a.go: imports net, but pkg/hands is reached by pkg/rules"}},
+		{name: "its tests may",
+			files: map[string]string{"pkg/rules/a_test.go": "package rules\nimport _ \"os\"\n"}},
+		{name: "a closed package must not read the clock, whatever it calls it",
+			files: map[string]string{"pkg/rules/a.go": "package rules\nimport clock \"time\"\nvar now = clock.Now\nvar second = clock.Second\n"},
+			want:  []string{"pkg/rules/a.go:3: uses clock.Now, but pkg/rules is a closed package"}},
+		{name: "a data package neither",
+			files: map[string]string{"pkg/words/a.go": "package words\nimport metav1 \"k8s.io/apimachinery/pkg/apis/meta/v1\"\nvar now = metav1.Now()\n"},
+			want:  []string{"pkg/words/a.go:3: uses metav1.Now, but pkg/words is a data package"}},
+		{name: "a data package may import the Object interface, not a context",
+			files: map[string]string{"pkg/words/a.go": "package words\nimport (\n\"context\"\n\"sigs.k8s.io/controller-runtime/pkg/client\"\n)\n"},
+			want:  []string{"pkg/words/a.go: imports context, but pkg/words is a data package"}},
+		{name: "an open package may do all this",
+			files: map[string]string{"pkg/hands/a.go": "package hands\nimport (\n\"context\"\n\"time\"\n)\nvar now = time.Now\n"}},
+	})
+}
+
+func TestLibraries(t *testing.T) {
+	limits := []Library{
+		{Path: "heavy.io/lib/small", Rooms: []string{"pkg/words"}, Why: "of that"},
+		{Path: "heavy.io/lib/...", Rooms: []string{"pkg/hands"}, Why: "of this"},
+		{Path: "probe.io/...", TestsToo: true, Why: "it tests"},
+		{Path: "bad.io", Why: "it is bad"},
+	}
+	runRules(t, func(tree *Tree) []Violation { return Libraries(tree, house, limits) }, []rule{
+		{name: "a library may be imported where it belongs",
+			files: map[string]string{"pkg/hands/a.go": "package hands\nimport _ \"heavy.io/lib/x\"\n", "pkg/words/a.go": "package words\nimport _ \"heavy.io/lib/small\"\n"}},
+		{name: "and nowhere else, not even in a test",
+			files: map[string]string{"pkg/words/a.go": "package words\nimport _ \"heavy.io/lib\"\n", "pkg/words/a_test.go": "package words\nimport _ \"heavy.io/lib/x\"\n"},
+			want: []string{
+				"pkg/words/a.go: imports heavy.io/lib, which belongs to pkg/hands only, because of this",
+				"pkg/words/a_test.go: imports heavy.io/lib/x,",
+			}},
+		{name: "a test library may be imported by tests and what is for tests",
+			files: map[string]string{"pkg/words/a_test.go": "package words\nimport _ \"probe.io/x\"\n", "test/bed/a.go": "package bed\nimport _ \"probe.io/x\"\n"}},
+		{name: "but not by what is shipped",
+			files: map[string]string{"pkg/words/a.go": "package words\nimport _ \"probe.io/x\"\n"},
+			want:  []string{"pkg/words/a.go: imports probe.io/x, which belongs to tests only, because it tests"}},
+		{name: "an unwanted one belongs nowhere",
+			files: map[string]string{"test/bed/a_test.go": "package bed\nimport _ \"bad.io\"\n"},
+			want:  []string{"test/bed/a_test.go: imports bad.io, which belongs nowhere, because it is bad"}},
+	})
+}

@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package architecture
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const (
+	copyrightLine = "SPDX-FileCopyrightText: The Corbel Authors"
+	licenseLine   = "SPDX-License-Identifier: Apache-2.0"
+)
+
+// Headers checks that sources begin with the license header. Before it there may
+// be only what a tool demands at the top: a build constraint or an interpreter.
+func Headers(t *Tree) []Violation {
+	var found []Violation
+	for _, text := range t.Texts {
+		comment, ok := commentMark(text.Path)
+		if !ok {
+			continue
+		}
+		lines := strings.Split(text.Content, "\n")
+		for len(lines) > 0 && (strings.HasPrefix(lines[0], "//go:build ") || strings.HasPrefix(lines[0], "#!") || lines[0] == "") {
+			lines = lines[1:]
+		}
+		want := []string{comment + " " + copyrightLine, comment + " " + licenseLine}
+		if len(lines) < len(want) || !slices.Equal(lines[:len(want)], want) {
+			found = append(found, violation(text.Path, "has to begin with %q and %q", want[0], want[1]))
+		}
+	}
+	return found
+}
+
+// commentMark is how a line comment begins in the kinds of sources that need a
+// license header.
+func commentMark(name string) (string, bool) {
+	switch base := path.Base(name); {
+	case path.Ext(base) == ".go":
+		return "//", true
+	case path.Ext(base) == ".sh", path.Ext(base) == ".mk", base == "Makefile", name == ".ci/run":
+		return "#", true
+	default:
+		return "", false
+	}
+}
+
+// Word is something that must not stand in the repository.
+type Word struct {
+	Pattern *regexp.Regexp
+	Why     string
+}
+
+// words are put together from parts, because this file is checked as well.
+var words = []Word{
+	{regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`), "finish it, or open an issue; the code says what is"},
+	{regexp.MustCompile(`(^|[\s"'` + "`" + `(=:,])/(wo` + `rk|ro` + `ot|ho` + `me|Us` + `ers)/`), "it is a path on somebody's machine"},
+	{regexp.MustCompile(`pro` + `xy\.golang\.org|sum\.golang\.org`), "which module proxy is used is the user's choice"},
+	{regexp.MustCompile(`^(<<<<<<<|>>>>>>>) `), "it is left over from a merge"},
+}
+
+// Words checks the text of the repository for what does not belong there.
+func Words(t *Tree, forbidden []Word) []Violation {
+	var found []Violation
+	for _, text := range t.Texts {
+		if base := path.Base(text.Path); base == "go.sum" || base == "LICENSE" {
+			continue
+		}
+		for number, line := range strings.Split(text.Content, "\n") {
+			for _, word := range forbidden {
+				if match := word.Pattern.FindString(line); match != "" {
+					found = append(found, violation(lineOf(text, number+1), "says %q: %s", strings.TrimSpace(match), word.Why))
+				}
+			}
+		}
+	}
+	return found
+}
