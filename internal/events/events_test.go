@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package events
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// notebook is a recorder that keeps what it is told.
+type notebook struct{ lines []string }
+
+func (n *notebook) Eventf(_, related runtime.Object, eventType, reason, action, note string, args ...any) {
+	line := strings.Join([]string{eventType, reason, action, fmt.Sprintf(note, args...)}, "|")
+	if related != nil {
+		line += "|" + related.(*corev1.ObjectReference).Name
+	}
+	n.lines = append(n.lines, line)
+}
+
+func TestSend(t *testing.T) {
+	adopted := func(name string) Event {
+		return Event{Reason: "Adopted", Note: "adopted " + name + " at 100%", Related: &corev1.ObjectReference{Name: name}}
+	}
+	tests := []struct {
+		name   string
+		limit  int
+		events []Event
+		want   []string
+	}{
+		{name: "nothing to tell", limit: 3},
+		{
+			name: "a limit of nothing tells nothing", limit: 0, events: []Event{adopted("a")},
+		},
+		{
+			name: "tells in order, takes the note literally and keeps the related object", limit: 3,
+			events: []Event{adopted("a"), {Type: corev1.EventTypeWarning, Reason: "Lost", Action: "Apply", Note: "b"}},
+			want:   []string{"Normal|Adopted|Adopted|adopted a at 100%|a", "Warning|Lost|Apply|b"},
+		},
+		{
+			name: "exactly the limit is told in full", limit: 2, events: []Event{adopted("a"), adopted("b")},
+			want: []string{"Normal|Adopted|Adopted|adopted a at 100%|a", "Normal|Adopted|Adopted|adopted b at 100%|b"},
+		},
+		{
+			name: "counts what does not fit", limit: 2, events: []Event{adopted("a"), adopted("b"), adopted("c"), adopted("d")},
+			want: []string{"Normal|Adopted|Adopted|adopted a at 100%|a", "Normal|Adopted|Adopted|adopted b at 100% (and 2 more)|b"},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var told notebook
+			Send(Bounded(&told), &corev1.ConfigMap{}, test.limit, test.events...)
+			if diff := cmp.Diff(test.want, told.lines); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSendWithoutRecorder(t *testing.T) {
+	Send(nil, &corev1.ConfigMap{}, 5, Event{Reason: "Adopted"})
+}
+
+func TestBoundedCutsAtTheLimitsOfTheServer(t *testing.T) {
+	var told notebook
+	recorder := Bounded(&told)
+	recorder.Eventf(nil, nil, corev1.EventTypeNormal, strings.Repeat("R", 200), strings.Repeat("A", 200), "%s", strings.Repeat("ä", 1000))
+	parts := strings.Split(told.lines[0], "|")
+	if len(parts[1]) != maxReason || len(parts[2]) != maxAction {
+		t.Errorf("reason has %d bytes, action %d", len(parts[1]), len(parts[2]))
+	}
+	if note := parts[3]; len(note) != maxNote || !utf8.ValidString(note) {
+		t.Errorf("note has %d bytes, valid: %v", len(note), utf8.ValidString(note))
+	}
+}
+
+func TestFoldedNoteKeepsTheCount(t *testing.T) {
+	var told notebook
+	long := Event{Reason: "Adopted", Note: strings.Repeat("x", 2000)}
+	Send(Bounded(&told), nil, 1, long, long)
+	if !strings.HasSuffix(told.lines[0], " (and 1 more)") {
+		t.Errorf("the count is missing: ...%s", told.lines[0][len(told.lines[0])-20:])
+	}
+}
+
+func TestControllerNameLeavesRoomForTheHost(t *testing.T) {
+	tests := []struct {
+		name, controller, host, want string
+	}{
+		{"short names stay", "shop.example.com", "node-1", "shop.example.com"},
+		{"long names are cut", strings.Repeat("a", 200), strings.Repeat("h", 63), strings.Repeat("a", 64)},
+		{"a cut name does not end in a dot", strings.Repeat("a", 63) + ".example.com", strings.Repeat("h", 63), strings.Repeat("a", 63)},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := controllerName(test.controller, test.host); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}

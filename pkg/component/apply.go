@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+// CreateOrUpdate brings the dependent objects closer to what the component asks for.
+func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
+	wanted, t, err := h.prepareApply(obj)
+	if err != nil {
+		return result.Empty, err
+	}
+	ctx = h.basicContext(ctx, obj)
+	if err := h.runHooks(ctx, postRead, obj); err != nil {
+		return result.Empty, err
+	}
+	componentDigest, err := digestOf(obj)
+	if err != nil {
+		return result.Empty, err
+	}
+	if obj.GetStatus().beginProcessing(componentDigest, h.now()) {
+		h.activity.Reset(client.ObjectKeyFromObject(obj))
+	}
+	ctx = fullContext(ctx, t, componentDigest, obj.GetStatus().Revision)
+	if err := h.runHooks(ctx, preReconcile, obj); err != nil {
+		return result.Empty, err
+	}
+	objects, err := h.generate(ctx, obj, wanted)
+	if err != nil {
+		return result.Empty, err
+	}
+	outcome, err := t.engine.Apply(ctx, reconciler.ApplyRequest{
+		Owner:           h.owner(obj),
+		Namespace:       wanted.namespace,
+		Objects:         objects,
+		Inventory:       obj.GetStatus().Inventory,
+		ComponentDigest: componentDigest,
+		Policies:        wanted.policies,
+		ManagedTypes:    wanted.managedTypes,
+		Record:          h.recordInventory(obj, commit),
+	})
+	return h.concludeApply(ctx, obj, t, outcome, err)
+}
+
+// prepareApply resolves what the component wants, and where.
+func (h *handler[T]) prepareApply(obj T) (directives, target, error) {
+	wanted, wantedErr := directivesOf(obj, h.settings)
+	_, managementErr := managementOf(obj, h.settings.name)
+	id, idErr := identityOf(obj, h.settings)
+	if err := errors.Join(wantedErr, managementErr, idErr); err != nil {
+		return directives{}, target{}, &invalidError{h.about(obj, err)}
+	}
+	t, err := h.targets.of(id)
+	return wanted, t, err
+}
+
+// about names the component in the messages about itself.
+func (h *handler[T]) about(obj T, err error) error {
+	return fmt.Errorf("%s: %w", objectName(h.kind.Kind, obj), err)
+}
+
+// generate renders the dependent objects. The generator gets a copy of the
+// component: if it does not come back in time, it is left behind with it.
+func (h *handler[T]) generate(ctx context.Context, obj T, wanted directives) ([]client.Object, error) {
+	theirs, err := copyOf(obj)
+	if err != nil {
+		return nil, err
+	}
+	ctx = manifests.WithComponent(ctx, theirs)
+	var objects []client.Object
+	rendered := make(chan []client.Object, 1)
+	err = h.guests.run(ctx, client.ObjectKeyFromObject(obj), "generator", h.generateTimeout, func(ctx context.Context) error {
+		result, err := manifests.Generate(ctx, h.generator, wanted.namespace, wanted.name, theirs.GetSpec())
+		rendered <- result
+		return err
+	})
+	if err == nil {
+		objects = <-rendered
+	}
+	return objects, err
+}
+
+// concludeApply takes over what the engine reports, and says whether it is enough.
+func (h *handler[T]) concludeApply(ctx context.Context, obj T, t target, outcome reconciler.Outcome, err error) (result.Result, error) {
+	key, status, now := client.ObjectKeyFromObject(obj), obj.GetStatus(), h.now()
+	h.tallies.add(key, outcome)
+	before := status.Progress
+	status.Inventory = outcome.Inventory
+	status.noteManifests(outcome.ManifestDigest, now)
+	if err == nil || outcome.Total > 0 {
+		status.Progress = progress(outcome.Settled, outcome.Total)
+	}
+	if len(outcome.Steps) > 0 || status.Progress != before {
+		h.activity.Reset(key)
+	}
+	switch {
+	case err != nil && !stillMoving(outcome.Waiting):
+		return result.Empty, err
+	case err != nil:
+		return result.Empty, &unsettledError{err: err, net: h.net(key, outcome.Waiting)}
+	case !outcome.Done():
+		causes := h.causes.explain(ctx, key, outcome.Waiting, t.client)
+		message := waitingMessage(outcome.Waiting, causes)
+		return result.Empty, &unsettledError{message: message, net: h.net(key, outcome.Waiting)}
+	}
+	h.activity.Reset(key)
+	h.causes.forget(key)
+	if err := h.runHooks(ctx, postReconcile, obj); err != nil {
+		return result.Empty, err
+	}
+	obj.GetStatus().noteApplied(obj.GetGeneration(), len(outcome.Steps) > 0, now)
+	return result.Success, nil
+}

@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+)
+
+// ClientFromContext returns a client for the deployment target: the cluster and
+// the identity that the dependent objects are written with. It reads from the
+// server. It is there in generators and in all hooks but the post-read hooks;
+// elsewhere there is an error.
+func ClientFromContext(ctx context.Context) (client.Client, error) {
+	return manifests.ClientFromContext(ctx)
+}
+
+// LocalClientFromContext returns a client for the cluster that the component lives
+// in, with the identity of the operator. It reads from the server.
+func LocalClientFromContext(ctx context.Context) (client.Client, error) {
+	return manifests.LocalClientFromContext(ctx)
+}
+
+// ReconcilerNameFromContext returns the name of the reconciler.
+func ReconcilerNameFromContext(ctx context.Context) (string, error) {
+	return manifests.ReconcilerNameFromContext(ctx)
+}
+
+// ComponentFromContext returns the component, which must not be changed.
+func ComponentFromContext(ctx context.Context) (Component, error) {
+	object, err := manifests.ComponentFromContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	component, ok := object.(Component)
+	if !ok {
+		return nil, fmt.Errorf("the context holds a %T, which is no component", object)
+	}
+	return component, nil
+}
+
+// ComponentNameFromContext returns the name of the component.
+func ComponentNameFromContext(ctx context.Context) (string, error) {
+	return manifests.ComponentNameFromContext(ctx)
+}
+
+// ComponentNamespaceFromContext returns the namespace of the component; it is
+// empty for a cluster-scoped one.
+func ComponentNamespaceFromContext(ctx context.Context) (string, error) {
+	return manifests.ComponentNamespaceFromContext(ctx)
+}
+
+// ComponentDigestFromContext returns the digest of the component: it is another
+// one when anything that the dependents follow from has changed.
+func ComponentDigestFromContext(ctx context.Context) (string, error) {
+	return manifests.ComponentDigestFromContext(ctx)
+}
+
+// ComponentRevisionFromContext returns how often the component has changed,
+// counting from 1.
+func ComponentRevisionFromContext(ctx context.Context) (int64, error) {
+	return manifests.ComponentRevisionFromContext(ctx)
+}
+
+// basicContext is what all hooks get.
+func (h *handler[T]) basicContext(ctx context.Context, obj T) context.Context {
+	ctx = manifests.WithReconcilerName(ctx, h.settings.name)
+	ctx = manifests.WithLocalClient(ctx, h.local)
+	ctx = manifests.WithComponentName(ctx, obj.GetName())
+	return manifests.WithComponentNamespace(ctx, obj.GetNamespace())
+}
+
+// fullContext adds what generators and the hooks around apply and delete get.
+func fullContext(ctx context.Context, t target, componentDigest string, revision int64) context.Context {
+	if t.client != nil {
+		ctx = manifests.WithClient(ctx, t.client)
+	}
+	ctx = manifests.WithComponentDigest(ctx, componentDigest)
+	return manifests.WithComponentRevision(ctx, revision)
+}

@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+// Delete removes the dependent objects, unless something blocks that.
+func (h *handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
+	managedTypes, typesErr := managedTypesOf(obj)
+	_, managementErr := managementOf(obj, h.settings.name)
+	if err := errors.Join(typesErr, managementErr); err != nil && !isEmpty(obj) {
+		return result.Empty, &invalidError{h.about(obj, err)}
+	}
+	t, err := h.prepareDelete(obj)
+	if err != nil {
+		return result.Empty, h.blocked(obj, h.about(obj, err).Error())
+	}
+	ctx = h.basicContext(ctx, obj)
+	if err := h.runHooks(ctx, postRead, obj); err != nil {
+		return result.Empty, err
+	}
+	componentDigest, err := digestOf(obj)
+	if err != nil {
+		return result.Empty, err
+	}
+	ctx = fullContext(ctx, t, componentDigest, obj.GetStatus().Revision)
+	if err := h.runHooks(ctx, preDelete, obj); err != nil {
+		return result.Empty, err
+	}
+	if t.engine != nil {
+		err = h.deleteDependents(ctx, obj, t, reconciler.DeleteRequest{
+			Owner:        h.owner(obj),
+			Inventory:    obj.GetStatus().Inventory,
+			ManagedTypes: managedTypes,
+			Record:       h.recordInventory(obj, commit),
+		})
+	} else {
+		err = h.checkFinalizers(obj)
+	}
+	if err != nil {
+		return result.Empty, err
+	}
+	if err := h.runHooks(ctx, postDelete, obj); err != nil {
+		return result.Empty, err
+	}
+	return result.Success, nil
+}
+
+// prepareDelete returns the target; it has no engine if there never was one that
+// anything was written to. So a component that names a target that does not work
+// can go if nothing is left of it, and otherwise waits.
+func (h *handler[T]) prepareDelete(obj T) (target, error) {
+	id, err := identityOf(obj, h.settings)
+	if err == nil {
+		var t target
+		if t, err = h.targets.of(id); err == nil {
+			return t, nil
+		}
+	}
+	if isEmpty(obj) {
+		return target{}, nil
+	}
+	return target{}, err
+}
+
+// isEmpty tells whether the component has no dependents that could be lost.
+func isEmpty(c Component) bool { return len(c.GetStatus().Inventory.Items) == 0 }
+
+// deleteDependents returns nil when nothing is left.
+func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, request reconciler.DeleteRequest) error {
+	blockers, err := t.engine.DeletionBlockers(ctx, request)
+	if err != nil {
+		return err
+	}
+	if len(blockers) > 0 {
+		return h.blocked(obj, blockersMessage(blockers))
+	}
+	if err := h.checkFinalizers(obj); err != nil {
+		return err
+	}
+	outcome, err := t.engine.Delete(ctx, request)
+	key, status := client.ObjectKeyFromObject(obj), obj.GetStatus()
+	h.tallies.add(key, outcome)
+	before := status.Progress
+	status.Inventory = outcome.Inventory
+	status.Progress = progress(outcome.Settled, outcome.Total)
+	if len(outcome.Steps) > 0 || status.Progress != before {
+		h.activity.Reset(key)
+	}
+	switch {
+	case err != nil:
+		return err
+	case !outcome.Done():
+		return &unsettledError{message: waitingMessage(outcome.Waiting, nil), net: h.net(key, outcome.Waiting)}
+	}
+	h.tell(obj, deleting)
+	return nil
+}
+
+// checkFinalizers lets foreign finalizers on the component block its deletion:
+// whoever put them there still needs what depends on it.
+func (h *handler[T]) checkFinalizers(obj T) error {
+	foreign := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(finalizer string) bool {
+		return finalizer == h.settings.finalizer || slices.Contains(serverFinalizers, finalizer)
+	})
+	if len(foreign) == 0 {
+		return nil
+	}
+	return h.blocked(obj, fmt.Sprintf("%s: has the finalizer %s, which is not ours",
+		objectName(h.kind.Kind, obj), strings.Join(foreign, ", ")))
+}
+
+func (h *handler[T]) blocked(obj T, message string) error {
+	return &blockedError{message: message, net: h.activity.Next(client.ObjectKeyFromObject(obj))}
+}

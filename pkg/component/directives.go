@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// directives are what a component wants from its reconciliation: the
+// ...Configuration interfaces, resolved over the settings of the reconciler, and
+// valid.
+type directives struct {
+	namespace, name string // of the deployment
+	intervals       intervals
+	policies        reconciler.Policies
+	managedTypes    []reconciler.TypeInfo
+}
+
+// directivesOf resolves what the component wants, and returns every mistake.
+func directivesOf(c Component, s settings) (directives, error) {
+	d := directives{
+		namespace: c.GetNamespace(),
+		name:      c.GetName(),
+		intervals: intervalsOf(c),
+		policies:  policiesOf(c, s.policies),
+	}
+	if placement, ok := configurationOf[PlacementConfiguration](c); ok {
+		d.namespace = cmp.Or(placement.GetDeploymentNamespace(), d.namespace)
+		d.name = cmp.Or(placement.GetDeploymentName(), d.name)
+	}
+	var errs []error
+	if problems := validation.IsDNS1123Label(d.namespace); d.namespace != "" && len(problems) > 0 {
+		errs = append(errs, fmt.Errorf("deployment namespace %q: %s", d.namespace, strings.Join(problems, ", ")))
+	}
+	if problems := validation.IsDNS1123Subdomain(d.name); len(problems) > 0 {
+		errs = append(errs, fmt.Errorf("deployment name %q: %s", d.name, strings.Join(problems, ", ")))
+	}
+	errs = append(errs, checkPolicies("", d.policies)...)
+	managedTypes, err := managedTypesOf(c)
+	d.managedTypes = managedTypes
+	return d, errors.Join(append(errs, err)...)
+}
+
+func policiesOf(c Component, p reconciler.Policies) reconciler.Policies {
+	if own, ok := configurationOf[PolicyConfiguration](c); ok {
+		p.Adoption = cmp.Or(own.GetAdoptionPolicy(), p.Adoption)
+		p.Update = cmp.Or(own.GetUpdatePolicy(), p.Update)
+		p.Delete = cmp.Or(own.GetDeletePolicy(), p.Delete)
+		p.MissingNamespaces = cmp.Or(own.GetMissingNamespacesPolicy(), p.MissingNamespaces)
+	}
+	if own, ok := configurationOf[ReapplyConfiguration](c); ok {
+		if interval := own.GetReapplyInterval(); interval > 0 {
+			p.ReapplyInterval = max(interval, minReapplyInterval)
+		}
+	}
+	return p
+}
+
+// minReapplyInterval is the floor of what an annotation may ask for, too.
+const minReapplyInterval = time.Minute
+
+// managedTypesOf returns the additional managed types, or every pattern that is not one.
+func managedTypesOf(c Component) ([]reconciler.TypeInfo, error) {
+	own, ok := configurationOf[TypeConfiguration](c)
+	if !ok {
+		return nil, nil
+	}
+	managed := own.GetAdditionalManagedTypes()
+	var errs []error
+	for i, info := range managed {
+		if suffix := strings.TrimPrefix(info.Group, "*."); info.Group != "*" && len(validation.IsDNS1123Subdomain(suffix)) > 0 {
+			errs = append(errs, fmt.Errorf("additional managed type %d: group %q: must be the name of a group, \"*\", or \"*.\" and a suffix", i+1, info.Group))
+		}
+		if info.Kind != "*" && len(validation.IsDNS1035Label(strings.ToLower(info.Kind))) > 0 {
+			errs = append(errs, fmt.Errorf("additional managed type %d: kind %q: must be the name of a kind, or \"*\"", i+1, info.Kind))
+		}
+	}
+	return managed, errors.Join(errs...)
+}
+
+// intervals are how often, and for how long, a component is worked on.
+type intervals struct {
+	requeue, retry, timeout time.Duration
+}
+
+const (
+	defaultRequeueInterval = 10 * time.Minute
+	minInterval            = time.Second
+	// maxInterval keeps sums of times and intervals within what time.Duration holds.
+	maxInterval = 10 * 365 * 24 * time.Hour
+)
+
+func intervalsOf(c Component) intervals {
+	var requeue, retry, timeout time.Duration
+	if own, ok := configurationOf[RequeueConfiguration](c); ok {
+		requeue = own.GetRequeueInterval()
+	}
+	if own, ok := configurationOf[RetryConfiguration](c); ok {
+		retry = own.GetRetryInterval()
+	}
+	if own, ok := configurationOf[TimeoutConfiguration](c); ok {
+		timeout = own.GetTimeout()
+	}
+	requeue = interval(requeue, defaultRequeueInterval)
+	return intervals{requeue: requeue, retry: interval(retry, requeue), timeout: interval(timeout, requeue)}
+}
+
+// interval bounds d; what is not positive means the default.
+func interval(d, otherwise time.Duration) time.Duration {
+	if d <= 0 {
+		return otherwise
+	}
+	return min(max(d, minInterval), maxInterval)
+}

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"errors"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+// invalidError is a mistake in the component itself: nothing is done until it is changed.
+type invalidError struct{ err error }
+
+func (e *invalidError) Error() string { return e.err.Error() }
+func (e *invalidError) Unwrap() error { return e.err }
+
+// explain gives the errors of the engine their meaning for the component. Joined
+// errors are explained one by one: an object that cannot work as it is must not
+// slow down the retry of another one that failed by chance.
+func explain(err error) error {
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if reason, ok := stallingReason(e); ok {
+			return result.NewStalling(err, reason)
+		}
+		if joined, ok := e.(interface{ Unwrap() []error }); ok {
+			return explainJoined(err, joined.Unwrap())
+		}
+	}
+	return err
+}
+
+// stallingReason looks at this very error, not further down.
+func stallingReason(err error) (string, bool) {
+	if _, ok := err.(*reconciler.InvalidError); ok {
+		return v1alpha1.ReasonInvalid, true
+	}
+	if _, ok := err.(*invalidError); ok {
+		return v1alpha1.ReasonInvalid, true
+	}
+	if _, ok := err.(*reconciler.OwnerConflictError); ok {
+		return v1alpha1.ReasonOwnerConflict, true
+	}
+	if _, ok := err.(*reconciler.TargetChangedError); ok {
+		return v1alpha1.ReasonTargetChanged, true
+	}
+	return "", false
+}
+
+// explainJoined keeps the message of the whole, which may say more than its parts.
+func explainJoined(whole error, parts []error) error {
+	explained := make([]error, 0, len(parts))
+	for _, part := range parts {
+		explained = append(explained, explain(part))
+	}
+	return worded{err: errors.Join(explained...), message: whole.Error()}
+}

@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// handler does the work of one pass for the lifecycle loop. It is immutable; what
+// it remembers about components from pass to pass only saves requests and words.
+type handler[T Component] struct {
+	settings  settings
+	generator manifests.Generator
+	hooks     map[hookPoint][]HookFunc[T]
+	kind      schema.GroupKind // of T
+	targets   targetSource
+	local     client.Client // reads from the server
+	managers  client.Client // for hooks
+	recorder  events.Recorder
+	now       func() time.Time
+
+	guests                       *guests
+	hookTimeout, generateTimeout time.Duration
+
+	activity *backoff.Activity[client.ObjectKey]
+	causes   *causes
+	tallies  *tallies
+}
+
+// targetSource is targets.
+type targetSource interface {
+	of(id identity) (target, error)
+}
+
+var (
+	_ lifecycle.Handler[Component]   = (*handler[Component])(nil)
+	_ lifecycle.Suspender[Component] = (*handler[Component])(nil)
+	_ lifecycle.Detacher[Component]  = (*handler[Component])(nil)
+	_ lifecycle.Judge[Component]     = (*handler[Component])(nil)
+	_ lifecycle.Builder[Component]   = (*handler[Component])(nil)
+	_ lifecycle.Finisher             = (*handler[Component])(nil)
+)
+
+// Claim says in the status of a new component that it was seen.
+func (h *handler[T]) Claim(_ context.Context, obj T) error {
+	if obj.GetStatus().State == "" {
+		h.write(obj, judge(facts{claimed: true}), h.now())
+	}
+	return nil
+}
+
+// Suspended implements lifecycle.Suspender.
+func (h *handler[T]) Suspended(obj T) bool { return skipOf(obj, h.settings) != notSkipped }
+
+// Detached implements lifecycle.Detacher.
+func (h *handler[T]) Detached(obj T) bool {
+	policy, err := managementOf(obj, h.settings.name)
+	return err == nil && policy == detachOnDelete
+}
+
+// UpdateStatus has nothing to look at: nobody waits for a suspended component, and
+// its timeout must not go on.
+func (h *handler[T]) UpdateStatus(_ context.Context, obj T) error {
+	obj.GetStatus().ProcessingSince = nil
+	return nil
+}
+
+// Finished forgets a component that is gone.
+func (h *handler[T]) Finished(_ context.Context, key client.ObjectKey) {
+	h.activity.Forget(key)
+	h.causes.forget(key)
+	h.tallies.take(key)
+}
+
+// owner is the component in the eyes of the engine.
+func (h *handler[T]) owner(obj T) reconciler.Owner {
+	return reconciler.Owner{
+		Group: h.kind.Group, Kind: h.kind.Kind,
+		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
+	}
+}
+
+// recordInventory returns the function by which the engine makes the inventory
+// durable before it acts.
+func (h *handler[T]) recordInventory(obj T, commit lifecycle.Commit) func(context.Context, reconciler.Inventory) error {
+	return func(ctx context.Context, inventory reconciler.Inventory) error {
+		before := obj.GetStatus().Inventory
+		obj.GetStatus().Inventory = inventory
+		if err := commit(ctx); err != nil {
+			obj.GetStatus().Inventory = before
+			return err
+		}
+		return nil
+	}
+}
+
+// objectName is how messages name an object: "Kind namespace/name".
+func objectName(kind string, obj metav1.Object) string {
+	if obj.GetNamespace() == "" {
+		return kind + " " + obj.GetName()
+	}
+	return fmt.Sprintf("%s %s/%s", kind, obj.GetNamespace(), obj.GetName())
+}

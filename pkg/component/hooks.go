@@ -1,0 +1,189 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+// HookFunc is the function signature that can be used to
+// establish callbacks at certain points in the reconciliation logic.
+// Hooks will be passed the current (potentially unsaved) state of the component.
+// Post-hooks will only be called if the according operation (read, reconcile, delete)
+// has been successful.
+//
+// A hook may change the status of the component; that is saved with the rest of
+// the status. A hook that changes anything else of it fails. So does one that
+// panics or that does not return within a minute.
+//
+// The client is that of the manager. All hooks but the post-read hooks can
+// retrieve a client for the deployment target by calling ClientFromContext.
+type HookFunc[T Component] func(ctx context.Context, client client.Client, component T) error
+
+// hookPoint is when a hook is called.
+type hookPoint string
+
+const (
+	postRead      hookPoint = "post-read"
+	preReconcile  hookPoint = "pre-reconcile"
+	postReconcile hookPoint = "post-reconcile"
+	preDelete     hookPoint = "pre-delete"
+	postDelete    hookPoint = "post-delete"
+)
+
+// WithPostReadHook registers a post-read hook with the reconciler.
+// This hook will be called if the component is not suspended, after the reconciled
+// component object has been retrieved from the Kubernetes API.
+func (r *Reconciler[T]) WithPostReadHook(hook HookFunc[T]) *Reconciler[T] {
+	return r.addHook(postRead, hook)
+}
+
+// WithPreReconcileHook registers a pre-reconcile hook with the reconciler.
+// This hook will be called if the reconciled component is not in deletion (has no deletionTimestamp set),
+// right before the reconcilation of the dependent objects starts.
+func (r *Reconciler[T]) WithPreReconcileHook(hook HookFunc[T]) *Reconciler[T] {
+	return r.addHook(preReconcile, hook)
+}
+
+// WithPostReconcileHook registers a post-reconcile hook with the reconciler.
+// This hook will be called if the reconciled component is not in deletion (has no deletionTimestamp set),
+// right after the reconcilation of the dependent objects happened, and was successful.
+func (r *Reconciler[T]) WithPostReconcileHook(hook HookFunc[T]) *Reconciler[T] {
+	return r.addHook(postReconcile, hook)
+}
+
+// WithPreDeleteHook registers a pre-delete hook with the reconciler.
+// This hook will be called if the reconciled component is in deletion (has a deletionTimestamp set),
+// right before the deletion of the dependent objects starts.
+func (r *Reconciler[T]) WithPreDeleteHook(hook HookFunc[T]) *Reconciler[T] {
+	return r.addHook(preDelete, hook)
+}
+
+// WithPostDeleteHook registers a post-delete hook with the reconciler.
+// This hook will be called if the reconciled component is in deletion (has a deletionTimestamp set),
+// right after the deletion of the dependent objects happened, and was successful.
+func (r *Reconciler[T]) WithPostDeleteHook(hook HookFunc[T]) *Reconciler[T] {
+	return r.addHook(postDelete, hook)
+}
+
+// addHook records mistakes, because it has no error to return: a nil hook is
+// reported by the setup, a hook that comes too late by every pass.
+func (r *Reconciler[T]) addHook(point hookPoint, hook HookFunc[T]) *Reconciler[T] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if hook == nil {
+		r.mistakes = append(r.mistakes, fmt.Errorf("%s hook %d is nil", point, len(r.hooks[point])+1))
+	}
+	if r.running.Load() != nil {
+		r.late.Store(new(fmt.Errorf("a %s hook was registered after the setup", point)))
+	}
+	r.hooks[point] = append(r.hooks[point], hook)
+	return r
+}
+
+// runHooks calls the hooks of a point in their order, until one fails. An error
+// that declares itself to be ignored (result.Generic) is logged.
+func (h *handler[T]) runHooks(ctx context.Context, point hookPoint, obj T) error {
+	for i, hook := range h.hooks[point] {
+		what := fmt.Sprintf("%s hook %d", point, i+1)
+		err := h.runHook(ctx, what, hook, obj)
+		if err != nil && result.Compute(result.Empty, err, nil).Outcome == result.Ignored {
+			logf.FromContext(ctx).Info("the error of a hook is ignored", "hook", what, "error", err.Error())
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runHook gives the hook a copy, so that a hook that was left behind can do no
+// harm, and takes over what the hook made of the status.
+func (h *handler[T]) runHook(ctx context.Context, what string, hook HookFunc[T], obj T) error {
+	theirs, err := copyOf(obj)
+	if err != nil {
+		return err
+	}
+	err = h.guests.run(ctx, client.ObjectKeyFromObject(obj), what, h.hookTimeout, func(ctx context.Context) error {
+		return hook(ctx, h.managers, theirs)
+	})
+	if err != nil {
+		return err
+	}
+	if err := onlyStatusDiffers(obj, theirs); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	keepOurs(obj.GetStatus(), theirs.GetStatus())
+	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(theirs).Elem())
+	return nil
+}
+
+// keepOurs puts back what a hook has no business to change: an inventory that was
+// reset would lose objects. Conditions of other types than ours are the hook's.
+func keepOurs(ours, theirs *Status) {
+	conditions := slices.DeleteFunc(slices.Clone(theirs.Conditions), isOurs)
+	for _, condition := range ours.Conditions {
+		if isOurs(condition) {
+			conditions = append(conditions, condition)
+		}
+	}
+	slices.SortStableFunc(conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
+	*theirs = *ours
+	theirs.Conditions = conditions
+}
+
+func isOurs(condition metav1.Condition) bool {
+	switch condition.Type {
+	case v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled:
+		return true
+	}
+	return false
+}
+
+func copyOf[T Component](obj T) (T, error) {
+	duplicate, ok := obj.DeepCopyObject().(T)
+	if !ok {
+		return duplicate, fmt.Errorf("DeepCopyObject of %T returns %T", obj, obj.DeepCopyObject())
+	}
+	return duplicate, nil
+}
+
+// onlyStatusDiffers fails if anything else is different. The serialised forms are
+// compared, because that is what would have been meant to be saved.
+func onlyStatusDiffers(before, after client.Object) error {
+	was, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
+	if err != nil {
+		return err
+	}
+	is, err := runtime.DefaultUnstructuredConverter.ToUnstructured(after)
+	if err != nil {
+		return err
+	}
+	delete(was, "status")
+	delete(is, "status")
+	for _, part := range []string{"metadata", "spec"} {
+		if !equality.Semantic.DeepEqual(was[part], is[part]) {
+			return fmt.Errorf("the hook changed the %s of the component; it may change the status only", part)
+		}
+	}
+	if !equality.Semantic.DeepEqual(was, is) {
+		return errors.New("the hook changed more of the component than its status")
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// maxNamed is how many objects a message names.
+const maxNamed = 3
+
+// waitRanks order what is waited for by how much it explains; what is not listed
+// comes first, and what only waits for others last.
+var waitRanks = map[string]int{
+	"NotReady":             1,
+	"NamespaceTerminating": 2,
+	"Terminating":          3,
+	"Order":                4,
+}
+
+// byImportance returns the objects in the order in which they are named.
+func byImportance(waits []reconciler.Wait) []reconciler.Wait {
+	ordered := slices.Clone(waits)
+	slices.SortStableFunc(ordered, func(a, b reconciler.Wait) int {
+		return waitRanks[string(a.Reason)] - waitRanks[string(b.Reason)]
+	})
+	return ordered
+}
+
+// maxSentence is how much of the message one object gets, in bytes; so the others
+// are named, too, whatever one has to say.
+const maxSentence = 320
+
+// waitingMessage names the first few objects that are waited for, in the order of
+// byImportance, and why; causes holds, by waitID, what else is known about some.
+func waitingMessage(waits []reconciler.Wait, causes map[string]string) string {
+	var sentences []string
+	for _, wait := range byImportance(waits)[:min(len(waits), maxNamed)] {
+		sentence := wait.Key.String()
+		if wait.Message != "" {
+			sentence += ": " + oneLine(wait.Message)
+		}
+		if cause := causes[waitID(wait)]; cause != "" {
+			sentence += "; " + cause
+		}
+		sentences = append(sentences, shorten(sentence, maxSentence))
+	}
+	return joinSentences(sentences, len(waits))
+}
+
+// blockersMessage names the first few objects that block a deletion.
+func blockersMessage(blockers []reconciler.Blocker) string {
+	var sentences []string
+	for _, blocker := range blockers[:min(len(blockers), maxNamed)] {
+		sentences = append(sentences, shorten(blocker.Dependent+": "+oneLine(blocker.Message), maxSentence))
+	}
+	return joinSentences(sentences, len(blockers))
+}
+
+func joinSentences(sentences []string, total int) string {
+	message := strings.Join(sentences, "; ")
+	if more := total - len(sentences); more > 0 {
+		message += fmt.Sprintf("; and %d more", more)
+	}
+	return message
+}
+
+// oneLine makes one line of the several that joined errors have.
+func oneLine(text string) string {
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(line)
+	}
+	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "; ")
+}
+
+// shorten cuts the text at a character and shows that it did.
+func shorten(text string, limit int) string {
+	const ellipsis = "…"
+	if len(text) <= limit {
+		return text
+	}
+	limit -= len(ellipsis)
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit] + ellipsis
+}
+
+// objectsText is "1 object" or "57 objects".
+func objectsText(n int) string {
+	if n == 1 {
+		return "1 object"
+	}
+	return fmt.Sprintf("%d objects", n)
+}

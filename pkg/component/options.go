@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// ReconcilerOptions are creation options for a Reconciler.
+type ReconcilerOptions struct {
+	// Which field manager to use in API calls.
+	// If unspecified, the reconciler name is used.
+	FieldOwner *string
+	// Which finalizer to use.
+	// If unspecified, the reconciler name is used.
+	Finalizer *string
+	// Default service account used for impersonation of clients.
+	// Of course, components can still customize impersonation by implementing the ImpersonationConfiguration interface.
+	DefaultServiceAccount *string
+	// How to react if a dependent object exists but has no or a different owner.
+	// If unspecified, AdoptionPolicyIfUnowned is assumed.
+	// Can be overridden by annotation on object level.
+	AdoptionPolicy *reconciler.AdoptionPolicy
+	// How to perform updates to dependent objects.
+	// If unspecified, UpdatePolicyReplace is assumed.
+	// Can be overridden by annotation on object level.
+	UpdatePolicy *reconciler.UpdatePolicy
+	// How to perform deletion of dependent objects.
+	// If unspecified, DeletePolicyDelete is assumed.
+	// Can be overridden by annotation on object level.
+	DeletePolicy *reconciler.DeletePolicy
+	// Whether namespaces are auto-created if missing.
+	// If unspecified, MissingNamespacesPolicyCreate is assumed.
+	MissingNamespacesPolicy *reconciler.MissingNamespacesPolicy
+	// SchemeBuilder allows to define additional schemes to be made available in the
+	// target client.
+	SchemeBuilder types.SchemeBuilder
+}
+
+// settings are the options, resolved and valid.
+type settings struct {
+	name           string
+	fieldOwner     string
+	finalizer      string
+	serviceAccount string // empty: nobody is impersonated by default
+	policies       reconciler.Policies
+	schemeBuilder  types.SchemeBuilder // may be nil
+}
+
+// maxFieldOwner is the limit of the API server for the name of a field manager.
+const maxFieldOwner = 128
+
+// resolveOptions returns the settings, or every mistake.
+func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
+	s := settings{
+		name:           name,
+		fieldOwner:     valueOr(options.FieldOwner, name),
+		finalizer:      valueOr(options.Finalizer, name),
+		serviceAccount: valueOr(options.DefaultServiceAccount, ""),
+		policies: reconciler.Policies{
+			Adoption:          valueOr(options.AdoptionPolicy, v1alpha1.AdoptionPolicyIfUnowned),
+			Update:            valueOr(options.UpdatePolicy, v1alpha1.UpdatePolicyReplace),
+			Delete:            valueOr(options.DeletePolicy, v1alpha1.DeletePolicyDelete),
+			MissingNamespaces: valueOr(options.MissingNamespacesPolicy, v1alpha1.MissingNamespacesPolicyCreate),
+		},
+		schemeBuilder: options.SchemeBuilder,
+	}
+	var errs []error
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		errs = append(errs, fmt.Errorf("reconciler name %q: %s", name, strings.Join(problems, ", ")))
+	}
+	if s.fieldOwner == "" || len(s.fieldOwner) > maxFieldOwner {
+		errs = append(errs, fmt.Errorf("option FieldOwner %q (by default the reconciler name): must have 1 to %d characters", s.fieldOwner, maxFieldOwner))
+	}
+	errs = append(errs, checkFinalizer(s.finalizer))
+	if problems := validation.IsDNS1123Subdomain(s.serviceAccount); options.DefaultServiceAccount != nil && len(problems) > 0 {
+		errs = append(errs, fmt.Errorf("option DefaultServiceAccount %q: %s", s.serviceAccount, strings.Join(problems, ", ")))
+	}
+	errs = append(errs, checkPolicies("option ", s.policies)...)
+	return s, errors.Join(errs...)
+}
+
+// serverFinalizers belong to the API server's own garbage collection.
+var serverFinalizers = []string{"foregroundDeletion", "orphan"}
+
+func checkFinalizer(finalizer string) error {
+	if slices.Contains(serverFinalizers, finalizer) {
+		return fmt.Errorf("option Finalizer %q: belongs to the API server", finalizer)
+	}
+	if problems := validation.IsQualifiedName(finalizer); len(problems) > 0 {
+		return fmt.Errorf("option Finalizer %q (by default the reconciler name): %s", finalizer, strings.Join(problems, ", "))
+	}
+	return nil
+}
+
+// checkPolicies reports every value that does not exist. Empty ones are checked, too.
+func checkPolicies(where string, p reconciler.Policies) []error {
+	return []error{
+		checkValue(where+"AdoptionPolicy", p.Adoption,
+			v1alpha1.AdoptionPolicyIfUnowned, v1alpha1.AdoptionPolicyNever, v1alpha1.AdoptionPolicyAlways),
+		checkValue(where+"UpdatePolicy", p.Update,
+			v1alpha1.UpdatePolicyReplace, v1alpha1.UpdatePolicySsaMerge, v1alpha1.UpdatePolicySsaOverride, v1alpha1.UpdatePolicyRecreate),
+		checkValue(where+"DeletePolicy", p.Delete,
+			v1alpha1.DeletePolicyDelete, v1alpha1.DeletePolicyOrphan, v1alpha1.DeletePolicyOrphanOnApply, v1alpha1.DeletePolicyOrphanOnDelete),
+		checkValue(where+"MissingNamespacesPolicy", p.MissingNamespaces,
+			v1alpha1.MissingNamespacesPolicyCreate, v1alpha1.MissingNamespacesPolicyDoNotCreate),
+	}
+}
+
+func checkValue[P ~string](what string, value P, allowed ...P) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return fmt.Errorf("%s %q: must be one of %v", what, string(value), allowed)
+}
+
+func valueOr[V any](pointer *V, otherwise V) V {
+	if pointer == nil {
+		return otherwise
+	}
+	return *pointer
+}

@@ -1,0 +1,144 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// maxPods bounds how many pods of a workload are looked at.
+const maxPods = 500
+
+// workloads are the kinds that have pods found by spec.selector, and a version
+// that every server serves.
+var workloads = map[schema.GroupKind]string{
+	{Group: "apps", Kind: "Deployment"}:  "v1",
+	{Group: "apps", Kind: "StatefulSet"}: "v1",
+	{Group: "apps", Kind: "DaemonSet"}:   "v1",
+	{Group: "apps", Kind: "ReplicaSet"}:  "v1",
+	{Group: "batch", Kind: "Job"}:        "v1",
+}
+
+// isWorkload tells whether the wait is about readiness that pods can explain.
+func isWorkload(wait reconciler.Wait) bool {
+	_, ok := workloads[wait.Key.GroupKind()]
+	return ok && (wait.Reason == "NotReady" || wait.Reason == "ObjectFailed")
+}
+
+// podsCause returns what keeps the pods of a workload from being ready, such as
+// "pod api-x: ImagePullBackOff"; empty if they show nothing. It reads the
+// workload, because not every selector is in the manifest, and lists its pods.
+func podsCause(ctx context.Context, wait reconciler.Wait, reader client.Reader) (string, error) {
+	gk := wait.Key.GroupKind()
+	workload := &unstructured.Unstructured{}
+	workload.SetGroupVersionKind(gk.WithVersion(workloads[gk]))
+	if err := reader.Get(ctx, client.ObjectKey{Namespace: wait.Key.Namespace, Name: wait.Key.Name}, workload); err != nil {
+		return "", err
+	}
+	content, _, err := unstructured.NestedMap(workload.Object, "spec", "selector")
+	if err != nil || len(content) == 0 {
+		return "", fmt.Errorf("%s has no selector", wait.Key)
+	}
+	labelSelector := &metav1.LabelSelector{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, labelSelector); err != nil {
+		return "", err
+	}
+	selector, err := metav1.LabelSelectorAsSelector(labelSelector)
+	if err != nil {
+		return "", err
+	}
+	pods := &corev1.PodList{}
+	err = reader.List(ctx, pods, client.InNamespace(wait.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(maxPods))
+	if err != nil {
+		return "", err
+	}
+	return worstCause(pods.Items), nil
+}
+
+// severity orders causes.
+type severity int
+
+const (
+	fine severity = iota
+	starting
+	unready
+	broken
+)
+
+// worstCause picks the worst pod; of equally bad ones the first by name, so that
+// the message stays the same as long as nothing changes.
+func worstCause(pods []corev1.Pod) string {
+	worst, name, text := fine, "", ""
+	for i := range pods {
+		pod := &pods[i]
+		if !pod.DeletionTimestamp.IsZero() {
+			continue
+		}
+		s, t := podCause(pod)
+		if s > worst || s == worst && s > fine && pod.Name < name {
+			worst, name, text = s, pod.Name, t
+		}
+	}
+	if worst == fine {
+		return ""
+	}
+	return fmt.Sprintf("pod %s: %s", name, text)
+}
+
+// podCause returns what is wrong with a pod. Messages of the container runtime are
+// left out, because they may hold what is secret.
+func podCause(pod *corev1.Pod) (severity, string) {
+	worst, text := fine, ""
+	note := func(s severity, t string) {
+		if s > worst {
+			worst, text = s, t
+		}
+	}
+	if pod.Status.Phase == corev1.PodFailed && pod.Status.Reason != "" {
+		note(broken, pod.Status.Reason)
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			note(broken, shorten(condition.Reason+": "+oneLine(condition.Message), maxPodMessage))
+		}
+	}
+	for _, container := range pod.Status.InitContainerStatuses {
+		note(containerCause(container, true))
+	}
+	for _, container := range pod.Status.ContainerStatuses {
+		note(containerCause(container, false))
+	}
+	return worst, text
+}
+
+// maxPodMessage is how much of the scheduler's explanation is shown.
+const maxPodMessage = 160
+
+func containerCause(container corev1.ContainerStatus, init bool) (severity, string) {
+	state := container.State
+	switch {
+	case state.Waiting != nil && (state.Waiting.Reason == "ContainerCreating" || state.Waiting.Reason == "PodInitializing"):
+		return starting, state.Waiting.Reason
+	case state.Waiting != nil && state.Waiting.Reason != "":
+		if last := container.LastTerminationState.Terminated; last != nil {
+			return broken, fmt.Sprintf("%s (exit code %d)", state.Waiting.Reason, last.ExitCode)
+		}
+		return broken, state.Waiting.Reason
+	case state.Terminated != nil && state.Terminated.ExitCode != 0:
+		return broken, fmt.Sprintf("container %s ended with exit code %d", container.Name, state.Terminated.ExitCode)
+	case state.Running != nil && !container.Ready && !init:
+		return unready, fmt.Sprintf("container %s is not ready", container.Name)
+	}
+	return fine, ""
+}

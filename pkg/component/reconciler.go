@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/manifests"
+)
+
+// Reconciler keeps the dependent objects of components of one type. It implements
+// reconcile.Reconciler of controller-runtime.
+type Reconciler[T Component] struct {
+	generator manifests.Generator
+	settings  settings
+	now       func() time.Time
+
+	mu       sync.Mutex // guards hooks, mistakes and the setup
+	hooks    map[hookPoint][]HookFunc[T]
+	mistakes []error // of the wiring; reported by the setup
+
+	running atomic.Pointer[running[T]] // nil before the setup
+	late    atomic.Pointer[error]      // a mistake that was made after the setup
+}
+
+// running is what a setup brings into being.
+type running[T Component] struct {
+	loop     *lifecycle.Loop[T]
+	triggers triggers
+}
+
+var _ reconcile.Reconciler = (*Reconciler[Component])(nil)
+
+// NewReconciler returns a reconciler for components of type T, which is the
+// pointer to an API type.
+//
+// The name identifies the operator in the cluster; it should be a DNS name that
+// belongs to its author, such as "shop.example.com". It becomes the prefix of
+// labels and annotations, and must never change. The generator describes how the
+// dependent objects are rendered from a component's spec.
+//
+// Mistakes are not reported here, but by SetupWithManager.
+func NewReconciler[T Component](name string, resourceGenerator manifests.Generator, options ReconcilerOptions) *Reconciler[T] {
+	r := &Reconciler[T]{
+		generator: resourceGenerator,
+		now:       time.Now,
+		hooks:     map[hookPoint][]HookFunc[T]{},
+	}
+	var err error
+	r.settings, err = resolveOptions(name, options)
+	r.mistakes = append(r.mistakes, err, checkType[T]())
+	if err := manifests.Validate(resourceGenerator); err != nil {
+		r.mistakes = append(r.mistakes, fmt.Errorf("resource generator: %w", err))
+	}
+	return r
+}
+
+// checkType finds out whether components can be made and understood.
+func checkType[T Component]() (err error) {
+	t := reflect.TypeFor[T]()
+	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+		return fmt.Errorf("component type %s: must be a pointer to a struct", t)
+	}
+	// Methods of an empty component that panic would panic in every pass.
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("component type %s: a method of an empty component panics: %v", t, value)
+		}
+	}()
+	component := newComponent[T]()
+	if component.GetStatus() == nil {
+		return fmt.Errorf("component type %s: GetStatus must not return nil", t)
+	}
+	if isNil(component.GetSpec()) {
+		return fmt.Errorf("component type %s: GetSpec must not return nil", t)
+	}
+	return nil
+}
+
+func newComponent[T Component]() T {
+	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+}
+
+// Reconcile runs one pass over the component. Before the setup, and after a
+// wiring mistake that came too late for it, it returns a reconcile.TerminalError.
+func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	running := r.running.Load()
+	if running == nil {
+		return ctrl.Result{}, reconcile.TerminalError(fmt.Errorf("reconciler %s: Reconcile was called before SetupWithManager", r.settings.name))
+	}
+	if late := r.late.Load(); late != nil {
+		return ctrl.Result{}, reconcile.TerminalError(fmt.Errorf("reconciler %s: %w", r.settings.name, *late))
+	}
+	return running.loop.Reconcile(ctx, request)
+}

@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+// Judge writes the verdict about the pass into the status.
+func (h *handler[T]) Judge(_ context.Context, obj T, pass lifecycle.Pass) (result.Result, error) {
+	stateBefore, reasonBefore, _ := obj.GetStatus().GetState()
+	v := judge(h.factsOf(obj, pass))
+	h.write(obj, v, pass.Now)
+	switch {
+	case v.state == StateReady:
+		h.tell(obj, applying)
+	case v.state == stateBefore && v.reason == reasonBefore:
+		// No transition, so no event: what is to be told is told at the next one.
+	case !obj.GetDeletionTimestamp().IsZero():
+		h.tell(obj, deleting)
+	default:
+		h.tell(obj, applying)
+	}
+	return v.result, v.err
+}
+
+// factsOf collects what the verdict depends on.
+func (h *handler[T]) factsOf(obj T, pass lifecycle.Pass) facts {
+	f := facts{
+		deleting:  !obj.GetDeletionTimestamp().IsZero(),
+		intervals: intervalsOf(obj),
+	}
+	unsettled, isUnsettled := errors.AsType[*unsettledError](pass.Err)
+	blocked, isBlocked := errors.AsType[*blockedError](pass.Err)
+	switch {
+	case isBlocked:
+		f.blocked, f.net = blocked.message, blocked.net
+	case isUnsettled && unsettled.err == nil:
+		f.waiting, f.net = unsettled.message, unsettled.net
+	case isUnsettled:
+		f.err, f.net = unsettled.err, unsettled.net
+	case pass.Err != nil:
+		f.err = pass.Err
+	case pass.Stage == lifecycle.StageSkip:
+		f.skipped = skipOf(obj, h.settings)
+	case pass.Stage == lifecycle.StageClaim && pass.Result != result.Success:
+		f.claimed = true
+	case f.deleting:
+		f.done = "nothing is left"
+	default:
+		settled, total, _ := strings.Cut(obj.GetStatus().Progress, "/")
+		f.done = fmt.Sprintf("%s of %s dependent objects are ready", settled, total)
+	}
+	if f.waiting != "" && !f.deleting {
+		obj.GetStatus().noteWaiting(pass.Now)
+		f.timedOut = obj.GetStatus().timedOut(f.intervals.timeout, pass.Now)
+	}
+	return f
+}
+
+// write brings state and conditions in line with the verdict.
+func (h *handler[T]) write(obj T, v verdict, now time.Time) {
+	obj.GetStatus().State = v.state
+	setter := conditionsOf(obj)
+	switch {
+	case v.reconciling:
+		conditions.MarkReconciling(setter, now, v.reason, "%s", v.message)
+	case v.stalled:
+		conditions.MarkStalled(setter, now, v.reason, "%s", v.message)
+	default:
+		conditions.Delete(setter, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled)
+	}
+	conditions.Set(setter, now, metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: v.ready, Reason: v.reason, Message: v.message,
+	})
+}
+
+// ResultBuilder says when the component comes again.
+func (h *handler[T]) ResultBuilder(obj T) result.RuntimeResultBuilder {
+	return builder{requeue: intervalsOf(obj).requeue, random: backoff.Random}
+}
+
+// builder spreads the regular passes of many components a little, so that they do
+// not stay in step forever after a restart.
+type builder struct {
+	requeue time.Duration
+	random  func() float64
+}
+
+// jitter is the greatest share by which a regular pass comes early.
+const jitter = 0.1
+
+// BuildRuntimeResult implements result.RuntimeResultBuilder.
+func (b builder) BuildRuntimeResult(res result.Result, err error) ctrl.Result {
+	early := time.Duration(float64(b.requeue) * jitter * b.random())
+	built := result.AlwaysRequeueResultBuilder{RequeueAfter: b.requeue - early}.BuildRuntimeResult(res, err)
+	if soon, ok := errors.AsType[*soonerError](err); ok && built.RequeueAfter > soon.after {
+		built.RequeueAfter = soon.after
+	}
+	return built
+}
+
+// tell sends what is to be told about the component.
+func (h *handler[T]) tell(obj T, what doing) {
+	h.send(obj, what, h.tallies.take(client.ObjectKeyFromObject(obj)))
+}

@@ -1,0 +1,154 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+)
+
+// defaultConcurrency is how many components are reconciled at the same time,
+// unless the manager says something else.
+const defaultConcurrency = 5
+
+// SetupWithManager registers the reconciler with the manager. The manager's
+// scheme must know the type T and the core types. Up to five components are
+// reconciled at the same time; after an error a component comes again after
+// 200 milliseconds, doubling up to two minutes.
+//
+// It reports every mistake that was made in wiring the reconciler: an illegal
+// name or option, a nil generator or hook, a type that is no component. A
+// reconciler can be set up once.
+func (r *Reconciler[T]) SetupWithManager(mgr ctrl.Manager) error {
+	if mgr == nil {
+		return r.setupError(errors.New("the manager is nil"))
+	}
+	options := controller.Options{RateLimiter: backoff.NewRateLimiter()}
+	configured := mgr.GetControllerOptions()
+	if configured.MaxConcurrentReconciles == 0 && len(configured.GroupKindConcurrency) == 0 {
+		options.MaxConcurrentReconciles = defaultConcurrency
+	}
+	return r.SetupWithManagerAndBuilder(mgr, ctrl.NewControllerManagedBy(mgr).WithOptions(options))
+}
+
+// SetupWithManagerAndBuilder registers the reconciler with the manager by way of
+// the given builder, which may have options and further watches. The reconciler
+// adds the watch of T, the name of the controller and itself. The options of the
+// builder are left alone; so, unless they say otherwise, one component is reconciled
+// at a time, and the rate limiter is that of controller-runtime.
+func (r *Reconciler[T]) SetupWithManagerAndBuilder(mgr ctrl.Manager, blder *ctrl.Builder) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case mgr == nil:
+		return r.setupError(errors.New("the manager is nil"))
+	case blder == nil:
+		return r.setupError(errors.New("the builder is nil"))
+	case r.running.Load() != nil:
+		return r.setupError(errors.New("it was set up before"))
+	}
+	if err := errors.Join(r.mistakes...); err != nil {
+		return r.setupError(err)
+	}
+	gvk, err := apiutil.GVKForObject(newComponent[T](), mgr.GetScheme())
+	if err != nil {
+		return r.setupError(fmt.Errorf("the scheme of the manager does not know the component type: %w", err))
+	}
+	loop, err := r.newLoop(mgr, gvk)
+	if err != nil {
+		return r.setupError(err)
+	}
+	running := &running[T]{loop: loop, triggers: newTriggers()}
+	err = blder.
+		For(newComponent[T](), builder.WithPredicates(worthReconciling(r.settings.finalizer))).
+		WatchesRawSource(running.triggers.source()).
+		Named(controllerName(gvk)).
+		Complete(r)
+	if err != nil {
+		return r.setupError(err)
+	}
+	r.running.Store(running)
+	return nil
+}
+
+func (r *Reconciler[T]) setupError(err error) error {
+	return fmt.Errorf("set up reconciler %s: %w", r.settings.name, err)
+}
+
+// controllerName has the group, too: kinds of different groups may have one name.
+func controllerName(gvk schema.GroupVersionKind) string {
+	return strings.ToLower(gvk.GroupKind().String())
+}
+
+func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, gvk schema.GroupVersionKind) (*lifecycle.Loop[T], error) {
+	// Components are read from the server: decisions that rest on a cache would
+	// be made twice, or against what was asked for meanwhile.
+	uncached, err := client.New(mgr.GetConfig(), client.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	scheme, err := targetScheme(mgr.GetScheme(), r.settings, r.generator)
+	if err != nil {
+		return nil, err
+	}
+	recorder := events.NewRecorder(mgr, r.settings.name)
+	handler := &handler[T]{
+		settings:  r.settings,
+		generator: r.generator,
+		hooks:     cloneHooks(r.hooks),
+		kind:      gvk.GroupKind(),
+		guests:    newGuests(),
+		targets:   newTargets(mgr.GetConfig(), scheme, r.settings, r.now),
+		local:     uncached,
+		managers:  mgr.GetClient(),
+		activity:  backoff.DefaultActivity[client.ObjectKey](),
+		causes:    newCauses(r.now),
+		tallies:   newTallies(),
+		recorder:  recorder,
+		now:       r.now,
+
+		hookTimeout:     hookTimeout,
+		generateTimeout: generateTimeout,
+	}
+	return lifecycle.NewLoop[T](handler, lifecycle.Options[T]{
+		Client:     uncached,
+		Finalizer:  r.settings.finalizer,
+		FieldOwner: r.settings.fieldOwner,
+		Recorder:   recorder,
+		Clock:      r.now,
+		New:        newComponent[T],
+		Conditions: conditionsOf[T],
+
+		ObservedGenerationAlways: true,
+	})
+}
+
+func conditionsOf[T Component](obj T) conditions.Setter {
+	return conditions.For(obj, &obj.GetStatus().Conditions)
+}
+
+func cloneHooks[T Component](hooks map[hookPoint][]HookFunc[T]) map[hookPoint][]HookFunc[T] {
+	clone := maps.Clone(hooks)
+	for point := range clone {
+		clone[point] = slices.Clone(clone[point])
+	}
+	return clone
+}

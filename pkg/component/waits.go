@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// unsettledError ends a pass that has to be followed by another one soon.
+type unsettledError struct {
+	// message says what is waited for; it is not used if there is an err.
+	message string
+	// err is why more than waiting is needed; nil if there is nothing wrong.
+	err error
+	// net is when to come again if nothing happens.
+	net time.Duration
+}
+
+func (e *unsettledError) Error() string {
+	if e.err != nil {
+		return e.err.Error()
+	}
+	return e.message
+}
+
+func (e *unsettledError) Unwrap() error { return e.err }
+
+// blockedError ends a pass over a component whose deletion is blocked.
+type blockedError struct {
+	message string
+	net     time.Duration
+}
+
+func (e *blockedError) Error() string { return e.message }
+
+// minNet is the shortest delay between two passes that wait.
+const minNet = 50 * time.Millisecond
+
+// net is when a component comes again that waits: later and later as long as
+// nothing moves, but no later than an object settles by itself.
+func (h *handler[T]) net(key client.ObjectKey, waits []reconciler.Wait) time.Duration {
+	net := h.activity.Next(key)
+	now := h.now()
+	for _, wait := range waits {
+		if !wait.Until.IsZero() {
+			net = min(net, max(wait.Until.Sub(now), minNet))
+		}
+	}
+	return net
+}
+
+// moving are the reasons of waits that end without anybody doing something.
+var moving = []string{"NotReady", "Terminating", "TypeNotServed", "NamespaceTerminating", "Unknown"}
+
+// stillMoving tells whether anything goes on, beside what has failed.
+func stillMoving(waits []reconciler.Wait) bool {
+	return slices.ContainsFunc(waits, func(wait reconciler.Wait) bool {
+		return slices.Contains(moving, string(wait.Reason))
+	})
+}
