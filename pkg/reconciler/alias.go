@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import "github.com/corbel-run/corbel/api/v1alpha1"
+
+type (
+	// AdoptionPolicy says what happens when an object exists and is not ours.
+	AdoptionPolicy = v1alpha1.AdoptionPolicy
+	// ReconcilePolicy says when an object is written again.
+	ReconcilePolicy = v1alpha1.ReconcilePolicy
+	// UpdatePolicy says how an object is written.
+	UpdatePolicy = v1alpha1.UpdatePolicy
+	// DeletePolicy says what happens to an object that is no longer wanted.
+	DeletePolicy = v1alpha1.DeletePolicy
+	// MissingNamespacesPolicy says whether missing namespaces are created.
+	MissingNamespacesPolicy = v1alpha1.MissingNamespacesPolicy
+	// TypeInfo identifies one or several Kubernetes types.
+	TypeInfo = v1alpha1.TypeInfo
+	// Inventory is the durable record of the dependent objects.
+	Inventory = v1alpha1.Inventory
+	// InventoryItem is the record of one dependent object.
+	InventoryItem = v1alpha1.InventoryItem
+)
+
+// The values of the policies; see package v1alpha1 for what they mean.
+const (
+	AdoptionPolicyIfUnowned = v1alpha1.AdoptionPolicyIfUnowned
+	AdoptionPolicyNever     = v1alpha1.AdoptionPolicyNever
+	AdoptionPolicyAlways    = v1alpha1.AdoptionPolicyAlways
+
+	ReconcilePolicyOnObjectChange            = v1alpha1.ReconcilePolicyOnObjectChange
+	ReconcilePolicyOnObjectOrComponentChange = v1alpha1.ReconcilePolicyOnObjectOrComponentChange
+	ReconcilePolicyOnce                      = v1alpha1.ReconcilePolicyOnce
+
+	UpdatePolicyReplace     = v1alpha1.UpdatePolicyReplace
+	UpdatePolicySsaMerge    = v1alpha1.UpdatePolicySsaMerge
+	UpdatePolicySsaOverride = v1alpha1.UpdatePolicySsaOverride
+	UpdatePolicyRecreate    = v1alpha1.UpdatePolicyRecreate
+
+	DeletePolicyDelete         = v1alpha1.DeletePolicyDelete
+	DeletePolicyOrphan         = v1alpha1.DeletePolicyOrphan
+	DeletePolicyOrphanOnApply  = v1alpha1.DeletePolicyOrphanOnApply
+	DeletePolicyOrphanOnDelete = v1alpha1.DeletePolicyOrphanOnDelete
+
+	MissingNamespacesPolicyCreate      = v1alpha1.MissingNamespacesPolicyCreate
+	MissingNamespacesPolicyDoNotCreate = v1alpha1.MissingNamespacesPolicyDoNotCreate
+)

@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import "github.com/corbel-run/corbel/api/v1alpha1"
+
+// InvalidError means that the wanted objects cannot work as they are: nothing
+// was written, and a retry is useless until somebody changes something. The
+// message lists every mistake, each with its object.
+type InvalidError struct {
+	Err error
+}
+
+// Error returns the list of mistakes.
+func (e *InvalidError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the joined mistakes.
+func (e *InvalidError) Unwrap() error { return e.Err }
+
+// OwnerConflictError means that an object belongs to somebody else, and the
+// adoption policy forbids to take it.
+type OwnerConflictError struct {
+	// Object names the object, such as "ConfigMap shop/settings".
+	Object string
+	// Message says who owns it and which policy stands in the way.
+	Message string
+	// Policy is the adoption policy of the object.
+	Policy v1alpha1.AdoptionPolicy
+}
+
+// Error names the object, its owner and the policy.
+func (e *OwnerConflictError) Error() string { return e.Object + ": " + e.Message }
+
+// TargetChangedError means that the inventory was recorded for another cluster
+// than the one that the target reaches now. Nothing was read or written.
+type TargetChangedError struct {
+	// Recorded and Actual identify the clusters by the uid of their namespace kube-system.
+	Recorded, Actual string
+}
+
+// Error names both clusters.
+func (e *TargetChangedError) Error() string {
+	return "the dependent objects live in the cluster " + e.Recorded + ", but the target is the cluster " + e.Actual +
+		"; point the target back to where they live"
+}

@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/desired"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+)
+
+// input is the input of the plans of one call.
+type input struct {
+	plan.Input
+	target   types.UID
+	manifest string // digest of all manifests
+}
+
+func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (input, error) {
+	in, err := r.input(ctx, plan.Applying, request.Owner, request.Inventory)
+	if err != nil {
+		return input{}, err
+	}
+	defaults, missing, err := r.defaults(request.Policies)
+	if err != nil {
+		return input{}, &InvalidError{Err: err}
+	}
+	objects, err := desired.Build(ctx, desired.Input{
+		Name:            r.name,
+		Owner:           in.Owner,
+		Objects:         request.Objects,
+		Scheme:          r.settings.scheme,
+		Namespace:       request.Namespace,
+		Defaults:        defaults,
+		ComponentDigest: request.ComponentDigest,
+		Managed:         request.ManagedTypes,
+		Resolve:         r.resolve,
+		Compiler:        r.compiler,
+	})
+	if err != nil {
+		if mistakes, invalid := errors.AsType[*desired.InvalidError](err); invalid {
+			return input{}, &InvalidError{Err: mistakes.Err}
+		}
+		return input{}, err
+	}
+	in.manifest = desired.ManifestDigest(objects)
+	in.Managed = request.ManagedTypes
+	in.MissingNamespaces = missing
+	for _, object := range objects {
+		// The hooks of deletions are not installed with the others.
+		if object.Policies.RunOn == policy.RunOnApply {
+			in.Desired = append(in.Desired, object)
+		}
+	}
+	return in, nil
+}
+
+func (r *Reconciler) deleteInput(ctx context.Context, request DeleteRequest) (input, error) {
+	in, err := r.input(ctx, plan.Deleting, request.Owner, request.Inventory)
+	if err != nil {
+		return input{}, err
+	}
+	in.Managed = request.ManagedTypes
+	return in, nil
+}
+
+// input is what both kinds of requests have in common.
+func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, inventory v1alpha1.Inventory) (input, error) {
+	if owner.Kind == "" || owner.Name == "" {
+		return input{}, errors.New("the owner of the objects needs a kind and a name")
+	}
+	if inventory.Format > v1alpha1.InventoryFormat {
+		return input{}, fmt.Errorf("the inventory has format %d, and this version knows %d at most; use a newer version",
+			inventory.Format, v1alpha1.InventoryFormat)
+	}
+	uid, err := r.target.UID(ctx)
+	if err != nil {
+		return input{}, err
+	}
+	if inventory.Target != "" && inventory.Target != uid {
+		return input{}, &TargetChangedError{Recorded: string(inventory.Target), Actual: string(uid)}
+	}
+	return input{
+		Input: plan.Input{
+			Cause: cause,
+			Name:  r.name,
+			Owner: plan.Owner{
+				ID:  digest.OwnerID(string(uid), owner.Group, owner.Kind, owner.Namespace, owner.Name),
+				Ref: plan.OwnerRef{Group: owner.Group, Kind: owner.Kind, Namespace: owner.Namespace, Name: owner.Name, UID: owner.UID},
+			},
+			Recorded: inventory.Items,
+			Live:     map[plan.Key]plan.Observation{},
+			Failed:   map[plan.Key]plan.Failure{},
+		},
+		target: uid,
+	}, nil
+}
+
+// defaults are the policies of objects without annotations.
+func (r *Reconciler) defaults(p Policies) (policy.Set, v1alpha1.MissingNamespacesPolicy, error) {
+	set, err := policy.Defaults(policy.Layer{
+		Adoption: p.Adoption, Update: p.Update, Delete: p.Delete, Reapply: p.ReapplyInterval,
+	}, r.settings.policies)
+	missing := r.settings.missingNamespaces
+	if p.MissingNamespaces != "" {
+		var bad error
+		missing, bad = policy.ParseMissingNamespaces(p.MissingNamespaces)
+		err = errors.Join(err, bad)
+	}
+	return set, missing, err
+}
+
+// resolve tells the scope of a type, and whether the server serves it.
+func (r *Reconciler) resolve(ctx context.Context, gvk schema.GroupVersionKind) (namespaced, served bool, err error) {
+	resource, err := r.target.Types().Resolve(ctx, gvk)
+	if _, unserved := errors.AsType[*cluster.NotServedError](err); unserved {
+		return false, false, nil
+	}
+	if err != nil {
+		return false, false, err
+	}
+	return resource.Namespaced, true, nil
+}

@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+)
+
+// ReconcilerOptions tune a Reconciler. The zero value is ready to use.
+type ReconcilerOptions struct {
+	// FieldOwner is the field manager of all writes. Defaults to the reconciler name.
+	FieldOwner *string
+	// Finalizer is put on nothing but the component itself; it is known here
+	// to tell our finalizer from foreign ones. Defaults to the reconciler name.
+	Finalizer *string
+	// AdoptionPolicy defaults to AdoptionPolicyIfUnowned.
+	AdoptionPolicy *v1alpha1.AdoptionPolicy
+	// UpdatePolicy defaults to UpdatePolicyReplace.
+	UpdatePolicy *v1alpha1.UpdatePolicy
+	// DeletePolicy defaults to DeletePolicyDelete.
+	DeletePolicy *v1alpha1.DeletePolicy
+	// MissingNamespacesPolicy defaults to MissingNamespacesPolicyCreate.
+	MissingNamespacesPolicy *v1alpha1.MissingNamespacesPolicy
+	// Parallelism bounds the requests under way at once for one request.
+	// Defaults to 8.
+	Parallelism int
+	// Scheme is for objects that generators return typed and without a kind.
+	// Defaults to the scheme of client-go.
+	Scheme *runtime.Scheme
+	// Now is the clock; defaults to time.Now.
+	Now func() time.Time
+}
+
+// settings are the options, resolved and valid.
+type settings struct {
+	fieldOwner        string
+	policies          policy.Layer
+	missingNamespaces v1alpha1.MissingNamespacesPolicy
+	parallelism       int
+	scheme            *runtime.Scheme
+	now               func() time.Time
+}
+
+// resolve validates the options, and reports all mistakes at once.
+func (o ReconcilerOptions) resolve(name string) (settings, error) {
+	s := settings{
+		fieldOwner: value(o.FieldOwner, name),
+		policies: policy.Layer{
+			Adoption: value(o.AdoptionPolicy, ""),
+			Update:   value(o.UpdatePolicy, ""),
+			Delete:   value(o.DeletePolicy, ""),
+		},
+		parallelism: cmp.Or(o.Parallelism, 8),
+		scheme:      cmp.Or(o.Scheme, scheme.Scheme),
+		now:         o.Now,
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	var mistakes []error
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		mistakes = append(mistakes, fmt.Errorf("reconciler name %q: %s", name, strings.Join(problems, "; ")))
+	}
+	if len(s.fieldOwner) == 0 || len(s.fieldOwner) > maxFieldOwner {
+		mistakes = append(mistakes, fmt.Errorf("field owner %q: must have 1 to %d characters", s.fieldOwner, maxFieldOwner))
+	}
+	if s.parallelism < 1 {
+		mistakes = append(mistakes, fmt.Errorf("parallelism %d: must be at least 1", s.parallelism))
+	}
+	if _, err := policy.Defaults(s.policies); err != nil {
+		mistakes = append(mistakes, err)
+	}
+	var err error
+	if s.missingNamespaces, err = policy.ParseMissingNamespaces(value(o.MissingNamespacesPolicy, "")); err != nil {
+		mistakes = append(mistakes, err)
+	}
+	return s, errors.Join(mistakes...)
+}
+
+// maxFieldOwner is the server's limit on the name of a field manager.
+const maxFieldOwner = 128
+
+func value[T any](pointer *T, otherwise T) T {
+	if pointer == nil {
+		return otherwise
+	}
+	return *pointer
+}

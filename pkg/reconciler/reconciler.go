@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/status"
+)
+
+// Reconciler brings sets of objects into a target cluster and removes them
+// again. It keeps no state about them between calls: what it must remember is
+// in the inventory. It is safe for concurrent use, except that requests of one
+// owner must not run side by side.
+type Reconciler struct {
+	name     string
+	target   cluster.Target
+	settings settings
+	compiler *status.Compiler
+	observer *observe.Observer
+	executor *execute.Executor
+}
+
+// NewReconciler returns a Reconciler that works on the target. The name is a
+// DNS name; it is the prefix of the annotations that tune the handling of
+// objects and of the marks of ownership. All mistakes in the options are
+// reported in one error.
+func NewReconciler(name string, target cluster.Target, options ReconcilerOptions) (*Reconciler, error) {
+	settings, err := options.resolve(name)
+	if target == nil {
+		err = errors.Join(err, errors.New("a reconciler needs a target"))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reconciler options: %w", err)
+	}
+	r := &Reconciler{name: name, target: target, settings: settings, compiler: &status.Compiler{}}
+	r.observer = observe.New(target, observe.Options{
+		Name: name, FieldOwner: settings.fieldOwner, Parallelism: settings.parallelism, Compiler: r.compiler,
+	})
+	r.executor = execute.New(target, r.observer, execute.Options{
+		Name: name, FieldOwner: settings.fieldOwner, Parallelism: settings.parallelism,
+	})
+	return r, nil
+}
+
+// Apply brings the cluster closer to the wanted objects: it creates, updates
+// and prunes as far as it can go without waiting, and says what it waits for.
+// Call it again, with the inventory that it returned, until the outcome is done.
+//
+// Mistakes in the objects are an *InvalidError; nothing is written then. Other
+// errors are joined, one for each object that failed; they include
+// *OwnerConflictError. A cancelled context ends the call after the requests
+// under way. The inventory of the outcome must be kept in every case.
+func (r *Reconciler) Apply(ctx context.Context, request ApplyRequest) (Outcome, error) {
+	in, err := r.applyInput(ctx, request)
+	if err != nil {
+		return Outcome{Inventory: request.Inventory}, err
+	}
+	return r.run(ctx, in, request.Record)
+}
+
+// Delete removes everything that is in the inventory, or leaves it behind as
+// its delete policy says. Call it again until the outcome is done. Errors are
+// like those of Apply.
+func (r *Reconciler) Delete(ctx context.Context, request DeleteRequest) (Outcome, error) {
+	in, err := r.deleteInput(ctx, request)
+	if err != nil {
+		return Outcome{Inventory: request.Inventory}, err
+	}
+	return r.run(ctx, in, request.Record)
+}
+
+// Plan returns the first batch of what Apply would do, and why. It reads and
+// writes nothing else.
+func (r *Reconciler) Plan(ctx context.Context, request ApplyRequest) (Plan, error) {
+	in, err := r.applyInput(ctx, request)
+	if err != nil {
+		return Plan{}, err
+	}
+	if err := r.look(ctx, &in.Input, keysOf(in.Input)); err != nil {
+		return Plan{}, err
+	}
+	return plan.Next(in.Input)
+}

@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// Owner identifies on whose behalf objects are written: a component, a release.
+type Owner struct {
+	Group, Kind, Namespace, Name string
+	// UID tells incarnations of the same owner apart.
+	UID types.UID
+}
+
+// Policies are defaults for one request; empty values mean the defaults of
+// the Reconciler. Annotations on objects take precedence.
+type Policies struct {
+	Adoption          v1alpha1.AdoptionPolicy
+	Update            v1alpha1.UpdatePolicy
+	Delete            v1alpha1.DeletePolicy
+	MissingNamespaces v1alpha1.MissingNamespacesPolicy
+	// ReapplyInterval is how often objects are refreshed although nothing
+	// changed; zero means never.
+	ReapplyInterval time.Duration
+}
+
+// ApplyRequest asks to bring the cluster to the given objects.
+type ApplyRequest struct {
+	Owner Owner
+	// Namespace is for namespaced objects that set none.
+	Namespace string
+	// Objects are the wanted objects; they are not changed.
+	Objects []client.Object
+	// Inventory is the record as it is on the server.
+	Inventory v1alpha1.Inventory
+	// ComponentDigest identifies the state of the component.
+	ComponentDigest string
+	Policies        Policies
+	// ManagedTypes are patterns of types that appear at run time.
+	ManagedTypes []v1alpha1.TypeInfo
+	// Record makes the inventory durable; it is called before objects that
+	// are not in the inventory are written. If Record is nil, Apply returns
+	// after planning such objects: the caller saves the inventory of the
+	// Outcome and calls again.
+	Record func(ctx context.Context, inventory v1alpha1.Inventory) error
+}
+
+// DeleteRequest asks to delete everything that is in the inventory.
+type DeleteRequest struct {
+	Owner Owner
+	// Inventory is the record as it is on the server.
+	Inventory v1alpha1.Inventory
+	// ManagedTypes are patterns of types that appeared at run time.
+	ManagedTypes []v1alpha1.TypeInfo
+	// Record makes the inventory durable, as in ApplyRequest. Deletion needs
+	// it only rarely; nil is allowed.
+	Record func(ctx context.Context, inventory v1alpha1.Inventory) error
+}
+
+// Outcome is what became of a request. It is valid also when the call
+// returned an error.
+type Outcome struct {
+	// Inventory is the record to persist.
+	Inventory v1alpha1.Inventory
+	// Unrecorded tells that the inventory must be saved before anything can
+	// be written; it is set only if the request had no Record.
+	Unrecorded bool
+	// Waiting are the objects that are not settled, and why. Nothing waiting
+	// and no error means that the request is fulfilled.
+	Waiting []Wait
+	// Settled and Total count the wanted objects (or, in deletion, those that
+	// were recorded at the start of this call).
+	Settled, Total int
+	// ManifestDigest identifies the set of wanted manifests.
+	ManifestDigest string
+	// Steps counts what was done, by verb, such as "create".
+	Steps map[string]int
+	// Notes are sentences worth an event: adopted, released, put back.
+	Notes []Note
+}
+
+// Done tells whether nothing is left to do and nothing is waited for.
+func (o Outcome) Done() bool { return !o.Unrecorded && len(o.Waiting) == 0 }
+
+type (
+	// Plan is the next batch of work, and why. It prints itself.
+	Plan = plan.Plan
+	// Wait is an object that is not settled.
+	Wait = plan.Wait
+	// Note is a sentence about an object.
+	Note = plan.Note
+)
+
+// Blocker is an object that blocks the deletion of a component.
+type Blocker struct {
+	// Dependent names the object that cannot be deleted, such as
+	// "CustomResourceDefinition foos.example.com", or the pattern of a type.
+	Dependent string
+	// Message says what blocks it, naming the first few objects and how many there are.
+	Message string
+}

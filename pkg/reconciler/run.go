@@ -1,0 +1,134 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// maxLooks bounds how often one object is looked at again in one call because
+// a write met something else than what the plan had seen.
+const maxLooks = 3
+
+// run plans and executes until a plan has no steps: observe, decide, record,
+// write, and again with what the answers told.
+func (r *Reconciler) run(ctx context.Context, in input, record func(context.Context, v1alpha1.Inventory) error) (Outcome, error) {
+	call := &call{in: in, steps: map[string]int{}, looks: map[plan.Key]int{}, notes: map[Note]bool{}}
+	again := keysOf(in.Input)
+	for {
+		if err := r.look(ctx, &call.in.Input, again); err != nil {
+			return call.outcome(plan.Plan{}), err
+		}
+		call.in.Now = r.settings.now()
+		next, err := plan.Next(call.in.Input)
+		if err != nil {
+			return call.outcome(plan.Plan{}), fmt.Errorf("plan: %w", err)
+		}
+		call.remember(next)
+		if next.MustRecord {
+			if record == nil {
+				call.in.Recorded = next.Inventory
+				outcome := call.outcome(next)
+				outcome.Unrecorded = true
+				return outcome, call.err()
+			}
+			if err := record(ctx, call.inventory(next.Inventory)); err != nil {
+				return call.outcome(next), fmt.Errorf("record the inventory: %w", err)
+			}
+		}
+		if len(next.Steps) == 0 {
+			call.in.Recorded = next.Inventory
+			return call.outcome(next), call.err()
+		}
+		results := r.executor.Run(ctx, next.Steps)
+		again = call.fold(next, results, metav1.NewTime(r.settings.now()))
+		if err := ctx.Err(); err != nil {
+			return call.outcome(next), errors.Join(call.err(), err)
+		}
+	}
+}
+
+// call is one Apply or Delete under way.
+type call struct {
+	in    input
+	steps map[string]int
+	looks map[plan.Key]int
+	notes map[Note]bool
+	told  []Note
+	errs  []error
+}
+
+// remember collects the notes of a plan.
+func (c *call) remember(p plan.Plan) {
+	for _, note := range p.Notes {
+		if !c.notes[note] {
+			c.notes[note] = true
+			c.told = append(c.told, note)
+		}
+	}
+}
+
+// fold takes over the results of a plan's steps and returns the objects that
+// must be looked at again before the next plan.
+func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again []plan.Key) {
+	c.in.Recorded = plan.Fold(p.Inventory, c.in.Live, results, now)
+	for _, result := range results {
+		key := result.Step.Key
+		switch {
+		case result.Blocked != "":
+			c.in.Failed[key] = plan.Failure{Blocked: true, Message: result.Blocked}
+		case result.Err == nil:
+			c.steps[string(result.Step.Verb)]++
+			continue
+		case execute.IsConflict(result.Err) && c.looks[key] < maxLooks:
+			c.looks[key]++
+		default:
+			c.in.Failed[key] = plan.Failure{Message: result.Err.Error()}
+			c.errs = append(c.errs, result.Err)
+		}
+		again = append(again, key)
+	}
+	return again
+}
+
+// err returns what failed, joined.
+func (c *call) err() error { return errors.Join(c.errs...) }
+
+func (c *call) inventory(items []v1alpha1.InventoryItem) v1alpha1.Inventory {
+	if len(items) == 0 {
+		return v1alpha1.Inventory{}
+	}
+	return v1alpha1.Inventory{Format: v1alpha1.InventoryFormat, Target: c.in.target, Items: items}
+}
+
+// outcome closes the call. Conflicts of ownership are errors: nobody but a
+// person can say who is right.
+func (c *call) outcome(p plan.Plan) Outcome {
+	adoption := map[plan.Key]v1alpha1.AdoptionPolicy{}
+	for _, d := range c.in.Desired {
+		adoption[d.Key] = d.Policies.Adoption
+	}
+	for _, wait := range p.Waiting {
+		if wait.Reason == plan.WaitOwner {
+			c.errs = append(c.errs, &OwnerConflictError{Object: wait.Key.String(), Message: wait.Message, Policy: adoption[wait.Key]})
+		}
+	}
+	return Outcome{
+		Inventory:      c.inventory(c.in.Recorded),
+		Waiting:        p.Waiting,
+		Settled:        p.Settled,
+		Total:          p.Total,
+		ManifestDigest: c.in.manifest,
+		Steps:          c.steps,
+		Notes:          c.told,
+	}
+}
