@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Writes what controller-gen generates: DeepCopy methods next to the types, and
-# the custom resource definitions of each example into its folder crds.
+# the custom resource definitions of each example into its folder config/crd.
 # Which types get methods is said by markers in the sources.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,6 +20,6 @@ done
 
 for example in examples/*/; do
 	if [ -d "$example" ]; then
-		"$generator" crd "paths=./$example..." "output:crd:dir=${example}crds"
+		"$generator" crd "paths=./$example..." "output:crd:dir=${example}config/crd"
 	fi
 done

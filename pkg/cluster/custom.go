@@ -23,14 +23,9 @@ const customTTL = 10 * time.Minute
 // Custom is what the CustomResourceDefinition says about a type. The zero value
 // is for types that have none, or none that we may read.
 type Custom struct {
-	// Defined tells whether a CustomResourceDefinition brings the type.
-	Defined bool
 	// DeclaresConditions tells whether the schema declares status.conditions,
 	// so that somebody will presumably write them.
 	DeclaresConditions bool
-	// StatusSubresource tells whether the status is kept apart from the rest,
-	// so that writing the object does not touch it.
-	StatusSubresource bool
 	// ReplicasPath is the path of the number of replicas, such as
 	// [spec replicas], if the type can be scaled.
 	ReplicasPath []string
@@ -53,7 +48,7 @@ func (t *Types) DeclaresConditions(ctx context.Context, gvk schema.GroupVersionK
 // Custom returns what the CustomResourceDefinition says about the type. The
 // answer may be some minutes old.
 func (t *Types) Custom(ctx context.Context, gvk schema.GroupVersionKind) (Custom, error) {
-	if isBuiltIn(gvk.Group) {
+	if IsBuiltIn(gvk.Group) {
 		return Custom{}, nil
 	}
 	t.lock.RLock()
@@ -91,25 +86,21 @@ func (t *Types) fetchCustom(ctx context.Context, gvk schema.GroupVersionKind) (C
 }
 
 func readCustom(definition map[string]any, version string) Custom {
-	custom := Custom{
-		Defined:            true,
-		DeclaresConditions: status.DeclaresConditions(definition, version),
-	}
+	custom := Custom{DeclaresConditions: status.DeclaresConditions(definition, version)}
 	versions, _, _ := unstructured.NestedSlice(definition, "spec", "versions")
 	for _, v := range versions {
 		v, ok := v.(map[string]any)
 		if !ok || v["name"] != version {
 			continue
 		}
-		_, custom.StatusSubresource, _ = unstructured.NestedMap(v, "subresources", "status")
 		path, _, _ := unstructured.NestedString(v, "subresources", "scale", "specReplicasPath")
 		custom.ReplicasPath = splitPath(path)
 	}
 	return custom
 }
 
-// isBuiltIn tells whether the group is one of the server's own, so that no
+// IsBuiltIn tells whether the group is one of the server's own, so that no
 // custom type and no aggregated server can be in it.
-func isBuiltIn(group string) bool {
+func IsBuiltIn(group string) bool {
 	return scheme.Scheme.IsGroupRegistered(group) || group == "apiextensions.k8s.io" || group == "apiregistration.k8s.io"
 }

@@ -29,7 +29,7 @@ func readDeletion(answer []byte, r Resource, namespace, name string) (gone bool,
 	}
 	// Only the server's own types are known to answer like this. What an
 	// aggregated server means by it is not known.
-	return isBuiltIn(r.GVR.Group), nil, nil
+	return IsBuiltIn(r.GVR.Group), nil, nil
 }
 
 func isRemovedPod(r Resource, object *unstructured.Unstructured) bool {

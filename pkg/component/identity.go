@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"k8s.io/client-go/rest"
 )
 
 // identity is on whose behalf dependent objects are read and written. The zero
@@ -63,18 +61,4 @@ func (id identity) complete(namespace string) (identity, error) {
 	}
 	id.user = serviceAccountUser(own, name)
 	return id, nil
-}
-
-// apply makes a copy of the configuration whose requests are made on behalf of the identity.
-func (id identity) apply(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	if id.user != "" {
-		config.Impersonate = rest.ImpersonationConfig{UserName: id.user, Groups: id.groups}
-	}
-	return config
-}
-
-// key identifies the identity in a cache.
-func (id identity) key() string {
-	return fmt.Sprintf("%q%q", id.user, id.groups)
 }

@@ -92,12 +92,12 @@ func (h *handler[T]) write(obj T, v verdict, now time.Time) {
 
 // ResultBuilder says when the component comes again.
 func (h *handler[T]) ResultBuilder(obj T) result.RuntimeResultBuilder {
-	return builder{requeue: intervalsOf(obj).requeue, random: backoff.Random}
+	return pace{requeue: intervalsOf(obj).requeue, random: backoff.Random}
 }
 
-// builder spreads the regular passes of many components a little, so that they do
+// pace spreads the regular passes of many components a little, so that they do
 // not stay in step forever after a restart.
-type builder struct {
+type pace struct {
 	requeue time.Duration
 	random  func() float64
 }
@@ -106,7 +106,7 @@ type builder struct {
 const jitter = 0.1
 
 // BuildRuntimeResult implements result.RuntimeResultBuilder.
-func (b builder) BuildRuntimeResult(res result.Result, err error) ctrl.Result {
+func (b pace) BuildRuntimeResult(res result.Result, err error) ctrl.Result {
 	early := time.Duration(float64(b.requeue) * jitter * b.random())
 	built := result.AlwaysRequeueResultBuilder{RequeueAfter: b.requeue - early}.BuildRuntimeResult(res, err)
 	if soon, ok := errors.AsType[*soonerError](err); ok && built.RequeueAfter > soon.after {

@@ -36,27 +36,6 @@ func diff(before, after map[string]any) map[string]any {
 	return patch
 }
 
-// apply returns the object with the patch applied; the object is not changed.
-func apply(object, patch map[string]any) map[string]any {
-	result := make(map[string]any, len(object))
-	for key, value := range object {
-		result[key] = value
-	}
-	for key, value := range patch {
-		if value == nil {
-			delete(result, key)
-			continue
-		}
-		if changes, ok := value.(map[string]any); ok {
-			old, _ := result[key].(map[string]any)
-			result[key] = apply(old, changes)
-			continue
-		}
-		result[key] = value
-	}
-	return result
-}
-
 // untouched tells whether all that the patch would write is on the server as it
 // was before.
 func untouched(patch, before, server map[string]any) bool {

@@ -22,9 +22,9 @@ type PrunedError struct {
 	Fields []string
 }
 
-// Error names the fields.
+// Error names the fields. Commit and Patch wrap it with the object.
 func (e *PrunedError) Error() string {
-	return fmt.Sprintf("%s: the API server does not keep %s as sent: update the CustomResourceDefinition", e.Object, strings.Join(e.Fields, ", "))
+	return fmt.Sprintf("the API server does not keep %s as sent: update the CustomResourceDefinition", strings.Join(e.Fields, ", "))
 }
 
 // NoStatusSubresourceError means that the CustomResourceDefinition does not
@@ -34,7 +34,7 @@ type NoStatusSubresourceError struct {
 	Object string
 }
 
-// Error says what to do.
+// Error says what to do. Commit and Patch wrap it with the object.
 func (e *NoStatusSubresourceError) Error() string {
-	return fmt.Sprintf("%s: its type has no status subresource: enable it in the CustomResourceDefinition", e.Object)
+	return "its type has no status subresource: enable it in the CustomResourceDefinition"
 }

@@ -122,9 +122,9 @@ func (h *Helper) Commit(ctx context.Context, obj client.Object) error {
 // another one. When the first removes the last finalizer of an object that is
 // being deleted, there is nothing left to write a status to.
 //
-// If the type has no status subresource, status is written by way of the object
-// itself, so that the complaint about it can be read there; the error is returned
-// nevertheless. An object that is gone gives an error that is ErrConflict and NotFound.
+// If the type has no status subresource, the conditions are written by way of
+// the object itself, so that the complaint about it can be read there; the error is
+// returned nevertheless. An object that is gone gives an error that is ErrConflict and NotFound.
 func (h *Helper) Patch(ctx context.Context, obj client.Object, options ...Option) error {
 	var o HelperOptions
 	for _, option := range options {
@@ -141,7 +141,7 @@ func (h *Helper) Patch(ctx context.Context, obj client.Object, options ...Option
 	// A refusal of the metadata is no reason to be silent about it in the status.
 	statusErr := h.writeStatus(ctx, obj, o)
 	if _, missing := errors.AsType[*NoStatusSubresourceError](statusErr); missing {
-		statusErr = errors.Join(statusErr, h.writeStatusAsMain(ctx, obj, o))
+		statusErr = errors.Join(statusErr, h.writeConditionsAsMain(ctx, obj))
 	}
 	if err := errors.Join(mainErr, statusErr); err != nil {
 		return fmt.Errorf("patch %s: %w", h, err)

@@ -137,23 +137,34 @@ func listOf(list []metav1.Condition) ([]any, error) {
 	return generic, utiljson.Unmarshal(raw, &generic)
 }
 
-// writeStatusAsMain writes status where there is no subresource for it. There
-// every change of status counts as a new generation, so what only repeats the
+// writeConditionsAsMain writes the conditions where there is no subresource for
+// status: nothing else of it, because a later Commit would take it for durable.
+// Every change counts as a new generation there, so what only repeats the
 // generation is not a change: it would never come to rest.
-func (h *Helper) writeStatusAsMain(ctx context.Context, obj client.Object, options HelperOptions) error {
-	after, err := h.statusOf(obj, options)
+func (h *Helper) writeConditionsAsMain(ctx context.Context, obj client.Object) error {
+	after, err := contentOf(obj)
 	if err != nil {
 		return err
 	}
-	if reflect.DeepEqual(withoutGenerations(h.before.status()), withoutGenerations(after)) {
+	const key = "conditions"
+	list := after.status()[key]
+	if list == nil || reflect.DeepEqual(withoutGenerations(h.before.status()[key]), withoutGenerations(list)) {
 		return nil
 	}
-	changes := map[string]any{"status": diff(h.before.status(), after)}
-	answer, err := h.send(ctx, obj, mainWrite{changes: changes})
+	answer, err := h.send(ctx, obj, mainWrite{changes: map[string]any{"status": map[string]any{key: list}}})
 	if err != nil {
 		return err
 	}
-	return h.acceptStatus(obj, after, answer)
+	if err := h.acceptMain(obj, answer); err != nil {
+		return err
+	}
+	status := maps.Clone(h.before.status())
+	if status == nil {
+		status = map[string]any{}
+	}
+	status[key] = list
+	h.before["status"] = status
+	return nil
 }
 
 func withoutGenerations(value any) any {

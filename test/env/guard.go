@@ -14,8 +14,9 @@ import (
 // guardScript waits for the end of its standard input, which is a pipe that only
 // our process holds open: it closes when our process ends, in whatever way. Then
 // the script removes what must not stay behind and kills its process group,
-// itself included.
-const guardScript = `read -r line; rm -rf "$@"; kill -9 0`
+// itself included. The removal comes first, as nothing comes after, and may need a
+// second try, because the programs still write.
+const guardScript = `read -r line; rm -rf "$@" || rm -rf "$@"; kill -9 0`
 
 // A guard sees to it that no process of an environment survives ours. It is a tiny
 // shell that leads a process group, into which all other processes are started.

@@ -5,7 +5,7 @@ package gotemplate
 
 import (
 	"errors"
-	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"strings"
@@ -28,7 +28,7 @@ const (
 // guard in front of each of them looks at the arguments.
 func (m *meter) expensive(library template.FuncMap) template.FuncMap {
 	checks := map[string]func(arguments []reflect.Value) error{
-		"uniq": m.comparing, "mustUniq": m.comparing, "without": m.comparing, "mustWithout": m.comparing,
+		"uniq": m.comparing, "without": m.comparing,
 	}
 	for _, name := range []string{"randAlphaNum", "randAlpha", "randAscii", "randNumeric", "randBytes"} {
 		checks[name] = func(arguments []reflect.Value) error {
@@ -44,10 +44,14 @@ func (m *meter) expensive(library template.FuncMap) template.FuncMap {
 	} {
 		checks[name] = func([]reflect.Value) error { return m.spend(keyWork) }
 	}
-	for name := range library {
-		if strings.HasPrefix(name, "regex") || strings.HasPrefix(name, "mustRegex") {
-			checks[name] = m.pattern
-		}
+	for _, name := range []string{"regexMatch", "regexFind"} {
+		checks[name] = func(arguments []reflect.Value) error { return checkPattern(arguments[0].String()) }
+	}
+	for _, name := range []string{"regexFindAll", "regexSplit", "regexReplaceAll", "regexReplaceAllLiteral"} {
+		checks[name] = m.matches
+	}
+	for name, check := range maps.Clone(checks) {
+		checks["must"+strings.ToUpper(name[:1])+name[1:]] = check
 	}
 	functions := template.FuncMap{}
 	for name, check := range checks {
@@ -88,30 +92,32 @@ func (m *meter) comparing(arguments []reflect.Value) error {
 	return nil
 }
 
-// pattern checks the calls of regular expressions: the pattern comes first; the
-// text second, but in regexReplaceAll and its kin the replacement third.
-func (m *meter) pattern(arguments []reflect.Value) error {
-	texts := make([]string, 3)
-	for i, argument := range arguments {
-		if i < len(texts) && argument.Kind() == reflect.String {
-			texts[i] = argument.String()
-		}
-	}
-	if len(texts[0]) > maxPattern {
+func checkPattern(pattern string) error {
+	if len(pattern) > maxPattern {
 		return exceeded("the regular expression is longer than %d bytes", maxPattern)
 	}
-	if len(arguments) < 2 {
-		return nil
-	}
-	expression, err := regexp.Compile(texts[0])
-	if err != nil {
+	if _, err := regexp.Compile(pattern); err != nil {
 		return errors.New("the regular expression does not parse: " + strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 	}
-	matches := int64(len(expression.FindAllStringIndex(texts[1], m.limits.Items+1)))
-	if matches > int64(m.limits.Items) {
-		return fmt.Errorf("the regular expression: %w", exceeded("there would be more than %d matches", m.limits.Items))
+	return nil
+}
+
+// matches checks the functions that look at all matches of a pattern. The
+// pattern comes first, the text second; if there is a replacement, it comes
+// third.
+func (m *meter) matches(arguments []reflect.Value) error {
+	pattern, text, replacement := arguments[0].String(), arguments[1].String(), ""
+	if arguments[2].Kind() == reflect.String {
+		replacement = arguments[2].String()
+	}
+	if err := checkPattern(pattern); err != nil {
+		return err
+	}
+	matches := int64(len(regexp.MustCompile(pattern).FindAllStringIndex(text, m.limits.Items+1)))
+	if err := m.items(matches); err != nil {
+		return err
 	}
 	// Every reference in the replacement may stand for the whole match.
-	references := int64(strings.Count(texts[2], "$"))
-	return m.text(sum(product(references+1, int64(len(texts[1]))), product(matches, int64(len(texts[2])))))
+	references := int64(strings.Count(replacement, "$"))
+	return m.text(sum(product(references+1, int64(len(text))), product(matches, int64(len(replacement)))))
 }

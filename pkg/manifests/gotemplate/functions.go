@@ -28,6 +28,7 @@ func functionsFor(options Options) template.FuncMap {
 	functions["urlquery"] = template.URLQueryEscaper
 	functions["print"] = fmt.Sprint
 	functions["println"] = fmt.Sprintln
+	functions["printf"] = fmt.Sprintf
 	maps.Copy(functions, options.Functions)
 	return functions
 }

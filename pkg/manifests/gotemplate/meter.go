@@ -81,9 +81,6 @@ type buffer struct {
 
 // Write implements io.Writer. Its errors end the template.
 func (b *buffer) Write(data []byte) (int, error) {
-	if err := b.meter.interrupted(); err != nil {
-		return 0, err
-	}
 	if err := b.meter.text(int64(b.Len() + len(data))); err != nil {
 		return 0, err
 	}

@@ -57,6 +57,15 @@ func (m *meter) multiplying(library template.FuncMap) template.FuncMap {
 			}
 			return library["split"].(func(string, string) map[string]string)(separator, text), nil
 		},
+		"splitn": func(separator string, limit int, text string) (map[string]string, error) {
+			if err := m.items(int64(strings.Count(text, separator)) + 1); limit < 0 && err != nil {
+				return nil, err
+			}
+			if err := m.items(int64(max(limit, 0))); err != nil {
+				return nil, err
+			}
+			return library["splitn"].(func(string, int, string) map[string]string)(separator, limit, text), nil
+		},
 		"splitList": func(separator, text string) ([]string, error) {
 			if err := m.items(int64(strings.Count(text, separator)) + 1); err != nil {
 				return nil, err

@@ -5,6 +5,7 @@ package gotemplate
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"text/template"
@@ -62,19 +63,20 @@ func isPrinter(value any) bool {
 // number in the format says.
 func (m *meter) printf(format string, arguments ...any) (string, error) {
 	widest := widestIn(format)
-	var largest int64
+	var bytes, values int64
 	for _, argument := range arguments {
 		s, err := m.measure(reflect.ValueOf(&argument))
 		if err != nil {
 			return "", err
 		}
-		largest = max(largest, sum(s.bytes, product(s.values, widest)))
+		bytes, values = max(bytes, s.bytes), max(values, s.values)
 		if number, err := whole(argument); err == nil && strings.Contains(format, "*") {
-			largest = max(largest, int64(max(number, -max(number, -1<<40))))
+			// It may be the width of another one, and negative.
+			widest = max(widest, int64(number), -int64(max(number, -math.MaxInt)))
 		}
 	}
-	verbs := int64(strings.Count(format, "%"))
-	if err := m.text(sum(int64(len(format)), product(verbs, sum(largest, widest)))); err != nil {
+	largest := sum(bytes, product(sum(values, 1), widest))
+	if err := m.text(sum(int64(len(format)), product(int64(strings.Count(format, "%")), largest))); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf(format, arguments...), nil

@@ -5,8 +5,6 @@ package plan
 
 import (
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
@@ -14,7 +12,7 @@ import (
 // apply decides about one wanted object whose turn it is: it plans a write,
 // notes what is waited for, or finds the object settled.
 func (w *work) apply(u *unit) {
-	if u.failure != nil {
+	if u.failure != nil && !w.mustRecreate(u) {
 		w.stuck(u)
 		w.wait(u, failureReason(*u.failure), u.failure.Message)
 		return
@@ -54,14 +52,10 @@ func why(o Observation) string {
 
 func (w *work) applyAbsent(u *unit) {
 	switch {
-	case u.completed():
-		u.item.Phase = v1alpha1.PhaseCompleted
-		u.settled = true
-	case u.appliedOnce():
-		u.settled = true
+	case u.over():
+		u.retire()
 	case w.namespaceTerminating(u.key.Namespace):
-		w.stuck(u)
-		w.wait(u, WaitNamespaceGone, "namespace "+u.key.Namespace+" is being deleted")
+		w.waitNamespace(u)
 	default:
 		because := BecauseMissing
 		if u.item.Phase == v1alpha1.PhaseRecreating {
@@ -71,34 +65,60 @@ func (w *work) applyAbsent(u *unit) {
 	}
 }
 
-// completed tells whether the object was purged and its manifest is unchanged.
+func (w *work) waitNamespace(u *unit) {
+	w.stuck(u)
+	w.wait(u, WaitNamespaceGone, "namespace "+u.key.Namespace+" is being deleted")
+}
+
+// over tells whether the object had its time and is gone: it did its work and
+// was purged, or it is applied only once. It is not created again, and what
+// somebody else put in its place is left alone.
+func (u *unit) over() bool {
+	return (u.completed() || u.appliedOnce()) && u.live.Existence != Unknown && !u.isOurs()
+}
+
+// retire settles an object that is over.
+func (u *unit) retire() {
+	u.settled = true
+	if u.completed() {
+		u.item.Phase = v1alpha1.PhaseCompleted
+	}
+}
+
+// completed tells whether the object did its work, and its manifest is unchanged.
 func (u *unit) completed() bool {
 	purged := u.item.Phase == v1alpha1.PhaseCompleted || u.item.Phase == v1alpha1.PhaseCompleting
 	return purged && u.desired.Policies.Order.Purge != nil && u.same()
 }
 
-// appliedOnce tells whether the object must not be touched again.
+// appliedOnce tells whether the object must not be touched again. One that
+// bears our marks was applied, even if the answer was lost.
 func (u *unit) appliedOnce() bool {
-	return u.desired.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce && u.item.Digest != ""
+	return u.desired.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce && (u.item.Digest != "" || u.relation == ours)
 }
 
 func (w *work) applyPresent(u *unit) {
 	switch {
+	case u.over():
+		u.retire()
 	case !u.live.Deleting.IsZero():
-		w.stuck(u)
+		if !u.completed() && !u.appliedOnce() {
+			w.stuck(u) // it is created anew
+		}
 		w.wait(u, WaitGone, terminating(u.live))
 	case u.item.Phase == v1alpha1.PhaseReleased && u.item.UID == u.live.UID && u.relation == foreign:
-		w.refuse(u)
+		w.leave(u)
 	case !u.isOurs():
 		w.adopt(u)
-	case u.item.Phase == v1alpha1.PhaseCompleting && u.same():
-		// The purge was recorded, but not answered.
+	case u.completed():
+		// The purge was recorded, but not answered; or the object was put
+		// back, with our marks and all.
 		w.purgeNow(u)
 	case u.item.Phase == v1alpha1.PhaseRecreating && u.item.UID == u.live.UID:
 		w.recreate(u)
 	default:
 		if because, due := w.writeDue(u); due {
-			if because == BecauseChanged && u.desired.Policies.Update == v1alpha1.UpdatePolicyRecreate {
+			if w.mustRecreate(u) || because == BecauseChanged && u.recreates() {
 				w.recreate(u)
 				return
 			}
@@ -114,12 +134,14 @@ func (w *work) writeDue(u *unit) (Reason, bool) {
 	switch {
 	case u.appliedOnce():
 		return "", false
-	case u.item.Digest == "" || u.item.Phase == v1alpha1.PhaseRecreating:
+	case u.item.Digest == "" || u.item.UID != u.live.UID || u.item.Phase == v1alpha1.PhaseRecreating:
 		// The object is there but its write was never recorded as accepted.
 		return BecauseUnconfirmed, true
 	case !u.same():
 		return BecauseChanged, true
-	case u.relation == stripped:
+	case u.relation == stripped && u.live.Seen != u.item.Seen:
+		// If it is as our last write was answered, the server itself strips
+		// the marks; another write would end the same way.
 		return BecauseUnmarked, true
 	case u.drifted():
 		return BecauseDrifted, true
@@ -141,7 +163,7 @@ func (w *work) adopt(u *unit) {
 		// would start a fight.
 		w.note(u.key, "released: %s took it over", u.owner)
 		u.item.Phase = v1alpha1.PhaseReleased
-		w.refuse(u)
+		w.leave(u)
 		return
 	}
 	if !u.mayAdopt() {
@@ -149,6 +171,12 @@ func (w *work) adopt(u *unit) {
 		return
 	}
 	w.write(u, u.updateVerb(), BecauseAdopted)
+}
+
+// leave leaves an object to whoever took it over, even under the policy Always.
+func (w *work) leave(u *unit) {
+	w.stuck(u)
+	w.wait(u, WaitOwner, "belongs to "+u.owner+", which took it over")
 }
 
 func (w *work) refuse(u *unit) {
@@ -184,56 +212,35 @@ func (w *work) write(u *unit, verb Verb, because Reason) {
 	w.step(s)
 }
 
+func (u *unit) recreates() bool { return u.desired.Policies.Update == v1alpha1.UpdatePolicyRecreate }
+
+// mustRecreate tells whether an object has to be recreated, because the server
+// refuses to change it in place. It happens when a write was not confirmed:
+// then nobody knows of which manifest the object was made.
+func (w *work) mustRecreate(u *unit) bool {
+	if u.failure == nil || !u.failure.Immutable || !u.recreates() {
+		return false
+	}
+	if u.live.Existence != Present {
+		return u.live.Existence == Absent // it was deleted since
+	}
+	because, _ := w.writeDue(u)
+	return u.isOurs() && because == BecauseUnconfirmed
+}
+
 // recreate deletes the object; it is created when its absence is proven.
 func (w *work) recreate(u *unit) {
+	if w.namespaceTerminating(u.key.Namespace) {
+		w.waitNamespace(u)
+		return
+	}
 	w.stuck(u)
 	if u.item.Phase != v1alpha1.PhaseRecreating || u.item.UID != u.live.UID {
-		u.item.Phase, u.item.UID = v1alpha1.PhaseRecreating, u.live.UID
+		// No manifest counts as applied until the new object is created.
+		u.item.Phase, u.item.UID, u.item.Digest = v1alpha1.PhaseRecreating, u.live.UID, ""
 		w.ahead = true
 	}
 	s := u.step(VerbDelete, applyStage(u), BecauseRecreate)
 	s.Guard = guardOf(u)
 	w.step(s)
-}
-
-// judge finds an object of ours settled, or says what it lacks.
-func (w *work) judge(u *unit) {
-	if u.item.UID == "" {
-		u.item.UID = u.live.UID
-	}
-	u.item.Seen = u.live.Seen
-	switch u.live.Status.Readiness {
-	case Ready:
-		u.settled = true
-	case Failed:
-		w.wait(u, WaitFailed, u.live.Status.Message)
-	case Unjudged:
-		w.judgeSilent(u)
-	default:
-		w.wait(u, WaitReady, u.live.Status.Message)
-	}
-}
-
-// judgeSilent gives the controller of a custom resource a moment to write its
-// first status; a resource that nobody looks after counts as ready then.
-func (w *work) judgeSilent(u *unit) {
-	since := u.live.Created
-	if u.item.AppliedAt != nil {
-		since = u.item.AppliedAt.Time
-	}
-	until := since.Add(GraceUnjudged)
-	if !w.in.Now.Before(until) {
-		u.settled = true
-		return
-	}
-	w.waiting = append(w.waiting, Wait{Key: u.key, Reason: WaitReady, Message: "no status yet", Until: until})
-}
-
-// terminating says what holds up a deletion.
-func terminating(o Observation) string {
-	message := "is being deleted since " + o.Deleting.UTC().Format(time.RFC3339)
-	if len(o.Finalizers) > 0 {
-		message += ", held by finalizers " + strings.Join(o.Finalizers, ", ")
-	}
-	return message
 }

@@ -51,7 +51,9 @@ type Input struct {
 type Failure struct {
 	// Blocked: the guard of a deletion refused it. Otherwise the step failed.
 	Blocked bool
-	Message string
+	// Immutable: the server refused to change a field of the live object.
+	Immutable bool
+	Message   string
 }
 
 // Desired is one wanted object, resolved and valid.

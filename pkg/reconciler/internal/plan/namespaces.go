@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,54 +36,58 @@ func Namespaces(desired []Desired, live map[Key]Observation) []Key {
 	return keys
 }
 
+// home is a namespace that wanted objects live in.
+type home struct {
+	first   int16 // the first wave that needs it
+	creates bool  // an object may have to be created in it
+}
+
 // addNamespaces makes wanted units of the namespaces that are missing, and
-// keeps those that were created before and are still lived in.
+// keeps those that are recorded and still lived in, even if the manifests do
+// not bring them any more.
 func (w *work) addNamespaces() {
-	if w.in.MissingNamespaces != v1alpha1.MissingNamespacesPolicyCreate {
-		return
-	}
-	first := map[string]int16{} // the first wave that needs the namespace
+	homes := map[string]home{}
 	for i := range w.in.Desired {
 		d := &w.in.Desired[i]
 		if d.Key.Namespace == "" {
 			continue
 		}
-		order, known := first[d.Key.Namespace]
-		if !known || d.Policies.Order.Apply < order {
-			first[d.Key.Namespace] = d.Policies.Order.Apply
+		h, known := homes[d.Key.Namespace]
+		if !known || d.Policies.Order.Apply < h.first {
+			h.first = d.Policies.Order.Apply
 		}
+		h.creates = h.creates || !w.byKey[d.Key].over()
+		homes[d.Key.Namespace] = h
 	}
-	for name, order := range first {
-		w.addNamespace(name, order)
+	for _, name := range slices.Sorted(maps.Keys(homes)) {
+		w.addNamespace(namespaceKey(name), homes[name])
 	}
 	slices.SortFunc(w.units, func(a, b *unit) int { return a.key.Compare(b.key) })
 }
 
-func (w *work) addNamespace(name string, order int16) {
-	key := namespaceKey(name)
+func (w *work) addNamespace(key Key, h home) {
 	u := w.byKey[key]
-	if u != nil && u.desired != nil {
+	missing := w.in.Live[key].Existence == Absent
+	switch {
+	case u != nil && u.desired != nil:
 		return // the manifests bring it
-	}
-	if u != nil && u.item.Origin != v1alpha1.OriginNamespace {
-		// The manifests brought it once and no longer do; it stays as long as
-		// it is needed.
-		u.item.Origin = v1alpha1.OriginNamespace
-	}
-	live := w.in.Live[key]
-	if u == nil {
-		if live.Existence != Absent {
-			return // it exists, or nobody asked; it is not ours
-		}
+	case missing && !(h.creates && w.in.MissingNamespaces == v1alpha1.MissingNamespacesPolicyCreate):
+		return
+	case missing && u == nil:
 		u = &unit{key: key}
 		w.add(u)
+	case u == nil:
+		return // it exists, or nobody asked; it is not ours
+	case !missing && u.item.Origin == v1alpha1.OriginManifest && orphaned(u.item.DeletePolicy, BecauseRedundant):
+		return // it is left behind, so it stays
 	}
-	u.want(w.namespace(key, order))
+	u.want(w.namespace(key, h.first))
 	u.item.Origin = v1alpha1.OriginNamespace
 	u.observe(w.in)
 	if u.live.Existence == Present && !u.isOurs() {
 		// Somebody else has it now. We only need it to be there.
-		u.desired, u.dropped, u.settled = nil, true, true
+		u.desired = nil
+		w.release(u)
 	}
 }
 

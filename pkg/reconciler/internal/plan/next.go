@@ -44,6 +44,8 @@ type work struct {
 	// unwritten is the first apply wave with a write that is outstanding,
 	// failed, refused or held back.
 	unwritten int
+	// inhabitants counts, by namespace, the recorded objects that live in it.
+	inhabitants map[string]int
 	// ahead is set when a step needs a phase that is not recorded yet.
 	ahead bool
 }
@@ -88,6 +90,7 @@ func newWork(in Input) (*work, error) {
 		u.instance = w.types.manages(u.key.GroupKind())
 		u.observe(in)
 	}
+	w.types.findGone(w.units)
 	return w, nil
 }
 

@@ -65,6 +65,13 @@ func titleOf(marks Marks) string {
 // for an adoption.
 func (u *unit) isOurs() bool { return u.relation == ours || u.relation == stripped }
 
+// mayRemove tells whether an object that is not wanted any more may be
+// deleted. What an earlier incarnation of us left must be the very object that is
+// recorded; otherwise we never took it over, perhaps because we must not.
+func (u *unit) mayRemove() bool {
+	return u.isOurs() || u.relation == earlier && u.item.UID == u.live.UID
+}
+
 // mayAdopt tells whether the adoption policy allows to take the live object.
 func (u *unit) mayAdopt() bool {
 	switch u.desired.Policies.Adoption {

@@ -38,7 +38,7 @@ func Fold(inventory []v1alpha1.InventoryItem, live map[Key]Observation, results 
 	for _, item := range inventory {
 		r, touched := byKey[KeyOf(item)]
 		switch {
-		case !touched || r.Err != nil || r.Blocked != "":
+		case !touched || r.Err != nil || r.Blocked != "" || r.Observation.Existence == Unknown:
 			folded = append(folded, item)
 		case r.Released || r.Step.Verb == VerbOrphan:
 			// It is no longer ours.

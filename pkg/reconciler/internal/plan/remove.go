@@ -16,20 +16,16 @@ import (
 func (w *work) prune() {
 	var redundant []*unit
 	for _, u := range w.units {
-		if u.desired != nil {
-			continue
+		if u.desired == nil && !u.dropped {
+			redundant = append(redundant, u)
 		}
-		if w.unwritten <= int(u.item.ApplyOrder) {
-			if u.live.Existence == Absent {
-				u.dropped = true
-				continue
-			}
-			w.wait(u, WaitOrder, "is removed after the others are written")
-			continue
-		}
-		redundant = append(redundant, u)
 	}
 	w.remove(redundant, BecauseRedundant)
+}
+
+// early tells whether the writes that come before the removal are outstanding.
+func (w *work) early(u *unit, because Reason) bool {
+	return because == BecauseRedundant && w.unwritten <= int(u.item.ApplyOrder)
 }
 
 // remove deletes objects, wave by wave and stage by stage; a stage begins when
@@ -39,20 +35,21 @@ func (w *work) remove(units []*unit, because Reason) {
 	slices.SortStableFunc(ordered, func(a, b *unit) int {
 		return cmp.Or(cmp.Compare(a.item.DeleteOrder, b.item.DeleteOrder), cmp.Compare(removeStage(a), removeStage(b)))
 	})
-	inhabited := w.inhabited()
+	w.countInhabitants()
 	blocked := false
 	for len(ordered) > 0 {
 		stage := takeStage(&ordered)
 		for _, u := range stage {
-			if blocked {
-				w.holdRemoval(u)
-				continue
+			switch {
+			case blocked:
+				w.holdRemoval(u, "is removed after others are gone")
+			case w.early(u, because):
+				w.holdRemoval(u, "is removed after the others are written")
+			default:
+				w.removeOne(u, because)
 			}
-			w.removeOne(u, because, inhabited)
 		}
-		if slices.ContainsFunc(stage, func(u *unit) bool { return !u.dropped && !u.settled }) {
-			blocked = true
-		}
+		blocked = blocked || slices.ContainsFunc(stage, func(u *unit) bool { return !u.dropped && !u.inhabited })
 	}
 }
 
@@ -71,22 +68,24 @@ func takeStage(ordered *[]*unit) []*unit {
 	return stage
 }
 
-// holdRemoval lets an object wait for others to be gone.
-func (w *work) holdRemoval(u *unit) {
-	if u.live.Existence == Absent {
-		u.dropped, u.settled = true, true
+// holdRemoval lets an object wait for others.
+func (w *work) holdRemoval(u *unit, message string) {
+	// The record of a definition that is gone is kept as long as its instances
+	// may be recorded: it is the proof that they are gone, too.
+	if w.gone(u) && len(u.item.Defines) == 0 {
+		w.drop(u)
 		return
 	}
-	w.wait(u, WaitOrder, "is removed after others are gone")
+	w.wait(u, WaitOrder, message)
 }
 
-func (w *work) removeOne(u *unit, because Reason, inhabited map[string]int) {
+func (w *work) removeOne(u *unit, because Reason) {
 	switch {
-	case u.live.Existence == Absent:
-		u.dropped, u.settled = true, true
+	case w.gone(u):
+		w.drop(u)
 	case u.live.Existence == Unknown:
 		w.wait(u, WaitUnknown, why(u.live))
-	case !u.isOurs() && u.relation != earlier:
+	case !u.mayRemove():
 		w.release(u)
 	case u.failure != nil:
 		w.wait(u, failureReason(*u.failure), u.failure.Message)
@@ -94,7 +93,9 @@ func (w *work) removeOne(u *unit, because Reason, inhabited map[string]int) {
 		w.orphan(u, because)
 	case !u.live.Deleting.IsZero():
 		w.wait(u, WaitGone, terminating(u.live))
-	case u.isNamespace() && inhabited[u.key.Name] > 0:
+	case u.isNamespace() && w.inhabitants[u.key.Name] > 0:
+		// It holds back nobody: an inhabitant may belong to a later wave.
+		u.inhabited = true
 		w.wait(u, WaitOrder, "is removed when nothing of ours lives in it")
 	default:
 		s := u.step(VerbDelete, stageRemoval, because)
@@ -103,22 +104,42 @@ func (w *work) removeOne(u *unit, because Reason, inhabited map[string]int) {
 	}
 }
 
-// release drops an object that is not ours any more from the record.
-func (w *work) release(u *unit) {
-	if u.item.UID != "" {
-		if u.relation == foreign {
-			w.note(u.key, "released: it belongs to %s", u.owner)
-		} else {
-			w.note(u.key, "released: somebody else recreated it")
-		}
-	}
+// gone tells whether the object is proven not to exist. An instance whose type
+// is not served is gone if the CustomResourceDefinition that brought the type
+// is: the server removes a definition after its instances.
+func (w *work) gone(u *unit) bool {
+	return u.live.Existence == Absent || u.live.NotServed && w.types.gone[u.key.GroupKind()]
+}
+
+// drop removes an object from the record.
+func (w *work) drop(u *unit) {
 	u.dropped, u.settled = true, true
+	if u.inhabits() {
+		w.inhabitants[u.key.Namespace]--
+	}
+}
+
+// release drops an object that is not ours, or not any more, from the record.
+func (w *work) release(u *unit) {
+	switch {
+	case u.relation == earlier:
+		w.note(u.key, "released: it belongs to %s and was never taken over", u.owner)
+	case u.item.UID == "" || u.item.Phase == v1alpha1.PhaseReleased:
+		// It was never ours, or its release was told before.
+	case u.relation == foreign:
+		w.note(u.key, "released: it belongs to %s", u.owner)
+	case u.item.UID == u.live.UID:
+		w.note(u.key, "released: it does not show any more that it is ours")
+	default:
+		w.note(u.key, "released: somebody else recreated it")
+	}
+	w.drop(u)
 }
 
 // orphan strips our marks; an object without them has nothing to lose.
 func (w *work) orphan(u *unit, because Reason) {
 	if u.relation == stripped && u.live.Marks.Ref == (OwnerRef{}) {
-		u.dropped, u.settled = true, true
+		w.drop(u)
 		return
 	}
 	w.step(u.step(VerbOrphan, stageRemoval, because))
@@ -137,16 +158,19 @@ func orphaned(p v1alpha1.DeletePolicy, because Reason) bool {
 	}
 }
 
-// inhabited counts, by namespace, the objects of ours that live in it.
-func (w *work) inhabited() map[string]int {
-	count := map[string]int{}
+// countInhabitants counts, by namespace, the recorded objects that live in it.
+func (w *work) countInhabitants() {
+	w.inhabitants = map[string]int{}
 	for _, u := range w.units {
-		gone := u.dropped || u.live.Existence == Absent && u.desired == nil
-		if u.key.Namespace != "" && !gone {
-			count[u.key.Namespace]++
+		if !u.dropped && u.inhabits() {
+			w.inhabitants[u.key.Namespace]++
 		}
 	}
-	return count
+}
+
+// inhabits tells whether the object lives, or is to live, in a namespace.
+func (u *unit) inhabits() bool {
+	return u.key.Namespace != "" && (u.desired != nil || u.live.Existence != Absent)
 }
 
 func (u *unit) isNamespace() bool { return u.key.Group == "" && u.key.Kind == "Namespace" }

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -22,9 +23,12 @@ func (w *work) applyWaves() {
 	orders := slices.Sorted(maps.Keys(waves))
 	due := purges{}
 	for i, order := range orders {
-		last := i == len(orders)-1
+		next := math.MaxInt
+		if i+1 < len(orders) {
+			next = orders[i+1]
+		}
 		due.add(waves[order])
-		if w.applyWave(waves[order]) && w.purge(due.take(order, last)) {
+		if w.applyWave(waves[order]) && w.purge(due.take(next)) {
 			continue
 		}
 		for _, later := range orders[i+1:] {
@@ -62,8 +66,8 @@ func (w *work) applyWave(units []*unit) bool {
 func (w *work) hold(units []*unit, message string) {
 	for _, u := range units {
 		switch {
-		case u.live.Existence == Absent && (u.completed() || u.appliedOnce()):
-			u.settled = true
+		case u.over():
+			u.retire()
 		case w.atRest(u):
 			w.judge(u)
 		default:
@@ -93,12 +97,12 @@ func (p purges) add(units []*unit) {
 	}
 }
 
-// take removes and returns what is due at the end of a wave; at the end of the
-// last wave everything is.
-func (p purges) take(order int, last bool) []*unit {
+// take removes and returns what is due before the next wave begins; a wave in
+// between that has no objects ends at once.
+func (p purges) take(next int) []*unit {
 	var due []*unit
 	for _, at := range slices.Sorted(maps.Keys(p)) {
-		if at <= order || last {
+		if at < next {
 			due = append(due, p[at]...)
 			delete(p, at)
 		}
@@ -110,8 +114,8 @@ func (p purges) take(order int, last bool) []*unit {
 func (w *work) purge(units []*unit) bool {
 	gone := true
 	for _, u := range units {
-		if u.live.Existence == Absent {
-			continue
+		if !u.isOurs() {
+			continue // it is over
 		}
 		gone = false
 		u.settled = false
@@ -127,5 +131,7 @@ func (w *work) purgeNow(u *unit) {
 		u.item.Phase = v1alpha1.PhaseCompleting
 		w.ahead = true
 	}
-	w.step(u.step(VerbDelete, stagePurge, BecausePurged))
+	s := u.step(VerbDelete, stagePurge, BecausePurged)
+	s.Guard = guardOf(u)
+	w.step(s)
 }

@@ -59,7 +59,7 @@ func Parse(prefix string, annotations map[string]string, defaults Set) (Set, err
 			mistakes = append(mistakes, mistake{name, errors.New("is not known; known are " + strings.Join(knownSuffixes(), ", "))})
 			continue
 		}
-		if err := read(&set, value); err != nil {
+		for _, err := range parts(read(&set, value)) {
 			mistakes = append(mistakes, mistake{name, err})
 		}
 	}
@@ -87,9 +87,20 @@ type mistake struct {
 	err        error
 }
 
+// parts returns the mistakes that a reader found in one value.
+func parts(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}
+
 // join lists the mistakes in the order of the annotations' names, because maps have none.
 func join(mistakes []mistake) error {
-	slices.SortFunc(mistakes, func(a, b mistake) int { return strings.Compare(a.annotation, b.annotation) })
+	slices.SortStableFunc(mistakes, func(a, b mistake) int { return strings.Compare(a.annotation, b.annotation) })
 	errs := make([]error, len(mistakes))
 	for i, m := range mistakes {
 		errs[i] = fmt.Errorf("annotation %s: %w", m.annotation, m.err)

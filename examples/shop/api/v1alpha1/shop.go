@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// ShopSpec is what the user of a Shop decides.
+type ShopSpec struct {
+	component.RequeueSpec `json:",inline"`
+
+	// Replicas is the size of each of the three deployments.
+	// +kubebuilder:default=2
+	// +kubebuilder:validation:Minimum=0
+	Replicas int32 `json:"replicas,omitempty"`
+	// Image is the image of the web front end, the API and the worker.
+	// +kubebuilder:default="registry.example.com/shop:1.0"
+	Image string `json:"image,omitempty"`
+	// Greeting is shown to visitors. A change rolls the pods.
+	// +kubebuilder:default="Welcome"
+	Greeting string `json:"greeting,omitempty"`
+	// DatabaseSecret names a Secret with the key "password".
+	DatabaseSecret string `json:"databaseSecret"`
+	// Discount is the percentage of the promotion of the week.
+	// +kubebuilder:default=10
+	Discount int32 `json:"discount,omitempty"`
+}
+
+// ToUnstructured makes the spec the parameters of the templates.
+func (s *ShopSpec) ToUnstructured() map[string]any {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
+	if err != nil {
+		return nil // every field is a plain JSON value
+	}
+	return content
+}
+
+// ShopStatus is what Corbel reports.
+type ShopStatus struct {
+	component.Status `json:",inline"`
+}
+
+// Shop is a web shop.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Progress",type=string,JSONPath=`.status.progress`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Shop struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ShopSpec `json:"spec,omitempty"`
+	// +kubebuilder:default={"observedGeneration":-1}
+	Status ShopStatus `json:"status,omitempty"`
+}
+
+// GetSpec returns the parameters of the templates.
+func (s *Shop) GetSpec() types.Unstructurable { return &s.Spec }
+
+// GetStatus returns what Corbel keeps about the Shop.
+func (s *Shop) GetStatus() *component.Status { return &s.Status.Status }
+
+// ShopList is a list of Shops.
+//
+// +kubebuilder:object:root=true
+type ShopList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Shop `json:"items"`
+}

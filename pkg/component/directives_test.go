@@ -1,0 +1,148 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+func testSettings(t *testing.T, options ReconcilerOptions) settings {
+	t.Helper()
+	s, err := resolveOptions("test.corbel.run", options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestDirectives(t *testing.T) {
+	defaults := testSettings(t, ReconcilerOptions{UpdatePolicy: new(v1alpha1.UpdatePolicySsaMerge)})
+	plain := directives{
+		namespace: "shop", name: "main",
+		intervals: intervals{requeue: 10 * time.Minute, retry: 10 * time.Minute, timeout: 10 * time.Minute},
+		policies:  defaults.policies,
+	}
+	tests := []struct {
+		name string
+		spec widgetSpec
+		want func(*directives)
+		err  string
+	}{
+		{name: "nothing said means the defaults of the reconciler", want: func(*directives) {}},
+		{name: "placed elsewhere",
+			spec: widgetSpec{PlacementSpec: PlacementSpec{Namespace: "other", Name: "renamed"}},
+			want: func(d *directives) { d.namespace, d.name = "other", "renamed" }},
+		{name: "retry and timeout follow the requeue interval",
+			spec: widgetSpec{RequeueSpec: RequeueSpec{duration("5m")}},
+			want: func(d *directives) { d.intervals = intervals{5 * time.Minute, 5 * time.Minute, 5 * time.Minute} }},
+		{name: "every interval by itself, none below a second, none negative",
+			spec: widgetSpec{RequeueSpec: RequeueSpec{duration("1ms")}, RetrySpec: RetrySpec{duration("2s")}, TimeoutSpec: TimeoutSpec{duration("-3s")}},
+			want: func(d *directives) { d.intervals = intervals{time.Second, 2 * time.Second, time.Second} }},
+		{name: "policies over those of the reconciler, the rest stays",
+			spec: widgetSpec{PolicySpec: PolicySpec{AdoptionPolicy: v1alpha1.AdoptionPolicyNever, DeletePolicy: v1alpha1.DeletePolicyOrphan}},
+			want: func(d *directives) {
+				d.policies.Adoption, d.policies.Delete = v1alpha1.AdoptionPolicyNever, v1alpha1.DeletePolicyOrphan
+			}},
+		{name: "a reapply interval has a floor",
+			spec: widgetSpec{ReapplySpec: ReapplySpec{duration("1s")}},
+			want: func(d *directives) { d.policies.ReapplyInterval = time.Minute }},
+		{name: "managed types with patterns",
+			spec: widgetSpec{TypeSpec: TypeSpec{[]v1alpha1.TypeInfo{{Group: "*.crossplane.io", Kind: "*"}, {Group: "*", Kind: "Foo"}, {Group: "a.b", Kind: "Bar"}}}},
+			want: func(d *directives) {
+				d.managedTypes = []reconciler.TypeInfo{{Group: "*.crossplane.io", Kind: "*"}, {Group: "*", Kind: "Foo"}, {Group: "a.b", Kind: "Bar"}}
+			}},
+		{name: "an illegal namespace", spec: widgetSpec{PlacementSpec: PlacementSpec{Namespace: "a.b"}}, err: `deployment namespace "a.b"`},
+		{name: "an illegal name", spec: widgetSpec{PlacementSpec: PlacementSpec{Name: "A"}}, err: `deployment name "A"`},
+		{name: "a policy that does not exist", spec: widgetSpec{PolicySpec: PolicySpec{UpdatePolicy: "Sometimes"}},
+			err: `UpdatePolicy "Sometimes": must be one of [Replace SsaMerge SsaOverride Recreate]`},
+		{name: "patterns that are none, all of them", spec: widgetSpec{TypeSpec: TypeSpec{[]v1alpha1.TypeInfo{{Group: "a.*", Kind: "Foo"}, {Group: "", Kind: "Pod"}, {Group: "*", Kind: "F*"}}}},
+			err: `type 1: group "a.*"|type 2: group ""|type 3: kind "F*"`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			obj := newWidget()
+			obj.Spec = test.spec
+			got, err := directivesOf(obj, defaults)
+			if test.err != "" {
+				checkMistakes(t, err, test.err)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := plain
+			test.want(&want)
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(directives{}, intervals{})); diff != "" {
+				t.Errorf("directives (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// checkMistakes looks for all of the texts, which are separated by bars.
+func checkMistakes(t *testing.T, err error, texts string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error, want %q", texts)
+	}
+	for text := range strings.SplitSeq(texts, "|") {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("error %q does not say %q", err, text)
+		}
+	}
+}
+
+func TestIntervalsDoNotOverflow(t *testing.T) {
+	if got := interval(math.MaxInt64, time.Minute); time.Now().Add(got).Before(time.Now()) || got+got < got {
+		t.Errorf("the interval %s overflows", got)
+	}
+	if got := interval(math.MinInt64, time.Minute); got != time.Minute {
+		t.Errorf("a negative interval became %s", got)
+	}
+}
+
+func TestManagement(t *testing.T) {
+	tests := []struct {
+		name      string
+		value     string
+		want      management
+		err       string
+		suspended bool
+		detached  bool
+		skip      skip
+	}{
+		{name: "nothing said", want: manage},
+		{name: "manage", value: "manage", want: manage},
+		{name: "skip", value: "skip", want: manageNothing, suspended: true, skip: skippedByPolicy},
+		{name: "detach in kebab-case", value: "detach-on-delete", want: detachOnDelete, detached: true},
+		{name: "detach in CamelCase", value: "DetachOnDelete", want: detachOnDelete, detached: true},
+		{name: "anything else", value: "detach-on-delte", err: `annotation test.corbel.run/management-policy: "detach-on-delte" must be one of`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			obj := newWidget()
+			if test.value != "" {
+				obj.Annotations = map[string]string{"test.corbel.run/management-policy": test.value}
+			}
+			h := &handler[*widget]{settings: testSettings(t, ReconcilerOptions{})}
+			got, err := managementOf(obj, h.settings.name)
+			if test.err != "" {
+				checkMistakes(t, err, test.err)
+			} else if err != nil {
+				t.Error(err)
+			}
+			if got != test.want || h.Suspended(obj) != test.suspended || h.Detached(obj) != test.detached || skipOf(obj, h.settings) != test.skip {
+				t.Errorf("policy %q, suspended %v, detached %v, skip %q", got, h.Suspended(obj), h.Detached(obj), skipOf(obj, h.settings))
+			}
+		})
+	}
+}

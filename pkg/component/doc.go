@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package component is what the author of an operator works with: a custom
+// resource type, a generator, and a [Reconciler] that keeps the generated objects
+// in the cluster as long as the custom resource is there.
+//
+// A [Component] is the pointer to an API type whose spec becomes the parameters
+// of the generator and whose status embeds [Status]. What a component wants
+// besides, such as another namespace or a shorter requeue interval, it says by
+// implementing the ...Configuration interfaces, itself or by its spec; the ...Spec
+// types do that for every spec that embeds them.
+//
+//	reconciler := component.NewReconciler[*Shop]("shop.example.com", generator, component.ReconcilerOptions{})
+//	if err := reconciler.SetupWithManager(mgr); err != nil { ... }
+//
+// # One pass
+//
+// The pass is a pass of pkg/lifecycle; this package is its handler:
+//
+//	finalizer, first status      lifecycle: durable before anything else happens
+//	options and interfaces       resolved to valid directives; mistakes stall the component
+//	post-read hooks
+//	digest of the component      another one is a new revision and restarts the timeout
+//	pre-reconcile hooks
+//	generator                    renders the dependent objects
+//	pkg/reconciler               plans, makes the inventory durable in the status, writes
+//	post-reconcile hooks         when everything is applied and ready
+//	verdict                      one pure function from facts to state, conditions, result
+//	status                       lifecycle: one write, if anything changed
+//
+// In deletion hooks run before and after the dependents are deleted. Whatever
+// blocks the deletion (instances of a type that the component brings, which are not
+// its own; finalizers of others on the component) is found before anything is touched.
+//
+// # Code that is not ours
+//
+// Hooks and generators may panic, change what they should not, or never come
+// back. They get copies and deadlines, and what they do wrong is an error in the
+// status of the one component.
+//
+// # What the status says
+//
+// State, condition Ready and either Reconciling or Stalled come from one verdict
+// and cannot disagree. Messages name the objects that are waited for, and for
+// workloads what their pods say. No state is final: all but the suspended come
+// again at the requeue interval at the latest.
+package component

@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+func TestOptions(t *testing.T) {
+	long := strings.Repeat("a", 60) + ".example.com"
+	tests := []struct {
+		name           string
+		reconcilerName string
+		options        ReconcilerOptions
+		want           settings
+		err            string
+	}{
+		{name: "defaults", reconcilerName: "shop.example.com", want: settings{
+			name: "shop.example.com", fieldOwner: "shop.example.com", finalizer: "shop.example.com",
+			policies: reconciler.Policies{
+				Adoption: v1alpha1.AdoptionPolicyIfUnowned, Update: v1alpha1.UpdatePolicyReplace,
+				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,
+			}}},
+		{name: "everything said", reconcilerName: "shop.example.com", options: ReconcilerOptions{
+			FieldOwner: new("owner"), Finalizer: new("shop.example.com/finalizer"), DefaultServiceAccount: new("deployer"),
+			AdoptionPolicy: new(v1alpha1.AdoptionPolicyAlways), UpdatePolicy: new(v1alpha1.UpdatePolicySsaOverride),
+			DeletePolicy: new(v1alpha1.DeletePolicyOrphanOnDelete), MissingNamespacesPolicy: new(v1alpha1.MissingNamespacesPolicyDoNotCreate),
+		}, want: settings{
+			name: "shop.example.com", fieldOwner: "owner", finalizer: "shop.example.com/finalizer", serviceAccount: "deployer",
+			policies: reconciler.Policies{
+				Adoption: v1alpha1.AdoptionPolicyAlways, Update: v1alpha1.UpdatePolicySsaOverride,
+				Delete: v1alpha1.DeletePolicyOrphanOnDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyDoNotCreate,
+			}}},
+		{name: "no name", err: `reconciler name ""|option FieldOwner ""|option Finalizer ""`},
+		{name: "an illegal name", reconcilerName: "Shop!", err: `reconciler name "Shop!"`},
+		{name: "a name that is too long for a finalizer", reconcilerName: long, err: "option Finalizer"},
+		{name: "a long name with another finalizer", reconcilerName: long, options: ReconcilerOptions{Finalizer: new(long + "/f")}, want: settings{
+			name: long, fieldOwner: long, finalizer: long + "/f",
+			policies: reconciler.Policies{
+				Adoption: v1alpha1.AdoptionPolicyIfUnowned, Update: v1alpha1.UpdatePolicyReplace,
+				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,
+			}}},
+		{name: "a finalizer of the server", reconcilerName: "a", options: ReconcilerOptions{Finalizer: new("orphan")}, err: "belongs to the API server"},
+		{name: "all mistakes at once", reconcilerName: "a", options: ReconcilerOptions{
+			FieldOwner: new(strings.Repeat("x", 129)), DefaultServiceAccount: new(""), AdoptionPolicy: new(v1alpha1.AdoptionPolicy("x")),
+			UpdatePolicy: new(v1alpha1.UpdatePolicy("")), DeletePolicy: new(v1alpha1.DeletePolicy("y")), MissingNamespacesPolicy: new(v1alpha1.MissingNamespacesPolicy("z")),
+		}, err: `FieldOwner "xx|DefaultServiceAccount ""|AdoptionPolicy "x"|UpdatePolicy ""|DeletePolicy "y"|MissingNamespacesPolicy "z"`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := resolveOptions(test.reconcilerName, test.options)
+			if test.err != "" {
+				checkMistakes(t, err, test.err)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(settings{})); diff != "" {
+				t.Errorf("settings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestIdentity(t *testing.T) {
+	tests := []struct {
+		name           string
+		serviceAccount *string
+		namespace      string
+		component      Component
+		want           identity
+		err            string
+	}{
+		{name: "the operator itself", component: newWidget()},
+		{name: "the default service account", serviceAccount: new("deployer"), component: newWidget(),
+			want: identity{user: "system:serviceaccount:shop:deployer"}},
+		{name: "the service account of the spec", serviceAccount: new("deployer"), component: withSpec(widgetSpec{ImpersonationSpec: ImpersonationSpec{"own"}}),
+			want: identity{user: "system:serviceaccount:shop:own"}},
+		{name: "a user with groups", component: &impersonator{widget: *newWidget(), user: "jane", groups: []string{"a"}},
+			want: identity{user: "jane", groups: []string{"a"}}},
+		{name: "a service account of another namespace", component: &impersonator{widget: *newWidget(), user: "system:serviceaccount:other:x"},
+			want: identity{user: "system:serviceaccount:other:x"}},
+		{name: "half a service account", component: &impersonator{widget: *newWidget(), user: "system:serviceaccount:x"}, err: "is no service account"},
+		{name: "groups without a user", component: &impersonator{widget: *newWidget(), groups: []string{"a"}}, err: "without a user"},
+		{name: "a default service account for a component without a namespace", serviceAccount: new("deployer"), component: &widget{}, err: "without a namespace"},
+		{name: "a kubeconfig is not silently ignored", component: withSpec(widgetSpec{ClientSpec: ClientSpec{&KubeConfigSpec{}}}), err: "not supported yet"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := identityOf(test.component, testSettings(t, ReconcilerOptions{DefaultServiceAccount: test.serviceAccount}))
+			if test.err != "" {
+				checkMistakes(t, err, test.err)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(identity{})); diff != "" {
+				t.Errorf("identity (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func withSpec(spec widgetSpec) *widget {
+	obj := newWidget()
+	obj.Spec = spec
+	return obj
+}
+
+type impersonator struct {
+	widget
+	user   string
+	groups []string
+}
+
+func (i *impersonator) GetImpersonationUser() string     { return i.user }
+func (i *impersonator) GetImpersonationGroups() []string { return i.groups }

@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// widget is the component of the tests that need no server.
+type widget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   widgetSpec   `json:"spec,omitempty"`
+	Status widgetStatus `json:"status,omitempty"`
+}
+
+type widgetSpec struct {
+	PlacementSpec     `json:",inline"`
+	ClientSpec        `json:",inline"`
+	ImpersonationSpec `json:",inline"`
+	SuspensionSpec    `json:",inline"`
+	RequeueSpec       `json:",inline"`
+	RetrySpec         `json:",inline"`
+	TimeoutSpec       `json:",inline"`
+	PolicySpec        `json:",inline"`
+	TypeSpec          `json:",inline"`
+	ReapplySpec       `json:",inline"`
+
+	Size int `json:"size,omitempty"`
+}
+
+func (s *widgetSpec) ToUnstructured() map[string]any {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
+	if err != nil {
+		panic(err)
+	}
+	return content
+}
+
+type widgetStatus struct {
+	Status `json:",inline"`
+
+	Note string `json:"note,omitempty"`
+}
+
+func (w *widget) GetSpec() types.Unstructurable { return &w.Spec }
+func (w *widget) GetStatus() *Status            { return &w.Status.Status }
+
+func (w *widget) DeepCopyObject() runtime.Object {
+	content, err := json.Marshal(w)
+	if err != nil {
+		panic(err)
+	}
+	duplicate := &widget{}
+	if err := json.Unmarshal(content, duplicate); err != nil {
+		panic(err)
+	}
+	return duplicate
+}
+
+var widgetKind = schema.GroupKind{Group: "test.corbel.run", Kind: "Widget"}
+
+func newWidget() *widget {
+	return &widget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "main", UID: "uid-1", Generation: 1}}
+}
+
+// duration makes the duration of a spec.
+func duration(text string) *metav1.Duration {
+	d := &metav1.Duration{}
+	if err := json.Unmarshal([]byte(`"`+text+`"`), d); err != nil {
+		panic(err)
+	}
+	return d
+}

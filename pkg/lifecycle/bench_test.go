@@ -1,0 +1,191 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/test/widget"
+)
+
+const (
+	finalizer = "test.corbel.run/pump"
+	foreign   = "test.corbel.run/other"
+	interval  = 10 * time.Minute
+)
+
+var key = client.ObjectKey{Namespace: "ns", Name: "a"}
+
+// handler does what the test says, and by default nothing, with success.
+type handler struct {
+	calls  []string
+	claim  func(context.Context, *widget.Widget) error
+	apply  func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error)
+	remove func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error)
+	look   func(context.Context, *widget.Widget) error
+
+	suspended, detached func() bool
+	finished            func()
+}
+
+func (h *handler) Claim(ctx context.Context, w *widget.Widget) error {
+	h.calls = append(h.calls, "Claim")
+	if h.claim != nil {
+		return h.claim(ctx, w)
+	}
+	return nil
+}
+
+func (h *handler) CreateOrUpdate(ctx context.Context, w *widget.Widget, commit lifecycle.Commit) (result.Result, error) {
+	h.calls = append(h.calls, "CreateOrUpdate")
+	if h.apply != nil {
+		return h.apply(ctx, w, commit)
+	}
+	return result.Success, nil
+}
+
+func (h *handler) Delete(ctx context.Context, w *widget.Widget, commit lifecycle.Commit) (result.Result, error) {
+	h.calls = append(h.calls, "Delete")
+	if h.remove != nil {
+		return h.remove(ctx, w, commit)
+	}
+	return result.Success, nil
+}
+
+func (h *handler) UpdateStatus(ctx context.Context, w *widget.Widget) error {
+	h.calls = append(h.calls, "UpdateStatus")
+	if h.look != nil {
+		return h.look(ctx, w)
+	}
+	return nil
+}
+
+func (h *handler) Suspended(*widget.Widget) bool { return h.suspended != nil && h.suspended() }
+func (h *handler) Detached(*widget.Widget) bool  { return h.detached != nil && h.detached() }
+func (h *handler) Finished(context.Context, client.ObjectKey) {
+	h.calls = append(h.calls, "Finished")
+	if h.finished != nil {
+		h.finished()
+	}
+}
+
+// bench is a loop on a server with one widget.
+type bench struct {
+	*testing.T
+	server   *widget.Server
+	recorder *events.FakeRecorder
+	loop     *lifecycle.Loop[*widget.Widget]
+	handler  *handler
+	options  lifecycle.Options[*widget.Widget]
+}
+
+func newBench(t *testing.T, h *handler, change func(*widget.Widget)) *bench {
+	t.Helper()
+	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-1", Generation: 1}}
+	if change != nil {
+		change(w)
+	}
+	b := &bench{T: t, server: widget.NewServer(w), recorder: events.NewFakeRecorder(20), handler: h}
+	b.use(h)
+	return b
+}
+
+// use makes the loop anew with another handler.
+func (b *bench) use(h lifecycle.Handler[*widget.Widget]) {
+	b.Helper()
+	b.options = lifecycle.Options[*widget.Widget]{Client: b.server, Finalizer: finalizer, Recorder: b.recorder, RequeueInterval: interval}
+	b.rebuild(h)
+}
+
+func (b *bench) rebuild(h lifecycle.Handler[*widget.Widget]) {
+	b.Helper()
+	var err error
+	if b.loop, err = lifecycle.NewLoop(h, b.options); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// pass runs one pass and judges the conditions it leaves.
+func (b *bench) pass() (reconcile.Result, error) {
+	b.Helper()
+	return b.passWith(b.Context())
+}
+
+func (b *bench) passWith(ctx context.Context) (reconcile.Result, error) {
+	b.Helper()
+	b.server.Requests()
+	b.handler.calls = nil
+	out, err := b.loop.Reconcile(ctx, reconcile.Request{NamespacedName: key})
+	if w := b.read(); w != nil && len(w.Status.Conditions) > 0 {
+		conditionstest.Check(b, w)
+	}
+	return out, err
+}
+
+// read returns the widget on the server, or nil if it is gone.
+func (b *bench) read() *widget.Widget {
+	b.Helper()
+	w := &widget.Widget{}
+	err := b.server.Direct.Get(context.WithoutCancel(b.Context()), key, w)
+	if client.IgnoreNotFound(err) != nil {
+		b.Fatal(err)
+	}
+	if err != nil {
+		return nil
+	}
+	return w
+}
+
+func (b *bench) update(change func(*widget.Widget)) {
+	b.Helper()
+	w := b.read()
+	change(w)
+	if err := b.server.Direct.Update(b.Context(), w); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) delete() {
+	b.Helper()
+	if err := b.server.Direct.Delete(b.Context(), b.read()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) wantCalls(want ...string) {
+	b.Helper()
+	if d := cmp.Diff(want, b.handler.calls, cmpopts.EquateEmpty()); d != "" {
+		b.Errorf("calls (-want +got):\n%s", d)
+	}
+}
+
+func (b *bench) wantRequests(want ...string) {
+	b.Helper()
+	if d := cmp.Diff(want, b.server.Requests(), cmpopts.EquateEmpty()); d != "" {
+		b.Errorf("requests (-want +got):\n%s", d)
+	}
+}
+
+func (b *bench) wantReady(status metav1.ConditionStatus, reason, message string) {
+	b.Helper()
+	ready := conditions.Get(b.read(), "Ready")
+	if ready == nil || ready.Status != status || ready.Reason != reason || ready.Message != message {
+		b.Errorf("Ready is %+v, want %s, %s, %q", ready, status, reason, message)
+	}
+}
+
+func claimed(w *widget.Widget) { w.Finalizers = []string{finalizer} }

@@ -1,0 +1,225 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/test/widget"
+)
+
+func TestPanicsAreContained(t *testing.T) {
+	boom := func() { panic("boom") }
+	for name, h := range map[string]*handler{
+		"Claim":          {claim: func(context.Context, *widget.Widget) error { boom(); return nil }},
+		"CreateOrUpdate": {apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { boom(); return 0, nil }},
+		"UpdateStatus":   {suspended: func() bool { return true }, look: func(context.Context, *widget.Widget) error { boom(); return nil }},
+		"Suspended":      {suspended: func() bool { boom(); return false }},
+		"Detached":       {detached: func() bool { boom(); return false }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, h, claimed)
+			if _, err := b.pass(); err == nil || !strings.Contains(err.Error(), "boom") {
+				t.Errorf("error: %v", err)
+			}
+			b.wantReady(no, "Error", "the handler panicked: boom")
+		})
+	}
+	t.Run("Delete", func(t *testing.T) {
+		h := &handler{remove: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { boom(); return 0, nil }}
+		b := newBench(t, h, claimed)
+		b.delete()
+		if _, err := b.pass(); err == nil {
+			t.Error("the error is lost")
+		}
+		b.wantReady(no, "Error", "the handler panicked: boom")
+	})
+	t.Run("Finished", func(t *testing.T) {
+		b := newBench(t, &handler{finished: boom}, claimed)
+		b.delete()
+		if _, err := b.pass(); err != nil || b.read() != nil {
+			t.Errorf("the object is gone all the same: %v", err)
+		}
+	})
+	t.Run("Goexit", func(t *testing.T) {
+		h := &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
+			runtime.Goexit()
+			return result.Success, nil
+		}}
+		b := newBench(t, h, claimed)
+		if _, err := b.pass(); err == nil {
+			t.Error("the end of the goroutine counts as success")
+		}
+		b.wantReady(no, "Error", "the handler ended its goroutine")
+	})
+	t.Run("an error that panics", func(t *testing.T) {
+		h := &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { return 0, evil{} }}
+		if _, err := newBench(t, h, claimed).pass(); err == nil {
+			t.Error("the error is lost")
+		}
+	})
+}
+
+type evil struct{}
+
+func (evil) Error() string { panic("boom") }
+
+// changedMeanwhile says before every Commit that somebody wants something else.
+func changedMeanwhile(b *bench) func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
+	return func(ctx context.Context, w *widget.Widget, commit lifecycle.Commit) (result.Result, error) {
+		b.update(func(w *widget.Widget) { w.Generation++ })
+		w.Status.Phase = "Working"
+		if err := commit(ctx); err != nil {
+			return result.Empty, errors.Join(errors.New("cannot start"), err)
+		}
+		b.Error("the commit succeeded on a stale object")
+		return result.Success, nil
+	}
+}
+
+func TestAConflictEndsThePassQuietly(t *testing.T) {
+	h := &handler{}
+	b := newBench(t, h, claimed)
+	h.apply = changedMeanwhile(b)
+	for _, want := range []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond} {
+		out, err := b.pass()
+		if err != nil || out != (reconcile.Result{RequeueAfter: want}) {
+			t.Errorf("returned %v, %v; want %s", out, err, want)
+		}
+		b.wantRequests("get", "patch status", "get")
+	}
+	if w := b.read(); w.Status.Phase != "" || len(w.Status.Conditions) != 0 || len(b.recorder.Events) != 0 {
+		t.Errorf("something was written: %+v", w.Status)
+	}
+	h.apply = nil
+	if out, err := b.pass(); err != nil || out.RequeueAfter != interval {
+		t.Errorf("returned %v, %v", out, err)
+	}
+	h.apply = changedMeanwhile(b)
+	if out, _ := b.pass(); out.RequeueAfter != 50*time.Millisecond {
+		t.Errorf("after a success the delay starts anew, not with %s", out.RequeueAfter)
+	}
+}
+
+func TestAConflictOnTheReleaseIsQuietToo(t *testing.T) {
+	h := &handler{}
+	b := newBench(t, h, claimed)
+	b.delete()
+	h.remove = func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
+		b.update(func(w *widget.Widget) {
+			w.Finalizers = append(w.Finalizers[:0:0], finalizer)
+			w.Labels = map[string]string{"x": "y"}
+		})
+		b.server.Before = func(request string) error {
+			if request == "get" {
+				b.server.Before = nil
+				b.update(func(w *widget.Widget) { w.Generation++ })
+			}
+			return nil
+		}
+		return result.Success, nil
+	}
+	if out, err := b.pass(); err != nil || out.RequeueAfter == 0 || b.read() == nil {
+		t.Errorf("returned %v, %v", out, err)
+	}
+}
+
+func TestAHandlerThatGetsNowhereIsSlowedDown(t *testing.T) {
+	n := 0
+	h := &handler{apply: func(_ context.Context, w *widget.Widget, _ lifecycle.Commit) (result.Result, error) {
+		return result.Requeue, nil
+	}}
+	b := newBench(t, h, claimed)
+	var last time.Duration
+	for range 12 {
+		out, err := b.pass()
+		if err != nil || out.RequeueAfter < max(last, result.RequeueDelay) {
+			t.Fatalf("returned %v, %v after %s", out, err, last)
+		}
+		last = out.RequeueAfter
+	}
+	if last != 10*time.Second {
+		t.Errorf("in the end it comes after %s", last)
+	}
+	h.apply = func(_ context.Context, w *widget.Widget, _ lifecycle.Commit) (result.Result, error) {
+		n++
+		w.Status.Phase = strings.Repeat("x", n)
+		return result.Requeue, nil
+	}
+	for range 3 {
+		if out, err := b.pass(); err != nil || out.RequeueAfter != result.RequeueDelay {
+			t.Errorf("with progress: %v, %v", out, err)
+		}
+	}
+}
+
+func TestAShutdownIsNoStatus(t *testing.T) {
+	h := &handler{}
+	b := newBench(t, h, claimed)
+	if _, err := b.pass(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	h.apply = func(ctx context.Context, w *widget.Widget, _ lifecycle.Commit) (result.Result, error) {
+		w.Status.Record = []widget.Item{{Name: "done so far"}}
+		cancel()
+		return result.Empty, ctx.Err()
+	}
+	if _, err := b.passWith(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("error: %v", err)
+	}
+	b.wantReady(yes, "Ready", "everything is as it should be")
+	if len(b.read().Status.Record) != 1 {
+		t.Error("what was done is not on record")
+	}
+}
+
+func TestAReadErrorIsReturned(t *testing.T) {
+	b := newBench(t, &handler{}, nil)
+	b.server.Before = func(string) error { return errors.New("timeout") }
+	if _, err := b.pass(); err == nil || err.Error() != "read Widget ns/a: timeout" {
+		t.Errorf("error: %v", err)
+	}
+}
+
+func TestAnOutdatedDefinitionStallsTheObject(t *testing.T) {
+	h := &handler{}
+	b := newBench(t, h, nil)
+	acted := false
+	h.apply = func(ctx context.Context, w *widget.Widget, commit lifecycle.Commit) (result.Result, error) {
+		w.Status.Record = []widget.Item{{Name: "pump"}}
+		if err := commit(ctx); err != nil {
+			return result.Empty, err
+		}
+		acted = true
+		return result.Success, nil
+	}
+	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", Generation: 1, Finalizers: []string{finalizer}}}
+	b.server = widget.NewServerWithoutStatus(w)
+	b.use(h)
+	for range 2 {
+		out, err := b.pass()
+		if err != nil || out.RequeueAfter != interval {
+			t.Errorf("returned %v, %v", out, err)
+		}
+	}
+	if acted {
+		t.Error("the handler acted although nothing was on record")
+	}
+	b.wantReady(no, "CRDOutdated", "commit Widget ns/a: its type has no status subresource: enable it in the CustomResourceDefinition")
+	b.server.Requests()
+	if n := len(b.recorder.Events); n > 2 {
+		t.Errorf("%d events", n)
+	}
+}

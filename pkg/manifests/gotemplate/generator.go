@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gotemplate
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"strings"
+	"text/template"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/bounded"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// Generator renders Go templates. It may be used by several goroutines at once.
+type Generator struct {
+	err       error
+	options   Options
+	functions template.FuncMap
+	parser    parser
+	templates *template.Template
+	// rendered are the names of the templates that give manifests.
+	rendered []string
+	base     string
+	runner   *bounded.Runner
+}
+
+var _ manifests.Generator = &Generator{}
+
+// New returns a generator that renders the *.yaml, *.yml, *.json and *.tpl
+// files below the root, which is a folder of the file system ("." for all of
+// it) or a single file. Files whose name starts with an underscore are not
+// rendered, they only define templates for others. Files and folders whose name
+// starts with a dot are left out. The files are read and parsed once, here.
+//
+// If options are wrong or templates do not parse, the error lists all mistakes,
+// with file and line. The generator is usable even then: it returns the same
+// error whenever it is called. So the caller has the choice to stop the
+// operator, or to go on and let the mistake show up at the components.
+func New(fsys fs.FS, root string, options Options) (*Generator, error) {
+	g := &Generator{base: path.Clean(root), runner: bounded.New("templates in " + path.Clean(root))}
+	var errs []error
+	if g.options, g.err = options.complete(); g.err != nil {
+		return g, g.err
+	}
+	read, err := files.Read(fsys, root, files.Selection{
+		Extensions: []string{".yaml", ".yml", ".json", ".tpl"}, MaxFileSize: maxSource,
+	})
+	errs = append(errs, err)
+	g.functions = functionsFor(g.options)
+	g.parser = parser{options: g.options, functions: callable(g.functions)}
+	g.templates = template.New("").Option(missingKey(g.options.Strict))
+	taken := map[string]string{}
+	for _, file := range read {
+		text := strings.TrimPrefix(string(file.Data), "\ufeff")
+		errs = append(errs, g.parser.parse(g.templates, file.Path, text, taken))
+		if !strings.HasPrefix(path.Base(file.Path), "_") {
+			g.rendered = append(g.rendered, file.Path)
+		}
+	}
+	g.err = errors.Join(errs...)
+	return g, g.err
+}
+
+func missingKey(strict bool) string {
+	if strict {
+		return "missingkey=error"
+	}
+	return "missingkey=zero"
+}
+
+// Generate implements manifests.Generator. Rendering that is not done in time
+// ends as a manifests.RenderTimeoutError, and what exceeds a limit as a
+// LimitError. Mistakes in the rendered manifests are manifests.DecodeErrors,
+// whose lines count in the rendered text.
+func (g *Generator) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+	if g.err != nil {
+		return nil, g.err
+	}
+	data, err := dataFor(ctx, namespace, name, parameters)
+	if err != nil {
+		return nil, err
+	}
+	return bounded.Run(ctx, g.runner, g.options.Timeout, func(ctx context.Context) ([]client.Object, error) {
+		return g.render(ctx, data)
+	})
+}

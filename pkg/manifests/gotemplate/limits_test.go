@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gotemplate_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
+)
+
+func TestHostileTemplatesEndAsLimitErrors(t *testing.T) {
+	const mega = `{{ $s := repeat 1000000 "x" }}`
+	tests := []struct{ name, action, want string }{
+		{"recursion by include", `{{ define "r" }}{{ include "r" . }}{{ end }}{{ include "r" . }}`, `more than 512 levels deep (... r, r, r, r)`},
+		{"recursion by template", `{{ define "r" }}{{ template "r" . }}{{ end }}{{ template "r" . }}`, "more than 512 levels deep"},
+		{"recursion in circles", `{{ define "a" }}{{ include "b" . }}{{ end }}{{ define "b" }}{{ template "a" . }}{{ end }}{{ include "a" . }}`, "more than 512 levels deep (... "},
+		{"recursion by tpl", `{{ tpl .Values.self . }}`, "more than 512 levels deep (... tpl, tpl, tpl, tpl)"},
+		{"recursion deep inside of a structure", `{{ define "r" }}` + strings.Repeat("{{ if true }}", 240) + `{{ include "r" . }}` + strings.Repeat("{{ end }}", 240) + `{{ end }}{{ include "r" . }}`, "more than 512 levels deep"},
+		{"until", `{{ until 1000000000 }}`, "error calling until: there would be more than 100000 items"},
+		{"untilStep", `{{ untilStep -9223372036854775808 9223372036854775807 1 }}`, "there would be more than 100000 items"},
+		{"seq", `{{ seq 1 1000000000 }}`, "there would be more than 100000 items"},
+		{"repeat", `{{ repeat 1000000000 "xxxx" }}`, "error calling repeat: the text would be longer than 16777216 bytes"},
+		{"repeat with overflow", `{{ repeat 9223372036854775807 "xxxx" }}`, "the text would be longer than"},
+		{"repeat of repeat", `{{ repeat 1000000 "x" | repeat 1000000 }}`, "the text would be longer than"},
+		{"indent", `{{ indent 2147483647 "x" }}`, "the text would be longer than"},
+		{"nindent", `{{ nindent 1000 (repeat 100000 "\n") }}`, "the text would be longer than"},
+		{"replace", mega + `{{ replace "x" $s $s }}`, "error calling replace: the text would be longer than"},
+		{"replace of nothing", mega + `{{ replace "" $s "abcdefghijklmnopqrstuvw" }}`, "the text would be longer than"},
+		{"replace by expression", mega + `{{ regexReplaceAll "xx+" $s (repeat 100 "$0") }}`, "the text would be longer than"},
+		{"many matches", mega + `{{ regexFindAll "x" $s -1 | len }}`, "there would be more than 100000 items"},
+		{"a long expression", `{{ regexMatch (repeat 20000 "x") "" }}`, "the regular expression is longer than 16384 bytes"},
+		{"join", mega + `{{ join $s (until 1000) }}`, "the text would be longer than"},
+		{"wrapWith", mega + `{{ wrapWith 1 $s $s }}`, "the text would be longer than"},
+		{"split", mega + `{{ splitList "" $s | len }}`, "there would be more than 100000 items"},
+		{"splitn", mega + `{{ splitn "" -1 $s | len }}`, "there would be more than 100000 items"},
+		{"printf with a width", `{{ printf (repeat 100 "%1000000d") 1 }}`, "error calling printf: the text would be longer than"},
+		{"printf with a width as argument", `{{ printf (repeat 1000 "%[1]*[2]d") 1000000 1 }}`, "the text would be longer than"},
+		{"printf with many verbs", mega + `{{ printf (repeat 1000 "%[1]s") $s }}`, "the text would be longer than"},
+		{"cat", mega + `{{ cat $s $s $s $s $s $s $s $s $s $s $s $s $s $s $s $s $s }}`, "takes more than 16777216 bytes"},
+		{"random text", `{{ randAlphaNum 1000000000 }}`, "between 0 and 1048576"},
+		{"random text of negative length", `{{ randBytes -1 }}`, "between 0 and 1048576"},
+		{"comparisons", `{{ uniq (until 50000) | len }}`, "too long to compare"},
+		{"a dict in itself", `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ $d }}`, "nested deeper than 1000 levels, or contains itself"},
+		{"a dict in itself as JSON", `{{ $d := dict }}{{ $_ := set $d "d" (list $d) }}{{ toJson $d }}`, "or contains itself"},
+		{"a dict in itself copied", `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ $_ := deepCopy $d }}`, "or contains itself"},
+		{"a dict merged into itself", `{{ $d := dict "a" (dict) }}{{ $_ := merge $d (dict "b" $d) }}{{ $_ := mergeOverwrite $d $d }}`, "or contains itself"},
+		{"a deep list", `{{ $d := list }}{{ range until 2000 }}{{ $d = list $d }}{{ end }}{{ print $d }}`, "nested deeper than 1000 levels"},
+		{"a list of the same list", `{{ $d := list "x" }}{{ range until 64 }}{{ $d = list $d $d }}{{ end }}{{ $d }}`, "takes more than 16777216 bytes"},
+		{"output", mega + `{{ range until 100 }}{{ $s }}{{ end }}`, "the text would be longer than"},
+		{"work", `{{ range until 1000 }}{{ $_ := repeat 16000000 "x" }}{{ end }}`, "functions returned more than 536870912 bytes"},
+		{"nesting", strings.Repeat("{{ if true }}", 300) + strings.Repeat("{{ end }}", 300), "nested deeper than 250 levels"},
+		{"nesting of pipelines", `{{ ` + strings.Repeat("(", 300) + "1" + strings.Repeat(")", 300) + ` }}`, "nested deeper than 250 levels"},
+		{"nesting in tpl", `{{ tpl (repeat 100000 "{{if 1}}") . }}`, "unexpected EOF"},
+		{"a long tpl", `{{ tpl (repeat 1000000 "{{if 1}}") . }}`, "the template is longer than 1048576 bytes"},
+	}
+	values := map[string]any{"self": "{{ tpl .Values.self . }}"}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			start := time.Now()
+			_, err := evaluate(t.Context(), test.action, values, gotemplate.Options{Timeout: time.Minute})
+			wantError(t, err, test.want)
+			if err != nil && len(err.Error()) > 600 {
+				t.Errorf("the message has %d bytes", len(err.Error()))
+			}
+			if took := time.Since(start); took > 30*time.Second {
+				t.Errorf("it took %s", took)
+			}
+		})
+	}
+}
+
+func TestLimitsAreOptions(t *testing.T) {
+	tests := []struct {
+		name, action, want string
+		limits             gotemplate.Limits
+	}{
+		{"depth", `{{ define "r" }}{{ include "r" . }}{{ end }}{{ include "r" . }}`, "more than 3 levels deep", gotemplate.Limits{Depth: 3}},
+		{"keys", `{{ range until 9 }}{{ $_ := bcrypt "x" }}{{ end }}`, "more than 9000000 bytes", gotemplate.Limits{WorkBytes: 9_000_000}},
+		{"text", `{{ repeat 201 "x" }}`, "longer than 200 bytes", gotemplate.Limits{StringBytes: 200}},
+		{"items", `{{ until 4 }}`, "more than 3 items", gotemplate.Limits{Items: 3}},
+		{"output", `{{ "x" }}`, "the output is larger than 50 bytes", gotemplate.Limits{OutputBytes: 50}},
+		{"work", `{{ repeat 100 "x" }}`, "more than 99 bytes", gotemplate.Limits{WorkBytes: 99}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := evaluate(t.Context(), test.action, nil, gotemplate.Options{Limits: test.limits})
+			wantError(t, err, test.want)
+			var limit *gotemplate.LimitError
+			if !errors.As(err, &limit) {
+				t.Errorf("the error %v holds no LimitError", err)
+			}
+		})
+	}
+}
+
+func TestEndlessLoopsEndInTime(t *testing.T) {
+	for _, action := range []string{
+		`{{ range 1000000000000 }}{{ end }}`,
+		`{{ $l := until 100000 }}{{ range $l }}{{ range $l }}{{ if false }}x{{ end }}{{ end }}{{ end }}`,
+		`{{ define "r" }}{{ range 1000000000000 }}{{ $_ := list }}{{ end }}{{ end }}{{ include "r" . }}`,
+		`{{ range 1000000000000 }}{{ continue }}{{ end }}`,
+	} {
+		t.Run(action, func(t *testing.T) {
+			g, err := gotemplate.New(folder(map[string]string{"a.yaml": action}), ".", gotemplate.Options{Timeout: 50 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Twice: the first one must not have been left behind.
+			for range 2 {
+				_, err = manifests.Generate(t.Context(), g, "", "", nil)
+				var late *manifests.RenderTimeoutError
+				if !errors.As(err, &late) || late.Busy {
+					t.Fatalf("got the error %v", err)
+				}
+				wantError(t, err, "templates in .: rendering was not done after", "a.yaml:1:")
+			}
+		})
+	}
+}
+
+func TestARenderingThatCannotBeStoppedIsLeftBehind(t *testing.T) {
+	release := make(chan struct{})
+	options := gotemplate.Options{Timeout: time.Millisecond, Functions: map[string]any{"wait": func() string { <-release; return "" }}}
+	g, err := gotemplate.New(folder(map[string]string{"a.yaml": "{{ wait }}"}), ".", options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var late *manifests.RenderTimeoutError
+	if _, err := g.Generate(t.Context(), "", "", nil); !errors.As(err, &late) || late.Busy {
+		t.Fatalf("got the error %v", err)
+	}
+	if _, err := g.Generate(t.Context(), "", "", nil); !errors.As(err, &late) || !late.Busy {
+		t.Fatalf("while it goes on: got the error %v", err)
+	}
+	close(release)
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		if _, err = g.Generate(t.Context(), "", "", nil); err == nil || !errors.As(err, &late) || !late.Busy {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after its end: still the error %v", err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

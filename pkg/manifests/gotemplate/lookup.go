@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gotemplate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+)
+
+const (
+	// lookupPage is how many objects of a list are read at a time.
+	lookupPage = 500
+	// maxLookup limits how many objects a list may have.
+	maxLookup = 10_000
+)
+
+// lookupFor returns the function lookup, which reads objects of the target
+// cluster with the identity that the dependent objects are written with.
+func lookupFor(ctx context.Context, disabled bool) func(apiVersion, kind, namespace, name string) (map[string]any, error) {
+	return func(apiVersion, kind, namespace, name string) (map[string]any, error) {
+		if disabled {
+			return nil, errors.New("lookup is not available: it is switched off for these templates")
+		}
+		c, err := manifests.ClientFromContext(ctx)
+		if err != nil {
+			return nil, err
+		}
+		gv, err := schema.ParseGroupVersion(apiVersion)
+		if err != nil || gv.Version == "" || kind == "" {
+			return nil, fmt.Errorf("apiVersion %q, kind %q: both are needed, the first as in \"v1\" or \"apps/v1\"", apiVersion, kind)
+		}
+		var result map[string]any
+		if name != "" {
+			result, err = lookupOne(ctx, c, gv.WithKind(kind), client.ObjectKey{Namespace: namespace, Name: name})
+		} else {
+			result, err = lookupList(ctx, c, gv.WithKind(kind), namespace)
+		}
+		if apierrors.IsNotFound(err) {
+			return map[string]any{}, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", kind, client.ObjectKey{Namespace: namespace, Name: name}, err)
+		}
+		return result, nil
+	}
+}
+
+func lookupOne(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, key client.ObjectKey) (map[string]any, error) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(gvk)
+	err := c.Get(ctx, key, object)
+	// The object may belong to a cache; templates can change what they get.
+	return object.DeepCopy().Object, err
+}
+
+func lookupList(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, namespace string) (map[string]any, error) {
+	items := []any{}
+	listKind := gvk.GroupVersion().WithKind(gvk.Kind + "List")
+	for next := ""; ; {
+		page := &unstructured.UnstructuredList{}
+		page.SetGroupVersionKind(listKind)
+		if err := c.List(ctx, page, client.InNamespace(namespace), client.Limit(lookupPage), client.Continue(next)); err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			items = append(items, page.Items[i].DeepCopy().Object)
+		}
+		if len(items) > maxLookup {
+			return nil, exceeded("there are more than %d objects", maxLookup)
+		}
+		if next = page.GetContinue(); next == "" {
+			break
+		}
+	}
+	return map[string]any{
+		"apiVersion": gvk.GroupVersion().String(),
+		"kind":       listKind.Kind,
+		"metadata":   map[string]any{},
+		"items":      items,
+	}, nil
+}

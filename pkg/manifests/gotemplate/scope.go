@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gotemplate
+
+import (
+	"fmt"
+	"path"
+	"text/template"
+)
+
+// scope is a set of templates that call each other, with the functions that
+// depend on the set.
+type scope struct {
+	templates *template.Template
+	parser    parser
+	meter     *meter
+}
+
+// bind makes the functions of the scope known to its templates.
+func (s *scope) bind() *scope {
+	s.templates.Funcs(template.FuncMap{
+		"include":    s.include,
+		templateName: s.include,
+		"tpl":        s.tpl,
+	})
+	return s
+}
+
+// include returns the output of a template.
+func (s *scope) include(name string, data any) (string, error) {
+	if err := s.meter.enter(name); err != nil {
+		return "", err
+	}
+	defer s.meter.leave()
+	called := s.templates.Lookup(name)
+	if called == nil {
+		// The folder of the templates may be "." and lead to "./name".
+		called = s.templates.Lookup(path.Clean(name))
+	}
+	if called == nil || called.Tree == nil {
+		return "", fmt.Errorf("there is no template %q", name)
+	}
+	text, err := s.run(called, data)
+	if err != nil {
+		return "", &innerError{err: err}
+	}
+	return text, nil
+}
+
+func (s *scope) run(called *template.Template, data any) (string, error) {
+	text := &buffer{meter: s.meter}
+	if err := called.Execute(text, data); err != nil {
+		return "", err
+	}
+	if err := s.meter.spend(int64(text.Len())); err != nil {
+		return "", err
+	}
+	return text.String(), nil
+}
+
+// tpl renders a text as a template. Templates that it defines, or defines
+// anew, are so for this text only.
+func (s *scope) tpl(text string, data any) (string, error) {
+	if err := s.meter.enter("tpl"); err != nil {
+		return "", err
+	}
+	defer s.meter.leave()
+	if err := s.meter.spend(int64(len(text))); err != nil {
+		return "", err
+	}
+	clone, err := s.templates.Clone()
+	if err != nil {
+		return "", err
+	}
+	inner := (&scope{templates: clone, parser: s.parser, meter: s.meter}).bind()
+	const name = "tpl"
+	if err := inner.parser.parse(clone, name, text, nil); err != nil {
+		return "", err
+	}
+	result, err := inner.run(clone.Lookup(name), data)
+	if err != nil {
+		return "", &innerError{err: err}
+	}
+	return result, nil
+}

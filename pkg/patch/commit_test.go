@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package patch_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/pkg/patch"
+	"github.com/corbel-run/corbel/test/widget"
+)
+
+func TestCommitMakesMetadataAndStatusDurable(t *testing.T) {
+	s := widget.NewServer(stored())
+	w, h := begin(t, s)
+	w.Finalizers = []string{"a.b/c"}
+	w.Spec.Loaded = "from elsewhere"
+	w.Status.Record = []widget.Item{{Name: "x", UID: "1"}}
+	if err := h.Commit(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	wantRequests(t, s, "patch", "patch status")
+	server := read(t, s.Direct)
+	if len(server.Finalizers) != 1 || len(server.Status.Record) != 1 || server.ResourceVersion != w.ResourceVersion {
+		t.Errorf("on the server: %+v", server)
+	}
+	if w.Spec.Loaded != "from elsewhere" {
+		t.Error("the loaded value did not survive")
+	}
+	// One Commit after the other, on top of it.
+	w.Status.Record = append(w.Status.Record, widget.Item{Name: "y"})
+	if err := h.Commit(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	wantRequests(t, s, "patch status")
+}
+
+func TestCommitWithoutChangesLooksIfTheLastLookIsOld(t *testing.T) {
+	s := widget.NewServer(stored())
+	w, h := begin(t, s)
+	commit := func() error {
+		t.Helper()
+		return h.Commit(t.Context(), w)
+	}
+	if err := commit(); err != nil {
+		t.Fatal(err)
+	}
+	wantRequests(t, s)
+	h.Age(6 * time.Second)
+	if err := errors.Join(commit(), commit()); err != nil {
+		t.Fatal(err)
+	}
+	wantRequests(t, s, "get")
+
+	server := read(t, s.Direct)
+	server.Generation++
+	if err := s.Direct.Update(t.Context(), server); err != nil {
+		t.Fatal(err)
+	}
+	h.Age(6 * time.Second)
+	if err := commit(); !errors.Is(err, patch.ErrConflict) {
+		t.Errorf("another generation: %v", err)
+	}
+}
+
+func TestCommitLooksThroughTheReader(t *testing.T) {
+	s, reader := widget.NewServer(stored()), widget.NewServer(stored())
+	w, h := begin(t, s, patch.WithReader(reader))
+	h.Age(time.Minute)
+	if err := h.Commit(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	wantRequests(t, s)
+	wantRequests(t, reader, "get")
+}
+
+func TestCommitDoesNothingOnAStaleObject(t *testing.T) {
+	s := widget.NewServer(stored())
+	w, h := begin(t, s)
+	server := read(t, s.Direct)
+	server.Status.Record = []widget.Item{{Name: "theirs"}}
+	if err := s.Direct.Status().Update(t.Context(), server); err != nil {
+		t.Fatal(err)
+	}
+	w.Status.Record = []widget.Item{{Name: "ours"}}
+	if err := h.Commit(t.Context(), w); !errors.Is(err, patch.ErrConflict) {
+		t.Fatalf("error: %v", err)
+	}
+	if got := read(t, s.Direct).Status.Record[0].Name; got != "theirs" {
+		t.Errorf("the record is %q", got)
+	}
+}
+
+func TestWithoutAStatusSubresource(t *testing.T) {
+	s := widget.NewServerWithoutStatus(stored())
+	w, h := begin(t, s)
+	w.Status.Phase = "New"
+	var missing *patch.NoStatusSubresourceError
+	if err := h.Commit(t.Context(), w); !errors.As(err, &missing) {
+		t.Fatalf("error: %v", err)
+	}
+	if missing.Object != "Widget ns/a" {
+		t.Errorf("object %q", missing.Object)
+	}
+	if got := read(t, s.Direct).Status.Phase; got != "Old" {
+		t.Errorf("Commit wrote the phase %q", got)
+	}
+
+	// At the end of the pass the conditions are written nevertheless, once, and
+	// nothing else: it must not look durable.
+	conditions.MarkStalled(w, time.Now(), "CRDOutdated", "")
+	s.Requests()
+	for range 2 {
+		if err := h.Patch(t.Context(), w, patch.WithStatusObservedGeneration{}); !errors.As(err, &missing) {
+			t.Fatalf("error: %v", err)
+		}
+	}
+	if got := read(t, s.Direct); got.Status.Phase != "Old" || !conditions.IsStalled(got) {
+		t.Errorf("status %+v", got.Status)
+	}
+	wantRequests(t, s, "patch status", "get", "patch", "patch status", "get")
+	if err := h.Commit(t.Context(), w); !errors.As(err, &missing) {
+		t.Fatalf("error: %v", err)
+	}
+}

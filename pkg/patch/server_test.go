@@ -1,0 +1,217 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package patch_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/pkg/patch"
+	"github.com/corbel-run/corbel/test/env"
+	"github.com/corbel-run/corbel/test/widget"
+)
+
+func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
+
+// install puts the definition on the real server, and takes it away at the end.
+func install(t *testing.T, change func(*apiextensionsv1.CustomResourceDefinition)) client.Client {
+	t.Helper()
+	e := env.Shared(t)
+	crd := widget.CRD()
+	if change != nil {
+		change(crd)
+	}
+	options := envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}}
+	if _, err := envtest.InstallCRDs(e.Config(), options); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := envtest.UninstallCRDs(e.Config(), options); err != nil {
+			t.Error(err)
+		}
+		waitUntilGone(t, e)
+	})
+	c, err := client.New(e.Config(), client.Options{Scheme: widget.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// waitUntilGone waits for the end of a definition, which takes a while after its
+// deletion was accepted.
+func waitUntilGone(t *testing.T, e *env.Environment) {
+	t.Helper()
+	scheme := widget.Scheme()
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(e.Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(ctx context.Context) bool {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		err := c.Get(ctx, client.ObjectKey{Name: widget.CRD().Name}, crd)
+		return err != nil && client.IgnoreNotFound(err) == nil
+	})
+}
+
+// create makes a widget and begins a pass over it.
+func create(t *testing.T, c client.Client) (*widget.Widget, *patch.Helper) {
+	t.Helper()
+	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
+	w.Spec.Size = 3
+	if err := c.Create(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	w.Spec.Loaded = "from elsewhere"
+	h, err := patch.NewHelper(w, c, patch.WithFieldOwner("corbel-test"), patch.WithoutSpec())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, h
+}
+
+func TestServerKeepsWhatIsCommitted(t *testing.T) {
+	c := install(t, nil)
+	w, h := create(t, c)
+	w.Finalizers = []string{"test.corbel.run/x"}
+	w.Status.Record = []widget.Item{{Name: "pump", UID: "1"}}
+	if err := h.Commit(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	server := &widget.Widget{}
+	get := func() {
+		t.Helper()
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), server); err != nil {
+			t.Fatal(err)
+		}
+	}
+	get()
+	if d := cmp.Diff(server.ObjectMeta, w.ObjectMeta); d != "" {
+		t.Errorf("metadata: %s", d)
+	}
+	if d := cmp.Diff(server.Status, w.Status); d != "" {
+		t.Errorf("status: %s", d)
+	}
+	if w.Spec.Loaded != "from elsewhere" {
+		t.Error("the loaded value did not survive")
+	}
+
+	// Somebody labels the object, somebody else asks for something else.
+	server.Labels = map[string]string{"x": "y"}
+	if err := c.Update(t.Context(), server); err != nil {
+		t.Fatal(err)
+	}
+	w.Status.Phase = "Working"
+	if err := h.Commit(t.Context(), w); err != nil {
+		t.Fatalf("a label is no reason to give up: %v", err)
+	}
+	get()
+	if server.Status.Phase != "Working" || server.Labels["x"] != "y" || w.Labels["x"] != "y" {
+		t.Errorf("after both: %+v", server)
+	}
+	server.Spec.Size = 4
+	if err := c.Update(t.Context(), server); err != nil {
+		t.Fatal(err)
+	}
+	w.Status.Phase = "Done"
+	if err := h.Commit(t.Context(), w); !errors.Is(err, patch.ErrConflict) {
+		t.Fatalf("another generation: %v", err)
+	}
+
+	// The last finalizer goes in one write, and with it the object.
+	if err := c.Delete(t.Context(), server); err != nil {
+		t.Fatal(err)
+	}
+	get()
+	h, err := patch.NewHelper(server, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Finalizers, server.Status.Phase = nil, "Gone"
+	if err := h.Patch(t.Context(), server); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), server); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("the object is still there: %v", err)
+	}
+	server.Status.Phase = "Too late"
+	if err := h.Commit(t.Context(), server); !errors.Is(err, patch.ErrConflict) {
+		t.Errorf("an object that is gone: %v", err)
+	}
+}
+
+func TestServerPrunesWhatTheDefinitionLacks(t *testing.T) {
+	c := install(t, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		status := widget.StatusSchema(crd)
+		delete(status, "phase")
+		delete(status["record"].Items.Schema.Properties, "uid")
+	})
+	w, h := create(t, c)
+	w.Status.Phase = "New"
+	w.Status.Record = []widget.Item{{Name: "pump", UID: "1"}, {Name: "pipe", UID: "2"}}
+	err := h.Commit(t.Context(), w)
+	pruned, ok := errors.AsType[*patch.PrunedError](err)
+	if !ok {
+		t.Fatalf("error: %v", err)
+	}
+	want := &patch.PrunedError{Object: "Widget default/a", Fields: []string{"status.phase", "status.record[].uid"}}
+	if d := cmp.Diff(want, pruned); d != "" {
+		t.Error(d)
+	}
+	// The object in memory is what the server has; what the schema knows can be written.
+	w.Status.Record = []widget.Item{{Name: "pump"}}
+	if err := h.Patch(t.Context(), w); err != nil {
+		t.Errorf("fields that the schema has: %v", err)
+	}
+}
+
+func TestServerWithoutStatusSubresource(t *testing.T) {
+	c := install(t, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Subresources = nil })
+	w, h := create(t, c)
+	w.Status.Phase = "New"
+	if _, ok := errors.AsType[*patch.NoStatusSubresourceError](h.Commit(t.Context(), w)); !ok {
+		t.Fatal("the missing subresource is not noticed")
+	}
+	// Every write is a new generation here; it must come to rest all the same.
+	for range 3 {
+		conditions.MarkStalled(w, time.Now(), "CRDOutdated", "")
+		err := h.Patch(t.Context(), w, patch.WithStatusObservedGeneration{})
+		if _, ok := errors.AsType[*patch.NoStatusSubresourceError](err); !ok {
+			t.Fatalf("error: %v", err)
+		}
+	}
+	server := &widget.Widget{}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), server); err != nil {
+		t.Fatal(err)
+	}
+	if !conditions.IsStalled(server) || server.Status.Phase != "" || server.Generation != 2 {
+		t.Errorf("status %+v at generation %d", server.Status, server.Generation)
+	}
+}
+
+func eventually(t *testing.T, done func(context.Context) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+	defer cancel()
+	for !done(ctx) {
+		select {
+		case <-ctx.Done():
+			t.Fatal("it did not happen in time")
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package desired
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// Build returns the desired objects, ordered by their keys. Mistakes in the
+// objects are reported together as one InvalidError. If types could not be
+// resolved, the error of that is returned, joined with the InvalidError if there
+// are mistakes as well.
+func Build(ctx context.Context, in Input) ([]plan.Desired, error) {
+	items := read(in.Objects, in.Scheme)
+	for _, item := range items {
+		item.identify()
+	}
+	unresolved := place(ctx, in, items)
+	for _, item := range items {
+		item.finish(in)
+	}
+	// Without the namespaces of some objects, neighbours cannot be told.
+	if unresolved == nil {
+		relate(items)
+	}
+	if err := errors.Join(invalid(items), unresolved); err != nil {
+		return nil, err
+	}
+	objects := make([]plan.Desired, len(items))
+	for i, item := range items {
+		objects[i] = item.desired(in)
+	}
+	slices.SortFunc(objects, func(a, b plan.Desired) int { return a.Key.Compare(b.Key) })
+	return objects, nil
+}
+
+// invalid unites the mistakes of all items.
+func invalid(items []*item) error {
+	var mistakes []error
+	for _, item := range items {
+		mistakes = append(mistakes, item.mistakes...)
+	}
+	if len(mistakes) == 0 {
+		return nil
+	}
+	return &InvalidError{Err: errors.Join(mistakes...)}
+}
+
+// desired returns the item in the form that the planner works with.
+func (i *item) desired(in Input) plan.Desired {
+	mark(i.content, in.Name, in.Owner)
+	return plan.Desired{
+		Key:      i.key,
+		Version:  i.version,
+		Policies: i.policies,
+		Digest:   i.digest,
+		Defines:  i.defines,
+		Manifest: &unstructured.Unstructured{Object: i.content},
+	}
+}
+
+// ManifestDigest identifies a set of objects, whatever their order.
+func ManifestDigest(objects []plan.Desired) string {
+	lines := make([]string, len(objects))
+	for i, object := range objects {
+		key := object.Key
+		// No part of a key can hold a slash.
+		lines[i] = strings.Join([]string{key.Group, key.Kind, key.Namespace, key.Name, object.Digest}, "/")
+	}
+	slices.Sort(lines)
+	return digest.Combine(lines...)
+}

@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package desired is the door through which rendered objects come in.
+//
+// Build takes whatever a generator returned, typed or not, single or in lists, and
+// returns what the planner works with: each object identified, placed in its
+// namespace, with valid rules, a digest and our marks. Everything behind this door
+// may rely on that.
+//
+// It goes through all objects before it gives up: one error lists every mistake,
+// each with the object it belongs to. So a user mends them in one go, and nothing
+// is written as long as there is one.
+//
+//	read      typed objects become JSON-like, lists become their elements
+//	identify  type, name and metadata are checked, what the server keeps goes
+//	place     the scope of the type decides about the namespace
+//	finish    rules are parsed, digests computed, marks set
+//	relate    duplicates, contradicting orders and references between objects
+package desired

@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package desired
+
+import (
+	"errors"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+)
+
+// finish completes an item that has its place: values, rules and digest.
+func (i *item) finish(in Input) {
+	if i.broken {
+		return
+	}
+	unmark(i.content, in.Name)
+	if i.key.GroupKind() == kindSecret {
+		i.encodeSecret()
+	}
+	i.parsePolicies(in)
+	if len(i.mistakes) > 0 {
+		return
+	}
+	i.digest = in.Hasher.Manifest(i.content)
+	if i.policies.Reconcile == v1alpha1.ReconcilePolicyOnObjectOrComponentChange {
+		i.digest = digest.Combine(i.digest, in.ComponentDigest)
+	}
+}
+
+// parsePolicies reads the annotations and checks what depends on the type.
+func (i *item) parsePolicies(in Input) {
+	annotations := stringsOf(i.content, "annotations")
+	set, err := policy.Parse(in.Name, annotations, in.Defaults)
+	for _, err := range split(err) {
+		i.mistake("%w", err)
+	}
+	if err != nil {
+		return
+	}
+	gk := i.key.GroupKind()
+	_, asked := annotations[in.Name+"/"+v1alpha1.AnnotationUpdatePolicy]
+	if set.Update == v1alpha1.UpdatePolicyRecreate && !asked && (bearers[gk] || holders[gk]) {
+		set.Update = v1alpha1.UpdatePolicyReplace
+	}
+	if set.Order.Purge != nil && bearers[gk] {
+		i.mistake("annotation %s/%s: a %s cannot be purged", in.Name, v1alpha1.AnnotationPurgeOrder, gk.Kind)
+	}
+	if _, err := in.Compiler.Compile(set.ReadyWhen); err != nil {
+		i.mistake("annotation %s/%s: %w", in.Name, v1alpha1.AnnotationReadyWhen, err)
+	}
+	i.policies, i.ruled = set, true
+}
+
+// stringsOf returns labels or annotations, whose values are known to be strings.
+func stringsOf(content map[string]any, field string) map[string]string {
+	values, _ := at(content, "metadata", field).(map[string]any)
+	if len(values) == 0 {
+		return nil
+	}
+	result := make(map[string]string, len(values))
+	for name, value := range values {
+		result[name], _ = value.(string)
+	}
+	return result
+}
+
+// split returns the parts of a joined error.
+func split(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := errors.AsType[interface {
+		error
+		Unwrap() []error
+	}](err); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}

@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package execute
+
+import (
+	"context"
+	"errors"
+
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// remove deletes an object, if its guard lets it. The guard is the last thing
+// before the deletion: what it found holds at most as long as the next request
+// takes. The resourceVersion is a precondition only where there is a guard: an
+// object whose status changes all the time could not be deleted otherwise, and
+// its uid suffices to delete no other.
+func (e *Executor) remove(ctx context.Context, step plan.Step) plan.Result {
+	if step.UID == "" {
+		return failed(step, errors.New("there is no precondition"))
+	}
+	verdict, err := e.guard(ctx, step)
+	switch {
+	case err != nil:
+		return failed(step, err)
+	case verdict.release:
+		result := e.orphan(ctx, step)
+		result.Released = result.Err == nil
+		return result
+	case verdict.blocked != "":
+		return plan.Result{Step: step, Blocked: verdict.blocked}
+	}
+	observation, err := retryPath(func() (plan.Observation, error) {
+		resource, err := e.types.ResolveAny(ctx, step.Key.GroupKind(), step.Version)
+		if err != nil {
+			return plan.Observation{}, err
+		}
+		return e.delete(ctx, resource, step)
+	})
+	if err != nil {
+		return failed(step, err)
+	}
+	return plan.Result{Step: step, Observation: observation}
+}
+
+func (e *Executor) delete(ctx context.Context, resource cluster.Resource, step plan.Step) (plan.Observation, error) {
+	resourceVersion := ""
+	if step.Guard != plan.GuardNone {
+		resourceVersion = step.ResourceVersion
+	}
+	gone, live, err := e.objects.Delete(ctx, resource, step.Key.Namespace, step.Key.Name, step.UID, resourceVersion)
+	switch {
+	case cluster.IsNotFound(err, resource, step.Key.Name):
+		return plan.Observation{Existence: plan.Absent}, nil
+	case err != nil:
+		return plan.Observation{}, err
+	case gone:
+		return plan.Observation{Existence: plan.Absent}, nil
+	case live == nil:
+		return plan.Observation{Why: "the server accepted the deletion and did not say whether the object is gone"}, nil
+	default:
+		return e.observer.Of(ctx, live, step.Desired), nil
+	}
+}

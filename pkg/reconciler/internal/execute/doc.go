@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package execute does what a plan decided. Every verb has its file; nothing
+// here decides whether something should be done, only how.
+//
+//   - create demands that the object does not exist.
+//   - replace is a PUT of the manifest. For the kinds in carriers, on which
+//     such a PUT would be refused or would reset what others have set, the object
+//     is read first and these fields are carried over.
+//   - merge and override are server-side applies. If the answer shows that the
+//     fields have earlier owners that count as us, these are united with ours and
+//     the apply is sent once more; normally it is one request.
+//   - delete removes an object, after its guard found that nothing foreign
+//     would go with it.
+//   - orphan removes our marks from an object and nothing else.
+//
+// Every write but a create carries the uid and the resourceVersion that the plan
+// saw, and a create demands absence. So a plan that was made from something that
+// has changed since cannot do harm: the server refuses the write, and the error
+// says that the object must be observed again (see [IsConflict]).
+//
+// Steps of one stage run side by side, and the failure of one does not stop the
+// others; but a later stage does not begin.
+package execute

@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package execute
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// Options tune an Executor.
+type Options struct {
+	// Name is the name of the reconciler: the prefix of our marks.
+	Name string
+	// FieldOwner is the field manager of all writes.
+	FieldOwner string
+	// Parallelism bounds the steps under way at once for one call. Defaults
+	// to observe.DefaultParallelism.
+	Parallelism int
+	// Protected are namespaces that are never deleted, besides default and
+	// those that begin with "kube-".
+	Protected []string
+}
+
+// Executor executes the steps of plans on one target. It keeps no state between
+// calls and is safe for concurrent use.
+type Executor struct {
+	objects  *cluster.Objects
+	types    *cluster.Types
+	observer *observe.Observer
+	options  Options
+}
+
+// New returns an Executor. The observer judges the server's answers.
+func New(target cluster.Target, observer *observe.Observer, options Options) *Executor {
+	options.Parallelism = cmp.Or(max(options.Parallelism, 0), observe.DefaultParallelism)
+	return &Executor{objects: target.Objects(), types: target.Types(), observer: observer, options: options}
+}
+
+// Run executes steps, which are ordered by stage, and returns what became of
+// them, in their order. A stage in which a step failed or was blocked is the
+// last one. Steps that were not started have no result: those of later stages,
+// those that were left when the context ended, and the rest of a stage in which
+// the server does not answer any more.
+func (e *Executor) Run(ctx context.Context, steps []plan.Step) []plan.Result {
+	var results []plan.Result
+	for len(steps) > 0 {
+		end := slices.IndexFunc(steps, func(s plan.Step) bool { return s.Stage != steps[0].Stage })
+		if end < 0 {
+			end = len(steps)
+		}
+		done := e.stage(ctx, steps[:end])
+		results = append(results, done...)
+		failed := slices.ContainsFunc(done, func(r plan.Result) bool { return r.Err != nil || r.Blocked != "" })
+		if failed || len(done) < end || ctx.Err() != nil {
+			break
+		}
+		steps = steps[end:]
+	}
+	return results
+}
+
+// stage executes steps that do not depend on each other.
+func (e *Executor) stage(ctx context.Context, steps []plan.Step) []plan.Result {
+	var silent atomic.Int64 // failures in a row without an answer of the server
+	results := make([]*plan.Result, len(steps))
+	var group errgroup.Group
+	group.SetLimit(e.options.Parallelism)
+	for i, step := range steps {
+		if ctx.Err() != nil || silent.Load() >= int64(e.options.Parallelism) {
+			break
+		}
+		group.Go(func() error {
+			result := e.contained(ctx, step)
+			if cluster.IsUnreachable(result.Err) {
+				silent.Add(1)
+			} else {
+				silent.Store(0)
+			}
+			results[i] = &result
+			return nil
+		})
+	}
+	_ = group.Wait() // no function returns an error
+	done := make([]plan.Result, 0, len(steps))
+	for _, result := range results {
+		if result != nil {
+			done = append(done, *result)
+		}
+	}
+	return done
+}
+
+// contained executes one step and turns a panic, which only a mistake of ours
+// can cause, into a failure of this step.
+func (e *Executor) contained(ctx context.Context, step plan.Step) (result plan.Result) {
+	defer func() {
+		if value := recover(); value != nil {
+			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", value), "executing a step",
+				"verb", step.Verb, "object", step.Key.String(), "stack", string(debug.Stack()))
+			result = failed(step, fmt.Errorf("a mistake in the program (%v); the outcome is not known", value))
+		}
+	}()
+	return e.execute(ctx, step)
+}
+
+func (e *Executor) execute(ctx context.Context, step plan.Step) plan.Result {
+	switch step.Verb {
+	case plan.VerbCreate:
+		return e.write(ctx, step, e.create)
+	case plan.VerbReplace:
+		return e.write(ctx, step, e.replace)
+	case plan.VerbMerge:
+		return e.write(ctx, step, e.merge)
+	case plan.VerbOverride:
+		return e.write(ctx, step, e.override)
+	case plan.VerbDelete:
+		return e.remove(ctx, step)
+	case plan.VerbOrphan:
+		return e.orphan(ctx, step)
+	default:
+		return failed(step, fmt.Errorf("the verb %q is not known", step.Verb))
+	}
+}
+
+// failed is the result of a step whose outcome is not known or that did nothing.
+func failed(step plan.Step, err error) plan.Result {
+	classified := classify(step, err)
+	return plan.Result{
+		Step:        step,
+		Observation: plan.Observation{Why: observe.Sentence(classified.Error())},
+		Err:         classified,
+	}
+}

@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package execute
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// verdict is what a guard found. The zero value lets the deletion pass.
+type verdict struct {
+	// blocked is why the deletion must not happen.
+	blocked string
+	// release: the object is left behind without our marks instead.
+	release bool
+}
+
+func (e *Executor) guard(ctx context.Context, step plan.Step) (verdict, error) {
+	if step.Key.Group == "" && step.Key.Kind == "Namespace" && e.isProtected(step.Key.Name) {
+		return inUse(step, "it is never deleted"), nil
+	}
+	switch step.Guard {
+	case plan.GuardNone:
+		return verdict{}, nil
+	case plan.GuardNoInstances:
+		blocked, err := e.instances(ctx, step)
+		return verdict{blocked: blocked}, err
+	case plan.GuardEmpty, plan.GuardEmptyOrRelease:
+		content, err := e.content(ctx, step.Key.Name)
+		if err != nil || content == "" {
+			return verdict{}, err
+		}
+		return inUse(step, content), nil
+	default:
+		return verdict{}, fmt.Errorf("the guard %q is not known", step.Guard)
+	}
+}
+
+// inUse is the verdict about a namespace that must stay.
+func inUse(step plan.Step, why string) verdict {
+	if step.Guard == plan.GuardEmptyOrRelease {
+		return verdict{release: true}
+	}
+	return verdict{blocked: why}
+}
+
+// isProtected tells whether a namespace must never be deleted.
+func (e *Executor) isProtected(name string) bool {
+	return name == "default" || strings.HasPrefix(name, "kube-") || slices.Contains(e.options.Protected, name)
+}
+
+// maxNamed is how many objects a sentence names.
+const maxNamed = 5
+
+// enumerate names the first objects.
+func enumerate(names []string, total int) string {
+	shown := names[:min(len(names), maxNamed)]
+	text := strings.Join(shown, ", ")
+	if total > len(shown) {
+		text += ", ..."
+	}
+	return text
+}

@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package execute
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// oneOff are managers behind which there is a person or a script, not a
+// controller that would write its fields again. The name may have a suffix, as
+// in kubectl-edit.
+var oneOff = []string{"kubectl", "helm", "oc", "k9s"}
+
+// beforeFirstApply is the manager that the server invents for an object whose
+// managers it does not know.
+const beforeFirstApply = "before-first-apply"
+
+func isOneOff(manager string) bool {
+	if manager == beforeFirstApply {
+		return true
+	}
+	return slices.ContainsFunc(oneOff, func(name string) bool {
+		return manager == name || strings.HasPrefix(manager, name+"-")
+	})
+}
+
+// unite merges the entries that count as ours into our entry of server-side
+// apply. The result is nil if there are none. Entries for subresources are other
+// business: a number of replicas set through "scale" stays where it is. The
+// second result tells whether we own more fields than before.
+func unite(entries []metav1.ManagedFieldsEntry, owner string, counts func(metav1.ManagedFieldsEntry) bool) (united []metav1.ManagedFieldsEntry, more bool, err error) {
+	ours, taken := -1, 0
+	for _, entry := range entries {
+		isOurs := entry.Manager == owner && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
+		switch {
+		case isOurs && ours < 0:
+			ours = len(united)
+		case !isOurs && entry.Subresource == "" && counts(entry):
+			taken++
+			continue
+		}
+		united = append(united, entry)
+	}
+	if taken == 0 || ours < 0 {
+		return nil, false, nil
+	}
+	before, err := fieldsOf(united[ours])
+	if err != nil {
+		return nil, false, err
+	}
+	all := before
+	for _, entry := range entries {
+		if entry.Subresource != "" || !counts(entry) {
+			continue
+		}
+		fields, err := fieldsOf(entry)
+		if err != nil {
+			return nil, false, err
+		}
+		all = all.Union(fields)
+	}
+	raw, err := all.ToJSON()
+	if err != nil {
+		return nil, false, fmt.Errorf("managed fields of %s: %w", owner, err)
+	}
+	united[ours].FieldsV1 = &metav1.FieldsV1{Raw: raw}
+	return united, !all.Equals(before), nil
+}
+
+func fieldsOf(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+	fields := fieldpath.NewSet()
+	if entry.FieldsV1 == nil {
+		return fields, nil
+	}
+	if err := fields.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
+		return nil, fmt.Errorf("managed fields of %s: %w", entry.Manager, err)
+	}
+	return fields, nil
+}

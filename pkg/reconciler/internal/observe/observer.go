@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/status"
+)
+
+// DefaultParallelism is how many requests are under way at once.
+const DefaultParallelism = 8
+
+// Options tune an Observer.
+type Options struct {
+	// Name is the name of the reconciler: the prefix of our marks.
+	Name string
+	// FieldOwner is the field manager of our writes.
+	FieldOwner string
+	// Hasher makes the digests of live objects.
+	Hasher digest.Hasher
+	// Compiler compiles ready-when expressions; nil is allowed.
+	Compiler *status.Compiler
+	// Parallelism bounds the requests under way at once for one call.
+	// Defaults to DefaultParallelism.
+	Parallelism int
+}
+
+// Observer reads objects of one target. It keeps no state between calls and is
+// safe for concurrent use.
+type Observer struct {
+	objects *cluster.Objects
+	types   *cluster.Types
+	options Options
+}
+
+// New returns an Observer.
+func New(target cluster.Target, options Options) *Observer {
+	options.Parallelism = cmp.Or(max(options.Parallelism, 0), DefaultParallelism)
+	return &Observer{objects: target.Objects(), types: target.Types(), options: options}
+}
+
+// Request asks for one object.
+type Request struct {
+	Key plan.Key
+	// Version is the API version that the object is wanted or recorded in;
+	// empty means any.
+	Version string
+	// Desired is the wanted object. If it is nil, the object may be read in
+	// any version, and it counts as absent if its type is provably gone.
+	Desired *plan.Desired
+}
+
+// Observe reads the objects, several at once. What cannot be read is Unknown
+// and holds up nothing else. The only error is the end of the context; then the
+// observations of what was not read are missing.
+func (o *Observer) Observe(ctx context.Context, requests []Request) (map[plan.Key]plan.Observation, error) {
+	look := &look{observer: o, types: map[typeKey]typeAnswer{}}
+	observations := make(map[plan.Key]plan.Observation, len(requests))
+	var lock sync.Mutex
+	var group errgroup.Group
+	group.SetLimit(o.options.Parallelism)
+	for _, request := range requests {
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() error {
+			observation := look.contained(ctx, request)
+			if ctx.Err() != nil && observation.Existence == plan.Unknown {
+				return nil // it says nothing but that the context ended
+			}
+			lock.Lock()
+			defer lock.Unlock()
+			observations[request.Key] = observation
+			return nil
+		})
+	}
+	_ = group.Wait() // no function returns an error
+	return observations, ctx.Err()
+}
+
+// look is one call of Observe. It asks for every type only once: hundreds of
+// objects may wait for the same missing one.
+type look struct {
+	observer *Observer
+	lock     sync.Mutex
+	types    map[typeKey]typeAnswer
+	// silent counts the requests in a row that got no answer.
+	silent atomic.Int64
+}
+
+// contained turns a panic, which only a mistake of ours can cause, into an
+// object that cannot be read: the others must not suffer.
+func (l *look) contained(ctx context.Context, request Request) (observation plan.Observation) {
+	defer func() {
+		if value := recover(); value != nil {
+			observation = unknown(fmt.Errorf("a mistake in the program that reads it (%v)", value))
+		}
+	}()
+	// A server that answered none of as many requests as are under way at
+	// once is not asked hundreds of times more.
+	if l.silent.Load() >= int64(l.observer.options.Parallelism) {
+		return plan.Observation{Why: "cannot be read: the server does not answer"}
+	}
+	return l.object(ctx, request)
+}
+
+func unknown(err error) plan.Observation {
+	return plan.Observation{Why: Sentence("cannot be read: " + err.Error())}
+}

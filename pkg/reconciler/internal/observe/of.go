@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/status"
+)
+
+// Of judges an object as the server answered it, to a read or to a write. The
+// object is neither changed nor kept. Desired is nil if the object is not
+// wanted (any more). In rare cases the definition of a custom type is read.
+func (o *Observer) Of(ctx context.Context, live *unstructured.Unstructured, desired *plan.Desired) plan.Observation {
+	observation := plan.Observation{
+		Existence:       plan.Present,
+		UID:             live.GetUID(),
+		ResourceVersion: live.GetResourceVersion(),
+		Marks:           o.marks(live, desired),
+		Seen:            o.options.Hasher.Seen(live.Object),
+		Finalizers:      live.GetFinalizers(),
+		Created:         live.GetCreationTimestamp().Time,
+		Status:          o.status(ctx, live, desired),
+	}
+	if deleting := live.GetDeletionTimestamp(); deleting != nil {
+		observation.Deleting = deleting.Time
+	}
+	if desired != nil && desired.Manifest != nil {
+		observation.Accepted = o.options.Hasher.Accepted(live.Object, desired.Manifest.Object, desired.Policies.IgnoreFields)
+	}
+	return observation
+}
+
+// status judges the readiness.
+func (o *Observer) status(ctx context.Context, live *unstructured.Unstructured, desired *plan.Desired) plan.Status {
+	// Whether the type declares conditions matters only to an object whose
+	// status is empty; so it is assumed at first, and looked up if it matters.
+	options := status.Options{DeclaresConditions: true}
+	if desired != nil {
+		hints := desired.Policies.Hints
+		options.Hints = status.Hints{
+			ObservedGeneration: hints.ObservedGeneration,
+			ReadyCondition:     hints.ReadyCondition,
+			Conditions:         hints.Conditions,
+		}
+		program, err := o.options.Compiler.Compile(desired.Policies.ReadyWhen)
+		if err != nil {
+			return plan.Status{Readiness: plan.NotReady, Message: Sentence("the ready-when expression does not compile: " + err.Error())}
+		}
+		options.ReadyWhen = program
+	}
+	judged := status.Analyze(live, options)
+	if judged.Readiness == status.Unjudged {
+		// If it cannot be found out, the object stays unjudged: the worst that
+		// follows is a few seconds of waiting.
+		if declares, err := o.types.DeclaresConditions(ctx, live.GroupVersionKind()); err == nil && !declares {
+			judged = status.Status{Readiness: status.Ready}
+		}
+	}
+	return plan.Status{Readiness: readiness[judged.Readiness], Message: judged.Message}
+}
+
+var readiness = map[status.Readiness]plan.Readiness{
+	status.NotReady: plan.NotReady,
+	status.Ready:    plan.Ready,
+	status.Failed:   plan.Failed,
+	status.Unjudged: plan.Unjudged,
+}

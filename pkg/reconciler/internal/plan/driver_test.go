@@ -1,0 +1,204 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+)
+
+// errCrash is how a pass ends that was stopped.
+var errCrash = errors.New("crash")
+
+// driver does with the planner what the runtime does: observe, plan, record,
+// execute, fold, until a plan has no steps; then it keeps the record.
+type driver struct {
+	world   *world
+	cause   Cause
+	desired []Desired
+	managed []v1alpha1.TypeInfo
+	missing v1alpha1.MissingNamespacesPolicy
+	// durable is the record on the server. Nothing else survives a crash.
+	durable []v1alpha1.InventoryItem
+
+	// crashAt is the event before which the driver stops: the record and
+	// every step are events, counted from 1; zero means never.
+	crashAt, events int
+	// told is called with every plan and the results of its steps.
+	told func(p Plan, results []Result)
+	// before is called before every step is executed.
+	before func(s Step)
+}
+
+func newDriver(w *world) *driver {
+	return &driver{
+		world: w, missing: v1alpha1.MissingNamespacesPolicyCreate,
+		told: func(Plan, []Result) {}, before: func(Step) {},
+	}
+}
+
+// event counts what would be lost in a crash, and tells whether it comes now.
+func (d *driver) event() bool {
+	d.events++
+	return d.events == d.crashAt
+}
+
+// input is what the planner gets at the start of a pass.
+func (d *driver) input() Input {
+	in := Input{
+		Cause: d.cause, Name: reconcilerName, Owner: theOwner, Managed: d.managed, MissingNamespaces: d.missing,
+		Recorded: d.load(), Live: map[Key]Observation{}, Failed: map[Key]Failure{}, Now: d.world.now,
+	}
+	for _, item := range in.Recorded {
+		in.Live[KeyOf(item)] = d.world.observe(KeyOf(item), false)
+	}
+	if d.cause == Deleting {
+		return in
+	}
+	in.Desired = d.desired
+	for _, wanted := range d.desired {
+		in.Live[wanted.Key] = d.world.observe(wanted.Key, true)
+	}
+	for _, key := range Namespaces(in.Desired, in.Live) {
+		in.Live[key] = d.world.observe(key, false)
+	}
+	return in
+}
+
+// load reads the record as a new process would.
+func (d *driver) load() []v1alpha1.InventoryItem {
+	data, err := json.Marshal(d.durable)
+	if err != nil {
+		panic(err)
+	}
+	var items []v1alpha1.InventoryItem
+	if err := json.Unmarshal(data, &items); err != nil {
+		panic(err)
+	}
+	return items
+}
+
+// pass runs until nothing is left to do, and returns the last plan. It fails
+// if it was stopped, or if the planner found a mistake.
+func (d *driver) pass() (Plan, error) {
+	in := d.input()
+	for range 10 + 3*(len(in.Desired)+len(in.Recorded)) {
+		p, err := Next(in)
+		if err != nil {
+			return p, err
+		}
+		if len(p.Steps) == 0 {
+			if d.event() {
+				return p, errCrash
+			}
+			d.told(p, nil)
+			d.durable = p.Inventory
+			return p, nil
+		}
+		if p.MustRecord {
+			if d.event() {
+				return p, errCrash
+			}
+			d.durable = p.Inventory
+		}
+		results, err := d.execute(p.Steps, in.Failed)
+		d.told(p, results)
+		if err != nil {
+			return p, err
+		}
+		in.Recorded = Fold(p.Inventory, in.Live, results, metav1.NewTime(d.world.now))
+	}
+	return Plan{}, fmt.Errorf("the pass does not end")
+}
+
+// execute runs the steps stage by stage; a failure holds back the later stages.
+func (d *driver) execute(steps []Step, failed map[Key]Failure) ([]Result, error) {
+	var results []Result
+	for i, s := range steps {
+		if i > 0 && s.Stage != steps[i-1].Stage && len(failed) > 0 && failedIn(results, failed) {
+			break
+		}
+		if d.event() {
+			return results, errCrash
+		}
+		d.checkRecorded(s)
+		d.before(s)
+		r := d.world.execute(s)
+		results = append(results, r)
+		switch {
+		case r.Blocked != "":
+			failed[s.Key] = Failure{Blocked: true, Message: r.Blocked}
+		case r.Err != nil:
+			failed[s.Key] = Failure{Immutable: errors.Is(r.Err, errImmutable), Message: fmt.Sprintf("%s %s: %s", s.Verb, s.Key, r.Err)}
+		}
+	}
+	return results, nil
+}
+
+func failedIn(results []Result, failed map[Key]Failure) bool {
+	return slices.ContainsFunc(results, func(r Result) bool { _, yes := failed[r.Step.Key]; return yes })
+}
+
+// checkRecorded finds steps on objects that a crash would make us forget.
+func (d *driver) checkRecorded(s Step) {
+	recorded := slices.ContainsFunc(d.durable, func(item v1alpha1.InventoryItem) bool { return KeyOf(item) == s.Key })
+	if !recorded {
+		d.world.violate("%s %s: is not in the record on the server", s.Verb, s.Key)
+	}
+}
+
+// item returns the durable record of an object.
+func (d *driver) item(key Key) (v1alpha1.InventoryItem, bool) {
+	i := slices.IndexFunc(d.durable, func(item v1alpha1.InventoryItem) bool { return KeyOf(item) == key })
+	if i < 0 {
+		return v1alpha1.InventoryItem{}, false
+	}
+	return d.durable[i], true
+}
+
+// defaultPolicies are the documented defaults.
+func defaultPolicies() policy.Set {
+	return policy.Set{
+		Adoption: v1alpha1.AdoptionPolicyIfUnowned, Reconcile: v1alpha1.ReconcilePolicyOnObjectChange,
+		Update: v1alpha1.UpdatePolicyReplace, Delete: v1alpha1.DeletePolicyDelete,
+	}
+}
+
+// wanted makes a wanted object of a value, which stands for the fields of its manifest.
+func wanted(key Key, value string, policies policy.Set, defines ...v1alpha1.TypeInfo) Desired {
+	manifest := &unstructured.Unstructured{Object: map[string]any{"value": value}}
+	manifest.SetLabels(map[string]string{reconcilerName + "/" + v1alpha1.LabelOwnerID: theOwner.ID})
+	manifest.SetAnnotations(map[string]string{reconcilerName + "/" + v1alpha1.AnnotationOwner: theOwner.Ref.String()})
+	d := Desired{Key: key, Version: "v1", Policies: policies, Defines: defines, Manifest: manifest}
+	// Policies are annotations of the manifest, so they are part of its digest.
+	purge := "none"
+	if at := policies.Order.Purge; at != nil {
+		purge = fmt.Sprint(*at)
+	}
+	d.Digest = fmt.Sprint(value, policies.Adoption, policies.Reconcile, policies.Update, policies.Delete,
+		policies.Order.Apply, policies.Order.Delete, purge, policies.Reapply)
+	return d
+}
+
+// want makes the objects the wanted ones, in place of those with the same key.
+func (d *driver) want(objects ...Desired) {
+	byKey := map[Key]Desired{}
+	for _, o := range slices.Concat(d.desired, objects) {
+		byKey[o.Key] = o
+	}
+	d.desired = nil
+	for _, key := range slices.SortedFunc(maps.Keys(byKey), Key.Compare) {
+		d.desired = append(d.desired, byKey[key])
+	}
+}

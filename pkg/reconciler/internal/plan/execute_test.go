@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// The reasons for which the world refuses a step.
+var (
+	errConflict    = errors.New("the object has changed")
+	errExists      = errors.New("the object exists already")
+	errNoNamespace = errors.New("the namespace does not exist")
+	errTerminating = errors.New("the namespace is being deleted")
+	errNotServed   = errors.New("the type is not served")
+	errImmutable   = errors.New("a field cannot be changed")
+	errLost        = errors.New("the answer was lost")
+)
+
+// execute does one step, and answers as the executor of the runtime does.
+func (w *world) execute(s Step) Result {
+	r := Result{Step: s}
+	if reason, refused := w.refused[s.Key]; refused {
+		r.Err, r.Observation = errors.New(reason), w.observe(s.Key, s.Desired != nil)
+		return r
+	}
+	switch s.Verb {
+	case VerbCreate:
+		r.Err = w.create(s)
+	case VerbReplace, VerbMerge, VerbOverride:
+		r.Err = w.write(s)
+	case VerbDelete:
+		r.Blocked, r.Released, r.Err = w.delete(s)
+	case VerbOrphan:
+		r.Err = w.orphan(s)
+	default:
+		r.Err = fmt.Errorf("unknown verb %q", s.Verb)
+	}
+	r.Observation = w.observe(s.Key, s.Desired != nil && s.Desired.Digest != namespaceDigest)
+	if r.Err == nil && w.lost[s.Key] {
+		delete(w.lost, s.Key)
+		return Result{Step: s, Observation: Observation{Why: errLost.Error()}, Err: errLost}
+	}
+	return r
+}
+
+func (w *world) create(s Step) error {
+	if s.UID != "" || s.ResourceVersion != "" {
+		w.violate("create %s: has a precondition on an object", s.Key)
+	}
+	switch namespace := w.objects[namespaceKey(s.Key.Namespace)]; {
+	case !w.serves(s.Key.GroupKind()):
+		return errNotServed
+	case w.objects[s.Key] != nil:
+		return errExists
+	case s.Key.Namespace != "" && namespace == nil:
+		return errNoNamespace
+	case s.Key.Namespace != "" && !namespace.deleting.IsZero():
+		return errTerminating
+	}
+	o := w.put(object{key: s.Key})
+	w.creations[s.Key]++
+	w.send(o, s)
+	return nil
+}
+
+// find returns the object that a step is about, if it still is as the step saw it.
+func (w *world) find(s Step) (*object, error) {
+	if s.UID == "" || s.ResourceVersion == "" {
+		w.violate("%s %s: has no precondition", s.Verb, s.Key)
+	}
+	o := w.objects[s.Key]
+	if o == nil || o.uid != s.UID || strconv.Itoa(o.version) != s.ResourceVersion {
+		return nil, errConflict
+	}
+	return o, nil
+}
+
+func (w *world) write(s Step) error {
+	o, err := w.find(s)
+	if err != nil {
+		return err
+	}
+	w.checkWrite(o, s)
+	if w.immutable[s.Key] && o.value != valueOf(s) {
+		return errImmutable
+	}
+	if s.Verb == VerbReplace {
+		// A PUT leaves nothing that the manifest does not have.
+		o.extra, o.marks.Others = "", nil
+		if len(o.finalizers) != len(s.Finalizers) {
+			w.violate("replace %s: loses finalizers", s.Key)
+		}
+	}
+	w.send(o, s)
+	return nil
+}
+
+// send puts the manifest into the object.
+func (w *world) send(o *object, s Step) {
+	before := o.observation(true).Seen
+	manifest := s.Desired.Manifest
+	o.value = valueOf(s)
+	o.marks.OwnerID = manifest.GetLabels()[reconcilerName+"/"+v1alpha1.LabelOwnerID]
+	o.marks.Ref, _ = ParseOwnerRef(manifest.GetAnnotations()[reconcilerName+"/"+v1alpha1.AnnotationOwner])
+	o.marks.Written = true
+	o.defines, o.holder = s.Desired.Defines, heldByUs
+	if w.strips[s.Key] {
+		o.marks.OwnerID, o.marks.Ref = "", OwnerRef{}
+	}
+	if s.Verb == VerbCreate || o.observation(true).Seen != before {
+		o.status = firstStatus(o.key)
+		w.touch(o) // a write that changes nothing gives no new resourceVersion
+	}
+}
+
+func (w *world) delete(s Step) (blocked string, released bool, err error) {
+	o, err := w.find(s)
+	if err != nil {
+		return "", false, err
+	}
+	w.checkRemoval(o, s)
+	switch s.Guard {
+	case GuardNoInstances:
+		if found := w.instances(o); len(found) > 0 {
+			return fmt.Sprintf("%d instances exist, such as %s", len(found), found[0].key), false, nil
+		}
+	case GuardEmpty, GuardEmptyOrRelease:
+		found := w.content(o.key.Name)
+		if len(found) > 0 && s.Guard == GuardEmptyOrRelease {
+			w.strip(o)
+			return "", true, nil
+		}
+		if len(found) > 0 {
+			return fmt.Sprintf("%d objects live in it, such as %s", len(found), found[0].key), false, nil
+		}
+	}
+	if o.key.Kind == "CustomResourceDefinition" && len(w.instances(o)) > 0 || o.key.Kind == "Namespace" && len(w.content(o.key.Name)) > 0 {
+		w.violate("delete %s: data is lost", s.Key)
+	}
+	if o.deleting.IsZero() {
+		w.deletions[s.Key]++
+	}
+	w.remove(o)
+	return "", false, nil
+}
+
+func (w *world) orphan(s Step) error {
+	o, err := w.find(s)
+	if err != nil {
+		return err
+	}
+	w.checkRemoval(o, s)
+	w.strip(o)
+	return nil
+}
+
+// strip takes our marks off the object, and lets go of it.
+func (w *world) strip(o *object) {
+	o.marks.OwnerID, o.marks.Ref = "", OwnerRef{}
+	o.holder = heldByNobody
+	w.touch(o)
+}
+
+func valueOf(s Step) string {
+	value, _, _ := unstructured.NestedString(s.Desired.Manifest.Object, "value")
+	return value
+}
+
+// checkWrite looks at a write with the eyes of the object's true owner.
+func (w *world) checkWrite(o *object, s Step) {
+	adoption := s.Desired.Policies.Adoption
+	allowed := o.holder == heldByUs ||
+		adoption == v1alpha1.AdoptionPolicyAlways && !o.stolen ||
+		adoption == v1alpha1.AdoptionPolicyIfUnowned && (o.holder == heldByNobody || o.holder == heldByEarlier)
+	if !allowed {
+		w.violate("%s %s: writes what is held by %s, adoption is %s", s.Verb, s.Key, o.holder, adoption)
+	}
+	if s.Desired.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce && o.holder == heldByUs && s.Because != BecauseAdopted {
+		w.violate("%s %s: writes what is applied only once, because %s", s.Verb, s.Key, s.Because)
+	}
+}
+
+// checkRemoval does the same for deletions: only what is ours may be touched.
+func (w *world) checkRemoval(o *object, s Step) {
+	if o.holder != heldByUs {
+		w.violate("%s %s: takes away what is held by %s", s.Verb, s.Key, o.holder)
+	}
+}

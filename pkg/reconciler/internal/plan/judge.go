@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"strings"
+	"time"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// judge finds an object of ours settled, or says what it lacks.
+func (w *work) judge(u *unit) {
+	u.item.UID, u.item.Seen, u.item.Phase = u.live.UID, u.live.Seen, v1alpha1.PhaseApplied
+	if u.item.Digest == "" {
+		// Applied once, and the answer was lost.
+		u.item.Digest, u.item.Accepted = u.desired.Digest, u.live.Accepted
+	}
+	switch u.live.Status.Readiness {
+	case Ready:
+		u.settled = true
+	case Failed:
+		w.wait(u, WaitFailed, u.live.Status.Message)
+	case Unjudged:
+		w.judgeSilent(u)
+	default:
+		w.wait(u, WaitReady, u.live.Status.Message)
+	}
+}
+
+// judgeSilent gives the controller of a custom resource a moment to write its
+// first status; a resource that nobody looks after counts as ready then.
+func (w *work) judgeSilent(u *unit) {
+	since := u.live.Created
+	if u.item.AppliedAt != nil {
+		since = u.item.AppliedAt.Time
+	}
+	until := since.Add(GraceUnjudged)
+	if !w.in.Now.Before(until) {
+		u.settled = true
+		return
+	}
+	w.waiting = append(w.waiting, Wait{Key: u.key, Reason: WaitReady, Message: "no status yet", Until: until})
+}
+
+// terminating says what holds up a deletion.
+func terminating(o Observation) string {
+	message := "is being deleted since " + o.Deleting.UTC().Format(time.RFC3339)
+	if len(o.Finalizers) > 0 {
+		message += ", held by finalizers " + strings.Join(o.Finalizers, ", ")
+	}
+	return message
+}

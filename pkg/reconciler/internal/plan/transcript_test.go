@@ -1,0 +1,268 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// TestTranscripts plays the stories in testdata. A story is commands and what
+// came of them; "go test ./pkg/reconciler/internal/plan -rewrite" accepts what
+// comes now, and the difference is for the reviewer. These are the commands:
+//
+//	new-world              begins again; there is one namespace, shop
+//	desired                sets the wanted objects: kind, name, annotations, and value=, which stands for the other fields
+//	managed                sets patterns of additional managed types
+//	missing-namespaces     sets the policy
+//	next                   shows the next plan, and does nothing
+//	run [crash=N]          makes a pass, and stops it before its Nth event (a record or a step)
+//	delete                 deletes the component; the next run begins the deletion
+//	settle                 lets the controllers do their work: objects get ready
+//	ready, unready, failed set what objects say about themselves
+//	foreign                creates objects, owned by nobody, by other (another component), helm, or earlier (us, before)
+//	steal, strip           put another owner's mark on objects, or take ours off
+//	drift, remove          edit and delete objects by hand
+//	hold, release          add a finalizer, and take it off
+//	unknown, known         let reads fail, and succeed again
+//	refuse, accept, lose   let writes fail, succeed again, and lose the answer to the next write
+//	immutable              lets the server refuse to change values
+//	webhook                lets an admission webhook take our marks off objects
+//	clock                  lets time pass
+//	inventory, objects     show what is recorded, and what exists
+func TestTranscripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		s := &story{}
+		s.reset()
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			command, known := commands[d.Cmd]
+			if !known {
+				d.Fatalf(t, "unknown command %s", d.Cmd)
+			}
+			lines, err := parseLines(d.Input)
+			if err != nil {
+				d.Fatalf(t, "%v", err)
+			}
+			args := make([]string, len(d.CmdArgs))
+			for i, arg := range d.CmdArgs {
+				args[i] = arg.String()
+			}
+			output, err := command(s, args, lines)
+			if err != nil {
+				d.Fatalf(t, "%v", err)
+			}
+			for _, violation := range s.world.violations {
+				t.Errorf("%s: %s", d.Pos, violation)
+			}
+			return output
+		})
+	})
+}
+
+// story is the state of a transcript.
+type story struct {
+	world  *world
+	driver *driver
+}
+
+func (s *story) reset() {
+	s.world = newWorld()
+	s.world.put(object{key: namespaceKey("shop")})
+	s.driver = newDriver(s.world)
+}
+
+type command func(s *story, args []string, lines []line) (string, error)
+
+var commands = map[string]command{
+	"new-world":          func(s *story, _ []string, _ []line) (string, error) { s.reset(); return "", nil },
+	"desired":            desire,
+	"managed":            manage,
+	"missing-namespaces": missingNamespaces,
+	"next":               next,
+	"run":                run,
+	"delete":             func(s *story, _ []string, _ []line) (string, error) { s.driver.cause = Deleting; return "", nil },
+	"settle":             func(s *story, _ []string, _ []line) (string, error) { s.world.settle(); return "", nil },
+	"clock":              clock,
+	"inventory":          inventory,
+	"objects":            objects,
+	"foreign":            foreigners,
+
+	"ready":   each(func(o *object, _ line) { o.status = Status{Readiness: Ready} }),
+	"unready": each(func(o *object, _ line) { o.status = Status{Message: "not available"} }),
+	"failed":  each(func(o *object, _ line) { o.status = Status{Readiness: Failed, Message: "gave up"} }),
+	"steal":   each(func(o *object, l line) { mark(o, holder(l.value("by"))); o.stolen = true }),
+	"strip":   each(func(o *object, _ line) { o.marks.OwnerID, o.marks.Ref = "", OwnerRef{} }),
+	"hold":    each(func(o *object, l line) { o.finalizers = append(o.finalizers, l.value("finalizer")) }),
+	"drift": each(func(o *object, l line) {
+		if value := l.value("value"); value != "" {
+			o.value = value
+		}
+		o.extra += l.value("extra")
+	}),
+
+	"remove":    all(func(w *world, k Key) { w.remove(w.objects[k]) }),
+	"release":   all(func(w *world, k Key) { w.objects[k].finalizers = nil; w.finish() }),
+	"unknown":   all(func(w *world, k Key) { w.unreadable[k] = "the server is busy" }),
+	"known":     all(func(w *world, k Key) { delete(w.unreadable, k) }),
+	"refuse":    all(func(w *world, k Key) { w.refused[k] = "denied by a webhook" }),
+	"accept":    all(func(w *world, k Key) { delete(w.refused, k) }),
+	"lose":      all(func(w *world, k Key) { w.lost[k] = true }),
+	"immutable": all(func(w *world, k Key) { w.immutable[k] = true }),
+	"webhook":   all(func(w *world, k Key) { w.strips[k] = true }),
+}
+
+// each makes a command that changes objects.
+func each(change func(o *object, l line)) command {
+	return func(s *story, _ []string, lines []line) (string, error) {
+		for _, l := range lines {
+			o := s.world.objects[l.key]
+			if o == nil {
+				return "", fmt.Errorf("%s does not exist", l.key)
+			}
+			change(o, l)
+			s.world.touch(o)
+		}
+		return "", nil
+	}
+}
+
+// all makes a command that does something about keys.
+func all(do func(w *world, k Key)) command {
+	return func(s *story, _ []string, lines []line) (string, error) {
+		for _, l := range lines {
+			do(s.world, l.key)
+		}
+		return "", nil
+	}
+}
+
+func desire(s *story, _ []string, lines []line) (string, error) {
+	s.driver.desired = nil
+	for _, l := range lines {
+		d, err := l.wanted()
+		if err != nil {
+			return "", err
+		}
+		s.driver.desired = append(s.driver.desired, d)
+	}
+	return "", nil
+}
+
+func manage(s *story, args []string, _ []line) (string, error) {
+	s.driver.managed = nil
+	for _, arg := range args {
+		group, kind, _ := strings.Cut(arg, "/")
+		s.driver.managed = append(s.driver.managed, v1alpha1.TypeInfo{Group: group, Kind: kind})
+	}
+	return "", nil
+}
+
+func missingNamespaces(s *story, args []string, _ []line) (string, error) {
+	policies := map[string]v1alpha1.MissingNamespacesPolicy{
+		"create": v1alpha1.MissingNamespacesPolicyCreate, "do-not-create": v1alpha1.MissingNamespacesPolicyDoNotCreate,
+	}
+	policy, known := policies[strings.Join(args, " ")]
+	if !known {
+		return "", fmt.Errorf("unknown policy %v", args)
+	}
+	s.driver.missing = policy
+	return "", nil
+}
+
+func clock(s *story, args []string, _ []line) (string, error) {
+	step, err := time.ParseDuration(strings.Join(args, " "))
+	s.world.now = s.world.now.Add(step)
+	return "", err
+}
+
+func foreigners(s *story, _ []string, lines []line) (string, error) {
+	for _, l := range lines {
+		if s.world.objects[l.key] != nil {
+			return "", fmt.Errorf("%s exists", l.key)
+		}
+		o := object{key: l.key, value: l.value("value"), defines: l.defines()}
+		mark(&o, holder(l.value("owner")))
+		s.world.put(o)
+	}
+	return "", nil
+}
+
+// mark lets somebody put his marks on an object.
+func mark(o *object, by holder) {
+	o.holder = heldByOther
+	switch by {
+	case "other":
+		o.marks = Marks{OwnerID: theOther.ID, Ref: theOther.Ref}
+	case "helm":
+		o.marks.Others = append(o.marks.Others, "Helm release shop/web")
+	case "earlier":
+		o.marks, o.holder = Marks{OwnerID: theEarlier.ID, Ref: theEarlier.Ref, Written: true}, heldByEarlier
+	default:
+		o.holder = heldByNobody
+	}
+}
+
+func next(s *story, _ []string, _ []line) (string, error) {
+	p, err := Next(s.driver.input())
+	if err != nil {
+		return "error    " + err.Error() + "\n", nil
+	}
+	return p.String(), nil
+}
+
+func run(s *story, args []string, _ []line) (string, error) {
+	var b strings.Builder
+	s.driver.told = func(p Plan, results []Result) {
+		if len(p.Steps) == 0 {
+			b.WriteString(p.String())
+			return
+		}
+		// What is waited for while there is work to do would only be noise.
+		p.Waiting = nil
+		b.WriteString(p.String())
+		if skipped := len(p.Steps) - len(results); skipped > 0 {
+			fmt.Fprintf(&b, "skipped  %d steps\n", skipped)
+		}
+		for _, r := range results {
+			switch {
+			case r.Err != nil:
+				fmt.Fprintf(&b, "failed   %s: %s\n", r.Step.Key, r.Err)
+			case r.Released:
+				fmt.Fprintf(&b, "released %s\n", r.Step.Key)
+			}
+		}
+	}
+	s.driver.events, s.driver.crashAt = 0, 0
+	for _, arg := range args {
+		if _, err := fmt.Sscanf(arg, "crash=%d", &s.driver.crashAt); err != nil {
+			return "", fmt.Errorf("argument %s: %w", arg, err)
+		}
+	}
+	_, err := s.driver.pass()
+	if errors.Is(err, errCrash) {
+		b.WriteString("crash\n")
+		return b.String(), nil
+	}
+	return b.String(), err
+}
+
+func inventory(s *story, _ []string, _ []line) (string, error) {
+	var b strings.Builder
+	for _, item := range s.driver.durable {
+		words := []string{KeyOf(item).String(), string(item.Phase), string(item.UID), string(item.Origin)}
+		if item.Digest == "" {
+			words = append(words, "about to be applied")
+		}
+		b.WriteString(strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ") + "\n")
+	}
+	return b.String(), nil
+}

@@ -1,0 +1,243 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// reconcilerName is the prefix of our marks in these tests.
+const reconcilerName = "corbel.example.com"
+
+// theOwner is the component in these tests; theEarlier is the one that had its
+// name before, and theOther is somebody else's.
+var (
+	theOwner   = Owner{ID: "id-main", Ref: OwnerRef{Group: "example.com", Kind: "Shop", Namespace: "shop", Name: "main", UID: "uid-main"}}
+	theEarlier = Owner{ID: "id-main", Ref: OwnerRef{Group: "example.com", Kind: "Shop", Namespace: "shop", Name: "main", UID: "uid-before"}}
+	theOther   = Owner{ID: "id-other", Ref: OwnerRef{Group: "example.com", Kind: "Shop", Namespace: "shop", Name: "other", UID: "uid-other"}}
+)
+
+// startOfTime is when every world begins.
+var startOfTime = time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
+
+// holder is whose an object is in truth, whatever its marks say. Only the
+// checks look at it.
+type holder string
+
+const (
+	heldByNobody  holder = "nobody"
+	heldByUs      holder = "us"
+	heldByEarlier holder = "earlier"
+	heldByOther   holder = "other"
+)
+
+// object is an object of the world.
+type object struct {
+	key        Key
+	uid        types.UID
+	version    int
+	marks      Marks
+	value      string // the fields that our manifests set
+	extra      string // fields that others added
+	created    time.Time
+	deleting   time.Time
+	finalizers []string
+	defines    []v1alpha1.TypeInfo
+	status     Status
+	holder     holder
+	stolen     bool // it was ours before
+}
+
+// world is a small cluster in memory. It executes steps as strictly as an API
+// server, and writes down what should never happen.
+type world struct {
+	now        time.Time
+	objects    map[Key]*object
+	uids       int
+	versions   int
+	unreadable map[Key]string // why reads fail
+	refused    map[Key]string // why writes fail
+	lost       map[Key]bool   // the answer to the next write gets lost
+	strips     map[Key]bool   // an admission webhook strips our marks
+	unready    map[Key]bool   // the object never becomes ready by itself
+	immutable  map[Key]bool   // the value cannot be changed
+	violations []string
+	// creations and deletions by us count the objects' lives.
+	creations, deletions map[Key]int
+}
+
+func newWorld() *world {
+	return &world{
+		now: startOfTime, objects: map[Key]*object{}, unreadable: map[Key]string{}, refused: map[Key]string{},
+		lost: map[Key]bool{}, strips: map[Key]bool{}, unready: map[Key]bool{}, immutable: map[Key]bool{}, creations: map[Key]int{}, deletions: map[Key]int{},
+	}
+}
+
+func (w *world) violate(format string, args ...any) {
+	w.violations = append(w.violations, fmt.Sprintf(format, args...))
+}
+
+// put adds an object that somebody else creates.
+func (w *world) put(o object) *object {
+	w.uids++
+	o.uid, o.created = types.UID("u"+strconv.Itoa(w.uids)), w.now
+	if o.holder == "" {
+		o.holder = heldByNobody
+	}
+	o.status = firstStatus(o.key)
+	w.objects[o.key] = &o
+	w.touch(&o)
+	return &o
+}
+
+// touch gives the object a new resourceVersion.
+func (w *world) touch(o *object) {
+	w.versions++
+	o.version = w.versions
+}
+
+// firstStatus is what a new object shows before any controller looked at it.
+func firstStatus(key Key) Status {
+	switch key.Kind {
+	case "Deployment", "Job", "APIService":
+		return Status{Readiness: NotReady, Message: "not available"}
+	case "CustomResourceDefinition":
+		return Status{Readiness: NotReady, Message: "not established"}
+	case "Foo", "Bar":
+		return Status{Readiness: Unjudged}
+	default:
+		return Status{Readiness: Ready}
+	}
+}
+
+// settle lets the controllers of the cluster do their work: objects get ready.
+func (w *world) settle() {
+	for _, key := range w.keys() {
+		o := w.objects[key]
+		if o.deleting.IsZero() && !w.unready[key] && o.status.Readiness != Ready {
+			o.status = Status{Readiness: Ready}
+			w.touch(o)
+		}
+	}
+}
+
+func (w *world) keys() []Key {
+	return slices.SortedFunc(maps.Keys(w.objects), Key.Compare)
+}
+
+// builtin are the groups that every server serves.
+var builtin = map[string]bool{
+	"": true, "apps": true, "batch": true, "rbac.authorization.k8s.io": true, "apiextensions.k8s.io": true,
+	"apiregistration.k8s.io": true, "admissionregistration.k8s.io": true,
+}
+
+// serves tells whether the type can be used: a definition has to be established.
+func (w *world) serves(gk schema.GroupKind) bool {
+	if builtin[gk.Group] {
+		return true
+	}
+	for _, o := range w.objects {
+		if o.status.Readiness == Ready && o.definesType(gk) {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *object) definesType(gk schema.GroupKind) bool {
+	return slices.ContainsFunc(o.defines, func(t v1alpha1.TypeInfo) bool { return t.Matches(gk.Group, gk.Kind) })
+}
+
+// instances are the objects of the types that the object defines.
+func (w *world) instances(definition *object) []*object {
+	var found []*object
+	for _, key := range w.keys() {
+		if definition.definesType(key.GroupKind()) {
+			found = append(found, w.objects[key])
+		}
+	}
+	return found
+}
+
+// content are the objects in a namespace.
+func (w *world) content(namespace string) []*object {
+	var found []*object
+	for _, key := range w.keys() {
+		if key.Namespace == namespace {
+			found = append(found, w.objects[key])
+		}
+	}
+	return found
+}
+
+// observe reads an object as the runtime does. The manifest is that of the
+// wanted object, if it is wanted.
+func (w *world) observe(key Key, manifest bool) Observation {
+	if reason, failing := w.unreadable[key]; failing {
+		return Observation{Why: reason}
+	}
+	if !w.serves(key.GroupKind()) {
+		return Observation{Why: "the type is not served", NotServed: true}
+	}
+	o := w.objects[key]
+	if o == nil {
+		return Observation{Existence: Absent}
+	}
+	return o.observation(manifest)
+}
+
+func (o *object) observation(manifest bool) Observation {
+	marks := fmt.Sprintf("%s %s", o.marks.OwnerID, o.marks.Ref)
+	observed := Observation{
+		Existence: Present, UID: o.uid, ResourceVersion: strconv.Itoa(o.version), Marks: o.marks,
+		Seen:     strings.Join([]string{o.value, o.extra, marks, strings.Join(o.marks.Others, " ")}, "|"),
+		Deleting: o.deleting, Finalizers: slices.Clone(o.finalizers), Created: o.created, Status: o.status,
+	}
+	observed.Marks.Others = slices.Clone(o.marks.Others)
+	if manifest {
+		observed.Accepted = o.value + "|" + marks
+	}
+	return observed
+}
+
+// remove takes an object away, with all that a server takes away with it.
+func (w *world) remove(o *object) {
+	if len(o.finalizers) > 0 {
+		if o.deleting.IsZero() {
+			o.deleting = w.now
+			w.touch(o)
+		}
+		return
+	}
+	delete(w.objects, o.key)
+	if o.key.Kind == "CustomResourceDefinition" {
+		for _, instance := range w.instances(o) {
+			delete(w.objects, instance.key)
+		}
+	}
+	if o.key.Kind == "Namespace" {
+		for _, inhabitant := range w.content(o.key.Name) {
+			delete(w.objects, inhabitant.key)
+		}
+	}
+}
+
+// finish takes away terminating objects that nothing holds any more.
+func (w *world) finish() {
+	for _, key := range w.keys() {
+		if o := w.objects[key]; o != nil && !o.deleting.IsZero() {
+			w.remove(o)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"maps"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/scheme"
+
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// Bundle is a component whose generator the test brings; the spec only has
+// something to change.
+type Bundle struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   BundleSpec       `json:"spec,omitempty"`
+	Status component.Status `json:"status,omitempty"`
+}
+
+// BundleSpec is any set of values.
+type BundleSpec struct {
+	component.RequeueSpec `json:",inline"`
+	component.TimeoutSpec `json:",inline"`
+
+	Values map[string]string `json:"values,omitempty"`
+}
+
+// ToUnstructured returns the values.
+func (s *BundleSpec) ToUnstructured() map[string]any {
+	values := map[string]any{}
+	for key, value := range s.Values {
+		values[key] = value
+	}
+	return values
+}
+
+// GetSpec returns the parameters of the generator.
+func (b *Bundle) GetSpec() types.Unstructurable { return &b.Spec }
+
+// GetStatus returns Corbel's status.
+func (b *Bundle) GetStatus() *component.Status { return &b.Status }
+
+// DeepCopyObject returns a copy.
+func (b *Bundle) DeepCopyObject() runtime.Object {
+	out := &Bundle{TypeMeta: b.TypeMeta, Spec: b.Spec, Status: *b.Status.DeepCopy()}
+	b.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	out.Spec.Values = maps.Clone(b.Spec.Values)
+	b.Spec.RequeueSpec.DeepCopyInto(&out.Spec.RequeueSpec)
+	b.Spec.TimeoutSpec.DeepCopyInto(&out.Spec.TimeoutSpec)
+	return out
+}
+
+// BundleList is a list of Bundles.
+type BundleList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Bundle `json:"items"`
+}
+
+// DeepCopyObject returns a copy.
+func (l *BundleList) DeepCopyObject() runtime.Object {
+	out := &BundleList{TypeMeta: l.TypeMeta, ListMeta: l.ListMeta, Items: make([]Bundle, len(l.Items))}
+	for i := range l.Items {
+		out.Items[i] = *l.Items[i].DeepCopyObject().(*Bundle)
+	}
+	return out
+}
+
+var bundleBuilder = (&scheme.Builder{
+	GroupVersion: schema.GroupVersion{Group: "e2e.corbel.run", Version: "v1"},
+}).Register(&Bundle{}, &BundleList{})
+
+// bundleCRD is the definition of Bundle; its schema keeps every field.
+func bundleCRD() *apiextensionsv1.CustomResourceDefinition {
+	keep := new(true)
+	anything := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: keep}
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "bundles.e2e.corbel.run"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "e2e.corbel.run",
+			Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "bundles", Singular: "bundle", Kind: "Bundle", ListKind: "BundleList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type:       "object",
+					Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": anything, "status": anything},
+				}},
+			}},
+		},
+	}
+}

@@ -1,0 +1,221 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+// reconcilerName is the name of the operator under test.
+const reconcilerName = "e2e.corbel.run"
+
+var testScheme = func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, bundleBuilder.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			panic(err)
+		}
+	}
+	return scheme
+}()
+
+// fixture is the cluster as one test sees it: an observer's client and a
+// namespace of its own.
+type fixture struct {
+	client.Client
+	env       *env.Environment
+	namespace string
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	e := env.Shared(t)
+	c, err := client.New(e.Config(), client.Options{Scheme: testScheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{Client: c, env: e}
+	if err := c.Create(t.Context(), bundleCRD()); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	eventually(t, "the Bundle type to be served", func(ctx context.Context) error {
+		return c.List(ctx, &BundleList{})
+	})
+	f.namespace = f.newNamespace(t)
+	return f
+}
+
+func (f *fixture) newNamespace(t *testing.T) string {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
+	if err := f.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	return namespace.Name
+}
+
+// operator is a running manager with one component reconciler.
+type operator struct {
+	cancel context.CancelFunc
+	done   chan error
+	once   bool
+}
+
+// start runs an operator for Bundles of one namespace until the test ends or
+// stop is called. The guillotine sees all its requests; it may be nil.
+func (f *fixture) start(t *testing.T, generator manifests.Generator, g *guillotine) *operator {
+	t.Helper()
+	cfg := rest.CopyConfig(f.env.Config())
+	if g != nil {
+		cfg.Wrap(g.wrap)
+	}
+	manager, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme:                  testScheme,
+		Metrics:                 metricsserver.Options{BindAddress: "0"},
+		Cache:                   cache.Options{DefaultNamespaces: map[string]cache.Config{f.namespace: {}}},
+		Controller:              config.Controller{SkipNameValidation: new(true)},
+		GracefulShutdownTimeout: new(10 * time.Second),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reconciler := component.NewReconciler[*Bundle](reconcilerName, generator, component.ReconcilerOptions{})
+	if err := reconciler.SetupWithManager(manager); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if g != nil {
+		g.arm()
+	}
+	o := &operator{cancel: cancel, done: make(chan error, 1)}
+	go func() { o.done <- manager.Start(ctx) }()
+	t.Cleanup(func() { o.stop(t) })
+	return o
+}
+
+// stop ends the operator and waits for it.
+func (o *operator) stop(t *testing.T) {
+	t.Helper()
+	o.cancel()
+	if o.once {
+		return
+	}
+	o.once = true
+	select {
+	case <-o.done:
+	case <-time.After(30 * time.Second):
+		t.Error("the operator did not stop within 30 s")
+	}
+}
+
+// bundle creates a Bundle.
+func (f *fixture) bundle(t *testing.T, values map[string]string) *Bundle {
+	t.Helper()
+	bundle := &Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "main"}, Spec: BundleSpec{Values: values}}
+	if err := f.Create(t.Context(), bundle); err != nil {
+		t.Fatal(err)
+	}
+	return bundle
+}
+
+// update changes the values of a Bundle.
+func (f *fixture) update(t *testing.T, bundle *Bundle, values map[string]string) {
+	t.Helper()
+	eventually(t, "the update of the Bundle", func(ctx context.Context) error {
+		if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {
+			return err
+		}
+		bundle.Spec.Values = values
+		return f.Update(ctx, bundle)
+	})
+}
+
+// ready waits until the Bundle is Ready in its current generation.
+func (f *fixture) ready(t *testing.T, bundle *Bundle) {
+	t.Helper()
+	eventually(t, "the Bundle to become ready", func(ctx context.Context) error {
+		if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {
+			return err
+		}
+		if !bundle.Status.IsReady() || bundle.Status.ObservedGeneration != bundle.Generation {
+			state, reason, message := bundle.Status.GetState()
+			return fmt.Errorf("generation %d, observed %d: %s (%s): %s", bundle.Generation, bundle.Status.ObservedGeneration, state, reason, message)
+		}
+		return nil
+	})
+}
+
+// gone waits until the Bundle does not exist any more.
+func (f *fixture) gone(t *testing.T, bundle *Bundle) {
+	t.Helper()
+	eventually(t, "the Bundle to be gone", func(ctx context.Context) error {
+		err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		state, reason, message := bundle.Status.GetState()
+		return fmt.Errorf("%s (%s): %s", state, reason, message)
+	})
+}
+
+// patience is how long eventually waits; ample, because machines are slow
+// while they compile.
+const patience = 2 * time.Minute
+
+// eventually repeats a check until it succeeds, and fails the test with its
+// last error when the time is up.
+func eventually(t *testing.T, what string, check func(ctx context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	var last error
+	for {
+		err := check(ctx)
+		if err == nil {
+			return
+		}
+		if ctx.Err() == nil || last == nil {
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waited %s for %s: %v", patience, what, last)
+		case <-ticker.C:
+		}
+	}
+}
+
+// isWatch tells whether a request is a watch.
+func isWatch(r *http.Request) bool {
+	return strings.Contains(r.URL.RawQuery, "watch=true") || strings.Contains(r.URL.RawQuery, "watch=1")
+}
