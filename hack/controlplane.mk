@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: The Corbel Authors
+# SPDX-License-Identifier: Apache-2.0
+
 # The real control plane for tests and the demo: etcd, kube-apiserver,
 # kube-controller-manager, kube-scheduler, kubectl and a pod simulator in one
 # binary, with a link for each name that envtest and test/env look for.

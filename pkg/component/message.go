@@ -73,11 +73,20 @@ func joinSentences(sentences []string, total int) string {
 
 // oneLine makes one line of the several that joined errors have.
 func oneLine(text string) string {
-	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
-	for i, line := range lines {
-		lines[i] = strings.TrimSpace(line)
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "":
+			continue
+		case strings.HasSuffix(b.String(), ":"):
+			b.WriteString(" ")
+		case b.Len() > 0:
+			b.WriteString("; ")
+		}
+		b.WriteString(line)
 	}
-	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "; ")
+	return b.String()
 }
 
 // shorten cuts the text at a character and shows that it did.

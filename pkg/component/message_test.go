@@ -49,9 +49,9 @@ func TestWaitingMessage(t *testing.T) {
 			"Deployment shop/api: 1 of 3 replicas ready; pod api-x: ImagePullBackOff"},
 		{"without a message", []reconciler.Wait{gone}, nil, "Namespace old"},
 		{"what explains most comes first", []reconciler.Wait{later, gone, web, job}, nil,
-			"Job shop/migrate: failed:; BackoffLimitExceeded; Deployment shop/web: 0 of 1 replicas ready; Namespace old; and 1 more"},
+			"Job shop/migrate: failed: BackoffLimitExceeded; Deployment shop/web: 0 of 1 replicas ready; Namespace old; and 1 more"},
 		{"three objects and how many more", []reconciler.Wait{api, web, job, later, gone, later}, nil,
-			"Job shop/migrate: failed:; BackoffLimitExceeded; Deployment shop/api: 1 of 3 replicas ready; Deployment shop/web: 0 of 1 replicas ready; and 3 more"},
+			"Job shop/migrate: failed: BackoffLimitExceeded; Deployment shop/api: 1 of 3 replicas ready; Deployment shop/web: 0 of 1 replicas ready; and 3 more"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -73,11 +73,13 @@ func (p *pass[T]) abandon(ctx context.Context) (reconcile.Result, error) {
 	return reconcile.Result{}, p.err
 }
 
-// reportOutdated is for a definition that cannot even hold the complaint about
+// reportOutdated is for a definition that may not even hold the complaint about
 // itself: then the log and an event have to do.
 func (p *pass[T]) reportOutdated(ctx context.Context, err error, builder result.RuntimeResultBuilder) reconcile.Result {
 	logf.FromContext(ctx).Error(err, "the CustomResourceDefinition is outdated")
-	if p.options.Recorder != nil {
+	before := p.patcher.OriginalCondition(v1alpha1.ConditionStalled)
+	known := before != nil && before.Reason == v1alpha1.ReasonCRDOutdated
+	if p.options.Recorder != nil && !known {
 		p.options.Recorder.Eventf(p.obj, nil, corev1.EventTypeWarning, v1alpha1.ReasonCRDOutdated, "Reconcile", "%s", shortNote(err))
 	}
 	out := builder.BuildRuntimeResult(result.Success, nil)

@@ -4,7 +4,6 @@
 package patch_test
 
 import (
-	"context"
 	"errors"
 	"os"
 	"testing"
@@ -14,59 +13,15 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/widget"
+	"github.com/corbel-run/corbel/test/widget/installed"
 )
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
-
-// install puts the definition on the real server, and takes it away at the end.
-func install(t *testing.T, change func(*apiextensionsv1.CustomResourceDefinition)) client.Client {
-	t.Helper()
-	e := env.Shared(t)
-	crd := widget.CRD()
-	if change != nil {
-		change(crd)
-	}
-	options := envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}}
-	if _, err := envtest.InstallCRDs(e.Config(), options); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := envtest.UninstallCRDs(e.Config(), options); err != nil {
-			t.Error(err)
-		}
-		waitUntilGone(t, e)
-	})
-	c, err := client.New(e.Config(), client.Options{Scheme: widget.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// waitUntilGone waits for the end of a definition, which takes a while after its
-// deletion was accepted.
-func waitUntilGone(t *testing.T, e *env.Environment) {
-	t.Helper()
-	scheme := widget.Scheme()
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(e.Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, func(ctx context.Context) bool {
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		err := c.Get(ctx, client.ObjectKey{Name: widget.CRD().Name}, crd)
-		return err != nil && client.IgnoreNotFound(err) == nil
-	})
-}
 
 // create makes a widget and begins a pass over it.
 func create(t *testing.T, c client.Client) (*widget.Widget, *patch.Helper) {
@@ -85,7 +40,7 @@ func create(t *testing.T, c client.Client) (*widget.Widget, *patch.Helper) {
 }
 
 func TestServerKeepsWhatIsCommitted(t *testing.T) {
-	c := install(t, nil)
+	c := installed.On(t, env.Shared(t), nil)
 	w, h := create(t, c)
 	w.Finalizers = []string{"test.corbel.run/x"}
 	w.Status.Record = []widget.Item{{Name: "pump", UID: "1"}}
@@ -155,7 +110,7 @@ func TestServerKeepsWhatIsCommitted(t *testing.T) {
 }
 
 func TestServerPrunesWhatTheDefinitionLacks(t *testing.T) {
-	c := install(t, func(crd *apiextensionsv1.CustomResourceDefinition) {
+	c := installed.On(t, env.Shared(t), func(crd *apiextensionsv1.CustomResourceDefinition) {
 		status := widget.StatusSchema(crd)
 		delete(status, "phase")
 		delete(status["record"].Items.Schema.Properties, "uid")
@@ -180,7 +135,7 @@ func TestServerPrunesWhatTheDefinitionLacks(t *testing.T) {
 }
 
 func TestServerWithoutStatusSubresource(t *testing.T) {
-	c := install(t, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Subresources = nil })
+	c := installed.On(t, env.Shared(t), func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Subresources = nil })
 	w, h := create(t, c)
 	w.Status.Phase = "New"
 	if _, ok := errors.AsType[*patch.NoStatusSubresourceError](h.Commit(t.Context(), w)); !ok {
@@ -200,18 +155,5 @@ func TestServerWithoutStatusSubresource(t *testing.T) {
 	}
 	if !conditions.IsStalled(server) || server.Status.Phase != "" || server.Generation != 2 {
 		t.Errorf("status %+v at generation %d", server.Status, server.Generation)
-	}
-}
-
-func eventually(t *testing.T, done func(context.Context) bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
-	defer cancel()
-	for !done(ctx) {
-		select {
-		case <-ctx.Done():
-			t.Fatal("it did not happen in time")
-		case <-time.After(50 * time.Millisecond):
-		}
 	}
 }

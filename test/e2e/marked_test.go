@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 )
 
 // marked returns every object of any type in the whole cluster that bears an
@@ -23,6 +24,7 @@ func (f *fixture) marked(t *testing.T, owner string) map[string]types.UID {
 	t.Helper()
 	found := map[string]types.UID{}
 	config := f.env.Config()
+	config.WarningHandler = rest.NoWarnings{} // every type is asked, deprecated ones too
 	clients, err := metadata.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ const (
 
 // maxNesting limits how deep the structure of one template may be nested. What
 // a template needs of the stack is in proportion to it.
-const maxNesting = 250
+const maxNesting = 120
 
 // rewrite changes a template so that everything it does passes through our
 // functions: what an action prints goes through one that knows the limits,

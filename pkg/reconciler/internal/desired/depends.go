@@ -67,4 +67,3 @@ func (x index) checkDependency(dependent, other *item) bool {
 	}
 	return len(dependent.mistakes) == before
 }
-

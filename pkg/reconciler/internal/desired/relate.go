@@ -119,4 +119,3 @@ func (i *item) checkOrderAfter(base *item, why string) {
 func goesOnDelete(p v1alpha1.DeletePolicy) bool {
 	return p == v1alpha1.DeletePolicyDelete || p == v1alpha1.DeletePolicyOrphanOnApply
 }
-

@@ -92,7 +92,10 @@ func parts(err error) []error {
 	if err == nil {
 		return nil
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+	if joined, ok := errors.AsType[interface {
+		error
+		Unwrap() []error
+	}](err); ok {
 		return joined.Unwrap()
 	}
 	return []error{err}

@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+func deletedWidget(inventory reconciler.Inventory, finalizers ...string) *widget {
+	obj := newWidget()
+	obj.DeletionTimestamp = &metav1.Time{Time: time.Unix(900, 0)}
+	obj.Finalizers = append([]string{"test.corbel.run"}, finalizers...)
+	obj.Status.Inventory = inventory
+	return obj
+}
+
+func TestDelete(t *testing.T) {
+	blocker := reconciler.Blocker{Dependent: "CustomResourceDefinition foos.example.com", Message: "2 instances exist"}
+	waiting := []reconciler.Wait{waitFor("/Namespace old", "Terminating", "is being deleted")}
+	kubeconfig := func(w *widget) { w.Spec.KubeConfig = &KubeConfigSpec{} }
+	tests := []struct {
+		name       string
+		engine     fakeEngine
+		inventory  reconciler.Inventory
+		finalizers []string
+		change     func(*widget)
+		done       bool
+		touched    bool
+		state      State
+		reason     string
+		message    string
+	}{
+		{name: "everything goes", inventory: someInventory, done: true, touched: true},
+		{name: "foreign instances block before anything is touched", engine: fakeEngine{blockers: []reconciler.Blocker{blocker}}, inventory: someInventory,
+			state: StateDeleting, reason: v1alpha1.ReasonDeletionBlocked, message: "CustomResourceDefinition foos.example.com: 2 instances exist"},
+		{name: "foreign finalizers block", inventory: someInventory, finalizers: []string{"x.example.com/y", "z.example.com/y"},
+			state: StateDeleting, reason: v1alpha1.ReasonDeletionBlocked, message: "Widget shop/main: has the finalizer x.example.com/y, z.example.com/y, which is not ours"},
+		{name: "finalizers of the server are not foreign", inventory: someInventory, finalizers: []string{"foregroundDeletion", "orphan"}, done: true, touched: true},
+		{name: "it takes time", engine: fakeEngine{outcome: reconciler.Outcome{Waiting: waiting, Inventory: someInventory}}, inventory: someInventory, touched: true,
+			state: StateDeleting, reason: v1alpha1.ReasonDeletionProcessing, message: "Namespace old: is being deleted"},
+		{name: "it fails", engine: fakeEngine{err: errors.New("delete ConfigMap shop/a: no"), outcome: reconciler.Outcome{Inventory: someInventory}}, inventory: someInventory, touched: true,
+			state: StateError, reason: v1alpha1.ReasonError, message: "delete ConfigMap shop/a: no"},
+		{name: "without its target it waits, because something is left", inventory: someInventory, change: kubeconfig,
+			state: StateDeleting, reason: v1alpha1.ReasonDeletionBlocked, message: "Widget shop/main: a kubeconfig for another cluster is not supported yet"},
+		{name: "without its target it goes, because nothing is left", change: kubeconfig, done: true},
+		{name: "without its target it still minds finalizers", change: kubeconfig, finalizers: []string{"x.example.com/y"},
+			state: StateDeleting, reason: v1alpha1.ReasonDeletionBlocked, message: "Widget shop/main: has the finalizer x.example.com/y, which is not ours"},
+		{name: "mistakes that do not matter for a deletion", inventory: someInventory, done: true, touched: true,
+			change: func(w *widget) { w.Spec.UpdatePolicy, w.Spec.Namespace = "Maybe", "not.legal" }},
+		{name: "mistakes that do", inventory: someInventory, change: func(w *widget) { w.Spec.AdditionalManagedTypes = []v1alpha1.TypeInfo{{Group: "?", Kind: "Foo"}} },
+			state: StateError, reason: v1alpha1.ReasonInvalid, message: `Widget shop/main: additional managed type 1: group "?": must be the name of a group, "*", or "*." and a suffix`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			engine := test.engine
+			h, _ := testHandler(t, &engine)
+			obj := deletedWidget(test.inventory, test.finalizers...)
+			if test.change != nil {
+				test.change(obj)
+			}
+			var hooks []string
+			for _, point := range []hookPoint{preDelete, postDelete} {
+				h.hooks[point] = []HookFunc[*widget]{func(context.Context, client.Client, *widget) error {
+					hooks = append(hooks, string(point))
+					return nil
+				}}
+			}
+			if test.done {
+				if res, err := h.Delete(t.Context(), obj, noCommit); res != result.Success || err != nil {
+					t.Errorf("result %v, error %v", res, err)
+				}
+				if len(hooks) != 2 {
+					t.Errorf("hooks %v", hooks)
+				}
+			} else {
+				passOver(t, h, obj)
+				if state, reason, message := obj.GetStatus().GetState(); state != test.state || reason != test.reason || message != test.message {
+					t.Errorf("%s, %s: %s", state, reason, message)
+				}
+				if len(hooks) > 1 {
+					t.Errorf("hooks %v", hooks)
+				}
+			}
+			if touched := len(engine.deleted) > 0; touched != test.touched {
+				t.Errorf("the engine deleted: %v", touched)
+			}
+		})
+	}
+}

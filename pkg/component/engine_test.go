@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// fakeEngine answers with what the test says, after making its inventory durable.
+type fakeEngine struct {
+	outcome  reconciler.Outcome
+	err      error
+	blockers []reconciler.Blocker
+	record   bool
+
+	applied []reconciler.ApplyRequest
+	deleted []reconciler.DeleteRequest
+}
+
+func (e *fakeEngine) Apply(ctx context.Context, request reconciler.ApplyRequest) (reconciler.Outcome, error) {
+	e.applied = append(e.applied, request)
+	if e.record {
+		if err := request.Record(ctx, e.outcome.Inventory); err != nil {
+			return reconciler.Outcome{Inventory: request.Inventory}, err
+		}
+	}
+	return e.outcome, e.err
+}
+
+func (e *fakeEngine) Delete(_ context.Context, request reconciler.DeleteRequest) (reconciler.Outcome, error) {
+	e.deleted = append(e.deleted, request)
+	return e.outcome, e.err
+}
+
+func (e *fakeEngine) DeletionBlockers(context.Context, reconciler.DeleteRequest) ([]reconciler.Blocker, error) {
+	return e.blockers, nil
+}
+
+// fakeTargets gives everybody the same engine, and remembers who asked.
+type fakeTargets struct {
+	target target
+	asked  []identity
+	err    error
+}
+
+func (f *fakeTargets) of(id identity) (target, error) {
+	f.asked = append(f.asked, id)
+	return f.target, f.err
+}
+
+// testHandler returns a handler without a cluster, its engine and its events.
+func testHandler(t *testing.T, engine *fakeEngine) (*handler[*widget], *eventLog) {
+	t.Helper()
+	log := &eventLog{}
+	now := func() time.Time { return time.Unix(1000, 0) }
+	return &handler[*widget]{
+		settings:  testSettings(t, ReconcilerOptions{}),
+		generator: manifests.GeneratorFunc(nothing),
+		hooks:     map[hookPoint][]HookFunc[*widget]{},
+		kind:      widgetKind,
+		targets:   &fakeTargets{target: target{engine: engine}},
+		recorder:  events.Bounded(log),
+		now:       now,
+		guests:    newGuests(),
+		activity:  backoff.DefaultActivity[client.ObjectKey](),
+		causes:    newCauses(now),
+		tallies:   newTallies(),
+
+		hookTimeout:     time.Minute,
+		generateTimeout: time.Minute,
+	}, log
+}
+
+func nothing(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+	return nil, nil
+}
+
+// noCommit is a commit that succeeds.
+func noCommit(context.Context) error { return nil }

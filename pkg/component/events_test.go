@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+// eventLog is a recorder that keeps what it is told.
+type eventLog struct{ lines []string }
+
+func (l *eventLog) Eventf(_, _ runtime.Object, eventType, reason, action, note string, args ...any) {
+	l.lines = append(l.lines, strings.Join([]string{eventType, reason, action, fmt.Sprintf(note, args...)}, "|"))
+}
+
+func TestSummary(t *testing.T) {
+	tests := []struct {
+		name  string
+		steps map[string]int
+		want  string
+	}{
+		{"nothing was done", nil, ""},
+		{"zeros are nothing", map[string]int{"create": 0}, ""},
+		{"an install", map[string]int{"create": 57}, "created 57 objects"},
+		{"an upgrade, always in the same order", map[string]int{"delete": 1, "replace": 2, "merge": 3, "override": 4, "orphan": 5, "create": 1},
+			"created 1 object, replaced 2 objects, merged 3 objects, overrode 4 objects, deleted 1 object, released 5 objects"},
+		{"a verb that is not known here", map[string]int{"frob": 2}, "frob: 2 objects"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := summaryOf(test.steps); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func noteAbout(name string) reconciler.Note {
+	var note reconciler.Note
+	note.Key.Kind, note.Key.Namespace, note.Key.Name = "ConfigMap", "shop", name
+	note.Message = "adopted"
+	return note
+}
+
+// judgePass lets the handler judge a pass that ended with the error.
+func judgePass(t *testing.T, h *handler[*widget], obj *widget, err error) {
+	t.Helper()
+	res := result.Empty
+	if err == nil {
+		res = result.Success
+	}
+	_, _ = h.Judge(t.Context(), obj, lifecycle.Pass{Stage: lifecycle.StageApply, Result: res, Err: err, Now: h.now()})
+}
+
+func TestEventsComeWithTransitions(t *testing.T) {
+	h, log := testHandler(t, &fakeEngine{})
+	obj := newWidget()
+	key := client.ObjectKeyFromObject(obj)
+	expect := func(want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, log.lines); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		log.lines = nil
+	}
+	outcome := func(creates int, notes ...string) {
+		o := reconciler.Outcome{Steps: map[string]int{"create": creates}}
+		for _, name := range notes {
+			o.Notes = append(o.Notes, noteAbout(name))
+		}
+		h.tallies.add(key, o)
+	}
+	waiting := &unsettledError{message: "ConfigMap shop/a"}
+
+	judgePass(t, h, obj, waiting)
+	expect()
+	outcome(3, "a")
+	judgePass(t, h, obj, waiting) // no transition
+	outcome(2, "a", "b", "c", "d", "e")
+	judgePass(t, h, obj, waiting)
+	expect()
+	judgePass(t, h, obj, nil)
+	expect("Normal|DependentNoted|Apply|ConfigMap shop/a: adopted",
+		"Normal|DependentNoted|Apply|ConfigMap shop/b: adopted",
+		"Normal|DependentNoted|Apply|ConfigMap shop/c: adopted (and 2 more)",
+		"Normal|Applied|Apply|created 5 objects")
+	judgePass(t, h, obj, nil)
+	expect()
+	outcome(1)
+	judgePass(t, h, obj, nil) // repaired while Ready
+	expect("Normal|Applied|Apply|created 1 object")
+
+	outcome(1)
+	h.Finished(t.Context(), key)
+	judgePass(t, h, obj, nil)
+	expect()
+}

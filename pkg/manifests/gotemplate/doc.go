@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gotemplate renders manifests from Go templates, in the manner of Helm
+// but without charts: a folder of *.yaml, *.yml, *.json and *.tpl files is all
+// that it takes.
+//
+// # Templates
+//
+// Every file is a template under its path in the file system, such as
+// "templates/web.yaml". The files are rendered in the order of their paths, and
+// the results read as YAML. Files whose name starts with an underscore are not
+// rendered; they are the place for {{define}}. All files share their
+// definitions; defining a name twice is an error.
+//
+// # Data
+//
+//	.Values      the parameters, usually the spec of the component
+//	.Release     Name and Namespace of the deployment, Revision of the component,
+//	             IsInstall (revision 1) and IsUpgrade, Service (name of the reconciler)
+//	.Name        short for .Release.Name
+//	.Namespace   short for .Release.Namespace
+//	.Component   Name, Namespace, Digest, Revision, Labels and Annotations of the
+//	             component; empty where the context does not tell
+//	.Template    Name of the file and BasePath, the folder of the templates
+//
+// Whole numbers are integers, so that {{ eq .Values.replicas 3 }} works. A key
+// that does not exist gives an empty text, or an error with Options.Strict.
+//
+// # Functions
+//
+// There are those of text/template and of the library sprig, and
+//
+//	include NAME DATA        the output of a template as a text
+//	tpl TEXT DATA            the output of a text that is itself a template
+//	required MESSAGE VALUE   the value, or an error with this message if it is nil or ""
+//	lookup APIVERSION KIND NAMESPACE NAME
+//	                         an object of the target cluster, or an empty map if it
+//	                         does not exist; without a name, a list with "items"
+//	toYaml toYamlPretty toJson fromYaml fromYamlArray fromJson fromJsonArray
+//	mustToYaml mustToJson mustFromYaml mustFromYamlArray mustFromJson mustFromJsonArray
+//
+// The last ones are as in Helm: those without "must" return an empty text, or a
+// map with the key Error, or a list with the error, where the others fail.
+// Numbers that they read are integers if they are whole.
+//
+// The functions env, expandenv and getHostByName fail: what a template gives
+// depends on its data alone. Calls of lookup are the exception; they read with
+// the identity that the dependent objects are written with, and can be switched
+// off. A change of what they read does not by itself cause a new rendering.
+//
+// Some functions of sprig give something else with every call: now and what
+// works with the current time, uuidv4, shuffle, those that start with rand or
+// gen, bcrypt, htpasswd and encryptAES. Objects that depend on them are changed
+// with every rendering. Keep what they gave, for example by looking the object
+// up first; or use derivePassword. The functions keys and values return things in
+// the order of the keys, and not in any order as in sprig.
+//
+// # Limits
+//
+// Templates, and values that reach tpl, may come from people who do not own the
+// operator. A rendering is therefore limited in depth, output, memory and time,
+// see Limits and Options.Timeout. Functions whose result can be much larger than
+// their arguments compute its size first. A rendering is interrupted at the next
+// call of a template or a function, or round of a loop. One that does not even
+// get there is left behind, and the generator refuses to render anything else
+// until it has ended.
+package gotemplate

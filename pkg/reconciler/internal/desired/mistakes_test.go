@@ -1,0 +1,171 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package desired
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// expectMistake builds objects that must be refused, with a line that holds want.
+func expectMistake(t *testing.T, in Input, want string) {
+	t.Helper()
+	objects, err := Build(t.Context(), in)
+	if err == nil {
+		t.Fatalf("accepted: %v", keys(objects))
+	}
+	if _, invalid := errors.AsType[*InvalidError](err); !invalid {
+		t.Errorf("%v is no InvalidError", err)
+	}
+	if objects != nil {
+		t.Errorf("returned %v besides the error", keys(objects))
+	}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if strings.Contains(line, want) {
+			return
+		}
+	}
+	t.Errorf("got\n%v\nwant a line with\n%s", err, want)
+}
+
+func TestMistakesInSingleObjects(t *testing.T) {
+	const cm = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, `
+	tests := []struct{ name, object, want string }{
+		{"no kind", `{apiVersion: v1, metadata: {name: a}}`, "object 1: kind is missing"},
+		{"empty kind", `{apiVersion: v1, kind: "", metadata: {name: a}}`, "object 1: kind is missing"},
+		{"kind of a wrong type", `{apiVersion: v1, kind: [a], metadata: {name: a}}`, "object 1: kind is not a string but a list"},
+		{"kind with blanks", `{apiVersion: v1, kind: "a b", metadata: {name: a}}`, `object 1: kind "a b" is not a name`},
+		{"no version", `{kind: ConfigMap, metadata: {name: a}}`, "object 1: apiVersion is missing"},
+		{"version of a wrong type", `{apiVersion: 1, kind: ConfigMap, metadata: {name: a}}`, "object 1: apiVersion is not a string but a number"},
+		{"version with too many parts", `{apiVersion: a/b/c, kind: ConfigMap, metadata: {name: a}}`, `object 1: apiVersion "a/b/c" is not of the form group/version`},
+		{"version without version", `{apiVersion: apps/, kind: Deployment, metadata: {name: a}}`, `apiVersion "apps/" is not of the form`},
+		{"no metadata", `{apiVersion: v1, kind: ConfigMap}`, "object 1 (ConfigMap): metadata.name is missing"},
+		{"metadata of a wrong type", `{apiVersion: v1, kind: ConfigMap, metadata: a}`, "object 1 (ConfigMap): metadata is not a map but a string"},
+		{"no name", `{apiVersion: v1, kind: ConfigMap, metadata: {}}`, "object 1 (ConfigMap): metadata.name is missing"},
+		{"empty name", `{apiVersion: v1, kind: ConfigMap, metadata: {name: ""}}`, "metadata.name is missing"},
+		{"name of a wrong type", `{apiVersion: v1, kind: ConfigMap, metadata: {name: 5}}`, "metadata.name is not a string but a number"},
+		{"name with a slash", `{apiVersion: v1, kind: ConfigMap, metadata: {name: a/b}}`, `metadata.name "a/b" is not a name`},
+		{"name of dots", `{apiVersion: v1, kind: ConfigMap, metadata: {name: ..}}`, `metadata.name ".." is not a name`},
+		{"name with a blank", `{apiVersion: v1, kind: ConfigMap, metadata: {name: a b}}`, `metadata.name "a b" is not a name`},
+		{"name too long", `{apiVersion: v1, kind: ConfigMap, metadata: {name: ` + strings.Repeat("a", 254) + `}}`, "metadata.name has 254 characters"},
+		{"generated name", `{apiVersion: v1, kind: ConfigMap, metadata: {generateName: a-}}`, "metadata.generateName is not possible"},
+		{"generated name beside a name", cm + `generateName: a-}}`, "metadata.generateName is not possible"},
+		{"file of an object without name", `{apiVersion: v1, kind: ConfigMap, metadata: {annotations: {config.kubernetes.io/path: a/b.yaml}}}`, "object 1 (ConfigMap, a/b.yaml): metadata.name is missing"},
+		{"file of an object without kind", `{metadata: {annotations: {config.kubernetes.io/path: a/b.yaml}}}`, "object 1 (a/b.yaml): kind is missing"},
+		{"namespace of a wrong type", cm + `namespace: 5}}`, "metadata.namespace is not a string but a number"},
+		{"namespace that cannot be one", cm + `namespace: A_b}}`, `metadata.namespace "A_b" is not a name of a namespace`},
+		{"deletion timestamp", cm + `deletionTimestamp: "2026-01-01T00:00:00Z"}}`, "ConfigMap shop/a: metadata.deletionTimestamp is set"},
+		{"labels of a wrong type", cm + `labels: [a]}}`, "metadata.labels is not a map but a list"},
+		{"label of a wrong type", cm + `labels: {x: 5}}}`, "metadata.labels: the value of x is not a string but a number: quote it"},
+		{"annotation of a wrong type", cm + `annotations: {x: true}}}`, "metadata.annotations: the value of x is not a string but a boolean: quote it"},
+		{"annotation of null", cm + `annotations: {x: null}}}`, "metadata.annotations: the value of x is not a string but null: quote it"},
+		{"annotations of a wrong type", cm + `annotations: x}}`, "metadata.annotations is not a map but a string"},
+		{"finalizers of a wrong type", cm + `finalizers: x}}`, "metadata.finalizers is not a list but a string"},
+		{"finalizer of a wrong type", cm + `finalizers: [{a: b}]}}`, "metadata.finalizers holds a map"},
+		{"owner references of a wrong type", cm + `ownerReferences: [a]}}`, "metadata.ownerReferences holds a string"},
+		{"unknown type", `{apiVersion: example.com/v1, kind: Foo, metadata: {name: a}}`, "Foo a: type example.com/v1 Foo is not served by the cluster, and nothing of this component brings it"},
+		{"secret with a wrong value", `{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {pin: 4711}}`, "Secret shop/a: stringData: the value of pin is not a string but a number: quote it"},
+		{"secret with wrong data", `{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {a: b}, data: x}`, "Secret shop/a: data is not a map but a string"},
+		{"secret with wrong plain data", `{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: x}`, "Secret shop/a: stringData is not a map but a string"},
+		{"invalid policy", cm + `annotations: {shop.example.com/update-policy: x}}}`, `ConfigMap shop/a: annotation shop.example.com/update-policy: "x" is not one of`},
+		{"order out of range", cm + `annotations: {shop.example.com/apply-order: "40000"}}}`, "ConfigMap shop/a: annotation shop.example.com/apply-order: "},
+		{"expression that does not compile", cm + `annotations: {shop.example.com/ready-when: "self."}}}`, `ConfigMap shop/a: annotation shop.example.com/ready-when: `},
+		{"purged namespace", `{apiVersion: v1, kind: Namespace, metadata: {name: a, annotations: {shop.example.com/purge-order: "1"}}}`, "Namespace a: annotation shop.example.com/purge-order: a Namespace cannot be purged"},
+		{"definition without kind", `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}, spec: {group: x}}`, "CustomResourceDefinition a: spec.group or spec.names.kind is missing"},
+		{"definition without scope", `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}, spec: {group: x, names: {kind: X}}}`, "CustomResourceDefinition a: spec.scope is neither Namespaced nor Cluster"},
+		{"definition of odd shape", `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}, spec: x}`, "spec.group or spec.names.kind is missing"},
+		{"service of an API without version", `{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: a}, spec: {group: x}}`, "APIService a: spec.group or spec.version is missing"},
+		{"items of a wrong type", `{apiVersion: v1, kind: List, items: {a: b}}`, "object 1 (List): items is not a list"},
+		{"an item of a wrong type", `{apiVersion: v1, kind: List, items: [a]}`, "object 1, item 1: is not an object but a string"},
+		{"an item of null", `{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, null]}`, "object 1, item 2: is not an object but null"},
+		{"an item without kind", `{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: List, items: [{metadata: {name: a}}]}]}`, "object 1, item 1, item 1: kind is missing"},
+		{"lists in lists in lists", strings.Repeat(`{apiVersion: v1, kind: List, items: [`, 20) + strings.Repeat(`]}`, 20), "lists are nested more than 8 times"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) { expectMistake(t, input(parse(t, tt.object)...), tt.want) })
+	}
+}
+
+func TestClusterScopedComponentsNeedNamespacesInTheirManifests(t *testing.T) {
+	in := input(parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`)...)
+	in.Namespace = ""
+	expectMistake(t, in, "ConfigMap a: has no namespace, and the component has none to put it into")
+}
+
+func TestDuplicates(t *testing.T) {
+	const a = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`
+	expectMistake(t, input(parse(t, a+"\n---\n"+strings.Replace(a, "name: a", "name: b", 1)+"\n---\n"+a)...), "ConfigMap shop/a: is there twice, as object 1 and as object 3")
+	expectMistake(t, input(parse(t, a+"\n---\n"+strings.Replace(a, "name: a", "name: a, namespace: shop", 1))...), "is there twice")
+	expectMistake(t, input(parse(t, `{apiVersion: v1, kind: List, items: [`+a+`, `+a+`]}`)...), "as object 1, item 1 and as object 1, item 2")
+	expectMistake(t, input(parse(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: shop}}`)...), "Deployment shop/a: is there twice")
+}
+
+func TestAllMistakesOfAllObjectsAreListed(t *testing.T) {
+	_, err := Build(t.Context(), input(append(parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {shop.example.com/update-policy: x, shop.example.com/status-hint: "y,z"}}}
+---
+{apiVersion: v1, metadata: {name: a}}
+---
+{apiVersion: example.com/v1, kind: Foo, metadata: {name: a}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: b, annotations: {shop.example.com/depends-on: Secret/none}}}`), client.Object(nil))...))
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	lines := strings.Split(err.Error(), "\n")
+	want := []string{
+		"ConfigMap shop/a: annotation shop.example.com/status-hint: \"y\"",
+		"ConfigMap shop/a: annotation shop.example.com/status-hint: \"z\"",
+		"ConfigMap shop/a: annotation shop.example.com/update-policy: \"x\"",
+		"object 2: kind is missing",
+		"Foo a: type example.com/v1 Foo is not served",
+		"ConfigMap shop/b: depends on Secret/none, which is not among",
+		"object 5: is nil",
+	}
+	if len(lines) != len(want) {
+		t.Fatalf("got %d lines:\n%v", len(lines), err)
+	}
+	for i := range want {
+		if !strings.HasPrefix(lines[i], want[i]) {
+			t.Errorf("line %d is %q, want %q", i, lines[i], want[i])
+		}
+	}
+}
+
+func TestErrorsOfTheClusterAreNoMistakes(t *testing.T) {
+	const down = `{apiVersion: down.example.com/v1, kind: Foo, metadata: {name: a}}`
+	_, err := Build(t.Context(), input(parse(t, down+"\n---\n"+down)...))
+	if err == nil || err.Error() != "resolve type down.example.com/v1 Foo: the server is down" {
+		t.Errorf("got %v", err)
+	}
+	if _, invalid := errors.AsType[*InvalidError](err); invalid {
+		t.Errorf("%v is an InvalidError", err)
+	}
+	// With mistakes as well, both are told, but nothing that may follow from the error.
+	_, err = Build(t.Context(), input(parse(t, down+"\n---\n{kind: X}\n---\n"+
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {shop.example.com/depends-on: down.example.com/Foo/a}}}`)...))
+	if _, invalid := errors.AsType[*InvalidError](err); !invalid || !strings.Contains(err.Error(), "the server is down") || strings.Contains(err.Error(), "depends on") {
+		t.Errorf("got %v", err)
+	}
+	in := input(parse(t, down)...)
+	in.Resolve = nil
+	if _, err := Build(t.Context(), in); err == nil {
+		t.Error("built without a way to resolve types")
+	}
+}
+
+func TestSecretValuesAreNotInMessages(t *testing.T) {
+	_, err := Build(t.Context(), input(parse(t, `{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {pin: 4711}, data: [hunter2]}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: b}, stringData: [hunter2]}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: c}, stringData: {pin: {deep: hunter2}}}`)...))
+	if err == nil || strings.Contains(err.Error(), "4711") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("got %v", err)
+	}
+}

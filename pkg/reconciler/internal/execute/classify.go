@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// classify makes an Error of whatever went wrong with a step.
+func classify(step plan.Step, err error) *Error {
+	e := &Error{Key: step.Key, Verb: step.Verb, Class: Failed, Err: err, text: err.Error()}
+	status, answered := errors.AsType[*apierrors.StatusError](err)
+	_, notServed := errors.AsType[*cluster.NotServedError](err)
+	_, unserved := errors.AsType[*cluster.UnservedPathError](err)
+	switch {
+	case errors.Is(err, errChanged):
+		e.Class = Conflict
+	case notServed || unserved:
+		e.Class = NotServed
+	case errors.Is(err, context.Canceled):
+		e.text = "interrupted; the outcome is not known"
+	case answered:
+		e.read(status.ErrStatus)
+	}
+	return e
+}
+
+// read takes over what the server's answer says.
+func (e *Error) read(status metav1.Status) {
+	e.Fields = fieldsIn(status)
+	switch denied := isDenial(status.Message); {
+	case denied:
+		e.Class = Denied
+	case isConflict(e.Key, e.Verb, status):
+		e.Class = Conflict
+	case status.Reason == metav1.StatusReasonInvalid && isImmutable(status):
+		e.Class = Immutable
+	case status.Reason == metav1.StatusReasonInvalid || status.Reason == metav1.StatusReasonBadRequest:
+		e.Class = Invalid
+	case status.Reason == metav1.StatusReasonForbidden:
+		e.Class = Forbidden
+	}
+	if e.Key.Group == "" && e.Key.Kind == "Secret" && e.Class != Conflict {
+		e.text = withoutValues(status, e.Fields)
+	}
+	if e.Class == Immutable {
+		e.text = fmt.Sprintf("%s cannot be changed on an existing object; the annotation update-policy: recreate lets it be deleted and created anew (%s)",
+			strings.Join(e.Fields, ", "), e.text)
+	}
+}
+
+// isConflict tells whether the object is not as the plan saw it. Server-side
+// apply reports another uid as a change of an immutable field.
+func isConflict(key plan.Key, verb plan.Verb, status metav1.Status) bool {
+	switch status.Reason {
+	case metav1.StatusReasonConflict, metav1.StatusReasonAlreadyExists:
+		return true
+	case metav1.StatusReasonInvalid:
+		return slices.Contains(fieldsIn(status), "metadata.uid")
+	case metav1.StatusReasonNotFound:
+		// The object vanished. On a create, it is something else that is missing.
+		details := status.Details
+		return verb != plan.VerbCreate && details != nil && details.Name == key.Name && details.Group == key.Group &&
+			(details.Kind != "namespaces" || key.Kind == "Namespace")
+	default:
+		return false
+	}
+}
+
+func fieldsIn(status metav1.Status) []string {
+	if status.Details == nil {
+		return nil
+	}
+	var fields []string
+	for _, cause := range status.Details.Causes {
+		if cause.Field != "" && !slices.Contains(fields, cause.Field) {
+			fields = append(fields, cause.Field)
+		}
+	}
+	return fields
+}
+
+// immutability are the words in which validations say that a value was fine,
+// but must not change.
+var immutability = []string{
+	"immutable", "may not change", "may not be changed", "cannot change", "cannot be changed", "updates to statefulset spec",
+}
+
+func isImmutable(status metav1.Status) bool {
+	if status.Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Details.Causes, func(cause metav1.StatusCause) bool {
+		message := strings.ToLower(cause.Message)
+		return slices.ContainsFunc(immutability, func(words string) bool { return strings.Contains(message, words) })
+	})
+}
+
+func isDenial(message string) bool {
+	return strings.Contains(message, "denied the request") ||
+		strings.Contains(message, "ValidatingAdmissionPolicy") && strings.Contains(message, "denied request")
+}
+
+// withoutValues is what can be told about a refused Secret: no text that may
+// repeat its content.
+func withoutValues(status metav1.Status, fields []string) string {
+	text := fmt.Sprintf("the server refused it (%s, %d)", status.Reason, status.Code)
+	if who, _, denied := strings.Cut(status.Message, "denied the request"); denied {
+		text += ": " + who + "denied the request"
+	}
+	if len(fields) > 0 {
+		text += " because of " + strings.Join(fields, ", ")
+	}
+	return text
+}
