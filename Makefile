@@ -50,13 +50,13 @@ help: ## Show this list.
 .PHONY: demo
 demo: assets ## Show the life of a component on a real control plane (KEEP=1: leave it running).
 	@mkdir -p bin
-	$(GO) build -o bin/demo ./examples/shop/demo
+	$(GO) build -o bin/ ./examples/shop ./examples/shop/demo
 	@$(WITH_ASSETS) KEEP="$(KEEP)" bin/demo
 
 ##@ Test
 
 .PHONY: test
-test: fmt-check vet assets test-pure controlplane-test test-live ## Run everything that gates a change.
+test: lint assets test-pure controlplane-test test-live ## Run everything that gates a change.
 
 .PHONY: test-all
 test-all: ## The same with every enumeration whole (CORBEL_SLICE=1/1): hours, not minutes.

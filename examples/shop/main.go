@@ -21,7 +21,7 @@ import (
 
 const name = "shop.example.com"
 
-//go:embed templates
+//go:embed all:templates
 var templates embed.FS
 
 func main() {

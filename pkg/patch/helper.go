@@ -184,7 +184,7 @@ func (h *Helper) writeStatus(ctx context.Context, obj client.Object, options Hel
 	if len(changes) == 0 {
 		return nil
 	}
-	w := &statusWrite{after: after, changes: changes, owned: options.OwnedConditions}
+	w := &statusWrite{ours: after, after: after, changes: changes, owned: options.OwnedConditions}
 	answer, err := h.send(ctx, obj, w)
 	if err != nil {
 		return err

@@ -72,7 +72,7 @@ func TestPatchSendsOnlyWhatChanged(t *testing.T) {
 		}, []string{"patch", "patch status"}},
 		{"spec stays in memory if told so", []patch.HelperOption{patch.WithoutSpec()}, func(w *widget.Widget) { w.Spec.Size = 4 }, nil},
 		{"values that are not serialised are no change", nil, func(w *widget.Widget) { w.Spec.Loaded = "secret" }, nil},
-		{"what the server keeps is no change", nil, func(w *widget.Widget) { w.ManagedFields, w.SelfLink = nil, "x" }, nil},
+		{"what the server keeps is no change", nil, func(w *widget.Widget) { w.ManagedFields, w.GenerateName = nil, "x" }, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := widget.NewServer(stored())

@@ -39,6 +39,16 @@ func create(t *testing.T, c client.Client) (*widget.Widget, *patch.Helper) {
 	return w, h
 }
 
+// get returns the widget as the server has it.
+func get(t *testing.T, c client.Client, w *widget.Widget) *widget.Widget {
+	t.Helper()
+	server := &widget.Widget{}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), server); err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
 func TestServerKeepsWhatIsCommitted(t *testing.T) {
 	c := installed.On(t, env.Shared(t), nil)
 	w, h := create(t, c)
@@ -47,14 +57,7 @@ func TestServerKeepsWhatIsCommitted(t *testing.T) {
 	if err := h.Commit(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
-	server := &widget.Widget{}
-	get := func() {
-		t.Helper()
-		if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), server); err != nil {
-			t.Fatal(err)
-		}
-	}
-	get()
+	server := get(t, c, w)
 	if d := cmp.Diff(server.ObjectMeta, w.ObjectMeta); d != "" {
 		t.Errorf("metadata: %s", d)
 	}
@@ -64,8 +67,12 @@ func TestServerKeepsWhatIsCommitted(t *testing.T) {
 	if w.Spec.Loaded != "from elsewhere" {
 		t.Error("the loaded value did not survive")
 	}
+}
 
-	// Somebody labels the object, somebody else asks for something else.
+func TestServerAnswersConflicts(t *testing.T) {
+	c := installed.On(t, env.Shared(t), nil)
+	w, h := create(t, c)
+	server := get(t, c, w)
 	server.Labels = map[string]string{"x": "y"}
 	if err := c.Update(t.Context(), server); err != nil {
 		t.Fatal(err)
@@ -74,7 +81,7 @@ func TestServerKeepsWhatIsCommitted(t *testing.T) {
 	if err := h.Commit(t.Context(), w); err != nil {
 		t.Fatalf("a label is no reason to give up: %v", err)
 	}
-	get()
+	server = get(t, c, w)
 	if server.Status.Phase != "Working" || server.Labels["x"] != "y" || w.Labels["x"] != "y" {
 		t.Errorf("after both: %+v", server)
 	}
@@ -86,25 +93,32 @@ func TestServerKeepsWhatIsCommitted(t *testing.T) {
 	if err := h.Commit(t.Context(), w); !errors.Is(err, patch.ErrConflict) {
 		t.Fatalf("another generation: %v", err)
 	}
+}
 
-	// The last finalizer goes in one write, and with it the object.
-	if err := c.Delete(t.Context(), server); err != nil {
+func TestServerLetsTheObjectGoWithItsLastFinalizer(t *testing.T) {
+	c := installed.On(t, env.Shared(t), nil)
+	w, h := create(t, c)
+	w.Finalizers = []string{"test.corbel.run/x"}
+	if err := h.Commit(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
-	get()
-	h, err := patch.NewHelper(server, c)
+	if err := c.Delete(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	w = get(t, c, w)
+	h, err := patch.NewHelper(w, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.Finalizers, server.Status.Phase = nil, "Gone"
-	if err := h.Patch(t.Context(), server); err != nil {
+	w.Finalizers, w.Status.Phase = nil, "Gone"
+	if err := h.Patch(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), server); client.IgnoreNotFound(err) != nil || err == nil {
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), w); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("the object is still there: %v", err)
 	}
-	server.Status.Phase = "Too late"
-	if err := h.Commit(t.Context(), server); !errors.Is(err, patch.ErrConflict) {
+	w.Status.Phase = "Too late"
+	if err := h.Commit(t.Context(), w); !errors.Is(err, patch.ErrConflict) {
 		t.Errorf("an object that is gone: %v", err)
 	}
 }

@@ -42,7 +42,8 @@ func (w mainWrite) rebase(before, server content) bool {
 
 // statusWrite changes status.
 type statusWrite struct {
-	after, changes map[string]any
+	ours           map[string]any // the status that we want
+	after, changes map[string]any // the same on top of what others did, and the way there
 	owned          []string
 }
 
@@ -54,7 +55,7 @@ func (w *statusWrite) rebase(before, server content) bool {
 		w.changes = map[string]any{}
 		return true
 	}
-	after, ok := mergeStatus(before.status(), w.after, server.status(), w.owned)
+	after, ok := mergeStatus(before.status(), w.ours, server.status(), w.owned)
 	if ok {
 		w.after, w.changes = after, diff(server.status(), after)
 	}

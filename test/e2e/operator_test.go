@@ -81,18 +81,29 @@ func (f *fixture) newNamespace(t *testing.T) string {
 
 // operator is a running manager with one component reconciler.
 type operator struct {
-	cancel context.CancelFunc
-	done   chan error
-	once   bool
+	reconciler *component.Reconciler[*Bundle]
+	cancel     context.CancelFunc
+	done       chan error
+	once       bool
 }
 
 // start runs an operator for Bundles of one namespace until the test ends or
 // stop is called. The guillotine sees all its requests; it may be nil.
 func (f *fixture) start(t *testing.T, generator manifests.Generator, g *guillotine) *operator {
 	t.Helper()
+	if g == nil {
+		return f.startWith(t, generator, nil)
+	}
+	defer g.arm()
+	return f.startWith(t, generator, g.wrap)
+}
+
+// startWith is start with any view on the requests.
+func (f *fixture) startWith(t *testing.T, generator manifests.Generator, wrap func(http.RoundTripper) http.RoundTripper) *operator {
+	t.Helper()
 	cfg := rest.CopyConfig(f.env.Config())
-	if g != nil {
-		cfg.Wrap(g.wrap)
+	if wrap != nil {
+		cfg.Wrap(wrap)
 	}
 	manager, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:                  testScheme,
@@ -109,10 +120,7 @@ func (f *fixture) start(t *testing.T, generator manifests.Generator, g *guilloti
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if g != nil {
-		g.arm()
-	}
-	o := &operator{cancel: cancel, done: make(chan error, 1)}
+	o := &operator{reconciler: reconciler, cancel: cancel, done: make(chan error, 1)}
 	go func() { o.done <- manager.Start(ctx) }()
 	t.Cleanup(func() { o.stop(t) })
 	return o

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package installed puts the widget on a real API server for one test.
 package installed
 
 import (

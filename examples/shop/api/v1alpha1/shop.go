@@ -14,6 +14,7 @@ import (
 // ShopSpec is what the user of a Shop decides.
 type ShopSpec struct {
 	component.RequeueSpec `json:",inline"`
+	component.TimeoutSpec `json:",inline"`
 
 	// Replicas is the size of each of the three deployments.
 	// +kubebuilder:default=2

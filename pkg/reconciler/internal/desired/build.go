@@ -6,6 +6,7 @@ package desired
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -47,7 +48,9 @@ func Build(ctx context.Context, in Input) ([]plan.Desired, error) {
 func invalid(items []*item) error {
 	var mistakes []error
 	for _, item := range items {
-		mistakes = append(mistakes, item.mistakes...)
+		for _, mistake := range item.mistakes {
+			mistakes = append(mistakes, fmt.Errorf("%s: %w", item.title(), mistake))
+		}
 	}
 	if len(mistakes) == 0 {
 		return nil

@@ -30,6 +30,7 @@ type item struct {
 	digest  string
 	defines []v1alpha1.TypeInfo
 
+	// mistakes do not name the item: its namespace may be found out later.
 	mistakes []error
 }
 
@@ -51,7 +52,7 @@ func (p position) element(index int) position {
 
 // mistake notes what is wrong with the item.
 func (i *item) mistake(format string, args ...any) {
-	i.mistakes = append(i.mistakes, fmt.Errorf("%s: %w", i.title(), fmt.Errorf(format, args...)))
+	i.mistakes = append(i.mistakes, fmt.Errorf(format, args...))
 }
 
 // fail notes a mistake that leaves nothing to go on with.

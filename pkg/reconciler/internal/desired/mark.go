@@ -19,10 +19,8 @@ func mark(content map[string]any, name string, owner plan.Owner) {
 // live object does not get to say who owns this one.
 func unmark(content map[string]any, name string) {
 	metadata := content["metadata"].(map[string]any)
-	labels, _ := metadata["labels"].(map[string]any)
-	delete(labels, name+"/"+v1alpha1.LabelOwnerID)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	delete(annotations, name+"/"+v1alpha1.AnnotationOwner)
+	unset(metadata, "labels", name+"/"+v1alpha1.LabelOwnerID)
+	unset(metadata, "annotations", name+"/"+v1alpha1.AnnotationOwner)
 }
 
 func set(metadata map[string]any, field, name, value string) {
@@ -32,4 +30,13 @@ func set(metadata map[string]any, field, name, value string) {
 		metadata[field] = values
 	}
 	values[name] = value
+}
+
+// unset removes a value, and the map if nothing is left: empty labels are none.
+func unset(metadata map[string]any, field, name string) {
+	values, _ := metadata[field].(map[string]any)
+	delete(values, name)
+	if len(values) == 0 {
+		delete(metadata, field)
+	}
 }

@@ -221,9 +221,6 @@ func (w *work) mustRecreate(u *unit) bool {
 	if u.failure == nil || !u.failure.Immutable || !u.recreates() {
 		return false
 	}
-	if u.live.Existence != Present {
-		return u.live.Existence == Absent // it was deleted since
-	}
 	because, _ := w.writeDue(u)
 	return u.isOurs() && because == BecauseUnconfirmed
 }

@@ -136,6 +136,7 @@ func (d *driver) execute(steps []Step, failed map[Key]Failure) ([]Result, error)
 		d.before(s)
 		r := d.world.execute(s)
 		results = append(results, r)
+		delete(failed, s.Key)
 		switch {
 		case r.Blocked != "":
 			failed[s.Key] = Failure{Blocked: true, Message: r.Blocked}
@@ -201,4 +202,8 @@ func (d *driver) want(objects ...Desired) {
 	for _, key := range slices.SortedFunc(maps.Keys(byKey), Key.Compare) {
 		d.desired = append(d.desired, byKey[key])
 	}
+}
+
+func valueIn(d Desired) (string, bool, error) {
+	return unstructured.NestedString(d.Manifest.Object, "value")
 }

@@ -12,7 +12,12 @@ import (
 
 // judge finds an object of ours settled, or says what it lacks.
 func (w *work) judge(u *unit) {
-	u.item.UID, u.item.Seen, u.item.Phase = u.live.UID, u.live.Seen, v1alpha1.PhaseApplied
+	u.item.UID, u.item.Phase = u.live.UID, v1alpha1.PhaseApplied
+	if !u.drifted() {
+		// Drift that nobody repairs, because the object is applied only once,
+		// must stay visible: the policy may change.
+		u.item.Seen = u.live.Seen
+	}
 	if u.item.Digest == "" {
 		// Applied once, and the answer was lost.
 		u.item.Digest, u.item.Accepted = u.desired.Digest, u.live.Accepted

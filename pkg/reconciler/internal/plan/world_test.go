@@ -56,7 +56,7 @@ type object struct {
 	defines    []v1alpha1.TypeInfo
 	status     Status
 	holder     holder
-	stolen     bool // it was ours before
+	stolen     bool // it was ours, and we knew it
 }
 
 // world is a small cluster in memory. It executes steps as strictly as an API

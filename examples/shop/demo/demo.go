@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shopv1alpha1 "github.com/corbel-run/corbel/examples/shop/api/v1alpha1"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+// interval is how often the demo looks at the Shop.
+const interval = 250 * time.Millisecond
+
+// demo is the cluster and what is told about it.
+type demo struct {
+	env      *env.Environment
+	screen   *screen
+	client   client.Client
+	deadline time.Duration // of each step
+	root     string        // of the repository
+	operator *operator     // nil until it is started
+	kubeEnv  []string      // the environment of kubectl
+}
+
+func newDemo(ctx context.Context, environment *env.Environment, screen *screen, deadline time.Duration) (*demo, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	if err := shopv1alpha1.SchemeBuilder.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	c, err := client.New(environment.Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	return &demo{
+		env: environment, screen: screen, client: c, deadline: deadline,
+		root: filepath.Dir(filepath.Dir(program)), // it is bin/demo
+		// kubectl shall neither read nor write the user's own files.
+		kubeEnv: append(os.Environ(), "KUBECONFIG="+environment.Kubeconfig(), "KUBERC=off",
+			"KUBECACHEDIR="+filepath.Join(environment.Dir(), "run", "kubectl")),
+	}, nil
+}
+
+// tell goes through the steps of the story.
+func (d *demo) tell(ctx context.Context) error {
+	for _, step := range story {
+		d.screen.title(step.title)
+		if err := d.within(ctx, step.run); err != nil {
+			return fmt.Errorf("%s: %w", step.title, err)
+		}
+	}
+	return nil
+}
+
+// within runs a step within its deadline.
+func (d *demo) within(ctx context.Context, run func(*demo, context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, d.deadline, fmt.Errorf("not done after %v", d.deadline))
+	defer cancel()
+	return run(d, ctx)
+}
+
+// until shows the Shop until it is as wanted, and returns how it is then. The
+// check says what is missing.
+func (d *demo) until(ctx context.Context, check func(view) error) (view, error) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		v, err := look(ctx, d.client, shopKey)
+		if err == nil {
+			d.screen.draw(v)
+			if err = check(v); err == nil {
+				return v, nil
+			}
+		}
+		if ended := d.operator.check(); ended != nil {
+			return view{}, ended
+		}
+		select {
+		case <-ctx.Done():
+			return view{}, fmt.Errorf("%w; at last: %w", context.Cause(ctx), err)
+		case <-ticker.C:
+		}
+	}
+}
+
+// kubectl shows a command and runs it.
+func (d *demo) kubectl(ctx context.Context, stdin string, args ...string) error {
+	d.screen.text("$ kubectl %s", quoted(args))
+	if stdin != "" {
+		d.screen.text("%s", stdin)
+	}
+	var stderr bytes.Buffer
+	command := exec.CommandContext(ctx, d.env.Program("kubectl"), args...)
+	command.Env, command.Dir = d.kubeEnv, d.root
+	command.Stdin, command.Stderr = strings.NewReader(stdin), &stderr
+	d.env.Adopt(command)
+	output, err := command.Output()
+	if err != nil {
+		return fmt.Errorf("kubectl %s: %w: %s", quoted(args), errors.Join(err, ctx.Err()), strings.TrimSpace(stderr.String()))
+	}
+	d.screen.text("%s", strings.TrimSpace(string(output)))
+	return nil
+}
+
+// quoted returns a command line that a shell understands.
+func quoted(args []string) string {
+	words := make([]string, len(args))
+	for i, arg := range args {
+		words[i] = arg
+		if strings.ContainsAny(arg, " {}\"$*?&|;<>") {
+			words[i] = "'" + arg + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+//go:embed shop.yaml
+var shopManifest string
+
+// shopKey is the Shop of the manifest.
+var shopKey = client.ObjectKey{Namespace: "market", Name: "corner"}
+
+// step is a part of the story. It fails if what it tells does not happen.
+type step struct {
+	title string
+	run   func(*demo, context.Context) error
+}
+
+var story = []step{
+	{"Start the operator", (*demo).install},
+	{"Create a Shop: its objects are created in waves, each after the one before is ready", (*demo).create},
+	{"Scale the Shop to three replicas", (*demo).scale},
+	{"Break the Shop with an image that does not exist", (*demo).breakImage},
+	{"Mend it", (*demo).mend},
+	{"Delete one object of the Shop by hand, and change another: both are repaired", (*demo).repair},
+	{"Delete the Shop: nothing of it stays", (*demo).remove},
+}
+
+func (d *demo) install(ctx context.Context) error {
+	if err := d.kubectl(ctx, "", "apply", "-f", "examples/shop/config/crd"); err != nil {
+		return err
+	}
+	if err := d.kubectl(ctx, "", "wait", "--for=condition=Established", "crd/shops.shop.example.com"); err != nil {
+		return err
+	}
+	operator, err := startOperator(d.env, filepath.Join(d.root, "bin", "shop"))
+	d.operator = operator
+	if err == nil {
+		d.screen.say("the operator runs, as process %d", operator.command.Process.Pid)
+	}
+	return err
+}
+
+func (d *demo) create(ctx context.Context) error {
+	for _, command := range [][]string{
+		{"create", "namespace", shopKey.Namespace},
+		{"-n", shopKey.Namespace, "create", "secret", "generic", ownSecret, "--from-literal=password=swordfish"},
+	} {
+		if err := d.kubectl(ctx, "", command...); err != nil {
+			return err
+		}
+	}
+	if err := d.kubectl(ctx, shopManifest, "apply", "-f", "-"); err != nil {
+		return err
+	}
+	return d.untilReady(ctx, 2)
+}
+
+func (d *demo) scale(ctx context.Context) error {
+	if err := d.patchShop(ctx, `{"spec":{"replicas":3}}`); err != nil {
+		return err
+	}
+	return d.untilReady(ctx, 3)
+}
+
+func (d *demo) breakImage(ctx context.Context) error {
+	if err := d.patchShop(ctx, `{"spec":{"image":"registry.example.com/shop:broken"}}`); err != nil {
+		return err
+	}
+	const reason = "ImagePullBackOff"
+	var message string
+	v, err := d.until(ctx, func(v view) error {
+		if v.ready() == nil {
+			return errors.New("the Shop is Ready although its image is broken")
+		}
+		if v.shop == nil {
+			return v.ready()
+		}
+		if _, _, message = v.shop.Status.GetState(); !strings.Contains(message, reason) {
+			return fmt.Errorf("condition Ready does not say %s, but: %s", reason, message)
+		}
+		return nil
+	})
+	if err == nil {
+		d.screen.settle(v)
+		d.screen.say("condition Ready says why: %s", message)
+	}
+	return err
+}
+
+func (d *demo) mend(ctx context.Context) error {
+	if err := d.patchShop(ctx, `{"spec":{"image":"registry.example.com/shop:1.1"}}`); err != nil {
+		return err
+	}
+	return d.untilReady(ctx, 3)
+}
+
+func (d *demo) repair(ctx context.Context) error {
+	service, settings := shopKey.Name+"-web", shopKey.Name+"-settings"
+	v, err := look(ctx, d.client, shopKey)
+	if err != nil {
+		return err
+	}
+	old := v.find("Service", service)
+	if old == nil {
+		return fmt.Errorf("Service %s/%s does not exist", shopKey.Namespace, service)
+	}
+	if err := d.kubectl(ctx, "", "-n", shopKey.Namespace, "delete", "service", service); err != nil {
+		return err
+	}
+	if err := d.repaired(ctx, "Service "+service, func(v view) error {
+		if now := v.find("Service", service); now == nil || now.GetUID() == old.GetUID() {
+			return errors.New("it was not created anew")
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := d.kubectl(ctx, "", "-n", shopKey.Namespace, "patch", "configmap", settings, "--type=merge", `--patch={"data":{"GREETING":"Closed"}}`); err != nil {
+		return err
+	}
+	return d.repaired(ctx, "ConfigMap "+settings, func(v view) error {
+		now := v.find("ConfigMap", settings)
+		if now == nil {
+			return errors.New("it does not exist")
+		}
+		if greeting, _, _ := unstructured.NestedString(now.Object, "data", "GREETING"); greeting != "Welcome" {
+			return fmt.Errorf("its greeting is still %q", greeting)
+		}
+		return nil
+	})
+}
+
+// repaired waits until the check finds nothing wrong, and says how long that took.
+func (d *demo) repaired(ctx context.Context, what string, check func(view) error) error {
+	begin := time.Now()
+	_, err := d.until(ctx, func(v view) error {
+		if err := check(v); err != nil {
+			return fmt.Errorf("%s was not repaired: %w", what, err)
+		}
+		return v.ready()
+	})
+	if err == nil {
+		d.screen.say("%s was repaired after %.1f s", what, time.Since(begin).Seconds())
+	}
+	return err
+}
+
+func (d *demo) remove(ctx context.Context) error {
+	if err := d.kubectl(ctx, "", "-n", shopKey.Namespace, "delete", "shop", shopKey.Name, "--wait=false"); err != nil {
+		return err
+	}
+	if _, err := d.until(ctx, func(v view) error {
+		if v.shop != nil {
+			return v.ready()
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	d.screen.say("the Shop is gone; looking for anything left of it, in every type of the cluster")
+	types, err := d.untilClean(ctx)
+	if err == nil {
+		d.screen.say("none of %d types has an object of it: no pods, Jobs or PersistentVolumeClaims; only Secret %s, which was ours, is there", types, ownSecret)
+	}
+	return err
+}
+
+// patchShop changes the Shop as its user would.
+func (d *demo) patchShop(ctx context.Context, patch string) error {
+	return d.kubectl(ctx, "", "-n", shopKey.Namespace, "patch", "shop", shopKey.Name, "--type=merge", "--patch="+patch)
+}
+
+// untilReady waits until the Shop is Ready and its deployments have that many
+// pods that are ready, whatever the Shop says.
+func (d *demo) untilReady(ctx context.Context, replicas int64) error {
+	begin := time.Now()
+	v, err := d.until(ctx, func(v view) error {
+		if err := v.ready(); err != nil {
+			return err
+		}
+		for _, part := range []string{"web", "api", "worker"} {
+			deployment := v.find("Deployment", shopKey.Name+"-"+part)
+			if deployment == nil {
+				return fmt.Errorf("the Shop is Ready without Deployment %s", part)
+			}
+			if ready, _, _ := unstructured.NestedInt64(deployment.Object, "status", "readyReplicas"); ready != replicas {
+				return fmt.Errorf("the Shop is Ready, but Deployment %s has %d of %d replicas ready", part, ready, replicas)
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		d.screen.settle(v)
+		d.screen.say("Ready after %.1f s", time.Since(begin).Seconds())
+	}
+	return err
+}

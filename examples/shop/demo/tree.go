@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// tree renders a Shop and its dependents in the order of their waves, one line each.
+func tree(v view) []string {
+	if v.shop == nil {
+		return []string{summary(v)}
+	}
+	lines := []string{headline(v)}
+	dependents := byWave(v)
+	kinds, names, states := widths(dependents)
+	for i, d := range dependents {
+		lastWave := dependents[len(dependents)-1].wave == d.wave
+		lastOfWave := i+1 == len(dependents) || dependents[i+1].wave != d.wave
+		if i == 0 || dependents[i-1].wave != d.wave {
+			lines = append(lines, branch("", lastWave)+fmt.Sprintf("wave %d", d.wave))
+		}
+		trunk := "│  "
+		if lastWave {
+			trunk = "   "
+		}
+		lines = append(lines, strings.TrimRight(fmt.Sprintf("%s%-*s  %-*s  %-*s  %s",
+			branch(trunk, lastOfWave), kinds, d.kind, names, d.name, states, d.state, d.why), " "))
+	}
+	return lines
+}
+
+// headline is the Shop itself, and what it waits for.
+func headline(v view) string {
+	line := summary(v)
+	if _, _, message := v.shop.Status.GetState(); message != "" && !v.shop.Status.IsReady() {
+		line += "  " + strings.ReplaceAll(message, "\n", " ")
+	}
+	return line
+}
+
+// summary is the Shop itself.
+func summary(v view) string {
+	if v.shop == nil {
+		return "Shop: " + stateGone
+	}
+	s := v.shop.Status
+	return strings.TrimRight(fmt.Sprintf("Shop %s/%s: %s %s", v.shop.Namespace, v.shop.Name, cmp.Or(string(s.State), "not seen yet"), s.Progress), " ")
+}
+
+// byWave returns the dependents in the order of their waves, and as the inventory
+// has them within a wave.
+func byWave(v view) []dependent {
+	sorted := slices.Clone(v.dependents)
+	slices.SortStableFunc(sorted, func(a, b dependent) int { return cmp.Compare(a.wave, b.wave) })
+	return sorted
+}
+
+func widths(dependents []dependent) (kinds, names, states int) {
+	for _, d := range dependents {
+		kinds, names, states = max(kinds, len(d.kind)), max(names, len(d.name)), max(states, len(d.state))
+	}
+	return kinds, names, states
+}
+
+func branch(trunk string, last bool) string {
+	if last {
+		return trunk + "└─ "
+	}
+	return trunk + "├─ "
+}
+
+// changes renders the Shop and those dependents whose state or reason differs
+// from an earlier view, for readers who cannot be shown a tree that changes.
+func changes(before, after view) []string {
+	was := map[string]dependent{}
+	for _, d := range before.dependents {
+		was[d.kind+" "+d.name] = d
+	}
+	var lines []string
+	for _, d := range byWave(after) {
+		old, known := was[d.kind+" "+d.name]
+		if !known || old.state != d.state || old.why != d.why {
+			lines = append(lines, strings.TrimRight(fmt.Sprintf("wave %2d  %s %s: %s  %s", d.wave, d.kind, d.name, d.state, d.why), " "))
+		}
+		delete(was, d.kind+" "+d.name)
+	}
+	for _, d := range byWave(before) {
+		if _, left := was[d.kind+" "+d.name]; left && d.object != nil {
+			lines = append(lines, fmt.Sprintf("wave %2d  %s %s: %s", d.wave, d.kind, d.name, stateGone))
+		}
+	}
+	if summary(before) != summary(after) {
+		lines = append(lines, summary(after))
+	}
+	return lines
+}

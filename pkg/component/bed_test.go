@@ -1,0 +1,241 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{AuditLog: true})) }
+
+const (
+	operatorName = "test.corbel.run"
+	patience     = 30 * time.Second
+)
+
+// bed is a namespace with one component in it and the operator of its type. The
+// manager does not run: the test makes every single pass.
+type bed struct {
+	*testing.T
+	env        *env.Environment
+	client     client.Client // of the user
+	manager    ctrl.Manager  // of the operator
+	reconciler *component.Reconciler[*widget.Widget]
+	namespace  string
+	user       string // the operator's name in the audit log
+	since      int    // audit events before this are not counted
+	forward    time.Duration
+}
+
+var installed sync.Once
+
+// newBed sets up the operator. Configure may register hooks and change the clock.
+func newBed(t *testing.T, generator manifests.Generator, options component.ReconcilerOptions, configure ...func(*bed)) *bed {
+	t.Helper()
+	e := env.Shared(t)
+	installed.Do(func() {
+		if _, err := envtest.InstallCRDs(e.Config(), envtest.CRDInstallOptions{Paths: []string{"testdata/crds"}}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	b := &bed{T: t, env: e, user: "operator-" + strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))}
+	b.client = must(client.New(e.Config(), client.Options{Scheme: newScheme(t)}))(t)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	b.check(b.client.Create(t.Context(), namespace))
+	b.namespace = namespace.Name
+	b.manager = newManager(t, e, b.user)
+	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, generator, options)
+	component.SetClock(b.reconciler, func() time.Time { return time.Now().Add(b.forward) })
+	for _, f := range configure {
+		f(b)
+	}
+	b.check(b.reconciler.SetupWithManager(b.manager))
+	return b
+}
+
+func newScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, widget.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scheme
+}
+
+func newManager(t *testing.T, e *env.Environment, user string) ctrl.Manager {
+	t.Helper()
+	restConfig := must(e.ConfigFor(user, "system:masters"))(t)
+	return must(ctrl.NewManager(restConfig, ctrl.Options{
+		Scheme:  newScheme(t),
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		// Every test has a controller for the same kind.
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	}))(t)
+}
+
+func must[V any](value V, err error) func(testing.TB) V {
+	return func(t testing.TB) V {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+func (b *bed) check(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// create makes the component of the test.
+func (b *bed) create(spec widget.Spec) *widget.Widget {
+	b.Helper()
+	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "main"}, Spec: spec}
+	b.check(b.client.Create(b.Context(), w))
+	return w
+}
+
+func (b *bed) get() *widget.Widget {
+	b.Helper()
+	w := &widget.Widget{}
+	b.check(b.client.Get(b.Context(), b.key("main"), w))
+	return w
+}
+
+func (b *bed) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: b.namespace, Name: name}
+}
+
+// update changes the component as its user.
+func (b *bed) update(change func(*widget.Widget)) {
+	b.Helper()
+	w := b.get()
+	change(w)
+	b.check(b.client.Update(b.Context(), w))
+}
+
+// pass makes one pass and returns the component afterwards.
+func (b *bed) pass() (*widget.Widget, reconcile.Result, error) {
+	b.Helper()
+	result, err := b.reconciler.Reconcile(b.Context(), ctrl.Request{NamespacedName: b.key("main")})
+	w := b.get()
+	conditionstest.Check(b, conditions.For(w, &w.Status.Conditions))
+	return w, result, err
+}
+
+// until makes passes, as far apart as they ask for, until the state is reached.
+func (b *bed) until(state component.State) *widget.Widget {
+	b.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		w, result, err := b.pass()
+		got, reason, message := w.Status.GetState()
+		if got == state {
+			return w
+		}
+		if time.Now().After(deadline) {
+			b.Fatalf("the state is %s, %s: %s; the last pass returned %+v and %v", got, reason, message, result, err)
+		}
+		time.Sleep(min(result.RequeueAfter, time.Second))
+	}
+}
+
+// untilGone makes passes until the component does not exist.
+func (b *bed) untilGone() {
+	b.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		result, err := b.reconciler.Reconcile(b.Context(), ctrl.Request{NamespacedName: b.key("main")})
+		w := &widget.Widget{}
+		if getErr := b.client.Get(b.Context(), b.key("main"), w); apierrors.IsNotFound(getErr) {
+			return
+		}
+		if time.Now().After(deadline) {
+			_, reason, message := w.Status.GetState()
+			b.Fatalf("the component is still there: %s: %s; the last pass returned %+v and %v", reason, message, result, err)
+		}
+		time.Sleep(min(result.RequeueAfter, time.Second))
+	}
+}
+
+// mark forgets the requests up to now.
+func (b *bed) mark() { b.since = len(b.events()) }
+
+func (b *bed) events() []env.AuditEvent {
+	b.Helper()
+	return must(b.env.AuditEvents(b.Context()))(b)
+}
+
+// writes returns what the operator wrote since the mark, without events, as
+// "verb resource/subresource name".
+func (b *bed) writes() []string {
+	b.Helper()
+	var writes []string
+	for _, e := range b.events()[b.since:] {
+		reads := e.Verb == "get" || e.Verb == "list" || e.Verb == "watch"
+		if e.User != b.user || reads || e.Resource == "events" || e.Code >= 400 {
+			continue
+		}
+		resource := e.Resource
+		if e.Subresource != "" {
+			resource += "/" + e.Subresource
+		}
+		writes = append(writes, fmt.Sprintf("%s %s %s", e.Verb, resource, e.Name))
+	}
+	return writes
+}
+
+// configMaps is a generator that makes one config map of each value.
+func configMaps(_ context.Context, _, _ string, parameters types.Unstructurable) ([]client.Object, error) {
+	values, _ := parameters.ToUnstructured()["values"].(map[string]any)
+	var objects []client.Object
+	for name, value := range values {
+		objects = append(objects, &corev1.ConfigMap{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"value": fmt.Sprint(value)},
+		})
+	}
+	return objects, nil
+}
+
+// exists tells whether there is a config map of the name, and its value.
+func (b *bed) configMap(name string) (value string, exists bool) {
+	b.Helper()
+	configMap := &corev1.ConfigMap{}
+	err := b.client.Get(b.Context(), b.key(name), configMap)
+	if apierrors.IsNotFound(err) {
+		return "", false
+	}
+	b.check(err)
+	return configMap.Data["value"], true
+}

@@ -1,0 +1,9 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import "time"
+
+// SetClock replaces the clock of a reconciler before its setup.
+func SetClock[T Component](r *Reconciler[T], now func() time.Time) { r.now = now }

@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package desired
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// digestOf builds one object and returns its digest.
+func digestOf(t *testing.T, object string, change func(*Input)) string {
+	t.Helper()
+	in := input(parse(t, object)...)
+	if change != nil {
+		change(&in)
+	}
+	return build(t, in)[0].Digest
+}
+
+func TestDigestsAreAboutWhatTheUserWants(t *testing.T) {
+	const base = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {x: one}, annotations: {x: one}}, data: {k: v}}`
+	want := digestOf(t, base, nil)
+	same := map[string]string{
+		"our marks of another owner":  `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {x: one, shop.example.com/owner-id: z}, annotations: {x: one, shop.example.com/owner: z}}, data: {k: v}}`,
+		"what the server keeps":       `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, uid: "5", resourceVersion: "6", labels: {x: one}, annotations: {x: one}}, data: {k: v}, status: {}}`,
+		"the namespace that it gets":  `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop, labels: {x: one}, annotations: {x: one}}, data: {k: v}}`,
+		"another order of the fields": `{data: {k: v}, metadata: {annotations: {x: one}, labels: {x: one}, name: a}, kind: ConfigMap, apiVersion: v1}`,
+	}
+	for name, object := range same {
+		if got := digestOf(t, object, nil); got != want {
+			t.Errorf("%s changes the digest", name)
+		}
+	}
+	different := map[string]string{
+		"a value":     `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {x: one}, annotations: {x: one}}, data: {k: w}}`,
+		"a label":     `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {x: z}, annotations: {x: one}}, data: {k: v}}`,
+		"a rule":      `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {x: one}, annotations: {x: one, shop.example.com/apply-order: "0"}}, data: {k: v}}`,
+		"a namespace": `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: z, labels: {x: one}, annotations: {x: one}}, data: {k: v}}`,
+	}
+	for name, object := range different {
+		if got := digestOf(t, object, nil); got == want {
+			t.Errorf("%s does not change the digest", name)
+		}
+	}
+	for name, change := range map[string]func(*Input){
+		"the owner":     func(in *Input) { in.Owner.ID = "other" },
+		"the component": func(in *Input) { in.ComponentDigest = "other" },
+	} {
+		if got := digestOf(t, base, change); got != want {
+			t.Errorf("%s changes the digest", name)
+		}
+	}
+	if got := digestOf(t, base, func(in *Input) { in.Hasher = digest.Hasher{Key: []byte("k")} }); got == want {
+		t.Error("the key does not change the digest")
+	}
+}
+
+func TestDigestsOfObjectsThatFollowTheComponent(t *testing.T) {
+	object := cm("a", "reconcile-policy=on-object-or-component-change")
+	digests := map[string]bool{}
+	for _, component := range []string{"1", "2", ""} {
+		digests[digestOf(t, object, func(in *Input) { in.ComponentDigest = component })] = true
+	}
+	if len(digests) != 3 {
+		t.Errorf("got %d digests for 3 states of the component", len(digests))
+	}
+}
+
+func TestStringDataAndDataGiveTheSame(t *testing.T) {
+	plain := digestOf(t, `{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {k: v}}`, nil)
+	if plain != digestOf(t, `{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {k: dg==}}`, nil) {
+		t.Error("the digests differ")
+	}
+	if plain != digestOf(t, `{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {k: eA==}, stringData: {k: v}}`, nil) {
+		t.Error("plain values do not win")
+	}
+	object := build(t, input(parse(t, `{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: null}`)...))[0]
+	if _, there := object.Manifest.Object["stringData"]; there {
+		t.Error("an empty stringData is left")
+	}
+}
+
+func TestManifestDigest(t *testing.T) {
+	objects := build(t, input(parse(t, documents(cm("a"), cm("b"), cm("c")))...))
+	want := ManifestDigest(objects)
+	reversed := slices.Clone(objects)
+	slices.Reverse(reversed)
+	if ManifestDigest(reversed) != want {
+		t.Error("the order counts")
+	}
+	for name, other := range map[string][]plan.Desired{
+		"a missing object": objects[1:],
+		"another object":   build(t, input(parse(t, documents(cm("a"), cm("b"), cm("d")))...)),
+		"a changed object": build(t, input(parse(t, documents(cm("a"), cm("b"), cm("c", "apply-order=1")))...)),
+		"nothing":          nil,
+	} {
+		if ManifestDigest(other) == want {
+			t.Errorf("%s does not count", name)
+		}
+	}
+}

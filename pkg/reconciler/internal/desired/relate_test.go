@@ -1,0 +1,143 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package desired
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+)
+
+// with returns an object of a kind with annotations; kinds of the core have no group.
+func with(version, kind, name string, annotations ...string) string {
+	var lines []string
+	for _, annotation := range annotations {
+		key, value, _ := strings.Cut(annotation, "=")
+		lines = append(lines, fmt.Sprintf("shop.example.com/%s: %q", key, value))
+	}
+	return fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: %s, annotations: {%s}}}", version, kind, name, strings.Join(lines, ", "))
+}
+
+func cm(name string, annotations ...string) string {
+	return with("v1", "ConfigMap", name, annotations...)
+}
+func namespace(annotations ...string) string {
+	return with("v1", "Namespace", "shop", annotations...)
+}
+func foo(annotations ...string) string { return with("example.com/v1", "Foo", "a", annotations...) }
+func crd(annotations ...string) string {
+	_, after, _ := strings.Cut(with("v1", "X", "x", annotations...), "annotations: {")
+	return definitionOf("Namespaced", strings.TrimSuffix(after, "}}}"))
+}
+
+// documents joins objects.
+func documents(objects ...string) string { return strings.Join(objects, "\n---\n") }
+
+func TestOrders(t *testing.T) {
+	tests := []struct {
+		name, objects string
+		want          string // empty: accepted
+	}{
+		{"an object after its namespace", documents(namespace("apply-order=-5"), cm("a")), ""},
+		{"an object before its namespace", documents(namespace("apply-order=5"), cm("a")), "ConfigMap shop/a: its apply-order 0 is less than 5, that of the Namespace shop which it lives in"},
+		{"an object that goes after its namespace", documents(namespace(), cm("a", "delete-order=3")), "ConfigMap shop/a: its delete-order 3 is greater than 0, that of the Namespace shop which it lives in"},
+		{"an object that goes before its namespace", documents(namespace("delete-order=3"), cm("a")), ""},
+		{"a namespace that stays", documents(namespace("delete-policy=orphan"), cm("a", "delete-order=3")), ""},
+		{"an object that stays", documents(namespace(), cm("a", "delete-order=3", "delete-policy=orphan-on-delete")), ""},
+		{"an object of another namespace", documents(with("v1", "Namespace", "other", "apply-order=5"), cm("a")), ""},
+		{"an instance before its definition", documents(crd("apply-order=1"), foo()), "Foo shop/a: its apply-order 0 is less than 1, that of the CustomResourceDefinition foos.example.com which it is an instance of"},
+		{"an instance that goes after its definition", documents(crd("delete-order=-1"), foo()), "Foo shop/a: its delete-order 0 is greater than -1"},
+		{"an instance after its definition", documents(crd("apply-order=-1", "delete-order=1"), foo()), ""},
+		{"an instance of an aggregated API before it", documents(strings.Replace(service, "name: v1.metrics.example.com", `name: v1.metrics.example.com, annotations: {shop.example.com/apply-order: "2"}`, 1), with("metrics.example.com/v1", "Bar", "a")), "Bar a: its apply-order 0 is less than 2, that of the APIService"},
+		{"a last object in a namespace that is gone", documents(namespace(), cm("a", "run-on=post-delete")), "ConfigMap shop/a: is to run after the deletion, but the Namespace shop which it lives in is gone by then"},
+		{"a last object in a namespace that stays", documents(namespace("delete-policy=orphan-on-delete"), cm("a", "run-on=post-delete")), ""},
+		{"a last object in a namespace of somebody else", documents(cm("a", "run-on=post-delete")), ""},
+		{"a first object of the deletion", documents(namespace("apply-order=5"), cm("a", "run-on=pre-delete")), ""},
+		{"orders that are not known because of mistakes", documents(namespace("apply-order=x"), cm("a", "apply-order=-5")), "Namespace shop: annotation shop.example.com/apply-order"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			in := input(parse(t, tt.objects)...)
+			if tt.want == "" {
+				build(t, in)
+				return
+			}
+			expectMistake(t, in, tt.want)
+			if _, err := Build(t.Context(), in); strings.Contains(err.Error(), "\n") {
+				t.Errorf("more than one mistake: %v", err)
+			}
+		})
+	}
+}
+
+func TestDependencies(t *testing.T) {
+	tests := []struct {
+		name, objects string
+		want          string
+	}{
+		{"an object that is not there", cm("a", "depends-on=ConfigMap/b"), "ConfigMap shop/a: depends on ConfigMap/b, which is not among the objects of this component"},
+		{"an object of another namespace", documents(cm("a", "depends-on=ConfigMap/other/b"), cm("b")), "depends on ConfigMap/other/b, which is not among"},
+		{"itself", cm("a", "depends-on=ConfigMap/a"), "ConfigMap shop/a: depends on itself"},
+		{"one of a later wave", documents(cm("a", "depends-on=ConfigMap/b"), cm("b", "apply-order=1")), "ConfigMap shop/a: depends on the ConfigMap shop/b, whose apply-order 1 is greater than 0"},
+		{"one that is applied only in deletion", documents(cm("a", "depends-on=ConfigMap/b"), cm("b", "run-on=pre-delete")), "ConfigMap shop/a: depends on the ConfigMap shop/b, which is applied only when the component is deleted"},
+		{"a namespace that depends on what lives in it", documents(namespace("depends-on=ConfigMap/shop/a"), cm("a")), "Namespace shop: depends on the ConfigMap shop/a, which cannot exist without it"},
+		{"a definition that depends on its instance", documents(crd("depends-on=example.com/Foo/shop/a"), foo()), "depends on the Foo shop/a, which cannot exist without it"},
+		{"a circle of two", documents(cm("a", "depends-on=ConfigMap/b"), cm("b", "depends-on=ConfigMap/a")), "ConfigMap shop/a: depends on itself: ConfigMap shop/a -> ConfigMap shop/b -> ConfigMap shop/a"},
+		{"a circle behind others", documents(cm("a", "depends-on=ConfigMap/b"), cm("b", "depends-on=ConfigMap/c,ConfigMap/d"), cm("c"), cm("d", "depends-on=ConfigMap/b")), "ConfigMap shop/b: depends on itself: ConfigMap shop/b -> ConfigMap shop/d -> ConfigMap shop/b"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			in := input(parse(t, tt.objects)...)
+			expectMistake(t, in, tt.want)
+			if _, err := Build(t.Context(), in); strings.Contains(err.Error(), "\n") {
+				t.Errorf("more than one mistake: %v", err)
+			}
+		})
+	}
+}
+
+func TestDependenciesBecomeExact(t *testing.T) {
+	objects := build(t, input(parse(t, documents(
+		cm("a", "depends-on=ConfigMap/b, ConfigMap/shop/b, rbac.authorization.k8s.io/ClusterRole/reader, Namespace/shop"),
+		cm("b"),
+		with("rbac.authorization.k8s.io/v1", "ClusterRole", "reader", "depends-on=Namespace/shop"),
+		namespace("apply-order=-1"),
+	))...))
+	want := []policy.Reference{
+		{Kind: "ConfigMap", Namespace: "shop", Name: "b"},
+		{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "reader"},
+		{Kind: "Namespace", Name: "shop"},
+	}
+	if diff := cmp.Diff(want, objects[0].Policies.DependsOn); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestADependencyWithMistakesIsNotMissing(t *testing.T) {
+	in := input(parse(t, documents(cm("a", "depends-on=Secret/s"), `{apiVersion: v1, kind: Secret, metadata: {name: s, labels: [x]}}`))...)
+	_, err := Build(t.Context(), in)
+	if err == nil || strings.Contains(err.Error(), "depends on") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLongChainsAndCircles(t *testing.T) {
+	const n = 3000
+	var objects []string
+	for i := range n {
+		objects = append(objects, cm(fmt.Sprintf("c%d", i), fmt.Sprintf("depends-on=ConfigMap/c%d", i+1)))
+	}
+	chain := documents(append(objects, cm(fmt.Sprintf("c%d", n)))...)
+	build(t, input(parse(t, chain)...))
+
+	circle := documents(append(objects, cm(fmt.Sprintf("c%d", n), "depends-on=ConfigMap/c0"))...)
+	expectMistake(t, input(parse(t, circle)...), "ConfigMap shop/c0: depends on itself: ConfigMap shop/c0 -> ConfigMap shop/c1 -> ")
+	if _, err := Build(t.Context(), input(parse(t, circle)...)); len(err.Error()) > 1000 {
+		t.Errorf("the message has %d bytes", len(err.Error()))
+	}
+}

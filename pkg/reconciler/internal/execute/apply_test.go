@@ -1,0 +1,172 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package execute_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+// data returns the keys and values of a ConfigMap.
+func data(b *bench, d *plan.Desired) map[string]any {
+	values, _ := b.live(d).Object["data"].(map[string]any)
+	return values
+}
+
+func withData(namespace, name, values string) string {
+	return `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ` + namespace + `, name: ` + name + `}, data: ` + values + `}`
+}
+
+func TestAnApplyIsOneRequestAndKeepsTheFieldsOfOthers(t *testing.T) {
+	b := newBench(t)
+	namespace := b.namespace()
+	for _, verb := range []plan.Verb{plan.VerbMerge, plan.VerbOverride} {
+		name := unique("map")
+		d := b.desired(withData(namespace, name, `{a: "1", dropped: "1"}`), writes[verb])
+		b.must(step(plan.VerbCreate, d, plan.Observation{}))
+		b.somebody(d, `data: {theirs: "1", a: "2"}`)
+		seen := b.observe(d)
+		b.requests()
+
+		d = b.desired(withData(namespace, name, `{a: "3"}`), writes[verb])
+		b.must(step(verb, d, seen))
+		if got := methods(b.requests()); got != "PATCH" {
+			t.Errorf("%s: the requests were %s", verb, got)
+		}
+		if got := data(b, d); len(got) != 2 || got["a"] != "3" || got["theirs"] != "1" {
+			t.Errorf("%s: got %v", verb, got)
+		}
+	}
+}
+
+func TestAChangeFromReplaceToApplyLeavesNothingBehind(t *testing.T) {
+	b := newBench(t)
+	namespace := b.namespace()
+	for _, verb := range []plan.Verb{plan.VerbMerge, plan.VerbOverride} {
+		name := unique("map")
+		d := b.desired(withData(namespace, name, `{a: "1", dropped: "1"}`), v1alpha1.UpdatePolicyReplace)
+		created := b.must(step(plan.VerbCreate, d, plan.Observation{}))
+
+		d = b.desired(withData(namespace, name, `{a: "1"}`), writes[verb])
+		migrated := b.must(step(verb, d, created))
+		if got := data(b, d); len(got) != 1 || got["a"] != "1" {
+			t.Errorf("%s: the field that the manifest dropped is still there: %v", verb, got)
+		}
+		entries := b.live(d).GetManagedFields()
+		if len(entries) != 1 || entries[0].Operation != metav1.ManagedFieldsOperationApply || entries[0].Manager != "corbel" {
+			t.Errorf("%s: got managers %v", verb, entries)
+		}
+		b.requests()
+		b.must(step(verb, d, migrated))
+		if got := methods(b.requests()); got != "PATCH" {
+			t.Errorf("%s: after the migration the requests were %s", verb, got)
+		}
+	}
+}
+
+func TestOnlyOverrideReclaimsTheFieldsOfKubectl(t *testing.T) {
+	b := newBench(t)
+	e := env.Shared(t)
+	namespace := b.namespace()
+	kubectl := func(input string, arguments ...string) {
+		t.Helper()
+		command := exec.CommandContext(t.Context(), e.Program("kubectl"), append([]string{"--kubeconfig", e.Kubeconfig(), "-n", namespace}, arguments...)...)
+		command.Stdin = strings.NewReader(input)
+		if output, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, output)
+		}
+	}
+	for _, tc := range []struct {
+		verb      plan.Verb
+		arguments []string
+		kept      bool
+	}{
+		{plan.VerbMerge, []string{"apply", "-f", "-"}, true},
+		{plan.VerbOverride, []string{"apply", "-f", "-"}, false},
+		{plan.VerbOverride, []string{"create", "-f", "-"}, false},
+		{plan.VerbOverride, []string{"apply", "--server-side", "-f", "-"}, false},
+	} {
+		name := unique("map")
+		kubectl(withData(namespace, name, `{a: "1", theirs: "1"}`), tc.arguments...)
+		d := b.desired(withData(namespace, name, `{a: "2"}`), writes[tc.verb])
+		adopted := b.must(step(tc.verb, d, b.observe(d)))
+		if _, kept := data(b, d)["theirs"]; kept != tc.kept || data(b, d)["a"] != "2" {
+			t.Errorf("%s after %v: got %v", tc.verb, tc.arguments, data(b, d))
+		}
+		if _, kept := b.live(d).GetAnnotations()["kubectl.kubernetes.io/last-applied-configuration"]; kept && !tc.kept {
+			t.Errorf("%s after %v: the annotation of kubectl is still there", tc.verb, tc.arguments)
+		}
+		b.requests()
+		b.must(step(tc.verb, d, adopted))
+		if got := methods(b.requests()); got != "PATCH" {
+			t.Errorf("%s after %v: the next write took %s", tc.verb, tc.arguments, got)
+		}
+	}
+}
+
+func TestReplicasSetThroughScaleStayUnderOverride(t *testing.T) {
+	b := newBench(t)
+	e := env.Shared(t)
+	namespace := b.namespace()
+	d := b.desired(deployment(namespace, "scaled"), v1alpha1.UpdatePolicySsaOverride)
+	b.must(step(plan.VerbCreate, d, plan.Observation{}))
+	command := exec.CommandContext(t.Context(), e.Program("kubectl"), "--kubeconfig", e.Kubeconfig(), "-n", namespace, "scale", "deployment", "scaled", "--replicas=5")
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	b.must(step(plan.VerbOverride, d, b.observe(d)))
+	if spec := b.live(d).Object["spec"].(map[string]any); spec["replicas"] != int64(5) {
+		t.Errorf("got %v replicas", spec["replicas"])
+	}
+}
+
+func deployment(namespace, name string) string {
+	return `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: ` + name + `, namespace: ` + namespace + `}
+spec:
+  selector: {matchLabels: {a: b}}
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}`
+}
+
+func TestFieldsToIgnoreKeepTheirLiveValue(t *testing.T) {
+	b := newBench(t)
+	namespace := b.namespace()
+	for verb, policy := range writes {
+		if verb == plan.VerbDelete || verb == plan.VerbOrphan {
+			continue
+		}
+		name := unique("map")
+		desired := func(values string) *plan.Desired {
+			d := b.desired(withData(namespace, name, values), policy)
+			d.Policies.IgnoreFields = []string{"/data/tuned", "/data/removed", "/metadata/annotations/example.com~1note"}
+			return d
+		}
+		d := desired(`{a: "1", tuned: "1", removed: "1"}`)
+		b.must(step(plan.VerbCreate, d, plan.Observation{}))
+		b.somebody(d, `{metadata: {annotations: {example.com/note: hello}}, data: {tuned: "2", removed: null}}`)
+		seen := b.observe(d)
+		b.requests()
+
+		d = desired(`{a: "2", tuned: "3", removed: "3"}`)
+		b.must(step(verb, d, seen))
+		if got := methods(b.requests()); got != "GET, "+map[bool]string{true: "PUT", false: "PATCH"}[verb == plan.VerbReplace] {
+			t.Errorf("%s: the requests were %s", verb, got)
+		}
+		if got := data(b, d); len(got) != 2 || got["a"] != "2" || got["tuned"] != "2" {
+			t.Errorf("%s: got %v", verb, got)
+		}
+		if got := b.live(d).GetAnnotations()["example.com/note"]; got != "hello" {
+			t.Errorf("%s: the ignored annotation is %q", verb, got)
+		}
+	}
+}

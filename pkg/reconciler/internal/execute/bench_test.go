@@ -1,0 +1,245 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package execute_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
+
+const (
+	reconciler = "corbel.example.com"
+	ownerID    = "owner"
+)
+
+var ownerRef = plan.OwnerRef{Group: "example.com", Kind: "Shop", Namespace: "shop", Name: "main", UID: "uid"}
+
+// bench is an executor on an API server, and a count of its requests.
+type bench struct {
+	t        *testing.T
+	target   cluster.Target
+	observer *observe.Observer
+	executor *execute.Executor
+
+	lock sync.Mutex
+	sent []string // the requests except discovery: method and path
+	// before is called before each request, if it is set.
+	before func(*http.Request)
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	return benchOn(t, env.Shared(t).Config())
+}
+
+func benchOn(t *testing.T, config *rest.Config) *bench {
+	t.Helper()
+	b := &bench{t: t}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &witness{bench: b, next: next}
+	})
+	target, err := cluster.New(config, cluster.Options{RequestTimeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(target.Close)
+	b.target = target
+	b.observer = observe.New(target, observe.Options{Name: reconciler, FieldOwner: "corbel"})
+	b.executor = execute.New(target, b.observer, execute.Options{Name: reconciler, FieldOwner: "corbel", Protected: []string{"guarded"}})
+	return b
+}
+
+// witness sees every request of a bench.
+type witness struct {
+	bench *bench
+	next  http.RoundTripper
+}
+
+func (w *witness) RoundTrip(request *http.Request) (*http.Response, error) {
+	w.bench.lock.Lock()
+	w.bench.sent = append(w.bench.sent, request.Method+" "+request.URL.Path)
+	before := w.bench.before
+	w.bench.lock.Unlock()
+	if before != nil {
+		before(request)
+	}
+	return w.next.RoundTrip(request)
+}
+
+func (w *witness) WrappedRoundTripper() http.RoundTripper { return w.next }
+
+// requests returns what was sent since the last call.
+func (b *bench) requests() []string {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	sent := b.sent
+	b.sent = nil
+	return sent
+}
+
+var counter atomic.Int64
+
+func unique(prefix string) string { return fmt.Sprintf("%s-%d", prefix, counter.Add(1)) }
+
+func parse(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	content, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(content); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// desired makes a wanted object of YAML, with our marks.
+func (b *bench) desired(text string, update v1alpha1.UpdatePolicy) *plan.Desired {
+	b.t.Helper()
+	manifest := parse(b.t, text)
+	labels, annotations := manifest.GetLabels(), manifest.GetAnnotations()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	labels[reconciler+"/owner-id"] = ownerID
+	annotations[reconciler+"/owner"] = ownerRef.String()
+	manifest.SetLabels(labels)
+	manifest.SetAnnotations(annotations)
+	gvk := manifest.GroupVersionKind()
+	return &plan.Desired{
+		Key:      plan.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: manifest.GetNamespace(), Name: manifest.GetName()},
+		Version:  gvk.Version,
+		Policies: policy.Set{Update: update},
+		Manifest: manifest,
+	}
+}
+
+// step is a step on an object as it was observed; the zero observation demands absence.
+func step(verb plan.Verb, d *plan.Desired, live plan.Observation) plan.Step {
+	return plan.Step{
+		Verb: verb, Key: d.Key, Version: d.Version, Desired: d,
+		UID: live.UID, ResourceVersion: live.ResourceVersion, Finalizers: live.Finalizers,
+	}
+}
+
+// run executes one step.
+func (b *bench) run(s plan.Step) plan.Result {
+	b.t.Helper()
+	results := b.executor.Run(b.t.Context(), []plan.Step{s})
+	if len(results) != 1 {
+		b.t.Fatalf("%s %s: got %d results", s.Verb, s.Key, len(results))
+	}
+	return results[0]
+}
+
+// must executes one step that has to succeed and returns what is known then.
+func (b *bench) must(s plan.Step) plan.Observation {
+	b.t.Helper()
+	result := b.run(s)
+	if result.Err != nil || result.Blocked != "" {
+		b.t.Fatalf("%v, blocked: %q", result.Err, result.Blocked)
+	}
+	return result.Observation
+}
+
+// observe reads an object.
+func (b *bench) observe(d *plan.Desired) plan.Observation {
+	b.t.Helper()
+	observed, err := b.observer.Observe(b.t.Context(), []observe.Request{{Key: d.Key, Version: d.Version, Desired: d}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return observed[d.Key]
+}
+
+func (b *bench) resource(d *plan.Desired) cluster.Resource {
+	b.t.Helper()
+	resource, err := b.target.Types().Resolve(b.t.Context(), d.Key.GroupKind().WithVersion(d.Version))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return resource
+}
+
+func (b *bench) live(d *plan.Desired) *unstructured.Unstructured {
+	b.t.Helper()
+	object, err := b.target.Objects().Get(b.t.Context(), b.resource(d), d.Key.Namespace, d.Key.Name)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return object
+}
+
+// somebody patches the object as another field manager.
+func (b *bench) somebody(d *plan.Desired, patch string) *unstructured.Unstructured {
+	b.t.Helper()
+	content, err := yaml.YAMLToJSON([]byte(patch))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	object, err := b.target.Objects().Patch(b.t.Context(), b.resource(d), d.Key.Namespace, d.Key.Name, types.MergePatchType, content, "somebody")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return object
+}
+
+// namespace creates a namespace of the test's own.
+func (b *bench) namespace() string {
+	b.t.Helper()
+	name := unique("ns")
+	b.create(`{apiVersion: v1, kind: Namespace, metadata: {name: ` + name + `}}`)
+	return name
+}
+
+// create creates an object that is not ours.
+func (b *bench) create(text string) *unstructured.Unstructured {
+	b.t.Helper()
+	object := parse(b.t, text)
+	resource, err := b.target.Types().Resolve(b.t.Context(), object.GroupVersionKind())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	created, err := b.target.Objects().Create(b.t.Context(), resource, object, "somebody")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return created
+}
+
+// eventually polls until the condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for !holds() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within 30 seconds", what)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}

@@ -1,0 +1,173 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package execute_test
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// failure executes a step that has to fail.
+func (b *bench) failure(s plan.Step) *execute.Error {
+	b.t.Helper()
+	result := b.run(s)
+	failure, ok := errors.AsType[*execute.Error](result.Err)
+	if !ok {
+		b.t.Fatalf("%s %s: got %+v", s.Verb, s.Key, result)
+	}
+	if text := failure.Error(); len(text) > 500 || strings.Contains(text, "\n") || !strings.HasPrefix(text, string(s.Verb)+" "+s.Key.String()+": ") {
+		b.t.Errorf("the error is not a sentence about the object: %q", text)
+	}
+	return failure
+}
+
+func TestAnImmutableFieldIsNamed(t *testing.T) {
+	b := newBench(t)
+	namespace := b.namespace()
+	replace := strings.NewReplacer
+	for name, tc := range map[string]struct {
+		manifest, change string
+		field            string
+	}{
+		"selector of a Deployment": {deployment(namespace, "selector"), "a: b->a: c", "spec.selector"},
+		"template of a Job": {
+			`{apiVersion: batch/v1, kind: Job, metadata: {name: job, namespace: ` + namespace + `}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}`,
+			"image: i->image: j", "spec.template",
+		},
+		"role of a RoleBinding": {
+			`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: binding, namespace: ` + namespace + `}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}}`,
+			"name: a}->name: b}", "roleRef",
+		},
+		"address of a Service": {
+			`{apiVersion: v1, kind: Service, metadata: {name: service, namespace: ` + namespace + `}, spec: {clusterIP: None, ports: [{port: 80}]}}`,
+			"clusterIP: None->clusterIP: 10.0.0.77", "spec.clusterIPs[0]",
+		},
+		"class of a claim": {
+			`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: claim, namespace: ` + namespace + `}, spec: {storageClassName: a, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`,
+			"storageClassName: a->storageClassName: b", "spec",
+		},
+		"environment of a pod": {
+			`{apiVersion: v1, kind: Pod, metadata: {name: pod, namespace: ` + namespace + `}, spec: {containers: [{name: c, image: i, env: [{name: A, value: b}]}]}}`,
+			"value: b->value: c", "spec",
+		},
+		"name of a StatefulSet's service": {
+			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: set, namespace: ` + namespace + `}, spec: {serviceName: a, selector: {matchLabels: {x: y-z}}, template: {metadata: {labels: {x: y-z}}, spec: {containers: [{name: c, image: i}]}}}}`,
+			"serviceName: a->serviceName: b", "spec",
+		},
+		"content of an immutable ConfigMap": {
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: fixed, namespace: ` + namespace + `}, immutable: true, data: {a: b}}`,
+			"a: b->a: c", "data",
+		},
+		"content of an immutable Secret": {
+			`{apiVersion: v1, kind: Secret, metadata: {name: fixed, namespace: ` + namespace + `}, immutable: true, data: {a: Yg==}}`,
+			"a: Yg==->a: Yw==", "data",
+		},
+	} {
+		for _, verb := range []plan.Verb{plan.VerbReplace, plan.VerbMerge} {
+			manifest := replace("metadata: {name: ", "metadata: {name: "+string(verb)+"-").Replace(tc.manifest)
+			before, after, _ := strings.Cut(tc.change, "->")
+			d := b.desired(manifest, writes[verb])
+			b.must(step(plan.VerbCreate, d, plan.Observation{}))
+			changed := b.desired(strings.ReplaceAll(manifest, before, after), writes[verb])
+			failure := b.failure(step(verb, changed, b.observe(d)))
+			if failure.Class != execute.Immutable || !slices.Contains(failure.Fields, tc.field) {
+				t.Errorf("%s, %s: got %s %v: %v", name, verb, failure.Class, failure.Fields, failure)
+			}
+			if text := failure.Error(); !strings.Contains(text, tc.field) || !strings.Contains(text, "update-policy: recreate") {
+				t.Errorf("%s, %s: got %q", name, verb, text)
+			}
+		}
+	}
+}
+
+func TestMistakesInAManifestAreInvalidAndNotImmutable(t *testing.T) {
+	b := newBench(t)
+	namespace := b.namespace()
+	d := b.desired(deployment(namespace, "invalid"), v1alpha1.UpdatePolicyReplace)
+	b.must(step(plan.VerbCreate, d, plan.Observation{}))
+	changed := b.desired(strings.Replace(deployment(namespace, "invalid"), "image: i", "image: i, imagePullPolicy: Sometimes", 1), v1alpha1.UpdatePolicyReplace)
+	failure := b.failure(step(plan.VerbReplace, changed, b.observe(d)))
+	if failure.Class != execute.Invalid || !slices.Contains(failure.Fields, "spec.template.spec.containers[0].imagePullPolicy") {
+		t.Errorf("got %s %v: %v", failure.Class, failure.Fields, failure)
+	}
+}
+
+func TestAMissingNamespaceIsNoConflict(t *testing.T) {
+	b := newBench(t)
+	failure := b.failure(step(plan.VerbCreate, b.desired(configMap("nowhere", "nowhere"), v1alpha1.UpdatePolicyReplace), plan.Observation{}))
+	if failure.Class != execute.Failed || !strings.Contains(failure.Error(), `namespaces "nowhere" not found`) {
+		t.Errorf("got %s: %v", failure.Class, failure)
+	}
+}
+
+func TestADenialOfAPolicyIsTold(t *testing.T) {
+	b := newBench(t)
+	namespace := b.namespace()
+	denied := unique("denied")
+	b.create(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: ` + denied + `}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps, secrets]}]
+  matchConditions: [{name: ns, expression: "object.metadata.namespace == '` + namespace + `'"}]
+  validations: [{expression: "false", messageExpression: "'no ' + string(object.kind) + ': ' + (has(object.data) ? string(object.data.key) : '')"}]`)
+	b.create(`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: ` + denied + `}, spec: {policyName: ` + denied + `, validationActions: [Deny]}}`)
+	eventually(t, "the policy is in force", func() bool {
+		return b.run(step(plan.VerbCreate, b.desired(configMap(namespace, unique("map")), v1alpha1.UpdatePolicyReplace), plan.Observation{})).Err != nil
+	})
+	failure := b.failure(step(plan.VerbCreate, b.desired(configMap(namespace, "map"), v1alpha1.UpdatePolicyReplace), plan.Observation{}))
+	if failure.Class != execute.Denied || !strings.Contains(failure.Error(), "no ConfigMap: value") {
+		t.Errorf("got %s: %v", failure.Class, failure)
+	}
+	secret := b.desired(`{apiVersion: v1, kind: Secret, metadata: {name: secret, namespace: `+namespace+`}, data: {key: c2VjcmV0}}`, v1alpha1.UpdatePolicyReplace)
+	failure = b.failure(step(plan.VerbCreate, secret, plan.Observation{}))
+	if failure.Class != execute.Denied || strings.Contains(failure.Error(), "c2VjcmV0") {
+		t.Errorf("got %s: %v", failure.Class, failure)
+	}
+}
+
+func TestTheClassOfAFailureFollowsFromTheAnswer(t *testing.T) {
+	namespaced := func(b *bench) plan.Step {
+		return step(plan.VerbCreate, b.desired(configMap("default", "map"), v1alpha1.UpdatePolicyReplace), plan.Observation{})
+	}
+	long := strings.Repeat("x", 100_000)
+	for name, tc := range map[string]struct {
+		code  int
+		body  string
+		class execute.Class
+	}{
+		"forbidden": {http.StatusForbidden, status("Forbidden", 403, "may not"), execute.Forbidden},
+		"webhook":   {http.StatusForbidden, status("Forbidden", 403, `admission webhook \"a.example.com\" denied the request: `+long), execute.Denied},
+		"conflict":  {http.StatusConflict, status("Conflict", 409, "changed"), execute.Conflict},
+		"failing":   {http.StatusInternalServerError, status("InternalError", 500, "failed calling webhook"), execute.Failed},
+		"proxy":     {http.StatusBadGateway, "<html>" + long, execute.Failed},
+		"no JSON":   {http.StatusCreated, "<html>hello</html>", execute.Failed},
+		"another":   {http.StatusCreated, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"another","namespace":"default"}}`, execute.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := benchOn(t, fake(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(tc.code)
+				_, _ = w.Write([]byte(tc.body))
+			}))
+			if failure := b.failure(namespaced(b)); failure.Class != tc.class {
+				t.Errorf("got %s: %v", failure.Class, failure)
+			}
+		})
+	}
+}
+
+func status(reason string, code int, message string) string {
+	return `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"` + reason + `","code":` + itoa(code) + `,"message":"` + message + `"}`
+}

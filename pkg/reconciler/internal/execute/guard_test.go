@@ -1,0 +1,146 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package execute_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// defined creates a definition of kind Foo in a group of its own, of ours.
+func (b *bench) defined() (d *plan.Desired, group string) {
+	b.t.Helper()
+	group = unique("g") + ".example.com"
+	d = b.desired(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: foos.`+group+`}
+spec:
+  group: `+group+`
+  scope: Namespaced
+  names: {kind: Foo, plural: foos}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]`, v1alpha1.UpdatePolicyReplace)
+	b.must(step(plan.VerbCreate, d, plan.Observation{}))
+	eventually(b.t, "the type is served", func() bool {
+		kinds, err := b.target.Types().Kinds(b.t.Context(), d.Key.GroupKind().WithVersion("v1").GroupVersion())
+		if err != nil || len(kinds) == 0 {
+			return false
+		}
+		return b.observe(d).Status.Readiness == plan.Ready
+	})
+	return d, group
+}
+
+// foo creates an instance, as soon as the server is ready for it.
+func (b *bench) foo(group, namespace, name, extra string) *plan.Desired {
+	b.t.Helper()
+	d := b.desired(`{apiVersion: `+group+`/v1, kind: Foo, metadata: {namespace: `+namespace+`, name: `+name+extra+`}}`, v1alpha1.UpdatePolicyReplace)
+	eventually(b.t, "an instance is created", func() bool { return b.run(step(plan.VerbCreate, d, plan.Observation{})).Err == nil })
+	return d
+}
+
+// guarded is the deletion of an object with a guard.
+func (b *bench) guarded(d *plan.Desired, guard plan.Guard) plan.Result {
+	b.t.Helper()
+	s := step(plan.VerbDelete, d, b.observe(d))
+	s.Guard, s.Desired = guard, nil
+	return b.run(s)
+}
+
+func TestATypeWithInstancesIsNotDeleted(t *testing.T) {
+	b := newBench(t)
+	namespace := b.namespace()
+	definition, group := b.defined()
+	for i := range 7 {
+		b.foo(group, namespace, fmt.Sprintf("foo-%d", i), "")
+	}
+	result := b.guarded(definition, plan.GuardNoInstances)
+	want := fmt.Sprintf("7 instances: Foo %[1]s/foo-0, Foo %[1]s/foo-1, Foo %[1]s/foo-2, Foo %[1]s/foo-3, Foo %[1]s/foo-4, ...", namespace)
+	if result.Blocked != want || result.Err != nil {
+		t.Errorf("got %q, %v", result.Blocked, result.Err)
+	}
+	if live := b.observe(definition); !live.Deleting.IsZero() {
+		t.Error("the type is being deleted")
+	}
+}
+
+func TestATypeWaitsForInstancesThatAreBeingDeleted(t *testing.T) {
+	b := newBench(t)
+	namespace := b.namespace()
+	definition, group := b.defined()
+	foo := b.foo(group, namespace, "foo", ", finalizers: [example.com/f]")
+	b.must(step(plan.VerbDelete, foo, b.observe(foo)))
+	if result := b.guarded(definition, plan.GuardNoInstances); result.Blocked != "1 instance still being deleted: Foo "+namespace+"/foo" {
+		t.Errorf("got %q, %v", result.Blocked, result.Err)
+	}
+	b.somebody(foo, `metadata: {finalizers: null}`)
+	result := b.guarded(definition, plan.GuardNoInstances)
+	if result.Err != nil || result.Blocked != "" || result.Observation.Existence == plan.Present && result.Observation.Deleting.IsZero() {
+		t.Errorf("got %+v", result)
+	}
+}
+
+func TestATypeIsDeletedOnlyAsThePlanSawIt(t *testing.T) {
+	b := newBench(t)
+	definition, _ := b.defined()
+	s := step(plan.VerbDelete, definition, b.observe(definition))
+	s.Guard = plan.GuardNoInstances
+	b.somebody(definition, `metadata: {labels: {changed: "1"}}`)
+	if result := b.run(s); result.Err == nil {
+		t.Errorf("got %+v", result)
+	}
+}
+
+func TestATypeThatWasNeverEstablishedIsDeleted(t *testing.T) {
+	b := newBench(t)
+	_, group := b.defined()
+	// The same kind once more: the server does not accept the names.
+	d := b.desired(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: doubles.`+group+`}
+spec:
+  group: `+group+`
+  scope: Namespaced
+  names: {kind: Foo, plural: doubles}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]`, v1alpha1.UpdatePolicyReplace)
+	b.must(step(plan.VerbCreate, d, plan.Observation{}))
+	eventually(t, "the names are refused", func() bool { return b.observe(d).Status.Readiness == plan.Failed })
+	if result := b.guarded(d, plan.GuardNoInstances); result.Err != nil || result.Blocked != "" {
+		t.Errorf("got %+v", result)
+	}
+}
+
+func TestATypeThatIsServedInNoVersionIsNotDeleted(t *testing.T) {
+	b := newBench(t)
+	definition, _ := b.defined()
+	b.somebody(definition, `spec: {versions: [{name: v1, served: false, storage: true, schema: {openAPIV3Schema: {type: object}}}]}`)
+	eventually(t, "the type is blocked", func() bool {
+		result := b.guarded(definition, plan.GuardNoInstances)
+		return strings.Contains(result.Blocked, "no version of it is served")
+	})
+}
+
+func TestAnAPIServiceWhoseServerIsGoneIsDeleted(t *testing.T) {
+	b := newBench(t)
+	group := unique("g") + ".example.com"
+	d := b.desired(`
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1.`+group+`}
+spec: {group: `+group+`, version: v1, groupPriorityMinimum: 100, versionPriority: 100, insecureSkipTLSVerify: true, service: {namespace: default, name: nowhere}}`,
+		v1alpha1.UpdatePolicyReplace)
+	b.must(step(plan.VerbCreate, d, plan.Observation{}))
+	eventually(t, "it is gone", func() bool {
+		result := b.guarded(d, plan.GuardNoInstances)
+		if result.Blocked != "" {
+			t.Fatalf("got %q", result.Blocked)
+		}
+		return result.Err == nil && result.Observation.Existence == plan.Absent
+	})
+}

@@ -1,0 +1,165 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// disturbances are what the rest of the world does to a component.
+var disturbances = []struct {
+	name string
+	do   func(s *simulation, key Key, o *object)
+}{
+	{"drift", func(s *simulation, key Key, o *object) {
+		if !s.world.immutable[key] {
+			o.value = pick(s, "1", "2", "3", "x")
+		}
+	}},
+	{"add to", func(_ *simulation, _ Key, o *object) { o.extra += "+" }},
+	{"strip", func(_ *simulation, _ Key, o *object) {
+		o.marks.OwnerID, o.marks.Ref = "", OwnerRef{}
+		if o.holder != heldByUs && len(o.marks.Others) == 0 {
+			o.holder = heldByNobody
+		}
+	}},
+	{"strip the label of", func(_ *simulation, _ Key, o *object) { o.marks.OwnerID = "" }},
+	{"steal", func(s *simulation, key Key, o *object) {
+		item, _ := s.driver.item(key)
+		o.stolen = o.holder == heldByUs && item.UID == o.uid
+		by := pick[holder](s, "other", "helm")
+		if s.candidates[key].Adoption == v1alpha1.AdoptionPolicyAlways {
+			by = "other" // as long as our label is there, the policy overlooks other marks
+		}
+		mark(o, by)
+	}},
+	{"hold", func(_ *simulation, _ Key, o *object) { o.finalizers = []string{"example.com/wait"} }},
+	{"unready", func(_ *simulation, _ Key, o *object) { o.status = Status{Message: "not available"} }},
+	{"failed", func(_ *simulation, _ Key, o *object) { o.status = Status{Readiness: Failed, Message: "gave up"} }},
+	{"remove", func(s *simulation, _ Key, o *object) { s.world.remove(o) }},
+	{"replace", func(s *simulation, key Key, o *object) {
+		o.finalizers = nil
+		s.world.remove(o)
+		theirs := object{key: key, value: "theirs"}
+		mark(&theirs, pick[holder](s, "nobody", "earlier", "other", "helm"))
+		if key.Namespace == "" || s.world.objects[namespaceKey(key.Namespace)] != nil {
+			s.world.put(theirs)
+		}
+	}},
+	{"unknown", func(s *simulation, key Key, _ *object) { s.world.unreadable[key] = "the server is busy" }},
+	{"refuse", func(s *simulation, key Key, _ *object) { s.world.refused[key] = "denied by a webhook" }},
+	{"lose", func(s *simulation, key Key, _ *object) { s.world.lost[key] = true }},
+	{"webhook on", func(s *simulation, key Key, _ *object) { s.world.strips[key] = true }},
+}
+
+// disturb does something to the world.
+func (s *simulation) disturb() {
+	if s.chance(15) {
+		s.world.settle()
+		s.world.now = s.world.now.Add(time.Duration(s.rng.IntN(90)) * time.Second)
+		s.note("settle, and it is %s", s.world.now)
+		return
+	}
+	if s.chance(10) {
+		s.world.unreadable, s.world.refused = map[Key]string{}, map[Key]string{}
+		s.note("everything can be read and written")
+		return
+	}
+	keys := s.world.keys()
+	key := keys[s.rng.IntN(len(keys))]
+	if key == namespaceKey("shop") {
+		s.squat()
+		return
+	}
+	d := disturbances[s.rng.IntN(len(disturbances))]
+	s.note("%s %s", d.name, key)
+	o := s.world.objects[key]
+	d.do(s, key, o)
+	s.world.touch(o)
+	s.oracle.forget()
+}
+
+// squat lets somebody else live where we do.
+func (s *simulation) squat() {
+	for _, name := range [][2]string{{"ConfigMap", "tenants/theirs"}, {"ConfigMap", "extra/theirs"}, {"Foo", "shop/theirs"}} {
+		key, err := keyOf(name[0], name[1])
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if s.world.objects[key] == nil && s.world.objects[namespaceKey(key.Namespace)] != nil && s.world.serves(key.GroupKind()) && s.chance(50) {
+			s.note("foreign %s", key)
+			s.world.put(object{key: key, holder: heldByOther})
+		}
+	}
+}
+
+// heal takes all disturbances back, and solves every conflict: what we may not
+// take goes away.
+func (s *simulation) heal() {
+	s.note("heal")
+	s.driver.crashAt = 0
+	w := s.world
+	w.unreadable, w.refused = map[Key]string{}, map[Key]string{}
+	w.lost, w.strips = map[Key]bool{}, map[Key]bool{}
+	for _, key := range w.keys() {
+		if o := w.objects[key]; o != nil {
+			o.finalizers = nil
+		}
+	}
+	w.finish()
+	for _, key := range w.keys() {
+		o := w.objects[key]
+		if o == nil || o.holder == heldByUs || key == namespaceKey("shop") {
+			continue
+		}
+		d := s.oracle.wanted(key)
+		takes := d != nil && d.Policies.Adoption != v1alpha1.AdoptionPolicyNever && (o.holder == heldByNobody || o.holder == heldByEarlier)
+		if !takes || w.immutable[key] {
+			w.remove(o)
+		}
+	}
+	if s.world.objects[namespaceKey("shop")] == nil {
+		s.world.put(object{key: namespaceKey("shop")})
+	}
+}
+
+// live goes through the life of a component: versions, disturbances and
+// crashes. The function is called before every pass.
+func (s *simulation) live(look func()) {
+	for range 3 + s.rng.IntN(6) {
+		if len(s.driver.desired) == 0 || s.chance(25) {
+			s.draw()
+		}
+		for range s.rng.IntN(4) {
+			s.disturb()
+		}
+		if s.chance(50) {
+			s.world.settle()
+		}
+		s.driver.missing = v1alpha1.MissingNamespacesPolicyCreate
+		if s.chance(10) {
+			s.driver.missing = v1alpha1.MissingNamespacesPolicyDoNotCreate
+		}
+		s.driver.events, s.driver.crashAt = 0, 0
+		if s.chance(40) {
+			s.driver.crashAt = 1 + s.rng.IntN(8)
+		}
+		look()
+		s.pass()
+	}
+	s.driver.missing, s.driver.crashAt = v1alpha1.MissingNamespacesPolicyCreate, 0
+}
+
+// keysOf returns the keys of a record.
+func keysOf(items []v1alpha1.InventoryItem) []Key {
+	keys := make([]Key, len(items))
+	for i, item := range items {
+		keys[i] = KeyOf(item)
+	}
+	slices.SortFunc(keys, Key.Compare)
+	return keys
+}

@@ -1,0 +1,192 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// oracle knows the truth about the world, and checks the order of the steps
+// against it. It shares no code with the decisions of the planner.
+type oracle struct {
+	driver *driver
+	// purged and applied remember what the planner has to know from its record.
+	purged  map[Key]string // the digest whose work is done
+	applied map[Key]bool   // the object was written at least once
+}
+
+func newOracle(d *driver) *oracle {
+	return &oracle{driver: d, purged: map[Key]string{}, applied: map[Key]bool{}}
+}
+
+// before is called before every step.
+func (o *oracle) before(s Step) {
+	switch s.Verb {
+	case VerbDelete, VerbOrphan:
+		o.beforeRemoval(s)
+	default:
+		o.beforeWrite(s)
+	}
+}
+
+func (o *oracle) wanted(key Key) *Desired {
+	i := slices.IndexFunc(o.driver.desired, func(d Desired) bool { return d.Key == key })
+	if i < 0 || o.driver.cause == Deleting {
+		return nil
+	}
+	return &o.driver.desired[i]
+}
+
+// beforeWrite checks that what has to come before the write is there: all
+// earlier waves ready; in the wave the earlier stages written, or, for the late
+// and the instance stage, ready.
+func (o *oracle) beforeWrite(s Step) {
+	o.applied[s.Key] = true
+	at := s.Desired.Policies.Order.Apply
+	for _, other := range o.driver.desired {
+		before := other.Policies.Order.Apply
+		switch {
+		case before > at || before == at && stageOf(other.Key) >= stageOf(s.Key):
+		case before == at && stageOf(s.Key) < stageLate:
+			if o.driver.world.objects[other.Key] == nil && !o.over(other) {
+				o.driver.world.violate("%s %s: %s of the same wave is not written", s.Verb, s.Key, other.Key)
+			}
+		case !o.settled(other):
+			o.driver.world.violate("%s %s: %s comes before it and is not settled", s.Verb, s.Key, other.Key)
+		}
+	}
+}
+
+func stageOf(key Key) int {
+	if key.Kind == "Foo" {
+		return stageInstance
+	}
+	return kindOf(key).apply
+}
+
+// over tells whether the object did its work, or is applied only once and was.
+func (o *oracle) over(d Desired) bool {
+	purged := d.Policies.Order.Purge != nil && o.purged[d.Key] == d.Digest
+	return purged || d.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce && o.applied[d.Key]
+}
+
+// settled tells whether the wanted object is there, ours, as wanted, and ready.
+func (o *oracle) settled(d Desired) bool {
+	live := o.driver.world.objects[d.Key]
+	if live == nil || live.holder != heldByUs {
+		return o.over(d)
+	}
+	once := d.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce
+	value, _, _ := valueIn(d)
+	ready := live.status.Readiness == Ready ||
+		live.status.Readiness == Unjudged && !o.driver.world.now.Before(live.created.Add(GraceUnjudged))
+	return live.deleting.IsZero() && ready && (live.value == value || once)
+}
+
+// beforeRemoval checks that what has to be gone before is gone.
+func (o *oracle) beforeRemoval(s Step) {
+	d := o.wanted(s.Key)
+	if s.Because == BecausePurged {
+		o.beforePurge(s, *d)
+		return
+	}
+	if d != nil {
+		if s.Because != BecauseRecreate || d.Policies.Update != v1alpha1.UpdatePolicyRecreate {
+			o.driver.world.violate("%s %s: it is wanted", s.Verb, s.Key)
+		}
+		return
+	}
+	mine, recorded := o.driver.item(s.Key)
+	if !recorded {
+		return // that is a violation of its own
+	}
+	for _, item := range o.driver.durable {
+		key := KeyOf(item)
+		live := o.driver.world.objects[key]
+		if o.wanted(key) != nil || live == nil || live.holder != heldByUs || o.keeps(key) {
+			continue
+		}
+		if cmp.Or(cmp.Compare(item.DeleteOrder, mine.DeleteOrder), cmp.Compare(removalOf(key), removalOf(s.Key))) < 0 {
+			o.driver.world.violate("%s %s: %s goes before it and is still there", s.Verb, s.Key, key)
+		}
+	}
+}
+
+// keeps tells whether the object is a namespace that is kept for others to go first.
+func (o *oracle) keeps(key Key) bool { return key.Kind == "Namespace" }
+
+func removalOf(key Key) int {
+	if key.Kind == "Foo" {
+		return removeInstance
+	}
+	return kindOf(key).remove
+}
+
+// beforePurge checks that the object did its work: it and everything up to its
+// purge order is ready, unless the purge was recorded before.
+func (o *oracle) beforePurge(s Step, d Desired) {
+	item, _ := o.driver.item(s.Key)
+	if item.Phase != v1alpha1.PhaseCompleting {
+		o.driver.world.violate("purge %s: is not recorded", s.Key)
+	}
+	if o.purged[s.Key] != d.Digest {
+		for _, other := range o.driver.desired {
+			if other.Policies.Order.Apply <= *d.Policies.Order.Purge && !o.settled(other) {
+				o.driver.world.violate("purge %s: %s is not settled", s.Key, other.Key)
+			}
+		}
+	}
+	o.purged[s.Key] = d.Digest
+}
+
+func (o *oracle) orphans(item v1alpha1.InventoryItem) bool {
+	switch item.DeletePolicy {
+	case v1alpha1.DeletePolicyOrphan:
+		return true
+	case v1alpha1.DeletePolicyOrphanOnApply:
+		return o.driver.cause == Applying
+	case v1alpha1.DeletePolicyOrphanOnDelete:
+		return o.driver.cause == Deleting
+	default:
+		return false
+	}
+}
+
+// forget gives up what nobody can know: an object that lost our label before
+// its uid was recorded; and an object that was taken from somebody whose marks are
+// still on it, once the policy that allowed it is gone. It also gives up what
+// is to be left behind and bears no marks of ours, because nothing is left to do about it.
+func (o *oracle) forget() {
+	for key, live := range o.driver.world.objects {
+		item, _ := o.driver.item(key)
+		if live.holder == heldByNobody && live.marks.Written && item.UID == live.uid && o.wanted(key) != nil {
+			live.holder = heldByUs // it was given up, but is wanted again before that was recorded
+		}
+		if live.holder != heldByUs {
+			continue
+		}
+		bare := live.marks.OwnerID == "" && live.marks.Ref == OwnerRef{}
+		unknowable := live.marks.OwnerID == "" && item.UID != live.uid
+		taken := len(live.marks.Others) > 0 && o.wanted(key) == nil
+		if unknowable || taken || bare && o.wanted(key) == nil && o.orphans(item) {
+			live.holder = heldByNobody
+		}
+	}
+}
+
+// leftovers returns the objects of ours that nobody wants.
+func (o *oracle) leftovers() []Key {
+	var keys []Key
+	for _, key := range o.driver.world.keys() {
+		item, recorded := o.driver.item(key)
+		home := recorded && item.Origin == v1alpha1.OriginNamespace && o.driver.cause == Applying
+		if o.driver.world.objects[key].holder == heldByUs && o.wanted(key) == nil && !home {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
