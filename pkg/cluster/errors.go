@@ -32,10 +32,12 @@ func (e *NotServedError) Error() string {
 	return fmt.Sprintf("the server does not serve the type %s of %s", e.Kind, gv)
 }
 
-// UnservedPathError means that the server answered "not found" for the path of
-// a whole type, not for an object. The type was probably removed, or its scope
-// changed; whether that is so, only [Types] can tell. The type is already
-// forgotten there when a caller sees this error.
+// UnservedPathError means that what is known about a type does not fit: the
+// server answered "not found" for the path of the whole type, not for an object,
+// or the object does not fit the scope of the type. The type was probably removed
+// or its scope changed; whether that is so, only [Types] can tell. The type is
+// already forgotten there when a caller sees this error, so resolving it again
+// asks the server. Nothing was read or written.
 type UnservedPathError struct {
 	Resource Resource
 	Err      error
@@ -43,7 +45,7 @@ type UnservedPathError struct {
 
 // Error names the type.
 func (e *UnservedPathError) Error() string {
-	return fmt.Sprintf("the server does not know the path of %s in %s: %v", e.Resource.GVR.Resource, e.Resource.GVR.GroupVersion(), e.Err)
+	return fmt.Sprintf("%s of %s cannot be addressed: %v", e.Resource.GVR.Resource, e.Resource.GVR.GroupVersion(), e.Err)
 }
 
 // Unwrap returns the server's answer.

@@ -88,7 +88,13 @@ type call struct {
 func (o *Objects) send(ctx context.Context, c call) ([]byte, error) {
 	path, err := c.resource.path(c.namespace, c.name)
 	if err != nil {
+		if _, unserved := errors.AsType[*UnservedPathError](err); unserved {
+			o.unserved(c.resource)
+		}
 		return nil, err
+	}
+	if c.verb == http.MethodPost {
+		path = path[:len(path)-1] // sent to the collection
 	}
 	request := o.rest.Verb(c.verb).AbsPath(path...)
 	for name, value := range c.params {

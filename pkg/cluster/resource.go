@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,13 +43,15 @@ func (r Resource) path(namespace, name string) ([]string, error) {
 		}
 	}
 	segments := groupVersionPath(r.GVR.GroupVersion())
+	// The scope may have changed since the type was looked up; so this is no
+	// mistake of the caller until it is looked up again.
 	switch {
 	case namespace != "" && !r.Namespaced:
-		return nil, fmt.Errorf("objects of type %s do not live in namespaces", r.GVK().GroupKind())
+		return nil, &UnservedPathError{Resource: r, Err: errors.New("its objects do not live in namespaces")}
 	case namespace != "":
 		segments = append(segments, "namespaces", namespace)
 	case r.Namespaced && name != "":
-		return nil, fmt.Errorf("objects of type %s live in namespaces, and none is given for %s", r.GVK().GroupKind(), name)
+		return nil, &UnservedPathError{Resource: r, Err: fmt.Errorf("its objects live in namespaces, and none is given for %s", name)}
 	}
 	if segments = append(segments, r.GVR.Resource); name != "" {
 		segments = append(segments, name)

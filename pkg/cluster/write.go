@@ -25,11 +25,8 @@ func (o *Objects) Create(ctx context.Context, r Resource, object *unstructured.U
 		return nil, err
 	}
 	namespace, name := object.GetNamespace(), object.GetName()
-	if _, err := r.path(namespace, name); err != nil {
-		return nil, err // the path of the collection would also fit an object of no namespace
-	}
 	answer, err := o.send(ctx, call{
-		verb: http.MethodPost, resource: r, namespace: namespace,
+		verb: http.MethodPost, resource: r, namespace: namespace, name: name,
 		params: writeParams(fieldManager), contentType: runtime.ContentTypeJSON, body: body,
 	})
 	if err != nil {

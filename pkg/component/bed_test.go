@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -33,7 +34,10 @@ import (
 	"github.com/corbel-run/corbel/test/env"
 )
 
-func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{AuditLog: true})) }
+func TestMain(m *testing.M) {
+	logf.SetLogger(logf.Log.WithSink(logf.NullLogSink{}))
+	os.Exit(env.Main(m, env.Options{AuditLog: true}))
+}
 
 const (
 	operatorName = "test.corbel.run"

@@ -132,8 +132,8 @@ func configurationOf[C any](c Component) (C, bool) {
 	return none, false
 }
 
-// isNil tells whether the value is nil, or an interface that holds a nil.
+// isNil tells whether the value is nil, or an interface that holds a nil pointer.
 func isNil(value any) bool {
 	v := reflect.ValueOf(value)
-	return !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Map) && v.IsNil()
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }

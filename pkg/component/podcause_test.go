@@ -78,7 +78,10 @@ func TestThePodSaysWhyAndTheTimeoutComes(t *testing.T) {
 	live := &appsv1.Deployment{}
 	b.check(b.client.Get(t.Context(), b.key("api"), live))
 	live.Status = appsv1.DeploymentStatus{ObservedGeneration: live.Generation, Replicas: 1, ReadyReplicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1,
-		Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}}}
+		Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
+			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+		}}
 	b.check(b.client.Status().Update(t.Context(), live))
 	if w = b.until(component.StateReady); w.Status.ProcessingSince != nil {
 		t.Error("the timeout goes on while the component is ready")

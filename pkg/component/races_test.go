@@ -153,7 +153,10 @@ func TestRunningOperator(t *testing.T) {
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
 	await("the install", func() bool { return b.get().Status.IsReady() })
 	b.update(func(w *widget.Widget) { w.Spec.Values["a"] = "2" })
-	await("the change", func() bool { value, _ := b.configMap("a"); return value == "2" && b.get().Status.AppliedGeneration == 2 })
+	await("the change", func() bool {
+		value, _ := b.configMap("a")
+		return value == "2" && b.get().Status.AppliedGeneration == 2
+	})
 
 	// No pass comes by itself now: the status that was written is no reason.
 	for quiet := false; !quiet; {

@@ -81,7 +81,7 @@ func checkType[T Component]() (err error) {
 	if component.GetStatus() == nil {
 		return fmt.Errorf("component type %s: GetStatus must not return nil", t)
 	}
-	if isNil(component.GetSpec()) {
+	if component.GetSpec() == nil {
 		return fmt.Errorf("component type %s: GetSpec must not return nil", t)
 	}
 	return nil

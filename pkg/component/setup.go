@@ -37,7 +37,7 @@ const defaultConcurrency = 5
 // reconciler can be set up once.
 func (r *Reconciler[T]) SetupWithManager(mgr ctrl.Manager) error {
 	if mgr == nil {
-		return r.setupError(errors.New("the manager is nil"))
+		return r.setupError(errors.Join(append(r.wiring(), errors.New("the manager is nil"))...))
 	}
 	options := controller.Options{RateLimiter: backoff.NewRateLimiter()}
 	configured := mgr.GetControllerOptions()
@@ -53,17 +53,19 @@ func (r *Reconciler[T]) SetupWithManager(mgr ctrl.Manager) error {
 // builder are left alone; so, unless they say otherwise, one component is reconciled
 // at a time, and the rate limiter is that of controller-runtime.
 func (r *Reconciler[T]) SetupWithManagerAndBuilder(mgr ctrl.Manager, blder *ctrl.Builder) error {
+	mistakes := r.wiring()
+	if mgr == nil {
+		mistakes = append(mistakes, errors.New("the manager is nil"))
+	}
+	if blder == nil {
+		mistakes = append(mistakes, errors.New("the builder is nil"))
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch {
-	case mgr == nil:
-		return r.setupError(errors.New("the manager is nil"))
-	case blder == nil:
-		return r.setupError(errors.New("the builder is nil"))
-	case r.running.Load() != nil:
-		return r.setupError(errors.New("it was set up before"))
+	if r.running.Load() != nil {
+		mistakes = append(mistakes, errors.New("it was set up before"))
 	}
-	if err := errors.Join(r.mistakes...); err != nil {
+	if err := errors.Join(mistakes...); err != nil {
 		return r.setupError(err)
 	}
 	gvk, err := apiutil.GVKForObject(newComponent[T](), mgr.GetScheme())
@@ -85,6 +87,13 @@ func (r *Reconciler[T]) SetupWithManagerAndBuilder(mgr ctrl.Manager, blder *ctrl
 	}
 	r.running.Store(running)
 	return nil
+}
+
+// wiring returns the mistakes that were made before the setup.
+func (r *Reconciler[T]) wiring() []error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.mistakes)
 }
 
 func (r *Reconciler[T]) setupError(err error) error {

@@ -133,7 +133,7 @@ func TestDocuments(t *testing.T) {
 		{name: "code of a document is compiled elsewhere",
 			files: map[string]string{
 				"a.md":                "<!-- code of pkg/words/x_test.go -->\n```go\nfunc main() {\n\tword()\n}\n```\n",
-				"pkg/words/x_test.go": "package words\n\nfunc Example() {\n\tword()\n\t// Output:\n}\n",
+				"pkg/words/x_test.go": "package words\n\nfunc Example()  {\n\tx()\n\t\tword()\n\t// Output:\n}\n",
 			}},
 		{name: "code that is not is reported",
 			files: map[string]string{

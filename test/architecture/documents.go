@@ -89,10 +89,10 @@ func staleCode(t *Tree, text *Text) []Violation {
 		if !ok {
 			continue // not built yet
 		}
-		rest := strings.Split(source.Content, "\n")
-		for _, line := range strings.Split(block[2], "\n") {
-			wanted := strings.ReplaceAll(strings.TrimSpace(line), "func main()", "func Example()")
-			index := slices.IndexFunc(rest, func(have string) bool { return strings.TrimSpace(have) == wanted })
+		rest := strings.Split(squeeze(source.Content), "\n")
+		for wanted := range strings.SplitSeq(squeeze(block[2]), "\n") {
+			wanted = strings.Replace(wanted, "func main()", "func Example()", 1)
+			index := slices.Index(rest, wanted)
 			if index < 0 {
 				found = append(found, violation(text.Path, "shows code of %s that is not there, or not in this order: %s", block[1], wanted))
 				break
@@ -101,6 +101,15 @@ func staleCode(t *Tree, text *Text) []Violation {
 		}
 	}
 	return found
+}
+
+// squeeze makes lines comparable that are indented or aligned differently.
+func squeeze(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.Join(strings.Fields(line), " ")
+	}
+	return strings.Join(lines, "\n")
 }
 
 // exists tells whether a file or folder is in the tree.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
@@ -52,9 +53,11 @@ func (d *demo) untilClean(ctx context.Context) (types int, err error) {
 }
 
 // leftovers returns every object, of whatever type, that bears the mark of the
-// operator or lives in the namespace of the Shop and was not put there by us.
+// operator, or lives in the namespace of the Shop and was not put there by us, or
+// is a volume: nobody else claims one.
 func (d *demo) leftovers(ctx context.Context) (left []string, types int, err error) {
 	config := d.env.Config()
+	config.WarningHandler = rest.NoWarnings{} // about deprecated types, which have to be looked at, too
 	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, 0, err
@@ -79,7 +82,8 @@ func (d *demo) leftovers(ctx context.Context) (left []string, types int, err err
 		for _, object := range list.Items {
 			name := gvr.Resource + " " + object.Name
 			_, marked := object.Labels[ownerLabel]
-			if marked || object.Namespace == shopKey.Namespace && !expected(gvr, name) {
+			inside := object.Namespace == shopKey.Namespace || gvr.Resource == "persistentvolumes"
+			if marked || inside && !expected(gvr, name) {
 				left = append(left, name)
 			}
 		}

@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"maps"
 	"text/template"
-
-	"github.com/Masterminds/sprig/v3"
 )
 
 // functionsFor returns the functions that are the same for every rendering, not
 // yet guarded.
-func functionsFor(options Options) template.FuncMap {
-	functions := template.FuncMap(sprig.GenericFuncMap())
+func functionsFor(library template.FuncMap, options Options) template.FuncMap {
+	functions := maps.Clone(library)
 	for name, reason := range unavailable {
 		functions[name] = refuse(name, reason)
 	}

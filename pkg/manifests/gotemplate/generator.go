@@ -11,6 +11,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/Masterminds/sprig/v3"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -23,6 +24,7 @@ import (
 type Generator struct {
 	err       error
 	options   Options
+	library   template.FuncMap
 	functions template.FuncMap
 	parser    parser
 	templates *template.Template
@@ -54,7 +56,8 @@ func New(fsys fs.FS, root string, options Options) (*Generator, error) {
 		Extensions: []string{".yaml", ".yml", ".json", ".tpl"}, MaxFileSize: maxSource,
 	})
 	errs = append(errs, err)
-	g.functions = functionsFor(g.options)
+	g.library = template.FuncMap(sprig.GenericFuncMap())
+	g.functions = functionsFor(g.library, g.options)
 	g.parser = parser{options: g.options, functions: callable(g.functions)}
 	g.templates = template.New("").Option(missingKey(g.options.Strict))
 	taken := map[string]string{}

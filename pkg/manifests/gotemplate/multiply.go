@@ -51,6 +51,13 @@ func (m *meter) multiplying(library template.FuncMap) template.FuncMap {
 			}
 			return library["wrapWith"].(func(int, string, string) string)(width, separator, text), nil
 		},
+		"printf": m.printf,
+	}
+}
+
+// splitting are the functions that make many items of a text.
+func (m *meter) splitting(library template.FuncMap) template.FuncMap {
+	return template.FuncMap{
 		"split": func(separator, text string) (map[string]string, error) {
 			if err := m.items(int64(strings.Count(text, separator)) + 1); err != nil {
 				return nil, err
@@ -72,7 +79,6 @@ func (m *meter) multiplying(library template.FuncMap) template.FuncMap {
 			}
 			return strings.Split(text, separator), nil
 		},
-		"printf": m.printf,
 	}
 }
 

@@ -51,7 +51,7 @@ func (g *Generator) scopeFor(ctx context.Context, m *meter) (*scope, error) {
 		return nil, err
 	}
 	functions := maps.Clone(g.functions)
-	for _, replaced := range []map[string]any{m.counting(), m.multiplying(g.functions), m.expensive(g.functions)} {
+	for _, replaced := range []map[string]any{m.counting(), m.multiplying(g.library), m.splitting(g.library), m.expensive(g.library)} {
 		maps.Copy(functions, replaced)
 	}
 	// Functions of the user win.

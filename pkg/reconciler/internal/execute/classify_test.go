@@ -47,8 +47,8 @@ func TestAnImmutableFieldIsNamed(t *testing.T) {
 			"name: a}->name: b}", "roleRef",
 		},
 		"address of a Service": {
-			`{apiVersion: v1, kind: Service, metadata: {name: service, namespace: ` + namespace + `}, spec: {clusterIP: None, ports: [{port: 80}]}}`,
-			"clusterIP: None->clusterIP: 10.0.0.77", "spec.clusterIPs[0]",
+			`{apiVersion: v1, kind: Service, metadata: {name: service, namespace: ` + namespace + `}, spec: {ports: [{port: 80}]}}`,
+			"spec: {->spec: {clusterIP: 10.0.0.77, ", "spec.clusterIPs[0]",
 		},
 		"class of a claim": {
 			`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: claim, namespace: ` + namespace + `}, spec: {storageClassName: a, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`,

@@ -178,7 +178,7 @@ func valueOf(s Step) string {
 func (w *world) checkWrite(o *object, s Step) {
 	adoption := s.Desired.Policies.Adoption
 	allowed := o.holder == heldByUs ||
-		adoption == v1alpha1.AdoptionPolicyAlways && !o.stolen ||
+		adoption == v1alpha1.AdoptionPolicyAlways && !(o.stolen && o.holder == heldByOther) ||
 		adoption == v1alpha1.AdoptionPolicyIfUnowned && (o.holder == heldByNobody || o.holder == heldByEarlier)
 	if !allowed {
 		w.violate("%s %s: writes what is held by %s, adoption is %s", s.Verb, s.Key, o.holder, adoption)

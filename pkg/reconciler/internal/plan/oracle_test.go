@@ -17,10 +17,22 @@ type oracle struct {
 	// purged and applied remember what the planner has to know from its record.
 	purged  map[Key]string // the digest whose work is done
 	applied map[Key]bool   // the object was written at least once
+	decided map[Key]bool   // the purge was recorded before this pass
 }
 
 func newOracle(d *driver) *oracle {
 	return &oracle{driver: d, purged: map[Key]string{}, applied: map[Key]bool{}}
+}
+
+// begin is called before every pass.
+func (o *oracle) begin() {
+	o.forget()
+	o.decided = map[Key]bool{}
+	for _, item := range o.driver.durable {
+		if item.Phase == v1alpha1.PhaseCompleting {
+			o.decided[KeyOf(item)], o.purged[KeyOf(item)] = true, item.Digest
+		}
+	}
 }
 
 // before is called before every step.
@@ -133,9 +145,9 @@ func (o *oracle) beforePurge(s Step, d Desired) {
 	if item.Phase != v1alpha1.PhaseCompleting {
 		o.driver.world.violate("purge %s: is not recorded", s.Key)
 	}
-	if o.purged[s.Key] != d.Digest {
+	if !o.decided[s.Key] {
 		for _, other := range o.driver.desired {
-			if other.Policies.Order.Apply <= *d.Policies.Order.Purge && !o.settled(other) {
+			if other.Policies.Order.Apply <= *d.Policies.Order.Purge && !o.settled(other) && !o.over(other) {
 				o.driver.world.violate("purge %s: %s is not settled", s.Key, other.Key)
 			}
 		}
@@ -163,7 +175,7 @@ func (o *oracle) orphans(item v1alpha1.InventoryItem) bool {
 func (o *oracle) forget() {
 	for key, live := range o.driver.world.objects {
 		item, _ := o.driver.item(key)
-		if live.holder == heldByNobody && live.marks.Written && item.UID == live.uid && o.wanted(key) != nil {
+		if live.holder == heldByNobody && live.marks.Written && len(live.marks.Others) == 0 && item.UID == live.uid && o.wanted(key) != nil {
 			live.holder = heldByUs // it was given up, but is wanted again before that was recorded
 		}
 		if live.holder != heldByUs {
@@ -171,8 +183,11 @@ func (o *oracle) forget() {
 		}
 		bare := live.marks.OwnerID == "" && live.marks.Ref == OwnerRef{}
 		unknowable := live.marks.OwnerID == "" && item.UID != live.uid
-		taken := len(live.marks.Others) > 0 && o.wanted(key) == nil
-		if unknowable || taken || bare && o.wanted(key) == nil && o.orphans(item) {
+		taken := len(live.marks.Others) > 0 && (o.wanted(key) == nil || live.marks.OwnerID == "")
+		switch {
+		case taken:
+			live.holder = heldByOther
+		case unknowable, bare && o.wanted(key) == nil && o.orphans(item):
 			live.holder = heldByNobody
 		}
 	}

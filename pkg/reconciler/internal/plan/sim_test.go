@@ -211,7 +211,7 @@ func (s *simulation) vary(key Key, set *policy.Set) {
 // pass lets some time go by and makes a pass.
 func (s *simulation) pass() Plan {
 	s.t.Helper()
-	s.oracle.forget()
+	s.oracle.begin()
 	p, err := s.driver.pass()
 	if err != nil && err != errCrash {
 		s.fail("%v", err)

@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
+
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+)
+
+const ref = "example.com/Shop/shop/main/uid"
+
+// metadata is an object with the given labels, annotations and managed fields.
+func metadata(labels, annotations, managed string) string {
+	return `{apiVersion: v1, kind: ConfigMap, metadata: {name: map, namespace: shop, labels: {` + labels + `}, annotations: {` + annotations + `}, managedFields: [` + managed + `]}}`
+}
+
+func TestMarksOfOwnershipAreRead(t *testing.T) {
+	const setByUs = `{manager: corbel, operation: Update, fieldsV1: {"f:metadata": {"f:annotations": {"f:meta.helm.sh/release-name": {}}}}}`
+	observer := observerOn(targetOn(t, &rest.Config{Host: "http://127.0.0.1:1"}))
+	for name, tc := range map[string]struct {
+		live     string
+		manifest string // empty: the object is not wanted any more
+		want     plan.Marks
+	}{
+		"none": {live: metadata("", "", "")},
+		"ours": {
+			live: metadata(reconciler+"/owner-id: id", reconciler+"/owner: "+ref, "{manager: corbel, operation: Update}"),
+			want: plan.Marks{OwnerID: "id", Ref: plan.OwnerRef{Group: "example.com", Kind: "Shop", Namespace: "shop", Name: "main", UID: "uid"}, Written: true},
+		},
+		"stripped, but written by us": {live: metadata("", "", "{manager: corbel, operation: Apply}"), want: plan.Marks{Written: true}},
+		"written by somebody":         {live: metadata("", "", "{manager: kubectl, operation: Apply}")},
+		"an owner that cannot be read": {
+			live: metadata(reconciler+"/owner-id: id", reconciler+"/owner: nonsense", ""), want: plan.Marks{OwnerID: "id"},
+		},
+		"Helm": {
+			live: metadata("app.kubernetes.io/managed-by: Helm", "meta.helm.sh/release-name: web, meta.helm.sh/release-namespace: shop", ""),
+			want: plan.Marks{Others: []string{"Helm release shop/web"}},
+		},
+		"labels that only describe": {live: metadata("app.kubernetes.io/managed-by: Helm, app.kubernetes.io/instance: web", "", "")},
+		"Argo CD": {
+			live: metadata("", "argocd.argoproj.io/tracking-id: 'web:/ConfigMap:shop/map'", ""),
+			want: plan.Marks{Others: []string{"Argo CD application web"}},
+		},
+		"a copy of Argo CD's mark": {live: metadata("", "argocd.argoproj.io/tracking-id: 'web:apps/Deployment:shop/web'", "")},
+		"Flux, kapp and apply sets": {
+			live: metadata("kustomize.toolkit.fluxcd.io/name: k, kustomize.toolkit.fluxcd.io/namespace: flux, helm.toolkit.fluxcd.io/name: h, kapp.k14s.io/app: '1', applyset.kubernetes.io/part-of: s", "config.k8s.io/owning-inventory: i", ""),
+			want: plan.Marks{Others: []string{"inventory i", "Flux Kustomization flux/k", "Flux HelmRelease h", "kapp application 1", "apply set s"}},
+		},
+		"other reconcilers": {
+			live: metadata("b.example.com/owner-id: x, a.example.com/owner-id: x, c.example.com/owner-id: ''", "b.example.com/owner: "+ref, ""),
+			want: plan.Marks{Others: []string{"an owner of a.example.com", "Shop shop/main of b.example.com"}},
+		},
+		"a mark that our manifest sets": {
+			live:     metadata("a.example.com/owner-id: x", "meta.helm.sh/release-name: web", ""),
+			manifest: metadata("a.example.com/owner-id: x", "meta.helm.sh/release-name: web", ""),
+		},
+		"a mark that our manifest sets to something else": {
+			live:     metadata("", "meta.helm.sh/release-name: theirs", ""),
+			manifest: metadata("", "meta.helm.sh/release-name: web", ""),
+			want:     plan.Marks{Others: []string{"Helm release theirs"}},
+		},
+		"a mark that our last manifest has set": {
+			live: metadata("", "meta.helm.sh/release-name: web", setByUs), want: plan.Marks{Written: true},
+		},
+		"a mark that somebody put next to what we have set": {
+			live: metadata("", "meta.helm.sh/release-name: web", strings.Replace(setByUs, "meta.helm.sh/release-name", "example.com/other", 1)),
+			want: plan.Marks{Written: true, Others: []string{"Helm release web"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var d *plan.Desired
+			if tc.manifest != "" {
+				d = &plan.Desired{Manifest: parse(t, tc.manifest)}
+			}
+			live := parse(t, tc.live)
+			untouched := live.DeepCopy()
+			if diff := cmp.Diff(tc.want, observer.Of(t.Context(), live, d).Marks); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(untouched, live); diff != "" {
+				t.Errorf("the object was changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHintsAndExpressionsOfThePolicyDecideAboutReadiness(t *testing.T) {
+	observer := observerOn(targetOn(t, &rest.Config{Host: "http://127.0.0.1:1"}))
+	live := parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: map, namespace: shop}, data: {ready: "no"}}`)
+	for name, tc := range map[string]struct {
+		policies policy.Set
+		want     plan.Readiness
+	}{
+		"plain":                   {want: plan.Ready},
+		"a condition is missing":  {policies: policy.Set{Hints: policy.StatusHints{Conditions: []string{"Done"}}}, want: plan.NotReady},
+		"Ready is missing":        {policies: policy.Set{Hints: policy.StatusHints{ReadyCondition: true}}, want: plan.NotReady},
+		"the expression is false": {policies: policy.Set{ReadyWhen: `self.data.ready == "yes"`}, want: plan.NotReady},
+		"the expression is true":  {policies: policy.Set{ReadyWhen: `self.data.ready == "no"`}, want: plan.Ready},
+		"the expression is wrong": {policies: policy.Set{ReadyWhen: `self.data.`}, want: plan.NotReady},
+	} {
+		got := observer.Of(t.Context(), live, &plan.Desired{Manifest: live, Policies: tc.policies})
+		if got.Status.Readiness != tc.want || (got.Status.Message == "") != (tc.want == plan.Ready) {
+			t.Errorf("%s: got %+v", name, got.Status)
+		}
+	}
+}
+
+func TestASentenceIsOneLineOfBoundedLength(t *testing.T) {
+	for _, text := range []string{"", "short", "two\n\tlines  here", strings.Repeat("ä", 1000), strings.Repeat("x", 1_000_000), "\xff\xfe" + strings.Repeat("ü\n", 400)} {
+		got := observe.Sentence(text)
+		if len(got) > 500 || strings.ContainsAny(got, "\n\t") || !utf8.ValidString(got) || (got == "") != (text == "") {
+			t.Errorf("%.20q: got %q", text, got)
+		}
+	}
+	if got := observe.Sentence("two\n\tlines  here"); got != "two lines here" {
+		t.Errorf("got %q", got)
+	}
+}
