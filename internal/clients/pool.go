@@ -5,7 +5,9 @@ package clients
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -14,69 +16,82 @@ import (
 	"github.com/corbel-run/corbel/pkg/cluster"
 )
 
-// maxTargets bounds how many identities are kept; beyond that the pool starts anew.
-const maxTargets = 256
+// ErrClosed is returned for targets that are asked for after Close.
+var ErrClosed = errors.New("the pool of clients is closed")
 
-// Pool makes targets and keeps them. It is safe for concurrent use.
+// Pool holds the targets in one cluster, by identity. It is safe for
+// concurrent use.
 type Pool struct {
-	local   *rest.Config
+	config  *rest.Config
 	options cluster.Options
 
-	mu      sync.Mutex
+	lock    sync.Mutex
+	closed  bool
 	targets map[string]cluster.Target
 }
 
-// New returns a pool of targets in the cluster that the configuration describes.
+// New returns a Pool of targets in the cluster of the configuration.
 func New(local *rest.Config, options cluster.Options) *Pool {
-	return &Pool{local: local, options: options, targets: map[string]cluster.Target{}}
+	return &Pool{config: local, options: options, targets: map[string]cluster.Target{}}
 }
 
-// Local returns the target with the identity of the configuration.
+// Local returns the target with the operator's own identity.
 func (p *Pool) Local() (cluster.Target, error) {
-	return p.get("", p.local)
+	return p.get("", func(*rest.Config) {})
 }
 
-// Impersonated returns the target with the identity of another user. An empty
-// user is an error: it would mean the identity of the configuration.
+// Impersonated returns the target of a user, whom the operator must be allowed
+// to impersonate. The order of the groups does not matter.
 func (p *Pool) Impersonated(user string, groups []string) (cluster.Target, error) {
 	if user == "" {
-		return nil, errors.New("the user to impersonate must not be empty")
+		// The server would take the request for one of the operator itself.
+		return nil, errors.New("who is to be impersonated has no name")
 	}
-	if p.local == nil {
-		return nil, errors.New("a target needs a client configuration")
-	}
-	config := rest.CopyConfig(p.local)
-	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: slices.Clone(groups)}
-	return p.get(strings.Join(append([]string{user}, groups...), "\x00"), config)
+	groups = slices.Compact(slices.Sorted(slices.Values(groups)))
+	return p.get(identity(user, groups), func(config *rest.Config) {
+		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+	})
 }
 
-func (p *Pool) get(key string, config *rest.Config) (cluster.Target, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if known, ok := p.targets[key]; ok {
-		return known, nil
+// identity is a key that no two identities share.
+func identity(user string, groups []string) string {
+	var key strings.Builder
+	key.WriteString(strconv.Quote(user))
+	for _, group := range groups {
+		key.WriteString(strconv.Quote(group))
 	}
-	made, err := cluster.New(config, p.options)
+	return key.String()
+}
+
+func (p *Pool) get(key string, adapt func(*rest.Config)) (cluster.Target, error) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if p.closed {
+		return nil, ErrClosed
+	}
+	if target, ok := p.targets[key]; ok {
+		return target, nil
+	}
+	if p.config == nil {
+		return nil, errors.New("there is no configuration of the local cluster")
+	}
+	config := rest.CopyConfig(p.config)
+	adapt(config)
+	target, err := cluster.New(config, p.options)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("client for the local cluster: %w", err)
 	}
-	if len(p.targets) >= maxTargets {
-		p.closeAll()
-	}
-	p.targets[key] = made
-	return made, nil
+	p.targets[key] = target
+	return target, nil
 }
 
-// Close closes the idle connections of all targets.
+// Close closes all targets. Those that are in use remain usable.
 func (p *Pool) Close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closeAll()
-}
-
-func (p *Pool) closeAll() {
-	for key, target := range p.targets {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.closed = true
+	for _, target := range p.targets {
 		target.Close()
-		delete(p.targets, key)
 	}
+	clear(p.targets)
 }

@@ -4,13 +4,14 @@
 package cluster_test
 
 import (
+	"context"
 	"fmt"
 	"os"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
@@ -65,13 +66,22 @@ func create(t *testing.T, target cluster.Target, text string) (*unstructured.Uns
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !resource.Namespaced {
+		t.Cleanup(func() {
+			ctx := context.WithoutCancel(t.Context())
+			_, _, err := target.Objects().Delete(ctx, resource, "", created.GetName(), created.GetUID(), "")
+			if err != nil && !cluster.IsNotFound(err, resource, created.GetName()) && !apierrors.IsConflict(err) {
+				t.Error(err)
+			}
+		})
+	}
 	return created, resource
 }
 
 // newNamespace creates a namespace of the test's own.
 func newNamespace(t *testing.T, target cluster.Target) string {
 	t.Helper()
-	name := unique(strings.ToLower("ns"))
+	name := unique("ns")
 	create(t, target, "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")
 	return name
 }

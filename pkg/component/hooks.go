@@ -166,7 +166,12 @@ func copyOf[T Component](obj T) (T, error) {
 
 // onlyStatusDiffers fails if anything else is different. The serialised forms are
 // compared, because that is what would have been meant to be saved.
-func onlyStatusDiffers(before, after client.Object) error {
+func onlyStatusDiffers(before, after Component) error {
+	// The inventory may be large, and does not matter here.
+	kept := before.GetStatus().Inventory
+	defer func() { before.GetStatus().Inventory = kept }()
+	before.GetStatus().Inventory, after.GetStatus().Inventory = v1alpha1.Inventory{}, v1alpha1.Inventory{}
+
 	was, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
 	if err != nil {
 		return err

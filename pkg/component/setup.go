@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -108,7 +109,7 @@ func controllerName(gvk schema.GroupVersionKind) string {
 func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, gvk schema.GroupVersionKind) (*lifecycle.Loop[T], error) {
 	// Components are read from the server: decisions that rest on a cache would
 	// be made twice, or against what was asked for meanwhile.
-	uncached, err := client.New(mgr.GetConfig(), client.Options{
+	uncached, err := client.New(unthrottled(mgr.GetConfig()), client.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 	})
 	if err != nil {
@@ -148,6 +149,16 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, gvk schema.GroupVersionKind) (
 
 		ObservedGenerationAlways: true,
 	})
+}
+
+// unthrottled leaves the pace to the server's priority and fairness, unless
+// somebody has set one: the client's own default is five requests per second.
+func unthrottled(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	if config.QPS == 0 && config.RateLimiter == nil {
+		config.QPS = -1
+	}
+	return config
 }
 
 func conditionsOf[T Component](obj T) conditions.Setter {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
@@ -54,6 +55,10 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 		if err := ctx.Err(); err != nil {
 			return call.outcome(next), errors.Join(call.err(), err)
 		}
+		if call.unreachable {
+			// Every other step would wait for its own timeout.
+			return call.outcome(next), call.err()
+		}
 	}
 }
 
@@ -65,6 +70,8 @@ type call struct {
 	notes map[Note]bool
 	told  []Note
 	errs  []error
+	// unreachable is set when a step got no answer of the server.
+	unreachable bool
 }
 
 // remember collects the notes of a plan.
@@ -94,6 +101,7 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 		default:
 			c.in.Failed[key] = plan.Failure{Message: result.Err.Error()}
 			c.errs = append(c.errs, result.Err)
+			c.unreachable = c.unreachable || cluster.IsUnreachable(result.Err)
 		}
 		again = append(again, key)
 	}

@@ -25,7 +25,7 @@ func Analyze(obj *unstructured.Unstructured, options Options) Status {
 }
 
 func judge(obj *unstructured.Unstructured, options Options) Status {
-	if obj.Object["metadata"] != nil && field(obj.Object, "metadata", "deletionTimestamp") != nil {
+	if field(obj.Object, "metadata", "deletionTimestamp") != nil {
 		return Status{Message: "is being deleted"}
 	}
 	if s := checkGeneration(obj, options.Hints); s != nil {

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/scheme"
 
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -75,9 +74,13 @@ func (l *BundleList) DeepCopyObject() runtime.Object {
 	return out
 }
 
-var bundleBuilder = (&scheme.Builder{
-	GroupVersion: schema.GroupVersion{Group: "e2e.corbel.run", Version: "v1"},
-}).Register(&Bundle{}, &BundleList{})
+var bundleVersion = schema.GroupVersion{Group: "e2e.corbel.run", Version: "v1"}
+
+func addBundles(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(bundleVersion, &Bundle{}, &BundleList{})
+	metav1.AddToGroupVersion(scheme, bundleVersion)
+	return nil
+}
 
 // bundleCRD is the definition of Bundle; its schema keeps every field.
 func bundleCRD() *apiextensionsv1.CustomResourceDefinition {

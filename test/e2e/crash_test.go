@@ -34,6 +34,11 @@ func TestCrash(t *testing.T) {
 					ran++
 					when := map[bool]string{false: "before", true: "after"}[after]
 					t.Run(fmt.Sprintf("%s request %d", when, at), func(t *testing.T) {
+						t.Cleanup(func() {
+							if t.Failed() {
+								t.Logf("to run it alone: go test ./test/e2e -run '%s', with CORBEL_SLICE=1/1", t.Name())
+							}
+						})
 						story.run(t, newGuillotine(at, after))
 					})
 				}

@@ -35,7 +35,7 @@ const reconcilerName = "e2e.corbel.run"
 var testScheme = func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, bundleBuilder.AddToScheme,
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, addBundles,
 	} {
 		if err := add(scheme); err != nil {
 			panic(err)

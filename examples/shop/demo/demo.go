@@ -6,7 +6,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -111,8 +110,11 @@ func (d *demo) kubectl(ctx context.Context, stdin string, args ...string) error 
 	command.Stdin, command.Stderr = strings.NewReader(stdin), &stderr
 	d.env.Adopt(command)
 	output, err := command.Output()
+	if ctx.Err() != nil {
+		err = context.Cause(ctx) // rather than that it was killed
+	}
 	if err != nil {
-		return fmt.Errorf("kubectl %s: %w: %s", quoted(args), errors.Join(err, ctx.Err()), strings.TrimSpace(stderr.String()))
+		return fmt.Errorf("kubectl %s: %w\n%s", quoted(args), err, strings.TrimSpace(stderr.String()))
 	}
 	d.screen.text("%s", strings.TrimSpace(string(output)))
 	return nil

@@ -4,12 +4,17 @@
 package v1alpha1
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/scheme"
 )
 
 // GroupVersion is the API group and version of this package.
 var GroupVersion = schema.GroupVersion{Group: "shop.example.com", Version: "v1alpha1"}
 
 // SchemeBuilder adds the types of this package to a scheme.
-var SchemeBuilder = (&scheme.Builder{GroupVersion: GroupVersion}).Register(&Shop{}, &ShopList{})
+var SchemeBuilder = runtime.NewSchemeBuilder(func(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &Shop{}, &ShopList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+})

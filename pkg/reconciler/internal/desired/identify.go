@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -92,7 +92,7 @@ func (i *item) identifyName(metadata map[string]any) {
 		i.fail("metadata.name is not a string but %s", describe(metadata["name"]))
 	case len(name) > validation.DNS1123SubdomainMaxLength:
 		i.fail("metadata.name has %d characters, which is more than %d", len(name), validation.DNS1123SubdomainMaxLength)
-	case len(path.IsValidPathSegmentName(name)) > 0 || strings.ContainsFunc(name, notInNames):
+	case len(content.IsPathSegmentName(name)) > 0 || strings.ContainsFunc(name, notInNames):
 		i.fail("metadata.name %q is not a name", name)
 	}
 	if i.broken {

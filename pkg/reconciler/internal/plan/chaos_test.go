@@ -102,6 +102,7 @@ func (s *simulation) squat() {
 func (s *simulation) heal() {
 	s.note("heal")
 	s.driver.crashAt = 0
+	s.oracle.forget()
 	w := s.world
 	w.unreadable, w.refused = map[Key]string{}, map[Key]string{}
 	w.lost, w.strips = map[Key]bool{}, map[Key]bool{}

@@ -175,6 +175,7 @@ func (o *oracle) orphans(item v1alpha1.InventoryItem) bool {
 func (o *oracle) forget() {
 	for key, live := range o.driver.world.objects {
 		item, _ := o.driver.item(key)
+		live.stolen = live.stolen && item.UID == live.uid // what was forgotten may be asked for again
 		if live.holder == heldByNobody && live.marks.Written && len(live.marks.Others) == 0 && item.UID == live.uid && o.wanted(key) != nil {
 			live.holder = heldByUs // it was given up, but is wanted again before that was recorded
 		}
