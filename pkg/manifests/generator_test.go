@@ -66,11 +66,10 @@ func TestGenerateTurnsMistakesIntoErrors(t *testing.T) {
 		{"a panic", generator(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 			panic("no way")
 		}), "panic: no way"},
-		{"a runtime error", generator(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
-			var m map[string]int
-			m["a"] = 1
+		{"a runtime error", generator(func(_ context.Context, _, _ string, parameters types.Unstructurable) ([]client.Object, error) {
+			parameters.ToUnstructured()["a"] = 1
 			return nil, nil
-		}), "panic: assignment to entry in nil map"},
+		}), "panic: runtime error: invalid memory address"},
 		{"the end of the goroutine", generator(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 			runtime.Goexit()
 			return nil, nil

@@ -12,16 +12,17 @@ import (
 
 // judge finds an object of ours settled, or says what it lacks.
 func (w *work) judge(u *unit) {
-	u.item.UID, u.item.Phase = u.live.UID, v1alpha1.PhaseApplied
-	if !u.drifted() {
+	switch {
+	case u.item.Digest == "" || u.item.UID != u.live.UID:
+		// It is applied only once, and the answer to that was lost.
+		u.item.Digest, u.item.UID = u.desired.Digest, u.live.UID
+		u.item.Seen, u.item.Accepted = u.live.Seen, u.live.Accepted
+	case !u.drifted():
 		// Drift that nobody repairs, because the object is applied only once,
-		// must stay visible: the policy may change.
+		// stays visible: the policy may change.
 		u.item.Seen = u.live.Seen
 	}
-	if u.item.Digest == "" {
-		// Applied once, and the answer was lost.
-		u.item.Digest, u.item.Accepted = u.desired.Digest, u.live.Accepted
-	}
+	u.item.Phase = v1alpha1.PhaseApplied
 	switch u.live.Status.Readiness {
 	case Ready:
 		u.settled = true
