@@ -78,7 +78,7 @@ test-live: assets
 	$(call on,mixed live,$(WITH_ASSETS) $(GOTEST) -p 1 -timeout $(LIVE_TIMEOUT))
 
 .PHONY: bench
-bench: assets ## Run the benchmarks; those in test/bench count requests on a real control plane.
+bench: assets ## Run the benchmarks; those in test/e2e count requests on a real control plane.
 	$(call on,bench,$(WITH_ASSETS) $(GO) test -vet=off -run=NoTests -bench . -benchmem -p 1 -timeout 60m)
 
 ##@ Check

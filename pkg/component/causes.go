@@ -67,7 +67,7 @@ func (c *causes) explain(ctx context.Context, key client.ObjectKey, waits []reco
 		if !ok {
 			entry.since = now
 		}
-		if i < maxNamed && now.Sub(entry.since) >= causePatience {
+		if i < maxNamed && now.Sub(entry.since) >= causePatience && now.Sub(entry.asked) >= causeInterval {
 			entry.asked, entry.text = now, c.ask(ctx, wait, reader)
 		}
 		known[id] = entry

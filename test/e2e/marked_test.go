@@ -20,7 +20,7 @@ import (
 // marked returns every object of any type in the whole cluster that bears an
 // owner label of the operator under test: its name, such as "configmaps ns/a", and
 // its uid. Only objects whose owner contains the given text count, such as "/ns/name/".
-func (f *fixture) marked(t *testing.T, owner string) map[string]types.UID {
+func (f *fixture) marked(t testing.TB, owner string) map[string]types.UID {
 	t.Helper()
 	found := map[string]types.UID{}
 	config := f.env.Config()
@@ -46,7 +46,7 @@ func (f *fixture) marked(t *testing.T, owner string) map[string]types.UID {
 }
 
 // listable returns every type that can be listed, in its preferred version.
-func listable(t *testing.T, client *discovery.DiscoveryClient) []schema.GroupVersionResource {
+func listable(t testing.TB, client *discovery.DiscoveryClient) []schema.GroupVersionResource {
 	t.Helper()
 	lists, err := client.ServerPreferredResources()
 	if err != nil && len(lists) == 0 {

@@ -52,7 +52,7 @@ type fixture struct {
 	namespace string
 }
 
-func newFixture(t *testing.T) *fixture {
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	e := env.Shared(t)
 	c, err := client.New(e.Config(), client.Options{Scheme: testScheme})
@@ -70,7 +70,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-func (f *fixture) newNamespace(t *testing.T) string {
+func (f *fixture) newNamespace(t testing.TB) string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
 	if err := f.Create(t.Context(), namespace); err != nil {
@@ -89,7 +89,7 @@ type operator struct {
 
 // start runs an operator for Bundles of one namespace until the test ends or
 // stop is called. The guillotine sees all its requests; it may be nil.
-func (f *fixture) start(t *testing.T, generator manifests.Generator, g *guillotine) *operator {
+func (f *fixture) start(t testing.TB, generator manifests.Generator, g *guillotine) *operator {
 	t.Helper()
 	if g == nil {
 		return f.startWith(t, generator, nil)
@@ -99,7 +99,7 @@ func (f *fixture) start(t *testing.T, generator manifests.Generator, g *guilloti
 }
 
 // startWith is start with any view on the requests.
-func (f *fixture) startWith(t *testing.T, generator manifests.Generator, wrap func(http.RoundTripper) http.RoundTripper) *operator {
+func (f *fixture) startWith(t testing.TB, generator manifests.Generator, wrap func(http.RoundTripper) http.RoundTripper) *operator {
 	t.Helper()
 	cfg := rest.CopyConfig(f.env.Config())
 	if wrap != nil {
@@ -127,7 +127,7 @@ func (f *fixture) startWith(t *testing.T, generator manifests.Generator, wrap fu
 }
 
 // stop ends the operator and waits for it.
-func (o *operator) stop(t *testing.T) {
+func (o *operator) stop(t testing.TB) {
 	t.Helper()
 	o.cancel()
 	if o.once {
@@ -142,7 +142,7 @@ func (o *operator) stop(t *testing.T) {
 }
 
 // bundle creates a Bundle.
-func (f *fixture) bundle(t *testing.T, values map[string]string) *Bundle {
+func (f *fixture) bundle(t testing.TB, values map[string]string) *Bundle {
 	t.Helper()
 	bundle := &Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "main"}, Spec: BundleSpec{Values: values}}
 	if err := f.Create(t.Context(), bundle); err != nil {
@@ -152,7 +152,7 @@ func (f *fixture) bundle(t *testing.T, values map[string]string) *Bundle {
 }
 
 // update changes the values of a Bundle.
-func (f *fixture) update(t *testing.T, bundle *Bundle, values map[string]string) {
+func (f *fixture) update(t testing.TB, bundle *Bundle, values map[string]string) {
 	t.Helper()
 	eventually(t, "the update of the Bundle", func(ctx context.Context) error {
 		if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {
@@ -164,7 +164,7 @@ func (f *fixture) update(t *testing.T, bundle *Bundle, values map[string]string)
 }
 
 // ready waits until the Bundle is Ready in its current generation.
-func (f *fixture) ready(t *testing.T, bundle *Bundle) {
+func (f *fixture) ready(t testing.TB, bundle *Bundle) {
 	t.Helper()
 	eventually(t, "the Bundle to become ready", func(ctx context.Context) error {
 		if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {
@@ -179,7 +179,7 @@ func (f *fixture) ready(t *testing.T, bundle *Bundle) {
 }
 
 // gone waits until the Bundle does not exist any more.
-func (f *fixture) gone(t *testing.T, bundle *Bundle) {
+func (f *fixture) gone(t testing.TB, bundle *Bundle) {
 	t.Helper()
 	eventually(t, "the Bundle to be gone", func(ctx context.Context) error {
 		err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle)
@@ -200,7 +200,7 @@ const patience = 2 * time.Minute
 
 // eventually repeats a check until it succeeds, and fails the test with its
 // last error when the time is up.
-func eventually(t *testing.T, what string, check func(ctx context.Context) error) {
+func eventually(t testing.TB, what string, check func(ctx context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -44,8 +44,6 @@ type work struct {
 	// unwritten is the first apply wave with a write that is outstanding,
 	// failed, refused or held back.
 	unwritten int
-	// inhabitants counts, by namespace, the recorded objects that live in it.
-	inhabitants map[string]int
 	// ahead is set when a step needs a phase that is not recorded yet.
 	ahead bool
 }
@@ -87,7 +85,7 @@ func newWork(in Input) (*work, error) {
 	slices.SortFunc(w.units, func(a, b *unit) int { return a.key.Compare(b.key) })
 	w.types = typesOf(w.units, in.Managed)
 	for _, u := range w.units {
-		u.instance = w.types.manages(u.key.GroupKind())
+		u.instance = w.types.isInstance(u.key.GroupKind())
 		u.observe(in)
 	}
 	w.types.findGone(w.units)

@@ -176,7 +176,7 @@ func (o *oracle) forget() {
 	for key, live := range o.driver.world.objects {
 		item, _ := o.driver.item(key)
 		live.stolen = live.stolen && item.UID == live.uid // what was forgotten may be asked for again
-		if live.holder == heldByNobody && live.marks.Written && len(live.marks.Others) == 0 && item.UID == live.uid && o.wanted(key) != nil {
+		if live.holder == heldByNobody && live.marks.Written && len(live.marks.Others) == 0 && item.UID == live.uid && (o.wanted(key) != nil || !o.orphans(item)) {
 			live.holder = heldByUs // it was given up, but is wanted again before that was recorded
 		}
 		if live.holder != heldByUs {

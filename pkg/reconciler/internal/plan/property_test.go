@@ -18,7 +18,7 @@ import (
 // and the oracle check every step). Once the world is healed, the component
 // gets done in a bounded number of passes, stays done, and goes without a trace.
 func TestComponentsSurviveTheirLife(t *testing.T) {
-	eachSeed(t, 1500, func(s *simulation) {
+	eachSeed(t, 1000, func(s *simulation) {
 		s.live(func() {})
 		s.heal()
 		s.converge()
@@ -139,7 +139,7 @@ func (s *simulation) story(crashAt int) (fates []fate, events int) {
 // for it: no Job runs twice.
 func TestCrashesChangeNothing(t *testing.T) {
 	crashes := 0
-	eachSeed(t, 40, func(s *simulation) {
+	eachSeed(t, 25, func(s *simulation) {
 		want, events := s.story(0)
 		for crashAt := range events {
 			crashed := newSimulation(t, s.seed)

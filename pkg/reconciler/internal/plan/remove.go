@@ -31,11 +31,11 @@ func (w *work) early(u *unit, because Reason) bool {
 // remove deletes objects, wave by wave and stage by stage; a stage begins when
 // everything before it is gone.
 func (w *work) remove(units []*unit, because Reason) {
+	assignWaves(units)
 	ordered := slices.Clone(units)
 	slices.SortStableFunc(ordered, func(a, b *unit) int {
-		return cmp.Or(cmp.Compare(a.item.DeleteOrder, b.item.DeleteOrder), cmp.Compare(removeStage(a), removeStage(b)))
+		return cmp.Or(cmp.Compare(a.leaving, b.leaving), cmp.Compare(removeStage(a), removeStage(b)))
 	})
-	w.countInhabitants()
 	blocked := false
 	for len(ordered) > 0 {
 		stage := takeStage(&ordered)
@@ -49,7 +49,37 @@ func (w *work) remove(units []*unit, because Reason) {
 				w.removeOne(u, because)
 			}
 		}
-		blocked = blocked || slices.ContainsFunc(stage, func(u *unit) bool { return !u.dropped && !u.inhabited })
+		blocked = blocked || slices.ContainsFunc(stage, func(u *unit) bool { return !u.dropped })
+	}
+}
+
+// assignWaves gives every object its delete wave. What holds others is not
+// removed before them, whatever its own order says: a namespace not before the
+// objects in it, a type not before its instances.
+func assignWaves(units []*unit) {
+	last := map[any]int16{} // by what holds others
+	hold := func(holder any, order int16) {
+		if known, held := last[holder]; !held || known < order {
+			last[holder] = order
+		}
+	}
+	for _, u := range units {
+		hold(u.key.Namespace, u.item.DeleteOrder)
+		hold(v1alpha1.TypeInfo{Group: u.key.Group, Kind: u.key.Kind}, u.item.DeleteOrder)
+		hold(v1alpha1.TypeInfo{Group: u.key.Group, Kind: "*"}, u.item.DeleteOrder)
+	}
+	for _, u := range units {
+		u.leaving = u.item.DeleteOrder
+		if u.key == namespaceKey(u.key.Name) {
+			if order, held := last[u.key.Name]; held {
+				u.leaving = max(u.leaving, order)
+			}
+		}
+		for _, defined := range u.item.Defines {
+			if order, held := last[defined]; held {
+				u.leaving = max(u.leaving, order)
+			}
+		}
 	}
 }
 
@@ -58,7 +88,7 @@ func takeStage(ordered *[]*unit) []*unit {
 	first, n := (*ordered)[0], 1
 	for n < len(*ordered) {
 		u := (*ordered)[n]
-		if u.item.DeleteOrder != first.item.DeleteOrder || removeStage(u) != removeStage(first) {
+		if u.leaving != first.leaving || removeStage(u) != removeStage(first) {
 			break
 		}
 		n++
@@ -73,7 +103,7 @@ func (w *work) holdRemoval(u *unit, message string) {
 	// The record of a definition that is gone is kept as long as its instances
 	// may be recorded: it is the proof that they are gone, too.
 	if w.gone(u) && len(u.item.Defines) == 0 {
-		w.drop(u)
+		u.drop()
 		return
 	}
 	w.wait(u, WaitOrder, message)
@@ -82,7 +112,7 @@ func (w *work) holdRemoval(u *unit, message string) {
 func (w *work) removeOne(u *unit, because Reason) {
 	switch {
 	case w.gone(u):
-		w.drop(u)
+		u.drop()
 	case u.live.Existence == Unknown:
 		w.wait(u, WaitUnknown, why(u.live))
 	case !u.mayRemove():
@@ -93,10 +123,6 @@ func (w *work) removeOne(u *unit, because Reason) {
 		w.orphan(u, because)
 	case !u.live.Deleting.IsZero():
 		w.wait(u, WaitGone, terminating(u.live))
-	case u.isNamespace() && w.inhabitants[u.key.Name] > 0:
-		// It holds back nobody: an inhabitant may belong to a later wave.
-		u.inhabited = true
-		w.wait(u, WaitOrder, "is removed when nothing of ours lives in it")
 	default:
 		s := u.step(VerbDelete, stageRemoval, because)
 		s.Guard = guardOf(u)
@@ -112,11 +138,8 @@ func (w *work) gone(u *unit) bool {
 }
 
 // drop removes an object from the record.
-func (w *work) drop(u *unit) {
+func (u *unit) drop() {
 	u.dropped, u.settled = true, true
-	if u.inhabits() {
-		w.inhabitants[u.key.Namespace]--
-	}
 }
 
 // release drops an object that is not ours, or not any more, from the record.
@@ -133,13 +156,13 @@ func (w *work) release(u *unit) {
 	default:
 		w.note(u.key, "released: somebody else recreated it")
 	}
-	w.drop(u)
+	u.drop()
 }
 
 // orphan strips our marks; an object without them has nothing to lose.
 func (w *work) orphan(u *unit, because Reason) {
 	if u.relation == stripped && u.live.Marks.Ref == (OwnerRef{}) {
-		w.drop(u)
+		u.drop()
 		return
 	}
 	w.step(u.step(VerbOrphan, stageRemoval, because))
@@ -157,20 +180,3 @@ func orphaned(p v1alpha1.DeletePolicy, because Reason) bool {
 		return false
 	}
 }
-
-// countInhabitants counts, by namespace, the recorded objects that live in it.
-func (w *work) countInhabitants() {
-	w.inhabitants = map[string]int{}
-	for _, u := range w.units {
-		if !u.dropped && u.inhabits() {
-			w.inhabitants[u.key.Namespace]++
-		}
-	}
-}
-
-// inhabits tells whether the object lives, or is to live, in a namespace.
-func (u *unit) inhabits() bool {
-	return u.key.Namespace != "" && (u.desired != nil || u.live.Existence != Absent)
-}
-
-func (u *unit) isNamespace() bool { return u.key.Group == "" && u.key.Kind == "Namespace" }

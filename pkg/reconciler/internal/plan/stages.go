@@ -91,6 +91,13 @@ func removeStage(u *unit) int {
 	return kindOf(u.key).remove
 }
 
+// isInstance tells whether the object is placed as an instance of a managed
+// type. A kind that has a place of its own keeps it, even if a pattern covers it.
+func (t managedTypes) isInstance(gk schema.GroupKind) bool {
+	_, placed := kinds[gk]
+	return !placed && t.manages(gk)
+}
+
 // guardOf returns the condition under which the object may be deleted.
 func guardOf(u *unit) Guard {
 	switch kindOf(u.key).remove {

@@ -25,8 +25,8 @@ type unit struct {
 	stuck bool
 	// dropped: the object leaves the record.
 	dropped bool
-	// inhabited: the namespace is removed once nothing of ours lives in it.
-	inhabited bool
+	// leaving is the delete wave in which the object is removed.
+	leaving int16
 }
 
 // want makes the unit a wanted one and brings the descriptive part of its
