@@ -23,3 +23,7 @@ for example in examples/*/; do
 		"$generator" crd "paths=./$example..." "output:crd:dir=${example}config/crd"
 	fi
 done
+
+# A component type of the tests; its definition must follow the status.
+"$generator" object:headerFile=hack/boilerplate.go.txt crd paths=./pkg/component/testdata/widget \
+	output:crd:dir=pkg/component/testdata/crds

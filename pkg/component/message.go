@@ -17,18 +17,18 @@ const maxNamed = 3
 
 // waitRanks order what is waited for by how much it explains; what is not listed
 // comes first, and what only waits for others last.
-var waitRanks = map[string]int{
-	"NotReady":             1,
-	"NamespaceTerminating": 2,
-	"Terminating":          3,
-	"Order":                4,
+var waitRanks = map[reconciler.WaitReason]int{
+	reconciler.WaitReady:         1,
+	reconciler.WaitNamespaceGone: 2,
+	reconciler.WaitGone:          3,
+	reconciler.WaitOrder:         4,
 }
 
 // byImportance returns the objects in the order in which they are named.
 func byImportance(waits []reconciler.Wait) []reconciler.Wait {
 	ordered := slices.Clone(waits)
 	slices.SortStableFunc(ordered, func(a, b reconciler.Wait) int {
-		return waitRanks[string(a.Reason)] - waitRanks[string(b.Reason)]
+		return waitRanks[a.Reason] - waitRanks[b.Reason]
 	})
 	return ordered
 }

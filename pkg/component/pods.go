@@ -33,7 +33,7 @@ var workloads = map[schema.GroupKind]string{
 // isWorkload tells whether the wait is about readiness that pods can explain.
 func isWorkload(wait reconciler.Wait) bool {
 	_, ok := workloads[wait.Key.GroupKind()]
-	return ok && (wait.Reason == "NotReady" || wait.Reason == "ObjectFailed")
+	return ok && (wait.Reason == reconciler.WaitReady || wait.Reason == reconciler.WaitFailed)
 }
 
 // podsCause returns what keeps the pods of a workload from being ready, such as

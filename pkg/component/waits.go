@@ -56,11 +56,13 @@ func (h *handler[T]) net(key client.ObjectKey, waits []reconciler.Wait) time.Dur
 }
 
 // moving are the reasons of waits that end without anybody doing something.
-var moving = []string{"NotReady", "Terminating", "TypeNotServed", "NamespaceTerminating", "Unknown"}
+var moving = []reconciler.WaitReason{
+	reconciler.WaitReady, reconciler.WaitGone, reconciler.WaitType, reconciler.WaitNamespaceGone, reconciler.WaitUnknown,
+}
 
 // stillMoving tells whether anything goes on, beside what has failed.
 func stillMoving(waits []reconciler.Wait) bool {
 	return slices.ContainsFunc(waits, func(wait reconciler.Wait) bool {
-		return slices.Contains(moving, string(wait.Reason))
+		return slices.Contains(moving, wait.Reason)
 	})
 }

@@ -3,7 +3,10 @@
 
 package reconciler
 
-import "github.com/corbel-run/corbel/api/v1alpha1"
+import (
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
 
 type (
 	// AdoptionPolicy says what happens when an object exists and is not ours.
@@ -46,4 +49,21 @@ const (
 
 	MissingNamespacesPolicyCreate      = v1alpha1.MissingNamespacesPolicyCreate
 	MissingNamespacesPolicyDoNotCreate = v1alpha1.MissingNamespacesPolicyDoNotCreate
+)
+
+// WaitReason classifies a Wait.
+type WaitReason = plan.WaitReason
+
+// The reasons of waiting.
+const (
+	WaitReady         = plan.WaitReady
+	WaitFailed        = plan.WaitFailed
+	WaitOrder         = plan.WaitOrder
+	WaitGone          = plan.WaitGone
+	WaitType          = plan.WaitType
+	WaitUnknown       = plan.WaitUnknown
+	WaitOwner         = plan.WaitOwner
+	WaitBlocked       = plan.WaitBlocked
+	WaitError         = plan.WaitError
+	WaitNamespaceGone = plan.WaitNamespaceGone
 )

@@ -56,13 +56,29 @@ func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (inpu
 	in.manifest = desired.ManifestDigest(objects)
 	in.Managed = request.ManagedTypes
 	in.MissingNamespaces = missing
+	in.Desired = objects
+	return in, r.unsupported(objects)
+}
+
+// unsupported refuses annotations that are valid but not acted upon yet: to
+// ignore them would be worse than to say so.
+func (r *Reconciler) unsupported(objects []plan.Desired) error {
+	var mistakes []error
+	refuse := func(key plan.Key, annotation string) {
+		mistakes = append(mistakes, fmt.Errorf("%s: annotation %s/%s is not supported yet", key, r.name, annotation))
+	}
 	for _, object := range objects {
-		// The hooks of deletions are not installed with the others.
-		if object.Policies.RunOn == policy.RunOnApply {
-			in.Desired = append(in.Desired, object)
+		if len(object.Policies.DependsOn) > 0 {
+			refuse(object.Key, v1alpha1.AnnotationDependsOn)
+		}
+		if object.Policies.RunOn != policy.RunOnApply {
+			refuse(object.Key, v1alpha1.AnnotationRunOn)
 		}
 	}
-	return in, nil
+	if len(mistakes) > 0 {
+		return &InvalidError{Err: errors.Join(mistakes...)}
+	}
+	return nil
 }
 
 func (r *Reconciler) deleteInput(ctx context.Context, request DeleteRequest) (input, error) {

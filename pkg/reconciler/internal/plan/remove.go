@@ -57,29 +57,29 @@ func (w *work) remove(units []*unit, because Reason) {
 // removed before them, whatever its own order says: a namespace not before the
 // objects in it, a type not before its instances.
 func assignWaves(units []*unit) {
-	last := map[any]int16{} // by what holds others
-	hold := func(holder any, order int16) {
-		if known, held := last[holder]; !held || known < order {
-			last[holder] = order
-		}
-	}
+	inNamespace, ofType := map[string]int16{}, map[v1alpha1.TypeInfo]int16{}
 	for _, u := range units {
-		hold(u.key.Namespace, u.item.DeleteOrder)
-		hold(v1alpha1.TypeInfo{Group: u.key.Group, Kind: u.key.Kind}, u.item.DeleteOrder)
-		hold(v1alpha1.TypeInfo{Group: u.key.Group, Kind: "*"}, u.item.DeleteOrder)
+		postpone(inNamespace, u.key.Namespace, u.item.DeleteOrder)
+		postpone(ofType, v1alpha1.TypeInfo{Group: u.key.Group, Kind: u.key.Kind}, u.item.DeleteOrder)
+		postpone(ofType, v1alpha1.TypeInfo{Group: u.key.Group, Kind: "*"}, u.item.DeleteOrder)
 	}
 	for _, u := range units {
 		u.leaving = u.item.DeleteOrder
-		if u.key == namespaceKey(u.key.Name) {
-			if order, held := last[u.key.Name]; held {
-				u.leaving = max(u.leaving, order)
-			}
+		if order, held := inNamespace[u.key.Name]; held && u.key == namespaceKey(u.key.Name) {
+			u.leaving = max(u.leaving, order)
 		}
 		for _, defined := range u.item.Defines {
-			if order, held := last[defined]; held {
+			if order, held := ofType[defined]; held {
 				u.leaving = max(u.leaving, order)
 			}
 		}
+	}
+}
+
+// postpone keeps the latest wave of what is held by a namespace or a type.
+func postpone[K comparable](last map[K]int16, holder K, order int16) {
+	if known, held := last[holder]; !held || known < order {
+		last[holder] = order
 	}
 }
 
