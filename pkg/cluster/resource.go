@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -38,7 +38,7 @@ func (r Resource) GVK() schema.GroupVersionKind { return r.GVR.GroupVersion().Wi
 func (r Resource) path(namespace, name string) ([]string, error) {
 	for _, segment := range []string{namespace, name} {
 		// "..", for example, would lead to another object.
-		if mistakes := pathvalidation.IsValidPathSegmentName(segment); len(mistakes) > 0 {
+		if mistakes := content.IsPathSegmentName(segment); len(mistakes) > 0 {
 			return nil, fmt.Errorf("%q cannot be part of a path: %s", segment, strings.Join(mistakes, ", "))
 		}
 	}

@@ -4,7 +4,6 @@
 package execute
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,7 +69,7 @@ func unite(entries []metav1.ManagedFieldsEntry, owner string, counts func(metav1
 	if err != nil {
 		return nil, false, fmt.Errorf("managed fields of %s: %w", owner, err)
 	}
-	united[ours].FieldsV1 = &metav1.FieldsV1{Raw: raw}
+	united[ours].FieldsV1 = metav1.NewFieldsV1(string(raw))
 	return united, !all.Equals(before), nil
 }
 
@@ -79,7 +78,7 @@ func fieldsOf(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	if entry.FieldsV1 == nil {
 		return fields, nil
 	}
-	if err := fields.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
+	if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
 		return nil, fmt.Errorf("managed fields of %s: %w", entry.Manager, err)
 	}
 	return fields, nil

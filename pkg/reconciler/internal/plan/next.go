@@ -88,7 +88,6 @@ func newWork(in Input) (*work, error) {
 		u.instance = w.types.isInstance(u.key.GroupKind())
 		u.observe(in)
 	}
-	w.types.findGone(w.units)
 	return w, nil
 }
 

@@ -100,9 +100,7 @@ func takeStage(ordered *[]*unit) []*unit {
 
 // holdRemoval lets an object wait for others.
 func (w *work) holdRemoval(u *unit, message string) {
-	// The record of a definition that is gone is kept as long as its instances
-	// may be recorded: it is the proof that they are gone, too.
-	if w.gone(u) && len(u.item.Defines) == 0 {
+	if u.live.Existence == Absent {
 		u.drop()
 		return
 	}
@@ -111,7 +109,7 @@ func (w *work) holdRemoval(u *unit, message string) {
 
 func (w *work) removeOne(u *unit, because Reason) {
 	switch {
-	case w.gone(u):
+	case u.live.Existence == Absent:
 		u.drop()
 	case u.live.Existence == Unknown:
 		w.wait(u, WaitUnknown, why(u.live))
@@ -128,13 +126,6 @@ func (w *work) removeOne(u *unit, because Reason) {
 		s.Guard = guardOf(u)
 		w.step(s)
 	}
-}
-
-// gone tells whether the object is proven not to exist. An instance whose type
-// is not served is gone if the CustomResourceDefinition that brought the type
-// is: the server removes a definition after its instances.
-func (w *work) gone(u *unit) bool {
-	return u.live.Existence == Absent || u.live.NotServed && w.types.gone[u.key.GroupKind()]
 }
 
 // drop removes an object from the record.

@@ -118,8 +118,6 @@ func guardOf(u *unit) Guard {
 type managedTypes struct {
 	exact    map[schema.GroupKind]bool
 	patterns []v1alpha1.TypeInfo
-	// gone are the types whose CustomResourceDefinition is proven not to exist.
-	gone map[schema.GroupKind]bool
 }
 
 func typesOf(units []*unit, additional []v1alpha1.TypeInfo) managedTypes {
@@ -137,23 +135,6 @@ func typesOf(units []*unit, additional []v1alpha1.TypeInfo) managedTypes {
 		}
 	}
 	return t
-}
-
-// findGone finds the types that cannot have instances any more. The definition
-// must be known by name: a type that is merely not served proves nothing, and an
-// APIService only tells where the instances are kept.
-func (t *managedTypes) findGone(units []*unit) {
-	t.gone = map[schema.GroupKind]bool{}
-	for _, u := range units {
-		if u.key.Group != "apiextensions.k8s.io" || u.key.Kind != "CustomResourceDefinition" {
-			continue
-		}
-		for _, defined := range u.item.Defines {
-			gk := schema.GroupKind{Group: defined.Group, Kind: defined.Kind}
-			others, known := t.gone[gk]
-			t.gone[gk] = u.live.Existence == Absent && (others || !known)
-		}
-	}
 }
 
 func (t managedTypes) manages(gk schema.GroupKind) bool {

@@ -155,6 +155,16 @@ func (w *world) serves(gk schema.GroupKind) bool {
 	return false
 }
 
+// defines tells whether a definition of the type exists, established or not.
+func (w *world) defines(gk schema.GroupKind) bool {
+	for _, o := range w.objects {
+		if o.definesType(gk) {
+			return true
+		}
+	}
+	return false
+}
+
 func (o *object) definesType(gk schema.GroupKind) bool {
 	return slices.ContainsFunc(o.defines, func(t v1alpha1.TypeInfo) bool { return t.Matches(gk.Group, gk.Kind) })
 }
@@ -181,13 +191,16 @@ func (w *world) content(namespace string) []*object {
 	return found
 }
 
-// observe reads an object as the runtime does. The manifest is that of the
-// wanted object, if it is wanted.
+// observe reads an object as the runtime does; manifest tells that it is
+// wanted. What is not wanted is absent if its type is.
 func (w *world) observe(key Key, manifest bool) Observation {
 	if reason, failing := w.unreadable[key]; failing {
 		return Observation{Why: reason}
 	}
 	if !w.serves(key.GroupKind()) {
+		if !manifest && !w.defines(key.GroupKind()) {
+			return Observation{Existence: Absent} // the type is proven to be gone
+		}
 		return Observation{Why: "the type is not served", NotServed: true}
 	}
 	o := w.objects[key]

@@ -1,0 +1,159 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+func TestRelate(t *testing.T) {
+	restored := theOwner.Ref
+	restored.UID = "uid-restored"
+	helm := []string{"Helm release shop/web"}
+	tests := []struct {
+		name     string
+		marks    Marks
+		recorded types.UID
+		adoption v1alpha1.AdoptionPolicy
+		want     relation
+		owner    string
+	}{
+		{name: "no marks, never seen", want: unowned},
+		{name: "both our marks", marks: Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref}, want: ours},
+		{name: "both our marks, under another uid", marks: Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref}, recorded: "u0", want: ours},
+		{name: "only our label", marks: Marks{OwnerID: theOwner.ID}, want: ours},
+		{name: "only our annotation, and recorded", marks: Marks{Ref: theOwner.Ref}, recorded: "u1", want: stripped},
+		{name: "only our annotation, but not recorded", marks: Marks{Ref: theOwner.Ref}, want: unowned},
+		{name: "only our annotation, recorded under another uid", marks: Marks{Ref: theOwner.Ref}, recorded: "u0", want: unowned},
+		{name: "no marks, recorded, and written by us", marks: Marks{Written: true}, recorded: "u1", want: stripped},
+		{name: "no marks, recorded, but not written by us", recorded: "u1", want: unowned},
+		{name: "no marks, written by us, but not recorded", marks: Marks{Written: true}, want: unowned},
+		{name: "no marks, written by us, recorded under another uid", marks: Marks{Written: true}, recorded: "u0", want: unowned},
+
+		{name: "our name, another component uid", marks: Marks{OwnerID: theEarlier.ID, Ref: theEarlier.Ref}, want: earlier, owner: "an earlier Shop shop/main"},
+		{name: "our name and uid, another cluster", marks: Marks{OwnerID: "id-elsewhere", Ref: theOwner.Ref}, want: earlier, owner: "an earlier Shop shop/main"},
+		{name: "our name, another cluster and component uid", marks: Marks{OwnerID: "id-elsewhere", Ref: restored}, want: earlier, owner: "an earlier Shop shop/main"},
+
+		{name: "the marks of another component", marks: Marks{OwnerID: theOther.ID, Ref: theOther.Ref}, want: foreign, owner: "Shop shop/other"},
+		{name: "the marks of another component, recorded and written by us", marks: Marks{OwnerID: theOther.ID, Ref: theOther.Ref, Written: true}, recorded: "u1", want: foreign, owner: "Shop shop/other"},
+		{name: "the label of another component only", marks: Marks{OwnerID: theOther.ID}, want: foreign, owner: "the owner with id id-other"},
+		{name: "the annotation of another component only", marks: Marks{Ref: theOther.Ref}, recorded: "u1", want: foreign, owner: "Shop shop/other"},
+		{name: "our label, but the annotation of another component", marks: Marks{OwnerID: theOwner.ID, Ref: theOther.Ref}, want: foreign, owner: "Shop shop/other"},
+
+		{name: "the mark of another tool", marks: Marks{Others: helm}, want: foreign, owner: "Helm release shop/web"},
+		{name: "the marks of several tools", marks: Marks{Others: []string{"Helm release shop/web", "Argo CD"}}, want: foreign, owner: "Helm release shop/web and Argo CD"},
+		{name: "the mark of another tool, recorded and written by us", marks: Marks{Others: helm, Written: true}, recorded: "u1", want: foreign, owner: "Helm release shop/web"},
+		{name: "our marks and that of another tool", marks: Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref, Others: helm}, want: foreign, owner: "Helm release shop/web"},
+		{name: "our marks and that of another tool, taken over with always", marks: Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref, Others: helm}, adoption: v1alpha1.AdoptionPolicyAlways, want: ours},
+		{name: "an earlier incarnation and another tool", marks: Marks{OwnerID: theEarlier.ID, Ref: theEarlier.Ref, Others: helm}, want: foreign, owner: "Helm release shop/web"},
+		{name: "another component and another tool, always", marks: Marks{OwnerID: theOther.ID, Ref: theOther.Ref, Others: helm}, adoption: v1alpha1.AdoptionPolicyAlways, want: foreign, owner: "Helm release shop/web"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			live := Observation{Existence: Present, UID: "u1", Marks: test.marks}
+			adoption := test.adoption
+			if adoption == "" {
+				adoption = v1alpha1.AdoptionPolicyIfUnowned
+			}
+			got, owner := relate(theOwner, v1alpha1.InventoryItem{UID: test.recorded}, adoption, live)
+			if got != test.want || owner != test.owner {
+				t.Errorf("got relation %d, owner %q; want %d, %q", got, owner, test.want, test.owner)
+			}
+		})
+	}
+}
+
+func TestAdoptionAndRemovalByRelation(t *testing.T) {
+	tests := []struct {
+		name              string
+		relation          relation
+		recorded          types.UID
+		ifUnowned, always bool
+		remove            bool
+	}{
+		{name: "an object that nobody owns", relation: unowned, ifUnowned: true, always: true},
+		{name: "an object that nobody owns, although we recorded it", relation: unowned, recorded: "u1", ifUnowned: true, always: true},
+		{name: "the object of an earlier incarnation", relation: earlier, ifUnowned: true, always: true},
+		{name: "the object of an earlier incarnation, recorded", relation: earlier, recorded: "u1", ifUnowned: true, always: true, remove: true},
+		{name: "the object of somebody else", relation: foreign, always: true},
+		{name: "the object of somebody else, although we recorded it", relation: foreign, recorded: "u1", always: true},
+		{name: "our object", relation: ours, remove: true},
+		{name: "our object without marks", relation: stripped, recorded: "u1", remove: true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			d := &Desired{Policies: defaultPolicies()}
+			u := &unit{desired: d, relation: test.relation, item: v1alpha1.InventoryItem{UID: test.recorded}, live: Observation{Existence: Present, UID: "u1"}}
+			if got := u.mayRemove(); got != test.remove {
+				t.Errorf("may be removed: got %t, want %t", got, test.remove)
+			}
+			if u.isOurs() {
+				return // there is nothing to adopt
+			}
+			for adoption, want := range map[v1alpha1.AdoptionPolicy]bool{
+				v1alpha1.AdoptionPolicyIfUnowned: test.ifUnowned,
+				v1alpha1.AdoptionPolicyAlways:    test.always,
+				v1alpha1.AdoptionPolicyNever:     false,
+			} {
+				d.Policies.Adoption = adoption
+				if got := u.mayAdopt(); got != want {
+					t.Errorf("may be adopted under %s: got %t, want %t", adoption, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestOwnerRefsSurviveTheirText(t *testing.T) {
+	for _, ref := range []OwnerRef{
+		theOwner.Ref,
+		{Kind: "ConfigMap", Namespace: "shop", Name: "release", UID: "1"},
+		{Group: "example.com", Kind: "Tenant", Name: "cluster-scoped", UID: "1"},
+		{Group: "example.com", Kind: "Shop", Namespace: "shop", Name: "main"},
+	} {
+		got, ok := ParseOwnerRef(ref.String())
+		if !ok || got != ref {
+			t.Errorf("%q: got %+v, %t; want %+v", ref.String(), got, ok, ref)
+		}
+	}
+}
+
+func TestParseOwnerRefRefusesWhatIsNoOwner(t *testing.T) {
+	for _, text := range []string{
+		"", "/", "main", "shop/main", "////", "example.com//shop/main/uid", "example.com/Shop/shop//uid",
+		"example.com/Shop/shop/main", "example.com/Shop/shop/main/uid/more",
+	} {
+		if ref, ok := ParseOwnerRef(text); ok || ref != (OwnerRef{}) {
+			t.Errorf("%q: got %+v, %t", text, ref, ok)
+		}
+	}
+}
+
+func TestSameOwnerLooksOnlyAtTheName(t *testing.T) {
+	if !theOwner.Ref.SameOwner(theEarlier.Ref) {
+		t.Error("an earlier incarnation is the same owner")
+	}
+	if theOwner.Ref.SameOwner(theOther.Ref) {
+		t.Error("another name is another owner")
+	}
+	elsewhere := theOwner.Ref
+	elsewhere.Group = "other.example.com"
+	if theOwner.Ref.SameOwner(elsewhere) {
+		t.Error("another group is another owner")
+	}
+}
+
+func TestTitles(t *testing.T) {
+	if got, want := theOwner.Ref.Title(), "Shop shop/main"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	cluster := OwnerRef{Group: "example.com", Kind: "Tenant", Name: "acme"}
+	if got, want := cluster.Title(), "Tenant acme"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+func TestFold(t *testing.T) {
+	now := metav1.NewTime(startOfTime)
+	before := metav1.NewTime(startOfTime.Add(-time.Hour))
+	key := Key{Kind: "ConfigMap", Namespace: "shop", Name: "a"}
+	item := func(change func(i *v1alpha1.InventoryItem)) *v1alpha1.InventoryItem {
+		i := &v1alpha1.InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", UID: "u1", Digest: "old", Seen: "s1", Accepted: "a1", AppliedAt: &before}
+		change(i)
+		return i
+	}
+	recorded := item(func(*v1alpha1.InventoryItem) {})
+	then := *item(func(i *v1alpha1.InventoryItem) { i.Digest, i.UID = "new", "" })
+	present := Observation{Existence: Present, UID: "u2", ResourceVersion: "7", Seen: "s2", Accepted: "a2", Status: Status{Readiness: Ready}}
+	silent := present
+	silent.Status = Status{Readiness: Unjudged}
+	refreshed := wanted(key, "1", defaultPolicies())
+	refreshed.Policies.Reapply = time.Minute
+	written := func(appliedAt *metav1.Time) *v1alpha1.InventoryItem {
+		return item(func(i *v1alpha1.InventoryItem) {
+			i.UID, i.Digest, i.Seen, i.Accepted, i.AppliedAt = "u2", "new", "s2", "a2", appliedAt
+		})
+	}
+
+	tests := []struct {
+		name   string
+		result Result
+		want   *v1alpha1.InventoryItem // nil if the object leaves the record
+	}{
+		{
+			name:   "a write takes over uid and hashes of the answer, and forgets when the last one was",
+			result: Result{Step: Step{Verb: VerbReplace, Then: then}, Observation: present},
+			want:   written(nil),
+		},
+		{
+			name:   "a creation does the same",
+			result: Result{Step: Step{Verb: VerbCreate, Then: then}, Observation: present},
+			want:   written(nil),
+		},
+		{
+			name:   "the time is kept if nobody judged the object yet",
+			result: Result{Step: Step{Verb: VerbMerge, Then: then}, Observation: silent},
+			want:   written(&now),
+		},
+		{
+			name:   "the time is kept if the object is to be refreshed",
+			result: Result{Step: Step{Verb: VerbOverride, Then: then, Desired: &refreshed}, Observation: present},
+			want:   written(&now),
+		},
+		{
+			name:   "a failed write changes nothing",
+			result: Result{Step: Step{Verb: VerbReplace, Then: then}, Observation: present, Err: errors.New("no")},
+			want:   recorded,
+		},
+		{
+			name:   "a write of which nothing is known changes nothing",
+			result: Result{Step: Step{Verb: VerbReplace, Then: then}},
+			want:   recorded,
+		},
+		{
+			name:   "a deleted object stays until its absence is planned with",
+			result: Result{Step: Step{Verb: VerbDelete}, Observation: Observation{Existence: Absent}},
+			want:   recorded,
+		},
+		{
+			name:   "a terminating object stays",
+			result: Result{Step: Step{Verb: VerbDelete}, Observation: present},
+			want:   recorded,
+		},
+		{
+			name:   "a blocked deletion changes nothing",
+			result: Result{Step: Step{Verb: VerbDelete}, Observation: present, Blocked: "in use"},
+			want:   recorded,
+		},
+		{
+			name:   "a released object leaves the record",
+			result: Result{Step: Step{Verb: VerbDelete}, Observation: present, Released: true},
+		},
+		{
+			name:   "an orphaned object leaves the record",
+			result: Result{Step: Step{Verb: VerbOrphan}, Observation: present},
+		},
+		{
+			name:   "a failed orphaning changes nothing",
+			result: Result{Step: Step{Verb: VerbOrphan}, Observation: present, Err: errors.New("no")},
+			want:   recorded,
+		},
+		{
+			name:   "an orphaning of which nothing is known changes nothing",
+			result: Result{Step: Step{Verb: VerbOrphan}},
+			want:   recorded,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			other := v1alpha1.InventoryItem{Version: "v1", Kind: "Secret", Namespace: "shop", Name: "b", UID: "u9"}
+			inventory := []v1alpha1.InventoryItem{*recorded.DeepCopy(), other}
+			live := map[Key]Observation{key: {Existence: Present, UID: "u1"}, KeyOf(other): {Existence: Present, UID: "u9"}}
+			test.result.Step.Key = key
+
+			got := Fold(inventory, live, []Result{test.result}, now)
+
+			want := []v1alpha1.InventoryItem{other}
+			if test.want != nil {
+				want = []v1alpha1.InventoryItem{*test.want, other}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("the record (-want, +got):\n%s", diff)
+			}
+			wantLive := map[Key]Observation{key: test.result.Observation, KeyOf(other): {Existence: Present, UID: "u9"}}
+			if diff := cmp.Diff(wantLive, live); diff != "" {
+				t.Errorf("the observations (-want, +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(*recorded, inventory[0]); diff != "" {
+				t.Errorf("the old record was changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNamespacesAreThoseOfObjectsToBeCreated(t *testing.T) {
+	absent, present := Observation{Existence: Absent}, Observation{Existence: Present}
+	key := func(kind, name string) Key {
+		k, err := keyOf(kind, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	desired := []Desired{
+		{Key: key("ConfigMap", "b/new")}, {Key: key("ConfigMap", "a/new")}, {Key: key("ConfigMap", "b/another")},
+		{Key: key("ConfigMap", "c/exists")}, {Key: key("ClusterRole", "api")}, {Key: key("ConfigMap", "d/unknown")},
+		{Key: key("ConfigMap", "e/new")},
+	}
+	live := map[Key]Observation{
+		key("ConfigMap", "b/new"): absent, key("ConfigMap", "a/new"): absent, key("ConfigMap", "c/exists"): present,
+		key("ClusterRole", "api"): absent, key("Namespace", "e"): present,
+	}
+	want := []Key{key("Namespace", "b"), key("Namespace", "a"), key("Namespace", "d")}
+	if diff := cmp.Diff(want, Namespaces(desired, live)); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+}
