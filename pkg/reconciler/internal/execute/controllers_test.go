@@ -47,7 +47,6 @@ func TestAPutOfTheSameManifestChangesNothingAmongControllers(t *testing.T) {
 		return func() bool { return b.observe(wanted[name]).Status.Readiness == plan.Ready }
 	}
 	for _, name := range []string{"pod", "persistentvolumeclaim", "job", "customresourcedefinition", "service-loadbalancer"} {
-		defer func() { t.Log(name, b.observe(wanted[name]).Status) }()
 		eventually(t, name+" is ready", settled(name))
 	}
 	for name, d := range wanted {

@@ -13,21 +13,14 @@ import (
 )
 
 // oneOff are managers behind which there is a person or a script, not a
-// controller that would write its fields again. The name may have a suffix, as
-// in kubectl-edit.
-var oneOff = []string{"kubectl", "helm", "oc", "k9s"}
+// controller that would write its fields again. The last one is what the server
+// invents for an object whose managers it does not know.
+var oneOff = []string{"kubectl", "helm", "oc", "k9s", "before-first-apply"}
 
-// beforeFirstApply is the manager that the server invents for an object whose
-// managers it does not know.
-const beforeFirstApply = "before-first-apply"
-
+// isOneOff tells whether the manager is one of them, or a command of kubectl
+// with a name of its own, such as kubectl-edit.
 func isOneOff(manager string) bool {
-	if manager == beforeFirstApply {
-		return true
-	}
-	return slices.ContainsFunc(oneOff, func(name string) bool {
-		return manager == name || strings.HasPrefix(manager, name+"-")
-	})
+	return slices.Contains(oneOff, manager) || strings.HasPrefix(manager, "kubectl-")
 }
 
 // unite merges the entries that count as ours into our entry of server-side

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package execute
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func entry(manager string, operation metav1.ManagedFieldsOperationType, subresource, fields string) metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: operation, Subresource: subresource, APIVersion: "v1", FieldsType: "FieldsV1",
+		FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+	}
+}
+
+func TestOnlyEntriesThatCountAsOursAreUnited(t *testing.T) {
+	const apply, update = metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate
+	counts := func(e metav1.ManagedFieldsEntry) bool { return e.Manager == "corbel" || isOneOff(e.Manager) }
+	ours := entry("corbel", apply, "", `{"f:a":{}}`)
+	for name, tc := range map[string]struct {
+		entries, want []metav1.ManagedFieldsEntry
+		more          bool
+	}{
+		"nothing to do": {entries: []metav1.ManagedFieldsEntry{ours, entry("hpa", update, "", `{"f:b":{}}`)}},
+		"a subresource stays": {entries: []metav1.ManagedFieldsEntry{
+			ours, entry("kubectl", update, "scale", `{"f:b":{}}`), entry("corbel", update, "status", `{"f:c":{}}`),
+		}},
+		"our earlier updates": {
+			entries: []metav1.ManagedFieldsEntry{entry("corbel", update, "", `{"f:b":{}}`), ours},
+			want:    []metav1.ManagedFieldsEntry{entry("corbel", apply, "", `{"f:a":{},"f:b":{}}`)},
+			more:    true,
+		},
+		"updates of what we own anyway": {
+			entries: []metav1.ManagedFieldsEntry{ours, entry("helm", update, "", `{"f:a":{}}`)},
+			want:    []metav1.ManagedFieldsEntry{ours},
+		},
+		"several at once, others untouched": {
+			entries: []metav1.ManagedFieldsEntry{
+				entry("kubectl-edit", update, "", `{"f:b":{}}`), entry("hpa", update, "", `{"f:c":{}}`),
+				ours, entry("helm", apply, "", `{"f:d":{}}`), entry("before-first-apply", update, "", `{"f:e":{}}`),
+			},
+			want: []metav1.ManagedFieldsEntry{
+				entry("hpa", update, "", `{"f:c":{}}`), entry("corbel", apply, "", `{"f:a":{},"f:b":{},"f:d":{},"f:e":{}}`),
+			},
+			more: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, more, err := unite(tc.entries, "corbel", counts)
+			if err != nil || more != tc.more {
+				t.Errorf("got %v, %v", more, err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	if _, _, err := unite([]metav1.ManagedFieldsEntry{ours, entry("helm", update, "", "nonsense")}, "corbel", counts); err == nil {
+		t.Error("nonsense was understood")
+	}
+}
+
+func TestOneOffManagersAreToldFromControllers(t *testing.T) {
+	for manager, want := range map[string]bool{
+		"kubectl": true, "kubectl-client-side-apply": true, "kubectl-edit": true, "helm": true, "k9s": true, "oc": true, "before-first-apply": true,
+		"helm-controller": false, "kustomize-controller": false, "kube-controller-manager": false, "kubectlish": false, "ocm": false, "": false,
+	} {
+		if got := isOneOff(manager); got != want {
+			t.Errorf("%s: got %v", manager, got)
+		}
+	}
+}

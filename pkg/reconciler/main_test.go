@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler_test
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(env.Main(m, env.Options{}))
+}
+
+const engineName = "engine.corbel.run"
+
+// bench is an engine, a namespace to work in, and the record that it keeps.
+type bench struct {
+	client.Client
+	t         *testing.T
+	engine    *reconciler.Reconciler
+	namespace string
+	inventory reconciler.Inventory
+	records   int // how often the record was made durable
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	target, err := cluster.New(env.Shared(t).Config(), cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(target.Close)
+	engine, err := reconciler.NewReconciler(engineName, target, reconciler.ReconcilerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{Client: target.Client(), t: t, engine: engine}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "engine-"}}
+	if err := b.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	b.namespace = namespace.Name
+	return b
+}
+
+func (b *bench) owner() reconciler.Owner {
+	return reconciler.Owner{Group: "example.com", Kind: "Release", Namespace: b.namespace, Name: "main", UID: "1"}
+}
+
+func (b *bench) record(_ context.Context, inventory reconciler.Inventory) error {
+	b.records++
+	b.inventory = inventory
+	return nil
+}
+
+// apply applies once and keeps the record.
+func (b *bench) apply(objects ...client.Object) (reconciler.Outcome, error) {
+	b.t.Helper()
+	outcome, err := b.engine.Apply(b.t.Context(), reconciler.ApplyRequest{
+		Owner: b.owner(), Namespace: b.namespace, Objects: objects, Inventory: b.inventory, Record: b.record,
+	})
+	b.inventory = outcome.Inventory
+	return outcome, err
+}
+
+// mustApply expects everything to be done at once.
+func (b *bench) mustApply(objects ...client.Object) reconciler.Outcome {
+	b.t.Helper()
+	outcome, err := b.apply(objects...)
+	if err != nil || !outcome.Done() {
+		b.t.Fatalf("apply: %v, waiting for %v", err, outcome.Waiting)
+	}
+	return outcome
+}
+
+func (b *bench) delete() (reconciler.Outcome, error) {
+	b.t.Helper()
+	outcome, err := b.engine.Delete(b.t.Context(), reconciler.DeleteRequest{
+		Owner: b.owner(), Inventory: b.inventory, Record: b.record,
+	})
+	b.inventory = outcome.Inventory
+	return outcome, err
+}
+
+// get reads a ConfigMap of the bench's namespace; nil if there is none.
+func (b *bench) get(name string) *corev1.ConfigMap {
+	b.t.Helper()
+	config := &corev1.ConfigMap{}
+	err := b.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: name}, config)
+	if client.IgnoreNotFound(err) != nil {
+		b.t.Fatal(err)
+	}
+	if err != nil {
+		return nil
+	}
+	return config
+}
+
+// config is the manifest of a ConfigMap; annotations come in pairs, without the prefix.
+func config(name, value string, annotations ...string) *unstructured.Unstructured {
+	metadata := map[string]any{"name": name}
+	if len(annotations) > 0 {
+		set := map[string]any{}
+		for i := 0; i < len(annotations); i += 2 {
+			set[engineName+"/"+annotations[i]] = annotations[i+1]
+		}
+		metadata["annotations"] = set
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": map[string]any{"value": value},
+	}}
+}

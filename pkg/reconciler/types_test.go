@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+func TestForeignInstancesProtectTheirType(t *testing.T) {
+	b := newBench(t)
+	crd := definition("guards", "Guard")
+	ours := instance("Guard", "ours")
+	b.until("the type and its instance", func() bool {
+		outcome, err := b.apply(crd, ours)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return outcome.Done()
+	})
+	foreign := instance("Guard", "foreign")
+	foreign.SetNamespace(b.namespace)
+	if err := b.Create(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
+
+	blockers, err := b.engine.DeletionBlockers(t.Context(), reconciler.DeleteRequest{Owner: b.owner(), Inventory: b.inventory})
+	if err != nil || len(blockers) != 1 || !strings.Contains(blockers[0].Message, b.namespace+"/foreign") {
+		t.Fatalf("blockers %v, %v, want the foreign instance", blockers, err)
+	}
+	// Also without that question the type must not be deleted.
+	outcome, err := b.delete()
+	if err != nil || outcome.Done() || outcome.Waiting[0].Reason != reconciler.WaitBlocked {
+		t.Fatalf("delete: %v, waiting for %v, want it to be blocked", err, outcome.Waiting)
+	}
+	if err := b.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil {
+		t.Fatalf("the foreign instance: %v", err)
+	}
+
+	if err := b.Delete(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
+	b.until("the deletion", func() bool {
+		outcome, err := b.delete()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return outcome.Done()
+	})
+	if err := b.Get(t.Context(), client.ObjectKeyFromObject(crd), crd.DeepCopy()); !apierrors.IsNotFound(err) {
+		t.Errorf("the type is still there: %v", err)
+	}
+}
+
+// until repeats a check until it is true.
+func (b *bench) until(what string, check func() bool) {
+	b.t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for !check() {
+		if time.Now().After(deadline) {
+			b.t.Fatalf("waited a minute for %s", what)
+		}
+		select {
+		case <-b.t.Context().Done():
+			b.t.Fatal(b.t.Context().Err())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func definition(plural, kind string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": plural + ".engine.corbel.run"},
+		"spec": map[string]any{
+			"group": "engine.corbel.run", "scope": "Namespaced",
+			"names": map[string]any{"plural": plural, "singular": strings.ToLower(kind), "kind": kind, "listKind": kind + "List"},
+			"versions": []any{map[string]any{
+				"name": "v1", "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+			}},
+		},
+	}}
+}
+
+func instance(kind, name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "engine.corbel.run/v1", "kind": kind, "metadata": map[string]any{"name": name},
+	}}
+}
