@@ -31,7 +31,9 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 		return result.Empty, err
 	}
 	if obj.GetStatus().beginProcessing(componentDigest, h.now()) {
+		// What was found out about the manifests before says nothing any more.
 		h.activity.Reset(client.ObjectKeyFromObject(obj))
+		h.causes.forget(client.ObjectKeyFromObject(obj))
 	}
 	ctx = fullContext(ctx, t, componentDigest, obj.GetStatus().Revision)
 	if err := h.runHooks(ctx, preReconcile, obj); err != nil {
