@@ -36,7 +36,7 @@ func (f *fixture) marked(t testing.TB, owner string) map[string]types.UID {
 			continue // a type that vanished since, or has no objects of its own
 		}
 		for _, item := range list.Items {
-			if owner != "" && !strings.Contains(item.Annotations[reconcilerName+"/owner"], owner) {
+			if !strings.Contains(item.Annotations[reconcilerName+"/owner"], owner) {
 				continue
 			}
 			found[gvr.Resource+" "+strings.TrimPrefix(item.Namespace+"/"+item.Name, "/")] = item.UID

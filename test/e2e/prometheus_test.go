@@ -64,7 +64,7 @@ func TestKubePrometheus(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.gone(t, bundle)
-	if left := f.marked(t, ""); len(left) > 0 {
+	if left := f.marked(t, f.ownerOf()); len(left) > 0 {
 		t.Errorf("objects are left over: %v", names(left))
 	}
 }
