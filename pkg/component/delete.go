@@ -37,9 +37,6 @@ func (h *handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit)
 		return result.Empty, err
 	}
 	ctx = fullContext(ctx, t, componentDigest, obj.GetStatus().Revision)
-	if err := h.runHooks(ctx, preDelete, obj); err != nil {
-		return result.Empty, err
-	}
 	if t.engine != nil {
 		err = h.deleteDependents(ctx, obj, t, reconciler.DeleteRequest{
 			Owner:        h.owner(obj),
@@ -48,7 +45,7 @@ func (h *handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit)
 			Record:       h.recordInventory(obj, commit),
 		})
 	} else {
-		err = h.checkFinalizers(obj)
+		err = h.begin(ctx, obj)
 	}
 	if err != nil {
 		return result.Empty, err
@@ -88,7 +85,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, requ
 	if len(blockers) > 0 {
 		return h.blocked(obj, blockersMessage(blockers))
 	}
-	if err := h.checkFinalizers(obj); err != nil {
+	if err := h.begin(ctx, obj); err != nil {
 		return err
 	}
 	outcome, err := t.engine.Delete(ctx, request)
@@ -108,6 +105,15 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, requ
 	}
 	h.tell(obj, deleting)
 	return nil
+}
+
+// begin comes right before the first deletion: a hook must not undo what the
+// component still needs while something blocks its deletion.
+func (h *handler[T]) begin(ctx context.Context, obj T) error {
+	if err := h.checkFinalizers(obj); err != nil {
+		return err
+	}
+	return h.runHooks(ctx, preDelete, obj)
 }
 
 // checkFinalizers lets foreign finalizers on the component block its deletion:

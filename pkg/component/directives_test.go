@@ -122,7 +122,7 @@ func TestManagement(t *testing.T) {
 	}{
 		{name: "nothing said", want: manage},
 		{name: "manage", value: "manage", want: manage},
-		{name: "skip", value: "skip", want: manageNothing, suspended: true, skip: skippedByPolicy},
+		{name: "skip", value: "skip", want: manageNothing, suspended: true, detached: true, skip: skippedByPolicy},
 		{name: "detach in kebab-case", value: "detach-on-delete", want: detachOnDelete, detached: true},
 		{name: "detach in CamelCase", value: "DetachOnDelete", want: detachOnDelete, detached: true},
 		{name: "anything else", value: "detach-on-delte", err: `annotation test.corbel.run/management-policy: "detach-on-delte" must be one of`},

@@ -68,7 +68,7 @@ func (h *handler[T]) Suspended(obj T) bool { return skipOf(obj, h.settings) != n
 // Detached implements lifecycle.Detacher.
 func (h *handler[T]) Detached(obj T) bool {
 	policy, err := managementOf(obj, h.settings.name)
-	return err == nil && policy == detachOnDelete
+	return err == nil && (policy == detachOnDelete || policy == manageNothing)
 }
 
 // UpdateStatus has nothing to look at: nobody waits for a suspended component, and

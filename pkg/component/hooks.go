@@ -120,18 +120,24 @@ func (h *handler[T]) runHook(ctx context.Context, what string, hook HookFunc[T],
 	if err != nil {
 		return err
 	}
+	returned := make(chan struct{}, 1)
 	err = h.guests.run(ctx, client.ObjectKeyFromObject(obj), what, h.hookTimeout, func(ctx context.Context) error {
-		return hook(ctx, h.managers, theirs)
-	})
-	if err != nil {
+		err := hook(ctx, h.managers, theirs)
+		returned <- struct{}{}
 		return err
+	})
+	select {
+	case <-returned:
+		// Also a hook that fails may say why in a condition of its own.
+	default:
+		return err // it panicked, or still runs
 	}
-	if err := onlyStatusDiffers(obj, theirs); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+	if changed := onlyStatusDiffers(obj, theirs); changed != nil {
+		return errors.Join(err, fmt.Errorf("%s: %w", what, changed))
 	}
 	keepOurs(obj.GetStatus(), theirs.GetStatus())
 	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(theirs).Elem())
-	return nil
+	return err
 }
 
 // keepOurs puts back what a hook has no business to change: an inventory that was

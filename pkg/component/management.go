@@ -14,8 +14,10 @@ import (
 type management string
 
 const (
-	manage         management = "manage"
-	manageNothing  management = "skip"
+	manage management = "manage"
+	// manageNothing leaves the dependents alone, also when the component is deleted.
+	manageNothing management = "skip"
+	// detachOnDelete leaves the dependents alone when the component is deleted.
 	detachOnDelete management = "detach-on-delete"
 )
 

@@ -78,15 +78,17 @@ func (r *Reconciler[T]) SetupWithManagerAndBuilder(mgr ctrl.Manager, blder *ctrl
 		return r.setupError(err)
 	}
 	running := &running[T]{loop: loop, triggers: newTriggers()}
+	// Before Complete, because in a manager that runs the controller starts at once.
+	r.running.Store(running)
 	err = blder.
 		For(newComponent[T](), builder.WithPredicates(worthReconciling(r.settings.finalizer))).
 		WatchesRawSource(running.triggers.source()).
 		Named(controllerName(gvk)).
 		Complete(r)
 	if err != nil {
+		r.running.Store(nil)
 		return r.setupError(err)
 	}
-	r.running.Store(running)
 	return nil
 }
 

@@ -127,7 +127,7 @@ func judgeError(f facts) verdict {
 				v.reason = v1alpha1.ReasonDeletionRetrying
 			}
 		}
-		v.err = result.NewWaiting(err, v.reason, computed.Result.RequeueAfter)
+		v.err = result.NewWaiting(err, v.reason, max(computed.Result.RequeueAfter, minInterval))
 	case result.Ignored:
 		// The pass was cut short all the same; only its hooks may ignore errors.
 		v.reason = v1alpha1.ReasonError

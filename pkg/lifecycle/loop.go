@@ -72,7 +72,7 @@ func (l *Loop[T]) Reconcile(ctx context.Context, request reconcile.Request) (rec
 func (l *Loop[T]) runPass(ctx context.Context, key client.ObjectKey) (reconcile.Result, error) {
 	obj := l.options.New()
 	switch err := l.options.Reader.Get(ctx, key, obj); {
-	case apierrors.IsNotFound(err):
+	case isGone(err, key):
 		l.finished(ctx, key)
 		return reconcile.Result{}, nil
 	case err != nil:
@@ -142,4 +142,19 @@ func logPanic(ctx context.Context, err error) {
 	if p, ok := errors.AsType[*PanicError](err); ok {
 		logf.FromContext(ctx).Error(p, "contained a panic", "stack", string(p.Stack))
 	}
+}
+
+// isGone tells whether the server said that the object does not exist. A 404
+// that does not name it comes from a path that is not served for the moment: it
+// must not end the passes over an object that is there.
+func isGone(err error, key client.ObjectKey) bool {
+	if !apierrors.IsNotFound(err) {
+		return false
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Name == key.Name
 }

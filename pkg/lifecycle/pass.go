@@ -31,8 +31,14 @@ type pass[T client.Object] struct {
 func (p *pass[T]) run(ctx context.Context) (reconcile.Result, error) {
 	if p.err == nil {
 		p.result, p.err = p.act(ctx)
-		if p.stage == StageDelete && p.err == nil && p.result == result.Success {
-			p.stage = StageRelease
+		if p.stage == StageDelete && p.err == nil {
+			switch p.result {
+			case result.Success:
+				p.stage = StageRelease
+			case result.Empty:
+				// Only Success ends a deletion; without it, it goes on.
+				p.result = result.Requeue
+			}
 		}
 		if p.stage == StageRelease {
 			// What came out before does not matter: nothing is left to be done.

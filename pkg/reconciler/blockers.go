@@ -54,6 +54,9 @@ func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest
 		if item.DeletePolicy == v1alpha1.DeletePolicyOrphan || item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnDelete {
 			continue // the type stays, and so do its instances
 		}
+		if item.UID == "" || item.Phase == v1alpha1.PhaseReleased {
+			continue // the type is not known to be ours, so it will not be deleted without another check
+		}
 		for _, defined := range item.Defines {
 			if defined.Kind != "*" {
 				check(plan.KeyOf(item).String(), defined.Group, defined.Kind)

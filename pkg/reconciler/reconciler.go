@@ -87,5 +87,6 @@ func (r *Reconciler) Plan(ctx context.Context, request ApplyRequest) (Plan, erro
 	if err := r.look(ctx, &in.Input, keysOf(in.Input)); err != nil {
 		return Plan{}, err
 	}
+	in.Now = r.settings.now()
 	return plan.Next(in.Input)
 }

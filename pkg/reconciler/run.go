@@ -20,10 +20,14 @@ import (
 // a write met something else than what the plan had seen.
 const maxLooks = 3
 
+// maxWrites bounds how often one object is written in one call. More than a
+// deletion and a creation is needed only if the server does not keep what we write.
+const maxWrites = 4
+
 // run plans and executes until a plan has no steps: observe, decide, record,
 // write, and again with what the answers told.
 func (r *Reconciler) run(ctx context.Context, in input, record func(context.Context, v1alpha1.Inventory) error) (Outcome, error) {
-	call := &call{in: in, steps: map[string]int{}, looks: map[plan.Key]int{}, notes: map[Note]bool{}}
+	call := &call{in: in, steps: map[string]int{}, looks: map[plan.Key]int{}, writes: map[plan.Key]int{}, notes: map[Note]bool{}, recorded: len(in.Recorded)}
 	again := keysOf(in.Input)
 	for {
 		if err := r.look(ctx, &call.in.Input, again); err != nil {
@@ -64,12 +68,14 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 
 // call is one Apply or Delete under way.
 type call struct {
-	in    input
-	steps map[string]int
-	looks map[plan.Key]int
-	notes map[Note]bool
-	told  []Note
-	errs  []error
+	in       input
+	steps    map[string]int
+	looks    map[plan.Key]int
+	writes   map[plan.Key]int
+	recorded int // at the start
+	notes    map[Note]bool
+	told     []Note
+	errs     []error
 	// unreachable is set when a step got no answer of the server.
 	unreachable bool
 }
@@ -94,18 +100,35 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 		case result.Blocked != "":
 			c.in.Failed[key] = plan.Failure{Blocked: true, Message: result.Blocked}
 		case result.Err == nil:
-			c.steps[string(result.Step.Verb)]++
+			c.done(result)
 			continue
 		case execute.IsConflict(result.Err) && c.looks[key] < maxLooks:
 			c.looks[key]++
 		default:
-			c.in.Failed[key] = plan.Failure{Message: result.Err.Error()}
+			c.in.Failed[key] = plan.Failure{Immutable: execute.IsImmutable(result.Err), Message: result.Err.Error()}
 			c.errs = append(c.errs, result.Err)
 			c.unreachable = c.unreachable || cluster.IsUnreachable(result.Err)
 		}
 		again = append(again, key)
 	}
 	return again
+}
+
+// done counts a step that succeeded. An object that is written again and again
+// is given up for this call.
+func (c *call) done(result plan.Result) {
+	key, verb := result.Step.Key, string(result.Step.Verb)
+	if result.Released {
+		verb = string(plan.VerbOrphan)
+		c.told = append(c.told, Note{Key: key, Message: "released: it is in use by others"})
+	}
+	c.steps[verb]++
+	if c.writes[key]++; c.writes[key] >= maxWrites {
+		err := fmt.Errorf("%s: was written %d times in a row (%s), because the server does not keep what was written; find out what changes it",
+			key, maxWrites, result.Step.Because)
+		c.in.Failed[key] = plan.Failure{Message: err.Error()}
+		c.errs = append(c.errs, err)
+	}
 }
 
 // err returns what failed, joined.
@@ -130,11 +153,16 @@ func (c *call) outcome(p plan.Plan) Outcome {
 			c.errs = append(c.errs, &OwnerConflictError{Object: wait.Key.String(), Message: wait.Message, Policy: adoption[wait.Key]})
 		}
 	}
+	settled, total := p.Settled, p.Total
+	if c.in.Cause == plan.Deleting {
+		// What was removed is not part of the plan any more.
+		settled, total = c.recorded-(p.Total-p.Settled), c.recorded
+	}
 	return Outcome{
 		Inventory:      c.inventory(c.in.Recorded),
 		Waiting:        p.Waiting,
-		Settled:        p.Settled,
-		Total:          p.Total,
+		Settled:        settled,
+		Total:          total,
 		ManifestDigest: c.in.manifest,
 		Steps:          c.steps,
 		Notes:          c.told,

@@ -60,6 +60,12 @@ func IsConflict(err error) bool {
 	return ok && e.Class == Conflict
 }
 
+// IsImmutable tells whether the server refused to change a field of the live object.
+func IsImmutable(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Class == Immutable
+}
+
 // errChanged means that a read before a write has found another object than the
 // plan saw, so that the write would be refused.
 var errChanged = errors.New("it has changed since it was looked at")

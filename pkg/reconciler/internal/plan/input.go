@@ -36,7 +36,8 @@ type Input struct {
 	// Live is what was observed; a missing key means Unknown.
 	Live map[Key]Observation
 	// Failed are the objects whose last step failed or was blocked in this
-	// pass. They are not tried again, and what comes after them waits.
+	// pass. They are not tried again, and what comes after them waits; only an
+	// object that the server cannot change in place may be recreated.
 	Failed map[Key]Failure
 	// Managed are patterns of additional types whose instances are handled
 	// like instances of the component's own types.

@@ -116,20 +116,39 @@ func (o *oracle) beforeRemoval(s Step) {
 	if !recorded {
 		return // that is a violation of its own
 	}
+	now := o.leaving(mine, true)
 	for _, item := range o.driver.durable {
 		key := KeyOf(item)
 		live := o.driver.world.objects[key]
-		if o.wanted(key) != nil || live == nil || live.holder != heldByUs || o.keeps(key) {
+		if o.wanted(key) != nil || o.isHome(key) || live == nil || live.holder != heldByUs {
 			continue
 		}
-		if cmp.Or(cmp.Compare(item.DeleteOrder, mine.DeleteOrder), cmp.Compare(removalOf(key), removalOf(s.Key))) < 0 {
+		if cmp.Or(cmp.Compare(o.leaving(item, false), now), cmp.Compare(removalOf(key), removalOf(s.Key))) < 0 {
 			o.driver.world.violate("%s %s: %s goes before it and is still there", s.Verb, s.Key, key)
 		}
 	}
 }
 
-// keeps tells whether the object is a namespace that is kept for others to go first.
-func (o *oracle) keeps(key Key) bool { return key.Kind == "Namespace" }
+// isHome tells whether wanted objects live in the namespace.
+func (o *oracle) isHome(key Key) bool {
+	return o.driver.cause == Applying && key.Kind == "Namespace" &&
+		slices.ContainsFunc(o.driver.desired, func(d Desired) bool { return d.Key.Namespace == key.Name })
+}
+
+// leaving is the delete wave of an object, which for a namespace or a definition
+// is not before that of what it holds: of what is recorded, or only of what is still there.
+func (o *oracle) leaving(item v1alpha1.InventoryItem, there bool) int16 {
+	order := item.DeleteOrder
+	for _, other := range o.driver.durable {
+		held := item.Kind == "Namespace" && other.Namespace == item.Name ||
+			slices.Contains(item.Defines, v1alpha1.TypeInfo{Group: other.Group, Kind: other.Kind})
+		live := o.driver.world.objects[KeyOf(other)]
+		if held && o.wanted(KeyOf(other)) == nil && (!there || live != nil && live.holder == heldByUs) {
+			order = max(order, other.DeleteOrder)
+		}
+	}
+	return order
+}
 
 func removalOf(key Key) int {
 	if key.Kind == "Foo" {
@@ -176,8 +195,8 @@ func (o *oracle) forget() {
 	for key, live := range o.driver.world.objects {
 		item, _ := o.driver.item(key)
 		live.stolen = live.stolen && item.UID == live.uid // what was forgotten may be asked for again
-		if live.holder == heldByNobody && live.marks.Written && len(live.marks.Others) == 0 && item.UID == live.uid && (o.wanted(key) != nil || !o.orphans(item)) {
-			live.holder = heldByUs // it was given up, but is wanted again before that was recorded
+		if item.UID == live.uid && o.isAskedForAgain(live, item) {
+			live.holder = heldByUs
 		}
 		if live.holder != heldByUs {
 			continue
@@ -194,13 +213,21 @@ func (o *oracle) forget() {
 	}
 }
 
+// isAskedForAgain tells whether an object that was given up is ours after all,
+// because the policies have changed before that was recorded.
+func (o *oracle) isAskedForAgain(live *object, item v1alpha1.InventoryItem) bool {
+	d := o.wanted(live.key)
+	if len(live.marks.Others) > 0 {
+		return live.marks.OwnerID == theOwner.ID && d != nil && d.Policies.Adoption == v1alpha1.AdoptionPolicyAlways
+	}
+	return live.holder == heldByNobody && live.marks.Written && (d != nil || !o.orphans(item))
+}
+
 // leftovers returns the objects of ours that nobody wants.
 func (o *oracle) leftovers() []Key {
 	var keys []Key
 	for _, key := range o.driver.world.keys() {
-		item, recorded := o.driver.item(key)
-		home := recorded && item.Origin == v1alpha1.OriginNamespace && o.driver.cause == Applying
-		if o.driver.world.objects[key].holder == heldByUs && o.wanted(key) == nil && !home {
+		if o.driver.world.objects[key].holder == heldByUs && o.wanted(key) == nil && !o.isHome(key) {
 			keys = append(keys, key)
 		}
 	}

@@ -6,6 +6,7 @@ package plan
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
@@ -117,7 +118,7 @@ func (w *work) removeOne(u *unit, because Reason) {
 		w.release(u)
 	case u.failure != nil:
 		w.wait(u, failureReason(*u.failure), u.failure.Message)
-	case orphaned(u.item.DeletePolicy, because):
+	case orphaned(u.item.DeletePolicy, because), w.protects(u.key):
 		w.orphan(u, because)
 	case !u.live.Deleting.IsZero():
 		w.wait(u, WaitGone, terminating(u.live))
@@ -170,4 +171,14 @@ func orphaned(p v1alpha1.DeletePolicy, because Reason) bool {
 	default:
 		return false
 	}
+}
+
+// protects tells whether the object is a namespace that is never deleted: one
+// of the cluster's own, or the one that the owner itself lives in. It is
+// released, even if a manifest brings it.
+func (w *work) protects(key Key) bool {
+	if key.Group != "" || key.Kind != "Namespace" {
+		return false
+	}
+	return key.Name == "default" || key.Name == w.in.Owner.Ref.Namespace || strings.HasPrefix(key.Name, "kube-")
 }

@@ -206,6 +206,8 @@ func mark(o *object, by holder) {
 		o.marks.Others = append(o.marks.Others, "Helm release shop/web")
 	case "earlier":
 		o.marks, o.holder = Marks{OwnerID: theEarlier.ID, Ref: theEarlier.Ref, Written: true}, heldByEarlier
+	case "us":
+		o.marks, o.holder = Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref, Written: true}, heldByUs
 	default:
 		o.holder = heldByNobody
 	}

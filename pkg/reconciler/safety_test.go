@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// What is written must be kept, or the call gives up: here the marks of an
+// earlier incarnation are among the fields that are never written.
+func TestACallEndsIfTheServerDoesNotKeepWhatIsWritten(t *testing.T) {
+	b := newBench(t)
+	stubborn := config("a", "1", "ignore-fields", "/metadata/annotations")
+	earlier := b.owner()
+	earlier.UID = "0"
+	if _, err := b.engine.Apply(t.Context(), reconciler.ApplyRequest{
+		Owner: earlier, Namespace: b.namespace, Objects: []client.Object{stubborn}, Record: b.record,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b.inventory = reconciler.Inventory{}
+	_, err := b.apply(stubborn)
+	if err == nil || !strings.Contains(err.Error(), "ConfigMap "+b.namespace+"/a") || !strings.Contains(err.Error(), "does not keep") {
+		t.Errorf("got %v, want an error that names the object", err)
+	}
+}
+
+func TestTheOwnersNamespaceIsNeverDeleted(t *testing.T) {
+	b := newBench(t)
+	b.mustApply(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": b.namespace},
+	}})
+	if outcome, err := b.delete(); err != nil || !outcome.Done() {
+		t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
+	}
+	namespace := &corev1.Namespace{}
+	if err := b.Get(t.Context(), client.ObjectKey{Name: b.namespace}, namespace); err != nil {
+		t.Fatal(err)
+	}
+	if !namespace.DeletionTimestamp.IsZero() || namespace.Labels[engineName+"/owner-id"] != "" {
+		t.Errorf("the namespace was not released: %v", namespace.ObjectMeta)
+	}
+}
+
+func TestTypesOfOthersBlockNobody(t *testing.T) {
+	b := newBench(t)
+	theirs := definition("strangers", "Stranger")
+	theirs.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "theirs"})
+	if err := b.Create(t.Context(), theirs.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Delete(context.Background(), theirs); client.IgnoreNotFound(err) != nil {
+			t.Log(err)
+		}
+	})
+	used := instance("Stranger", "used")
+	used.SetNamespace(b.namespace)
+	b.until("the type to be served", func() bool { return b.Create(t.Context(), used.DeepCopy()) == nil })
+
+	if _, err := b.apply(definition("strangers", "Stranger")); err == nil {
+		t.Fatal("the type of somebody else was taken")
+	}
+	blockers, err := b.engine.DeletionBlockers(t.Context(), reconciler.DeleteRequest{Owner: b.owner(), Inventory: b.inventory})
+	if err != nil || len(blockers) > 0 {
+		t.Errorf("blocked by %v, %v", blockers, err)
+	}
+}
+
+func TestPlanSaysWhatApplyWouldDo(t *testing.T) {
+	b := newBench(t)
+	plan, err := b.engine.Plan(t.Context(), reconciler.ApplyRequest{
+		Owner: b.owner(), Namespace: b.namespace, Objects: []client.Object{config("a", "1")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "create   ConfigMap " + b.namespace + "/a: missing\n"; !strings.Contains(plan.String(), want) {
+		t.Errorf("got the plan\n%swant it to contain\n%s", plan, want)
+	}
+	if b.get("a") != nil {
+		t.Error("the plan was executed")
+	}
+}
+
+func TestProgressOfADeletion(t *testing.T) {
+	b := newBench(t)
+	b.mustApply(config("a", "1"), config("b", "1"))
+	outcome, err := b.delete()
+	if err != nil || outcome.Settled != 2 || outcome.Total != 2 {
+		t.Errorf("%d of %d, %v, want 2 of 2", outcome.Settled, outcome.Total, err)
+	}
+}
