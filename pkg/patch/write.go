@@ -37,7 +37,16 @@ type mainWrite struct{ changes map[string]any }
 func (w mainWrite) body() map[string]any { return maps.Clone(w.changes) }
 func (w mainWrite) subresource() bool    { return false }
 func (w mainWrite) rebase(before, server content) bool {
-	return untouched(w.changes, before, server)
+	// The next status write builds on the status that was read; and why metadata
+	// is written may stand in the annotations.
+	return untouched(w.changes, before, server) &&
+		reflect.DeepEqual(before.status(), server.status()) &&
+		reflect.DeepEqual(annotationsOf(before), annotationsOf(server))
+}
+
+func annotationsOf(c content) any {
+	metadata, _ := c["metadata"].(map[string]any)
+	return metadata["annotations"]
 }
 
 // statusWrite changes status.
