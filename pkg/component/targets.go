@@ -50,7 +50,6 @@ func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, now fun
 		name: s.name,
 		options: reconciler.ReconcilerOptions{
 			FieldOwner:              &s.fieldOwner,
-			Finalizer:               &s.finalizer,
 			AdoptionPolicy:          &s.policies.Adoption,
 			UpdatePolicy:            &s.policies.Update,
 			DeletePolicy:            &s.policies.Delete,

@@ -22,9 +22,6 @@ import (
 type ReconcilerOptions struct {
 	// FieldOwner is the field manager of all writes. Defaults to the reconciler name.
 	FieldOwner *string
-	// Finalizer is put on nothing but the component itself; it is known here
-	// to tell our finalizer from foreign ones. Defaults to the reconciler name.
-	Finalizer *string
 	// AdoptionPolicy defaults to AdoptionPolicyIfUnowned.
 	AdoptionPolicy *v1alpha1.AdoptionPolicy
 	// UpdatePolicy defaults to UpdatePolicyReplace.
