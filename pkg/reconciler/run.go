@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -27,7 +29,7 @@ const maxWrites = 4
 // run plans and executes until a plan has no steps: observe, decide, record,
 // write, and again with what the answers told.
 func (r *Reconciler) run(ctx context.Context, in input, record func(context.Context, v1alpha1.Inventory) error) (Outcome, error) {
-	call := &call{in: in, steps: map[string]int{}, looks: map[plan.Key]int{}, writes: map[plan.Key]int{}, notes: map[Note]bool{}, recorded: len(in.Recorded)}
+	call := &call{in: in, steps: map[string]int{}, looks: map[plan.Key]int{}, writes: map[plan.Key]int{}, notes: map[Note]bool{}, errs: map[plan.Key]error{}, recorded: len(in.Recorded)}
 	again := keysOf(in.Input)
 	for {
 		if err := r.look(ctx, &call.in.Input, again); err != nil {
@@ -75,7 +77,8 @@ type call struct {
 	recorded int // at the start
 	notes    map[Note]bool
 	told     []Note
-	errs     []error
+	// errs are the failures that no later step has made up for.
+	errs map[plan.Key]error
 	// unreachable is set when a step got no answer of the server.
 	unreachable bool
 }
@@ -106,7 +109,7 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 			c.looks[key]++
 		default:
 			c.in.Failed[key] = plan.Failure{Immutable: execute.IsImmutable(result.Err), Message: result.Err.Error()}
-			c.errs = append(c.errs, result.Err)
+			c.errs[key] = result.Err
 			c.unreachable = c.unreachable || cluster.IsUnreachable(result.Err)
 		}
 		again = append(again, key)
@@ -118,6 +121,8 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 // is given up for this call.
 func (c *call) done(result plan.Result) {
 	key, verb := result.Step.Key, string(result.Step.Verb)
+	delete(c.in.Failed, key)
+	delete(c.errs, key)
 	if result.Released {
 		verb = string(plan.VerbOrphan)
 		c.told = append(c.told, Note{Key: key, Message: "released: it is in use by others"})
@@ -127,12 +132,19 @@ func (c *call) done(result plan.Result) {
 		err := fmt.Errorf("%s: was written %d times in a row (%s), because the server does not keep what was written; find out what changes it",
 			key, maxWrites, result.Step.Because)
 		c.in.Failed[key] = plan.Failure{Message: err.Error()}
-		c.errs = append(c.errs, err)
+		c.errs[key] = err
 	}
 }
 
 // err returns what failed, joined.
-func (c *call) err() error { return errors.Join(c.errs...) }
+func (c *call) err() error {
+	failed := slices.SortedFunc(maps.Keys(c.errs), plan.Key.Compare)
+	errs := make([]error, 0, len(failed))
+	for _, key := range failed {
+		errs = append(errs, c.errs[key])
+	}
+	return errors.Join(errs...)
+}
 
 func (c *call) inventory(items []v1alpha1.InventoryItem) v1alpha1.Inventory {
 	if len(items) == 0 {
@@ -150,7 +162,7 @@ func (c *call) outcome(p plan.Plan) Outcome {
 	}
 	for _, wait := range p.Waiting {
 		if wait.Reason == plan.WaitOwner {
-			c.errs = append(c.errs, &OwnerConflictError{Object: wait.Key.String(), Message: wait.Message, Policy: adoption[wait.Key]})
+			c.errs[wait.Key] = &OwnerConflictError{Object: wait.Key.String(), Message: wait.Message, Policy: adoption[wait.Key]}
 		}
 	}
 	settled, total := p.Settled, p.Total

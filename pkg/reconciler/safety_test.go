@@ -100,3 +100,22 @@ func TestProgressOfADeletion(t *testing.T) {
 		t.Errorf("%d of %d, %v, want 2 of 2", outcome.Settled, outcome.Total, err)
 	}
 }
+
+// The write of version 1 was not confirmed, so nobody knows of which manifest
+// the object was made; that it cannot be changed shows only when it is tried.
+func TestAnUnconfirmedObjectThatCannotBeChangedIsRecreated(t *testing.T) {
+	b := newBench(t)
+	fixed := func(value string) *unstructured.Unstructured {
+		object := config("a", value, "update-policy", "recreate")
+		object.Object["immutable"] = true
+		return object
+	}
+	b.mustApply(fixed("1"))
+	before := b.get("a")
+	b.inventory.Items[0].Digest = ""
+	b.mustApply(fixed("2"))
+	after := b.get("a")
+	if after.Data["value"] != "2" || after.UID == before.UID {
+		t.Errorf("value %q, uid %s, was %s", after.Data["value"], after.UID, before.UID)
+	}
+}

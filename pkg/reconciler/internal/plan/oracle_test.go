@@ -15,9 +15,10 @@ import (
 type oracle struct {
 	driver *driver
 	// purged and applied remember what the planner has to know from its record.
-	purged  map[Key]string // the digest whose work is done
-	applied map[Key]bool   // the object was written at least once
-	decided map[Key]bool   // the purge was recorded before this pass
+	purged  map[Key]string           // the digest whose work is done
+	applied map[Key]bool             // the object was written at least once
+	decided map[Key]bool             // the purge was recorded before this pass
+	start   []v1alpha1.InventoryItem // the record before this pass
 }
 
 func newOracle(d *driver) *oracle {
@@ -27,7 +28,7 @@ func newOracle(d *driver) *oracle {
 // begin is called before every pass.
 func (o *oracle) begin() {
 	o.forget()
-	o.decided = map[Key]bool{}
+	o.start, o.decided = o.driver.durable, map[Key]bool{}
 	for _, item := range o.driver.durable {
 		if item.Phase == v1alpha1.PhaseCompleting {
 			o.decided[KeyOf(item)], o.purged[KeyOf(item)] = true, item.Digest
@@ -139,7 +140,7 @@ func (o *oracle) isHome(key Key) bool {
 // is not before that of what it holds: of what is recorded, or only of what is still there.
 func (o *oracle) leaving(item v1alpha1.InventoryItem, there bool) int16 {
 	order := item.DeleteOrder
-	for _, other := range o.driver.durable {
+	for _, other := range slices.Concat(o.start, o.driver.durable) {
 		held := item.Kind == "Namespace" && other.Namespace == item.Name ||
 			slices.Contains(item.Defines, v1alpha1.TypeInfo{Group: other.Group, Kind: other.Kind})
 		live := o.driver.world.objects[KeyOf(other)]

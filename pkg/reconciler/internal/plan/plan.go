@@ -77,7 +77,8 @@ type Step struct {
 	Stage   int
 	Because Reason
 	// UID and ResourceVersion are what the plan saw. Every write is refused by
-	// the server if they no longer hold; both are empty for VerbCreate, which demands absence.
+	// the server if they no longer hold; a deletion without a guard minds the uid
+	// only. Both are empty for VerbCreate, which demands absence.
 	UID             types.UID
 	ResourceVersion string
 	// Guard is checked immediately before a deletion.
