@@ -93,7 +93,9 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, requ
 	h.tallies.add(key, outcome)
 	before := status.Progress
 	status.Inventory = outcome.Inventory
-	status.Progress = progress(outcome.Settled, outcome.Total)
+	if err == nil || outcome.Total > 0 {
+		status.Progress = progress(outcome.Settled, outcome.Total)
+	}
 	if len(outcome.Steps) > 0 || status.Progress != before {
 		h.activity.Reset(key)
 	}

@@ -168,7 +168,7 @@ func (c *call) outcome(p plan.Plan) Outcome {
 	settled, total := p.Settled, p.Total
 	if c.in.Cause == plan.Deleting {
 		// What was removed is not part of the plan any more.
-		settled, total = c.recorded-(p.Total-p.Settled), c.recorded
+		settled, total = max(c.recorded-len(c.in.Recorded), 0), c.recorded
 	}
 	return Outcome{
 		Inventory:      c.inventory(c.in.Recorded),
