@@ -45,6 +45,11 @@ type ReconcilerOptions struct {
 	// SchemeBuilder allows to define additional schemes to be made available in the
 	// target client.
 	SchemeBuilder types.SchemeBuilder
+	// OperatorNamespace is where the operator keeps objects of its own, such as the
+	// secret with the key of its digests. If unspecified, it is the value of the environment
+	// variable POD_NAMESPACE, or else the namespace of the pod that the operator runs in,
+	// or else "default".
+	OperatorNamespace *string
 }
 
 // settings are the options, resolved and valid.
@@ -55,6 +60,8 @@ type settings struct {
 	serviceAccount string // empty: nobody is impersonated by default
 	policies       reconciler.Policies
 	schemeBuilder  types.SchemeBuilder // may be nil
+	// operatorNamespace is where the operator's own objects are.
+	operatorNamespace string
 }
 
 // maxFieldOwner is the limit of the API server for the name of a field manager.
@@ -76,6 +83,10 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 		schemeBuilder: options.SchemeBuilder,
 	}
 	var errs []error
+	var err error
+	if s.operatorNamespace, err = operatorNamespace(options.OperatorNamespace, processSurroundings()); err != nil {
+		errs = append(errs, err)
+	}
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 		errs = append(errs, fmt.Errorf("reconciler name %q: %s", name, strings.Join(problems, ", ")))
 	}

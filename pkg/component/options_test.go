@@ -14,6 +14,7 @@ import (
 )
 
 func TestOptions(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "operators")
 	long := strings.Repeat("a", 60) + ".example.com"
 	tests := []struct {
 		name           string
@@ -23,17 +24,17 @@ func TestOptions(t *testing.T) {
 		err            string
 	}{
 		{name: "defaults", reconcilerName: "shop.example.com", want: settings{
-			name: "shop.example.com", fieldOwner: "shop.example.com", finalizer: "shop.example.com",
+			operatorNamespace: "operators", name: "shop.example.com", fieldOwner: "shop.example.com", finalizer: "shop.example.com",
 			policies: reconciler.Policies{
 				Adoption: v1alpha1.AdoptionPolicyIfUnowned, Update: v1alpha1.UpdatePolicyReplace,
 				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,
 			}}},
 		{name: "everything said", reconcilerName: "shop.example.com", options: ReconcilerOptions{
-			FieldOwner: new("owner"), Finalizer: new("shop.example.com/finalizer"), DefaultServiceAccount: new("deployer"),
+			FieldOwner: new("owner"), OperatorNamespace: new("elsewhere"), Finalizer: new("shop.example.com/finalizer"), DefaultServiceAccount: new("deployer"),
 			AdoptionPolicy: new(v1alpha1.AdoptionPolicyAlways), UpdatePolicy: new(v1alpha1.UpdatePolicySsaOverride),
 			DeletePolicy: new(v1alpha1.DeletePolicyOrphanOnDelete), MissingNamespacesPolicy: new(v1alpha1.MissingNamespacesPolicyDoNotCreate),
 		}, want: settings{
-			name: "shop.example.com", fieldOwner: "owner", finalizer: "shop.example.com/finalizer", serviceAccount: "deployer",
+			operatorNamespace: "elsewhere", name: "shop.example.com", fieldOwner: "owner", finalizer: "shop.example.com/finalizer", serviceAccount: "deployer",
 			policies: reconciler.Policies{
 				Adoption: v1alpha1.AdoptionPolicyAlways, Update: v1alpha1.UpdatePolicySsaOverride,
 				Delete: v1alpha1.DeletePolicyOrphanOnDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyDoNotCreate,
@@ -42,7 +43,7 @@ func TestOptions(t *testing.T) {
 		{name: "an illegal name", reconcilerName: "Shop!", err: `reconciler name "Shop!"`},
 		{name: "a name that is too long for a finalizer", reconcilerName: long, err: "option Finalizer"},
 		{name: "a long name with another finalizer", reconcilerName: long, options: ReconcilerOptions{Finalizer: new(long + "/f")}, want: settings{
-			name: long, fieldOwner: long, finalizer: long + "/f",
+			operatorNamespace: "operators", name: long, fieldOwner: long, finalizer: long + "/f",
 			policies: reconciler.Policies{
 				Adoption: v1alpha1.AdoptionPolicyIfUnowned, Update: v1alpha1.UpdatePolicyReplace,
 				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,
@@ -50,8 +51,8 @@ func TestOptions(t *testing.T) {
 		{name: "a finalizer of the server", reconcilerName: "a", options: ReconcilerOptions{Finalizer: new("orphan")}, err: "belongs to the API server"},
 		{name: "all mistakes at once", reconcilerName: "a", options: ReconcilerOptions{
 			FieldOwner: new(strings.Repeat("x", 129)), DefaultServiceAccount: new(""), AdoptionPolicy: new(v1alpha1.AdoptionPolicy("x")),
-			UpdatePolicy: new(v1alpha1.UpdatePolicy("")), DeletePolicy: new(v1alpha1.DeletePolicy("y")), MissingNamespacesPolicy: new(v1alpha1.MissingNamespacesPolicy("z")),
-		}, err: `FieldOwner "xx|DefaultServiceAccount ""|AdoptionPolicy "x"|UpdatePolicy ""|DeletePolicy "y"|MissingNamespacesPolicy "z"`},
+			OperatorNamespace: new("A"), UpdatePolicy: new(v1alpha1.UpdatePolicy("")), DeletePolicy: new(v1alpha1.DeletePolicy("y")), MissingNamespacesPolicy: new(v1alpha1.MissingNamespacesPolicy("z")),
+		}, err: `FieldOwner "xx|OperatorNamespace "A"|DefaultServiceAccount ""|AdoptionPolicy "x"|UpdatePolicy ""|DeletePolicy "y"|MissingNamespacesPolicy "z"`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
