@@ -82,6 +82,8 @@ func Load(root fs.FS) (*Tree, error) {
 			return err
 		case entry.IsDir() && name != "." && skipped(entry.Name()):
 			return fs.SkipDir
+		case name == ".git": // a file in a linked work tree
+			return nil
 		case entry.Type().IsRegular():
 			return t.add(root, name)
 		}
