@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	"encoding/json"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,8 @@ const InventoryFormat = 1
 //
 // The inventory is a hint, not an authority: an object is changed or deleted
 // only if the object itself shows that it is ours.
+//
+// +kubebuilder:pruning:PreserveUnknownFields
 type Inventory struct {
 	// Format is the version of this form, see InventoryFormat.
 	// +optional
@@ -32,6 +35,8 @@ type Inventory struct {
 	// +optional
 	// +listType=atomic
 	Items []InventoryItem `json:"items,omitempty"`
+	// Unknown are the fields that a newer version wrote. They are kept as they are.
+	Unknown map[string]json.RawMessage `json:"-"`
 }
 
 // InventoryItem is the record of one dependent object. Fields hold only what
@@ -86,6 +91,8 @@ type InventoryItem struct {
 	// readiness or refresh depends on it.
 	// +optional
 	AppliedAt *metav1.Time `json:"appliedAt,omitempty"`
+	// Unknown are the fields that a newer version wrote. They are kept as they are.
+	Unknown map[string]json.RawMessage `json:"-"`
 }
 
 // Phase is where a dependent object is in its life.

@@ -5,6 +5,7 @@ package reconciler
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -23,7 +24,8 @@ import (
 type input struct {
 	plan.Input
 	target   types.UID
-	manifest string // digest of all manifests
+	manifest string                     // digest of all manifests
+	unknown  map[string]json.RawMessage // what a newer version wrote into the inventory
 }
 
 func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (input, error) {
@@ -118,7 +120,8 @@ func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, i
 			Live:     map[plan.Key]plan.Observation{},
 			Failed:   map[plan.Key]plan.Failure{},
 		},
-		target: uid,
+		target:  uid,
+		unknown: inventory.Unknown,
 	}, nil
 }
 

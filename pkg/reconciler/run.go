@@ -146,11 +146,13 @@ func (c *call) err() error {
 	return errors.Join(errs...)
 }
 
+// inventory is the record with these items. What a newer version wrote into it
+// stays, until nothing is left that it could be about.
 func (c *call) inventory(items []v1alpha1.InventoryItem) v1alpha1.Inventory {
 	if len(items) == 0 {
 		return v1alpha1.Inventory{}
 	}
-	return v1alpha1.Inventory{Format: v1alpha1.InventoryFormat, Target: c.in.target, Items: items}
+	return v1alpha1.Inventory{Format: v1alpha1.InventoryFormat, Target: c.in.target, Items: items, Unknown: c.in.unknown}
 }
 
 // outcome closes the call. Conflicts of ownership are errors: nobody but a

@@ -30,6 +30,7 @@ var closedForeign = []string{
 	"k8s.io/apimachinery/pkg/util/json",
 	"k8s.io/apimachinery/pkg/util/sets",
 	"k8s.io/apimachinery/pkg/util/validation/...",
+	"sigs.k8s.io/json",
 }
 
 // dataForeign is what a data package may import in addition to closedForeign:
