@@ -61,4 +61,20 @@ const (
 	// ReasonCRDOutdated means that the custom resource definition of the
 	// component lacks status fields that Corbel must keep.
 	ReasonCRDOutdated = "CRDOutdated"
+
+	// ReasonKubeconfigEmpty means that a kubeconfig is asked for, but what is
+	// there is empty.
+	ReasonKubeconfigEmpty = "KubeconfigEmpty"
+	// ReasonKubeconfigTooLarge means that a kubeconfig has more than 1 MiB.
+	ReasonKubeconfigTooLarge = "KubeconfigTooLarge"
+	// ReasonKubeconfigInvalid means that a kubeconfig cannot be understood or
+	// lacks something.
+	ReasonKubeconfigInvalid = "KubeconfigInvalid"
+	// ReasonKubeconfigInsecure means that a kubeconfig turns off what protects
+	// the connection.
+	ReasonKubeconfigInsecure = "KubeconfigInsecure"
+	// ReasonKubeconfigForbiddenField means that a kubeconfig has a field that
+	// would make the operator run programs, open files, use a proxy or
+	// impersonate somebody.
+	ReasonKubeconfigForbiddenField = "KubeconfigForbiddenField"
 )

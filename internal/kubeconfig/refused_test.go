@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeconfig_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/kubeconfig"
+)
+
+func utf16Of(text string, mark bool) string {
+	var b strings.Builder
+	if mark {
+		b.WriteString("\xff\xfe")
+	}
+	for _, unit := range utf16.Encode([]rune(text)) {
+		b.Write([]byte{byte(unit), byte(unit >> 8)})
+	}
+	return b.String()
+}
+
+// The numbers are those of the list of bad inputs that the tests follow.
+func TestBadKubeconfigsAreRefused(t *testing.T) {
+	certificate, key := certificates()
+	const (
+		empty     = v1alpha1.ReasonKubeconfigEmpty
+		tooLarge  = v1alpha1.ReasonKubeconfigTooLarge
+		invalid   = v1alpha1.ReasonKubeconfigInvalid
+		insecure  = v1alpha1.ReasonKubeconfigInsecure
+		forbidden = v1alpha1.ReasonKubeconfigForbiddenField
+	)
+	tests := []struct {
+		name, text, reason, message string
+	}{
+		{"K01 nothing", "", empty, "kubeconfig: is empty"},
+		{"K02 white space", " \n\t\r\n", empty, ""},
+		{"only a comment", "# nothing\n", empty, ""},
+		{"only a mark", "\xef\xbb\xbf", empty, ""},
+		{"K03 an empty mapping", "{}", invalid, "kubeconfig: clusters: no cluster is defined; current-context: is missing"},
+		{"null", "null", invalid, "clusters: no cluster is defined"},
+		{"an empty document", "---\n", invalid, "clusters: no cluster is defined"},
+		{"K04 garbage", "what: [is: this", invalid, "is neither YAML nor JSON: there is a mistake near line 1"},
+		{"a string", "kubeconfig", invalid, "must be a mapping of fields"},
+		{"a list", "[1, 2]", invalid, "must be a mapping of fields"},
+		{"a cut file", plain[:len(plain)/2], invalid, ""},
+		{"K06 a program", user(t, "exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, args: [-c, "+canary+"]}"), forbidden, "kubeconfig: users[0].user.exec: is not allowed, because it runs a program"},
+		{"K07 the operator itself", user(t, "exec: {command: /proc/self/exe, env: [{name: A, value: "+canary+"}]}"), forbidden, "users[0].user.exec:"},
+		{"an empty program", user(t, "exec: {}"), forbidden, "users[0].user.exec:"},
+		{"K08 an auth provider", user(t, "auth-provider: {name: gcp, config: {cmd-path: /bin/sh}}"), forbidden, "users[0].user.auth-provider:"},
+		{"K09 a token file", with(t, token, "tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token"), forbidden, "users[0].user.tokenFile:"},
+		{"K10 a token and a token file", user(t, "tokenFile: /etc/token"), forbidden, "users[0].user.tokenFile:"},
+		{"K11 a certificate file", user(t, "client-certificate: /etc/tls.crt"), forbidden, "users[0].user.client-certificate: is not allowed, because it names a file"},
+		{"K12 a key file", user(t, "client-key: /etc/tls.key"), forbidden, "users[0].user.client-key:"},
+		{"K13 an authority file", cluster(t, "certificate-authority: /etc/passwd"), forbidden, "clusters[0].cluster.certificate-authority:"},
+		{"K14 a proxy", cluster(t, "proxy-url: http://"+canary+"@proxy"), forbidden, "clusters[0].cluster.proxy-url:"},
+		{"K15 no verification", cluster(t, "insecure-skip-tls-verify: true"), insecure, "clusters[0].cluster.insecure-skip-tls-verify: must not be true"},
+		{"verification neither on nor off", cluster(t, "insecure-skip-tls-verify: \"true\""), invalid, "must be true or false"},
+		{"K16 no encryption", with(t, "https://", "http://"), insecure, "clusters[0].cluster.server: must begin with https://"},
+		{"no scheme", with(t, "https://", ""), invalid, "clusters[0].cluster.server: must begin with https://"},
+		{"another scheme", with(t, "https://", "unix:///run/"), invalid, "server: must begin with https://"},
+		{"opaque", with(t, "https://", "https:"), invalid, "server: must begin with https://"},
+		{"no server", with(t, server, "tls-server-name: x"), invalid, "clusters[0].cluster.server: is missing"},
+		{"no host", with(t, "api.example.com:6443", ":6443"), invalid, "server: names no host"},
+		{"an illegal port", with(t, "6443", "66443"), invalid, "server: has a port that does not exist"},
+		{"no URL", with(t, "api.example.com:6443", "%zz"+canary), invalid, "server: is no URL"},
+		{"a query", with(t, "6443", "6443/?x="+canary), invalid, "server: must not have a query or a fragment"},
+		{"a password in the server", with(t, "https://", "https://me:"+canary+"@"), forbidden, "clusters[0].cluster.server: is not allowed, because it holds a user name or password"},
+		{"K22 an unknown cluster", with(t, "cluster: there", "cluster: elsewhere"), invalid, `contexts[0].context.cluster: there is no cluster "elsewhere"`},
+		{"an unknown user", with(t, "user: me", "user: you"), invalid, `contexts[0].context.user: there is no user "you"`},
+		{"a context without user", with(t, "user: me", "namespace: x"), invalid, `there is no user ""`},
+		{"K23 no current context", with(t, "current-context: main\n", ""), invalid, "current-context: is missing"},
+		{"an unknown current context", with(t, "current-context: main", "current-context: other"), invalid, `current-context: there is no context "other"`},
+		{"K25 a field twice", with(t, "user: me", "user: me\n    user: you"), invalid, "contexts[0].context.user: stands there twice"},
+		{"a list twice", plain + "users: []\n", invalid, "users: stands there twice"},
+		{"a name twice", with(t, "users:\n", "users:\n- {name: me, user: {token: x}}\n"), invalid, "users[1].name: stands there twice"},
+		{"K26 many aliases", "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n", invalid, "line 1: anchors and aliases are not allowed"},
+		{"a merge", with(t, token, "<<: {exec: {}}"), invalid, "users[0].user.(line 11): is no field"},
+		{"a tag", with(t, token, "token: !!binary "+base64Of(canary)), invalid, "line 11: tags are not allowed"},
+		{"K27 five megabytes", plain + "# " + strings.Repeat("x", 5<<20), tooLarge, "at most 1048576 are allowed"},
+		{"K28 deep", strings.Repeat("[", 100_000), invalid, "is neither YAML nor JSON"},
+		{"K29 a password", with(t, token, "username: me\n    password: "+canary), forbidden, "users[0].user.username: is not allowed, because passwords are not supported by API servers any more; use a token or a certificate; users[0].user.password:"},
+		{"K30 somebody else", user(t, "as: admin"), forbidden, "users[0].user.as: is not allowed, because who is impersonated is said by the component"},
+		{"somebody else's uid", user(t, "as-uid: x"), forbidden, "users[0].user.as-uid:"},
+		{"somebody else's groups", user(t, "as-groups: [system:masters]"), forbidden, "users[0].user.as-groups:"},
+		{"somebody else's extra", user(t, "as-user-extra: {scopes: [x]}"), forbidden, "users[0].user.as-user-extra:"},
+		{"K31 another kind", with(t, "kind: Config", "kind: ConfigMap"), invalid, "kubeconfig: kind: must be Config"},
+		{"another version", with(t, "apiVersion: v1", "apiVersion: v2"), invalid, "apiVersion: must be v1"},
+		{"UTF-16", utf16Of(plain, true), invalid, "is no text in UTF-8"},
+		{"UTF-16 without a mark", utf16Of(plain, false), invalid, "is no text in UTF-8"},
+		{"an escape sequence", "\x1b[2J" + plain, invalid, "is no text in UTF-8"},
+		{"two documents", plain + "---\n" + plain, invalid, "holds more than one document"},
+		{"an authority that is not base64", cluster(t, "certificate-authority-data: '%'"), invalid, "clusters[0].cluster.certificate-authority-data: must be data in base64"},
+		{"an authority without certificates", cluster(t, "certificate-authority-data: "+base64Of(canary)), invalid, "certificate-authority-data: must hold certificates in PEM"},
+		{"a broken authority", cluster(t, "certificate-authority-data: "+base64Of("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")), invalid, "must hold certificates in PEM"},
+		{"a certificate without key", user(t, "client-certificate-data: "+certificate), invalid, "users[0].user.client-key-data: is missing"},
+		{"a key without certificate", user(t, "client-key-data: "+key), invalid, "users[0].user.client-certificate-data: is missing"},
+		{"a key that is none", user(t, "client-certificate-data: "+certificate, "client-key-data: "+base64Of(canary)), invalid, "users[0].user.client-key-data: must be the key"},
+		{"no credentials", with(t, token, "extensions: []"), invalid, "users[0].user: has no credentials"},
+		{"a token with a line break", with(t, token, "token: |\n      "+canary), invalid, "users[0].user.token: must not contain white space"},
+		{"a token that is a number", with(t, token, "token: 12345"), invalid, "users[0].user.token: must be a string"},
+		{"a token that is a list", with(t, token, "token: ["+canary+"]"), invalid, "users[0].user.token: must be a string"},
+		{"a field that does not exist", cluster(t, "insecure-skip-tls-verfy: false"), invalid, "clusters[0].cluster.insecure-skip-tls-verfy: is no field of a kubeconfig"},
+		{"another case", with(t, token, "Token: "+canary), invalid, "users[0].user.Token: is no field"},
+		{"a secret as a field", with(t, token, canary+": x"), invalid, "users[0].user.(line 11): is no field of a kubeconfig"},
+		{"no name", with(t, "- name: me\n  user", "- user"), invalid, "users[0].name: is missing"},
+		{"a mapping of users", with(t, "users:\n- name: me\n  user:\n    ", "users:\n  me:\n    "), invalid, "users: must be a list"},
+		{"what is not used", with(t, "users:\n", "users:\n- {name: other, user: {exec: {command: x}}}\n"), forbidden, "users[0].user.exec:"},
+		{"a mistake many times", plain + strings.Repeat("zzz: 1\n", 100), invalid, "zzz: stands there twice; and 80 more"},
+		{"everything at once", user(t, "exec: {command: x}", "zzz: 1") + "kind: x\n", forbidden, "kind: stands there twice"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			access, err := kubeconfig.Parse([]byte(test.text))
+			refused, ok := errors.AsType[*kubeconfig.Error](err)
+			if !ok {
+				t.Fatalf("got %+v and %v", access, err)
+			}
+			if refused.Reason() != test.reason || !strings.Contains(err.Error(), test.message) {
+				t.Errorf("%s: %s\nwant %s: %s", refused.Reason(), err, test.reason, test.message)
+			}
+			if strings.Contains(err.Error(), canary) || strings.Contains(err.Error(), base64Of(canary)) {
+				t.Errorf("a secret is in the error: %s", err)
+			}
+			if again := second(kubeconfig.Parse([]byte(test.text))); again.Error() != err.Error() {
+				t.Errorf("the second time the error is %s", again)
+			}
+		})
+	}
+}
+
+func second[A, B any](_ A, b B) B { return b }
