@@ -28,7 +28,7 @@ func (t *Types) fetchVersion(ctx context.Context, gv schema.GroupVersion) (map[s
 	case err != nil:
 		return nil, fmt.Errorf("ask the server for the types of %s: %w", gv, err)
 	case list.Kind != "APIResourceList" || list.GroupVersion != gv.String():
-		return nil, fmt.Errorf("ask the server for the types of %s: it answered with %q of %q", gv, list.Kind, list.GroupVersion)
+		return nil, protocolError("ask the server for the types of %s: it answered with %q of %q", gv, list.Kind, list.GroupVersion)
 	}
 	return readResources(gv, list.APIResources), nil
 }
@@ -76,7 +76,7 @@ func (t *Types) fetchGroups(ctx context.Context, core bool) (map[string][]string
 			return nil, fmt.Errorf("ask the server for its versions: %w", err)
 		}
 		if versions.Kind != "APIVersions" || len(versions.Versions) == 0 {
-			return nil, fmt.Errorf("ask the server for its versions: it answered with %q of %d versions", versions.Kind, len(versions.Versions))
+			return nil, protocolError("ask the server for its versions: it answered with %q of %d versions", versions.Kind, len(versions.Versions))
 		}
 		return map[string][]string{"": versions.Versions}, nil
 	}
@@ -85,7 +85,7 @@ func (t *Types) fetchGroups(ctx context.Context, core bool) (map[string][]string
 		return nil, fmt.Errorf("ask the server for its groups: %w", err)
 	}
 	if list.Kind != "APIGroupList" || len(list.Groups) == 0 {
-		return nil, fmt.Errorf("ask the server for its groups: it answered with %q of %d groups", list.Kind, len(list.Groups))
+		return nil, protocolError("ask the server for its groups: it answered with %q of %d groups", list.Kind, len(list.Groups))
 	}
 	groups := map[string][]string{}
 	for _, group := range list.Groups {
@@ -113,7 +113,7 @@ func (t *Types) discover(ctx context.Context, into any, path ...string) error {
 		return err
 	}
 	if err := utiljson.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("the answer is not JSON of %d bytes", len(body))
+		return protocolError("the answer is not JSON of %d bytes", len(body))
 	}
 	return nil
 }

@@ -51,6 +51,21 @@ func (e *UnservedPathError) Error() string {
 // Unwrap returns the server's answer.
 func (e *UnservedPathError) Unwrap() error { return e.Err }
 
+// ProtocolError means that what answers does not behave like the API server of a
+// cluster: it redirects, answers without an end, or with something else than what
+// it was asked for.
+type ProtocolError struct {
+	// Text is the message.
+	Text string
+}
+
+// Error says what came.
+func (e *ProtocolError) Error() string { return e.Text }
+
+func protocolError(format string, arguments ...any) error {
+	return &ProtocolError{Text: fmt.Sprintf(format, arguments...)}
+}
+
 // IsNotFound tells whether the error proves that the named object does not
 // exist. The only proof is a Status with reason NotFound that names this object
 // of this type. A 404 without it comes from a path that is not served, a

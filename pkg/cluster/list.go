@@ -5,7 +5,6 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strconv"
 
@@ -49,11 +48,11 @@ func (o *Objects) ListMetadata(ctx context.Context, r Resource, namespace string
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	if err := utiljson.Unmarshal(body, list); err != nil {
-		return nil, fmt.Errorf("the server's answer to a list of %s is not JSON of %d bytes", r.GVR.Resource, len(body))
+		return nil, protocolError("the server's answer to a list of %s is not JSON of %d bytes", r.GVR.Resource, len(body))
 	}
 	// Anything else that happens to be JSON would look like an empty list.
 	if list.Kind != "PartialObjectMetadataList" && list.Kind != r.Kind+"List" {
-		return nil, fmt.Errorf("the server answered with %q instead of a list of %s", list.Kind, r.GVR.Resource)
+		return nil, protocolError("the server answered with %q instead of a list of %s", list.Kind, r.GVR.Resource)
 	}
 	return list, nil
 }

@@ -47,7 +47,7 @@ func (t *Types) Namespaced(ctx context.Context) (readable []Resource, unreadable
 func readPreferred(list *metav1.APIResourceList) ([]Resource, error) {
 	gv, err := schema.ParseGroupVersion(list.GroupVersion)
 	if err != nil {
-		return nil, fmt.Errorf("the server lists types of %q, which is no version of a group", list.GroupVersion)
+		return nil, protocolError("the server lists types of %q, which is no version of a group", list.GroupVersion)
 	}
 	var resources []Resource
 	for _, r := range readResources(gv, list.APIResources) {

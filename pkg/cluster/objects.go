@@ -138,11 +138,11 @@ func do(ctx context.Context, request *rest.Request, timeout time.Duration) ([]by
 func decodeObject(body []byte, r Resource, namespace, name string) (*unstructured.Unstructured, error) {
 	content := map[string]any{}
 	if err := utiljson.Unmarshal(body, &content); err != nil {
-		return nil, fmt.Errorf("the server's answer is not a JSON object of %d bytes", len(body))
+		return nil, protocolError("the server's answer is not a JSON object of %d bytes", len(body))
 	}
 	object := &unstructured.Unstructured{Object: content}
 	if object.GetKind() != r.Kind || object.GetName() != name || object.GetNamespace() != namespace {
-		return nil, fmt.Errorf("the server answered with %q %q in namespace %q instead of %s %q in namespace %q",
+		return nil, protocolError("the server answered with %q %q in namespace %q instead of %s %q in namespace %q",
 			object.GetKind(), object.GetName(), object.GetNamespace(), r.Kind, name, namespace)
 	}
 	return object, nil

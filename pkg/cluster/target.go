@@ -32,6 +32,7 @@ type Target interface {
 	// requests end after the list timeout at the latest.
 	Client() client.Client
 	// Config returns a copy of the configuration that the target was made from.
+	// Clients made of it are held to the dial policy, too.
 	Config() *rest.Config
 	// Close closes idle connections. The target remains usable.
 	Close()
@@ -51,6 +52,9 @@ type Options struct {
 	ListTimeout time.Duration
 	// MaxResponseBytes bounds the size of each answer. Defaults to 64 MiB.
 	MaxResponseBytes int64
+	// DialPolicy restricts the addresses that connections go to; proxies of the
+	// environment are not used then. Defaults to no restriction.
+	DialPolicy DialPolicy
 }
 
 func (o Options) withDefaults(config *rest.Config) (Options, error) {
@@ -87,9 +91,13 @@ func New(config *rest.Config, options Options) (Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	original := rest.CopyConfig(config)
-
 	config = rest.CopyConfig(config)
+	if options.DialPolicy != nil {
+		if err := confine(config, options.DialPolicy); err != nil {
+			return nil, fmt.Errorf("client configuration: %w", err)
+		}
+	}
+	original := rest.CopyConfig(config)
 	config.QPS, config.Burst, config.RateLimiter = -1, -1, nil
 	config.Timeout = 0 // bounded per request, because a watch must not be
 	config.UserAgent = options.UserAgent
@@ -106,11 +114,7 @@ func New(config *rest.Config, options Options) (Target, error) {
 	t.types = newTypes(t.objects, options.RequestTimeout)
 	t.objects.unserved = t.types.forgetResource
 
-	bounded := &http.Client{
-		Transport:     httpClient.Transport,
-		CheckRedirect: httpClient.CheckRedirect,
-		Timeout:       options.ListTimeout,
-	}
+	bounded := &http.Client{Transport: httpClient.Transport, Timeout: options.ListTimeout}
 	t.client, err = client.New(config, client.Options{HTTPClient: bounded, Scheme: options.Scheme})
 	if err != nil {
 		return nil, fmt.Errorf("client configuration: %w", err)

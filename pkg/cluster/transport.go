@@ -5,7 +5,6 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -19,20 +18,17 @@ import (
 // longestWait is how long we let a server make us wait before a retry.
 const longestWait = 10 * time.Second
 
-// boundedClient returns a client that follows no redirects, because they would
-// carry our credentials elsewhere, and whose answers are bounded.
+// boundedClient returns a client that follows no redirects and whose answers are
+// bounded.
 func boundedClient(config *rest.Config, maxBytes int64) (*http.Client, error) {
 	plain, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err
 	}
-	return &http.Client{
-		Transport:     &boundedTransport{next: plain.Transport, maxBytes: maxBytes},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}, nil
+	return &http.Client{Transport: &boundedTransport{next: plain.Transport, maxBytes: maxBytes}}, nil
 }
 
-// boundedTransport bounds what a server can make us do: read and wait.
+// boundedTransport bounds what a server can make us do: read, wait and go elsewhere.
 type boundedTransport struct {
 	next     http.RoundTripper
 	maxBytes int64
@@ -46,6 +42,12 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	response, err := next.RoundTrip(request)
 	if err != nil {
 		return response, err
+	}
+	if response.StatusCode/100 == 3 && response.StatusCode != http.StatusNotModified {
+		if response.Body != nil {
+			_ = response.Body.Close()
+		}
+		return nil, protocolError("the server answers %d, a redirect to somewhere else, which is not followed because it would take our credentials there", response.StatusCode)
 	}
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
 		// Neither for hours nor, with a negative number, without a pause.
@@ -89,7 +91,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 }
 
 func (b *boundedBody) tooLarge() error {
-	return fmt.Errorf("the server's answer is larger than %d bytes", b.max)
+	return protocolError("the server's answer is larger than %d bytes", b.max)
 }
 
 // warnings writes warnings of the server to the log, where they disturb nobody.
