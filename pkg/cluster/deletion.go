@@ -15,21 +15,22 @@ import (
 // ServiceAccount ...) it answers with the object in either case; then one
 // without a deletion timestamp was removed at once, and so was a pod that
 // has nothing to wait for.
-func readDeletion(answer []byte, r Resource, namespace, name string) (gone bool, live *unstructured.Unstructured, err error) {
+func readDeletion(answer []byte, a asked) (gone bool, live *unstructured.Unstructured, err error) {
 	var status metav1.Status
 	if err := utiljson.Unmarshal(answer, &status); err == nil && status.Kind == "Status" && status.APIVersion == "v1" {
-		return status.Status == metav1.StatusSuccess, nil, nil
+		err := confirms(status, a)
+		return err == nil && status.Status == metav1.StatusSuccess, nil, err
 	}
-	object, err := decodeObject(answer, r, namespace, name)
+	object, err := decodeObject(answer, a)
 	if err != nil {
 		return false, nil, err
 	}
-	if object.GetDeletionTimestamp() != nil && !isRemovedPod(r, object) {
+	if object.GetDeletionTimestamp() != nil && !isRemovedPod(a.resource, object) {
 		return false, object, nil
 	}
 	// Only the server's own types are known to answer like this. What an
 	// aggregated server means by it is not known.
-	return IsBuiltIn(r.GVR.Group), nil, nil
+	return IsBuiltIn(a.resource.GVR.Group), nil, nil
 }
 
 func isRemovedPod(r Resource, object *unstructured.Unstructured) bool {

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/rest"
 )
 
@@ -71,7 +70,7 @@ func (o *Objects) Get(ctx context.Context, r Resource, namespace, name string) (
 	if err != nil {
 		return nil, err
 	}
-	return decodeObject(body, r, namespace, name)
+	return decodeObject(body, asked{resource: r, namespace: namespace, name: name})
 }
 
 // call is one request for a type or an object.
@@ -131,21 +130,6 @@ func do(ctx context.Context, request *rest.Request, timeout time.Duration) ([]by
 		return nil, err
 	}
 	return result.Raw()
-}
-
-// decodeObject decodes an object and makes sure that it is the one we asked
-// for: something else may answer in the place of the server.
-func decodeObject(body []byte, r Resource, namespace, name string) (*unstructured.Unstructured, error) {
-	content := map[string]any{}
-	if err := utiljson.Unmarshal(body, &content); err != nil {
-		return nil, protocolError("the server's answer is not a JSON object of %d bytes", len(body))
-	}
-	object := &unstructured.Unstructured{Object: content}
-	if object.GetKind() != r.Kind || object.GetName() != name || object.GetNamespace() != namespace {
-		return nil, protocolError("the server answered with %q %q in namespace %q instead of %s %q in namespace %q",
-			object.GetKind(), object.GetName(), object.GetNamespace(), r.Kind, name, namespace)
-	}
-	return object, nil
 }
 
 // encode returns the JSON of a value without escaping what is only special in HTML.

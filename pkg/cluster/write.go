@@ -32,7 +32,7 @@ func (o *Objects) Create(ctx context.Context, r Resource, object *unstructured.U
 	if err != nil {
 		return nil, err
 	}
-	return decodeObject(answer, r, namespace, name)
+	return decodeObject(answer, asked{resource: r, namespace: namespace, name: name})
 }
 
 // Update replaces an object and returns it as the server keeps it. The uid and
@@ -42,7 +42,7 @@ func (o *Objects) Update(ctx context.Context, r Resource, object *unstructured.U
 	if err != nil {
 		return nil, err
 	}
-	return o.write(ctx, r, object.GetNamespace(), object.GetName(), call{
+	return o.write(ctx, asked{r, object.GetNamespace(), object.GetName(), object.GetUID()}, call{
 		verb: http.MethodPut, params: writeParams(fieldManager), contentType: runtime.ContentTypeJSON, body: body,
 	})
 }
@@ -58,28 +58,28 @@ func (o *Objects) Apply(ctx context.Context, r Resource, object *unstructured.Un
 	}
 	params := writeParams(fieldManager)
 	params["force"] = "true"
-	return o.write(ctx, r, object.GetNamespace(), object.GetName(), call{
+	return o.write(ctx, asked{r, object.GetNamespace(), object.GetName(), object.GetUID()}, call{
 		verb: http.MethodPatch, params: params, contentType: string(types.ApplyYAMLPatchType), body: body,
 	})
 }
 
 // Patch sends a patch and returns the object as the server keeps it.
 func (o *Objects) Patch(ctx context.Context, r Resource, namespace, name string, patchType types.PatchType, patch []byte, fieldManager string) (*unstructured.Unstructured, error) {
-	return o.write(ctx, r, namespace, name, call{
+	return o.write(ctx, asked{resource: r, namespace: namespace, name: name}, call{
 		verb: http.MethodPatch, params: writeParams(fieldManager), contentType: string(patchType), body: patch,
 	})
 }
 
-func (o *Objects) write(ctx context.Context, r Resource, namespace, name string, c call) (*unstructured.Unstructured, error) {
-	if err := named(r, name); err != nil {
+func (o *Objects) write(ctx context.Context, a asked, c call) (*unstructured.Unstructured, error) {
+	if err := named(a.resource, a.name); err != nil {
 		return nil, err
 	}
-	c.resource, c.namespace, c.name = r, namespace, name
+	c.resource, c.namespace, c.name = a.resource, a.namespace, a.name
 	answer, err := o.send(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	return decodeObject(answer, r, namespace, name)
+	return decodeObject(answer, a)
 }
 
 func writeParams(fieldManager string) map[string]string {
@@ -121,5 +121,5 @@ func (o *Objects) Delete(ctx context.Context, r Resource, namespace, name string
 	if err != nil {
 		return false, nil, err
 	}
-	return readDeletion(answer, r, namespace, name)
+	return readDeletion(answer, asked{r, namespace, name, uid})
 }

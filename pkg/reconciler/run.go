@@ -107,6 +107,10 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 			continue
 		case execute.IsConflict(result.Err) && c.looks[key] < maxLooks:
 			c.looks[key]++
+		case execute.IsNamespaceGone(result.Err) && c.looks[key] < maxLooks:
+			// The namespace is not as it was seen, so the plan will be another.
+			c.looks[key]++
+			again = append(again, plan.Key{Kind: "Namespace", Name: key.Namespace})
 		default:
 			c.in.Failed[key] = plan.Failure{Immutable: execute.IsImmutable(result.Err), Message: result.Err.Error()}
 			c.errs[key] = result.Err

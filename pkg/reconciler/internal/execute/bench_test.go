@@ -89,6 +89,21 @@ func (w *witness) RoundTrip(request *http.Request) (*http.Response, error) {
 
 func (w *witness) WrappedRoundTripper() http.RoundTripper { return w.next }
 
+// beforeEach calls the function before each request with the method, with how
+// many there were; not before the requests that the function itself sends.
+func (b *bench) beforeEach(method string, call func(n int)) {
+	var n atomic.Int64
+	var within atomic.Bool
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	b.before = func(request *http.Request) {
+		if request.Method == method && within.CompareAndSwap(false, true) {
+			call(int(n.Add(1)))
+			within.Store(false)
+		}
+	}
+}
+
 // requests returns what was sent since the last call.
 func (b *bench) requests() []string {
 	b.lock.Lock()
@@ -143,7 +158,7 @@ func (b *bench) desired(text string, update v1alpha1.UpdatePolicy) *plan.Desired
 func step(verb plan.Verb, d *plan.Desired, live plan.Observation) plan.Step {
 	return plan.Step{
 		Verb: verb, Key: d.Key, Version: d.Version, Desired: d,
-		UID: live.UID, ResourceVersion: live.ResourceVersion, Finalizers: live.Finalizers,
+		UID: live.UID, ResourceVersion: live.ResourceVersion, Marks: live.Marks, Finalizers: live.Finalizers,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -44,6 +45,8 @@ func (e *Error) read(status metav1.Status) {
 		e.Class = Denied
 	case isConflict(e.Key, e.Verb, status):
 		e.Class = Conflict
+	case isNamespaceGone(e.Key, status):
+		e.Class = NamespaceGone
 	case status.Reason == metav1.StatusReasonInvalid && isImmutable(status):
 		e.Class = Immutable
 	case status.Reason == metav1.StatusReasonInvalid || status.Reason == metav1.StatusReasonBadRequest:
@@ -76,6 +79,20 @@ func isConflict(key plan.Key, verb plan.Verb, status metav1.Status) bool {
 	default:
 		return false
 	}
+}
+
+// isNamespaceGone tells whether the server refused to create something in a
+// namespace that is being deleted (403 with a cause of its own) or does not exist.
+func isNamespaceGone(key plan.Key, status metav1.Status) bool {
+	details := status.Details
+	if details == nil || key.Namespace == "" {
+		return false
+	}
+	terminating := slices.ContainsFunc(details.Causes, func(cause metav1.StatusCause) bool {
+		return cause.Type == corev1.NamespaceTerminatingCause
+	})
+	missing := status.Reason == metav1.StatusReasonNotFound && details.Kind == "namespaces" && details.Name == key.Namespace
+	return terminating || missing
 }
 
 func fieldsIn(status metav1.Status) []string {

@@ -5,7 +5,6 @@ package execute
 
 import (
 	"context"
-	"errors"
 
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
@@ -13,13 +12,8 @@ import (
 
 // remove deletes an object, if its guard lets it. The guard is the last thing
 // before the deletion: what it found holds at most as long as the next request
-// takes. The resourceVersion is a precondition only where there is a guard: an
-// object whose status changes all the time could not be deleted otherwise, and
-// its uid suffices to delete no other.
+// takes.
 func (e *Executor) remove(ctx context.Context, step plan.Step) plan.Result {
-	if step.UID == "" {
-		return failed(step, errors.New("there is no precondition"))
-	}
 	verdict, err := e.guard(ctx, step)
 	switch {
 	case err != nil:
@@ -45,11 +39,7 @@ func (e *Executor) remove(ctx context.Context, step plan.Step) plan.Result {
 }
 
 func (e *Executor) delete(ctx context.Context, resource cluster.Resource, step plan.Step) (plan.Observation, error) {
-	resourceVersion := ""
-	if step.Guard != plan.GuardNone {
-		resourceVersion = step.ResourceVersion
-	}
-	gone, live, err := e.objects.Delete(ctx, resource, step.Key.Namespace, step.Key.Name, step.UID, resourceVersion)
+	gone, live, err := e.objects.Delete(ctx, resource, step.Key.Namespace, step.Key.Name, step.UID, step.ResourceVersion)
 	switch {
 	case cluster.IsNotFound(err, resource, step.Key.Name):
 		return plan.Observation{Existence: plan.Absent}, nil

@@ -18,7 +18,9 @@
 // Every write but a create carries the uid and the resourceVersion that the plan
 // saw, and a create demands absence. So a plan that was made from something that
 // has changed since cannot do harm: the server refuses the write, and the error
-// says that the object must be observed again (see [IsConflict]).
+// says that the object must be observed again (see [IsConflict]). Only a deletion
+// or a release is sent again by itself, a few times: it does not depend on the
+// content of the object, but on whose it is, and that is looked at before each try.
 //
 // Steps of one stage run side by side, and the failure of one does not stop the
 // others; but a later stage does not begin.

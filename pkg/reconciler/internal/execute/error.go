@@ -41,6 +41,9 @@ const (
 	Forbidden Class = "Forbidden"
 	// NotServed: the server does not serve the type.
 	NotServed Class = "NotServed"
+	// NamespaceGone: nothing can be created in the namespace, because it is
+	// being deleted or does not exist. Nothing was written; observe the namespace.
+	NamespaceGone Class = "NamespaceGone"
 	// Failed: anything else; the outcome may be unknown.
 	Failed Class = "Failed"
 )
@@ -58,6 +61,13 @@ func (e *Error) Unwrap() error { return e.Err }
 func IsConflict(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Class == Conflict
+}
+
+// IsNamespaceGone tells whether nothing can be created in the namespace of the
+// object, because it is being deleted or does not exist.
+func IsNamespaceGone(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Class == NamespaceGone
 }
 
 // IsImmutable tells whether the server refused to change a field of the live object.

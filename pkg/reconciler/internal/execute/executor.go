@@ -126,9 +126,9 @@ func (e *Executor) execute(ctx context.Context, step plan.Step) plan.Result {
 	case plan.VerbOverride:
 		return e.write(ctx, step, e.override)
 	case plan.VerbDelete:
-		return e.remove(ctx, step)
+		return e.whileMeant(ctx, step, e.remove)
 	case plan.VerbOrphan:
-		return e.orphan(ctx, step)
+		return e.whileMeant(ctx, step, e.orphan)
 	default:
 		return failed(step, fmt.Errorf("the verb %q is not known", step.Verb))
 	}

@@ -85,14 +85,21 @@ func TestATypeWaitsForInstancesThatAreBeingDeleted(t *testing.T) {
 	}
 }
 
-func TestATypeIsDeletedOnlyAsThePlanSawIt(t *testing.T) {
+func TestATypeIsGuardedAgainBeforeEachDeletion(t *testing.T) {
 	b := newBench(t)
-	definition, _ := b.defined()
+	namespace := b.namespace()
+	definition, group := b.defined()
 	s := step(plan.VerbDelete, definition, b.observe(definition))
-	s.Guard = plan.GuardNoInstances
-	b.somebody(definition, `metadata: {labels: {changed: "1"}}`)
-	if result := b.run(s); result.Err == nil {
+	s.Guard, s.Desired = plan.GuardNoInstances, nil
+	b.beforeEach("DELETE", func(int) {
+		b.somebody(definition, `metadata: {labels: {changed: "1"}}`)
+		b.foo(group, namespace, "foo", "")
+	})
+	if result := b.run(s); !strings.Contains(result.Blocked, "Foo "+namespace+"/foo") {
 		t.Errorf("got %+v", result)
+	}
+	if live := b.observe(definition); !live.Deleting.IsZero() {
+		t.Error("the type is being deleted")
 	}
 }
 

@@ -17,9 +17,6 @@ import (
 
 // orphan strips our marks from an object. What the manifest has set stays.
 func (e *Executor) orphan(ctx context.Context, step plan.Step) plan.Result {
-	if step.UID == "" || step.ResourceVersion == "" {
-		return failed(step, errors.New("there is no precondition"))
-	}
 	patch, err := e.unmark(step)
 	if err != nil {
 		return failed(step, err)
@@ -35,6 +32,9 @@ func (e *Executor) orphan(ctx context.Context, step plan.Step) plan.Result {
 		}
 		if err != nil {
 			return plan.Observation{}, err
+		}
+		if live.GetUID() != step.UID {
+			return plan.Observation{}, errors.New("the server answered with an object of another uid")
 		}
 		return e.observer.Of(ctx, live, nil), nil
 	})

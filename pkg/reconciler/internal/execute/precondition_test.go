@@ -61,11 +61,12 @@ func TestAWriteIsAConflictIfTheObjectChanged(t *testing.T) {
 		seen := b.must(step(plan.VerbCreate, d, plan.Observation{}))
 		changed := b.somebody(d, `data: {other: value}`)
 		result := b.run(step(verb, d, seen))
-		if verb == plan.VerbDelete {
-			// Its uid suffices where there is no guard.
-			if result.Err != nil || result.Observation.Existence != plan.Absent {
-				t.Errorf("%s: got %+v", verb, result)
-			}
+		switch {
+		case verb == plan.VerbDelete && (result.Err != nil || result.Observation.Existence != plan.Absent),
+			verb == plan.VerbOrphan && (result.Err != nil || result.Observation.Marks.OwnerID != ""):
+			t.Errorf("%s: it is still meant for the object, got %+v", verb, result)
+		}
+		if verb == plan.VerbDelete || verb == plan.VerbOrphan {
 			continue
 		}
 		if !execute.IsConflict(result.Err) {

@@ -238,6 +238,6 @@ func (w *work) recreate(u *unit) {
 		w.ahead = true
 	}
 	s := u.step(VerbDelete, applyStage(u), BecauseRecreate)
-	s.Guard = guardOf(u)
+	s.Guard, s.Desired = guardOf(u), u.desired
 	w.step(s)
 }

@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -77,19 +78,31 @@ type Step struct {
 	Stage   int
 	Because Reason
 	// UID and ResourceVersion are what the plan saw. Every write is refused by
-	// the server if they no longer hold; a deletion without a guard minds the uid
-	// only. Both are empty for VerbCreate, which demands absence.
+	// the server if they no longer hold. Both are empty for VerbCreate, which
+	// demands absence.
 	UID             types.UID
 	ResourceVersion string
+	// Marks are the signs of ownership that the plan saw, see [Step.StillMeant].
+	Marks Marks
 	// Guard is checked immediately before a deletion.
 	Guard Guard
 	// Finalizers are the live finalizers, which a PUT has to carry over.
 	Finalizers []string
-	// Desired is set for the verbs that write a manifest.
+	// Desired is the wanted object; nil if it is not wanted any more.
 	Desired *Desired
 	// Then is the record once the step succeeded; the uid and the hashes are
 	// filled in from the server's answer. It is not used by VerbDelete and VerbOrphan.
 	Then v1alpha1.InventoryItem
+}
+
+// StillMeant tells whether a deletion or a release that was planned for an
+// object is still meant for it: it is the same object, and whose it is has not
+// changed. So what the plan decided about its ownership holds, whatever else has
+// moved since, and the step may be sent again with the newer resourceVersion.
+func (s Step) StillMeant(live Observation) bool {
+	return live.Existence == Present && live.UID == s.UID &&
+		live.Marks.OwnerID == s.Marks.OwnerID && live.Marks.Ref == s.Marks.Ref &&
+		live.Marks.Written == s.Marks.Written && slices.Equal(live.Marks.Others, s.Marks.Others)
 }
 
 // Guard is a condition on the cluster that must hold for a deletion.

@@ -76,7 +76,7 @@ func (u *unit) drifted() bool {
 func (u *unit) step(verb Verb, stage int, because Reason) Step {
 	return Step{
 		Verb: verb, Key: u.key, Version: u.item.Version, Stage: stage, Because: because,
-		UID: u.live.UID, ResourceVersion: u.live.ResourceVersion, Finalizers: u.live.Finalizers,
+		UID: u.live.UID, ResourceVersion: u.live.ResourceVersion, Marks: u.live.Marks, Finalizers: u.live.Finalizers,
 		Then: u.item,
 	}
 }

@@ -132,6 +132,6 @@ func (w *work) purgeNow(u *unit) {
 		w.ahead = true
 	}
 	s := u.step(VerbDelete, stagePurge, BecausePurged)
-	s.Guard = guardOf(u)
+	s.Guard, s.Desired = guardOf(u), u.desired
 	w.step(s)
 }
