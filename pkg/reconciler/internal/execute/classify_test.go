@@ -103,7 +103,7 @@ func TestMistakesInAManifestAreInvalidAndNotImmutable(t *testing.T) {
 func TestAMissingNamespaceIsNoConflict(t *testing.T) {
 	b := newBench(t)
 	failure := b.failure(step(plan.VerbCreate, b.desired(configMap("nowhere", "nowhere"), v1alpha1.UpdatePolicyReplace), plan.Observation{}))
-	if failure.Class != execute.Failed || !strings.Contains(failure.Error(), `namespaces "nowhere" not found`) {
+	if failure.Class != execute.NamespaceGone || !strings.Contains(failure.Error(), `namespaces "nowhere" not found`) {
 		t.Errorf("got %s: %v", failure.Class, failure)
 	}
 }
