@@ -55,6 +55,9 @@ var rooms = []Room{
 	{Path: "internal/kubeconfig", Floor: 1, Kind: Data, Foreign: []string{
 		"crypto/tls", "crypto/x509", "encoding/pem", "net/url", "go.yaml.in/yaml/v3",
 	}},
+	{Path: "internal/metrics", Floor: 1, Kind: Open},
+	{Path: "internal/redact", Floor: 1, Kind: Open},
+	{Path: "internal/trace", Floor: 1, Kind: Open, Beside: []string{"internal/redact"}},
 	{Path: "pkg/reconciler/internal/policy", Floor: 1, Kind: Closed},
 	{Path: "pkg/reconciler/internal/plan", Floor: 1, Kind: Closed, Beside: []string{"pkg/reconciler/internal/policy"}},
 
@@ -63,7 +66,6 @@ var rooms = []Room{
 	{Path: "pkg/cluster", Floor: 2, Kind: Open},
 	{Path: "internal/clients", Floor: 2, Kind: Open, Beside: []string{"pkg/cluster"}},
 	{Path: "internal/events", Floor: 2, Kind: Open},
-	{Path: "internal/metrics", Floor: 2, Kind: Open},
 	{Path: "pkg/manifests/internal/document", Floor: 2, Kind: Open},
 	{Path: "pkg/manifests/internal/files", Floor: 2, Kind: Open},
 	{Path: "pkg/reconciler/internal/desired", Floor: 2, Kind: Open, Beside: []string{"pkg/cluster"}},

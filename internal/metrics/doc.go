@@ -1,0 +1,11 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package metrics declares all metrics and registers them with the registry of
+// controller-runtime, whose server publishes them.
+//
+// A label never holds the name or the namespace of an object, so that the number
+// of series does not depend on how many components there are: values that could be
+// anything are folded into "Other". docs/metrics.md describes each of them, and a
+// test compares it with what is registered.
+package metrics

@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/corbel-run/corbel/internal/redact"
+)
+
+func TestSpans(t *testing.T) {
+	exporter := tracetest.NewInMemoryExporter()
+	tracer := New(sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter)))
+	ctx, secrets := redact.Ensure(t.Context())
+	secrets.Add("hunter22")
+
+	ctx, outer := tracer.Start(ctx, "outer")
+	_, inner := tracer.Start(ctx, "inner")
+	inner.Set("object", "Secret shop/hunter22")
+	inner.SetInt("steps", 3)
+	inner.End(errors.New("refused hunter22"))
+	outer.End(nil)
+
+	spans := exporter.GetSpans()
+	if len(spans) != 2 || spans[0].Name != "inner" || spans[1].Name != "outer" {
+		t.Fatalf("spans %+v", spans)
+	}
+	if spans[0].Parent.SpanID() != spans[1].SpanContext.SpanID() {
+		t.Error("the inner span is not below the outer one")
+	}
+	got := map[string]string{}
+	for _, a := range spans[0].Attributes {
+		got[string(a.Key)] = a.Value.Emit()
+	}
+	if d := cmp.Diff(map[string]string{"object": "Secret shop/[redacted]", "steps": "3"}, got); d != "" {
+		t.Error(d)
+	}
+	if status := spans[0].Status; status.Code != codes.Error || status.Description != "refused [redacted]" {
+		t.Errorf("status %+v", status)
+	}
+	if status := spans[1].Status; status.Code != codes.Unset {
+		t.Errorf("status %+v", status)
+	}
+}
+
+// step is a piece of work as the engine traces it.
+func step(t *testing.T, tracer Tracer) func() {
+	ctx, err := t.Context(), errors.New("refused")
+	return func() {
+		ctx, span := tracer.Start(ctx, "write")
+		if span.On() {
+			span.Set("object", "never computed")
+		}
+		span.SetInt("steps", 3)
+		span.End(err)
+		_ = ctx
+	}
+}
+
+func TestOffCostsNoAllocation(t *testing.T) {
+	if n := testing.AllocsPerRun(100, step(t, New(nil))); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if n := testing.AllocsPerRun(100, step(t, New(sdktrace.NewTracerProvider()))); n == 0 {
+		t.Error("the comparison is meaningless: tracing costs no allocation either")
+	}
+}
+
+func BenchmarkOff(b *testing.B) {
+	tracer, ctx := New(nil), b.Context()
+	b.ReportAllocs()
+	for b.Loop() {
+		_, span := tracer.Start(ctx, "write")
+		span.SetInt("steps", 3)
+		span.End(nil)
+	}
+}
