@@ -87,6 +87,12 @@ type InventoryItem struct {
 	// +optional
 	// +listType=atomic
 	Defines []TypeInfo `json:"defines,omitempty"`
+	// DependsOn are the dependents, each as group/kind/namespace/name, that
+	// this object depended on when it was last written. They are not removed
+	// before it.
+	// +optional
+	// +listType=atomic
+	DependsOn []string `json:"dependsOn,omitempty"`
 	// AppliedAt is when we last wrote the object; kept only for objects whose
 	// readiness or refresh depends on it.
 	// +optional

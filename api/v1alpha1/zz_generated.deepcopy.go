@@ -57,6 +57,11 @@ func (in *InventoryItem) DeepCopyInto(out *InventoryItem) {
 		*out = make([]TypeInfo, len(*in))
 		copy(*out, *in)
 	}
+	if in.DependsOn != nil {
+		in, out := &in.DependsOn, &out.DependsOn
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.AppliedAt != nil {
 		in, out := &in.AppliedAt, &out.AppliedAt
 		*out = (*in).DeepCopy()

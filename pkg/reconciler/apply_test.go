@@ -46,9 +46,9 @@ func TestBadInputIsOneErrorAndWritesNothing(t *testing.T) {
 
 func TestAnnotationsThatAreNotSupportedAreRefused(t *testing.T) {
 	b := newBench(t)
-	_, err := b.apply(config("first", "1"), config("second", "1", "depends-on", "ConfigMap/first"))
-	if err == nil || !strings.Contains(err.Error(), "depends-on is not supported yet") {
-		t.Errorf("got %v, want a refusal of depends-on", err)
+	_, err := b.apply(config("first", "1"), config("second", "1", "run-on", "pre-delete"))
+	if err == nil || !strings.Contains(err.Error(), "run-on is not supported yet") {
+		t.Errorf("got %v, want a refusal of run-on", err)
 	}
 	if b.get("first") != nil {
 		t.Error("something was written")

@@ -70,9 +70,6 @@ func (r *Reconciler) unsupported(objects []plan.Desired) error {
 		mistakes = append(mistakes, fmt.Errorf("%s: annotation %s/%s is not supported yet", key, r.name, annotation))
 	}
 	for _, object := range objects {
-		if len(object.Policies.DependsOn) > 0 {
-			refuse(object.Key, v1alpha1.AnnotationDependsOn)
-		}
 		if object.Policies.RunOn != policy.RunOnApply {
 			refuse(object.Key, v1alpha1.AnnotationRunOn)
 		}

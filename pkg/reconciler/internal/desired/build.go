@@ -31,7 +31,7 @@ func Build(ctx context.Context, in Input) ([]plan.Desired, error) {
 	}
 	// Without the namespaces of some objects, neighbours cannot be told.
 	if unresolved == nil {
-		relate(items)
+		relate(items, in.Managed)
 	}
 	if err := errors.Join(invalid(items), unresolved); err != nil {
 		return nil, err

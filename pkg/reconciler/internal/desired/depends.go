@@ -60,10 +60,31 @@ func (x index) checkDependency(dependent, other *item) bool {
 		// Its rules are not known, because they have mistakes.
 	case mine.RunOn == policy.RunOnApply && its.RunOn != policy.RunOnApply:
 		dependent.mistake("depends on the %s, which is applied only when the component is deleted", other.key)
-	case mine.RunOn == its.RunOn && its.Order.Apply > mine.Order.Apply:
-		dependent.mistake("depends on the %s, whose apply-order %d is greater than %d", other.key, its.Order.Apply, mine.Order.Apply)
-	case x.bases(other)[dependent] != "":
-		dependent.mistake("depends on the %s, which cannot exist without it", other.key)
+	case mine.RunOn == policy.RunOnPreDelete && its.RunOn == policy.RunOnPostDelete:
+		dependent.mistake("is to run before the deletion, but depends on the %s, which runs after it", other.key)
+	case mine.RunOn == policy.RunOnPostDelete && its.RunOn == policy.RunOnApply:
+		dependent.mistake("is to run after the deletion, but the %s which it depends on is gone by then", other.key)
+	case mine.RunOn == its.RunOn:
+		x.checkDirection(dependent, other)
 	}
 	return len(dependent.mistakes) == before
+}
+
+// checkDirection notes where the order of the waves and stages contradicts a
+// dependency. Waves and stages order namespaces and types before what they
+// hold; so an object that could wait for itself by way of these is found here, too.
+func (x index) checkDirection(dependent, other *item) {
+	mine, its := dependent.policies, other.policies
+	switch {
+	case x.bases(other)[dependent] != "":
+		dependent.mistake("depends on the %s, which cannot exist without it", other.key)
+	case its.Order.Apply > mine.Order.Apply:
+		dependent.mistake("depends on the %s, whose apply-order %d is greater than %d", other.key, its.Order.Apply, mine.Order.Apply)
+	case its.Order.Apply == mine.Order.Apply && x.stage(other.key) > x.stage(dependent.key):
+		dependent.mistake("depends on the %s, which is applied later in the same wave because of its kind; give the %s a smaller apply-order than %d",
+			other.key, other.key, mine.Order.Apply)
+	}
+	if its.Order.Delete < mine.Order.Delete && goesOnDelete(mine.Delete) && goesOnDelete(its.Delete) && mine.RunOn == policy.RunOnApply {
+		dependent.mistake("depends on the %s, whose delete-order %d is less than %d, so that it would be deleted first", other.key, its.Order.Delete, mine.Order.Delete)
+	}
 }

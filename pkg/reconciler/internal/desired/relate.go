@@ -14,8 +14,13 @@ import (
 )
 
 // relate checks the items against each other.
-func relate(items []*item) {
+func relate(items []*item, managed []v1alpha1.TypeInfo) {
+	var defined []v1alpha1.TypeInfo
+	for _, item := range items {
+		defined = append(defined, item.defines...)
+	}
 	known := index{
+		stage:  plan.ApplyStages(defined, managed),
 		items:  make(map[plan.Key]*item, len(items)),
 		types:  map[schema.GroupKind]*item{},
 		groups: map[string]*item{},
@@ -39,6 +44,8 @@ func relate(items []*item) {
 
 // index finds items by what they are and by the types that they bring.
 type index struct {
+	// stage tells in which stage of its wave an object is applied.
+	stage func(plan.Key) int
 	items map[plan.Key]*item
 	types map[schema.GroupKind]*item
 	// groups holds those that bring every kind of a group.

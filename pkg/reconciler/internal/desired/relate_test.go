@@ -84,6 +84,12 @@ func TestDependencies(t *testing.T) {
 		{"an object of another namespace", documents(cm("a", "depends-on=ConfigMap/other/b"), cm("b")), "depends on ConfigMap/other/b, which is not among"},
 		{"itself", cm("a", "depends-on=ConfigMap/a"), "ConfigMap shop/a: depends on itself"},
 		{"one of a later wave", documents(cm("a", "depends-on=ConfigMap/b"), cm("b", "apply-order=1")), "ConfigMap shop/a: depends on the ConfigMap shop/b, whose apply-order 1 is greater than 0"},
+		{"one of a later stage of the same wave", documents(cm("a", "depends-on=apps/Deployment/b"), with("apps/v1", "Deployment", "b")), "ConfigMap shop/a: depends on the Deployment shop/b, which is applied later in the same wave because of its kind; give the Deployment shop/b a smaller apply-order than 0"},
+		{"an instance of the same wave", documents(crd(), foo(), cm("a", "depends-on=example.com/Foo/a")), "ConfigMap shop/a: depends on the Foo shop/a, which is applied later in the same wave"},
+		{"a namespace, by way of another object", documents(namespace("depends-on=ConfigMap/other/b"), with("v1", "ConfigMap", "b, namespace: other", "depends-on=ConfigMap/shop/a"), cm("a")), "Namespace shop: depends on the ConfigMap other/b, which is applied later in the same wave"},
+		{"one that is deleted before", documents(cm("a", "depends-on=ConfigMap/b", "delete-order=2"), cm("b", "delete-order=1")), "ConfigMap shop/a: depends on the ConfigMap shop/b, whose delete-order 1 is less than 2, so that it would be deleted first"},
+		{"an ordinary object, after the deletion", documents(cm("a", "depends-on=ConfigMap/b", "run-on=post-delete"), cm("b")), "ConfigMap shop/a: is to run after the deletion, but the ConfigMap shop/b which it depends on is gone by then"},
+		{"the last one of a deletion, before it", documents(cm("a", "depends-on=ConfigMap/b", "run-on=pre-delete"), cm("b", "run-on=post-delete")), "ConfigMap shop/a: is to run before the deletion, but depends on the ConfigMap shop/b, which runs after it"},
 		{"one that is applied only in deletion", documents(cm("a", "depends-on=ConfigMap/b"), cm("b", "run-on=pre-delete")), "ConfigMap shop/a: depends on the ConfigMap shop/b, which is applied only when the component is deleted"},
 		{"a namespace that depends on what lives in it", documents(namespace("depends-on=ConfigMap/shop/a"), cm("a")), "Namespace shop: depends on the ConfigMap shop/a, which cannot exist without it"},
 		{"a definition that depends on its instance", documents(crd("depends-on=example.com/Foo/shop/a"), foo()), "depends on the Foo shop/a, which cannot exist without it"},
@@ -98,6 +104,20 @@ func TestDependencies(t *testing.T) {
 				t.Errorf("more than one mistake: %v", err)
 			}
 		})
+	}
+}
+
+func TestDependenciesAcrossWavesAndStages(t *testing.T) {
+	for name, objects := range map[string]string{
+		"an earlier wave, a later stage":           documents(cm("a", "depends-on=apps/Deployment/b"), with("apps/v1", "Deployment", "b", "apply-order=-1")),
+		"the same stage":                           documents(cm("a", "depends-on=ConfigMap/b"), cm("b")),
+		"a type before a workload":                 documents(crd(), with("apps/v1", "Deployment", "b", "depends-on=apiextensions.k8s.io/CustomResourceDefinition/foos.example.com")),
+		"an instance before another":               documents(crd(), foo(), with("example.com/v1", "Foo", "b", "depends-on=example.com/Foo/a")),
+		"deleted before what stays":                documents(cm("a", "depends-on=ConfigMap/b", "delete-order=2"), cm("b", "delete-order=1", "delete-policy=orphan")),
+		"a first object on an ordinary one":        documents(cm("a", "depends-on=ConfigMap/b", "run-on=pre-delete"), cm("b", "apply-order=7")),
+		"a last object of a deletion on the first": documents(cm("a", "depends-on=ConfigMap/b", "run-on=post-delete"), cm("b", "run-on=pre-delete")),
+	} {
+		t.Run(name, func(t *testing.T) { build(t, input(parse(t, objects)...)) })
 	}
 }
 

@@ -201,9 +201,13 @@ func (u *unit) updateVerb() Verb {
 
 func (w *work) write(u *unit, verb Verb, because Reason) {
 	w.unfinished(u)
+	if before := len(u.item.DependsOn); before < len(u.tie()) {
+		w.ahead = true
+	}
 	s := u.step(verb, applyStage(u), because)
 	s.Desired = u.desired
 	s.Then.Digest = u.desired.Digest
+	s.Then.DependsOn = dependenciesOf(u.desired)
 	s.Then.Phase = v1alpha1.PhaseApplied
 	if verb == VerbCreate {
 		s.UID, s.ResourceVersion, s.Finalizers = "", "", nil

@@ -188,7 +188,7 @@ func wanted(key Key, value string, policies policy.Set, defines ...v1alpha1.Type
 		purge = fmt.Sprint(*at)
 	}
 	d.Digest = fmt.Sprint(value, policies.Adoption, policies.Reconcile, policies.Update, policies.Delete,
-		policies.Order.Apply, policies.Order.Delete, purge, policies.Reapply)
+		policies.Order.Apply, policies.Order.Delete, purge, policies.Reapply, policies.DependsOn)
 	return d
 }
 

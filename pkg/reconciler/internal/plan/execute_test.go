@@ -111,7 +111,7 @@ func (w *world) send(o *object, s Step) {
 	o.marks.OwnerID = manifest.GetLabels()[reconcilerName+"/"+v1alpha1.LabelOwnerID]
 	o.marks.Ref, _ = ParseOwnerRef(manifest.GetAnnotations()[reconcilerName+"/"+v1alpha1.AnnotationOwner])
 	o.marks.Written = true
-	o.defines, o.holder = s.Desired.Defines, heldByUs
+	o.defines, o.holder, o.dependsOn = s.Desired.Defines, heldByUs, s.Desired.Policies.DependsOn
 	if w.strips[s.Key] {
 		o.marks.OwnerID, o.marks.Ref = "", OwnerRef{}
 	}

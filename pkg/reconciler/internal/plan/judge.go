@@ -22,7 +22,7 @@ func (w *work) judge(u *unit) {
 		// stays visible: the policy may change.
 		u.item.Seen = u.live.Seen
 	}
-	u.item.Phase = v1alpha1.PhaseApplied
+	u.item.Phase, u.item.DependsOn = v1alpha1.PhaseApplied, dependenciesOf(u.desired)
 	switch u.live.Status.Readiness {
 	case Ready:
 		u.settled = true

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"cmp"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -48,3 +49,17 @@ func (k Key) Compare(other Key) int {
 
 // namespaceKey returns the key of a namespace.
 func namespaceKey(name string) Key { return Key{Kind: "Namespace", Name: name} }
+
+// reference returns the form in which the record keeps a key.
+func (k Key) reference() string {
+	return strings.Join([]string{k.Group, k.Kind, k.Namespace, k.Name}, "/")
+}
+
+// keyIn reads what reference wrote; anything else is the key of no object.
+func keyIn(reference string) Key {
+	parts := strings.Split(reference, "/")
+	if len(parts) != 4 {
+		return Key{}
+	}
+	return Key{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}
+}

@@ -36,7 +36,6 @@ type work struct {
 	in    Input
 	units []*unit // ordered by key
 	byKey map[Key]*unit
-	types managedTypes
 
 	steps   []Step
 	waiting []Wait
@@ -83,12 +82,26 @@ func newWork(in Input) (*work, error) {
 		return nil, errors.Join(mistakes...)
 	}
 	slices.SortFunc(w.units, func(a, b *unit) int { return a.key.Compare(b.key) })
-	w.types = typesOf(w.units, in.Managed)
+	w.placeInstances()
 	for _, u := range w.units {
-		u.instance = w.types.isInstance(u.key.GroupKind())
 		u.observe(in)
 	}
-	return w, nil
+	return w, w.findNeeds()
+}
+
+// placeInstances tells which objects are instances of managed types. What is
+// wanted minds only the types that are wanted, too: a type on its way out orders
+// nothing but its own removal.
+func (w *work) placeInstances() {
+	wanted := typesOf(slices.DeleteFunc(slices.Clone(w.units), func(u *unit) bool { return u.desired == nil }), w.in.Managed)
+	known := typesOf(w.units, w.in.Managed)
+	for _, u := range w.units {
+		if u.desired != nil {
+			u.instance = wanted.isInstance(u.key.GroupKind())
+		} else {
+			u.instance = known.isInstance(u.key.GroupKind())
+		}
+	}
 }
 
 func (w *work) add(u *unit) {

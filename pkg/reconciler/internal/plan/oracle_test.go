@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
 // oracle knows the truth about the world, and checks the order of the steps
@@ -19,16 +20,20 @@ type oracle struct {
 	applied map[Key]bool             // the object was written at least once
 	decided map[Key]bool             // the purge was recorded before this pass
 	start   []v1alpha1.InventoryItem // the record before this pass
+	once    map[Key]bool             // was to be applied only once: its last manifest was not written
 }
 
 func newOracle(d *driver) *oracle {
-	return &oracle{driver: d, purged: map[Key]string{}, applied: map[Key]bool{}}
+	return &oracle{driver: d, purged: map[Key]string{}, applied: map[Key]bool{}, once: map[Key]bool{}}
 }
 
 // begin is called before every pass.
 func (o *oracle) begin() {
 	o.forget()
 	o.start, o.decided = o.driver.durable, map[Key]bool{}
+	for _, d := range o.driver.desired {
+		o.once[d.Key] = o.once[d.Key] || d.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce
+	}
 	for _, item := range o.driver.durable {
 		if item.Phase == v1alpha1.PhaseCompleting {
 			o.decided[KeyOf(item)], o.purged[KeyOf(item)] = true, item.Digest
@@ -60,6 +65,11 @@ func (o *oracle) wanted(key Key) *Desired {
 func (o *oracle) beforeWrite(s Step) {
 	o.applied[s.Key] = true
 	at := s.Desired.Policies.Order.Apply
+	for _, reference := range s.Desired.Policies.DependsOn {
+		if d := o.wanted(Key(reference)); d == nil || !o.settled(*d) {
+			o.driver.world.violate("%s %s: depends on %s, which is not settled", s.Verb, s.Key, Key(reference))
+		}
+	}
 	for _, other := range o.driver.desired {
 		before := other.Policies.Order.Apply
 		switch {
@@ -117,17 +127,44 @@ func (o *oracle) beforeRemoval(s Step) {
 	if !recorded {
 		return // that is a violation of its own
 	}
+	for _, key := range o.driver.world.keys() {
+		if live := o.driver.world.objects[key]; o.needs(live, s.Key) {
+			o.driver.world.violate("%s %s: %s depends on it", s.Verb, s.Key, key)
+		}
+	}
 	now := o.leaving(mine, true)
 	for _, item := range o.driver.durable {
 		key := KeyOf(item)
 		live := o.driver.world.objects[key]
-		if o.wanted(key) != nil || o.isHome(key) || live == nil || live.holder != heldByUs {
+		if o.wanted(key) != nil || o.isHome(key) || live == nil || live.holder != heldByUs || o.isTied(key) || o.isTied(s.Key) {
 			continue
 		}
 		if cmp.Or(cmp.Compare(o.leaving(item, false), now), cmp.Compare(removalOf(key), removalOf(s.Key))) < 0 {
 			o.driver.world.violate("%s %s: %s goes before it and is still there", s.Verb, s.Key, key)
 		}
 	}
+}
+
+// needs tells whether an object of ours, as it was last written, depends on another.
+func (o *oracle) needs(live *object, on Key) bool {
+	item, recorded := o.driver.item(live.key)
+	if !recorded || live.holder != heldByUs || item.UID != live.uid || o.once[live.key] {
+		return false
+	}
+	return slices.Contains(live.dependsOn, policy.Reference(on))
+}
+
+// isTied tells whether the order of removal of an object may be another than
+// that of its wave and kind, because of dependencies of its own or of what it holds.
+func (o *oracle) isTied(key Key) bool {
+	for _, item := range slices.Concat(o.start, o.driver.durable) {
+		for _, reference := range item.DependsOn {
+			if isCarrier(key) || KeyOf(item) == key || reference == key.reference() {
+				return true
+			}
+		}
+	}
+	return carrierOf(key) != "" && o.isTied(namespaceKey("any"))
 }
 
 // isHome tells whether wanted objects live in the namespace.

@@ -4,7 +4,6 @@
 package plan
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -21,6 +20,7 @@ func (w *work) prune() {
 			redundant = append(redundant, u)
 		}
 	}
+	w.findFormerNeeds()
 	w.remove(redundant, BecauseRedundant)
 }
 
@@ -32,55 +32,41 @@ func (w *work) early(u *unit, because Reason) bool {
 // remove deletes objects, wave by wave and stage by stage; a stage begins when
 // everything before it is gone.
 func (w *work) remove(units []*unit, because Reason) {
-	assignWaves(units)
-	ordered := slices.Clone(units)
-	slices.SortStableFunc(ordered, func(a, b *unit) int {
-		return cmp.Or(cmp.Compare(a.leaving, b.leaving), cmp.Compare(removeStage(a), removeStage(b)))
-	})
+	ordered := w.arrange(units)
 	blocked := false
 	for len(ordered) > 0 {
 		stage := takeStage(&ordered)
 		for _, u := range stage {
-			switch {
-			case blocked:
+			if blocked {
 				w.holdRemoval(u, "is removed after others are gone")
-			case w.early(u, because):
-				w.holdRemoval(u, "is removed after the others are written")
-			default:
-				w.removeOne(u, because)
+			} else {
+				w.removeInOrder(u, because)
 			}
 		}
 		blocked = blocked || slices.ContainsFunc(stage, func(u *unit) bool { return !u.dropped })
 	}
+	w.forgetVisits()
 }
 
-// assignWaves gives every object its delete wave. What holds others is not
-// removed before them, whatever its own order says: a namespace not before the
-// objects in it, a type not before its instances.
-func assignWaves(units []*unit) {
-	inNamespace, ofType := map[string]int16{}, map[v1alpha1.TypeInfo]int16{}
-	for _, u := range units {
-		postpone(inNamespace, u.key.Namespace, u.item.DeleteOrder)
-		postpone(ofType, v1alpha1.TypeInfo{Group: u.key.Group, Kind: u.key.Kind}, u.item.DeleteOrder)
-		postpone(ofType, v1alpha1.TypeInfo{Group: u.key.Group, Kind: "*"}, u.item.DeleteOrder)
+// removeInOrder removes the object after those of its stage that need it.
+func (w *work) removeInOrder(u *unit, because Reason) {
+	if u.visited {
+		return
 	}
-	for _, u := range units {
-		u.leaving = u.item.DeleteOrder
-		if order, held := inNamespace[u.key.Name]; held && u.key == namespaceKey(u.key.Name) {
-			u.leaving = max(u.leaving, order)
-		}
-		for _, defined := range u.item.Defines {
-			if order, held := ofType[defined]; held {
-				u.leaving = max(u.leaving, order)
-			}
+	u.visited = true
+	for _, other := range u.neededBy {
+		if other.leaves && other.leaving == u.leaving && other.departure == u.departure {
+			w.removeInOrder(other, because)
 		}
 	}
-}
-
-// postpone keeps the latest wave of what is held by a namespace or a type.
-func postpone[K comparable](last map[K]int16, holder K, order int16) {
-	if known, held := last[holder]; !held || known < order {
-		last[holder] = order
+	keeper := u.keeper()
+	switch {
+	case keeper != nil:
+		w.holdRemoval(u, "is removed after "+keeper.key.String()+", which needs it")
+	case w.early(u, because):
+		w.holdRemoval(u, "is removed after the others are written")
+	default:
+		w.removeOne(u, because)
 	}
 }
 
@@ -89,7 +75,7 @@ func takeStage(ordered *[]*unit) []*unit {
 	first, n := (*ordered)[0], 1
 	for n < len(*ordered) {
 		u := (*ordered)[n]
-		if u.leaving != first.leaving || removeStage(u) != removeStage(first) {
+		if u.leaving != first.leaving || u.departure != first.departure {
 			break
 		}
 		n++

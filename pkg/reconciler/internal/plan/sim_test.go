@@ -166,6 +166,7 @@ func (s *simulation) draw() {
 		if isCarrier(key) {
 			orders[key.Kind+" "+key.Name] = [2]int16{set.Order.Apply, set.Order.Delete}
 		}
+		s.tie(key, &set)
 		s.driver.desired = append(s.driver.desired, wanted(key, pick(s, "1", "2", "3"), set, defines...))
 	}
 	s.rng.Shuffle(len(s.driver.desired), func(i, j int) {
@@ -173,6 +174,20 @@ func (s *simulation) draw() {
 	})
 	for _, d := range s.driver.desired {
 		s.note("desired %s %s", d.Key, d.Digest)
+	}
+}
+
+// tie lets the object depend on one that comes before it anyway, or could.
+func (s *simulation) tie(key Key, set *policy.Set) {
+	if s.chance(60) {
+		return
+	}
+	for _, other := range s.driver.desired {
+		order := other.Policies.Order
+		earlier := order.Apply < set.Order.Apply || order.Apply == set.Order.Apply && stageOf(other.Key) <= stageOf(key)
+		if earlier && order.Delete >= set.Order.Delete && s.chance(20) {
+			set.DependsOn = append(set.DependsOn, policy.Reference(other.Key))
+		}
 	}
 }
 

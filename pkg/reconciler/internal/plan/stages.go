@@ -4,6 +4,8 @@
 package plan
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -75,6 +77,19 @@ func kindOf(key Key) kind {
 		return k
 	}
 	return rest
+}
+
+// ApplyStages returns what tells in which stage of its wave an object is
+// applied. The types are those that the objects themselves bring, and the
+// patterns of additional managed types.
+func ApplyStages(types, additional []v1alpha1.TypeInfo) func(Key) int {
+	managed := managedTypes{exact: map[schema.GroupKind]bool{}, patterns: slices.Concat(types, additional)}
+	return func(key Key) int {
+		if managed.isInstance(key.GroupKind()) {
+			return stageInstance
+		}
+		return kindOf(key).apply
+	}
 }
 
 func applyStage(u *unit) int {

@@ -25,8 +25,20 @@ type unit struct {
 	stuck bool
 	// dropped: the object leaves the record.
 	dropped bool
-	// leaving is the delete wave in which the object is removed.
-	leaving int16
+	// needs are other objects that must be there as long as this one: when
+	// applying, those that must be settled before; when removing, those that
+	// must not go before.
+	needs []*unit
+	// leaves: the object is to be removed, in the delete wave leaving and in
+	// its stage departure.
+	leaves    bool
+	leaving   int16
+	departure int
+	// neededBy are those that need this one and must not be left without it.
+	neededBy []*unit
+	// visited marks units that the walk under way has met, visiting those that
+	// it came through.
+	visited, visiting bool
 }
 
 // want makes the unit a wanted one and brings the descriptive part of its
@@ -41,6 +53,9 @@ func (u *unit) want(d *Desired) {
 	u.item.DeletePolicy = d.Policies.Delete
 	if u.item.DeletePolicy == v1alpha1.DeletePolicyDelete {
 		u.item.DeletePolicy = ""
+	}
+	if !u.recorded || u.same() {
+		u.item.DependsOn = dependenciesOf(d)
 	}
 }
 

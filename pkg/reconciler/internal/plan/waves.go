@@ -14,6 +14,7 @@ import (
 
 // applyWaves goes through the waves by apply-order, as far as readiness allows.
 func (w *work) applyWaves() {
+	defer w.forgetVisits()
 	waves := map[int][]*unit{}
 	for _, u := range w.units {
 		if u.desired != nil {
@@ -52,7 +53,7 @@ func (w *work) applyWave(units []*unit) bool {
 			w.hold(members, "waits for the rest of its wave")
 		} else {
 			for _, u := range members {
-				w.apply(u)
+				w.applyInOrder(u)
 			}
 		}
 		for _, u := range members {
@@ -65,16 +66,23 @@ func (w *work) applyWave(units []*unit) bool {
 // hold lets objects wait for others, unless nothing is to be done about them.
 func (w *work) hold(units []*unit, message string) {
 	for _, u := range units {
-		switch {
-		case u.over():
-			u.retire()
-		case w.atRest(u):
-			w.judge(u)
-		default:
-			w.unfinished(u)
-			w.wait(u, WaitOrder, message)
-		}
+		w.holdOne(u, message)
 	}
+}
+
+// holdOne tells whether the object has to wait indeed.
+func (w *work) holdOne(u *unit, message string) bool {
+	switch {
+	case u.over():
+		u.retire()
+	case w.atRest(u):
+		w.judge(u)
+	default:
+		w.unfinished(u)
+		w.wait(u, WaitOrder, message)
+		return true
+	}
+	return false
 }
 
 // atRest tells whether the object is applied and needs no write.

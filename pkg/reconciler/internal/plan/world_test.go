@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
 // reconcilerName is the prefix of our marks in these tests.
@@ -54,6 +55,7 @@ type object struct {
 	deleting   time.Time
 	finalizers []string
 	defines    []v1alpha1.TypeInfo
+	dependsOn  []policy.Reference // when we last wrote it
 	status     Status
 	holder     holder
 	stolen     bool // it was ours, and we knew it
