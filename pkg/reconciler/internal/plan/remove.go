@@ -104,7 +104,7 @@ func (w *work) removeOne(u *unit, because Reason) {
 		w.release(u)
 	case u.failure != nil:
 		w.wait(u, failureReason(*u.failure), u.failure.Message)
-	case orphaned(u.item.DeletePolicy, because), w.protects(u.key):
+	case orphaned(u.item.DeletePolicy, because), u.letGo(), w.protects(u.key):
 		w.orphan(u, because)
 	case !u.live.Deleting.IsZero():
 		w.wait(u, WaitGone, terminating(u.live))
@@ -143,7 +143,18 @@ func (w *work) orphan(u *unit, because Reason) {
 		u.drop()
 		return
 	}
+	if u.item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnApply && !u.letGo() {
+		// Durable before the marks are gone: otherwise, after a crash, a
+		// deletion of the component would take it for an object that lost them.
+		u.item.Phase, u.item.UID = v1alpha1.PhaseReleased, u.live.UID
+		w.ahead = true
+	}
 	w.step(u.step(VerbOrphan, stageRemoval, because))
+}
+
+// letGo tells whether it is recorded that the live object is left to others.
+func (u *unit) letGo() bool {
+	return u.item.Phase == v1alpha1.PhaseReleased && u.item.UID == u.live.UID
 }
 
 func orphaned(p v1alpha1.DeletePolicy, because Reason) bool {
