@@ -18,7 +18,8 @@ const maxBytesPrinted = 128
 
 // formsOf returns how a value may be written in a message, itself first.
 func formsOf(value string) []string {
-	forms := []string{value, strings.TrimSpace(value)}
+	// Messages are made one line.
+	forms := []string{value, strings.TrimSpace(value), strings.Join(strings.Fields(value), " ")}
 	if quoted := strconv.Quote(value); len(quoted) != len(value)+2 {
 		forms = append(forms, quoted[1:len(quoted)-1])
 	}
@@ -35,11 +36,11 @@ func formsOf(value string) []string {
 		printed := fmt.Sprint([]byte(value))
 		forms = append(forms, printed[1:len(printed)-1])
 	}
-	for offset := range 3 {
-		core := base64Core(value, offset)
-		forms = append(forms, core)
-		if strings.ContainsAny(core, "+/") {
-			forms = append(forms, strings.NewReplacer("+", "-", "/", "_").Replace(core))
+	encoded := []string{base64.RawStdEncoding.EncodeToString([]byte(value)), base64Core(value, 0), base64Core(value, 1), base64Core(value, 2)}
+	for _, form := range encoded {
+		forms = append(forms, form)
+		if strings.ContainsAny(form, "+/") {
+			forms = append(forms, strings.NewReplacer("+", "-", "/", "_").Replace(form))
 		}
 	}
 	return forms

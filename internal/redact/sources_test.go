@@ -37,15 +37,28 @@ func parsed(t *testing.T, text string) *unstructured.Unstructured {
 	return object
 }
 
+// ownSecret is a type that a user wrote.
+type ownSecret struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta `json:"metadata"`
+
+	Data       map[string][]byte `json:"data"`
+	StringData map[string]string `json:"stringData"`
+}
+
+func (o *ownSecret) DeepCopyObject() runtime.Object { return o }
+
 func TestSecretsAreFoundAmongObjects(t *testing.T) {
 	const content = `{"apiVersion":"v1","kind":"Secret","data":{"a":"aHVudGVyMjI="},"stringData":{"b":"hunter33"}}`
 	for name, object := range map[string]runtime.Object{
-		"typed":                      secret(),
-		"a typed list":               &corev1.SecretList{Items: []corev1.Secret{*secret()}},
-		"untyped":                    parsed(t, content),
-		"in a list":                  parsed(t, `{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"List","items":[`+content+`]}]}`),
-		"an untyped list":            &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*parsed(t, content)}},
-		"with values that are wrong": parsed(t, `{"apiVersion":"v1","kind":"Secret","data":{"a":{"x":["hunter22"]}},"stringData":"hunter33"}`),
+		"typed":                       secret(),
+		"a typed list":                &corev1.SecretList{Items: []corev1.Secret{*secret()}},
+		"untyped":                     parsed(t, content),
+		"in a list":                   parsed(t, `{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"List","items":[`+content+`]}]}`),
+		"in a typed list of anything": &corev1.List{Items: []runtime.RawExtension{{Raw: []byte(content)}}},
+		"of a type of one's own":      &ownSecret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, Data: secret().Data, StringData: secret().StringData},
+		"an untyped list":             &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*parsed(t, content)}},
+		"with values that are wrong":  parsed(t, `{"apiVersion":"v1","kind":"Secret","data":{"a":{"x":["hunter22"]}},"stringData":"hunter33"}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := New()
@@ -56,7 +69,7 @@ func TestSecretsAreFoundAmongObjects(t *testing.T) {
 		})
 	}
 	s := New()
-	s.AddObjects(nil, (*corev1.Secret)(nil), (*unstructured.Unstructured)(nil), &corev1.ConfigMap{Data: map[string]string{"a": "hunter22"}})
+	s.AddObjects(nil, (*ownSecret)(nil), (*corev1.Secret)(nil), (*unstructured.Unstructured)(nil), &corev1.ConfigMap{Data: map[string]string{"a": "hunter22"}})
 	if got := s.Text("hunter22"); got != "hunter22" {
 		t.Errorf("the value of a ConfigMap was hidden: %q", got)
 	}

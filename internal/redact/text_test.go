@@ -62,6 +62,7 @@ func TestPartsOfAValueAreHidden(t *testing.T) {
 		{"an assignment of an environment", "A=1\nPASSWORD=hunter22\n", "bad password hunter22"},
 		{"a leaf of a document", `{"auths":{"reg.io":{"password":"hunter22"}}}`, "bad password hunter22"},
 		{"the password of a URL", "postgres://jane:hunter22@db/shop", "bad password hunter22"},
+		{"on one line", "hunter22  and\thunter33", "bad password hunter22 and hunter33"},
 		{"without the white space around it", "hunter22\n", "bad password hunter22"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -99,6 +100,7 @@ func TestCredentialsAreHiddenWithoutKnowingThem(t *testing.T) {
 		"GET https://h/x?a=b&access_token=q1w2e3&c=d":                                  "GET https://h/x?a=b&access_token=" + Mark + "&c=d",
 		"proxy http://user@proxy:3128 refused":                                         "proxy http://" + Mark + "@proxy:3128 refused",
 		"x -----BEGIN RSA PRIVATE KEY-----\nMIIE\nq3\n-----END RSA PRIVATE KEY----- y": "x " + Mark + " y",
+		`{"kind":"Secret","data":{"a":"b"},"x":{},"stringData":{}}`:                    `{"kind":"Secret","data":"` + Mark + `","x":{},"stringData":"` + Mark + `"}`,
 		"-----BEGIN PRIVATE KEY-----\nMIIEcut":                                         Mark,
 		"token eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlIn0.sig-nature ok":                 "token " + Mark + " ok",
 	} {

@@ -13,6 +13,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/corbel-run/corbel/internal/metrics"
 )
 
 // longestWait is how long we let a server make us wait before a retry.
@@ -25,7 +27,7 @@ func boundedClient(config *rest.Config, maxBytes int64) (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &http.Client{Transport: &boundedTransport{next: plain.Transport, maxBytes: maxBytes}}, nil
+	return &http.Client{Transport: &boundedTransport{next: metrics.CountRequests(plain.Transport), maxBytes: maxBytes}}, nil
 }
 
 // boundedTransport bounds what a server can make us do: read, wait and go elsewhere.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -36,6 +37,9 @@ type ReconcilerOptions struct {
 	// Scheme is for objects that generators return typed and without a kind.
 	// Defaults to the scheme of client-go.
 	Scheme *runtime.Scheme
+	// TracerProvider makes spans around reading, planning and every batch and
+	// write. Nothing is traced by default.
+	TracerProvider trace.TracerProvider
 	// Now is the clock; defaults to time.Now.
 	Now func() time.Time
 }

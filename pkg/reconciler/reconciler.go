@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/corbel-run/corbel/internal/trace"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
@@ -24,6 +25,7 @@ type Reconciler struct {
 	target   cluster.Target
 	settings settings
 	compiler *status.Compiler
+	tracer   trace.Tracer
 	observer *observe.Observer
 	executor *execute.Executor
 }
@@ -40,12 +42,12 @@ func NewReconciler(name string, target cluster.Target, options ReconcilerOptions
 	if err != nil {
 		return nil, fmt.Errorf("reconciler options: %w", err)
 	}
-	r := &Reconciler{name: name, target: target, settings: settings, compiler: &status.Compiler{}}
+	r := &Reconciler{name: name, target: target, settings: settings, compiler: &status.Compiler{}, tracer: trace.New(options.TracerProvider)}
 	r.observer = observe.New(target, observe.Options{
 		Name: name, FieldOwner: settings.fieldOwner, Parallelism: settings.parallelism, Compiler: r.compiler,
 	})
 	r.executor = execute.New(target, r.observer, execute.Options{
-		Name: name, FieldOwner: settings.fieldOwner, Parallelism: settings.parallelism,
+		Name: name, FieldOwner: settings.fieldOwner, Parallelism: settings.parallelism, Tracer: r.tracer,
 	})
 	return r, nil
 }
@@ -59,33 +61,38 @@ func NewReconciler(name string, target cluster.Target, options ReconcilerOptions
 // *OwnerConflictError. A cancelled context ends the call after the requests
 // under way. The inventory of the outcome must be kept in every case.
 func (r *Reconciler) Apply(ctx context.Context, request ApplyRequest) (Outcome, error) {
+	ctx, secrets := confide(ctx, request.Owner, request.Objects)
 	in, err := r.applyInput(ctx, request)
 	if err != nil {
-		return Outcome{Inventory: request.Inventory}, err
+		return Outcome{Inventory: request.Inventory}, secrets.Error(err)
 	}
-	return r.run(ctx, in, request.Record)
+	outcome, err := r.run(ctx, in, request.Record)
+	return quiet(secrets, outcome, err)
 }
 
 // Delete removes everything that is in the inventory, or leaves it behind as
 // its delete policy says. Call it again until the outcome is done. Errors are
 // like those of Apply.
 func (r *Reconciler) Delete(ctx context.Context, request DeleteRequest) (Outcome, error) {
+	ctx, secrets := confide(ctx, request.Owner, nil)
 	in, err := r.deleteInput(ctx, request)
 	if err != nil {
-		return Outcome{Inventory: request.Inventory}, err
+		return Outcome{Inventory: request.Inventory}, secrets.Error(err)
 	}
-	return r.run(ctx, in, request.Record)
+	outcome, err := r.run(ctx, in, request.Record)
+	return quiet(secrets, outcome, err)
 }
 
 // Plan returns the first batch of what Apply would do, and why. It reads and
 // writes nothing else.
 func (r *Reconciler) Plan(ctx context.Context, request ApplyRequest) (Plan, error) {
+	ctx, secrets := confide(ctx, request.Owner, request.Objects)
 	in, err := r.applyInput(ctx, request)
 	if err != nil {
-		return Plan{}, err
+		return Plan{}, secrets.Error(err)
 	}
 	if err := r.look(ctx, &in.Input, keysOf(in.Input)); err != nil {
-		return Plan{}, err
+		return Plan{}, secrets.Error(err)
 	}
 	in.Now = r.settings.now()
 	return plan.Next(in.Input)

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/metrics"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
@@ -32,11 +33,12 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 	call := &call{in: in, steps: map[string]int{}, looks: map[plan.Key]int{}, writes: map[plan.Key]int{}, notes: map[Note]bool{}, errs: map[plan.Key]error{}, recorded: len(in.Recorded)}
 	again := keysOf(in.Input)
 	for {
-		if err := r.look(ctx, &call.in.Input, again); err != nil {
+		if err := r.part(ctx, metrics.PhaseRead, func(ctx context.Context) error {
+			return r.look(ctx, &call.in.Input, again)
+		}); err != nil {
 			return call.outcome(plan.Plan{}), err
 		}
-		call.in.Now = r.settings.now()
-		next, err := plan.Next(call.in.Input)
+		next, err := r.next(ctx, &call.in.Input)
 		if err != nil {
 			return call.outcome(plan.Plan{}), fmt.Errorf("plan: %w", err)
 		}
@@ -48,7 +50,9 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 				outcome.Unrecorded = true
 				return outcome, call.err()
 			}
-			if err := record(ctx, call.inventory(next.Inventory)); err != nil {
+			if err := r.part(ctx, metrics.PhaseRecord, func(ctx context.Context) error {
+				return record(ctx, call.inventory(next.Inventory))
+			}); err != nil {
 				return call.outcome(next), fmt.Errorf("record the inventory: %w", err)
 			}
 		}
@@ -56,7 +60,7 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 			call.in.Recorded = next.Inventory
 			return call.outcome(next), call.err()
 		}
-		results := r.executor.Run(ctx, next.Steps)
+		results := r.execute(ctx, next.Steps)
 		again = call.fold(next, results, metav1.NewTime(r.settings.now()))
 		if err := ctx.Err(); err != nil {
 			return call.outcome(next), errors.Join(call.err(), err)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/corbel-run/corbel/internal/trace"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
@@ -31,6 +32,8 @@ type Options struct {
 	// Protected are namespaces that are never deleted, besides default and
 	// those that begin with "kube-".
 	Protected []string
+	// Tracer makes a span of every stage and every step; none by default.
+	Tracer trace.Tracer
 }
 
 // Executor executes the steps of plans on one target. It keeps no state between
@@ -60,7 +63,7 @@ func (e *Executor) Run(ctx context.Context, steps []plan.Step) []plan.Result {
 		if end < 0 {
 			end = len(steps)
 		}
-		done := e.stage(ctx, steps[:end])
+		done := e.wave(ctx, steps[:end])
 		results = append(results, done...)
 		failed := slices.ContainsFunc(done, func(r plan.Result) bool { return r.Err != nil || r.Blocked != "" })
 		if failed || len(done) < end || ctx.Err() != nil {
@@ -82,7 +85,7 @@ func (e *Executor) stage(ctx context.Context, steps []plan.Step) []plan.Result {
 			break
 		}
 		group.Go(func() error {
-			result := e.contained(ctx, step)
+			result := e.told(ctx, step)
 			if cluster.IsUnreachable(result.Err) {
 				silent.Add(1)
 			} else {

@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/corbel-run/corbel/internal/metrics"
+	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// part runs a part of a call, in a span and with its duration measured.
+func (r *Reconciler) part(ctx context.Context, phase metrics.Phase, f func(ctx context.Context) error) error {
+	start := time.Now()
+	ctx, span := r.tracer.Start(ctx, "corbel."+string(phase))
+	err := f(ctx)
+	span.End(err)
+	metrics.Took(metrics.ControllerOf(ctx, r.name), phase, time.Since(start))
+	return err
+}
+
+// next plans the next batch.
+func (r *Reconciler) next(ctx context.Context, in *plan.Input) (next plan.Plan, err error) {
+	err = r.part(ctx, metrics.PhasePlan, func(context.Context) error {
+		in.Now = r.settings.now()
+		next, err = plan.Next(*in)
+		return err
+	})
+	return next, err
+}
+
+// execute executes the steps of a batch, whose failures are in the results.
+func (r *Reconciler) execute(ctx context.Context, steps []plan.Step) (results []plan.Result) {
+	_ = r.part(ctx, metrics.PhaseExecute, func(ctx context.Context) error {
+		results = r.executor.Run(ctx, steps)
+		return nil
+	})
+	return results
+}
+
+// confide notes the secrets among the objects of a request, so that nothing that
+// comes out of the call tells them.
+func confide(ctx context.Context, owner Owner, objects []client.Object) (context.Context, *redact.Secrets) {
+	ctx, secrets := redact.Ensure(ctx)
+	secrets.Publish(owner.Kind, owner.Namespace, owner.Name)
+	for _, object := range objects {
+		secrets.AddObjects(object)
+	}
+	return log.IntoContext(ctx, secrets.Logger(log.FromContext(ctx))), secrets
+}
+
+// quiet returns the outcome and the error without secrets.
+func quiet(secrets *redact.Secrets, outcome Outcome, err error) (Outcome, error) {
+	for i := range outcome.Waiting {
+		outcome.Waiting[i].Message = secrets.Text(outcome.Waiting[i].Message)
+	}
+	for i := range outcome.Notes {
+		outcome.Notes[i].Message = secrets.Text(outcome.Notes[i].Message)
+	}
+	return outcome, secrets.Error(err)
+}

@@ -1,0 +1,175 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler_test
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+// witness sees everything that an engine tells while it works.
+type witness struct {
+	*bench
+	spans *tracetest.InMemoryExporter
+	mu    sync.Mutex
+	lines []string
+}
+
+func newWitness(t *testing.T) *witness {
+	t.Helper()
+	w := &witness{bench: newBench(t), spans: tracetest.NewInMemoryExporter()}
+	target, err := cluster.New(env.Shared(t).Config(), cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(target.Close)
+	w.engine, err = reconciler.NewReconciler(engineName, target, reconciler.ReconcilerOptions{
+		TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(w.spans)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *witness) context() context.Context {
+	return log.IntoContext(w.t.Context(), funcr.New(func(_, line string) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.lines = append(w.lines, line)
+	}, funcr.Options{Verbosity: 10}))
+}
+
+func (w *witness) apply(objects ...client.Object) (reconciler.Outcome, error) {
+	outcome, err := w.engine.Apply(w.context(), reconciler.ApplyRequest{
+		Owner: w.owner(), Namespace: w.namespace, Objects: objects, Inventory: w.inventory, Record: w.record,
+	})
+	w.inventory = outcome.Inventory
+	return outcome, err
+}
+
+func TestEveryPartOfACallHasASpanAndEveryStepALine(t *testing.T) {
+	w := newWitness(t)
+	if _, err := w.apply(config("a", "1"), config("b", "1")); err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]int{}
+	parents := map[string]string{}
+	byID := map[string]string{}
+	for _, span := range w.spans.GetSpans() {
+		byID[span.SpanContext.SpanID().String()] = span.Name
+	}
+	for _, span := range w.spans.GetSpans() {
+		names[span.Name]++
+		parents[span.Name] = byID[span.Parent.SpanID().String()]
+	}
+	if names["corbel.write"] != 2 || names["corbel.wave"] != 1 || names["corbel.record"] != 1 || names["corbel.plan"] == 0 || names["corbel.read"] == 0 {
+		t.Errorf("spans %v", names)
+	}
+	if d := cmp.Diff("corbel.wave", parents["corbel.write"]); d != "" || parents["corbel.wave"] != "corbel.execute" {
+		t.Errorf("parents %v", parents)
+	}
+	written := slices.DeleteFunc(slices.Clone(w.lines), func(line string) bool { return !strings.Contains(line, `"wrote an object"`) })
+	if len(written) != 2 {
+		t.Fatalf("lines of the log:\n%s", strings.Join(w.lines, "\n"))
+	}
+	for _, part := range []string{`"level"=1`, `"verb"="create"`, `"object"="ConfigMap ` + w.namespace, `"because"="missing"`, `"uid"="`} {
+		if !strings.Contains(written[0], part) {
+			t.Errorf("the line lacks %s: %s", part, written[0])
+		}
+	}
+}
+
+// canary is a value that must be found nowhere but in Secrets.
+const canary = "canary-5d41402abc4b"
+
+func secretWith(name string, change func(content map[string]any)) *unstructured.Unstructured {
+	content := map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": name}, "stringData": map[string]any{"password": canary},
+	}
+	change(content)
+	return &unstructured.Unstructured{Object: content}
+}
+
+func TestNoSecretIsToldWhateverTheServerAnswers(t *testing.T) {
+	encoded := base64.StdEncoding.EncodeToString([]byte(canary))
+	merge := map[string]any{engineName + "/update-policy": "ssa-merge"}
+	for name, objects := range map[string][]client.Object{
+		"an illegal key":            {secretWith("a", func(content map[string]any) { content["stringData"] = map[string]any{"a/b": canary, canary + "/": "x"} })},
+		"an illegal type of Secret": {secretWith("a", func(content map[string]any) { content["type"] = "kubernetes.io/dockerconfigjson" })},
+		"data of the wrong form":    {secretWith("a", func(content map[string]any) { content["data"] = map[string]any{"a": canary} })},
+		"data of the wrong type":    {secretWith("a", func(content map[string]any) { content["data"] = map[string]any{"a": map[string]any{"b": canary}} })},
+		"an apply of the wrong type": {secretWith("a", func(content map[string]any) {
+			content["metadata"].(map[string]any)["annotations"] = merge
+			content["data"] = []any{canary}
+		})},
+		"a value that is repeated elsewhere": {
+			secretWith("a", func(map[string]any) {}),
+			&unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "b"},
+				"spec": map[string]any{"type": canary, "externalName": encoded, "ports": []any{map[string]any{"port": int64(1), "name": canary + "_"}}},
+			}},
+		},
+		"an apply that repeats the value": {
+			secretWith("a", func(map[string]any) {}),
+			&unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "b", "annotations": merge},
+				"spec": map[string]any{"replicas": canary, "template": []any{encoded}},
+			}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWitness(t)
+			outcome, err := w.apply(objects...)
+			if err == nil {
+				t.Fatal("the server takes it")
+			}
+			var told strings.Builder
+			fmt.Fprintf(&told, "%v\n%+v\n%v\n%s\n", err, outcome.Waiting, outcome.Notes, strings.Join(w.lines, "\n"))
+			for _, span := range w.spans.GetSpans() {
+				fmt.Fprintf(&told, "%s %v %v\n", span.Status.Description, span.Attributes, span.Events)
+			}
+			for _, form := range []string{canary, encoded[:len(encoded)-3], "99 97 110 97 114 121"} {
+				if strings.Contains(told.String(), form) {
+					t.Errorf("%s was told: ...%s", form, around(told.String(), form))
+				}
+			}
+			t.Logf("%v", err)
+		})
+	}
+}
+
+// around shows where the form stands in the text.
+func around(text, form string) string {
+	at := strings.Index(text, form)
+	return text[max(0, at-200):min(len(text), at+200)]
+}
+
+func TestAnErrorOfTheEngineNamesTheObjectAndHidesTheSecret(t *testing.T) {
+	w := newWitness(t)
+	_, err := w.apply(secretWith("a", func(map[string]any) {}), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "b"}, "data": map[string]any{"x/" + canary: "1"},
+	}})
+	if err == nil || !strings.Contains(err.Error(), "ConfigMap "+w.namespace+"/b") || !strings.Contains(err.Error(), redact.Mark) {
+		t.Errorf("got %v", err)
+	}
+}
