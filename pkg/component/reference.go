@@ -45,7 +45,8 @@ type Reference[T Component] interface {
 	// already. The client has the identity of the operator and reads from the server.
 	//
 	// A NotFound error of the API server makes the component wait, or is ignored if the
-	// component is being deleted. What is kept has to survive DeepCopy.
+	// component is being deleted. What is kept has to survive DeepCopy, and its
+	// fields need the tag `json:"-"`, also if they are not exported.
 	Load(ctx context.Context, clnt client.Client, component T) error
 	// Digest returns another value when what was loaded is another content.
 	Digest() string

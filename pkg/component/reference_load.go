@@ -56,9 +56,9 @@ func (f found) mistakes(c Component) []error {
 	if !ok {
 		return nil
 	}
-	mistakes := l.source().check(f.fallbackKeys())
+	mistakes := l.origin().check(f.fallbackKeys())
 	if c.GetNamespace() == "" {
-		mistakes = append(mistakes, fmt.Errorf("a component without a namespace cannot refer to a %s", l.source().kind))
+		mistakes = append(mistakes, fmt.Errorf("a component without a namespace cannot refer to a %s", l.origin().kind))
 	}
 	return mistakes
 }
@@ -70,13 +70,13 @@ func (h *handler[T]) loadReferences(ctx context.Context, obj T) absence {
 	if len(references) == 0 {
 		return absence{}
 	}
-	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	limited, cancel := context.WithTimeout(ctx, h.loadTimeout)
 	defer cancel()
-	l := &loader{client: h.local, component: obj, contents: map[source]answer{}}
+	l := &loader{client: h.local, component: obj, contents: map[origin]answer{}}
 	custom := false
 	for _, reference := range references {
 		if _, ok := reference.pointer.(loadable); ok {
-			l.load(ctx, reference)
+			l.load(limited, reference)
 		} else {
 			custom = true
 		}
@@ -98,7 +98,8 @@ func (h *handler[T]) loadCustom(ctx context.Context, obj T, l *loader) {
 	}
 	var own loader
 	returned := make(chan struct{}, 1)
-	err = h.guests.run(h.basicContext(ctx, obj), client.ObjectKeyFromObject(obj), "loading references", loadTimeout, func(ctx context.Context) error {
+	const what = "loading references"
+	err = h.guests.run(h.basicContext(ctx, obj), client.ObjectKeyFromObject(obj), what, h.loadTimeout, func(ctx context.Context) error {
 		references, keep := h.finder.find(theirs.GetSpec())
 		own.component = theirs
 		for _, reference := range references {
@@ -113,7 +114,7 @@ func (h *handler[T]) loadCustom(ctx context.Context, obj T, l *loader) {
 	select {
 	case <-returned:
 		l.missing, l.failed = append(l.missing, own.missing...), append(l.failed, own.failed...)
-		err = h.takeOver(obj, theirs)
+		err = takeOver(what, obj, theirs)
 	default:
 	}
 	if err != nil {
@@ -126,7 +127,7 @@ type loader struct {
 	absence
 	client    client.Client
 	component Component
-	contents  map[source]answer
+	contents  map[origin]answer
 }
 
 type answer struct {
@@ -136,7 +137,7 @@ type answer struct {
 
 func (l *loader) load(ctx context.Context, reference found) {
 	target := reference.pointer.(loadable)
-	wanted := target.source()
+	wanted := target.origin()
 	if mistakes := reference.mistakes(l.component); len(mistakes) > 0 {
 		// Only in deletion, where a mistake must not be in the way.
 		l.miss(reference, errors.Join(mistakes...))
@@ -178,7 +179,7 @@ func (l *loader) note(reference found, err error) {
 }
 
 func (l *loader) read(ctx context.Context, kind, name string) (content, error) {
-	object := source{kind: kind, name: name}
+	object := origin{kind: kind, name: name}
 	if known, ok := l.contents[object]; ok {
 		return known.content, known.err
 	}

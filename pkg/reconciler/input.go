@@ -47,6 +47,7 @@ func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (inpu
 		ComponentDigest: request.ComponentDigest,
 		Managed:         request.ManagedTypes,
 		Resolve:         r.resolve,
+		Hasher:          r.settings.hasher,
 		Compiler:        r.compiler,
 	})
 	if err != nil {

@@ -18,8 +18,8 @@ const (
 	secretKind    = "Secret"
 )
 
-// source is what a reference names.
-type source struct {
+// origin is what a reference names.
+type origin struct {
 	kind, name string
 	// wholly: the whole object is meant. Otherwise the key, or else the first of
 	// the fallback keys that exists.
@@ -32,15 +32,15 @@ type content map[string][]byte
 
 // loadable is a reference of this package.
 type loadable interface {
-	source() source
+	origin() origin
 	// accept takes over the content of the object, less what the key does not name.
 	accept(chosen content)
 	// loaded returns what was accepted; nil means nothing.
 	loaded() content
 }
 
-func (r *ConfigMapReference) source() source {
-	return source{kind: configMapKind, name: r.Name, wholly: true}
+func (r *ConfigMapReference) origin() origin {
+	return origin{kind: configMapKind, name: r.Name, wholly: true}
 }
 
 func (r *ConfigMapReference) accept(chosen content) {
@@ -61,8 +61,8 @@ func (r *ConfigMapReference) loaded() content {
 	return loaded
 }
 
-func (r *ConfigMapKeyReference) source() source {
-	return source{kind: configMapKind, name: r.Name, key: r.Key}
+func (r *ConfigMapKeyReference) origin() origin {
+	return origin{kind: configMapKind, name: r.Name, key: r.Key}
 }
 
 func (r *ConfigMapKeyReference) accept(chosen content) {
@@ -78,8 +78,8 @@ func (r *ConfigMapKeyReference) loaded() content {
 	return content{"": []byte(*r.value)}
 }
 
-func (r *SecretReference) source() source {
-	return source{kind: secretKind, name: r.Name, wholly: true}
+func (r *SecretReference) origin() origin {
+	return origin{kind: secretKind, name: r.Name, wholly: true}
 }
 
 func (r *SecretReference) accept(chosen content) {
@@ -89,8 +89,8 @@ func (r *SecretReference) accept(chosen content) {
 
 func (r *SecretReference) loaded() content { return r.data }
 
-func (r *SecretKeyReference) source() source {
-	return source{kind: secretKind, name: r.Name, key: r.Key}
+func (r *SecretKeyReference) origin() origin {
+	return origin{kind: secretKind, name: r.Name, key: r.Key}
 }
 
 func (r *SecretKeyReference) accept(chosen content) {
@@ -107,7 +107,7 @@ func (r *SecretKeyReference) loaded() content {
 }
 
 // check returns the mistakes of what a person wrote.
-func (s source) check(fallbacks []string) []error {
+func (s origin) check(fallbacks []string) []error {
 	var mistakes []error
 	if s.name == "" {
 		mistakes = append(mistakes, fmt.Errorf("the name of the %s is missing", s.kind))
@@ -125,7 +125,7 @@ func (s source) check(fallbacks []string) []error {
 }
 
 // choose returns the part of the content that the reference names, or what is missing.
-func (s source) choose(all content, fallbacks []string) (chosen content, missing string) {
+func (s origin) choose(all content, fallbacks []string) (chosen content, missing string) {
 	if s.wholly {
 		return all, ""
 	}
