@@ -62,7 +62,7 @@ func (t *Types) confirmAbsence(ctx context.Context, gv schema.GroupVersion) erro
 		return err
 	}
 	if slices.Contains(groups[gv.Group], gv.Version) {
-		return fmt.Errorf("the server lists %s, but does not know its types yet", gv)
+		return &PendingTypesError{Group: gv.Group, Version: gv.Version}
 	}
 	return nil
 }

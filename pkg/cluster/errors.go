@@ -32,6 +32,17 @@ func (e *NotServedError) Error() string {
 	return fmt.Sprintf("the server does not serve the type %s of %s", e.Kind, gv)
 }
 
+// PendingTypesError means that the server lists a version of a group, but does
+// not know its types: they are just coming or going. Ask again in a moment.
+type PendingTypesError struct {
+	Group, Version string
+}
+
+// Error names the version of the group.
+func (e *PendingTypesError) Error() string {
+	return fmt.Sprintf("the server lists %s, but does not know its types yet", schema.GroupVersion{Group: e.Group, Version: e.Version})
+}
+
 // UnservedPathError means that what is known about a type does not fit: the
 // server answered "not found" for the path of the whole type, not for an object,
 // or the object does not fit the scope of the type. The type was probably removed

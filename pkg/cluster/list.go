@@ -24,6 +24,9 @@ type ListOptions struct {
 	Limit int64
 	// Continue is the token of the page before.
 	Continue string
+	// At is a resourceVersion: the answer shows the objects as they were then,
+	// if the server still knows. Empty means now.
+	At string
 }
 
 // ListMetadata returns the metadata of the objects of a type, in one namespace
@@ -39,6 +42,8 @@ func (o *Objects) ListMetadata(ctx context.Context, r Resource, namespace string
 	}
 	if options.Continue != "" {
 		params["continue"] = options.Continue
+	} else if options.At != "" {
+		params["resourceVersion"], params["resourceVersionMatch"] = options.At, string(metav1.ResourceVersionMatchExact)
 	}
 	body, err := o.send(ctx, call{
 		verb: http.MethodGet, resource: r, namespace: namespace, params: params, accept: acceptMetadata,

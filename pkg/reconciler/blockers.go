@@ -7,26 +7,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
-)
-
-const (
-	// blockersNamed is how many foreign instances a Blocker names.
-	blockersNamed = 3
-	// instancesPage is the size of the pages in which instances are listed.
-	instancesPage = 500
 )
 
 // DeletionBlockers returns what blocks the deletion of everything in the
 // inventory: the instances of the component's own types, and of the additional
-// managed types without wildcards, that the inventory does not contain. They
-// would be lost together with their type. Nothing is blocked if none is returned.
+// managed types, that the inventory does not contain or that are to be left
+// behind. They would be lost together with their type, or with what looks after
+// them. Patterns of types cover what the server serves at this moment. Nothing is
+// blocked if none is returned.
 //
 // The answer holds for the moment; the executor checks again right before it
 // deletes a type.
@@ -35,83 +30,51 @@ func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest
 	if err != nil {
 		return nil, err
 	}
-	own := make(map[plan.Key]bool, len(in.Recorded))
-	for _, item := range in.Recorded {
-		own[plan.KeyOf(item)] = true
-	}
+	owns := owns(in.Recorded)
 	var blockers []Blocker
 	var errs []error
-	check := func(dependent string, group, kind string) {
-		found, err := r.foreignInstances(ctx, schema.GroupKind{Group: group, Kind: kind}, own)
+	collect := func(dependent, message string, err error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: look for foreign instances: %w", dependent, err))
 		}
-		if found != "" {
-			blockers = append(blockers, Blocker{Dependent: dependent, Message: found})
+		if message != "" {
+			blockers = append(blockers, Blocker{Dependent: dependent, Message: message})
 		}
 	}
 	for _, item := range in.Recorded {
-		if item.DeletePolicy == v1alpha1.DeletePolicyOrphan || item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnDelete {
-			continue // the type stays, and so do its instances
+		if len(item.Defines) == 0 || staysBehind(item) {
+			continue // a type that stays keeps its instances
 		}
 		if item.UID == "" || item.Phase == v1alpha1.PhaseReleased {
 			continue // the type is not known to be ours, so it will not be deleted without another check
 		}
-		for _, defined := range item.Defines {
-			if defined.Kind != "*" {
-				check(plan.KeyOf(item).String(), defined.Group, defined.Kind)
-			}
-		}
+		key := plan.KeyOf(item)
+		message, err := r.executor.ForeignInstancesOf(ctx, key, owns)
+		collect(key.String(), message, err)
 	}
 	for _, pattern := range request.ManagedTypes {
-		if !strings.Contains(pattern.Group, "*") && pattern.Kind != "*" {
-			check("type "+schema.GroupKind{Group: pattern.Group, Kind: pattern.Kind}.String(), pattern.Group, pattern.Kind)
-		}
+		message, err := r.executor.ForeignInstances(ctx, pattern, owns)
+		collect("type "+schema.GroupKind{Group: pattern.Group, Kind: pattern.Kind}.String(), message, err)
 	}
 	return blockers, errors.Join(errs...)
 }
 
-// foreignInstances names the first few instances of a type that are not ours,
-// and says how many there are; empty means none.
-func (r *Reconciler) foreignInstances(ctx context.Context, gk schema.GroupKind, own map[plan.Key]bool) (string, error) {
-	resource, err := r.target.Types().ResolveAny(ctx, gk, "")
-	if _, unserved := errors.AsType[*cluster.NotServedError](err); unserved {
-		return "", nil
+// owns tells of an instance whether it goes with the inventory.
+func owns(items []v1alpha1.InventoryItem) execute.Owns {
+	own := make(map[plan.Key]types.UID, len(items))
+	for _, item := range items {
+		if !staysBehind(item) && item.Phase != v1alpha1.PhaseReleased {
+			own[plan.KeyOf(item)] = item.UID
+		}
 	}
-	if err != nil {
-		return "", err
-	}
-	var first []string
-	count, next := 0, ""
-	for {
-		list, err := r.target.Objects().ListMetadata(ctx, resource, "", cluster.ListOptions{Limit: instancesPage, Continue: next})
-		if err != nil {
-			return "", err
-		}
-		for _, instance := range list.Items {
-			key := plan.Key{Group: gk.Group, Kind: gk.Kind, Namespace: instance.Namespace, Name: instance.Name}
-			if own[key] {
-				continue
-			}
-			if count++; len(first) < blockersNamed {
-				first = append(first, key.String())
-			}
-		}
-		if next = list.Continue; next == "" {
-			return describe(first, count), nil
-		}
+	return func(key plan.Key, uid types.UID) bool {
+		recorded, ok := own[key]
+		// Without a uid the answer to our write was lost.
+		return ok && (recorded == "" || recorded == uid)
 	}
 }
 
-func describe(first []string, count int) string {
-	switch {
-	case count == 0:
-		return ""
-	case count == 1:
-		return "1 foreign instance: " + first[0]
-	case count > len(first):
-		return fmt.Sprintf("%d foreign instances: %s and %d more", count, strings.Join(first, ", "), count-len(first))
-	default:
-		return fmt.Sprintf("%d foreign instances: %s", count, strings.Join(first, ", "))
-	}
+// staysBehind tells whether the deletion of the component leaves an object alone.
+func staysBehind(item v1alpha1.InventoryItem) bool {
+	return item.DeletePolicy == v1alpha1.DeletePolicyOrphan || item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnDelete
 }

@@ -144,7 +144,9 @@ func (r *Reconciler) defaults(p Policies) (policy.Set, v1alpha1.MissingNamespace
 // resolve tells the scope of a type, and whether the server serves it.
 func (r *Reconciler) resolve(ctx context.Context, gvk schema.GroupVersionKind) (namespaced, served bool, err error) {
 	resource, err := r.target.Types().Resolve(ctx, gvk)
-	if _, unserved := errors.AsType[*cluster.NotServedError](err); unserved {
+	_, unserved := errors.AsType[*cluster.NotServedError](err)
+	_, pending := errors.AsType[*cluster.PendingTypesError](err)
+	if unserved || pending {
 		return false, false, nil
 	}
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -28,8 +30,11 @@ func (e *Executor) guard(ctx context.Context, step plan.Step) (verdict, error) {
 	case plan.GuardNone:
 		return verdict{}, nil
 	case plan.GuardNoInstances:
-		blocked, err := e.instances(ctx, step)
-		return verdict{blocked: blocked}, err
+		found, err := e.instances(ctx, step.Key, func(key plan.Key, _ types.UID) bool { return slices.Contains(step.Own, key) })
+		if err != nil {
+			return verdict{}, err
+		}
+		return verdict{blocked: found.String()}, nil
 	case plan.GuardEmpty, plan.GuardEmptyOrRelease:
 		content, err := e.content(ctx, step.Key.Name)
 		if err != nil || content == "" {
@@ -52,17 +57,4 @@ func inUse(step plan.Step, why string) verdict {
 // isProtected tells whether a namespace must never be deleted.
 func (e *Executor) isProtected(name string) bool {
 	return name == "default" || strings.HasPrefix(name, "kube-") || slices.Contains(e.options.Protected, name)
-}
-
-// maxNamed is how many objects a sentence names.
-const maxNamed = 5
-
-// enumerate names the first objects.
-func enumerate(names []string, total int) string {
-	shown := names[:min(len(names), maxNamed)]
-	text := strings.Join(shown, ", ")
-	if total > len(shown) {
-		text += ", ..."
-	}
-	return text
 }

@@ -60,7 +60,7 @@ func TestATypeWithInstancesIsNotDeleted(t *testing.T) {
 		b.foo(group, namespace, fmt.Sprintf("foo-%d", i), "")
 	}
 	result := b.guarded(definition, plan.GuardNoInstances)
-	want := fmt.Sprintf("7 instances: Foo %[1]s/foo-0, Foo %[1]s/foo-1, Foo %[1]s/foo-2, Foo %[1]s/foo-3, Foo %[1]s/foo-4, ...", namespace)
+	want := fmt.Sprintf("7 foreign instances: Foo %[1]s/foo-0, Foo %[1]s/foo-1, Foo %[1]s/foo-2, Foo %[1]s/foo-3, Foo %[1]s/foo-4 and 2 more", namespace)
 	if result.Blocked != want || result.Err != nil {
 		t.Errorf("got %q, %v", result.Blocked, result.Err)
 	}
@@ -69,19 +69,40 @@ func TestATypeWithInstancesIsNotDeleted(t *testing.T) {
 	}
 }
 
-func TestATypeWaitsForInstancesThatAreBeingDeleted(t *testing.T) {
+func TestATypeWaitsForItsInstancesAndTellsForeignFromOurs(t *testing.T) {
 	b := newBench(t)
 	namespace := b.namespace()
 	definition, group := b.defined()
-	foo := b.foo(group, namespace, "foo", ", finalizers: [example.com/f]")
-	b.must(step(plan.VerbDelete, foo, b.observe(foo)))
-	if result := b.guarded(definition, plan.GuardNoInstances); result.Blocked != "1 instance still being deleted: Foo "+namespace+"/foo" {
-		t.Errorf("got %q, %v", result.Blocked, result.Err)
+	foreign := b.foo(group, namespace, "z-theirs", "")
+	ours := b.foo(group, namespace, "ours", ", finalizers: [example.com/f]")
+	blocked := func() string {
+		t.Helper()
+		b.requests()
+		s := step(plan.VerbDelete, definition, b.observe(definition))
+		s.Guard, s.Desired, s.Own = plan.GuardNoInstances, nil, []plan.Key{ours.Key}
+		result := b.run(s)
+		if result.Err != nil {
+			t.Error(result.Err)
+		}
+		return result.Blocked
 	}
-	b.somebody(foo, `metadata: {finalizers: null}`)
-	result := b.guarded(definition, plan.GuardNoInstances)
-	if result.Err != nil || result.Blocked != "" || result.Observation.Existence == plan.Present && result.Observation.Deleting.IsZero() {
-		t.Errorf("got %+v", result)
+	want := "1 foreign instance: Foo " + namespace + "/z-theirs; 1 instance of ours that must go first: Foo " + namespace + "/ours"
+	if got := blocked(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	b.must(step(plan.VerbDelete, foreign, b.observe(foreign)))
+	b.must(step(plan.VerbDelete, ours, b.observe(ours)))
+	if got := blocked(); got != "1 instance of ours still being deleted: Foo "+namespace+"/ours" {
+		t.Errorf("got %q", got)
+	}
+	b.somebody(ours, `metadata: {finalizers: null}`)
+	if got := blocked(); got != "" {
+		t.Errorf("got %q", got)
+	}
+	// What let the deletion pass was one small read right before it.
+	sent := b.requests()
+	if n := len(sent); n < 2 || sent[n-1] != "DELETE /apis/apiextensions.k8s.io/v1/customresourcedefinitions/foos."+group || !strings.HasSuffix(sent[n-2], "/foos") {
+		t.Errorf("got %v", sent)
 	}
 }
 

@@ -242,6 +242,6 @@ func (w *work) recreate(u *unit) {
 		w.ahead = true
 	}
 	s := u.step(VerbDelete, applyStage(u), BecauseRecreate)
-	s.Guard, s.Desired = guardOf(u), u.desired
-	w.step(s)
+	s.Desired = u.desired
+	w.step(w.guarded(s, u))
 }

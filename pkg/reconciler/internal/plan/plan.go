@@ -86,6 +86,9 @@ type Step struct {
 	Marks Marks
 	// Guard is checked immediately before a deletion.
 	Guard Guard
+	// Own are, with GuardNoInstances, the recorded instances of the types that
+	// the object defines. All other instances are foreign.
+	Own []Key
 	// Finalizers are the live finalizers, which a PUT has to carry over.
 	Finalizers []string
 	// Desired is the wanted object; nil if it is not wanted any more.

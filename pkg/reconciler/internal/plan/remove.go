@@ -110,8 +110,7 @@ func (w *work) removeOne(u *unit, because Reason) {
 		w.wait(u, WaitGone, terminating(u.live))
 	default:
 		s := u.step(VerbDelete, stageRemoval, because)
-		s.Guard = guardOf(u)
-		w.step(s)
+		w.step(w.guarded(s, u))
 	}
 }
 

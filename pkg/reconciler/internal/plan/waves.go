@@ -140,6 +140,6 @@ func (w *work) purgeNow(u *unit) {
 		w.ahead = true
 	}
 	s := u.step(VerbDelete, stagePurge, BecausePurged)
-	s.Guard, s.Desired = guardOf(u), u.desired
-	w.step(s)
+	s.Desired = u.desired
+	w.step(w.guarded(s, u))
 }

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// ForeignInstancesOf returns a sentence about the instances, other than our own,
+// of the types that a CustomResourceDefinition or an APIService brings; empty
+// means that there are none.
+func (e *Executor) ForeignInstancesOf(ctx context.Context, key plan.Key, owns Owns) (string, error) {
+	found, err := e.instances(ctx, key, owns)
+	if err != nil {
+		return "", err
+	}
+	return found.obstacles(), nil
+}
+
+// ForeignInstances returns a sentence about the instances, other than our own,
+// of the types that match a pattern and are served at this moment; empty means
+// that there are none. Types whose objects cannot be listed and deleted, such as
+// metrics, hold nothing that could be lost. A group that matches and whose types
+// or objects the server cannot tell is named as well: what is not known is not absent.
+func (e *Executor) ForeignInstances(ctx context.Context, pattern v1alpha1.TypeInfo, owns Owns) (string, error) {
+	matching, unknown, err := e.types.Matching(ctx, pattern)
+	if err != nil {
+		return "", err
+	}
+	found := &census{owns: owns}
+	for _, gv := range unknown {
+		found.unknown = append(found.unknown, fmt.Sprintf("the server cannot tell the types of %s at the moment", gv))
+	}
+	for _, resource := range matching {
+		if !resource.Can("list") || !resource.Can("delete") {
+			continue
+		}
+		if err := found.take(ctx, e.objects, resource, ""); err != nil {
+			sentence, err := e.uncounted(ctx, resource, err)
+			if err != nil {
+				return "", err
+			}
+			if sentence != "" {
+				found.unknown = append(found.unknown, sentence)
+			}
+		}
+	}
+	return found.obstacles(), nil
+}
+
+// uncounted judges a type whose instances could not be listed.
+func (e *Executor) uncounted(ctx context.Context, resource cluster.Resource, err error) (sentence string, _ error) {
+	what := resource.Kind + " of " + resource.GVR.GroupVersion().String()
+	_, unserved := errors.AsType[*cluster.UnservedPathError](err)
+	switch {
+	case unserved:
+		_, err := e.types.Resolve(ctx, resource.GVK())
+		if _, gone := errors.AsType[*cluster.NotServedError](err); gone {
+			return "", nil // the type was just removed
+		}
+		return "instances of " + what + " cannot be listed", nil
+	case apierrors.IsMethodNotSupported(err):
+		return "", nil // they are computed, not stored
+	case apierrors.IsForbidden(err):
+		return "we are not allowed to list instances of " + what, nil
+	case apierrors.IsServiceUnavailable(err):
+		return "the server of " + what + " does not answer", nil
+	default:
+		return "", err
+	}
+}
