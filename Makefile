@@ -77,6 +77,10 @@ test-pure:
 test-live: assets
 	$(call on,mixed live,$(WITH_ASSETS) $(GOTEST) -p 1 -timeout $(LIVE_TIMEOUT))
 
+.PHONY: modelcheck
+modelcheck: ## Check the planner against every small history (a million states and more; minutes).
+	CORBEL_SLICE=1/1 $(GOTEST) -v -run 'TestInvariantsHoldInEverySmallHistory' -timeout $(UNIT_TIMEOUT) ./pkg/reconciler/internal/model
+
 .PHONY: bench
 bench: assets ## Run the benchmarks; those in test/e2e count requests on a real control plane.
 	$(call on,bench,$(WITH_ASSETS) $(GO) test -vet=off -run=NoTests -bench . -benchmem -p 1 -timeout 60m)

@@ -93,6 +93,7 @@ var rooms = []Room{
 	{Path: "examples/...", Floor: 6, Kind: Open, Beside: []string{"test/env"}},
 
 	{Path: "pkg/conditions/conditionstest", Floor: supportFloor, Kind: Support},
+	{Path: "pkg/reconciler/internal/model", Floor: supportFloor, Kind: Support},
 	{Path: "test/architecture", Floor: supportFloor, Kind: Support},
 	{Path: "test/env", Floor: supportFloor, Kind: Support},
 	{Path: "test/widget/...", Floor: supportFloor, Kind: Support},

@@ -1,0 +1,235 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// stranger is another component of the same kind that the model does not run.
+var stranger = plan.Owner{ID: "id-other", Ref: plan.OwnerRef{Group: "example.com", Kind: "Shop", Namespace: "shop", Name: "other", UID: "other1"}}
+
+// enabled tells whether an act is possible, and makes a difference.
+func (m *Model) enabled(s *State, act Act) bool {
+	switch act.Kind {
+	case ActChange, ActRemove, ActRecreate, ActForce, ActTouchStatus, ActForge:
+		return m.enabledOn(s, act)
+	case ActCrash:
+		return !s.isQuiet()
+	case ActLoseLease:
+		return int(s.active)+1 < m.Leaders
+	}
+	o := s.world.get(act.Key)
+	if o == nil {
+		ns := s.world.get(namespaceOf(act.Key))
+		served, _ := s.world.defined(act.Key.GroupKind())
+		lives := served && (act.Key.Namespace == "" || ns != nil && !ns.Deleting)
+		return (act.Kind == ActCreate || act.Kind == ActClaim) && lives
+	}
+	switch act.Kind {
+	case ActCreate, ActClaim:
+		return false
+	case ActDrift:
+		return o.Value != drifted
+	case ActAdd:
+		return !o.Extra
+	case ActDelete:
+		return !o.Deleting
+	case ActDeleteAnew:
+		return !o.Deleting && !o.Held
+	case ActStrip:
+		return o.OwnerID != "" || o.Ref != plan.OwnerRef{}
+	case ActSteal:
+		return o.OwnerID != stranger.ID
+	case ActHelm:
+		return !o.Helm
+	case ActHold:
+		return !o.Held && !o.Deleting
+	case ActRelease:
+		return o.Held
+	case ActUnready:
+		return o.Ready && !readyAtOnce(o.Key)
+	default:
+		panic("an unknown act: " + string(act.Kind))
+	}
+}
+
+func (m *Model) enabledOn(s *State, act Act) bool {
+	c := s.world.components[act.Component]
+	if c == nil {
+		return act.Kind == ActRecreate
+	}
+	switch act.Kind {
+	case ActChange:
+		return !c.Deleting && c.Version+1 < len(m.Components[act.Component])
+	case ActRemove:
+		return !c.Deleting
+	case ActForce:
+		return c.Deleting && c.Claimed
+	case ActTouchStatus:
+		return true
+	case ActForge:
+		return s.world.get(act.Key) != nil && !slices.ContainsFunc(c.Inventory, func(i v1alpha1.InventoryItem) bool { return plan.KeyOf(i) == act.Key })
+	default:
+		return false
+	}
+}
+
+const drifted = "drifted"
+
+// act lets somebody do something.
+func (m *Model) act(s *State, act Act) {
+	switch act.Kind {
+	case ActChange, ActRemove, ActRecreate, ActForce, ActTouchStatus, ActForge:
+		m.actOn(s, act)
+		return
+	case ActCrash:
+		s.tell("%s", act.Kind)
+		for i := range s.actors {
+			if s.actors[i].leader == s.active {
+				s.actors[i].reset()
+			}
+		}
+		return
+	case ActLoseLease:
+		s.tell("%s", act.Kind)
+		s.active++
+		return
+	}
+	s.tell("somebody %s %s", act.Kind, act.Key)
+	o := s.world.get(act.Key)
+	switch act.Kind {
+	case ActCreate, ActClaim:
+		s.world.put(theirs(act))
+		return
+	case ActDelete:
+		s.world.removed(o)
+		return
+	case ActDeleteAnew:
+		s.world.drop(act.Key)
+		s.world.put(theirs(act))
+		return
+	}
+	next := *o
+	change(&next, act.Kind, m.knownUID(s, o))
+	s.world.put(next)
+	if act.Kind == ActRelease && next.Deleting {
+		s.world.removed(s.world.get(act.Key))
+	}
+}
+
+// theirs is an object that somebody else makes.
+func theirs(act Act) Object {
+	o := Object{Key: act.Key, Value: "theirs", Ready: true}
+	if act.Kind == ActClaim {
+		o.OwnerID, o.Ref, o.Holder = stranger.ID, stranger.Ref, Stranger
+	}
+	return o
+}
+
+// change is what an act makes of an object. Known tells that its holder has recorded its uid.
+func change(o *Object, kind ActKind, known bool) {
+	switch kind {
+	case ActDrift:
+		o.Value = drifted
+	case ActAdd:
+		o.Extra = true
+	case ActStrip:
+		o.OwnerID, o.Ref = "", plan.OwnerRef{}
+		if o.Holder == Stranger && !o.Helm {
+			// Whoever saw the thief's marks may have let go of it.
+			o.Holder, o.Stolen = Nobody, false
+		}
+	case ActSteal:
+		o.taken(known)
+		o.OwnerID, o.Ref = stranger.ID, stranger.Ref
+	case ActHelm:
+		o.taken(known)
+		o.Helm = true
+	case ActHold:
+		o.Held = true
+	case ActRelease:
+		o.Held = false
+	case ActUnready:
+		o.Ready = false
+	}
+}
+
+// taken gives the object to a stranger.
+func (o *Object) taken(known bool) {
+	if o.Holder == Stranger {
+		return
+	}
+	if o.Holder != Nobody {
+		o.Former = o.Holder
+	}
+	o.Stolen, o.Holder = known, Stranger
+}
+
+// knownUID tells whether the record of the object's holder has its uid.
+func (m *Model) knownUID(s *State, o *Object) bool {
+	return m.records(s, o.Holder, o)
+}
+
+func itemOf(items []v1alpha1.InventoryItem, key plan.Key) (v1alpha1.InventoryItem, bool) {
+	for _, item := range items {
+		if plan.KeyOf(item) == key {
+			return item, true
+		}
+	}
+	return v1alpha1.InventoryItem{}, false
+}
+
+func (m *Model) actOn(s *State, act Act) {
+	s.tell("somebody %s %c", act.Kind, 'A'+rune(act.Component))
+	c := s.world.components[act.Component]
+	if act.Kind == ActRecreate {
+		uid := following(s.truth.uids[act.Component])
+		s.truth.uids = slices.Clone(s.truth.uids)
+		s.truth.uids[act.Component] = uid
+		s.world.putComponent(act.Component, Component{UID: uid})
+		return
+	}
+	next := *c
+	switch act.Kind {
+	case ActChange:
+		next.Version++
+	case ActRemove:
+		next.Deleting = true
+	case ActForce:
+		next.Claimed = false
+		s.truth.abandoned = with(s.truth.abandoned, c.UID, true)
+	case ActForge:
+		o := s.world.get(act.Key)
+		forged := v1alpha1.InventoryItem{
+			Group: o.Key.Group, Version: "v1", Kind: o.Key.Kind, Namespace: o.Key.Namespace, Name: o.Key.Name, UID: uidOf(o.UID), Digest: "forged",
+		}
+		next.Inventory = append(slices.Clone(c.Inventory), forged)
+		s.tell("which is %s", act.Key)
+	}
+	s.world.putComponent(act.Component, next)
+	if next.Deleting && !next.Claimed {
+		s.world.components[act.Component] = nil
+	}
+}
+
+// describe says in a word what was seen.
+func describe(o plan.Observation) string {
+	switch o.Existence {
+	case plan.Absent:
+		return "absent"
+	case plan.Present:
+		text := fmt.Sprintf("%s, version %s", o.UID, o.ResourceVersion)
+		if !o.Deleting.IsZero() {
+			text += ", terminating"
+		}
+		return text
+	default:
+		return "unknown, " + o.Why
+	}
+}

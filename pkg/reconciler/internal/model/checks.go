@@ -1,0 +1,256 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"slices"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+const once = v1alpha1.ReconcilePolicyOnce
+
+// The checks of single requests. Each is made at the moment when the server
+// carries the request out, and looks at the truth of that moment.
+
+// checkCommon checks what holds for every write to a dependent object.
+func (m *Model) checkCommon(s *State, a *actor, step plan.Step) {
+	c := s.world.components[a.component]
+	if c == nil || c.UID != a.snap.UID {
+		return // the component is gone; only a write with a precondition may still come
+	}
+	if _, recorded := itemOf(c.Inventory, step.Key); !recorded {
+		s.violate("S1 write-ahead: %s %s, and it is not in the record on the server", step.Verb, step.Key)
+	}
+	if !c.Claimed && !s.truth.abandoned[c.UID] {
+		s.violate("S12 finalizer: %s %s, and the component has no finalizer", step.Verb, step.Key)
+	}
+}
+
+func (m *Model) checkCreate(s *State, a *actor, step plan.Step) {
+	m.checkCommon(s, a, step)
+	if step.UID != "" || step.ResourceVersion != "" {
+		s.violate("P6 staleness: create %s demands an object, not its absence", step.Key)
+	}
+	k := doneKey{a.snap.UID, step.Key}
+	if s.truth.done[k] == step.Desired.Digest && step.Desired.Policies.Order.Purge != nil {
+		s.violate("S19 at most once: %s did its work, was purged, and is created again", step.Key)
+	}
+	if s.truth.once[k] && step.Desired.Policies.Reconcile == once {
+		s.violate("S19 at most once: %s is applied only once, and is created again", step.Key)
+	}
+	m.checkWriteOrder(s, a, step)
+}
+
+func (m *Model) checkWrite(s *State, a *actor, step plan.Step, o *Object) {
+	m.checkCommon(s, a, step)
+	if step.UID == "" || step.ResourceVersion == "" {
+		s.violate("P6 staleness: %s %s has no precondition", step.Verb, step.Key)
+	}
+	me, adoption := a.snap.UID, step.Desired.Policies.Adoption
+	known, holder := m.records(s, me, o), m.holder(s, o)
+	var allowed bool
+	switch {
+	case o.Holder == me, holder == Nobody && o.Former == me && known:
+		allowed = true
+	case adoption == v1alpha1.AdoptionPolicyAlways:
+		allowed = !(o.Stolen && known)
+	case adoption == v1alpha1.AdoptionPolicyIfUnowned:
+		allowed = holder == Nobody || sameName(holder, me)
+	}
+	if !allowed {
+		s.violate("S2 no foreign modification: %s %s, which is held by %q, and the adoption policy is %s", step.Verb, step.Key, holder, adoption)
+	}
+	if holder == me && step.Desired.Policies.Reconcile == once && (s.truth.once[doneKey{me, step.Key}] || o.OwnerID != "") {
+		s.violate("S19 at most once: %s %s, which is applied only once", step.Verb, step.Key)
+	}
+	if step.Verb == plan.VerbReplace && o.Held && !slices.Contains(step.Finalizers, foreignFinalizer) {
+		s.violate("S16 field confinement: replace %s takes off the finalizer of somebody else", step.Key)
+	}
+	m.checkWriteOrder(s, a, step)
+}
+
+// holder is whose the object is as far as anybody can know: what bears no marks
+// and is in no record by its uid is nobody's.
+func (m *Model) holder(s *State, o *Object) Holder {
+	bare := o.OwnerID == "" && o.Ref == plan.OwnerRef{}
+	if bare && o.Holder != Stranger && (!m.records(s, o.Holder, o) || m.leaves(s, o)) {
+		return Nobody
+	}
+	return o.Holder
+}
+
+// leaves tells whether the record of its holder says that the object is left behind.
+func (m *Model) leaves(s *State, o *Object) bool {
+	for _, c := range s.world.components {
+		if c != nil && c.UID == o.Holder {
+			item, _ := itemOf(c.Inventory, o.Key)
+			return item.Phase == v1alpha1.PhaseReleased || c.Deleting && orphans(item.DeletePolicy, plan.Deleting)
+		}
+	}
+	return false
+}
+
+// records tells whether the record of a component has the object by its uid.
+func (m *Model) records(s *State, me Holder, o *Object) bool {
+	for _, c := range s.world.components {
+		if c != nil && c.UID == me {
+			item, _ := itemOf(c.Inventory, o.Key)
+			return item.UID == uidOf(o.UID)
+		}
+	}
+	return false
+}
+
+// checkRemoval checks deletions, and the taking off of marks.
+func (m *Model) checkRemoval(s *State, a *actor, step plan.Step, o *Object) {
+	m.checkCommon(s, a, step)
+	me := a.snap.UID
+	if step.UID == "" {
+		s.violate("S3 no blind delete: %s %s has no uid", step.Verb, step.Key)
+	}
+	known, holder := m.records(s, me, o), m.holder(s, o)
+	ours := holder == me || holder == Nobody && o.Former == me && known || sameName(holder, me) && known
+	if !ours {
+		s.violate("S2 no foreign modification: %s %s, which is held by %q", step.Verb, step.Key, holder)
+	}
+	if step.Verb != plan.VerbDelete {
+		return
+	}
+	if o.Orphaned && step.Guard != plan.GuardEmptyOrRelease {
+		s.violate("S10 orphan means alive: delete %s, which was left behind", step.Key)
+	}
+	m.checkPolicy(s, a, step, o)
+	m.checkGuard(s, a, step, o)
+	m.checkRemovalOrder(s, a, step)
+}
+
+// checkPolicy checks that the object may be deleted at all.
+func (m *Model) checkPolicy(s *State, a *actor, step plan.Step, o *Object) {
+	wanted := m.wantedNow(a, step.Key)
+	switch {
+	case wanted == nil:
+		item, _ := itemOf(a.plan.Inventory, step.Key)
+		deleting := a.cause() == plan.Deleting
+		p := item.DeletePolicy
+		if p == v1alpha1.DeletePolicyOrphan || p == v1alpha1.DeletePolicyOrphanOnDelete && deleting || p == v1alpha1.DeletePolicyOrphanOnApply && !deleting {
+			s.violate("S10 orphan means alive: delete %s, and its delete policy is %s", step.Key, p)
+		}
+	case step.Because == plan.BecausePurged && wanted.Policies.Order.Purge != nil:
+		m.checkPurge(s, a, step, *wanted)
+	case wanted.Policies.Update != v1alpha1.UpdatePolicyRecreate:
+		s.violate("S9 no destructive refresh: delete %s, which is wanted and not to be recreated", step.Key)
+	case o.Made == wanted.Digest && o.Holder == a.snap.UID:
+		s.violate("S9 no destructive refresh: delete %s, whose manifest has not changed", step.Key)
+	case m.phase(s, a, step.Key) != v1alpha1.PhaseRecreating:
+		s.violate("S1 write-ahead: delete %s to create it anew, and the record on the server does not say so", step.Key)
+	}
+	if isNamespace(step.Key) && (step.Key == home || step.Key.Name == "default") {
+		s.violate("S8 namespace fence: delete %s", step.Key)
+	}
+}
+
+// wantedNow is the wanted object of the key, in the version that the pass is about.
+func (m *Model) wantedNow(a *actor, key plan.Key) *plan.Desired {
+	wanted := m.wanted(a)
+	i := slices.IndexFunc(wanted, func(d plan.Desired) bool { return d.Key == key })
+	if i < 0 {
+		return nil
+	}
+	return &wanted[i]
+}
+
+// checkGuard checks that nothing goes with the object. What came after the
+// guard had looked is the documented window, which only the type fence closes.
+func (m *Model) checkGuard(s *State, a *actor, step plan.Step, o *Object) {
+	if len(o.Defines) == 0 && !isNamespace(o.Key) {
+		return
+	}
+	looked := false
+	for i, other := range a.plan.Steps {
+		looked = looked || other.Key == step.Key && a.guarded&(1<<i) != 0
+	}
+	if looked {
+		return
+	}
+	for _, x := range s.world.inside(o) {
+		s.violate("S7/S8 fences: delete %s without a look at what is in it, and %s is", step.Key, x.Key)
+	}
+}
+
+// checkRecord checks what leaves the record.
+func (m *Model) checkRecord(s *State, a *actor, c *Component, items []v1alpha1.InventoryItem) {
+	if len(items) > 0 && !c.Claimed {
+		s.violate("S12 finalizer: objects are recorded, and the component has no finalizer")
+	}
+	for _, item := range items {
+		if d := m.wantedNow(a, plan.KeyOf(item)); d != nil && d.Policies.Reconcile == once && item.Digest != "" {
+			s.truth.once = with(s.truth.once, doneKey{c.UID, d.Key}, true)
+		}
+	}
+	for _, item := range c.Inventory {
+		key := plan.KeyOf(item)
+		if _, stays := itemOf(items, key); !stays {
+			m.checkDropped(s, a, item)
+			s.truth.forget(doneKey{c.UID, key})
+		}
+	}
+}
+
+// checkDropped checks that an object that leaves the record is provably not ours.
+func (m *Model) checkDropped(s *State, a *actor, item v1alpha1.InventoryItem) {
+	o := s.world.get(plan.KeyOf(item))
+	me := a.snap.UID
+	bare := o != nil && o.OwnerID == "" && o.Ref == plan.OwnerRef{}
+	if o == nil || m.holder(s, o) != me || bare && orphans(item.DeletePolicy, a.cause()) {
+		return // or nothing is left to be taken off
+	}
+	s.violate("S4 never forget: %s leaves the record, and it is there and ours", o.Key)
+}
+
+func orphans(p v1alpha1.DeletePolicy, cause plan.Cause) bool {
+	return p == v1alpha1.DeletePolicyOrphan || p == v1alpha1.DeletePolicyOrphanOnDelete && cause == plan.Deleting ||
+		p == v1alpha1.DeletePolicyOrphanOnApply && cause == plan.Applying
+}
+
+// checkRelease checks that a component leaves nothing behind.
+func (m *Model) checkRelease(s *State, a *actor) {
+	for _, o := range s.world.objects {
+		if m.holder(s, o) == a.snap.UID {
+			s.violate("S12 finalizer: it is taken off, and %s is there", o.Key)
+		}
+	}
+}
+
+// checkPlan checks a plan against what it was made from.
+func (m *Model) checkPlan(s *State, in plan.Input, p plan.Plan) {
+	for _, step := range p.Steps {
+		live := in.Live[step.Key]
+		removes := step.Verb == plan.VerbDelete || step.Verb == plan.VerbOrphan
+		if removes && live.Existence != plan.Present {
+			s.violate("S3 no blind delete: %s %s, which was not seen", step.Verb, step.Key)
+		}
+		if live.Existence == plan.Unknown {
+			s.violate("S5 unknown is not absent: %s %s, which could not be read", step.Verb, step.Key)
+		}
+		if step.Verb != plan.VerbCreate && step.UID != live.UID {
+			s.violate("P6 staleness: %s %s does not demand the object that was seen", step.Verb, step.Key)
+		}
+	}
+	for _, item := range in.Recorded {
+		key := plan.KeyOf(item)
+		if _, stays := itemOf(p.Inventory, key); !stays && in.Live[key].Existence == plan.Unknown {
+			s.violate("S5 unknown is not absent: %s leaves the record, and could not be read", key)
+		}
+	}
+	if len(p.Steps) > 0 && p.MustRecord {
+		return
+	}
+	for _, step := range p.Steps {
+		if item, recorded := itemOf(in.Recorded, step.Key); !recorded || item.Phase != step.Then.Phase && step.Verb == plan.VerbDelete {
+			s.violate("S1 write-ahead: %s %s relies on a record that need not be durable", step.Verb, step.Key)
+		}
+	}
+}

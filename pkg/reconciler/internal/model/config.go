@@ -1,0 +1,235 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+)
+
+// reconcilerName is the prefix of the marks.
+const reconcilerName = "corbel.example.com"
+
+var startOfTime = time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
+
+// Want is one wanted object.
+type Want struct {
+	Key     plan.Key
+	Value   string
+	Defines []v1alpha1.TypeInfo
+	// Policies change the documented defaults.
+	Policies func(*policy.Set)
+}
+
+// Config is the small world of one exploration.
+type Config struct {
+	Name string
+	// Components are what each component asks for, version by version.
+	Components [][][]Want
+	// Leaders is 1, or 2 if the lease may move to a second process.
+	Leaders int
+	// Disturbances bounds how many of Acts, and of failures of requests, happen.
+	Disturbances int
+	// Acts are what others may do.
+	Acts []Act
+	// Fails lets requests fail: reads and writes, each as a disturbance.
+	Fails bool
+	// Fixed objects cannot be changed in place.
+	Fixed []plan.Key
+	// Slow objects never become ready.
+	Slow []plan.Key
+	// There exists from the start.
+	There []Object
+	// Missing is the policy for namespaces; empty means to create them.
+	Missing v1alpha1.MissingNamespacesPolicy
+	// NoFence lets creates go out however old the leader's knowledge is.
+	NoFence bool
+}
+
+// Act is something that others do.
+type Act struct {
+	Kind ActKind
+	// Key is the object; unused for acts on components.
+	Key plan.Key
+	// Component is the index of the component that the act is about.
+	Component int
+}
+
+// ActKind is a kind of act.
+type ActKind string
+
+// What others do to objects.
+const (
+	ActCreate      ActKind = "creates"            // by hand, without marks
+	ActClaim       ActKind = "creates, as theirs" // with another component's marks
+	ActDrift       ActKind = "edits"
+	ActAdd         ActKind = "adds a field to"
+	ActDelete      ActKind = "deletes"
+	ActStrip       ActKind = "strips the marks of"
+	ActSteal       ActKind = "puts its own marks on"
+	ActHelm        ActKind = "lets Helm mark"
+	ActHold        ActKind = "adds a finalizer to"
+	ActRelease     ActKind = "takes the finalizer off"
+	ActDeleteAnew  ActKind = "deletes and creates anew"
+	ActUnready     ActKind = "breaks"
+	ActForge       ActKind = "forges the record of a component to hold"
+	ActChange      ActKind = "changes the spec of component"
+	ActRemove      ActKind = "deletes component"
+	ActRecreate    ActKind = "creates anew component"
+	ActForce       ActKind = "takes the finalizer off component"
+	ActCrash       ActKind = "crash of the process"
+	ActLoseLease   ActKind = "pause of the leader, and another takes over"
+	ActTouchStatus ActKind = "touches the metadata of component"
+)
+
+// Model is a Config made ready.
+type Model struct {
+	Config
+	keys    map[plan.Key]byte
+	desired map[Holder]map[int][]plan.Desired
+	moves   []Move // all disturbances by acts
+	// allowed tells which first disturbances are explored; nil means all.
+	allowed func(index int) bool
+}
+
+// New prepares a configuration.
+func New(c Config) *Model {
+	if c.Missing == "" {
+		c.Missing = v1alpha1.MissingNamespacesPolicyCreate
+	}
+	if c.Leaders == 0 {
+		c.Leaders = 1
+	}
+	m := &Model{Config: c, keys: map[plan.Key]byte{}, desired: map[Holder]map[int][]plan.Desired{}}
+	note := func(key plan.Key) {
+		for _, k := range []plan.Key{key, namespaceOf(key)} {
+			if _, known := m.keys[k]; !known && k.Name != "" {
+				m.keys[k] = byte(len(m.keys) + 1)
+			}
+		}
+	}
+	note(home)
+	for i, versions := range c.Components {
+		for incarnation := 1; incarnation <= c.incarnations(i); incarnation++ {
+			owner := ownerOf(i, incarnation)
+			m.desired[Holder(owner.Ref.UID)] = map[int][]plan.Desired{}
+			for v, wants := range versions {
+				for _, want := range wants {
+					note(want.Key)
+					m.desired[Holder(owner.Ref.UID)][v] = append(m.desired[Holder(owner.Ref.UID)][v], desiredOf(want, owner))
+				}
+			}
+		}
+	}
+	for _, o := range c.There {
+		note(o.Key)
+	}
+	for i, act := range c.Acts {
+		if act.Key.Name != "" {
+			note(act.Key)
+		}
+		m.moves = append(m.moves, Move{Kind: moveAct, Arg: int8(i)})
+	}
+	return m
+}
+
+// home is the namespace that is always there, and that the components live in.
+var home = plan.Key{Kind: "Namespace", Name: "shop"}
+
+func namespaceOf(key plan.Key) plan.Key { return plan.Key{Kind: "Namespace", Name: key.Namespace} }
+
+func (c Config) incarnations(component int) int {
+	n := 1
+	for _, act := range c.Acts {
+		if act.Kind == ActRecreate && act.Component == component {
+			n = 1 + c.Disturbances
+		}
+	}
+	return n
+}
+
+// ownerOf is a component in one of its incarnations.
+func ownerOf(component, incarnation int) plan.Owner {
+	name := string(rune('a' + component))
+	return plan.Owner{ID: "id-" + name, Ref: plan.OwnerRef{
+		Group: "example.com", Kind: "Shop", Namespace: "shop", Name: name, UID: types.UID(fmt.Sprint(name, incarnation)),
+	}}
+}
+
+// ownerBy is the owner with a uid.
+func ownerBy(uid Holder) plan.Owner {
+	return ownerOf(int(uid[0]-'a'), int(uid[1]-'0'))
+}
+
+// following is the uid of the next incarnation.
+func following(uid Holder) Holder { return Holder([]byte{uid[0], uid[1] + 1}) }
+
+// sameName tells whether both are incarnations of one component.
+func sameName(a, b Holder) bool { return a != "" && b != "" && a[0] == b[0] }
+
+func desiredOf(w Want, owner plan.Owner) plan.Desired {
+	set := policy.Set{
+		Adoption: v1alpha1.AdoptionPolicyIfUnowned, Reconcile: v1alpha1.ReconcilePolicyOnObjectChange,
+		Update: v1alpha1.UpdatePolicyReplace, Delete: v1alpha1.DeletePolicyDelete,
+	}
+	if w.Policies != nil {
+		w.Policies(&set)
+	}
+	manifest := &unstructured.Unstructured{Object: map[string]any{"value": w.Value}}
+	manifest.SetLabels(map[string]string{reconcilerName + "/" + v1alpha1.LabelOwnerID: owner.ID})
+	manifest.SetAnnotations(map[string]string{reconcilerName + "/" + v1alpha1.AnnotationOwner: owner.Ref.String()})
+	d := plan.Desired{Key: w.Key, Version: "v1", Policies: set, Defines: w.Defines, Manifest: manifest}
+	purge := "-"
+	if set.Order.Purge != nil {
+		purge = fmt.Sprint(*set.Order.Purge)
+	}
+	parts := []any{w.Value, set.Adoption, set.Reconcile, set.Update, set.Delete, set.Order.Apply, set.Order.Delete, purge, set.DependsOn, set.RunOn}
+	d.Digest = strings.Trim(fmt.Sprint(parts), "[]")
+	return d
+}
+
+// manifest is what the model knows of a manifest.
+type manifest struct {
+	value, ownerID string
+	ref            plan.OwnerRef
+}
+
+func manifestOf(d *plan.Desired) manifest {
+	var m manifest
+	m.value, _ = d.Manifest.Object["value"].(string)
+	metadata, _ := d.Manifest.Object["metadata"].(map[string]any)
+	labels, _ := metadata["labels"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	m.ownerID, _ = labels[reconcilerName+"/"+v1alpha1.LabelOwnerID].(string)
+	text, _ := annotations[reconcilerName+"/"+v1alpha1.AnnotationOwner].(string)
+	m.ref, _ = plan.ParseOwnerRef(text)
+	return m
+}
+
+// Start is the State in which every component was just created, and nothing happened yet.
+func (m *Model) Start() *State {
+	s := &State{budget: int8(m.Disturbances)}
+	s.world.put(Object{Key: home, Ready: true})
+	for _, o := range m.There {
+		o.Ready = true
+		s.world.put(o)
+	}
+	for i := range m.Components {
+		s.world.components = append(s.world.components, nil)
+		s.truth.uids = append(s.truth.uids, Holder(ownerOf(i, 1).Ref.UID))
+		s.world.putComponent(i, Component{UID: Holder(ownerOf(i, 1).Ref.UID)})
+		for leader := range m.Leaders {
+			s.actors = append(s.actors, actor{component: int8(i), leader: int8(leader)})
+		}
+	}
+	return s
+}

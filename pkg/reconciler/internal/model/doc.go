@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package model checks the planner against every small history there is.
+//
+// A State is a cluster in memory, strict like an API server, with components
+// and the leaders that reconcile them. A leader goes through the same loop as
+// the engine (read the component, look, plan, record, write, fold), and each of
+// its requests is a Move of its own. Between any two of them it may crash or
+// lose its lease, and others may create, change, steal, hold and delete objects.
+// Explore visits every State that can be reached by a bounded number of such
+// disturbances, and checks the invariants (docs/invariants.md) in each.
+//
+// The cluster keeps a truth that the planner does not see: whose each object is,
+// whatever its marks say, and what it was made of. The checks look only at that,
+// and share no decision with the planner.
+package model

@@ -1,0 +1,162 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// execute makes the next request of a step. A step with a guard has two: the
+// list that the guard looks at, and the deletion.
+func (m *Model) execute(s *State, i int, move Move) {
+	a, bit := &s.actors[i], uint32(1)<<move.Arg
+	step := a.plan.Steps[move.Arg]
+	s.tell("%s %s: %s", step.Verb, step.Key, step.Because)
+	result, over := plan.Result{Step: step}, true
+	switch {
+	case move.Kind == moveRefuse:
+		s.tell("refused")
+		result.Err = errRefused
+	case takes(step) && a.leader != s.active && !m.NoFence:
+		// The server cannot fence them; a leader without a lease sends none.
+		s.tell("not sent: the lease is gone")
+		result.Err = errLost
+		a.unreachable = true
+	case step.Guard != plan.GuardNone && a.guarded&bit == 0:
+		result, over = m.guard(s, a, step)
+		a.guarded |= bit
+	default:
+		result = m.send(s, i, step)
+		if move.Kind == moveLose {
+			s.tell("the answer gets lost")
+			result = plan.Result{Step: step, Err: errLost}
+			a.unreachable = true
+		}
+	}
+	if result.Err != nil {
+		s.tell("%v", result.Err)
+		result.Observation = plan.Observation{Why: result.Err.Error()}
+	}
+	if !over {
+		return
+	}
+	a.executed |= bit
+	a.results = append(a.results[:len(a.results):len(a.results)], result)
+	m.endStage(s, a)
+}
+
+// takes tells whether a step puts our marks on what bears none: a create, an
+// adoption, the repair of lost marks. What it minds is the object, and not
+// whether anybody still wants it.
+func takes(step plan.Step) bool {
+	return step.Verb == plan.VerbCreate || step.Because == plan.BecauseAdopted || step.Because == plan.BecauseUnmarked
+}
+
+// endStage goes on with the next stage, or plans again.
+func (m *Model) endStage(s *State, a *actor) {
+	steps := a.plan.Steps
+	end := a.stageAt
+	for end < len(steps) && steps[end].Stage == steps[a.stageAt].Stage {
+		if a.executed&(1<<end) == 0 {
+			return
+		}
+		end++
+	}
+	failed := slices.ContainsFunc(a.results, func(r plan.Result) bool { return r.Err != nil || r.Blocked != "" })
+	if a.stageAt = end; failed || end == len(steps) {
+		// In what order the steps were executed makes no difference.
+		slices.SortFunc(a.results, func(x, y plan.Result) int { return x.Step.Key.Compare(y.Step.Key) })
+		m.fold(s, a)
+	}
+}
+
+// guard looks whether a deletion may follow.
+func (m *Model) guard(s *State, a *actor, step plan.Step) (plan.Result, bool) {
+	result := plan.Result{Step: step}
+	o := s.world.get(step.Key)
+	if o == nil {
+		return result, false
+	}
+	inside := s.world.inside(o)
+	switch {
+	case len(inside) == 0:
+		s.tell("it is empty")
+		return result, false
+	case step.Guard == plan.GuardEmptyOrRelease:
+		s.tell("it is in use, so it is released")
+		o, result.Err = s.world.mind(step, true)
+		if result.Err == nil {
+			strip := step
+			strip.Verb = plan.VerbOrphan
+			m.checkRemoval(s, a, strip, o)
+			s.world.strip(o)
+			s.writes++
+			result.Released, result.Observation = true, s.world.get(step.Key).observation(false)
+		}
+		return result, true
+	default:
+		s.tell("blocked by %s", inside[0].Key)
+		result.Blocked = fmt.Sprintf("%s is there", inside[0].Key)
+		return result, true
+	}
+}
+
+// send makes the request of a step.
+func (m *Model) send(s *State, i int, step plan.Step) plan.Result {
+	a, w := &s.actors[i], &s.world
+	result := plan.Result{Step: step}
+	me := a.snap.UID
+	version := w.last
+	switch step.Verb {
+	case plan.VerbCreate:
+		m.checkCreate(s, a, step)
+		result.Err = w.create(step, me)
+	case plan.VerbReplace, plan.VerbMerge, plan.VerbOverride:
+		var o *Object
+		if o, result.Err = w.mind(step, true); result.Err == nil {
+			m.checkWrite(s, a, step, o)
+			result.Err = w.update(o, step, me, slices.Contains(m.Fixed, step.Key))
+		}
+	case plan.VerbOrphan:
+		if w.get(step.Key) == nil {
+			result.Observation.Existence = plan.Absent
+			return result
+		}
+		var o *Object
+		if o, result.Err = w.mind(step, true); result.Err == nil {
+			m.checkRemoval(s, a, step, o)
+			w.strip(o)
+		}
+	case plan.VerbDelete:
+		if w.get(step.Key) == nil {
+			result.Observation.Existence = plan.Absent
+			return result
+		}
+		var o *Object
+		if o, result.Err = w.mind(step, true); result.Err == nil {
+			m.checkRemoval(s, a, step, o)
+			w.removed(o)
+		}
+	}
+	if result.Err == nil {
+		s.writes++
+		m.remember(s, a, step)
+		result.Observation = w.observe(step.Key, step.Desired != nil)
+	}
+	if w.last != version {
+		s.disturbOthers(i)
+	}
+	return result
+}
+
+// remember keeps the truth about what was done.
+func (m *Model) remember(s *State, a *actor, step plan.Step) {
+	k := doneKey{a.snap.UID, step.Key}
+	if step.Because == plan.BecausePurged {
+		s.truth.done = with(s.truth.done, k, step.Then.Digest)
+	}
+}

@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"sync/atomic"
+	"testing"
+)
+
+// slowly is set if the race detector makes everything ten times slower.
+var slowly bool
+
+// disturbances is how many disturbances a history has at most.
+func disturbances() int {
+	switch {
+	case testing.Short():
+		return 2
+	case slowly:
+		return 3
+	default:
+		return 4
+	}
+}
+
+// No history of a small world breaks an invariant. A slice of the enumeration
+// goes on from one in N of the first disturbances; make modelcheck from all.
+func TestInvariantsHoldInEverySmallHistory(t *testing.T) {
+	var states, moves atomic.Int64
+	in, first := slice(t), 0
+	t.Run("configurations", func(t *testing.T) {
+		for _, config := range configs {
+			config.Disturbances = disturbances()
+			m, offset := New(config), first
+			m.allowed = func(index int) bool { return in(offset + index) }
+			first += len(config.Acts)
+			t.Run(config.Name, func(t *testing.T) {
+				t.Parallel()
+				report := m.Explore(0)
+				t.Logf("%d states, %d moves, depth %d", report.States, report.Moves, report.Depth)
+				states.Add(int64(report.States))
+				moves.Add(int64(report.Moves))
+				if err := report.Error(); err != "" {
+					t.Error(err)
+				}
+			})
+		}
+	})
+	t.Logf("%d configurations, %d disturbances: %d states, %d moves", len(configs), disturbances(), states.Load(), moves.Load())
+}

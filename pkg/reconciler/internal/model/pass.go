@@ -1,0 +1,236 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// The bounds of the engine's run loop.
+const (
+	maxLooks  = 3
+	maxWrites = 4
+)
+
+// advance makes the next request of an actor.
+func (m *Model) advance(s *State, i int, move Move) {
+	a := &s.actors[i]
+	s.told = string('A'+rune(a.component)) + string('1'+rune(a.leader)) + ": "
+	switch a.at {
+	case idle:
+		m.begin(s, a)
+	case claiming:
+		m.claim(s, i)
+	case lookingForBlockers:
+		m.lookForBlockers(s, a)
+	case looking:
+		m.look(s, a, move.Kind == moveRefuse)
+	case recording:
+		s.tell("record %d objects", len(a.plan.Inventory))
+		if !m.commit(s, i, a.plan.Inventory) {
+			a.reset()
+			return
+		}
+		m.recorded(s, a)
+	case executing:
+		m.execute(s, i, move)
+	case finishing:
+		s.tell("save the record of %d objects, and end the pass", len(a.recorded))
+		m.commit(s, i, a.recorded)
+		a.reset()
+	case releasing:
+		m.release(s, i)
+	}
+}
+
+// begin reads the component.
+func (m *Model) begin(s *State, a *actor) {
+	c := s.world.components[a.component]
+	s.tell("read the component")
+	if c.Deleting && !c.Claimed {
+		return
+	}
+	a.snap, a.recorded = c, c.Inventory
+	a.live, a.failed = map[plan.Key]plan.Observation{}, map[plan.Key]plan.Failure{}
+	switch {
+	case c.Deleting:
+		a.at = lookingForBlockers
+	case !c.Claimed:
+		a.at = claiming
+	default:
+		m.lookAt(s, a, m.keysOf(a))
+	}
+}
+
+// lookForBlockers lists the instances of the component's types before anything is deleted.
+func (m *Model) lookForBlockers(s *State, a *actor) {
+	s.tell("look for foreign instances")
+	own := map[plan.Key]bool{}
+	for _, item := range a.recorded {
+		own[plan.KeyOf(item)] = true
+	}
+	for _, item := range a.recorded {
+		stays := item.DeletePolicy == v1alpha1.DeletePolicyOrphan || item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnDelete
+		if stays || item.UID == "" || item.Phase == v1alpha1.PhaseReleased {
+			continue
+		}
+		for _, o := range s.world.objects {
+			if slices.Contains(item.Defines, v1alpha1.TypeInfo{Group: o.Key.Group, Kind: o.Key.Kind}) && !own[o.Key] {
+				s.tell("blocked by %s", o.Key)
+				a.reset()
+				return
+			}
+		}
+	}
+	m.lookAt(s, a, m.keysOf(a))
+}
+
+// keysOf are the objects that the plans of a pass are about.
+func (m *Model) keysOf(a *actor) []plan.Key {
+	var keys []plan.Key
+	for _, d := range m.wanted(a) {
+		keys = append(keys, d.Key)
+	}
+	for _, item := range a.recorded {
+		if key := plan.KeyOf(item); !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+func (m *Model) wanted(a *actor) []plan.Desired {
+	if a.snap.Deleting {
+		return nil
+	}
+	return m.desired[a.snap.UID][a.snap.Version]
+}
+
+// lookAt reads objects, one by one, and plans then.
+func (m *Model) lookAt(s *State, a *actor, keys []plan.Key) {
+	for key, live := range a.live {
+		if live.Existence == plan.Unknown && live.NotServed && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, plan.Key.Compare)
+	a.at, a.ask = looking, keys
+	m.afterLook(s, a)
+}
+
+func (m *Model) look(s *State, a *actor, fails bool) {
+	key := a.ask[0]
+	a.ask = a.ask[1:]
+	wanted := slices.ContainsFunc(m.wanted(a), func(d plan.Desired) bool { return d.Key == key })
+	live := s.world.observe(key, wanted)
+	if fails {
+		live = plan.Observation{Why: "the server is busy"}
+	}
+	s.tell("look at %s: %s", key, describe(live))
+	a.live = maps.Clone(a.live)
+	a.live[key] = live
+	m.afterLook(s, a)
+}
+
+// afterLook plans if everything was looked at, the namespaces of new objects included.
+func (m *Model) afterLook(s *State, a *actor) {
+	if len(a.ask) > 0 {
+		return
+	}
+	if a.cause() == plan.Applying {
+		if a.ask = plan.Namespaces(m.wanted(a), a.live); len(a.ask) > 0 {
+			return
+		}
+	}
+	m.plan(s, a)
+}
+
+func (m *Model) input(a *actor) plan.Input {
+	return plan.Input{
+		Cause: a.cause(), Name: reconcilerName, Owner: ownerBy(a.snap.UID), Desired: m.wanted(a), Recorded: a.recorded,
+		Live: a.live, Failed: a.failed, MissingNamespaces: m.Missing, Now: startOfTime,
+	}
+}
+
+// plan decides what to do next. It is no request, and so no move of its own.
+func (m *Model) plan(s *State, a *actor) {
+	in := m.input(a)
+	next, err := plan.Next(in)
+	if err != nil {
+		s.violate("the input of a plan contradicts itself: %v", err)
+	}
+	m.checkPlan(s, in, next)
+	a.plan = &next
+	a.stageAt, a.executed, a.guarded, a.results = 0, 0, 0, nil
+	if next.MustRecord {
+		a.at = recording
+		return
+	}
+	m.recorded(s, a)
+}
+
+// recorded goes on when the record of the plan is durable, or need not be.
+func (m *Model) recorded(s *State, a *actor) {
+	if len(a.plan.Steps) > 0 {
+		a.at = executing
+		return
+	}
+	a.recorded = a.plan.Inventory
+	m.conclude(a)
+}
+
+// conclude decides how the pass ends.
+func (m *Model) conclude(a *actor) {
+	a.at = finishing
+	if a.cause() == plan.Deleting && a.plan.Done() && !a.unreachable {
+		a.at = releasing
+	}
+}
+
+// fold takes over the results of the steps, and plans again.
+func (m *Model) fold(s *State, a *actor) {
+	a.live, a.failed = maps.Clone(a.live), maps.Clone(a.failed)
+	a.looks, a.writes = maps.Clone(a.looks), maps.Clone(a.writes)
+	a.recorded = plan.Fold(a.plan.Inventory, a.live, a.results, metav1.NewTime(startOfTime))
+	var again []plan.Key
+	for _, r := range a.results {
+		key := r.Step.Key
+		switch {
+		case r.Blocked != "":
+			a.failed[key] = plan.Failure{Blocked: true, Message: r.Blocked}
+		case r.Err == nil:
+			delete(a.failed, key)
+			if a.writes = count(a.writes, key); a.writes[key] >= maxWrites {
+				a.failed[key] = plan.Failure{Message: "is written again and again"}
+			}
+			continue
+		case errors.Is(r.Err, errConflict) && a.looks[key] < maxLooks:
+			a.looks = count(a.looks, key)
+		default:
+			a.failed[key] = plan.Failure{Immutable: errors.Is(r.Err, errImmutable), Message: r.Err.Error()}
+		}
+		again = append(again, key)
+	}
+	a.results = nil
+	if a.unreachable {
+		m.conclude(a)
+		return
+	}
+	m.lookAt(s, a, again)
+}
+
+func count(counts map[plan.Key]int, key plan.Key) map[plan.Key]int {
+	if counts == nil {
+		counts = map[plan.Key]int{}
+	}
+	counts[key]++
+	return counts
+}

@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// The answers by which the server refuses a write.
+var (
+	errConflict    = errors.New("the object has changed")
+	errNoNamespace = errors.New("the namespace does not exist")
+	errTerminating = errors.New("the namespace is being deleted")
+	errNotServed   = errors.New("the type is not served")
+	errImmutable   = errors.New("a field cannot be changed")
+	errRefused     = errors.New("denied by a webhook")
+	errLost        = errors.New("the answer was lost")
+)
+
+// mind finds the object of a write, if its preconditions hold.
+func (w *World) mind(s plan.Step, version bool) (*Object, error) {
+	o := w.get(s.Key)
+	if o == nil || s.UID != "" && uidOf(o.UID) != s.UID || version && strconv.Itoa(o.RV) != s.ResourceVersion {
+		return nil, errConflict
+	}
+	return o, nil
+}
+
+// create is a POST, or an apply that demands absence.
+func (w *World) create(s plan.Step, by Holder) error {
+	served, _ := w.defined(s.Key.GroupKind())
+	home := w.get(plan.Key{Kind: "Namespace", Name: s.Key.Namespace})
+	switch {
+	case !served:
+		return errNotServed
+	case s.Key.Namespace != "" && home == nil:
+		return errNoNamespace
+	case w.get(s.Key) != nil:
+		return errConflict
+	case s.Key.Namespace != "" && home.Deleting:
+		return errTerminating
+	}
+	w.put(sent(Object{Key: s.Key, Ready: readyAtOnce(s.Key)}, s, by))
+	return nil
+}
+
+// update is a PUT or an apply; an update that changes nothing gives no new resourceVersion.
+func (w *World) update(o *Object, s plan.Step, by Holder, fixed bool) error {
+	next := sent(*o, s, by)
+	if fixed && next.Value != o.Value {
+		return errImmutable
+	}
+	if s.Verb == plan.VerbReplace {
+		// A PUT leaves nothing that the manifest does not have.
+		next.Extra, next.Helm = false, false
+	}
+	if same := sameContent(&next, o); same {
+		i, _ := w.find(o.Key)
+		w.objects[i] = &next // the truth may have changed all the same
+		return nil
+	}
+	next.Ready = o.Ready && (readyAtOnce(o.Key) || len(o.Defines) > 0)
+	w.put(next)
+	return nil
+}
+
+func sameContent(a, b *Object) bool {
+	return a.Value == b.Value && a.Extra == b.Extra && a.OwnerID == b.OwnerID && a.Ref == b.Ref && a.Helm == b.Helm && a.Written == b.Written
+}
+
+// sent is the object with a manifest in it.
+func sent(o Object, s plan.Step, by Holder) Object {
+	m := manifestOf(s.Desired)
+	o.Value, o.OwnerID, o.Ref, o.Written = m.value, m.ownerID, m.ref, true
+	o.Defines = s.Desired.Defines
+	o.Holder, o.Former, o.Orphaned, o.Stolen, o.Made = by, Nobody, false, false, s.Desired.Digest
+	return o
+}
+
+// strip takes our marks off an object: it is nobody's from then on.
+func (w *World) strip(o *Object) {
+	next := *o
+	next.OwnerID, next.Ref = "", plan.OwnerRef{}
+	if next.Holder != Stranger && next.Holder != Nobody {
+		next.Former, next.Holder = next.Holder, Nobody
+	}
+	next.Orphaned = true
+	w.put(next)
+}
+
+// readyAtOnce tells whether objects of the type need no controller.
+func readyAtOnce(key plan.Key) bool {
+	switch key.Kind {
+	case "Deployment", "Job", "CustomResourceDefinition":
+		return false
+	default:
+		return true
+	}
+}

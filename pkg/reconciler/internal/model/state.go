@@ -1,0 +1,212 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// State is everything at one moment. A State is never changed: every Move makes a new one.
+type State struct {
+	world  World
+	actors []actor
+	budget int8 // of disturbances
+	active int8 // the leader that has the lease
+	truth  truth
+
+	// The rest says what the last Move did, and is no part of the state.
+
+	violation string
+	writes    int // requests that changed something
+	told      string
+}
+
+// stage is where a leader is in its pass over a component.
+type stage int8
+
+const (
+	idle stage = iota
+	claiming
+	lookingForBlockers
+	looking
+	recording
+	executing
+	finishing
+	releasing
+)
+
+// actor is one leader at work on one component. What its maps and slices hold
+// is never changed in place.
+type actor struct {
+	component, leader int8
+	at                stage
+	snap              *Component // as it was read, or as our last write was answered
+	recorded          []v1alpha1.InventoryItem
+	live              map[plan.Key]plan.Observation
+	failed            map[plan.Key]plan.Failure
+	looks, writes     map[plan.Key]int
+	ask               []plan.Key // to be looked at before the next plan
+	plan              *plan.Plan
+	stageAt           int    // the first step of the stage that is executed
+	executed, guarded uint32 // bits of the plan's steps
+	results           []plan.Result
+	// unreachable: a request got no answer, so that the pass ends.
+	unreachable bool
+	// disturbed: somebody else did something since the pass began.
+	disturbed bool
+}
+
+// Move leads from one State to the next.
+type Move struct {
+	Kind  moveKind
+	Actor int8
+	Arg   int8
+}
+
+type moveKind int8
+
+const (
+	moveGo     moveKind = iota // the next request of an actor; Arg is the step
+	moveRefuse                 // the same, but the server refuses it, or cannot be read
+	moveLose                   // the same, but the answer gets lost
+	moveReady                  // a controller makes object Arg ready
+	moveSweep                  // a controller takes away what is in terminating object Arg
+	moveAct                    // somebody does act Arg
+)
+
+// Violation returns which invariant the last Move broke; empty if none.
+func (s *State) Violation() string { return s.violation }
+
+func (s *State) clone() *State {
+	next := &State{
+		world: s.world.clone(), actors: slices.Clone(s.actors), budget: s.budget, active: s.active, truth: s.truth,
+	}
+	return next
+}
+
+func (s *State) violate(format string, args ...any) {
+	if s.violation == "" {
+		s.violation = fmt.Sprintf(format, args...)
+	}
+}
+
+// tell describes the move, for a person who reads a schedule.
+func (s *State) tell(format string, args ...any) {
+	if s.told != "" {
+		s.told += "; "
+	}
+	s.told += fmt.Sprintf(format, args...)
+}
+
+// disturbOthers notes that the world is not any more as the others found it.
+func (s *State) disturbOthers(but int) {
+	for i := range s.actors {
+		if i != but && s.actors[i].at != idle {
+			s.actors[i].disturbed = true
+		}
+	}
+}
+
+// isQuiet tells whether no pass is under way.
+func (s *State) isQuiet() bool {
+	return !slices.ContainsFunc(s.actors, func(a actor) bool { return a.at != idle })
+}
+
+// cause is what the pass is about.
+func (a *actor) cause() plan.Cause {
+	if a.snap.Deleting {
+		return plan.Deleting
+	}
+	return plan.Applying
+}
+
+// reset ends the pass and forgets what it knew.
+func (a *actor) reset() { *a = actor{component: a.component, leader: a.leader} }
+
+// Moves returns what can happen next.
+func (m *Model) Moves(s *State, moves []Move) []Move {
+	for i := range s.actors {
+		moves = m.actorMoves(s, i, moves)
+	}
+	for i, o := range s.world.objects {
+		switch {
+		case s.world.sweepable(o):
+			moves = append(moves, Move{Kind: moveSweep, Arg: int8(i)})
+		case !o.Ready && !o.Deleting && !slices.Contains(m.Slow, o.Key):
+			moves = append(moves, Move{Kind: moveReady, Arg: int8(i)})
+		}
+	}
+	if s.budget == 0 {
+		return moves
+	}
+	for i, move := range m.moves {
+		first := int(s.budget) == m.Disturbances
+		if (!first || m.allowed == nil || m.allowed(i)) && m.enabled(s, m.Acts[i]) {
+			moves = append(moves, move)
+		}
+	}
+	return moves
+}
+
+func (m *Model) actorMoves(s *State, i int, moves []Move) []Move {
+	a := &s.actors[i]
+	fails := m.Fails && s.budget > 0
+	step := Move{Kind: moveGo, Actor: int8(i)}
+	switch a.at {
+	case idle:
+		if a.leader == s.active && s.world.components[a.component] != nil {
+			moves = append(moves, step)
+		}
+	case executing:
+		for j := a.stageAt; j < len(a.plan.Steps) && a.plan.Steps[j].Stage == a.plan.Steps[a.stageAt].Stage; j++ {
+			if a.executed&(1<<j) != 0 {
+				continue
+			}
+			moves = append(moves, Move{Kind: moveGo, Actor: int8(i), Arg: int8(j)})
+			if fails {
+				moves = append(moves, Move{Kind: moveRefuse, Actor: int8(i), Arg: int8(j)}, Move{Kind: moveLose, Actor: int8(i), Arg: int8(j)})
+			}
+		}
+	case looking:
+		moves = append(moves, step)
+		if fails {
+			moves = append(moves, Move{Kind: moveRefuse, Actor: int8(i)})
+		}
+	default:
+		moves = append(moves, step)
+	}
+	return moves
+}
+
+// Do makes a Move.
+func (m *Model) Do(s *State, move Move) *State {
+	next := s.clone()
+	switch move.Kind {
+	case moveReady:
+		o := *next.world.objects[move.Arg]
+		o.Ready = true
+		next.world.put(o)
+		next.tell("%s becomes ready", o.Key)
+		next.disturbOthers(-1)
+	case moveSweep:
+		o := next.world.objects[move.Arg]
+		next.tell("the server takes away what is in %s", o.Key)
+		next.world.sweep(o)
+		next.disturbOthers(-1)
+	case moveAct:
+		next.budget--
+		m.act(next, m.Acts[move.Arg])
+		next.disturbOthers(-1)
+	default:
+		if move.Kind != moveGo {
+			next.budget--
+		}
+		m.advance(next, int(move.Actor), move)
+	}
+	return next
+}

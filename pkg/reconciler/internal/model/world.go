@@ -1,0 +1,245 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// Holder is whose an object is in truth: the uid of a component, Nobody, or Stranger.
+type Holder string
+
+const (
+	// Nobody holds what a person made by hand, and what was orphaned.
+	Nobody Holder = ""
+	// Stranger is another component or tool.
+	Stranger Holder = "stranger"
+)
+
+// Object is an object of the cluster. An Object in a State is never changed:
+// it is replaced by a changed copy.
+type Object struct {
+	Key   plan.Key
+	UID   int
+	RV    int
+	Value string // the fields that manifests set
+	Extra bool   // somebody else added a field
+
+	OwnerID string
+	Ref     plan.OwnerRef
+	Helm    bool // the mark of another tool
+	Written bool // our field manager wrote it
+
+	Ready    bool
+	Deleting bool
+	Held     bool // by a finalizer of others
+	Defines  []v1alpha1.TypeInfo
+
+	// The rest is the truth that no planner sees.
+
+	Holder Holder
+	// Former held the object before.
+	Former Holder
+	// Orphaned: its former holder has taken off its own marks.
+	Orphaned bool
+	// Stolen was the object from a component that knew its uid.
+	Stolen bool
+	// Made is the digest of the manifest that its holder wrote last.
+	Made string
+}
+
+// Component is a component as the server has it; never changed, like an Object.
+type Component struct {
+	UID       Holder
+	RV        int
+	Version   int // of what it asks for
+	Deleting  bool
+	Claimed   bool // has our finalizer
+	Inventory []v1alpha1.InventoryItem
+}
+
+// World is the cluster.
+type World struct {
+	objects    []*Object    // ordered by key
+	components []*Component // by index; nil if absent
+	last       int          // the last uid or resourceVersion given
+}
+
+func (w *World) clone() World {
+	return World{objects: slices.Clone(w.objects), components: slices.Clone(w.components), last: w.last}
+}
+
+func (w *World) find(key plan.Key) (int, bool) {
+	return slices.BinarySearchFunc(w.objects, key, func(o *Object, k plan.Key) int { return o.Key.Compare(k) })
+}
+
+func (w *World) get(key plan.Key) *Object {
+	if i, found := w.find(key); found {
+		return w.objects[i]
+	}
+	return nil
+}
+
+// put stores a changed copy, with a new resourceVersion.
+func (w *World) put(o Object) *Object {
+	w.last++
+	o.RV = w.last
+	i, found := w.find(o.Key)
+	if !found {
+		w.objects = slices.Insert(w.objects, i, nil)
+		w.last++
+		o.UID = w.last
+	}
+	w.objects[i] = &o
+	return &o
+}
+
+func (w *World) drop(key plan.Key) {
+	if i, found := w.find(key); found {
+		w.objects = slices.Delete(w.objects, i, i+1)
+	}
+}
+
+func (w *World) putComponent(i int, c Component) {
+	w.last++
+	c.RV = w.last
+	w.components[i] = &c
+}
+
+// removed lets the server delete an object: what nothing holds is gone at once;
+// a namespace or a definition goes when it is swept.
+func (w *World) removed(o *Object) {
+	if !o.Held && !isNamespace(o.Key) && len(o.Defines) == 0 {
+		w.drop(o.Key)
+		return
+	}
+	if !o.Deleting {
+		next := *o
+		next.Deleting = true
+		w.put(next)
+	}
+}
+
+// sweepable tells whether the server's controllers have something to take away
+// for a terminating object.
+func (w *World) sweepable(o *Object) bool {
+	if !o.Deleting {
+		return false
+	}
+	inside := w.inside(o)
+	if len(inside) == 0 {
+		return !o.Held
+	}
+	return slices.ContainsFunc(inside, func(x *Object) bool { return !x.Deleting })
+}
+
+// sweep is what the namespace controller and the finalizer of definitions do.
+func (w *World) sweep(o *Object) {
+	for _, x := range w.inside(o) {
+		w.removed(x)
+	}
+	if len(w.inside(o)) == 0 && !o.Held {
+		w.drop(o.Key)
+	}
+}
+
+// inside are the objects that go with a namespace or a definition.
+func (w *World) inside(o *Object) []*Object {
+	var found []*Object
+	for _, x := range w.objects {
+		if isNamespace(o.Key) && x.Key.Namespace == o.Key.Name || o.definesType(x.Key.GroupKind()) {
+			found = append(found, x)
+		}
+	}
+	return found
+}
+
+func (o *Object) definesType(gk schema.GroupKind) bool {
+	return slices.ContainsFunc(o.Defines, func(t v1alpha1.TypeInfo) bool { return t.Matches(gk.Group, gk.Kind) })
+}
+
+func isNamespace(key plan.Key) bool { return key.Group == "" && key.Kind == "Namespace" }
+
+// customGroup is the group whose types are served only if they are defined.
+const customGroup = "example.com"
+
+// defined tells whether a type can be used, and whether its definition is there at all.
+func (w *World) defined(gk schema.GroupKind) (served, there bool) {
+	if gk.Group != customGroup {
+		return true, true
+	}
+	for _, o := range w.objects {
+		if o.definesType(gk) {
+			there = true
+			served = served || o.Ready
+		}
+	}
+	return served, there
+}
+
+// observe reads an object as the observer of the engine does. What is not
+// wanted is absent if its type is.
+func (w *World) observe(key plan.Key, wanted bool) plan.Observation {
+	served, there := w.defined(key.GroupKind())
+	if !served {
+		if !wanted && !there {
+			return plan.Observation{Existence: plan.Absent}
+		}
+		return plan.Observation{Why: "the type is not served", NotServed: true}
+	}
+	o := w.get(key)
+	if o == nil {
+		return plan.Observation{Existence: plan.Absent}
+	}
+	return o.observation(wanted)
+}
+
+func (o *Object) observation(wanted bool) plan.Observation {
+	marks := o.OwnerID + " " + string(o.Ref.UID)
+	seen := o.Value + "|" + marks
+	if o.Extra {
+		seen += "|extra"
+	}
+	if o.Helm {
+		seen += "|helm"
+	}
+	live := plan.Observation{
+		Existence: plan.Present, UID: uidOf(o.UID), ResourceVersion: strconv.Itoa(o.RV), Seen: seen,
+		Marks: plan.Marks{OwnerID: o.OwnerID, Ref: o.Ref, Written: o.Written},
+	}
+	if o.Helm {
+		live.Marks.Others = []string{"Helm release shop/theirs"}
+	}
+	if wanted {
+		live.Accepted = o.Value + "|" + marks
+	}
+	if o.Deleting {
+		live.Deleting = startOfTime
+	}
+	if o.Held {
+		live.Finalizers = []string{foreignFinalizer}
+	}
+	if o.Ready {
+		live.Status.Readiness = plan.Ready
+	} else {
+		live.Status.Message = "not available"
+	}
+	return live
+}
+
+const foreignFinalizer = "example.com/wait"
+
+func uidOf(n int) types.UID {
+	if n == 0 {
+		return ""
+	}
+	return types.UID("u" + strconv.Itoa(n))
+}
