@@ -27,10 +27,25 @@ type Bundle struct {
 
 // BundleSpec is any set of values.
 type BundleSpec struct {
-	component.RequeueSpec `json:",inline"`
-	component.TimeoutSpec `json:",inline"`
+	component.PlacementSpec     `json:",inline"`
+	component.ClientSpec        `json:",inline"`
+	component.ImpersonationSpec `json:",inline"`
+	component.RequeueSpec       `json:",inline"`
+	component.TimeoutSpec       `json:",inline"`
+	component.PolicySpec        `json:",inline"`
+	component.TypeSpec          `json:",inline"`
 
 	Values map[string]string `json:"values,omitempty"`
+}
+
+// DeepCopyInto copies the spec.
+func (s *BundleSpec) DeepCopyInto(out *BundleSpec) {
+	*out = *s
+	s.ClientSpec.DeepCopyInto(&out.ClientSpec)
+	s.RequeueSpec.DeepCopyInto(&out.RequeueSpec)
+	s.TimeoutSpec.DeepCopyInto(&out.TimeoutSpec)
+	s.TypeSpec.DeepCopyInto(&out.TypeSpec)
+	out.Values = maps.Clone(s.Values)
 }
 
 // ToUnstructured returns the values.
@@ -50,11 +65,9 @@ func (b *Bundle) GetStatus() *component.Status { return &b.Status }
 
 // DeepCopyObject returns a copy.
 func (b *Bundle) DeepCopyObject() runtime.Object {
-	out := &Bundle{TypeMeta: b.TypeMeta, Spec: b.Spec, Status: *b.Status.DeepCopy()}
+	out := &Bundle{TypeMeta: b.TypeMeta, Status: *b.Status.DeepCopy()}
 	b.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
-	out.Spec.Values = maps.Clone(b.Spec.Values)
-	b.Spec.RequeueSpec.DeepCopyInto(&out.Spec.RequeueSpec)
-	b.Spec.TimeoutSpec.DeepCopyInto(&out.Spec.TimeoutSpec)
+	b.Spec.DeepCopyInto(&out.Spec)
 	return out
 }
 

@@ -4,12 +4,15 @@
 package e2e
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,150 +20,235 @@ import (
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 )
 
-// TestCrash kills the operator before and after every request of an
-// installation, of an upgrade and of a deletion, starts it anew, and expects
-// the same end as without the crash: every object there, none left over, none
-// created a second time.
+// TestCrash kills the operator at every request of every scenario: before the
+// request is sent and, if it is a write, also between its commit and the answer.
+// Another operator then has to bring the story to the very end that it has
+// without a crash: nothing is lost, left over, done twice, or touched that
+// belongs to others.
 func TestCrash(t *testing.T) {
-	for _, story := range crashStories {
-		t.Run(story.name, func(t *testing.T) {
-			total := story.run(t, newGuillotine(0, false))
-			ran, crashed := 0, 0
-			for at := 1; at <= total; at++ {
-				for i, after := range []bool{false, true} {
-					if !inSlice(t, 2*at+i) {
+	for _, s := range scenarios {
+		t.Run(s.name, func(t *testing.T) {
+			began := time.Now()
+			reference := s.play(t, newGuillotine(0, false), nil)
+			if t.Failed() {
+				return
+			}
+			points := pointsOf(reference.requests)
+			ran, crashed := 0, atomic.Int64{}
+			t.Run("die", func(t *testing.T) {
+				for i, p := range points {
+					if !inSlice(t, i) {
 						continue
 					}
 					ran++
-					when := map[bool]string{false: "before", true: "after"}[after]
-					t.Run(fmt.Sprintf("%s request %d", when, at), func(t *testing.T) {
+					t.Run(p.String(), func(t *testing.T) {
+						t.Parallel()
 						t.Cleanup(func() {
 							if t.Failed() {
 								t.Logf("to run it alone: go test ./test/e2e -run '%s', with CORBEL_SLICE=1/1", t.Name())
 							}
 						})
-						g := newGuillotine(at, after)
-						story.run(t, g)
-						if g.isDead() {
-							crashed++
+						if s.play(t, newGuillotine(p.at, p.after), reference).crashed {
+							crashed.Add(1)
 						}
 					})
 				}
-			}
+			})
 			// An operator may need fewer requests than the first one did; then
 			// it is done before the fatal one.
-			t.Logf("%d requests, %d cases, %d of them crashed", total, ran, crashed)
-			if crashed < ran/2 {
-				t.Errorf("only %d of %d cases crashed", crashed, ran)
+			t.Logf("%d requests, %d points, %d of them run, %d crashed, %s",
+				len(reference.requests), len(points), ran, crashed.Load(), time.Since(began).Round(time.Second))
+			if int(crashed.Load()) < ran/2 {
+				t.Errorf("only %d of %d cases crashed", crashed.Load(), ran)
 			}
 		})
 	}
 }
 
-type crashStory struct {
-	name string
-	// before is the version that is installed and ready before the crash; empty for none.
-	before string
-	// after is the version that is wanted then; empty means that the component is deleted.
-	after string
+// point is where an operator dies.
+type point struct {
+	at    int
+	after bool
+	what  string // the method, for the name of the test
 }
 
-var crashStories = []crashStory{
-	{name: "install", after: "1"},
-	{name: "upgrade", before: "1", after: "2"},
-	{name: "delete", before: "1"},
+// String is the name of the case.
+func (p point) String() string {
+	when := "before"
+	if p.after {
+		when = "after"
+	}
+	return fmt.Sprintf("%s request %d", when, p.at)
 }
 
-// run goes through the story with one crash and returns the number of requests
-// that could have been the last.
-func (s crashStory) run(t *testing.T, g *guillotine) int {
+// pointsOf leaves out the points after reads: nobody can tell them from those
+// before the next request.
+func pointsOf(requests []string) []point {
+	var points []point
+	for i, method := range requests {
+		points = append(points, point{at: i + 1, what: method})
+		if method != "GET" {
+			points = append(points, point{at: i + 1, after: true, what: method})
+		}
+	}
+	return points
+}
+
+// ending is how a run of a scenario ended.
+type ending struct {
+	requests []string
+	crashed  bool
+	shot     map[string]string
+}
+
+// play goes through a scenario with one crash. With a reference it expects the
+// same end.
+func (s *scenario) play(t *testing.T, g *guillotine, reference *ending) *ending {
+	t.Helper()
 	f := newFixture(t)
-	var bundle *Bundle
-	if s.before != "" {
-		first := f.start(t, dozen, nil)
-		bundle = f.bundle(t, map[string]string{"version": s.before})
-		f.ready(t, bundle)
-		first.stop(t)
-	}
-	before := f.marked(t, f.ownerOf())
+	cast := newCast(f, f.objects(t, s.texts()))
+	doomed := f.startWith(t, told, g.wrap)
+	s.prepare(t, f)
+	kept := f.versions(t, slices.Concat(s.others, s.visitors))
+	before := read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.marked(ctx, f) })
 
-	doomed := f.start(t, dozen, g)
-	switch {
-	case bundle == nil:
-		bundle = f.bundle(t, map[string]string{"version": s.after})
-	case s.after == "":
-		if err := f.Delete(t.Context(), bundle); err != nil {
-			t.Fatal(err)
-		}
-	default:
-		f.update(t, bundle, map[string]string{"version": s.after})
-	}
-	crashed := g.awaitFall(t, f, bundle, s.after == "")
+	g.arm()
+	s.proceed(t, f)
+	end := &ending{crashed: g.await(t, s, f)}
+	end.requests = g.requests()
 	doomed.stop(t)
-	atCrash := f.marked(t, f.ownerOf())
-	if crashed {
-		f.start(t, dozen, nil)
+	atCrash := s.checkRecord(t, f, cast)
+	if end.crashed || reference == nil {
+		defer f.startWith(t, told, g.count).stop(t)
 	}
-	s.check(t, f, bundle, before, atCrash)
-	return g.requests()
+	s.conclude(t, f, cast, end, reference)
+	for name, uid := range before {
+		atCrash[name] = uid
+	}
+	s.check(t, f, cast, atCrash)
+	if diff := cmp.Diff(kept, f.versions(t, slices.Concat(s.others, s.visitors))); diff != "" {
+		t.Errorf("objects of others (-before +after):\n%s", diff)
+	}
+	g.checkJobs(t)
+	if s.after != nil {
+		s.after(t, f)
+	}
+	cast.removeTypes(t, f)
+	return end
 }
 
-// awaitFall waits until the operator is dead, or has done its work without
-// reaching the fatal request.
-func (g *guillotine) awaitFall(t *testing.T, f *fixture, bundle *Bundle, deleted bool) bool {
+// removeTypes frees the server of the definitions of the story.
+func (c *cast) removeTypes(t *testing.T, f *fixture) {
 	t.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	poll := time.NewTicker(20 * time.Millisecond)
-	defer poll.Stop()
-	current := &Bundle{}
-	for {
-		select {
-		case <-g.fallen:
-			return true
-		case <-deadline.C:
-			t.Fatalf("waited %s for the operator to die or to be done", patience)
-		case <-poll.C:
-		}
-		err := f.Get(t.Context(), client.ObjectKeyFromObject(bundle), current)
-		switch {
-		case apierrors.IsNotFound(err):
-			if deleted {
-				return g.isDead()
+	for _, object := range c.objects {
+		if object.GetKind() == "CustomResourceDefinition" {
+			if err := f.Delete(t.Context(), object); client.IgnoreNotFound(err) != nil {
+				t.Error(err)
 			}
-		case err != nil:
-			t.Fatal(err)
-		case !deleted && current.Status.IsReady() && current.Status.ObservedGeneration == current.Generation:
-			return g.isDead()
 		}
 	}
 }
 
-// check compares the end of the story with what it must be.
-func (s crashStory) check(t *testing.T, f *fixture, bundle *Bundle, before, atCrash map[string]types.UID) {
+// await waits until the operator is dead, or has done its work without reaching
+// the fatal request.
+func (g *guillotine) await(t *testing.T, s *scenario, f *fixture) (crashed bool) {
 	t.Helper()
-	if s.after == "" {
-		f.gone(t, bundle)
-		if left := f.marked(t, f.ownerOf()); len(left) > 0 {
-			t.Errorf("objects are left over: %v", names(left))
+	eventually(t, "the operator to die or to be done", func(ctx context.Context) error {
+		if g.isDead() {
+			return nil
 		}
-		return
-	}
-	f.ready(t, bundle)
-	conditionstest.Check(t, conditions.For(bundle, &bundle.Status.Conditions))
-	got := f.marked(t, f.ownerOf())
-	if diff := cmp.Diff(dozenNames(f.namespace, s.after), names(got)); diff != "" {
-		t.Errorf("objects of version %s (-want +got):\n%s", s.after, diff)
-	}
-	for _, earlier := range []map[string]types.UID{before, atCrash} {
-		for name, uid := range earlier {
-			if now, there := got[name]; there && now != uid {
-				t.Errorf("%s was created a second time", name)
-			}
+		return s.over(ctx, f)
+	})
+	return g.isDead()
+}
+
+// checkRecord expects, at the moment of the crash, every object that bears our
+// marks to be on record.
+func (s *scenario) checkRecord(t *testing.T, f *fixture, cast *cast) map[string]types.UID {
+	t.Helper()
+	marked := read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.marked(ctx, f) })
+	recorded := read(t, f.recorded)
+	for name := range marked {
+		if _, ok := recorded[name]; !ok {
+			t.Errorf("after the crash %s bears our marks and is in no inventory", name)
 		}
 	}
-	f.checkVersion(t, s.after)
-	if got, want := len(bundle.Status.Inventory.Items), dozenRecorded; got != want {
-		t.Errorf("the inventory has %d items, want %d", got, want)
+	return marked
+}
+
+// conclude waits for the end of the story; the reference has to be met.
+func (s *scenario) conclude(t *testing.T, f *fixture, cast *cast, end, reference *ending) {
+	t.Helper()
+	var last string
+	eventually(t, "the end of the story", func(ctx context.Context) (err error) {
+		if err := s.over(ctx, f); err != nil {
+			return err
+		}
+		if end.shot, err = cast.snapshot(ctx, f, s.names()); err != nil {
+			return err
+		}
+		if reference == nil {
+			return nil
+		}
+		if last = cmp.Diff(reference.shot, end.shot); last != "" {
+			return errors.New("it is not the end that the story has without a crash (-want +got):\n" + last)
+		}
+		return nil
+	})
+}
+
+// check expects what every end must have: exactly the wanted objects, all of them
+// recorded, and none created a second time.
+func (s *scenario) check(t *testing.T, f *fixture, cast *cast, earlier map[string]types.UID) {
+	t.Helper()
+	marked := read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.marked(ctx, f) })
+	want := []string{}
+	for _, name := range s.marked {
+		want = append(want, f.fill(name))
 	}
+	slices.Sort(want)
+	got := names(marked)
+	if diff := cmp.Diff(want, append([]string{}, got...)); diff != "" {
+		t.Errorf("objects with our marks (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(read(t, f.recorded), marked); diff != "" {
+		t.Errorf("what is recorded and what is there (-recorded +there):\n%s", diff)
+	}
+	for name, uid := range earlier {
+		again := slices.ContainsFunc(s.recreated, func(n string) bool { return f.fill(n) == name })
+		if now, there := marked[name]; there && now != uid && !again {
+			t.Errorf("%s was created a second time", name)
+		}
+	}
+	for _, name := range s.names() {
+		bundle := f.named(name)
+		if err := f.Get(t.Context(), client.ObjectKeyFromObject(bundle), bundle); err == nil {
+			conditionstest.Check(t, conditions.For(bundle, &bundle.Status.Conditions))
+		}
+	}
+}
+
+// versions returns uid and resourceVersion of objects.
+func (f *fixture) versions(t testing.TB, texts []string) map[string]string {
+	t.Helper()
+	versions := map[string]string{}
+	for _, object := range f.objects(t, texts) {
+		name := nameOf(object)
+		if err := f.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			versions[name] = err.Error()
+			continue
+		}
+		versions[name] = string(object.GetUID()) + " " + object.GetResourceVersion()
+	}
+	return versions
+}
+
+// read repeats a read until it succeeds.
+func read[V any](t testing.TB, from func(ctx context.Context) (V, error)) (value V) {
+	t.Helper()
+	eventually(t, "an answer of the server", func(ctx context.Context) (err error) {
+		value, err = from(ctx)
+		return err
+	})
+	return value
 }

@@ -6,6 +6,7 @@ package e2e
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -20,48 +21,55 @@ type guillotine struct {
 	at int
 	// after lets the request reach the server; only its answer is lost.
 	after bool
-	// fallen is closed when the operator dies.
-	fallen chan struct{}
 
-	mu    sync.Mutex
-	armed bool
-	count int
-	dead  bool
+	jobs jobs
+
+	mu      sync.Mutex
+	armed   bool
+	methods []string
+	dead    bool
 }
 
-func newGuillotine(at int, after bool) *guillotine {
-	return &guillotine{at: at, after: after, fallen: make(chan struct{})}
-}
+func newGuillotine(at int, after bool) *guillotine { return &guillotine{at: at, after: after} }
 
 // wrap puts the guillotine between the operator and the server.
 func (g *guillotine) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if isWatch(r) || isInformer(r) || isEvent(r) {
+		if isBackground(r) {
 			if g.isDead() {
 				return nil, errDead
 			}
 			return next.RoundTrip(r)
 		}
-		falls, dead := g.step()
+		falls, dead := g.step(r.Method)
 		if dead || falls && !g.after {
-			g.fall(falls)
 			return nil, errDead
 		}
 		response, err := next.RoundTrip(r)
+		g.jobs.note(r, response)
 		if falls {
+			g.fall()
+		}
+		if g.isDead() {
 			if err == nil {
 				_ = response.Body.Close()
 			}
-			g.fall(true)
-		}
-		if g.isDead() {
 			return nil, errDead
 		}
 		return response, err
 	})
 }
 
-func (g *guillotine) step() (falls, dead bool) {
+// count only watches the requests of an operator that does not die.
+func (g *guillotine) count(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(r)
+		g.jobs.note(r, response)
+		return response, err
+	})
+}
+
+func (g *guillotine) step(method string) (falls, dead bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.dead {
@@ -70,24 +78,18 @@ func (g *guillotine) step() (falls, dead bool) {
 	if !g.armed {
 		return false, false
 	}
-	g.count++
-	if g.count != g.at {
+	g.methods = append(g.methods, method)
+	if len(g.methods) != g.at {
 		return false, false
 	}
-	if !g.after {
-		g.dead = true
-	}
-	return true, false
+	g.dead = !g.after
+	return true, g.dead
 }
 
-func (g *guillotine) fall(falls bool) {
-	if !falls {
-		return
-	}
+func (g *guillotine) fall() {
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.dead = true
-	g.mu.Unlock()
-	close(g.fallen)
 }
 
 func (g *guillotine) isDead() bool {
@@ -103,11 +105,19 @@ func (g *guillotine) arm() {
 	g.armed = true
 }
 
-// requests is how many requests were counted.
-func (g *guillotine) requests() int {
+// requests are the methods of the requests that were counted.
+func (g *guillotine) requests() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.count
+	return slices.Clone(g.methods)
+}
+
+// isBackground tells whether a request is none of a pass: watches, what informers
+// list, events, and what a client asks about the types of the server.
+func isBackground(r *http.Request) bool {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	discovery := len(parts) <= 2 || parts[0] == "apis" && len(parts) == 3 || parts[0] == "openapi"
+	return discovery || isWatch(r) || isInformer(r) || isEvent(r)
 }
 
 // isInformer tells whether a request is the manager's list of all Bundles.

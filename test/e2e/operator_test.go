@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -52,22 +54,39 @@ type fixture struct {
 	namespace string
 }
 
+// observer is the client of all tests: what it learns about types it learns once.
+var observer struct {
+	sync.Mutex
+	client client.Client
+}
+
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	e := env.Shared(t)
+	f := &fixture{env: env.Shared(t)}
+	observer.Lock()
+	defer observer.Unlock()
+	if observer.client == nil {
+		observer.client = installBundles(t, f.env)
+	}
+	f.Client = observer.client
+	f.namespace = f.newNamespace(t)
+	return f
+}
+
+// installBundles makes the type of the components known to the server.
+func installBundles(t testing.TB, e *env.Environment) client.Client {
+	t.Helper()
 	c, err := client.New(e.Config(), client.Options{Scheme: testScheme})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{Client: c, env: e}
 	if err := c.Create(t.Context(), bundleCRD()); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
 	eventually(t, "the Bundle type to be served", func(ctx context.Context) error {
 		return c.List(ctx, &BundleList{})
 	})
-	f.namespace = f.newNamespace(t)
-	return f
+	return c
 }
 
 func (f *fixture) newNamespace(t testing.TB) string {
@@ -87,18 +106,8 @@ type operator struct {
 	once       bool
 }
 
-// start runs an operator for Bundles of one namespace until the test ends or
-// stop is called. The guillotine sees all its requests; it may be nil.
-func (f *fixture) start(t testing.TB, generator manifests.Generator, g *guillotine) *operator {
-	t.Helper()
-	if g == nil {
-		return f.startWith(t, generator, nil)
-	}
-	defer g.arm()
-	return f.startWith(t, generator, g.wrap)
-}
-
-// startWith is start with any view on the requests.
+// startWith runs an operator for Bundles of one namespace until the test ends or
+// stop is called. All its requests go through the view on them, if there is one.
 func (f *fixture) startWith(t testing.TB, generator manifests.Generator, wrap func(http.RoundTripper) http.RoundTripper) *operator {
 	t.Helper()
 	cfg := rest.CopyConfig(f.env.Config())
@@ -109,6 +118,7 @@ func (f *fixture) startWith(t testing.TB, generator manifests.Generator, wrap fu
 		Scheme:                  testScheme,
 		Metrics:                 metricsserver.Options{BindAddress: "0"},
 		Cache:                   cache.Options{DefaultNamespaces: map[string]cache.Config{f.namespace: {}}},
+		MapperProvider:          func(*rest.Config, *http.Client) (apimeta.RESTMapper, error) { return f.RESTMapper(), nil },
 		Controller:              config.Controller{SkipNameValidation: new(true)},
 		GracefulShutdownTimeout: new(10 * time.Second),
 	})
@@ -204,7 +214,7 @@ func eventually(t testing.TB, what string, check func(ctx context.Context) error
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	ticker := time.NewTicker(20 * time.Millisecond)
+	ticker := time.NewTicker(40 * time.Millisecond)
 	defer ticker.Stop()
 	var last error
 	for {
@@ -222,6 +232,9 @@ func eventually(t testing.TB, what string, check func(ctx context.Context) error
 		}
 	}
 }
+
+// ownerOf is the text by which the objects of the fixture's components are known.
+func (f *fixture) ownerOf() string { return "/" + f.namespace + "/" }
 
 // isWatch tells whether a request is a watch.
 func isWatch(r *http.Request) bool {

@@ -34,7 +34,7 @@ func TestKubePrometheus(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := newFixture(t)
-	f.start(t, selection(all), nil)
+	f.startWith(t, selection(all), nil)
 
 	bundle := f.bundle(t, map[string]string{"drop": "nothing"})
 	f.ready(t, bundle)

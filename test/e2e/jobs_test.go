@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// jobs counts how often each Job was created, by its name and the version of its
+// template: work must not be done twice.
+type jobs struct {
+	mu      sync.Mutex
+	created map[string]int
+}
+
+// note looks at a request that was answered.
+func (j *jobs) note(r *http.Request, response *http.Response) {
+	if response == nil || response.StatusCode != http.StatusCreated || r.GetBody == nil || !strings.Contains(r.URL.Path, "/jobs") {
+		return
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return
+	}
+	content, err := io.ReadAll(body)
+	if err != nil {
+		return
+	}
+	var manifest struct {
+		Metadata struct{ Name string }
+		Spec     struct {
+			Template struct {
+				Metadata struct{ Annotations map[string]string }
+			}
+		}
+	}
+	if json.Unmarshal(content, &manifest) != nil {
+		return
+	}
+	name := manifest.Metadata.Name
+	if name == "" {
+		name = path.Base(r.URL.Path)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.created == nil {
+		j.created = map[string]int{}
+	}
+	j.created[name+" of version "+manifest.Spec.Template.Metadata.Annotations["version"]]++
+}
+
+// checkJobs expects every Job to have been created at most once.
+func (g *guillotine) checkJobs(t *testing.T) {
+	t.Helper()
+	g.jobs.mu.Lock()
+	defer g.jobs.mu.Unlock()
+	for name, times := range g.jobs.created {
+		if times > 1 {
+			t.Errorf("Job %s was created %d times", name, times)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+// The ordinary life of a component: three waves, things of several kinds.
+var (
+	lifeOne = []string{
+		configMap("early", "1", "apply-order", "-1"), secret("early", "1", "apply-order", "-1"), serviceAccount("account"),
+		configMap("changed", "1"), configMap("dropped", "1"), configMap("same", "1"), service("port", "80"),
+		configMap("late", "1", "apply-order", "5"),
+	}
+	lifeTwo = []string{
+		configMap("early", "2", "apply-order", "-1"), secret("early", "2", "apply-order", "-1"), serviceAccount("account"),
+		configMap("changed", "2"), configMap("added", "2"), configMap("same", "1"), service("port", "81"),
+		configMap("late", "2", "apply-order", "5"), configMap("last", "2", "apply-order", "6"),
+	}
+
+	lifeScenarios = []*scenario{
+		{
+			name:   "install",
+			wanted: map[string][]string{"main": lifeOne},
+			marked: []string{
+				"ConfigMap $NS/changed", "ConfigMap $NS/dropped", "ConfigMap $NS/early", "ConfigMap $NS/late", "ConfigMap $NS/same",
+				"Secret $NS/early", "Service $NS/port", "ServiceAccount $NS/account",
+			},
+		},
+		{
+			name:      "upgrade with changes, additions and removals",
+			installed: map[string][]string{"main": lifeOne},
+			wanted:    map[string][]string{"main": lifeTwo},
+			marked: []string{
+				"ConfigMap $NS/added", "ConfigMap $NS/changed", "ConfigMap $NS/early", "ConfigMap $NS/last", "ConfigMap $NS/late", "ConfigMap $NS/same",
+				"Secret $NS/early", "Service $NS/port", "ServiceAccount $NS/account",
+			},
+		},
+		{
+			name:      "delete",
+			installed: map[string][]string{"main": lifeOne},
+		},
+		{
+			name:      "recreate on change",
+			installed: map[string][]string{"main": {configMap("anew", "1", "update-policy", "recreate"), configMap("other", "1")}},
+			wanted:    map[string][]string{"main": {configMap("anew", "2", "update-policy", "recreate"), configMap("other", "2")}},
+			marked:    []string{"ConfigMap $NS/anew", "ConfigMap $NS/other"},
+			recreated: []string{"ConfigMap $NS/anew"},
+		},
+	}
+)

@@ -1,0 +1,229 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+	corbeltypes "github.com/corbel-run/corbel/pkg/types"
+)
+
+// scenario is a story of components: what is there, what is installed, what is
+// wanted then, and how it must end, whatever happens to the operator on the way.
+// In manifests $NS is the namespace of the components and $ID a text that is part
+// of no other story.
+type scenario struct {
+	name string
+
+	// others are objects that exist before everything else and must not be changed.
+	others []string
+	// existing are objects that exist before everything else and may be taken over.
+	existing []string
+	// installed are the manifests of the components that are ready before the
+	// operator is in danger, by the name of the component.
+	installed map[string][]string
+	// visitors are objects that come after the installation and must not be changed.
+	visitors []string
+	// wanted are the manifests of the components then; an installed one that is
+	// not among them is deleted.
+	wanted map[string][]string
+	// settings change the spec of a component.
+	settings func(name string, spec *BundleSpec)
+	// act is done instead of bringing about what is wanted.
+	act func(t testing.TB, f *fixture)
+
+	// ends are reasons of condition Ready at the end, if it is not Ready.
+	ends map[string]string
+	// gone are the components that do not exist at the end, although they are wanted.
+	gone []string
+	// marked are the objects that bear the marks of their component in the end.
+	marked []string
+	// recreated are the objects that may become others on the way.
+	recreated []string
+	// after looks at the end itself.
+	after func(t testing.TB, f *fixture)
+}
+
+// names returns the components of the story.
+func (s *scenario) names() []string {
+	var all []string
+	for _, set := range []map[string][]string{s.installed, s.wanted} {
+		for name := range set {
+			if !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// survives tells whether a component exists at the end.
+func (s *scenario) survives(name string) bool {
+	if s.act != nil {
+		return !slices.Contains(s.gone, name)
+	}
+	_, wanted := s.wanted[name]
+	return wanted || s.ends[name] != ""
+}
+
+// prepare brings about the beginning: what exists, and what is installed.
+func (s *scenario) prepare(t testing.TB, f *fixture) {
+	t.Helper()
+	f.create(t, s.others)
+	f.create(t, s.existing)
+	for _, name := range s.names() {
+		if content, ok := s.installed[name]; ok {
+			f.component(t, s, name, content)
+		}
+	}
+	for _, name := range s.names() {
+		if _, ok := s.installed[name]; ok {
+			f.ready(t, f.named(name))
+		}
+	}
+	f.create(t, s.visitors)
+}
+
+// proceed asks for what is wanted.
+func (s *scenario) proceed(t testing.TB, f *fixture) {
+	t.Helper()
+	if s.act != nil {
+		s.act(t, f)
+		return
+	}
+	for _, name := range s.names() {
+		content, wanted := s.wanted[name]
+		_, installed := s.installed[name]
+		switch {
+		case !wanted:
+			if err := f.Delete(t.Context(), f.named(name)); err != nil {
+				t.Fatal(err)
+			}
+		case !installed:
+			f.component(t, s, name, content)
+		default:
+			f.update(t, f.named(name), f.values(content))
+		}
+	}
+}
+
+// over returns an error as long as a component has not come to its end.
+func (s *scenario) over(ctx context.Context, f *fixture) error {
+	for _, name := range s.names() {
+		bundle := f.named(name)
+		err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err != nil {
+			if s.survives(name) {
+				return err
+			}
+			continue
+		}
+		state, reason, message := bundle.Status.GetState()
+		want := s.ends[name]
+		if want == "" {
+			want = "Ready"
+		}
+		if !s.survives(name) || reason != want || bundle.Status.ObservedGeneration != bundle.Generation {
+			return fmt.Errorf("component %s: generation %d, observed %d: %s (%s): %s",
+				name, bundle.Generation, bundle.Status.ObservedGeneration, state, reason, message)
+		}
+	}
+	return nil
+}
+
+// texts returns all manifests of the story.
+func (s *scenario) texts() []string {
+	all := slices.Concat(s.others, s.existing, s.visitors)
+	for _, set := range []map[string][]string{s.installed, s.wanted} {
+		for _, content := range set {
+			all = append(all, content...)
+		}
+	}
+	return all
+}
+
+// fill puts the names of the fixture into a text.
+func (f *fixture) fill(text string) string {
+	return strings.NewReplacer("$NS", f.namespace, "$ID", letters(f.namespace)).Replace(text)
+}
+
+// values are those of a Bundle with the manifests.
+func (f *fixture) values(content []string) map[string]string {
+	return map[string]string{"manifests": f.fill(strings.Join(content, "---\n"))}
+}
+
+func (f *fixture) named(name string) *Bundle {
+	return &Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}
+}
+
+// component creates one component of a scenario.
+func (f *fixture) component(t testing.TB, s *scenario, name string, content []string) {
+	t.Helper()
+	bundle := f.named(name)
+	bundle.Spec.Values = f.values(content)
+	if s.settings != nil {
+		s.settings(name, &bundle.Spec)
+	}
+	if err := f.Create(t.Context(), bundle); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// create creates objects as somebody else; a type that is not served yet is waited for.
+func (f *fixture) create(t testing.TB, texts []string) {
+	t.Helper()
+	for _, object := range f.objects(t, texts) {
+		eventually(t, "the creation of "+object.GetName(), func(ctx context.Context) error {
+			return f.Create(ctx, object.DeepCopy())
+		})
+	}
+}
+
+// objects reads manifests.
+func (f *fixture) objects(t testing.TB, texts []string) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := manifests.Decode("story", []byte(f.fill(strings.Join(texts, "---\n"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		if object.GetNamespace() == "" && !slices.Contains(clusterKinds, object.GetKind()) {
+			object.SetNamespace(f.namespace)
+		}
+	}
+	return objects
+}
+
+// clusterKinds are the kinds of the stories that have no namespace.
+var clusterKinds = []string{"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"}
+
+// told renders the manifests that a Bundle brings along.
+var told = manifests.GeneratorFunc(func(_ context.Context, _, _ string, parameters corbeltypes.Unstructurable) ([]client.Object, error) {
+	text, _ := parameters.ToUnstructured()["manifests"].(string)
+	decoded, err := manifests.Decode("manifests", []byte(text))
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]client.Object, 0, len(decoded))
+	for _, object := range decoded {
+		objects = append(objects, object)
+	}
+	return objects, nil
+})
+
+// letters are those of a namespace's name that can be part of a type's group.
+func letters(namespace string) string { return strings.ReplaceAll(namespace, "-", "") }

@@ -1,0 +1,203 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// cast are the objects that a story is about.
+type cast struct {
+	objects    []*unstructured.Unstructured // without content
+	namespaces []string
+}
+
+// newCast collects every object of the manifests and every namespace of one.
+func newCast(f *fixture, objects []*unstructured.Unstructured) *cast {
+	c := &cast{namespaces: []string{f.namespace}}
+	for _, object := range objects {
+		c.add(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
+		if ns := object.GetNamespace(); ns != "" && !slices.Contains(c.namespaces, ns) {
+			c.namespaces = append(c.namespaces, ns)
+		}
+	}
+	for _, ns := range c.namespaces {
+		c.add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "", ns)
+	}
+	return c
+}
+
+func (c *cast) add(gvk schema.GroupVersionKind, namespace, name string) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(gvk)
+	object.SetNamespace(namespace)
+	object.SetName(name)
+	same := func(o *unstructured.Unstructured) bool { return nameOf(o) == nameOf(object) }
+	if !slices.ContainsFunc(c.objects, same) {
+		c.objects = append(c.objects, object)
+	}
+}
+
+// nameOf is "Kind namespace/name".
+func nameOf(object client.Object) string {
+	name := object.GetName()
+	if ns := object.GetNamespace(); ns != "" {
+		name = ns + "/" + name
+	}
+	return object.GetObjectKind().GroupVersionKind().Kind + " " + name
+}
+
+// read returns the objects that exist.
+func (c *cast) read(ctx context.Context, f *fixture) ([]*unstructured.Unstructured, error) {
+	var found []*unstructured.Unstructured
+	for _, object := range c.objects {
+		live := object.DeepCopy()
+		switch err := f.Get(ctx, client.ObjectKeyFromObject(object), live); {
+		case err == nil:
+			found = append(found, live)
+		case !isAbsent(err):
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+func isAbsent(err error) bool {
+	return client.IgnoreNotFound(err) == nil || apimeta.IsNoMatchError(err)
+}
+
+// marked returns the objects of the story's types that bear an owner of its
+// namespace, in all namespaces of the story.
+func (c *cast) marked(ctx context.Context, f *fixture) (map[string]types.UID, error) {
+	found := map[string]types.UID{}
+	asked := map[string]bool{}
+	for _, object := range c.objects {
+		for _, namespace := range c.namespaces {
+			if object.GetNamespace() == "" {
+				namespace = ""
+			}
+			gvk := object.GroupVersionKind()
+			if key := gvk.String() + namespace; asked[key] {
+				continue
+			} else {
+				asked[key] = true
+			}
+			list := &metav1.PartialObjectMetadataList{}
+			list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+			err := f.List(ctx, list, client.InNamespace(namespace), client.HasLabels{reconcilerName + "/" + v1alpha1.LabelOwnerID})
+			if err != nil && !isAbsent(err) {
+				return nil, err
+			}
+			for i := range list.Items {
+				item := &list.Items[i]
+				item.SetGroupVersionKind(gvk)
+				if strings.Contains(item.Annotations[reconcilerName+"/"+v1alpha1.AnnotationOwner], f.ownerOf()) {
+					found[nameOf(item)] = item.UID
+				}
+			}
+		}
+	}
+	return found, nil
+}
+
+// recorded returns the objects in the inventories of all components, without
+// those that did their work or belong to others, and their uids.
+func (f *fixture) recorded(ctx context.Context) (map[string]types.UID, error) {
+	bundles := &BundleList{}
+	if err := f.List(ctx, bundles, client.InNamespace(f.namespace)); err != nil {
+		return nil, err
+	}
+	recorded := map[string]types.UID{}
+	for i := range bundles.Items {
+		for _, item := range bundles.Items[i].Status.Inventory.Items {
+			if item.Phase != v1alpha1.PhaseCompleted && item.Phase != v1alpha1.PhaseReleased {
+				recorded[itemName(item)] = item.UID
+			}
+		}
+	}
+	return recorded, nil
+}
+
+func itemName(item v1alpha1.InventoryItem) string {
+	return item.Kind + " " + strings.TrimPrefix(item.Namespace+"/"+item.Name, "/")
+}
+
+// snapshot returns all that exists of the story, in a form that is the same for
+// every run that ended well: without uids, versions, times and what the server
+// chooses by itself.
+func (c *cast) snapshot(ctx context.Context, f *fixture, names []string) (map[string]string, error) {
+	live, err := c.read(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	words := []string{f.namespace, "$NS", letters(f.namespace), "$ID"}
+	shot := map[string]string{}
+	for _, name := range names {
+		bundle := f.named(name)
+		if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); client.IgnoreNotFound(err) != nil {
+			return nil, err
+		} else if err == nil {
+			words = append(words, string(bundle.UID), "$UID-"+name)
+			shot["component "+name] = describe(bundle)
+		}
+	}
+	for _, object := range live {
+		words = append(words, string(object.GetUID()), "$UID")
+	}
+	replacer := strings.NewReplacer(words...)
+	for _, object := range live {
+		text, err := json.Marshal(normal(object))
+		if err != nil {
+			return nil, err
+		}
+		shot[nameOf(object)] = string(text)
+	}
+	out := map[string]string{}
+	for name, text := range shot {
+		out[replacer.Replace(name)] = replacer.Replace(text)
+	}
+	return out, nil
+}
+
+// normal leaves out what no manifest decides.
+func normal(object *unstructured.Unstructured) map[string]any {
+	content := object.DeepCopy().Object
+	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "generateName"} {
+		unstructured.RemoveNestedField(content, "metadata", field)
+	}
+	delete(content, "status")
+	for _, field := range []string{"clusterIP", "clusterIPs"} {
+		unstructured.RemoveNestedField(content, "spec", field)
+	}
+	labels := object.GetLabels()
+	if id := labels[reconcilerName+"/"+v1alpha1.LabelOwnerID]; id != "" {
+		labels[reconcilerName+"/"+v1alpha1.LabelOwnerID] = "set"
+		_ = unstructured.SetNestedStringMap(content, labels, "metadata", "labels")
+	}
+	return content
+}
+
+// describe tells of a component what must not depend on its way.
+func describe(bundle *Bundle) string {
+	state, reason, _ := bundle.Status.GetState()
+	lines := []string{fmt.Sprintf("%s %s %s %d conditions", state, reason, bundle.Status.Progress, len(bundle.Status.Conditions))}
+	for _, item := range bundle.Status.Inventory.Items {
+		lines = append(lines, fmt.Sprintf("%s %q %q uid %t digest %t", itemName(item), item.Phase, item.Origin, item.UID != "", item.Digest != ""))
+	}
+	slices.Sort(lines[1:])
+	return strings.Join(lines, "\n")
+}
