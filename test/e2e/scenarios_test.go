@@ -9,4 +9,7 @@ import "slices"
 var scenarios = slices.Concat(
 	lifeScenarios,
 	typeScenarios,
+	policyScenarios,
+	namespaceScenarios,
+	homeScenarios,
 )

@@ -156,6 +156,9 @@ func (c *cast) snapshot(ctx context.Context, f *fixture, names []string) (map[st
 		}
 	}
 	for _, object := range live {
+		if object.GetDeletionTimestamp() != nil {
+			return nil, fmt.Errorf("%s is still being deleted", nameOf(object))
+		}
 		words = append(words, string(object.GetUID()), "$UID")
 	}
 	replacer := strings.NewReplacer(words...)
