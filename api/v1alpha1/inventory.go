@@ -12,7 +12,8 @@ import (
 )
 
 // InventoryFormat is the version of the inventory's form that this package
-// writes. A reader that meets a higher number must not act on the inventory.
+// writes as long as the items are in the status. A reader that meets a higher
+// number than it knows must not act on the inventory.
 const InventoryFormat = 1
 
 // Inventory is the durable record of every dependent object that a component
@@ -35,6 +36,10 @@ type Inventory struct {
 	// +optional
 	// +listType=atomic
 	Items []InventoryItem `json:"items,omitempty"`
+	// Chunks is set if the items are, or were, too many for the status. Unless
+	// Chunks.Current is empty, they are in Secrets, and Items is empty.
+	// +optional
+	Chunks *InventoryChunks `json:"chunks,omitempty"`
 	// Unknown are the fields that a newer version wrote. They are kept as they are.
 	Unknown map[string]json.RawMessage `json:"-"`
 }

@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// InventoryFormatChunked is the version of the form in which items may be kept
+// in Secrets. It is written only if they are or were, so that a reader that
+// knows nothing of Secrets refuses such a record and takes over all others.
+const InventoryFormatChunked = 2
+
+// InventoryChunks is the head of a record whose items are too many for the
+// status: they are kept in a set of Secrets, each with the items whose key
+// hashes to it. What the Secrets hold counts only if it is what the head names,
+// so a crash between two writes leaves the record as it was.
+type InventoryChunks struct {
+	// Generation is the number of the last set of Secrets that was begun. It is
+	// counted up before the first Secret of a set is created.
+	Generation int64 `json:"generation"`
+	// Current is the set that holds the items. It is empty if they are in the
+	// status, because they became fewer; then there may be Secrets to be removed.
+	// +optional
+	Current int64 `json:"current,omitempty"`
+	// Revision counts the changes of the record.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+	// Namespace is where the Secrets are if the component has no namespace.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Types are the types of the items. By them, and by the label of their
+	// owner, the objects of a lost Secret are found again.
+	// +optional
+	// +listType=atomic
+	Types []InventoryType `json:"types,omitempty"`
+	// Chunks are the Secrets, in the order of their index.
+	// +optional
+	// +listType=atomic
+	Chunks []InventoryChunk `json:"chunks,omitempty"`
+}
+
+// InventoryType is a type of dependent objects.
+type InventoryType struct {
+	// +optional
+	Group   string `json:"group,omitempty"`
+	Version string `json:"version"`
+	Kind    string `json:"kind"`
+}
+
+// InventoryChunk says what one Secret holds.
+type InventoryChunk struct {
+	// Count is the number of items.
+	// +optional
+	Count int32 `json:"count,omitempty"`
+	// Revision is the revision in which the items were written last; it names
+	// the entry in the Secret.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+	// Hash is the SHA-256 of the items, in hexadecimal digits.
+	// +optional
+	Hash string `json:"hash,omitempty"`
+}
+
+// IsEmpty tells whether the record names no objects, here or in Secrets.
+func (i *Inventory) IsEmpty() bool { return i.Count() == 0 }
+
+// Count is the number of objects that the record names, here or in Secrets.
+func (i *Inventory) Count() int {
+	count := len(i.Items)
+	if i.Chunks == nil {
+		return count
+	}
+	for _, chunk := range i.Chunks.Chunks {
+		count += int(max(chunk.Count, 0))
+	}
+	return count
+}
