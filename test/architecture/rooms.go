@@ -66,6 +66,7 @@ var rooms = []Room{
 	{Path: "pkg/cluster", Floor: 2, Kind: Open},
 	{Path: "internal/clients", Floor: 2, Kind: Open, Beside: []string{"pkg/cluster"}},
 	{Path: "internal/events", Floor: 2, Kind: Open},
+	{Path: "internal/ledger", Floor: 2, Kind: Open},
 	{Path: "pkg/manifests/internal/document", Floor: 2, Kind: Open},
 	{Path: "pkg/manifests/internal/files", Floor: 2, Kind: Open},
 	{Path: "pkg/reconciler/internal/desired", Floor: 2, Kind: Open, Beside: []string{"pkg/cluster"}},

@@ -1,0 +1,251 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(env.Main(m, env.Options{}))
+}
+
+const (
+	ledgerName = "ledger.corbel.run"
+	// threshold makes seven items too many for the status.
+	threshold = 1000
+)
+
+// desk is a component with a record. A ConfigMap stands for the component: like
+// a status it is written with the resourceVersion as precondition.
+type desk struct {
+	*testing.T
+	client    client.Client // of an observer
+	component Component
+	key       client.ObjectKey
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	d := &desk{T: t}
+	d.client = d.clientVia(nil)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "ledger-"}}
+	d.check(d.client.Create(t.Context(), namespace))
+	d.key = client.ObjectKey{Namespace: namespace.Name, Name: "main"}
+	component := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: d.key.Namespace, Name: d.key.Name}}
+	d.check(d.client.Create(t.Context(), component))
+	d.component = Component{APIVersion: "v1", Kind: "ConfigMap", Namespace: d.key.Namespace, Name: d.key.Name, UID: component.UID}
+	return d
+}
+
+func (d *desk) check(err error) {
+	d.Helper()
+	if err != nil {
+		d.Fatal(err)
+	}
+}
+
+// clientVia returns a client whose requests go through a wrapper.
+func (d *desk) clientVia(wrap func(http.RoundTripper) http.RoundTripper) client.Client {
+	d.Helper()
+	config := rest.CopyConfig(env.Shared(d.T).Config())
+	config.QPS = -1
+	if wrap != nil {
+		config.Wrap(wrap)
+	}
+	c, err := client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
+	d.check(err)
+	return c
+}
+
+// clerk is a process that works on the record.
+type clerk struct {
+	*desk
+	client client.Client
+	ledger *Ledger
+	// version is the resourceVersion of the component as the clerk read it.
+	version string
+	book    *Book
+	commits int
+}
+
+func (d *desk) clerk(wrap func(http.RoundTripper) http.RoundTripper) *clerk {
+	d.Helper()
+	c := d.clientVia(wrap)
+	return &clerk{desk: d, client: c, ledger: New(Options{Client: c, Name: ledgerName, FieldOwner: ledgerName, Namespace: "default", Threshold: threshold})}
+}
+
+// stored reads the component.
+func (c *clerk) stored(ctx context.Context) (stored v1alpha1.Inventory, err error) {
+	component := &corev1.ConfigMap{}
+	if err := c.client.Get(ctx, c.key, component); err != nil {
+		return stored, err
+	}
+	c.version = component.ResourceVersion
+	if text := component.Data["inventory"]; text != "" {
+		err = json.Unmarshal([]byte(text), &stored)
+	}
+	return stored, err
+}
+
+func (c *clerk) commit(ctx context.Context, stored v1alpha1.Inventory) error {
+	c.commits++
+	text, err := json.Marshal(stored)
+	if err != nil {
+		return err
+	}
+	component := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.key.Namespace, Name: c.key.Name, ResourceVersion: c.version},
+		Data:       map[string]string{"inventory": string(text)},
+	}
+	if err := c.client.Update(ctx, component); err != nil {
+		return err
+	}
+	c.version = component.ResourceVersion
+	return nil
+}
+
+func (c *clerk) open(ctx context.Context) error {
+	stored, err := c.stored(ctx)
+	if err != nil {
+		return err
+	}
+	if c.book, err = c.ledger.Open(ctx, c.component, stored); err != nil {
+		return err
+	}
+	return c.book.Tidy(ctx, c.commit)
+}
+
+// pass opens the record and makes another one durable.
+func (c *clerk) pass(ctx context.Context, items []v1alpha1.InventoryItem) error {
+	if err := c.open(ctx); err != nil {
+		return err
+	}
+	return c.book.Record(ctx, record(items), c.commit)
+}
+
+func record(items []v1alpha1.InventoryItem) v1alpha1.Inventory {
+	if len(items) == 0 {
+		return v1alpha1.Inventory{}
+	}
+	return v1alpha1.Inventory{Format: v1alpha1.InventoryFormat, Target: "cluster", Items: items}
+}
+
+// expect compares the record with one of several.
+func (c *clerk) expect(possible ...[]v1alpha1.InventoryItem) {
+	c.Helper()
+	c.check(c.open(c.Context()))
+	if losses := c.book.Losses(); len(losses) > 0 {
+		c.Fatalf("losses: %v", losses)
+	}
+	var diff string
+	for _, items := range possible {
+		if diff = cmp.Diff(record(items), c.book.Inventory()); diff == "" {
+			return
+		}
+	}
+	c.Fatalf("the record is not what it was and not what it was to be (-want +got):\n%s", diff)
+}
+
+// secrets returns all Secrets of the namespace.
+func (d *desk) secrets() []corev1.Secret {
+	d.Helper()
+	list := &corev1.SecretList{}
+	d.check(d.client.List(d.Context(), list, client.InNamespace(d.key.Namespace)))
+	return list.Items
+}
+
+// items makes items with numbers; those whose number is in changed differ.
+func items(from, to int, changed ...int) []v1alpha1.InventoryItem {
+	list := make([]v1alpha1.InventoryItem, 0, to-from)
+	for i := from; i < to; i++ {
+		item := v1alpha1.InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: fmt.Sprintf("config-%03d", i), UID: types.UID(fmt.Sprintf("uid-%03d", i)), Digest: "digest"}
+		for _, n := range changed {
+			if n == i {
+				item.Digest = "changed"
+			}
+		}
+		list = append(list, item)
+	}
+	return list
+}
+
+var errDead = errors.New("the process is dead")
+
+// gate lets something happen at one request of a client.
+type gate struct {
+	at     int // counted from 1; 0 means never
+	before func() error
+	after  func() error
+
+	mu    sync.Mutex
+	count int
+	dead  bool
+}
+
+func (g *gate) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		g.mu.Lock()
+		g.count++
+		here := g.count == g.at
+		dead := g.dead
+		g.mu.Unlock()
+		if dead {
+			return nil, errDead
+		}
+		if here && g.before != nil {
+			if err := g.before(); err != nil {
+				return nil, err
+			}
+		}
+		response, err := next.RoundTrip(r)
+		if here && g.after != nil && err == nil {
+			if err := g.after(); err != nil {
+				_ = response.Body.Close()
+				return nil, err
+			}
+		}
+		return response, err
+	})
+}
+
+// die is what a gate does to kill the process.
+func (g *gate) die() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.dead = true
+	return errDead
+}
+
+func (g *gate) isDead() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.dead
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip calls the function.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
