@@ -51,6 +51,15 @@ type Detacher[T client.Object] interface {
 	Detached(obj T) bool
 }
 
+// Releaser is a Handler that keeps something else for an object that must not
+// outlive it.
+type Releaser[T client.Object] interface {
+	// Release is called right before our finalizer is removed, whether the object
+	// was deleted by Delete or is left as it is. An error keeps the finalizer.
+	// It may be called more than once.
+	Release(ctx context.Context, obj T) error
+}
+
 // Judge is a Handler that words conditions and status itself.
 type Judge[T client.Object] interface {
 	// Judge is called once, at the end of every pass but those that end quietly

@@ -103,6 +103,11 @@ func (p *pass[T]) claim(ctx context.Context) error {
 // release removes the finalizer in one write. The status stays as it is: usually
 // the object is gone after this.
 func (p *pass[T]) release(ctx context.Context) error {
+	if releaser, ok := p.handler.(Releaser[T]); ok {
+		if err := contain(func() error { return releaser.Release(ctx, p.obj) }); err != nil {
+			return err
+		}
+	}
 	controllerutil.RemoveFinalizer(p.obj, p.options.Finalizer)
 	if err := p.patcher.PatchMetadata(ctx, p.obj); err != nil {
 		return err
