@@ -37,28 +37,18 @@ type bench struct {
 	records   int // how often the record was made durable
 }
 
-func newTarget(t *testing.T) cluster.Target {
+func newBench(t *testing.T) *bench {
 	t.Helper()
 	target, err := cluster.New(env.Shared(t).Config(), cluster.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(target.Close)
-	return target
-}
-
-func newEngine(t *testing.T, options reconciler.ReconcilerOptions) *reconciler.Reconciler {
-	t.Helper()
-	engine, err := reconciler.NewReconciler(engineName, newTarget(t), options)
+	engine, err := reconciler.NewReconciler(engineName, target, reconciler.ReconcilerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return engine
-}
-
-func newBench(t *testing.T) *bench {
-	t.Helper()
-	b := &bench{Client: newTarget(t).Client(), t: t, engine: newEngine(t, reconciler.ReconcilerOptions{})}
+	b := &bench{Client: target.Client(), t: t, engine: engine}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "engine-"}}
 	if err := b.Create(t.Context(), namespace); err != nil {
 		t.Fatal(err)

@@ -38,9 +38,8 @@ var others = map[string]bool{
 	v1alpha1.LabelOwnerID:               true,
 	v1alpha1.AnnotationOwner:            true,
 	v1alpha1.AnnotationManagementPolicy: true,
-	v1alpha1.AnnotationAllowEmpty:       true,
-	v1alpha1.AnnotationSkipDeleteHooks:  true,
-	v1alpha1.AnnotationAbandon:          true,
+	"skip-delete-hooks":                 true,
+	"abandon":                           true,
 }
 
 // Parse lays the annotations of an object over the defaults. The prefix is the

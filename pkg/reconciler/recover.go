@@ -1,0 +1,150 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+)
+
+// RecoverRequest asks for the objects of an owner whose record was lost in part.
+type RecoverRequest struct {
+	Owner Owner
+	// Inventory is what is left of the record. Its format and its target are checked.
+	Inventory v1alpha1.Inventory
+	// Types are the types of the objects to look for.
+	Types []v1alpha1.InventoryType
+	// Policies are the defaults of the owner.
+	Policies Policies
+}
+
+// Recover finds the objects of an owner again that bear its marks, and returns
+// what a record of them needs: it is for an inventory of which a part was lost. Only
+// metadata is read, but for objects that define types. That an object was not
+// created yet, was released or did its work, is lost with the record; what became of
+// its manifest, too, so that a wanted object is written once more.
+//
+// An error names the types whose objects could not be listed. Then nothing is
+// returned, because what is missing would look as if it did not exist.
+func (r *Reconciler) Recover(ctx context.Context, request RecoverRequest) ([]InventoryItem, error) {
+	in, err := r.input(ctx, plan.Deleting, request.Owner, request.Inventory)
+	if err != nil {
+		return nil, err
+	}
+	defaults, _, err := r.defaults(request.Policies)
+	if err != nil {
+		return nil, &InvalidError{Err: err}
+	}
+	search := search{Reconciler: r, owner: in.Owner, defaults: defaults}
+	asked := map[schema.GroupKind]bool{}
+	var errs []error
+	for _, t := range request.Types {
+		gk := schema.GroupKind{Group: t.Group, Kind: t.Kind}
+		if asked[gk] {
+			continue
+		}
+		asked[gk] = true
+		if err := search.list(ctx, gk, t.Version); err != nil {
+			errs = append(errs, fmt.Errorf("look for objects of type %s that belong to %s: %w", gk, in.Owner.Ref.Title(), err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return search.found, nil
+}
+
+// search is one Recover under way.
+type search struct {
+	*Reconciler
+	owner    plan.Owner
+	defaults policy.Set
+	found    []InventoryItem
+}
+
+func (s *search) list(ctx context.Context, gk schema.GroupKind, version string) error {
+	resource, err := s.target.Types().ResolveAny(ctx, gk, version)
+	if _, unserved := errors.AsType[*cluster.NotServedError](err); unserved {
+		gone, err := s.target.Types().Gone(ctx, gk)
+		if err == nil && !gone {
+			err = errors.New("the server does not serve the type at the moment")
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	options := cluster.ListOptions{Limit: instancesPage, Selector: s.name + "/" + v1alpha1.LabelOwnerID + "=" + s.owner.ID}
+	for {
+		list, err := s.target.Objects().ListMetadata(ctx, resource, "", options)
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if err := s.take(ctx, resource, version, &list.Items[i]); err != nil {
+				return err
+			}
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// take records an object, if its marks say in full that it is ours: controllers
+// copy labels to objects that they make.
+func (s *search) take(ctx context.Context, resource cluster.Resource, version string, object *metav1.PartialObjectMetadata) error {
+	ref, _ := plan.ParseOwnerRef(object.Annotations[s.name+"/"+v1alpha1.AnnotationOwner])
+	if ref != s.owner.Ref || object.Labels[s.name+"/"+v1alpha1.LabelOwnerID] != s.owner.ID {
+		return nil
+	}
+	item := InventoryItem{
+		Group: resource.GVR.Group, Version: cmp.Or(version, resource.GVR.Version), Kind: resource.Kind,
+		Namespace: object.Namespace, Name: object.Name, UID: object.UID,
+		DeletePolicy: v1alpha1.DeletePolicyOrphan, // unless it is known that it may be deleted
+	}
+	if policies, err := policy.Parse(s.name, object.Annotations, s.defaults); err == nil {
+		item.ApplyOrder, item.DeleteOrder = policies.Order.Apply, policies.Order.Delete
+		if item.DeletePolicy = policies.Delete; item.DeletePolicy == v1alpha1.DeletePolicyDelete {
+			item.DeletePolicy = ""
+		}
+	}
+	var err error
+	if item.Defines, err = s.defines(ctx, resource, object.Name); err != nil {
+		return fmt.Errorf("%s %s: %w", resource.Kind, object.Name, err)
+	}
+	s.found = append(s.found, item)
+	return nil
+}
+
+// defines returns the types that an object brings: they are what keeps instances
+// of others from being deleted with it.
+func (s *search) defines(ctx context.Context, resource cluster.Resource, name string) ([]v1alpha1.TypeInfo, error) {
+	_, group, _ := strings.Cut(name, ".")
+	switch resource.GVK().GroupKind() {
+	case schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
+		return []v1alpha1.TypeInfo{{Group: group, Kind: "*"}}, nil
+	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		definition, err := s.target.Objects().Get(ctx, resource, "", name)
+		if err != nil {
+			return nil, err
+		}
+		kind, _, err := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+		return []v1alpha1.TypeInfo{{Group: group, Kind: kind}}, err
+	default:
+		return nil, nil
+	}
+}
