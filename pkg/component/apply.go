@@ -10,7 +10,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -19,7 +18,7 @@ import (
 
 // CreateOrUpdate brings the dependent objects closer to what the component asks for.
 func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
-	wanted, t, err := h.prepareApply(ctx, obj)
+	wanted, t, err := h.prepareApply(obj)
 	if err != nil {
 		return result.Empty, err
 	}
@@ -27,7 +26,7 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 	if err := h.runHooks(ctx, postRead, obj); err != nil {
 		return result.Empty, err
 	}
-	componentDigest, err := h.digestOf(ctx, obj)
+	componentDigest, err := digestOf(obj)
 	if err != nil {
 		return result.Empty, err
 	}
@@ -44,36 +43,32 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 	if err != nil {
 		return result.Empty, err
 	}
+	record, err := h.openRecord(ctx, obj, commit, t, wanted.policies)
+	if err != nil {
+		return result.Empty, err
+	}
 	outcome, err := t.engine.Apply(ctx, reconciler.ApplyRequest{
 		Owner:           h.owner(obj),
 		Namespace:       wanted.namespace,
 		Objects:         objects,
-		Inventory:       obj.GetStatus().Inventory,
+		Inventory:       record.inventory(),
 		ComponentDigest: componentDigest,
 		Policies:        wanted.policies,
 		ManagedTypes:    wanted.managedTypes,
-		AllowEmpty:      obj.GetAnnotations()[h.settings.name+"/"+v1alpha1.AnnotationAllowEmpty] == "true",
-		Record:          h.recordInventory(obj, commit),
+		Record:          record.save,
 	})
-	return h.concludeApply(ctx, obj, t, outcome, err)
+	return h.concludeApply(ctx, obj, t, outcome, record.keep(ctx, outcome.Inventory, err))
 }
 
-// prepareApply resolves what the component wants and refers to, and where.
-func (h *handler[T]) prepareApply(ctx context.Context, obj T) (directives, target, error) {
+// prepareApply resolves what the component wants, and where.
+func (h *handler[T]) prepareApply(obj T) (directives, target, error) {
 	wanted, wantedErr := directivesOf(obj, h.settings)
 	_, managementErr := managementOf(obj, h.settings.name)
-	references, _ := h.finder.find(obj.GetSpec())
-	if err := errors.Join(wantedErr, managementErr, referenceMistakes(obj, references)); err != nil {
+	id, idErr := identityOf(obj, h.settings)
+	if err := errors.Join(wantedErr, managementErr, idErr); err != nil {
 		return directives{}, target{}, &invalidError{h.about(obj, err)}
 	}
-	if err := h.loadReferences(ctx, obj).retry(); err != nil {
-		return directives{}, target{}, err
-	}
-	id, err := identityOf(obj, h.settings)
-	if err != nil {
-		return directives{}, target{}, &invalidError{h.about(obj, err)}
-	}
-	t, err := h.targetOf(ctx, id)
+	t, err := h.targets.of(id)
 	return wanted, t, err
 }
 
@@ -108,7 +103,6 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t target, outcome
 	key, status, now := client.ObjectKeyFromObject(obj), obj.GetStatus(), h.now()
 	h.tallies.add(key, outcome)
 	before := status.Progress
-	status.Inventory = outcome.Inventory
 	status.noteManifests(outcome.ManifestDigest, now)
 	if err == nil || outcome.Total > 0 {
 		status.Progress = progress(outcome.Settled, outcome.Total)

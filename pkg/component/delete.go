@@ -24,11 +24,7 @@ func (h *handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit)
 	if err := errors.Join(typesErr, managementErr); err != nil && !isEmpty(obj) {
 		return result.Empty, &invalidError{h.about(obj, err)}
 	}
-	absent := h.loadReferences(ctx, obj)
-	if err := errors.Join(absent.failed...); err != nil {
-		return result.Empty, err
-	}
-	t, err := h.prepareDelete(ctx, obj, errors.Join(absent.missing...))
+	t, err := h.prepareDelete(obj)
 	if err != nil {
 		return result.Empty, h.blocked(obj, h.about(obj, err).Error())
 	}
@@ -36,18 +32,13 @@ func (h *handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit)
 	if err := h.runHooks(ctx, postRead, obj); err != nil {
 		return result.Empty, err
 	}
-	componentDigest, err := h.digestOf(ctx, obj)
-	if err != nil && !isEmpty(obj) {
+	componentDigest, err := digestOf(obj)
+	if err != nil {
 		return result.Empty, err
 	}
 	ctx = fullContext(ctx, t, componentDigest, obj.GetStatus().Revision)
 	if t.engine != nil {
-		err = h.deleteDependents(ctx, obj, t, reconciler.DeleteRequest{
-			Owner:        h.owner(obj),
-			Inventory:    obj.GetStatus().Inventory,
-			ManagedTypes: managedTypes,
-			Record:       h.recordInventory(obj, commit),
-		})
+		err = h.deleteDependents(ctx, obj, t, commit, managedTypes)
 	} else {
 		err = h.begin(ctx, obj)
 	}
@@ -62,29 +53,33 @@ func (h *handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit)
 
 // prepareDelete returns the target; it has no engine if there never was one that
 // anything was written to. So a component that names a target that does not work
-// can go if nothing is left of it, and otherwise waits. The error says what is
-// missing to find out about the target.
-func (h *handler[T]) prepareDelete(ctx context.Context, obj T, missing error) (t target, err error) {
-	defer func() {
-		if isEmpty(obj) {
-			err = nil
-		}
-	}()
-	if missing != nil {
-		return target{}, missing
-	}
+// can go if nothing is left of it, and otherwise waits.
+func (h *handler[T]) prepareDelete(obj T) (target, error) {
 	id, err := identityOf(obj, h.settings)
-	if err != nil {
-		return target{}, err
+	if err == nil {
+		var t target
+		if t, err = h.targets.of(id); err == nil {
+			return t, nil
+		}
 	}
-	return h.targetOf(ctx, id)
+	if isEmpty(obj) {
+		return target{}, nil
+	}
+	return target{}, err
 }
 
 // isEmpty tells whether the component has no dependents that could be lost.
-func isEmpty(c Component) bool { return len(c.GetStatus().Inventory.Items) == 0 }
+func isEmpty(c Component) bool { return c.GetStatus().Inventory.IsEmpty() }
 
 // deleteDependents returns nil when nothing is left.
-func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, request reconciler.DeleteRequest) error {
+func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, commit lifecycle.Commit, managedTypes []reconciler.TypeInfo) error {
+	record, err := h.openRecord(ctx, obj, commit, t, policiesOf(obj, h.settings.policies))
+	if err != nil {
+		return err
+	}
+	request := reconciler.DeleteRequest{
+		Owner: h.owner(obj), Inventory: record.inventory(), ManagedTypes: managedTypes, Record: record.save,
+	}
 	blockers, err := t.engine.DeletionBlockers(ctx, request)
 	if err != nil {
 		return err
@@ -96,10 +91,10 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, requ
 		return err
 	}
 	outcome, err := t.engine.Delete(ctx, request)
+	err = record.keep(ctx, outcome.Inventory, err)
 	key, status := client.ObjectKeyFromObject(obj), obj.GetStatus()
 	h.tallies.add(key, outcome)
 	before := status.Progress
-	status.Inventory = outcome.Inventory
 	if err == nil || outcome.Total > 0 {
 		status.Progress = progress(outcome.Settled, outcome.Total)
 	}
@@ -113,7 +108,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, requ
 		return &unsettledError{message: waitingMessage(outcome.Waiting, nil), net: h.net(key, outcome.Waiting)}
 	}
 	h.tell(obj, deleting)
-	return nil
+	return record.close(ctx)
 }
 
 // begin comes right before the first deletion: a hook must not undo what the

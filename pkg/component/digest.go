@@ -4,7 +4,6 @@
 package component
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -23,16 +22,7 @@ var noisyAnnotations = []string{
 }
 
 // digestOf identifies the state of the component that its dependents follow from.
-func (h *handler[T]) digestOf(ctx context.Context, obj T) (string, error) {
-	key, err := h.digestKey.get(ctx)
-	if err != nil {
-		return "", err
-	}
-	references, _ := h.finder.find(obj.GetSpec())
-	return digestOf(obj, references, digest.Hasher{Key: key})
-}
-
-func digestOf(c Component, references []found, hasher digest.Hasher) (string, error) {
+func digestOf(c Component) (string, error) {
 	annotations := maps.Clone(c.GetAnnotations())
 	maps.DeleteFunc(annotations, func(key, _ string) bool { return isNoisy(key) })
 	annotationsJSON, err := json.Marshal(annotations)
@@ -48,25 +38,7 @@ func digestOf(c Component, references []found, hasher digest.Hasher) (string, er
 	if err != nil {
 		return "", fmt.Errorf("digest of the spec: %w", err)
 	}
-	parts := []string{strconv.FormatInt(c.GetGeneration(), 10), string(annotationsJSON), string(specJSON)}
-	for _, reference := range references {
-		parts = append(parts, reference.path, reference.digest(hasher))
-	}
-	return hasher.Combine(parts...), nil
-}
-
-// digest identifies what was loaded.
-func (f found) digest(hasher digest.Hasher) string {
-	switch reference := f.pointer.(type) {
-	case loadable:
-		if reference.loaded() == nil {
-			return ""
-		}
-		return hasher.Combine(reference.loaded().parts()...)
-	case interface{ Digest() string }:
-		return reference.Digest()
-	}
-	return ""
+	return digest.Combine(strconv.FormatInt(c.GetGeneration(), 10), string(annotationsJSON), string(specJSON)), nil
 }
 
 func isNoisy(annotation string) bool {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/internal/ledger"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -43,6 +44,10 @@ func (e *fakeEngine) Delete(_ context.Context, request reconciler.DeleteRequest)
 	return e.outcome, e.err
 }
 
+func (e *fakeEngine) Recover(context.Context, reconciler.RecoverRequest) ([]reconciler.InventoryItem, error) {
+	return nil, nil
+}
+
 func (e *fakeEngine) DeletionBlockers(context.Context, reconciler.DeleteRequest) ([]reconciler.Blocker, error) {
 	return e.blockers, nil
 }
@@ -68,12 +73,11 @@ func testHandler(t *testing.T, engine *fakeEngine) (*handler[*widget], *eventLog
 		settings:  testSettings(t, ReconcilerOptions{}),
 		generator: manifests.GeneratorFunc(nothing),
 		hooks:     map[hookPoint][]HookFunc[*widget]{},
-		kind:      widgetKind,
-		finder:    finderFor[*widget](),
-		digestKey: fixedKey("0123456789abcdef"),
+		kind:      widgetKind.WithVersion("v1"),
 		targets:   &fakeTargets{target: target{engine: engine}},
 		recorder:  events.Bounded(log),
 		now:       now,
+		ledger:    ledger.New(ledger.Options{Name: "test.corbel.run"}),
 		guests:    newGuests(),
 		activity:  backoff.DefaultActivity[client.ObjectKey](),
 		causes:    newCauses(now),
@@ -81,14 +85,8 @@ func testHandler(t *testing.T, engine *fakeEngine) (*handler[*widget], *eventLog
 
 		hookTimeout:     time.Minute,
 		generateTimeout: time.Minute,
-		loadTimeout:     time.Minute,
 	}, log
 }
-
-// fixedKey is a key that need not be read.
-type fixedKey string
-
-func (k fixedKey) get(context.Context) ([]byte, error) { return []byte(k), nil }
 
 func nothing(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 	return nil, nil

@@ -7,9 +7,9 @@ import (
 	"errors"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/ledger"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
-	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // invalidError is a mistake in the component itself: nothing is done until it is changed.
@@ -20,13 +20,9 @@ func (e *invalidError) Unwrap() error { return e.err }
 
 // explain gives the errors of the engine their meaning for the component. Joined
 // errors are explained one by one: an object that cannot work as it is must not
-// slow down the retry of another one that failed by chance. An error that says itself
-// what it means is left alone.
+// slow down the retry of another one that failed by chance.
 func explain(err error) error {
 	for e := err; e != nil; e = errors.Unwrap(e) {
-		if hasMeaning(e) {
-			return err
-		}
 		if reason, ok := stallingReason(e); ok {
 			return result.NewStalling(err, reason)
 		}
@@ -37,22 +33,19 @@ func explain(err error) error {
 	return err
 }
 
-// hasMeaning looks at this very error, not further down.
-func hasMeaning(err error) bool {
-	switch err.(type) {
-	case types.RetriableError, *types.RetriableError, *result.Stalling, *result.Waiting, *result.Generic:
-		return true
-	}
-	return false
-}
-
 // stallingReason looks at this very error, not further down.
 func stallingReason(err error) (string, bool) {
 	if _, ok := err.(*reconciler.InvalidError); ok {
 		return v1alpha1.ReasonInvalid, true
 	}
 	if _, ok := err.(*invalidError); ok {
-		return v1alpha1.ReasonSpecInvalid, true
+		return v1alpha1.ReasonInvalid, true
+	}
+	if _, ok := err.(*ledger.FormatError); ok {
+		return v1alpha1.ReasonInvalid, true
+	}
+	if _, ok := err.(*ledger.TooLargeError); ok {
+		return v1alpha1.ReasonInvalid, true
 	}
 	if _, ok := err.(*reconciler.OwnerConflictError); ok {
 		return v1alpha1.ReasonOwnerConflict, true

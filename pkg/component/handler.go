@@ -14,6 +14,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/internal/ledger"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -25,17 +26,16 @@ type handler[T Component] struct {
 	settings  settings
 	generator manifests.Generator
 	hooks     map[hookPoint][]HookFunc[T]
-	kind      schema.GroupKind // of T
-	finder    *finder
-	digestKey digestKeySource
+	kind      schema.GroupVersionKind // of T
 	targets   targetSource
 	local     client.Client // reads from the server
 	managers  client.Client // for hooks
 	recorder  events.Recorder
 	now       func() time.Time
+	ledger    *ledger.Ledger
 
-	guests                                    *guests
-	hookTimeout, generateTimeout, loadTimeout time.Duration
+	guests                       *guests
+	hookTimeout, generateTimeout time.Duration
 
 	activity *backoff.Activity[client.ObjectKey]
 	causes   *causes
@@ -47,24 +47,11 @@ type targetSource interface {
 	of(id identity) (target, error)
 }
 
-// digestKeySource is digestKey.
-type digestKeySource interface {
-	get(ctx context.Context) ([]byte, error)
-}
-
-// targetOf returns the target for an identity. Its engine makes digests, so the key
-// has to be there.
-func (h *handler[T]) targetOf(ctx context.Context, id identity) (target, error) {
-	if _, err := h.digestKey.get(ctx); err != nil {
-		return target{}, err
-	}
-	return h.targets.of(id)
-}
-
 var (
 	_ lifecycle.Handler[Component]   = (*handler[Component])(nil)
 	_ lifecycle.Suspender[Component] = (*handler[Component])(nil)
 	_ lifecycle.Detacher[Component]  = (*handler[Component])(nil)
+	_ lifecycle.Releaser[Component]  = (*handler[Component])(nil)
 	_ lifecycle.Judge[Component]     = (*handler[Component])(nil)
 	_ lifecycle.Builder[Component]   = (*handler[Component])(nil)
 	_ lifecycle.Finisher             = (*handler[Component])(nil)
@@ -106,20 +93,6 @@ func (h *handler[T]) owner(obj T) reconciler.Owner {
 	return reconciler.Owner{
 		Group: h.kind.Group, Kind: h.kind.Kind,
 		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
-	}
-}
-
-// recordInventory returns the function by which the engine makes the inventory
-// durable before it acts.
-func (h *handler[T]) recordInventory(obj T, commit lifecycle.Commit) func(context.Context, reconciler.Inventory) error {
-	return func(ctx context.Context, inventory reconciler.Inventory) error {
-		before := obj.GetStatus().Inventory
-		obj.GetStatus().Inventory = inventory
-		if err := commit(ctx); err != nil {
-			obj.GetStatus().Inventory = before
-			return err
-		}
-		return nil
 	}
 }
 

@@ -24,6 +24,8 @@ type Reconciler[T Component] struct {
 	generator manifests.Generator
 	settings  settings
 	now       func() time.Time
+	// inventoryThreshold is how large an inventory may be in the status; 0 means the default.
+	inventoryThreshold int
 
 	mu       sync.Mutex // guards hooks, mistakes and the setup
 	hooks    map[hookPoint][]HookFunc[T]
@@ -83,9 +85,6 @@ func checkType[T Component]() (err error) {
 	}
 	if component.GetSpec() == nil {
 		return fmt.Errorf("component type %s: GetSpec must not return nil", t)
-	}
-	if err := finderFor[T]().check(component.GetSpec()); err != nil {
-		return fmt.Errorf("component type %s: %w", t, err)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/internal/ledger"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 )
@@ -122,16 +123,13 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, gvk schema.GroupVersionKind) (
 		return nil, err
 	}
 	recorder := events.NewRecorder(mgr, r.settings.name)
-	key := newDigestKey(uncached, r.settings)
 	handler := &handler[T]{
 		settings:  r.settings,
 		generator: r.generator,
 		hooks:     cloneHooks(r.hooks),
-		kind:      gvk.GroupKind(),
+		kind:      gvk,
 		guests:    newGuests(),
-		finder:    finderFor[T](),
-		digestKey: key,
-		targets:   newTargets(mgr.GetConfig(), scheme, r.settings, key.known, r.now),
+		targets:   newTargets(mgr.GetConfig(), scheme, r.settings, r.now),
 		local:     uncached,
 		managers:  mgr.GetClient(),
 		activity:  backoff.DefaultActivity[client.ObjectKey](),
@@ -139,10 +137,13 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, gvk schema.GroupVersionKind) (
 		tallies:   newTallies(),
 		recorder:  recorder,
 		now:       r.now,
+		ledger: ledger.New(ledger.Options{
+			Client: uncached, Name: r.settings.name, FieldOwner: r.settings.fieldOwner,
+			Namespace: r.settings.operatorNamespace, Threshold: r.inventoryThreshold,
+		}),
 
 		hookTimeout:     hookTimeout,
 		generateTimeout: generateTimeout,
-		loadTimeout:     loadTimeout,
 	}
 	return lifecycle.NewLoop[T](handler, lifecycle.Options[T]{
 		Client:     uncached,

@@ -23,6 +23,7 @@ type engine interface {
 	Apply(ctx context.Context, request reconciler.ApplyRequest) (reconciler.Outcome, error)
 	Delete(ctx context.Context, request reconciler.DeleteRequest) (reconciler.Outcome, error)
 	DeletionBlockers(ctx context.Context, request reconciler.DeleteRequest) ([]reconciler.Blocker, error)
+	Recover(ctx context.Context, request reconciler.RecoverRequest) ([]reconciler.InventoryItem, error)
 }
 
 // target is where, and on whose behalf, dependent objects are kept.
@@ -39,14 +40,12 @@ type targets struct {
 	pool    *clients.Pool
 	name    string
 	options reconciler.ReconcilerOptions
-	// digestKey returns the key of the digests that engines make.
-	digestKey func() []byte
 
 	mu      sync.Mutex
 	engines map[cluster.Target]target
 }
 
-func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, digestKey func() []byte, now func() time.Time) *targets {
+func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, now func() time.Time) *targets {
 	return &targets{
 		pool: clients.New(config, cluster.Options{Scheme: scheme}),
 		name: s.name,
@@ -59,8 +58,7 @@ func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, digestK
 			Scheme:                  scheme,
 			Now:                     now,
 		},
-		digestKey: digestKey,
-		engines:   map[cluster.Target]target{},
+		engines: map[cluster.Target]target{},
 	}
 }
 
@@ -75,9 +73,7 @@ func (t *targets) of(id identity) (target, error) {
 	if known, ok := t.engines[chosen]; ok {
 		return known, nil
 	}
-	options := t.options
-	options.DigestKey = t.digestKey()
-	made, err := reconciler.NewReconciler(t.name, chosen, options)
+	made, err := reconciler.NewReconciler(t.name, chosen, t.options)
 	if err != nil {
 		return target{}, err
 	}

@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/internal/ledger"
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// reasonInventoryRebuilt is the reason of the event that tells of a loss.
+const reasonInventoryRebuilt = "InventoryRebuilt"
+
+// keepTimeout bounds the last writes of the record in a pass that is cut off.
+const keepTimeout = 15 * time.Second
+
+// record is the inventory of one component in the course of one pass. What the
+// status holds of it is always something that may become durable at any moment.
+type record struct {
+	book   *ledger.Book
+	status func() *Status
+	commit ledger.Commit
+}
+
+// openRecord reads the inventory, wherever it is kept, and rebuilds what was lost of it.
+func (h *handler[T]) openRecord(ctx context.Context, obj T, commit lifecycle.Commit, t target, policies reconciler.Policies) (*record, error) {
+	book, err := h.ledger.Open(ctx, h.ledgerComponent(obj), obj.GetStatus().Inventory)
+	if err != nil {
+		return nil, h.about(obj, err)
+	}
+	r := &record{book: book, status: obj.GetStatus}
+	r.commit = func(ctx context.Context, stored reconciler.Inventory) error {
+		before := obj.GetStatus().Inventory
+		obj.GetStatus().Inventory = stored
+		if err := commit(ctx); err != nil {
+			obj.GetStatus().Inventory = before
+			return err
+		}
+		return nil
+	}
+	if err := book.Tidy(ctx, r.commit); err != nil {
+		return nil, err
+	}
+	if len(book.Losses()) == 0 {
+		return r, nil
+	}
+	return r, h.rebuild(ctx, obj, r, t, policies)
+}
+
+// rebuild finds the objects of lost parts of the record by their marks. Until that
+// has succeeded, nothing is planned: what is missing would look like something
+// that nobody knows. In deletion, where nothing is added to a record, it is not
+// made durable: the next process does it again.
+func (h *handler[T]) rebuild(ctx context.Context, obj T, r *record, t target, policies reconciler.Policies) error {
+	losses := r.book.Losses()
+	found, err := t.engine.Recover(ctx, reconciler.RecoverRequest{
+		Owner: h.owner(obj), Inventory: r.inventory(), Types: r.book.Types(), Policies: policies,
+	})
+	if err != nil {
+		return fmt.Errorf("a part of the inventory is lost (%s) and cannot be rebuilt yet: %w", losses[0], err)
+	}
+	count := r.book.Restore(found)
+	note := fmt.Sprintf("a part of the inventory was lost (%s); %s were found again by their marks", losses[0], objectsText(count))
+	events.Send(h.recorder, obj, 1, events.Event{
+		Type: corev1.EventTypeWarning, Reason: reasonInventoryRebuilt, Action: "Read", Note: note,
+	})
+	if !obj.GetDeletionTimestamp().IsZero() {
+		return nil
+	}
+	return r.save(ctx, r.inventory())
+}
+
+// inventory is the whole record.
+func (r *record) inventory() reconciler.Inventory { return r.book.Inventory() }
+
+// save makes the record durable, before the engine acts.
+func (r *record) save(ctx context.Context, inventory reconciler.Inventory) error {
+	return r.book.Record(ctx, inventory, r.commit)
+}
+
+// keep takes over what became of the record; the status is durable at the end of
+// the pass. The context of a pass that is cut off does not lose what was done.
+func (r *record) keep(ctx context.Context, inventory reconciler.Inventory, err error) error {
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
+		defer cancel()
+	}
+	stored, keepErr := r.book.Keep(ctx, inventory, r.commit)
+	r.status().Inventory = stored
+	if keepErr == nil {
+		return err
+	}
+	return errors.Join(err, keepErr)
+}
+
+// close makes it durable that nothing is left, so that nobody looks for what the
+// Secrets held after they were removed.
+func (r *record) close(ctx context.Context) error {
+	if r.status().Inventory.Chunks == nil {
+		return nil
+	}
+	return r.commit(ctx, r.status().Inventory)
+}
+
+// Release removes what the inventory was kept in.
+func (h *handler[T]) Release(ctx context.Context, obj T) error {
+	return h.ledger.Erase(ctx, h.ledgerComponent(obj), obj.GetStatus().Inventory)
+}
+
+// ledgerComponent is the component in the eyes of the ledger.
+func (h *handler[T]) ledgerComponent(obj T) ledger.Component {
+	apiVersion, kind := h.kind.ToAPIVersionAndKind()
+	return ledger.Component{
+		APIVersion: apiVersion, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
+		Deleting: !obj.GetDeletionTimestamp().IsZero(),
+	}
+}

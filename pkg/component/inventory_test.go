@@ -1,0 +1,188 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/manifests"
+)
+
+// smallStatus lets about ten objects into the status.
+func smallStatus(b *bed) { component.SetInventoryThreshold(b.reconciler, 3000) }
+
+// many are the values of config maps with numbers.
+func many(from, to int) map[string]string {
+	values := map[string]string{}
+	for i := from; i < to; i++ {
+		values[fmt.Sprintf("config-%02d", i)] = "1"
+	}
+	return values
+}
+
+// secrets returns the Secrets of the inventory.
+func (b *bed) secrets() []corev1.Secret {
+	b.Helper()
+	list := &corev1.SecretList{}
+	b.check(b.client.List(b.Context(), list, client.InNamespace(b.namespace)))
+	return list.Items
+}
+
+// anew replaces the operator by another process.
+func (b *bed) anew() {
+	b.Helper()
+	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	smallStatus(b)
+	b.check(b.reconciler.SetupWithManager(newManager(b.T, b.env, b.user)))
+}
+
+func TestALargeInventoryIsKeptInSecrets(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus)
+	b.create(widget.Spec{Values: many(0, 30)})
+	w := b.until(component.StateReady)
+	if w.Status.Inventory.Count() != 30 || len(w.Status.Inventory.Items) != 0 || w.Status.Progress != "30/30" {
+		t.Errorf("progress %s; inventory %+v", w.Status.Progress, w.Status.Inventory)
+	}
+	for _, s := range b.secrets() {
+		owner := s.OwnerReferences[0]
+		if string(s.Type) != operatorName+"/inventory" || !slices.Contains(s.Finalizers, operatorName+"/inventory") ||
+			s.Labels[operatorName+"/inventory-of"] != string(w.UID) || owner.UID != w.UID || owner.BlockOwnerDeletion != nil || owner.Controller != nil {
+			t.Errorf("Secret %s: %+v", s.Type, s.ObjectMeta)
+		}
+	}
+
+	b.mark()
+	b.pass()
+	b.anew()
+	b.pass()
+	if writes := b.writes(); len(writes) > 0 {
+		t.Errorf("writes at rest, and after a restart: %v", writes)
+	}
+
+	b.update(func(w *widget.Widget) { w.Spec.Values["config-07"] = "2" })
+	b.mark()
+	b.until(component.StateReady)
+	writes := b.writes()
+	if len(writes) != 3 || writes[0] != "update configmaps config-07" || !strings.HasPrefix(writes[1], "patch secrets main-inventory-") || writes[2] != "patch widgets/status main" {
+		t.Errorf("writes for one change: %v", writes)
+	}
+
+	b.update(func(w *widget.Widget) { w.Spec.Values = many(0, 5) })
+	w = b.until(component.StateReady)
+	if len(w.Status.Inventory.Items) != 5 || len(b.secrets()) != 0 {
+		t.Errorf("%d items in the status and %d Secrets after most of the objects went", len(w.Status.Inventory.Items), len(b.secrets()))
+	}
+
+	b.update(func(w *widget.Widget) { w.Spec.Values = many(0, 30) })
+	b.until(component.StateReady)
+	b.check(b.client.Delete(t.Context(), b.get()))
+	b.untilGone()
+	if left := b.secrets(); len(left) > 0 {
+		t.Errorf("%d Secrets are left behind", len(left))
+	}
+	if _, ok := b.configMap("config-29"); ok {
+		t.Error("a config map is left behind")
+	}
+}
+
+func TestADetachedComponentLeavesNoSecretOfTheInventory(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus)
+	b.create(widget.Spec{Values: many(0, 30)})
+	b.until(component.StateReady)
+	b.update(func(w *widget.Widget) {
+		w.Annotations = map[string]string{operatorName + "/management-policy": "detach-on-delete"}
+	})
+	b.check(b.client.Delete(t.Context(), b.get()))
+	b.untilGone()
+	if left := b.secrets(); len(left) > 0 {
+		t.Errorf("%d Secrets are left behind", len(left))
+	}
+	if _, ok := b.configMap("config-29"); !ok {
+		t.Error("a config map was deleted")
+	}
+}
+
+// destroy removes a Secret of the inventory that holds items, against its finalizer.
+func (b *bed) destroy() {
+	b.Helper()
+	for _, s := range b.secrets() {
+		if len(s.Data) > 0 {
+			s.Finalizers = nil
+			b.check(b.client.Update(b.Context(), &s))
+			b.check(b.client.Delete(b.Context(), &s))
+			return
+		}
+	}
+	b.Fatal("no Secret holds items")
+}
+
+func TestALostPartOfTheInventoryIsFoundAgain(t *testing.T) {
+	for _, deleting := range []bool{false, true} {
+		t.Run(fmt.Sprintf("deleting %t", deleting), func(t *testing.T) {
+			b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus)
+			b.create(widget.Spec{Values: many(0, 30)})
+			b.until(component.StateReady)
+			b.destroy()
+			// Without its record nobody would know of the objects that are not wanted any more.
+			if deleting {
+				b.check(b.client.Delete(t.Context(), b.get()))
+				b.untilGone()
+			} else {
+				b.update(func(w *widget.Widget) { w.Spec.Values = many(0, 12) })
+				w := b.until(component.StateReady)
+				if w.Status.Inventory.Count() != 12 {
+					t.Errorf("%d objects are recorded, want 12", w.Status.Inventory.Count())
+				}
+			}
+			for name := range maps.Keys(many(12, 30)) {
+				if _, ok := b.configMap(name); ok {
+					t.Errorf("config map %s is left behind", name)
+				}
+			}
+			b.wantEvent("InventoryRebuilt", "was lost (Secret "+b.namespace+"/main-inventory-")
+		})
+	}
+}
+
+// wantEvent waits for an event about the component.
+func (b *bed) wantEvent(reason, text string) {
+	b.Helper()
+	b.eventually("event "+reason, func() error {
+		list := &eventsv1.EventList{}
+		if err := b.client.List(b.Context(), list, client.InNamespace(b.namespace)); err != nil {
+			return err
+		}
+		for _, event := range list.Items {
+			if event.Reason == reason && strings.Contains(event.Note, text) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%d events, none with reason %s and %q", len(list.Items), reason, text)
+	})
+}
+
+// eventually repeats a check until it succeeds.
+func (b *bed) eventually(what string, check func() error) {
+	b.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.Fatalf("waited %s for %s: %v", patience, what, err)
+		}
+	}
+}
