@@ -67,6 +67,9 @@ func (r *Reconciler) Recover(ctx context.Context, request RecoverRequest) ([]Inv
 	return search.found, nil
 }
 
+// recoverPage is the size of the pages in which objects are listed.
+const recoverPage = 500
+
 // search is one Recover under way.
 type search struct {
 	*Reconciler
@@ -87,7 +90,7 @@ func (s *search) list(ctx context.Context, gk schema.GroupKind, version string) 
 	if err != nil {
 		return err
 	}
-	options := cluster.ListOptions{Limit: instancesPage, Selector: s.name + "/" + v1alpha1.LabelOwnerID + "=" + s.owner.ID}
+	options := cluster.ListOptions{Limit: recoverPage, Selector: s.name + "/" + v1alpha1.LabelOwnerID + "=" + s.owner.ID}
 	for {
 		list, err := s.target.Objects().ListMetadata(ctx, resource, "", options)
 		if err != nil {
