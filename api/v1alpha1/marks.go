@@ -25,6 +25,15 @@ const (
 	AnnotationDependsOn       = "depends-on"
 	AnnotationRunOn           = "run-on"
 
-	// AnnotationManagementPolicy stands on the component.
+	// AnnotationManagementPolicy stands on the component, like those below.
 	AnnotationManagementPolicy = "management-policy"
+	// AnnotationAllowEmpty, if "true", lets a component that renders nothing
+	// remove all its dependents. Otherwise that counts as a mistake.
+	AnnotationAllowEmpty = "allow-empty"
+	// AnnotationSkipDeleteHooks, if "true", deletes the component without the
+	// objects that are to run before and after its deletion.
+	AnnotationSkipDeleteHooks = "skip-delete-hooks"
+	// AnnotationAbandon, if "true", drops the record of the dependents of a
+	// component that is being deleted, and leaves them behind as they are.
+	AnnotationAbandon = "abandon"
 )

@@ -50,9 +50,11 @@ const (
 	ReasonDeletionRetrying   = "DeletionRetrying"
 	ReasonDeletionBlocked    = "DeletionBlocked"
 	ReasonDeletionProcessing = "DeletionProcessing"
-	// ReasonInvalid means that the manifests, the options or the component
-	// itself cannot work as they are.
+	// ReasonInvalid means that the manifests cannot work as they are.
 	ReasonInvalid = "Invalid"
+	// ReasonSpecInvalid means that the spec or an annotation of the component
+	// cannot work as it is.
+	ReasonSpecInvalid = "SpecInvalid"
 	// ReasonOwnerConflict means that an object belongs to somebody else.
 	ReasonOwnerConflict = "OwnerConflict"
 	// ReasonTargetChanged means that the target cluster is another one than

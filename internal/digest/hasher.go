@@ -55,6 +55,9 @@ func (h Hasher) Accepted(live, manifest map[string]any, ignore []string) string 
 	return h.sum(e.out)
 }
 
+// Combine returns one digest for several strings, like the function Combine.
+func (h Hasher) Combine(parts ...string) string { return h.sum(framed(parts)) }
+
 func (h Hasher) sum(data []byte) string {
 	if len(h.Key) > 0 {
 		mac := hmac.New(sha256.New, h.Key)
@@ -68,7 +71,7 @@ func (h Hasher) sum(data []byte) string {
 // Combine returns one digest for several strings. Their order matters, and
 // strings cannot run into each other: ("a", "b") differs from ("ab", "").
 func Combine(parts ...string) string {
-	return Hasher{}.sum(framed(parts))
+	return Hasher{}.Combine(parts...)
 }
 
 // OwnerID returns the identity of an owner as the value of a label: 32

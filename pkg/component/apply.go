@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -18,7 +19,7 @@ import (
 
 // CreateOrUpdate brings the dependent objects closer to what the component asks for.
 func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
-	wanted, t, err := h.prepareApply(obj)
+	wanted, t, err := h.prepareApply(ctx, obj)
 	if err != nil {
 		return result.Empty, err
 	}
@@ -26,7 +27,7 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 	if err := h.runHooks(ctx, postRead, obj); err != nil {
 		return result.Empty, err
 	}
-	componentDigest, err := digestOf(obj)
+	componentDigest, err := h.digestOf(ctx, obj)
 	if err != nil {
 		return result.Empty, err
 	}
@@ -55,20 +56,28 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 		ComponentDigest: componentDigest,
 		Policies:        wanted.policies,
 		ManagedTypes:    wanted.managedTypes,
+		AllowEmpty:      obj.GetAnnotations()[h.settings.name+"/"+v1alpha1.AnnotationAllowEmpty] == "true",
 		Record:          record.save,
 	})
 	return h.concludeApply(ctx, obj, t, outcome, record.keep(ctx, outcome.Inventory, err))
 }
 
-// prepareApply resolves what the component wants, and where.
-func (h *handler[T]) prepareApply(obj T) (directives, target, error) {
+// prepareApply resolves what the component wants and refers to, and where.
+func (h *handler[T]) prepareApply(ctx context.Context, obj T) (directives, target, error) {
 	wanted, wantedErr := directivesOf(obj, h.settings)
 	_, managementErr := managementOf(obj, h.settings.name)
-	id, idErr := identityOf(obj, h.settings)
-	if err := errors.Join(wantedErr, managementErr, idErr); err != nil {
+	references, _ := h.finder.find(obj.GetSpec())
+	if err := errors.Join(wantedErr, managementErr, referenceMistakes(obj, references)); err != nil {
 		return directives{}, target{}, &invalidError{h.about(obj, err)}
 	}
-	t, err := h.targets.of(id)
+	if err := h.loadReferences(ctx, obj).retry(); err != nil {
+		return directives{}, target{}, err
+	}
+	id, err := identityOf(obj, h.settings)
+	if err != nil {
+		return directives{}, target{}, &invalidError{h.about(obj, err)}
+	}
+	t, err := h.targetOf(ctx, id)
 	return wanted, t, err
 }
 

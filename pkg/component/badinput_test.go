@@ -68,7 +68,7 @@ func TestBadInputIsOneClearErrorAndNothingIsWritten(t *testing.T) {
 		{name: "a hook that changes the spec", generator: rendering(good), hook: func(_ context.Context, _ client.Client, w *widget.Widget) error {
 			w.Spec.Values = map[string]string{"a": "b"}
 			return nil
-		}, reason: "Error", says: []string{"pre-reconcile hook 1: the hook changed the spec of the component"}},
+		}, reason: "Error", says: []string{"pre-reconcile hook 1: changed the spec of the component"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -24,7 +24,11 @@ func (h *handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit)
 	if err := errors.Join(typesErr, managementErr); err != nil && !isEmpty(obj) {
 		return result.Empty, &invalidError{h.about(obj, err)}
 	}
-	t, err := h.prepareDelete(obj)
+	absent := h.loadReferences(ctx, obj)
+	if err := errors.Join(absent.failed...); err != nil {
+		return result.Empty, err
+	}
+	t, err := h.prepareDelete(ctx, obj, errors.Join(absent.missing...))
 	if err != nil {
 		return result.Empty, h.blocked(obj, h.about(obj, err).Error())
 	}
@@ -32,8 +36,8 @@ func (h *handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit)
 	if err := h.runHooks(ctx, postRead, obj); err != nil {
 		return result.Empty, err
 	}
-	componentDigest, err := digestOf(obj)
-	if err != nil {
+	componentDigest, err := h.digestOf(ctx, obj)
+	if err != nil && !isEmpty(obj) {
 		return result.Empty, err
 	}
 	ctx = fullContext(ctx, t, componentDigest, obj.GetStatus().Revision)
@@ -53,19 +57,22 @@ func (h *handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit)
 
 // prepareDelete returns the target; it has no engine if there never was one that
 // anything was written to. So a component that names a target that does not work
-// can go if nothing is left of it, and otherwise waits.
-func (h *handler[T]) prepareDelete(obj T) (target, error) {
-	id, err := identityOf(obj, h.settings)
-	if err == nil {
-		var t target
-		if t, err = h.targets.of(id); err == nil {
-			return t, nil
+// can go if nothing is left of it, and otherwise waits. The error says what is
+// missing to find out about the target.
+func (h *handler[T]) prepareDelete(ctx context.Context, obj T, missing error) (t target, err error) {
+	defer func() {
+		if isEmpty(obj) {
+			err = nil
 		}
+	}()
+	if missing != nil {
+		return target{}, missing
 	}
-	if isEmpty(obj) {
-		return target{}, nil
+	id, err := identityOf(obj, h.settings)
+	if err != nil {
+		return target{}, err
 	}
-	return target{}, err
+	return h.targetOf(ctx, id)
 }
 
 // isEmpty tells whether the component has no dependents that could be lost.

@@ -52,14 +52,14 @@ func TestDelete(t *testing.T) {
 		{name: "it fails", engine: fakeEngine{err: errors.New("delete ConfigMap shop/a: no"), outcome: reconciler.Outcome{Inventory: someInventory}}, inventory: someInventory, touched: true,
 			state: StateError, reason: v1alpha1.ReasonError, message: "delete ConfigMap shop/a: no"},
 		{name: "without its target it waits, because something is left", inventory: someInventory, change: kubeconfig,
-			state: StateDeleting, reason: v1alpha1.ReasonDeletionBlocked, message: "Widget shop/main: a kubeconfig for another cluster is not supported yet"},
+			state: StateDeleting, reason: v1alpha1.ReasonDeletionBlocked, message: "Widget shop/main: spec.kubeConfig.secretRef: the name of the Secret is missing"},
 		{name: "without its target it goes, because nothing is left", change: kubeconfig, done: true},
 		{name: "without its target it still minds finalizers", change: kubeconfig, finalizers: []string{"x.example.com/y"},
 			state: StateDeleting, reason: v1alpha1.ReasonDeletionBlocked, message: "Widget shop/main: has the finalizer x.example.com/y, which is not ours"},
 		{name: "mistakes that do not matter for a deletion", inventory: someInventory, done: true, touched: true,
 			change: func(w *widget) { w.Spec.UpdatePolicy, w.Spec.Namespace = "Maybe", "not.legal" }},
 		{name: "mistakes that do", inventory: someInventory, change: func(w *widget) { w.Spec.AdditionalManagedTypes = []v1alpha1.TypeInfo{{Group: "?", Kind: "Foo"}} },
-			state: StateError, reason: v1alpha1.ReasonInvalid, message: `Widget shop/main: additional managed type 1: group "?": must be the name of a group, "*", or "*." and a suffix`},
+			state: StateError, reason: v1alpha1.ReasonSpecInvalid, message: `Widget shop/main: additional managed type 1: group "?": must be the name of a group, "*", or "*." and a suffix`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

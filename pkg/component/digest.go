@@ -4,6 +4,7 @@
 package component
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -22,7 +23,16 @@ var noisyAnnotations = []string{
 }
 
 // digestOf identifies the state of the component that its dependents follow from.
-func digestOf(c Component) (string, error) {
+func (h *handler[T]) digestOf(ctx context.Context, obj T) (string, error) {
+	key, err := h.digestKey.get(ctx)
+	if err != nil {
+		return "", err
+	}
+	references, _ := h.finder.find(obj.GetSpec())
+	return digestOf(obj, references, digest.Hasher{Key: key})
+}
+
+func digestOf(c Component, references []found, hasher digest.Hasher) (string, error) {
 	annotations := maps.Clone(c.GetAnnotations())
 	maps.DeleteFunc(annotations, func(key, _ string) bool { return isNoisy(key) })
 	annotationsJSON, err := json.Marshal(annotations)
@@ -38,7 +48,25 @@ func digestOf(c Component) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("digest of the spec: %w", err)
 	}
-	return digest.Combine(strconv.FormatInt(c.GetGeneration(), 10), string(annotationsJSON), string(specJSON)), nil
+	parts := []string{strconv.FormatInt(c.GetGeneration(), 10), string(annotationsJSON), string(specJSON)}
+	for _, reference := range references {
+		parts = append(parts, reference.path, reference.digest(hasher))
+	}
+	return hasher.Combine(parts...), nil
+}
+
+// digest identifies what was loaded.
+func (f found) digest(hasher digest.Hasher) string {
+	switch reference := f.pointer.(type) {
+	case loadable:
+		if reference.loaded() == nil {
+			return ""
+		}
+		return hasher.Combine(reference.loaded().parts()...)
+	case interface{ Digest() string }:
+		return reference.Digest()
+	}
+	return ""
 }
 
 func isNoisy(annotation string) bool {

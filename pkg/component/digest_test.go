@@ -9,16 +9,20 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	hash "github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
 func TestDigest(t *testing.T) {
+	key := "key"
 	digest := func(t *testing.T, change func(*widget)) string {
 		t.Helper()
 		obj := newWidget()
 		obj.Annotations = map[string]string{"a": "1"}
+		obj.Spec.Refs = &widgetReferences{Password: &SecretKeyReference{Name: "creds"}, Own: &ownReference{}}
 		change(obj)
-		text, err := digestOf(obj)
+		references, _ := finderFor[*widget]().find(obj.GetSpec())
+		text, err := digestOf(obj, references, hash.Hasher{Key: []byte(key)})
 		if err != nil || text == "" {
 			t.Fatalf("digest %q, error %v", text, err)
 		}
@@ -39,6 +43,10 @@ func TestDigest(t *testing.T) {
 		{"an annotation", func(w *widget) { w.Annotations["a"] = "2" }, false},
 		{"the generation", func(w *widget) { w.Generation = 2 }, false},
 		{"the spec", func(w *widget) { w.Spec.Size = 3 }, false},
+		{"what a reference of the package loaded", func(w *widget) { w.Spec.Refs.Password.value = []byte("2") }, false},
+		{"that what is referred to is empty", func(w *widget) { w.Spec.Refs.Password.value = []byte{} }, false},
+		{"what a reference of the author loaded", func(w *widget) { w.Spec.Refs.Own.loaded = "2" }, false},
+		{"the key", func(*widget) { key = "another" }, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -51,7 +59,7 @@ func TestDigest(t *testing.T) {
 
 func TestDigestOfWhatIsNoJSONIsAnError(t *testing.T) {
 	obj := &specless{widget: *newWidget(), spec: types.UnstructurableMap{"f": func() {}}}
-	if _, err := digestOf(obj); err == nil {
+	if _, err := digestOf(obj, nil, hash.Hasher{}); err == nil {
 		t.Error("no error")
 	}
 }

@@ -74,6 +74,8 @@ func testHandler(t *testing.T, engine *fakeEngine) (*handler[*widget], *eventLog
 		generator: manifests.GeneratorFunc(nothing),
 		hooks:     map[hookPoint][]HookFunc[*widget]{},
 		kind:      widgetKind.WithVersion("v1"),
+		finder:    finderFor[*widget](),
+		digestKey: fixedKey("0123456789abcdef"),
 		targets:   &fakeTargets{target: target{engine: engine}},
 		recorder:  events.Bounded(log),
 		now:       now,
@@ -85,8 +87,14 @@ func testHandler(t *testing.T, engine *fakeEngine) (*handler[*widget], *eventLog
 
 		hookTimeout:     time.Minute,
 		generateTimeout: time.Minute,
+		loadTimeout:     time.Minute,
 	}, log
 }
+
+// fixedKey is a key that need not be read.
+type fixedKey string
+
+func (k fixedKey) get(context.Context) ([]byte, error) { return []byte(k), nil }
 
 func nothing(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 	return nil, nil

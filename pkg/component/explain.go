@@ -10,6 +10,7 @@ import (
 	"github.com/corbel-run/corbel/internal/ledger"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // invalidError is a mistake in the component itself: nothing is done until it is changed.
@@ -20,9 +21,13 @@ func (e *invalidError) Unwrap() error { return e.err }
 
 // explain gives the errors of the engine their meaning for the component. Joined
 // errors are explained one by one: an object that cannot work as it is must not
-// slow down the retry of another one that failed by chance.
+// slow down the retry of another one that failed by chance. An error that says itself
+// what it means is left alone.
 func explain(err error) error {
 	for e := err; e != nil; e = errors.Unwrap(e) {
+		if hasMeaning(e) {
+			return err
+		}
 		if reason, ok := stallingReason(e); ok {
 			return result.NewStalling(err, reason)
 		}
@@ -33,13 +38,22 @@ func explain(err error) error {
 	return err
 }
 
+// hasMeaning looks at this very error, not further down.
+func hasMeaning(err error) bool {
+	switch err.(type) {
+	case types.RetriableError, *types.RetriableError, *result.Stalling, *result.Waiting, *result.Generic:
+		return true
+	}
+	return false
+}
+
 // stallingReason looks at this very error, not further down.
 func stallingReason(err error) (string, bool) {
 	if _, ok := err.(*reconciler.InvalidError); ok {
 		return v1alpha1.ReasonInvalid, true
 	}
 	if _, ok := err.(*invalidError); ok {
-		return v1alpha1.ReasonInvalid, true
+		return v1alpha1.ReasonSpecInvalid, true
 	}
 	if _, ok := err.(*ledger.FormatError); ok {
 		return v1alpha1.ReasonInvalid, true

@@ -27,6 +27,8 @@ type handler[T Component] struct {
 	generator manifests.Generator
 	hooks     map[hookPoint][]HookFunc[T]
 	kind      schema.GroupVersionKind // of T
+	finder    *finder
+	digestKey digestKeySource
 	targets   targetSource
 	local     client.Client // reads from the server
 	managers  client.Client // for hooks
@@ -34,8 +36,8 @@ type handler[T Component] struct {
 	now       func() time.Time
 	ledger    *ledger.Ledger
 
-	guests                       *guests
-	hookTimeout, generateTimeout time.Duration
+	guests                                    *guests
+	hookTimeout, generateTimeout, loadTimeout time.Duration
 
 	activity *backoff.Activity[client.ObjectKey]
 	causes   *causes
@@ -45,6 +47,20 @@ type handler[T Component] struct {
 // targetSource is targets.
 type targetSource interface {
 	of(id identity) (target, error)
+}
+
+// digestKeySource is digestKey.
+type digestKeySource interface {
+	get(ctx context.Context) ([]byte, error)
+}
+
+// targetOf returns the target for an identity. Its engine makes digests, so the key
+// has to be there.
+func (h *handler[T]) targetOf(ctx context.Context, id identity) (target, error) {
+	if _, err := h.digestKey.get(ctx); err != nil {
+		return target{}, err
+	}
+	return h.targets.of(id)
 }
 
 var (

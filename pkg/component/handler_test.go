@@ -124,7 +124,7 @@ func TestMistakesOfTheComponent(t *testing.T) {
 		message   string
 	}{
 		{"an unknown policy", withSpec(widgetSpec{PolicySpec: PolicySpec{DeletePolicy: "Maybe"}}), `Widget shop/main: DeletePolicy "Maybe": must be one of [Delete Orphan OrphanOnApply OrphanOnDelete]`},
-		{"another cluster", withSpec(widgetSpec{ClientSpec: ClientSpec{&KubeConfigSpec{}}}), "Widget shop/main: a kubeconfig for another cluster is not supported yet"},
+		{"a kubeconfig without a name", withSpec(widgetSpec{ClientSpec: ClientSpec{&KubeConfigSpec{}}}), "Widget shop/main: spec.kubeConfig.secretRef: the name of the Secret is missing"},
 		{"an unknown management policy", func() *widget {
 			w := newWidget()
 			w.Annotations = map[string]string{"test.corbel.run/management-policy": "x"}
@@ -137,7 +137,7 @@ func TestMistakesOfTheComponent(t *testing.T) {
 			h, _ := testHandler(t, engine)
 			verdict := passOver(t, h, test.component)
 			state, reason, message := test.component.GetStatus().GetState()
-			if state != StateError || reason != v1alpha1.ReasonInvalid || message != test.message || verdict.Outcome != result.Stalled || len(engine.applied) != 0 {
+			if state != StateError || reason != v1alpha1.ReasonSpecInvalid || message != test.message || verdict.Outcome != result.Stalled || len(engine.applied) != 0 {
 				t.Errorf("%s, %s: %s; %+v", state, reason, message, verdict)
 			}
 		})

@@ -132,12 +132,18 @@ func (h *handler[T]) runHook(ctx context.Context, what string, hook HookFunc[T],
 	default:
 		return err // it panicked, or still runs
 	}
-	if changed := onlyStatusDiffers(obj, theirs); changed != nil {
-		return errors.Join(err, fmt.Errorf("%s: %w", what, changed))
+	return errors.Join(err, takeOver(what, obj, theirs))
+}
+
+// takeOver makes theirs, a copy that code which is not ours has worked on, the
+// component, provided that only the status was changed.
+func takeOver[T Component](what string, obj, theirs T) error {
+	if err := onlyStatusDiffers(obj, theirs); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	keepOurs(obj.GetStatus(), theirs.GetStatus())
 	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(theirs).Elem())
-	return err
+	return nil
 }
 
 // keepOurs puts back what a hook has no business to change: an inventory that was
@@ -190,11 +196,11 @@ func onlyStatusDiffers(before, after Component) error {
 	delete(is, "status")
 	for _, part := range []string{"metadata", "spec"} {
 		if !equality.Semantic.DeepEqual(was[part], is[part]) {
-			return fmt.Errorf("the hook changed the %s of the component; it may change the status only", part)
+			return fmt.Errorf("changed the %s of the component; it may change the status only", part)
 		}
 	}
 	if !equality.Semantic.DeepEqual(was, is) {
-		return errors.New("the hook changed more of the component than its status")
+		return errors.New("changed more of the component than its status")
 	}
 	return nil
 }

@@ -42,11 +42,11 @@ func TestRunHooks(t *testing.T) {
 				return &result.Generic{Ignore: true, Err: errors.New("no")}
 			}, note("b")}, note: "b"},
 		{name: "the spec must not change", hooks: []HookFunc[*widget]{changes(func(w *widget) { w.Spec.Size++ })},
-			err: "pre-delete hook 1: the hook changed the spec of the component; it may change the status only"},
+			err: "pre-delete hook 1: changed the spec of the component; it may change the status only"},
 		{name: "the metadata must not change", hooks: []HookFunc[*widget]{changes(func(w *widget) { w.Finalizers = nil })},
-			err: "pre-delete hook 1: the hook changed the metadata"},
+			err: "pre-delete hook 1: changed the metadata"},
 		{name: "nothing else must change", hooks: []HookFunc[*widget]{changes(func(w *widget) { w.Kind = "Gadget" })},
-			err: "pre-delete hook 1: the hook changed more of the component than its status"},
+			err: "pre-delete hook 1: changed more of the component than its status"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -86,6 +86,9 @@ func checkType[T Component]() (err error) {
 	if component.GetSpec() == nil {
 		return fmt.Errorf("component type %s: GetSpec must not return nil", t)
 	}
+	if err := finderFor[T]().check(component.GetSpec()); err != nil {
+		return fmt.Errorf("component type %s: %w", t, err)
+	}
 	return nil
 }
 

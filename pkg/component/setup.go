@@ -123,13 +123,16 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, gvk schema.GroupVersionKind) (
 		return nil, err
 	}
 	recorder := events.NewRecorder(mgr, r.settings.name)
+	key := newDigestKey(uncached, r.settings)
 	handler := &handler[T]{
 		settings:  r.settings,
 		generator: r.generator,
 		hooks:     cloneHooks(r.hooks),
 		kind:      gvk,
 		guests:    newGuests(),
-		targets:   newTargets(mgr.GetConfig(), scheme, r.settings, r.now),
+		finder:    finderFor[T](),
+		digestKey: key,
+		targets:   newTargets(mgr.GetConfig(), scheme, r.settings, key.known, r.now),
 		local:     uncached,
 		managers:  mgr.GetClient(),
 		activity:  backoff.DefaultActivity[client.ObjectKey](),
@@ -144,6 +147,7 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, gvk schema.GroupVersionKind) (
 
 		hookTimeout:     hookTimeout,
 		generateTimeout: generateTimeout,
+		loadTimeout:     loadTimeout,
 	}
 	return lifecycle.NewLoop[T](handler, lifecycle.Options[T]{
 		Client:     uncached,

@@ -91,28 +91,20 @@ type ClientSpec struct {
 //
 // +kubebuilder:object:generate=true
 type KubeConfigSpec struct {
-	// SecretRef is a secret in the namespace of the component.
-	SecretRef SecretKeyReference `json:"secretRef"`
+	// SecretRef is a secret in the namespace of the component. Without a key, the keys value, value.yaml and
+	// value.yml are tried.
+	SecretRef SecretKeyReference `json:"secretRef" fallbackKeys:"value,value.yaml,value.yml" notFoundPolicy:"waitOnDeletion"`
 }
 
-// SecretKeyReference names a key of a secret in the namespace of the component.
-//
-// +kubebuilder:object:generate=true
-type SecretKeyReference struct {
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name"`
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	Key string `json:"key,omitempty"`
-}
-
-// GetKubeConfig returns nil if no kubeconfig is referenced. Otherwise it returns
-// what is not nil and not usable, because references are not loaded yet: the
-// reconciler refuses the component then, rather than to deploy into the wrong cluster.
+// GetKubeConfig returns nil if no kubeconfig is referenced. If one is, but is not
+// loaded, it returns what is not nil and not usable, so that the component is not
+// taken for one without a kubeconfig.
 func (s *ClientSpec) GetKubeConfig() []byte {
 	if s == nil || s.KubeConfig == nil {
 		return nil
+	}
+	if kubeConfig := s.KubeConfig.SecretRef.Value(); kubeConfig != nil {
+		return kubeConfig
 	}
 	return []byte{}
 }

@@ -40,12 +40,14 @@ type targets struct {
 	pool    *clients.Pool
 	name    string
 	options reconciler.ReconcilerOptions
+	// digestKey returns the key of the digests that engines make.
+	digestKey func() []byte
 
 	mu      sync.Mutex
 	engines map[cluster.Target]target
 }
 
-func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, now func() time.Time) *targets {
+func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, digestKey func() []byte, now func() time.Time) *targets {
 	return &targets{
 		pool: clients.New(config, cluster.Options{Scheme: scheme}),
 		name: s.name,
@@ -58,7 +60,8 @@ func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, now fun
 			Scheme:                  scheme,
 			Now:                     now,
 		},
-		engines: map[cluster.Target]target{},
+		digestKey: digestKey,
+		engines:   map[cluster.Target]target{},
 	}
 }
 
@@ -73,7 +76,9 @@ func (t *targets) of(id identity) (target, error) {
 	if known, ok := t.engines[chosen]; ok {
 		return known, nil
 	}
-	made, err := reconciler.NewReconciler(t.name, chosen, t.options)
+	options := t.options
+	options.DigestKey = t.digestKey()
+	made, err := reconciler.NewReconciler(t.name, chosen, options)
 	if err != nil {
 		return target{}, err
 	}

@@ -46,6 +46,7 @@ func TestVerdict(t *testing.T) {
 	plain := errors.New("the server said no")
 	retriable := func(delay *time.Duration) error { return types.NewRetriableError(plain, delay) }
 	invalid := &reconciler.InvalidError{Err: errors.New("ConfigMap shop/a: twice")}
+	retriableJoined := errors.Join(types.NewRetriableError(errors.Join(plain, invalid), new(7*time.Second)))
 	conflict := &reconciler.OwnerConflictError{Object: "ConfigMap shop/a", Message: "belongs to Helm release shop/web"}
 
 	tests := []struct {
@@ -69,6 +70,8 @@ func TestVerdict(t *testing.T) {
 			judged{StatePending, unknown, reconciling, "Retrying", "generator: the server said no", after(testRetry), false}},
 		{"retriable error in deletion", facts{deleting: true, err: retriable(nil)},
 			judged{StateDeletionPending, unknown, reconciling, "DeletionRetrying", "the server said no", after(testRetry), false}},
+		{"a retriable error counts whatever it wraps", facts{err: retriableJoined},
+			judged{StatePending, unknown, reconciling, "Retrying", "the server said no; ConfigMap shop/a: twice", after(7 * time.Second), false}},
 		{"waiting error keeps its reason", facts{err: result.NewWaiting(plain, "QuotaExceeded", time.Second)},
 			judged{StatePending, unknown, reconciling, "QuotaExceeded", "the server said no", after(time.Second), false}},
 		{"stalling error", facts{err: result.NewStalling(plain, v1alpha1.ReasonCRDOutdated)},
@@ -76,7 +79,7 @@ func TestVerdict(t *testing.T) {
 		{"invalid manifests", facts{err: fmt.Errorf("apply: %w", invalid)},
 			judged{StateError, falsy, stalled, "Invalid", "apply: ConfigMap shop/a: twice", after(testRequeue), false}},
 		{"invalid component", facts{err: &invalidError{errors.New("Widget shop/main: no")}},
-			judged{StateError, falsy, stalled, "Invalid", "Widget shop/main: no", after(testRequeue), false}},
+			judged{StateError, falsy, stalled, "SpecInvalid", "Widget shop/main: no", after(testRequeue), false}},
 		{"owner conflict", facts{err: errors.Join(conflict)},
 			judged{StateError, falsy, stalled, "OwnerConflict", "ConfigMap shop/a: belongs to Helm release shop/web", after(testRequeue), false}},
 		{"owner conflict while others are under way", facts{err: errors.Join(conflict), net: testNet},

@@ -4,11 +4,13 @@
 package component
 
 import (
+	"context"
 	"encoding/json"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -34,8 +36,31 @@ type widgetSpec struct {
 	TypeSpec          `json:",inline"`
 	ReapplySpec       `json:",inline"`
 
-	Size int `json:"size,omitempty"`
+	Size int               `json:"size,omitempty"`
+	Refs *widgetReferences `json:"refs,omitempty"`
 }
+
+type widgetReferences struct {
+	Password *SecretKeyReference              `json:"password,omitempty" fallbackKeys:"password,token"`
+	Settings *ConfigMapReference              `json:"settings,omitempty"`
+	Secrets  []SecretReference                `json:"secrets,omitempty"`
+	Texts    map[string]ConfigMapKeyReference `json:"texts,omitempty"`
+	Own      *ownReference                    `json:"own,omitempty"`
+}
+
+// ownReference is a reference that the operator's author made.
+type ownReference struct {
+	Name   string                        `json:"name"`
+	loaded string                        `json:"-"`
+	load   func(*widget) (string, error) `json:"-"`
+}
+
+func (r *ownReference) Load(_ context.Context, _ client.Client, w *widget) (err error) {
+	r.loaded, err = r.load(w)
+	return err
+}
+
+func (r *ownReference) Digest() string { return r.loaded }
 
 func (s *widgetSpec) ToUnstructured() map[string]any {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
@@ -62,6 +87,13 @@ func (w *widget) DeepCopyObject() runtime.Object {
 	duplicate := &widget{}
 	if err := json.Unmarshal(content, duplicate); err != nil {
 		panic(err)
+	}
+	if w.Spec.Refs != nil {
+		refs := *w.Spec.Refs
+		if refs.Own != nil {
+			refs.Own = new(*refs.Own)
+		}
+		duplicate.Spec.Refs = &refs
 	}
 	return duplicate
 }

@@ -29,7 +29,7 @@ type input struct {
 }
 
 func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (input, error) {
-	in, err := r.input(ctx, plan.Applying, request.Owner, request.Inventory)
+	in, err := r.input(ctx, plan.Applying, request.Owner, request.Inventory, request.Protected)
 	if err != nil {
 		return input{}, err
 	}
@@ -47,6 +47,7 @@ func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (inpu
 		ComponentDigest: request.ComponentDigest,
 		Managed:         request.ManagedTypes,
 		Resolve:         r.resolve,
+		Hasher:          r.settings.hasher,
 		Compiler:        r.compiler,
 	})
 	if err != nil {
@@ -54,6 +55,9 @@ func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (inpu
 			return input{}, &InvalidError{Err: mistakes.Err}
 		}
 		return input{}, err
+	}
+	if err := checkSafety(in.Input, objects, request.AllowEmpty); err != nil {
+		return input{}, &InvalidError{Err: err}
 	}
 	in.manifest = desired.ManifestDigest(objects)
 	in.Managed = request.ManagedTypes
@@ -81,7 +85,7 @@ func (r *Reconciler) unsupported(objects []plan.Desired) error {
 }
 
 func (r *Reconciler) deleteInput(ctx context.Context, request DeleteRequest) (input, error) {
-	in, err := r.input(ctx, plan.Deleting, request.Owner, request.Inventory)
+	in, err := r.input(ctx, plan.Deleting, request.Owner, request.Inventory, request.Protected)
 	if err != nil {
 		return input{}, err
 	}
@@ -90,7 +94,7 @@ func (r *Reconciler) deleteInput(ctx context.Context, request DeleteRequest) (in
 }
 
 // input is what both kinds of requests have in common.
-func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, inventory v1alpha1.Inventory) (input, error) {
+func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, inventory v1alpha1.Inventory, protected []Key) (input, error) {
 	if owner.Kind == "" || owner.Name == "" {
 		return input{}, errors.New("the owner of the objects needs a kind and a name")
 	}
@@ -113,9 +117,10 @@ func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, i
 				ID:  digest.OwnerID(string(uid), owner.Group, owner.Kind, owner.Namespace, owner.Name),
 				Ref: plan.OwnerRef{Group: owner.Group, Kind: owner.Kind, Namespace: owner.Namespace, Name: owner.Name, UID: owner.UID},
 			},
-			Recorded: inventory.Items,
-			Live:     map[plan.Key]plan.Observation{},
-			Failed:   map[plan.Key]plan.Failure{},
+			Recorded:  inventory.Items,
+			Live:      map[plan.Key]plan.Observation{},
+			Failed:    map[plan.Key]plan.Failure{},
+			Protected: protectedBy(owner, protected),
 		},
 		target:  uid,
 		unknown: inventory.Unknown,

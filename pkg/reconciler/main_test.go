@@ -37,18 +37,28 @@ type bench struct {
 	records   int // how often the record was made durable
 }
 
-func newBench(t *testing.T) *bench {
+func newTarget(t *testing.T) cluster.Target {
 	t.Helper()
 	target, err := cluster.New(env.Shared(t).Config(), cluster.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(target.Close)
-	engine, err := reconciler.NewReconciler(engineName, target, reconciler.ReconcilerOptions{})
+	return target
+}
+
+func newEngine(t *testing.T, options reconciler.ReconcilerOptions) *reconciler.Reconciler {
+	t.Helper()
+	engine, err := reconciler.NewReconciler(engineName, newTarget(t), options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{Client: target.Client(), t: t, engine: engine}
+	return engine
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{Client: newTarget(t).Client(), t: t, engine: newEngine(t, reconciler.ReconcilerOptions{})}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "engine-"}}
 	if err := b.Create(t.Context(), namespace); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
@@ -40,6 +41,10 @@ type ReconcilerOptions struct {
 	// TracerProvider makes spans around reading, planning and every batch and
 	// write. Nothing is traced by default.
 	TracerProvider trace.TracerProvider
+	// DigestKey is the key of the digests in inventories, by HMAC. Digests cover the
+	// content of secrets; without a key, who reads an inventory can try out what a
+	// secret might be. With another key every object counts as changed.
+	DigestKey []byte
 	// Now is the clock; defaults to time.Now.
 	Now func() time.Time
 }
@@ -51,6 +56,7 @@ type settings struct {
 	missingNamespaces v1alpha1.MissingNamespacesPolicy
 	parallelism       int
 	scheme            *runtime.Scheme
+	hasher            digest.Hasher
 	now               func() time.Time
 }
 
@@ -65,6 +71,7 @@ func (o ReconcilerOptions) resolve(name string) (settings, error) {
 		},
 		parallelism: cmp.Or(o.Parallelism, 8),
 		scheme:      cmp.Or(o.Scheme, scheme.Scheme),
+		hasher:      digest.Hasher{Key: o.DigestKey},
 		now:         o.Now,
 	}
 	if s.now == nil {

@@ -40,7 +40,7 @@ type RecoverRequest struct {
 // An error names the types whose objects could not be listed. Then nothing is
 // returned, because what is missing would look as if it did not exist.
 func (r *Reconciler) Recover(ctx context.Context, request RecoverRequest) ([]InventoryItem, error) {
-	in, err := r.input(ctx, plan.Deleting, request.Owner, request.Inventory)
+	in, err := r.input(ctx, plan.Deleting, request.Owner, request.Inventory, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -47,6 +47,14 @@ type ApplyRequest struct {
 	Policies        Policies
 	// ManagedTypes are patterns of types that appear at run time.
 	ManagedTypes []v1alpha1.TypeInfo
+	// AllowEmpty lets an empty set of objects remove everything that is in the
+	// inventory. Otherwise it is an *InvalidError: most times it comes from a
+	// wrong path or a wrong value.
+	AllowEmpty bool
+	// Protected are objects that the owner itself needs, such as the definition
+	// of its type or a Secret with credentials. To want them is an
+	// *InvalidError, and they are never deleted. The owner itself is always protected.
+	Protected []Key
 	// Record makes the inventory durable; it is called before objects that
 	// are not in the inventory are written. If Record is nil, Apply returns
 	// after planning such objects: the caller saves the inventory of the
@@ -61,6 +69,8 @@ type DeleteRequest struct {
 	Inventory v1alpha1.Inventory
 	// ManagedTypes are patterns of types that appeared at run time.
 	ManagedTypes []v1alpha1.TypeInfo
+	// Protected are objects that are never deleted, as in ApplyRequest.
+	Protected []Key
 	// Record makes the inventory durable, as in ApplyRequest. Deletion needs
 	// it only rarely; nil is allowed.
 	Record func(ctx context.Context, inventory v1alpha1.Inventory) error
@@ -98,6 +108,8 @@ type (
 	Wait = plan.Wait
 	// Note is a sentence about an object.
 	Note = plan.Note
+	// Key identifies an object: group, kind, namespace and name.
+	Key = plan.Key
 )
 
 // Blocker is an object that blocks the deletion of a component.

@@ -44,6 +44,9 @@ type Input struct {
 	Managed []v1alpha1.TypeInfo
 	// MissingNamespaces says whether missing namespaces are created.
 	MissingNamespaces v1alpha1.MissingNamespacesPolicy
+	// Protected are objects that are never deleted: what the owner itself
+	// needs, or is. They are left behind without our marks instead.
+	Protected map[Key]bool
 	// Now decides only about readiness and refreshes, never about anything destructive.
 	Now time.Time
 }

@@ -169,10 +169,13 @@ func orphaned(p v1alpha1.DeletePolicy, because Reason) bool {
 	}
 }
 
-// protects tells whether the object is a namespace that is never deleted: one
-// of the cluster's own, or the one that the owner itself lives in. It is
-// released, even if a manifest brings it.
+// protects tells whether the object is one that is never deleted: a namespace of
+// the cluster's own, the one that the owner itself lives in, or what the owner
+// needs. It is released, even if a manifest brings it.
 func (w *work) protects(key Key) bool {
+	if w.in.Protected[key] {
+		return true
+	}
 	if key.Group != "" || key.Kind != "Namespace" {
 		return false
 	}

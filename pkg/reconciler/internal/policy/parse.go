@@ -38,8 +38,9 @@ var others = map[string]bool{
 	v1alpha1.LabelOwnerID:               true,
 	v1alpha1.AnnotationOwner:            true,
 	v1alpha1.AnnotationManagementPolicy: true,
-	"skip-delete-hooks":                 true,
-	"abandon":                           true,
+	v1alpha1.AnnotationAllowEmpty:       true,
+	v1alpha1.AnnotationSkipDeleteHooks:  true,
+	v1alpha1.AnnotationAbandon:          true,
 }
 
 // Parse lays the annotations of an object over the defaults. The prefix is the

@@ -1,0 +1,204 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+const (
+	// loadTimeout bounds the reads of all references of a component.
+	loadTimeout = 30 * time.Second
+	// missingRetry is when a component comes again that waits for what it refers to.
+	missingRetry = 10 * time.Second
+)
+
+// absence is why references are not loaded.
+type absence struct {
+	// missing are sentences about what does not exist.
+	missing []error
+	// failed are requests that gave no answer.
+	failed []error
+}
+
+// retry makes an error of it for a component that is not being deleted.
+func (a absence) retry() error {
+	var missing error
+	if len(a.missing) > 0 {
+		missing = types.NewRetriableError(errors.Join(a.missing...), new(missingRetry))
+	}
+	return errors.Join(errors.Join(a.failed...), missing)
+}
+
+// referenceMistakes returns what is wrong with the references themselves.
+func referenceMistakes(c Component, references []found) error {
+	var mistakes []error
+	for _, reference := range references {
+		for _, mistake := range reference.mistakes(c) {
+			mistakes = append(mistakes, fmt.Errorf("%s: %w", reference.path, mistake))
+		}
+	}
+	return errors.Join(mistakes...)
+}
+
+func (f found) mistakes(c Component) []error {
+	l, ok := f.pointer.(loadable)
+	if !ok {
+		return nil
+	}
+	mistakes := l.origin().check(f.fallbackKeys())
+	if c.GetNamespace() == "" {
+		mistakes = append(mistakes, fmt.Errorf("a component without a namespace cannot refer to a %s", l.origin().kind))
+	}
+	return mistakes
+}
+
+// loadReferences loads what the spec refers to. What is missing is no absence if the
+// component is being deleted and does not wait for it.
+func (h *handler[T]) loadReferences(ctx context.Context, obj T) absence {
+	references, keep := h.finder.find(obj.GetSpec())
+	if len(references) == 0 {
+		return absence{}
+	}
+	limited, cancel := context.WithTimeout(ctx, h.loadTimeout)
+	defer cancel()
+	l := &loader{client: h.local, component: obj, contents: map[origin]answer{}}
+	custom := false
+	for _, reference := range references {
+		if _, ok := reference.pointer.(loadable); ok {
+			l.load(limited, reference)
+		} else {
+			custom = true
+		}
+	}
+	keep()
+	if custom {
+		h.loadCustom(ctx, obj, l)
+	}
+	return l.absence
+}
+
+// loadCustom loads the references that are not of this package: code of the author
+// of the operator, which gets a copy in case it is left behind.
+func (h *handler[T]) loadCustom(ctx context.Context, obj T, l *loader) {
+	theirs, err := copyOf(obj)
+	if err != nil {
+		l.failed = append(l.failed, err)
+		return
+	}
+	var own loader
+	returned := make(chan struct{}, 1)
+	const what = "loading references"
+	err = h.guests.run(h.basicContext(ctx, obj), client.ObjectKeyFromObject(obj), what, h.loadTimeout, func(ctx context.Context) error {
+		references, keep := h.finder.find(theirs.GetSpec())
+		own.component = theirs
+		for _, reference := range references {
+			if custom, ok := reference.pointer.(Reference[T]); ok {
+				own.note(reference, custom.Load(ctx, h.local, theirs))
+			}
+		}
+		keep()
+		returned <- struct{}{}
+		return nil
+	})
+	select {
+	case <-returned:
+		l.missing, l.failed = append(l.missing, own.missing...), append(l.failed, own.failed...)
+		err = takeOver(what, obj, theirs)
+	default:
+	}
+	if err != nil {
+		l.failed = append(l.failed, err)
+	}
+}
+
+// loader loads the references of one component, and reads each object once.
+type loader struct {
+	absence
+	client    client.Client
+	component Component
+	contents  map[origin]answer
+}
+
+type answer struct {
+	content content
+	err     error
+}
+
+func (l *loader) load(ctx context.Context, reference found) {
+	target := reference.pointer.(loadable)
+	wanted := target.origin()
+	if mistakes := reference.mistakes(l.component); len(mistakes) > 0 {
+		// Only in deletion, where a mistake must not be in the way.
+		l.miss(reference, errors.Join(mistakes...))
+		return
+	}
+	name := fmt.Sprintf("%s %s/%s", wanted.kind, l.component.GetNamespace(), wanted.name)
+	all, err := l.read(ctx, wanted.kind, wanted.name)
+	switch {
+	case apierrors.IsNotFound(err):
+		l.miss(reference, fmt.Errorf("%s does not exist", name))
+		return
+	case err != nil:
+		l.note(reference, fmt.Errorf("read %s: %w", name, err))
+		return
+	}
+	chosen, missing := wanted.choose(all, reference.fallbackKeys())
+	if missing != "" {
+		l.miss(reference, fmt.Errorf("%s %s", name, missing))
+		return
+	}
+	target.accept(chosen)
+}
+
+func (l *loader) miss(reference found, err error) {
+	if l.component.GetDeletionTimestamp().IsZero() || reference.waitOnDeletion() {
+		l.missing = append(l.missing, fmt.Errorf("%s: %w", reference.path, err))
+	}
+}
+
+// note takes over the error of a reference, if it is one.
+func (l *loader) note(reference found, err error) {
+	switch {
+	case err == nil:
+	case apierrors.IsNotFound(err):
+		l.miss(reference, err)
+	default:
+		l.failed = append(l.failed, fmt.Errorf("%s: %w", reference.path, err))
+	}
+}
+
+func (l *loader) read(ctx context.Context, kind, name string) (content, error) {
+	object := origin{kind: kind, name: name}
+	if known, ok := l.contents[object]; ok {
+		return known.content, known.err
+	}
+	all, err := readContent(ctx, l.client, kind, client.ObjectKey{Namespace: l.component.GetNamespace(), Name: name})
+	l.contents[object] = answer{content: all, err: err}
+	return all, err
+}
+
+func readContent(ctx context.Context, from client.Client, kind string, key client.ObjectKey) (content, error) {
+	if kind == secretKind {
+		secret := &corev1.Secret{}
+		err := from.Get(ctx, key, secret)
+		return secret.Data, err
+	}
+	configMap := &corev1.ConfigMap{}
+	err := from.Get(ctx, key, configMap)
+	all := make(content, len(configMap.Data))
+	for key, value := range configMap.Data {
+		all[key] = []byte(value)
+	}
+	return all, err
+}

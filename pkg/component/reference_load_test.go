@@ -1,0 +1,235 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+func secretObject(name string, data map[string][]byte) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Data: data}
+}
+
+func configMapObject(name string, data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Data: data}
+}
+
+func withRefs(refs widgetReferences) *widget { return withSpec(widgetSpec{Refs: &refs}) }
+
+func deleted(w *widget) *widget {
+	w.DeletionTimestamp, w.Finalizers = new(metav1.Now()), []string{"test.corbel.run"}
+	return w
+}
+
+func notFound(name string) error {
+	return apierrors.NewNotFound(schema.GroupResource{Resource: "databases"}, name)
+}
+
+// own is a reference of the author that loads a text, or fails.
+func own(text string, err error) *ownReference {
+	return &ownReference{Name: "x", load: func(*widget) (string, error) { return text, err }}
+}
+
+func TestReferencesAreLoaded(t *testing.T) {
+	h, _ := testHandler(t, &fakeEngine{})
+	h.local = fake.NewFakeClient(
+		secretObject("creds", map[string][]byte{"token": []byte("t"), "other": []byte("o")}), secretObject("empty", nil),
+		configMapObject("settings", map[string]string{"a": "1"}), configMapObject("texts", map[string]string{"hello": "hi", "bye": ""}))
+	obj := withRefs(widgetReferences{
+		Password: &SecretKeyReference{Name: "creds"},
+		Settings: &ConfigMapReference{Name: "settings"},
+		Secrets:  []SecretReference{{Name: "creds"}, {Name: "empty"}},
+		Texts:    map[string]ConfigMapKeyReference{"x": {Name: "texts", Key: "hello"}, "y": {Name: "texts", Key: "bye"}},
+		Own:      own("loaded", nil),
+	})
+	if err := h.loadReferences(t.Context(), obj).retry(); err != nil {
+		t.Fatal(err)
+	}
+	refs := obj.Spec.Refs
+	if got := string(refs.Password.Value()); got != "t" {
+		t.Errorf("the password is %q", got)
+	}
+	if diff := cmp.Diff(map[string]string{"a": "1"}, refs.Settings.Data()); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+	if len(refs.Secrets[0].Data()) != 2 || refs.Secrets[1].Data() == nil || len(refs.Secrets[1].Data()) != 0 {
+		t.Errorf("the secrets hold %v", refs.Secrets)
+	}
+	x, y := refs.Texts["x"], refs.Texts["y"]
+	if x.Value() != "hi" || y.value == nil || y.Value() != "" || refs.Own.loaded != "loaded" {
+		t.Errorf("texts %q and %q, own %q", x.Value(), y.Value(), refs.Own.loaded)
+	}
+}
+
+func TestAReferenceThatIsNotLoadedIsEmpty(t *testing.T) {
+	var nothing widgetReferences
+	if (&SecretReference{}).Data() != nil || (&SecretKeyReference{}).Value() != nil || (&ConfigMapReference{}).Data() != nil ||
+		(&ConfigMapKeyReference{}).Value() != "" || nothing.Password.Value() != nil || nothing.Settings.Data() != nil {
+		t.Error("there is something in a reference that is not loaded")
+	}
+}
+
+func TestAbsentReferences(t *testing.T) {
+	deny := errors.New("no rights")
+	tests := []struct {
+		name            string
+		component       *widget
+		missing, failed string
+	}{
+		{name: "a config map", component: withRefs(widgetReferences{Settings: &ConfigMapReference{Name: "x"}}),
+			missing: "spec.refs.settings: ConfigMap shop/x does not exist"},
+		{name: "a key", component: withRefs(widgetReferences{Password: &SecretKeyReference{Name: "creds", Key: "password"}}),
+			missing: "spec.refs.password: Secret shop/creds has no key password"},
+		{name: "all fallback keys", component: withRefs(widgetReferences{Password: &SecretKeyReference{Name: "creds"}}),
+			missing: "spec.refs.password: Secret shop/creds has none of the keys password, token"},
+		{name: "all that is missing is named", component: withRefs(widgetReferences{
+			Secrets: []SecretReference{{Name: "x"}, {Name: "creds"}, {Name: "y"}}, Own: own("", notFound("db")),
+		}), missing: "spec.refs.secrets[0]: Secret shop/x does not exist\nspec.refs.secrets[2]: Secret shop/y does not exist\n" +
+			`spec.refs.own: databases "db" not found`},
+		{name: "what cannot be read is not missing", component: withRefs(widgetReferences{
+			Secrets: []SecretReference{{Name: "x"}}, Own: own("", deny),
+		}), missing: "spec.refs.secrets[0]: Secret shop/x does not exist", failed: "spec.refs.own: no rights"},
+		{name: "in deletion nothing is missing", component: deleted(withRefs(widgetReferences{
+			Secrets: []SecretReference{{Name: "x"}, {Name: "a/b"}}, Password: &SecretKeyReference{Name: "creds"}, Own: own("", notFound("db")),
+		}))},
+		{name: "but the kubeconfig is", component: deleted(withSpec(widgetSpec{ClientSpec: ClientSpec{&KubeConfigSpec{SecretKeyReference{Name: "creds"}}}})),
+			missing: "spec.kubeConfig.secretRef: Secret shop/creds has none of the keys value, value.yaml, value.yml"},
+		{name: "also by a mistake", component: deleted(withSpec(widgetSpec{ClientSpec: ClientSpec{&KubeConfigSpec{SecretKeyReference{Name: "a/b"}}}})),
+			missing: `spec.kubeConfig.secretRef: Secret "a/b"`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			h, _ := testHandler(t, &fakeEngine{})
+			h.local = fake.NewFakeClient(secretObject("creds", map[string][]byte{"Password": nil}))
+			absent := h.loadReferences(t.Context(), test.component)
+			for _, part := range []struct {
+				what string
+				got  error
+				want string
+			}{{"missing", errors.Join(absent.missing...), test.missing}, {"failed", errors.Join(absent.failed...), test.failed}} {
+				if part.want == "" && part.got != nil {
+					t.Errorf("%s: %v", part.what, part.got)
+				} else if part.want != "" {
+					checkMistakes(t, part.got, part.want)
+				}
+			}
+		})
+	}
+}
+
+func TestMissingReferencesAreWaitedFor(t *testing.T) {
+	engine := &fakeEngine{}
+	h, _ := testHandler(t, engine)
+	h.local = fake.NewFakeClient()
+	obj := withRefs(widgetReferences{Secrets: []SecretReference{{Name: "x"}, {Name: "y"}}})
+	verdict := passOver(t, h, obj)
+	state, reason, message := obj.GetStatus().GetState()
+	if state != StatePending || reason != v1alpha1.ReasonRetrying || verdict.Result.RequeueAfter != missingRetry || len(engine.applied) > 0 {
+		t.Errorf("%s, %s: %s; %+v", state, reason, message, verdict)
+	}
+	checkMistakes(t, errors.New(message), "Secret shop/x does not exist|Secret shop/y does not exist")
+
+	obj.Spec.Refs.Own = own("", errors.New("no rights"))
+	if passOver(t, h, obj); obj.GetStatus().State != StateError {
+		t.Errorf("what cannot be read is hidden by what is missing: %s", obj.GetStatus().State)
+	}
+}
+
+func TestMistakesInReferences(t *testing.T) {
+	h, _ := testHandler(t, &fakeEngine{})
+	obj := withRefs(widgetReferences{
+		Secrets:  []SecretReference{{}, {Name: "other/creds"}},
+		Password: &SecretKeyReference{Name: "creds", Key: "a/b"},
+		Texts:    map[string]ConfigMapKeyReference{"x": {Name: "texts"}},
+	})
+	passOver(t, h, obj)
+	_, reason, message := obj.GetStatus().GetState()
+	if reason != v1alpha1.ReasonSpecInvalid {
+		t.Errorf("the reason is %s", reason)
+	}
+	checkMistakes(t, errors.New(message), `spec.refs.secrets[0]: the name of the Secret is missing|spec.refs.secrets[1]: Secret "other/creds": |`+
+		`spec.refs.password: key "a/b" in Secret creds: |spec.refs.texts[x]: the key in ConfigMap texts is missing`)
+
+	clusterScoped := withRefs(widgetReferences{Secrets: []SecretReference{{Name: "x"}}})
+	clusterScoped.Namespace = ""
+	passOver(t, h, clusterScoped)
+	_, _, message = clusterScoped.GetStatus().GetState()
+	checkMistakes(t, errors.New(message), "Widget main: spec.refs.secrets[0]: a component without a namespace cannot refer to a Secret")
+}
+
+func TestReferencesOfTheAuthorAreContained(t *testing.T) {
+	tests := []struct {
+		name string
+		load func(*widget) (string, error)
+		err  string
+	}{
+		{"a panic", func(*widget) (string, error) { panic("oh") }, "loading references: panicked: oh"},
+		{"a change of the spec", func(w *widget) (string, error) { w.Spec.Size++; return "", nil }, "loading references: changed the spec of the component"},
+		{"no end", func(*widget) (string, error) { select {} }, "loading references: did not return within"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			h, _ := testHandler(t, &fakeEngine{})
+			h.loadTimeout, h.guests.grace = 10*time.Millisecond, 0
+			obj := withRefs(widgetReferences{Own: &ownReference{load: test.load}})
+			checkMistakes(t, h.loadReferences(t.Context(), obj).retry(), test.err)
+			if obj.Spec.Size != 0 {
+				t.Error("the spec was changed")
+			}
+		})
+	}
+}
+
+func TestEachObjectIsReadOnce(t *testing.T) {
+	h, _ := testHandler(t, &fakeEngine{})
+	counting := &countingClient{Client: fake.NewFakeClient(secretObject("creds", map[string][]byte{"token": []byte("t")}))}
+	h.local = counting
+	obj := withRefs(widgetReferences{Password: &SecretKeyReference{Name: "creds"}, Secrets: []SecretReference{{Name: "creds"}, {Name: "creds"}}})
+	if err := h.loadReferences(t.Context(), obj).retry(); err != nil || counting.gets != 1 {
+		t.Errorf("%d reads, %v", counting.gets, err)
+	}
+}
+
+func TestADeletionWaitsForItsKubeconfigOnlyIfItHasSomethingToLose(t *testing.T) {
+	h, _ := testHandler(t, &fakeEngine{})
+	h.local = fake.NewFakeClient()
+	obj := deleted(withSpec(widgetSpec{ClientSpec: ClientSpec{&KubeConfigSpec{SecretKeyReference{Name: "gone"}}}}))
+	obj.GetStatus().Inventory = someInventory
+	passOver(t, h, obj)
+	if _, reason, message := obj.GetStatus().GetState(); reason != v1alpha1.ReasonDeletionBlocked {
+		t.Errorf("%s: %s", reason, message)
+	} else {
+		checkMistakes(t, errors.New(message), "Secret shop/gone does not exist")
+	}
+	obj.GetStatus().Inventory = reconciler.Inventory{}
+	passOver(t, h, obj)
+	if _, reason, message := obj.GetStatus().GetState(); reason != v1alpha1.ReasonDeletionProcessing || message != "nothing is left" {
+		t.Errorf("without dependents: %s: %s", reason, message)
+	}
+}
+
+// countingClient counts reads of single objects.
+type countingClient struct {
+	client.Client
+	gets int
+}
+
+func (c *countingClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
+	c.gets++
+	return c.Client.Get(ctx, key, obj, options...)
+}
