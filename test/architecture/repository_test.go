@@ -47,6 +47,7 @@ func TestRepository(t *testing.T) {
 		{"sources have the license header", func() []Violation { return Headers(tree) }},
 		{"nothing unfinished or private is in the text", func() []Violation { return Words(tree, words) }},
 		{"documents tell the truth", func() []Violation { return Documents(tree, rooms) }},
+		{"documents name tests that exist", func() []Violation { return NamedTests(tree) }},
 	}
 	for _, check := range checks {
 		t.Run(check.name, func(t *testing.T) {

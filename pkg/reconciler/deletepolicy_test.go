@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler_test
+
+import (
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+func TestDeletePoliciesWhenAnObjectIsDroppedAndWhenItsComponentIsDeleted(t *testing.T) {
+	for _, test := range []struct {
+		kebab, camel              string
+		keptOnApply, keptOnDelete bool
+	}{
+		{"delete", "Delete", false, false},
+		{"orphan", "Orphan", true, true},
+		{"orphan-on-apply", "OrphanOnApply", true, false},
+		{"orphan-on-delete", "OrphanOnDelete", false, true},
+	} {
+		for _, policy := range []string{test.kebab, test.camel} {
+			t.Run(policy+" when it is dropped", func(t *testing.T) {
+				b := newBench(t)
+				b.mustApply(config("a", "1", "delete-policy", policy), config("stays", "1"))
+				b.mustApply(config("stays", "1"))
+				b.checkLeft("a", test.keptOnApply)
+			})
+			t.Run(policy+" when its component is deleted", func(t *testing.T) {
+				b := newBench(t)
+				b.mustApply(config("a", "1", "delete-policy", policy))
+				if outcome, err := b.delete(); err != nil || !outcome.Done() {
+					t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
+				}
+				b.checkLeft("a", test.keptOnDelete)
+			})
+		}
+	}
+}
+
+// checkLeft expects an object to be gone, or to be left without our marks.
+func (b *bench) checkLeft(name string, left bool) {
+	b.t.Helper()
+	live := b.get(name)
+	switch {
+	case (live != nil) != left:
+		b.t.Errorf("left behind: %t, want %t", live != nil, left)
+	case left && (live.Labels[engineName+"/owner-id"] != "" || live.Annotations[engineName+"/owner"] != ""):
+		b.t.Errorf("the marks were left, too: %v", live.ObjectMeta)
+	}
+	for _, item := range b.inventory.Items {
+		if item.Name == name {
+			b.t.Errorf("it is still on record: %v", item)
+		}
+	}
+}
+
+func TestAnOrphanedInstanceIsLostWithItsTypeOnlyIfTheTypeGoesToo(t *testing.T) {
+	b := newBench(t)
+	crd := definition("keepers", "Keeper")
+	kept := annotated(annotated(instance("Keeper", "kept"), "delete-policy", "orphan"), "ready-when", "true")
+	b.until("the type and its instance", func() bool {
+		outcome, err := b.apply(crd, kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return outcome.Done()
+	})
+	// The instance is left behind, and so belongs to others: its type must stay.
+	var outcome reconciler.Outcome
+	b.until("the orphan to block its type", func() bool {
+		var err error
+		if outcome, err = b.delete(); err != nil {
+			t.Fatal(err)
+		}
+		return len(outcome.Waiting) == 1 && outcome.Waiting[0].Reason == reconciler.WaitBlocked
+	})
+	live := kept.DeepCopy()
+	live.SetNamespace(b.namespace)
+	if err := b.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil || live.GetDeletionTimestamp() != nil {
+		t.Fatalf("the orphan: %v, being deleted since %v", err, live.GetDeletionTimestamp())
+	}
+	if err := b.Delete(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	b.until("the deletion", func() bool {
+		outcome, err := b.delete()
+		return err == nil && outcome.Done()
+	})
+}

@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestAReplaceMakesTheObjectWhatTheManifestSays(t *testing.T) {
+	for name, policy := range spellings("replace", "Replace") {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.mustApply(config("a", "1", "update-policy", policy))
+			b.change("a", func(c *corev1.ConfigMap) { c.Data["more"] = "by hand" })
+			if outcome := b.mustApply(config("a", "1", "update-policy", policy)); len(outcome.Steps) > 0 {
+				t.Errorf("steps %v for a field that the manifest does not set", outcome.Steps)
+			}
+			b.mustApply(config("a", "2", "update-policy", policy))
+			if got := b.get("a").Data; got["value"] != "2" || len(got) != 1 {
+				t.Errorf("data %v, want only what the manifest says", got)
+			}
+		})
+	}
+}
+
+func TestAMergeLeavesTheFieldsOfOthersAlone(t *testing.T) {
+	for name, policy := range spellings("ssa-merge", "SsaMerge") {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.mustApply(config("a", "1", "update-policy", policy))
+			b.change("a", func(c *corev1.ConfigMap) { c.Data["more"] = "by hand" })
+			b.mustApply(config("a", "2", "update-policy", policy))
+			if got := b.get("a").Data; got["value"] != "2" || got["more"] != "by hand" {
+				t.Errorf("data %v", got)
+			}
+			forgotten := config("a", "2", "update-policy", policy)
+			delete(forgotten.Object, "data")
+			b.mustApply(forgotten)
+			if got := b.get("a").Data; len(got) != 1 || got["more"] != "by hand" {
+				t.Errorf("data %v after the manifest dropped its field", got)
+			}
+		})
+	}
+}
+
+func TestAnOverrideReclaimsTheFieldsOfOneOffManagersOnly(t *testing.T) {
+	for name, policy := range spellings("ssa-override", "SsaOverride") {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.mustApply(config("a", "1", "update-policy", policy))
+			for _, manager := range []string{"kubectl-edit", "autoscaler"} {
+				live := b.get("a")
+				live.Data[manager] = "added"
+				if err := b.Update(t.Context(), live, client.FieldOwner(manager)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.mustApply(config("a", "2", "update-policy", policy))
+			got := b.get("a").Data
+			if _, there := got["kubectl-edit"]; there || got["autoscaler"] != "added" || got["value"] != "2" {
+				t.Errorf("data %v, want the field of kubectl gone and that of the controller kept", got)
+			}
+		})
+	}
+}
+
+func TestRecreateIsForChangesAndDriftIsRepairedInPlace(t *testing.T) {
+	for name, policy := range spellings("recreate", "Recreate") {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.mustApply(config("a", "1", "update-policy", policy))
+			before := b.get("a").UID
+			b.change("a", func(c *corev1.ConfigMap) { c.Data["value"] = "by hand" })
+			if outcome := b.mustApply(config("a", "1", "update-policy", policy)); outcome.Steps["replace"] != 1 {
+				t.Errorf("steps %v, want one replace", outcome.Steps)
+			}
+			if live := b.get("a"); live.UID != before || live.Data["value"] != "1" {
+				t.Errorf("after the repair: %v", live)
+			}
+			b.mustApply(config("a", "2", "update-policy", policy))
+			if live := b.get("a"); live.UID == before || live.Data["value"] != "2" {
+				t.Errorf("after the change: %v", live)
+			}
+		})
+	}
+}
+
+func TestARefusedChangeOfAnImmutableFieldNamesTheFieldAndChangesNothing(t *testing.T) {
+	for _, policy := range []string{"replace", "ssa-merge", "ssa-override"} {
+		t.Run(policy, func(t *testing.T) {
+			b := newBench(t)
+			fixed := config("a", "1", "update-policy", policy)
+			fixed.Object["immutable"] = true
+			b.mustApply(fixed)
+			before := b.get("a")
+			changed := config("a", "2", "update-policy", policy)
+			changed.Object["immutable"] = true
+			_, err := b.apply(changed, config("other", "1"))
+			if err == nil || !strings.Contains(err.Error(), "ConfigMap "+b.namespace+"/a") || !strings.Contains(err.Error(), "data") {
+				t.Errorf("got %v, want an error that names the object and the field", err)
+			}
+			if after := b.get("a"); after.UID != before.UID || after.Data["value"] != "1" {
+				t.Errorf("the object became %v", after)
+			}
+			if b.get("other") == nil {
+				t.Error("the refusal holds back another object")
+			}
+		})
+	}
+}
+
+func TestIgnoredFieldsAreNeverWrittenAfterTheCreationAndTheirDriftIsNoDrift(t *testing.T) {
+	for _, policy := range []string{"replace", "ssa-merge", "ssa-override"} {
+		t.Run(policy, func(t *testing.T) {
+			b := newBench(t)
+			manifest := func(value, other string) client.Object {
+				object := config("a", value, "update-policy", policy, "ignore-fields", "/data/value")
+				object.Object["data"].(map[string]any)["other"] = other
+				return object
+			}
+			b.mustApply(manifest("1", "1"))
+			if got := b.get("a").Data["value"]; got != "1" {
+				t.Errorf("value %q, want what the manifest creates", got)
+			}
+			b.change("a", func(c *corev1.ConfigMap) { c.Data["value"] = "by hand" })
+			if outcome := b.mustApply(manifest("1", "1")); len(outcome.Steps) > 0 {
+				t.Errorf("steps %v for the drift of an ignored field", outcome.Steps)
+			}
+			b.mustApply(manifest("2", "2"))
+			if got := b.get("a").Data; got["value"] != "by hand" || got["other"] != "2" {
+				t.Errorf("data %v", got)
+			}
+		})
+	}
+}
