@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// leaseStub is a lease that answers at once.
+type leaseStub struct {
+	resourcelock.Interface
+	record resourcelock.LeaderElectionRecord
+	err    error
+	during func()
+}
+
+func (s *leaseStub) Identity() string { return "me" }
+func (s *leaseStub) Describe() string { return "shop/lock" }
+
+func (s *leaseStub) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	return &s.record, nil, s.err
+}
+
+func (s *leaseStub) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return s.Update(ctx, record)
+}
+
+func (s *leaseStub) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	if s.during != nil {
+		s.during()
+	}
+	if s.err == nil {
+		s.record = record
+	}
+	return s.err
+}
+
+func TestALeaderLockKnowsHowOldItsLeaseIs(t *testing.T) {
+	mine := resourcelock.LeaderElectionRecord{HolderIdentity: "me", LeaseDurationSeconds: 15}
+	tests := []struct {
+		name string
+		do   func(*leaseStub, *LeaderLock, *time.Time)
+		want string // part of the error; empty: held
+	}{
+		{"never acquired", func(*leaseStub, *LeaderLock, *time.Time) {}, "is not held by this process"},
+		{"acquired", func(_ *leaseStub, l *LeaderLock, _ *time.Time) { _ = l.Create(context.Background(), mine) }, ""},
+		{"not acquired, because the server refused", func(s *leaseStub, l *LeaderLock, _ *time.Time) {
+			s.err = errors.New("conflict")
+			_ = l.Create(context.Background(), mine)
+		}, "is not held by this process"},
+		{"renewed just in time", func(_ *leaseStub, l *LeaderLock, now *time.Time) {
+			_ = l.Update(context.Background(), mine)
+			*now = now.Add(10*time.Second - time.Millisecond)
+		}, ""},
+		{"paused for longer than the renew deadline", func(_ *leaseStub, l *LeaderLock, now *time.Time) {
+			_ = l.Update(context.Background(), mine)
+			*now = now.Add(10 * time.Second)
+		}, "was not renewed for 10s"},
+		{"a renewal that failed does not count", func(s *leaseStub, l *LeaderLock, now *time.Time) {
+			_ = l.Update(context.Background(), mine)
+			*now = now.Add(8 * time.Second)
+			s.err = errors.New("timeout")
+			_ = l.Update(context.Background(), mine)
+			*now = now.Add(2 * time.Second)
+		}, "was not renewed for 10s"},
+		{"the age counts from before the request", func(s *leaseStub, l *LeaderLock, now *time.Time) {
+			s.during = func() { *now = now.Add(10 * time.Second) }
+			_ = l.Update(context.Background(), mine)
+		}, "was not renewed for 10s"},
+		{"renewed again", func(_ *leaseStub, l *LeaderLock, now *time.Time) {
+			_ = l.Update(context.Background(), mine)
+			*now = now.Add(time.Hour)
+			_ = l.Update(context.Background(), mine)
+		}, ""},
+		{"given up", func(_ *leaseStub, l *LeaderLock, _ *time.Time) {
+			_ = l.Update(context.Background(), mine)
+			_ = l.Update(context.Background(), resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1})
+		}, "is not held by this process"},
+		{"taken by somebody else", func(s *leaseStub, l *LeaderLock, _ *time.Time) {
+			_ = l.Update(context.Background(), mine)
+			s.record.HolderIdentity = "other"
+			_, _, _ = l.Get(context.Background())
+		}, "is not held by this process"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			now := time.Unix(1000, 0)
+			stub := &leaseStub{}
+			lock := &LeaderLock{Interface: stub, now: func() time.Time { return now }}
+			tt.do(stub, lock, &now)
+			err := lock.Check()
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestALeaderLockNeedsANamespaceAndAName(t *testing.T) {
+	if _, err := NewLeaderLock(&rest.Config{}, "", "shop.example.com"); err == nil || !strings.Contains(err.Error(), "namespace") {
+		t.Errorf("got %v", err)
+	}
+	lock, err := NewLeaderLock(&rest.Config{Host: "https://127.0.0.1:1"}, "shop", "shop.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lock.Identity() == "" || lock.Check() == nil {
+		t.Errorf("a new lock has the identity %q and is held", lock.Identity())
+	}
+}
