@@ -44,6 +44,10 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 	if err != nil {
 		return result.Empty, err
 	}
+	protected, err := h.protected(obj)
+	if err != nil {
+		return result.Empty, err
+	}
 	record, err := h.openRecord(ctx, obj, commit, t, wanted.policies)
 	if err != nil {
 		return result.Empty, err
@@ -57,6 +61,7 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 		Policies:        wanted.policies,
 		ManagedTypes:    wanted.managedTypes,
 		AllowEmpty:      obj.GetAnnotations()[h.settings.name+"/"+v1alpha1.AnnotationAllowEmpty] == "true",
+		Protected:       protected,
 		Record:          record.save,
 	})
 	return h.concludeApply(ctx, obj, t, outcome, record.keep(ctx, outcome.Inventory, err))

@@ -11,6 +11,7 @@ import (
 	"testing/fstest"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,6 +58,13 @@ func TestBadInputIsOneClearErrorAndNothingIsWritten(t *testing.T) {
 		{name: "a duplicate", generator: rendering(good, configMap("a", nil), configMap("a", nil)), reason: "Invalid", says: []string{"/a"}},
 		{name: "an unknown type", generator: rendering(good, configMap("a", func(c *corev1.ConfigMap) { c.APIVersion, c.Kind = "nowhere.example.com/v1", "Thing" })),
 			reason: "Invalid", says: []string{"Thing a: type nowhere.example.com/v1 Thing is not served"}},
+		{name: "the definition of the component itself", generator: rendering(good, &apiextensionsv1.CustomResourceDefinition{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
+			ObjectMeta: metav1.ObjectMeta{Name: "widgets.test.corbel.run"},
+			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+				Group: "test.corbel.run", Scope: "Namespaced", Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Widget", Plural: "widgets"},
+			},
+		}), reason: "Invalid", says: []string{"CustomResourceDefinition widgets.test.corbel.run: ", "cannot manage it itself"}},
 		{name: "a generator that panics", generator: manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) { panic("oh") }),
 			reason: "Error", says: []string{"generator: panic: oh"}},
 		{name: "a generator that returns nil objects", generator: rendering(good, nilMap), reason: "Error", says: []string{"generator: object 2 of 2 is nil"}},

@@ -84,8 +84,12 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, comm
 	if err != nil {
 		return err
 	}
+	protected, err := h.protected(obj)
+	if err != nil {
+		return err
+	}
 	request := reconciler.DeleteRequest{
-		Owner: h.owner(obj), Inventory: record.inventory(), ManagedTypes: managedTypes, Record: record.save,
+		Owner: h.owner(obj), Inventory: record.inventory(), ManagedTypes: managedTypes, Protected: protected, Record: record.save,
 	}
 	blockers, err := t.engine.DeletionBlockers(ctx, request)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/backoff"
@@ -69,7 +71,10 @@ func testHandler(t *testing.T, engine *fakeEngine) (*handler[*widget], *eventLog
 	t.Helper()
 	log := &eventLog{}
 	now := func() time.Time { return time.Unix(1000, 0) }
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: widgetKind.Group, Version: "v1"}})
+	mapper.Add(widgetKind.WithVersion("v1"), meta.RESTScopeNamespace)
 	return &handler[*widget]{
+		mapper:    mapper,
 		settings:  testSettings(t, ReconcilerOptions{}),
 		generator: manifests.GeneratorFunc(nothing),
 		hooks:     map[hookPoint][]HookFunc[*widget]{},

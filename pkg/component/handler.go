@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +32,7 @@ type handler[T Component] struct {
 	digestKey digestKeySource
 	targets   targetSource
 	local     client.Client // reads from the server
+	mapper    meta.RESTMapper
 	managers  client.Client // for hooks
 	recorder  events.Recorder
 	now       func() time.Time

@@ -134,6 +134,7 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, gvk schema.GroupVersionKind) (
 		digestKey: key,
 		targets:   newTargets(mgr.GetConfig(), scheme, r.settings, key.known, r.now),
 		local:     uncached,
+		mapper:    mgr.GetRESTMapper(),
 		managers:  mgr.GetClient(),
 		activity:  backoff.DefaultActivity[client.ObjectKey](),
 		causes:    newCauses(r.now),

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/cluster"
@@ -29,7 +30,8 @@ func protectedBy(owner Owner, others []Key) map[Key]bool {
 func checkSafety(in plan.Input, objects []plan.Desired, allowEmpty bool) error {
 	var mistakes []error
 	for _, object := range objects {
-		if in.Protected[object.Key] {
+		// A namespace is only kept: that it is there is all that anybody needs of it.
+		if in.Protected[object.Key] && object.Key.GroupKind() != (schema.GroupKind{Kind: "Namespace"}) {
 			mistakes = append(mistakes, fmt.Errorf("%s: %s needs it, or is it, and cannot manage it itself", object.Key, in.Owner.Ref.Title()))
 		}
 		if group, shadows := shadowed(object); shadows {

@@ -52,8 +52,9 @@ type ApplyRequest struct {
 	// wrong path or a wrong value.
 	AllowEmpty bool
 	// Protected are objects that the owner itself needs, such as the definition
-	// of its type or a Secret with credentials. To want them is an
-	// *InvalidError, and they are never deleted. The owner itself is always protected.
+	// of its type or a Secret with credentials. They are never deleted, and to want
+	// them is an *InvalidError, unless they are namespaces. The owner itself is
+	// always protected.
 	Protected []Key
 	// Record makes the inventory durable; it is called before objects that
 	// are not in the inventory are written. If Record is nil, Apply returns
