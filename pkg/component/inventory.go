@@ -29,6 +29,8 @@ type record struct {
 	book   *ledger.Book
 	status func() *Status
 	commit ledger.Commit
+	// leading tells whether this process may begin anything.
+	leading func() error
 }
 
 // openRecord reads the inventory, wherever it is kept, and rebuilds what was lost of it.
@@ -37,7 +39,7 @@ func (h *handler[T]) openRecord(ctx context.Context, obj T, commit lifecycle.Com
 	if err != nil {
 		return nil, h.about(obj, err)
 	}
-	r := &record{book: book, status: obj.GetStatus}
+	r := &record{book: book, status: obj.GetStatus, leading: h.settings.leaderLock.stillLeading}
 	r.commit = func(ctx context.Context, stored reconciler.Inventory) error {
 		before := obj.GetStatus().Inventory
 		obj.GetStatus().Inventory = stored
@@ -84,6 +86,9 @@ func (r *record) inventory() reconciler.Inventory { return r.book.Inventory() }
 
 // save makes the record durable, before the engine acts.
 func (r *record) save(ctx context.Context, inventory reconciler.Inventory) error {
+	if err := r.leading(); err != nil {
+		return err
+	}
 	return r.book.Record(ctx, inventory, r.commit)
 }
 

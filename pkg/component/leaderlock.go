@@ -13,6 +13,8 @@ import (
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/corbel-run/corbel/pkg/patch"
 )
 
 // LeaderLock is a lock for the leader election of a manager, which knows how old
@@ -98,6 +100,18 @@ func (l *LeaderLock) note(renewed time.Time, deadline time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.renewed, l.deadline = renewed, deadline
+}
+
+// stillLeading is Check in the words of a pass: one of a process that may have been
+// deposed ends as quietly as one that met a newer version of its component.
+func (l *LeaderLock) stillLeading() error {
+	if l == nil {
+		return nil
+	}
+	if err := l.Check(); err != nil {
+		return fmt.Errorf("%w: %w", patch.ErrConflict, err)
+	}
+	return nil
 }
 
 // Check returns an error if the lease is not ours, or may not be ours any more:

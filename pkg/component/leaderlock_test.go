@@ -12,6 +12,9 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/corbel-run/corbel/pkg/patch"
+	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 // leaseStub is a lease that answers at once.
@@ -114,5 +117,27 @@ func TestALeaderLockNeedsANamespaceAndAName(t *testing.T) {
 	}
 	if lock.Identity() == "" || lock.Check() == nil {
 		t.Errorf("a new lock has the identity %q and is held", lock.Identity())
+	}
+}
+
+func TestWhoMayHaveBeenDeposedRecordsNothing(t *testing.T) {
+	h, _ := testHandler(t, &fakeEngine{})
+	now := time.Unix(1000, 0)
+	lock := &LeaderLock{Interface: &leaseStub{}, now: func() time.Time { return now }}
+	h.settings.leaderLock = lock
+	if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me", LeaseDurationSeconds: 15}); err != nil {
+		t.Fatal(err)
+	}
+	commits := 0
+	record, err := h.openRecord(t.Context(), &widget{}, func(context.Context) error { commits++; return nil }, target{}, reconciler.Policies{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := record.save(t.Context(), reconciler.Inventory{}); err != nil || commits != 1 {
+		t.Fatalf("the leader: %v, %d commits", err, commits)
+	}
+	now = now.Add(time.Minute)
+	if err := record.save(t.Context(), reconciler.Inventory{}); !errors.Is(err, patch.ErrConflict) || commits != 1 {
+		t.Errorf("after a pause: %v, %d commits", err, commits)
 	}
 }

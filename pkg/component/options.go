@@ -50,6 +50,10 @@ type ReconcilerOptions struct {
 	// variable POD_NAMESPACE, or else the namespace of the pod that the operator runs in,
 	// or else "default".
 	OperatorNamespace *string
+	// LeaderLock is the lock of the manager's leader election. With it, nothing is
+	// begun once the lease is so old that somebody else may lead. If unspecified,
+	// nobody checks the age of the lease.
+	LeaderLock *LeaderLock
 }
 
 // settings are the options, resolved and valid.
@@ -60,6 +64,7 @@ type settings struct {
 	serviceAccount string // empty: nobody is impersonated by default
 	policies       reconciler.Policies
 	schemeBuilder  types.SchemeBuilder // may be nil
+	leaderLock     *LeaderLock         // may be nil
 	// operatorNamespace is where the operator's own objects are.
 	operatorNamespace string
 }
@@ -81,6 +86,7 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 			MissingNamespaces: valueOr(options.MissingNamespacesPolicy, v1alpha1.MissingNamespacesPolicyCreate),
 		},
 		schemeBuilder: options.SchemeBuilder,
+		leaderLock:    options.LeaderLock,
 	}
 	var errs []error
 	var err error
