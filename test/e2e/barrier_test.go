@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// barrier stops an operator before one of its requests until it is released, as
+// a pause of the process or of the network does.
+type barrier struct {
+	// at is the request, counted from 1, before which the operator stops; 0 means never.
+	at int
+
+	release chan struct{}
+
+	mu      sync.Mutex
+	armed   bool
+	stopped string // the request: method and path; empty before
+	since   time.Time
+	count   int
+	flying  int
+	last    time.Time
+}
+
+func newBarrier(at int) *barrier { return &barrier{at: at, release: make(chan struct{})} }
+
+// wrap puts the barrier between the operator and the server. While it is down,
+// nothing at all gets through: the operator hears of no change either.
+func (b *barrier) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if isBackground(r) {
+			return next.RoundTrip(r)
+		}
+		if b.step(r) {
+			select {
+			case <-b.release:
+			case <-r.Context().Done():
+			}
+		}
+		defer b.done()
+		return next.RoundTrip(r)
+	})
+}
+
+// step counts a request and tells whether it has to wait.
+func (b *barrier) step(r *http.Request) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.flying++
+	b.last = time.Now()
+	if !b.armed {
+		return false
+	}
+	b.count++
+	if b.count == b.at {
+		b.stopped, b.since = r.Method+" "+r.URL.Path, time.Now()
+	}
+	// Requests that are sent at the same time wait, too: the process stands still.
+	return b.stopped != ""
+}
+
+func (b *barrier) done() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.flying--
+	b.last = time.Now()
+}
+
+func (b *barrier) arm() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.armed = true
+}
+
+// isDown tells whether the operator has stopped.
+func (b *barrier) isDown() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.stopped != ""
+}
+
+// stoppedFor is how long the operator has stood still.
+func (b *barrier) stoppedFor() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.stopped == "" {
+		return 0
+	}
+	return time.Since(b.since)
+}
+
+// isQuiet tells whether the operator has sent nothing for a moment.
+func (b *barrier) isQuiet() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.flying == 0 && time.Since(b.last) > 700*time.Millisecond
+}
+
+// createdUnderWay returns the path of the collection if the operator stopped
+// with the creation of an object under way, which nobody can call back.
+func (b *barrier) createdUnderWay() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if path, found := strings.CutPrefix(b.stopped, "POST "); found {
+		return path
+	}
+	if path, found := strings.CutPrefix(b.stopped, "PATCH "); found {
+		return path
+	}
+	return ""
+}
+
+func (b *barrier) requests() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.count
+}

@@ -1,0 +1,221 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// fence is how long after its last look at the component an operator may create
+// objects; a pause that is longer must not lead to an object that nobody knows.
+const fence = 5 * time.Second
+
+// succession is a story in which an operator stands still in the middle of its
+// work, and another one meanwhile does the next piece of work to its end.
+type succession struct {
+	name string
+	// first are the manifests that are installed before, wanted those that the
+	// first operator works on; nil means that the component does not exist, or is deleted.
+	first, wanted []string
+	// then is what the second operator is asked for.
+	then []string
+	// anew makes the component a new one of the same name before the last change.
+	anew bool
+}
+
+var successions = []succession{
+	{name: "install, then change", wanted: lifeOne, then: lifeTwo},
+	{name: "install, then delete", wanted: lifeOne},
+	{name: "upgrade, then change back", first: lifeOne, wanted: lifeTwo, then: lifeOne},
+	{name: "upgrade, then delete", first: lifeOne, wanted: lifeTwo},
+	{name: "delete, then create anew", first: lifeOne, then: lifeTwo, anew: true},
+	{name: "install a type, then delete", wanted: machine},
+	{
+		name:  "recreate, then change again",
+		first: []string{configMap("a", "1", "update-policy", "recreate")}, wanted: []string{configMap("a", "2", "update-policy", "recreate")},
+		then: []string{configMap("a", "3", "update-policy", "recreate")},
+	},
+}
+
+// TestTwoLeaders lets an operator stand still before every request of its work,
+// for longer than it may create objects without a look, while another operator
+// takes over and does what is asked for next. When the first one goes on, it must
+// not leave an object behind that nobody knows, nor a component that is stuck.
+func TestTwoLeaders(t *testing.T) {
+	for _, s := range successions {
+		t.Run(s.name, func(t *testing.T) {
+			began := time.Now()
+			total := s.play(t, newBarrier(0))
+			ran, met := 0, atomic.Int64{}
+			t.Run("stop", func(t *testing.T) {
+				for at := 1; at <= total; at++ {
+					if !inSlice(t, at) {
+						continue
+					}
+					ran++
+					t.Run(fmt.Sprintf("before request %d", at), func(t *testing.T) {
+						t.Parallel()
+						b := newBarrier(at)
+						s.play(t, b)
+						if b.isDown() {
+							met.Add(1)
+						}
+					})
+				}
+			})
+			t.Logf("%d points, %d of them run, %d stopped, %s", total, ran, met.Load(), time.Since(began).Round(time.Second))
+		})
+	}
+}
+
+// play goes through the story and returns the number of requests of the first operator.
+func (s succession) play(t *testing.T, b *barrier) int {
+	t.Helper()
+	f := newFixture(t)
+	cast := newCast(f, f.objects(t, slices.Concat(s.first, s.wanted, s.then)))
+	one := f.startWith(t, told, b.wrap)
+	if s.first != nil {
+		f.ask(t, s.first)
+		f.settled(t, s.first)
+	}
+	b.arm()
+	f.ask(t, s.wanted)
+	eventually(t, "the first operator to stop or to be done", func(ctx context.Context) error {
+		if b.isDown() {
+			return nil
+		}
+		return f.isSettled(ctx, s.wanted)
+	})
+	total := b.requests()
+
+	two := f.startWith(t, told, nil)
+	defer two.stop(t)
+	if s.anew {
+		f.settled(t, nil)
+	}
+	f.ask(t, s.then)
+	f.settled(t, s.then)
+	if b.isDown() {
+		time.Sleep(max(0, fence+500*time.Millisecond-b.stoppedFor()))
+	}
+	close(b.release)
+	eventually(t, "the first operator to be quiet", func(context.Context) error {
+		if !b.isQuiet() {
+			return errors.New("it is at work")
+		}
+		return nil
+	})
+	one.stop(t)
+	if s.then != nil {
+		if err := two.reconciler.Trigger(f.namespace, "main"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.check(t, f, cast, b)
+	cast.removeTypes(t, f)
+	return total
+}
+
+// ask creates, changes or deletes the component.
+func (f *fixture) ask(t testing.TB, content []string) {
+	t.Helper()
+	bundle := f.named("main")
+	err := f.Get(t.Context(), client.ObjectKeyFromObject(bundle), bundle)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		t.Fatal(err)
+	case content == nil && err == nil:
+		err = client.IgnoreNotFound(f.Delete(t.Context(), bundle))
+	case content == nil:
+		err = nil
+	case err == nil:
+		f.update(t, bundle, f.values(content))
+	default:
+		bundle = f.named("main")
+		bundle.Spec.Values = f.values(content)
+		err = f.Create(t.Context(), bundle)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (f *fixture) settled(t testing.TB, content []string) {
+	t.Helper()
+	eventually(t, "what is asked for", func(ctx context.Context) error { return f.isSettled(ctx, content) })
+}
+
+// isSettled returns an error as long as the component is not what was asked for.
+func (f *fixture) isSettled(ctx context.Context, content []string) error {
+	s := &scenario{wanted: map[string][]string{"main": content}}
+	if content == nil {
+		s = &scenario{installed: map[string][]string{"main": nil}}
+	}
+	return s.over(ctx, f)
+}
+
+// check expects exactly the objects that were asked for last, all of them on record.
+// Only a creation that was on its way while the operator stood still may have
+// come too late for everybody.
+func (s succession) check(t *testing.T, f *fixture, cast *cast, b *barrier) {
+	t.Helper()
+	want := []string{}
+	for _, object := range f.objects(t, s.then) {
+		want = append(want, nameOf(object))
+	}
+	slices.Sort(want)
+	late := ""
+	eventually(t, "the end of the story", func(ctx context.Context) error {
+		if err := f.isSettled(ctx, s.then); err != nil {
+			return err
+		}
+		marked, err := cast.marked(ctx, f)
+		if err != nil {
+			return err
+		}
+		recorded, err := f.recorded(ctx)
+		if err != nil {
+			return err
+		}
+		if path := b.createdUnderWay(); path != "" {
+			maps.DeleteFunc(marked, func(name string, _ types.UID) bool {
+				_, known := recorded[name]
+				if !known && isOf(name, path) && late == "" {
+					late = name
+				}
+				return !known && name == late
+			})
+		}
+		if diff := cmp.Diff(want, append([]string{}, names(marked)...)); diff != "" {
+			return errors.New("objects with our marks (-want +got):\n" + diff)
+		}
+		if diff := cmp.Diff(recorded, marked); diff != "" {
+			return errors.New("what is recorded and what is there (-recorded +there):\n" + diff)
+		}
+		return nil
+	})
+	if late != "" {
+		t.Logf("the creation of %s was on its way and came too late", late)
+	}
+	story := &scenario{wanted: map[string][]string{"main": s.then}}
+	story.checkContent(t, f)
+}
+
+// isOf tells whether a request for the path can have created the object.
+func isOf(name, path string) bool {
+	kind, _, _ := strings.Cut(name, " ")
+	return strings.Contains(path, "/"+strings.ToLower(kind)+"s")
+}
