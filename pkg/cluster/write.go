@@ -17,6 +17,19 @@ import (
 // Create creates an object that must not exist and returns it as the server
 // keeps it.
 func (o *Objects) Create(ctx context.Context, r Resource, object *unstructured.Unstructured, fieldManager string) (*unstructured.Unstructured, error) {
+	return o.post(ctx, r, object, writeParams(fieldManager))
+}
+
+// Try is Create up to the point where the object would be stored: it finds out
+// what validation and admission say about it.
+func (o *Objects) Try(ctx context.Context, r Resource, object *unstructured.Unstructured, fieldManager string) error {
+	params := writeParams(fieldManager)
+	params["dryRun"] = metav1.DryRunAll
+	_, err := o.post(ctx, r, object, params)
+	return err
+}
+
+func (o *Objects) post(ctx context.Context, r Resource, object *unstructured.Unstructured, params map[string]string) (*unstructured.Unstructured, error) {
 	if err := named(r, object.GetName()); err != nil {
 		return nil, err
 	}
@@ -27,7 +40,7 @@ func (o *Objects) Create(ctx context.Context, r Resource, object *unstructured.U
 	namespace, name := object.GetNamespace(), object.GetName()
 	answer, err := o.send(ctx, call{
 		verb: http.MethodPost, resource: r, namespace: namespace, name: name,
-		params: writeParams(fieldManager), contentType: runtime.ContentTypeJSON, body: body,
+		params: params, contentType: runtime.ContentTypeJSON, body: body,
 	})
 	if err != nil {
 		return nil, err

@@ -38,6 +38,14 @@ type ReconcilerOptions struct {
 	// Scheme is for objects that generators return typed and without a kind.
 	// Defaults to the scheme of client-go.
 	Scheme *runtime.Scheme
+	// TypeFence closes the gap between the last look at the instances of a type
+	// (or the content of a namespace) and its deletion: a
+	// ValidatingAdmissionPolicy that exists only for that moment lets nobody
+	// create any. It needs the rights to create, list and delete
+	// ValidatingAdmissionPolicies and their bindings, and to create ConfigMaps,
+	// with dry-run, in the namespace default. Without it, what somebody creates
+	// in that moment is lost, and a note ForeignInstancesLost says so.
+	TypeFence bool
 	// TracerProvider makes spans around reading, planning and every batch and
 	// write. Nothing is traced by default.
 	TracerProvider trace.TracerProvider
@@ -55,6 +63,7 @@ type settings struct {
 	policies          policy.Layer
 	missingNamespaces v1alpha1.MissingNamespacesPolicy
 	parallelism       int
+	typeFence         bool
 	scheme            *runtime.Scheme
 	hasher            digest.Hasher
 	now               func() time.Time
@@ -70,6 +79,7 @@ func (o ReconcilerOptions) resolve(name string) (settings, error) {
 			Delete:   value(o.DeletePolicy, ""),
 		},
 		parallelism: cmp.Or(o.Parallelism, 8),
+		typeFence:   o.TypeFence,
 		scheme:      cmp.Or(o.Scheme, scheme.Scheme),
 		hasher:      digest.Hasher{Key: o.DigestKey},
 		now:         o.Now,

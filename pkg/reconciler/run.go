@@ -31,6 +31,9 @@ const maxWrites = 4
 // write, and again with what the answers told.
 func (r *Reconciler) run(ctx context.Context, in input, record func(context.Context, v1alpha1.Inventory) error) (Outcome, error) {
 	call := &call{in: in, steps: map[string]int{}, looks: map[plan.Key]int{}, writes: map[plan.Key]int{}, notes: map[Note]bool{}, errs: map[plan.Key]error{}, recorded: len(in.Recorded)}
+	if err := r.executor.Sweep(ctx, in.Owner); err != nil {
+		return call.outcome(plan.Plan{}), err
+	}
 	again := keysOf(in.Input)
 	for {
 		if err := r.part(ctx, metrics.PhaseRead, func(ctx context.Context) error {
@@ -90,10 +93,14 @@ type call struct {
 // remember collects the notes of a plan.
 func (c *call) remember(p plan.Plan) {
 	for _, note := range p.Notes {
-		if !c.notes[note] {
-			c.notes[note] = true
-			c.told = append(c.told, note)
-		}
+		c.note(note)
+	}
+}
+
+func (c *call) note(note Note) {
+	if !c.notes[note] {
+		c.notes[note] = true
+		c.told = append(c.told, note)
 	}
 }
 
@@ -103,6 +110,9 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 	c.in.Recorded = plan.Fold(p.Inventory, c.in.Live, results, now)
 	for _, result := range results {
 		key := result.Step.Key
+		for _, note := range result.Notes {
+			c.note(note)
+		}
 		switch {
 		case result.Blocked != "":
 			c.in.Failed[key] = plan.Failure{Blocked: true, Message: result.Blocked}

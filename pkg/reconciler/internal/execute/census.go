@@ -36,6 +36,8 @@ type census struct {
 	foreignTotal, oursTotal int
 	leaving                 int // of ours, being deleted
 	more                    bool
+	// counted is the last type that was counted.
+	counted *cluster.Resource
 	// unknown says of what it cannot be told whether there are instances.
 	unknown []string
 }
@@ -44,7 +46,10 @@ type census struct {
 // tells whether there are any; only then all are read, because our own may come
 // before the foreign ones. Both come from a quorum of the storage, so an
 // instance that was created before is seen.
+//
+// At is a resourceVersion, if the instances of an earlier moment are meant.
 func (c *census) take(ctx context.Context, objects *cluster.Objects, resource cluster.Resource, at string) error {
+	c.counted = &resource
 	options := cluster.ListOptions{Limit: 2, At: at}
 	for page := 0; ; page++ {
 		list, err := objects.ListMetadata(ctx, resource, "", options)
@@ -91,7 +96,7 @@ func (c *census) count(resource cluster.Resource, item metav1.PartialObjectMetad
 	}
 }
 
-// obstacles are why nothing may happen to the types before somebody else did
+// obstacles is why nothing may happen to the types before somebody else did
 // something: foreign instances, and what cannot be counted. Empty means none.
 func (c *census) obstacles() string {
 	var parts []string

@@ -21,12 +21,13 @@ import (
 const contentPage = 500
 
 // content looks for objects in a namespace that would go with it and are not
-// noise. It returns a sentence that names some, or nothing if there are none. A
-// type that cannot be read counts as content: what is not known is not absent.
-func (e *Executor) content(ctx context.Context, namespace string) (string, error) {
+// noise. Its String is empty if there are none. A type that cannot be read counts
+// as content: what is not known is not absent. At is a resourceVersion, if the
+// content of an earlier moment is meant.
+func (e *Executor) content(ctx context.Context, namespace, at string) (*inhabitants, error) {
 	readable, unreadable, err := e.types.Namespaced(ctx)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	found := newInhabitants(readable)
 	for _, gv := range unreadable {
@@ -41,17 +42,17 @@ func (e *Executor) content(ctx context.Context, namespace string) (string, error
 		}
 		group.Go(func() error {
 			var err error
-			lists[i], err = e.list(ctx, resource, namespace)
+			lists[i], err = e.list(ctx, resource, namespace, at)
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return "", fmt.Errorf("read what lives in it: %w", err)
+		return nil, fmt.Errorf("read what lives in it: %w", err)
 	}
 	for i, list := range lists {
 		found.add(readable[i], list)
 	}
-	return found.String(), nil
+	return found, nil
 }
 
 // listed is what was found of one type.
@@ -67,9 +68,9 @@ type listed struct {
 
 // list reads the metadata of the objects of a type. It ends early when it has
 // found enough to say that the namespace is in use.
-func (e *Executor) list(ctx context.Context, resource cluster.Resource, namespace string) (listed, error) {
+func (e *Executor) list(ctx context.Context, resource cluster.Resource, namespace, at string) (listed, error) {
 	var all listed
-	options := cluster.ListOptions{Limit: contentPage}
+	options := cluster.ListOptions{Limit: contentPage, At: at}
 	for {
 		page, err := e.objects.ListMetadata(ctx, resource, namespace, options)
 		if err != nil {
@@ -137,14 +138,8 @@ func (c *inhabitants) add(resource cluster.Resource, list listed) {
 
 // String is why the namespace must stay; empty if it need not.
 func (c *inhabitants) String() string {
-	var names []string
-	for _, object := range c.objects {
-		if !c.isNoise(object) {
-			names = append(names, object.name)
-		}
-	}
 	var parts []string
-	if len(names) > 0 {
+	if names := c.names(); len(names) > 0 {
 		count, what := fmt.Sprint(len(names)), "objects live"
 		if c.more {
 			count = "more than " + count
@@ -157,4 +152,15 @@ func (c *inhabitants) String() string {
 		parts = append(parts, "types that cannot be read: "+enumerate(c.hidden, len(c.hidden)))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// names are the objects that are no noise.
+func (c *inhabitants) names() []string {
+	var names []string
+	for _, object := range c.objects {
+		if !c.isNoise(object) {
+			names = append(names, object.name)
+		}
+	}
+	return names
 }

@@ -10,20 +10,20 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// remove deletes an object, if its guard lets it. The guard is the last thing
-// before the deletion: what it found holds at most as long as the next request
-// takes.
+// remove deletes an object, if its guard lets it.
 func (e *Executor) remove(ctx context.Context, step plan.Step) plan.Result {
+	if e.options.TypeFence && fenceable(step) {
+		return e.removeFenced(ctx, step)
+	}
+	return e.removeGuarded(ctx, step)
+}
+
+// removeGuarded asks the guard and deletes. The guard is the last thing before
+// the deletion: what it found holds at most as long as the next request takes.
+func (e *Executor) removeGuarded(ctx context.Context, step plan.Step) plan.Result {
 	verdict, err := e.guard(ctx, step)
-	switch {
-	case err != nil:
-		return failed(step, err)
-	case verdict.release:
-		result := e.orphan(ctx, step)
-		result.Released = result.Err == nil
-		return result
-	case verdict.blocked != "":
-		return plan.Result{Step: step, Blocked: verdict.blocked}
+	if err != nil || !verdict.passes() {
+		return e.refused(ctx, step, verdict, err)
 	}
 	observation, err := retryPath(func() (plan.Observation, error) {
 		resource, err := e.types.ResolveAny(ctx, step.Key.GroupKind(), step.Version)
@@ -35,7 +35,21 @@ func (e *Executor) remove(ctx context.Context, step plan.Step) plan.Result {
 	if err != nil {
 		return failed(step, err)
 	}
-	return plan.Result{Step: step, Observation: observation}
+	return plan.Result{Step: step, Observation: observation, Notes: e.lost(ctx, step, observation, verdict)}
+}
+
+// refused is the result of a deletion that the guard does not let pass.
+func (e *Executor) refused(ctx context.Context, step plan.Step, verdict verdict, err error) plan.Result {
+	switch {
+	case err != nil:
+		return failed(step, err)
+	case verdict.release:
+		result := e.orphan(ctx, step)
+		result.Released = result.Err == nil
+		return result
+	default:
+		return plan.Result{Step: step, Blocked: verdict.blocked}
+	}
 }
 
 func (e *Executor) delete(ctx context.Context, resource cluster.Resource, step plan.Step) (plan.Observation, error) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -32,13 +33,18 @@ type Options struct {
 	// Protected are namespaces that are never deleted, besides default and
 	// those that begin with "kube-".
 	Protected []string
+	// TypeFence keeps everybody from creating instances of a type, or objects in
+	// a namespace, from the last look at them until the deletion came in.
+	TypeFence bool
 	// Tracer makes a span of every stage and every step; none by default.
 	Tracer trace.Tracer
 }
 
-// Executor executes the steps of plans on one target. It keeps no state between
-// calls and is safe for concurrent use.
+// Executor executes the steps of plans on one target. All that it remembers
+// between calls is which owners have left no fence behind. It is safe for
+// concurrent use.
 type Executor struct {
+	swept    sync.Map // by the id of the owner
 	objects  *cluster.Objects
 	types    *cluster.Types
 	observer *observe.Observer

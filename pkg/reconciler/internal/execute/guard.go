@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -20,7 +21,11 @@ type verdict struct {
 	blocked string
 	// release: the object is left behind without our marks instead.
 	release bool
+	// counted is the type whose instances were counted; nil if there is none.
+	counted *cluster.Resource
 }
+
+func (v verdict) passes() bool { return v.blocked == "" && !v.release }
 
 func (e *Executor) guard(ctx context.Context, step plan.Step) (verdict, error) {
 	if step.Key.Group == "" && step.Key.Kind == "Namespace" && e.isProtected(step.Key.Name) {
@@ -34,13 +39,13 @@ func (e *Executor) guard(ctx context.Context, step plan.Step) (verdict, error) {
 		if err != nil {
 			return verdict{}, err
 		}
-		return verdict{blocked: found.String()}, nil
+		return verdict{blocked: found.String(), counted: found.counted}, nil
 	case plan.GuardEmpty, plan.GuardEmptyOrRelease:
-		content, err := e.content(ctx, step.Key.Name)
-		if err != nil || content == "" {
+		content, err := e.content(ctx, step.Key.Name, "")
+		if err != nil || content.String() == "" {
 			return verdict{}, err
 		}
-		return inUse(step, content), nil
+		return inUse(step, content.String()), nil
 	default:
 		return verdict{}, fmt.Errorf("the guard %q is not known", step.Guard)
 	}

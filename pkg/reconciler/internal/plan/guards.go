@@ -10,6 +10,7 @@ import "github.com/corbel-run/corbel/api/v1alpha1"
 // is not ours, and one that was left behind is not recorded any more.
 func (w *work) guarded(s Step, u *unit) Step {
 	s.Guard = guardOf(u)
+	s.Owner = w.in.Owner
 	if s.Guard != GuardNoInstances {
 		return s
 	}

@@ -86,6 +86,8 @@ type Step struct {
 	Marks Marks
 	// Guard is checked immediately before a deletion.
 	Guard Guard
+	// Owner is on whose behalf a guard is set up.
+	Owner Owner
 	// Own are, with GuardNoInstances, the recorded instances of the types that
 	// the object defines. All other instances are foreign.
 	Own []Key
@@ -151,4 +153,15 @@ const (
 type Note struct {
 	Key     Key
 	Message string
+	// Warning is the reason of a note about harm, such as ForeignInstancesLost.
+	// It is empty for what is only worth knowing.
+	Warning string
 }
+
+// The reasons of warnings.
+const (
+	// WarnInstancesLost: instances of others went with their type.
+	WarnInstancesLost = "ForeignInstancesLost"
+	// WarnContentLost: objects of others went with their namespace.
+	WarnContentLost = "ForeignContentLost"
+)

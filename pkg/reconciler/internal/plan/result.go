@@ -14,6 +14,8 @@ type Result struct {
 	Blocked string
 	// Released is set if our marks were stripped instead of deleting the object.
 	Released bool
+	// Notes are what the step found that is worth telling, whatever its outcome.
+	Notes []Note
 	// Err is why the step failed. It names the object.
 	Err error
 }

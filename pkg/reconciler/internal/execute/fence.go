@@ -1,0 +1,207 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package execute
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+const (
+	// labelFence is on every fence, after the name of the reconciler and a
+	// slash. Its value is the id of the owner. It is not the label of dependent
+	// objects: a fence is in no inventory.
+	labelFence = "fence"
+	// fenceProof is how long a fence may take until the server minds it.
+	fenceProof = 20 * time.Second
+	// fencePause is between two looks.
+	fencePause = 50 * time.Millisecond
+)
+
+// fence closes the gap between the last look at what a deletion would destroy
+// and the deletion: a ValidatingAdmissionPolicy lets nobody create any of it. It
+// has a name that follows from its owner and its purpose, so that one that a
+// crash left behind is found.
+type fence struct {
+	name, fieldOwner string
+	policy, binding  *unstructured.Unstructured
+	// probe is an object whose creation the fence denies, too. The server is
+	// asked whether it would create it: its answer shows that the policy is
+	// active, whatever the schema of the fenced type demands.
+	probe *unstructured.Unstructured
+}
+
+// fenceable tells whether something could be lost between guard and deletion. An
+// aggregated server keeps its objects when its APIService goes.
+func fenceable(step plan.Step) bool {
+	return step.Guard == plan.GuardNoInstances && step.Key.GroupKind() == definitionKind ||
+		step.Guard != plan.GuardNone && step.Key.GroupKind() == namespaceKind
+}
+
+func (e *Executor) newFence(step plan.Step) *fence {
+	sum := sha256.Sum256([]byte(strings.Join([]string{e.options.Name, step.Owner.ID, step.Key.Group, step.Key.Kind, step.Key.Name}, "\n")))
+	name := "corbel-fence-" + hex.EncodeToString(sum[:10])
+	constraints, home := typeConstraints(step.Key.Name), "default"
+	if step.Key.GroupKind() == namespaceKind {
+		constraints, home = namespaceConstraints(step.Key.Name), step.Key.Name
+	}
+	constraints["resourceRules"] = append(constraints["resourceRules"].([]any), map[string]any{
+		"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"configmaps"}, "resourceNames": []any{name},
+		"operations": []any{"CREATE"},
+	})
+	object := func(kind string, spec map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": policyKind.GroupVersion().String(), "kind": kind,
+			"metadata": map[string]any{
+				"name":        name,
+				"labels":      map[string]any{e.options.Name + "/" + labelFence: step.Owner.ID},
+				"annotations": map[string]any{e.options.Name + "/" + v1alpha1.AnnotationOwner: step.Owner.Ref.String()},
+			},
+			"spec": spec,
+		}}
+	}
+	return &fence{
+		name: name, fieldOwner: e.options.FieldOwner,
+		policy: object(policyKind.Kind, map[string]any{
+			"failurePolicy":    "Fail",
+			"matchConstraints": constraints,
+			"validations": []any{map[string]any{
+				"expression": "false", "message": fmt.Sprintf("%s is being deleted by %s", step.Key, e.options.Name),
+			}},
+		}),
+		binding: object(bindingKind.Kind, map[string]any{"policyName": name, "validationActions": []any{"Deny"}}),
+		probe: &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": home},
+		}},
+	}
+}
+
+// typeConstraints match the creation of instances of the type that a definition brings.
+func typeConstraints(definition string) map[string]any {
+	plural, group, _ := strings.Cut(definition, ".")
+	return map[string]any{"resourceRules": []any{map[string]any{
+		"apiGroups": []any{group}, "apiVersions": []any{"*"}, "resources": []any{plural}, "operations": []any{"CREATE"},
+	}}}
+}
+
+// namespaceConstraints match the creation of anything in a namespace.
+func namespaceConstraints(namespace string) map[string]any {
+	return map[string]any{
+		"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": namespace}},
+		"resourceRules": []any{map[string]any{
+			"apiGroups": []any{"*"}, "apiVersions": []any{"*"}, "resources": []any{"*"}, "scope": "Namespaced", "operations": []any{"CREATE"},
+		}},
+	}
+}
+
+var (
+	policyKind    = schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy"}
+	bindingKind   = schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicyBinding"}
+	configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+)
+
+// raise puts the fence up and waits until it is proven to hold. One that was
+// left behind is replaced.
+func (e *Executor) raise(ctx context.Context, f *fence, owner plan.Owner) error {
+	for _, object := range []*unstructured.Unstructured{f.policy, f.binding} {
+		resource, err := e.types.Resolve(ctx, object.GroupVersionKind())
+		if err != nil {
+			return err
+		}
+		_, err = e.objects.Create(ctx, resource, object, f.fieldOwner)
+		if apierrors.IsAlreadyExists(err) {
+			if err = e.dismiss(ctx, resource, f.name, owner); err == nil {
+				_, err = e.objects.Create(ctx, resource, object, f.fieldOwner)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return e.prove(ctx, f)
+}
+
+// prove waits until the server denies the probe because of the fence.
+func (e *Executor) prove(ctx context.Context, f *fence) error {
+	ctx, cancel := context.WithTimeout(ctx, fenceProof)
+	defer cancel()
+	resource, err := e.types.Resolve(ctx, configMapKind)
+	if err != nil {
+		return err
+	}
+	for {
+		err := e.objects.Try(ctx, resource, f.probe, f.fieldOwner)
+		switch {
+		case err != nil && isDenial(err.Error()) && strings.Contains(err.Error(), "'"+f.name+"'"):
+			return nil
+		case apierrors.IsForbidden(err):
+			return fmt.Errorf("find out whether it holds: %w", err)
+		}
+		if !pause(ctx, fencePause) {
+			return errors.Join(fmt.Errorf("the server did not mind it within %s", fenceProof), err)
+		}
+	}
+}
+
+// lower takes the fence down.
+func (e *Executor) lower(ctx context.Context, f *fence, owner plan.Owner) error {
+	var errs []error
+	for _, kind := range []schema.GroupVersionKind{bindingKind, policyKind} {
+		resource, err := e.types.Resolve(ctx, kind)
+		if err == nil {
+			err = e.dismiss(ctx, resource, f.name, owner)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// dismiss deletes a part of a fence of ours; it is no error if there is none.
+func (e *Executor) dismiss(ctx context.Context, resource cluster.Resource, name string, owner plan.Owner) error {
+	for sends := 1; ; sends++ {
+		live, err := e.objects.Get(ctx, resource, "", name)
+		if cluster.IsNotFound(err, resource, name) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if live.GetLabels()[e.options.Name+"/"+labelFence] != owner.ID {
+			return fmt.Errorf("%s %s exists and is not ours", resource.Kind, name)
+		}
+		_, _, err = e.objects.Delete(ctx, resource, "", name, live.GetUID(), live.GetResourceVersion())
+		if apierrors.IsConflict(err) && sends < maxSends {
+			continue // somebody wrote its status
+		}
+		if cluster.IsNotFound(err, resource, name) {
+			return nil
+		}
+		return err
+	}
+}
+
+// pause waits, and tells whether the context goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
