@@ -4,6 +4,7 @@
 package component
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -89,11 +90,17 @@ func (t *tallies) take(key client.ObjectKey) tally {
 func (h *handler[T]) send(obj T, what doing, told tally) {
 	notes := make([]events.Event, 0, len(told.notes))
 	for _, note := range told.notes {
+		eventType := corev1.EventTypeNormal
+		if note.Warning != "" {
+			eventType = corev1.EventTypeWarning
+		}
 		notes = append(notes, events.Event{
-			Reason: reasonNoted, Action: string(what), Note: note.Key.String() + ": " + oneLine(note.Message),
+			Type: eventType, Reason: cmp.Or(note.Warning, reasonNoted), Action: string(what), Note: note.Key.String() + ": " + oneLine(note.Message),
 			Related: &corev1.ObjectReference{Kind: note.Key.Kind, Namespace: note.Key.Namespace, Name: note.Key.Name},
 		})
 	}
+	// Harm comes first: not all may fit.
+	slices.SortStableFunc(notes, func(a, b events.Event) int { return cmp.Compare(b.Type, a.Type) })
 	events.Send(h.recorder, obj, maxNotes, notes...)
 	if summary := summaryOf(told.steps); summary != "" {
 		reason := reasonApplied

@@ -101,6 +101,12 @@ func TestEventsComeWithTransitions(t *testing.T) {
 	judgePass(t, h, obj, nil) // repaired while Ready
 	expect("Normal|Applied|Apply|created 1 object")
 
+	harm := noteAbout("theirs")
+	harm.Warning, harm.Message = "ForeignInstancesLost", "lost"
+	h.tallies.add(key, reconciler.Outcome{Notes: []reconciler.Note{noteAbout("a"), harm}})
+	judgePass(t, h, obj, nil)
+	expect("Warning|ForeignInstancesLost|Apply|ConfigMap shop/theirs: lost", "Normal|DependentNoted|Apply|ConfigMap shop/a: adopted")
+
 	outcome(1)
 	h.Finished(t.Context(), key)
 	judgePass(t, h, obj, nil)

@@ -42,6 +42,14 @@ type ReconcilerOptions struct {
 	// Whether namespaces are auto-created if missing.
 	// If unspecified, MissingNamespacesPolicyCreate is assumed.
 	MissingNamespacesPolicy *reconciler.MissingNamespacesPolicy
+	// When the objects of some types are ready, beyond what is known about them.
+	// The first rule whose type matches counts; mistakes are reported by SetupWithManager.
+	// Can be overridden by annotation on object level.
+	ReadyWhen []reconciler.ReadyWhen
+	// Whether nobody can create instances of a type, or objects in a namespace,
+	// from the last look at them until their deletion, see reconciler.ReconcilerOptions.
+	// If unspecified, a loss is only reported, by an event ForeignInstancesLost.
+	TypeFence bool
 	// SchemeBuilder allows to define additional schemes to be made available in the
 	// target client.
 	SchemeBuilder types.SchemeBuilder
@@ -63,6 +71,8 @@ type settings struct {
 	finalizer      string
 	serviceAccount string // empty: nobody is impersonated by default
 	policies       reconciler.Policies
+	readyWhen      []reconciler.ReadyWhen
+	typeFence      bool
 	schemeBuilder  types.SchemeBuilder // may be nil
 	leaderLock     *LeaderLock         // may be nil
 	// operatorNamespace is where the operator's own objects are.
@@ -85,10 +95,15 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 			Delete:            valueOr(options.DeletePolicy, v1alpha1.DeletePolicyDelete),
 			MissingNamespaces: valueOr(options.MissingNamespacesPolicy, v1alpha1.MissingNamespacesPolicyCreate),
 		},
+		readyWhen:     options.ReadyWhen,
+		typeFence:     options.TypeFence,
 		schemeBuilder: options.SchemeBuilder,
 		leaderLock:    options.LeaderLock,
 	}
 	var errs []error
+	for _, rule := range options.ReadyWhen {
+		errs = append(errs, rule.Validate())
+	}
 	var err error
 	if s.operatorNamespace, err = operatorNamespace(options.OperatorNamespace, processSurroundings()); err != nil {
 		errs = append(errs, err)

@@ -51,8 +51,9 @@ func TestOptions(t *testing.T) {
 		{name: "a finalizer of the server", reconcilerName: "a", options: ReconcilerOptions{Finalizer: new("orphan")}, err: "belongs to the API server"},
 		{name: "all mistakes at once", reconcilerName: "a", options: ReconcilerOptions{
 			FieldOwner: new(strings.Repeat("x", 129)), DefaultServiceAccount: new(""), AdoptionPolicy: new(v1alpha1.AdoptionPolicy("x")),
+			ReadyWhen:         []reconciler.ReadyWhen{{Type: reconciler.TypeInfo{Group: "a", Kind: "B"}, Expression: "self."}},
 			OperatorNamespace: new("A"), UpdatePolicy: new(v1alpha1.UpdatePolicy("")), DeletePolicy: new(v1alpha1.DeletePolicy("y")), MissingNamespacesPolicy: new(v1alpha1.MissingNamespacesPolicy("z")),
-		}, err: `FieldOwner "xx|OperatorNamespace "A"|DefaultServiceAccount ""|AdoptionPolicy "x"|UpdatePolicy ""|DeletePolicy "y"|MissingNamespacesPolicy "z"`},
+		}, err: `FieldOwner "xx|OperatorNamespace "A"|DefaultServiceAccount ""|AdoptionPolicy "x"|UpdatePolicy ""|DeletePolicy "y"|MissingNamespacesPolicy "z"|ReadyWhen of the type B.a`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -57,6 +57,8 @@ func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, digestK
 			UpdatePolicy:            &s.policies.Update,
 			DeletePolicy:            &s.policies.Delete,
 			MissingNamespacesPolicy: &s.policies.MissingNamespaces,
+			ReadyWhen:               s.readyWhen,
+			TypeFence:               s.typeFence,
 			Scheme:                  scheme,
 			Now:                     now,
 		},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
@@ -38,6 +39,10 @@ type ReconcilerOptions struct {
 	// Scheme is for objects that generators return typed and without a kind.
 	// Defaults to the scheme of client-go.
 	Scheme *runtime.Scheme
+	// ReadyWhen tells when objects of some types are ready, beyond what is known
+	// about them. The first rule whose type matches counts; the annotation
+	// ready-when of an object takes precedence.
+	ReadyWhen []ReadyWhen
 	// TypeFence closes the gap between the last look at the instances of a type
 	// (or the content of a namespace) and its deletion: a
 	// ValidatingAdmissionPolicy that exists only for that moment lets nobody
@@ -64,6 +69,7 @@ type settings struct {
 	missingNamespaces v1alpha1.MissingNamespacesPolicy
 	parallelism       int
 	typeFence         bool
+	readyWhen         []observe.ReadyWhen
 	scheme            *runtime.Scheme
 	hasher            digest.Hasher
 	now               func() time.Time
@@ -88,6 +94,7 @@ func (o ReconcilerOptions) resolve(name string) (settings, error) {
 		s.now = time.Now
 	}
 	var mistakes []error
+	s.readyWhen, mistakes = expressions(o.ReadyWhen)
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 		mistakes = append(mistakes, fmt.Errorf("reconciler name %q: %s", name, strings.Join(problems, "; ")))
 	}

@@ -45,7 +45,7 @@ func NewReconciler(name string, target cluster.Target, options ReconcilerOptions
 	r := &Reconciler{name: name, target: target, settings: settings, compiler: &status.Compiler{}, tracer: trace.New(options.TracerProvider)}
 	r.observer = observe.New(target, observe.Options{
 		Name: name, FieldOwner: settings.fieldOwner, Parallelism: settings.parallelism, Compiler: r.compiler,
-		Hasher: settings.hasher,
+		Hasher: settings.hasher, ReadyWhen: settings.readyWhen,
 	})
 	r.executor = execute.New(target, r.observer, execute.Options{
 		Name: name, FieldOwner: settings.fieldOwner, Parallelism: settings.parallelism, Tracer: r.tracer,

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
@@ -31,9 +32,18 @@ type Options struct {
 	Hasher digest.Hasher
 	// Compiler compiles ready-when expressions; nil is allowed.
 	Compiler *status.Compiler
+	// ReadyWhen are the rules for objects that have no expression of their own;
+	// the first that matches counts. They are valid.
+	ReadyWhen []ReadyWhen
 	// Parallelism bounds the requests under way at once for one call.
 	// Defaults to DefaultParallelism.
 	Parallelism int
+}
+
+// ReadyWhen is an expression for the objects of some types.
+type ReadyWhen struct {
+	Type       v1alpha1.TypeInfo
+	Expression string
 }
 
 // Observer reads objects of one target. It keeps no state between calls and is

@@ -47,7 +47,7 @@ func (o *Observer) status(ctx context.Context, live *unstructured.Unstructured, 
 			ReadyCondition:     hints.ReadyCondition,
 			Conditions:         hints.Conditions,
 		}
-		program, err := o.options.Compiler.Compile(desired.Policies.ReadyWhen)
+		program, err := o.options.Compiler.Compile(o.readyWhen(desired))
 		if err != nil {
 			return plan.Status{Readiness: plan.NotReady, Message: Sentence("the ready-when expression does not compile: " + err.Error())}
 		}
@@ -62,6 +62,19 @@ func (o *Observer) status(ctx context.Context, live *unstructured.Unstructured, 
 		}
 	}
 	return plan.Status{Readiness: readiness[judged.Readiness], Message: judged.Message}
+}
+
+// readyWhen is the expression of an object: its own, or the one of its type.
+func (o *Observer) readyWhen(desired *plan.Desired) string {
+	if desired.Policies.ReadyWhen != "" {
+		return desired.Policies.ReadyWhen
+	}
+	for _, rule := range o.options.ReadyWhen {
+		if rule.Type.Matches(desired.Key.Group, desired.Key.Kind) {
+			return rule.Expression
+		}
+	}
+	return ""
 }
 
 var readiness = map[status.Readiness]plan.Readiness{
