@@ -28,8 +28,8 @@ func (b *bench) installed(objects ...client.Object) {
 	})
 }
 
-// exists tells whether the object exists and is not being deleted.
-func (b *bench) exists(object *unstructured.Unstructured) bool {
+// stands tells whether the object exists and is not being deleted.
+func (b *bench) stands(object *unstructured.Unstructured) bool {
 	b.t.Helper()
 	live := object.DeepCopy()
 	err := b.Get(b.t.Context(), client.ObjectKeyFromObject(object), live)
@@ -106,7 +106,7 @@ func TestADefinitionDroppedOnUpgradeStaysWhileForeignInstancesExist(t *testing.T
 		if err != nil || len(outcome.Waiting) != 1 || outcome.Waiting[0].Reason != reconciler.WaitBlocked || outcome.Waiting[0].Message != want {
 			t.Errorf("got %v, waiting for %v, want %q", err, outcome.Waiting, want)
 		}
-		if !d.exists(d.definition) || !d.exists(d.foreign) {
+		if !d.stands(d.definition) || !d.stands(d.foreign) {
 			t.Error("the type or its instance is gone")
 		}
 		if left := d.fences(); len(left) > 0 {
@@ -119,8 +119,8 @@ func TestADefinitionDroppedOnUpgradeStaysWhileForeignInstancesExist(t *testing.T
 			t.Fatal(err)
 		}
 		d.installed(config("a", "2"))
-		if d.exists(d.definition) || len(d.fences()) > 0 {
-			t.Errorf("the type is still there: %v, fences: %v", d.exists(d.definition), d.fences())
+		if d.stands(d.definition) || len(d.fences()) > 0 {
+			t.Errorf("the type is still there: %v, fences: %v", d.stands(d.definition), d.fences())
 		}
 	})
 }
@@ -137,8 +137,8 @@ func TestAnInstanceCreatedBetweenTheCheckAndTheDeletionOfItsTypeIsRefusedByTheFe
 		t.Errorf("the instance was created, or not refused by the fence: %v", refused)
 	}
 	d.installed(config("a", "1"))
-	if d.exists(d.definition) || len(d.fences()) > 0 || len(warnings(outcome)) > 0 {
-		t.Errorf("the type is still there: %v, fences: %v, warnings: %v", d.exists(d.definition), d.fences(), warnings(outcome))
+	if d.stands(d.definition) || len(d.fences()) > 0 || len(warnings(outcome)) > 0 {
+		t.Errorf("the type is still there: %v, fences: %v, warnings: %v", d.stands(d.definition), d.fences(), warnings(outcome))
 	}
 }
 
@@ -149,8 +149,8 @@ func TestAnInstanceCreatedBeforeTheFenceHoldsBlocksTheDeletionOfItsType(t *testi
 	if err != nil || !happened() || len(outcome.Waiting) != 1 || outcome.Waiting[0].Reason != reconciler.WaitBlocked {
 		t.Errorf("got %v, waiting for %v", err, outcome.Waiting)
 	}
-	if !d.exists(d.definition) || !d.exists(d.foreign) || len(d.fences()) > 0 {
-		t.Errorf("type: %v, instance: %v, fences: %v", d.exists(d.definition), d.exists(d.foreign), d.fences())
+	if !d.stands(d.definition) || !d.stands(d.foreign) || len(d.fences()) > 0 {
+		t.Errorf("type: %v, instance: %v, fences: %v", d.stands(d.definition), d.stands(d.foreign), d.fences())
 	}
 }
 
@@ -200,8 +200,8 @@ func TestANamespaceWithForeignContentIsNotDeleted(t *testing.T) {
 			!strings.Contains(outcome.Waiting[0].Message, "ConfigMap theirs") {
 			t.Errorf("got %v, waiting for %v", err, outcome.Waiting)
 		}
-		if !b.exists(namespaceOf(name)) || !b.exists(foreign) || len(b.fences()) > 0 {
-			t.Errorf("namespace: %v, content: %v, fences: %v", b.exists(namespaceOf(name)), b.exists(foreign), b.fences())
+		if !b.stands(namespaceOf(name)) || !b.stands(foreign) || len(b.fences()) > 0 {
+			t.Errorf("namespace: %v, content: %v, fences: %v", b.stands(namespaceOf(name)), b.stands(foreign), b.fences())
 		}
 	})
 }
@@ -242,7 +242,7 @@ func TestAnOrphanedInstanceKeepsItsType(t *testing.T) {
 	if err != nil || len(outcome.Waiting) != 1 || outcome.Waiting[0].Message != want {
 		t.Errorf("got %v, waiting for %v, want %q", err, outcome.Waiting, want)
 	}
-	if !b.exists(definition("heirlooms", "Heirloom")) || !b.exists(b.in(kept)) {
+	if !b.stands(definition("heirlooms", "Heirloom")) || !b.stands(b.in(kept)) {
 		t.Error("the type or its instance is gone")
 	}
 }
