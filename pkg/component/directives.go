@@ -99,6 +99,8 @@ const (
 	maxInterval = 10 * 365 * 24 * time.Hour
 )
 
+var defaultIntervals = intervals{requeue: defaultRequeueInterval, retry: defaultRequeueInterval, timeout: defaultRequeueInterval}
+
 func intervalsOf(c Component) intervals {
 	var requeue, retry, timeout time.Duration
 	if own, ok := configurationOf[RequeueConfiguration](c); ok {

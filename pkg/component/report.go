@@ -24,7 +24,7 @@ import (
 // Judge writes the verdict about the pass into the status.
 func (h *handler[T]) Judge(_ context.Context, obj T, pass lifecycle.Pass) (result.Result, error) {
 	stateBefore, reasonBefore, _ := obj.GetStatus().GetState()
-	v := judge(h.factsOf(obj, pass))
+	v := judge(h.certainFacts(obj, pass))
 	h.write(obj, v, pass.Now)
 	switch {
 	case v.state == StateReady:
@@ -37,6 +37,21 @@ func (h *handler[T]) Judge(_ context.Context, obj T, pass lifecycle.Pass) (resul
 		h.tell(obj, applying)
 	}
 	return v.result, v.err
+}
+
+// certainFacts are the facts also of a component whose own methods panic: then that is
+// the verdict, whatever else happened.
+func (h *handler[T]) certainFacts(obj T, pass lifecycle.Pass) (f facts) {
+	defer func() {
+		if value := recover(); value != nil {
+			err := pass.Err
+			if _, known := errors.AsType[*lifecycle.PanicError](err); !known {
+				err = fmt.Errorf("a method of the component panicked: %v", value)
+			}
+			f = facts{deleting: !obj.GetDeletionTimestamp().IsZero(), intervals: defaultIntervals, err: err}
+		}
+	}()
+	return h.factsOf(obj, pass)
 }
 
 // factsOf collects what the verdict depends on.

@@ -127,7 +127,8 @@ func judgeError(f facts) verdict {
 				v.reason = v1alpha1.ReasonDeletionRetrying
 			}
 		}
-		v.err = result.NewWaiting(err, v.reason, max(computed.Result.RequeueAfter, minInterval))
+		delay := min(max(computed.Result.RequeueAfter, minInterval), max(maxRetry, f.intervals.retry))
+		v.err = result.NewWaiting(err, v.reason, delay)
 	case result.Ignored:
 		// The pass was cut short all the same; only its hooks may ignore errors.
 		v.reason = v1alpha1.ReasonError
@@ -137,6 +138,10 @@ func judgeError(f facts) verdict {
 	}
 	return v
 }
+
+// maxRetry is the longest delay that an error can ask for, unless the component's
+// own retry interval is longer: nothing is put off for good.
+const maxRetry = 24 * time.Hour
 
 // worded is an error with another message.
 type worded struct {

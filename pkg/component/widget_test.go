@@ -6,6 +6,7 @@ package component
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -76,7 +77,37 @@ type widgetStatus struct {
 	Note string `json:"note,omitempty"`
 }
 
-func (w *widget) GetSpec() types.Unstructurable { return &w.Spec }
+// panickingMethod names the method of the spec, or GetSpec, that panics.
+var panickingMethod string
+
+func panicIn(method string) {
+	if method == panickingMethod {
+		panic(method)
+	}
+}
+
+func (s *widgetSpec) IsSuspended() bool {
+	panicIn("IsSuspended")
+	return s.SuspensionSpec.IsSuspended()
+}
+func (s *widgetSpec) GetTimeout() time.Duration {
+	panicIn("GetTimeout")
+	return s.TimeoutSpec.GetTimeout()
+}
+func (s *widgetSpec) GetRequeueInterval() time.Duration {
+	panicIn("GetRequeueInterval")
+	return s.RequeueSpec.GetRequeueInterval()
+}
+func (s *widgetSpec) GetDeploymentName() string {
+	panicIn("GetDeploymentName")
+	return s.PlacementSpec.GetDeploymentName()
+}
+func (s *widgetSpec) GetImpersonationUser() string {
+	panicIn("GetImpersonationUser")
+	return s.ImpersonationSpec.GetImpersonationUser()
+}
+
+func (w *widget) GetSpec() types.Unstructurable { panicIn("GetSpec"); return &w.Spec }
 func (w *widget) GetStatus() *Status            { return &w.Status.Status }
 
 func (w *widget) DeepCopyObject() runtime.Object {
@@ -105,8 +136,8 @@ func newWidget() *widget {
 }
 
 // duration makes the duration of a spec.
-func duration(text string) *metav1.Duration {
-	d := &metav1.Duration{}
+func duration(text string) *types.Duration {
+	d := &types.Duration{}
 	if err := json.Unmarshal([]byte(`"`+text+`"`), d); err != nil {
 		panic(err)
 	}

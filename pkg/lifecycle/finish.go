@@ -24,7 +24,7 @@ const exitTimeout = 15 * time.Second
 
 // finish judges the pass and writes the outcome.
 func (p *pass[T]) finish(ctx context.Context) (reconcile.Result, error) {
-	if outdated(p.err) {
+	if outdated(p.refused) && outdated(p.err) {
 		p.err = result.NewStalling(p.err, v1alpha1.ReasonCRDOutdated)
 	}
 	conditions, res, err := p.judge(ctx)

@@ -26,6 +26,9 @@ type pass[T client.Object] struct {
 	stage   Stage
 	result  result.Result
 	err     error
+	// refused is the error of our own last write that was refused. Only with it do the
+	// errors of a pass mean what patch says they mean: a handler may write other objects, too.
+	refused error
 }
 
 func (p *pass[T]) run(ctx context.Context) (reconcile.Result, error) {
@@ -50,7 +53,7 @@ func (p *pass[T]) run(ctx context.Context) (reconcile.Result, error) {
 	}
 	logPanic(ctx, p.err)
 	switch {
-	case errors.Is(p.err, patch.ErrConflict):
+	case errors.Is(p.refused, patch.ErrConflict) && errors.Is(p.err, patch.ErrConflict):
 		return p.again(ctx), nil
 	case errors.Is(ctx.Err(), context.Canceled) && errors.Is(p.err, context.Canceled):
 		return p.abandon(ctx)
@@ -82,7 +85,17 @@ func (p *pass[T]) act(ctx context.Context) (res result.Result, err error) {
 	return res, err
 }
 
-func (p *pass[T]) commit(ctx context.Context) error { return p.patcher.Commit(ctx, p.obj) }
+func (p *pass[T]) commit(ctx context.Context) error {
+	return p.note(p.patcher.Commit(ctx, p.obj))
+}
+
+// note remembers the error of a write of our own.
+func (p *pass[T]) note(err error) error {
+	if err != nil {
+		p.refused = err
+	}
+	return err
+}
 
 // claim runs in every pass, because a handler may have to claim more than it did
 // when the object was new.
@@ -97,7 +110,7 @@ func (p *pass[T]) claim(ctx context.Context) error {
 	if err != nil || !changed {
 		return err
 	}
-	return p.patcher.Commit(ctx, p.obj)
+	return p.commit(ctx)
 }
 
 // release removes the finalizer in one write. The status stays as it is: usually
@@ -109,7 +122,7 @@ func (p *pass[T]) release(ctx context.Context) error {
 		}
 	}
 	controllerutil.RemoveFinalizer(p.obj, p.options.Finalizer)
-	if err := p.patcher.PatchMetadata(ctx, p.obj); err != nil {
+	if err := p.note(p.patcher.PatchMetadata(ctx, p.obj)); err != nil {
 		return err
 	}
 	if len(p.obj.GetFinalizers()) == 0 {
