@@ -40,7 +40,7 @@ func TestThePodSaysWhyAndTheTimeoutComes(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 		return []client.Object{deployment()}, nil
 	}), component.ReconcilerOptions{})
-	b.create(widget.Spec{TimeoutSpec: component.TimeoutSpec{Timeout: &metav1.Duration{Duration: time.Hour}}})
+	b.create(widget.Spec{TimeoutSpec: component.TimeoutSpec{Timeout: &types.Duration{Duration: time.Hour}}})
 	w := b.until(component.StateProcessing)
 	if _, _, message := w.Status.GetState(); !strings.HasPrefix(message, "Deployment "+b.namespace+"/api: ") || strings.Contains(message, "pod") {
 		t.Errorf("message: %s", message)

@@ -5,6 +5,7 @@ package component
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/pkg/lifecycle"
@@ -39,6 +41,7 @@ type Reconciler[T Component] struct {
 type running[T Component] struct {
 	loop     *lifecycle.Loop[T]
 	triggers triggers
+	client   client.Client // of the operator; reads from the server
 }
 
 var _ reconcile.Reconciler = (*Reconciler[Component])(nil)
@@ -106,5 +109,9 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	if late := r.late.Load(); late != nil {
 		return ctrl.Result{}, reconcile.TerminalError(fmt.Errorf("reconciler %s: %w", r.settings.name, *late))
 	}
-	return running.loop.Reconcile(ctx, request)
+	result, err := running.loop.Reconcile(ctx, request)
+	if mistake, ok := errors.AsType[*undecodableError](err); ok {
+		return reportUndecodable(ctx, running.client, r.settings.fieldOwner, mistake, r.now())
+	}
+	return result, err
 }

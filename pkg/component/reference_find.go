@@ -12,11 +12,11 @@ import (
 	"sync"
 )
 
-// found is a reference in a spec.
+// found is a reference, or a duration, in a spec.
 type found struct {
 	path string            // in the serialised form, such as "spec.backup.secretRef"
 	tag  reflect.StructTag // of the field that it is in
-	// pointer is a loadable, or what the finder takes for a reference of another kind.
+	// pointer is a loadable, a Reference or a *types.Duration.
 	pointer any
 }
 
@@ -46,7 +46,7 @@ func finderFor[T Component]() *finder { return &finder{custom: reflect.TypeFor[R
 // maxSpecDepth bounds how deep a spec is searched: a value can hold itself.
 const maxSpecDepth = 100
 
-// find returns the references in the spec, in the order of their paths. Since values
+// find returns the references and durations in the spec, in the order of their paths. Since values
 // of a map cannot be changed in place, the function that it returns has to be called
 // after they were loaded.
 func (f *finder) find(spec any) (references []found, keep func()) {
@@ -71,7 +71,7 @@ func (s *search) value(v reflect.Value, path string, tag reflect.StructTag, dept
 	if !v.IsValid() || depth > maxSpecDepth || !s.mayHold(v.Type()) {
 		return
 	}
-	if v.CanAddr() && v.Addr().CanInterface() && s.isReference(v.Type()) {
+	if v.CanAddr() && v.Addr().CanInterface() && s.isWanted(v.Type()) {
 		s.references = append(s.references, found{path: path, tag: tag, pointer: v.Addr().Interface()})
 		return
 	}

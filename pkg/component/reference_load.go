@@ -40,7 +40,7 @@ func (a absence) retry() error {
 	return errors.Join(errors.Join(a.failed...), missing)
 }
 
-// referenceMistakes returns what is wrong with the references themselves.
+// referenceMistakes returns what is wrong with the references themselves, and with durations.
 func referenceMistakes(c Component, references []found) error {
 	var mistakes []error
 	for _, reference := range references {
@@ -52,6 +52,9 @@ func referenceMistakes(c Component, references []found) error {
 }
 
 func (f found) mistakes(c Component) []error {
+	if duration, ok := f.pointer.(*types.Duration); ok && duration.Mistake() != nil {
+		return []error{duration.Mistake()}
+	}
 	l, ok := f.pointer.(loadable)
 	if !ok {
 		return nil
@@ -75,9 +78,10 @@ func (h *handler[T]) loadReferences(ctx context.Context, obj T) absence {
 	l := &loader{client: h.local, component: obj, contents: map[origin]answer{}}
 	custom := false
 	for _, reference := range references {
-		if _, ok := reference.pointer.(loadable); ok {
+		switch reference.pointer.(type) {
+		case loadable:
 			l.load(limited, reference)
-		} else {
+		case Reference[T]:
 			custom = true
 		}
 	}

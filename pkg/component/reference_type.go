@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // loadables are the references of this package. They are recognised by their very
@@ -33,7 +35,13 @@ func (f *finder) isReference(t reflect.Type) bool {
 	return isLoadable(t) || t.Kind() != reflect.Interface && t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(f.custom)
 }
 
-// mayHold tells whether values of the type can hold references, so that large
+// durationType is looked for as well: a duration may have been decoded from what is none.
+var durationType = reflect.TypeFor[types.Duration]()
+
+// isWanted tells whether values of the type are what a search is for.
+func (f *finder) isWanted(t reflect.Type) bool { return t == durationType || f.isReference(t) }
+
+// mayHold tells whether values of the type can hold what is wanted, so that large
 // parts of a spec need not be looked at.
 func (f *finder) mayHold(t reflect.Type) bool {
 	if known, ok := f.holds.Load(t); ok {
@@ -41,7 +49,7 @@ func (f *finder) mayHold(t reflect.Type) bool {
 	}
 	holds := false
 	f.visit(t, map[reflect.Type]bool{}, func(inner reflect.Type, _ *reflect.StructField) {
-		holds = holds || inner.Kind() == reflect.Interface || f.isReference(inner)
+		holds = holds || inner.Kind() == reflect.Interface || f.isWanted(inner)
 	})
 	f.holds.Store(t, holds)
 	return holds
@@ -55,7 +63,7 @@ func (f *finder) visit(t reflect.Type, seen map[reflect.Type]bool, see func(refl
 	}
 	seen[t] = true
 	see(t, nil)
-	if f.isReference(t) {
+	if f.isWanted(t) {
 		return
 	}
 	switch t.Kind() {

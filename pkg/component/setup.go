@@ -74,15 +74,20 @@ func (r *Reconciler[T]) SetupWithManagerAndBuilder(mgr ctrl.Manager, blder *ctrl
 	if err != nil {
 		return r.setupError(fmt.Errorf("the scheme of the manager does not know the component type: %w", err))
 	}
-	loop, err := r.newLoop(mgr, gvk)
+	uncached, err := newLocalClient(mgr)
 	if err != nil {
 		return r.setupError(err)
 	}
-	running := &running[T]{loop: loop, triggers: newTriggers()}
+	loop, err := r.newLoop(mgr, uncached, gvk)
+	if err != nil {
+		return r.setupError(err)
+	}
+	running := &running[T]{loop: loop, triggers: newTriggers(), client: uncached}
 	// Before Complete, because in a manager that runs the controller starts at once.
 	r.running.Store(running)
 	err = blder.
-		For(newComponent[T](), builder.WithPredicates(worthReconciling(r.settings.finalizer))).
+		// The watch needs no more than metadata, and so no object that cannot be decoded stops it.
+		For(newComponent[T](), builder.OnlyMetadata, builder.WithPredicates(worthReconciling(r.settings.finalizer))).
 		WatchesRawSource(running.triggers.source()).
 		Named(controllerName(gvk)).
 		Complete(r)
@@ -109,15 +114,20 @@ func controllerName(gvk schema.GroupVersionKind) string {
 	return strings.ToLower(gvk.GroupKind().String())
 }
 
-func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, gvk schema.GroupVersionKind) (*lifecycle.Loop[T], error) {
-	// Components are read from the server: decisions that rest on a cache would
-	// be made twice, or against what was asked for meanwhile.
+// newLocalClient returns a client with the identity of the operator. Components are
+// read from the server: decisions that rest on a cache would be made twice, or against
+// what was asked for meanwhile.
+func newLocalClient(mgr ctrl.Manager) (client.Client, error) {
 	uncached, err := client.New(unthrottled(mgr.GetConfig()), client.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
+	return uncached, nil
+}
+
+func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, uncached client.Client, gvk schema.GroupVersionKind) (*lifecycle.Loop[T], error) {
 	scheme, err := targetScheme(mgr.GetScheme(), r.settings, r.generator)
 	if err != nil {
 		return nil, err
@@ -152,6 +162,7 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, gvk schema.GroupVersionKind) (
 	}
 	return lifecycle.NewLoop[T](handler, lifecycle.Options[T]{
 		Client:     uncached,
+		Reader:     &reader{Reader: uncached, kind: gvk},
 		Finalizer:  r.settings.finalizer,
 		FieldOwner: r.settings.fieldOwner,
 		Recorder:   recorder,

@@ -6,12 +6,12 @@ package component
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // Durations are bounded by the schema in their length and in their numbers, so
-// that no accepted value overflows: a value that cannot be decoded would not hurt
-// its own component only, but stop the watch of all of them.
+// that no accepted value overflows. What was stored before the schema was there
+// is a mistake that the component says itself.
 
 // RequeueSpec implements RequeueConfiguration.
 //
@@ -22,7 +22,7 @@ type RequeueSpec struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]{1,5}(\\.[0-9]{1,9})?(ms|s|m|h))+$"
 	// +kubebuilder:validation:MaxLength=32
-	RequeueInterval *metav1.Duration `json:"requeueInterval,omitempty"`
+	RequeueInterval *types.Duration `json:"requeueInterval,omitempty"`
 }
 
 // GetRequeueInterval returns the interval, or 0 if there is none.
@@ -42,7 +42,7 @@ type RetrySpec struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]{1,5}(\\.[0-9]{1,9})?(ms|s|m|h))+$"
 	// +kubebuilder:validation:MaxLength=32
-	RetryInterval *metav1.Duration `json:"retryInterval,omitempty"`
+	RetryInterval *types.Duration `json:"retryInterval,omitempty"`
 }
 
 // GetRetryInterval returns the interval, or 0 if there is none.
@@ -62,7 +62,7 @@ type TimeoutSpec struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]{1,5}(\\.[0-9]{1,9})?(ms|s|m|h))+$"
 	// +kubebuilder:validation:MaxLength=32
-	Timeout *metav1.Duration `json:"timeout,omitempty"`
+	Timeout *types.Duration `json:"timeout,omitempty"`
 }
 
 // GetTimeout returns the timeout, or 0 if there is none.
@@ -82,7 +82,7 @@ type ReapplySpec struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]{1,5}(\\.[0-9]{1,9})?(ms|s|m|h))+$"
 	// +kubebuilder:validation:MaxLength=32
-	ReapplyInterval *metav1.Duration `json:"reapplyInterval,omitempty"`
+	ReapplyInterval *types.Duration `json:"reapplyInterval,omitempty"`
 }
 
 // GetReapplyInterval returns the interval, or 0 if there is none.
@@ -93,7 +93,7 @@ func (s *ReapplySpec) GetReapplyInterval() time.Duration {
 	return durationOf(s.ReapplyInterval)
 }
 
-func durationOf(d *metav1.Duration) time.Duration {
+func durationOf(d *types.Duration) time.Duration {
 	if d == nil {
 		return 0
 	}

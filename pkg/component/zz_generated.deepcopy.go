@@ -9,6 +9,7 @@ package component
 
 import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/types"
 	"k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -140,7 +141,7 @@ func (in *ReapplySpec) DeepCopyInto(out *ReapplySpec) {
 	*out = *in
 	if in.ReapplyInterval != nil {
 		in, out := &in.ReapplyInterval, &out.ReapplyInterval
-		*out = new(v1.Duration)
+		*out = new(types.Duration)
 		**out = **in
 	}
 }
@@ -160,7 +161,7 @@ func (in *RequeueSpec) DeepCopyInto(out *RequeueSpec) {
 	*out = *in
 	if in.RequeueInterval != nil {
 		in, out := &in.RequeueInterval, &out.RequeueInterval
-		*out = new(v1.Duration)
+		*out = new(types.Duration)
 		**out = **in
 	}
 }
@@ -180,7 +181,7 @@ func (in *RetrySpec) DeepCopyInto(out *RetrySpec) {
 	*out = *in
 	if in.RetryInterval != nil {
 		in, out := &in.RetryInterval, &out.RetryInterval
-		*out = new(v1.Duration)
+		*out = new(types.Duration)
 		**out = **in
 	}
 }
@@ -297,7 +298,7 @@ func (in *TimeoutSpec) DeepCopyInto(out *TimeoutSpec) {
 	*out = *in
 	if in.Timeout != nil {
 		in, out := &in.Timeout, &out.Timeout
-		*out = new(v1.Duration)
+		*out = new(types.Duration)
 		**out = **in
 	}
 }

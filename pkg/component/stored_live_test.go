@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/manifests"
+)
+
+// loose is a version of widgets whose schema demands nothing of the spec.
+var loose = schema.GroupVersion{Group: "loose.corbel.run", Version: "v1"}
+
+func installLoose(t *testing.T, b *bed) *runtime.Scheme {
+	t.Helper()
+	content, err := os.ReadFile("testdata/crds/test.corbel.run_widgets.yaml")
+	b.check(err)
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	b.check(yaml.Unmarshal(content, crd))
+	crd.Name, crd.Spec.Group = "widgets."+loose.Group, loose.Group
+	properties := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
+	properties["spec"] = apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
+	_, err = envtest.InstallCRDs(b.env.Config(), envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}})
+	b.check(err)
+	scheme := runtime.NewScheme()
+	b.check(clientgoscheme.AddToScheme(scheme))
+	scheme.AddKnownTypes(loose, &widget.Widget{}, &widget.WidgetList{})
+	metav1.AddToGroupVersion(scheme, loose)
+	return scheme
+}
+
+func looseWidget(namespace, name string, spec map[string]any) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	object.SetGroupVersionKind(loose.WithKind("Widget"))
+	object.SetNamespace(namespace)
+	object.SetName(name)
+	return object
+}
+
+func TestAStoredObjectThatIsNoneOfOursStopsNobodyElseAndSaysWhatIsWrong(t *testing.T) {
+	b := newBed(t, rendering(), component.ReconcilerOptions{})
+	scheme := installLoose(t, b)
+	values := func(name string) map[string]any { return map[string]any{name: "1"} }
+	tests := []struct {
+		name   string
+		spec   map[string]any
+		reason string
+		says   string
+	}{
+		{"good", map[string]any{"values": values("good"), "requeueInterval": "5m"}, "Ready", ""},
+		{"text", map[string]any{"values": values("text"), "requeueInterval": "abc"}, "SpecInvalid", `spec.requeueInterval: "abc" is no duration`},
+		{"number", map[string]any{"values": values("number"), "timeout": int64(5), "retryInterval": "∞"}, "SpecInvalid", "spec.timeout: 5 is no duration"},
+		{"huge", map[string]any{"values": values("huge"), "timeout": strings.Repeat("9", 100_000) + "h"}, "SpecInvalid", "spec.timeout: \"999"},
+		{"negative", map[string]any{"values": values("negative"), "timeout": "-5m", "requeueInterval": "0s", "retryInterval": "1ns"}, "Ready", ""},
+		{"undecodable", map[string]any{"values": "no map"}, "SpecInvalid", "Widget " + b.namespace + "/undecodable: what is stored does not fit the type of the operator"},
+	}
+	for _, test := range tests {
+		b.check(b.client.Create(t.Context(), looseWidget(b.namespace, test.name, test.spec)))
+	}
+	manager := must(ctrl.NewManager(must(b.env.ConfigFor(b.user, "system:masters"))(t), ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{b.namespace: {}}},
+	}))(t)
+	r := component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	b.check(r.SetupWithManager(manager))
+	b.start(manager)
+	for _, test := range tests {
+		b.eventually(func() (string, bool) {
+			object := looseWidget(b.namespace, test.name, nil)
+			b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
+			status := struct {
+				Status widget.Status `json:"status"`
+			}{}
+			b.check(runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"status": object.Object["status"]}, &status))
+			_, reason, message := status.Status.GetState()
+			return test.name + ": " + reason + ": " + message, reason == test.reason && strings.Contains(message, test.says)
+		})
+	}
+	// Once it fits, it works; and at rest nothing is written.
+	object := looseWidget(b.namespace, "undecodable", nil)
+	b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
+	object.Object["spec"] = map[string]any{"values": values("mended")}
+	b.check(b.client.Update(t.Context(), object))
+	b.eventually(func() (string, bool) {
+		b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
+		state, _, _ := unstructured.NestedString(object.Object, "status", "state")
+		return state, state == "Ready"
+	})
+}
+
+// start runs the manager until the end of the test.
+func (b *bed) start(manager ctrl.Manager) {
+	ctx, stop := context.WithCancel(b.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- manager.Start(ctx) }()
+	b.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			b.Errorf("the manager ended: %v", err)
+		}
+	})
+}
+
+// eventually looks until the condition holds.
+func (b *bed) eventually(look func() (seen string, ok bool)) {
+	b.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		seen, ok := look()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.Fatalf("it stays at %s", seen)
+		}
+	}
+}

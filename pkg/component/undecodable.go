@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/conditions"
+)
+
+// undecodableError is a component that is stored in a form which its Go type does
+// not take: it was there before the schema was, or the schema allows too much.
+type undecodableError struct {
+	object *unstructured.Unstructured
+	err    error
+}
+
+func (e *undecodableError) Error() string {
+	return fmt.Sprintf("what is stored does not fit the type of the operator: %v", e.err)
+}
+
+// reader reads components, and finds out which of them cannot be decoded.
+type reader struct {
+	client.Reader
+	kind schema.GroupVersionKind
+}
+
+func (r *reader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
+	err := r.Reader.Get(ctx, key, obj, options...)
+	if err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown || ctx.Err() != nil {
+		return err
+	}
+	stored := &unstructured.Unstructured{}
+	stored.SetGroupVersionKind(r.kind)
+	if again := r.Reader.Get(ctx, key, stored, options...); again != nil {
+		return err
+	}
+	empty := reflect.New(reflect.TypeOf(obj).Elem()).Interface()
+	if mistake := runtime.DefaultUnstructuredConverter.FromUnstructured(stored.Object, empty); mistake != nil {
+		return &undecodableError{object: stored, err: mistake}
+	}
+	return err
+}
+
+// conditionList is a status without anything but conditions.
+type conditionList struct {
+	Conditions []metav1.Condition `json:"conditions"`
+}
+
+// reportUndecodable writes the mistake into the status, past the type that does not
+// take it. Only a change of the object helps, and that causes a pass.
+func reportUndecodable(ctx context.Context, c client.Client, owner string, mistake *undecodableError, now time.Time) (ctrl.Result, error) {
+	stored := mistake.object
+	before := stored.DeepCopy()
+	status, ok, _ := unstructured.NestedMap(stored.Object, "status")
+	if !ok {
+		status = map[string]any{}
+	}
+	var known conditionList
+	// Conditions that cannot be decoded either are replaced.
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"conditions": status["conditions"]}, &known)
+	v := judge(facts{err: &invalidError{fmt.Errorf("%s: %w", objectName(stored.GetKind(), stored), mistake)}})
+	setter := conditions.For(stored, &known.Conditions)
+	conditions.MarkStalled(setter, now, v.reason, "%s", v.message)
+	conditions.Set(setter, now, metav1.Condition{Type: v1alpha1.ConditionReady, Status: v.ready, Reason: v.reason, Message: v.message})
+	written, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&known)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	status["conditions"], status["state"], status["observedGeneration"] = written["conditions"], string(v.state), stored.GetGeneration()
+	stored.Object["status"] = status
+	if !reflect.DeepEqual(before.Object, stored.Object) {
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		if err := c.Status().Patch(ctx, stored, patch, client.FieldOwner(owner)); err != nil {
+			return ctrl.Result{}, fmt.Errorf("%w; and this could not be written into the status: %w", mistake, err)
+		}
+	}
+	return ctrl.Result{RequeueAfter: defaultRequeueInterval}, nil
+}
