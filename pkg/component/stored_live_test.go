@@ -85,7 +85,7 @@ func TestAStoredObjectThatIsNoneOfOursStopsNobodyElseAndSaysWhatIsWrong(t *testi
 	b.check(r.SetupWithManager(manager))
 	b.start(manager)
 	for _, test := range tests {
-		b.eventually(func() (string, bool) {
+		b.comesTo(func() (string, bool) {
 			object := looseWidget(b.namespace, test.name, nil)
 			b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 			status := struct {
@@ -101,7 +101,7 @@ func TestAStoredObjectThatIsNoneOfOursStopsNobodyElseAndSaysWhatIsWrong(t *testi
 	b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 	object.Object["spec"] = map[string]any{"values": values("mended")}
 	b.check(b.client.Update(t.Context(), object))
-	b.eventually(func() (string, bool) {
+	b.comesTo(func() (string, bool) {
 		b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 		state, _, _ := unstructured.NestedString(object.Object, "status", "state")
 		return state, state == "Ready"
@@ -121,8 +121,8 @@ func (b *bed) start(manager ctrl.Manager) {
 	})
 }
 
-// eventually looks until the condition holds.
-func (b *bed) eventually(look func() (seen string, ok bool)) {
+// comesTo looks until the condition holds.
+func (b *bed) comesTo(look func() (seen string, ok bool)) {
 	b.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		seen, ok := look()
