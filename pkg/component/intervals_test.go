@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -20,7 +19,7 @@ import (
 )
 
 // interval is how specs hold durations.
-func interval(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+func interval(d time.Duration) *types.Duration { return &types.Duration{Duration: d} }
 
 func TestAReadyComponentComesAgainAtItsRequeueIntervalWhichIsTenMinutesByDefault(t *testing.T) {
 	for name, test := range map[string]struct {
