@@ -96,6 +96,7 @@ var rooms = []Room{
 	{Path: "pkg/conditions/conditionstest", Floor: supportFloor, Kind: Support},
 	{Path: "pkg/reconciler/internal/model", Floor: supportFloor, Kind: Support},
 	{Path: "test/architecture", Floor: supportFloor, Kind: Support},
+	{Path: "test/audit", Floor: supportFloor, Kind: Support},
 	{Path: "test/env", Floor: supportFloor, Kind: Support},
 	{Path: "test/widget/...", Floor: supportFloor, Kind: Support},
 	{Path: "test/e2e/...", Floor: supportFloor, Kind: Support},

@@ -20,7 +20,7 @@ const portAttempts = 5
 // startAPIServer starts kube-apiserver on a free port and waits until it is ready.
 func (e *Environment) startAPIServer(ctx context.Context) error {
 	if e.options.AuditLog {
-		if err := os.WriteFile(e.file("audit-policy.yaml"), []byte(auditPolicy), 0o600); err != nil {
+		if err := os.WriteFile(e.file("audit-policy.yaml"), []byte(auditPolicy(e.options.AuditBodies)), 0o600); err != nil {
 			return err
 		}
 	}

@@ -10,23 +10,37 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
-// auditPolicy records requests without their bodies; of health checks, nothing.
-const auditPolicy = `apiVersion: audit.k8s.io/v1
+// auditPolicy records requests without their bodies, or of writes with them; of
+// health checks, nothing.
+func auditPolicy(bodies bool) string {
+	policy := `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
+omitManagedFields: true
 rules:
 - level: None
   nonResourceURLs: ["/readyz*", "/livez*", "/healthz*"]
-- level: Metadata
 `
+	if bodies {
+		policy += `- level: Metadata
+  users: ["system:apiserver", "system:kube-controller-manager", "system:kube-scheduler"]
+- level: RequestResponse
+  verbs: ["create", "update", "patch", "delete", "deletecollection"]
+`
+	}
+	return policy + "- level: Metadata\n"
+}
 
 // auditMarker is in the address of the requests by which AuditEvents finds the end.
 const auditMarker = "corbel-env-audit-marker"
@@ -45,6 +59,8 @@ type AuditEvent struct {
 	Namespace    string
 	Name         string // may be empty for a create
 	Code         int    // the status of the answer
+	// Sent and Answered are the bodies of a write, with [Options].AuditBodies.
+	Sent, Answered json.RawMessage
 }
 
 // AuditEvents returns all requests that were answered before the call, in the order
@@ -59,8 +75,10 @@ func (e *Environment) AuditEvents(ctx context.Context) ([]AuditEvent, error) {
 		return nil, fmt.Errorf("mark the end of the audit log: %w", err)
 	}
 	var content []byte
+	e.audit.Lock()
+	defer e.audit.Unlock()
 	err := e.await(ctx, "the audit log", func(context.Context) (err error) {
-		if content, err = os.ReadFile(e.auditLog()); err == nil && !bytes.Contains(content, []byte(marker)) {
+		if content, err = readFrom(e.auditLog(), e.audit.read); err == nil && !bytes.Contains(content, []byte(marker)) {
 			err = fmt.Errorf("%s lacks the last request", e.auditLog())
 		}
 		return err
@@ -68,7 +86,35 @@ func (e *Environment) AuditEvents(ctx context.Context) ([]AuditEvent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseAuditLog(content)
+	// A line that is only half written is read the next time.
+	content = content[:bytes.LastIndexByte(content, '\n')+1]
+	more, err := parseAuditLog(content)
+	if err != nil {
+		return nil, err
+	}
+	e.audit.read += int64(len(content))
+	e.audit.events = append(e.audit.events, more...)
+	return slices.Clip(e.audit.events), nil
+}
+
+// auditReader is how far the audit log was read.
+type auditReader struct {
+	sync.Mutex
+	read   int64
+	events []AuditEvent
+}
+
+// readFrom returns the content of a file behind an offset.
+func readFrom(path string, offset int64) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	if _, err := file.Seek(offset, io.SeekStart); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(file)
 }
 
 func (e *Environment) auditLog() string { return filepath.Join(e.logs, "audit.log") }
@@ -84,6 +130,8 @@ type auditLine struct {
 	ObjectRef        struct{ APIGroup, Resource, Subresource, Namespace, Name string }
 	ResponseStatus   struct{ Code int }
 	Received         time.Time `json:"requestReceivedTimestamp"`
+	RequestObject    json.RawMessage
+	ResponseObject   json.RawMessage
 }
 
 // parseAuditLog leaves out our own markers, the end of each watch, and a last line
@@ -109,6 +157,7 @@ func parseAuditLog(content []byte) ([]AuditEvent, error) {
 			UserAgent: line.UserAgent, Verb: line.Verb, URI: line.RequestURI,
 			Group: line.ObjectRef.APIGroup, Resource: line.ObjectRef.Resource, Subresource: line.ObjectRef.Subresource,
 			Namespace: line.ObjectRef.Namespace, Name: line.ObjectRef.Name, Code: line.ResponseStatus.Code,
+			Sent: line.RequestObject, Answered: line.ResponseObject,
 		})
 	}
 }

@@ -4,6 +4,7 @@
 package env
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +48,39 @@ func TestAuditEventsHoldEveryRequest(t *testing.T) {
 	want := []request{{"create", "audited", 201}, {"get", "audited", 200}, {"delete", "audited", 200}, {"get", "audited", 404}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}
+
+func TestAuditEventsHoldTheBodiesOfWrites(t *testing.T) {
+	e := Shared(t)
+	c := newClient(t, e.Config())
+	object := configMap("audited-whole")
+	object.Data = map[string]string{"key": "sent"}
+	if err := c.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Delete(t.Context(), object, client.Preconditions{UID: &object.UID}); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	// The second call gets what it was told before, too.
+	for range 2 {
+		events, err := e.AuditEvents(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		clear(seen)
+		for _, event := range events {
+			if event.Name == object.Name && event.Verb == "create" {
+				seen["create"] = strings.Contains(string(event.Sent), `"sent"`) && strings.Contains(string(event.Answered), string(object.UID))
+			}
+			if event.Name == object.Name && event.Verb == "delete" {
+				seen["delete"] = strings.Contains(string(event.Sent), `"uid":"`+string(object.UID)+`"`)
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]bool{"create": true, "delete": true}, seen); diff != "" {
+		t.Errorf("writes with their bodies (-want +got):\n%s", diff)
 	}
 }
 

@@ -34,6 +34,8 @@ type Environment struct {
 	apiserver  *process // nil while it is killed
 	components []*process
 
+	audit auditReader
+
 	keepLogs atomic.Bool
 	stop     sync.Once
 	stopErr  error

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 		runHelper(ending)
 	}
 	log.SetLogger(logr.Discard())
-	os.Exit(Main(m, Options{AuditLog: true}))
+	os.Exit(Main(m, Options{AuditLog: true, AuditBodies: true}))
 }
 
 // eventually looks until the check succeeds, and fails the test if it does not in time.

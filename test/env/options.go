@@ -24,6 +24,10 @@ type Options struct {
 	// [Environment.AuditEvents].
 	AuditLog bool
 
+	// AuditBodies lets the audit log hold what was sent and answered with every
+	// write, but for those of the control plane's own programs. Only with AuditLog.
+	AuditBodies bool
+
 	// APIServerArgs are appended to the arguments of kube-apiserver.
 	APIServerArgs []string
 

@@ -15,6 +15,9 @@ import (
 // nobody disturbs it: a few for each wave and stage of these small worlds.
 const maxRounds = 16
 
+// maxMoves bounds the requests of one round.
+const maxMoves = 300
+
 // settle lets everybody do their work, without any disturbance, until nothing
 // changes any more, and checks what must be so then. Known holds the States that
 // are known to end well; settle adds to it. It returns the States on the way.
@@ -55,8 +58,12 @@ func anyWrites(way []*State) bool {
 
 // round makes one pass over every component, and lets the controllers do their work.
 func (m *Model) round(s *State, way []*State) (*State, []*State) {
+	count := 0
 	move := func(mv Move) bool {
 		s = m.Do(s, mv)
+		if count++; count > maxMoves {
+			s.violate("L1/L3 rest: a pass does not end")
+		}
 		way = append(way, s)
 		return s.violation == ""
 	}

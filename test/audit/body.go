@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// body is the part of an object in the log that we use.
+type body struct {
+	APIVersion, Kind string
+	Metadata         struct {
+		Name, Namespace, UID, ResourceVersion string
+		DeletionTimestamp                     string
+		Finalizers                            []string
+		Labels, Annotations                   map[string]string
+	}
+	Status struct {
+		Inventory struct {
+			Items []item
+			// Chunks tells that the record lies elsewhere.
+			Chunks json.RawMessage
+		}
+	}
+}
+
+// item is an object in a component's record.
+type item struct{ Group, Kind, Namespace, Name, UID, Phase string }
+
+func (i item) key() key { return key{i.Group, i.Kind, i.Namespace, i.Name} }
+
+// key names an object, whatever its version.
+type key struct{ group, kind, namespace, name string }
+
+func (k key) String() string {
+	return strings.Trim(k.kind+"."+k.group, ".") + " " + strings.Trim(k.namespace+"/"+k.name, "/")
+}
+
+func (b body) key() key {
+	gv, _ := schema.ParseGroupVersion(b.APIVersion)
+	return key{gv.Group, b.Kind, b.Metadata.Namespace, b.Metadata.Name}
+}
+
+// isObject tells whether the body is an object, not the answer that there is none any more.
+func (b body) isObject() bool { return b.Kind != "" && b.Kind != "Status" && b.Metadata.UID != "" }
+
+// parse reads a body; a body that is missing or of another form is empty.
+func parse(raw json.RawMessage) body {
+	var b body
+	if err := json.Unmarshal(raw, &b); err != nil {
+		// Status of a type may have any form; the metadata has not.
+		var metadata struct {
+			APIVersion, Kind string
+			Metadata         json.RawMessage
+		}
+		_ = json.Unmarshal(raw, &metadata)
+		b = body{APIVersion: metadata.APIVersion, Kind: metadata.Kind}
+		_ = json.Unmarshal(metadata.Metadata, &b.Metadata)
+	}
+	return b
+}
+
+// marks are the signs of ownership on an object.
+type marks struct {
+	id     string // our label
+	owner  string // the owner in clear text, without its uid
+	uid    string // of that owner
+	others []string
+}
+
+// foreignMarks are the annotations and labels by which other tools show that an object is theirs.
+var foreignMarks = []string{
+	"meta.helm.sh/release-name", "argocd.argoproj.io/tracking-id", "config.k8s.io/owning-inventory",
+	"kustomize.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/name", "kapp.k14s.io/app", "applyset.kubernetes.io/part-of",
+}
+
+func marksOf(b body, name string) marks {
+	m := marks{id: b.Metadata.Labels[name+"/owner-id"]}
+	if text := b.Metadata.Annotations[name+"/owner"]; text != "" {
+		cut := strings.LastIndex(text, "/")
+		m.owner, m.uid = text[:max(cut, 0)], text[cut+1:]
+	}
+	for _, values := range []map[string]string{b.Metadata.Labels, b.Metadata.Annotations} {
+		for label := range values {
+			of, isID := strings.CutSuffix(label, "/owner-id")
+			if isID && of != name || slices.Contains(foreignMarks, label) {
+				m.others = append(m.others, label)
+			}
+		}
+	}
+	slices.Sort(m.others)
+	return m
+}
+
+// bare tells that the object shows no owner.
+func (m marks) bare() bool { return m.id == "" && m.owner == "" && len(m.others) == 0 }

@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corbel-run/corbel/test/env"
+)
+
+// Options say whose requests are judged.
+type Options struct {
+	// Name is the name of the reconciler: the prefix of the marks.
+	Name string
+	// Component is the resource of the components.
+	Component schema.GroupResource
+	// User is the operator's name in the log. Nobody else may use it.
+	User string
+	// Finalizer is what the operator puts on components. Default: Name.
+	Finalizer string
+	// Impersonated is the user that writes to dependents must act as; empty
+	// means that it is not checked.
+	Impersonated string
+	// AdoptsAlways tells that the default adoption policy is Always.
+	AdoptsAlways bool
+}
+
+// Violation is a request of the operator that breaks an invariant.
+type Violation struct {
+	// Rule is the invariant, such as "S1".
+	Rule string
+	// Index is the request's place in the log.
+	Index int
+	// Text says what is wrong, and with what request.
+	Text string
+}
+
+func (v Violation) String() string { return fmt.Sprintf("%s, request %d: %s", v.Rule, v.Index, v.Text) }
+
+// Check fails the test for every request of the operator that breaks an
+// invariant. The events must go back to the creation of the components. A log in which the
+// operator has written no dependent shows nothing, and fails the test, too.
+func Check(t testing.TB, events []env.AuditEvent, options Options) {
+	t.Helper()
+	violations, judged := Violations(events, options)
+	if judged == 0 {
+		t.Errorf("audit: user %s has written no dependent of %s; is the log recorded with bodies?", options.User, options.Name)
+	}
+	for i, v := range violations {
+		if i == 10 {
+			t.Errorf("audit: and %d more", len(violations)-i)
+			return
+		}
+		t.Errorf("audit: %s", v)
+	}
+}
+
+// Violations returns what Check complains about, and how many requests on
+// dependents were judged.
+func Violations(events []env.AuditEvent, options Options) (violations []Violation, judged int) {
+	options.Finalizer = cmp.Or(options.Finalizer, options.Name)
+	r := &replay{options: options, components: map[string]*component{}, objects: map[key]*object{}, kinds: map[schema.GroupResource]string{}}
+	for i, e := range events {
+		r.index, r.event = i, e
+		if e.Code < 200 || e.Code > 299 || isRead(e.Verb) || strings.Contains(e.URI, "dryRun=") {
+			continue
+		}
+		switch {
+		case e.Group == options.Component.Group && e.Resource == options.Component.Resource:
+			r.ofComponent()
+		case !slices.Contains(unwatched, schema.GroupResource{Group: e.Group, Resource: e.Resource}):
+			r.ofObject()
+		}
+	}
+	return r.violations, r.judged
+}
+
+// unwatched are the resources that are no dependents.
+var unwatched = []schema.GroupResource{
+	{Resource: "events"},
+	{Group: "events.k8s.io", Resource: "events"},
+	{Group: "coordination.k8s.io", Resource: "leases"},
+	{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"},
+	{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"},
+}
+
+func isRead(verb string) bool { return verb == "get" || verb == "list" || verb == "watch" }
+
+// replay is the state of the cluster as the log has told it so far.
+type replay struct {
+	options    Options
+	index      int
+	event      env.AuditEvent
+	components map[string]*component // by namespace/name
+	objects    map[key]*object
+	kinds      map[schema.GroupResource]string
+	violations []Violation
+	judged     int
+}
+
+func (r *replay) violate(rule, format string, args ...any) {
+	e := r.event
+	where := strings.Trim(e.Resource+"/"+e.Subresource, "/") + " " + strings.Trim(e.Namespace+"/"+e.Name, "/")
+	r.violations = append(r.violations, Violation{
+		Rule: rule, Index: r.index, Text: fmt.Sprintf("%s %s: %s", e.Verb, where, fmt.Sprintf(format, args...)),
+	})
+}
+
+// byOperator tells whether the request is one that is judged.
+func (r *replay) byOperator() bool { return r.event.User == r.options.User }

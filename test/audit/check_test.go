@@ -1,0 +1,208 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corbel-run/corbel/test/env"
+)
+
+const name = "test.corbel.run"
+
+var options = Options{Name: name, Component: schema.GroupResource{Group: "example.com", Resource: "shops"}, User: "operator"}
+
+// line is one request of a forged log, in words: who did what to what, how it
+// looked afterwards, and what was sent. "nobody" as owner means no marks.
+type line struct {
+	user, verb, object string
+	// answer is "uid=u1 owner=main annotation=value rv=5 deleting finalizer=x", or "gone".
+	answer string
+	sent   string
+	items  string // of a component's record: "a:u1 b:"
+	as     string
+}
+
+func (l line) event() env.AuditEvent {
+	kind, id, _ := strings.Cut(l.object, " ")
+	e := env.AuditEvent{User: l.user, Verb: l.verb, Namespace: "shop", Name: id, Code: 200, Impersonated: l.as, Sent: json.RawMessage(l.sent)}
+	object := map[string]any{"apiVersion": "v1", "kind": kind}
+	metadata := map[string]any{"name": id, "namespace": "shop"}
+	labels, annotations, finalizers := map[string]string{}, map[string]string{}, []string{}
+	e.Resource = strings.ToLower(kind) + "s"
+	if kind == "Shop" {
+		e.Group = "example.com"
+		object["apiVersion"] = "example.com/v1"
+		var items []map[string]string
+		for _, text := range strings.Fields(l.items) {
+			of, uid, _ := strings.Cut(text, ":")
+			items = append(items, map[string]string{"kind": "ConfigMap", "namespace": "shop", "name": of, "uid": uid})
+		}
+		object["status"] = map[string]any{"inventory": map[string]any{"items": items}}
+	}
+	for _, word := range strings.Fields(l.answer) {
+		key, value, _ := strings.Cut(word, "=")
+		switch key {
+		case "gone":
+			e.Answered = json.RawMessage(`{"kind":"Status","status":"Success"}`)
+			return e
+		case "uid":
+			metadata["uid"] = value
+		case "rv":
+			metadata["resourceVersion"] = value
+		case "owner":
+			labels[name+"/owner-id"] = "id-" + value
+			annotations[name+"/owner"] = "example.com/Shop/shop/" + value + "/uid-" + value
+		case "deleting":
+			metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+		case "finalizer":
+			finalizers = append(finalizers, value)
+		default:
+			annotations[key] = value
+		}
+	}
+	metadata["labels"], metadata["annotations"], metadata["finalizers"] = labels, annotations, finalizers
+	object["metadata"] = metadata
+	e.Answered, _ = json.Marshal(object)
+	return e
+}
+
+func claimed(items string) line {
+	return line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main finalizer=" + name, items: items}
+}
+
+func created(answer string) line {
+	return line{user: "operator", verb: "create", object: "ConfigMap a", answer: answer}
+}
+
+func deleted(sent string) line {
+	return line{user: "operator", verb: "delete", object: "ConfigMap a", answer: "gone", sent: sent}
+}
+
+const demandsUID = `{"preconditions":{"uid":"u1"}}`
+
+func TestForgedLogs(t *testing.T) {
+	good := []line{claimed("a:"), created("uid=u1 owner=main"), claimed("a:u1")}
+	tests := []struct {
+		name string
+		log  []line
+		want []string // the rules that are broken
+	}{
+		{name: "a whole life", log: append(slices.Clone(good), deleted(demandsUID), claimed(""),
+			line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting"})},
+		{name: "created before the record", log: []line{claimed(""), created("uid=u1 owner=main")}, want: []string{"S1"}},
+		{name: "created for a component that is gone", log: []line{created("uid=u1 owner=main")}, want: []string{"S1"}},
+		{name: "recorded without a finalizer", log: []line{
+			{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main", items: "a:"}, created("uid=u1 owner=main"),
+		}, want: []string{"S12"}},
+		{name: "what another component owns is written", log: []line{
+			claimed("a:"), {user: "other", verb: "create", object: "ConfigMap a", answer: "uid=u1 owner=other"},
+			{user: "operator", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=main rv=2"},
+		}, want: []string{"S2"}},
+		{name: "what another component owns is taken over under always", log: []line{
+			claimed("a:"), {user: "other", verb: "create", object: "ConfigMap a", answer: "uid=u1 owner=other"},
+			{user: "operator", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=main rv=2 " + name + "/adoption-policy=always"},
+		}},
+		{name: "what Helm owns is written", log: []line{
+			claimed("a:"), {user: "other", verb: "create", object: "ConfigMap a", answer: "uid=u1 meta.helm.sh/release-name=web"},
+			{user: "operator", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=main rv=2"},
+		}, want: []string{"S2"}},
+		{name: "what nobody owns is written under never", log: []line{
+			claimed("a:"), {user: "other", verb: "create", object: "ConfigMap a", answer: "uid=u1"},
+			{user: "operator", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=main rv=2 " + name + "/adoption-policy=never"},
+		}, want: []string{"S2"}},
+		{name: "what nobody owns is adopted", log: []line{
+			claimed("a:"), {user: "other", verb: "create", object: "ConfigMap a", answer: "uid=u1"},
+			{user: "operator", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=main rv=2"},
+		}},
+		{name: "what was stolen is deleted", log: append(slices.Clone(good),
+			line{user: "other", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=other rv=2"}, deleted(demandsUID)), want: []string{"S2"}},
+		{name: "what nobody owns is deleted, because it is recorded under another uid", log: []line{
+			claimed("a:u0"), {user: "other", verb: "create", object: "ConfigMap a", answer: "uid=u1"}, deleted(demandsUID),
+		}, want: []string{"S2"}},
+		{name: "the marks of what was stolen are taken off", log: append(slices.Clone(good),
+			line{user: "other", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=other rv=2"},
+			line{user: "operator", verb: "patch", object: "ConfigMap a", answer: "uid=u1 rv=3"}), want: []string{"S2"}},
+		{name: "deleted blindly", log: append(slices.Clone(good), deleted(`{}`)), want: []string{"S3"}},
+		{name: "a collection is deleted", log: append(slices.Clone(good), line{user: "operator", verb: "deletecollection", object: "ConfigMap "}), want: []string{"S3"}},
+		{name: "forgotten", log: append(slices.Clone(good), claimed("")), want: []string{"S4"}},
+		{name: "forgotten, as it was stolen", log: append(slices.Clone(good),
+			line{user: "other", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=other rv=2"}, claimed(""))},
+		{name: "forgotten, as somebody deleted it", log: append(slices.Clone(good),
+			line{user: "other", verb: "delete", object: "ConfigMap a", answer: "gone"}, claimed(""))},
+		{name: "forgotten while a finalizer holds it back", log: append(slices.Clone(good),
+			line{user: "operator", verb: "delete", object: "ConfigMap a", answer: "uid=u1 owner=main deleting finalizer=x rv=2", sent: demandsUID}, claimed(""))},
+		{name: "orphaned and forgotten", log: append(slices.Clone(good),
+			line{user: "operator", verb: "patch", object: "ConfigMap a", answer: "uid=u1 rv=2"}, claimed(""))},
+		{name: "the finalizer goes too early", log: append(slices.Clone(good),
+			line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting", items: "a:u1"}), want: []string{"S12"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var events []env.AuditEvent
+			for _, l := range test.log {
+				events = append(events, l.event())
+			}
+			violations, judged := Violations(events, options)
+			var got []string
+			for _, v := range violations {
+				got = append(got, v.Rule)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("the rules that are broken (-want +got):\n%s%v", diff, violations)
+			}
+			if judged == 0 && !strings.Contains(test.name, "collection") {
+				t.Error("nothing was judged")
+			}
+		})
+	}
+}
+
+func TestRequestsActAsTheyMust(t *testing.T) {
+	impersonated := options
+	impersonated.Impersonated = "system:serviceaccount:shop:deployer"
+	for as, want := range map[string]int{impersonated.Impersonated: 0, "": 1, "system:serviceaccount:shop:other": 1} {
+		create := created("uid=u1 owner=main")
+		create.as = as
+		violations, _ := Violations([]env.AuditEvent{claimed("a:").event(), create.event()}, impersonated)
+		if len(violations) != want || want > 0 && violations[0].Rule != "S18" {
+			t.Errorf("as %q: got %v, want %d of S18", as, violations, want)
+		}
+	}
+}
+
+// complaints collects what a check says.
+type complaints struct {
+	testing.TB
+	said []string
+}
+
+func (c *complaints) Helper() {}
+func (c *complaints) Errorf(format string, args ...any) {
+	c.said = append(c.said, fmt.Sprintf(format, args...))
+}
+
+func TestALogWithoutWritesShowsNothing(t *testing.T) {
+	c := &complaints{}
+	Check(c, []env.AuditEvent{claimed("a:").event()}, options)
+	if len(c.said) != 1 || !strings.Contains(c.said[0], "has written no dependent") {
+		t.Errorf("got %q", c.said)
+	}
+}
+
+func TestFailedAndDryRequestsChangeNothing(t *testing.T) {
+	refused, dry := deleted(`{}`).event(), deleted(`{}`).event()
+	refused.Code, dry.URI = 409, "/api/v1/namespaces/shop/configmaps/a?dryRun=All"
+	events := []env.AuditEvent{claimed("a:").event(), created("uid=u1 owner=main").event(), refused, dry}
+	if violations, judged := Violations(events, options); len(violations) > 0 || judged != 1 {
+		t.Errorf("got %v, and %d judged", violations, judged)
+	}
+}

@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"slices"
+	"strings"
+)
+
+// component is a component as the log has told it so far.
+type component struct {
+	title      string // group/kind/namespace/name
+	uid        string
+	finalizers []string
+	items      map[key]item
+	// elsewhere: the record is not in the status, so that it is not known.
+	elsewhere bool
+}
+
+// ofComponent takes over a write to a component, and judges those of the operator.
+func (r *replay) ofComponent() {
+	after := parse(r.event.Answered)
+	place := r.event.Namespace + "/" + r.event.Name
+	if r.event.Name == "" {
+		place = after.Metadata.Namespace + "/" + after.Metadata.Name
+	}
+	if !after.isObject() {
+		if r.event.Verb == "delete" {
+			delete(r.components, place)
+		}
+		return
+	}
+	k := after.key()
+	now := &component{
+		title: strings.Join([]string{k.group, k.kind, k.namespace, k.name}, "/"), uid: after.Metadata.UID,
+		finalizers: after.Metadata.Finalizers, items: map[key]item{}, elsewhere: len(after.Status.Inventory.Chunks) > 0,
+	}
+	for _, i := range after.Status.Inventory.Items {
+		now.items[i.key()] = i
+	}
+	before := r.components[place]
+	if r.byOperator() {
+		r.judgeRecord(before, now, after)
+	}
+	if r.components[place] = now; after.Metadata.DeletionTimestamp != "" && len(now.finalizers) == 0 {
+		delete(r.components, place)
+	}
+}
+
+// judgeRecord judges what the operator made of its record.
+func (r *replay) judgeRecord(before, now *component, after body) {
+	claimed := slices.Contains(now.finalizers, r.options.Finalizer)
+	released := after.Metadata.DeletionTimestamp != "" && !claimed
+	if !claimed && !released && len(now.items) > 0 {
+		r.violate("S12", "objects are recorded, and the component lacks the finalizer %s", r.options.Finalizer)
+	}
+	if before == nil || before.uid != now.uid || before.elsewhere || now.elsewhere {
+		return
+	}
+	for k, i := range before.items {
+		if _, stays := now.items[k]; !stays && r.isOurs(k, i, now) {
+			r.violate("S4", "%s leaves the record, and it is there and ours", k)
+		}
+	}
+	if !released {
+		return
+	}
+	for k, o := range r.objects {
+		if o.there() && o.marks.uid == now.uid && o.marks.owner == now.title && len(o.marks.others) == 0 {
+			r.violate("S12", "the finalizer goes, and %s is there and ours", k)
+		}
+	}
+}
+
+// isOurs tells whether an object is certainly on the server, and shows that it is the component's.
+func (r *replay) isOurs(k key, i item, c *component) bool {
+	o := r.objects[k]
+	return o != nil && o.there() && o.marks.id != "" && o.marks.owner == c.title && o.marks.uid == c.uid &&
+		len(o.marks.others) == 0 && (i.UID == "" || i.UID == o.uid)
+}
+
+// owner returns the component that an object names as its owner.
+func (r *replay) owner(m marks) *component {
+	for _, c := range r.components {
+		if c.title == m.owner && c.uid == m.uid {
+			return c
+		}
+	}
+	return nil
+}

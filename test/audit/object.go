@@ -1,0 +1,187 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// object is any other object as the log has told it so far.
+type object struct {
+	uid     string
+	version int64
+	marks   marks
+	// gone: the server said so. unsure: it may be gone, or look otherwise,
+	// because the log does not tell everything that the server does by itself.
+	gone, unsure bool
+}
+
+// there tells whether the object is certainly on the server.
+func (o *object) there() bool { return !o.gone && !o.unsure }
+
+// ofObject takes over a write to anything but a component.
+func (r *replay) ofObject() {
+	e := r.event
+	resource := schema.GroupResource{Group: e.Group, Resource: e.Resource}
+	if e.Verb == "deletecollection" {
+		r.blur(func(k key) bool {
+			return k.group == e.Group && k.kind == r.kinds[resource] && (e.Namespace == "" || k.namespace == e.Namespace)
+		})
+		if r.byOperator() {
+			r.violate("S3", "a whole collection is deleted")
+		}
+		return
+	}
+	after := parse(e.Answered)
+	k := after.key()
+	if after.isObject() && !strings.Contains(e.Subresource, "/") && (e.Subresource == "" || e.Subresource == "status" || e.Subresource == "finalize") {
+		r.kinds[resource] = k.kind
+	} else {
+		k = key{e.Group, r.kinds[resource], e.Namespace, e.Name}
+	}
+	before := r.objects[k]
+	if r.byOperator() && e.Subresource == "" {
+		r.judge(k, before, after)
+	}
+	r.take(k, after)
+}
+
+// take takes over what a write made of an object.
+func (r *replay) take(k key, after body) {
+	o := r.objects[k]
+	if o == nil {
+		o = &object{}
+		r.objects[k] = o
+	}
+	version, _ := strconv.ParseInt(after.Metadata.ResourceVersion, 10, 64)
+	terminating := after.Metadata.DeletionTimestamp != ""
+	switch {
+	case after.isObject() && version < o.version && after.Metadata.UID == o.uid:
+		return // answered late
+	case after.isObject():
+		*o = object{uid: after.Metadata.UID, version: version, marks: marksOf(after, r.options.Name)}
+		o.gone = terminating && len(after.Metadata.Finalizers) == 0
+		// What finalizers are there for, the server's controllers do.
+		o.unsure = terminating && !o.gone
+	case r.event.Verb == "delete":
+		o.gone = true
+	default:
+		o.unsure = true
+	}
+	if r.event.Verb != "delete" && !terminating {
+		return
+	}
+	switch {
+	case k.group == "" && k.kind == "Namespace":
+		r.blur(func(x key) bool { return x.namespace == k.name })
+	case k.kind == "CustomResourceDefinition":
+		_, group, _ := strings.Cut(k.name, ".")
+		r.blur(func(x key) bool { return x.group == group })
+	default:
+		// Whatever it owns may be collected.
+		r.blur(func(x key) bool { return x.namespace == k.namespace && r.objects[x].marks.bare() })
+	}
+}
+
+// blur notes that objects may go without a line in the log.
+func (r *replay) blur(which func(key) bool) {
+	for k, o := range r.objects {
+		if which(k) {
+			o.unsure = true
+		}
+	}
+}
+
+// judge judges a write of the operator to an object that may be a dependent.
+func (r *replay) judge(k key, before *object, after body) {
+	e := r.event
+	now := marksOf(after, r.options.Name)
+	known := before != nil && before.there()
+	switch {
+	case e.Verb == "delete":
+		r.judgeDeletion(k, before)
+	case now.owner != "" && now.id != "":
+		r.judgeWrite(k, before, after, now)
+	case known && before.marks.id != "" && now.id == "":
+		if !r.mayRemove(k, before) {
+			r.violate("S2", "our marks are taken off, and the object belongs to %s", before.marks.describe())
+		}
+	default:
+		return // no dependent
+	}
+	r.judged++
+	if want := r.options.Impersonated; want != "" && e.Impersonated != want {
+		r.violate("S18", "the request acts as %q, and must act as %q", e.Impersonated, want)
+	}
+}
+
+// judgeWrite judges a write after which an object bears our marks.
+func (r *replay) judgeWrite(k key, before *object, after body, now marks) {
+	c := r.owner(now)
+	if c == nil {
+		r.violate("S1", "it is written for %s, which the log does not know", now.owner)
+		return
+	}
+	if _, recorded := c.items[k]; !recorded && !c.elsewhere {
+		r.violate("S1", "it is not in the record of %s on the server", c.title)
+	}
+	if before == nil || !before.there() || before.uid != after.Metadata.UID {
+		return
+	}
+	policy := strings.ToLower(after.Metadata.Annotations[r.options.Name+"/adoption-policy"])
+	others := len(before.marks.others) > 0 && before.marks.owner != now.owner || before.marks.id != "" && before.marks.id != now.id && before.marks.owner != now.owner
+	switch {
+	case others && policy != "always" && (policy != "" || !r.options.AdoptsAlways):
+		r.violate("S2", "it belongs to %s, and the adoption policy is %q", before.marks.describe(), policy)
+	case before.marks.bare() && policy == "never" && c.items[k].UID != before.uid:
+		r.violate("S2", "it belongs to nobody, and the adoption policy is never")
+	}
+}
+
+// judgeDeletion judges a deletion.
+func (r *replay) judgeDeletion(k key, before *object) {
+	var options struct{ Preconditions struct{ UID string } }
+	_ = json.Unmarshal(r.event.Sent, &options)
+	if options.Preconditions.UID == "" {
+		r.violate("S3", "the deletion demands no uid")
+	}
+	if before != nil && before.there() && !r.mayRemove(k, before) {
+		r.violate("S2", "%s is deleted, and belongs to %s", k, before.marks.describe())
+	}
+}
+
+// mayRemove tells whether the object names a component as its owner that has
+// recorded it, or is the recorded one and shows nothing.
+func (r *replay) mayRemove(k key, o *object) bool {
+	if len(o.marks.others) > 0 && !r.options.AdoptsAlways {
+		return false
+	}
+	for _, c := range r.components {
+		i, recorded := c.items[k]
+		switch {
+		case !recorded && !c.elsewhere:
+		case o.marks.id == "" && (c.elsewhere || i.UID == o.uid), o.marks.owner == c.title:
+			return true
+		}
+	}
+	return false
+}
+
+// describe names whose marks they are.
+func (m marks) describe() string {
+	switch {
+	case len(m.others) > 0:
+		return strings.Join(m.others, " and ")
+	case m.owner != "":
+		return m.owner
+	case m.id != "":
+		return "the owner with id " + m.id
+	default:
+		return "nobody"
+	}
+}
