@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,12 +32,13 @@ import (
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/audit"
 	"github.com/corbel-run/corbel/test/env"
 )
 
 func TestMain(m *testing.M) {
 	logf.SetLogger(logf.Log.WithSink(logf.NullLogSink{}))
-	os.Exit(env.Main(m, env.Options{AuditLog: true}))
+	os.Exit(env.Main(m, env.Options{AuditLog: true, AuditBodies: true}))
 }
 
 const (
@@ -54,6 +56,7 @@ type bed struct {
 	reconciler *component.Reconciler[*widget.Widget]
 	namespace  string
 	user       string // the operator's name in the audit log
+	begun      int    // audit events before this belong to other tests
 	since      int    // audit events before this are not counted
 	forward    time.Duration
 }
@@ -74,6 +77,7 @@ func newBed(t *testing.T, generator manifests.Generator, options component.Recon
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
 	b.check(b.client.Create(t.Context(), namespace))
 	b.namespace = namespace.Name
+	b.begun = len(b.events())
 	b.manager = newManager(t, e, b.user)
 	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, generator, options)
 	component.SetClock(b.reconciler, func() time.Time { return time.Now().Add(b.forward) })
@@ -81,7 +85,23 @@ func newBed(t *testing.T, generator manifests.Generator, options component.Recon
 		f(b)
 	}
 	b.check(b.reconciler.SetupWithManager(b.manager))
+	b.Cleanup(b.audit)
 	return b
+}
+
+// audit judges every write that the operator has made.
+func (b *bed) audit() {
+	events, err := b.env.AuditEvents(context.Background())
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	violations, _ := audit.Violations(events[b.begun:], audit.Options{
+		Name: operatorName, Component: schema.GroupResource{Group: "test.corbel.run", Resource: "widgets"}, User: b.user,
+	})
+	for _, v := range violations {
+		b.Errorf("audit: %s", v)
+	}
 }
 
 func newScheme(t *testing.T) *runtime.Scheme {

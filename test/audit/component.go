@@ -63,7 +63,9 @@ func (r *replay) judgeRecord(before, now *component, after body) {
 			r.violate("S4", "%s leaves the record, and it is there and ours", k)
 		}
 	}
-	if !released {
+	// Whoever lets go of everything may leave the marks on it.
+	detached := after.Metadata.Annotations[r.options.Name+"/management-policy"] == "detach-on-delete" || after.Metadata.Annotations[r.options.Name+"/abandon"] == "true"
+	if !released || detached {
 		return
 	}
 	for k, o := range r.objects {

@@ -65,7 +65,8 @@ func (r *replay) take(k key, after body) {
 		return // answered late
 	case after.isObject():
 		*o = object{uid: after.Metadata.UID, version: version, marks: marksOf(after, r.options.Name)}
-		o.gone = terminating && len(after.Metadata.Finalizers) == 0
+		// A deletion may answer with the object as it was.
+		o.gone = terminating && len(after.Metadata.Finalizers) == 0 || !terminating && r.event.Verb == "delete"
 		// What finalizers are there for, the server's controllers do.
 		o.unsure = terminating && !o.gone
 	case r.event.Verb == "delete":

@@ -26,5 +26,5 @@ func TestMain(m *testing.M) {
 		_ = flag.Set("test.parallel", parallel)
 	}
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(env.Main(m, env.Options{Cluster: true, AuditLog: true}))
+	os.Exit(env.Main(m, env.Options{Cluster: true, AuditLog: true, AuditBodies: true}))
 }

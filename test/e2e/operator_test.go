@@ -18,6 +18,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,6 +29,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/test/audit"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -70,7 +72,31 @@ func newFixture(t testing.TB) *fixture {
 	}
 	f.Client = observer.client
 	f.namespace = f.newNamespace(t)
+	f.audit(t)
 	return f
+}
+
+// user is the operator's name in the audit log.
+func (f *fixture) user() string { return "operator-" + f.namespace }
+
+// audit judges, when the test is over, every write of the operators that it has
+// started.
+func (f *fixture) audit(t testing.TB) {
+	t.Helper()
+	before, err := f.env.AuditEvents(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		events, err := f.env.AuditEvents(context.Background())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		audit.Check(t, events[len(before):], audit.Options{
+			Name: reconcilerName, Component: schema.GroupResource{Group: "e2e.corbel.run", Resource: "bundles"}, User: f.user(),
+		})
+	})
 }
 
 // installBundles makes the type of the components known to the server.
@@ -110,7 +136,10 @@ type operator struct {
 // stop is called. All its requests go through the view on them, if there is one.
 func (f *fixture) startWith(t testing.TB, generator manifests.Generator, wrap func(http.RoundTripper) http.RoundTripper) *operator {
 	t.Helper()
-	cfg := rest.CopyConfig(f.env.Config())
+	cfg, err := f.env.ConfigFor(f.user(), "system:masters")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if wrap != nil {
 		cfg.Wrap(wrap)
 	}

@@ -112,7 +112,7 @@ func (m *Model) checkRemovalOrder(s *State, a *actor, step plan.Step) {
 	for _, item := range c.Inventory {
 		key := plan.KeyOf(item)
 		o := s.world.get(key)
-		if o == nil || o.Holder != c.UID || m.wantedNow(a, key) != nil || m.livedIn(a, key) {
+		if o == nil || m.holder(s, o) != c.UID || m.wantedNow(a, key) != nil || m.livedIn(a, key) {
 			continue
 		}
 		earlier := cmp.Or(cmp.Compare(m.leaving(s, a, c, item, false), now), cmp.Compare(ranksOf[key.Kind].remove, ranksOf[step.Key.Kind].remove)) < 0
@@ -136,7 +136,7 @@ func (m *Model) leaving(s *State, a *actor, c *Component, item v1alpha1.Inventor
 		held := isNamespace(plan.KeyOf(item)) && other.Namespace == item.Name ||
 			slices.Contains(item.Defines, v1alpha1.TypeInfo{Group: other.Group, Kind: other.Kind})
 		o := s.world.get(key)
-		if held && m.wantedNow(a, key) == nil && (!there || o != nil && o.Holder == c.UID) {
+		if held && m.wantedNow(a, key) == nil && (!there || o != nil && m.holder(s, o) == c.UID) {
 			wave = max(wave, int(other.DeleteOrder))
 		}
 	}

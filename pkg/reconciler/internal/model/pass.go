@@ -184,12 +184,12 @@ func (m *Model) recorded(s *State, a *actor) {
 		return
 	}
 	a.recorded = a.plan.Inventory
-	m.conclude(a)
+	m.conclude(s, a)
 }
 
 // conclude decides how the pass ends.
-func (m *Model) conclude(a *actor) {
-	a.at = finishing
+func (m *Model) conclude(s *State, a *actor) {
+	a.at, s.waiting = finishing, a.plan.Waiting
 	if a.cause() == plan.Deleting && a.plan.Done() && !a.unreachable {
 		a.at = releasing
 	}
@@ -208,6 +208,7 @@ func (m *Model) fold(s *State, a *actor) {
 			a.failed[key] = plan.Failure{Blocked: true, Message: r.Blocked}
 		case r.Err == nil:
 			delete(a.failed, key)
+			s.carried = append(s.carried, r.Step)
 			if a.writes = count(a.writes, key); a.writes[key] >= maxWrites {
 				a.failed[key] = plan.Failure{Message: "is written again and again"}
 			}
@@ -221,7 +222,7 @@ func (m *Model) fold(s *State, a *actor) {
 	}
 	a.results = nil
 	if a.unreachable {
-		m.conclude(a)
+		m.conclude(s, a)
 		return
 	}
 	m.lookAt(s, a, again)

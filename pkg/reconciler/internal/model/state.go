@@ -24,6 +24,10 @@ type State struct {
 	violation string
 	writes    int // requests that changed something
 	told      string
+	// carried are the steps that the last fold found carried out, waiting is
+	// what the pass that ended waits for.
+	carried []plan.Step
+	waiting []plan.Wait
 }
 
 // stage is where a leader is in its pass over a component.

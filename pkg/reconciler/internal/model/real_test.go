@@ -1,0 +1,197 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+// realCluster plays on a real API server, with the real engine.
+type realCluster struct {
+	client.Client
+	t         *testing.T
+	config    Config
+	engine    *reconciler.Reconciler
+	namespace string
+	inventory reconciler.Inventory
+	gone      bool
+}
+
+func newReal(t *testing.T, config Config) *realCluster {
+	t.Helper()
+	target, err := cluster.New(env.Shared(t).Config(), cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(target.Close)
+	engine, err := reconciler.NewReconciler(reconcilerName, target, reconciler.ReconcilerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &realCluster{Client: target.Client(), t: t, config: config, engine: engine}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "model-"}}
+	r.must(r.Create(t.Context(), namespace))
+	r.namespace = namespace.Name
+	return r
+}
+
+func (r *realCluster) must(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// manifest is the real form of a wanted object. Its value is a label, because
+// that is where a Secret shows it, too.
+func (r *realCluster) manifest(w Want) client.Object {
+	set := desiredOf(w, ownerOf(0, 1)).Policies
+	annotations := map[string]string{
+		v1alpha1.AnnotationAdoptionPolicy: string(set.Adoption), v1alpha1.AnnotationReconcilePolicy: string(set.Reconcile),
+		v1alpha1.AnnotationUpdatePolicy: string(set.Update), v1alpha1.AnnotationDeletePolicy: string(set.Delete),
+		v1alpha1.AnnotationApplyOrder: fmt.Sprint(set.Order.Apply), v1alpha1.AnnotationDeleteOrder: fmt.Sprint(set.Order.Delete),
+	}
+	if set.Order.Purge != nil {
+		annotations[v1alpha1.AnnotationPurgeOrder] = fmt.Sprint(*set.Order.Purge)
+	}
+	object := r.bare(w.Key, w.Value)
+	prefixed := map[string]string{}
+	for name, value := range annotations {
+		prefixed[reconcilerName+"/"+name] = value
+	}
+	object.SetAnnotations(prefixed)
+	return object
+}
+
+func (r *realCluster) bare(key plan.Key, value string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": key.Kind}}
+	object.SetNamespace(r.namespace)
+	object.SetName(key.Name)
+	object.SetLabels(map[string]string{"value": value})
+	return object
+}
+
+func (r *realCluster) pass(version int, deleting bool) []string {
+	owner := reconciler.Owner{Group: "example.com", Kind: "Shop", Namespace: r.namespace, Name: "a", UID: "1"}
+	record := func(_ context.Context, inventory reconciler.Inventory) error {
+		r.inventory = inventory
+		return nil
+	}
+	var outcome reconciler.Outcome
+	switch {
+	case r.gone:
+		return []string{"done"}
+	case deleting:
+		// Errors are about single objects, and what is waited for names them.
+		outcome, _ = r.engine.Delete(r.t.Context(), reconciler.DeleteRequest{Owner: owner, Inventory: r.inventory, Record: record})
+		r.gone = outcome.Done()
+	default:
+		var objects []client.Object
+		for _, w := range r.config.Components[0][version] {
+			objects = append(objects, r.manifest(w))
+		}
+		outcome, _ = r.engine.Apply(r.t.Context(), reconciler.ApplyRequest{
+			Owner: owner, Namespace: r.namespace, Objects: objects, Inventory: r.inventory, Record: record,
+		})
+	}
+	r.inventory = outcome.Inventory
+	var did []string
+	for verb, n := range outcome.Steps {
+		for range n {
+			did = append(did, verb)
+		}
+	}
+	return told(did, outcome.Waiting)
+}
+
+func (r *realCluster) patch(key plan.Key, metadata map[string]any) {
+	r.t.Helper()
+	body, err := json.Marshal(map[string]any{"metadata": metadata})
+	r.must(err)
+	r.must(r.Patch(r.t.Context(), r.bare(key, ""), client.RawPatch(types.MergePatchType, body), client.FieldOwner("somebody")))
+}
+
+// marks are the labels and annotations of an owner; nil takes them off.
+func marks(id, ref any) map[string]any {
+	return map[string]any{
+		"labels":      map[string]any{reconcilerName + "/" + v1alpha1.LabelOwnerID: id},
+		"annotations": map[string]any{reconcilerName + "/" + v1alpha1.AnnotationOwner: ref},
+	}
+}
+
+const helmMark = "meta.helm.sh/release-name"
+
+func (r *realCluster) act(act Act) {
+	r.t.Helper()
+	ctx, theirs := r.t.Context(), client.FieldOwner("somebody")
+	switch act.Kind {
+	case ActDelete, ActDeleteAnew:
+		r.must(r.Delete(ctx, r.bare(act.Key, "")))
+	case ActDrift:
+		r.patch(act.Key, map[string]any{"labels": map[string]any{"value": drifted}})
+	case ActAdd:
+		r.patch(act.Key, map[string]any{"labels": map[string]any{"extra": "true"}})
+	case ActStrip:
+		r.patch(act.Key, marks(nil, nil))
+	case ActSteal:
+		r.patch(act.Key, marks(stranger.ID, stranger.Ref.String()))
+	case ActHelm:
+		r.patch(act.Key, map[string]any{"annotations": map[string]any{helmMark: "theirs"}})
+	case ActHold:
+		r.patch(act.Key, map[string]any{"finalizers": []string{foreignFinalizer}})
+	case ActRelease:
+		r.patch(act.Key, map[string]any{"finalizers": nil})
+	}
+	switch act.Kind {
+	case ActCreate, ActDeleteAnew, ActClaim:
+		r.must(r.Create(ctx, r.bare(act.Key, "theirs"), theirs))
+	}
+	if act.Kind == ActClaim {
+		r.patch(act.Key, marks(stranger.ID, stranger.Ref.String()))
+	}
+}
+
+func (r *realCluster) look() []string {
+	r.t.Helper()
+	var lines []string
+	uids := map[plan.Key]string{}
+	for _, key := range []plan.Key{configA, configB, {Kind: "Secret", Namespace: "shop", Name: "s"}} {
+		o := r.bare(key, "")
+		err := r.Get(r.t.Context(), client.ObjectKeyFromObject(o), o)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		r.must(err)
+		uids[plan.Key{Kind: key.Kind, Namespace: r.namespace, Name: key.Name}] = string(o.GetUID())
+		owner := "us"
+		switch o.GetLabels()[reconcilerName+"/"+v1alpha1.LabelOwnerID] {
+		case "":
+			owner = "nobody"
+		case stranger.ID:
+			owner = "a stranger"
+		}
+		lines = append(lines, line(key, o.GetLabels()["value"], owner, o.GetLabels()["extra"] != "", o.GetAnnotations()[helmMark] != "",
+			o.GetDeletionTimestamp() != nil, len(o.GetFinalizers()) > 0))
+	}
+	if !r.gone {
+		lines = append(lines, records(r.inventory.Items, func(key plan.Key) string { return uids[key] })...)
+	}
+	return lines
+}
