@@ -205,7 +205,12 @@ func (f *fixture) update(t testing.TB, bundle *Bundle, values map[string]string)
 // ready waits until the Bundle is Ready in its current generation.
 func (f *fixture) ready(t testing.TB, bundle *Bundle) {
 	t.Helper()
-	eventually(t, "the Bundle to become ready", func(ctx context.Context) error {
+	f.readyWithin(t, bundle, patience)
+}
+
+func (f *fixture) readyWithin(t testing.TB, bundle *Bundle, patience time.Duration) {
+	t.Helper()
+	eventuallyWithin(t, patience, "the Bundle to become ready", func(ctx context.Context) error {
 		if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {
 			return err
 		}
@@ -220,7 +225,12 @@ func (f *fixture) ready(t testing.TB, bundle *Bundle) {
 // gone waits until the Bundle does not exist any more.
 func (f *fixture) gone(t testing.TB, bundle *Bundle) {
 	t.Helper()
-	eventually(t, "the Bundle to be gone", func(ctx context.Context) error {
+	f.goneWithin(t, bundle, patience)
+}
+
+func (f *fixture) goneWithin(t testing.TB, bundle *Bundle, patience time.Duration) {
+	t.Helper()
+	eventuallyWithin(t, patience, "the Bundle to be gone", func(ctx context.Context) error {
 		err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle)
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -240,6 +250,11 @@ const patience = 2 * time.Minute
 // eventually repeats a check until it succeeds, and fails the test with its
 // last error when the time is up.
 func eventually(t testing.TB, what string, check func(ctx context.Context) error) {
+	t.Helper()
+	eventuallyWithin(t, patience, what, check)
+}
+
+func eventuallyWithin(t testing.TB, patience time.Duration, what string, check func(ctx context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
