@@ -37,7 +37,7 @@ type Ledger struct {
 	limits  limits
 
 	mu    sync.Mutex
-	known map[types.UID]knowledge
+	known map[client.ObjectKey]knowledge
 }
 
 // Component identifies whose record it is.
@@ -57,7 +57,7 @@ func New(options Options) *Ledger {
 	if options.Threshold <= 0 {
 		options.Threshold = DefaultThreshold
 	}
-	return &Ledger{options: options, limits: limitsFor(options.Threshold), known: map[types.UID]knowledge{}}
+	return &Ledger{options: options, limits: limitsFor(options.Threshold), known: map[client.ObjectKey]knowledge{}}
 }
 
 // FormatError means that a newer version wrote the record.
@@ -72,29 +72,34 @@ func (e *FormatError) Error() string {
 // knowledge is what was found or written last; it saves reading the Secrets again
 // as long as nobody else changes them.
 type knowledge struct {
-	head    v1alpha1.InventoryChunks
-	items   []v1alpha1.InventoryItem
-	secrets []secret
+	component Component
+	head      v1alpha1.InventoryChunks
+	items     []v1alpha1.InventoryItem
+	secrets   []secret
 	// clean: no Secrets are left to be removed.
 	clean bool
 }
 
-func (l *Ledger) recall(uid types.UID) (knowledge, bool) {
+func (c Component) key() client.ObjectKey {
+	return client.ObjectKey{Namespace: c.Namespace, Name: c.Name}
+}
+
+// recall returns what is known about a component, or about an earlier one of its name.
+func (l *Ledger) recall(key client.ObjectKey) (knowledge, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	k, ok := l.known[uid]
+	k, ok := l.known[key]
 	return k, ok
 }
 
-func (l *Ledger) remember(uid types.UID, k knowledge) {
+func (l *Ledger) remember(k knowledge) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.known[uid] = k
+	l.known[k.component.key()] = k
 }
 
-// Forget drops what is kept in memory about a component.
-func (l *Ledger) Forget(uid types.UID) {
+func (l *Ledger) forget(key client.ObjectKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.known, uid)
+	delete(l.known, key)
 }

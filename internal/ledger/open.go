@@ -25,9 +25,13 @@ func (l *Ledger) Open(ctx context.Context, c Component, stored v1alpha1.Inventor
 	if stored.Format > v1alpha1.InventoryFormatChunked {
 		return nil, &FormatError{Format: stored.Format}
 	}
-	b := &Book{ledger: l, component: c, stored: stored, items: stored.Items}
+	b := &Book{ledger: l, component: c, stored: stored, items: possible(stored.Items)}
+	known, ok := l.recall(c.key())
+	if ok && known.component.UID != c.UID {
+		l.Gone(ctx, c.key()) // its successor has the same name
+		ok = false
+	}
 	if stored.Chunks == nil {
-		l.Forget(c.UID)
 		return b, nil
 	}
 	if err := checkHead(stored.Chunks); err != nil {
@@ -35,13 +39,12 @@ func (l *Ledger) Open(ctx context.Context, c Component, stored v1alpha1.Inventor
 		b.lost = []Loss{{Index: -1, Why: err.Error()}}
 		return b, b.findStrays(ctx)
 	}
-	known, ok := l.recall(c.UID)
 	if ok && equality.Semantic.DeepEqual(known.head, *stored.Chunks) {
 		if same, err := b.confirm(ctx, known); same || err != nil {
 			return b, err
 		}
 	}
-	l.Forget(c.UID)
+	l.forget(c.key())
 	if err := b.read(ctx); err != nil {
 		return nil, err
 	}
@@ -52,11 +55,12 @@ func (l *Ledger) Open(ctx context.Context, c Component, stored v1alpha1.Inventor
 // remember keeps what the next pass need not read.
 func (b *Book) remember() {
 	if b.stored.Chunks == nil || len(b.lost) > 0 || b.unreadable != nil {
-		b.ledger.Forget(b.component.UID)
+		b.ledger.forget(b.component.key())
 		return
 	}
-	b.ledger.remember(b.component.UID, knowledge{
-		head: headOf(b.stored), items: b.items, secrets: slices.Clone(b.secrets), clean: len(b.strays) == 0,
+	b.ledger.remember(knowledge{
+		component: b.component,
+		head:      headOf(b.stored), items: b.items, secrets: slices.Clone(b.secrets), clean: len(b.strays) == 0,
 	})
 }
 
@@ -222,7 +226,7 @@ func (b *Book) readChunks(ctx context.Context, full map[string]*corev1.Secret) e
 		}
 		b.items = append(b.items, items...)
 	}
-	b.items = sorted(b.items)
+	b.items = sorted(possible(b.items))
 	return nil
 }
 

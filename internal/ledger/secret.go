@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -59,7 +60,7 @@ type naming struct{ prefix string }
 const maxReadable = 40
 
 func (l *Ledger) naming(c Component) naming {
-	sum := sha256.Sum256([]byte(strings.Join([]string{l.options.Name, c.APIVersion, c.Kind, c.Namespace, c.Name, string(c.UID)}, "\x00")))
+	sum := sha256.Sum256([]byte(strings.Join([]string{l.options.Name, groupOf(c.APIVersion), c.Kind, c.Namespace, c.Name, string(c.UID)}, "\x00")))
 	readable := strings.TrimRight(c.Name[:min(len(c.Name), maxReadable)], ".-")
 	return naming{prefix: readable + "-inventory-" + hex.EncodeToString(sum[:5]) + "-"}
 }
@@ -97,6 +98,26 @@ func (l *Ledger) secretType() corev1.SecretType {
 // gone. They do not block its deletion: that is what the finalizer is for.
 func ownerOf(c Component) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: c.APIVersion, Kind: c.Kind, Name: c.Name, UID: c.UID}
+}
+
+// ownerIn reads back whose Secret it is.
+func (l *Ledger) ownerIn(object client.Object) (Component, bool) {
+	uid := types.UID(object.GetLabels()[l.options.Name+suffixLabel])
+	namespace, name, namespaced := strings.Cut(object.GetAnnotations()[l.options.Name+suffixOwner], "/")
+	if !namespaced {
+		namespace, name = "", namespace
+	}
+	for _, owner := range object.GetOwnerReferences() {
+		if owner.UID == uid && owner.Name == name {
+			return Component{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: namespace, Name: name, UID: uid}, true
+		}
+	}
+	return Component{}, false
+}
+
+func groupOf(apiVersion string) string {
+	gv, _ := schema.ParseGroupVersion(apiVersion)
+	return gv.Group
 }
 
 // newSecret returns a Secret with one entry.

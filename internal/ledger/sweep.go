@@ -114,7 +114,7 @@ func (l *Ledger) Erase(ctx context.Context, c Component, stored v1alpha1.Invento
 		errs[i] = l.remove(ctx, c, all[i])
 		return nil
 	})
-	l.Forget(c.UID)
+	l.forget(c.key())
 	return errors.Join(errs...)
 }
 

@@ -100,7 +100,8 @@ func (h *handler[T]) UpdateStatus(_ context.Context, obj T) error {
 }
 
 // Finished forgets a component that is gone.
-func (h *handler[T]) Finished(_ context.Context, key client.ObjectKey) {
+func (h *handler[T]) Finished(ctx context.Context, key client.ObjectKey) {
+	h.ledger.Gone(ctx, key)
 	h.activity.Forget(key)
 	h.causes.forget(key)
 	h.tallies.take(key)

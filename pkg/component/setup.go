@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/events"
@@ -159,6 +160,9 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, uncached client.Client, gvk sc
 		hookTimeout:     hookTimeout,
 		generateTimeout: generateTimeout,
 		loadTimeout:     loadTimeout,
+	}
+	if err := mgr.Add(manager.RunnableFunc(handler.releaseOrphans)); err != nil {
+		return nil, err
 	}
 	return lifecycle.NewLoop[T](handler, lifecycle.Options[T]{
 		Client:     uncached,

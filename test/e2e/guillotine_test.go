@@ -120,9 +120,10 @@ func isBackground(r *http.Request) bool {
 	return discovery || isWatch(r) || isInformer(r) || isEvent(r)
 }
 
-// isInformer tells whether a request is the manager's list of all Bundles.
+// isInformer tells whether a request is the manager's list of all Bundles, or the
+// look for Secrets without a component, both of the start.
 func isInformer(r *http.Request) bool {
-	return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/bundles")
+	return r.Method == http.MethodGet && (strings.HasSuffix(r.URL.Path, "/bundles") || r.URL.Path == "/api/v1/secrets")
 }
 
 // isEvent tells whether a request is an event, which is sent in the background.
