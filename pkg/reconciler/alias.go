@@ -25,6 +25,8 @@ type (
 	Inventory = v1alpha1.Inventory
 	// InventoryItem is the record of one dependent object.
 	InventoryItem = v1alpha1.InventoryItem
+	// InventoryType is a type of recorded objects.
+	InventoryType = v1alpha1.InventoryType
 )
 
 // The values of the policies; see package v1alpha1 for what they mean.

@@ -26,7 +26,7 @@ type RecoverRequest struct {
 	// Inventory is what is left of the record. Its format and its target are checked.
 	Inventory v1alpha1.Inventory
 	// Types are the types of the objects to look for.
-	Types []v1alpha1.InventoryType
+	Types []InventoryType
 	// Policies are the defaults of the owner.
 	Policies Policies
 }
