@@ -80,8 +80,12 @@ type InventoryItem struct {
 	// +optional
 	Origin Origin `json:"origin,omitempty"`
 	// +optional
+	// +kubebuilder:validation:Minimum=-32768
+	// +kubebuilder:validation:Maximum=32767
 	ApplyOrder int16 `json:"applyOrder,omitempty"`
 	// +optional
+	// +kubebuilder:validation:Minimum=-32768
+	// +kubebuilder:validation:Maximum=32767
 	DeleteOrder int16 `json:"deleteOrder,omitempty"`
 	// DeletePolicy is empty for DeletePolicyDelete.
 	// +optional

@@ -1,0 +1,252 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/manifests"
+)
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestNothingIsDeletedWhileALostPartOfTheInventoryCannotBeRebuilt(t *testing.T) {
+	var broken atomic.Bool
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus, func(b *bed) {
+		b.manager.GetConfig().Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				if broken.Load() && r.Method == http.MethodGet && r.URL.Path == "/api/v1/configmaps" {
+					return nil, fmt.Errorf("the server is on fire")
+				}
+				return next.RoundTrip(r)
+			})
+		})
+	})
+	b.create(widget.Spec{Values: many(0, 30)})
+	b.until(component.StateReady)
+	b.destroy()
+	broken.Store(true)
+	b.update(func(w *widget.Widget) { w.Spec.Values = many(0, 1) })
+	b.mark()
+	refused := func() {
+		t.Helper()
+		w, _, _ := b.pass()
+		if _, _, message := w.Status.GetState(); !strings.Contains(message, "part of the inventory is lost") || !strings.Contains(message, "type ConfigMap") {
+			t.Errorf("message: %s", message)
+		}
+	}
+	refused()
+	b.check(b.client.Delete(t.Context(), b.get()))
+	refused()
+	for _, write := range b.writes() {
+		if strings.HasPrefix(write, "delete") || strings.Contains(write, "configmaps") {
+			t.Errorf("write: %s", write)
+		}
+	}
+	broken.Store(false)
+	b.untilGone()
+	for name := range many(0, 30) {
+		if _, ok := b.configMap(name); ok {
+			t.Errorf("config map %s is left behind", name)
+		}
+	}
+}
+
+func TestAnInventoryOfANewerFormatIsRefused(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: many(0, 2)})
+	b.until(component.StateReady)
+	b.forge(func(inventory *v1alpha1.Inventory) { inventory.Format = 3 })
+	b.update(func(w *widget.Widget) { w.Spec.Values = many(0, 1) })
+	b.mark()
+	w, _, _ := b.pass()
+	if state, reason, message := w.Status.GetState(); state != component.StateError || reason != v1alpha1.ReasonInvalid || !strings.Contains(message, "format 3") {
+		t.Errorf("%s, %s: %s", state, reason, message)
+	}
+	for _, write := range b.writes() {
+		if !strings.HasPrefix(write, "patch widgets/status") {
+			t.Errorf("write: %s", write)
+		}
+	}
+}
+
+// forge changes the inventory in the status by hand.
+func (b *bed) forge(change func(inventory *v1alpha1.Inventory)) {
+	b.Helper()
+	w := b.get()
+	change(&w.Status.Inventory)
+	b.check(b.client.Status().Update(b.Context(), w))
+}
+
+// forgeries are what somebody who may write the status could write there; kube-system
+// stands for what nobody must touch.
+func forgeries(namespace string, victim *corev1.ConfigMap) map[string]func(*v1alpha1.Inventory) {
+	item := func(kind, namespace, name string) v1alpha1.InventoryItem {
+		return v1alpha1.InventoryItem{Version: "v1", Kind: kind, Namespace: namespace, Name: name}
+	}
+	stolen := item("ConfigMap", victim.Namespace, victim.Name)
+	stolen.UID, stolen.Digest = victim.UID, "d"
+	return map[string]func(*v1alpha1.Inventory){
+		"objects of others": func(i *v1alpha1.Inventory) {
+			i.Items = append(i.Items, stolen, item("Namespace", "", "kube-system"), item("Namespace", "", "default"), item("Namespace", "", namespace),
+				item("Service", "default", "kubernetes"))
+		},
+		"duplicates": func(i *v1alpha1.Inventory) { i.Items = append(append(i.Items, i.Items...), stolen, stolen) },
+		"unknown phases and negative orders": func(i *v1alpha1.Inventory) {
+			for n := range i.Items {
+				i.Items[n].Phase, i.Items[n].Origin = "Dancing", "Mars"
+				i.Items[n].ApplyOrder, i.Items[n].DeleteOrder = -32768, 32767
+			}
+			purged := stolen
+			purged.Phase, purged.Origin = "Completing", "Namespace"
+			i.Items = append(i.Items, purged)
+		},
+		"things that cannot exist": func(i *v1alpha1.Inventory) {
+			i.Items = append(i.Items, v1alpha1.InventoryItem{}, item("ConfigMap", "../..", "../../x"), item("", "", "x"),
+				v1alpha1.InventoryItem{Group: "a b", Version: "/", Kind: "No Kind", Name: "?"}, item("ConfigMap", "", "x"), item("Namespace", "somewhere", "x"))
+		},
+		"nothing": func(i *v1alpha1.Inventory) { *i = v1alpha1.Inventory{} },
+		"a head without Secrets": func(i *v1alpha1.Inventory) {
+			i.Chunks = &v1alpha1.InventoryChunks{Generation: 4, Current: 4, Revision: 9,
+				Types:  []v1alpha1.InventoryType{{Version: "v1", Kind: "ConfigMap"}},
+				Chunks: []v1alpha1.InventoryChunk{{Count: 3, Revision: 9, Hash: strings.Repeat("0", 64)}}}
+		},
+		"a head that is nonsense": func(i *v1alpha1.Inventory) {
+			i.Chunks = &v1alpha1.InventoryChunks{Generation: -4, Current: 1 << 62, Chunks: make([]v1alpha1.InventoryChunk, 5000)}
+		},
+		"almost as much as the server takes": func(i *v1alpha1.Inventory) {
+			for n := range 200 {
+				i.Items = append(i.Items, item("ConfigMap", victim.Namespace, fmt.Sprintf("%d-%s", n, strings.Repeat("x", 5000))))
+			}
+		},
+	}
+}
+
+func TestAForgedInventoryHealsAndTouchesNothingOfOthers(t *testing.T) {
+	victim := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", GenerateName: "victim-"}}
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	b.check(b.client.Create(t.Context(), victim))
+	for name, forge := range forgeries(b.namespace, victim) {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+			b.create(widget.Spec{Values: many(0, 3)})
+			b.until(component.StateReady)
+			before := b.uids("config-00", "config-01", "config-02")
+
+			b.forge(forge)
+			b.mark()
+			b.update(func(w *widget.Widget) { w.Spec.Values["config-03"] = "1" })
+			w := b.untilGeneration()
+			if w.Status.Inventory.Count() != 4 {
+				t.Errorf("the inventory did not heal: %d items", w.Status.Inventory.Count())
+			}
+			if size := statusSize(t, w); size > 1<<20 {
+				t.Errorf("the status has %d bytes", size)
+			}
+			if after := b.uids("config-00", "config-01", "config-02"); fmt.Sprint(after) != fmt.Sprint(before) {
+				t.Errorf("objects were created anew: %v, %v", before, after)
+			}
+			b.onlyOwn()
+
+			b.forge(forge)
+			b.check(b.client.Delete(t.Context(), b.get()))
+			b.untilGone()
+			b.onlyOwn()
+			if left := b.secrets(); len(left) > 0 {
+				t.Errorf("%d Secrets are left", len(left))
+			}
+			now := &corev1.ConfigMap{}
+			b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(victim), now))
+			if now.ResourceVersion != victim.ResourceVersion {
+				t.Error("an object of somebody else was changed")
+			}
+		})
+	}
+}
+
+func TestTheSchemaOfTheInventoryKeepsOutWhatCannotBeRead(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: many(0, 1)})
+	b.until(component.StateReady)
+	for _, forged := range []string{
+		`"nonsense"`, `[]`, `{"items":{}}`, `{"items":["x"]}`, `{"format":"1"}`, `{"format":3000000000}`, `{"target":1}`,
+		`{"items":[{"version":"v1","kind":"A","name":"a","applyOrder":70000}]}`,
+		`{"items":[{"version":"v1","kind":"A","name":"a","deleteOrder":-70000}]}`,
+		`{"items":[{"version":"v1","kind":"A","name":"a","applyOrder":1.5}]}`,
+		`{"items":[{"version":"v1","kind":"A","name":"a","defines":"x"}]}`,
+		`{"items":[{"version":"v1","kind":"A","name":"a","appliedAt":"yesterday"}]}`,
+		`{"chunks":7}`, `{"chunks":{"generation":"x"}}`, `{"chunks":{"generation":1e300}}`,
+		`{"chunks":{"generation":1,"chunks":[{"count":5000000000}]}}`,
+	} {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"inventory":`+forged+`}}`))
+		err := b.client.Status().Patch(t.Context(), b.get(), patch)
+		if !apierrors.IsInvalid(err) {
+			t.Errorf("%s is not refused: %v", forged, err)
+		}
+	}
+	b.until(component.StateReady)
+}
+
+// untilGeneration makes passes until the current generation is ready.
+func (b *bed) untilGeneration() *widget.Widget {
+	b.Helper()
+	var w *widget.Widget
+	b.eventually("the component to become ready", func() error {
+		var err error
+		w, _, err = b.pass()
+		if state, reason, message := w.Status.GetState(); state != component.StateReady || w.Status.AppliedGeneration != w.Generation {
+			return fmt.Errorf("%s, %s: %s (%v)", state, reason, message, err)
+		}
+		return nil
+	})
+	return w
+}
+
+// uids returns the uids of config maps.
+func (b *bed) uids(names ...string) []types.UID {
+	b.Helper()
+	var uids []types.UID
+	for _, name := range names {
+		configMap := &corev1.ConfigMap{}
+		b.check(b.client.Get(b.Context(), b.key(name), configMap))
+		uids = append(uids, configMap.UID)
+	}
+	return uids
+}
+
+// onlyOwn checks that the operator wrote only in the namespace of the test.
+func (b *bed) onlyOwn() {
+	b.Helper()
+	for _, e := range b.events()[b.since:] {
+		reads := e.Verb == "get" || e.Verb == "list" || e.Verb == "watch"
+		if e.User == b.user && !reads && e.Namespace != b.namespace {
+			b.Errorf("the operator wrote elsewhere: %s %s %s/%s (%d)", e.Verb, e.Resource, e.Namespace, e.Name, e.Code)
+		}
+	}
+}
+
+func statusSize(t *testing.T, w *widget.Widget) int {
+	t.Helper()
+	raw, err := json.Marshal(w.Status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(raw)
+}
