@@ -26,13 +26,7 @@ import (
 // whose inventory is too large for its status, with the default limits of etcd, and
 // reports what it takes. CORBEL_SCALE=20000 sets the number of objects.
 func TestAComponentOfThousandsOfObjects(t *testing.T) {
-	n := 1500
-	if text := os.Getenv("CORBEL_SCALE"); text != "" {
-		var err error
-		if n, err = strconv.Atoi(text); err != nil || n < 1200 {
-			t.Fatalf("CORBEL_SCALE=%s: must be a number of at least 1200", text)
-		}
-	}
+	n := scale(t)
 	patience := time.Duration(n) * 100 * time.Millisecond
 	f := newFixture(t)
 	requests := &census{}
@@ -85,6 +79,20 @@ func TestAComponentOfThousandsOfObjects(t *testing.T) {
 	if left := f.marked(t, f.ownerOf()); len(left) > 0 {
 		t.Errorf("%d objects are left", len(left))
 	}
+}
+
+// scale is the number of objects.
+func scale(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("CORBEL_SCALE")
+	if text == "" {
+		return 1500
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1200 {
+		t.Fatalf("CORBEL_SCALE=%s: must be a number of at least 1200", text)
+	}
+	return n
 }
 
 // reportSize says how large the record is, and returns the number of Secrets.
