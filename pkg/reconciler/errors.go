@@ -44,3 +44,19 @@ func (e *TargetChangedError) Error() string {
 	return "the dependent objects live in the cluster " + e.Recorded + ", but the target is the cluster " + e.Actual +
 		"; point the target back to where they live"
 }
+
+// SupersededError means that it could not be confirmed that the owner is still
+// as the request said and that it is for this process to act. Nothing was
+// created after that. Read the owner again before the next call.
+type SupersededError struct {
+	// Err is what the function Confirm of the request returned.
+	Err error
+}
+
+// Error says what was not done, and why.
+func (e *SupersededError) Error() string {
+	return "nothing more is created, because the owner could not be confirmed: " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *SupersededError) Unwrap() error { return e.Err }

@@ -23,6 +23,7 @@ import (
 // input is the input of the plans of one call.
 type input struct {
 	plan.Input
+	fence    *fence
 	target   types.UID
 	manifest string                     // digest of all manifests
 	unknown  map[string]json.RawMessage // what a newer version wrote into the inventory

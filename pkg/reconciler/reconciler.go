@@ -68,6 +68,7 @@ func (r *Reconciler) Apply(ctx context.Context, request ApplyRequest) (Outcome, 
 	if err != nil {
 		return Outcome{Inventory: request.Inventory}, secrets.Error(err)
 	}
+	in.fence = &fence{confirm: request.Confirm, now: r.settings.now, last: request.ConfirmedAt}
 	outcome, err := r.run(ctx, in, request.Record)
 	return quiet(secrets, outcome, err)
 }
@@ -81,6 +82,7 @@ func (r *Reconciler) Delete(ctx context.Context, request DeleteRequest) (Outcome
 	if err != nil {
 		return Outcome{Inventory: request.Inventory}, secrets.Error(err)
 	}
+	in.fence = &fence{now: r.settings.now}
 	outcome, err := r.run(ctx, in, request.Record)
 	return quiet(secrets, outcome, err)
 }

@@ -61,6 +61,16 @@ type ApplyRequest struct {
 	// after planning such objects: the caller saves the inventory of the
 	// Outcome and calls again.
 	Record func(ctx context.Context, inventory v1alpha1.Inventory) error
+	// Confirm returns an error unless the owner is still as this request says
+	// and it is for this process to act: it reads the owner again, and looks
+	// whether its lease still holds. It is called before an object is created
+	// more than five seconds after ConfirmedAt, or after the last success of
+	// Record or Confirm; never by two at once. Its error ends the call as a
+	// *SupersededError. Without Confirm nothing is asked.
+	Confirm func(ctx context.Context) error
+	// ConfirmedAt is when the owner was read or written last; the zero time
+	// means that Confirm is called before the first creation.
+	ConfirmedAt time.Time
 }
 
 // DeleteRequest asks to delete everything that is in the inventory.
@@ -93,6 +103,10 @@ type Outcome struct {
 	Settled, Total int
 	// ManifestDigest identifies the set of wanted manifests.
 	ManifestDigest string
+	// Returned are objects that were there again, with our marks, or could not
+	// be read any more after they had been removed and had left the inventory.
+	// They are in it again.
+	Returned []Key
 	// Steps counts what was done, by verb, such as "create".
 	Steps map[string]int
 	// Notes are sentences worth an event: adopted, released, put back.

@@ -7,14 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/metrics"
-	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
@@ -30,10 +27,11 @@ const maxWrites = 4
 // run plans and executes until a plan has no steps: observe, decide, record,
 // write, and again with what the answers told.
 func (r *Reconciler) run(ctx context.Context, in input, record func(context.Context, v1alpha1.Inventory) error) (Outcome, error) {
-	call := &call{in: in, steps: map[string]int{}, looks: map[plan.Key]int{}, writes: map[plan.Key]int{}, notes: map[Note]bool{}, errs: map[plan.Key]error{}, recorded: len(in.Recorded)}
+	call := newCall(in)
 	if err := r.executor.Sweep(ctx, in.Owner); err != nil {
 		return call.outcome(plan.Plan{}), err
 	}
+	ctx = execute.WithPermit(ctx, in.fence.pass)
 	again := keysOf(in.Input)
 	for {
 		if err := r.part(ctx, metrics.PhaseRead, func(ctx context.Context) error {
@@ -47,25 +45,24 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 		}
 		call.remember(next)
 		if next.MustRecord {
-			if record == nil {
-				call.in.Recorded = next.Inventory
-				outcome := call.outcome(next)
-				outcome.Unrecorded = true
-				return outcome, call.err()
-			}
-			if err := r.part(ctx, metrics.PhaseRecord, func(ctx context.Context) error {
-				return record(ctx, call.inventory(next.Inventory))
-			}); err != nil {
-				return call.outcome(next), fmt.Errorf("record the inventory: %w", err)
+			if saved, err := r.save(ctx, call, next, record); err != nil || !saved {
+				return call.unsaved(next, saved), errors.Join(call.err(), err)
 			}
 		}
 		if len(next.Steps) == 0 {
 			call.in.Recorded = next.Inventory
-			return call.outcome(next), call.err()
+			if returned, err := r.lastLook(ctx, call); err != nil || !returned {
+				return call.outcome(next), errors.Join(call.err(), err)
+			}
+			next.Inventory, again = call.in.Recorded, nil
+			if saved, err := r.save(ctx, call, next, record); err != nil || !saved {
+				return call.unsaved(next, saved), errors.Join(call.err(), err)
+			}
+			continue
 		}
 		results := r.execute(ctx, next.Steps)
 		again = call.fold(next, results, metav1.NewTime(r.settings.now()))
-		if err := ctx.Err(); err != nil {
+		if err := errors.Join(ctx.Err(), in.fence.failure()); err != nil {
 			return call.outcome(next), errors.Join(call.err(), err)
 		}
 		if call.unreachable {
@@ -75,128 +72,17 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 	}
 }
 
-// call is one Apply or Delete under way.
-type call struct {
-	in       input
-	steps    map[string]int
-	looks    map[plan.Key]int
-	writes   map[plan.Key]int
-	recorded int // at the start
-	notes    map[Note]bool
-	told     []Note
-	// errs are the failures that no later step has made up for.
-	errs map[plan.Key]error
-	// unreachable is set when a step got no answer of the server.
-	unreachable bool
-}
-
-// remember collects the notes of a plan.
-func (c *call) remember(p plan.Plan) {
-	for _, note := range p.Notes {
-		c.note(note)
+// save makes the record of a plan durable. It tells whether there is a way to do so.
+func (r *Reconciler) save(ctx context.Context, c *call, next plan.Plan, record func(context.Context, v1alpha1.Inventory) error) (saved bool, err error) {
+	if record == nil {
+		return false, nil
 	}
-}
-
-func (c *call) note(note Note) {
-	if !c.notes[note] {
-		c.notes[note] = true
-		c.told = append(c.told, note)
+	begun := r.settings.now()
+	if err := r.part(ctx, metrics.PhaseRecord, func(ctx context.Context) error {
+		return record(ctx, c.inventory(next.Inventory))
+	}); err != nil {
+		return true, fmt.Errorf("record the inventory: %w", err)
 	}
-}
-
-// fold takes over the results of a plan's steps and returns the objects that
-// must be looked at again before the next plan.
-func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again []plan.Key) {
-	c.in.Recorded = plan.Fold(p.Inventory, c.in.Live, results, now)
-	for _, result := range results {
-		key := result.Step.Key
-		for _, note := range result.Notes {
-			c.note(note)
-		}
-		switch {
-		case result.Blocked != "":
-			c.in.Failed[key] = plan.Failure{Blocked: true, Message: result.Blocked}
-		case result.Err == nil:
-			c.done(result)
-			continue
-		case execute.IsConflict(result.Err) && c.looks[key] < maxLooks:
-			c.looks[key]++
-		case execute.IsNamespaceGone(result.Err) && c.looks[key] < maxLooks:
-			// The namespace is not as it was seen, so the plan will be another.
-			c.looks[key]++
-			again = append(again, plan.Key{Kind: "Namespace", Name: key.Namespace})
-		default:
-			c.in.Failed[key] = plan.Failure{Immutable: execute.IsImmutable(result.Err), Message: result.Err.Error()}
-			c.errs[key] = result.Err
-			c.unreachable = c.unreachable || cluster.IsUnreachable(result.Err)
-		}
-		again = append(again, key)
-	}
-	return again
-}
-
-// done counts a step that succeeded. An object that is written again and again
-// is given up for this call.
-func (c *call) done(result plan.Result) {
-	key, verb := result.Step.Key, string(result.Step.Verb)
-	delete(c.in.Failed, key)
-	delete(c.errs, key)
-	if result.Released {
-		verb = string(plan.VerbOrphan)
-		c.told = append(c.told, Note{Key: key, Message: "released: it is in use by others"})
-	}
-	c.steps[verb]++
-	if c.writes[key]++; c.writes[key] >= maxWrites {
-		err := fmt.Errorf("%s: was written %d times in a row (%s), because the server does not keep what was written; find out what changes it",
-			key, maxWrites, result.Step.Because)
-		c.in.Failed[key] = plan.Failure{Message: err.Error()}
-		c.errs[key] = err
-	}
-}
-
-// err returns what failed, joined.
-func (c *call) err() error {
-	failed := slices.SortedFunc(maps.Keys(c.errs), plan.Key.Compare)
-	errs := make([]error, 0, len(failed))
-	for _, key := range failed {
-		errs = append(errs, c.errs[key])
-	}
-	return errors.Join(errs...)
-}
-
-// inventory is the record with these items. What a newer version wrote into it
-// stays, until nothing is left that it could be about.
-func (c *call) inventory(items []v1alpha1.InventoryItem) v1alpha1.Inventory {
-	if len(items) == 0 {
-		return v1alpha1.Inventory{}
-	}
-	return v1alpha1.Inventory{Format: v1alpha1.InventoryFormat, Target: c.in.target, Items: items, Unknown: c.in.unknown}
-}
-
-// outcome closes the call. Conflicts of ownership are errors: nobody but a
-// person can say who is right.
-func (c *call) outcome(p plan.Plan) Outcome {
-	adoption := map[plan.Key]v1alpha1.AdoptionPolicy{}
-	for _, d := range c.in.Desired {
-		adoption[d.Key] = d.Policies.Adoption
-	}
-	for _, wait := range p.Waiting {
-		if wait.Reason == plan.WaitOwner {
-			c.errs[wait.Key] = &OwnerConflictError{Object: wait.Key.String(), Message: wait.Message, Policy: adoption[wait.Key]}
-		}
-	}
-	settled, total := p.Settled, p.Total
-	if c.in.Cause == plan.Deleting {
-		// What was removed is not part of the plan any more.
-		settled, total = max(c.recorded-len(c.in.Recorded), 0), c.recorded
-	}
-	return Outcome{
-		Inventory:      c.inventory(c.in.Recorded),
-		Waiting:        p.Waiting,
-		Settled:        settled,
-		Total:          total,
-		ManifestDigest: c.in.manifest,
-		Steps:          c.steps,
-		Notes:          c.told,
-	}
+	c.in.fence.known(begun)
+	return true, nil
 }

@@ -133,7 +133,7 @@ func (w *work) note(key Key, format string, args ...any) {
 func (w *work) plan() Plan {
 	p := Plan{Steps: w.steps, Waiting: w.waiting, Notes: w.notes}
 	slices.SortStableFunc(p.Steps, func(a, b Step) int { return a.Stage - b.Stage })
-	p.Inventory, p.MustRecord = w.record()
+	p.Inventory, p.Gone, p.MustRecord = w.record()
 	for _, u := range w.units {
 		if w.in.Cause == Deleting || u.desired != nil {
 			p.Total++

@@ -61,6 +61,12 @@ func titleOf(marks Marks) string {
 	return marks.Ref.Title()
 }
 
+// Owns tells whether the marks are the owner's own and nobody else's.
+func (o Owner) Owns(marks Marks) bool {
+	found, _ := relate(o, v1alpha1.InventoryItem{}, v1alpha1.AdoptionPolicyIfUnowned, Observation{Existence: Present, Marks: marks})
+	return found == ours
+}
+
 // isOurs tells whether the object may be changed and deleted without asking
 // for an adoption.
 func (u *unit) isOurs() bool { return u.relation == ours || u.relation == stripped }

@@ -19,6 +19,9 @@ type Plan struct {
 	// before any step is executed.
 	Inventory  []v1alpha1.InventoryItem
 	MustRecord bool
+	// Gone are the records that are dropped because the objects do not exist
+	// any more.
+	Gone []v1alpha1.InventoryItem
 	// Steps are ordered by Stage. Steps of one stage do not depend on each
 	// other; a failed step holds back the later stages.
 	Steps []Step

@@ -9,21 +9,25 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-// record returns the inventory to keep, ordered by key, and whether it must be
+// record returns the inventory to keep, ordered by key, what is not in it any
+// more because it is gone, and whether the inventory it must be
 // durable before the steps: when it holds an object that is not recorded yet,
 // or a phase that a step relies on. Everything new is recorded at once, so that
 // an installation needs one write for its record, not one for each wave.
-func (w *work) record() (items []v1alpha1.InventoryItem, must bool) {
+func (w *work) record() (items, gone []v1alpha1.InventoryItem, must bool) {
 	items = make([]v1alpha1.InventoryItem, 0, len(w.units))
 	must = w.ahead
 	for _, u := range w.units {
 		if u.dropped {
+			if u.live.Existence == Absent {
+				gone = append(gone, u.item)
+			}
 			continue
 		}
 		items = append(items, u.item)
 		must = must || !u.recorded
 	}
-	return items, must && len(w.steps) > 0
+	return items, gone, must && len(w.steps) > 0
 }
 
 // Fold brings the record and the observations up to date with what became of

@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// handClock is a clock that tests set.
+type handClock struct{ at atomic.Int64 }
+
+func (c *handClock) now() time.Time          { return time.Unix(0, c.at.Load()) }
+func (c *handClock) advance(d time.Duration) { c.at.Add(int64(d)) }
+
+// fenced is a bench whose engine has a clock that is set by hand.
+func fenced(t *testing.T) (*bench, *handClock, *between) {
+	b, clock := newBench(t), &handClock{}
+	clock.advance(time.Hour)
+	return b, clock, b.interpose(t, reconciler.ReconcilerOptions{Now: clock.now})
+}
+
+func TestNothingIsCreatedForAnOwnerThatCannotBeConfirmed(t *testing.T) {
+	b, _, between := fenced(t)
+	taken := errors.New("somebody else leads")
+	request := b.request(config("a", "1"), config("b", "1"))
+	request.Inventory = b.mustRecord(request)
+	request.Confirm = func(context.Context) error { return taken }
+	outcome, err := b.engine.Apply(t.Context(), request)
+	if _, superseded := errors.AsType[*reconciler.SupersededError](err); !superseded || !errors.Is(err, taken) {
+		t.Fatalf("got %v, want a SupersededError", err)
+	}
+	if strings.Count(err.Error(), "somebody else leads") != 1 {
+		t.Errorf("the cause is told for each object: %v", err)
+	}
+	if posts := between.requests("POST "); len(posts) > 0 {
+		t.Errorf("it was created all the same: %v", posts)
+	}
+	if len(outcome.Inventory.Items) != 2 {
+		t.Errorf("the record was lost: %+v", outcome.Inventory)
+	}
+}
+
+// mustRecord returns the inventory of a request before anything is created.
+func (b *bench) mustRecord(request reconciler.ApplyRequest) reconciler.Inventory {
+	b.t.Helper()
+	request.Record = nil
+	outcome, err := b.engine.Apply(b.t.Context(), request)
+	if err != nil || !outcome.Unrecorded {
+		b.t.Fatalf("record: %v, %+v", err, outcome)
+	}
+	return outcome.Inventory
+}
+
+func TestCreationsAreConfirmedWhenTheLastProofIsOld(t *testing.T) {
+	tests := []struct {
+		name        string
+		recorded    bool // the keys are on record already
+		confirmedAt time.Duration
+		want        int
+	}{
+		{"never confirmed", true, -1, 1},
+		{"read a moment ago", true, 4 * time.Second, 0},
+		{"read long ago", true, 5 * time.Second, 1},
+		{"the clock went back", true, -time.Minute, 1},
+		{"recorded in this call", false, -1, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b, clock, _ := fenced(t)
+			request := b.request(config("a", "1"), config("b", "1"), config("c", "1"))
+			if tt.recorded {
+				request.Inventory = b.mustRecord(request)
+			}
+			if tt.confirmedAt != -1 {
+				request.ConfirmedAt = clock.now().Add(-tt.confirmedAt)
+			}
+			confirmed := 0
+			request.Confirm = func(context.Context) error { confirmed++; return nil }
+			outcome, err := b.engine.Apply(t.Context(), request)
+			if err != nil || !outcome.Done() || b.get("c") == nil {
+				t.Fatalf("apply: %v, waiting for %v", err, outcome.Waiting)
+			}
+			if confirmed != tt.want {
+				t.Errorf("confirmed %d times, want %d", confirmed, tt.want)
+			}
+		})
+	}
+}
+
+// A batch may take long; a creation in one of its later stages is as dangerous as the first.
+func TestCreationsAreConfirmedInTheMiddleOfABatch(t *testing.T) {
+	b, clock, between := fenced(t)
+	service := config("web", "1")
+	service.Object["kind"], service.Object["spec"] = "Service", map[string]any{"ports": []any{map[string]any{"port": int64(80)}}}
+	delete(service.Object, "data")
+	taken := errors.New("somebody else leads")
+	request := b.request(config("a", "1"), service)
+	request.Confirm = func(context.Context) error { return taken }
+	slow := between.before("POST /api/v1/namespaces/"+b.namespace+"/configmaps", func() { clock.advance(6 * time.Second) })
+	_, err := b.engine.Apply(t.Context(), request)
+	if _, superseded := errors.AsType[*reconciler.SupersededError](err); !superseded || !slow() {
+		t.Fatalf("got %v, want a SupersededError", err)
+	}
+	if b.get("a") == nil || len(between.requests("POST /api/v1/namespaces/"+b.namespace+"/services")) > 0 {
+		t.Error("the object of the later stage was created, or the first was not")
+	}
+}
+
+func TestChangesNeedNoConfirmation(t *testing.T) {
+	b, _, _ := fenced(t)
+	b.mustApply(config("a", "1"), config("b", "1"))
+	request := b.request(config("a", "2"))
+	request.Confirm = func(context.Context) error { t.Error("it was asked"); return nil }
+	outcome, err := b.engine.Apply(t.Context(), request)
+	if err != nil || !outcome.Done() || b.get("a").Data["value"] != "2" || b.get("b") != nil {
+		t.Fatalf("apply: %v, waiting for %v", err, outcome.Waiting)
+	}
+}

@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// putBack creates an object anew, as a creation does that comes late.
+func (b *bench) putBack(like *corev1.ConfigMap, marked bool) {
+	b.t.Helper()
+	again := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: like.Namespace, Name: like.Name, Labels: maps.Clone(like.Labels), Annotations: maps.Clone(like.Annotations)},
+		Data:       like.Data,
+	}
+	if !marked {
+		again.Labels, again.Annotations = nil, nil
+	}
+	if err := b.Create(b.t.Context(), again); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// afterDeletion calls the function before the first request of the kind that
+// comes after the object was deleted.
+func (b *between) afterDeletion(path, prefix string, call func()) {
+	deleted, done := false, false
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	b.hook = func(request string) {
+		switch {
+		case strings.HasPrefix(request, "DELETE "+path):
+			deleted = true
+		case deleted && !done && strings.HasPrefix(request, prefix):
+			done = true
+			call()
+		}
+	}
+}
+
+func TestAnObjectThatComesBackAfterItWasPrunedIsRemovedAgain(t *testing.T) {
+	b := newBench(t)
+	between := b.interpose(t, reconciler.ReconcilerOptions{})
+	b.mustApply(config("a", "1"), config("b", "1"))
+	old, path := b.get("b"), "/api/v1/namespaces/"+b.namespace+"/configmaps/b"
+	between.afterDeletion(path, "GET "+path, func() { b.putBack(old, true) })
+	records := b.records
+	outcome := b.mustApply(config("a", "1"))
+	if b.get("b") != nil {
+		t.Error("it was left behind")
+	}
+	want := []reconciler.Key{{Kind: "ConfigMap", Namespace: b.namespace, Name: "b"}}
+	if !slices.Equal(outcome.Returned, want) || outcome.Steps["delete"] != 2 || b.records == records {
+		t.Errorf("returned %v, steps %v, recorded %t", outcome.Returned, outcome.Steps, b.records > records)
+	}
+	if len(b.inventory.Items) != 1 {
+		t.Errorf("the record is %+v", b.inventory.Items)
+	}
+}
+
+func TestObjectsThatComeBackAfterTheDeletionAreFoundByTheirMarks(t *testing.T) {
+	b := newBench(t)
+	between := b.interpose(t, reconciler.ReconcilerOptions{})
+	var objects []client.Object
+	for _, name := range []string{"a", "b", "c", "d"} {
+		objects = append(objects, config(name, "1"))
+	}
+	b.mustApply(objects...)
+	mine, theirs := b.get("b"), b.get("c")
+	between.requests("")
+	path := "/api/v1/namespaces/" + b.namespace + "/configmaps"
+	between.afterDeletion(path+"/d", "GET "+path, func() { b.putBack(mine, true); b.putBack(theirs, false) })
+	outcome, err := b.delete()
+	if err != nil || !outcome.Done() || len(b.inventory.Items) > 0 {
+		t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
+	}
+	if b.get("b") != nil || b.get("c") == nil {
+		t.Error("ours was left behind, or what somebody else made was removed")
+	}
+	if len(outcome.Returned) != 1 {
+		t.Errorf("returned %v", outcome.Returned)
+	}
+	// Each is read once at the start; then there is one list, and b is read again twice.
+	if gets := between.requests("GET " + path); len(gets) > 7 {
+		t.Errorf("%d reads: %v", len(gets), gets)
+	}
+}
+
+func TestNothingIsLookedAtAgainIfNothingIsRemoved(t *testing.T) {
+	b := newBench(t)
+	between := b.interpose(t, reconciler.ReconcilerOptions{})
+	b.mustApply(config("a", "1"))
+	between.requests("")
+	b.mustApply(config("a", "2"))
+	if gets := between.requests("GET "); len(gets) != 1 {
+		t.Errorf("%d reads: %v", len(gets), gets)
+	}
+}
+
+func TestWhatCameBackIsRecordedBeforeItIsRemovedEvenWithoutAWayToRecord(t *testing.T) {
+	b := newBench(t)
+	between := b.interpose(t, reconciler.ReconcilerOptions{})
+	b.mustApply(config("b", "1"))
+	old, path := b.get("b"), "/api/v1/namespaces/"+b.namespace+"/configmaps/b"
+	between.afterDeletion(path, "GET "+path, func() { b.putBack(old, true) })
+	request := reconciler.DeleteRequest{Owner: b.owner(), Inventory: b.inventory}
+	outcome, err := b.engine.Delete(t.Context(), request)
+	if err != nil || !outcome.Unrecorded || outcome.Done() || len(outcome.Inventory.Items) != 1 || b.get("b") == nil {
+		t.Fatalf("delete: %v, %+v", err, outcome)
+	}
+	request.Inventory = outcome.Inventory
+	outcome, err = b.engine.Delete(t.Context(), request)
+	if err != nil || !outcome.Done() || b.get("b") != nil {
+		t.Fatalf("delete again: %v, waiting for %v", err, outcome.Waiting)
+	}
+}
