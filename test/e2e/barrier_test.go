@@ -4,10 +4,12 @@
 package e2e
 
 import (
+	"encoding/json"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // barrier stops an operator before one of its requests until it is released, as
@@ -22,12 +24,15 @@ type barrier struct {
 	armed   bool
 	stopped string // the request: method and path; empty before
 	since   time.Time
+	waiting map[string]bool // the objects that requests that wait write, by name
 	count   int
 	flying  int
 	last    time.Time
 }
 
-func newBarrier(at int) *barrier { return &barrier{at: at, release: make(chan struct{})} }
+func newBarrier(at int) *barrier {
+	return &barrier{at: at, release: make(chan struct{}), waiting: map[string]bool{}}
+}
 
 // wrap puts the barrier between the operator and the server. While it is down,
 // nothing at all gets through: the operator hears of no change either.
@@ -60,8 +65,28 @@ func (b *barrier) step(r *http.Request) bool {
 	if b.count == b.at {
 		b.stopped, b.since = r.Method+" "+r.URL.Path, time.Now()
 	}
+	if b.stopped == "" {
+		return false
+	}
 	// Requests that are sent at the same time wait, too: the process stands still.
-	return b.stopped != ""
+	b.waiting[writtenBy(r)] = true
+	return true
+}
+
+// writtenBy is the name of the object in the body of a request, like that of nameOf.
+func writtenBy(r *http.Request) string {
+	if r.GetBody == nil {
+		return ""
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return ""
+	}
+	object := &metav1.PartialObjectMetadata{}
+	if json.NewDecoder(body).Decode(object) != nil {
+		return ""
+	}
+	return nameOf(object)
 }
 
 func (b *barrier) done() {
@@ -101,18 +126,12 @@ func (b *barrier) isQuiet() bool {
 	return b.flying == 0 && time.Since(b.last) > 700*time.Millisecond
 }
 
-// createdUnderWay returns the path of the collection if the operator stopped
-// with the creation of an object under way, which nobody can call back.
-func (b *barrier) createdUnderWay() string {
+// isUnderWay tells whether the write of the object was on its way when the
+// operator stopped: nobody can call it back.
+func (b *barrier) isUnderWay(name string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if path, found := strings.CutPrefix(b.stopped, "POST "); found {
-		return path
-	}
-	if path, found := strings.CutPrefix(b.stopped, "PATCH "); found {
-		return path
-	}
-	return ""
+	return b.waiting[name]
 }
 
 func (b *barrier) requests() int {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -177,7 +176,7 @@ func (s succession) check(t *testing.T, f *fixture, cast *cast, b *barrier) {
 		want = append(want, nameOf(object))
 	}
 	slices.Sort(want)
-	late := ""
+	late := map[string]bool{}
 	eventually(t, "the end of the story", func(ctx context.Context) error {
 		if err := f.isSettled(ctx, s.then); err != nil {
 			return err
@@ -190,15 +189,13 @@ func (s succession) check(t *testing.T, f *fixture, cast *cast, b *barrier) {
 		if err != nil {
 			return err
 		}
-		if path := b.createdUnderWay(); path != "" {
-			maps.DeleteFunc(marked, func(name string, _ types.UID) bool {
-				_, known := recorded[name]
-				if !known && isOf(name, path) && late == "" {
-					late = name
-				}
-				return !known && name == late
-			})
-		}
+		maps.DeleteFunc(marked, func(name string, _ types.UID) bool {
+			_, known := recorded[name]
+			if !known && b.isUnderWay(name) {
+				late[name] = true
+			}
+			return late[name]
+		})
 		if diff := cmp.Diff(want, append([]string{}, names(marked)...)); diff != "" {
 			return errors.New("objects with our marks (-want +got):\n" + diff)
 		}
@@ -207,15 +204,9 @@ func (s succession) check(t *testing.T, f *fixture, cast *cast, b *barrier) {
 		}
 		return nil
 	})
-	if late != "" {
-		t.Logf("the creation of %s was on its way and came too late", late)
+	for name := range late {
+		t.Logf("the creation of %s was on its way and came too late", name)
 	}
 	story := &scenario{wanted: map[string][]string{"main": s.then}}
 	story.checkContent(t, f)
-}
-
-// isOf tells whether a request for the path can have created the object.
-func isOf(name, path string) bool {
-	kind, _, _ := strings.Cut(name, " ")
-	return strings.Contains(path, "/"+strings.ToLower(kind)+"s")
 }
