@@ -22,6 +22,8 @@ type rule struct {
 var rules = []rule{
 	// The body of a request or an answer about Secrets, as client-go logs it.
 	{[]string{`"kind":"secret`}, regexp.MustCompile(`("(?:data|stringData)":)\{[^{}]*\}`), "${1}\"" + Mark + "\""},
+	// A dump of a binary body.
+	{[]string{"00000000  "}, regexp.MustCompile(`(?s)00000000  [0-9a-f]{2} [0-9a-f]{2} .*`), Mark},
 	{[]string{"private key"}, regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`), Mark},
 	{[]string{"authorization"}, regexp.MustCompile(`(?i)(authorization"?\s*[:=]\s*(?:\[?"?)?(?:(?:bearer|basic|negotiate|digest|token)\s+)?)[^\s"',;\]\[]+`), "${1}" + Mark},
 	{[]string{"bearer", "basic"}, regexp.MustCompile(`\b((?i:bearer|basic)\s+)(?:[A-Za-z+/_~.-]{7,}[0-9]|[A-Za-z+/_~.-]*[0-9][A-Za-z0-9+/_~.-]{7})[A-Za-z0-9+/_~.-]*=*`), "${1}" + Mark},

@@ -20,11 +20,9 @@ const maxBytesPrinted = 128
 func formsOf(value string) []string {
 	// Messages are made one line.
 	forms := []string{value, strings.TrimSpace(value), strings.Join(strings.Fields(value), " ")}
-	if quoted := strconv.Quote(value); len(quoted) != len(value)+2 {
-		forms = append(forms, quoted[1:len(quoted)-1])
-	}
-	if encoded, err := json.Marshal(value); err == nil && len(encoded) != len(value)+2 {
-		forms = append(forms, string(encoded[1:len(encoded)-1]))
+	// A quoted value may be quoted again, as in a logged answer of the server.
+	for _, once := range escapesOf(value) {
+		forms = append(append(forms, once), escapesOf(once)...)
 	}
 	if escaped := url.QueryEscape(value); escaped != value {
 		forms = append(forms, escaped)
@@ -44,6 +42,25 @@ func formsOf(value string) []string {
 		}
 	}
 	return forms
+}
+
+// escapesOf returns the value as it stands between the quotes of Go and of JSON, where
+// that is another text.
+func escapesOf(value string) []string {
+	var escaped []string
+	if quoted := strconv.Quote(value); len(quoted) != len(value)+2 {
+		escaped = append(escaped, quoted[1:len(quoted)-1])
+	}
+	var b strings.Builder
+	for _, html := range []bool{true, false} {
+		b.Reset()
+		encoder := json.NewEncoder(&b)
+		encoder.SetEscapeHTML(html)
+		if encoder.Encode(value) == nil && b.Len() != len(value)+3 {
+			escaped = append(escaped, b.String()[1:b.Len()-2])
+		}
+	}
+	return escaped
 }
 
 // base64Core is the part of the base64 form that depends on the value only, if

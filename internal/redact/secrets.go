@@ -4,6 +4,7 @@
 package redact
 
 import (
+	"regexp"
 	"sync"
 )
 
@@ -26,20 +27,20 @@ type head [minLength]byte
 type Secrets struct {
 	mu       sync.RWMutex
 	now, old generation
-	// public are values that everybody may see, because objects are named so.
-	public map[string]bool
 }
 
 // generation is what was added between two calls of Renew.
 type generation struct {
 	byHead map[head][]string
+	// public are values that everybody may see, because objects are named so.
+	public map[string]bool
 	size   int
 	full   bool
 }
 
 // New returns an empty set.
 func New() *Secrets {
-	return &Secrets{public: map[string]bool{}}
+	return &Secrets{}
 }
 
 // Renew forgets what was added before the last call of Renew. It is called when
@@ -52,7 +53,6 @@ func (s *Secrets) Renew() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.old, s.now = s.now, generation{}
-	clear(s.public)
 }
 
 // Add adds values: each as a whole, and the parts that a message may tell alone,
@@ -72,8 +72,11 @@ func (s *Secrets) Add(values ...string) {
 	}
 }
 
-// Publish says that the names are no secrets, even if a Secret holds them: an
-// inventory names them anyway.
+// isName tells what can be the name of an object and is long enough to be hidden.
+var isName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.:-]{4,251}[A-Za-z0-9]$`)
+
+// Publish says that the names of objects are no secrets, even if a Secret holds them:
+// an inventory names them anyway.
 func (s *Secrets) Publish(names ...string) {
 	if s == nil {
 		return
@@ -81,9 +84,13 @@ func (s *Secrets) Publish(names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range names {
-		if len(name) >= minLength {
-			s.public[name] = true
+		if !isName.MatchString(name) {
+			continue
 		}
+		if s.now.public == nil {
+			s.now.public = map[string]bool{}
+		}
+		s.now.public[name] = true
 	}
 }
 

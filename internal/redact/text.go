@@ -14,7 +14,7 @@ const (
 	// longText is the length from which a text may have been cut without a sign.
 	longText = 200
 	// tellingPrefix is how many bytes of a longer value are worth hiding.
-	tellingPrefix = 24
+	tellingPrefix = 16
 )
 
 // Text returns the text without secrets.
@@ -66,7 +66,7 @@ func (s *Secrets) matchAt(text string, i int) int {
 		for _, value := range candidates {
 			n := common(value, text[i:])
 			whole := n == len(value)
-			if n > longest && !s.public[value] && (whole || n >= tellingPrefix || isCut(text, i+n)) {
+			if n > longest && !s.now.public[value] && !s.old.public[value] && (whole || n >= tellingPrefix || isCut(text, i+n)) {
 				longest = n
 			}
 		}

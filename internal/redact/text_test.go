@@ -27,6 +27,9 @@ func TestAValueIsHiddenInEveryForm(t *testing.T) {
 		"as it is":                   canary,
 		"quoted as Go does":          strconv.Quote(canary),
 		"in JSON":                    string(encoded),
+		"quoted twice":               strconv.Quote(strconv.Quote(canary)),
+		"in JSON in JSON":            strconv.Quote(string(encoded)),
+		"the most of it":             canary[:17] + " is bad",
 		"in a query":                 "https://host/?x=" + url.QueryEscape(canary),
 		"in a path":                  "https://host/" + url.PathEscape(canary),
 		"in base64":                  base64.StdEncoding.EncodeToString([]byte(canary)),
@@ -78,7 +81,7 @@ func TestPartsOfAValueAreHidden(t *testing.T) {
 func TestWhatIsNoSecretStays(t *testing.T) {
 	s := New()
 	s.Add("short", "production", "postgres-long-password")
-	s.Publish("production")
+	s.Publish("production", "postgres-long-password!")
 	for _, text := range []string{
 		"", "short", "Deployment shop/production: 1 of 3 replicas ready", "postgres-long is another word",
 		"basic authentication is off", "authorization failed", "https://host:6443/api?timeout=30s", "mailto jane@example.com",
@@ -93,16 +96,17 @@ func TestWhatIsNoSecretStays(t *testing.T) {
 func TestCredentialsAreHiddenWithoutKnowingThem(t *testing.T) {
 	var none *Secrets
 	for text, want := range map[string]string{
-		"Authorization: Bearer abc.def-1":                                              "Authorization: " + "Bearer " + Mark,
-		`{"Authorization":["Basic dXNlcjpw"]}`:                                         `{"Authorization":["Basic ` + Mark + `"]}`,
-		"sent bearer k8s-aws-v1.aHR0cHM6Ly9zd":                                         "sent bearer " + Mark,
-		`Get "https://jane:hunter2@host:6443/api": EOF`:                                `Get "https://` + Mark + `@host:6443/api": EOF`,
-		"GET https://h/x?a=b&access_token=q1w2e3&c=d":                                  "GET https://h/x?a=b&access_token=" + Mark + "&c=d",
-		"proxy http://user@proxy:3128 refused":                                         "proxy http://" + Mark + "@proxy:3128 refused",
-		"x -----BEGIN RSA PRIVATE KEY-----\nMIIE\nq3\n-----END RSA PRIVATE KEY----- y": "x " + Mark + " y",
-		`{"kind":"Secret","data":{"a":"b"},"x":{},"stringData":{}}`:                    `{"kind":"Secret","data":"` + Mark + `","x":{},"stringData":"` + Mark + `"}`,
-		"-----BEGIN PRIVATE KEY-----\nMIIEcut":                                         Mark,
-		"token eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlIn0.sig-nature ok":                 "token " + Mark + " ok",
+		"Authorization: Bearer abc.def-1":                                                  "Authorization: " + "Bearer " + Mark,
+		`{"Authorization":["Basic dXNlcjpw"]}`:                                             `{"Authorization":["Basic ` + Mark + `"]}`,
+		"sent bearer k8s-aws-v1.aHR0cHM6Ly9zd":                                             "sent bearer " + Mark,
+		`Get "https://jane:hunter2@host:6443/api": EOF`:                                    `Get "https://` + Mark + `@host:6443/api": EOF`,
+		"GET https://h/x?a=b&access_token=q1w2e3&c=d":                                      "GET https://h/x?a=b&access_token=" + Mark + "&c=d",
+		"proxy http://user@proxy:3128 refused":                                             "proxy http://" + Mark + "@proxy:3128 refused",
+		"x -----BEGIN RSA PRIVATE KEY-----\nMIIE\nq3\n-----END RSA PRIVATE KEY----- y":     "x " + Mark + " y",
+		"00000000  6b 38 73 00 0a 0c 0a 02  76 31 12 06 53 65 63 72  |k8s.....v1..Secr|\n": Mark,
+		`{"kind":"Secret","data":{"a":"b"},"x":{},"stringData":{}}`:                        `{"kind":"Secret","data":"` + Mark + `","x":{},"stringData":"` + Mark + `"}`,
+		"-----BEGIN PRIVATE KEY-----\nMIIEcut":                                             Mark,
+		"token eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlIn0.sig-nature ok":                     "token " + Mark + " ok",
 	} {
 		if got := none.Text(text); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)

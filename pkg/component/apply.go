@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/metrics"
+	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -40,7 +42,7 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 	if err := h.runHooks(ctx, preReconcile, obj); err != nil {
 		return result.Empty, err
 	}
-	objects, err := h.generate(ctx, obj, wanted)
+	objects, err := h.render(ctx, obj, wanted)
 	if err != nil {
 		return result.Empty, err
 	}
@@ -91,6 +93,15 @@ func (h *handler[T]) about(obj T, err error) error {
 	return fmt.Errorf("%s: %w", objectName(h.kind.Kind, obj), err)
 }
 
+// render is generate, told about.
+func (h *handler[T]) render(ctx context.Context, obj T, wanted directives) (objects []client.Object, err error) {
+	err = h.telemetry.part(ctx, metrics.PhaseRender, func(ctx context.Context) error {
+		objects, err = h.generate(ctx, obj, wanted)
+		return err
+	})
+	return objects, err
+}
+
 // generate renders the dependent objects. The generator gets a copy of the
 // component: if it does not come back in time, it is left behind with it.
 func (h *handler[T]) generate(ctx context.Context, obj T, wanted directives) ([]client.Object, error) {
@@ -98,6 +109,7 @@ func (h *handler[T]) generate(ctx context.Context, obj T, wanted directives) ([]
 	if err != nil {
 		return nil, err
 	}
+	redact.From(ctx).Renew()
 	ctx = manifests.WithComponent(ctx, theirs)
 	var objects []client.Object
 	rendered := make(chan []client.Object, 1)

@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
@@ -70,7 +71,7 @@ func ComponentRevisionFromContext(ctx context.Context) (int64, error) {
 // basicContext is what all hooks get.
 func (h *handler[T]) basicContext(ctx context.Context, obj T) context.Context {
 	ctx = manifests.WithReconcilerName(ctx, h.settings.name)
-	ctx = manifests.WithLocalClient(ctx, h.local)
+	ctx = manifests.WithLocalClient(ctx, redact.From(ctx).Client(h.local))
 	ctx = manifests.WithComponentName(ctx, obj.GetName())
 	return manifests.WithComponentNamespace(ctx, obj.GetNamespace())
 }
@@ -78,7 +79,7 @@ func (h *handler[T]) basicContext(ctx context.Context, obj T) context.Context {
 // fullContext adds what generators and the hooks around apply and delete get.
 func fullContext(ctx context.Context, t target, componentDigest string, revision int64) context.Context {
 	if t.client != nil {
-		ctx = manifests.WithClient(ctx, t.client)
+		ctx = manifests.WithClient(ctx, redact.From(ctx).Client(t.client))
 	}
 	ctx = manifests.WithComponentDigest(ctx, componentDigest)
 	return manifests.WithComponentRevision(ctx, revision)

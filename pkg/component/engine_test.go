@@ -89,6 +89,7 @@ func testHandler(t *testing.T, engine *fakeEngine) (*handler[*widget], *eventLog
 		activity:  backoff.DefaultActivity[client.ObjectKey](),
 		causes:    newCauses(now),
 		tallies:   newTallies(),
+		telemetry: newTelemetry("widgets", nil),
 
 		hookTimeout:     time.Minute,
 		generateTimeout: time.Minute,

@@ -44,6 +44,8 @@ type handler[T Component] struct {
 	activity *backoff.Activity[client.ObjectKey]
 	causes   *causes
 	tallies  *tallies
+
+	telemetry *telemetry
 }
 
 // targetSource is targets.
@@ -102,6 +104,7 @@ func (h *handler[T]) UpdateStatus(_ context.Context, obj T) error {
 // Finished forgets a component that is gone.
 func (h *handler[T]) Finished(ctx context.Context, key client.ObjectKey) {
 	h.ledger.Gone(ctx, key)
+	h.telemetry.gone(ctx, key)
 	h.activity.Forget(key)
 	h.causes.forget(key)
 	h.tallies.take(key)

@@ -18,6 +18,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/metrics"
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
@@ -99,6 +100,15 @@ func (r *Reconciler[T]) addHook(point hookPoint, hook HookFunc[T]) *Reconciler[T
 // runHooks calls the hooks of a point in their order, until one fails. An error
 // that declares itself to be ignored (result.Generic) is logged.
 func (h *handler[T]) runHooks(ctx context.Context, point hookPoint, obj T) error {
+	if len(h.hooks[point]) == 0 {
+		return nil
+	}
+	return h.telemetry.part(ctx, metrics.PhaseHooks, func(ctx context.Context) error {
+		return h.runHooksInOrder(ctx, point, obj)
+	})
+}
+
+func (h *handler[T]) runHooksInOrder(ctx context.Context, point hookPoint, obj T) error {
 	for i, hook := range h.hooks[point] {
 		what := fmt.Sprintf("%s hook %d", point, i+1)
 		err := h.runHook(ctx, what, hook, obj)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -53,6 +54,10 @@ type ReconcilerOptions struct {
 	// SchemeBuilder allows to define additional schemes to be made available in the
 	// target client.
 	SchemeBuilder types.SchemeBuilder
+	// TracerProvider makes OpenTelemetry spans around each pass, its hooks, its
+	// rendering and planning, and each batch and write.
+	// If unspecified, nothing is traced.
+	TracerProvider trace.TracerProvider
 	// OperatorNamespace is where the operator keeps objects of its own, such as the
 	// secret with the key of its digests. If unspecified, it is the value of the environment
 	// variable POD_NAMESPACE, or else the namespace of the pod that the operator runs in,
@@ -73,8 +78,9 @@ type settings struct {
 	policies       reconciler.Policies
 	readyWhen      []reconciler.ReadyWhen
 	typeFence      bool
-	schemeBuilder  types.SchemeBuilder // may be nil
-	leaderLock     *LeaderLock         // may be nil
+	schemeBuilder  types.SchemeBuilder  // may be nil
+	leaderLock     *LeaderLock          // may be nil
+	tracerProvider trace.TracerProvider // may be nil
 	// operatorNamespace is where the operator's own objects are.
 	operatorNamespace string
 }
@@ -95,10 +101,11 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 			Delete:            valueOr(options.DeletePolicy, v1alpha1.DeletePolicyDelete),
 			MissingNamespaces: valueOr(options.MissingNamespacesPolicy, v1alpha1.MissingNamespacesPolicyCreate),
 		},
-		readyWhen:     options.ReadyWhen,
-		typeFence:     options.TypeFence,
-		schemeBuilder: options.SchemeBuilder,
-		leaderLock:    options.LeaderLock,
+		readyWhen:      options.ReadyWhen,
+		typeFence:      options.TypeFence,
+		schemeBuilder:  options.SchemeBuilder,
+		leaderLock:     options.LeaderLock,
+		tracerProvider: options.TracerProvider,
 	}
 	var errs []error
 	for _, rule := range options.ReadyWhen {

@@ -39,9 +39,10 @@ type Reconciler[T Component] struct {
 
 // running is what a setup brings into being.
 type running[T Component] struct {
-	loop     *lifecycle.Loop[T]
-	triggers triggers
-	client   client.Client // of the operator; reads from the server
+	loop      *lifecycle.Loop[T]
+	triggers  triggers
+	client    client.Client // of the operator; reads from the server
+	telemetry *telemetry
 }
 
 var _ reconcile.Reconciler = (*Reconciler[Component])(nil)
@@ -109,9 +110,11 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	if late := r.late.Load(); late != nil {
 		return ctrl.Result{}, reconcile.TerminalError(fmt.Errorf("reconciler %s: %w", r.settings.name, *late))
 	}
-	result, err := running.loop.Reconcile(ctx, request)
-	if mistake, ok := errors.AsType[*undecodableError](err); ok {
-		return reportUndecodable(ctx, running.client, r.settings.fieldOwner, mistake, r.now())
-	}
-	return result, err
+	return running.telemetry.pass(ctx, request.NamespacedName, func(ctx context.Context) (ctrl.Result, error) {
+		result, err := running.loop.Reconcile(ctx, request)
+		if mistake, ok := errors.AsType[*undecodableError](err); ok {
+			return reportUndecodable(ctx, running.client, r.settings.fieldOwner, mistake, r.now())
+		}
+		return result, err
+	})
 }

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -75,7 +76,7 @@ func (h *handler[T]) loadReferences(ctx context.Context, obj T) absence {
 	}
 	limited, cancel := context.WithTimeout(ctx, h.loadTimeout)
 	defer cancel()
-	l := &loader{client: h.local, component: obj, contents: map[origin]answer{}}
+	l := &loader{client: redact.From(ctx).Client(h.local), component: obj, contents: map[origin]answer{}}
 	custom := false
 	for _, reference := range references {
 		switch reference.pointer.(type) {
@@ -108,7 +109,7 @@ func (h *handler[T]) loadCustom(ctx context.Context, obj T, l *loader) {
 		own.component = theirs
 		for _, reference := range references {
 			if custom, ok := reference.pointer.(Reference[T]); ok {
-				own.note(reference, custom.Load(ctx, h.local, theirs))
+				own.note(reference, custom.Load(ctx, redact.From(ctx).Client(h.local), theirs))
 			}
 		}
 		keep()

@@ -16,16 +16,20 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
 // Judge writes the verdict about the pass into the status.
-func (h *handler[T]) Judge(_ context.Context, obj T, pass lifecycle.Pass) (result.Result, error) {
+func (h *handler[T]) Judge(ctx context.Context, obj T, pass lifecycle.Pass) (result.Result, error) {
 	stateBefore, reasonBefore, _ := obj.GetStatus().GetState()
-	v := judge(h.certainFacts(obj, pass))
+	secrets := redact.From(ctx)
+	v := judge(h.certainFacts(obj, pass, secrets))
 	h.write(obj, v, pass.Now)
+	hideIn(obj.GetStatus(), secrets)
+	h.telemetry.judged(ctx, obj)
 	switch {
 	case v.state == StateReady:
 		h.tell(obj, applying)
@@ -41,22 +45,23 @@ func (h *handler[T]) Judge(_ context.Context, obj T, pass lifecycle.Pass) (resul
 
 // certainFacts are the facts also of a component whose own methods panic: then that is
 // the verdict, whatever else happened.
-func (h *handler[T]) certainFacts(obj T, pass lifecycle.Pass) (f facts) {
+func (h *handler[T]) certainFacts(obj T, pass lifecycle.Pass, secrets *redact.Secrets) (f facts) {
 	defer func() {
 		if value := recover(); value != nil {
 			err := pass.Err
 			if _, known := errors.AsType[*lifecycle.PanicError](err); !known {
 				err = fmt.Errorf("a method of the component panicked: %v", value)
 			}
-			f = facts{deleting: !obj.GetDeletionTimestamp().IsZero(), intervals: defaultIntervals, err: err}
+			f = facts{deleting: !obj.GetDeletionTimestamp().IsZero(), intervals: defaultIntervals, err: err, secrets: secrets}
 		}
 	}()
-	return h.factsOf(obj, pass)
+	return h.factsOf(obj, pass, secrets)
 }
 
 // factsOf collects what the verdict depends on.
-func (h *handler[T]) factsOf(obj T, pass lifecycle.Pass) facts {
+func (h *handler[T]) factsOf(obj T, pass lifecycle.Pass, secrets *redact.Secrets) facts {
 	f := facts{
+		secrets:   secrets,
 		deleting:  !obj.GetDeletionTimestamp().IsZero(),
 		intervals: intervalsOf(obj),
 	}
@@ -64,9 +69,9 @@ func (h *handler[T]) factsOf(obj T, pass lifecycle.Pass) facts {
 	blocked, isBlocked := errors.AsType[*blockedError](pass.Err)
 	switch {
 	case isBlocked:
-		f.blocked, f.net = blocked.message, blocked.net
+		f.blocked, f.net = secrets.Text(blocked.message), blocked.net
 	case isUnsettled && unsettled.err == nil:
-		f.waiting, f.net = unsettled.message, unsettled.net
+		f.waiting, f.net = secrets.Text(unsettled.message), unsettled.net
 	case isUnsettled:
 		f.err, f.net = unsettled.err, unsettled.net
 	case pass.Err != nil:
@@ -86,6 +91,13 @@ func (h *handler[T]) factsOf(obj T, pass lifecycle.Pass) facts {
 		f.timedOut = obj.GetStatus().timedOut(f.intervals.timeout, pass.Now)
 	}
 	return f
+}
+
+// hideIn keeps secrets out of conditions that hooks wrote.
+func hideIn(status *Status, secrets *redact.Secrets) {
+	for i := range status.Conditions {
+		status.Conditions[i].Message = secrets.Text(status.Conditions[i].Message)
+	}
 }
 
 // write brings state and conditions in line with the verdict.

@@ -79,11 +79,12 @@ func (r *Reconciler[T]) SetupWithManagerAndBuilder(mgr ctrl.Manager, blder *ctrl
 	if err != nil {
 		return r.setupError(err)
 	}
-	loop, err := r.newLoop(mgr, uncached, gvk)
+	telemetry := newTelemetry(controllerName(gvk), r.settings.tracerProvider)
+	loop, err := r.newLoop(mgr, uncached, gvk, telemetry)
 	if err != nil {
 		return r.setupError(err)
 	}
-	running := &running[T]{loop: loop, triggers: newTriggers(), client: uncached}
+	running := &running[T]{loop: loop, triggers: newTriggers(), client: uncached, telemetry: telemetry}
 	// Before Complete, because in a manager that runs the controller starts at once.
 	r.running.Store(running)
 	err = blder.
@@ -120,7 +121,7 @@ func controllerName(gvk schema.GroupVersionKind) string {
 // what was asked for meanwhile.
 func newLocalClient(mgr ctrl.Manager) (client.Client, error) {
 	uncached, err := client.New(unthrottled(mgr.GetConfig()), client.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		HTTPClient: counted(mgr.GetHTTPClient()), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
@@ -128,12 +129,12 @@ func newLocalClient(mgr ctrl.Manager) (client.Client, error) {
 	return uncached, nil
 }
 
-func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, uncached client.Client, gvk schema.GroupVersionKind) (*lifecycle.Loop[T], error) {
+func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, uncached client.Client, gvk schema.GroupVersionKind, telemetry *telemetry) (*lifecycle.Loop[T], error) {
 	scheme, err := targetScheme(mgr.GetScheme(), r.settings, r.generator)
 	if err != nil {
 		return nil, err
 	}
-	recorder := events.NewRecorder(mgr, r.settings.name)
+	recorder := events.Redacted(events.NewRecorder(mgr, r.settings.name), telemetry.secretsOf)
 	key := newDigestKey(uncached, r.settings)
 	handler := &handler[T]{
 		settings:  r.settings,
@@ -150,6 +151,7 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, uncached client.Client, gvk sc
 		activity:  backoff.DefaultActivity[client.ObjectKey](),
 		causes:    newCauses(r.now),
 		tallies:   newTallies(),
+		telemetry: telemetry,
 		recorder:  recorder,
 		now:       r.now,
 		ledger: ledger.New(ledger.Options{

@@ -60,6 +60,7 @@ func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, digestK
 			ReadyWhen:               s.readyWhen,
 			TypeFence:               s.typeFence,
 			Scheme:                  scheme,
+			TracerProvider:          s.tracerProvider,
 			Now:                     now,
 		},
 		digestKey: digestKey,

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
@@ -35,6 +36,8 @@ type facts struct {
 	// or, if set, while it is stalled.
 	net       time.Duration
 	intervals intervals
+	// secrets are kept out of the message.
+	secrets *redact.Secrets
 }
 
 // skip is a reason to leave the dependents alone.
@@ -109,7 +112,7 @@ func judgeError(f facts) verdict {
 	computed := result.Compute(result.Empty, err, result.AlwaysRequeueResultBuilder{RequeueAfter: f.intervals.retry})
 	v := verdict{
 		state: StateError, ready: metav1.ConditionFalse, reconciling: true,
-		reason: computed.Reason, message: oneLine(computed.Message), err: err,
+		reason: computed.Reason, message: oneLine(f.secrets.Text(computed.Message)), err: err,
 	}
 	switch computed.Outcome {
 	case result.Stalled:

@@ -1,0 +1,266 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
+	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// crookedCanary has characters that are escaped in messages. It stands in every Secret of a test, and must be found nowhere else.
+const crookedCanary = "canary-8f14e45f\"ceea/167a+5a36"
+
+// watchman sees everything that an operator tells.
+type watchman struct {
+	*bed
+	spans *tracetest.InMemoryExporter
+	mu    sync.Mutex
+	told  strings.Builder
+}
+
+// newWatchman sets up an operator whose every word is kept.
+func newWatchman(t *testing.T, generator manifests.Generator, configure ...func(*bed)) *watchman {
+	t.Helper()
+	w := &watchman{spans: tracetest.NewInMemoryExporter()}
+	// What is not logged by way of a context goes here.
+	klog.SetLogger(w.logger())
+	t.Cleanup(klog.ClearLogger)
+	w.bed = newBed(t, generator, component.ReconcilerOptions{
+		TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(w.spans)),
+	}, configure...)
+	return w
+}
+
+func (w *watchman) logger() logr.Logger {
+	return funcr.New(func(prefix, line string) { w.tell("log: " + prefix + " " + line) }, funcr.Options{Verbosity: 10})
+}
+
+func (w *watchman) tell(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.told.WriteString(text + "\n")
+}
+
+// passes makes passes, and keeps what they return and what the status says.
+func (w *watchman) passes(n int) {
+	w.Helper()
+	for range n {
+		ctx := logf.IntoContext(w.Context(), w.logger())
+		result, err := w.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: w.key("main")})
+		w.tell(fmt.Sprintf("returned: %+v %v %+v", result, err, err))
+		obj := &widget.Widget{}
+		if err := w.client.Get(w.Context(), w.key("main"), obj); client.IgnoreNotFound(err) != nil {
+			w.Fatal(err)
+		}
+		encoded, err := json.Marshal(obj)
+		w.check(err)
+		w.tell("component: " + string(encoded))
+	}
+}
+
+// everything returns all that was told up to now, once the events have arrived.
+func (w *watchman) everything(reason string) string {
+	w.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		list := &eventsv1.EventList{}
+		w.check(w.client.List(w.Context(), list, client.InNamespace(w.namespace)))
+		encoded, err := json.Marshal(list)
+		w.check(err)
+		if arrived := strings.Contains(string(encoded), `"reason":"`+reason+`"`); arrived || time.Now().After(deadline) {
+			if !arrived {
+				w.Errorf("no event %s: %s", reason, encoded)
+			}
+			w.tell("events: " + string(encoded))
+			break
+		}
+	}
+	families, err := metrics.Registry.Gather()
+	w.check(err)
+	w.tell(fmt.Sprintf("metrics: %v", families))
+	for _, span := range w.spans.GetSpans() {
+		w.tell(fmt.Sprintf("span: %s %+v %v %v", span.Name, span.Status, span.Attributes, span.Events))
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.told.String()
+}
+
+// checkCanary looks for the canary in every form that it may take.
+func (w *watchman) checkCanary(told string) {
+	w.Helper()
+	encoded := base64.RawStdEncoding.EncodeToString([]byte(crookedCanary))
+	for _, form := range []string{"canary-8f", "8f14e45f", "ceea/167a", encoded[:12], encoded[8:20], "99 97 110 97 114 121"} {
+		if at := strings.Index(told, form); at >= 0 {
+			w.Errorf("%q was told: ...%s...", form, told[max(0, at-300):min(len(told), at+100)])
+		}
+	}
+}
+
+// templated is a generator of one template.
+func templated(t *testing.T, text string) manifests.Generator {
+	t.Helper()
+	return must(gotemplate.New(fstest.MapFS{"all.yaml": {Data: []byte(text)}}, ".", gotemplate.Options{}))(t)
+}
+
+// found is the canary, as a template finds it in a Secret of the cluster.
+const found = `{{ $canary := (lookup "v1" "Secret" .Namespace "source").data.value | b64dec }}`
+
+func TestASecretIsToldNowhere(t *testing.T) {
+	const secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: copy}\nstringData: {value: {{ $canary | quote }}}\n---\n"
+	for name, template := range map[string]string{
+		"everything is well":                 secret,
+		"a template fails with it":           `{{ fail $canary }}`,
+		"a template fails with a part":       `{{ fail (trunc 18 $canary) }}...`,
+		"a template does not fit":            `{{ add $canary 1 }}{{ index (list 1) $canary }}`,
+		"the manifests are no YAML":          "a: b: {{ $canary }}: [\n",
+		"a manifest is of the wrong form":    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ $canary | quote }}, labels: {{ $canary | quote }}}\n",
+		"a Secret is invalid":                "apiVersion: v1\nkind: Secret\nmetadata: {name: copy}\ntype: kubernetes.io/tls\nstringData: {{ dict $canary $canary | toJson }}\n",
+		"a policy is unknown":                "apiVersion: v1\nkind: Secret\nmetadata: {name: copy, annotations: {test.corbel.run/update-policy: {{ $canary | quote }}}}\n",
+		"an object repeats it":               secret + "apiVersion: v1\nkind: Service\nmetadata: {name: b}\nspec: {type: {{ $canary | quote }}, ports: [{port: 1, name: {{ $canary | quote }}}]}\n",
+		"a server-side apply repeats it":     secret + "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: b, annotations: {test.corbel.run/update-policy: ssa-merge}}\nspec: {replicas: {{ $canary | quote }}}\n",
+		"an admission policy repeats it":     secret + "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: forbidden}\ndata: {value: {{ $canary | quote }}, encoded: {{ $canary | b64enc }}}\n",
+		"an admission policy has a Secret":   "apiVersion: v1\nkind: Secret\nmetadata: {name: forbidden}\nstringData: {value: {{ $canary | quote }}}\n",
+		"the name of a namespace repeats it": secret + "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: {{ $canary | quote }}}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWatchman(t, templated(t, found+template))
+			w.deny()
+			w.check(w.client.Create(t.Context(), &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "source"}, Data: map[string][]byte{"value": []byte(crookedCanary)},
+			}))
+			w.create(widget.Spec{})
+			w.passes(3)
+			_, reason, message := w.get().Status.GetState()
+			w.checkCanary(w.everything(reason))
+			t.Logf("%s: %s", reason, message)
+			if name != "everything is well" && reason == v1alpha1.ReasonReady {
+				t.Error("the test does not test what it should")
+			}
+		})
+	}
+}
+
+// deny makes an admission policy repeat what it refuses: objects of one name.
+func (w *watchman) deny() {
+	w.Helper()
+	meta := metav1.ObjectMeta{Name: w.namespace}
+	all := []admissionv1.OperationType{admissionv1.OperationAll}
+	w.check(w.client.Create(w.Context(), &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: all, Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets", "configmaps"}},
+		}}}},
+		Validations: []admissionv1.Validation{{
+			Expression:        `object.metadata.name != "forbidden"`,
+			MessageExpression: `"no: " + string(object.data.value) + (has(object.data.encoded) ? string(object.data.encoded) : "")`,
+		}},
+	}}))
+	w.check(w.client.Create(w.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: w.namespace, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		MatchResources: &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.namespace}}},
+	}}))
+	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "forbidden"}, Data: map[string]string{"value": "probe"}}
+	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		if err := w.client.Create(w.Context(), probe.DeepCopy(), client.DryRunAll); err != nil && strings.Contains(err.Error(), "no: probe") {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.Fatal("the admission policy does not become active")
+		}
+	}
+}
+
+func TestWhatAHookReadsIsToldNowhere(t *testing.T) {
+	for name, fail := range map[string]func(secret *corev1.Secret) error{
+		"an error": func(secret *corev1.Secret) error { return fmt.Errorf("bad: %v", secret) },
+		"a panic":  func(secret *corev1.Secret) error { panic(string(secret.Data["value"])) },
+		"an error that is ignored": func(secret *corev1.Secret) error {
+			return &result.Generic{Ignore: true, Err: errors.New(string(secret.Data["value"]))}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWatchman(t, manifests.GeneratorFunc(configMaps), func(b *bed) {
+				b.reconciler.WithPreReconcileHook(func(ctx context.Context, _ client.Client, obj *widget.Widget) error {
+					target, err := component.ClientFromContext(ctx)
+					if err != nil {
+						return err
+					}
+					secret := &corev1.Secret{}
+					if err := target.Get(ctx, client.ObjectKey{Namespace: obj.Namespace, Name: "source"}, secret); err != nil {
+						return err
+					}
+					logf.FromContext(ctx).Info("read", "secret", secret, "value", string(secret.Data["value"]))
+					return fail(secret)
+				})
+			})
+			w.check(w.client.Create(t.Context(), &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "source"}, Data: map[string][]byte{"value": []byte(crookedCanary)},
+			}))
+			w.create(widget.Spec{})
+			w.passes(2)
+			_, reason, message := w.get().Status.GetState()
+			told := w.everything(reason)
+			w.checkCanary(told)
+			if !strings.Contains(told, redact.Mark) {
+				t.Errorf("nothing had to be hidden: %s: %s", reason, message)
+			}
+		})
+	}
+}
+
+func TestWhatAReferenceHoldsIsToldNowhere(t *testing.T) {
+	for name, generate := range map[string]func(value string) ([]client.Object, error){
+		"a generator fails with it":  func(value string) ([]client.Object, error) { return nil, errors.New(value) },
+		"a generator panics with it": func(value string) ([]client.Object, error) { panic(value) },
+		"a manifest repeats it": func(value string) ([]client.Object, error) {
+			return []client.Object{&corev1.ConfigMap{
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{value: "1"},
+			}}, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWatchman(t, manifests.GeneratorFunc(func(_ context.Context, _, _ string, parameters types.Unstructurable) ([]client.Object, error) {
+				return generate(string(parameters.(*widget.Spec).Password.Value()))
+			}))
+			w.createSecret("source", map[string]string{"token": crookedCanary})
+			w.create(widget.Spec{Password: &component.SecretKeyReference{Name: "source"}})
+			w.passes(2)
+			_, reason, message := w.get().Status.GetState()
+			w.checkCanary(w.everything(reason))
+			if !strings.Contains(message, redact.Mark) {
+				t.Errorf("nothing had to be hidden: %s: %s", reason, message)
+			}
+		})
+	}
+}
