@@ -1,0 +1,245 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/manifests"
+)
+
+var errDead = errors.New("the process is dead")
+
+// trap kills an operator before or after one of its requests.
+type trap struct {
+	at    int // counted from 1; 0 means never
+	after bool
+
+	mu    sync.Mutex
+	armed bool
+	count int
+	dead  bool
+}
+
+// arm begins to count.
+func (k *trap) arm() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.armed = true
+}
+
+func (k *trap) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if strings.Contains(r.URL.Path, "/events") {
+			return next.RoundTrip(r)
+		}
+		k.mu.Lock()
+		if k.armed {
+			k.count++
+		}
+		here := k.at > 0 && k.count == k.at && !k.dead
+		k.dead = k.dead || here && !k.after
+		dead := k.dead
+		k.mu.Unlock()
+		if dead {
+			return nil, errDead
+		}
+		response, err := next.RoundTrip(r)
+		if here && err == nil {
+			_ = response.Body.Close()
+			k.mu.Lock()
+			k.dead = true
+			k.mu.Unlock()
+			return nil, errDead
+		}
+		return response, err
+	})
+}
+
+// hit tells that the operator was killed.
+func (k *trap) hit() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.dead
+}
+
+// TestACrashWhileTheInventoryIsInSecretsLosesNothing kills the operator at every
+// request of a story about a component with a large inventory, and replaces it.
+func TestACrashWhileTheInventoryIsInSecretsLosesNothing(t *testing.T) {
+	stories := map[string]func(*stage){
+		"a life in which it moves into Secrets and out of them": moves,
+		"the deletion of the namespace":                         namespaceGoes,
+	}
+	for name, story := range stories {
+		t.Run(name, func(t *testing.T) {
+			total, _ := play(t, story, 0, false)
+			ran, crashed := 0, 0
+			for at := 1; at <= total; at++ {
+				for i, after := range []bool{false, true} {
+					if !inSlice(t, 2*at+i) {
+						continue
+					}
+					ran++
+					t.Run(fmt.Sprintf("request %d, answered %t", at, after), func(t *testing.T) {
+						if _, dead := play(t, story, at, after); dead {
+							crashed++
+						}
+					})
+				}
+			}
+			t.Logf("%d requests, %d cases, %d of them crashed", total, ran, crashed)
+			if crashed < ran*9/10 {
+				t.Errorf("only %d of %d cases crashed", crashed, ran)
+			}
+		})
+	}
+}
+
+// stage is a bed whose operator is replaced when it is dead.
+type stage struct {
+	*bed
+	trap     *trap
+	replaced bool
+}
+
+// play plays a story and returns the number of requests after the trap was armed, and
+// whether the operator was killed.
+func play(t *testing.T, story func(*stage), at int, after bool) (requests int, dead bool) {
+	t.Helper()
+	s := &stage{trap: &trap{at: at, after: after}}
+	s.bed = newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus, func(b *bed) {
+		b.manager.GetConfig().Wrap(s.trap.wrap)
+	})
+	s.mark()
+	story(s)
+	s.eventually("the component to be gone", func() error {
+		err := s.next()
+		if getErr := s.client.Get(t.Context(), s.key("main"), &widget.Widget{}); !apierrors.IsNotFound(getErr) {
+			return fmt.Errorf("it is still there (%v)", err)
+		}
+		return nil
+	})
+	if left := s.secrets(); len(left) > 0 {
+		t.Errorf("%d Secrets are left", len(left))
+	}
+	for name := range many(0, 18) {
+		if _, ok := s.configMap(name); ok {
+			t.Errorf("config map %s is left behind", name)
+		}
+	}
+	return s.trap.count, s.trap.hit()
+}
+
+// next makes a pass.
+func (s *stage) next() error {
+	_, err := s.reconciler.Reconcile(s.Context(), ctrl.Request{NamespacedName: s.key("main")})
+	if s.trap.hit() && !s.replaced {
+		s.anew()
+		s.replaced = true
+	}
+	return err
+}
+
+func (s *stage) ready(recorded int) {
+	s.Helper()
+	s.eventually("the component to become ready", func() error {
+		err := s.next()
+		w := s.get()
+		if state, _, message := w.Status.GetState(); state != component.StateReady || w.Status.AppliedGeneration != w.Generation {
+			return fmt.Errorf("%s: %s (%v)", state, message, err)
+		}
+		return nil
+	})
+	if got := s.get().Status.Inventory.Count(); got != recorded {
+		s.Errorf("%d objects are recorded, want %d", got, recorded)
+	}
+}
+
+func moves(s *stage) {
+	s.Helper()
+	s.trap.arm()
+	s.create(widget.Spec{Values: many(0, 14)})
+	s.ready(14)
+	for _, values := range []map[string]string{many(2, 18), many(2, 5), many(0, 15)} {
+		s.update(func(w *widget.Widget) { w.Spec.Values = values })
+		s.ready(len(values))
+	}
+	// Every object was created as often as it was asked for, and nothing else was.
+	created, want := map[string]int{}, map[string]int{}
+	for _, e := range s.events()[s.since:] {
+		if e.User == s.user && e.Verb == "create" && e.Resource == "configmaps" && e.Code < 300 {
+			created[e.Name]++
+		}
+	}
+	for _, values := range []map[string]string{many(0, 14), many(14, 18), many(0, 2), many(5, 15)} {
+		for name := range values {
+			want[name]++
+		}
+	}
+	if diff := cmp.Diff(want, created); diff != "" {
+		s.Errorf("objects created (-want +got):\n%s", diff)
+	}
+	s.check(s.client.Delete(s.Context(), s.get()))
+}
+
+// namespaceGoes does what the namespace controller does, as far as it matters.
+func namespaceGoes(s *stage) {
+	s.Helper()
+	s.create(widget.Spec{Values: many(0, 18)})
+	s.ready(18)
+	s.check(s.client.Delete(s.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}))
+	for _, secret := range s.secrets() {
+		s.check(s.client.Delete(s.Context(), &secret))
+	}
+	s.check(s.client.Delete(s.Context(), s.get()))
+	held := &corev1.ConfigMap{}
+	s.check(s.client.Get(s.Context(), s.key("config-07"), held))
+	held.Finalizers = []string{"test.corbel.run/held"}
+	s.check(s.client.Update(s.Context(), held))
+
+	s.trap.arm()
+	s.eventually("all objects but one to be gone", func() error {
+		err := s.next()
+		for name := range many(0, 18) {
+			if _, ok := s.configMap(name); ok && name != held.Name {
+				return fmt.Errorf("config map %s is there (%v)", name, err)
+			}
+		}
+		return nil
+	})
+	s.check(s.client.Get(s.Context(), s.key(held.Name), held))
+	held.Finalizers = nil
+	s.check(s.client.Update(s.Context(), held))
+}
+
+// inSlice is the function of the same name in test/e2e: one case in N is run.
+func inSlice(t *testing.T, index int) bool {
+	t.Helper()
+	n, offset := 8, 0
+	for variable, read := range map[string]func(text string) error{
+		"CORBEL_SLICE":        func(text string) error { _, err := fmt.Sscanf(text, "1/%d", &n); return err },
+		"CORBEL_SLICE_OFFSET": func(text string) error { _, err := fmt.Sscanf(text, "%d", &offset); return err },
+	} {
+		if text := os.Getenv(variable); text != "" {
+			if err := read(text); err != nil || n < 1 {
+				t.Fatalf("%s=%s: must be 1/N, or a number", variable, text)
+			}
+		}
+	}
+	return (index+index/n+offset)%n == 0
+}
