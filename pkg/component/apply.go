@@ -65,6 +65,7 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 		AllowEmpty:      obj.GetAnnotations()[h.settings.name+"/"+v1alpha1.AnnotationAllowEmpty] == "true",
 		Protected:       protected,
 		Record:          record.save,
+		Confirm:         h.confirm(obj),
 	})
 	return h.concludeApply(ctx, obj, t, outcome, record.keep(ctx, outcome.Inventory, err))
 }

@@ -108,21 +108,28 @@ func (l *LeaderLock) stillLeading() error {
 	if l == nil {
 		return nil
 	}
-	if err := l.Check(); err != nil {
+	if err := l.check(creating); err != nil {
 		return fmt.Errorf("%w: %w", patch.ErrConflict, err)
 	}
 	return nil
 }
 
+// creating is how long objects may be created after somebody asked.
+const creating = 5 * time.Second
+
 // Check returns an error if the lease is not ours, or may not be ours any more:
 // it was not renewed for two thirds of its duration. It sends no request.
-func (l *LeaderLock) Check() error {
+func (l *LeaderLock) Check() error { return l.check(0) }
+
+// check tells whether the lease can be relied on for some time yet. A lease that is
+// never held for so long is relied on in its first third.
+func (l *LeaderLock) check(ahead time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.renewed.IsZero() {
 		return fmt.Errorf("%s is not held by this process", l.Describe())
 	}
-	if age := l.now().Sub(l.renewed); age >= l.deadline {
+	if age := l.now().Sub(l.renewed); age >= max(l.deadline-ahead, l.deadline/2) {
 		return fmt.Errorf("%s was not renewed for %s: somebody else may lead by now", l.Describe(), age.Round(time.Millisecond))
 	}
 	return nil

@@ -136,8 +136,12 @@ func TestWhoMayHaveBeenDeposedRecordsNothing(t *testing.T) {
 	if err := record.save(t.Context(), reconciler.Inventory{}); err != nil || commits != 1 {
 		t.Fatalf("the leader: %v, %d commits", err, commits)
 	}
-	now = now.Add(time.Minute)
-	if err := record.save(t.Context(), reconciler.Inventory{}); !errors.Is(err, patch.ErrConflict) || commits != 1 {
+	now = now.Add(5*time.Second - time.Millisecond)
+	if err := record.save(t.Context(), reconciler.Inventory{}); err != nil || commits != 2 {
+		t.Fatalf("with time left to create what is recorded: %v, %d commits", err, commits)
+	}
+	now = now.Add(time.Millisecond)
+	if err := record.save(t.Context(), reconciler.Inventory{}); !errors.Is(err, patch.ErrConflict) || commits != 2 {
 		t.Errorf("after a pause: %v, %d commits", err, commits)
 	}
 }

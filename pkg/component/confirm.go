@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/patch"
+)
+
+// confirm returns what the engine asks before it creates objects and it is some time
+// ago that anybody knew: whether the component is still as this pass read it, and
+// whether it is for this process to act. The server cannot refuse a stale creation,
+// as it refuses a stale update.
+func (h *handler[T]) confirm(obj T) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := h.settings.leaderLock.stillLeading(); err != nil {
+			return err
+		}
+		current := newComponent[T]()
+		switch err := h.local.Get(ctx, client.ObjectKeyFromObject(obj), current); {
+		case apierrors.IsNotFound(err):
+			return fmt.Errorf("%w: it is not there any more", patch.ErrConflict)
+		case err != nil:
+			return fmt.Errorf("read %s again: %w", objectName(h.kind.Kind, obj), err)
+		}
+		switch {
+		case current.GetUID() != obj.GetUID():
+			return fmt.Errorf("%w: it was deleted and made anew", patch.ErrConflict)
+		case current.GetGeneration() != obj.GetGeneration():
+			return fmt.Errorf("%w: its spec changed", patch.ErrConflict)
+		case current.GetDeletionTimestamp().IsZero() != obj.GetDeletionTimestamp().IsZero():
+			return fmt.Errorf("%w: it is being deleted", patch.ErrConflict)
+		case !equality.Semantic.DeepEqual(current.GetStatus().Inventory, obj.GetStatus().Inventory):
+			return fmt.Errorf("%w: somebody else keeps its inventory", patch.ErrConflict)
+		}
+		return nil
+	}
+}

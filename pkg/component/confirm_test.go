@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/patch"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// oneWidget is a server that holds one component.
+type oneWidget struct {
+	client.Client
+	widget *widget
+	err    error
+}
+
+func (s oneWidget) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	if s.err == nil {
+		*obj.(*widget) = *s.widget
+	}
+	return s.err
+}
+
+func TestNothingIsCreatedForAComponentThatIsNotAsThePassReadIt(t *testing.T) {
+	broken := errors.New("broken")
+	tests := []struct {
+		name   string
+		change func(*widget)
+		err    error
+		want   error
+	}{
+		{"unchanged", func(*widget) {}, nil, nil},
+		{"labels changed", func(w *widget) { w.Labels = map[string]string{"a": "b"}; w.ResourceVersion = "9" }, nil, nil},
+		{"a condition changed", func(w *widget) { w.Status.State = StateError }, nil, nil},
+		{"gone", func(*widget) {}, apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, "main"), patch.ErrConflict},
+		{"made anew", func(w *widget) { w.UID = "other" }, nil, patch.ErrConflict},
+		{"another spec", func(w *widget) { w.Generation++ }, nil, patch.ErrConflict},
+		{"being deleted", func(w *widget) { w.DeletionTimestamp = new(metav1.Now()) }, nil, patch.ErrConflict},
+		{"another inventory", func(w *widget) { w.Status.Inventory = reconciler.Inventory{} }, nil, patch.ErrConflict},
+		{"unreadable", func(*widget) {}, broken, broken},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			h, _ := testHandler(t, &fakeEngine{})
+			obj := newWidget()
+			obj.GetStatus().Inventory = someInventory
+			current, err := copyOf(obj)
+			if err != nil {
+				t.Fatal(err)
+			}
+			test.change(current)
+			h.local = oneWidget{widget: current, err: test.err}
+			if err := h.confirm(obj)(t.Context()); !errors.Is(err, test.want) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+			h.settings.leaderLock = &LeaderLock{Interface: &leaseStub{}}
+			if err := h.confirm(obj)(t.Context()); !errors.Is(err, patch.ErrConflict) {
+				t.Errorf("without a lease: %v", err)
+			}
+		})
+	}
+}
