@@ -8,6 +8,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
@@ -27,7 +28,7 @@ func (i *item) finish(in Input) {
 	}
 	i.digest = in.Hasher.Manifest(i.content)
 	if i.policies.Reconcile == v1alpha1.ReconcilePolicyOnObjectOrComponentChange {
-		i.digest = digest.Combine(i.digest, in.ComponentDigest)
+		i.digest = plan.WithComponent(i.digest, digest.Combine(in.ComponentDigest))
 	}
 }
 

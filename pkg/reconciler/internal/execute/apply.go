@@ -43,13 +43,16 @@ func (e *Executor) apply(ctx context.Context, resource cluster.Resource, step pl
 		metadata = object.Object["metadata"].(map[string]any)
 		dropEmptyBundles(resource, object.Object)
 	}
-	if ignored := step.Desired.Policies.IgnoreFields; len(ignored) > 0 {
+	if ignored := step.Desired.Policies.IgnoreFields; len(ignored) > 0 || isClaim(resource) {
 		live, err := e.readFirst(ctx, resource, step)
 		if err != nil {
 			return nil, err
 		}
 		for _, pointer := range ignored {
 			applyLive(object.Object, live.Object, pointer)
+		}
+		if isClaim(resource) {
+			keepSize(inner(object.Object, "spec"), inner(live.Object, "spec"))
 		}
 	}
 	precondition(metadata, step)
@@ -75,7 +78,7 @@ func (e *Executor) apply(ctx context.Context, resource cluster.Resource, step pl
 
 func needsApplyCopy(resource cluster.Resource, step plan.Step) bool {
 	_, bundled := bundlePaths[resource.GVK().GroupKind()]
-	return bundled || len(step.Desired.Policies.IgnoreFields) > 0
+	return bundled || len(step.Desired.Policies.IgnoreFields) > 0 || isClaim(resource)
 }
 
 // setManagers replaces the entries of the managers of the object, as it was answered.

@@ -32,6 +32,7 @@ var carriers = map[schema.GroupKind]carrier{
 	{Kind: "Pod"}:                        {carry: carryPod},
 	{Kind: "PersistentVolumeClaim"}:      {carry: carryClaim},
 	{Kind: "PersistentVolume"}:           {carry: carryVolume},
+	{Kind: "Node"}:                       {carry: carryNode},
 	{Kind: "ServiceAccount"}:             {needed: lacks("secrets", "imagePullSecrets"), carry: carryKeys("secrets", "imagePullSecrets")},
 	{Kind: "Secret"}:                     {needed: isToken, carry: carryToken},
 	{Group: "apps", Kind: "Deployment"}:  scalable,

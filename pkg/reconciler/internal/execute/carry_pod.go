@@ -39,6 +39,14 @@ func carryPod(body, live map[string]any) {
 	}
 }
 
+// carryNode carries what the controllers of nodes and of their cloud have set.
+// Addresses of pods and the identity in the cloud cannot be changed any more.
+func carryNode(body, live map[string]any) {
+	if spec := child(body, "spec"); spec != nil {
+		keepMissing(spec, inner(live, "spec"), "podCIDR", "podCIDRs", "providerID", "taints")
+	}
+}
+
 // addMissing adds the elements of a list that only the live object has, in the
 // places that they have there. The keys tell elements apart.
 func addMissing(body, live map[string]any, list string, keys ...string) {

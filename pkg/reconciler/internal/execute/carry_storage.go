@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corbel-run/corbel/pkg/cluster"
 )
 
 // volumeDomains are the prefixes of the annotations by which the controllers of
@@ -23,6 +25,16 @@ func carryClaim(body, live map[string]any) {
 		return
 	}
 	keepMissing(spec, liveSpec)
+	keepSize(spec, liveSpec)
+}
+
+func isClaim(resource cluster.Resource) bool {
+	return resource.GVR.Group == "" && resource.Kind == "PersistentVolumeClaim"
+}
+
+// keepSize keeps the size of a claim that somebody has let grow beyond its
+// manifest: the server refuses to let it shrink.
+func keepSize(spec, liveSpec map[string]any) {
 	path := []string{"resources", "requests", "storage"}
 	wanted, _, _ := unstructured.NestedString(spec, path...)
 	actual, _, _ := unstructured.NestedString(liveSpec, path...)

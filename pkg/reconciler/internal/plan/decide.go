@@ -118,7 +118,7 @@ func (w *work) applyPresent(u *unit) {
 		w.recreate(u)
 	default:
 		if because, due := w.writeDue(u); due {
-			if w.mustRecreate(u) || because == BecauseChanged && u.recreates() {
+			if w.mustRecreate(u) || because == BecauseChanged && u.recreates() && !u.sameManifest() {
 				w.recreate(u)
 				return
 			}

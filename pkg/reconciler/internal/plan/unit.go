@@ -3,7 +3,11 @@
 
 package plan
 
-import "github.com/corbel-run/corbel/api/v1alpha1"
+import (
+	"strings"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
 
 // unit is everything known about one object.
 type unit struct {
@@ -77,6 +81,21 @@ func (u *unit) observe(in Input) {
 
 // same tells whether the manifest that was last accepted is the desired one.
 func (u *unit) same() bool { return u.item.Digest == u.desired.Digest }
+
+// sameManifest is same, whatever became of the component.
+func (u *unit) sameManifest() bool {
+	recorded, _, _ := strings.Cut(u.item.Digest, componentMark)
+	desired, _, _ := strings.Cut(u.desired.Digest, componentMark)
+	return recorded == desired
+}
+
+// componentMark separates, in a digest, the manifest from the component.
+const componentMark = "+"
+
+// WithComponent returns the digest of an object that is written also when the
+// component changes. That its manifest is the same is still to be seen: it is
+// not recreated then.
+func WithComponent(manifest, component string) string { return manifest + componentMark + component }
 
 // drifted tells whether the live values differ from those that the server
 // accepted, at the paths that the manifest sets.

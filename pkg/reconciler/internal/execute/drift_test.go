@@ -1,0 +1,179 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package execute_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// drifts are changes, by somebody else, of fields that the manifests in
+// testdata set; those in testdata/more have theirs as a third part. Kinds of
+// which nothing but the metadata can be changed are missing.
+var drifts = map[string]string{
+	"apiservice":                       `spec: {versionPriority: 50}`,
+	"clusterrole":                      `rules: [{nonResourceURLs: [/y], verbs: [get]}]`,
+	"clusterrole-aggregated":           `aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: c}}]}`,
+	"clusterrolebinding":               `subjects: [{kind: User, name: joe, apiGroup: rbac.authorization.k8s.io}]`,
+	"configmap":                        `data: {a: c}`,
+	"cronjob":                          `spec: {schedule: "1 * * * *"}`,
+	"customresourcedefinition-plain":   `spec: {names: {shortNames: [pl], plural: plains, kind: Plain, categories: [all]}}`,
+	"daemonset":                        `spec: {template: {spec: {containers: [{name: c, image: j, ports: [{containerPort: 80, hostPort: 80}]}]}}}`,
+	"deployment":                       `spec: {template: {spec: {containers: [{name: c, image: j}]}}}`,
+	"deployment-with-replicas":         `spec: {replicas: 5}`,
+	"endpoints":                        `subsets: [{addresses: [{ip: 10.9.8.6}], ports: [{port: 80}]}]`,
+	"endpointslice":                    `endpoints: [{addresses: [10.9.8.6]}]`,
+	"flowschema":                       `spec: {priorityLevelConfiguration: {name: catch-all}}`,
+	"horizontalpodautoscaler":          `spec: {maxReplicas: 4}`,
+	"horizontalpodautoscaler-v1":       `spec: {maxReplicas: 4}`,
+	"ingress":                          `spec: {rules: [{host: b.example.com, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: s, port: {number: 80}}}}]}}]}`,
+	"job-without-labels":               `spec: {backoffLimit: 4}`,
+	"limitrange":                       `spec: {limits: [{type: PersistentVolumeClaim, max: {storage: 2000Gi}}]}`,
+	"networkpolicy":                    `spec: {podSelector: {matchLabels: {a: b}}}`,
+	"persistentvolume":                 `spec: {capacity: {storage: 2Gi}}`,
+	"poddisruptionbudget":              `spec: {minAvailable: 2}`,
+	"pod":                              `spec: {containers: [{name: c, image: j, env: [{name: A, value: B}]}]}`,
+	"podtemplate":                      `template: {spec: {containers: [{name: c, image: j}]}}`,
+	"replicaset":                       `spec: {template: {spec: {containers: [{name: c, image: j}]}}}`,
+	"replicationcontroller":            `spec: {template: {spec: {containers: [{name: c, image: j}]}}}`,
+	"resourcequota":                    `spec: {hard: {count/widgets.example.com: "400"}}`,
+	"role":                             `rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]`,
+	"rolebinding":                      `subjects: [{kind: ServiceAccount, name: other, namespace: default}]`,
+	"secret-opaque":                    `data: {a: Yw==}`,
+	"secret-basic-auth":                `data: {password: Yw==}`,
+	"service":                          `spec: {ports: [{port: 81}]}`,
+	"service-dual":                     `spec: {selector: {a: c}}`,
+	"service-external":                 `spec: {externalName: example.org}`,
+	"service-headless":                 `spec: {selector: {a: c}}`,
+	"service-loadbalancer":             `spec: {externalTrafficPolicy: Cluster}`,
+	"service-nodeport":                 `spec: {ports: [{name: a, port: 82, targetPort: 8080}]}`,
+	"statefulset":                      `spec: {replicas: 3}`,
+	"validatingadmissionpolicy":        `spec: {validations: [{expression: "false"}]}`,
+	"validatingadmissionpolicybinding": `spec: {validationActions: [Warn]}`,
+}
+
+// elements are drifts that add an element to a list whose elements have keys.
+// Under server-side apply it belongs to whoever added it, and stays.
+var elements = []string{"service", "service-nodeport", "validatingadmissionpolicybinding"}
+
+// kindsOfNobody are created by the server itself, never by manifests.
+var kindsOfNobody = []string{"Event"}
+
+// signingRequest is what a CertificateSigningRequest asks for.
+func signingRequest(t *testing.T) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "more"}}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
+}
+
+// Each object is installed; others do to it what they do; it is written again
+// although nothing changed; somebody changes a label and, where the kind lets
+// him, another field that the manifest sets; and it is written once more.
+func TestADriftedObjectOfEveryBuiltInKindIsRepairedWithoutARefusal(t *testing.T) {
+	b := newBench(t)
+	request := signingRequest(t)
+	kinds := map[string]bool{}
+	for _, update := range []v1alpha1.UpdatePolicy{v1alpha1.UpdatePolicyReplace, v1alpha1.UpdatePolicySsaMerge, v1alpha1.UpdatePolicySsaOverride} {
+		namespace := b.namespace()
+		files, err := filepath.Glob("testdata/*/*.yaml")
+		if err != nil || len(files) == 0 {
+			t.Fatalf("got %d files, %v", len(files), err)
+		}
+		for _, file := range files {
+			name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts := strings.Split(strings.NewReplacer("NAMESPACE", namespace, "CSR", request).Replace(string(text)), "\n---\n")
+			d := b.desired(parts[0], update)
+			if kinds[d.Key.Kind] = true; slices.Contains([]string{"Namespace", "PersistentVolume", "VolumeAttributesClass"}, d.Key.Kind) {
+				d.Key.Name += "-" + namespace // the one before may still be going
+				d.Manifest.SetName(d.Key.Name)
+			}
+			labels := d.Manifest.GetLabels()
+			labels["drift"] = "ours"
+			d.Manifest.SetLabels(labels)
+			drift := drifts[name]
+			if len(parts) > 2 {
+				drift = parts[2]
+			}
+			if update != v1alpha1.UpdatePolicyReplace && slices.Contains(elements, name) {
+				drift = ""
+			}
+			t.Run(string(update)+" "+name, func(t *testing.T) {
+				b := &bench{t: t, target: b.target, observer: b.observer, executor: b.executor}
+				created := b.must(step(plan.VerbCreate, d, plan.Observation{}))
+				t.Cleanup(func() { deleteClusterScoped(b, d) })
+				if len(parts) > 1 && strings.TrimSpace(parts[1]) != "" {
+					b.somebody(d, parts[1])
+				}
+				if again := writeAgain(b, d); again.Accepted != created.Accepted {
+					t.Error("a write of the same manifest changed what it sets")
+				}
+				b.somebody(d, `metadata: {labels: {drift: theirs}}`)
+				if drift != "" {
+					b.somebody(d, drift)
+				}
+				if drifted := b.observe(d); drifted.Accepted == created.Accepted {
+					t.Fatal("the drift does not show")
+				}
+				if repaired := writeAgain(b, d); repaired.Accepted != created.Accepted || b.live(d).GetLabels()["drift"] != "ours" {
+					t.Errorf("the drift is still there: %v", b.live(d).Object)
+				}
+			})
+		}
+	}
+	everything, _, err := b.target.Types().Matching(t.Context(), v1alpha1.TypeInfo{Group: "*", Kind: "*"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, resource := range everything {
+		builtIn := !strings.HasSuffix(resource.GVR.Group, ".example.com") && !strings.HasSuffix(resource.GVR.Group, "corbel.run")
+		if builtIn && resource.Can("create") && resource.Can("update") && !kinds[resource.Kind] && !slices.Contains(kindsOfNobody, resource.Kind) {
+			t.Errorf("no manifest in testdata for %s", resource.GVK())
+		}
+	}
+}
+
+// writeAgain writes the object as its policy says, again if somebody else wrote in between.
+func writeAgain(b *bench, d *plan.Desired) (after plan.Observation) {
+	b.t.Helper()
+	verb := map[v1alpha1.UpdatePolicy]plan.Verb{
+		v1alpha1.UpdatePolicyReplace: plan.VerbReplace, v1alpha1.UpdatePolicySsaMerge: plan.VerbMerge, v1alpha1.UpdatePolicySsaOverride: plan.VerbOverride,
+	}[d.Policies.Update]
+	eventually(b.t, "the object is written", func() bool {
+		result := b.run(step(verb, d, b.observe(d)))
+		if execute.IsConflict(result.Err) {
+			return false
+		}
+		if result.Err != nil {
+			b.t.Fatal(result.Err)
+		}
+		after = result.Observation
+		return true
+	})
+	return after
+}
