@@ -35,7 +35,7 @@ var carriers = map[schema.GroupKind]carrier{
 	{Kind: "Node"}:                       {carry: carryNode},
 	{Kind: "ServiceAccount"}:             {needed: lacks("secrets", "imagePullSecrets"), carry: carryKeys("secrets", "imagePullSecrets")},
 	{Kind: "Secret"}:                     {needed: isToken, carry: carryToken},
-	{Group: "apps", Kind: "Deployment"}:  scalable,
+	{Group: "apps", Kind: "Deployment"}:  {carry: carryDeployment},
 	{Group: "apps", Kind: "StatefulSet"}: scalable,
 	{Group: "apps", Kind: "ReplicaSet"}:  scalable,
 	{Kind: "ReplicationController"}:      scalable,
@@ -55,6 +55,15 @@ var (
 	}
 	bundled = carrier{needed: hasEmptyBundle, carry: carryBundles}
 )
+
+// carryDeployment carries, besides the replicas, the number of the revision: its
+// controller would have to put it back after every write.
+func carryDeployment(body, live map[string]any) {
+	carryPath("spec", "replicas")(body, live)
+	if annotations := child(child(body, "metadata"), "annotations"); annotations != nil {
+		keepMissing(annotations, inner(live, "metadata", "annotations"), "deployment.kubernetes.io/revision")
+	}
+}
 
 // carriersOf returns what has to be taken over from the live object; if there
 // is nothing, the object need not be read.
