@@ -5,6 +5,7 @@ package execute_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,7 +102,8 @@ func TestATypeWaitsForItsInstancesAndTellsForeignFromOurs(t *testing.T) {
 	}
 	// What let the deletion pass was one small read right before it.
 	sent := b.requests()
-	if n := len(sent); n < 2 || sent[n-1] != "DELETE /apis/apiextensions.k8s.io/v1/customresourcedefinitions/foos."+group || !strings.HasSuffix(sent[n-2], "/foos") {
+	at := slices.Index(sent, "DELETE /apis/apiextensions.k8s.io/v1/customresourcedefinitions/foos."+group)
+	if at < 1 || !strings.HasSuffix(sent[at-1], "/foos") {
 		t.Errorf("got %v", sent)
 	}
 }
