@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -112,6 +115,27 @@ func TestCreationsAreConfirmedInTheMiddleOfABatch(t *testing.T) {
 	if b.get("a") == nil || len(between.requests("POST /api/v1/namespaces/"+b.namespace+"/services")) > 0 {
 		t.Error("the object of the later stage was created, or the first was not")
 	}
+}
+
+// A leader that was deposed may have seen an object of nobody in the place of one
+// that its successor has dropped from the record.
+func TestAdoptionsAreConfirmed(t *testing.T) {
+	b, _, _ := fenced(t)
+	if err := b.Create(t.Context(), b.theirs("a")); err != nil {
+		t.Fatal(err)
+	}
+	request := b.request(config("a", "1"))
+	request.Inventory = b.mustRecord(request)
+	request.Confirm = func(context.Context) error { return errors.New("somebody else leads") }
+	_, err := b.engine.Apply(t.Context(), request)
+	if _, superseded := errors.AsType[*reconciler.SupersededError](err); !superseded || b.get("a").Labels[engineName+"/owner-id"] != "" {
+		t.Fatalf("got %v, and the marks %v, want a SupersededError and no marks", err, b.get("a").Labels)
+	}
+}
+
+// theirs is an object of nobody.
+func (b *bench) theirs(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}}
 }
 
 func TestChangesNeedNoConfirmation(t *testing.T) {

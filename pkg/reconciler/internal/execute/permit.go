@@ -5,14 +5,15 @@ package execute
 
 import "context"
 
-// Permit tells, right before an object is created, whether that is still for us
+// Permit tells, right before an object becomes ours, whether that is still for us
 // to do. The server refuses any other write that is based on something outdated,
-// but nothing about an object that does not exist says who may create it.
+// but nothing about an object that does not exist, or bears no mark of ours, says
+// who may make it his.
 type Permit func(ctx context.Context) error
 
 type permitKey struct{}
 
-// WithPermit returns a context in which nothing is created without the permit.
+// WithPermit returns a context in which nothing becomes ours without the permit.
 // Its error is the cause of the failure of the step.
 func WithPermit(ctx context.Context, permit Permit) context.Context {
 	return context.WithValue(ctx, permitKey{}, permit)

@@ -30,6 +30,11 @@ func (e *Executor) write(ctx context.Context, step plan.Step, send send) plan.Re
 		if err != nil {
 			return nil, err
 		}
+		if step.Claims() {
+			if err := permitted(ctx); err != nil {
+				return nil, err
+			}
+		}
 		return send(ctx, resource, step)
 	})
 	if err != nil {

@@ -117,6 +117,11 @@ var configs = slices.Concat(adoptions(), []Config{
 		Acts:       slices.Concat(of(0, wholeLife...), on(theirFoo, ActCreate, ActDelete), on(foo, ActSteal, ActHold, ActRelease, ActDeleteAnew), on(foos, ActDelete)), Disturbances: 3,
 	},
 	{
+		Name:       "a type, its operator and its instance",
+		Components: one([]Want{want(foos, "1"), want(workload, "1"), want(foo, "1")}, []Want{want(workload, "2"), want(foos, "1"), want(foo, "2")}),
+		Acts:       slices.Concat(of(0, wholeLife...), on(workload, ActUnready, ActDelete), on(theirFoo, ActCreate), on(foo, ActDelete)), Disturbances: 3,
+	},
+	{
 		Name:       "an orphaned instance of a type",
 		Components: one([]Want{want(foos, "1"), want(foo, "1", onDelete(v1alpha1.DeletePolicyOrphan))}, []Want{want(foos, "1")}, []Want{}),
 		Acts:       slices.Concat(of(0, wholeLife...), on(foo, ActStrip, ActDelete)), Disturbances: 3,

@@ -21,7 +21,7 @@ func (m *Model) execute(s *State, i int, move Move) {
 	case move.Kind == moveRefuse:
 		s.tell("refused")
 		result.Err = errRefused
-	case takes(step) && a.leader != s.active && !m.NoFence:
+	case step.Claims() && a.leader != s.active && !m.NoFence:
 		// The server cannot fence them; a leader without a lease sends none.
 		s.tell("not sent: the lease is gone")
 		result.Err = errLost
@@ -47,13 +47,6 @@ func (m *Model) execute(s *State, i int, move Move) {
 	a.executed |= bit
 	a.results = append(a.results[:len(a.results):len(a.results)], result)
 	m.endStage(s, a)
-}
-
-// takes tells whether a step puts our marks on what bears none: a create, an
-// adoption, the repair of lost marks. What it minds is the object, and not
-// whether anybody still wants it.
-func takes(step plan.Step) bool {
-	return step.Verb == plan.VerbCreate || step.Because == plan.BecauseAdopted || step.Because == plan.BecauseUnmarked
 }
 
 // endStage goes on with the next stage, or plans again.

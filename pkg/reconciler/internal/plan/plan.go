@@ -113,6 +113,14 @@ func (s Step) StillMeant(live Observation) bool {
 		live.Marks.Written == s.Marks.Written && slices.Equal(live.Marks.Others, s.Marks.Others)
 }
 
+// Claims tells whether the step puts our marks on what does not bear them: a
+// creation, an adoption, the repair of lost marks. Its preconditions say nothing
+// about whether anybody still wants the object: whoever looks after the component
+// by now may have dropped it, because it was not there or not ours.
+func (s Step) Claims() bool {
+	return s.Verb == VerbCreate || s.Because == BecauseAdopted || s.Because == BecauseUnmarked
+}
+
 // Guard is a condition on the cluster that must hold for a deletion.
 type Guard string
 
