@@ -64,6 +64,15 @@ const (
 	// component lacks status fields that Corbel must keep.
 	ReasonCRDOutdated = "CRDOutdated"
 
+	// ReasonTargetUnreachable means that the target cluster does not answer, or
+	// that something else answers in its place.
+	ReasonTargetUnreachable = "TargetUnreachable"
+	// ReasonTargetAddressDenied means that the operator may not connect to the
+	// address of the target cluster.
+	ReasonTargetAddressDenied = "TargetAddressDenied"
+	// ReasonTargetIsLocal means that a kubeconfig leads to the cluster that the
+	// component lives in.
+	ReasonTargetIsLocal = "TargetIsLocal"
 	// ReasonKubeconfigEmpty means that a kubeconfig is asked for, but what is
 	// there is empty.
 	ReasonKubeconfigEmpty = "KubeconfigEmpty"

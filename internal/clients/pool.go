@@ -4,94 +4,171 @@
 package clients
 
 import (
-	"errors"
+	"cmp"
+	"context"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
+	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/corbel-run/corbel/pkg/cluster"
 )
 
-// ErrClosed is returned for targets that are asked for after Close.
-var ErrClosed = errors.New("the pool of clients is closed")
+// Options tune a Pool. The zero value is ready to use.
+type Options struct {
+	// Cluster is for all targets.
+	Cluster cluster.Options
+	// DialPolicy is for the targets of kubeconfigs. Defaults to cluster.DenyInternal.
+	DialPolicy cluster.DialPolicy
+	// Slots is how many may use the target of a kubeconfig at the same time.
+	// Defaults to 1.
+	Slots int
+	// Remote is how many may use targets of kubeconfigs at the same time, all
+	// together. Defaults to no limit.
+	Remote int
+	// Wake is called with a waiter for whom it is worth to come again. It must
+	// not block.
+	Wake func(waiter types.NamespacedName)
+	// Evicted is called with a target that the pool lets go of: nobody will get
+	// it any more. It must not call the pool.
+	Evicted func(cluster.Target)
+}
 
-// Pool holds the targets in one cluster, by identity. It is safe for
-// concurrent use.
+const (
+	// unusedFor is how long a target is kept without being used.
+	unusedFor = 15 * time.Minute
+	// maxEntries is how many targets are kept, if not more are in use.
+	maxEntries = 1000
+	// sweepInterval is how often Run looks for what is unused.
+	sweepInterval = time.Minute
+)
+
+// Pool holds the targets by access. It is safe for concurrent use.
 type Pool struct {
-	config  *rest.Config
-	options cluster.Options
+	local   *rest.Config
+	options Options
+	limit   int
+	make    func(*rest.Config, cluster.Options) (cluster.Target, error)
 
-	lock    sync.Mutex
-	closed  bool
-	targets map[string]cluster.Target
+	alive context.Context
+	end   context.CancelFunc
+	// probes are under way in the background.
+	probes sync.WaitGroup
+
+	mu      sync.Mutex
+	entries map[key]*entry
+	remote  int     // how many use targets of kubeconfigs
+	starved waiters // of them, those whom only Options.Remote keeps out
 }
 
-// New returns a Pool of targets in the cluster of the configuration.
-func New(local *rest.Config, options cluster.Options) *Pool {
-	return &Pool{config: local, options: options, targets: map[string]cluster.Target{}}
+// entry is one target. Its fields are guarded by the pool.
+type entry struct {
+	key    key
+	target cluster.Target
+	users  int
+	usedAt time.Time
+	// trust is nil for targets in the local cluster.
+	trust *trust
 }
 
-// Local returns the target with the operator's own identity.
-func (p *Pool) Local() (cluster.Target, error) {
-	return p.get("", func(*rest.Config) {})
-}
-
-// Impersonated returns the target of a user, whom the operator must be allowed
-// to impersonate. The order of the groups does not matter.
-func (p *Pool) Impersonated(user string, groups []string) (cluster.Target, error) {
-	if user == "" {
-		// The server would take the request for one of the operator itself.
-		return nil, errors.New("who is to be impersonated has no name")
+// New returns a Pool. The configuration is that of the local cluster.
+func New(local *rest.Config, options Options) *Pool {
+	options.Slots = cmp.Or(options.Slots, 1)
+	if options.DialPolicy == nil {
+		options.DialPolicy = cluster.DenyInternal
 	}
-	groups = slices.Compact(slices.Sorted(slices.Values(groups)))
-	return p.get(identity(user, groups), func(config *rest.Config) {
-		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
-	})
-}
-
-// identity is a key that no two identities share.
-func identity(user string, groups []string) string {
-	var key strings.Builder
-	key.WriteString(strconv.Quote(user))
-	for _, group := range groups {
-		key.WriteString(strconv.Quote(group))
+	if options.Wake == nil {
+		options.Wake = func(types.NamespacedName) {}
 	}
-	return key.String()
+	if options.Evicted == nil {
+		options.Evicted = func(cluster.Target) {}
+	}
+	p := &Pool{local: local, options: options, limit: maxEntries, make: cluster.New, entries: map[key]*entry{}}
+	p.alive, p.end = context.WithCancel(context.Background())
+	return p
 }
 
-func (p *Pool) get(key string, adapt func(*rest.Config)) (cluster.Target, error) {
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	if p.closed {
+// Lease is the right to use a target until Release.
+type Lease struct {
+	Target  cluster.Target
+	release func()
+}
+
+// Release gives the right back. It may be called again, and on nil.
+func (l *Lease) Release() {
+	if l != nil {
+		l.release()
+	}
+}
+
+// Enter returns the target of an access, for a waiter that is remembered if it is
+// turned away. It neither blocks nor sends anything.
+//
+// The errors are ErrBusy, *UnreachableError and ErrLocal, which are for targets
+// of kubeconfigs, *kubeconfig.Error, and ErrClosed.
+func (p *Pool) Enter(access Access, waiter types.NamespacedName) (*Lease, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e, err := p.entry(access)
+	if err != nil {
+		return nil, err
+	}
+	e.usedAt = time.Now()
+	if e.trust != nil {
+		if err := p.admit(e, waiter); err != nil {
+			return nil, err
+		}
+	}
+	e.users++
+	return &Lease{Target: e.target, release: sync.OnceFunc(func() { p.leave(e) })}, nil
+}
+
+// entry finds or makes the entry of an access.
+func (p *Pool) entry(access Access) (*entry, error) {
+	if p.alive.Err() != nil {
 		return nil, ErrClosed
 	}
-	if target, ok := p.targets[key]; ok {
-		return target, nil
+	key := access.key()
+	if e, ok := p.entries[key]; ok {
+		return e, nil
 	}
-	if p.config == nil {
-		return nil, errors.New("there is no configuration of the local cluster")
-	}
-	config := rest.CopyConfig(p.config)
-	adapt(config)
-	target, err := cluster.New(config, p.options)
+	config, err := access.config(p.local)
 	if err != nil {
-		return nil, fmt.Errorf("client for the local cluster: %w", err)
+		return nil, err
 	}
-	p.targets[key] = target
-	return target, nil
+	e := &entry{key: key}
+	options := p.options.Cluster
+	if access.remote() {
+		e.trust = p.newTrust(e)
+		options.DialPolicy = p.options.DialPolicy
+		config.Wrap(e.trust.wrap)
+	}
+	if e.target, err = p.make(config, options); err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	p.makeRoom()
+	p.entries[key] = e
+	return e, nil
 }
 
-// Close closes all targets. Those that are in use remain usable.
-func (p *Pool) Close() {
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	p.closed = true
-	for _, target := range p.targets {
-		target.Close()
+// leave ends the use of a target.
+func (p *Pool) leave(e *entry) {
+	p.mu.Lock()
+	e.users--
+	e.usedAt = time.Now()
+	var woken []types.NamespacedName
+	if e.trust != nil {
+		p.remote--
+		woken = append(p.starved.take(1), e.trust.waiters.take(1)...)
 	}
-	clear(p.targets)
+	p.mu.Unlock()
+	p.wake(woken)
+}
+
+func (p *Pool) wake(waiters []types.NamespacedName) {
+	for _, waiter := range waiters {
+		p.options.Wake(waiter)
+	}
 }

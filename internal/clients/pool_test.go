@@ -1,44 +1,46 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package clients_test
+package clients
 
 import (
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"k8s.io/client-go/rest"
 
-	"github.com/corbel-run/corbel/internal/clients"
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/kubeconfig"
 	"github.com/corbel-run/corbel/pkg/cluster"
 )
 
+var nowhere = &rest.Config{Host: "http://127.0.0.1:1"}
+
 func TestAnIdentityHasOneTarget(t *testing.T) {
-	pool := clients.New(&rest.Config{Host: "http://127.0.0.1:1"}, cluster.Options{})
+	pool := New(nowhere, Options{})
 	defer pool.Close()
 	get := func(user string, groups ...string) cluster.Target {
 		t.Helper()
-		target, err := pool.Impersonated(user, groups)
+		lease, err := pool.Enter(Access{User: user, Groups: groups}, waiter("one"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return target
+		defer lease.Release()
+		return lease.Target
 	}
-	local, err := pool.Local()
-	if err != nil {
-		t.Fatal(err)
+	if get("") != get("") || get("jane", "a", "b") != get("jane", "b", "a", "b") {
+		t.Error("the same identity has two targets")
 	}
-	if again, err := pool.Local(); again != local || err != nil {
-		t.Errorf("got another target, %v", err)
-	}
-	if get("jane", "a", "b") != get("jane", "b", "a", "b") {
-		t.Error("the order of groups makes a difference")
-	}
-	different := []cluster.Target{local, get("jane"), get("jane", "a"), get("jane", "b"), get("jane", "a", "b"), get("jane", `a""b`), get(`jane""a`), get("janea")}
+	different := []cluster.Target{get(""), get("jane"), get("jane", "a"), get("jane", "b"), get("jane", "a", "b"), get("jane", `a""b`), get("janea"), get("jan", "ea")}
 	for i, target := range different {
 		for _, other := range different[:i] {
 			if target == other {
@@ -46,64 +48,227 @@ func TestAnIdentityHasOneTarget(t *testing.T) {
 			}
 		}
 	}
+	keys := map[key]bool{}
+	for _, access := range []Access{{}, {Kubeconfig: []byte{}}, {Kubeconfig: []byte("x")}, {User: "x"}, {User: "kubeconfig"}, {Kubeconfig: []byte("x"), User: "x"}} {
+		keys[access.key()] = true
+	}
+	if len(keys) != 6 {
+		t.Error("two accesses share a key")
+	}
 }
 
-func TestTheImpersonatedIdentityIsSent(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		who := request.Header.Get("Impersonate-User") + " " + strings.Join(request.Header.Values("Impersonate-Group"), ",")
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-system","uid":"` + who + `"}}`))
-	}))
-	defer server.Close()
-	config := &rest.Config{Host: server.URL}
-	pool := clients.New(config, cluster.Options{})
-	defer pool.Close()
+// whoServer answers with who asks, as the uid of a cluster.
+func whoServer(w http.ResponseWriter, request *http.Request) {
+	who := request.Header.Get("Authorization") + "/" + request.Header.Get("Impersonate-User") + "/" + strings.Join(request.Header.Values("Impersonate-Group"), ",")
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, kubeSystem(who))
+}
 
-	jane, err := pool.Impersonated("jane", []string{"b", "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if who, err := jane.UID(t.Context()); who != "jane a,b" || err != nil {
-		t.Errorf("got %q, %v", who, err)
-	}
-	local, err := pool.Local()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if who, err := local.UID(t.Context()); who != " " || err != nil {
-		t.Errorf("got %q, %v", who, err)
+func TestTheIdentityIsSent(t *testing.T) {
+	local := httptest.NewServer(http.HandlerFunc(whoServer))
+	defer local.Close()
+	there := serverOf(t, whoServer)
+	config := &rest.Config{Host: local.URL, BearerToken: "own"}
+	pool := New(config, Options{DialPolicy: loopbackToo})
+	defer pool.Close()
+	for want, access := range map[string]Access{
+		"Bearer own//":           {},
+		"Bearer own/jane/a,b":    {User: "jane", Groups: []string{"b", "a"}},
+		"Bearer secret//":        {Kubeconfig: there},
+		"Bearer secret/jane/a,b": {Kubeconfig: there, User: "jane", Groups: []string{"b", "a"}},
+	} {
+		lease := patiently(t, pool, access)
+		if who, err := lease.Target.UID(t.Context()); string(who) != want || err != nil {
+			t.Errorf("got %q, %v, want %q", who, err, want)
+		}
+		lease.Release()
 	}
 	if config.Impersonate.UserName != "" {
 		t.Error("the configuration was changed")
 	}
 }
 
-func TestMistakesAreErrorsAndNeverTheLocalIdentity(t *testing.T) {
-	pool := clients.New(&rest.Config{Host: "http://127.0.0.1:1"}, cluster.Options{})
-	if target, err := pool.Impersonated("", []string{"system:masters"}); err == nil || target != nil {
-		t.Errorf("got %v, %v", target, err)
+// patiently enters as soon as it is possible.
+func patiently(t *testing.T, pool *Pool, access Access) *Lease {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		lease, err := pool.Enter(access, waiter("one"))
+		if err == nil {
+			return lease
+		}
+		if !errors.Is(err, ErrBusy) || time.Now().After(deadline) {
+			t.Fatal(err)
+		}
 	}
-	if target, err := clients.New(nil, cluster.Options{}).Local(); err == nil || target != nil {
-		t.Errorf("got %v, %v", target, err)
+}
+
+func TestMistakesAreErrorsAndNeverTheLocalIdentity(t *testing.T) {
+	pool := New(nowhere, Options{})
+	for _, access := range []Access{{Groups: []string{"system:masters"}}, {Kubeconfig: []byte("{}")}, {Kubeconfig: []byte{}}} {
+		if lease, err := pool.Enter(access, waiter("one")); err == nil || lease != nil {
+			t.Errorf("got %v, %v", lease, err)
+		}
+	}
+	_, err := pool.Enter(Access{Kubeconfig: []byte{}}, waiter("one"))
+	if refused, ok := errors.AsType[*kubeconfig.Error](err); !ok || refused.Reason() != v1alpha1.ReasonKubeconfigEmpty {
+		t.Errorf("got %v", err)
+	}
+	none := New(nil, Options{})
+	defer none.Close()
+	if lease, err := none.Enter(Access{}, waiter("one")); err == nil || lease != nil {
+		t.Errorf("got %v, %v", lease, err)
 	}
 	pool.Close()
-	if _, err := pool.Local(); !errors.Is(err, clients.ErrClosed) {
+	if _, err := pool.Enter(Access{}, waiter("one")); !errors.Is(err, ErrClosed) {
 		t.Errorf("got %v", err)
 	}
 }
 
+func TestTheLocalClusterIsNoTargetOfAKubeconfig(t *testing.T) {
+	local := httptest.NewServer(answering("here"))
+	defer local.Close()
+	there := serverOf(t, answering("here"))
+	pool := New(&rest.Config{Host: local.URL}, Options{DialPolicy: loopbackToo})
+	defer pool.Close()
+	untilError(t, pool, Access{Kubeconfig: there}, ErrLocal)
+}
+
+func TestWithoutAPolicyInternalAddressesAreRefused(t *testing.T) {
+	there := serverOf(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") })
+	pool := New(nowhere, Options{})
+	defer pool.Close()
+	denied := &cluster.AddressDeniedError{}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		_, err := pool.Enter(Access{Kubeconfig: there}, waiter("one"))
+		if errors.As(err, &denied) {
+			return
+		}
+		if !errors.Is(err, ErrBusy) || time.Now().After(deadline) {
+			t.Fatalf("got %v", err)
+		}
+	}
+}
+
+func untilError(t *testing.T, pool *Pool, access Access, want error) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		_, err := pool.Enter(access, waiter("one"))
+		if errors.Is(err, want) {
+			return
+		}
+		if !errors.Is(err, ErrBusy) || time.Now().After(deadline) {
+			t.Fatalf("got %v, want %v", err, want)
+		}
+	}
+}
+
 func TestTargetsAreAskedForByManyAtOnce(t *testing.T) {
-	pool := clients.New(&rest.Config{Host: "http://127.0.0.1:1"}, cluster.Options{})
+	there := serverOf(t, answering("there"))
+	pool := New(nowhere, Options{DialPolicy: loopbackToo, Slots: 2, Remote: 3})
 	var group sync.WaitGroup
-	for i := range 50 {
+	for i := range 60 {
 		group.Go(func() {
-			if i == 25 {
+			if i == 45 {
 				pool.Close()
 			}
-			if _, err := pool.Impersonated([]string{"jane", "john"}[i%2], nil); err != nil && !errors.Is(err, clients.ErrClosed) {
-				t.Error(err)
+			access := []Access{{User: "jane"}, {User: "john"}, {Kubeconfig: there}}[i%3]
+			lease, err := pool.Enter(access, waiter("one"))
+			if err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, ErrBusy) {
+				if _, ok := errors.AsType[*UnreachableError](err); !ok {
+					t.Error(err)
+				}
 			}
+			pool.sweep()
+			lease.Release()
 		})
 	}
 	group.Wait()
+}
+
+func TestWhatIsUnusedIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		go func() { _ = w.Run(t.Context()) }()
+		for _, name := range []string{"a", "b", "c"} {
+			_, _ = w.Enter(remote(name), waiter(name))
+		}
+		synctest.Wait()
+		w.answers(refuses)
+		_, _ = w.Enter(remote("dead"), waiter("dead"))
+		synctest.Wait()
+		used := w.enter(t, remote("a"), "a")
+		for range 16 { // somebody comes back to b
+			lease, _ := w.Enter(remote("b"), waiter("b"))
+			lease.Release()
+			time.Sleep(time.Minute)
+		}
+		synctest.Wait()
+		if len(w.entries) != 2 || len(w.evicted) != 2 {
+			t.Errorf("%d targets are kept and %d were let go of", len(w.entries), len(w.evicted))
+		}
+		used.Release()
+		w.requests()
+		time.Sleep(time.Hour)
+		if n := w.requests(); len(w.entries) != 0 || n > 60 {
+			t.Errorf("an hour later there are %d targets; %d probes", len(w.entries), n)
+		}
+	})
+}
+
+func TestTheNumberOfTargetsIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		w.limit = 3
+		names := []string{"a", "b", "c", "d", "e"}
+		user := func(name string) Access { return Access{Kubeconfig: remote(name).Kubeconfig, User: name} }
+		_, _ = w.Enter(user("a"), waiter("a"))
+		synctest.Wait()
+		used := w.enter(t, user("a"), "a")
+		for _, name := range names[1:] {
+			time.Sleep(time.Second)
+			_, _ = w.Enter(user(name), waiter(name))
+			synctest.Wait()
+		}
+		for name, kept := range map[string]bool{"a": true, "b": false, "c": false, "d": true, "e": true} {
+			if _, ok := w.entries[user(name).key()]; ok != kept {
+				t.Errorf("%s is kept: %v", name, ok)
+			}
+		}
+		used.Release()
+	})
+}
+
+func TestCloseLeavesNothingBehind(t *testing.T) {
+	var open sync.Map
+	there := serverOf(t, answering("there"), func(conn net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			open.Delete(conn)
+		} else {
+			open.Store(conn, state)
+		}
+	})
+	local := httptest.NewServer(answering("here"))
+	defer local.Close()
+	before := runtime.NumGoroutine()
+	pool := New(&rest.Config{Host: local.URL}, Options{DialPolicy: loopbackToo})
+	for _, user := range []string{"", "a", "b", "c"} {
+		lease := patiently(t, pool, Access{Kubeconfig: there, User: user})
+		if _, err := lease.Target.UID(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		lease.Release()
+	}
+	_, _ = pool.Enter(Access{Kubeconfig: kubeconfigFor("https://127.0.0.1:1", "", "x")}, waiter("dead"))
+	pool.Close()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		connections := 0
+		open.Range(func(any, any) bool { connections++; return true })
+		if goroutines := runtime.NumGoroutine(); connections == 0 && goroutines <= before {
+			return
+		} else if time.Now().After(deadline) {
+			t.Fatalf("%d connections are open, %d goroutines run instead of %d", connections, goroutines, before)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }

@@ -25,6 +25,7 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 	if err != nil {
 		return result.Empty, err
 	}
+	defer t.leave()
 	ctx = h.basicContext(ctx, obj)
 	if err := h.runHooks(ctx, postRead, obj); err != nil {
 		return result.Empty, err
@@ -85,7 +86,7 @@ func (h *handler[T]) prepareApply(ctx context.Context, obj T) (directives, targe
 	if err != nil {
 		return directives{}, target{}, &invalidError{h.about(obj, err)}
 	}
-	t, err := h.targetOf(ctx, id)
+	t, err := h.enter(ctx, obj, id)
 	return wanted, t, err
 }
 

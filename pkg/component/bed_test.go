@@ -38,7 +38,12 @@ import (
 
 func TestMain(m *testing.M) {
 	logf.SetLogger(logf.Log.WithSink(logf.NullLogSink{}))
-	os.Exit(env.Main(m, env.Options{AuditLog: true, AuditBodies: true}))
+	code := env.Main(m, env.Options{AuditLog: true, AuditBodies: true})
+	if err := stopOtherCluster(); err != nil {
+		fmt.Fprintf(os.Stderr, "stop the second cluster: %v\n", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
 }
 
 const (

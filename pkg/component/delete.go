@@ -19,9 +19,14 @@ import (
 
 // Delete removes the dependent objects, unless something blocks that.
 func (h *handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
+	abandoned, abandonErr := abandonOf(obj, h.settings.name)
+	if abandoned {
+		h.abandon(ctx, obj)
+		return result.Success, nil
+	}
 	managedTypes, typesErr := managedTypesOf(obj)
 	_, managementErr := managementOf(obj, h.settings.name)
-	if err := errors.Join(typesErr, managementErr); err != nil && !isEmpty(obj) {
+	if err := errors.Join(abandonErr, typesErr, managementErr); err != nil && !isEmpty(obj) {
 		return result.Empty, &invalidError{h.about(obj, err)}
 	}
 	absent := h.loadReferences(ctx, obj)
@@ -29,9 +34,13 @@ func (h *handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit)
 		return result.Empty, err
 	}
 	t, err := h.prepareDelete(ctx, obj, errors.Join(absent.missing...))
-	if err != nil {
-		return result.Empty, h.blocked(obj, h.about(obj, err).Error())
+	if _, later := errors.AsType[*lifecycle.LaterError](err); later {
+		return result.Empty, err
 	}
+	if err != nil {
+		return result.Empty, h.blocked(obj, err.Error()+h.abandonHint(obj))
+	}
+	defer t.leave()
 	ctx = h.basicContext(ctx, obj)
 	if err := h.runHooks(ctx, postRead, obj); err != nil {
 		return result.Empty, err
@@ -66,13 +75,13 @@ func (h *handler[T]) prepareDelete(ctx context.Context, obj T, missing error) (t
 		}
 	}()
 	if missing != nil {
-		return target{}, missing
+		return target{}, h.about(obj, missing)
 	}
 	id, err := identityOf(obj, h.settings)
 	if err != nil {
-		return target{}, err
+		return target{}, h.about(obj, err)
 	}
-	return h.targetOf(ctx, id)
+	return h.enter(ctx, obj, id)
 }
 
 // isEmpty tells whether the component has no dependents that could be lost.

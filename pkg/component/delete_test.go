@@ -52,7 +52,8 @@ func TestDelete(t *testing.T) {
 		{name: "it fails", engine: fakeEngine{err: errors.New("delete ConfigMap shop/a: no"), outcome: reconciler.Outcome{Inventory: someInventory}}, inventory: someInventory, touched: true,
 			state: StateError, reason: v1alpha1.ReasonError, message: "delete ConfigMap shop/a: no"},
 		{name: "without its target it waits, because something is left", inventory: someInventory, change: kubeconfig,
-			state: StateDeleting, reason: v1alpha1.ReasonDeletionBlocked, message: "Widget shop/main: spec.kubeConfig.secretRef: the name of the Secret is missing"},
+			state: StateDeleting, reason: v1alpha1.ReasonDeletionBlocked, message: `Widget shop/main: spec.kubeConfig.secretRef: the name of the Secret is missing; ` +
+				`to give up the 1 object that may be left there, set the annotation test.corbel.run/abandon to "true"`},
 		{name: "without its target it goes, because nothing is left", change: kubeconfig, done: true},
 		{name: "without its target it still minds finalizers", change: kubeconfig, finalizers: []string{"x.example.com/y"},
 			state: StateDeleting, reason: v1alpha1.ReasonDeletionBlocked, message: "Widget shop/main: has the finalizer x.example.com/y, which is not ours"},

@@ -50,6 +50,9 @@ func digestOf(c Component, references []found, hasher digest.Hasher) (string, er
 	}
 	parts := []string{strconv.FormatInt(c.GetGeneration(), 10), string(annotationsJSON), string(specJSON)}
 	for _, reference := range references {
+		if reference.ignoredByDigest() {
+			continue
+		}
 		parts = append(parts, reference.path, reference.digest(hasher))
 	}
 	return hasher.Combine(parts...), nil

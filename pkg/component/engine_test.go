@@ -61,7 +61,7 @@ type fakeTargets struct {
 	err    error
 }
 
-func (f *fakeTargets) of(id identity) (target, error) {
+func (f *fakeTargets) enter(id identity, _ client.ObjectKey) (target, error) {
 	f.asked = append(f.asked, id)
 	return f.target, f.err
 }
@@ -87,6 +87,7 @@ func testHandler(t *testing.T, engine *fakeEngine) (*handler[*widget], *eventLog
 		ledger:    ledger.New(ledger.Options{Name: "test.corbel.run"}),
 		guests:    newGuests(),
 		activity:  backoff.DefaultActivity[client.ObjectKey](),
+		turns:     backoff.DefaultActivity[client.ObjectKey](),
 		causes:    newCauses(now),
 		tallies:   newTallies(),
 		telemetry: newTelemetry("widgets", nil),

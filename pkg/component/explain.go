@@ -7,7 +7,10 @@ import (
 	"errors"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/clients"
+	"github.com/corbel-run/corbel/internal/kubeconfig"
 	"github.com/corbel-run/corbel/internal/ledger"
+	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -66,6 +69,15 @@ func stallingReason(err error) (string, bool) {
 	}
 	if _, ok := err.(*reconciler.TargetChangedError); ok {
 		return v1alpha1.ReasonTargetChanged, true
+	}
+	if refused, ok := err.(*kubeconfig.Error); ok {
+		return refused.Reason(), true
+	}
+	if _, ok := err.(*cluster.AddressDeniedError); ok {
+		return v1alpha1.ReasonTargetAddressDenied, true
+	}
+	if err == clients.ErrLocal {
+		return v1alpha1.ReasonTargetIsLocal, true
 	}
 	return "", false
 }

@@ -42,29 +42,16 @@ type handler[T Component] struct {
 	hookTimeout, generateTimeout, loadTimeout time.Duration
 
 	activity *backoff.Activity[client.ObjectKey]
+	turns    *backoff.Activity[client.ObjectKey] // to get into the target
 	causes   *causes
 	tallies  *tallies
 
 	telemetry *telemetry
 }
 
-// targetSource is targets.
-type targetSource interface {
-	of(id identity) (target, error)
-}
-
 // digestKeySource is digestKey.
 type digestKeySource interface {
 	get(ctx context.Context) ([]byte, error)
-}
-
-// targetOf returns the target for an identity. Its engine makes digests, so the key
-// has to be there.
-func (h *handler[T]) targetOf(ctx context.Context, id identity) (target, error) {
-	if _, err := h.digestKey.get(ctx); err != nil {
-		return target{}, err
-	}
-	return h.targets.of(id)
 }
 
 var (
@@ -106,6 +93,7 @@ func (h *handler[T]) Finished(ctx context.Context, key client.ObjectKey) {
 	h.ledger.Gone(ctx, key)
 	h.telemetry.gone(ctx, key)
 	h.activity.Forget(key)
+	h.turns.Forget(key)
 	h.causes.forget(key)
 	h.tallies.take(key)
 }

@@ -8,13 +8,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // identity is on whose behalf dependent objects are read and written. The zero
 // value is the operator itself.
 type identity struct {
-	user   string
-	groups []string
+	// kubeConfig leads to another cluster; nil means the local one.
+	kubeConfig []byte
+	user       string
+	groups     []string
 }
 
 const serviceAccountPrefix = "system:serviceaccount:"
@@ -23,20 +27,22 @@ func serviceAccountUser(namespace, name string) string {
 	return serviceAccountPrefix + namespace + ":" + name
 }
 
-// identityOf returns the identity that the component asks for, or else the
-// reconciler's default service account in the namespace of the component.
+// identityOf returns the identity that the component asks for. By default that is
+// the one of the kubeconfig or, in the local cluster, the reconciler's default
+// service account in the namespace of the component.
 func identityOf(c Component, s settings) (identity, error) {
-	if own, ok := configurationOf[ClientConfiguration](c); ok && own.GetKubeConfig() != nil {
-		return identity{}, errors.New("a kubeconfig for another cluster is not supported yet")
-	}
 	var id identity
+	if own, ok := configurationOf[ClientConfiguration](c); ok {
+		id.kubeConfig = own.GetKubeConfig()
+	}
 	if own, ok := configurationOf[ImpersonationConfiguration](c); ok {
-		id = identity{user: own.GetImpersonationUser(), groups: slices.Clone(own.GetImpersonationGroups())}
+		id.user, id.groups = own.GetImpersonationUser(), slices.Clone(own.GetImpersonationGroups())
 	}
 	if id.user == "" && len(id.groups) > 0 {
 		return identity{}, errors.New("groups cannot be impersonated without a user")
 	}
-	if id.user == "" && s.serviceAccount != "" {
+	// In another cluster the kubeconfig says who we are by default.
+	if id.user == "" && s.serviceAccount != "" && id.kubeConfig == nil {
 		id.user = serviceAccountUser("", s.serviceAccount)
 	}
 	return id.complete(c.GetNamespace())
@@ -58,6 +64,12 @@ func (id identity) complete(namespace string) (identity, error) {
 	}
 	if own == "" {
 		return identity{}, fmt.Errorf("service account %q: a component without a namespace must name the namespace of the service account", name)
+	}
+	if problems := validation.IsDNS1123Label(own); len(problems) > 0 {
+		return identity{}, fmt.Errorf("service account %q: namespace %q: %s", name, own, strings.Join(problems, ", "))
+	}
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return identity{}, fmt.Errorf("service account %q: %s", name, strings.Join(problems, ", "))
 	}
 	id.user = serviceAccountUser(own, name)
 	return id, nil

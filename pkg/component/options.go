@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -51,6 +52,13 @@ type ReconcilerOptions struct {
 	// from the last look at them until their deletion, see reconciler.ReconcilerOptions.
 	// If unspecified, a loss is only reported, by an event ForeignInstancesLost.
 	TypeFence bool
+	// Which addresses the clusters of kubeconfigs may have; it is asked before every connection to such a cluster.
+	// If unspecified, cluster.DenyInternal is used.
+	TargetDialPolicy cluster.DialPolicy
+	// How many components may work on the cluster of one kubeconfig at the same time, so that a cluster that begins
+	// to hang holds up few of them.
+	// If unspecified, 1 is assumed.
+	TargetConcurrency *int
 	// SchemeBuilder allows to define additional schemes to be made available in the
 	// target client.
 	SchemeBuilder types.SchemeBuilder
@@ -81,6 +89,10 @@ type settings struct {
 	schemeBuilder  types.SchemeBuilder  // may be nil
 	leaderLock     *LeaderLock          // may be nil
 	tracerProvider trace.TracerProvider // may be nil
+
+	dialPolicy        cluster.DialPolicy // nil: the default of the pool
+	targetConcurrency int
+
 	// operatorNamespace is where the operator's own objects are.
 	operatorNamespace string
 }
@@ -106,6 +118,9 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 		schemeBuilder:  options.SchemeBuilder,
 		leaderLock:     options.LeaderLock,
 		tracerProvider: options.TracerProvider,
+
+		dialPolicy:        options.TargetDialPolicy,
+		targetConcurrency: valueOr(options.TargetConcurrency, 1),
 	}
 	var errs []error
 	for _, rule := range options.ReadyWhen {
@@ -124,6 +139,9 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 	errs = append(errs, checkFinalizer(s.finalizer))
 	if problems := validation.IsDNS1123Subdomain(s.serviceAccount); options.DefaultServiceAccount != nil && len(problems) > 0 {
 		errs = append(errs, fmt.Errorf("option DefaultServiceAccount %q: %s", s.serviceAccount, strings.Join(problems, ", ")))
+	}
+	if s.targetConcurrency < 1 {
+		errs = append(errs, fmt.Errorf("option TargetConcurrency %d: must be at least 1", s.targetConcurrency))
 	}
 	errs = append(errs, checkPolicies("option ", s.policies)...)
 	return s, errors.Join(errs...)

@@ -24,7 +24,7 @@ func TestOptions(t *testing.T) {
 		err            string
 	}{
 		{name: "defaults", reconcilerName: "shop.example.com", want: settings{
-			operatorNamespace: "operators", name: "shop.example.com", fieldOwner: "shop.example.com", finalizer: "shop.example.com",
+			targetConcurrency: 1, operatorNamespace: "operators", name: "shop.example.com", fieldOwner: "shop.example.com", finalizer: "shop.example.com",
 			policies: reconciler.Policies{
 				Adoption: v1alpha1.AdoptionPolicyIfUnowned, Update: v1alpha1.UpdatePolicyReplace,
 				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,
@@ -33,8 +33,9 @@ func TestOptions(t *testing.T) {
 			FieldOwner: new("owner"), OperatorNamespace: new("elsewhere"), Finalizer: new("shop.example.com/finalizer"), DefaultServiceAccount: new("deployer"),
 			AdoptionPolicy: new(v1alpha1.AdoptionPolicyAlways), UpdatePolicy: new(v1alpha1.UpdatePolicySsaOverride),
 			DeletePolicy: new(v1alpha1.DeletePolicyOrphanOnDelete), MissingNamespacesPolicy: new(v1alpha1.MissingNamespacesPolicyDoNotCreate),
+			TargetConcurrency: new(3),
 		}, want: settings{
-			operatorNamespace: "elsewhere", name: "shop.example.com", fieldOwner: "owner", finalizer: "shop.example.com/finalizer", serviceAccount: "deployer",
+			targetConcurrency: 3, operatorNamespace: "elsewhere", name: "shop.example.com", fieldOwner: "owner", finalizer: "shop.example.com/finalizer", serviceAccount: "deployer",
 			policies: reconciler.Policies{
 				Adoption: v1alpha1.AdoptionPolicyAlways, Update: v1alpha1.UpdatePolicySsaOverride,
 				Delete: v1alpha1.DeletePolicyOrphanOnDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyDoNotCreate,
@@ -43,7 +44,7 @@ func TestOptions(t *testing.T) {
 		{name: "an illegal name", reconcilerName: "Shop!", err: `reconciler name "Shop!"`},
 		{name: "a name that is too long for a finalizer", reconcilerName: long, err: "option Finalizer"},
 		{name: "a long name with another finalizer", reconcilerName: long, options: ReconcilerOptions{Finalizer: new(long + "/f")}, want: settings{
-			operatorNamespace: "operators", name: long, fieldOwner: long, finalizer: long + "/f",
+			targetConcurrency: 1, operatorNamespace: "operators", name: long, fieldOwner: long, finalizer: long + "/f",
 			policies: reconciler.Policies{
 				Adoption: v1alpha1.AdoptionPolicyIfUnowned, Update: v1alpha1.UpdatePolicyReplace,
 				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,
@@ -53,7 +54,8 @@ func TestOptions(t *testing.T) {
 			FieldOwner: new(strings.Repeat("x", 129)), DefaultServiceAccount: new(""), AdoptionPolicy: new(v1alpha1.AdoptionPolicy("x")),
 			ReadyWhen:         []reconciler.ReadyWhen{{Type: reconciler.TypeInfo{Group: "a", Kind: "B"}, Expression: "self."}},
 			OperatorNamespace: new("A"), UpdatePolicy: new(v1alpha1.UpdatePolicy("")), DeletePolicy: new(v1alpha1.DeletePolicy("y")), MissingNamespacesPolicy: new(v1alpha1.MissingNamespacesPolicy("z")),
-		}, err: `FieldOwner "xx|OperatorNamespace "A"|DefaultServiceAccount ""|AdoptionPolicy "x"|UpdatePolicy ""|DeletePolicy "y"|MissingNamespacesPolicy "z"|ReadyWhen of the type B.a`},
+			TargetConcurrency: new(0),
+		}, err: `TargetConcurrency 0|FieldOwner "xx|OperatorNamespace "A"|DefaultServiceAccount ""|AdoptionPolicy "x"|UpdatePolicy ""|DeletePolicy "y"|MissingNamespacesPolicy "z"|ReadyWhen of the type B.a`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -93,7 +95,15 @@ func TestIdentity(t *testing.T) {
 		{name: "half a service account", component: &impersonator{widget: *newWidget(), user: "system:serviceaccount:x"}, err: "is no service account"},
 		{name: "groups without a user", component: &impersonator{widget: *newWidget(), groups: []string{"a"}}, err: "without a user"},
 		{name: "a default service account for a component without a namespace", serviceAccount: new("deployer"), component: &widget{}, err: "without a namespace"},
-		{name: "a kubeconfig is not silently ignored", component: withSpec(widgetSpec{ClientSpec: ClientSpec{&KubeConfigSpec{}}}), err: "not supported yet"},
+		{name: "a namespace that is none", component: &impersonator{widget: *newWidget(), user: "system:serviceaccount:kube/system:x"}, err: `namespace "kube/system"`},
+		{name: "a service account that names a namespace", component: withSpec(widgetSpec{ImpersonationSpec: ImpersonationSpec{"kube-system:admin"}}), err: `service account "kube-system:admin"`},
+		{name: "a path", component: withSpec(widgetSpec{ImpersonationSpec: ImpersonationSpec{"../x"}}), err: `service account "../x"`},
+		{name: "a long name", component: withSpec(widgetSpec{ImpersonationSpec: ImpersonationSpec{strings.Repeat("x", 300)}}), err: "must be no more than 253"},
+		{name: "a kubeconfig that is not there is not the local cluster", component: withSpec(widgetSpec{ClientSpec: ClientSpec{&KubeConfigSpec{}}}), want: identity{kubeConfig: []byte{}}},
+		{name: "the default service account is for the local cluster", serviceAccount: new("deployer"), component: &elsewhere{widget: *newWidget(), kubeConfig: []byte("x")},
+			want: identity{kubeConfig: []byte("x")}},
+		{name: "impersonation in another cluster", serviceAccount: new("deployer"), component: &elsewhere{widget: *withSpec(widgetSpec{ImpersonationSpec: ImpersonationSpec{"own"}}), kubeConfig: []byte("x")},
+			want: identity{kubeConfig: []byte("x"), user: "system:serviceaccount:shop:own"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -117,6 +127,14 @@ func withSpec(spec widgetSpec) *widget {
 	obj.Spec = spec
 	return obj
 }
+
+// elsewhere has a kubeconfig of its own making.
+type elsewhere struct {
+	widget
+	kubeConfig []byte
+}
+
+func (e *elsewhere) GetKubeConfig() []byte { return e.kubeConfig }
 
 type impersonator struct {
 	widget

@@ -28,12 +28,16 @@ import (
 //
 //   - fallbackKeys:"a,b": the keys to try, in this order, if the reference names none.
 //   - notFoundPolicy:"waitOnDeletion": the deletion waits, too. The default is "ignoreOnDeletion".
+//   - digest:"ignore": what is loaded is not part of the digest of the component. It is for
+//     credentials of the operator itself, whose rotation is no change of the component.
 const (
 	fallbackKeysTag   = "fallbackKeys"
 	notFoundPolicyTag = "notFoundPolicy"
+	digestTag         = "digest"
 
 	ignoreOnDeletion = "ignoreOnDeletion"
 	waitOnDeletion   = "waitOnDeletion"
+	ignoreInDigest   = "ignore"
 )
 
 // Reference is a reference of a component's own making, for components of type T.

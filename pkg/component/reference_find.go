@@ -31,6 +31,9 @@ func (f found) fallbackKeys() []string {
 	return keys
 }
 
+// ignoredByDigest tells whether what is loaded is not part of the digest.
+func (f found) ignoredByDigest() bool { return f.tag.Get(digestTag) == ignoreInDigest }
+
 // waitOnDeletion tells whether the deletion of the component waits for it.
 func (f found) waitOnDeletion() bool { return f.tag.Get(notFoundPolicyTag) == waitOnDeletion }
 

@@ -126,15 +126,15 @@ func TestTagsOfReferences(t *testing.T) {
 	references, _ := finderFor[*widget]().find(spec)
 	for _, reference := range references {
 		var keys []string
-		waits := false
+		special := false
 		switch reference.path {
 		case "spec.slice[0]":
 			keys = []string{"a", "b"}
 		case "spec.kubeConfig.secretRef":
-			keys, waits = []string{"value", "value.yaml", "value.yml"}, true
+			keys, special = []string{"value", "value.yaml", "value.yml"}, true
 		}
-		if diff := cmp.Diff(keys, reference.fallbackKeys()); diff != "" || reference.waitOnDeletion() != waits {
-			t.Errorf("%s: waits %v, keys (-want +got):\n%s", reference.path, reference.waitOnDeletion(), diff)
+		if diff := cmp.Diff(keys, reference.fallbackKeys()); diff != "" || reference.waitOnDeletion() != special || reference.ignoredByDigest() != special {
+			t.Errorf("%s: waits %v, ignored %v, keys (-want +got):\n%s", reference.path, reference.waitOnDeletion(), reference.ignoredByDigest(), diff)
 		}
 	}
 }
@@ -142,11 +142,11 @@ func TestTagsOfReferences(t *testing.T) {
 func TestMistakesInTheTypeOfTheSpec(t *testing.T) {
 	type bad struct {
 		A SecretReference    `json:"a" notFoundPolicy:"never"`
-		B SecretKeyReference `json:"b" fallbackKeys:"ok,a/b"`
+		B SecretKeyReference `json:"b" fallbackKeys:"ok,a/b" digest:"no"`
 	}
 	f := finderFor[*widget]()
 	checkMistakes(t, f.check(&bad{}), `field A of the spec: tag notFoundPolicy is "never", must be ignoreOnDeletion or waitOnDeletion|`+
-		`field B of the spec: tag fallbackKeys has the key "a/b"`)
+		`field B of the spec: tag fallbackKeys has the key "a/b"|field B of the spec: tag digest is "no", must be ignore`)
 	checkMistakes(t, f.check(maze{}), "GetSpec must return a pointer, because the spec can hold a component.")
 	for _, good := range []any{&maze{}, struct{ A any }{}, map[string]any{}} {
 		if err := f.check(good); err != nil {

@@ -97,6 +97,9 @@ func (f *finder) check(spec any) error {
 			mistakes = append(mistakes, fmt.Errorf("field %s of the spec: tag %s is %q, must be %s or %s",
 				field.Name, notFoundPolicyTag, policy, ignoreOnDeletion, waitOnDeletion))
 		}
+		if value := field.Tag.Get(digestTag); value != "" && value != ignoreInDigest {
+			mistakes = append(mistakes, fmt.Errorf("field %s of the spec: tag %s is %q, must be %s", field.Name, digestTag, value, ignoreInDigest))
+		}
 		for _, key := range (found{tag: field.Tag}).fallbackKeys() {
 			if problems := validation.IsConfigMapKey(key); len(problems) > 0 {
 				mistakes = append(mistakes, fmt.Errorf("field %s of the spec: tag %s has the key %q: %s",

@@ -67,9 +67,12 @@ func (h *handler[T]) factsOf(obj T, pass lifecycle.Pass, secrets *redact.Secrets
 	}
 	unsettled, isUnsettled := errors.AsType[*unsettledError](pass.Err)
 	blocked, isBlocked := errors.AsType[*blockedError](pass.Err)
+	unreachable, isUnreachable := errors.AsType[*unreachableError](pass.Err)
 	switch {
 	case isBlocked:
 		f.blocked, f.net = secrets.Text(blocked.message), blocked.net
+	case isUnreachable:
+		f.unreachable, f.net = secrets.Text(unreachable.Error()), unreachable.net
 	case isUnsettled && unsettled.err == nil:
 		f.waiting, f.net = secrets.Text(unsettled.message), unsettled.net
 	case isUnsettled:

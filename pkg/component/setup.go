@@ -4,6 +4,7 @@
 package component
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -47,7 +48,8 @@ func (r *Reconciler[T]) SetupWithManager(mgr ctrl.Manager) error {
 	if configured.MaxConcurrentReconciles == 0 && len(configured.GroupKindConcurrency) == 0 {
 		options.MaxConcurrentReconciles = defaultConcurrency
 	}
-	return r.SetupWithManagerAndBuilder(mgr, ctrl.NewControllerManagedBy(mgr).WithOptions(options))
+	workers := cmp.Or(options.MaxConcurrentReconciles, configured.MaxConcurrentReconciles)
+	return r.setup(mgr, ctrl.NewControllerManagedBy(mgr).WithOptions(options), workers)
 }
 
 // SetupWithManagerAndBuilder registers the reconciler with the manager by way of
@@ -56,6 +58,12 @@ func (r *Reconciler[T]) SetupWithManager(mgr ctrl.Manager) error {
 // builder are left alone; so, unless they say otherwise, one component is reconciled
 // at a time, and the rate limiter is that of controller-runtime.
 func (r *Reconciler[T]) SetupWithManagerAndBuilder(mgr ctrl.Manager, blder *ctrl.Builder) error {
+	return r.setup(mgr, blder, 0)
+}
+
+// setup registers the reconciler. Workers is how many components will be reconciled
+// at the same time; 0 if that is not known.
+func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int) error {
 	mistakes := r.wiring()
 	if mgr == nil {
 		mistakes = append(mistakes, errors.New("the manager is nil"))
@@ -79,12 +87,12 @@ func (r *Reconciler[T]) SetupWithManagerAndBuilder(mgr ctrl.Manager, blder *ctrl
 	if err != nil {
 		return r.setupError(err)
 	}
-	telemetry := newTelemetry(controllerName(gvk), r.settings.tracerProvider)
-	loop, err := r.newLoop(mgr, uncached, gvk, telemetry)
-	if err != nil {
+	running := &running[T]{
+		triggers: newTriggers(), client: uncached, telemetry: newTelemetry(controllerName(gvk), r.settings.tracerProvider),
+	}
+	if running.loop, err = r.newLoop(mgr, running, gvk, workers); err != nil {
 		return r.setupError(err)
 	}
-	running := &running[T]{loop: loop, triggers: newTriggers(), client: uncached, telemetry: telemetry}
 	// Before Complete, because in a manager that runs the controller starts at once.
 	r.running.Store(running)
 	err = blder.
@@ -129,13 +137,19 @@ func newLocalClient(mgr ctrl.Manager) (client.Client, error) {
 	return uncached, nil
 }
 
-func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, uncached client.Client, gvk schema.GroupVersionKind, telemetry *telemetry) (*lifecycle.Loop[T], error) {
+// newLoop makes the loop of what is about to run.
+func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, about *running[T], gvk schema.GroupVersionKind, workers int) (*lifecycle.Loop[T], error) {
+	uncached, telemetry := about.client, about.telemetry
 	scheme, err := targetScheme(mgr.GetScheme(), r.settings, r.generator)
 	if err != nil {
 		return nil, err
 	}
 	recorder := events.Redacted(events.NewRecorder(mgr, r.settings.name), telemetry.secretsOf)
 	key := newDigestKey(uncached, r.settings)
+	targets := newTargets(mgr.GetConfig(), scheme, r.settings, workers, key.known, about.triggers.wake, r.now)
+	if err := mgr.Add(manager.RunnableFunc(targets.pool.Run)); err != nil {
+		return nil, err
+	}
 	handler := &handler[T]{
 		settings:  r.settings,
 		generator: r.generator,
@@ -144,11 +158,12 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, uncached client.Client, gvk sc
 		guests:    newGuests(),
 		finder:    finderFor[T](),
 		digestKey: key,
-		targets:   newTargets(mgr.GetConfig(), scheme, r.settings, key.known, r.now),
+		targets:   targets,
 		local:     uncached,
 		mapper:    mgr.GetRESTMapper(),
 		managers:  mgr.GetClient(),
 		activity:  backoff.DefaultActivity[client.ObjectKey](),
+		turns:     backoff.NewActivity[client.ObjectKey](turnBase, turnLimit),
 		causes:    newCauses(r.now),
 		tallies:   newTallies(),
 		telemetry: telemetry,

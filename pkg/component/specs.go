@@ -93,7 +93,7 @@ type ClientSpec struct {
 type KubeConfigSpec struct {
 	// SecretRef is a secret in the namespace of the component. Without a key, the keys value, value.yaml and
 	// value.yml are tried.
-	SecretRef SecretKeyReference `json:"secretRef" fallbackKeys:"value,value.yaml,value.yml" notFoundPolicy:"waitOnDeletion"`
+	SecretRef SecretKeyReference `json:"secretRef" fallbackKeys:"value,value.yaml,value.yml" notFoundPolicy:"waitOnDeletion" digest:"ignore"`
 }
 
 // GetKubeConfig returns nil if no kubeconfig is referenced. If one is, but is not

@@ -30,12 +30,13 @@ type engine interface {
 type target struct {
 	client client.Client
 	engine engine
+	lease  *clients.Lease // may be nil
 }
 
-// maxEngines bounds what is kept for identities that may be gone.
-const maxEngines = 256
+// leave ends the use of the target.
+func (t target) leave() { t.lease.Release() }
 
-// targets keeps one target per identity.
+// targets keeps one engine for each target of the pool.
 type targets struct {
 	pool    *clients.Pool
 	name    string
@@ -44,12 +45,13 @@ type targets struct {
 	digestKey func() []byte
 
 	mu      sync.Mutex
-	engines map[cluster.Target]target
+	engines map[cluster.Target]engine
 }
 
-func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, digestKey func() []byte, now func() time.Time) *targets {
-	return &targets{
-		pool: clients.New(config, cluster.Options{Scheme: scheme}),
+// newTargets makes the targets of a reconciler that works on so many components at
+// the same time; 0 if that is not known. Wake makes a component come again.
+func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, workers int, digestKey func() []byte, wake func(client.ObjectKey), now func() time.Time) *targets {
+	t := &targets{
 		name: s.name,
 		options: reconciler.ReconcilerOptions{
 			FieldOwner:              &s.fieldOwner,
@@ -64,16 +66,37 @@ func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, digestK
 			Now:                     now,
 		},
 		digestKey: digestKey,
-		engines:   map[cluster.Target]target{},
+		engines:   map[cluster.Target]engine{},
 	}
+	t.pool = clients.New(config, clients.Options{
+		Cluster:    cluster.Options{Scheme: scheme},
+		DialPolicy: s.dialPolicy,
+		Slots:      s.targetConcurrency,
+		// One worker is left for the local cluster, whatever others do.
+		Remote:  max(workers-1, 0),
+		Wake:    wake,
+		Evicted: t.forget,
+	})
+	return t
 }
 
-// of returns the target for an identity.
-func (t *targets) of(id identity) (target, error) {
-	chosen, err := t.choose(id)
+// enter returns the target for an identity; leave it after the pass. The errors
+// are those of clients.Pool.
+func (t *targets) enter(id identity, who client.ObjectKey) (target, error) {
+	access := clients.Access{Kubeconfig: id.kubeConfig, User: id.user, Groups: id.groups}
+	lease, err := t.pool.Enter(access, who)
 	if err != nil {
-		return target{}, fmt.Errorf("make a client for the target cluster: %w", err)
+		return target{}, err
 	}
+	chosen, err := t.engineOf(lease.Target)
+	if err != nil {
+		lease.Release()
+		return target{}, fmt.Errorf("make an engine for the target cluster: %w", err)
+	}
+	return target{client: lease.Target.Client(), engine: chosen, lease: lease}, nil
+}
+
+func (t *targets) engineOf(chosen cluster.Target) (engine, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if known, ok := t.engines[chosen]; ok {
@@ -83,18 +106,15 @@ func (t *targets) of(id identity) (target, error) {
 	options.DigestKey = t.digestKey()
 	made, err := reconciler.NewReconciler(t.name, chosen, options)
 	if err != nil {
-		return target{}, err
+		return nil, err
 	}
-	if len(t.engines) >= maxEngines {
-		clear(t.engines) // they are cheap to make again
-	}
-	t.engines[chosen] = target{client: chosen.Client(), engine: made}
-	return t.engines[chosen], nil
+	t.engines[chosen] = made
+	return made, nil
 }
 
-func (t *targets) choose(id identity) (cluster.Target, error) {
-	if id.user == "" {
-		return t.pool.Local()
-	}
-	return t.pool.Impersonated(id.user, id.groups)
+// forget drops the engine of a target that the pool lets go of.
+func (t *targets) forget(gone cluster.Target) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.engines, gone)
 }

@@ -44,6 +44,15 @@ type triggers chan reconcile.Request
 
 func newTriggers() triggers { return make(triggers, maxTriggers) }
 
+// wake triggers a component that comes again by itself, if later: so it does not
+// matter much if there are too many triggers.
+func (t triggers) wake(key client.ObjectKey) {
+	select {
+	case t <- reconcile.Request{NamespacedName: key}:
+	default:
+	}
+}
+
 // source feeds the queue as long as the controller runs.
 func (t triggers) source() source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {

@@ -17,7 +17,7 @@ import (
 )
 
 // facts are all that a verdict depends on. At most one of skipped, claimed, done,
-// waiting, blocked and err is set.
+// waiting, blocked, unreachable and err is set.
 type facts struct {
 	deleting bool
 	// skipped says why nothing is done.
@@ -28,6 +28,8 @@ type facts struct {
 	done string
 	// waiting says what is waited for, blocked what blocks the deletion.
 	waiting, blocked string
+	// unreachable says why the target cluster cannot be reached.
+	unreachable string
 	// timedOut: it is waited for longer than the timeout allows.
 	timedOut bool
 	// err is why the pass came to no end.
@@ -73,6 +75,8 @@ func judge(f facts) verdict {
 		return v
 	case f.blocked != "":
 		return waiting(StateDeleting, metav1.ConditionFalse, v1alpha1.ReasonDeletionBlocked, f.blocked, f.net)
+	case f.unreachable != "":
+		return waiting(StateError, metav1.ConditionFalse, v1alpha1.ReasonTargetUnreachable, f.unreachable, f.net)
 	case f.waiting != "" && f.deleting:
 		return waiting(StateDeleting, metav1.ConditionFalse, v1alpha1.ReasonDeletionProcessing, f.waiting, f.net)
 	case f.waiting != "" && f.timedOut:

@@ -52,6 +52,9 @@ func (p *pass[T]) run(ctx context.Context) (reconcile.Result, error) {
 		}
 	}
 	logPanic(ctx, p.err)
+	if later, ok := errors.AsType[*LaterError](p.err); ok {
+		return p.later(ctx, later), nil
+	}
 	switch {
 	case errors.Is(p.refused, patch.ErrConflict) && errors.Is(p.err, patch.ErrConflict):
 		return p.again(ctx), nil

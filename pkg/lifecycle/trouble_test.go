@@ -6,6 +6,7 @@ package lifecycle_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -109,6 +110,26 @@ func TestAConflictEndsThePassQuietly(t *testing.T) {
 	h.apply = changedMeanwhile(b)
 	if out, _ := b.pass(); out.RequeueAfter != 50*time.Millisecond {
 		t.Errorf("after a success the delay starts anew, not with %s", out.RequeueAfter)
+	}
+}
+
+func TestWhoHasToWaitForItsTurnWritesNothing(t *testing.T) {
+	h := &handler{apply: func(_ context.Context, w *widget.Widget, _ lifecycle.Commit) (result.Result, error) {
+		w.Status.Phase = "Working"
+		return result.Success, fmt.Errorf("enter: %w", &lifecycle.LaterError{After: 3 * time.Second, Err: errors.New("it is somebody else's turn")})
+	}}
+	b := newBench(t, h, claimed)
+	if out, err := b.pass(); err != nil || out != (reconcile.Result{RequeueAfter: 3 * time.Second}) {
+		t.Errorf("returned %v, %v", out, err)
+	}
+	b.wantRequests("get")
+	if len(b.recorder.Events) != 0 {
+		t.Error("there are events")
+	}
+	h.remove, h.apply = h.apply, nil
+	b.delete()
+	if out, err := b.pass(); err != nil || out != (reconcile.Result{RequeueAfter: 3 * time.Second}) || b.read() == nil {
+		t.Errorf("in deletion: returned %v, %v", out, err)
 	}
 }
 

@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// reasonAbandoned is the reason of the event that says what is left behind.
+const reasonAbandoned = "Abandoned"
+
+// abandonOf tells whether the deletion of the component leaves its dependents as
+// they are, without even looking at them.
+func abandonOf(c Component, reconcilerName string) (bool, error) {
+	annotation := abandonAnnotation(reconcilerName)
+	switch value := c.GetAnnotations()[annotation]; value {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, fmt.Errorf(`annotation %s: %q must be "true" or "false"`, annotation, value)
+	}
+}
+
+func abandonAnnotation(reconcilerName string) string {
+	return reconcilerName + "/" + v1alpha1.AnnotationAbandon
+}
+
+// abandon says what is left behind. It is for deletions that cannot succeed, so
+// nothing here can fail, and no hooks run.
+func (h *handler[T]) abandon(ctx context.Context, obj T) {
+	inventory := obj.GetStatus().Inventory
+	items, unread := inventory.Items, 0
+	if book, err := h.ledger.Open(ctx, h.ledgerComponent(obj), inventory); err == nil {
+		items = book.Inventory().Items
+	} else {
+		unread = inventory.Count() - len(items)
+	}
+	left := slices.DeleteFunc(slices.Clone(items), func(item reconciler.InventoryItem) bool {
+		return item.Phase == v1alpha1.PhaseCompleted || item.Phase == v1alpha1.PhaseReleased
+	})
+	if len(left)+unread == 0 {
+		return
+	}
+	note := "left behind " + objectsText(len(left)+unread)
+	if inventory.Target != "" {
+		note += fmt.Sprintf(" in the cluster %s", inventory.Target)
+	}
+	var names []string
+	for _, item := range left[:min(len(left), maxNamed)] {
+		names = append(names, itemText(item))
+	}
+	if len(names) > 0 {
+		note += ": " + strings.Join(names, ", ")
+	}
+	if more := len(left) + unread - len(names); more > 0 && len(names) > 0 {
+		note += fmt.Sprintf(" and %d more", more)
+	}
+	events.Send(h.recorder, obj, 1, events.Event{
+		Type: corev1.EventTypeWarning, Reason: reasonAbandoned, Action: string(deleting), Note: note,
+	})
+}
+
+func itemText(item reconciler.InventoryItem) string {
+	kind := schema.GroupKind{Group: item.Group, Kind: item.Kind}.String()
+	if item.Namespace == "" {
+		return kind + " " + item.Name
+	}
+	return kind + " " + item.Namespace + "/" + item.Name
+}
+
+// abandonHint is the way out of a deletion that cannot reach its target.
+func (h *handler[T]) abandonHint(obj T) string {
+	return fmt.Sprintf(`; to give up the %s that may be left there, set the annotation %s to "true"`,
+		objectsText(obj.GetStatus().Inventory.Count()), abandonAnnotation(h.settings.name))
+}

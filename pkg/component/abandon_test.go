@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/clients"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+func TestAbandon(t *testing.T) {
+	const annotation = "test.corbel.run/abandon"
+	several := reconciler.Inventory{Format: 1, Target: "far", Items: []reconciler.InventoryItem{
+		{Kind: "ConfigMap", Version: "v1", Namespace: "shop", Name: "a"}, {Kind: "Job", Group: "batch", Version: "v1", Namespace: "shop", Name: "done", Phase: v1alpha1.PhaseCompleted},
+		{Kind: "Deployment", Group: "apps", Version: "v1", Namespace: "shop", Name: "b"}, {Kind: "Namespace", Version: "v1", Name: "c"},
+		{Kind: "ConfigMap", Version: "v1", Name: "taken", Phase: v1alpha1.PhaseReleased}, {Kind: "Secret", Version: "v1", Namespace: "shop", Name: "d"},
+	}}
+	tests := []struct {
+		name      string
+		value     string
+		inventory reconciler.Inventory
+		done      bool
+		event     string
+	}{
+		{"true", "true", several, true, "Warning|Abandoned|Delete|left behind 4 objects in the cluster far: ConfigMap shop/a, Deployment.apps shop/b, Namespace c and 1 more"},
+		{"with nothing left", "true", reconciler.Inventory{}, true, ""},
+		{"false", "false", several, false, ""},
+		{"a mistake", "yes", several, false, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			engine := &fakeEngine{err: errors.New("no")}
+			h, log := testHandler(t, engine)
+			h.targets = &fakeTargets{err: clients.ErrLocal}
+			h.hooks[postDelete] = []HookFunc[*widget]{func(context.Context, client.Client, *widget) error { return errors.New("a hook ran") }}
+			obj := deletedWidget(test.inventory)
+			obj.Annotations = map[string]string{annotation: test.value}
+			res, err := h.Delete(t.Context(), obj, noCommit)
+			if done := res == result.Success && err == nil; done != test.done {
+				t.Errorf("result %v, error %v", res, err)
+			}
+			if want := test.event; want != "" && !slices.Contains(log.lines, want) || want == "" && len(log.lines) > 0 {
+				t.Errorf("events %q, want %q", log.lines, want)
+			}
+		})
+	}
+}
+
+func TestNobodyAbandonsALiveComponent(t *testing.T) {
+	engine := &fakeEngine{}
+	h, _ := testHandler(t, engine)
+	obj := newWidget()
+	obj.Annotations = map[string]string{"test.corbel.run/abandon": "true"}
+	passOver(t, h, obj)
+	if len(engine.applied) != 1 {
+		t.Error("the component is not reconciled")
+	}
+}

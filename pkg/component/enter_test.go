@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/clients"
+	"github.com/corbel-run/corbel/internal/kubeconfig"
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+func TestTargetsThatCannotBeEntered(t *testing.T) {
+	_, empty := kubeconfig.Parse([]byte{})
+	tests := []struct {
+		name    string
+		err     error
+		state   State
+		reason  string
+		stalled bool
+		message string
+	}{
+		{"an empty kubeconfig", empty, StateError, v1alpha1.ReasonKubeconfigEmpty, true, "Widget shop/main: kubeconfig: is empty"},
+		{"the local cluster", clients.ErrLocal, StateError, v1alpha1.ReasonTargetIsLocal, true, "Widget shop/main: the kubeconfig leads to the cluster that the component lives in"},
+		{"an address that is not allowed", &clients.UnreachableError{Err: fmt.Errorf("dial: %w", &cluster.AddressDeniedError{
+			Address: netip.MustParseAddrPort("169.254.169.254:443"), Err: errors.New("no")})}, StateError, v1alpha1.ReasonTargetAddressDenied, true,
+			"Widget shop/main: the target cluster cannot be reached: dial: connections to the address 169.254.169.254 are not allowed: no"},
+		{"no answer", &clients.UnreachableError{Err: errors.New("it did not answer within 10s")}, StateError, v1alpha1.ReasonTargetUnreachable, false,
+			"Widget shop/main: the target cluster cannot be reached: it did not answer within 10s"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			engine := &fakeEngine{}
+			h, _ := testHandler(t, engine)
+			h.targets = &fakeTargets{err: test.err}
+			obj := newWidget()
+			verdict := passOver(t, h, obj)
+			state, reason, message := obj.GetStatus().GetState()
+			if state != test.state || reason != test.reason || (verdict.Outcome == result.Stalled) != test.stalled || !strings.HasPrefix(message, test.message) {
+				t.Errorf("%s, %s: %s; %+v", state, reason, message, verdict)
+			}
+			if after := verdict.Result.RequeueAfter; verdict.Err != nil || !test.stalled && (after < unreachableDelay || after > 40*time.Second) {
+				t.Errorf("comes again after %s, with the error %v", after, verdict.Err)
+			}
+
+			obj = deletedWidget(someInventory)
+			passOver(t, h, obj)
+			state, reason, message = obj.GetStatus().GetState()
+			if state != StateDeleting || reason != v1alpha1.ReasonDeletionBlocked || !strings.HasPrefix(message, test.message) ||
+				!strings.HasSuffix(message, `to give up the 1 object that may be left there, set the annotation test.corbel.run/abandon to "true"`) {
+				t.Errorf("in deletion: %s, %s: %s", state, reason, message)
+			}
+			if len(engine.applied)+len(engine.deleted) > 0 {
+				t.Error("the engine was asked")
+			}
+		})
+	}
+}
+
+func TestWhoseTurnHasNotComeComesAgain(t *testing.T) {
+	h, _ := testHandler(t, &fakeEngine{})
+	h.targets = &fakeTargets{err: clients.ErrBusy}
+	for _, obj := range []*widget{newWidget(), deletedWidget(someInventory)} {
+		var err error
+		if obj.DeletionTimestamp.IsZero() {
+			_, err = h.CreateOrUpdate(t.Context(), obj, noCommit)
+		} else {
+			_, err = h.Delete(t.Context(), obj, noCommit)
+		}
+		if later, ok := errors.AsType[*lifecycle.LaterError](err); !ok || later.After <= 0 || later.After > time.Second {
+			t.Errorf("got %v", err)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+// other is a second cluster for the tests of this package. TestMain stops it.
+var other struct {
+	sync.Once
+	env *env.Environment
+	err error
+}
+
+func otherCluster(t testing.TB) *env.Environment {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a second cluster, which is left out with -short")
+	}
+	other.Do(func() {
+		other.env, other.err = env.Start(context.WithoutCancel(t.Context()), env.Options{AuditLog: true})
+	})
+	if other.err != nil {
+		t.Fatal(other.err)
+	}
+	return other.env
+}
+
+func stopOtherCluster() error {
+	if other.env == nil {
+		return nil
+	}
+	return other.env.Stop()
+}
+
+// anyAddress is a dial policy for servers on this machine.
+func anyAddress(context.Context, string, netip.AddrPort) error { return nil }
+
+// remoteBed is a bed whose component is deployed into the second cluster.
+type remoteBed struct {
+	*bed
+	there      *env.Environment
+	far        client.Client // of an administrator there
+	farUser    string        // who the operator is there
+	sinceThere int
+}
+
+func newRemoteBed(t *testing.T, there *env.Environment) *remoteBed {
+	t.Helper()
+	b := &remoteBed{
+		bed:     newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{TargetDialPolicy: anyAddress}),
+		there:   there,
+		farUser: "far-" + strings.ToLower(t.Name()),
+	}
+	b.far = must(client.New(there.Config(), client.Options{}))(t)
+	return b
+}
+
+// kubeconfigOf is one with a certificate and nothing else.
+func kubeconfigOf(t testing.TB, config *rest.Config) string {
+	t.Helper()
+	file := clientcmdapi.NewConfig()
+	file.Clusters["it"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	file.AuthInfos["it"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken}
+	file.Contexts["it"] = &clientcmdapi.Context{Cluster: "it", AuthInfo: "it"}
+	file.CurrentContext = "it"
+	return string(must(clientcmd.Write(*file))(t))
+}
+
+// kubeconfig leads to the second cluster as an administrator of the name.
+func (b *remoteBed) kubeconfig(user string) string {
+	b.Helper()
+	return kubeconfigOf(b, must(b.there.ConfigFor(user, "system:masters"))(b))
+}
+
+// setKubeconfig writes the secret.
+func (b *remoteBed) setKubeconfig(content string) {
+	b.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "far"}, StringData: map[string]string{"value": content}}
+	err := b.client.Create(b.Context(), secret)
+	if apierrors.IsAlreadyExists(err) {
+		err = b.client.Update(b.Context(), secret)
+	}
+	b.check(err)
+}
+
+func (b *remoteBed) deleteKubeconfig() {
+	b.Helper()
+	b.check(b.client.Delete(b.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "far"}}))
+}
+
+func remoteSpec(values map[string]string) widget.Spec {
+	return widget.Spec{
+		ClientSpec: component.ClientSpec{KubeConfig: &component.KubeConfigSpec{SecretRef: component.SecretKeyReference{Name: "far"}}},
+		Values:     values,
+	}
+}
+
+// install makes a component that is ready in the second cluster.
+func (b *remoteBed) install() *widget.Widget {
+	b.Helper()
+	b.setKubeconfig(b.kubeconfig(b.farUser))
+	b.create(remoteSpec(map[string]string{"a": "1", "b": "2"}))
+	return b.until(component.StateReady)
+}
+
+// farConfigMap returns the value of a config map in the second cluster.
+func (b *remoteBed) farConfigMap(name string) (value string, exists bool) {
+	b.Helper()
+	configMap := &corev1.ConfigMap{}
+	err := b.far.Get(b.Context(), b.key(name), configMap)
+	if apierrors.IsNotFound(err) {
+		return "", false
+	}
+	b.check(err)
+	return configMap.Data["value"], true
+}
+
+func (b *remoteBed) markThere() { b.sinceThere = len(b.eventsThere()) }
+
+func (b *remoteBed) eventsThere() []env.AuditEvent {
+	b.Helper()
+	return must(b.there.AuditEvents(b.Context()))(b)
+}
+
+// writesThere returns what was written in the namespace there since the mark, by whom.
+func (b *remoteBed) writesThere() []string {
+	b.Helper()
+	var writes []string
+	for _, e := range b.eventsThere()[b.sinceThere:] {
+		reads := e.Verb == "get" || e.Verb == "list" || e.Verb == "watch"
+		if !reads && e.Namespace == b.namespace && e.Code < 400 {
+			writes = append(writes, fmt.Sprintf("%s: %s %s %s", e.User, e.Verb, e.Resource, e.Name))
+		}
+	}
+	return writes
+}
+
+// expect makes passes until the component says this.
+func (b *remoteBed) expect(reason, message string) *widget.Widget {
+	b.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		w, result, err := b.pass()
+		_, got, text := w.Status.GetState()
+		if got == reason && strings.Contains(text, message) {
+			return w
+		}
+		if time.Now().After(deadline) {
+			b.Fatalf("%s: %s; %+v, %v; want %s: %s", got, text, result, err, reason, message)
+		}
+		time.Sleep(min(max(result.RequeueAfter, 10*time.Millisecond), 200*time.Millisecond))
+	}
+}

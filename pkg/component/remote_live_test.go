@@ -1,0 +1,300 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component_test
+
+import (
+	"encoding/pem"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+func TestARemoteComponentLivesInTheClusterOfItsKubeconfigOnly(t *testing.T) {
+	b := newRemoteBed(t, otherCluster(t))
+	w := b.install()
+	if value, ok := b.farConfigMap("b"); !ok || value != "2" {
+		t.Errorf("config map b there: %q, %v", value, ok)
+	}
+	if _, ok := b.configMap("b"); ok {
+		t.Error("config map b is in the local cluster, too")
+	}
+	b.mark()
+	b.markThere()
+	b.pass()
+	if writes := append(b.writes(), b.writesThere()...); len(writes) > 0 {
+		t.Errorf("writes at rest: %q", writes)
+	}
+	b.check(b.client.Delete(t.Context(), w))
+	b.untilGone()
+	if _, ok := b.farConfigMap("b"); ok {
+		t.Error("config map b was left behind")
+	}
+}
+
+func TestRotatedCredentialsAreUsedAtOnceAndAreNoChangeOfTheComponent(t *testing.T) {
+	b := newRemoteBed(t, otherCluster(t))
+	b.install()
+	b.mark()
+	b.markThere()
+	b.setKubeconfig(b.kubeconfig("rotated"))
+	w := b.until(component.StateReady)
+	if writes := append(b.writes(), b.writesThere()...); len(writes) > 0 || w.Status.Revision != 1 {
+		t.Errorf("revision %d; writes %q", w.Status.Revision, writes)
+	}
+	b.update(func(w *widget.Widget) { w.Spec.Values["a"] = "changed" })
+	b.until(component.StateReady)
+	if diff := cmp.Diff([]string{"rotated: update configmaps a"}, b.writesThere()); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
+
+func TestBadKubeconfigsTouchNothing(t *testing.T) {
+	b := newRemoteBed(t, otherCluster(t))
+	good := b.kubeconfig(b.farUser)
+	b.install()
+	unknown := b.there.Config()
+	unknown.CertData, unknown.KeyData, unknown.BearerToken = nil, nil, "nobody-knows-this"
+	for _, test := range []struct{ name, kubeconfig, reason, message string }{
+		{"emptied", "", v1alpha1.ReasonKubeconfigEmpty, "kubeconfig: is empty"},
+		{"white space", " \n", v1alpha1.ReasonKubeconfigEmpty, "kubeconfig: is empty"},
+		{"nothing in it", "{}", v1alpha1.ReasonKubeconfigInvalid, "no cluster is defined"},
+		{"garbage", "what: [is: this", v1alpha1.ReasonKubeconfigInvalid, "neither YAML nor JSON"},
+		{"a program", strings.Replace(good, "users:\n", "users:\n- name: x\n  user:\n    exec: {command: /bin/true}\n", 1),
+			v1alpha1.ReasonKubeconfigForbiddenField, "kubeconfig: users[0].user.exec: is not allowed"},
+		{"a token that is not known", kubeconfigOf(t, unknown), v1alpha1.ReasonError, "Unauthorized"},
+		{"the local cluster", kubeconfigOf(t, b.env.Config()), v1alpha1.ReasonTargetIsLocal, "the kubeconfig leads to the cluster that the component lives in"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b.mark()
+			b.markThere()
+			b.setKubeconfig(test.kubeconfig)
+			w := b.expect(test.reason, test.message)
+			if _, _, message := w.Status.GetState(); strings.Contains(message, "nobody-knows-this") {
+				t.Errorf("a secret is in the message: %s", message)
+			}
+			writes := slices.DeleteFunc(b.writes(), func(write string) bool { return write == "patch widgets/status main" })
+			if writes = append(writes, b.writesThere()...); len(writes) > 0 {
+				t.Errorf("writes: %q", writes)
+			}
+			if _, ok := b.configMap("a"); ok {
+				t.Error("there is a config map in the local cluster")
+			}
+		})
+	}
+	b.setKubeconfig(good)
+	b.until(component.StateReady)
+}
+
+// impostor answers like the API server of a cluster that nobody knows.
+func impostor(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if request.Method != http.MethodGet || !strings.HasSuffix(request.URL.Path, "/namespaces/kube-system") {
+			t.Errorf("%s %s", request.Method, request.URL)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-system","uid":"another"}}`)
+	}))
+	t.Cleanup(server.Close)
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return kubeconfigOf(t, &rest.Config{Host: server.URL, BearerToken: "x", TLSClientConfig: rest.TLSClientConfig{CAData: authority}})
+}
+
+func TestAnotherClusterBehindTheKubeconfigStallsTheComponentAndTouchesNothing(t *testing.T) {
+	b := newRemoteBed(t, otherCluster(t))
+	good := b.kubeconfig(b.farUser)
+	b.install()
+	b.markThere()
+	b.setKubeconfig(impostor(t))
+	b.expect(v1alpha1.ReasonTargetChanged, "but the target is the cluster another")
+	b.update(func(w *widget.Widget) { w.Spec.KubeConfig = nil })
+	b.expect(v1alpha1.ReasonTargetChanged, "point the target back")
+	if _, ok := b.configMap("a"); ok {
+		t.Error("there is a config map in the local cluster")
+	}
+	b.check(b.client.Delete(t.Context(), b.get()))
+	b.expect(v1alpha1.ReasonTargetChanged, "point the target back")
+	if writes := b.writesThere(); len(writes) > 0 {
+		t.Errorf("writes: %q", writes)
+	}
+	b.update(func(w *widget.Widget) { w.Spec = remoteSpec(nil) })
+	b.setKubeconfig(good)
+	b.untilGone()
+	if _, ok := b.farConfigMap("a"); ok {
+		t.Error("config map a was left behind")
+	}
+}
+
+func TestADeletionWaitsForItsKubeconfig(t *testing.T) {
+	b := newRemoteBed(t, otherCluster(t))
+	good := b.kubeconfig(b.farUser)
+	b.install()
+	b.setKubeconfig("")
+	b.check(b.client.Delete(t.Context(), b.get()))
+	b.expect(v1alpha1.ReasonDeletionBlocked, "kubeconfig: is empty")
+	b.deleteKubeconfig()
+	w := b.expect(v1alpha1.ReasonDeletionBlocked, "Secret "+b.namespace+"/far does not exist")
+	if !slices.Contains(w.Finalizers, operatorName) {
+		t.Error("the finalizer is gone")
+	}
+	b.setKubeconfig(good)
+	b.untilGone()
+	if _, ok := b.farConfigMap("a"); ok {
+		t.Error("config map a was left behind")
+	}
+}
+
+func TestAbandonEndsADeletionAndTellsWhatStays(t *testing.T) {
+	b := newRemoteBed(t, otherCluster(t))
+	b.install()
+	b.deleteKubeconfig()
+	b.check(b.client.Delete(t.Context(), b.get()))
+	b.expect(v1alpha1.ReasonDeletionBlocked, "does not exist")
+	b.update(func(w *widget.Widget) { w.Annotations = map[string]string{operatorName + "/abandon": "true"} })
+	b.untilGone()
+	if _, ok := b.farConfigMap("a"); !ok {
+		t.Error("config map a is gone")
+	}
+	b.expectEvent("Abandoned", "left behind 3 objects in the cluster ", ": ConfigMap "+b.namespace+"/a, ConfigMap "+b.namespace+"/b, Namespace "+b.namespace)
+}
+
+func TestAbandonEndsALocalDeletionThatIsBlocked(t *testing.T) {
+	b := &remoteBed{bed: newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})}
+	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
+	w := b.until(component.StateReady)
+	b.update(func(w *widget.Widget) { w.Finalizers = append(w.Finalizers, "example.com/mine") })
+	b.check(b.client.Delete(t.Context(), w))
+	b.expect(v1alpha1.ReasonDeletionBlocked, "example.com/mine")
+	b.update(func(w *widget.Widget) { w.Annotations = map[string]string{operatorName + "/abandon": "true"} })
+	if _, _, err := b.pass(); err != nil {
+		t.Error(err)
+	}
+	if w := b.get(); slices.Contains(w.Finalizers, operatorName) {
+		t.Errorf("finalizers %v", w.Finalizers)
+	}
+	if _, ok := b.configMap("a"); !ok {
+		t.Error("config map a is gone")
+	}
+	b.update(func(w *widget.Widget) { w.Finalizers = nil })
+}
+
+func TestADeletionWaitsForAClusterThatIsDown(t *testing.T) {
+	b := newRemoteBed(t, env.New(t, env.Options{}))
+	b.install()
+	b.check(b.there.KillAPIServer())
+	b.check(b.client.Delete(t.Context(), b.get()))
+	w := b.expect(v1alpha1.ReasonDeletionBlocked, "the target cluster cannot be reached: dial 127.0.0.1:")
+	if !slices.Contains(w.Finalizers, operatorName) {
+		t.Error("the finalizer is gone")
+	}
+	b.mark()
+	for range 3 {
+		b.pass()
+	}
+	if writes := b.writes(); len(writes) > 0 {
+		t.Errorf("writes while nothing changes: %q", writes)
+	}
+	b.check(b.there.RestartAPIServer(t.Context()))
+	b.untilGone()
+	if _, ok := b.farConfigMap("a"); ok {
+		t.Error("config map a was left behind")
+	}
+}
+
+func TestAddressesOfThisMachineAreRefusedUnlessAllowed(t *testing.T) {
+	b := &remoteBed{bed: newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}), there: otherCluster(t)}
+	b.setKubeconfig(b.kubeconfig("far"))
+	b.create(remoteSpec(map[string]string{"a": "1"}))
+	b.expect(v1alpha1.ReasonTargetAddressDenied, "connections to the address 127.0.0.1 are not allowed: it is the machine that the operator runs on")
+}
+
+func TestEveryRequestCarriesTheIdentityThatIsPrescribed(t *testing.T) {
+	b := newRemoteBed(t, otherCluster(t))
+	account := "system:serviceaccount:" + b.namespace + ":deployer"
+	b.grantThere("deployer")
+	b.setKubeconfig(b.kubeconfig(b.farUser))
+	spec := remoteSpec(map[string]string{"a": "1", "b": "2"})
+	spec.ServiceAccountName = "deployer"
+	b.mark()
+	b.markThere()
+	b.create(spec)
+	w := b.until(component.StateReady)
+	b.update(func(w *widget.Widget) { w.Spec.Values = map[string]string{"a": "2"} })
+	b.until(component.StateReady)
+	b.check(b.client.Delete(t.Context(), w))
+	b.untilGone()
+	seen := 0
+	for _, e := range b.eventsThere()[b.sinceThere:] {
+		if e.User == b.farUser {
+			seen++
+			if e.Impersonated != account {
+				t.Errorf("there: %s %s as %q", e.Verb, e.URI, e.Impersonated)
+			}
+		}
+	}
+	if seen < 8 {
+		t.Errorf("only %d requests there", seen)
+	}
+	for _, e := range b.events()[b.since:] {
+		if e.User == b.user && (e.Impersonated != "" || e.Resource == "configmaps" && e.Name != "") {
+			t.Errorf("here: %s %s as %q", e.Verb, e.URI, e.Impersonated)
+		}
+	}
+}
+
+// grantThere makes a service account in the second cluster that may do what it needs.
+func (b *remoteBed) grantThere(name string) {
+	b.Helper()
+	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: b.namespace, Name: name}}
+	clusterWide := metav1.ObjectMeta{Name: b.namespace}
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: clusterWide},
+		&rbacv1.ClusterRole{ObjectMeta: clusterWide, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}},
+			{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get", "list", "watch"}},
+		}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: clusterWide, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: b.namespace}},
+	} {
+		b.check(b.far.Create(b.Context(), object))
+	}
+}
+
+// expectEvent waits for an event whose note has all the parts.
+func (b *remoteBed) expectEvent(reason string, parts ...string) {
+	b.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		list := &eventsv1.EventList{}
+		b.check(b.client.List(b.Context(), list, client.InNamespace(b.namespace)))
+		var texts []string
+		for _, event := range list.Items {
+			text := event.Reason + ": " + event.Note
+			if event.Reason == reason && !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) }) {
+				return
+			}
+			texts = append(texts, text)
+		}
+		if time.Now().After(deadline) {
+			b.Fatalf("events: %q", texts)
+		}
+	}
+}
