@@ -31,6 +31,11 @@ type InventoryChunks struct {
 	// +optional
 	// +listType=atomic
 	Types []InventoryType `json:"types,omitempty"`
+	// Namespaces are the namespaces of the items, unless they are many. Whoever may
+	// not look for objects everywhere looks there.
+	// +optional
+	// +listType=atomic
+	Namespaces []string `json:"namespaces,omitempty"`
 	// Chunks are the Secrets, in the order of their index.
 	// +optional
 	// +listType=atomic

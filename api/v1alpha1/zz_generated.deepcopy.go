@@ -77,6 +77,11 @@ func (in *InventoryChunks) DeepCopyInto(out *InventoryChunks) {
 		*out = make([]InventoryType, len(*in))
 		copy(*out, *in)
 	}
+	if in.Namespaces != nil {
+		in, out := &in.Namespaces, &out.Namespaces
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Chunks != nil {
 		in, out := &in.Chunks, &out.Chunks
 		*out = make([]InventoryChunk, len(*in))

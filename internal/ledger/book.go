@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
@@ -69,6 +71,16 @@ func (b *Book) Types() []v1alpha1.InventoryType {
 	}
 	return slices.DeleteFunc(slices.Clone(b.stored.Chunks.Types), func(t v1alpha1.InventoryType) bool {
 		return t.Kind == "" || t.Version == "" || strings.ContainsAny(t.Group+t.Version+t.Kind, "/ ")
+	})
+}
+
+// Namespaces are the namespaces of the objects in the record; none if they are not known.
+func (b *Book) Namespaces() []string {
+	if b.stored.Chunks == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(b.stored.Chunks.Namespaces), func(name string) bool {
+		return len(validation.IsDNS1123Label(name)) > 0
 	})
 }
 

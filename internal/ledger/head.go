@@ -31,6 +31,9 @@ func checkHead(head *v1alpha1.InventoryChunks) error {
 	case len(head.Types) > maxTypes:
 		return fmt.Errorf("it names %d types", len(head.Types))
 	}
+	if len(head.Namespaces) > maxNamespaces {
+		return fmt.Errorf("it names %d namespaces", len(head.Namespaces))
+	}
 	if head.Namespace != "" && len(validation.IsDNS1123Label(head.Namespace)) > 0 {
 		return errors.New("it names a namespace that cannot exist")
 	}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -123,6 +124,23 @@ func typesOf(items []v1alpha1.InventoryItem) []v1alpha1.InventoryType {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Version, b.Version))
 	})
 	return types
+}
+
+// maxNamespaces bounds how many namespaces the head names.
+const maxNamespaces = 64
+
+// namespacesOf returns the namespaces of items, in order; none if they are too many.
+func namespacesOf(items []v1alpha1.InventoryItem) []string {
+	seen := map[string]bool{}
+	for _, item := range items {
+		if item.Namespace != "" {
+			seen[item.Namespace] = true
+		}
+	}
+	if len(seen) > maxNamespaces {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // sorted orders items as the planner does, by key.

@@ -31,7 +31,7 @@ func (b *Book) moveToSet(ctx context.Context, inventory v1alpha1.Inventory, comm
 	if len(types) > maxTypes {
 		return b.stored, &TooLargeError{Why: fmt.Sprintf("it names objects of %d types, and %d are possible", len(types), maxTypes)}
 	}
-	head := v1alpha1.InventoryChunks{Generation: b.nextGeneration(), Revision: 1, Types: types}
+	head := v1alpha1.InventoryChunks{Generation: b.nextGeneration(), Revision: 1, Types: types, Namespaces: namespacesOf(inventory.Items)}
 	head.Current = head.Generation
 	if b.component.Namespace == "" {
 		head.Namespace = b.ledger.options.Namespace

@@ -36,7 +36,7 @@ func (b *Book) update(ctx context.Context, inventory v1alpha1.Inventory, commit 
 	}
 	head := headOf(b.stored)
 	if types := typesOf(inventory.Items); len(types) <= maxTypes {
-		head.Types = types
+		head.Types, head.Namespaces = types, namespacesOf(inventory.Items)
 	}
 	if len(changes) > 0 {
 		head.Revision++

@@ -65,7 +65,7 @@ func (h *handler[T]) openRecord(ctx context.Context, obj T, commit lifecycle.Com
 func (h *handler[T]) rebuild(ctx context.Context, obj T, r *record, t target, policies reconciler.Policies) error {
 	losses := r.book.Losses()
 	found, err := t.engine.Recover(ctx, reconciler.RecoverRequest{
-		Owner: h.owner(obj), Inventory: r.inventory(), Types: r.book.Types(),
+		Owner: h.owner(obj), Inventory: r.inventory(), Types: r.book.Types(), Namespaces: r.book.Namespaces(),
 		// No other policy is part of a record; and a deletion does not mind mistakes in them.
 		Policies: reconciler.Policies{Delete: policies.Delete},
 	})

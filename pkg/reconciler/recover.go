@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,6 +28,9 @@ type RecoverRequest struct {
 	Inventory v1alpha1.Inventory
 	// Types are the types of the objects to look for.
 	Types []InventoryType
+	// Namespaces are where objects of namespaced types are looked for if they may
+	// not be listed everywhere; if it is empty, that is an error.
+	Namespaces []string
 	// Policies are the defaults of the owner.
 	Policies Policies
 }
@@ -48,7 +52,7 @@ func (r *Reconciler) Recover(ctx context.Context, request RecoverRequest) ([]Inv
 	if err != nil {
 		return nil, &InvalidError{Err: err}
 	}
-	search := search{Reconciler: r, owner: in.Owner, defaults: defaults}
+	search := search{Reconciler: r, owner: in.Owner, namespaces: request.Namespaces, defaults: defaults}
 	asked := map[schema.GroupKind]bool{}
 	var errs []error
 	for _, t := range request.Types {
@@ -73,9 +77,10 @@ const recoverPage = 500
 // search is one Recover under way.
 type search struct {
 	*Reconciler
-	owner    plan.Owner
-	defaults policy.Set
-	found    []InventoryItem
+	owner      plan.Owner
+	namespaces []string
+	defaults   policy.Set
+	found      []InventoryItem
 }
 
 func (s *search) list(ctx context.Context, gk schema.GroupKind, version string) error {
@@ -90,9 +95,23 @@ func (s *search) list(ctx context.Context, gk schema.GroupKind, version string) 
 	if err != nil {
 		return err
 	}
+	err = s.listIn(ctx, resource, version, "")
+	if !apierrors.IsForbidden(err) || !resource.Namespaced || len(s.namespaces) == 0 {
+		return err
+	}
+	for _, namespace := range s.namespaces {
+		if err := s.listIn(ctx, resource, version, namespace); err != nil {
+			return fmt.Errorf("namespace %s: %w", namespace, err)
+		}
+	}
+	return nil
+}
+
+// listIn takes the objects of one namespace, or of all.
+func (s *search) listIn(ctx context.Context, resource cluster.Resource, version, namespace string) error {
 	options := cluster.ListOptions{Limit: recoverPage, Selector: s.name + "/" + v1alpha1.LabelOwnerID + "=" + s.owner.ID}
 	for {
-		list, err := s.target.Objects().ListMetadata(ctx, resource, "", options)
+		list, err := s.target.Objects().ListMetadata(ctx, resource, namespace, options)
 		if err != nil {
 			return err
 		}

@@ -7,12 +7,17 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/env"
 )
 
 // recovered asks for the objects of the bench's owner, by name.
@@ -97,5 +102,53 @@ func TestRecoverReturnsNothingIfAnythingIsNotKnown(t *testing.T) {
 	items, err := b.engine.Recover(t.Context(), reconciler.RecoverRequest{Owner: b.owner(), Inventory: b.inventory, Types: []reconciler.InventoryType{configMapType, review}})
 	if err == nil || len(items) > 0 || !strings.Contains(err.Error(), "SelfSubjectAccessReview.authorization.k8s.io") {
 		t.Errorf("%d objects, error: %v", len(items), err)
+	}
+}
+
+func TestRecoverLooksInTheRecordedNamespacesIfItMayNotLookEverywhere(t *testing.T) {
+	b := newBench(t)
+	b.mustApply(config("a", "1"))
+	user := "tenant-of-" + b.namespace
+	subject := []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: user}}
+	name := metav1.ObjectMeta{Name: user, Namespace: b.namespace}
+	for _, object := range []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"namespaces"}}}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user}, Subjects: subject},
+		&rbacv1.Role{ObjectMeta: name, Rules: []rbacv1.PolicyRule{{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"configmaps"}}}},
+		&rbacv1.RoleBinding{ObjectMeta: name, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user}, Subjects: subject},
+	} {
+		if err := b.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	restConfig, err := env.Shared(t).ConfigFor(user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := cluster.New(restConfig, cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(target.Close)
+	if b.engine, err = reconciler.NewReconciler(engineName, target, reconciler.ReconcilerOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	request := reconciler.RecoverRequest{Owner: b.owner(), Inventory: b.inventory, Types: []reconciler.InventoryType{configMapType}}
+	// The server's authorizer learns of the new roles a moment later.
+	var items []reconciler.InventoryItem
+	request.Namespaces = []string{b.namespace}
+	for deadline := time.Now().Add(30 * time.Second); len(items) == 0; time.Sleep(20 * time.Millisecond) {
+		if items, err = b.engine.Recover(t.Context(), request); err != nil && time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	if len(items) != 1 || items[0].Name != "a" {
+		t.Errorf("found %v", items)
+	}
+	for _, namespaces := range [][]string{nil, {b.namespace, "kube-system"}} {
+		request.Namespaces = namespaces
+		if items, err := b.engine.Recover(t.Context(), request); err == nil || len(items) > 0 || !strings.Contains(err.Error(), "type ConfigMap") {
+			t.Errorf("namespaces %v: %d objects, error %v", namespaces, len(items), err)
+		}
 	}
 }
