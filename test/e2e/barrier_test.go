@@ -4,12 +4,10 @@
 package e2e
 
 import (
-	"encoding/json"
+	"io"
 	"net/http"
 	"sync"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // barrier stops an operator before one of its requests until it is released, as
@@ -68,6 +66,11 @@ func (b *barrier) step(r *http.Request) bool {
 	if b.stopped == "" {
 		return false
 	}
+	select {
+	case <-b.release:
+		return false
+	default:
+	}
 	// Requests that are sent at the same time wait, too: the process stands still.
 	b.waiting[writtenBy(r)] = true
 	return true
@@ -82,11 +85,11 @@ func writtenBy(r *http.Request) string {
 	if err != nil {
 		return ""
 	}
-	object := &metav1.PartialObjectMetadata{}
-	if json.NewDecoder(body).Decode(object) != nil {
+	content, err := io.ReadAll(body)
+	if err != nil {
 		return ""
 	}
-	return nameOf(object)
+	return writtenName(content)
 }
 
 func (b *barrier) done() {

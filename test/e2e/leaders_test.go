@@ -85,6 +85,7 @@ func (s succession) play(t *testing.T, b *barrier) int {
 	t.Helper()
 	f := newFixture(t)
 	cast := newCast(f, f.objects(t, slices.Concat(s.first, s.wanted, s.then)))
+	f.mayBeIdle = true
 	one := f.startWith(t, told, b.wrap)
 	if s.first != nil {
 		f.ask(t, s.first)
@@ -176,7 +177,7 @@ func (s succession) check(t *testing.T, f *fixture, cast *cast, b *barrier) {
 		want = append(want, nameOf(object))
 	}
 	slices.Sort(want)
-	late := map[string]bool{}
+	f.late = map[string]bool{}
 	eventually(t, "the end of the story", func(ctx context.Context) error {
 		if err := f.isSettled(ctx, s.then); err != nil {
 			return err
@@ -192,9 +193,9 @@ func (s succession) check(t *testing.T, f *fixture, cast *cast, b *barrier) {
 		maps.DeleteFunc(marked, func(name string, _ types.UID) bool {
 			_, known := recorded[name]
 			if !known && b.isUnderWay(name) {
-				late[name] = true
+				f.late[name] = true
 			}
-			return late[name]
+			return f.late[name]
 		})
 		if diff := cmp.Diff(want, append([]string{}, names(marked)...)); diff != "" {
 			return errors.New("objects with our marks (-want +got):\n" + diff)
@@ -204,7 +205,7 @@ func (s succession) check(t *testing.T, f *fixture, cast *cast, b *barrier) {
 		}
 		return nil
 	})
-	for name := range late {
+	for name := range f.late {
 		t.Logf("the creation of %s was on its way and came too late", name)
 	}
 	story := &scenario{wanted: map[string][]string{"main": s.then}}

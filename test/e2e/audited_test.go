@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corbel-run/corbel/test/audit"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+// user is the operator's name in the audit log.
+func (f *fixture) user() string { return "operator-" + f.namespace }
+
+// audit judges, when the test is over, every write of the operators that it has
+// started.
+func (f *fixture) audit(t testing.TB) {
+	t.Helper()
+	before, err := f.env.AuditEvents(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		events, err := f.env.AuditEvents(context.Background())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		about := slices.DeleteFunc(slices.Clone(events[len(before):]), func(e env.AuditEvent) bool { return !f.concerns(e) })
+		options := audit.Options{
+			Name: reconcilerName, Component: schema.GroupResource{Group: "e2e.corbel.run", Resource: "bundles"}, User: f.user(),
+		}
+		if !f.mayBeIdle {
+			audit.Check(t, about, options)
+			return
+		}
+		violations, _ := audit.Violations(about, options)
+		for _, v := range violations {
+			t.Errorf("audit: %s", v)
+		}
+	})
+}
+
+// concerns tells whether a request is about the fixture's objects; others are
+// made by tests that go on at the same time.
+func (f *fixture) concerns(e env.AuditEvent) bool {
+	name := writtenName(e.Answered)
+	if f.late[name] {
+		return false
+	}
+	return e.User == f.user() || strings.Contains(e.URI, f.namespace) || strings.Contains(e.URI+name, letters(f.namespace))
+}
+
+// writtenName is the name of the object in a body, like that of nameOf.
+func writtenName(body []byte) string {
+	object := &metav1.PartialObjectMetadata{}
+	if len(body) == 0 || json.Unmarshal(body, object) != nil {
+		return ""
+	}
+	return nameOf(object)
+}
