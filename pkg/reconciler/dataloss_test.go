@@ -187,6 +187,22 @@ func TestAFenceThatACrashLeftBehindIsRemovedByTheNextPass(t *testing.T) {
 	d.create(d.foreign)
 }
 
+func TestAFenceThatCouldNotBeTakenDownIsRemovedByTheNextPass(t *testing.T) {
+	d := dropDefinition(t, "stuck", "Stuck", true)
+	d.before("DELETE /apis/admissionregistration.k8s.io/", func() { d.dead.Store(true) })
+	if _, err := d.apply(config("a", "1")); err == nil || !strings.Contains(err.Error(), "take down the fence corbel-fence-") {
+		t.Fatalf("got %v, want that the fence is still there", err)
+	}
+	if left := d.fences(); len(left) != 2 {
+		t.Fatalf("left behind: %v, want a policy and its binding", left)
+	}
+	d.dead.Store(false)
+	d.installed(config("a", "1"))
+	if left := d.fences(); len(left) > 0 || d.stands(d.definition) {
+		t.Errorf("left behind: %v, the type: %v", left, d.stands(d.definition))
+	}
+}
+
 func TestANamespaceWithForeignContentIsNotDeleted(t *testing.T) {
 	bothWays(t, func(t *testing.T, fence bool) {
 		b := newBench(t)

@@ -22,6 +22,12 @@
 // or a release is sent again by itself, a few times: it does not depend on the
 // content of the object, but on whose it is, and that is looked at before each try.
 //
+// A guard looks, right before the deletion, at what would go with a type or a
+// namespace. What somebody creates between that look and the deletion is lost,
+// which is told; with a fence nobody can create it. A fence exists only for that
+// moment. It is in no inventory, bears a label of its own, and is removed by the
+// next call if we crash.
+//
 // Steps of one stage run side by side, and the failure of one does not stop the
 // others; but a later stage does not begin.
 package execute

@@ -33,15 +33,13 @@ func (e *Executor) removeFenced(ctx context.Context, step plan.Step) (result pla
 		return e.refused(ctx, step, verdict, err)
 	}
 	f := e.newFence(step)
-	e.swept.Delete(step.Owner.ID) // until it is down again, something may be left
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fenceEnd)
 		defer cancel()
 		if err := e.lower(ctx, f, step.Owner); err != nil {
+			e.swept.Delete(step.Owner.ID)
 			result.Err = errors.Join(result.Err, classify(step, fmt.Errorf("take down the fence %s: %w", f.name, err)))
-			return
 		}
-		e.swept.Store(step.Owner.ID, true)
 	}()
 	if err := e.raise(ctx, f, step.Owner); err != nil {
 		return failed(step, fmt.Errorf("put up the fence %s, without which nothing is deleted: %w", f.name, err))
