@@ -40,6 +40,10 @@ type Inventory struct {
 	// Chunks.Current is empty, they are in Secrets, and Items is empty.
 	// +optional
 	Chunks *InventoryChunks `json:"chunks,omitempty"`
+	// DeleteHooks tells that there are objects, not among the items, that are
+	// to run before or after the deletion. They have to be rendered for it.
+	// +optional
+	DeleteHooks bool `json:"deleteHooks,omitempty"`
 	// Unknown are the fields that a newer version wrote. They are kept as they are.
 	Unknown map[string]json.RawMessage `json:"-"`
 }
@@ -102,6 +106,11 @@ type InventoryItem struct {
 	// +optional
 	// +listType=atomic
 	DependsOn []string `json:"dependsOn,omitempty"`
+	// RunOn is "pre-delete" or "post-delete" for an object that runs before or
+	// after the deletion of the others. In the phase Completed it has done so,
+	// and does not run again.
+	// +optional
+	RunOn string `json:"runOn,omitempty"`
 	// AppliedAt is when we last wrote the object; kept only for objects whose
 	// readiness or refresh depends on it.
 	// +optional

@@ -44,17 +44,6 @@ func TestBadInputIsOneErrorAndWritesNothing(t *testing.T) {
 	}
 }
 
-func TestAnnotationsThatAreNotSupportedAreRefused(t *testing.T) {
-	b := newBench(t)
-	_, err := b.apply(config("first", "1"), config("second", "1", "run-on", "pre-delete"))
-	if err == nil || !strings.Contains(err.Error(), "run-on is not supported yet") {
-		t.Errorf("got %v, want a refusal of run-on", err)
-	}
-	if b.get("first") != nil {
-		t.Error("something was written")
-	}
-}
-
 func TestNothingIsWrittenBeforeItIsRecorded(t *testing.T) {
 	b := newBench(t)
 	request := reconciler.ApplyRequest{Owner: b.owner(), Namespace: b.namespace, Objects: []client.Object{config("a", "1")}}

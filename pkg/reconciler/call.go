@@ -110,6 +110,13 @@ func (c *call) done(result plan.Result) {
 	}
 }
 
+// end forgets what runs before and after a deletion that is done.
+func (c *call) end(p plan.Plan) {
+	if c.in.Cause == plan.Deleting && p.Done() {
+		c.in.hooks, c.in.Desired = false, nil
+	}
+}
+
 // err returns what failed, joined.
 func (c *call) err() error {
 	failed := slices.SortedFunc(maps.Keys(c.errs), plan.Key.Compare)
@@ -123,10 +130,12 @@ func (c *call) err() error {
 // inventory is the record with these items. What a newer version wrote into it
 // stays, until nothing is left that it could be about.
 func (c *call) inventory(items []v1alpha1.InventoryItem) v1alpha1.Inventory {
-	if len(items) == 0 {
+	if len(items) == 0 && !c.in.hooks {
 		return v1alpha1.Inventory{}
 	}
-	return v1alpha1.Inventory{Format: v1alpha1.InventoryFormat, Target: c.in.target, Items: items, Unknown: c.in.unknown}
+	return v1alpha1.Inventory{
+		Format: v1alpha1.InventoryFormat, Target: c.in.target, Items: items, DeleteHooks: c.in.hooks, Unknown: c.in.unknown,
+	}
 }
 
 // outcome closes the call. Conflicts of ownership are errors: nobody but a
@@ -137,6 +146,9 @@ func (c *call) outcome(p plan.Plan) Outcome {
 		adoption[d.Key] = d.Policies.Adoption
 	}
 	for _, wait := range p.Waiting {
+		if wait.Reason == plan.WaitFailed && c.in.Cause == plan.Deleting {
+			c.errs[wait.Key] = &HookFailedError{Object: wait.Key.String(), Message: wait.Message}
+		}
 		if wait.Reason == plan.WaitOwner {
 			c.errs[wait.Key] = &OwnerConflictError{Object: wait.Key.String(), Message: wait.Message, Policy: adoption[wait.Key]}
 		}

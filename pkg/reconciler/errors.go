@@ -32,6 +32,20 @@ type OwnerConflictError struct {
 // Error names the object, its owner and the policy.
 func (e *OwnerConflictError) Error() string { return e.Object + ": " + e.Message }
 
+// HookFailedError means that an object that runs before or after the deletion
+// says that it failed. The deletion waits for it.
+type HookFailedError struct {
+	// Object names the object, such as "Job shop/backup".
+	Object string
+	// Message is what the object says.
+	Message string
+}
+
+// Error names the object and repeats what it says.
+func (e *HookFailedError) Error() string {
+	return e.Object + ", on which the deletion waits, has failed: " + e.Message
+}
+
 // TargetChangedError means that the inventory was recorded for another cluster
 // than the one that the target reaches now. Nothing was read or written.
 type TargetChangedError struct {

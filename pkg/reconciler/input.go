@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,6 +25,7 @@ import (
 type input struct {
 	plan.Input
 	fence    *fence
+	hooks    bool // objects run before or after the deletion
 	target   types.UID
 	manifest string                     // digest of all manifests
 	unknown  map[string]json.RawMessage // what a newer version wrote into the inventory
@@ -34,56 +36,40 @@ func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (inpu
 	if err != nil {
 		return input{}, err
 	}
-	defaults, missing, err := r.defaults(request.Policies)
+	objects, err := r.build(ctx, &in, desired.Input{
+		Objects: request.Objects, Namespace: request.Namespace, ComponentDigest: request.ComponentDigest, Managed: request.ManagedTypes,
+	}, request.Policies)
 	if err != nil {
-		return input{}, &InvalidError{Err: err}
-	}
-	objects, err := desired.Build(ctx, desired.Input{
-		Name:            r.name,
-		Owner:           in.Owner,
-		Objects:         request.Objects,
-		Scheme:          r.settings.scheme,
-		Namespace:       request.Namespace,
-		Defaults:        defaults,
-		ComponentDigest: request.ComponentDigest,
-		Managed:         request.ManagedTypes,
-		Resolve:         r.resolve,
-		Hasher:          r.settings.hasher,
-		Compiler:        r.compiler,
-	})
-	if err != nil {
-		if mistakes, invalid := errors.AsType[*desired.InvalidError](err); invalid {
-			return input{}, &InvalidError{Err: mistakes.Err}
-		}
 		return input{}, err
 	}
+	in.Desired = slices.DeleteFunc(slices.Clone(objects), isHook)
+	in.hooks = len(in.Desired) < len(objects)
 	if err := checkSafety(in.Input, objects, request.AllowEmpty); err != nil {
 		return input{}, &InvalidError{Err: err}
 	}
 	in.manifest = desired.ManifestDigest(objects)
-	in.Managed = request.ManagedTypes
-	in.MissingNamespaces = missing
-	in.Desired = objects
-	return in, r.unsupported(objects)
+	in.fence = &fence{confirm: request.Confirm, now: r.settings.now, last: request.ConfirmedAt}
+	return in, nil
 }
 
-// unsupported refuses annotations that are valid but not acted upon yet: to
-// ignore them would be worse than to say so.
-func (r *Reconciler) unsupported(objects []plan.Desired) error {
-	var mistakes []error
-	refuse := func(key plan.Key, annotation string) {
-		mistakes = append(mistakes, fmt.Errorf("%s: annotation %s/%s is not supported yet", key, r.name, annotation))
+// build makes wanted objects of rendered ones, under the policies of the request.
+func (r *Reconciler) build(ctx context.Context, in *input, from desired.Input, policies Policies) ([]plan.Desired, error) {
+	defaults, missing, err := r.defaults(policies)
+	if err != nil {
+		return nil, &InvalidError{Err: err}
 	}
-	for _, object := range objects {
-		if object.Policies.RunOn != policy.RunOnApply {
-			refuse(object.Key, v1alpha1.AnnotationRunOn)
-		}
+	in.MissingNamespaces, in.Managed = missing, from.Managed
+	from.Name, from.Owner, from.Defaults = r.name, in.Owner, defaults
+	from.Scheme, from.Resolve, from.Hasher, from.Compiler = r.settings.scheme, r.resolve, r.settings.hasher, r.compiler
+	objects, err := desired.Build(ctx, from)
+	if mistakes, invalid := errors.AsType[*desired.InvalidError](err); invalid {
+		return nil, &InvalidError{Err: mistakes.Err}
 	}
-	if len(mistakes) > 0 {
-		return &InvalidError{Err: errors.Join(mistakes...)}
-	}
-	return nil
+	return objects, err
 }
+
+// isHook tells whether the object runs before or after a deletion.
+func isHook(object plan.Desired) bool { return object.Policies.RunOn != policy.RunOnApply }
 
 func (r *Reconciler) deleteInput(ctx context.Context, request DeleteRequest) (input, error) {
 	in, err := r.input(ctx, plan.Deleting, request.Owner, request.Inventory, request.Protected)
@@ -91,7 +77,33 @@ func (r *Reconciler) deleteInput(ctx context.Context, request DeleteRequest) (in
 		return input{}, err
 	}
 	in.Managed = request.ManagedTypes
+	in.fence = &fence{confirm: request.Confirm, now: r.settings.now, last: request.ConfirmedAt}
+	in.hooks = request.Inventory.DeleteHooks
 	return in, nil
+}
+
+// addHooks adds the objects that run before and after a deletion.
+func (r *Reconciler) addHooks(ctx context.Context, in *input, request DeleteRequest) error {
+	if !in.hooks || request.SkipHooks {
+		return nil
+	}
+	if len(request.Objects) == 0 {
+		return &InvalidError{Err: fmt.Errorf(
+			"%s has objects that run before or after its deletion, and they were not rendered; without them it is deleted with the annotation %s/%s: \"true\"",
+			in.Owner.Ref.Title(), r.name, v1alpha1.AnnotationSkipDeleteHooks)}
+	}
+	objects, err := r.build(ctx, in, desired.Input{
+		Objects: request.Objects, Namespace: request.Namespace, ComponentDigest: request.ComponentDigest, Managed: request.ManagedTypes,
+		HooksOnly: true,
+	}, request.Policies)
+	if err != nil {
+		return err
+	}
+	if err := checkSafety(in.Input, objects, true); err != nil {
+		return &InvalidError{Err: err}
+	}
+	in.Desired = objects
+	return nil
 }
 
 // input is what both kinds of requests have in common.

@@ -47,9 +47,6 @@ func (r *Reconciler) look(ctx context.Context, in *plan.Input, keys []plan.Key) 
 	if err := r.observe(ctx, in, keys); err != nil {
 		return err
 	}
-	if in.Cause == plan.Deleting {
-		return nil
-	}
 	return r.observe(ctx, in, plan.Namespaces(in.Desired, in.Live))
 }
 

@@ -38,7 +38,7 @@ func checkSafety(in plan.Input, objects []plan.Desired, allowEmpty bool) error {
 			mistakes = append(mistakes, fmt.Errorf("%s: the group %q belongs to the cluster itself and cannot be served by anything else", object.Key, group))
 		}
 	}
-	if len(objects) == 0 && !allowEmpty {
+	if len(in.Desired) == 0 && !allowEmpty {
 		mistakes = append(mistakes, checkEmpty(in)...)
 	}
 	return errors.Join(mistakes...)

@@ -68,7 +68,6 @@ func (r *Reconciler) Apply(ctx context.Context, request ApplyRequest) (Outcome, 
 	if err != nil {
 		return Outcome{Inventory: request.Inventory}, secrets.Error(err)
 	}
-	in.fence = &fence{confirm: request.Confirm, now: r.settings.now, last: request.ConfirmedAt}
 	outcome, err := r.run(ctx, in, request.Record)
 	return quiet(secrets, outcome, err)
 }
@@ -76,13 +75,21 @@ func (r *Reconciler) Apply(ctx context.Context, request ApplyRequest) (Outcome, 
 // Delete removes everything that is in the inventory, or leaves it behind as
 // its delete policy says. Call it again until the outcome is done. Errors are
 // like those of Apply.
+//
+// Objects with the annotation run-on are applied now: before the first deletion,
+// or after the last one. Each is awaited, counts as done once it is ready, and
+// is removed like the others. The namespaces and types of the last ones stay as
+// long as they. One that fails is a *HookFailedError, and nothing goes on until
+// it is ready, is deleted and runs again, or the request skips all of them.
 func (r *Reconciler) Delete(ctx context.Context, request DeleteRequest) (Outcome, error) {
-	ctx, secrets := confide(ctx, request.Owner, nil)
+	ctx, secrets := confide(ctx, request.Owner, request.Objects)
 	in, err := r.deleteInput(ctx, request)
+	if err == nil {
+		err = r.addHooks(ctx, &in, request)
+	}
 	if err != nil {
 		return Outcome{Inventory: request.Inventory}, secrets.Error(err)
 	}
-	in.fence = &fence{now: r.settings.now}
 	outcome, err := r.run(ctx, in, request.Record)
 	return quiet(secrets, outcome, err)
 }

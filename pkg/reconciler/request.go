@@ -78,6 +78,15 @@ type DeleteRequest struct {
 	Owner Owner
 	// Inventory is the record as it is on the server.
 	Inventory v1alpha1.Inventory
+	// Objects are what the owner renders. They are needed only if the
+	// inventory says that there are delete hooks; what does not run before or
+	// after the deletion is ignored. The next four fields are about them.
+	Objects         []client.Object
+	Namespace       string
+	Policies        Policies
+	ComponentDigest string
+	// SkipHooks deletes without them. Those that have run are removed.
+	SkipHooks bool
 	// ManagedTypes are patterns of types that appeared at run time.
 	ManagedTypes []v1alpha1.TypeInfo
 	// Protected are objects that are never deleted, as in ApplyRequest.
@@ -85,6 +94,9 @@ type DeleteRequest struct {
 	// Record makes the inventory durable, as in ApplyRequest. Deletion needs
 	// it only rarely; nil is allowed.
 	Record func(ctx context.Context, inventory v1alpha1.Inventory) error
+	// Confirm and ConfirmedAt guard the creation of hooks, as in ApplyRequest.
+	Confirm     func(ctx context.Context) error
+	ConfirmedAt time.Time
 }
 
 // Outcome is what became of a request. It is valid also when the call

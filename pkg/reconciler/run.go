@@ -51,6 +51,7 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 		}
 		if len(next.Steps) == 0 {
 			call.in.Recorded = next.Inventory
+			call.end(next)
 			if returned, err := r.lastLook(ctx, call); err != nil || !returned {
 				return call.outcome(next), errors.Join(call.err(), err)
 			}

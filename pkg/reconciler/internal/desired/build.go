@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
@@ -24,6 +25,7 @@ func Build(ctx context.Context, in Input) ([]plan.Desired, error) {
 	items := read(in.Objects, in.Scheme)
 	for _, item := range items {
 		item.identify()
+		item.aside = in.HooksOnly && !item.isHook(in.Name)
 	}
 	unresolved := place(ctx, in, items)
 	for _, item := range items {
@@ -36,18 +38,29 @@ func Build(ctx context.Context, in Input) ([]plan.Desired, error) {
 	if err := errors.Join(invalid(items), unresolved); err != nil {
 		return nil, err
 	}
-	objects := make([]plan.Desired, len(items))
-	for i, item := range items {
-		objects[i] = item.desired(in)
+	objects := make([]plan.Desired, 0, len(items))
+	for _, item := range items {
+		if !item.aside {
+			objects = append(objects, item.desired(in))
+		}
 	}
 	slices.SortFunc(objects, func(a, b plan.Desired) int { return a.Key.Compare(b.Key) })
 	return objects, nil
+}
+
+// isHook tells whether the object runs before or after a deletion, or says
+// something about that which has yet to be understood.
+func (i *item) isHook(name string) bool {
+	return at(i.content, "metadata", "annotations", name+"/"+v1alpha1.AnnotationRunOn) != nil
 }
 
 // invalid unites the mistakes of all items.
 func invalid(items []*item) error {
 	var mistakes []error
 	for _, item := range items {
+		if item.aside {
+			continue
+		}
 		for _, mistake := range item.mistakes {
 			mistakes = append(mistakes, fmt.Errorf("%s: %w", item.title(), mistake))
 		}

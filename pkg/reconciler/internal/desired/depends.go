@@ -62,7 +62,7 @@ func (x index) checkDependency(dependent, other *item) bool {
 		dependent.mistake("depends on the %s, which is applied only when the component is deleted", other.key)
 	case mine.RunOn == policy.RunOnPreDelete && its.RunOn == policy.RunOnPostDelete:
 		dependent.mistake("is to run before the deletion, but depends on the %s, which runs after it", other.key)
-	case mine.RunOn == policy.RunOnPostDelete && its.RunOn == policy.RunOnApply:
+	case mine.RunOn == policy.RunOnPostDelete && its.RunOn != policy.RunOnPostDelete:
 		dependent.mistake("is to run after the deletion, but the %s which it depends on is gone by then", other.key)
 	case mine.RunOn == its.RunOn:
 		x.checkDirection(dependent, other)

@@ -14,7 +14,7 @@ import (
 
 // finish completes an item that has its place: values, rules and digest.
 func (i *item) finish(in Input) {
-	if i.broken {
+	if i.broken || i.aside {
 		return
 	}
 	unmark(i.content, in.Name)

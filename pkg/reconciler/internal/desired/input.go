@@ -34,6 +34,9 @@ type Input struct {
 	// ComponentDigest becomes part of the digest of the objects that are to be
 	// written whenever the component changes.
 	ComponentDigest string
+	// HooksOnly leaves out what does not run before or after a deletion. Its
+	// mistakes do not matter then, nor whether its types are served.
+	HooksOnly bool
 	// Managed are patterns of types that appear at run time.
 	Managed []v1alpha1.TypeInfo
 	// Resolve is called once for each type.

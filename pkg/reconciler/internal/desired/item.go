@@ -21,6 +21,8 @@ type item struct {
 	content map[string]any
 	// broken items miss what the next steps need; their mistakes are noted.
 	broken bool
+	// aside are items that only the others' mistakes may be about.
+	aside bool
 
 	key      plan.Key
 	version  string

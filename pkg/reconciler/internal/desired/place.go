@@ -31,7 +31,7 @@ func place(ctx context.Context, in Input, items []*item) error {
 	own := typesOf(items)
 	var errs []error
 	for _, item := range items {
-		if item.broken {
+		if item.broken || item.aside {
 			continue
 		}
 		gvk := item.gvk()

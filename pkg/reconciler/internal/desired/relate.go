@@ -27,14 +27,14 @@ func relate(items []*item, managed []v1alpha1.TypeInfo) {
 		broken: map[partial]bool{},
 	}
 	for _, item := range items {
-		if item.broken {
+		if item.broken || item.aside {
 			known.broken[partial{item.key.Kind, item.key.Name}] = true
 		} else {
 			known.add(item)
 		}
 	}
 	for _, item := range items {
-		if !item.broken {
+		if !item.broken && !item.aside {
 			known.checkOrder(item)
 			known.resolveDependencies(item)
 		}
@@ -116,9 +116,6 @@ func (i *item) checkOrderAfter(base *item, why string) {
 	}
 	if mine.RunOn == policy.RunOnApply && mine.Order.Delete > its.Order.Delete {
 		i.mistake("its delete-order %d is greater than %d, that of the %s which it %s", mine.Order.Delete, its.Order.Delete, base.key, why)
-	}
-	if mine.RunOn == policy.RunOnPostDelete {
-		i.mistake("is to run after the deletion, but the %s which it %s is gone by then", base.key, why)
 	}
 }
 

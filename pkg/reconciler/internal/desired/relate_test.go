@@ -54,7 +54,7 @@ func TestOrders(t *testing.T) {
 		{"an instance that goes after its definition", documents(crd("delete-order=-1"), foo()), "Foo shop/a: its delete-order 0 is greater than -1"},
 		{"an instance after its definition", documents(crd("apply-order=-1", "delete-order=1"), foo()), ""},
 		{"an instance of an aggregated API before it", documents(strings.Replace(service, "name: v1.metrics.example.com", `name: v1.metrics.example.com, annotations: {shop.example.com/apply-order: "2"}`, 1), with("metrics.example.com/v1", "Bar", "a")), "Bar a: its apply-order 0 is less than 2, that of the APIService"},
-		{"a last object in a namespace that is gone", documents(namespace(), cm("a", "run-on=post-delete")), "ConfigMap shop/a: is to run after the deletion, but the Namespace shop which it lives in is gone by then"},
+		{"a last object in a namespace that stays as long as it", documents(namespace(), cm("a", "run-on=post-delete")), ""},
 		{"a last object in a namespace that stays", documents(namespace("delete-policy=orphan-on-delete"), cm("a", "run-on=post-delete")), ""},
 		{"a last object in a namespace of somebody else", documents(cm("a", "run-on=post-delete")), ""},
 		{"a first object of the deletion", documents(namespace("apply-order=5"), cm("a", "run-on=pre-delete")), ""},
@@ -89,6 +89,7 @@ func TestDependencies(t *testing.T) {
 		{"a namespace, by way of another object", documents(namespace("depends-on=ConfigMap/other/b"), with("v1", "ConfigMap", "b, namespace: other", "depends-on=ConfigMap/shop/a"), cm("a")), "Namespace shop: depends on the ConfigMap other/b, which is applied later in the same wave"},
 		{"one that is deleted before", documents(cm("a", "depends-on=ConfigMap/b", "delete-order=2"), cm("b", "delete-order=1")), "ConfigMap shop/a: depends on the ConfigMap shop/b, whose delete-order 1 is less than 2, so that it would be deleted first"},
 		{"an ordinary object, after the deletion", documents(cm("a", "depends-on=ConfigMap/b", "run-on=post-delete"), cm("b")), "ConfigMap shop/a: is to run after the deletion, but the ConfigMap shop/b which it depends on is gone by then"},
+		{"what ran before the deletion, after it", documents(cm("a", "depends-on=ConfigMap/b", "run-on=post-delete"), cm("b", "run-on=pre-delete")), "ConfigMap shop/a: is to run after the deletion, but the ConfigMap shop/b which it depends on is gone by then"},
 		{"the last one of a deletion, before it", documents(cm("a", "depends-on=ConfigMap/b", "run-on=pre-delete"), cm("b", "run-on=post-delete")), "ConfigMap shop/a: is to run before the deletion, but depends on the ConfigMap shop/b, which runs after it"},
 		{"one that is applied only in deletion", documents(cm("a", "depends-on=ConfigMap/b"), cm("b", "run-on=pre-delete")), "ConfigMap shop/a: depends on the ConfigMap shop/b, which is applied only when the component is deleted"},
 		{"a namespace that depends on what lives in it", documents(namespace("depends-on=ConfigMap/shop/a"), cm("a")), "Namespace shop: depends on the ConfigMap shop/a, which cannot exist without it"},
@@ -109,13 +110,12 @@ func TestDependencies(t *testing.T) {
 
 func TestDependenciesAcrossWavesAndStages(t *testing.T) {
 	for name, objects := range map[string]string{
-		"an earlier wave, a later stage":           documents(cm("a", "depends-on=apps/Deployment/b"), with("apps/v1", "Deployment", "b", "apply-order=-1")),
-		"the same stage":                           documents(cm("a", "depends-on=ConfigMap/b"), cm("b")),
-		"a type before a workload":                 documents(crd(), with("apps/v1", "Deployment", "b", "depends-on=apiextensions.k8s.io/CustomResourceDefinition/foos.example.com")),
-		"an instance before another":               documents(crd(), foo(), with("example.com/v1", "Foo", "b", "depends-on=example.com/Foo/a")),
-		"deleted before what stays":                documents(cm("a", "depends-on=ConfigMap/b", "delete-order=2"), cm("b", "delete-order=1", "delete-policy=orphan")),
-		"a first object on an ordinary one":        documents(cm("a", "depends-on=ConfigMap/b", "run-on=pre-delete"), cm("b", "apply-order=7")),
-		"a last object of a deletion on the first": documents(cm("a", "depends-on=ConfigMap/b", "run-on=post-delete"), cm("b", "run-on=pre-delete")),
+		"an earlier wave, a later stage":    documents(cm("a", "depends-on=apps/Deployment/b"), with("apps/v1", "Deployment", "b", "apply-order=-1")),
+		"the same stage":                    documents(cm("a", "depends-on=ConfigMap/b"), cm("b")),
+		"a type before a workload":          documents(crd(), with("apps/v1", "Deployment", "b", "depends-on=apiextensions.k8s.io/CustomResourceDefinition/foos.example.com")),
+		"an instance before another":        documents(crd(), foo(), with("example.com/v1", "Foo", "b", "depends-on=example.com/Foo/a")),
+		"deleted before what stays":         documents(cm("a", "depends-on=ConfigMap/b", "delete-order=2"), cm("b", "delete-order=1", "delete-policy=orphan")),
+		"a first object on an ordinary one": documents(cm("a", "depends-on=ConfigMap/b", "run-on=pre-delete"), cm("b", "apply-order=7")),
 	} {
 		t.Run(name, func(t *testing.T) { build(t, input(parse(t, objects)...)) })
 	}
@@ -160,4 +160,25 @@ func TestLongChainsAndCircles(t *testing.T) {
 	if _, err := Build(t.Context(), input(parse(t, circle)...)); len(err.Error()) > 1000 {
 		t.Errorf("the message has %d bytes", len(err.Error()))
 	}
+}
+
+func TestOnlyHooksAreBuiltForADeletion(t *testing.T) {
+	in := input(parse(t, documents(
+		cm("first", "run-on=pre-delete", "depends-on=ConfigMap/ordinary"),
+		cm("last", "run-on=post-delete", "delete-order=3"),
+		cm("ordinary"),
+		cm("wrong", "apply-order=x"),
+		with("gone.example.com/v1", "Gone", "a"),
+	))...)
+	in.HooksOnly = true
+	objects := build(t, in)
+	if len(objects) != 2 || objects[0].Key.Name != "first" || objects[1].Key.Name != "last" {
+		t.Fatalf("got %v", objects)
+	}
+	if len(objects[0].Policies.DependsOn) > 0 {
+		t.Errorf("it depends on what is there already: %v", objects[0].Policies.DependsOn)
+	}
+	in = input(parse(t, documents(cm("first", "run-on=sometimes"), cm("wrong", "apply-order=x")))...)
+	in.HooksOnly = true
+	expectMistake(t, in, "ConfigMap shop/first: annotation shop.example.com/run-on")
 }

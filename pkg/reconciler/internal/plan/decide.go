@@ -17,6 +17,16 @@ func (w *work) apply(u *unit) {
 		w.wait(u, failureReason(*u.failure), u.failure.Message)
 		return
 	}
+	if u.ran() {
+		u.settled = true
+		return
+	}
+	if u.misplaced && u.live.Existence != Unknown {
+		w.replant(u)
+		if u.stuck {
+			return
+		}
+	}
 	switch u.live.Existence {
 	case Absent:
 		w.applyAbsent(u)
@@ -80,7 +90,7 @@ func (u *unit) over() bool {
 // retire settles an object that is over.
 func (u *unit) retire() {
 	u.settled = true
-	if u.completed() {
+	if u.completed() || u.isHook() {
 		u.item.Phase = v1alpha1.PhaseCompleted
 	}
 }
@@ -88,12 +98,15 @@ func (u *unit) retire() {
 // completed tells whether the object did its work, and its manifest is unchanged.
 func (u *unit) completed() bool {
 	purged := u.item.Phase == v1alpha1.PhaseCompleted || u.item.Phase == v1alpha1.PhaseCompleting
-	return purged && u.desired.Policies.Order.Purge != nil && u.same()
+	return purged && u.desired.Policies.Order.Purge != nil && (u.same() || u.isHook())
 }
 
 // appliedOnce tells whether the object must not be touched again. One that
 // bears our marks was applied, even if the answer was lost.
 func (u *unit) appliedOnce() bool {
+	if u.isHook() {
+		return false // it runs once in any case, and has to
+	}
 	return u.desired.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce && (u.item.Digest != "" || u.relation == ours)
 }
 

@@ -27,6 +27,11 @@ type driver struct {
 	world   *world
 	cause   Cause
 	desired []Desired
+	// hooks are the objects that run before and after the deletion.
+	hooks     []Desired
+	skipHooks bool
+	// gone is durable, too: the deletion was done.
+	gone    bool
 	managed []v1alpha1.TypeInfo
 	missing v1alpha1.MissingNamespacesPolicy
 	// durable is the record on the server. Nothing else survives a crash.
@@ -63,11 +68,13 @@ func (d *driver) input() Input {
 	for _, item := range in.Recorded {
 		in.Live[KeyOf(item)] = d.world.observe(KeyOf(item), false)
 	}
-	if d.cause == Deleting {
-		return in
+	switch {
+	case d.cause == Applying:
+		in.Desired = slices.Concat(d.desired, d.hooks)
+	case !d.skipHooks && !d.gone:
+		in.Desired = d.hooks
 	}
-	in.Desired = d.desired
-	for _, wanted := range d.desired {
+	for _, wanted := range in.Desired {
 		in.Live[wanted.Key] = d.world.observe(wanted.Key, true)
 	}
 	for _, key := range Namespaces(in.Desired, in.Live) {
@@ -104,6 +111,7 @@ func (d *driver) pass() (Plan, error) {
 			}
 			d.told(p, nil)
 			d.durable = p.Inventory
+			d.gone = d.cause == Deleting && p.Done()
 			return p, nil
 		}
 		if p.MustRecord {
@@ -188,7 +196,7 @@ func wanted(key Key, value string, policies policy.Set, defines ...v1alpha1.Type
 		purge = fmt.Sprint(*at)
 	}
 	d.Digest = fmt.Sprint(value, policies.Adoption, policies.Reconcile, policies.Update, policies.Delete,
-		policies.Order.Apply, policies.Order.Delete, purge, policies.Reapply, policies.DependsOn)
+		policies.Order.Apply, policies.Order.Delete, purge, policies.Reapply, policies.DependsOn, policies.RunOn)
 	return d
 }
 

@@ -25,13 +25,24 @@ func (w *work) judge(u *unit) {
 	u.item.Phase, u.item.DependsOn = v1alpha1.PhaseApplied, dependenciesOf(u.desired)
 	switch u.live.Status.Readiness {
 	case Ready:
-		u.settled = true
+		w.settle(u)
 	case Failed:
 		w.wait(u, WaitFailed, u.live.Status.Message)
 	case Unjudged:
 		w.judgeSilent(u)
 	default:
 		w.wait(u, WaitReady, u.live.Status.Message)
+	}
+}
+
+// settle finds an object ready. One that runs before or after a deletion has done
+// its work then. That is durable before it, or anything that waits for it, is
+// deleted: otherwise a crash would look as if it had never run.
+func (w *work) settle(u *unit) {
+	u.settled = true
+	if u.isHook() {
+		u.item.Phase = v1alpha1.PhaseCompleted
+		w.ahead = true
 	}
 }
 
@@ -44,7 +55,7 @@ func (w *work) judgeSilent(u *unit) {
 	}
 	until := since.Add(GraceUnjudged)
 	if !w.in.Now.Before(until) {
-		u.settled = true
+		w.settle(u)
 		return
 	}
 	w.waiting = append(w.waiting, Wait{Key: u.key, Reason: WaitReady, Message: "no status yet", Until: until})

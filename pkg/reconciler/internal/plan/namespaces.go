@@ -42,44 +42,49 @@ type home struct {
 	creates bool  // an object may have to be created in it
 }
 
-// addNamespaces makes wanted units of the namespaces that are missing, and
-// keeps those that are recorded and still lived in, even if the manifests do
-// not bring them any more.
-func (w *work) addNamespaces() {
+// addNamespaces makes wanted units of the namespaces that the wanted ones among
+// the units lack, and returns them. When applying, it keeps those that are
+// recorded and still lived in, even if the manifests do not bring them any more.
+func (w *work) addNamespaces(units []*unit) (added []*unit) {
 	homes := map[string]home{}
-	for i := range w.in.Desired {
-		d := &w.in.Desired[i]
-		if d.Key.Namespace == "" {
+	for _, u := range units {
+		d := u.desired
+		if d == nil || d.Key.Namespace == "" {
 			continue
 		}
 		h, known := homes[d.Key.Namespace]
 		if !known || d.Policies.Order.Apply < h.first {
 			h.first = d.Policies.Order.Apply
 		}
-		h.creates = h.creates || !w.byKey[d.Key].over()
+		h.creates = h.creates || !u.over() && !u.ran()
 		homes[d.Key.Namespace] = h
 	}
 	for _, name := range slices.Sorted(maps.Keys(homes)) {
-		w.addNamespace(namespaceKey(name), homes[name])
+		if u := w.addNamespace(namespaceKey(name), homes[name]); u != nil {
+			added = append(added, u)
+		}
 	}
 	slices.SortFunc(w.units, func(a, b *unit) int { return a.key.Compare(b.key) })
+	return added
 }
 
-func (w *work) addNamespace(key Key, h home) {
+func (w *work) addNamespace(key Key, h home) *unit {
 	u := w.byKey[key]
 	missing := w.in.Live[key].Existence == Absent
 	switch {
 	case u != nil && u.desired != nil:
-		return // the manifests bring it
+		return nil // the manifests bring it
 	case missing && !(h.creates && w.in.MissingNamespaces == v1alpha1.MissingNamespacesPolicyCreate):
-		return
+		return nil
 	case missing && u == nil:
 		u = &unit{key: key}
 		w.add(u)
 	case u == nil:
-		return // it exists, or nobody asked; it is not ours
+		return nil // it exists, or nobody asked; it is not ours
+	case !missing && w.in.Cause == Deleting:
+		return nil // it goes like everything else
 	case !missing && u.item.Origin == v1alpha1.OriginManifest && orphaned(u.item.DeletePolicy, BecauseRedundant):
-		return // it is left behind, so it stays
+		return nil // it is left behind, so it stays
 	}
 	u.want(w.namespace(key, h.first))
 	u.item.Origin = v1alpha1.OriginNamespace
@@ -88,7 +93,9 @@ func (w *work) addNamespace(key Key, h home) {
 		// Somebody else has it now. We only need it to be there.
 		u.desired = nil
 		w.release(u)
+		return nil
 	}
+	return u
 }
 
 // namespace returns the wanted form of a namespace that no manifest brings.

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
 // Next returns the next batch of work that brings the cluster closer to the
@@ -22,11 +24,11 @@ func Next(in Input) (Plan, error) {
 		return Plan{}, err
 	}
 	if in.Cause == Applying {
-		w.addNamespaces()
-		w.applyWaves()
+		w.addNamespaces(w.units)
+		w.applyWaves(w.wanted(policy.RunOnApply))
 		w.prune()
 	} else {
-		w.remove(w.units, BecauseDeleting)
+		w.delete()
 	}
 	return w.plan(), nil
 }
@@ -45,6 +47,8 @@ type work struct {
 	unwritten int
 	// ahead is set when a step needs a phase that is not recorded yet.
 	ahead bool
+	// over is set when nothing of a deletion is left to do.
+	over bool
 }
 
 // newWork merges what is desired, recorded and live into one unit per object.
@@ -67,6 +71,9 @@ func newWork(in Input) (*work, error) {
 	}
 	for i := range in.Desired {
 		d := &in.Desired[i]
+		if (d.Policies.RunOn == policy.RunOnApply) != (in.Cause == Applying) {
+			continue // it has its time, which is another one
+		}
 		u := w.byKey[d.Key]
 		if u == nil {
 			u = &unit{key: d.Key}

@@ -20,11 +20,13 @@ type oracle struct {
 	applied map[Key]bool             // the object was written at least once
 	decided map[Key]bool             // the purge was recorded before this pass
 	start   []v1alpha1.InventoryItem // the record before this pass
+	ran     map[Key]bool             // ran before or after the deletion
+	removes bool                     // the deletion has removed something
 	once    map[Key]bool             // was to be applied only once: its last manifest was not written
 }
 
 func newOracle(d *driver) *oracle {
-	return &oracle{driver: d, purged: map[Key]string{}, applied: map[Key]bool{}, once: map[Key]bool{}}
+	return &oracle{driver: d, purged: map[Key]string{}, applied: map[Key]bool{}, once: map[Key]bool{}, ran: map[Key]bool{}}
 }
 
 // begin is called before every pass.
@@ -43,6 +45,9 @@ func (o *oracle) begin() {
 
 // before is called before every step.
 func (o *oracle) before(s Step) {
+	if o.driver.cause == Deleting && o.beforeHook(s) {
+		return
+	}
 	switch s.Verb {
 	case VerbDelete, VerbOrphan:
 		o.beforeRemoval(s)
@@ -136,7 +141,7 @@ func (o *oracle) beforeRemoval(s Step) {
 	for _, item := range o.driver.durable {
 		key := KeyOf(item)
 		live := o.driver.world.objects[key]
-		if o.wanted(key) != nil || o.isHome(key) || live == nil || live.holder != heldByUs || o.isTied(key) || o.isTied(s.Key) {
+		if o.wanted(key) != nil || o.isHome(key) || o.isHookHome(key) || live == nil || live.holder != heldByUs || o.isTied(key) || o.isTied(s.Key) {
 			continue
 		}
 		if cmp.Or(cmp.Compare(o.leaving(item, false), now), cmp.Compare(removalOf(key), removalOf(s.Key))) < 0 {
@@ -213,6 +218,9 @@ func (o *oracle) beforePurge(s Step, d Desired) {
 }
 
 func (o *oracle) orphans(item v1alpha1.InventoryItem) bool {
+	if item.Phase == v1alpha1.PhaseReleased {
+		return true
+	}
 	switch item.DeletePolicy {
 	case v1alpha1.DeletePolicyOrphan:
 		return true
@@ -245,7 +253,7 @@ func (o *oracle) forget() {
 		switch {
 		case taken:
 			live.holder = heldByOther
-		case unknowable, bare && o.wanted(key) == nil && o.orphans(item):
+		case unknowable, bare && o.wanted(key) == nil && o.orphans(item) && !o.isHook(key):
 			live.holder = heldByNobody
 		}
 	}

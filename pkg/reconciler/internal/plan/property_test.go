@@ -26,6 +26,7 @@ func TestComponentsSurviveTheirLife(t *testing.T) {
 		s.checkAtRest()
 
 		s.driver.cause = Deleting
+		s.drawHooks()
 		for range s.rng.IntN(4) {
 			s.disturb()
 			s.driver.events, s.driver.crashAt = 0, s.rng.IntN(8)
@@ -129,6 +130,7 @@ func (s *simulation) story(crashAt int) (fates []fate, events int) {
 		fates = append(fates, s.fate())
 	}
 	s.driver.cause = Deleting
+	s.drawHooks()
 	s.converge()
 	s.checkDeleted()
 	return append(fates, s.fate()), s.driver.events

@@ -19,6 +19,7 @@ import (
 func (s *simulation) inputs(look func(in Input)) {
 	s.live(func() { look(s.driver.input()) })
 	s.driver.cause = Deleting
+	s.drawHooks()
 	for range 3 {
 		s.disturb()
 		look(s.driver.input())

@@ -18,7 +18,7 @@ func (w *work) record() (items, gone []v1alpha1.InventoryItem, must bool) {
 	items = make([]v1alpha1.InventoryItem, 0, len(w.units))
 	must = w.ahead
 	for _, u := range w.units {
-		if u.dropped {
+		if u.dropped && (w.over || !u.ran()) {
 			if u.live.Existence == Absent {
 				gone = append(gone, u.item)
 			}
@@ -43,6 +43,9 @@ func Fold(inventory []v1alpha1.InventoryItem, live map[Key]Observation, results 
 		r, touched := byKey[KeyOf(item)]
 		switch {
 		case !touched || r.Err != nil || r.Blocked != "" || r.Observation.Existence == Unknown:
+			folded = append(folded, item)
+		case (r.Released || r.Step.Verb == VerbOrphan) && item.RunOn != "":
+			item.UID = "" // it is no longer ours, but has run
 			folded = append(folded, item)
 		case r.Released || r.Step.Verb == VerbOrphan:
 			// It is no longer ours.

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
 // TestTranscripts plays the stories in testdata. A story is commands and what
@@ -27,6 +28,7 @@ import (
 //	next                   shows the next plan, and does nothing
 //	run [crash=N]          makes a pass, and stops it before its Nth event (a record or a step)
 //	delete                 deletes the component; the next run begins the deletion
+//	skip-hooks             deletes without the objects that run before and after it
 //	settle                 lets the controllers do their work: objects get ready
 //	ready, unready, failed set what objects say about themselves
 //	foreign                creates objects, owned by nobody, by other (another component), helm, or earlier (us, before)
@@ -90,6 +92,7 @@ var commands = map[string]command{
 	"next":               next,
 	"run":                run,
 	"delete":             func(s *story, _ []string, _ []line) (string, error) { s.driver.cause = Deleting; return "", nil },
+	"skip-hooks":         func(s *story, _ []string, _ []line) (string, error) { s.driver.skipHooks = true; return "", nil },
 	"settle":             func(s *story, _ []string, _ []line) (string, error) { s.world.settle(); return "", nil },
 	"clock":              clock,
 	"inventory":          inventory,
@@ -146,13 +149,17 @@ func all(do func(w *world, k Key)) command {
 }
 
 func desire(s *story, _ []string, lines []line) (string, error) {
-	s.driver.desired = nil
+	s.driver.desired, s.driver.hooks = nil, nil
 	for _, l := range lines {
 		d, err := l.wanted()
 		if err != nil {
 			return "", err
 		}
-		s.driver.desired = append(s.driver.desired, d)
+		if d.Policies.RunOn == policy.RunOnApply {
+			s.driver.desired = append(s.driver.desired, d)
+		} else {
+			s.driver.hooks = append(s.driver.hooks, d)
+		}
 	}
 	return "", nil
 }
@@ -170,11 +177,11 @@ func missingNamespaces(s *story, args []string, _ []line) (string, error) {
 	policies := map[string]v1alpha1.MissingNamespacesPolicy{
 		"create": v1alpha1.MissingNamespacesPolicyCreate, "do-not-create": v1alpha1.MissingNamespacesPolicyDoNotCreate,
 	}
-	policy, known := policies[strings.Join(args, " ")]
+	chosen, known := policies[strings.Join(args, " ")]
 	if !known {
 		return "", fmt.Errorf("unknown policy %v", args)
 	}
-	s.driver.missing = policy
+	s.driver.missing = chosen
 	return "", nil
 }
 

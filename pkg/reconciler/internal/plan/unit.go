@@ -27,6 +27,9 @@ type unit struct {
 	settled bool
 	// stuck: the object is to be written, but cannot be now.
 	stuck bool
+	// misplaced: the object runs before or after a deletion, but is on record
+	// as an ordinary one.
+	misplaced bool
 	// dropped: the object leaves the record.
 	dropped bool
 	// needs are other objects that must be there as long as this one: when
@@ -49,6 +52,10 @@ type unit struct {
 // record up to date.
 func (u *unit) want(d *Desired) {
 	u.desired = d
+	if u.misplaced = u.recorded && u.isHook() && u.item.RunOn == ""; u.misplaced {
+		return // it is an ordinary object until it is gone
+	}
+	u.item.RunOn = string(d.Policies.RunOn)
 	u.item.Group, u.item.Version, u.item.Kind = d.Key.Group, d.Version, d.Key.Kind
 	u.item.Namespace, u.item.Name = d.Key.Namespace, d.Key.Name
 	u.item.Origin = v1alpha1.OriginManifest

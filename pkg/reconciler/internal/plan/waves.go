@@ -12,14 +12,13 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-// applyWaves goes through the waves by apply-order, as far as readiness allows.
-func (w *work) applyWaves() {
+// applyWaves goes through the waves by apply-order, as far as readiness allows,
+// and tells whether all of them are settled.
+func (w *work) applyWaves(units []*unit) bool {
 	defer w.forgetVisits()
 	waves := map[int][]*unit{}
-	for _, u := range w.units {
-		if u.desired != nil {
-			waves[int(u.item.ApplyOrder)] = append(waves[int(u.item.ApplyOrder)], u)
-		}
+	for _, u := range units {
+		waves[int(u.item.ApplyOrder)] = append(waves[int(u.item.ApplyOrder)], u)
 	}
 	orders := slices.Sorted(maps.Keys(waves))
 	due := purges{}
@@ -35,8 +34,9 @@ func (w *work) applyWaves() {
 		for _, later := range orders[i+1:] {
 			w.hold(waves[later], "waits for wave "+strconv.Itoa(order))
 		}
-		return
+		return false
 	}
+	return true
 }
 
 // applyWave applies one wave and tells whether all of it is settled. Its
@@ -73,6 +73,8 @@ func (w *work) hold(units []*unit, message string) {
 // holdOne tells whether the object has to wait indeed.
 func (w *work) holdOne(u *unit, message string) bool {
 	switch {
+	case u.ran():
+		u.settled = true
 	case u.over():
 		u.retire()
 	case w.atRest(u):
@@ -122,6 +124,11 @@ func (p purges) take(next int) []*unit {
 func (w *work) purge(units []*unit) bool {
 	gone := true
 	for _, u := range units {
+		if u.live.Existence == Unknown {
+			gone = false
+			w.wait(u, WaitUnknown, why(u.live))
+			continue
+		}
 		if !u.isOurs() {
 			continue // it is over
 		}

@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+)
+
+// isHook tells whether the object is wanted only before or after a deletion.
+func (u *unit) isHook() bool {
+	return u.desired != nil && u.desired.Policies.RunOn != policy.RunOnApply
+}
+
+// ran tells whether such an object has done its work. It does not run again,
+// even if its manifest is another one by now.
+func (u *unit) ran() bool {
+	return u.isHook() && u.item.RunOn != "" && u.item.Phase == v1alpha1.PhaseCompleted
+}
+
+// replant makes an object that was an ordinary one run at its time: what it did
+// when it was installed does not count.
+func (w *work) replant(u *unit) {
+	u.item.RunOn, u.item.Phase, u.item.Digest = string(u.desired.Policies.RunOn), v1alpha1.PhaseApplied, ""
+	u.want(u.desired)
+	// Otherwise, after a crash, it would look like the ordinary object again.
+	w.ahead = true
+	if u.live.Existence == Present && u.isOurs() && u.live.Deleting.IsZero() {
+		w.recreate(u)
+	}
+}
+
+// wanted returns the wanted objects of one kind of occasion.
+func (w *work) wanted(on policy.RunOn) []*unit {
+	return slices.DeleteFunc(slices.Clone(w.units), func(u *unit) bool {
+		return u.desired == nil || u.desired.Policies.RunOn != on
+	})
+}
+
+// delete removes everything that is recorded. Before the first deletion the
+// objects that run before it are applied and awaited, after the last one those
+// that run after it. The latter's namespaces and types stay until they are
+// removed, too.
+func (w *work) delete() {
+	first := w.wanted(policy.RunOnPreDelete)
+	if !w.applyWaves(slices.Concat(first, w.addNamespaces(first))) {
+		w.holdRemovals("is removed after what runs before the deletion")
+		return
+	}
+	// One that is still there as an ordinary object goes with the others first.
+	last := slices.DeleteFunc(w.wanted(policy.RunOnPostDelete), func(u *unit) bool {
+		return u.misplaced && u.live.Existence != Absent
+	})
+	others, holders := w.parted(last)
+	w.remove(others, BecauseDeleting)
+	if !allDropped(others) {
+		w.hold(last, "runs after everything else is removed")
+		return
+	}
+	if !w.applyWaves(slices.Concat(last, w.addNamespaces(last))) {
+		return
+	}
+	w.remove(slices.Concat(last, holders), BecauseDeleting)
+	w.over = allDropped(w.units)
+}
+
+// parted returns the recorded objects, apart from the last ones, and those of
+// them that the last ones cannot exist without.
+func (w *work) parted(last []*unit) (others, holders []*unit) {
+	held := map[*unit]bool{}
+	for _, u := range last {
+		if u.key.Namespace != "" {
+			held[w.byKey[namespaceKey(u.key.Namespace)]] = true
+		}
+	}
+	for _, u := range w.units {
+		switch {
+		case slices.Contains(last, u):
+		case held[u] || slices.ContainsFunc(last, u.brings):
+			holders = append(holders, u)
+		default:
+			others = append(others, u)
+		}
+	}
+	return others, holders
+}
+
+// brings tells whether the object defines the type of the other.
+func (u *unit) brings(other *unit) bool {
+	return slices.ContainsFunc(u.item.Defines, func(defined v1alpha1.TypeInfo) bool {
+		return defined.Matches(other.key.Group, other.key.Kind)
+	})
+}
+
+func allDropped(units []*unit) bool {
+	return !slices.ContainsFunc(units, func(u *unit) bool { return !u.dropped })
+}
+
+// holdRemovals lets everything that is not wanted wait.
+func (w *work) holdRemovals(message string) {
+	for _, u := range w.units {
+		if u.desired == nil && u.live.Existence != Absent {
+			w.wait(u, WaitOrder, message)
+		}
+	}
+}
