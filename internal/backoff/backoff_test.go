@@ -56,7 +56,7 @@ func TestRateLimiter(t *testing.T) {
 	for range 12 {
 		got = append(got, l.When(a))
 	}
-	want := []time.Duration{200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms, 6400 * ms, 12800 * ms, 25600 * ms, 51200 * ms, 102400 * ms, 2 * time.Minute, 2 * time.Minute}
+	want := []time.Duration{200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms, 6400 * ms, 12800 * ms, 25600 * ms, 51200 * ms, 102400 * ms, errorCeiling, errorCeiling}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -66,6 +66,23 @@ func TestRateLimiter(t *testing.T) {
 	l.Forget(a)
 	if l.NumRequeues(a) != 0 || l.When(a) != 200*ms {
 		t.Error("Forget did not forget")
+	}
+}
+
+func TestAnOutageOfHoursIsOverTwoMinutesAfterItsEnd(t *testing.T) {
+	l := NewRateLimiter()
+	l.random = func() float64 { return 1 }
+	var r reconcile.Request
+	var outage, last time.Duration
+	for outage < 2*time.Hour {
+		last = l.When(r)
+		outage += last
+		if last > 2*time.Minute {
+			t.Fatalf("after %s the delay is %s", outage, last)
+		}
+	}
+	if last < 100*time.Second {
+		t.Errorf("the last delay is %s, although it should cost little to wait", last)
 	}
 }
 

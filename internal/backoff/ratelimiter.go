@@ -14,10 +14,13 @@ const (
 	errorBase   = 200 * time.Millisecond
 	errorLimit  = 2 * time.Minute
 	errorJitter = 0.1
+	// errorCeiling leaves room for the jitter below the limit.
+	errorCeiling = errorLimit * 10 / 11
 )
 
 // RateLimiter says how long a controller's queue holds back a request that
-// failed: 200 ms, doubling to 2 minutes, and up to 10 % on top at random. It is
+// failed: 200 ms, doubling, and up to 10 % on top at random, but never more than
+// 2 minutes. So whatever lasted for hours is over two minutes after its end. It is
 // safe for concurrent use.
 type RateLimiter struct {
 	mu       sync.Mutex
@@ -37,7 +40,7 @@ func (l *RateLimiter) When(request reconcile.Request) time.Duration {
 	defer l.mu.Unlock()
 	attempt := l.failures[request]
 	l.failures[request]++
-	return Jitter(Delay(attempt, errorBase, errorLimit), errorJitter, l.random())
+	return Jitter(Delay(attempt, errorBase, errorCeiling), errorJitter, l.random())
 }
 
 // Forget drops the failures of the request.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/clients"
+	"github.com/corbel-run/corbel/internal/metrics"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 )
@@ -48,6 +49,7 @@ func (h *handler[T]) enter(ctx context.Context, obj T, id identity) (target, err
 	key := client.ObjectKeyFromObject(obj)
 	t, err := h.targets.enter(id, key)
 	if errors.Is(err, clients.ErrBusy) {
+		note(ctx, metrics.ResultPending)
 		after := backoff.Jitter(h.turns.Next(key), jitter, backoff.Random())
 		return target{}, &lifecycle.LaterError{After: after, Err: err}
 	}
