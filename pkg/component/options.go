@@ -10,7 +10,13 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/otel/trace"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	apitypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/cluster"
@@ -71,6 +77,28 @@ type ReconcilerOptions struct {
 	// variable POD_NAMESPACE, or else the namespace of the pod that the operator runs in,
 	// or else "default".
 	OperatorNamespace *string
+	// NewClient makes the client by which components are read and written, references
+	// are loaded, and which LocalClientFromContext returns. It must read from the
+	// server. If unspecified, client.New of controller-runtime is used.
+	NewClient client.NewClientFunc
+	// MaxConcurrentReconciles is how many components are reconciled at the same time.
+	// If unspecified, it is what the manager says, or else 5. It has no effect
+	// on SetupWithManagerAndBuilder, where the builder says it.
+	MaxConcurrentReconciles *int
+	// RateLimiter says when a component comes again after an error. If unspecified,
+	// that is after 200 milliseconds, doubling up to two minutes. It has no effect on
+	// SetupWithManagerAndBuilder, where the builder says it.
+	RateLimiter workqueue.TypedRateLimiter[reconcile.Request]
+	// LabelSelector selects the components of this reconciler; the others are not
+	// touched, not even when they are deleted. So several operators can share the
+	// components of one type; a component whose labels change goes over to another.
+	// If unspecified, all components are selected. To save memory, select the
+	// same in the options of the manager's cache.
+	LabelSelector *metav1.LabelSelector
+	// ClusterUID identifies the cluster that components live in. If unspecified, it is
+	// the uid of the namespace kube-system, which the operator needs the right to get.
+	// It must never change, and must be another one in each cluster.
+	ClusterUID *string
 	// LeaderLock is the lock of the manager's leader election. With it, nothing is
 	// begun once the lease is so old that somebody else may lead. If unspecified,
 	// nobody checks the age of the lease.
@@ -95,6 +123,11 @@ type settings struct {
 
 	// operatorNamespace is where the operator's own objects are.
 	operatorNamespace string
+	newClient         client.NewClientFunc                          // nil: client.New
+	concurrency       int                                           // 0: what the manager says
+	rateLimiter       workqueue.TypedRateLimiter[reconcile.Request] // may be nil
+	selector          labels.Selector                               // nil: everything
+	clusterUID        apitypes.UID                                  // empty: to be read
 }
 
 // maxFieldOwner is the limit of the API server for the name of a field manager.
@@ -130,6 +163,7 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 	if s.operatorNamespace, err = operatorNamespace(options.OperatorNamespace, processSurroundings()); err != nil {
 		errs = append(errs, err)
 	}
+	errs = append(errs, s.resolveSetup(options))
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 		errs = append(errs, fmt.Errorf("reconciler name %q: %s", name, strings.Join(problems, ", ")))
 	}

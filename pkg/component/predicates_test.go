@@ -27,6 +27,7 @@ func TestWorthReconciling(t *testing.T) {
 		{name: "the generation changed", after: []func(*widget){func(w *widget) { w.Generation++ }}, want: true},
 		{name: "another object of the same name", after: []func(*widget){func(w *widget) { w.UID = "other" }}, want: true},
 		{name: "an annotation changed", after: []func(*widget){func(w *widget) { w.Annotations = map[string]string{"a": "b"} }}, want: true},
+		{name: "a label changed", after: []func(*widget){func(w *widget) { w.Labels = map[string]string{"a": "b"} }}, want: true},
 		{name: "deletion was asked for", after: []func(*widget){deleted}, want: true},
 		{name: "our finalizer was added", after: []func(*widget){finalizers(ours)}},
 		{name: "our finalizer was taken away", before: []func(*widget){finalizers(ours)}, want: true},

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/corbel-run/corbel/internal/backoff"
@@ -27,14 +26,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 )
 
-// defaultConcurrency is how many components are reconciled at the same time,
-// unless the manager says something else.
-const defaultConcurrency = 5
-
 // SetupWithManager registers the reconciler with the manager. The manager's
-// scheme must know the type T and the core types. Up to five components are
-// reconciled at the same time; after an error a component comes again after
-// 200 milliseconds, doubling up to two minutes.
+// scheme must know the type T and the core types.
 //
 // It reports every mistake that was made in wiring the reconciler: an illegal
 // name or option, a nil generator or hook, a type that is no component. A
@@ -43,12 +36,8 @@ func (r *Reconciler[T]) SetupWithManager(mgr ctrl.Manager) error {
 	if mgr == nil {
 		return r.setupError(errors.Join(append(r.wiring(), errors.New("the manager is nil"))...))
 	}
-	options := controller.Options{RateLimiter: backoff.NewRateLimiter()}
-	configured := mgr.GetControllerOptions()
-	if configured.MaxConcurrentReconciles == 0 && len(configured.GroupKindConcurrency) == 0 {
-		options.MaxConcurrentReconciles = defaultConcurrency
-	}
-	workers := cmp.Or(options.MaxConcurrentReconciles, configured.MaxConcurrentReconciles)
+	options := r.settings.controllerOptions(mgr)
+	workers := cmp.Or(options.MaxConcurrentReconciles, mgr.GetControllerOptions().MaxConcurrentReconciles)
 	return r.setup(mgr, ctrl.NewControllerManagedBy(mgr).WithOptions(options), workers)
 }
 
@@ -83,7 +72,7 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 	if err != nil {
 		return r.setupError(fmt.Errorf("the scheme of the manager does not know the component type: %w", err))
 	}
-	uncached, err := newLocalClient(mgr)
+	uncached, err := newLocalClient(mgr, r.settings.newClient)
 	if err != nil {
 		return r.setupError(err)
 	}
@@ -97,7 +86,7 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 	r.running.Store(running)
 	err = blder.
 		// The watch needs no more than metadata, and so no object that cannot be decoded stops it.
-		For(newComponent[T](), builder.OnlyMetadata, builder.WithPredicates(worthReconciling(r.settings.finalizer))).
+		For(newComponent[T](), builder.OnlyMetadata, builder.WithPredicates(worthReconciling(r.settings.finalizer), inShard(r.settings.selector))).
 		WatchesRawSource(running.triggers.source()).
 		Named(controllerName(gvk)).
 		Complete(r)
@@ -127,12 +116,18 @@ func controllerName(gvk schema.GroupVersionKind) string {
 // newLocalClient returns a client with the identity of the operator. Components are
 // read from the server: decisions that rest on a cache would be made twice, or against
 // what was asked for meanwhile.
-func newLocalClient(mgr ctrl.Manager) (client.Client, error) {
-	uncached, err := client.New(unthrottled(mgr.GetConfig()), client.Options{
+func newLocalClient(mgr ctrl.Manager, newClient client.NewClientFunc) (client.Client, error) {
+	if newClient == nil {
+		newClient = client.New
+	}
+	uncached, err := newClient(unthrottled(mgr.GetConfig()), client.Options{
 		HTTPClient: counted(mgr.GetHTTPClient()), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	if uncached == nil {
+		return nil, errors.New("option NewClient returns nil")
 	}
 	return uncached, nil
 }
@@ -146,7 +141,7 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, about *running[T], gvk schema.
 	}
 	recorder := events.Redacted(events.NewRecorder(mgr, r.settings.name), telemetry.secretsOf)
 	key := newDigestKey(uncached, r.settings)
-	targets := newTargets(mgr.GetConfig(), scheme, r.settings, workers, key.known, about.triggers.wake, r.now)
+	targets := newTargets(mgr.GetConfig(), scheme, r.settings, workers, key.known, newClusterUID(uncached, r.settings), about.triggers.wake, r.now)
 	if err := mgr.Add(manager.RunnableFunc(targets.pool.Run)); err != nil {
 		return nil, err
 	}
@@ -183,7 +178,7 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, about *running[T], gvk schema.
 	}
 	return lifecycle.NewLoop[T](handler, lifecycle.Options[T]{
 		Client:     uncached,
-		Reader:     &reader{Reader: uncached, kind: gvk},
+		Reader:     &reader{Reader: uncached, kind: gvk, selector: r.settings.selector},
 		Finalizer:  r.settings.finalizer,
 		FieldOwner: r.settings.fieldOwner,
 		Recorder:   recorder,

@@ -43,6 +43,8 @@ type targets struct {
 	options reconciler.ReconcilerOptions
 	// digestKey returns the key of the digests that engines make.
 	digestKey func() []byte
+	// home identifies the cluster that components live in.
+	home *clusterUID
 
 	mu      sync.Mutex
 	engines map[cluster.Target]engine
@@ -50,7 +52,7 @@ type targets struct {
 
 // newTargets makes the targets of a reconciler that works on so many components at
 // the same time; 0 if that is not known. Wake makes a component come again.
-func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, workers int, digestKey func() []byte, wake func(client.ObjectKey), now func() time.Time) *targets {
+func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, workers int, digestKey func() []byte, home *clusterUID, wake func(client.ObjectKey), now func() time.Time) *targets {
 	t := &targets{
 		name: s.name,
 		options: reconciler.ReconcilerOptions{
@@ -66,6 +68,7 @@ func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, workers
 			Now:                     now,
 		},
 		digestKey: digestKey,
+		home:      home,
 		engines:   map[cluster.Target]engine{},
 	}
 	t.pool = clients.New(config, clients.Options{
@@ -88,7 +91,7 @@ func (t *targets) enter(id identity, who client.ObjectKey) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	chosen, err := t.engineOf(lease.Target)
+	chosen, err := t.engineOf(lease.Target, id.kubeConfig == nil)
 	if err != nil {
 		lease.Release()
 		return target{}, fmt.Errorf("make an engine for the target cluster: %w", err)
@@ -96,7 +99,8 @@ func (t *targets) enter(id identity, who client.ObjectKey) (target, error) {
 	return target{client: lease.Target.Client(), engine: chosen, lease: lease}, nil
 }
 
-func (t *targets) engineOf(chosen cluster.Target) (engine, error) {
+// engineOf returns the engine for a target, which may be in the cluster that components live in.
+func (t *targets) engineOf(chosen cluster.Target, atHome bool) (engine, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if known, ok := t.engines[chosen]; ok {
@@ -104,7 +108,11 @@ func (t *targets) engineOf(chosen cluster.Target) (engine, error) {
 	}
 	options := t.options
 	options.DigestKey = t.digestKey()
-	made, err := reconciler.NewReconciler(t.name, chosen, options)
+	identified := chosen
+	if atHome {
+		identified = homeTarget{chosen, t.home}
+	}
+	made, err := reconciler.NewReconciler(t.name, identified, options)
 	if err != nil {
 		return nil, err
 	}

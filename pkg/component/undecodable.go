@@ -5,6 +5,7 @@ package component
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -35,10 +37,26 @@ func (e *undecodableError) Error() string {
 // reader reads components, and finds out which of them cannot be decoded.
 type reader struct {
 	client.Reader
-	kind schema.GroupVersionKind
+	kind     schema.GroupVersionKind
+	selector labels.Selector // nil: everything
 }
 
+// Get answers NotFound for components that are none of ours.
 func (r *reader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
+	err := r.get(ctx, key, obj, options...)
+	object := obj
+	if mistake, ok := errors.AsType[*undecodableError](err); ok {
+		object = mistake.object
+	} else if err != nil {
+		return err
+	}
+	if !selects(r.selector, object) {
+		return apierrors.NewNotFound(schema.GroupResource{Group: r.kind.Group, Resource: r.kind.Kind}, key.Name)
+	}
+	return err
+}
+
+func (r *reader) get(ctx context.Context, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
 	err := r.Reader.Get(ctx, key, obj, options...)
 	if err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown || ctx.Err() != nil {
 		return err
