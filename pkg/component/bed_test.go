@@ -64,6 +64,7 @@ type bed struct {
 	begun      int    // audit events before this belong to other tests
 	since      int    // audit events before this are not counted
 	forward    time.Duration
+	judged     audit.Options
 }
 
 var installed sync.Once
@@ -90,8 +91,28 @@ func newBed(t *testing.T, generator manifests.Generator, options component.Recon
 		f(b)
 	}
 	b.check(b.reconciler.SetupWithManager(b.manager))
+	b.judged = audit.Options{
+		Name: operatorName, Component: schema.GroupResource{Group: "test.corbel.run", Resource: "widgets"}, User: b.user,
+		Finalizer: operatorName,
+	}
+	if options.Finalizer != nil {
+		b.judged.Finalizer = *options.Finalizer
+	}
+	b.Cleanup(b.discard)
 	b.Cleanup(b.audit)
 	return b
+}
+
+// discard takes the components away, so that no manager of another test goes on with them.
+func (b *bed) discard() {
+	list := &widget.WidgetList{}
+	b.check(b.client.List(context.Background(), list, client.InNamespace(b.namespace)))
+	for _, w := range list.Items {
+		before := w.DeepCopy()
+		w.Finalizers = nil
+		b.check(client.IgnoreNotFound(b.client.Patch(context.Background(), &w, client.MergeFrom(before))))
+		b.check(client.IgnoreNotFound(b.client.Delete(context.Background(), &w)))
+	}
 }
 
 // audit judges every write that the operator has made.
@@ -101,9 +122,7 @@ func (b *bed) audit() {
 		b.Error(err)
 		return
 	}
-	violations, _ := audit.Violations(events[b.begun:], audit.Options{
-		Name: operatorName, Component: schema.GroupResource{Group: "test.corbel.run", Resource: "widgets"}, User: b.user,
-	})
+	violations, _ := audit.Violations(events[b.begun:], b.judged)
 	for _, v := range violations {
 		b.Errorf("audit: %s", v)
 	}

@@ -60,6 +60,7 @@ func looseWidget(namespace, name string, spec map[string]any) *unstructured.Unst
 func TestAStoredObjectThatIsNoneOfOursStopsNobodyElseAndSaysWhatIsWrong(t *testing.T) {
 	b := newBed(t, rendering(), component.ReconcilerOptions{})
 	scheme := installLoose(t, b)
+	b.judged.Component.Group = loose.Group
 	values := func(name string) map[string]any { return map[string]any{name: "1"} }
 	tests := []struct {
 		name   string
