@@ -91,20 +91,24 @@ func TestTheSchemeBuilderMakesTypesKnownToTheClientOfTheTarget(t *testing.T) {
 }
 
 func TestTheClientOfTheOptionsReadsAndWritesComponents(t *testing.T) {
-	var made client.Client
 	var counts atomic.Int64
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{
 		NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
 			plain, err := client.New(config, options)
-			made = &counted{Client: plain, gets: &counts}
-			return made, err
+			return &counted{Client: plain, gets: &counts}, err
 		},
 	}, func(b *bed) {
 		b.reconciler.WithPreReconcileHook(func(ctx context.Context, _ client.Client, _ *widget.Widget) error {
-			if local, err := component.LocalClientFromContext(ctx); err != nil || local != made {
-				b.Errorf("the local client is %v, %v", local, err)
+			local, err := component.LocalClientFromContext(ctx)
+			if err != nil {
+				return err
 			}
-			return nil
+			before := counts.Load()
+			err = local.Get(ctx, b.key("main"), &widget.Widget{})
+			if counts.Load() != before+1 {
+				b.Error("the client of the context is another one")
+			}
+			return err
 		})
 	})
 	b.create(widget.Spec{})
