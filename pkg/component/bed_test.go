@@ -6,6 +6,7 @@ package component_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -141,7 +142,16 @@ func newScheme(t *testing.T) *runtime.Scheme {
 
 func newManager(t *testing.T, e *env.Environment, user string) ctrl.Manager {
 	t.Helper()
+	return newManagerVia(t, e, user, nil)
+}
+
+// newManagerVia makes a manager all of whose requests go through a wrapper.
+func newManagerVia(t *testing.T, e *env.Environment, user string, wrap func(http.RoundTripper) http.RoundTripper) ctrl.Manager {
+	t.Helper()
 	restConfig := must(e.ConfigFor(user, "system:masters"))(t)
+	if wrap != nil {
+		restConfig.Wrap(wrap)
+	}
 	return must(ctrl.NewManager(restConfig, ctrl.Options{
 		Scheme:  newScheme(t),
 		Metrics: metricsserver.Options{BindAddress: "0"},

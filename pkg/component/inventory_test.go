@@ -6,6 +6,7 @@ package component_test
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -43,9 +44,14 @@ func (b *bed) secrets() []corev1.Secret {
 // anew replaces the operator by another process.
 func (b *bed) anew() {
 	b.Helper()
+	b.anewVia(nil)
+}
+
+func (b *bed) anewVia(wrap func(http.RoundTripper) http.RoundTripper) {
+	b.Helper()
 	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	smallStatus(b)
-	b.check(b.reconciler.SetupWithManager(newManager(b.T, b.env, b.user)))
+	b.check(b.reconciler.SetupWithManager(newManagerVia(b.T, b.env, b.user, wrap)))
 }
 
 func TestALargeInventoryIsKeptInSecrets(t *testing.T) {
