@@ -51,7 +51,7 @@ func (h *handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit)
 	}
 	ctx = fullContext(ctx, t, componentDigest, obj.GetStatus().Revision)
 	if t.engine != nil {
-		err = h.deleteDependents(ctx, obj, t, commit, managedTypes)
+		err = h.deleteDependents(ctx, obj, t, commit, managedTypes, componentDigest)
 	} else {
 		err = h.begin(ctx, obj)
 	}
@@ -88,7 +88,7 @@ func (h *handler[T]) prepareDelete(ctx context.Context, obj T, missing error) (t
 func isEmpty(c Component) bool { return c.GetStatus().Inventory.IsEmpty() }
 
 // deleteDependents returns nil when nothing is left.
-func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, commit lifecycle.Commit, managedTypes []reconciler.TypeInfo) error {
+func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, commit lifecycle.Commit, managedTypes []reconciler.TypeInfo, componentDigest string) error {
 	record, err := h.openRecord(ctx, obj, commit, t, policiesOf(obj, h.settings.policies))
 	if err != nil {
 		return err
@@ -108,6 +108,9 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, comm
 		return h.blocked(obj, blockersMessage(blockers))
 	}
 	if err := h.begin(ctx, obj); err != nil {
+		return err
+	}
+	if err := h.addDeleteHooks(ctx, obj, &request, componentDigest); err != nil {
 		return err
 	}
 	outcome, err := t.engine.Delete(ctx, request)
