@@ -66,7 +66,7 @@ func Check(t testing.TB, events []env.AuditEvent, options Options) {
 // dependents were judged.
 func Violations(events []env.AuditEvent, options Options) (violations []Violation, judged int) {
 	options.Finalizer = cmp.Or(options.Finalizer, options.Name)
-	r := &replay{options: options, components: map[string]*component{}, objects: map[key]*object{}, kinds: map[schema.GroupResource]string{}}
+	r := &replay{options: options, components: map[string]*component{}, known: map[string]bool{}, objects: map[key]*object{}, kinds: map[schema.GroupResource]string{}}
 	for i, e := range events {
 		r.index, r.event = i, e
 		if e.Code < 200 || e.Code > 299 || isRead(e.Verb) || strings.Contains(e.URI, "dryRun=") {
@@ -99,6 +99,7 @@ type replay struct {
 	index      int
 	event      env.AuditEvent
 	components map[string]*component // by namespace/name
+	known      map[string]bool       // every component that there ever was
 	objects    map[key]*object
 	kinds      map[schema.GroupResource]string
 	violations []Violation

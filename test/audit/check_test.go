@@ -99,7 +99,9 @@ func TestForgedLogs(t *testing.T) {
 		{name: "a whole life", log: append(slices.Clone(good), deleted(demandsUID), claimed(""),
 			line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting"})},
 		{name: "created before the record", log: []line{claimed(""), created("uid=u1 owner=main")}, want: []string{"S1"}},
-		{name: "created for a component that is gone", log: []line{created("uid=u1 owner=main")}, want: []string{"S1"}},
+		{name: "created for a component that is gone", log: []line{
+			claimed("a:"), {user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting"}, created("uid=u1 owner=main"),
+		}, want: []string{"S1"}},
 		{name: "recorded without a finalizer", log: []line{
 			{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main", items: "a:"}, created("uid=u1 owner=main"),
 		}, want: []string{"S12"}},

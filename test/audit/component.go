@@ -39,6 +39,7 @@ func (r *replay) ofComponent() {
 	for _, i := range after.Status.Inventory.Items {
 		now.items[i.key()] = i
 	}
+	r.known[now.title+"/"+now.uid] = true
 	before := r.components[place]
 	if r.byOperator() {
 		r.judgeRecord(before, now, after)
@@ -64,7 +65,8 @@ func (r *replay) judgeRecord(before, now *component, after body) {
 		}
 	}
 	// Whoever lets go of everything may leave the marks on it.
-	detached := after.Metadata.Annotations[r.options.Name+"/management-policy"] == "detach-on-delete" || after.Metadata.Annotations[r.options.Name+"/abandon"] == "true"
+	management := after.Metadata.Annotations[r.options.Name+"/management-policy"]
+	detached := management == "detach-on-delete" || management == "skip" || after.Metadata.Annotations[r.options.Name+"/abandon"] == "true"
 	if !released || detached {
 		return
 	}

@@ -125,7 +125,10 @@ func (r *replay) judge(k key, before *object, after body) {
 func (r *replay) judgeWrite(k key, before *object, after body, now marks) {
 	c := r.owner(now)
 	if c == nil {
-		r.violate("S1", "it is written for %s, which the log does not know", now.owner)
+		// What the log has never told of, the test did not create, or not here.
+		if r.known[now.owner+"/"+now.uid] {
+			r.violate("S1", "it is written for %s, which is gone", now.owner)
+		}
 		return
 	}
 	if _, recorded := c.items[k]; !recorded && !c.elsewhere {

@@ -107,7 +107,10 @@ func (m *Model) send(s *State, i int, step plan.Step) plan.Result {
 	switch step.Verb {
 	case plan.VerbCreate:
 		m.checkCreate(s, a, step)
-		result.Err = w.create(step, me)
+		there := w.get(step.Key) != nil
+		if result.Err = w.create(step, me); result.Err == nil && there {
+			s.violate("P6 staleness: create %s overwrites what is there", step.Key)
+		}
 	case plan.VerbReplace, plan.VerbMerge, plan.VerbOverride:
 		var o *Object
 		if o, result.Err = w.mind(step, true); result.Err == nil {
