@@ -16,6 +16,9 @@ type component struct {
 	items      map[key]item
 	// elsewhere: the record is not in the status, so that it is not known.
 	elsewhere bool
+	// forged: somebody else took objects out of the record, which the operator
+	// may not have found again.
+	forged bool
 }
 
 // ofComponent takes over a write to a component, and judges those of the operator.
@@ -41,6 +44,7 @@ func (r *replay) ofComponent() {
 	}
 	r.known[now.title+"/"+now.uid] = true
 	before := r.components[place]
+	now.forged = before != nil && before.uid == now.uid && (before.forged || !r.byOperator() && len(now.items) < len(before.items))
 	if r.byOperator() {
 		r.judgeRecord(before, now, after)
 	}
@@ -67,7 +71,7 @@ func (r *replay) judgeRecord(before, now *component, after body) {
 	// Whoever lets go of everything may leave the marks on it.
 	management := after.Metadata.Annotations[r.options.Name+"/management-policy"]
 	detached := management == "detach-on-delete" || management == "skip" || after.Metadata.Annotations[r.options.Name+"/abandon"] == "true"
-	if !released || detached {
+	if !released || detached || now.forged {
 		return
 	}
 	for k, o := range r.objects {
