@@ -79,6 +79,9 @@ const maxParts = 2000
 // of a text, the values in "key: value" and "key=value", the leaves of a JSON
 // document, the credentials of a URL.
 func partsOf(value string) []string {
+	if isKubeconfig(value) {
+		return kubeconfigParts(value)
+	}
 	var parts []string
 	if trimmed := strings.TrimSpace(value); strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[") {
 		var document any
