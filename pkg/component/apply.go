@@ -101,7 +101,10 @@ func (h *handler[T]) render(ctx context.Context, obj T, wanted directives) (obje
 		objects, err = h.generate(ctx, obj, wanted)
 		return err
 	})
-	return objects, err
+	if err != nil {
+		return nil, err
+	}
+	return h.hold(ctx, obj, objects), nil
 }
 
 // generate renders the dependent objects. The generator gets a copy of the

@@ -91,6 +91,7 @@ func testHandler(t *testing.T, engine *fakeEngine) (*handler[*widget], *eventLog
 		causes:    newCauses(now),
 		tallies:   newTallies(),
 		telemetry: newTelemetry("widgets", nil),
+		renders:   newRenders(),
 
 		hookTimeout:     time.Minute,
 		generateTimeout: time.Minute,

@@ -47,6 +47,7 @@ type handler[T Component] struct {
 	tallies  *tallies
 
 	telemetry *telemetry
+	renders   *renders
 }
 
 // digestKeySource is digestKey.
@@ -92,6 +93,7 @@ func (h *handler[T]) UpdateStatus(_ context.Context, obj T) error {
 func (h *handler[T]) Finished(ctx context.Context, key client.ObjectKey) {
 	h.ledger.Gone(ctx, key)
 	h.telemetry.gone(ctx, key)
+	h.renders.forget(key)
 	h.activity.Forget(key)
 	h.turns.Forget(key)
 	h.causes.forget(key)

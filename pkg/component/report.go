@@ -62,6 +62,7 @@ func (h *handler[T]) certainFacts(obj T, pass lifecycle.Pass, secrets *redact.Se
 func (h *handler[T]) factsOf(obj T, pass lifecycle.Pass, secrets *redact.Secrets) facts {
 	f := facts{
 		secrets:   secrets,
+		said:      said(obj.GetStatus()),
 		deleting:  !obj.GetDeletionTimestamp().IsZero(),
 		intervals: intervalsOf(obj),
 	}
@@ -88,12 +89,20 @@ func (h *handler[T]) factsOf(obj T, pass lifecycle.Pass, secrets *redact.Secrets
 	default:
 		settled, total, _ := strings.Cut(obj.GetStatus().Progress, "/")
 		f.done = fmt.Sprintf("%s of %s dependent objects are ready", settled, total)
+		if notice := h.renders.notice(client.ObjectKeyFromObject(obj)); notice != "" {
+			f.done += "; " + notice
+		}
 	}
 	if f.waiting != "" && !f.deleting {
 		obj.GetStatus().noteWaiting(pass.Now)
 		f.timedOut = obj.GetStatus().timedOut(f.intervals.timeout, pass.Now)
 	}
 	return f
+}
+
+func said(status *Status) string {
+	_, _, message := status.GetState()
+	return message
 }
 
 // hideIn keeps secrets out of conditions that hooks wrote.

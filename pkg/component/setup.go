@@ -162,6 +162,7 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, about *running[T], gvk schema.
 		causes:    newCauses(r.now),
 		tallies:   newTallies(),
 		telemetry: telemetry,
+		renders:   newRenders(),
 		recorder:  recorder,
 		now:       r.now,
 		ledger: ledger.New(ledger.Options{

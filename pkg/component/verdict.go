@@ -38,6 +38,8 @@ type facts struct {
 	// or, if set, while it is stalled.
 	net       time.Duration
 	intervals intervals
+	// said is the message of condition Ready before the pass.
+	said string
 	// secrets are kept out of the message.
 	secrets *redact.Secrets
 }
@@ -116,7 +118,7 @@ func judgeError(f facts) verdict {
 	computed := result.Compute(result.Empty, err, result.AlwaysRequeueResultBuilder{RequeueAfter: f.intervals.retry})
 	v := verdict{
 		state: StateError, ready: metav1.ConditionFalse, reconciling: true,
-		reason: computed.Reason, message: oneLine(f.secrets.Text(computed.Message)), err: err,
+		reason: computed.Reason, message: steady(f.said, oneLine(f.secrets.Text(computed.Message))), err: err,
 	}
 	switch computed.Outcome {
 	case result.Stalled:

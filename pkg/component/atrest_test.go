@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// randomly is a generator that renders something else every time.
+func randomly() manifests.Generator {
+	n := 0
+	return manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+		n++
+		return []client.Object{&corev1.ConfigMap{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+			ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"value": fmt.Sprint(n)},
+		}}, nil
+	})
+}
+
+// pause makes passes with as much time between them, and returns what they wrote.
+func (b *bed) pause(passes int, between time.Duration) []string {
+	b.Helper()
+	b.mark()
+	for range passes {
+		b.forward += between
+		_, _ = b.reconciler.Reconcile(b.Context(), ctrl.Request{NamespacedName: b.key("main")})
+	}
+	return b.writes()
+}
+
+func TestAComponentThatRendersSomethingRandomMakesAtMostEightWritesAnHour(t *testing.T) {
+	b := newBed(t, randomly(), component.ReconcilerOptions{})
+	b.create(widget.Spec{})
+	b.mark()
+	b.until(component.StateReady)
+	writes := b.writes()
+	for hour := range 3 {
+		for range 4 {
+			writes = append(writes, b.pause(15, time.Minute)...)
+		}
+		// The first hour begins with the installation.
+		if len(writes) > 8 {
+			t.Errorf("hour %d: %d writes: %v", hour+1, len(writes), writes)
+		}
+		writes = nil
+	}
+	w := b.get()
+	if state, _, message := w.Status.GetState(); state != component.StateReady || message != "1 of 1 dependent objects are ready; "+
+		"the manifests change with every rendering although nothing else does, so changes are applied at most once in 2h0m0s" {
+		t.Errorf("%s: %s", state, message)
+	}
+	if value, _ := b.configMap("a"); value == "1" {
+		t.Error("changes are never applied")
+	}
+}
+
+func TestAtRestNothingIsWritten(t *testing.T) {
+	failing := func(text func(pass int) error) manifests.Generator {
+		n := 0
+		return manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+			n++
+			return nil, text(n)
+		})
+	}
+	object := func(object client.Object) manifests.Generator {
+		return manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+			return []client.Object{object}, nil
+		})
+	}
+	invalid := configMap("a", nil)
+	invalid.Data = map[string]string{"not/legal": "1"}
+	tests := []struct {
+		name      string
+		generator manifests.Generator
+		spec      widget.Spec
+		options   component.ReconcilerOptions
+		prepare   func(b *bed)
+		state     component.State
+		reason    string
+	}{
+		{name: "ready", generator: manifests.GeneratorFunc(configMaps), spec: widget.Spec{Values: map[string]string{"a": "1"}}, state: component.StateReady, reason: v1alpha1.ReasonReady},
+		{
+			name: "suspended", generator: manifests.GeneratorFunc(configMaps), state: component.StatePending, reason: v1alpha1.ReasonSuspended,
+			spec: widget.Spec{SuspensionSpec: component.SuspensionSpec{Suspend: true}},
+		},
+		{
+			name: "its deletion is blocked", generator: manifests.GeneratorFunc(configMaps), state: component.StateDeleting, reason: v1alpha1.ReasonDeletionBlocked,
+			spec: widget.Spec{Values: map[string]string{"a": "1"}},
+			prepare: func(b *bed) {
+				b.update(func(w *widget.Widget) { w.Finalizers = append(w.Finalizers, "example.com/foreign") })
+				b.check(b.client.Delete(b.Context(), b.get()))
+			},
+		},
+		{
+			name: "an object belongs to somebody else", generator: manifests.GeneratorFunc(configMaps), state: component.StateError, reason: v1alpha1.ReasonOwnerConflict,
+			spec:    widget.Spec{Values: map[string]string{"a": "1"}},
+			options: component.ReconcilerOptions{AdoptionPolicy: new(v1alpha1.AdoptionPolicyNever)},
+			prepare: func(b *bed) {
+				b.check(b.client.Create(b.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "a"}}))
+			},
+		},
+		{name: "the server refuses an object", generator: object(invalid), state: component.StateError, reason: v1alpha1.ReasonError},
+		{name: "a mistake in a manifest", generator: object(annotated("a", "apply-order", "first")), state: component.StateError, reason: v1alpha1.ReasonInvalid},
+		{name: "the generator fails", generator: failing(func(int) error { return errors.New("no chart") }), state: component.StateError, reason: v1alpha1.ReasonError},
+		{
+			name: "the generator fails with another identifier every time", state: component.StateError, reason: v1alpha1.ReasonError,
+			generator: failing(func(n int) error { return fmt.Errorf("no chart (request 7d444840-9dc0-11d1-b245-%012d)", n) }),
+		},
+		{
+			name: "a reference leads nowhere", generator: manifests.GeneratorFunc(configMaps), state: component.StatePending, reason: v1alpha1.ReasonRetrying,
+			spec: widget.Spec{Settings: &component.ConfigMapReference{Name: "missing"}},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBed(t, test.generator, test.options)
+			b.create(test.spec)
+			if test.prepare != nil && test.state == component.StateDeleting {
+				b.until(component.StateReady)
+			}
+			if test.prepare != nil {
+				test.prepare(b)
+			}
+			b.pause(3, time.Minute)
+			if writes := b.pause(12, time.Minute); len(writes) > 0 {
+				t.Errorf("12 passes wrote %v", writes)
+			}
+			state, reason, message := b.get().Status.GetState()
+			if state != test.state || reason != test.reason {
+				t.Errorf("%s, %s: %s", state, reason, message)
+			}
+		})
+	}
+}
