@@ -41,10 +41,20 @@ const (
 	reasonDeleted = "Deleted"
 )
 
+// noteReasons are the reasons of events about notes that are no warnings, by the
+// beginnings of their messages.
+var noteReasons = map[string]string{
+	"adopted":        "Adopted",
+	"released":       "Released",
+	"marks put back": "MarksPutBack",
+}
+
 // tally is what was done for a component since it was last told.
 type tally struct {
 	steps map[string]int
 	notes []reconciler.Note
+	// more counts, by reason, the notes beyond those that are kept.
+	more map[string]int
 }
 
 // tallies collects over the passes what events tell at the next transition:
@@ -71,9 +81,17 @@ func (t *tallies) add(key client.ObjectKey, outcome reconciler.Outcome) {
 	}
 	for _, note := range outcome.Notes {
 		// The same note comes again while what it is about lasts.
-		if len(known.notes) < maxKeptNotes && !slices.Contains(known.notes, note) {
-			known.notes = append(known.notes, note)
+		if slices.Contains(known.notes, note) {
+			continue
 		}
+		if len(known.notes) < maxKeptNotes {
+			known.notes = append(known.notes, note)
+			continue
+		}
+		if known.more == nil {
+			known.more = map[string]int{}
+		}
+		known.more[noteReason(note)]++
 	}
 	t.byKey[key] = known
 }
@@ -86,21 +104,53 @@ func (t *tallies) take(key client.ObjectKey) tally {
 	return known
 }
 
+// noteReason is the reason of the event about a note: its message begins with what happened.
+func noteReason(note reconciler.Note) string {
+	if note.Warning != "" {
+		return note.Warning
+	}
+	happened, _, _ := strings.Cut(note.Message, ":")
+	return cmp.Or(noteReasons[happened], reasonNoted)
+}
+
+// notesByReason makes one event of all notes with one reason. It names the first few
+// objects and counts the others. Harm comes first: not all may fit.
+func notesByReason(told tally, what doing) []events.Event {
+	var reasons []string
+	byReason := map[string][]reconciler.Note{}
+	for _, note := range told.notes {
+		reason := noteReason(note)
+		if len(byReason[reason]) == 0 {
+			reasons = append(reasons, reason)
+		}
+		byReason[reason] = append(byReason[reason], note)
+	}
+	slices.SortStableFunc(reasons, func(a, b string) int {
+		return cmp.Compare(byReason[b][0].Warning, byReason[a][0].Warning)
+	})
+	var about []events.Event
+	for _, reason := range reasons {
+		notes := byReason[reason]
+		event := events.Event{Reason: reason, Action: string(what)}
+		if notes[0].Warning != "" {
+			event.Type = corev1.EventTypeWarning
+		}
+		var sentences []string
+		for _, note := range notes[:min(len(notes), maxNamed)] {
+			sentences = append(sentences, shorten(note.Key.String()+": "+oneLine(note.Message), maxSentence))
+		}
+		event.Note = joinSentences(sentences, len(notes)+told.more[reason])
+		if key := notes[0].Key; len(notes) == 1 {
+			event.Related = &corev1.ObjectReference{Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
+		}
+		about = append(about, event)
+	}
+	return about
+}
+
 // send makes events of a tally.
 func (h *handler[T]) send(obj T, what doing, told tally) {
-	notes := make([]events.Event, 0, len(told.notes))
-	for _, note := range told.notes {
-		eventType := corev1.EventTypeNormal
-		if note.Warning != "" {
-			eventType = corev1.EventTypeWarning
-		}
-		notes = append(notes, events.Event{
-			Type: eventType, Reason: cmp.Or(note.Warning, reasonNoted), Action: string(what), Note: note.Key.String() + ": " + oneLine(note.Message),
-			Related: &corev1.ObjectReference{Kind: note.Key.Kind, Namespace: note.Key.Namespace, Name: note.Key.Name},
-		})
-	}
-	// Harm comes first: not all may fit.
-	slices.SortStableFunc(notes, func(a, b events.Event) int { return cmp.Compare(b.Type, a.Type) })
+	notes := notesByReason(told, what)
 	events.Send(h.recorder, obj, maxNotes, notes...)
 	if summary := summaryOf(told.steps); summary != "" {
 		reason := reasonApplied

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -91,9 +92,7 @@ func TestEventsComeWithTransitions(t *testing.T) {
 	judgePass(t, h, obj, waiting)
 	expect()
 	judgePass(t, h, obj, nil)
-	expect("Normal|DependentNoted|Apply|ConfigMap shop/a: adopted",
-		"Normal|DependentNoted|Apply|ConfigMap shop/b: adopted",
-		"Normal|DependentNoted|Apply|ConfigMap shop/c: adopted (and 2 more)",
+	expect("Normal|Adopted|Apply|ConfigMap shop/a: adopted; ConfigMap shop/b: adopted; ConfigMap shop/c: adopted; and 2 more",
 		"Normal|Applied|Apply|created 5 objects")
 	judgePass(t, h, obj, nil)
 	expect()
@@ -105,10 +104,39 @@ func TestEventsComeWithTransitions(t *testing.T) {
 	harm.Warning, harm.Message = "ForeignInstancesLost", "lost"
 	h.tallies.add(key, reconciler.Outcome{Notes: []reconciler.Note{noteAbout("a"), harm}})
 	judgePass(t, h, obj, nil)
-	expect("Warning|ForeignInstancesLost|Apply|ConfigMap shop/theirs: lost", "Normal|DependentNoted|Apply|ConfigMap shop/a: adopted")
+	expect("Warning|ForeignInstancesLost|Apply|ConfigMap shop/theirs: lost", "Normal|Adopted|Apply|ConfigMap shop/a: adopted")
 
 	outcome(1)
 	h.Finished(t.Context(), key)
 	judgePass(t, h, obj, nil)
 	expect()
+}
+
+func TestThousandsOfNotesAreAFewEvents(t *testing.T) {
+	h, log := testHandler(t, &fakeEngine{})
+	obj := newWidget()
+	var outcome reconciler.Outcome
+	for i := range 3000 {
+		note := noteAbout(fmt.Sprintf("object-%d", i))
+		switch i % 3 {
+		case 0:
+			note.Message = "released: somebody else recreated it"
+		case 1:
+			note.Message = "marks put back: somebody had removed them"
+		default:
+			note.Warning, note.Message = "OrphanFound", "found: "+strings.Repeat("ä", 2000)
+		}
+		outcome.Notes = append(outcome.Notes, note)
+	}
+	h.tallies.add(client.ObjectKeyFromObject(obj), outcome)
+	judgePass(t, h, obj, nil)
+	if len(log.lines) != 3 || !strings.HasPrefix(log.lines[0], "Warning|OrphanFound|") {
+		t.Fatalf("events: %q", log.lines)
+	}
+	for _, line := range log.lines {
+		note := line[strings.LastIndex(line, "|")+1:]
+		if !strings.HasSuffix(note, "; and 997 more") || len(note) > 1024 || !utf8.ValidString(note) {
+			t.Errorf("%d bytes: %s", len(note), line)
+		}
+	}
 }

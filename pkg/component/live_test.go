@@ -6,6 +6,7 @@ package component_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -93,6 +94,32 @@ func TestEventsOfAnInstall(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("events: %q", texts)
 		}
+	}
+}
+
+func TestAnInstallOfThousandObjectsMakesAtMostFiveEvents(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	values := map[string]string{}
+	for i := range 1000 {
+		values[fmt.Sprintf("config-%d", i)] = "1"
+	}
+	b.create(widget.Spec{Values: values})
+	b.until(component.StateReady)
+	const last = "Ready: 1000 of 1000 dependent objects are ready"
+	var texts []string
+	for deadline := time.Now().Add(patience); !slices.Contains(texts, last); time.Sleep(50 * time.Millisecond) {
+		list := &eventsv1.EventList{}
+		b.check(b.client.List(t.Context(), list, client.InNamespace(b.namespace)))
+		texts = nil
+		for _, event := range list.Items {
+			texts = append(texts, event.Reason+": "+event.Note)
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("events: %q", texts)
+		}
+	}
+	if len(texts) > 5 || !slices.Contains(texts, "Applied: created 1000 objects") {
+		t.Errorf("%d events: %q", len(texts), texts)
 	}
 }
 

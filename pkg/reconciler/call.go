@@ -26,6 +26,7 @@ type call struct {
 	recorded int // at the start
 	notes    map[Note]bool
 	told     []Note
+	searched bool // for orphans
 	// gone has left the record, because it does not exist any more.
 	gone     []v1alpha1.InventoryItem
 	returned []plan.Key
@@ -97,6 +98,7 @@ func (c *call) done(result plan.Result) {
 	key, verb := result.Step.Key, string(result.Step.Verb)
 	delete(c.in.Failed, key)
 	delete(c.errs, key)
+	c.tellDone(result.Step)
 	if result.Released {
 		verb = string(plan.VerbOrphan)
 		c.told = append(c.told, Note{Key: key, Message: "released: it is in use by others"})

@@ -99,10 +99,10 @@ func (c *call) takeBack(item v1alpha1.InventoryItem, live plan.Observation) {
 	item.UID, item.Phase = live.UID, v1alpha1.PhaseApplied
 	c.in.Recorded = append(c.in.Recorded, item)
 	c.in.Live[key] = live
-	message := "may be there again after it was removed: " + live.Why
+	message, warning := "may be there again after it was removed: "+live.Why, ""
 	if live.Existence == plan.Present {
-		message = "was there again after it was removed, with our marks; it is removed once more"
+		message, warning = "was there again after it was removed, with our marks; it is removed once more", plan.WarnOrphan
 	}
-	c.told = append(c.told, Note{Key: key, Message: message})
+	c.told = append(c.told, Note{Key: key, Message: message, Warning: warning})
 	c.returned = append(c.returned, key)
 }

@@ -69,7 +69,7 @@ func (r *Reconciler) Apply(ctx context.Context, request ApplyRequest) (Outcome, 
 		return Outcome{Inventory: request.Inventory}, secrets.Error(err)
 	}
 	outcome, err := r.run(ctx, in, request.Record)
-	return quiet(secrets, outcome, err)
+	return r.quiet(ctx, outcome, err)
 }
 
 // Delete removes everything that is in the inventory, or leaves it behind as
@@ -91,7 +91,7 @@ func (r *Reconciler) Delete(ctx context.Context, request DeleteRequest) (Outcome
 		return Outcome{Inventory: request.Inventory}, secrets.Error(err)
 	}
 	outcome, err := r.run(ctx, in, request.Record)
-	return quiet(secrets, outcome, err)
+	return r.quiet(ctx, outcome, err)
 }
 
 // Plan returns the first batch of what Apply would do, and why. It reads and

@@ -39,6 +39,7 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 		}); err != nil {
 			return call.outcome(plan.Plan{}), err
 		}
+		call.tellOrphans()
 		next, err := r.next(ctx, &call.in.Input)
 		if err != nil {
 			return call.outcome(plan.Plan{}), fmt.Errorf("plan: %w", err)

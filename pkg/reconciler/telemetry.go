@@ -55,13 +55,52 @@ func confide(ctx context.Context, owner Owner, objects []client.Object) (context
 	return log.IntoContext(ctx, secrets.Logger(log.FromContext(ctx))), secrets
 }
 
+// what happened to objects that are worth an event of their own.
+var happened = map[plan.Reason]string{
+	plan.BecauseAdopted:  "adopted: it was there before",
+	plan.BecauseUnmarked: "marks put back: somebody had removed them",
+}
+
+// tellDone notes a step that is worth an event of its own.
+func (c *call) tellDone(step plan.Step) {
+	switch message := happened[step.Because]; {
+	case message != "":
+		c.note(Note{Key: step.Key, Message: message})
+	case step.Verb == plan.VerbOrphan:
+		c.note(Note{Key: step.Key, Message: "released: it is left behind, without our marks"})
+	}
+}
+
+// tellOrphans notes, when the objects were looked at for the first time, those that
+// bear our marks although no inventory names them.
+func (c *call) tellOrphans() {
+	if c.searched {
+		return
+	}
+	c.searched = true
+	recorded := make(map[plan.Key]bool, len(c.in.Recorded))
+	for _, item := range c.in.Recorded {
+		recorded[plan.KeyOf(item)] = true
+	}
+	for _, wanted := range c.in.Desired {
+		live := c.in.Live[wanted.Key]
+		if !recorded[wanted.Key] && live.Existence == plan.Present && c.in.Owner.Owns(live.Marks) {
+			c.note(Note{Key: wanted.Key, Warning: plan.WarnOrphan, Message: "found: it bears our marks and is in no inventory; from now on it is"})
+		}
+	}
+}
+
 // quiet returns the outcome and the error without secrets.
-func quiet(secrets *redact.Secrets, outcome Outcome, err error) (Outcome, error) {
+func (r *Reconciler) quiet(ctx context.Context, outcome Outcome, err error) (Outcome, error) {
+	secrets := redact.From(ctx)
 	for i := range outcome.Waiting {
 		outcome.Waiting[i].Message = secrets.Text(outcome.Waiting[i].Message)
 	}
 	for i := range outcome.Notes {
 		outcome.Notes[i].Message = secrets.Text(outcome.Notes[i].Message)
+		if outcome.Notes[i].Warning == plan.WarnOrphan {
+			metrics.OrphansFound(metrics.ControllerOf(ctx, r.name), 1)
+		}
 	}
 	return outcome, secrets.Error(err)
 }

@@ -173,3 +173,37 @@ func TestAnErrorOfTheEngineNamesTheObjectAndHidesTheSecret(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestWhatHappensToSingleObjectsIsNoted(t *testing.T) {
+	b := newBench(t)
+	expect := func(outcome reconciler.Outcome, want ...string) {
+		t.Helper()
+		var got []string
+		for _, note := range outcome.Notes {
+			got = append(got, strings.TrimSpace(note.Warning+" "+note.Key.Name+" "+note.Message))
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("notes (-want +got):\n%s", d)
+		}
+	}
+	existing := config("a", "0")
+	existing.SetNamespace(b.namespace)
+	if err := b.Create(t.Context(), existing); err != nil {
+		t.Fatal(err)
+	}
+	expect(b.mustApply(config("a", "1"), config("b", "1")), "a adopted: it was there before")
+	expect(b.mustApply(config("a", "1"), config("b", "1")))
+
+	stripped := b.get("a")
+	stripped.Labels, stripped.Annotations = nil, nil
+	if err := b.Update(t.Context(), stripped); err != nil {
+		t.Fatal(err)
+	}
+	expect(b.mustApply(config("a", "1"), config("b", "1")), "a marks put back: somebody had removed them")
+
+	b.inventory.Items = b.inventory.Items[:1] // as if it were lost
+	expect(b.mustApply(config("a", "1"), config("b", "1")), "OrphanFound b found: it bears our marks and is in no inventory; from now on it is")
+
+	b.mustApply(config("a", "1"), config("b", "1", "delete-policy", "orphan"))
+	expect(b.mustApply(config("a", "1")), "b released: it is left behind, without our marks")
+}

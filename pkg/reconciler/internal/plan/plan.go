@@ -160,7 +160,8 @@ const (
 	WaitNamespaceGone WaitReason = "NamespaceTerminating"
 )
 
-// Note is something worth telling that needs no request.
+// Note is something worth telling that needs no request. The message begins with
+// what happened, as in "released: somebody else recreated it".
 type Note struct {
 	Key     Key
 	Message string
@@ -175,4 +176,6 @@ const (
 	WarnInstancesLost = "ForeignInstancesLost"
 	// WarnContentLost: objects of others went with their namespace.
 	WarnContentLost = "ForeignContentLost"
+	// WarnOrphan: an object bears our marks and is in no inventory.
+	WarnOrphan = "OrphanFound"
 )
