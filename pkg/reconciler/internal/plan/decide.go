@@ -64,6 +64,10 @@ func (w *work) applyAbsent(u *unit) {
 	switch {
 	case u.over():
 		u.retire()
+	case w.namespaceTerminating(u.key.Namespace) && u.isHook():
+		// The namespace may wait for the owner, so the owner must not wait for it.
+		w.note(u.key, "is not run, because namespace %s is being deleted", u.key.Namespace)
+		u.settled = true
 	case w.namespaceTerminating(u.key.Namespace):
 		w.waitNamespace(u)
 	default:
