@@ -23,15 +23,7 @@ const reasonAbandoned = "Abandoned"
 // abandonOf tells whether the deletion of the component leaves its dependents as
 // they are, without even looking at them.
 func abandonOf(c Component, reconcilerName string) (bool, error) {
-	annotation := abandonAnnotation(reconcilerName)
-	switch value := c.GetAnnotations()[annotation]; value {
-	case "", "false":
-		return false, nil
-	case "true":
-		return true, nil
-	default:
-		return false, fmt.Errorf(`annotation %s: %q must be "true" or "false"`, annotation, value)
-	}
+	return flagOf(c, abandonAnnotation(reconcilerName))
 }
 
 func abandonAnnotation(reconcilerName string) string {

@@ -5,9 +5,13 @@ package component
 
 import (
 	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // addDeleteHooks renders what runs before and after the deletion. That is done
@@ -16,8 +20,12 @@ func (h *handler[T]) addDeleteHooks(ctx context.Context, obj T, request *reconci
 	if !request.Inventory.DeleteHooks {
 		return nil
 	}
-	if obj.GetAnnotations()[h.settings.name+"/"+v1alpha1.AnnotationSkipDeleteHooks] == "true" {
-		request.SkipHooks = true
+	annotation := h.settings.name + "/" + v1alpha1.AnnotationSkipDeleteHooks
+	skip, err := flagOf(obj, annotation)
+	if err != nil {
+		return &invalidError{h.about(obj, err)}
+	}
+	if request.SkipHooks = skip; skip {
 		return nil
 	}
 	wanted, err := directivesOf(obj, h.settings)
@@ -26,9 +34,23 @@ func (h *handler[T]) addDeleteHooks(ctx context.Context, obj T, request *reconci
 	}
 	objects, err := h.render(ctx, obj, wanted)
 	if err != nil {
-		return err
+		delay := h.activity.Next(client.ObjectKeyFromObject(obj))
+		return types.NewRetriableError(fmt.Errorf(
+			`render what runs before and after the deletion: %w; to delete without that, set the annotation %s: "true"`, err, annotation), &delay)
 	}
 	request.Objects, request.Namespace, request.Policies = objects, wanted.namespace, wanted.policies
 	request.ComponentDigest, request.Confirm = componentDigest, h.confirm(obj)
 	return nil
+}
+
+// flagOf reads an annotation that is true or false; by default it is false.
+func flagOf(c Component, annotation string) (bool, error) {
+	switch value := c.GetAnnotations()[annotation]; value {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, fmt.Errorf(`annotation %s: %q must be "true" or "false"`, annotation, value)
+	}
 }
