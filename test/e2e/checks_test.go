@@ -57,7 +57,7 @@ func (s *scenario) checkContent(t *testing.T, f *fixture) {
 	for _, content := range s.wanted {
 		for _, want := range f.objects(t, content) {
 			live := want.DeepCopy()
-			if err := f.Get(t.Context(), client.ObjectKeyFromObject(want), live); err != nil {
+			if err := f.target.Get(t.Context(), client.ObjectKeyFromObject(want), live); err != nil {
 				continue // whether it must be there is checked elsewhere
 			}
 			if live.GetLabels()[reconcilerName+"/"+v1alpha1.LabelOwnerID] == "" {
@@ -99,7 +99,7 @@ func (f *fixture) versions(t testing.TB, texts []string) map[string]string {
 	versions := map[string]string{}
 	for _, object := range f.objects(t, texts) {
 		name := nameOf(object)
-		if err := f.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		if err := f.target.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 			versions[name] = err.Error()
 			continue
 		}

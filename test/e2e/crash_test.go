@@ -104,6 +104,10 @@ func (s *scenario) play(t *testing.T, g *guillotine, reference *ending) *ending 
 	t.Helper()
 	f := newFixture(t)
 	cast := newCast(f, f.objects(t, s.texts()))
+	if s.remote {
+		f.openGateway(t)
+	}
+	f.watchGateway(g.wrap)
 	doomed := f.startWith(t, told, g.wrap)
 	s.prepare(t, f)
 	kept := f.versions(t, slices.Concat(s.others, s.visitors))
@@ -115,9 +119,8 @@ func (s *scenario) play(t *testing.T, g *guillotine, reference *ending) *ending 
 	end.requests = g.requests()
 	doomed.stop(t)
 	atCrash := s.checkRecord(t, f, cast)
-	if end.crashed || reference == nil {
-		defer f.startWith(t, told, g.count).stop(t)
-	}
+	f.watchGateway(g.count)
+	defer f.startWith(t, told, g.count).stop(t)
 	s.conclude(t, f, cast, end, reference)
 	for name, uid := range before {
 		atCrash[name] = uid

@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"testing"
 
@@ -26,5 +27,10 @@ func TestMain(m *testing.M) {
 		_ = flag.Set("test.parallel", parallel)
 	}
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(env.Main(m, env.Options{Cluster: true, AuditLog: true, AuditBodies: true}))
+	code := env.Main(m, env.Options{Cluster: true, AuditLog: true, AuditBodies: true})
+	if err := stopFarCluster(); err != nil {
+		fmt.Fprintf(os.Stderr, "stop the second cluster: %v\n", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
 }

@@ -53,6 +53,11 @@ type fixture struct {
 	env       *env.Environment
 	namespace string
 
+	// target is the cluster of the dependents: the same, unless there is a gateway.
+	target         client.Client
+	gateway        *gateway
+	throughGateway http.RoundTripper
+
 	// mayBeIdle tells that the operators may end before they write anything.
 	mayBeIdle bool
 	// late are creations that nobody could call back.
@@ -73,7 +78,7 @@ func newFixture(t testing.TB) *fixture {
 	if observer.client == nil {
 		observer.client = installBundles(t, f.env)
 	}
-	f.Client = observer.client
+	f.Client, f.target = observer.client, observer.client
 	f.namespace = f.newNamespace(t)
 	f.audit(t)
 	return f
@@ -134,7 +139,7 @@ func (f *fixture) startWith(t testing.TB, generator manifests.Generator, wrap fu
 	if err != nil {
 		t.Fatal(err)
 	}
-	reconciler := component.NewReconciler[*Bundle](reconcilerName, generator, component.ReconcilerOptions{})
+	reconciler := component.NewReconciler[*Bundle](reconcilerName, generator, component.ReconcilerOptions{TargetDialPolicy: anyAddress})
 	if err := reconciler.SetupWithManager(manager); err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 func TestAnOutageOfTheAPIServerIsOvercome(t *testing.T) {
 	e := env.New(t, env.Options{})
 	f := &fixture{Client: installBundles(t, e), env: e}
+	f.target = f.Client
 	f.namespace = f.newNamespace(t)
 	cast := newCast(f, f.objects(t, append(append([]string{}, lifeOne...), lifeTwo...)))
 	fuse := &fuse{}

@@ -42,6 +42,11 @@ type scenario struct {
 	// act is done instead of bringing about what is wanted.
 	act func(t testing.TB, f *fixture)
 
+	// remote puts the dependents into another cluster.
+	remote bool
+	// meanwhile is done right before what is wanted is asked for.
+	meanwhile func(t testing.TB, f *fixture)
+
 	// ends are reasons of condition Ready at the end, if it is not Ready.
 	ends map[string]string
 	// gone are the components that do not exist at the end, although they are wanted.
@@ -98,6 +103,9 @@ func (s *scenario) prepare(t testing.TB, f *fixture) {
 // proceed asks for what is wanted.
 func (s *scenario) proceed(t testing.TB, f *fixture) {
 	t.Helper()
+	if s.meanwhile != nil {
+		s.meanwhile(t, f)
+	}
 	if s.act != nil {
 		s.act(t, f)
 		return
@@ -188,7 +196,7 @@ func (f *fixture) create(t testing.TB, texts []string) {
 	t.Helper()
 	for _, object := range f.objects(t, texts) {
 		eventually(t, "the creation of "+object.GetName(), func(ctx context.Context) error {
-			return f.Create(ctx, object.DeepCopy())
+			return f.target.Create(ctx, object.DeepCopy())
 		})
 	}
 }

@@ -12,4 +12,5 @@ var scenarios = slices.Concat(
 	policyScenarios,
 	namespaceScenarios,
 	homeScenarios,
+	remoteScenarios,
 )

@@ -66,7 +66,7 @@ func (c *cast) read(ctx context.Context, f *fixture) ([]*unstructured.Unstructur
 	var found []*unstructured.Unstructured
 	for _, object := range c.objects {
 		live := object.DeepCopy()
-		switch err := f.Get(ctx, client.ObjectKeyFromObject(object), live); {
+		switch err := f.target.Get(ctx, client.ObjectKeyFromObject(object), live); {
 		case err == nil:
 			found = append(found, live)
 		case !isAbsent(err):
@@ -98,7 +98,7 @@ func (c *cast) marked(ctx context.Context, f *fixture) (map[string]types.UID, er
 			}
 			list := &metav1.PartialObjectMetadataList{}
 			list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-			err := f.List(ctx, list, client.InNamespace(namespace), client.HasLabels{reconcilerName + "/" + v1alpha1.LabelOwnerID})
+			err := f.target.List(ctx, list, client.InNamespace(namespace), client.HasLabels{reconcilerName + "/" + v1alpha1.LabelOwnerID})
 			if err != nil && !isAbsent(err) {
 				return nil, err
 			}

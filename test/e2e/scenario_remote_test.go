@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component"
+)
+
+// remoteScenarios are about components whose dependents are in another cluster.
+var remoteScenarios = []*scenario{
+	{
+		name:     "install into another cluster",
+		remote:   true,
+		settings: intoTheFarCluster,
+		wanted:   map[string][]string{"main": lifeOne},
+		marked:   lifeScenarios[0].marked,
+	},
+	{
+		name:      "upgrade in another cluster whose credentials are rotated",
+		remote:    true,
+		settings:  intoTheFarCluster,
+		installed: map[string][]string{"main": lifeOne},
+		wanted:    map[string][]string{"main": lifeTwo},
+		meanwhile: func(t testing.TB, f *fixture) { f.rotate(t, "second") },
+		marked:    lifeScenarios[1].marked,
+	},
+	{
+		name:      "delete in another cluster whose credentials are rotated",
+		remote:    true,
+		settings:  intoTheFarCluster,
+		installed: map[string][]string{"main": lifeOne},
+		meanwhile: func(t testing.TB, f *fixture) { f.rotate(t, "second") },
+	},
+	{
+		// The credentials go with the namespace, so nothing can be deleted; that
+		// is told, and nothing is forgotten until somebody says that it may stay.
+		name:      "delete the namespace of a component in another cluster",
+		remote:    true,
+		settings:  intoTheFarCluster,
+		installed: map[string][]string{"main": {configMap("a", "1"), secret("b", "1")}},
+		act:       deleteHome,
+		ends:      map[string]string{"main": v1alpha1.ReasonDeletionBlocked},
+		marked:    []string{"ConfigMap $NS/a", "Secret $NS/b"},
+		after:     abandon,
+	},
+}
+
+func intoTheFarCluster(_ string, spec *BundleSpec) {
+	spec.KubeConfig = &component.KubeConfigSpec{SecretRef: component.SecretKeyReference{Name: "far"}}
+}
+
+// abandon lets a component go whose dependents cannot be reached.
+func abandon(t testing.TB, f *fixture) {
+	t.Helper()
+	bundle := f.named("main")
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+reconcilerName+`/abandon":"true"}}}`))
+	if err := f.Patch(t.Context(), bundle, patch); err != nil {
+		t.Fatal(err)
+	}
+	f.gone(t, bundle)
+	namespaceIs("$NS", false)(t, f)
+}
