@@ -58,6 +58,10 @@ type ReconcilerOptions struct {
 	// content of secrets; without a key, who reads an inventory can try out what a
 	// secret might be. With another key every object counts as changed.
 	DigestKey []byte
+	// Claims are shared by the Reconcilers of one name, so that an object that one
+	// owner drops is left to another who waits for it. By default owners of other
+	// Reconcilers are not known.
+	Claims *Claims
 	// Now is the clock; defaults to time.Now.
 	Now func() time.Time
 }
@@ -72,6 +76,7 @@ type settings struct {
 	readyWhen         []observe.ReadyWhen
 	scheme            *runtime.Scheme
 	hasher            digest.Hasher
+	claims            *Claims
 	now               func() time.Time
 }
 
@@ -88,6 +93,7 @@ func (o ReconcilerOptions) resolve(name string) (settings, error) {
 		typeFence:   o.TypeFence,
 		scheme:      cmp.Or(o.Scheme, scheme.Scheme),
 		hasher:      digest.Hasher{Key: o.DigestKey},
+		claims:      cmp.Or(o.Claims, &Claims{}),
 		now:         o.Now,
 	}
 	if s.now == nil {

@@ -68,7 +68,9 @@ func (r *Reconciler) Apply(ctx context.Context, request ApplyRequest) (Outcome, 
 	if err != nil {
 		return Outcome{Inventory: request.Inventory}, secrets.Error(err)
 	}
+	in.Claimed = r.settings.claims.of(in.target, in.Owner.Ref)
 	outcome, err := r.run(ctx, in, request.Record)
+	r.settings.claims.set(in.target, in.Owner.Ref, claimed(in.Input, outcome))
 	return r.quiet(ctx, outcome, err)
 }
 
@@ -90,6 +92,7 @@ func (r *Reconciler) Delete(ctx context.Context, request DeleteRequest) (Outcome
 	if err != nil {
 		return Outcome{Inventory: request.Inventory}, secrets.Error(err)
 	}
+	r.settings.claims.set(in.target, in.Owner.Ref, nil)
 	outcome, err := r.run(ctx, in, request.Record)
 	return r.quiet(ctx, outcome, err)
 }

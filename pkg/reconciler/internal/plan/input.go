@@ -39,6 +39,9 @@ type Input struct {
 	// pass. They are not tried again, and what comes after them waits; only an
 	// object that the server cannot change in place may be recreated.
 	Failed map[Key]Failure
+	// Claimed are objects that other owners wait for, and who does. Those that are
+	// not wanted any more are left to them.
+	Claimed map[Key]string
 	// Managed are patterns of additional types whose instances are handled
 	// like instances of the component's own types.
 	Managed []v1alpha1.TypeInfo

@@ -104,7 +104,7 @@ func (w *work) removeOne(u *unit, because Reason) {
 		w.release(u)
 	case u.failure != nil:
 		w.wait(u, failureReason(*u.failure), u.failure.Message)
-	case orphaned(u.item.DeletePolicy, because), u.letGo(), w.protects(u.key):
+	case orphaned(u.item.DeletePolicy, because), u.letGo(), w.protects(u.key), w.handsOver(u, because):
 		w.orphan(u, because)
 	case !u.live.Deleting.IsZero():
 		w.wait(u, WaitGone, terminating(u.live))
@@ -142,13 +142,22 @@ func (w *work) orphan(u *unit, because Reason) {
 		u.drop()
 		return
 	}
-	if u.item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnApply && !u.letGo() {
+	if w.handsOver(u, because) {
+		w.note(u.key, "handed over to %s, which waits for it", w.in.Claimed[u.key])
+	}
+	if (u.item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnApply || w.handsOver(u, because)) && !u.letGo() {
 		// Durable before the marks are gone: otherwise, after a crash, a
 		// deletion of the component would take it for an object that lost them.
 		u.item.Phase, u.item.UID = v1alpha1.PhaseReleased, u.live.UID
 		w.ahead = true
 	}
 	w.step(u.step(VerbOrphan, stageRemoval, because))
+}
+
+// handsOver tells whether an object that is not wanted any more is left to
+// somebody who waits for it. When all goes, it goes with the rest.
+func (w *work) handsOver(u *unit, because Reason) bool {
+	return because == BecauseRedundant && w.in.Claimed[u.key] != "" && u.live.Deleting.IsZero()
 }
 
 // letGo tells whether it is recorded that the live object is left to others.

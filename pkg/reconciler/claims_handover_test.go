@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+func TestAnObjectThatIsDroppedIsLeftToAnOwnerWhoWaitsForIt(t *testing.T) {
+	b := newBench(t)
+	b.mustApply(config("shared", "1"), config("mine", "1"))
+	before := b.get("shared")
+
+	other := b.request(config("shared", "2"))
+	other.Owner.Name, other.Owner.UID, other.Inventory, other.Record = "other", "2", reconciler.Inventory{}, nil
+	outcome, err := b.engine.Apply(t.Context(), other)
+	conflict, refused := errors.AsType[*reconciler.OwnerConflictError](err)
+	if !refused || !strings.Contains(conflict.Message, "main") {
+		t.Fatalf("the other: %v", err)
+	}
+
+	outcome, err = b.apply(config("mine", "1"))
+	if err != nil || !outcome.Done() {
+		t.Fatalf("drop: %v, waiting for %v", err, outcome.Waiting)
+	}
+	told := false
+	for _, note := range outcome.Notes {
+		told = told || note.Key.Name == "shared" && strings.Contains(note.Message, "handed over to Release "+b.namespace+"/other")
+	}
+	between := b.get("shared")
+	if between == nil || between.UID != before.UID || between.Labels[engineName+"/owner-id"] != "" || !told {
+		t.Fatalf("after the drop: %v, notes %v", between, outcome.Notes)
+	}
+
+	for outcome, err = b.engine.Apply(t.Context(), other); outcome.Unrecorded; outcome, err = b.engine.Apply(t.Context(), other) {
+		other.Inventory = outcome.Inventory
+	}
+	after := b.get("shared")
+	if err != nil || after.UID != before.UID || after.Data["value"] != "2" || after.Labels[engineName+"/owner-id"] == "" {
+		t.Errorf("the other afterwards: %v, %v", err, after)
+	}
+}
+
+func TestAnObjectThatNobodyWaitsForAnyMoreIsDeletedWhenItIsDropped(t *testing.T) {
+	b := newBench(t)
+	b.mustApply(config("shared", "1"), config("mine", "1"))
+	other := b.request(config("shared", "2"))
+	other.Owner.Name, other.Owner.UID, other.Inventory, other.Record = "other", "2", reconciler.Inventory{}, nil
+	if _, err := b.engine.Apply(t.Context(), other); err == nil {
+		t.Fatal("the other took it")
+	}
+	other.Objects = []client.Object{config("theirs", "1", "adoption-policy", "if-unowned")}
+	if _, err := b.engine.Apply(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	if outcome, err := b.apply(config("mine", "1")); err != nil || !outcome.Done() || b.get("shared") != nil {
+		t.Errorf("drop: %v, waiting for %v", err, outcome.Waiting)
+	}
+}
