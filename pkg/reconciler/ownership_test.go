@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -60,6 +61,63 @@ func TestAdoption(t *testing.T) {
 			}
 			if gone := b.get("a") == nil; gone != test.taken {
 				t.Errorf("gone: %v", gone)
+			}
+		})
+	}
+}
+
+func TestWhatWasTakenOverBearsNoMarkOfItsLastOwner(t *testing.T) {
+	theirs := metav1.ObjectMeta{
+		Name: "a",
+		Labels: map[string]string{
+			"their": "label", "other.example.com/owner-id": "id", "helm.toolkit.fluxcd.io/name": "web",
+			"helm.toolkit.fluxcd.io/namespace": "flux", "applyset.kubernetes.io/part-of": "set", "kapp.k14s.io/app": "1",
+			"kustomize.toolkit.fluxcd.io/name": "web",
+		},
+		Annotations: map[string]string{
+			"their": "annotation", "other.example.com/owner": "example.com/Shop/shop/web/1", "config.k8s.io/owning-inventory": "i",
+			"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop", "kapp.k14s.io/identity": "1",
+			"argocd.argoproj.io/tracking-id": "web:/ConfigMap:shop/a", "argocd.argoproj.io/hook": "kept",
+		},
+	}
+	for _, update := range []string{"replace", "ssa-merge", "ssa-override"} {
+		t.Run(update, func(t *testing.T) {
+			b := newBench(t)
+			existing := &corev1.ConfigMap{ObjectMeta: *theirs.DeepCopy(), Data: map[string]string{"value": "theirs"}}
+			existing.Namespace = b.namespace
+			if err := b.Create(t.Context(), existing); err != nil {
+				t.Fatal(err)
+			}
+			ours := func(policies ...string) *unstructured.Unstructured {
+				return config("a", "ours", append(policies, "update-policy", update)...)
+			}
+			b.mustApply(ours("adoption-policy", "always"), config("other", "1"))
+			got := b.get("a")
+			for _, values := range []map[string]string{got.Labels, got.Annotations} {
+				for key := range values {
+					if !strings.HasPrefix(key, engineName+"/") && key != "their" && key != "argocd.argoproj.io/hook" {
+						t.Errorf("%s is left", key)
+					}
+				}
+			}
+			if kept := got.Labels["their"] != "" && got.Annotations["argocd.argoproj.io/hook"] != ""; kept != (update != "replace") {
+				t.Errorf("labels that are no marks are kept: %t", kept)
+			}
+			for _, entry := range got.ManagedFields {
+				if entry.Manager == engineName && entry.Operation == metav1.ManagedFieldsOperationUpdate && update != "replace" {
+					t.Errorf("the takeover left an entry of a manager: %s", entry.FieldsV1)
+				}
+			}
+			// It is ours for good, whatever the policy says, and at rest.
+			b.mustApply(ours(), config("other", "1"))
+			settled := b.get("a").ResourceVersion
+			b.mustApply(ours(), config("other", "1"))
+			if again := b.get("a").ResourceVersion; again != settled {
+				t.Errorf("it is written without need")
+			}
+			b.mustApply(config("other", "1"))
+			if b.get("a") != nil {
+				t.Error("it was dropped, and is still there")
 			}
 		})
 	}

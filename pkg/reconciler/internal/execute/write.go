@@ -35,7 +35,11 @@ func (e *Executor) write(ctx context.Context, step plan.Step, send send) plan.Re
 				return nil, err
 			}
 		}
-		return send(ctx, resource, step)
+		live, err := send(ctx, resource, step)
+		if err != nil {
+			return nil, err
+		}
+		return e.disown(ctx, resource, step, live)
 	})
 	if err != nil {
 		return failed(step, err)

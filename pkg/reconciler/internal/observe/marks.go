@@ -20,25 +20,28 @@ type mark struct {
 	field, key string
 	// title names the owner; empty means that the mark is not about this object.
 	title func(live *unstructured.Unstructured, value string) string
+	// more are the keys that say more about the same owner, and nothing without
+	// the mark: label and annotation alike.
+	more []string
 }
 
 // foreignMarks are the marks of tools that are known.
 var foreignMarks = []mark{
 	{"annotations", "meta.helm.sh/release-name", func(live *unstructured.Unstructured, value string) string {
 		return "Helm release " + join(live.GetAnnotations()["meta.helm.sh/release-namespace"], value)
-	}},
-	{"annotations", "argocd.argoproj.io/tracking-id", argoTitle},
+	}, []string{"meta.helm.sh/release-namespace"}},
+	{"annotations", "argocd.argoproj.io/tracking-id", argoTitle, nil},
 	{"annotations", "config.k8s.io/owning-inventory", func(_ *unstructured.Unstructured, value string) string {
 		return "inventory " + value
-	}},
+	}, nil},
 	{"labels", "kustomize.toolkit.fluxcd.io/name", func(live *unstructured.Unstructured, value string) string {
 		return "Flux Kustomization " + join(live.GetLabels()["kustomize.toolkit.fluxcd.io/namespace"], value)
-	}},
+	}, []string{"kustomize.toolkit.fluxcd.io/namespace"}},
 	{"labels", "helm.toolkit.fluxcd.io/name", func(live *unstructured.Unstructured, value string) string {
 		return "Flux HelmRelease " + join(live.GetLabels()["helm.toolkit.fluxcd.io/namespace"], value)
-	}},
-	{"labels", "kapp.k14s.io/app", func(_ *unstructured.Unstructured, value string) string { return "kapp application " + value }},
-	{"labels", "applyset.kubernetes.io/part-of", func(_ *unstructured.Unstructured, value string) string { return "apply set " + value }},
+	}, []string{"helm.toolkit.fluxcd.io/namespace"}},
+	{"labels", "kapp.k14s.io/app", func(_ *unstructured.Unstructured, value string) string { return "kapp application " + value }, []string{"kapp.k14s.io/association", "kapp.k14s.io/identity"}},
+	{"labels", "applyset.kubernetes.io/part-of", func(_ *unstructured.Unstructured, value string) string { return "apply set " + value }, nil},
 }
 
 // argoTitle reads "application:group/kind:namespace/name". Controllers copy
@@ -61,24 +64,48 @@ func join(namespace, name string) string {
 // marks reads the signs of ownership. A mark that our own manifest sets is not foreign.
 func (o *Observer) marks(live *unstructured.Unstructured, desired *plan.Desired) plan.Marks {
 	name := o.options.Name
-	labels, annotations := live.GetLabels(), live.GetAnnotations()
+	values := valuesOf(live)
 	found := plan.Marks{
-		OwnerID: labels[name+"/"+v1alpha1.LabelOwnerID],
+		OwnerID: values["labels"][name+"/"+v1alpha1.LabelOwnerID],
 		Written: wrote(live, o.options.FieldOwner),
 	}
-	found.Ref, _ = plan.ParseOwnerRef(annotations[name+"/"+v1alpha1.AnnotationOwner])
+	found.Ref, _ = plan.ParseOwnerRef(values["annotations"][name+"/"+v1alpha1.AnnotationOwner])
 
-	values := map[string]map[string]string{"labels": labels, "annotations": annotations}
-	for _, m := range slices.Concat(foreignMarks, o.reconcilerMarks(labels)) {
-		value := values[m.field][m.key]
-		if value == "" || o.setByUs(live, desired, m.field, m.key, value) {
-			continue
-		}
-		if title := m.title(live, value); title != "" {
-			found.Others = append(found.Others, title)
-		}
+	for _, m := range o.othersMarks(live, desired, values) {
+		found.Others = append(found.Others, m.title(live, values[m.field][m.key]))
 	}
 	return found
+}
+
+// othersMarks are the marks on the object that name another owner.
+func (o *Observer) othersMarks(live *unstructured.Unstructured, desired *plan.Desired, values map[string]map[string]string) []mark {
+	return slices.DeleteFunc(slices.Concat(foreignMarks, o.reconcilerMarks(values["labels"])), func(m mark) bool {
+		value := values[m.field][m.key]
+		return value == "" || o.setByUs(live, desired, m.field, m.key, value) || m.title(live, value) == ""
+	})
+}
+
+// OthersMarks returns the keys of the labels and annotations by which others say
+// that they own the object, and of what goes with them. What our own manifest
+// sets is not among them.
+func (o *Observer) OthersMarks(live *unstructured.Unstructured, desired *plan.Desired) (labels, annotations []string) {
+	values, keys := valuesOf(live), map[string][]string{}
+	for _, m := range o.othersMarks(live, desired, values) {
+		keys[m.field] = append(keys[m.field], m.key)
+		for _, field := range []string{"labels", "annotations"} {
+			for _, key := range m.more {
+				if value := values[field][key]; value != "" && !o.setByUs(live, desired, field, key, value) {
+					keys[field] = append(keys[field], key)
+				}
+			}
+		}
+	}
+	return keys["labels"], keys["annotations"]
+}
+
+// valuesOf are the labels and annotations of an object, by field and key.
+func valuesOf(live *unstructured.Unstructured) map[string]map[string]string {
+	return map[string]map[string]string{"labels": live.GetLabels(), "annotations": live.GetAnnotations()}
 }
 
 // reconcilerMarks are the marks of other reconcilers, which are not known by name.
@@ -94,7 +121,7 @@ func (o *Observer) reconcilerMarks(labels map[string]string) []mark {
 				return ref.Title() + " of " + other
 			}
 			return "an owner of " + other
-		}})
+		}, []string{other + "/" + v1alpha1.AnnotationOwner}})
 	}
 	slices.SortFunc(marks, func(a, b mark) int { return strings.Compare(a.key, b.key) })
 	return marks

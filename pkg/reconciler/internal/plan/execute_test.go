@@ -100,6 +100,13 @@ func (w *world) write(s Step) error {
 		}
 	}
 	w.send(o, s)
+	// The marks of a former owner go with a second request, which is not sent
+	// if the answer to the first one was lost.
+	takesOver := s.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways && (s.Because == BecauseAdopted || s.Because == BecauseUnconfirmed)
+	if takesOver && len(o.marks.Others) > 0 && !w.lost[s.Key] {
+		o.marks.Others = nil
+		w.touch(o)
+	}
 	return nil
 }
 

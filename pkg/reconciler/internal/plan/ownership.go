@@ -30,8 +30,8 @@ const (
 func relate(me Owner, item v1alpha1.InventoryItem, adoption v1alpha1.AdoptionPolicy, live Observation) (relation, string) {
 	marks := live.Marks
 	mine := marks.OwnerID == me.ID && (marks.Ref == (OwnerRef{}) || marks.Ref.SameOwner(me.Ref))
-	// Under the policy Always an object that we took over may keep the marks of
-	// its last owner, because server-side apply leaves them alone.
+	// Under the policy Always an object that we took over may still bear the marks
+	// of its last owner: they go with a request of their own, and may come back.
 	if len(marks.Others) > 0 && !(mine && adoption == v1alpha1.AdoptionPolicyAlways) {
 		return foreign, strings.Join(marks.Others, " and ")
 	}
