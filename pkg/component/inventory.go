@@ -119,8 +119,11 @@ func (r *record) close(ctx context.Context) error {
 	return r.commit(ctx, r.status().Inventory)
 }
 
-// Release removes what the inventory was kept in.
+// Release lets go of what is left behind, and removes what the inventory was kept in.
 func (h *handler[T]) Release(ctx context.Context, obj T) error {
+	if err := h.detach(ctx, obj); err != nil {
+		return err
+	}
 	return h.ledger.Erase(ctx, h.ledgerComponent(obj), obj.GetStatus().Inventory)
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -119,8 +120,10 @@ func TestDetachOnDelete(t *testing.T) {
 	})
 	b.check(b.client.Delete(t.Context(), b.get()))
 	b.untilGone()
-	if _, exists := b.configMap("a"); !exists {
-		t.Error("config map a was deleted")
+	left := &corev1.ConfigMap{}
+	b.check(b.client.Get(t.Context(), b.key("a"), left))
+	if len(left.Labels)+len(left.Annotations) > 0 || left.Data["value"] != "1" {
+		t.Errorf("config map a still bears our marks, or changed: %v %v %v", left.Labels, left.Annotations, left.Data)
 	}
 }
 

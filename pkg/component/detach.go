@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// detach strips our marks from everything that a component leaves behind on
+// purpose, so that nobody takes it for the property of somebody who is gone. A
+// component under the policy skip is left alone to the end.
+func (h *handler[T]) detach(ctx context.Context, obj T) error {
+	policy, err := managementOf(obj, h.settings.name)
+	abandoned, _ := abandonOf(obj, h.settings.name)
+	if err != nil || policy != detachOnDelete || abandoned || isEmpty(obj) {
+		return nil
+	}
+	absent := h.loadReferences(ctx, obj)
+	t, err := h.prepareDelete(ctx, obj, errors.Join(slices.Concat(absent.failed, absent.missing)...))
+	if _, later := errors.AsType[*lifecycle.LaterError](err); later {
+		return err
+	}
+	if err != nil {
+		return h.blocked(obj, err.Error()+h.abandonHint(obj))
+	}
+	defer t.leave()
+	book, err := h.ledger.Open(ctx, h.ledgerComponent(obj), obj.GetStatus().Inventory)
+	if err != nil {
+		return h.about(obj, err)
+	}
+	inventory := book.Inventory()
+	inventory.Items = slices.Clone(inventory.Items)
+	for i := range inventory.Items {
+		inventory.Items[i].DeletePolicy = v1alpha1.DeletePolicyOrphan
+	}
+	outcome, err := t.engine.Delete(ctx, reconciler.DeleteRequest{Owner: h.owner(obj), Inventory: inventory, SkipHooks: true})
+	switch {
+	case err != nil:
+		return err
+	case !outcome.Done():
+		return &unsettledError{message: waitingMessage(outcome.Waiting, nil), net: h.net(client.ObjectKeyFromObject(obj), outcome.Waiting)}
+	}
+	return nil
+}
