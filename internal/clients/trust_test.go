@@ -241,7 +241,7 @@ func TestAnAddressThatLeadsToAnotherClusterNow(t *testing.T) {
 		lease.Release()
 		w.answers(says(200, kubeSystem("another")))
 		time.Sleep(provenFor)
-		if lease, err = enter(); err == nil { // the old target is let go of
+		if _, err = enter(); err == nil { // the old target is let go of
 			t.Fatal("the other cluster is taken for the same")
 		}
 		if lease, err = enter(); err != nil {

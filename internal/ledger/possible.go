@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	names "k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -23,7 +23,7 @@ func possible(items []v1alpha1.InventoryItem) []v1alpha1.InventoryItem {
 }
 
 func impossible(item v1alpha1.InventoryItem) bool {
-	return item.Name == "" || len(path.IsValidPathSegmentName(item.Name)) > 0 ||
+	return item.Name == "" || len(names.IsPathSegmentName(item.Name)) > 0 ||
 		item.Namespace != "" && len(validation.IsDNS1123Label(item.Namespace)) > 0 ||
 		item.Group != "" && len(validation.IsDNS1123Subdomain(item.Group)) > 0 ||
 		len(validation.IsDNS1035Label(strings.ToLower(item.Version))) > 0 ||

@@ -37,7 +37,7 @@ func TestSpans(t *testing.T) {
 	}
 	got := map[string]string{}
 	for _, a := range spans[0].Attributes {
-		got[string(a.Key)] = a.Value.Emit()
+		got[string(a.Key)] = a.Value.String()
 	}
 	if d := cmp.Diff(map[string]string{"object": "Secret shop/[redacted]", "steps": "3"}, got); d != "" {
 		t.Error(d)

@@ -183,13 +183,14 @@ func TestHooksAreCalledInTheDocumentedOrderAndPreDeleteAfterBlockers(t *testing.
 		}
 		return after
 	}
-	after := expect("post-read pre-reconcile post-reconcile")
+	expect("post-read pre-reconcile post-reconcile")
 	waiting := engine.outcome
 	engine.outcome.Waiting = []reconciler.Wait{waitFor("/ConfigMap shop/a", "NotReady", "not yet")}
 	expect("post-read pre-reconcile")
 	engine.outcome = waiting
 	engine.outcome.Inventory = someInventory
-	if after = expect("post-read pre-reconcile post-reconcile"); after == nil {
+	after := expect("post-read pre-reconcile post-reconcile")
+	if after == nil {
 		t.Fatal("gone")
 	}
 	if err := l.client.Delete(t.Context(), after); err != nil {

@@ -20,13 +20,13 @@ func TestAnObjectThatIsDroppedIsLeftToAnOwnerWhoWaitsForIt(t *testing.T) {
 
 	other := b.request(config("shared", "2"))
 	other.Owner.Name, other.Owner.UID, other.Inventory, other.Record = "other", "2", reconciler.Inventory{}, nil
-	outcome, err := b.engine.Apply(t.Context(), other)
+	_, err := b.engine.Apply(t.Context(), other)
 	conflict, refused := errors.AsType[*reconciler.OwnerConflictError](err)
 	if !refused || !strings.Contains(conflict.Message, "main") {
 		t.Fatalf("the other: %v", err)
 	}
 
-	outcome, err = b.apply(config("mine", "1"))
+	outcome, err := b.apply(config("mine", "1"))
 	if err != nil || !outcome.Done() {
 		t.Fatalf("drop: %v, waiting for %v", err, outcome.Waiting)
 	}

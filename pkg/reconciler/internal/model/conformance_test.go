@@ -17,17 +17,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// theatre is a cluster on which a schedule is played: in memory, or a real one.
-type theatre interface {
-	// act lets somebody do something.
-	act(act Act)
-	// pass brings the cluster to a version of the component, or deletes it. It
-	// tells what was done, and what is waited for.
-	pass(version int, deleting bool) []string
-	// look describes every object, and the record.
-	look() []string
-}
-
 // schedules is how many random schedules there are.
 const schedules = 300
 
