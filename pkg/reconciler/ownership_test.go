@@ -123,6 +123,44 @@ func TestWhatWasTakenOverBearsNoMarkOfItsLastOwner(t *testing.T) {
 	}
 }
 
+func TestWhatSomebodyElseHasNowIsLeftWithoutOurMarks(t *testing.T) {
+	b := newBench(t)
+	helmTakes := func(name string) {
+		t.Helper()
+		theirs := b.get(name)
+		theirs.Annotations["meta.helm.sh/release-name"] = "web"
+		if err := b.Update(t.Context(), theirs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.mustApply(config("dropped", "1"), config("removed", "1"), config("other", "1"))
+	helmTakes("dropped")
+	check := func(name string) {
+		t.Helper()
+		switch left := b.get(name); {
+		case left == nil:
+			t.Errorf("%s is Helm's, and was deleted", name)
+		case left.Labels[engineName+"/owner-id"] != "" || left.Annotations[engineName+"/owner"] != "":
+			t.Errorf("%s bears our marks: %v, %v", name, left.Labels, left.Annotations)
+		case left.Annotations["meta.helm.sh/release-name"] != "web" || left.Data["value"] != "1":
+			t.Errorf("%s has lost what is Helm's: %v", name, left)
+		}
+	}
+	b.mustApply(config("removed", "1"), config("other", "1"))
+	check("dropped")
+	if got := len(b.inventory.Items); got != 2 {
+		t.Errorf("%d objects are recorded, want 2", got)
+	}
+	helmTakes("removed")
+	if outcome, err := b.delete(); err != nil || !outcome.Done() {
+		t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
+	}
+	check("removed")
+	if b.get("other") != nil {
+		t.Error("what is ours was not deleted")
+	}
+}
+
 func TestPruneAndOrphan(t *testing.T) {
 	b := newBench(t)
 	b.mustApply(config("kept", "1"), config("dropped", "1"), config("orphan", "1", "delete-policy", "orphan-on-apply"))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -57,6 +58,9 @@ func (w *World) update(o *Object, s plan.Step, by Holder, fixed bool) error {
 	if s.Verb == plan.VerbReplace {
 		// A PUT leaves nothing that the manifest does not have.
 		next.Extra, next.Helm = false, false
+	}
+	if s.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways && (s.Because == plan.BecauseAdopted || s.Because == plan.BecauseUnconfirmed) {
+		next.Helm = false // by a request of its own
 	}
 	if same := sameContent(&next, o); same {
 		i, _ := w.find(o.Key)

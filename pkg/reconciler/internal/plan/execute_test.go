@@ -172,7 +172,9 @@ func (w *world) orphan(s Step) error {
 // strip takes our marks off the object, and lets go of it.
 func (w *world) strip(o *object) {
 	o.marks.OwnerID, o.marks.Ref = "", OwnerRef{}
-	o.holder = heldByNobody
+	if o.holder == heldByUs {
+		o.holder = heldByNobody
+	}
 	w.touch(o)
 }
 
@@ -200,7 +202,9 @@ func (w *world) checkRemoval(o *object, s Step) {
 	// A namespace that was released may be asked for again, if a crash came
 	// before the record: it is deleted only if it is empty by now.
 	again := s.Guard == GuardEmptyOrRelease && o.marks.Written && o.holder == heldByNobody
-	if o.holder != heldByUs && !again {
+	// From what somebody else has now, next to our marks, only those are taken off.
+	parting := s.Verb == VerbOrphan && len(o.marks.Others) > 0 && o.marks.OwnerID == theOwner.ID
+	if o.holder != heldByUs && !again && !parting {
 		w.violate("%s %s: takes away what is held by %s", s.Verb, s.Key, o.holder)
 	}
 }

@@ -92,7 +92,9 @@ func (w *work) addNamespace(key Key, h home) *unit {
 	if u.live.Existence == Present && !u.isOurs() {
 		// Somebody else has it now. We only need it to be there.
 		u.desired = nil
-		w.release(u)
+		if !w.leavesMarks(u) { // otherwise it is released in its turn
+			w.release(u)
+		}
 		return nil
 	}
 	return u

@@ -65,7 +65,7 @@ func (s *simulation) checkDeleted() {
 		s.fail("deleted, but %s is left over", left[0])
 	}
 	for key, o := range s.world.objects {
-		if o.marks.OwnerID == theOwner.ID && o.marks.Ref == theOwner.Ref && len(o.marks.Others) == 0 {
+		if o.marks.OwnerID == theOwner.ID && o.marks.Ref == theOwner.Ref {
 			s.fail("deleted, but %s bears our marks", key)
 		}
 	}

@@ -100,6 +100,8 @@ func (w *work) removeOne(u *unit, because Reason) {
 		u.drop()
 	case u.live.Existence == Unknown:
 		w.wait(u, WaitUnknown, why(u.live))
+	case w.leavesMarks(u):
+		w.disown(u, because)
 	case !u.mayRemove():
 		w.release(u)
 	case u.failure != nil:
@@ -134,6 +136,26 @@ func (w *work) release(u *unit) {
 		w.note(u.key, "released: somebody else recreated it")
 	}
 	u.drop()
+}
+
+// leavesMarks tells whether the object has gone to somebody else, whose mark is
+// on it next to ours. Left there, ours would tell forever that it is ours, too.
+func (w *work) leavesMarks(u *unit) bool {
+	marks, me := u.live.Marks, w.in.Owner
+	mine := marks.OwnerID == me.ID && (marks.Ref == (OwnerRef{}) || marks.Ref == me.Ref)
+	return u.relation == foreign && mine && u.live.Deleting.IsZero()
+}
+
+// disown releases such an object, by stripping our marks.
+func (w *work) disown(u *unit, because Reason) {
+	if u.failure != nil {
+		w.wait(u, failureReason(*u.failure), u.failure.Message)
+		return
+	}
+	if u.item.Phase != v1alpha1.PhaseReleased {
+		w.note(u.key, "released: it belongs to %s", u.owner)
+	}
+	w.step(u.step(VerbOrphan, stageRemoval, because))
 }
 
 // orphan strips our marks; an object without them has nothing to lose.
