@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// An instance that is let go in the same plan as its type is deleted counts as
+// somebody else's: it must not go with the type.
+func TestWhatIsLetGoIsNoInstanceOfOurs(t *testing.T) {
+	crd := Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "foos.example.com"}
+	left := Key{Group: "example.com", Kind: "Foo", Namespace: "shop", Name: "left"}
+	taken := Key{Group: "example.com", Kind: "Foo", Namespace: "shop", Name: "taken"}
+	live := func(marks Marks) Observation {
+		return Observation{Existence: Present, UID: "u1", ResourceVersion: "1", Marks: marks}
+	}
+	ours := Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref, Written: true}
+	record := func(key Key) v1alpha1.InventoryItem {
+		return v1alpha1.InventoryItem{Group: key.Group, Version: "v1", Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, UID: "u1", Phase: v1alpha1.PhaseApplied}
+	}
+	definition, orphan := record(crd), record(left)
+	definition.Defines = []v1alpha1.TypeInfo{{Group: "example.com", Kind: "Foo"}}
+	orphan.DeletePolicy = v1alpha1.DeletePolicyOrphan
+	p, err := Next(Input{
+		Cause: Deleting, Name: reconcilerName, Owner: theOwner, Now: startOfTime,
+		Recorded: []v1alpha1.InventoryItem{definition, orphan, record(taken)},
+		Live: map[Key]Observation{
+			crd:   live(ours),
+			left:  live(Marks{Written: true}), // our marks are gone already
+			taken: live(Marks{OwnerID: theOther.ID, Ref: theOther.Ref}),
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Steps) != 1 || p.Steps[0].Key != crd || p.Steps[0].Guard != GuardNoInstances {
+		t.Fatalf("got\n%s", p)
+	}
+	if diff := cmp.Diff([]Key(nil), p.Steps[0].Own); diff != "" {
+		t.Errorf("instances that count as ours (-want +got):\n%s", diff)
+	}
+}
