@@ -6,6 +6,7 @@ package reconciler_test
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -38,6 +39,28 @@ func TestDeletePoliciesWhenAnObjectIsDroppedAndWhenItsComponentIsDeleted(t *test
 			})
 		}
 	}
+}
+
+func TestAnObjectThatWasDroppedIsLeftAlsoIfItsComponentIsDeletedBeforeItsTurn(t *testing.T) {
+	b := newBench(t)
+	stays := config("stays", "1")
+	b.mustApply(stays, config("first", "1"), config("a", "1", "delete-policy", "orphan-on-apply", "delete-order", "1"))
+	b.change("first", func(c *corev1.ConfigMap) { c.Finalizers = []string{"example.com/hold"} })
+	if outcome, err := b.apply(stays); err != nil || outcome.Done() {
+		t.Fatalf("nothing is waited for (%v)", err)
+	}
+	if left := b.get("a"); left.Labels[engineName+"/owner-id"] == "" {
+		t.Fatal("it did not wait for its turn")
+	}
+	if _, err := b.delete(); err != nil {
+		t.Fatal(err)
+	}
+	b.change("first", func(c *corev1.ConfigMap) { c.Finalizers = nil })
+	if outcome, err := b.delete(); err != nil || !outcome.Done() {
+		t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
+	}
+	b.checkLeft("a", true)
+	b.checkLeft("stays", false)
 }
 
 // checkLeft expects an object to be gone, or to be left without our marks.

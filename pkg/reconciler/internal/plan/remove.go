@@ -17,11 +17,23 @@ func (w *work) prune() {
 	var redundant []*unit
 	for _, u := range w.units {
 		if u.desired == nil && !u.dropped {
+			w.keepLeaving(u)
 			redundant = append(redundant, u)
 		}
 	}
 	w.findFormerNeeds()
 	w.remove(redundant, BecauseRedundant)
+}
+
+// keepLeaving records of an object that is left behind because the manifests
+// dropped it, that this holds whatever comes: the component may be deleted before
+// it is done. Once the marks are gone, nothing else tells the object from one
+// that lost them.
+func (w *work) keepLeaving(u *unit) {
+	if u.item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnApply && u.live.Existence != Absent {
+		u.item.DeletePolicy = v1alpha1.DeletePolicyOrphan
+		w.ahead = true
+	}
 }
 
 // early tells whether the writes that come before the removal are outstanding.
@@ -167,7 +179,7 @@ func (w *work) orphan(u *unit, because Reason) {
 	if w.handsOver(u, because) {
 		w.note(u.key, "handed over to %s, which waits for it", w.in.Claimed[u.key])
 	}
-	if (u.item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnApply || w.handsOver(u, because)) && !u.letGo() {
+	if w.handsOver(u, because) && !u.letGo() {
 		// Durable before the marks are gone: otherwise, after a crash, a
 		// deletion of the component would take it for an object that lost them.
 		u.item.Phase, u.item.UID = v1alpha1.PhaseReleased, u.live.UID
