@@ -11,8 +11,8 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-// An instance that is let go in the same plan as its type is deleted counts as
-// somebody else's: it must not go with the type.
+// An instance that is let go in the same plan in which its type is deleted counts
+// as somebody else's: what is told about it must not be that it goes first.
 func TestWhatIsLetGoIsNoInstanceOfOurs(t *testing.T) {
 	crd := Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "foos.example.com"}
 	left := Key{Group: "example.com", Kind: "Foo", Namespace: "shop", Name: "left"}
