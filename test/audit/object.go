@@ -109,7 +109,7 @@ func (r *replay) judge(k key, before *object, after body) {
 	case now.owner != "" && now.id != "":
 		r.judgeWrite(k, before, after, now)
 	case known && before.marks.id != "" && now.id == "":
-		if !r.mayRemove(k, before) {
+		if !r.mayRemove(k, before) && !r.bearsOurs(k, before) {
 			r.violate("S2", "our marks are taken off, and the object belongs to %s", before.marks.describe())
 		}
 	default:
@@ -170,6 +170,17 @@ func (r *replay) mayRemove(k key, o *object) bool {
 		switch {
 		case !recorded && !c.elsewhere:
 		case o.marks.id == "" && (c.elsewhere || i.UID == o.uid), o.marks.owner == c.title:
+			return true
+		}
+	}
+	return false
+}
+
+// bearsOurs tells whether the object bears the marks of a component that has recorded
+// it, next to those of others: ours go when it is left to them.
+func (r *replay) bearsOurs(k key, o *object) bool {
+	for _, c := range r.components {
+		if _, recorded := c.items[k]; (recorded || c.elsewhere) && o.marks.owner == c.title {
 			return true
 		}
 	}
