@@ -34,6 +34,8 @@ type call struct {
 	errs map[plan.Key]error
 	// unreachable is set when a step got no answer of the server.
 	unreachable bool
+	// retried is set when refused creations were given their second try.
+	retried bool
 }
 
 func newCall(in input) *call {
@@ -83,12 +85,13 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 			c.looks[key]++
 			again = append(again, plan.Key{Kind: "Namespace", Name: key.Namespace})
 		default:
-			c.in.Failed[key] = plan.Failure{Immutable: execute.IsImmutable(result.Err), Message: result.Err.Error()}
+			c.in.Failed[key] = plan.Failure{Immutable: execute.IsImmutable(result.Err), Taken: execute.IsTaken(result.Err), Message: result.Err.Error()}
 			c.errs[key] = result.Err
 			c.unreachable = c.unreachable || cluster.IsUnreachable(result.Err)
 		}
 		again = append(again, key)
 	}
+	c.retried = c.retried || plan.Retry(c.in.Input, results)
 	return again
 }
 

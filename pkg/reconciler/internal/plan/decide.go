@@ -13,7 +13,7 @@ import (
 // notes what is waited for, or finds the object settled.
 func (w *work) apply(u *unit) {
 	if u.failure != nil && !w.mustRecreate(u) {
-		w.stuck(u)
+		w.failed(u)
 		w.wait(u, failureReason(*u.failure), u.failure.Message)
 		return
 	}

@@ -111,5 +111,5 @@ func (w *work) applyInOrder(u *unit) {
 // holdFor lets the object wait for another, and what comes after it in its
 // wave wait with it.
 func (w *work) holdFor(u, need *unit) {
-	u.stuck = w.holdOne(u, "waits for "+need.key.String()+", which it depends on")
+	u.stuck = w.holdOne(u, "waits for "+need.key.String()+", which it depends on", need.jammed)
 }

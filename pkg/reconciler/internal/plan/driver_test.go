@@ -99,7 +99,7 @@ func (d *driver) load() []v1alpha1.InventoryItem {
 // pass runs until nothing is left to do, and returns the last plan. It fails
 // if it was stopped, or if the planner found a mistake.
 func (d *driver) pass() (Plan, error) {
-	in := d.input()
+	in, retried := d.input(), false
 	for range 10 + 3*(len(in.Desired)+len(in.Recorded)) {
 		p, err := Next(in)
 		if err != nil {
@@ -126,6 +126,7 @@ func (d *driver) pass() (Plan, error) {
 			return p, err
 		}
 		in.Recorded = Fold(p.Inventory, in.Live, results, metav1.NewTime(d.world.now))
+		retried = retried || Retry(in, results)
 	}
 	return Plan{}, fmt.Errorf("the pass does not end")
 }
@@ -149,7 +150,7 @@ func (d *driver) execute(steps []Step, failed map[Key]Failure) ([]Result, error)
 		case r.Blocked != "":
 			failed[s.Key] = Failure{Blocked: true, Message: r.Blocked}
 		case r.Err != nil:
-			failed[s.Key] = Failure{Immutable: errors.Is(r.Err, errImmutable), Message: fmt.Sprintf("%s %s: %s", s.Verb, s.Key, r.Err)}
+			failed[s.Key] = Failure{Immutable: errors.Is(r.Err, errImmutable), Taken: errors.Is(r.Err, errTaken), Message: fmt.Sprintf("%s %s: %s", s.Verb, s.Key, r.Err)}
 		}
 	}
 	return results, nil

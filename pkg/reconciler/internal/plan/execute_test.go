@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -21,6 +22,7 @@ var (
 	errTerminating = errors.New("the namespace is being deleted")
 	errNotServed   = errors.New("the type is not served")
 	errImmutable   = errors.New("a field cannot be changed")
+	errTaken       = errors.New("the port is already allocated")
 	errLost        = errors.New("the answer was lost")
 )
 
@@ -64,11 +66,30 @@ func (w *world) create(s Step) error {
 		return errNoNamespace
 	case s.Key.Namespace != "" && !namespace.deleting.IsZero():
 		return errTerminating
+	case w.taken(s.Key, valueOf(s)):
+		return errTaken
 	}
 	o := w.put(object{key: s.Key})
 	w.creations[s.Key]++
 	w.send(o, s)
 	return nil
+}
+
+// taken tells whether an object cannot be created, because another one of its
+// kind has the port that it asks for: a value such as port-80.
+func (w *world) taken(asking Key, value string) bool {
+	if w.clashes[asking] {
+		return true
+	}
+	if !strings.HasPrefix(value, "port-") {
+		return false
+	}
+	for key, o := range w.objects {
+		if key.GroupKind() == asking.GroupKind() && o.value == value {
+			return true
+		}
+	}
+	return false
 }
 
 // find returns the object that a step is about, if it still is as the step saw it.

@@ -57,7 +57,7 @@ func (w *work) delete() {
 	others, holders := w.parted(last)
 	w.remove(others, BecauseDeleting)
 	if !allDropped(others) {
-		w.hold(last, "runs after everything else is removed")
+		w.hold(last, "runs after everything else is removed", false)
 		return
 	}
 	if !w.applyWaves(slices.Concat(last, w.addNamespaces(last))) {

@@ -60,7 +60,10 @@ type Failure struct {
 	Blocked bool
 	// Immutable: the server refused to change a field of the live object.
 	Immutable bool
-	Message   string
+	// Taken: the server refused to create the object, because something that it
+	// asks for, such as a port, is taken.
+	Taken   bool
+	Message string
 }
 
 // Desired is one wanted object, resolved and valid.

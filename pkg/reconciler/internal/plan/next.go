@@ -9,6 +9,8 @@ import (
 	"math"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
@@ -45,6 +47,7 @@ type work struct {
 	// unwritten is the first apply wave with a write that is outstanding,
 	// failed, refused or held back.
 	unwritten int
+	impasse
 	// ahead is set when a step needs a phase that is not recorded yet.
 	ahead bool
 	// over is set when nothing of a deletion is left to do.
@@ -58,6 +61,7 @@ func newWork(in Input) (*work, error) {
 		units:     make([]*unit, 0, len(in.Desired)+len(in.Recorded)),
 		byKey:     make(map[Key]*unit, len(in.Desired)+len(in.Recorded)),
 		unwritten: math.MaxInt,
+		impasse:   impasse{taken: map[schema.GroupKind]int{}, moving: math.MaxInt},
 	}
 	var mistakes []error
 	for _, item := range in.Recorded {
@@ -123,7 +127,13 @@ func (w *work) wait(u *unit, reason WaitReason, message string) {
 }
 
 // unfinished notes that a write of the object's wave is outstanding.
-func (w *work) unfinished(u *unit) { w.unwritten = min(w.unwritten, int(u.item.ApplyOrder)) }
+func (w *work) unfinished(u *unit) {
+	order := int(u.item.ApplyOrder)
+	w.unwritten = min(w.unwritten, order)
+	if !u.jammed {
+		w.moving = min(w.moving, order)
+	}
+}
 
 // stuck is unfinished for an object that cannot be written now: what comes
 // after it in the order waits.

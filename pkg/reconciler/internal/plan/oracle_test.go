@@ -132,6 +132,7 @@ func (o *oracle) beforeRemoval(s Step) {
 	if !recorded {
 		return // that is a violation of its own
 	}
+	o.beforePrune(s, mine)
 	for _, key := range o.driver.world.keys() {
 		if live := o.driver.world.objects[key]; o.needs(live, s.Key) {
 			o.driver.world.violate("%s %s: %s depends on it", s.Verb, s.Key, key)

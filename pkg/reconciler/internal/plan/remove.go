@@ -12,7 +12,8 @@ import (
 
 // prune removes what is recorded but no longer wanted. An object waits until
 // the writes of its own and the earlier apply waves went through, so that what
-// takes its place is there; it does not wait for anybody's readiness.
+// takes its place is there; it does not wait for anybody's readiness. It goes
+// first if it is in the way of what failed.
 func (w *work) prune() {
 	var redundant []*unit
 	for _, u := range w.units {
@@ -38,7 +39,7 @@ func (w *work) keepLeaving(u *unit) {
 
 // early tells whether the writes that come before the removal are outstanding.
 func (w *work) early(u *unit, because Reason) bool {
-	return because == BecauseRedundant && w.unwritten <= int(u.item.ApplyOrder)
+	return because == BecauseRedundant && w.unwritten <= int(u.item.ApplyOrder) && !w.inTheWay(u)
 }
 
 // remove deletes objects, wave by wave and stage by stage; a stage begins when
@@ -123,6 +124,7 @@ func (w *work) removeOne(u *unit, because Reason) {
 	case !u.live.Deleting.IsZero():
 		w.wait(u, WaitGone, terminating(u.live))
 	default:
+		w.tellInTheWay(u, because)
 		s := u.step(VerbDelete, stageRemoval, because)
 		w.step(w.guarded(s, u))
 	}

@@ -37,6 +37,7 @@ import (
 //	hold, release          add a finalizer, and take it off
 //	unknown, known         let reads fail, and succeed again
 //	refuse, accept, lose   let writes fail, succeed again, and lose the answer to the next write
+//	clash                  lets creations be refused, because something is taken; so do values such as port-80, for one kind
 //	immutable              lets the server refuse to change values
 //	webhook                lets an admission webhook take our marks off objects
 //	clock                  lets time pass
@@ -117,7 +118,8 @@ var commands = map[string]command{
 	"unknown":   all(func(w *world, k Key) { w.unreadable[k] = "the server is busy" }),
 	"known":     all(func(w *world, k Key) { delete(w.unreadable, k) }),
 	"refuse":    all(func(w *world, k Key) { w.refused[k] = "denied by a webhook" }),
-	"accept":    all(func(w *world, k Key) { delete(w.refused, k) }),
+	"clash":     all(func(w *world, k Key) { w.clashes[k] = true }),
+	"accept":    all(func(w *world, k Key) { delete(w.refused, k); delete(w.clashes, k) }),
 	"lose":      all(func(w *world, k Key) { w.lost[k] = true }),
 	"immutable": all(func(w *world, k Key) { w.immutable[k] = true }),
 	"webhook":   all(func(w *world, k Key) { w.strips[k] = true }),

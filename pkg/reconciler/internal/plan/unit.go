@@ -27,6 +27,9 @@ type unit struct {
 	settled bool
 	// stuck: the object is to be written, but cannot be now.
 	stuck bool
+	// jammed: it cannot be, because its own last write failed or that of one
+	// that comes before it.
+	jammed bool
 	// misplaced: the object runs before or after a deletion, but is on record
 	// as an ordinary one.
 	misplaced bool

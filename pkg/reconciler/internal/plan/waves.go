@@ -32,7 +32,7 @@ func (w *work) applyWaves(units []*unit) bool {
 			continue
 		}
 		for _, later := range orders[i+1:] {
-			w.hold(waves[later], "waits for wave "+strconv.Itoa(order))
+			w.hold(waves[later], "waits for wave "+strconv.Itoa(order), jammed(waves[order]))
 		}
 		return false
 	}
@@ -50,7 +50,7 @@ func (w *work) applyWave(units []*unit) bool {
 	stuck, settled := false, true
 	for stage, members := range stages {
 		if stuck || stage >= stageLate && !settled {
-			w.hold(members, "waits for the rest of its wave")
+			w.hold(members, "waits for the rest of its wave", jammed(units))
 		} else {
 			for _, u := range members {
 				w.applyInOrder(u)
@@ -63,15 +63,16 @@ func (w *work) applyWave(units []*unit) bool {
 	return settled
 }
 
-// hold lets objects wait for others, unless nothing is to be done about them.
-func (w *work) hold(units []*unit, message string) {
+// hold lets objects wait for others, unless nothing is to be done about them;
+// jammed tells that some of those others wait because of a failure.
+func (w *work) hold(units []*unit, message string, jammed bool) {
 	for _, u := range units {
-		w.holdOne(u, message)
+		w.holdOne(u, message, jammed)
 	}
 }
 
 // holdOne tells whether the object has to wait indeed.
-func (w *work) holdOne(u *unit, message string) bool {
+func (w *work) holdOne(u *unit, message string, jammed bool) bool {
 	switch {
 	case u.ran():
 		u.settled = true
@@ -80,6 +81,7 @@ func (w *work) holdOne(u *unit, message string) bool {
 	case w.atRest(u):
 		w.judge(u)
 	default:
+		u.jammed = jammed
 		w.unfinished(u)
 		w.wait(u, WaitOrder, message)
 		return true
@@ -140,6 +142,7 @@ func (w *work) purge(units []*unit) bool {
 }
 
 func (w *work) purgeNow(u *unit) {
+	w.moving = min(w.moving, int(u.item.ApplyOrder))
 	if u.item.Phase != v1alpha1.PhaseCompleting {
 		// Durable before the deletion: otherwise a crash in between would
 		// look like a missing object, and the work would be done twice.

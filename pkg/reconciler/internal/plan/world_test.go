@@ -70,6 +70,7 @@ type world struct {
 	versions   int
 	unreadable map[Key]string // why reads fail
 	refused    map[Key]string // why writes fail
+	clashes    map[Key]bool   // creations are refused, because something is taken
 	lost       map[Key]bool   // the answer to the next write gets lost
 	strips     map[Key]bool   // an admission webhook strips our marks
 	unready    map[Key]bool   // the object never becomes ready by itself
@@ -82,7 +83,7 @@ type world struct {
 func newWorld() *world {
 	return &world{
 		now: startOfTime, objects: map[Key]*object{}, unreadable: map[Key]string{}, refused: map[Key]string{},
-		lost: map[Key]bool{}, strips: map[Key]bool{}, unready: map[Key]bool{}, immutable: map[Key]bool{}, creations: map[Key]int{}, deletions: map[Key]int{},
+		clashes: map[Key]bool{}, lost: map[Key]bool{}, strips: map[Key]bool{}, unready: map[Key]bool{}, immutable: map[Key]bool{}, creations: map[Key]int{}, deletions: map[Key]int{},
 	}
 }
 

@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// An object that is not wanted any more waits for the writes before it. One of
+// them may be a creation that is refused as long as that object holds what the
+// new one asks for, such as a node port: both would wait for each other forever.
+// Then the old object goes first.
+
+// impasse is what is known about the writes that the removals wait for.
+type impasse struct {
+	// taken is the first wave in which a creation of the kind is refused,
+	// because something that the object asks for is taken.
+	taken map[schema.GroupKind]int
+	// moving is the first wave with a write that is outstanding for another
+	// reason than a failure.
+	moving int
+}
+
+// failed notes that a write of the object has failed in this call.
+func (w *work) failed(u *unit) {
+	u.jammed = true
+	w.stuck(u)
+	if u.failure.Taken && !u.failure.Blocked && u.live.Existence == Absent {
+		gk, order := u.key.GroupKind(), int(u.item.ApplyOrder)
+		if first, known := w.taken[gk]; !known || order < first {
+			w.taken[gk] = order
+		}
+	}
+}
+
+// jammed tells whether one of the objects cannot be written because of a failure.
+func jammed(units []*unit) bool {
+	return slices.ContainsFunc(units, func(u *unit) bool { return u.jammed })
+}
+
+// inTheWay tells whether an object that is not wanted any more goes although
+// writes before it are outstanding: a creation of its kind is refused because
+// something is taken, and nothing else moves that could change this.
+func (w *work) inTheWay(u *unit) bool {
+	order := int(u.item.ApplyOrder)
+	first, refused := w.taken[u.key.GroupKind()]
+	return refused && first <= order && w.moving > order && u.expendable() && u.mayRemove() &&
+		!orphaned(u.item.DeletePolicy, BecauseRedundant) && !u.letGo() && !w.protects(u.key) && !w.handsOver(u, BecauseRedundant)
+}
+
+// tellInTheWay says why the object goes before the writes that it should wait for.
+func (w *work) tellInTheWay(u *unit, because Reason) {
+	if because == BecauseRedundant && w.unwritten <= int(u.item.ApplyOrder) {
+		w.note(u.key, "is removed before the others are written: one of its kind cannot be created, because something is taken")
+	}
+}
+
+// builtinGroups are the groups whose kinds may be expendable. What the objects of
+// other groups stand for, perhaps a database, is not known.
+var builtinGroups = map[string]bool{
+	"": true, "autoscaling": true, "discovery.k8s.io": true, "gateway.networking.k8s.io": true, "networking.k8s.io": true, "policy": true,
+}
+
+// expendable tells whether the object may go before the one that takes its place
+// is there. Nothing that runs or holds data may, and nothing that what runs
+// needs: those kinds have a place of their own in the order.
+func (u *unit) expendable() bool {
+	if _, placed := kinds[u.key.GroupKind()]; placed || u.instance || !builtinGroups[u.key.Group] {
+		return false
+	}
+	switch u.key.Kind {
+	case "Pod", "ReplicationController", "PersistentVolume":
+		return u.key.Group != ""
+	default:
+		return true
+	}
+}
+
+// Retry drops failures of creations from the input that the results may have
+// made up for: of objects that asked for what was taken, if a redundant object
+// of their kind is gone. It tells whether there were any. Whoever calls it once
+// in a call, and not again when it told so, tries each of them twice at most.
+func Retry(in Input, results []Result) bool {
+	freed := map[schema.GroupKind]bool{}
+	for _, r := range results {
+		gone := r.Err == nil && r.Blocked == "" && r.Step.Verb == VerbDelete && r.Observation.Existence == Absent
+		if gone && r.Step.Because == BecauseRedundant {
+			freed[r.Step.Key.GroupKind()] = true
+		}
+	}
+	retried := false
+	for key, failure := range in.Failed {
+		if failure.Taken && freed[key.GroupKind()] && in.Live[key].Existence == Absent {
+			delete(in.Failed, key)
+			retried = true
+		}
+	}
+	return retried
+}

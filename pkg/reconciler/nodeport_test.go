@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// nodePort is the manifest of a Service with a fixed node port.
+func nodePort(name string, port int64) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{
+			"type": "NodePort", "ports": []any{map[string]any{"port": int64(80), "nodePort": port}},
+		},
+	}}
+}
+
+func (b *bench) hasService(name string) bool {
+	b.t.Helper()
+	err := b.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: name}, &corev1.Service{})
+	if client.IgnoreNotFound(err) != nil {
+		b.t.Fatal(err)
+	}
+	return err == nil
+}
+
+func TestARenamedServiceTakesOverTheNodePortOfTheOldOne(t *testing.T) {
+	for _, policy := range []string{"replace", "ssa-override"} {
+		t.Run(policy, func(t *testing.T) {
+			b := newBench(t)
+			service := func(name string) client.Object {
+				object := nodePort(name, 30177)
+				object.SetAnnotations(map[string]string{engineName + "/update-policy": policy})
+				return object
+			}
+			b.mustApply(service("old"), config("a", "1"))
+			outcome := b.mustApply(service("new"), config("a", "1"))
+			if !b.hasService("new") || b.hasService("old") {
+				t.Errorf("old: %t, new: %t, want only the new one", b.hasService("old"), b.hasService("new"))
+			}
+			if outcome.Steps["create"] != 1 || outcome.Steps["delete"] != 1 {
+				t.Errorf("steps %v, want one creation and one deletion", outcome.Steps)
+			}
+			if outcome := b.mustApply(service("new"), config("a", "1")); len(outcome.Steps) > 0 {
+				t.Errorf("steps %v at rest", outcome.Steps)
+			}
+			if outcome, err := b.delete(); err != nil || !outcome.Done() {
+				t.Errorf("delete: %v, waiting for %v", err, outcome.Waiting)
+			}
+		})
+	}
+}
+
+// The port belongs to a Service that is not ours. Nobody can tell whose Service
+// has it, so the old one of the same kind goes all the same; the new one is
+// named, and it is there as soon as the port is free.
+func TestAServiceGoesForANodePortThatSomebodyElseHas(t *testing.T) {
+	b := newBench(t)
+	theirs := nodePort("theirs", 30178)
+	theirs.SetNamespace(b.namespace)
+	if err := b.Create(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	b.mustApply(nodePort("old", 30179))
+	_, err := b.apply(nodePort("new", 30178))
+	if err == nil || !strings.Contains(err.Error(), "Service "+b.namespace+"/new") || !strings.Contains(err.Error(), "already allocated") {
+		t.Errorf("got %v, want an error that names the object and the cause", err)
+	}
+	if b.hasService("old") {
+		t.Error("the old one is still there")
+	}
+	if err := b.Delete(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	b.mustApply(nodePort("new", 30178))
+	if _, err := b.delete(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAServiceStaysWhileTheNewOneIsRefusedForAnotherReason(t *testing.T) {
+	b := newBench(t)
+	b.mustApply(nodePort("old", 30180))
+	if _, err := b.apply(nodePort("new", 1)); err == nil {
+		t.Fatal("a node port out of range was accepted")
+	}
+	if !b.hasService("old") {
+		t.Error("the old one was removed")
+	}
+	if _, err := b.delete(); err != nil {
+		t.Error(err)
+	}
+}
