@@ -80,6 +80,8 @@ func (e *Environment) apiserverArgs() []string {
 			"--audit-log-path="+e.auditLog(),
 			// An answer is not sent before its line is written; so a reader misses none.
 			"--audit-log-mode=blocking",
+			// In megabytes. A log that is moved away cannot be read on.
+			"--audit-log-maxsize=100000",
 		)
 	}
 	return append(args, e.options.APIServerArgs...)

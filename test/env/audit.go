@@ -70,13 +70,16 @@ func (e *Environment) AuditEvents(ctx context.Context) ([]AuditEvent, error) {
 	if !e.options.AuditLog {
 		return nil, errors.New("the environment was started without the option AuditLog")
 	}
+	// The marker is set when nobody else can read past it.
+	e.audit.Lock()
+	defer e.audit.Unlock()
 	marker := auditMarker + "=" + rand.String(10)
 	if err := e.get(ctx, "/version?"+marker, nil); err != nil {
 		return nil, fmt.Errorf("mark the end of the audit log: %w", err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	var content []byte
-	e.audit.Lock()
-	defer e.audit.Unlock()
 	err := e.await(ctx, "the audit log", func(context.Context) (err error) {
 		if content, err = readFrom(e.auditLog(), e.audit.read); err == nil && !bytes.Contains(content, []byte(marker)) {
 			err = fmt.Errorf("%s lacks the last request", e.auditLog())

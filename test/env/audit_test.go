@@ -4,6 +4,7 @@
 package env
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,30 @@ func TestAuditEventsHoldEveryRequest(t *testing.T) {
 	want := []request{{"create", "audited", 201}, {"get", "audited", 200}, {"delete", "audited", 200}, {"get", "audited", 404}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}
+
+func TestManyReadTheAuditLogAtOnce(t *testing.T) {
+	e := Shared(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	errs := make(chan error)
+	const readers = 8
+	for range readers {
+		go func() {
+			var err error
+			for range 10 {
+				if _, failed := e.AuditEvents(ctx); failed != nil {
+					err = failed
+				}
+			}
+			errs <- err
+		}()
+	}
+	for range readers {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
 	}
 }
 
