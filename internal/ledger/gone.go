@@ -30,6 +30,22 @@ func (l *Ledger) Gone(ctx context.Context, key client.ObjectKey) {
 	}
 }
 
+// Left says that a component is not seen any more. Perhaps it does not exist any
+// more, as after Gone; perhaps it only belongs to another process now, and its
+// inventory with it. Gone tells, by reading from the server; if it cannot, nothing is
+// removed, which Orphans makes up for.
+func (l *Ledger) Left(ctx context.Context, key client.ObjectKey, gone func(ctx context.Context, c Component) (bool, error)) {
+	known, ok := l.recall(key)
+	if !ok {
+		return
+	}
+	if is, err := gone(ctx, known.component); err != nil || !is {
+		l.forget(key)
+		return
+	}
+	l.Gone(ctx, key)
+}
+
 // Orphans removes our finalizer from Secrets that are being deleted and whose
 // component does not exist any more: somebody took its finalizer away while no
 // operator was running. Gone tells, by reading from the server, whether that is so.

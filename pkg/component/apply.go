@@ -43,6 +43,10 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 	if err := h.runHooks(ctx, preReconcile, obj); err != nil {
 		return result.Empty, err
 	}
+	allowEmpty, err := flagOf(obj, h.settings.name+"/"+v1alpha1.AnnotationAllowEmpty)
+	if err != nil {
+		return result.Empty, &invalidError{h.about(obj, err)}
+	}
 	objects, err := h.render(ctx, obj, wanted)
 	if err != nil {
 		return result.Empty, err
@@ -63,7 +67,7 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 		ComponentDigest: componentDigest,
 		Policies:        wanted.policies,
 		ManagedTypes:    wanted.managedTypes,
-		AllowEmpty:      obj.GetAnnotations()[h.settings.name+"/"+v1alpha1.AnnotationAllowEmpty] == "true",
+		AllowEmpty:      allowEmpty,
 		Protected:       protected,
 		Record:          record.save,
 		Confirm:         h.confirm(obj),

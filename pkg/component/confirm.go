@@ -10,8 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/corbel-run/corbel/pkg/patch"
 )
 
 // confirm returns what the engine asks before it creates objects and it is some time
@@ -26,19 +24,19 @@ func (h *handler[T]) confirm(obj T) func(context.Context) error {
 		current := newComponent[T]()
 		switch err := h.local.Get(ctx, client.ObjectKeyFromObject(obj), current); {
 		case apierrors.IsNotFound(err):
-			return fmt.Errorf("%w: it is not there any more", patch.ErrConflict)
+			return superseded("it is not there any more")
 		case err != nil:
 			return fmt.Errorf("read %s again: %w", objectName(h.kind.Kind, obj), err)
 		}
 		switch {
 		case current.GetUID() != obj.GetUID():
-			return fmt.Errorf("%w: it was deleted and made anew", patch.ErrConflict)
+			return superseded("it was deleted and made anew")
 		case current.GetGeneration() != obj.GetGeneration():
-			return fmt.Errorf("%w: its spec changed", patch.ErrConflict)
+			return superseded("its spec changed")
 		case current.GetDeletionTimestamp().IsZero() != obj.GetDeletionTimestamp().IsZero():
-			return fmt.Errorf("%w: it is being deleted", patch.ErrConflict)
+			return superseded("it is being deleted")
 		case !equality.Semantic.DeepEqual(current.GetStatus().Inventory, obj.GetStatus().Inventory):
-			return fmt.Errorf("%w: somebody else keeps its inventory", patch.ErrConflict)
+			return superseded("somebody else keeps its inventory")
 		}
 		return nil
 	}

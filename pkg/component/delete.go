@@ -30,8 +30,8 @@ func (h *handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit)
 		return result.Empty, &invalidError{h.about(obj, err)}
 	}
 	absent := h.loadReferences(ctx, obj)
-	if err := errors.Join(absent.failed...); err != nil {
-		return result.Empty, err
+	if err := errors.Join(absent.failed...); err != nil && !isEmpty(obj) {
+		return result.Empty, h.blocked(obj, h.about(obj, err).Error()+h.abandonHint(obj))
 	}
 	t, err := h.prepareDelete(ctx, obj, errors.Join(absent.missing...))
 	if _, later := errors.AsType[*lifecycle.LaterError](err); later {

@@ -33,11 +33,12 @@ func (h *handler[T]) detach(ctx context.Context, obj T) error {
 		return h.blocked(obj, err.Error()+h.abandonHint(obj))
 	}
 	defer t.leave()
-	book, err := h.ledger.Open(ctx, h.ledgerComponent(obj), obj.GetStatus().Inventory)
+	// What was lost of the record is looked for, but nothing more is recorded.
+	record, err := h.openRecord(ctx, obj, func(context.Context) error { return nil }, t, policiesOf(obj, h.settings.policies))
 	if err != nil {
-		return h.about(obj, err)
+		return err
 	}
-	inventory := book.Inventory()
+	inventory := record.inventory()
 	inventory.Items = slices.Clone(inventory.Items)
 	for i := range inventory.Items {
 		inventory.Items[i].DeletePolicy = v1alpha1.DeletePolicyOrphan

@@ -91,7 +91,7 @@ func (h *handler[T]) UpdateStatus(_ context.Context, obj T) error {
 
 // Finished forgets a component that is gone.
 func (h *handler[T]) Finished(ctx context.Context, key client.ObjectKey) {
-	h.ledger.Gone(ctx, key)
+	h.ledger.Left(ctx, key, h.isGone)
 	h.telemetry.gone(ctx, key)
 	h.renders.forget(key)
 	h.activity.Forget(key)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/patch"
 )
 
@@ -109,9 +110,15 @@ func (l *LeaderLock) stillLeading() error {
 		return nil
 	}
 	if err := l.check(creating); err != nil {
-		return fmt.Errorf("%w: %w", patch.ErrConflict, err)
+		return superseded("%w", err)
 	}
 	return nil
+}
+
+// superseded ends a pass that is no longer this process's to make, or is about
+// something else by now. Nothing is judged then, and nothing is written.
+func superseded(format string, args ...any) error {
+	return &lifecycle.LaterError{After: creating, Err: fmt.Errorf("%w: %w", patch.ErrConflict, fmt.Errorf(format, args...))}
 }
 
 // creating is how long objects may be created after somebody asked.

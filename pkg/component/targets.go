@@ -65,7 +65,6 @@ func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, workers
 			TypeFence:               s.typeFence,
 			Scheme:                  scheme,
 			TracerProvider:          s.tracerProvider,
-			Claims:                  &reconciler.Claims{},
 			Now:                     now,
 		},
 		digestKey: digestKey,

@@ -68,9 +68,11 @@ func (r *Reconciler) Apply(ctx context.Context, request ApplyRequest) (Outcome, 
 	if err != nil {
 		return Outcome{Inventory: request.Inventory}, secrets.Error(err)
 	}
-	in.Claimed = r.settings.claims.of(in.target, in.Owner.Ref)
+	in.Claimed = r.settings.claims.of(in.target, in.Owner.Ref, r.settings.now())
 	outcome, err := r.run(ctx, in, request.Record)
-	r.settings.claims.set(in.target, in.Owner.Ref, claimed(in.Input, outcome))
+	if outcome.Total > 0 {
+		r.settings.claims.set(in.target, in.Owner.Ref, claimed(in.Input, outcome), r.settings.now())
+	}
 	return r.quiet(ctx, outcome, err)
 }
 
@@ -92,7 +94,7 @@ func (r *Reconciler) Delete(ctx context.Context, request DeleteRequest) (Outcome
 	if err != nil {
 		return Outcome{Inventory: request.Inventory}, secrets.Error(err)
 	}
-	r.settings.claims.set(in.target, in.Owner.Ref, nil)
+	r.settings.claims.set(in.target, in.Owner.Ref, nil, r.settings.now())
 	outcome, err := r.run(ctx, in, request.Record)
 	return r.quiet(ctx, outcome, err)
 }

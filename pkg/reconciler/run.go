@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -63,7 +64,7 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 			continue
 		}
 		results := r.execute(ctx, next.Steps)
-		again = call.fold(next, results, metav1.NewTime(r.settings.now()))
+		again = call.fold(next, results, metav1.NewTime(r.settings.now().UTC().Truncate(time.Second)))
 		if err := errors.Join(ctx.Err(), in.fence.failure()); err != nil {
 			return call.outcome(next), errors.Join(call.err(), err)
 		}
