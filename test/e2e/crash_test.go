@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
 // TestCrash kills the operator at every request of every scenario: before the
@@ -168,7 +170,11 @@ func (g *guillotine) await(t *testing.T, s *scenario, f *fixture) (crashed bool)
 func (s *scenario) checkRecord(t *testing.T, f *fixture, cast *cast) map[string]types.UID {
 	t.Helper()
 	marked := read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.marked(ctx, f) })
-	recorded := read(t, f.recorded)
+	// What was purged before and is created anew keeps its old phase until the
+	// creation is answered.
+	recorded := read(t, func(ctx context.Context) (map[string]types.UID, error) {
+		return f.onRecord(ctx, func(item v1alpha1.InventoryItem) bool { return item.Phase != v1alpha1.PhaseReleased })
+	})
 	for name := range marked {
 		if _, ok := recorded[name]; !ok {
 			t.Errorf("after the crash %s bears our marks and is in no inventory", name)

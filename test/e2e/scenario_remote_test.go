@@ -6,6 +6,8 @@ package e2e
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -44,7 +46,7 @@ var remoteScenarios = []*scenario{
 		remote:    true,
 		settings:  intoTheFarCluster,
 		installed: map[string][]string{"main": {configMap("a", "1"), secret("b", "1")}},
-		act:       deleteHome,
+		act:       deleteHomeAfterItsCredentials,
 		ends:      map[string]string{"main": v1alpha1.ReasonDeletionBlocked},
 		marked:    []string{"ConfigMap $NS/a", "Secret $NS/b"},
 		after:     abandon,
@@ -53,6 +55,17 @@ var remoteScenarios = []*scenario{
 
 func intoTheFarCluster(_ string, spec *BundleSpec) {
 	spec.KubeConfig = &component.KubeConfigSpec{SecretRef: component.SecretKeyReference{Name: "far"}}
+}
+
+// deleteHomeAfterItsCredentials is what the namespace controller does if it comes to
+// the Secret before the operator has read it.
+func deleteHomeAfterItsCredentials(t testing.TB, f *fixture) {
+	t.Helper()
+	far := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "far"}}
+	if err := f.Delete(t.Context(), far); err != nil {
+		t.Fatal(err)
+	}
+	deleteHome(t, f)
 }
 
 // abandon lets a component go whose dependents cannot be reached.

@@ -117,6 +117,13 @@ func (c *cast) marked(ctx context.Context, f *fixture) (map[string]types.UID, er
 // recorded returns the objects in the inventories of all components, without
 // those that did their work or belong to others, and their uids.
 func (f *fixture) recorded(ctx context.Context) (map[string]types.UID, error) {
+	return f.onRecord(ctx, func(item v1alpha1.InventoryItem) bool {
+		return item.Phase != v1alpha1.PhaseCompleted && item.Phase != v1alpha1.PhaseReleased
+	})
+}
+
+// onRecord returns the objects of the inventories of all components that count.
+func (f *fixture) onRecord(ctx context.Context, counts func(v1alpha1.InventoryItem) bool) (map[string]types.UID, error) {
 	bundles := &BundleList{}
 	if err := f.List(ctx, bundles, client.InNamespace(f.namespace)); err != nil {
 		return nil, err
@@ -124,7 +131,7 @@ func (f *fixture) recorded(ctx context.Context) (map[string]types.UID, error) {
 	recorded := map[string]types.UID{}
 	for i := range bundles.Items {
 		for _, item := range bundles.Items[i].Status.Inventory.Items {
-			if item.Phase != v1alpha1.PhaseCompleted && item.Phase != v1alpha1.PhaseReleased {
+			if counts(item) {
 				recorded[itemName(item)] = item.UID
 			}
 		}
