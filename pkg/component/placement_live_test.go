@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// placed makes three config maps that bear the name of the deployment, and have its
+// namespace by default.
+func placed(_ context.Context, _, name string, _ types.Unstructurable) ([]client.Object, error) {
+	return []client.Object{configMap(name+"-a", nil), configMap(name+"-b", nil), configMap(name+"-c", nil)}, nil
+}
+
+// newNamespace makes a namespace of the user.
+func (b *bed) newNamespace() string {
+	b.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: b.namespace + "-"}}
+	b.check(b.client.Create(b.Context(), namespace))
+	return namespace.Name
+}
+
+// marked returns the config maps of a deployment, and which of them bear our marks.
+func (b *bed) marked(namespace, name string) (all, ours []string) {
+	b.Helper()
+	list := &corev1.ConfigMapList{}
+	b.check(b.client.List(b.Context(), list, client.InNamespace(namespace)))
+	for _, c := range list.Items {
+		if !strings.HasPrefix(c.Name, name+"-") {
+			continue
+		}
+		all = append(all, c.Name)
+		if c.Labels[operatorName+"/owner-id"] != "" || c.Annotations[operatorName+"/owner"] != "" {
+			ours = append(ours, c.Name)
+		}
+	}
+	return all, ours
+}
+
+func TestADeploymentThatMovesIsCreatedAnewBeforeTheOldOneIsPruned(t *testing.T) {
+	for _, move := range []struct {
+		name            string
+		namespace, text bool // what of the placement changes
+	}{{"to another namespace", true, false}, {"to another name", false, true}, {"to another name in another namespace", true, true}} {
+		for _, policy := range []v1alpha1.DeletePolicy{v1alpha1.DeletePolicyDelete, v1alpha1.DeletePolicyOrphanOnDelete,
+			v1alpha1.DeletePolicyOrphanOnApply, v1alpha1.DeletePolicyOrphan} {
+			t.Run(move.name+" under "+string(policy), func(t *testing.T) {
+				b := newBed(t, manifests.GeneratorFunc(placed), component.ReconcilerOptions{DeletePolicy: &policy})
+				before := component.PlacementSpec{Namespace: b.newNamespace(), Name: "old"}
+				after := before
+				if move.namespace {
+					after.Namespace = b.newNamespace()
+				}
+				if move.text {
+					after.Name = "new"
+				}
+				b.create(widget.Spec{PlacementSpec: before})
+				b.until(component.StateReady)
+				b.update(func(w *widget.Widget) { w.Spec.PlacementSpec = after })
+				b.mark()
+				w := b.untilGeneration()
+
+				if _, ours := b.marked(after.Namespace, after.Name); len(ours) != 3 || w.Status.Inventory.Count() != 3 {
+					t.Errorf("%v are there; %d objects on record", ours, w.Status.Inventory.Count())
+				}
+				orphaned := policy == v1alpha1.DeletePolicyOrphan || policy == v1alpha1.DeletePolicyOrphanOnApply
+				left, stillOurs := b.marked(before.Namespace, before.Name)
+				if (len(left) == 3) != orphaned || (len(left) == 0) == orphaned || len(stillOurs) > 0 {
+					t.Errorf("of the old ones %v are left, and %v still bear our marks", left, stillOurs)
+				}
+				b.wantOldAfterNew()
+
+				b.check(b.client.Delete(t.Context(), b.get()))
+				b.untilGone()
+				orphaned = policy == v1alpha1.DeletePolicyOrphan || policy == v1alpha1.DeletePolicyOrphanOnDelete
+				all, ours := b.marked(after.Namespace, after.Name)
+				if (len(all) == 3) != orphaned || len(ours) > 0 {
+					t.Errorf("after the deletion of the component %v are left, and %v bear our marks", all, ours)
+				}
+				if again, _ := b.marked(before.Namespace, before.Name); !slices.Equal(again, left) {
+					t.Errorf("the deletion of the component touched what was left behind before: %v", again)
+				}
+			})
+		}
+	}
+}
+
+// wantOldAfterNew looks at the writes since the mark: all creations come before
+// whatever is done to old objects.
+func (b *bed) wantOldAfterNew() {
+	b.Helper()
+	created, old := -1, -1
+	for i, e := range b.events()[b.since:] {
+		if e.User != b.user || e.Resource != "configmaps" || e.Code >= 400 {
+			continue
+		}
+		switch e.Verb {
+		case "create":
+			created = i
+		case "delete", "patch", "update":
+			if old < 0 {
+				old = i
+			}
+		}
+	}
+	if created < 0 || old < 0 || created > old {
+		b.Errorf("the last creation is request %d, the first that is about an old object %d:\n%v", created, old, b.writes())
+	}
+}
+
+func TestADeploymentStaysWhereItIsWhileItCannotBeWhereItShall(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(placed), component.ReconcilerOptions{MissingNamespacesPolicy: new(v1alpha1.MissingNamespacesPolicyDoNotCreate)})
+	b.create(widget.Spec{})
+	before := b.until(component.StateReady)
+	missing := b.namespace + "-missing"
+	b.update(func(w *widget.Widget) { w.Spec.Namespace = missing })
+	b.mark()
+	for range 3 {
+		w, _, _ := b.pass()
+		if _, _, message := w.Status.GetState(); w.Status.IsReady() || !strings.Contains(message, missing) {
+			t.Errorf("the component says: %s", message)
+		}
+	}
+	if _, ours := b.marked(b.namespace, "main"); len(ours) != 3 {
+		t.Errorf("of the old ones only %v are left", ours)
+	}
+	for _, write := range b.writes() {
+		if !strings.HasPrefix(write, "patch widgets/status ") {
+			t.Errorf("write: %s", write)
+		}
+	}
+	b.check(b.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: missing}}))
+	w := b.untilGeneration()
+	left, _ := b.marked(b.namespace, "main")
+	if _, ours := b.marked(missing, "main"); len(ours) != 3 || len(left) > 0 || w.Status.Inventory.Count() != before.Status.Inventory.Count() {
+		t.Errorf("%v are there, %v are left; on record are %v", ours, left, w.Status.Inventory.Items)
+	}
+}
+
+func TestANamespaceThatWasCreatedForADeploymentGoesWhenItMovesAway(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(placed), component.ReconcilerOptions{})
+	before, after := b.namespace+"-before", b.namespace+"-after"
+	b.create(widget.Spec{PlacementSpec: component.PlacementSpec{Namespace: before}})
+	b.until(component.StateReady)
+	b.update(func(w *widget.Widget) { w.Spec.Namespace = after })
+	b.eventually("the old namespace to go", func() error {
+		b.pass()
+		return b.endNamespace(before)
+	})
+	w := b.untilGeneration()
+	if _, ours := b.marked(after, "main"); len(ours) != 3 || w.Status.Inventory.Count() != 4 {
+		t.Errorf("%v are there; on record are %v", ours, w.Status.Inventory.Items)
+	}
+	b.check(b.client.Delete(t.Context(), b.get()))
+	b.eventually("the component and the new namespace to go", func() error {
+		_, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")})
+		return errors.Join(err, b.endNamespace(after))
+	})
+	b.untilGone()
+}
+
+// endNamespace does what the cluster does with an empty namespace that is being
+// deleted, and returns an error while there is one, or it is not empty.
+func (b *bed) endNamespace(name string) error {
+	b.Helper()
+	namespace := &corev1.Namespace{}
+	err := b.client.Get(b.Context(), client.ObjectKey{Name: name}, namespace)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	b.check(err)
+	left, _ := b.marked(name, "main")
+	if namespace.DeletionTimestamp.IsZero() || len(left) > 0 {
+		return fmt.Errorf("namespace %s: deleted at %v, with %v", name, namespace.DeletionTimestamp, left)
+	}
+	namespace.Spec.Finalizers = nil
+	return b.client.SubResource("finalize").Update(b.Context(), namespace)
+}
