@@ -11,11 +11,12 @@ import (
 	"testing/fstest"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -41,74 +42,74 @@ func annotated(name, annotation, value string) *corev1.ConfigMap {
 	return configMap(name, func(c *corev1.ConfigMap) { c.Annotations = map[string]string{operatorName + "/" + annotation: value} })
 }
 
+// manifest is a row about an object that is no legal dependent; beside it there is a good one.
+func manifest(name string, object client.Object, says ...string) badInput {
+	return badInput{name: name, generator: rendering(configMap("good", nil), object), state: component.StateError, reason: v1alpha1.ReasonInvalid, says: says}
+}
+
+// broken is a row about a generator that does not do what it should.
+func broken(name string, says string, generate manifests.GeneratorFunc) badInput {
+	return badInput{name: name, generator: generate, state: component.StateError, reason: v1alpha1.ReasonError, says: []string{says}}
+}
+
+// read makes an object of text, as generators do that read files.
+func read(text string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), object); err != nil {
+		panic(err)
+	}
+	return object
+}
+
 func TestBadInputIsOneClearErrorAndNothingIsWritten(t *testing.T) {
-	good := configMap("good", nil)
 	var nilMap *corev1.ConfigMap
-	tests := []struct {
-		name      string
-		generator manifests.Generator
-		hook      component.HookFunc[*widget.Widget]
-		reason    string
-		says      []string
-	}{
-		{name: "a policy that does not exist", generator: rendering(good, annotated("a", "update-policy", "sometimes")), reason: "Invalid", says: []string{"/a: ", "sometimes"}},
-		{name: "an order out of range", generator: rendering(good, annotated("a", "apply-order", "40000")), reason: "Invalid", says: []string{"/a: ", "40000"}},
-		{name: "generateName", generator: rendering(good, configMap("", func(c *corev1.ConfigMap) { c.GenerateName = "x-" })), reason: "Invalid", says: []string{"generateName"}},
-		{name: "no name", generator: rendering(good, configMap("", nil)), reason: "Invalid", says: []string{"ConfigMap", "name"}},
-		{name: "a duplicate", generator: rendering(good, configMap("a", nil), configMap("a", nil)), reason: "Invalid", says: []string{"/a"}},
-		{name: "an unknown type", generator: rendering(good, configMap("a", func(c *corev1.ConfigMap) { c.APIVersion, c.Kind = "nowhere.example.com/v1", "Thing" })),
-			reason: "Invalid", says: []string{"Thing a: type nowhere.example.com/v1 Thing is not served"}},
-		{name: "the definition of the component itself", generator: rendering(good, &apiextensionsv1.CustomResourceDefinition{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
-			ObjectMeta: metav1.ObjectMeta{Name: "widgets.test.corbel.run"},
-			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-				Group: "test.corbel.run", Scope: "Namespaced", Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Widget", Plural: "widgets"},
-			},
-		}), reason: "Invalid", says: []string{"CustomResourceDefinition widgets.test.corbel.run: ", "cannot manage it itself"}},
-		{name: "a generator that panics", generator: manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) { panic("oh") }),
-			reason: "Error", says: []string{"generator: panic: oh"}},
-		{name: "a generator that returns nil objects", generator: rendering(good, nilMap), reason: "Error", says: []string{"generator: object 2 of 2 is nil"}},
-		{name: "a generator that returns an error", generator: manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+	tests := []badInput{
+		manifest("a policy that does not exist", annotated("a", "update-policy", "sometimes"), "/a: ", "sometimes"),
+		manifest("generateName", configMap("", func(c *corev1.ConfigMap) { c.GenerateName = "x-" }), "generateName"),
+		manifest("no name", configMap("", nil), "ConfigMap", "name"),
+		manifest("a name that is a path", configMap("../x", nil), "../x"),
+		manifest("a duplicate", configMap("good", nil), "/good"),
+		manifest("a type that nobody serves", read("{apiVersion: nowhere.example.com/v1, kind: Thing, metadata: {name: a}}"),
+			"Thing a: type nowhere.example.com/v1 Thing is not served"),
+		manifest("no type", &unstructured.Unstructured{Object: object{"metadata": object{"name": "a"}}}, "kind"),
+		manifest("lists in lists without an end", nested(20), "List"),
+		manifest("a dependency that nobody renders", annotated("a", "depends-on", "ConfigMap/nowhere"), "/a: ", "nowhere"),
+		manifest("the definition of the component itself", read("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.test.corbel.run}, "+
+			"spec: {group: test.corbel.run, scope: Namespaced, names: {kind: Widget, plural: widgets}, versions: []}}"),
+			"CustomResourceDefinition widgets.test.corbel.run: ", "cannot manage it itself"),
+		manifest("the component itself", read("{apiVersion: test.corbel.run/v1, kind: Widget, metadata: {name: main}}"), "Widget ", "/main"),
+		broken("a generator that panics", "generator: panic: oh", func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) { panic("oh") }),
+		broken("a generator that returns nil objects", "generator: object 2 of 2 is nil", rendering(configMap("good", nil), nilMap).Generate),
+		broken("a generator that returns an error", "generator: value image is required", func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 			return nil, errors.New("value image is required")
-		}), reason: "Error", says: []string{"generator: value image is required"}},
-		{name: "a hook that panics", generator: rendering(good), hook: func(context.Context, client.Client, *widget.Widget) error { panic("oh") },
-			reason: "Error", says: []string{"pre-reconcile hook 1: panicked: oh"}},
-		{name: "a hook that changes the spec", generator: rendering(good), hook: func(_ context.Context, _ client.Client, w *widget.Widget) error {
-			w.Spec.Values = map[string]string{"a": "b"}
-			return nil
-		}, reason: "Error", says: []string{"pre-reconcile hook 1: changed the spec of the component"}},
+		}),
+		broken("a generator whose error has many lines", "generator: line 1", func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+			return nil, errors.New("line 1\n\tline 2\n" + strings.Repeat("x\n", 5000))
+		}),
+	}
+	for _, order := range []string{"40000", "-32769", "1e3", "0x10", "5 6", "", "５", "1.0"} {
+		for _, annotation := range []string{"apply-order", "delete-order", "purge-order"} {
+			tests = append(tests, manifest(annotation+" "+order, annotated("a", annotation, order), "/a: ", annotation))
+		}
+	}
+	for _, interval := range []string{"-1h", "0s", "1ns", "abc", "9999999999999h", ""} {
+		tests = append(tests, manifest("reapply-interval "+interval, annotated("a", "reapply-interval", interval), "/a: ", "reapply-interval"))
+	}
+	for annotation, value := range map[string]string{"ready-when": "self.", "status-hint": "sometimes", "ignore-fields": "data", "run-on": "sunday", "apply-oder": "1"} {
+		tests = append(tests, manifest(annotation+" "+value, annotated("a", annotation, value), "/a: ", annotation))
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			b := newBed(t, test.generator, component.ReconcilerOptions{}, func(b *bed) {
-				if test.hook != nil {
-					b.reconciler.WithPreReconcileHook(test.hook)
-				}
-			})
-			b.create(widget.Spec{})
-			w, _, err := b.pass()
-			state, reason, message := w.Status.GetState()
-			if state != component.StateError || reason != test.reason {
-				t.Errorf("%s, %s: %s", state, reason, message)
-			}
-			if stalled := test.reason == "Invalid"; stalled != (err == nil) {
-				t.Errorf("the pass returned %v", err)
-			}
-			for _, text := range test.says {
-				if !strings.Contains(message, text) {
-					t.Errorf("the message does not say %q: %s", text, message)
-				}
-			}
-			if strings.Contains(message, "\n") || strings.Contains(message, "goroutine") {
-				t.Errorf("the message is no sentence: %s", message)
-			}
-			if _, exists := b.configMap("good"); exists {
-				t.Error("a good object was written")
-			}
-			b.check(b.client.Delete(t.Context(), w))
-			b.untilGone()
-		})
+		t.Run(test.name, test.run)
 	}
+}
+
+// nested is a list of a list and so on, with a config map at the end.
+func nested(depth int) *unstructured.Unstructured {
+	inner := object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "deep"}}
+	for range depth {
+		inner = object{"apiVersion": "v1", "kind": "List", "items": []any{inner}}
+	}
+	return &unstructured.Unstructured{Object: inner}
 }
 
 func TestYAMLThatDoesNotParse(t *testing.T) {

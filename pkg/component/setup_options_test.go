@@ -8,6 +8,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -85,5 +87,32 @@ func TestOnlyEventsOfTheShardPass(t *testing.T) {
 		if !got {
 			t.Error(name)
 		}
+	}
+}
+
+func TestRequestsAreThrottledOnlyIfSomebodySaysSo(t *testing.T) {
+	limiter := flowcontrol.NewFakeAlwaysRateLimiter()
+	tests := []struct {
+		name   string
+		config rest.Config
+		want   float32
+	}{
+		{"nothing said", rest.Config{}, -1},
+		{"a pace", rest.Config{QPS: 20}, 20},
+		{"a negative pace, which is none", rest.Config{QPS: -5, Burst: -5}, -5},
+		{"a limiter", rest.Config{RateLimiter: limiter}, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			before := test.config.QPS
+			got := unthrottled(&test.config)
+			if got.QPS != test.want || got.RateLimiter != test.config.RateLimiter || test.config.QPS != before {
+				t.Errorf("%v requests per second, limiter %v; the manager's configuration became %v", got.QPS, got.RateLimiter, test.config.QPS)
+			}
+			got.Host = "https://127.0.0.1:1"
+			if _, err := rest.HTTPClientFor(got); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

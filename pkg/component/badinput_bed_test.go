@@ -1,0 +1,197 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// badInput is one way to give an operator something wrong, and what becomes of it.
+type badInput struct {
+	name string
+
+	// The component, as somebody writes it.
+	called      string // main by default
+	spec        map[string]any
+	annotations map[string]string
+	status      func(*widget.Status) // written by somebody else before the first pass
+	// What the operator does, and what is there before: config maps of the spec's
+	// values by default, and nothing.
+	generator manifests.Generator
+	hook      component.HookFunc[*widget.Widget]
+	given     func(*bed)
+
+	// refused is what the API server says if it does not take the component.
+	refused string
+	// Otherwise this is the verdict of the pass; nothing said means that all is well.
+	state  component.State
+	reason string
+	says   []string
+	// after are the shortest and the longest time to the next pass.
+	after [2]time.Duration
+}
+
+// run makes a pass over the bad component and, beside it, over one that is sound. Whatever is wrong, the
+// message is one short sentence without a secret, nothing but the status is written, at rest
+// nothing at all, the other component gets ready, and both can be deleted.
+func (test badInput) run(t *testing.T) {
+	b := newBed(t, test.generate(), component.ReconcilerOptions{}, func(b *bed) {
+		if test.given != nil {
+			test.given(b)
+		}
+		if test.hook != nil {
+			b.reconciler.WithPreReconcileHook(func(ctx context.Context, c client.Client, w *widget.Widget) error {
+				if w.Name == "sound" {
+					return nil
+				}
+				return test.hook(ctx, c, w)
+			})
+		}
+	})
+	bad, sound := b.widgetOf(test.called, test.spec), b.widgetOf("sound", map[string]any{"values": map[string]any{"sound": "1"}})
+	bad.SetAnnotations(test.annotations)
+	if err := b.client.Create(t.Context(), bad); test.refused != "" {
+		if rejected := apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err); !rejected || !strings.Contains(err.Error(), test.refused) {
+			t.Errorf("the API server says %v", err)
+		}
+		return
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	b.check(b.client.Create(t.Context(), sound))
+	if test.status != nil {
+		w := &widget.Widget{}
+		b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(bad), w))
+		test.status(&w.Status)
+		b.check(b.client.Status().Update(t.Context(), w))
+	}
+	b.mark()
+	w, result, err := b.passOf(bad.GetName())
+	test.judge(t, w, result, err)
+	if test.state != "" {
+		b.onlyStatus()
+		b.mark()
+		b.passOf(bad.GetName())
+		if writes := b.writes(); len(writes) > 0 {
+			t.Errorf("writes at rest: %v", writes)
+		}
+	}
+	if w, _, err := b.passOf("sound"); !w.Status.IsReady() {
+		t.Errorf("another component is not ready: %v", err)
+	}
+	for _, object := range []*unstructured.Unstructured{bad, sound} {
+		b.check(b.client.Delete(t.Context(), object))
+		b.untilGoneOf(object.GetName())
+	}
+	for _, name := range []string{"good", "sound"} {
+		if _, exists := b.configMap(name); exists {
+			t.Errorf("config map %s is left behind", name)
+		}
+	}
+}
+
+// generate keeps what is wrong away from the component that is sound.
+func (test badInput) generate() manifests.Generator {
+	return manifests.GeneratorFunc(func(ctx context.Context, namespace, name string, p types.Unstructurable) ([]client.Object, error) {
+		if _, sound := p.(*widget.Spec).Values["sound"]; sound || test.generator == nil {
+			return configMaps(ctx, namespace, name, p)
+		}
+		return test.generator.Generate(ctx, namespace, name, p)
+	})
+}
+
+func (test badInput) judge(t *testing.T, w *widget.Widget, result reconcile.Result, err error) {
+	t.Helper()
+	state, reason, message := w.Status.GetState()
+	if test.state == "" {
+		test.state, test.reason = component.StateReady, v1alpha1.ReasonReady
+	}
+	if state != test.state || reason != test.reason {
+		t.Errorf("%s, %s: %s (%v)", state, reason, message, err)
+	}
+	for _, text := range test.says {
+		if !strings.Contains(message, text) {
+			t.Errorf("the message does not say %q: %s", text, message)
+		}
+	}
+	if strings.ContainsAny(message, "\n\t") || strings.Contains(message, "goroutine") || strings.Contains(message, canary) || len(message) > 1024 {
+		t.Errorf("the message is no short sentence: %s", message)
+	}
+	// What only a person can mend is not tried again and again.
+	hopeless := reason == v1alpha1.ReasonInvalid || reason == v1alpha1.ReasonSpecInvalid
+	if stalled := apimeta.IsStatusConditionTrue(w.Status.Conditions, v1alpha1.ConditionStalled); stalled != hopeless {
+		t.Errorf("stalled is %t", stalled)
+	}
+	if retried := reason == v1alpha1.ReasonError; retried != (err != nil) {
+		t.Errorf("the pass returned %v", err)
+	}
+	if shortest, longest := test.after[0], test.after[1]; longest > 0 && (result.RequeueAfter < shortest || result.RequeueAfter > longest) {
+		t.Errorf("it comes again after %s", result.RequeueAfter)
+	}
+}
+
+// onlyStatus checks that since the mark nothing was written but the component itself.
+func (b *bed) onlyStatus() {
+	b.Helper()
+	for _, write := range b.writes() {
+		if !strings.HasPrefix(write, "patch widgets") && !strings.Contains(write, "digest-key") {
+			b.Errorf("something was written: %s", write)
+		}
+	}
+}
+
+func (b *bed) widgetOf(name string, spec map[string]any) *unstructured.Unstructured {
+	if name == "" {
+		name = "main"
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	object.SetGroupVersionKind(widget.GroupVersion.WithKind("Widget"))
+	object.SetNamespace(b.namespace)
+	object.SetName(name)
+	return object
+}
+
+// passOf makes a pass over a component of any name.
+func (b *bed) passOf(name string) (*widget.Widget, reconcile.Result, error) {
+	b.Helper()
+	result, err := b.reconciler.Reconcile(b.Context(), ctrl.Request{NamespacedName: b.key(name)})
+	w := &widget.Widget{}
+	b.check(b.client.Get(b.Context(), b.key(name), w))
+	conditionstest.Check(b, conditions.For(w, &w.Status.Conditions))
+	return w, result, err
+}
+
+func (b *bed) untilGoneOf(name string) {
+	b.Helper()
+	b.eventually("component "+name+" to go", func() error {
+		_, passErr := b.reconciler.Reconcile(b.Context(), ctrl.Request{NamespacedName: b.key(name)})
+		list := &widget.WidgetList{}
+		b.check(b.client.List(b.Context(), list, client.InNamespace(b.namespace)))
+		if i := slices.IndexFunc(list.Items, func(w widget.Widget) bool { return w.Name == name }); i >= 0 {
+			_, reason, message := list.Items[i].Status.GetState()
+			return fmt.Errorf("%s: %s (%w)", reason, message, passErr)
+		}
+		return nil
+	})
+}
