@@ -69,10 +69,12 @@ func Violations(events []env.AuditEvent, options Options) (violations []Violatio
 	r := &replay{options: options, components: map[string]*component{}, known: map[string]bool{}, objects: map[key]*object{}, kinds: map[schema.GroupResource]string{}}
 	for i, e := range events {
 		r.index, r.event = i, e
-		if e.Code < 200 || e.Code > 299 || isRead(e.Verb) || strings.Contains(e.URI, "dryRun=") {
+		if isRead(e.Verb) || strings.Contains(e.URI, "dryRun=") || e.Code >= 300 && e.Code < 499 {
 			continue
 		}
 		switch {
+		case e.Code < 200 || e.Code > 299:
+			r.unanswered()
 		case e.Group == options.Component.Group && e.Resource == options.Component.Resource:
 			r.ofComponent()
 		case !slices.Contains(unwatched, schema.GroupResource{Group: e.Group, Resource: e.Resource}):

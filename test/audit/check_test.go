@@ -209,6 +209,37 @@ func TestALogWithoutWritesShowsNothing(t *testing.T) {
 	}
 }
 
+func TestNobodyKnowsWhatAnUnansweredWriteDid(t *testing.T) {
+	away := line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting"}
+	for name, log := range map[string][]line{
+		"a deletion":           {claimed("a:"), created("uid=u1 owner=main"), deleted(demandsUID), away},
+		"a write of a record":  {claimed(""), claimed("a:"), created("uid=u1 owner=main"), claimed("a:u1")},
+		"a write of an object": {claimed("a:"), created("uid=u1 owner=main"), {user: "operator", verb: "patch", object: "ConfigMap a", answer: "uid=u1"}, claimed("")},
+	} {
+		for _, code := range []int{0, 499, 504} {
+			unanswered := len(log) - 2
+			if name == "a write of a record" {
+				unanswered = 1
+			}
+			var events []env.AuditEvent
+			for i, l := range log {
+				event := l.event()
+				if i == unanswered {
+					event.Code, event.Answered = code, nil
+				}
+				events = append(events, event)
+			}
+			if violations, _ := Violations(events, options); len(violations) > 0 {
+				t.Errorf("%s, answered with %d: got %v", name, code, violations)
+			}
+			events[unanswered].Code = 409
+			if violations, _ := Violations(events, options); len(violations) == 0 {
+				t.Errorf("%s that was refused: nothing was found", name)
+			}
+		}
+	}
+}
+
 func TestFailedAndDryRequestsChangeNothing(t *testing.T) {
 	refused, dry := deleted(`{}`).event(), deleted(`{}`).event()
 	refused.Code, dry.URI = 409, "/api/v1/namespaces/shop/configmaps/a?dryRun=All"

@@ -14,7 +14,8 @@ type component struct {
 	uid        string
 	finalizers []string
 	items      map[key]item
-	// elsewhere: the record is not in the status, so that it is not known.
+	// elsewhere: the record is not known, because it is not in the status, or
+	// because nobody knows whether the last write was done.
 	elsewhere bool
 	// forged: somebody else took objects out of the record, which the operator
 	// may not have found again.

@@ -74,9 +74,13 @@ func (r *replay) take(k key, after body) {
 	default:
 		o.unsure = true
 	}
-	if r.event.Verb != "delete" && !terminating {
-		return
+	if r.event.Verb == "delete" || terminating {
+		r.cascade(k)
 	}
+}
+
+// cascade notes what the server takes away by itself after a deletion.
+func (r *replay) cascade(k key) {
 	switch {
 	case k.group == "" && k.kind == "Namespace":
 		r.blur(func(x key) bool { return x.namespace == k.name })
@@ -95,6 +99,21 @@ func (r *replay) blur(which func(key) bool) {
 		if which(k) {
 			o.unsure = true
 		}
+	}
+}
+
+// unanswered takes over a write of which nobody knows whether it was done: the
+// client left before the answer, as one that dies does, or the server gave up.
+func (r *replay) unanswered() {
+	e := r.event
+	if c := r.components[e.Namespace+"/"+e.Name]; c != nil && e.Group == r.options.Component.Group && e.Resource == r.options.Component.Resource {
+		c.elsewhere = true
+		return
+	}
+	k := key{e.Group, r.kinds[schema.GroupResource{Group: e.Group, Resource: e.Resource}], e.Namespace, e.Name}
+	r.blur(func(x key) bool { return x == k })
+	if e.Verb == "delete" {
+		r.cascade(k)
 	}
 }
 

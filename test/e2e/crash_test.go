@@ -27,6 +27,7 @@ import (
 func TestCrash(t *testing.T) {
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			began := time.Now()
 			reference := s.play(t, newGuillotine(0, false), nil)
 			if t.Failed() {
