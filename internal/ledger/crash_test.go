@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/test/slice"
 )
 
 // life is the record of a component over time: in the status, in Secrets, changed,
@@ -49,10 +50,10 @@ func TestACrashBetweenAnyTwoRequestsLeavesTheRecordAsItWasOrAsItWasToBe(t *testi
 		t.Fatal(err)
 	}
 	whole.nothingLeft()
-	ran, crashed := 0, 0
+	cases, ran, crashed := slice.FromEnvironment(t), 0, 0
 	for at := 1; at <= count.count; at++ {
 		for i, after := range []bool{false, true} {
-			if !inSlice(t, 2*at+i) {
+			if !cases.Has(2*at + i) {
 				continue
 			}
 			ran++
@@ -123,10 +124,11 @@ func TestAProcessThatWasReplacedHarmsNothing(t *testing.T) {
 		"both need more Secrets":            {items(0, 12), items(0, 24), items(1, 28)},
 		"the second needs no change at all": {items(0, 12), items(0, 12, 1), items(0, 12)},
 	}
+	cases := slice.FromEnvironment(t)
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
 			for at, paused := 1, true; paused; at++ {
-				if !inSlice(t, at) {
+				if !cases.Has(at) {
 					continue
 				}
 				paused = false

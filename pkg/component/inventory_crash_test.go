@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +21,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/test/slice"
 )
 
 var errDead = errors.New("the process is dead")
@@ -89,10 +89,10 @@ func TestACrashWhileTheInventoryIsInSecretsLosesNothing(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
 			total, _ := play(t, story, 0, false)
-			ran, crashed := 0, 0
+			cases, ran, crashed := slice.FromEnvironment(t), 0, 0
 			for at := 1; at <= total; at++ {
 				for i, after := range []bool{false, true} {
-					if !inSlice(t, 2*at+i) {
+					if !cases.Has(2*at + i) {
 						continue
 					}
 					ran++
@@ -248,21 +248,4 @@ func namespaceGoes(s *stage) {
 	s.check(s.client.Get(s.Context(), s.key(held.Name), held))
 	held.Finalizers = nil
 	s.check(s.client.Update(s.Context(), held))
-}
-
-// inSlice is the function of the same name in test/e2e: one case in N is run.
-func inSlice(t *testing.T, index int) bool {
-	t.Helper()
-	n, offset := 8, 0
-	for variable, read := range map[string]func(text string) error{
-		"CORBEL_SLICE":        func(text string) error { _, err := fmt.Sscanf(text, "1/%d", &n); return err },
-		"CORBEL_SLICE_OFFSET": func(text string) error { _, err := fmt.Sscanf(text, "%d", &offset); return err },
-	} {
-		if text := os.Getenv(variable); text != "" {
-			if err := read(text); err != nil || n < 1 {
-				t.Fatalf("%s=%s: must be 1/N, or a number", variable, text)
-			}
-		}
-	}
-	return (index+index/n+offset)%n == 0
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+	"github.com/corbel-run/corbel/test/slice"
 )
 
 // schedules is how many random schedules there are.
@@ -23,9 +24,9 @@ const schedules = 300
 // The world in memory is worth something only if it is like the real one: the
 // same random schedules end the same way on both.
 func TestTheWorldInMemoryIsLikeARealCluster(t *testing.T) {
-	in, ran, events := slice(t), 0, 0
+	cases, ran, events := slice.FromEnvironment(t), 0, 0
 	for seed := range schedules {
-		if in(seed) {
+		if cases.Has(seed) {
 			ran++
 			t.Run(fmt.Sprint(seed), func(t *testing.T) { events += playBoth(t, uint64(seed)) })
 		}

@@ -6,6 +6,8 @@ package model
 import (
 	"sync/atomic"
 	"testing"
+
+	"github.com/corbel-run/corbel/test/slice"
 )
 
 // slowly is set if the race detector makes everything ten times slower.
@@ -27,12 +29,12 @@ func disturbances() int {
 // goes on from one in N of the first disturbances; make modelcheck from all.
 func TestInvariantsHoldInEverySmallHistory(t *testing.T) {
 	var states, moves atomic.Int64
-	in, first := slice(t), 0
+	cases, first := slice.FromEnvironment(t), 0
 	t.Run("configurations", func(t *testing.T) {
 		for _, config := range configs {
 			config.Disturbances = disturbances()
 			m, offset := New(config), first
-			m.allowed = func(index int) bool { return in(offset + index) }
+			m.allowed = func(index int) bool { return cases.Has(offset + index) }
 			first += len(config.Acts)
 			t.Run(config.Name, func(t *testing.T) {
 				t.Parallel()

@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package slice
+
+import "testing"
+
+func TestEveryCaseIsInExactlyOneOfNSlices(t *testing.T) {
+	for _, n := range []string{"", "1/1", "1/3", "1/8"} {
+		size := map[string]int{"": 8, "1/1": 1, "1/3": 3, "1/8": 8}[n]
+		for index := range 200 {
+			in := 0
+			for _, offset := range []string{"", "1", "2", "3", "4", "5", "6", "7"}[:size] {
+				s, err := parse(n, offset)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if s.Has(index) {
+					in++
+				}
+			}
+			if in != 1 {
+				t.Errorf("CORBEL_SLICE=%s: case %d is in %d slices", n, index, in)
+			}
+		}
+	}
+}
+
+func TestWhatIsNoSliceIsRefused(t *testing.T) {
+	for _, variables := range [][2]string{{"1/0", ""}, {"1/x", ""}, {"2/8", ""}, {"1/8x", ""}, {"1/-8", ""}, {"1/8", "x"}, {"1/8", "-1"}} {
+		if s, err := parse(variables[0], variables[1]); err == nil {
+			t.Errorf("CORBEL_SLICE=%s CORBEL_SLICE_OFFSET=%s: got %+v", variables[0], variables[1], s)
+		}
+	}
+}
