@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package changes
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestWhichActionForWhichState(t *testing.T) {
+	const (
+		created  = ReconcileActionCreated
+		updated  = ReconcileActionUpdated
+		deleted  = ReconcileActionDeleted
+		resynced = ReconcileActionResynced
+	)
+	for _, tc := range []struct {
+		name string
+		facts
+		want step
+	}{
+		// Opinionated, alive.
+		{"new", facts{opinionated: true}, step{claimNew, created, finishSettle}},
+		{"new, and others put a mark like ours on it", facts{opinionated: true, pending: true}, step{claimNew, created, finishSettle}},
+		{"crashed between claim and success", facts{opinionated: true, claimed: true, pending: true}, step{action: created, finish: finishSettle}},
+		{"failed at first, and changed meanwhile", facts{opinionated: true, claimed: true, pending: true, touched: true}, step{action: created, finish: finishSettle}},
+		{"handled, and the mark is still there", facts{opinionated: true, claimed: true, pending: true, touched: true, handled: true}, step{finish: finishSettle}},
+		{"handled and changed before the mark went", facts{opinionated: true, claimed: true, pending: true, touched: true, handled: true, changed: true}, step{action: updated, finish: finishSettle}},
+		{"after a restart", facts{opinionated: true, claimed: true}, step{action: resynced}},
+		{"after a restart, failed", facts{opinionated: true, claimed: true, touched: true}, step{action: resynced}},
+		{"after a restart, given up", facts{opinionated: true, claimed: true, touched: true, abandoned: true}, step{}},
+		{"handled", facts{opinionated: true, claimed: true, touched: true, handled: true}, step{}},
+		{"changed", facts{opinionated: true, claimed: true, touched: true, handled: true, changed: true}, step{action: updated}},
+		{"changed, and a resync is due", facts{opinionated: true, claimed: true, touched: true, handled: true, changed: true, resync: true}, step{action: updated}},
+		{"a resync is due", facts{opinionated: true, claimed: true, touched: true, handled: true, resync: true}, step{action: resynced}},
+		{"our finalizer was taken away", facts{opinionated: true, touched: true, handled: true}, step{claim: claimAgain}},
+		{"our finalizer was taken away with a change", facts{opinionated: true, touched: true, handled: true, changed: true}, step{claim: claimAgain, action: updated}},
+		{"our finalizer was taken away before success", facts{opinionated: true, touched: true}, step{claimNew, created, finishSettle}},
+		{"the first call was given up", facts{opinionated: true, claimed: true, pending: true, touched: true, abandoned: true}, step{}},
+		{"the first call was given up, and a resync is due", facts{opinionated: true, claimed: true, pending: true, touched: true, abandoned: true, resync: true}, step{action: created, finish: finishSettle}},
+		{"an update was given up", facts{opinionated: true, claimed: true, touched: true, handled: true, changed: true, abandoned: true}, step{}},
+		{"an update was given up, and the mark is still there", facts{opinionated: true, claimed: true, pending: true, touched: true, handled: true, changed: true, abandoned: true}, step{finish: finishSettle}},
+		{"an update was given up, and a resync is due", facts{opinionated: true, claimed: true, touched: true, handled: true, changed: true, abandoned: true, resync: true}, step{action: updated}},
+		// Opinionated, being deleted.
+		{"deleted before it was claimed", facts{opinionated: true, deleting: true}, step{}},
+		{"deleted", facts{opinionated: true, deleting: true, claimed: true, touched: true, handled: true}, step{action: deleted, finish: finishRelease}},
+		{"deleted with a last change", facts{opinionated: true, deleting: true, claimed: true, touched: true, handled: true, changed: true}, step{action: deleted, finish: finishRelease}},
+		{"deleted while the process was down", facts{opinionated: true, deleting: true, claimed: true}, step{action: deleted, finish: finishRelease}},
+		{"deleted before the first success", facts{opinionated: true, deleting: true, claimed: true, pending: true}, step{action: deleted, finish: finishRelease}},
+		{"deleted, and only the mark is left", facts{opinionated: true, deleting: true, pending: true}, step{action: deleted, finish: finishRelease}},
+		{"deletion delivered, not released", facts{opinionated: true, deleting: true, claimed: true, touched: true, parted: true}, step{finish: finishRelease}},
+		{"deletion delivered and released, held by others", facts{opinionated: true, deleting: true, touched: true, parted: true}, step{}},
+		{"deleted after our finalizer was taken away", facts{opinionated: true, deleting: true, touched: true, handled: true}, step{action: deleted}},
+		{"the deletion was given up", facts{opinionated: true, deleting: true, claimed: true, touched: true, abandoned: true}, step{}},
+		{"the deletion was given up, and a resync is due", facts{opinionated: true, deleting: true, claimed: true, touched: true, abandoned: true, resync: true}, step{action: deleted, finish: finishRelease}},
+		// Opinionated, gone.
+		{"gone after its deletion was delivered", facts{opinionated: true, absent: true, touched: true, parted: true}, step{}},
+		{"gone, and never ours", facts{opinionated: true, absent: true}, step{}},
+		{"gone without a deletion that we saw", facts{opinionated: true, absent: true, touched: true, handled: true}, step{action: deleted}},
+		{"gone during the first call, which failed", facts{opinionated: true, absent: true, touched: true}, step{action: deleted}},
+		{"out of sight with our finalizer", facts{opinionated: true, absent: true, claimed: true, touched: true, handled: true}, step{action: deleted, finish: finishRelease}},
+		{"out of sight, deletion delivered, not released", facts{opinionated: true, absent: true, claimed: true, touched: true, parted: true}, step{finish: finishRelease}},
+		// Plain.
+		{"plain: new, or after a restart", facts{}, step{action: created}},
+		{"plain: failed at first", facts{touched: true}, step{action: created}},
+		{"plain: handled", facts{touched: true, handled: true}, step{}},
+		{"plain: changed", facts{touched: true, handled: true, changed: true}, step{action: updated}},
+		{"plain: a resync is due", facts{touched: true, handled: true, resync: true}, step{action: resynced}},
+		{"plain: being deleted, held by others", facts{deleting: true, touched: true, handled: true, changed: true}, step{action: updated}},
+		{"plain: found while being deleted", facts{deleting: true}, step{action: created}},
+		{"plain: gone", facts{absent: true, touched: true, handled: true}, step{action: deleted}},
+		{"plain: gone before the first call", facts{absent: true}, step{action: deleted}},
+		{"plain: gone, delivered", facts{absent: true, touched: true, parted: true}, step{}},
+		{"plain: given up", facts{touched: true, abandoned: true}, step{}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := classify(tc.facts); got != tc.want {
+				t.Errorf("%+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestRulesOfClassificationHoldForEveryState goes through all states, possible or not.
+func TestRulesOfClassificationHoldForEveryState(t *testing.T) {
+	states := 0
+	for bits := range 1 << 11 {
+		bit := func(i int) bool { return bits>>i&1 == 1 }
+		f := facts{bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7), bit(8), bit(9), bit(10)}
+		s := classify(f)
+		states++
+		going := f.absent || f.deleting
+		for rule, broken := range map[string]bool{
+			"a finalizer is never put on what goes":               s.claim != claimNothing && going,
+			"a plain reconciler writes nothing":                   !f.opinionated && (s.claim != claimNothing || s.finish != finishNothing),
+			"no call without a claim":                             f.opinionated && !going && !f.claimed && s.claim == claimNothing && s.action != "",
+			"what goes gets nothing but Deleted":                  f.opinionated && going && s.action != "" && s.action != ReconcileActionDeleted,
+			"what stays is not Deleted":                           !going && s.action == ReconcileActionDeleted,
+			"Deleted comes once":                                  f.parted && s.action == ReconcileActionDeleted,
+			"no release before Deleted":                           s.finish == finishRelease && !f.parted && s.action != ReconcileActionDeleted,
+			"no release of what stays":                            s.finish == finishRelease && !going,
+			"the mark goes only after success":                    s.finish == finishSettle && !f.handled && s.action != ReconcileActionCreated,
+			"what was handled is not Created":                     f.handled && s.action == ReconcileActionCreated,
+			"Updated needs something to compare with":             s.action == ReconcileActionUpdated && !(f.handled && f.changed),
+			"what was given up rests until something changes":     f.abandoned && !f.resync && s.action != "",
+			"what was told and goes is told again":                going && f.opinionated && f.touched && !f.parted && !f.abandoned && s.action != ReconcileActionDeleted,
+			"what was never handled is not left alone":            !going && !f.handled && !f.abandoned && s.action == "",
+			"nothing is done for what was handled and rests":      f.opinionated && !going && f.claimed && !f.pending && f.handled && !f.changed && !f.resync && s != step{},
+			"a change that counts is told unless it was given up": !going && f.handled && f.changed && !f.abandoned && s.action != ReconcileActionUpdated,
+		} {
+			if broken {
+				t.Error(rule, fmt.Sprintf("%+v: %+v", f, s))
+			}
+		}
+	}
+	if states != 2048 {
+		t.Errorf("%d states", states)
+	}
+}

@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package changes
+
+import (
+	"sync"
+	"time"
+
+	apitypes "k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// memory is what a process knows of the objects of a controller. Objects in it are
+// shared with the cache and never changed.
+type memory struct {
+	mu      sync.Mutex
+	records map[client.ObjectKey]*record
+	changed func(oldObj, newObj client.Object) bool
+	marks   marks
+}
+
+// record is what is known under one name. There may be two objects of that name: one
+// that is gone and its successor.
+type record struct {
+	current client.Object // as the cache has it; nil if it is gone
+	gone    client.Object // as it was last, while its deletion is to be delivered
+	claimed bool          // whether gone bore our finalizer
+	handled client.Object // the last state that was handled successfully
+	touched apitypes.UID  // the object that the reconciler was last called for
+	parted  apitypes.UID  // the object whose deletion was last delivered
+	freed   apitypes.UID  // the object that our finalizers were last taken off, whatever the cache says
+	resync  bool          // asked for by the cache
+	due     time.Time     // when the next resync is due; zero for never
+	attempt attempt
+}
+
+// attempt is an unfinished call.
+type attempt struct {
+	object    client.Object // nil if there is none
+	absent    bool
+	count     int // attempts that were made
+	state     map[string]any
+	abandoned bool
+}
+
+// subject is what a pass is about: a record as it was at the beginning.
+type subject struct {
+	facts
+	object client.Object
+	old    client.Object
+	count  int
+	state  map[string]any
+	due    time.Time
+}
+
+func newMemory(changed func(oldObj, newObj client.Object) bool, marks marks) *memory {
+	return &memory{records: map[client.ObjectKey]*record{}, changed: changed, marks: marks}
+}
+
+// appeared notes what the cache says.
+func (m *memory) appeared(obj client.Object) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := client.ObjectKeyFromObject(obj)
+	r := m.records[key]
+	if r == nil {
+		r = &record{}
+		m.records[key] = r
+	}
+	if r.current != nil && r.current.GetUID() != obj.GetUID() {
+		r.lose(r.current, m.marks)
+	}
+	r.current = obj
+}
+
+// replaced notes a change, and tells whether it is worth a pass.
+func (m *memory) replaced(oldObj, newObj client.Object) bool {
+	m.appeared(newObj)
+	if oldObj.GetUID() != newObj.GetUID() || oldObj.GetDeletionTimestamp().IsZero() != newObj.GetDeletionTimestamp().IsZero() {
+		return true
+	}
+	if oldObj.GetResourceVersion() == newObj.GetResourceVersion() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if r := m.records[client.ObjectKeyFromObject(newObj)]; r != nil {
+			r.resync = true
+		}
+		return true
+	}
+	return m.changed(oldObj, newObj) || m.marks.claimed(oldObj) && !m.marks.claimed(newObj)
+}
+
+// disappeared notes that the cache has the object no longer.
+func (m *memory) disappeared(obj client.Object) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := client.ObjectKeyFromObject(obj)
+	r := m.records[key]
+	if r == nil {
+		r = &record{}
+		m.records[key] = r
+	}
+	if r.current != nil && r.current.GetUID() != obj.GetUID() {
+		r.lose(r.current, m.marks)
+		r.current = nil
+	}
+	r.lose(obj, m.marks)
+	r.current = nil
+}
+
+// lose notes an object that is gone. If another one is still to be parted with, no
+// call was made for this one, and so nothing has to be said of it.
+func (r *record) lose(obj client.Object, marks marks) {
+	if r.gone != nil {
+		return
+	}
+	r.gone = obj
+	r.claimed = marks.any(obj) || r.current != nil && r.current.GetUID() == obj.GetUID() && marks.any(r.current)
+}
+
+// look returns what is next under the name; false if there is nothing.
+func (m *memory) look(key client.ObjectKey, now time.Time) (subject, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.records[key]
+	if r == nil || r.gone == nil && r.current == nil {
+		delete(m.records, key)
+		return subject{}, false
+	}
+	s := subject{object: r.gone, due: r.due}
+	if r.gone == nil {
+		s.object = r.current
+	}
+	uid := s.object.GetUID()
+	s.opinionated = m.marks.finalizer != ""
+	s.touched, s.parted = r.touched == uid, r.parted == uid
+	switch {
+	case r.gone != nil:
+		s.absent, s.claimed = true, r.claimed && r.freed != uid
+	default:
+		s.deleting = !s.object.GetDeletionTimestamp().IsZero()
+		s.claimed = m.marks.claimed(s.object) && r.freed != uid
+		s.pending = m.marks.pending(s.object) && r.freed != uid
+	}
+	s.resync = r.resync || !r.due.IsZero() && !now.Before(r.due)
+	if r.handled != nil && r.handled.GetUID() == uid {
+		s.handled, s.old, s.changed = true, r.handled, m.changed(r.handled, s.object)
+	}
+	if r.attempt.continues(s) {
+		s.count, s.state, s.abandoned = r.attempt.count, r.attempt.state, r.attempt.abandoned
+	}
+	return s, true
+}
+
+// continues tells whether a call for the subject would be another attempt.
+func (a attempt) continues(s subject) bool {
+	return a.object != nil && a.object.GetUID() == s.object.GetUID() && a.absent == s.absent &&
+		a.object.GetDeletionTimestamp().IsZero() == s.object.GetDeletionTimestamp().IsZero() &&
+		!ContentChanged(a.object, s.object)
+}

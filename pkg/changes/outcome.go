@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package changes
+
+import (
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// calling notes that the reconciler is about to be called: from now on something may
+// have been made for the object.
+func (m *memory) calling(s subject, action ReconcileAction) {
+	m.update(s, func(r *record) {
+		if r.touched = s.object.GetUID(); action != ReconcileActionDeleted && r.parted == r.touched {
+			r.parted = ""
+		}
+	})
+}
+
+// claimed notes that our finalizers were put on the object.
+func (m *memory) claimed(s subject) { m.update(s, func(r *record) { r.freed = "" }) }
+
+// freed notes that they were taken off.
+func (m *memory) freed(s subject) { m.update(s, func(r *record) { r.freed = s.object.GetUID() }) }
+
+// finished notes a call that succeeded. Obj is the state that was handled.
+func (m *memory) finished(s subject, action ReconcileAction, obj client.Object, due time.Time) {
+	m.update(s, func(r *record) {
+		r.attempt, r.resync, r.due = attempt{}, false, due
+		if action == ReconcileActionDeleted {
+			r.parted, r.handled = obj.GetUID(), nil
+			return
+		}
+		r.handled = obj
+	})
+}
+
+// unfinished notes a call that has to be made again.
+func (m *memory) unfinished(s subject, state map[string]any) {
+	m.update(s, func(r *record) {
+		r.attempt = attempt{object: s.object, absent: s.absent, count: s.count + 1, state: state}
+	})
+}
+
+// abandoned notes a call that is not made again until something changes or a resync is due.
+func (m *memory) abandoned(s subject, due time.Time) {
+	m.update(s, func(r *record) {
+		r.attempt = attempt{object: s.object, absent: s.absent, count: s.count + 1, abandoned: true}
+		r.resync, r.due = false, due
+	})
+}
+
+// forget drops an object that is gone.
+func (m *memory) forget(s subject) {
+	m.update(s, func(r *record) {
+		r.gone, r.claimed, r.attempt = nil, false, attempt{}
+		if r.current == nil {
+			delete(m.records, client.ObjectKeyFromObject(s.object))
+		}
+	})
+}
+
+func (m *memory) update(s subject, change func(*record)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.records[client.ObjectKeyFromObject(s.object)]; r != nil {
+		change(r)
+	}
+}
+
+// due returns when the next resync of the object is due; zero for never.
+func (m *memory) due(key client.ObjectKey) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.records[key]; r != nil {
+		return r.due
+	}
+	return time.Time{}
+}

@@ -1,0 +1,188 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package changes
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/corbel-run/corbel/internal/backoff"
+)
+
+// resyncJitter is the part of an interval that is added at random.
+const resyncJitter = 0.1
+
+// runner makes the passes of a controller.
+type runner struct {
+	reconciler Reconciler
+	policy     RetryPolicy
+	interval   time.Duration // of resyncs; 0 for none
+	scribe     *scribe
+	memory     *memory
+	limiter    *limiter
+	activity   *backoff.Activity[client.ObjectKey]
+	now        func() time.Time
+	random     func() float64
+}
+
+var _ reconcile.Reconciler = (*runner)(nil)
+
+// Reconcile makes one step for each object of the name: for one that is gone, and for
+// its successor.
+func (r *runner) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	key := request.NamespacedName
+	for {
+		s, ok := r.memory.look(key, r.now())
+		if !ok {
+			r.activity.Forget(key)
+			return reconcile.Result{}, nil
+		}
+		result, done, err := r.pass(ctx, key, s)
+		if err != nil || !done {
+			return result, err
+		}
+		if !s.absent {
+			return r.untilResync(s), nil
+		}
+		r.memory.forget(s)
+	}
+}
+
+// pass makes the step for a subject. It is done when nothing of it is left to do.
+func (r *runner) pass(ctx context.Context, key client.ObjectKey, s subject) (result reconcile.Result, done bool, err error) {
+	next := classify(s.facts)
+	obj := s.object.DeepCopyObject().(client.Object)
+	if next.claim != claimNothing {
+		if err := r.claim(ctx, s, next.claim, obj); err != nil {
+			result, err = r.writeFailed(ctx, key, err)
+			return result, false, err
+		}
+	}
+	if next.action != ReconcileActionUnknown {
+		if result, done, err = r.call(ctx, key, s, next.action, obj); !done {
+			return result, false, err
+		}
+	}
+	if err := r.finish(ctx, s, next.finish, obj); err != nil {
+		result, err = r.writeFailed(ctx, key, err)
+		return result, false, err
+	}
+	r.activity.Reset(key)
+	return reconcile.Result{}, true, nil
+}
+
+func (r *runner) claim(ctx context.Context, s subject, claim claim, obj client.Object) error {
+	marks := []string{r.scribe.finalizer}
+	if claim == claimNew {
+		marks = append(marks, r.scribe.pendingMark())
+	}
+	err := r.scribe.claim(ctx, obj, marks...)
+	if err == nil {
+		r.memory.claimed(s)
+	}
+	return err
+}
+
+func (r *runner) finish(ctx context.Context, s subject, finish finish, obj client.Object) error {
+	switch finish {
+	case finishSettle:
+		return r.scribe.take(ctx, obj, r.scribe.pendingMark())
+	case finishRelease:
+		if s.absent {
+			there, err := r.scribe.find(ctx, obj)
+			if err != nil || there == nil {
+				return err
+			}
+			obj = there
+		}
+		err := r.scribe.take(ctx, obj, r.scribe.finalizer, r.scribe.pendingMark())
+		if err == nil {
+			r.memory.freed(s)
+		}
+		return err
+	default:
+		return nil
+	}
+}
+
+// call calls the reconciler and notes what came out. Done means that it succeeded.
+func (r *runner) call(ctx context.Context, key client.ObjectKey, s subject, action ReconcileAction, obj client.Object) (result reconcile.Result, done bool, err error) {
+	ctx = logf.IntoContext(ctx, logf.FromContext(ctx).WithValues("action", action))
+	request := ReconcileRequest{Action: action, Object: obj.DeepCopyObject().(client.Object), State: s.state}
+	if action == ReconcileActionUpdated {
+		request.Old = s.old.DeepCopyObject().(client.Object)
+	}
+	r.memory.calling(s, action)
+	out, err := contain(func() (ReconcileResult, error) { return r.reconciler.Reconcile(ctx, request) })
+	switch {
+	case err != nil:
+		result, err = r.failed(key, s, action, out, err)
+		return result, false, err
+	case out.RequeueAfter > 0:
+		r.memory.unfinished(s, out.State)
+		return reconcile.Result{RequeueAfter: out.RequeueAfter}, false, nil
+	}
+	r.memory.finished(s, action, obj, r.nextResync())
+	return reconcile.Result{}, true, nil
+}
+
+// failed decides about the next attempt.
+func (r *runner) failed(key client.ObjectKey, s subject, action ReconcileAction, out ReconcileResult, err error) (reconcile.Result, error) {
+	err = fmt.Errorf("%s %s %s: %w", action, r.scribe.kind, key, err)
+	retry, after := true, out.RequeueAfter
+	if after <= 0 {
+		retry, after = r.policy(err, s.count)
+		after = backoff.Jitter(after, resyncJitter, r.random())
+	}
+	if retry {
+		r.memory.unfinished(s, out.State)
+		r.limiter.set(key, after)
+		return reconcile.Result{}, err
+	}
+	due := r.nextResync()
+	r.memory.abandoned(s, due)
+	if due.IsZero() {
+		if s.absent {
+			r.memory.forget(s)
+		}
+		return reconcile.Result{}, reconcile.TerminalError(err)
+	}
+	r.limiter.set(key, due.Sub(r.now()))
+	return reconcile.Result{}, err
+}
+
+// writeFailed says when to come again after one of our own writes was refused.
+func (r *runner) writeFailed(ctx context.Context, key client.ObjectKey, err error) (reconcile.Result, error) {
+	delay := r.activity.Next(key)
+	if apierrors.IsConflict(err) || isGone(err, key.Name) {
+		// The cache will tell what it is now.
+		logf.FromContext(ctx).V(1).Info("the object changed meanwhile; coming again", "after", delay, "conflict", err.Error())
+		return reconcile.Result{RequeueAfter: delay}, nil
+	}
+	r.limiter.set(key, delay)
+	return reconcile.Result{}, err
+}
+
+func (r *runner) nextResync() time.Time {
+	if r.interval <= 0 {
+		return time.Time{}
+	}
+	return r.now().Add(backoff.Jitter(r.interval, resyncJitter, r.random()))
+}
+
+// untilResync is the result of a pass that left nothing to do. An event takes the place
+// of a delay in the queue, so each pass has to ask for it.
+func (r *runner) untilResync(s subject) reconcile.Result {
+	due := r.memory.due(client.ObjectKeyFromObject(s.object))
+	if due.IsZero() {
+		return reconcile.Result{}
+	}
+	return reconcile.Result{RequeueAfter: max(due.Sub(r.now()), time.Millisecond)}
+}

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package changes
+
+import (
+	"time"
+
+	"github.com/corbel-run/corbel/internal/backoff"
+)
+
+// RetryPolicy decides after an error whether the reconciler is called again without
+// anything having changed, and after how long. Attempt counts the retries that were
+// made, from 0. It begins anew when the content of the object changes, when its
+// deletion begins, and after success. Some jitter, up to a tenth, is added to the delay.
+//
+// An object that is not retried comes again when it changes, when it is resynced and
+// after a restart.
+type RetryPolicy func(err error, attempt int) (retry bool, after time.Duration)
+
+// The delays of the default policy.
+const (
+	defaultRetryInitial = 200 * time.Millisecond
+	defaultRetryMax     = 2 * time.Minute
+)
+
+// DefaultRetryPolicy retries for ever, with delays that double from 200 ms to 2 minutes.
+var DefaultRetryPolicy = ExponentialBackoffRetryPolicy(defaultRetryInitial, defaultRetryMax)
+
+// ExponentialBackoffRetryPolicy retries for ever, with delays that double from
+// initial to limit.
+func ExponentialBackoffRetryPolicy(initial, limit time.Duration) RetryPolicy {
+	return func(_ error, attempt int) (bool, time.Duration) { return true, backoff.Delay(attempt, initial, limit) }
+}
+
+// FixedRetryPolicy retries for ever, always after the same delay.
+func FixedRetryPolicy(after time.Duration) RetryPolicy {
+	return func(error, int) (bool, time.Duration) { return true, after }
+}
+
+// NoRetryPolicy does not retry. With an opinionated reconciler this means that an
+// object whose deletion failed stays until it is resynced.
+func NoRetryPolicy() RetryPolicy {
+	return func(error, int) (bool, time.Duration) { return false, 0 }
+}
