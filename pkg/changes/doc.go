@@ -1,6 +1,102 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package changes calls a function for every change of the objects of a kind: for
-// telling another system about them, without writing a controller.
+// Package changes calls a function for every change of the objects of a kind: Created,
+// Updated, Deleted or Resynced. It is for whoever tells another system about objects, of
+// an own kind or of anybody's, and does not want to write a controller for it.
+//
+// There are two ways to say what to do, which differ in taste. A [TypedReconciler] has
+// one function, which gets the action and may ask to be called again after some time. A
+// [Watcher] has a function for each action, which succeeds or fails. Either is given to
+// [NewController], which runs it on a manager of controller-runtime.
+//
+// # Plain and opinionated
+//
+// A plain reconciler writes nothing. It is told what the process sees while it lives:
+// after a restart every object is Created again, a deletion in the meantime is not
+// noticed, and each write to an object, of its status, too, is a change.
+//
+// [OpinionatedReconciler] and [OpinionatedWatcher] keep a finalizer of their own on the
+// objects. It is there before the first call and goes after Deleted was handled:
+//
+//   - Deleted is handled at least once for each object for which anything was called,
+//     before the object goes, whether or not a process was there when somebody deleted it.
+//   - Created comes at least once for each object, until it succeeds; a second finalizer
+//     keeps that in mind. After a restart, what was handled is Resynced.
+//   - Changes of status or metadata alone are no changes. What counts is the content, not
+//     metadata.generation, which ConfigMaps and many other kinds lack.
+//   - There are two writes when an object is created, one when it is deleted, and none
+//     in between.
+//
+// If somebody takes the finalizer away and the object goes, Deleted comes while the
+// process lives. If an object leaves the selector of the cache, that is a deletion: it
+// is Deleted and released. If it leaves while no process is there, the finalizer
+// stays until it is seen again.
+//
+// Nothing is delivered exactly once, because no crash can be told from a crash a moment
+// later; so all functions must bear to be called again. Two processes at once, without
+// leader election, call twice.
+//
+// # Which action
+//
+//	state of the object               plain           opinionated
+//	not handled by this process       Created         Created with the second finalizer, else Resynced
+//	changed since it was handled      Updated         Updated
+//	a resync is due                   Resynced        Resynced
+//	being deleted                     as any change   Deleted
+//	gone                              Deleted         Deleted, if it was not yet
+//
+// What matters is the state, not the events: a function always gets the newest state
+// that is known, in a retry, too; several changes in a row may be one call; and the
+// old object of an update is the last that was handled, however many there were in
+// between. Calls for one object never overlap. An object that was deleted and created
+// anew is Deleted before it is Created.
+//
+// # What to consider
+//
+//   - A write to the content of the object itself is another change. Write to its status.
+//   - Leave early if there is nothing to do, and keep in the status what was done: then
+//     a restart loses nothing, and users see it. Retries and State are in memory.
+//   - Read other objects through the client of the manager, which is a cache.
+//   - What can be computed from the object alone belongs in an admission webhook.
+//   - Watch one version of a kind, usually the latest: each change is reported in the
+//     version that is watched, whoever wrote it in which one. A second version in the
+//     same manager is refused.
+//   - Before an operator is uninstalled for good its finalizers have to go: delete the
+//     objects first, or take the finalizers off.
+//
+// # Errors
+//
+// A [RetryPolicy] says whether and when a failed call is made again:
+// [ExponentialBackoffRetryPolicy], [FixedRetryPolicy], [NoRetryPolicy] or a function of
+// one's own. The default goes on for ever. The queue's delays, its metrics and its log
+// see the error. A panic is an error.
+//
+// # Memory
+//
+// All objects of the kind are in memory, in the cache; and once more the last state
+// that was handled, if it is another one. Options.CacheOptions restricts the cache to
+// namespaces and selectors and strips what is not needed; *metav1.PartialObjectMetadata as
+// the kind keeps metadata only.
+//
+// # Differences on purpose
+//
+// To those who know the reconcilers and watchers of the Grafana app SDK:
+//
+//   - Objects are those of controller-runtime, and a reconciler runs on its queue, with
+//     its leader election, metrics and panics handled.
+//   - RequeueAfter is a time.Duration. The name of the field ReconcileFunc is the same.
+//   - Old is there in a reconciler's update, too, and is the last state handled, not the last
+//     one seen.
+//   - An opinionated reconciler claims an object before the first call, filters as a
+//     watcher does, and calls nothing for what it never claimed.
+//   - Retries get the newest state, are one after the other with events, go on for ever by
+//     default, and are counted as errors each. An error and RequeueAfter together are an
+//     error that is retried after that time. So there is no policy for taking retries
+//     out of the queue.
+//   - State advances with every attempt and ends with a change of the content.
+//   - The cache is the manager's or one with any options of controller-runtime; instead of an informer
+//     of one's own there is Options.NewCache. Instead of several reconcilers for a kind
+//     there are several controllers.
+//   - Admission, conversion and routes belong to controller-runtime's webhooks.
 package changes

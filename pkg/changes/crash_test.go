@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package changes_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+)
+
+// requestsOf counts the requests of an operator that nobody disturbs.
+func requestsOf(t *testing.T, s story, crash bool) int {
+	t.Helper()
+	g := &gate{}
+	p := newBed(t).begin(s, g)
+	p.mayCrash = crash
+	s.tell(p)
+	n := g.requests()
+	p.finish("a")
+	return n
+}
+
+// TestNoDeletionAndNoAdditionIsLostIfTheProcessDiesAtAnyRequest kills the process before
+// and after every request of every story, to the API server and to the world, and
+// starts it again.
+func TestNoDeletionAndNoAdditionIsLostIfTheProcessDiesAtAnyRequest(t *testing.T) {
+	ran, died, index := 0, 0, 0
+	for _, s := range stories {
+		count := requestsOf(t, s, true)
+		for at := 1; at <= count; at++ {
+			for _, after := range []bool{false, true} {
+				index++
+				if !inSlice(t, index) {
+					continue
+				}
+				ran++
+				t.Run(fmt.Sprintf("%s, request %d, answered %t", s.name, at, after), func(t *testing.T) {
+					p := newBed(t).begin(s, &gate{at: at, after: after, event: func() error { return errDead }})
+					p.mayCrash = true
+					s.tell(p)
+					p.revive()
+					if p.lives > 0 {
+						died++
+					}
+					p.finish()
+				})
+			}
+		}
+	}
+	t.Logf("%d cases, the process died in %d of them", ran, died)
+	if died < ran*8/10 {
+		t.Errorf("only %d of %d cases died", died, ran)
+	}
+}
+
+// TestNobodyWhoWritesBetweenTwoRequestsMakesUsLoseAnything lets somebody else label,
+// hold or delete the object before and after every request of every story.
+func TestNobodyWhoWritesBetweenTwoRequestsMakesUsLoseAnything(t *testing.T) {
+	ran, index := 0, 0
+	for _, s := range stories {
+		count := requestsOf(t, s, false)
+		for at := 1; at <= count; at++ {
+			for _, after := range []bool{false, true} {
+				for _, other := range strangers {
+					index++
+					if !inSlice(t, index) {
+						continue
+					}
+					ran++
+					t.Run(fmt.Sprintf("%s, %s at request %d, answered %t", s.name, other.name, at, after), func(t *testing.T) {
+						b := newBed(t)
+						p := b.begin(s, &gate{at: at, after: after, event: func() error { other.write(b); return nil }})
+						p.mayDelete = other.name == "deletion"
+						s.tell(p)
+						p.finish("a")
+					})
+				}
+			}
+		}
+	}
+	t.Logf("%d cases", ran)
+}
+
+// TestTwoReplicasAtOnceLoseNothing stops one of two processes before and after every
+// request of every story, lets the other one see the story to its end, and then lets the
+// first one go on with what it had in mind.
+func TestTwoReplicasAtOnceLoseNothing(t *testing.T) {
+	ran, paused, index := 0, 0, 0
+	for _, s := range stories {
+		count := requestsOf(t, s, false)
+		for at := 1; at <= count; at++ {
+			for _, after := range []bool{false, true} {
+				index++
+				if !inSlice(t, index) {
+					continue
+				}
+				ran++
+				t.Run(fmt.Sprintf("%s, request %d, answered %t", s.name, at, after), func(t *testing.T) {
+					resume, stopped := make(chan struct{}), atomic.Bool{}
+					p := newBed(t).begin(s, &gate{at: at, after: after, event: func() error { stopped.Store(true); <-resume; return nil }})
+					p.operator("b", nil)
+					s.tell(p)
+					close(resume)
+					p.finish("a", "b")
+					if stopped.Load() {
+						paused++
+					}
+				})
+			}
+		}
+	}
+	t.Logf("%d cases, one replica was stopped in %d of them", ran, paused)
+	if paused < ran*8/10 {
+		t.Errorf("in only %d of %d cases a replica was stopped", paused, ran)
+	}
+}
+
+// inSlice tells whether a case of an enumeration is run, like the function of the
+// same name in test/e2e: one in N, by CORBEL_SLICE=1/N and CORBEL_SLICE_OFFSET.
+func inSlice(t *testing.T, index int) bool {
+	t.Helper()
+	n, offset := 8, 0
+	if slice := os.Getenv("CORBEL_SLICE"); slice != "" {
+		if _, err := fmt.Sscanf(slice, "1/%d", &n); err != nil || n < 1 {
+			t.Fatalf("CORBEL_SLICE=%s: must have the form 1/N", slice)
+		}
+	}
+	if text := os.Getenv("CORBEL_SLICE_OFFSET"); text != "" {
+		var err error
+		if offset, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("CORBEL_SLICE_OFFSET=%s: must be a number", text)
+		}
+	}
+	return (index+index/n+offset)%n == 0
+}

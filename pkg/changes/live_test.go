@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package changes_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/corbel-run/corbel/pkg/changes"
+)
+
+// untilTold waits until the calls are these.
+func (b *bed) untilTold(w *world, want ...string) {
+	b.Helper()
+	b.until(fmt.Sprintf("the world was told %q", want), func() (bool, string) {
+		got := w.calls()
+		return len(got) >= len(want), fmt.Sprintf("it was told %q", got)
+	})
+	if diff := cmp.Diff(want, w.calls()); diff != "" {
+		b.Fatalf("what the world was told (-want +got):\n%s", diff)
+	}
+}
+
+// untilMarked waits until these of our finalizers are on an object.
+func (b *bed) untilMarked(name string, want ...string) {
+	b.Helper()
+	b.until(fmt.Sprintf("the finalizers of %s are %q", name, want), func() (bool, string) {
+		obj := b.get(name)
+		return obj != nil && slices.Equal(obj.Finalizers, want), fmt.Sprintf("it is %+v", obj)
+	})
+}
+
+func TestAnOpinionatedWatcherIsToldOfEveryChangeOnceAndWritesThreeTimes(t *testing.T) {
+	b, w, g := newBed(t), newWorld(), &gate{}
+	b.start(g.wrap, &corev1.ConfigMap{}, w.opinionated("a", g), changes.Options{})
+
+	b.create("x", "1")
+	b.untilMarked("x", finalizer)
+	b.untilTold(w, "add x=1")
+	if diff := cmp.Diff([]string{"PATCH x", "PATCH x"}, g.written()); diff != "" {
+		t.Errorf("writes of a creation (-want +got):\n%s", diff)
+	}
+
+	b.edit("x", func(obj *corev1.ConfigMap) { obj.Labels = map[string]string{"a": "b"} })
+	b.edit("x", func(obj *corev1.ConfigMap) { obj.Annotations = map[string]string{"a": "b"} })
+	b.edit("x", func(obj *corev1.ConfigMap) { obj.Finalizers = append(obj.Finalizers, "other.example.com/x") })
+	b.edit("x", func(obj *corev1.ConfigMap) { obj.Data["value"] = "2" })
+	b.untilTold(w, "add x=1", "update x=2 was 1")
+	if writes := g.written(); len(writes) > 0 {
+		t.Errorf("writes of an update: %q", writes)
+	}
+
+	b.delete("x")
+	b.untilMarked("x", "other.example.com/x")
+	b.untilTold(w, "add x=1", "update x=2 was 1", "delete x=2")
+	b.edit("x", func(obj *corev1.ConfigMap) { obj.Finalizers = nil })
+	b.untilGone("x")
+	b.create("y", "1")
+	b.untilTold(w, "add x=1", "update x=2 was 1", "delete x=2", "add y=1")
+	b.untilMarked("y", finalizer)
+	if diff := cmp.Diff([]string{"PATCH x", "PATCH y", "PATCH y"}, g.written()); diff != "" {
+		t.Errorf("writes of a deletion (-want +got):\n%s", diff)
+	}
+	b.delete("y")
+	b.untilGone("y")
+}
+
+func TestAfterARestartAnOpinionatedWatcherTellsNewFromHandledAndMissesNoDeletion(t *testing.T) {
+	b, w := newBed(t), newWorld()
+	stop := b.start(nil, &corev1.ConfigMap{}, w.opinionated("a", nil), changes.Options{})
+	for _, name := range []string{"changed", "kept", "removed"} {
+		b.create(name, "1")
+		b.untilMarked(name, finalizer)
+	}
+	stop()
+	b.delete("removed")
+	b.create("new", "1")
+	b.edit("changed", func(obj *corev1.ConfigMap) { obj.Data["value"] = "2" })
+
+	w, g := newWorld(), &gate{}
+	b.start(g.wrap, &corev1.ConfigMap{}, w.opinionated("b", g), changes.Options{})
+	b.untilGone("removed")
+	b.untilMarked("new", finalizer)
+	b.until("four calls were made", func() (bool, string) { return len(w.calls()) >= 4, w.text() })
+	calls := w.calls()
+	slices.Sort(calls)
+	want := []string{"add new=1", "delete removed=1", "sync changed=2", "sync kept=1"}
+	if diff := cmp.Diff(want, calls); diff != "" {
+		t.Errorf("calls after the restart (-want +got):\n%s", diff)
+	}
+	writes := g.written()
+	slices.Sort(writes)
+	if diff := cmp.Diff([]string{"PATCH new", "PATCH new", "PATCH removed"}, writes); diff != "" {
+		t.Errorf("writes after the restart (-want +got):\n%s", diff)
+	}
+}
+
+func TestAPlainWatcherWritesNothingAndIsToldOfEveryChangeWhileItLives(t *testing.T) {
+	b, w, g := newBed(t), newWorld(), &gate{}
+	plain := w.watcher("a", g)
+	b.create("x", "1")
+	b.start(g.wrap, &corev1.ConfigMap{}, &plain, changes.Options{})
+	b.untilTold(w, "add x=1")
+	b.edit("x", func(obj *corev1.ConfigMap) { obj.Labels = map[string]string{"a": "b"} })
+	b.untilTold(w, "add x=1", "update x=1 was 1")
+	b.edit("x", func(obj *corev1.ConfigMap) { obj.Data["value"] = "2" })
+	b.untilTold(w, "add x=1", "update x=1 was 1", "update x=2 was 1")
+	b.delete("x")
+	b.untilTold(w, "add x=1", "update x=1 was 1", "update x=2 was 1", "delete x=2")
+	if writes := g.written(); len(writes) > 0 {
+		t.Errorf("writes: %q", writes)
+	}
+}
+
+func TestADeletionIsToldAlsoIfSomebodyTookOurFinalizerAway(t *testing.T) {
+	b, w := newBed(t), newWorld()
+	b.start(nil, &corev1.ConfigMap{}, w.opinionated("a", nil), changes.Options{})
+	b.create("x", "1", func(obj *corev1.ConfigMap) { obj.Finalizers = []string{"other.example.com/x"} })
+	b.untilMarked("x", "other.example.com/x", finalizer)
+	b.delete("x")
+	b.untilMarked("x", "other.example.com/x")
+	b.edit("x", func(obj *corev1.ConfigMap) { obj.Finalizers = nil })
+	b.untilGone("x")
+
+	b.create("y", "1")
+	b.untilMarked("y", finalizer)
+	b.edit("y", func(obj *corev1.ConfigMap) { obj.Finalizers = nil })
+	b.untilMarked("y", finalizer) // it is put back
+	b.untilTold(w, "add x=1", "delete x=1", "add y=1")
+	b.delete("y")
+	b.untilGone("y")
+	b.untilTold(w, "add x=1", "delete x=1", "add y=1", "delete y=1")
+}

@@ -1,0 +1,223 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package changes_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/changes"
+)
+
+// story is what a user does with object x, which the world has to follow.
+type story struct {
+	name string
+	tell func(*play)
+	// selector is what the operator watches; empty for everything.
+	selector string
+}
+
+const foreign = "other.example.com/held"
+
+var stories = []story{
+	{name: "a life", tell: func(p *play) {
+		p.create("x", "1")
+		p.untilKnown("x", "1")
+		p.edit("x", func(obj *corev1.ConfigMap) { obj.Data["value"] = "2" })
+		p.untilKnown("x", "2")
+		p.delete("x")
+		p.untilGone("x")
+	}},
+	{name: "changed at once", tell: func(p *play) {
+		p.create("x", "1")
+		p.edit("x", func(obj *corev1.ConfigMap) { obj.Data["value"] = "2" })
+		p.untilKnown("x", "2")
+		p.delete("x")
+		p.untilGone("x")
+	}},
+	{name: "deleted at once", tell: func(p *play) {
+		p.create("x", "1")
+		p.delete("x")
+		p.untilGone("x")
+	}},
+	{name: "recreated at once", tell: func(p *play) {
+		p.create("x", "1")
+		p.untilKnown("x", "1")
+		p.delete("x")
+		p.untilGone("x")
+		p.create("x", "2")
+		p.untilKnown("x", "2")
+		p.delete("x")
+		p.untilGone("x")
+	}},
+	{name: "held by somebody else", tell: func(p *play) {
+		p.create("x", "1", func(obj *corev1.ConfigMap) { obj.Finalizers = []string{foreign} })
+		p.untilKnown("x", "1")
+		p.delete("x")
+		p.untilReleased("x")
+		p.edit("x", func(obj *corev1.ConfigMap) { obj.Finalizers = nil })
+		p.untilGone("x")
+	}},
+	{name: "out of sight and back", selector: "seen=yes", tell: func(p *play) {
+		p.create("x", "1", func(obj *corev1.ConfigMap) { obj.Labels = map[string]string{"seen": "yes"} })
+		p.untilKnown("x", "1")
+		if p.restarts() {
+			// An object that leaves the selector while no process is there stays claimed,
+			// as the package says. It comes back for its deletion.
+			p.delete("x")
+			p.untilGone("x")
+			return
+		}
+		p.edit("x", func(obj *corev1.ConfigMap) { obj.Labels = nil })
+		p.untilReleased("x")
+		p.edit("x", func(obj *corev1.ConfigMap) { obj.Labels = map[string]string{"seen": "yes"} })
+		p.untilKnown("x", "1")
+		p.delete("x")
+		p.untilGone("x")
+	}},
+}
+
+// play is a story that is told, with an operator that may die and others beside it.
+type play struct {
+	*bed
+	story story
+	world *world
+	gate  *gate
+	stop  func()
+	lives int
+	// mayCrash is set if the gate kills.
+	mayCrash bool
+	// mayDelete is set if somebody else may delete the object at any time.
+	mayDelete bool
+}
+
+// begin starts an operator with the gate.
+func (b *bed) begin(s story, g *gate) *play {
+	b.Helper()
+	p := &play{bed: b, story: s, world: newWorld(), gate: g}
+	p.stop = p.operator("a", g)
+	return p
+}
+
+// operator starts one.
+func (p *play) operator(name string, g *gate) (stop func()) {
+	p.Helper()
+	var wrap func(http.RoundTripper) http.RoundTripper
+	if g != nil {
+		wrap = g.wrap
+	}
+	options := changes.Options{}
+	if p.story.selector != "" {
+		selector, err := labels.Parse(p.story.selector)
+		p.check(err)
+		options.CacheOptions = &cache.Options{
+			ByObject: map[client.Object]cache.ByObject{&corev1.ConfigMap{}: {Label: selector}}, DefaultNamespaces: map[string]cache.Config{p.namespace: {}},
+		}
+	}
+	return p.start(wrap, &corev1.ConfigMap{}, p.world.opinionated(name, g), options)
+}
+
+// restarts tells whether the operator may die in this play.
+func (p *play) restarts() bool { return p.mayCrash }
+
+// revive starts the operator again if it is dead.
+func (p *play) revive() {
+	p.Helper()
+	if !p.gate.isDead() {
+		return
+	}
+	p.stop()
+	p.lives++
+	p.gate = nil
+	p.stop = p.operator(fmt.Sprintf("a%d", p.lives), nil)
+}
+
+// await is until for what an operator does, if need be in its next life.
+func (p *play) await(what string, condition func() (bool, string)) {
+	p.Helper()
+	p.until(what, func() (bool, string) {
+		p.revive()
+		ok, seen := condition()
+		return ok, seen + "; the world was told: " + p.world.text()
+	})
+}
+
+// untilKnown waits until the world knows the value and the mark of unhandled objects is off.
+func (p *play) untilKnown(name, value string) {
+	p.Helper()
+	p.await(fmt.Sprintf("the world knows %s=%s", name, value), func() (bool, string) {
+		obj := p.get(name)
+		if p.mayDelete && (obj == nil || obj.DeletionTimestamp != nil) {
+			return true, ""
+		}
+		return p.world.value(name) == value && obj != nil && slices.Contains(obj.Finalizers, finalizer) && !slices.Contains(obj.Finalizers, pending),
+			fmt.Sprintf("the object is %+v", obj)
+	})
+}
+
+// untilReleased waits until neither of our finalizers is on the object.
+func (p *play) untilReleased(name string) {
+	p.Helper()
+	p.await(name+" is released", func() (bool, string) {
+		obj := p.get(name)
+		if obj == nil {
+			return true, ""
+		}
+		return !slices.Contains(obj.Finalizers, finalizer) && !slices.Contains(obj.Finalizers, pending), fmt.Sprintf("the object is %+v", obj)
+	})
+}
+
+// untilGone waits until the object is gone. What somebody else holds is let go when we are done.
+func (p *play) untilGone(name string) {
+	p.Helper()
+	p.await(name+" is gone", func() (bool, string) {
+		obj := p.get(name)
+		if obj != nil && slices.Equal(obj.Finalizers, []string{foreign}) {
+			p.edit(name, func(obj *corev1.ConfigMap) { obj.Finalizers = nil })
+		}
+		return obj == nil, fmt.Sprintf("the object is %+v", obj)
+	})
+}
+
+// finish checks that nothing is left, when all operators have seen all.
+func (p *play) finish(operators ...string) {
+	p.Helper()
+	sentinel := func(obj *corev1.ConfigMap) { obj.Labels = map[string]string{"seen": "yes"} }
+	p.create("last", "1", sentinel)
+	p.await("all operators know the last object", func() (bool, string) {
+		return !slices.ContainsFunc(operators, func(name string) bool { return !p.world.toldBy(name, "last") }), ""
+	})
+	p.await("nothing is left in the world", func() (bool, string) {
+		leaks := p.world.leaks("last")
+		return len(leaks) == 0, fmt.Sprintf("leaks: %v", leaks)
+	})
+}
+
+// stranger is somebody else who writes to object x.
+type stranger struct {
+	name  string
+	write func(*bed)
+}
+
+var strangers = []stranger{
+	{"labels", func(b *bed) {
+		b.edit("x", func(obj *corev1.ConfigMap) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "stranger", "was-here") })
+	}},
+	{"a finalizer in front", func(b *bed) {
+		b.edit("x", func(obj *corev1.ConfigMap) {
+			if obj.DeletionTimestamp == nil && !slices.Contains(obj.Finalizers, foreign) {
+				obj.Finalizers = append([]string{foreign}, obj.Finalizers...)
+			}
+		})
+	}},
+	{"deletion", func(b *bed) { b.delete("x") }},
+}
