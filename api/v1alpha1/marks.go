@@ -25,8 +25,12 @@ const (
 	AnnotationDependsOn       = "depends-on"
 	AnnotationRunOn           = "run-on"
 
-	// AnnotationManagementPolicy stands on the component, like those below.
+	// AnnotationManagementPolicy stands on the component, like those below, or on
+	// its namespace.
 	AnnotationManagementPolicy = "management-policy"
+	// AnnotationOperatorNamespace names the namespace of the operator that an
+	// object belongs to, where several operators share the objects of one kind.
+	AnnotationOperatorNamespace = "operator-namespace"
 	// AnnotationAllowEmpty, if "true", lets a component that renders nothing
 	// remove all its dependents. Otherwise that counts as a mistake.
 	AnnotationAllowEmpty = "allow-empty"

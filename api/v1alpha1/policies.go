@@ -84,3 +84,19 @@ const (
 	// MissingNamespacesPolicyDoNotCreate lets the creation of the objects fail.
 	MissingNamespacesPolicyDoNotCreate MissingNamespacesPolicy = "DoNotCreate"
 )
+
+// ManagementPolicy says what a reconciler may do about what it keeps for an object.
+//
+// +kubebuilder:validation:Enum=Manage;Skip;DetachOnDelete
+type ManagementPolicy string
+
+const (
+	// ManagementPolicyManage creates, updates and deletes. This is the default.
+	ManagementPolicyManage ManagementPolicy = "Manage"
+	// ManagementPolicySkip only looks. When the object is deleted, what was made
+	// for it is left behind.
+	ManagementPolicySkip ManagementPolicy = "Skip"
+	// ManagementPolicyDetachOnDelete creates and updates, and leaves behind what
+	// was made when the object is deleted.
+	ManagementPolicyDetachOnDelete ManagementPolicy = "DetachOnDelete"
+)

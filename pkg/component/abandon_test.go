@@ -44,9 +44,15 @@ func TestAbandon(t *testing.T) {
 			h.hooks[postDelete] = []HookFunc[*widget]{func(context.Context, client.Client, *widget) error { return errors.New("a hook ran") }}
 			obj := deletedWidget(test.inventory)
 			obj.Annotations = map[string]string{annotation: test.value}
-			res, err := h.Delete(t.Context(), obj, noCommit)
-			if done := res == result.Success && err == nil; done != test.done {
-				t.Errorf("result %v, error %v", res, err)
+			if h.Detached(obj) != test.done {
+				t.Errorf("detached: %t", h.Detached(obj))
+			}
+			if test.done {
+				if err := h.Release(t.Context(), obj); err != nil {
+					t.Error(err)
+				}
+			} else if res, err := h.Delete(t.Context(), obj, noCommit); res == result.Success && err == nil {
+				t.Error("it was deleted")
 			}
 			if want := test.event; want != "" && !slices.Contains(log.lines, want) || want == "" && len(log.lines) > 0 {
 				t.Errorf("events %q, want %q", log.lines, want)

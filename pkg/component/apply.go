@@ -78,9 +78,8 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 // prepareApply resolves what the component wants and refers to, and where.
 func (h *handler[T]) prepareApply(ctx context.Context, obj T) (directives, target, error) {
 	wanted, wantedErr := directivesOf(obj, h.settings)
-	_, managementErr := managementOf(obj, h.settings.name)
 	references, _ := h.finder.find(obj.GetSpec())
-	if err := errors.Join(wantedErr, managementErr, referenceMistakes(obj, references)); err != nil {
+	if err := errors.Join(wantedErr, referenceMistakes(obj, references)); err != nil {
 		return directives{}, target{}, &invalidError{h.about(obj, err)}
 	}
 	if err := h.loadReferences(ctx, obj).retry(); err != nil {

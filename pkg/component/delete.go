@@ -19,14 +19,9 @@ import (
 
 // Delete removes the dependent objects, unless something blocks that.
 func (h *handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
-	abandoned, abandonErr := abandonOf(obj, h.settings.name)
-	if abandoned {
-		h.abandon(ctx, obj)
-		return result.Success, nil
-	}
+	_, abandonErr := abandonOf(obj, h.settings.name)
 	managedTypes, typesErr := managedTypesOf(obj)
-	_, managementErr := managementOf(obj, h.settings.name)
-	if err := errors.Join(abandonErr, typesErr, managementErr); err != nil && !isEmpty(obj) {
+	if err := errors.Join(abandonErr, typesErr); err != nil && !isEmpty(obj) {
 		return result.Empty, &invalidError{h.about(obj, err)}
 	}
 	absent := h.loadReferences(ctx, obj)

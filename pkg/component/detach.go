@@ -19,9 +19,7 @@ import (
 // purpose, so that nobody takes it for the property of somebody who is gone. A
 // component under the policy skip is left alone to the end.
 func (h *handler[T]) detach(ctx context.Context, obj T) error {
-	policy, err := managementOf(obj, h.settings.name)
-	abandoned, _ := abandonOf(obj, h.settings.name)
-	if err != nil || policy != detachOnDelete || abandoned || isEmpty(obj) {
+	if lifecycle.PolicyFromContext(ctx) != lifecycle.DetachOnDelete || isEmpty(obj) {
 		return nil
 	}
 	absent := h.loadReferences(ctx, obj)

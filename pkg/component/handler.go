@@ -74,12 +74,13 @@ func (h *handler[T]) Claim(_ context.Context, obj T) error {
 }
 
 // Suspended implements lifecycle.Suspender.
-func (h *handler[T]) Suspended(obj T) bool { return skipOf(obj, h.settings) != notSkipped }
+func (h *handler[T]) Suspended(obj T) bool { return isSuspended(obj) }
 
-// Detached implements lifecycle.Detacher.
+// Detached implements lifecycle.Detacher: a component that is abandoned can go, whatever
+// else is wrong with it.
 func (h *handler[T]) Detached(obj T) bool {
-	policy, err := managementOf(obj, h.settings.name)
-	return err == nil && (policy == detachOnDelete || policy == manageNothing)
+	abandoned, err := abandonOf(obj, h.settings.name)
+	return err == nil && abandoned
 }
 
 // UpdateStatus has nothing to look at: nobody waits for a suspended component, and

@@ -125,11 +125,6 @@ func TestMistakesOfTheComponent(t *testing.T) {
 	}{
 		{"an unknown policy", withSpec(widgetSpec{PolicySpec: PolicySpec{DeletePolicy: "Maybe"}}), `Widget shop/main: DeletePolicy "Maybe": must be one of [Delete Orphan OrphanOnApply OrphanOnDelete]`},
 		{"a kubeconfig without a name", withSpec(widgetSpec{ClientSpec: ClientSpec{&KubeConfigSpec{}}}), "Widget shop/main: spec.kubeConfig.secretRef: the name of the Secret is missing"},
-		{"an unknown management policy", func() *widget {
-			w := newWidget()
-			w.Annotations = map[string]string{"test.corbel.run/management-policy": "x"}
-			return w
-		}(), `Widget shop/main: annotation test.corbel.run/management-policy: "x" must be one of manage, skip, detach-on-delete`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

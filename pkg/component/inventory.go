@@ -121,7 +121,9 @@ func (r *record) close(ctx context.Context) error {
 
 // Release lets go of what is left behind, and removes what the inventory was kept in.
 func (h *handler[T]) Release(ctx context.Context, obj T) error {
-	if err := h.detach(ctx, obj); err != nil {
+	if h.Detached(obj) {
+		h.abandon(ctx, obj)
+	} else if err := h.detach(ctx, obj); err != nil {
 		return err
 	}
 	return h.ledger.Erase(ctx, h.ledgerComponent(obj), obj.GetStatus().Inventory)

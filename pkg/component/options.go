@@ -20,6 +20,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -50,6 +51,15 @@ type ReconcilerOptions struct {
 	// Whether namespaces are auto-created if missing.
 	// If unspecified, MissingNamespacesPolicyCreate is assumed.
 	MissingNamespacesPolicy *reconciler.MissingNamespacesPolicy
+	// What may be done about the dependents of a component at all.
+	// If unspecified, lifecycle.Manage is assumed.
+	// Can be overridden by annotation on the component.
+	ManagementPolicy *lifecycle.ManagementPolicy
+	// Whether the annotation of the management policy may also stand on a namespace, for
+	// all components in it that have none of their own. The operator then needs the right
+	// to get, list and watch namespaces, and reads the namespace in every pass.
+	// If unspecified, annotations of namespaces do not count.
+	NamespaceManagementPolicies bool
 	// When the objects of some types are ready, beyond what is known about them.
 	// The first rule whose type matches counts; mistakes are reported by SetupWithManager.
 	// Can be overridden by annotation on object level.
@@ -112,6 +122,8 @@ type settings struct {
 	finalizer      string
 	serviceAccount string // empty: nobody is impersonated by default
 	policies       reconciler.Policies
+	management     lifecycle.ManagementPolicy
+	ofNamespaces   bool // management policies may stand on namespaces, too
 	readyWhen      []reconciler.ReadyWhen
 	typeFence      bool
 	schemeBuilder  types.SchemeBuilder  // may be nil
@@ -146,6 +158,8 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 			Delete:            valueOr(options.DeletePolicy, v1alpha1.DeletePolicyDelete),
 			MissingNamespaces: valueOr(options.MissingNamespacesPolicy, v1alpha1.MissingNamespacesPolicyCreate),
 		},
+		management:     valueOr(options.ManagementPolicy, v1alpha1.ManagementPolicyManage),
+		ofNamespaces:   options.NamespaceManagementPolicies,
 		readyWhen:      options.ReadyWhen,
 		typeFence:      options.TypeFence,
 		schemeBuilder:  options.SchemeBuilder,
@@ -178,6 +192,8 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 		errs = append(errs, fmt.Errorf("option TargetConcurrency %d: must be at least 1", s.targetConcurrency))
 	}
 	errs = append(errs, checkPolicies("option ", s.policies)...)
+	errs = append(errs, checkValue("option ManagementPolicy", s.management,
+		v1alpha1.ManagementPolicyManage, v1alpha1.ManagementPolicySkip, v1alpha1.ManagementPolicyDetachOnDelete))
 	return s, errors.Join(errs...)
 }
 

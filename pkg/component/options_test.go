@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -24,7 +25,7 @@ func TestOptions(t *testing.T) {
 		err            string
 	}{
 		{name: "defaults", reconcilerName: "shop.example.com", want: settings{
-			targetConcurrency: 1, operatorNamespace: "operators", name: "shop.example.com", fieldOwner: "shop.example.com", finalizer: "shop.example.com",
+			management: lifecycle.Manage, targetConcurrency: 1, operatorNamespace: "operators", name: "shop.example.com", fieldOwner: "shop.example.com", finalizer: "shop.example.com",
 			policies: reconciler.Policies{
 				Adoption: v1alpha1.AdoptionPolicyIfUnowned, Update: v1alpha1.UpdatePolicyReplace,
 				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,
@@ -33,9 +34,9 @@ func TestOptions(t *testing.T) {
 			FieldOwner: new("owner"), OperatorNamespace: new("elsewhere"), Finalizer: new("shop.example.com/finalizer"), DefaultServiceAccount: new("deployer"),
 			AdoptionPolicy: new(v1alpha1.AdoptionPolicyAlways), UpdatePolicy: new(v1alpha1.UpdatePolicySsaOverride),
 			DeletePolicy: new(v1alpha1.DeletePolicyOrphanOnDelete), MissingNamespacesPolicy: new(v1alpha1.MissingNamespacesPolicyDoNotCreate),
-			TargetConcurrency: new(3),
+			TargetConcurrency: new(3), ManagementPolicy: new(lifecycle.Skip), NamespaceManagementPolicies: true,
 		}, want: settings{
-			targetConcurrency: 3, operatorNamespace: "elsewhere", name: "shop.example.com", fieldOwner: "owner", finalizer: "shop.example.com/finalizer", serviceAccount: "deployer",
+			management: lifecycle.Skip, ofNamespaces: true, targetConcurrency: 3, operatorNamespace: "elsewhere", name: "shop.example.com", fieldOwner: "owner", finalizer: "shop.example.com/finalizer", serviceAccount: "deployer",
 			policies: reconciler.Policies{
 				Adoption: v1alpha1.AdoptionPolicyAlways, Update: v1alpha1.UpdatePolicySsaOverride,
 				Delete: v1alpha1.DeletePolicyOrphanOnDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyDoNotCreate,
@@ -44,7 +45,7 @@ func TestOptions(t *testing.T) {
 		{name: "an illegal name", reconcilerName: "Shop!", err: `reconciler name "Shop!"`},
 		{name: "a name that is too long for a finalizer", reconcilerName: long, err: "option Finalizer"},
 		{name: "a long name with another finalizer", reconcilerName: long, options: ReconcilerOptions{Finalizer: new(long + "/f")}, want: settings{
-			targetConcurrency: 1, operatorNamespace: "operators", name: long, fieldOwner: long, finalizer: long + "/f",
+			management: lifecycle.Manage, targetConcurrency: 1, operatorNamespace: "operators", name: long, fieldOwner: long, finalizer: long + "/f",
 			policies: reconciler.Policies{
 				Adoption: v1alpha1.AdoptionPolicyIfUnowned, Update: v1alpha1.UpdatePolicyReplace,
 				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,
@@ -54,8 +55,8 @@ func TestOptions(t *testing.T) {
 			FieldOwner: new(strings.Repeat("x", 129)), DefaultServiceAccount: new(""), AdoptionPolicy: new(v1alpha1.AdoptionPolicy("x")),
 			ReadyWhen:         []reconciler.ReadyWhen{{Type: reconciler.TypeInfo{Group: "a", Kind: "B"}, Expression: "self."}},
 			OperatorNamespace: new("A"), UpdatePolicy: new(v1alpha1.UpdatePolicy("")), DeletePolicy: new(v1alpha1.DeletePolicy("y")), MissingNamespacesPolicy: new(v1alpha1.MissingNamespacesPolicy("z")),
-			TargetConcurrency: new(0),
-		}, err: `TargetConcurrency 0|FieldOwner "xx|OperatorNamespace "A"|DefaultServiceAccount ""|AdoptionPolicy "x"|UpdatePolicy ""|DeletePolicy "y"|MissingNamespacesPolicy "z"|ReadyWhen of the type B.a`},
+			TargetConcurrency: new(0), ManagementPolicy: new(lifecycle.ManagementPolicy("w")),
+		}, err: `TargetConcurrency 0|FieldOwner "xx|OperatorNamespace "A"|DefaultServiceAccount ""|AdoptionPolicy "x"|UpdatePolicy ""|DeletePolicy "y"|MissingNamespacesPolicy "z"|ManagementPolicy "w"|ReadyWhen of the type B.a`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

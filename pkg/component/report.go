@@ -81,7 +81,7 @@ func (h *handler[T]) factsOf(obj T, pass lifecycle.Pass, secrets *redact.Secrets
 	case pass.Err != nil:
 		f.err = pass.Err
 	case pass.Stage == lifecycle.StageSkip:
-		f.skipped = skipOf(obj, h.settings)
+		f.skipped = skipOf(pass)
 	case pass.Stage == lifecycle.StageClaim && pass.Result != result.Success:
 		f.claimed = true
 	case f.deleting:

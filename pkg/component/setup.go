@@ -82,11 +82,14 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 	if running.loop, err = r.newLoop(mgr, running, gvk, workers); err != nil {
 		return r.setupError(err)
 	}
+	if r.settings.ofNamespaces {
+		lifecycle.WatchNamespaces(mgr, blder, gvk, r.settings.name)
+	}
 	// Before Complete, because in a manager that runs the controller starts at once.
 	r.running.Store(running)
 	err = blder.
 		// The watch needs no more than metadata, and so no object that cannot be decoded stops it.
-		For(newComponent[T](), builder.OnlyMetadata, builder.WithPredicates(worthReconciling(r.settings.finalizer), inShard(r.settings.selector))).
+		For(newComponent[T](), builder.OnlyMetadata, builder.WithPredicates(lifecycle.Significant(r.settings.finalizer), inShard(r.settings.selector))).
 		WatchesRawSource(running.triggers.source()).
 		Named(controllerName(gvk)).
 		Complete(r)
@@ -177,7 +180,10 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, about *running[T], gvk schema.
 	if err := mgr.Add(manager.RunnableFunc(handler.releaseOrphans)); err != nil {
 		return nil, err
 	}
-	return lifecycle.NewLoop[T](handler, lifecycle.Options[T]{
+	options := lifecycle.Options[T]{
+		Name:             r.settings.name,
+		ManagementPolicy: r.settings.management,
+
 		Client:     uncached,
 		Reader:     &reader{Reader: uncached, kind: gvk, selector: r.settings.selector},
 		Finalizer:  r.settings.finalizer,
@@ -188,7 +194,11 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, about *running[T], gvk schema.
 		Conditions: conditionsOf[T],
 
 		ObservedGenerationAlways: true,
-	})
+	}
+	if r.settings.ofNamespaces {
+		options.Namespaces = uncached
+	}
+	return lifecycle.NewLoop[T](handler, options)
 }
 
 // unthrottled leaves the pace to the server's priority and fairness, unless

@@ -107,7 +107,7 @@ func newBench(t *testing.T, h *handler, change func(*widget.Widget)) *bench {
 // use makes the loop anew with another handler.
 func (b *bench) use(h lifecycle.Handler[*widget.Widget]) {
 	b.Helper()
-	b.options = lifecycle.Options[*widget.Widget]{Client: b.server, Finalizer: finalizer, Recorder: b.recorder, RequeueInterval: interval}
+	b.options = lifecycle.Options[*widget.Widget]{Client: b.server, Finalizer: finalizer, Recorder: b.recorder, RequeueInterval: interval, Jitter: -1}
 	b.rebuild(h)
 }
 

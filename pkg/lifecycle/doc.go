@@ -5,16 +5,20 @@
 // object needs: claim it, create or update it, delete it, or only look at it.
 //
 // A [Handler] does the domain's work in four idempotent methods. The [Loop] does
-// the rest, once and right: it reads the object, decides about the stage of the
-// pass by a pure function, puts the finalizer on the server before anything else
-// happens and takes it away after everything is gone, contains panics, and leaves
-// through pkg/summarize, which writes the status at most once.
+// the rest, once and right: it reads the object, finds out to whom it belongs and what
+// may be done about it, decides about the stage of the pass by a pure function, puts the
+// finalizer on the server before anything else happens and takes it away after
+// everything is gone, contains panics, and leaves through pkg/summarize, which writes the
+// status at most once. [SetupWithManager] runs it in a controller. For resources behind an
+// API that can observe, create, update and delete them, package external has the Handler.
 //
 //	object                                          stage    what happens
+//	that belongs to another operator                ignore   nothing
 //	being deleted, without our finalizer            ignore   nothing
-//	being deleted, and to be left as it is          release  the finalizer goes
+//	being deleted, what was made is to stay         release  the finalizer goes
+//	whose management policy is not known            hold     nothing; the conditions say why
 //	being deleted                                   delete   Delete; on Success the finalizer goes
-//	suspended                                       skip     UpdateStatus
+//	suspended, or under the policy skip             skip     UpdateStatus
 //	without our finalizer                           claim    Claim and the finalizer made durable, then as apply
 //	else                                            apply    Claim, CreateOrUpdate
 //
@@ -24,10 +28,36 @@
 // to do, calls Commit, and acts only if that returned nil. Then the intent survives
 // a crash, and a pass that worked on an old object has done no harm.
 //
+// # Management policy
+//
+// The annotation <name>/management-policy of an object, or else of its namespace, or
+// else the option says what may be done: manage, skip (only look, and leave everything
+// behind), or detach-on-delete (do everything but delete). A value that does not exist
+// might have been meant to prevent a deletion, so nothing is done until it is mended, and
+// Ready says so. A change of a namespace's annotation makes its objects reconcile.
+//
+// With the option OperatorNamespace, several operators share the objects of one kind:
+// each object belongs to the operator whose namespace stands in its annotation
+// <name>/operator-namespace, which is written together with the finalizer.
+//
+// # Errors
+//
+// An [Error] says how bad it is and when to come again:
+//
+//	severity  Ready    also         returned  comes again, by default
+//	Info      Unknown  Reconciling  no        fast: 1 s, doubling up to 30 s
+//	Warning   False    Reconciling  yes       slow: 5 s, doubling up to 3 min
+//	Error     False    Stalled      no        very slow: at the requeue interval
+//
+// The contextual errors of pkg/result work as well, and any other error comes again
+// after 200 ms, doubling up to two minutes. No outcome is final: whatever came out, the
+// object comes again by the requeue interval (only one that its handler calls suspended
+// waits for a change), and an object that is stuck can always be deleted, by mending
+// what is wrong or by the policy detach-on-delete.
+//
 // # What a handler may leave to the loop
 //
 // A handler that implements only Handler gets Ready, Reconciling and Stalled
-// worded from its result and error (see pkg/result for errors that carry
-// context). One that also implements [Judge] words them itself. [Suspender],
-// [Detacher], [Builder] and [Finisher] are optional too.
+// worded from its result and error. One that also implements [Judge] words them itself.
+// [Suspender], [Detacher], [Releaser], [Builder] and [Finisher] are optional too.
 package lifecycle

@@ -51,17 +51,6 @@ func (p *pass[T]) finish(ctx context.Context) (reconcile.Result, error) {
 	return p.pace(out, res, err), outErr
 }
 
-// pace slows down a handler that wants to go on again and again without getting
-// anywhere.
-func (p *pass[T]) pace(out reconcile.Result, res result.Result, err error) reconcile.Result {
-	if err != nil || res != result.Requeue || p.patcher.Writes() > 0 {
-		p.activity.Reset(p.key)
-		return out
-	}
-	out.RequeueAfter = max(out.RequeueAfter, p.activity.Next(p.key))
-	return out
-}
-
 // abandon is for a pass that was cut off because the process stops: what it has
 // recorded so far is kept, but that it was cut off is nobody's fault and no status.
 func (p *pass[T]) abandon(ctx context.Context) (reconcile.Result, error) {
@@ -116,7 +105,7 @@ func (p *pass[T]) builder() result.RuntimeResultBuilder {
 		})
 	}
 	if builder == nil {
-		return result.AlwaysRequeueResultBuilder{RequeueAfter: p.options.RequeueInterval}
+		return result.AlwaysRequeueResultBuilder{RequeueAfter: p.options.early(p.options.RequeueInterval)}
 	}
 	return builder
 }

@@ -34,7 +34,7 @@ type Handler[T client.Object] interface {
 	// left; then our finalizer goes.
 	Delete(ctx context.Context, obj T, commit Commit) (result.Result, error)
 	// UpdateStatus only looks. It is called in place of CreateOrUpdate while
-	// the object is suspended.
+	// the object is suspended or under the policy Skip.
 	UpdateStatus(ctx context.Context, obj T) error
 }
 
@@ -45,7 +45,8 @@ type Suspender[T client.Object] interface {
 	Suspended(obj T) bool
 }
 
-// Detacher is a Handler that can be told to leave behind what it made.
+// Detacher is a Handler that can be told to leave behind what it made, in addition
+// to the management policy.
 type Detacher[T client.Object] interface {
 	// Detached tells whether deletion of the object skips Delete.
 	Detached(obj T) bool
@@ -73,6 +74,8 @@ type Judge[T client.Object] interface {
 type Pass struct {
 	// Stage is what the pass was about.
 	Stage Stage
+	// Policy is the management policy that applied, or empty if it was not found out.
+	Policy ManagementPolicy
 	// Result and Err are what the handler returned. A panic is a PanicError. An
 	// outdated CustomResourceDefinition is a result.Stalling with the reason CRDOutdated.
 	Result result.Result

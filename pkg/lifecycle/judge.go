@@ -32,7 +32,7 @@ func (p *pass[T]) judge(ctx context.Context) ([]summarize.Conditions, result.Res
 		err error
 	)
 	panicked := contain(func() error {
-		res, err = judge.Judge(ctx, p.obj, Pass{Stage: p.stage, Result: p.result, Err: p.err, Now: now})
+		res, err = judge.Judge(ctx, p.obj, Pass{Stage: p.stage, Policy: p.policy, Result: p.result, Err: p.err, Now: now})
 		return nil
 	})
 	if panicked != nil {
@@ -49,8 +49,12 @@ func (p *pass[T]) judgeByDefault(res result.Result, err error) ([]summarize.Cond
 	verdict := result.Compute(res, err, p.builder())
 	switch {
 	case p.stage == StageSkip && err == nil:
+		message := "suspended: nothing is created or updated"
+		if p.policy == Skip {
+			message = "the management policy is skip: nothing is created, updated or deleted"
+		}
 		conditions.Delete(obj, v1alpha1.ConditionReconciling)
-		conditions.MarkUnknown(obj, now, v1alpha1.ConditionReady, v1alpha1.ReasonSuspended, "suspended: nothing is created or updated")
+		conditions.MarkUnknown(obj, now, v1alpha1.ConditionReady, v1alpha1.ReasonSuspended, "%s", message)
 	case verdict.Outcome == result.Finished && !conditions.Has(obj, v1alpha1.ConditionReady):
 		conditions.MarkUnknown(obj, now, v1alpha1.ConditionReady, v1alpha1.ReasonProcessing, "there is no result yet")
 	case verdict.Outcome == result.Requeued, verdict.Outcome == result.Waited, verdict.Outcome == result.Failed:

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +26,8 @@ type Loop[T client.Object] struct {
 	options  Options[T]
 	kind     string
 	activity *backoff.Activity[client.ObjectKey]
+	attempts attempts
+	told     sync.Map // object key: the last thing that was told once about it
 }
 
 var _ reconcile.Reconciler = (*Loop[client.Object])(nil)
@@ -78,25 +81,30 @@ func (l *Loop[T]) runPass(ctx context.Context, key client.ObjectKey) (reconcile.
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("read %s %s: %w", l.kind, key, err)
 	}
-	f, askErr := l.factsOf(obj)
+	f, askErr := l.factsOf(ctx, obj)
 	stage := stageOf(f)
 	if stage == StageIgnore {
+		l.ignore(ctx, obj)
 		return reconcile.Result{}, nil
 	}
 	p, err := l.begin(obj)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	p.stage, p.err = stage, askErr
-	return p.run(ctx)
+	p.stage, p.policy, p.err = stage, f.policy, askErr
+	return p.run(context.WithValue(ctx, policyKey{}, f.policy))
 }
 
-// factsOf asks the handler. The facts are usable even if there is an error: then
-// the handler did not tell, and nothing is to be done but to report that.
-func (l *Loop[T]) factsOf(obj T) (facts, error) {
+// factsOf asks the handler and the annotations. The facts are usable even if there is
+// an error: then somebody did not tell, and nothing is to be done but to report that.
+func (l *Loop[T]) factsOf(ctx context.Context, obj T) (facts, error) {
 	f := facts{
-		deleting: !obj.GetDeletionTimestamp().IsZero(),
-		claimed:  hasFinalizer(obj, l.options.Finalizer),
+		elsewhere: l.isElsewhere(obj),
+		deleting:  !obj.GetDeletionTimestamp().IsZero(),
+		claimed:   hasFinalizer(obj, l.options.Finalizer),
+	}
+	if stageOf(f) == StageIgnore {
+		return f, nil
 	}
 	err := contain(func() error {
 		if s, ok := l.handler.(Suspender[T]); ok {
@@ -107,6 +115,11 @@ func (l *Loop[T]) factsOf(obj T) (facts, error) {
 		}
 		return nil
 	})
+	if err != nil || f.deleting && f.detached {
+		// What the policy is does not matter any more.
+		return f, err
+	}
+	f.policy, err = l.policyOf(ctx, obj)
 	return f, err
 }
 
@@ -125,6 +138,8 @@ func (l *Loop[T]) begin(obj T) (*pass[T], error) {
 // finished forgets an object that is gone.
 func (l *Loop[T]) finished(ctx context.Context, key client.ObjectKey) {
 	l.activity.Forget(key)
+	l.attempts.forget(key)
+	l.told.Delete(key)
 	finisher, ok := l.handler.(Finisher)
 	if !ok {
 		return

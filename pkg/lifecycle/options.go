@@ -8,26 +8,60 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/validation"
+	apivalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/pkg/conditions"
 )
 
-const defaultRequeueInterval = 10 * time.Minute
+const (
+	defaultRequeueInterval = 10 * time.Minute
+	defaultJitter          = 0.1
+)
 
 // Options configure a Loop.
 type Options[T client.Object] struct {
-	// Client writes the objects. Required.
+	// Name is the prefix of the annotations that the loop knows, as in
+	// "buckets.example.com/management-policy". It should be a DNS name that belongs to
+	// the author of the operator, and must never change. Without a name there are no
+	// annotations. SetupWithManager requires it.
+	Name string
+	// Client writes the objects. Required; SetupWithManager takes that of the manager.
 	Client client.Client
 	// Reader reads them. It should not be a cache: decisions rest on what it
-	// returns. Default is the Client.
+	// returns. Default is the Client; SetupWithManager takes the manager's API reader.
 	Reader client.Reader
-	// Finalizer is our finalizer. Required.
+	// Finalizer is our finalizer. Default is "<Name>/finalizer"; one of both is required.
 	Finalizer string
+	// ManagementPolicy applies to objects for which no annotation says something
+	// else. Default is Manage.
+	ManagementPolicy ManagementPolicy
+	// Namespaces reads the annotation of an object's namespace. Like Reader it should
+	// not be a cache. Default is none: then only the object's own annotation counts.
+	// SetupWithManager takes the manager's API reader, unless IgnoreNamespaces is set.
+	Namespaces client.Reader
+	// IgnoreNamespaces keeps SetupWithManager from reading and watching namespaces, for
+	// operators that have no right to.
+	IgnoreNamespaces bool
+	// OperatorNamespace, if it is set, makes each object belong to one operator: the
+	// one whose namespace is in the annotation <Name>/operator-namespace. The loop
+	// writes it together with the finalizer, and does nothing, not even a deletion,
+	// about objects of other operators. Whoever changes the annotation hands the
+	// object over.
+	OperatorNamespace string
+	// RateLimiter is that of the controller. With it, errors that have a retry class
+	// come again as that says; without, as the controller's own rate limiter says.
+	// SetupWithManager makes one.
+	RateLimiter *RateLimiter
+	// MaxConcurrentReconciles is how many objects are reconciled at the same time by
+	// a controller of SetupWithManager. Default is what the manager says, or else 5.
+	MaxConcurrentReconciles int
 	// FieldOwner is the name under which the server records our writes.
 	// Default is the finalizer.
 	FieldOwner string
@@ -42,9 +76,13 @@ type Options[T client.Object] struct {
 	// Conditions gives access to the object's conditions. Default is the object
 	// itself, if it is a conditions.Setter.
 	Conditions func(obj T) conditions.Setter
-	// RequeueInterval is when an object comes again after success and when
-	// stalled, unless the handler is a Builder. Default is 10 minutes.
+	// RequeueInterval is when an object comes again at the latest, whatever came
+	// out, unless the handler is a Builder or says that the object is suspended. Default
+	// is 10 minutes.
 	RequeueInterval time.Duration
+	// Jitter is the greatest share by which an object comes early at random, so that
+	// many objects do not stay in step. Default is 0.1; a negative one means none.
+	Jitter float64
 	// PersistSpec also writes changes of the spec. By default they stay in
 	// memory, because the spec belongs to the user.
 	PersistSpec bool
@@ -61,6 +99,7 @@ func (o *Options[T]) complete() error {
 	if o.Client == nil {
 		errs = append(errs, errors.New("option Client is missing"))
 	}
+	errs = append(errs, o.completeName()...)
 	if problems := validation.ValidateFinalizerName(o.Finalizer, nil); o.Finalizer == "" || len(problems) > 0 {
 		errs = append(errs, fmt.Errorf("option Finalizer is no valid finalizer: %q", o.Finalizer))
 	}
@@ -76,7 +115,37 @@ func (o *Options[T]) complete() error {
 	}
 	o.FieldOwner = cmp.Or(o.FieldOwner, o.Finalizer)
 	o.RequeueInterval = cmp.Or(o.RequeueInterval, defaultRequeueInterval)
+	o.Jitter = max(cmp.Or(o.Jitter, defaultJitter), 0)
 	return errors.Join(errs...)
+}
+
+// completeName checks the name and what needs it.
+func (o *Options[T]) completeName() []error {
+	var errs []error
+	if problems := apivalidation.IsDNS1123Subdomain(o.Name); o.Name != "" && len(problems) > 0 {
+		errs = append(errs, fmt.Errorf("option Name %q: %s", o.Name, strings.Join(problems, ", ")))
+	}
+	if o.Finalizer == "" && o.Name != "" {
+		o.Finalizer = o.Name + "/finalizer"
+	}
+	o.ManagementPolicy = cmp.Or(o.ManagementPolicy, Manage)
+	policy, err := ParseManagementPolicy(string(o.ManagementPolicy))
+	if err != nil {
+		errs = append(errs, fmt.Errorf("option ManagementPolicy: %w", err))
+	}
+	o.ManagementPolicy = policy
+	if problems := apivalidation.IsDNS1123Label(o.OperatorNamespace); o.OperatorNamespace != "" && len(problems) > 0 {
+		errs = append(errs, fmt.Errorf("option OperatorNamespace %q: %s", o.OperatorNamespace, strings.Join(problems, ", ")))
+	}
+	if o.Name == "" && (o.Namespaces != nil || o.OperatorNamespace != "") {
+		errs = append(errs, errors.New("option Name is missing: the annotations of the options Namespaces and OperatorNamespace need it"))
+	}
+	return errs
+}
+
+// early takes the jitter off a delay.
+func (o *Options[T]) early(delay time.Duration) time.Duration {
+	return delay - time.Duration(float64(delay)*o.Jitter*backoff.Random())
 }
 
 // completeType finds out how to make objects and how to reach their conditions.

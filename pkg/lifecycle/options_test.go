@@ -82,7 +82,7 @@ func second[T any](_ T, err error) error { return err }
 func TestUnstructuredObjects(t *testing.T) {
 	server := widget.NewServer(&widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", Generation: 1}})
 	loop, err := lifecycle.NewLoop(of[*unstructured.Unstructured]{}, lifecycle.Options[*unstructured.Unstructured]{
-		Client: server, Finalizer: finalizer,
+		Client: server, Finalizer: finalizer, Jitter: -1,
 		New: func() *unstructured.Unstructured {
 			u := &unstructured.Unstructured{}
 			u.SetGroupVersionKind(widget.GroupVersion.WithKind("Widget"))

@@ -24,6 +24,7 @@ type pass[T client.Object] struct {
 	key     client.ObjectKey
 	patcher *patch.Helper
 	stage   Stage
+	policy  ManagementPolicy
 	result  result.Result
 	err     error
 	// refused is the error of our own last write that was refused. Only with it do the
@@ -32,6 +33,7 @@ type pass[T client.Object] struct {
 }
 
 func (p *pass[T]) run(ctx context.Context) (reconcile.Result, error) {
+	leaving := p.stage == StageRelease
 	if p.err == nil {
 		p.result, p.err = p.act(ctx)
 		if p.stage == StageDelete && p.err == nil {
@@ -45,7 +47,7 @@ func (p *pass[T]) run(ctx context.Context) (reconcile.Result, error) {
 		}
 		if p.stage == StageRelease {
 			// What came out before does not matter: nothing is left to be done.
-			p.result, p.err = result.Empty, p.release(ctx)
+			p.result, p.err = result.Empty, p.release(ctx, leaving)
 			if p.err == nil {
 				return reconcile.Result{}, nil
 			}
@@ -78,6 +80,7 @@ func (p *pass[T]) act(ctx context.Context) (res result.Result, err error) {
 			res, err = p.handler.CreateOrUpdate(ctx, p.obj, p.commit)
 			return err
 		case StageDelete:
+			p.tellOnce(p.obj, "", reasonBeginDelete, actionDelete, "the deletion begins")
 			var err error
 			res, err = p.handler.Delete(ctx, p.obj, p.commit)
 			return err
@@ -109,6 +112,7 @@ func (p *pass[T]) claim(ctx context.Context) error {
 	// The finalizer goes first: if we crashed after the first side effect without
 	// it, a deleted object would leave behind what was made for it.
 	controllerutil.AddFinalizer(p.obj, p.options.Finalizer)
+	p.own(p.obj)
 	changed, err := p.patcher.MetadataChanged(p.obj)
 	if err != nil || !changed {
 		return err
@@ -117,8 +121,8 @@ func (p *pass[T]) claim(ctx context.Context) error {
 }
 
 // release removes the finalizer in one write. The status stays as it is: usually
-// the object is gone after this.
-func (p *pass[T]) release(ctx context.Context) error {
+// the object is gone after this. Leaving means that what was made stays.
+func (p *pass[T]) release(ctx context.Context, leaving bool) error {
 	if releaser, ok := p.handler.(Releaser[T]); ok {
 		if err := contain(func() error { return releaser.Release(ctx, p.obj) }); err != nil {
 			return err
@@ -127,6 +131,9 @@ func (p *pass[T]) release(ctx context.Context) error {
 	controllerutil.RemoveFinalizer(p.obj, p.options.Finalizer)
 	if err := p.note(p.patcher.PatchMetadata(ctx, p.obj)); err != nil {
 		return err
+	}
+	if leaving {
+		p.tellOnce(p.obj, "", reasonDetached, actionDelete, "what was made for the object is left behind")
 	}
 	if len(p.obj.GetFinalizers()) == 0 {
 		p.finished(ctx, p.key)

@@ -36,7 +36,7 @@ func onServer(t *testing.T, world pumps, change func(*apiextensionsv1.CustomReso
 		t.Fatal(err)
 	}
 	recorder := events.NewFakeRecorder(10)
-	loop, err := lifecycle.NewLoop(world, lifecycle.Options[*widget.Widget]{Client: c, Finalizer: finalizer, Recorder: recorder})
+	loop, err := lifecycle.NewLoop(world, lifecycle.Options[*widget.Widget]{Client: c, Finalizer: finalizer, Recorder: recorder, Jitter: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

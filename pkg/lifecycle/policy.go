@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+// ManagementPolicy says what may be done about what is kept for an object.
+type ManagementPolicy = v1alpha1.ManagementPolicy
+
+// The values of ManagementPolicy. In annotations they are written manage, skip and
+// detach-on-delete.
+const (
+	Manage         = v1alpha1.ManagementPolicyManage
+	Skip           = v1alpha1.ManagementPolicySkip
+	DetachOnDelete = v1alpha1.ManagementPolicyDetachOnDelete
+)
+
+// ParseManagementPolicy reads the value of an annotation, in kebab-case or CamelCase.
+// The error lists the values that there are.
+func ParseManagementPolicy(value string) (ManagementPolicy, error) {
+	for _, known := range []ManagementPolicy{Manage, Skip, DetachOnDelete} {
+		if strings.EqualFold(strings.ReplaceAll(value, "-", ""), string(known)) {
+			return known, nil
+		}
+	}
+	return "", fmt.Errorf("%q must be one of manage, skip, detach-on-delete", value)
+}
+
+// policyOf returns the policy that applies to the object: the annotation of the
+// object counts before that of its namespace, and that before the option. A value that
+// does not exist is not passed over for the next one: it may have been meant to prevent
+// a deletion. So is a namespace that cannot be read.
+func (l *Loop[T]) policyOf(ctx context.Context, obj T) (ManagementPolicy, error) {
+	if l.options.Name == "" {
+		return l.options.ManagementPolicy, nil
+	}
+	annotation := policyAnnotation(l.options.Name)
+	if value, ok := obj.GetAnnotations()[annotation]; ok {
+		return l.parsePolicy(fmt.Sprintf("%s %s", l.kind, nameOf(client.ObjectKeyFromObject(obj))), annotation, value)
+	}
+	if l.options.Namespaces == nil || obj.GetNamespace() == "" {
+		return l.options.ManagementPolicy, nil
+	}
+	namespace := namespaceMetadata()
+	if err := l.options.Namespaces.Get(ctx, client.ObjectKey{Name: obj.GetNamespace()}, namespace); err != nil {
+		return "", fmt.Errorf("%s %s: find out the management policy of its namespace; the annotation %s on the object itself makes that unnecessary: %w",
+			l.kind, nameOf(client.ObjectKeyFromObject(obj)), annotation, err)
+	}
+	if value, ok := namespace.GetAnnotations()[annotation]; ok {
+		return l.parsePolicy("Namespace "+obj.GetNamespace(), annotation, value)
+	}
+	return l.options.ManagementPolicy, nil
+}
+
+func (l *Loop[T]) parsePolicy(where, annotation, value string) (ManagementPolicy, error) {
+	policy, err := ParseManagementPolicy(value)
+	if err != nil {
+		return "", result.NewStalling(fmt.Errorf("%s: annotation %s: %w", where, annotation, err), v1alpha1.ReasonSpecInvalid)
+	}
+	return policy, nil
+}
+
+func policyAnnotation(name string) string { return name + "/" + v1alpha1.AnnotationManagementPolicy }
+
+// namespaceMetadata is a namespace of which nothing but metadata is read.
+func namespaceMetadata() *metav1.PartialObjectMetadata {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return namespace
+}
+
+func nameOf(key client.ObjectKey) string {
+	if key.Namespace == "" {
+		return key.Name
+	}
+	return key.String()
+}
+
+type policyKey struct{}
+
+// PolicyFromContext returns the management policy under which a method of a handler
+// is called. It is Manage in any other context.
+func PolicyFromContext(ctx context.Context) ManagementPolicy {
+	if policy, ok := ctx.Value(policyKey{}).(ManagementPolicy); ok && policy != "" {
+		return policy
+	}
+	return Manage
+}

@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/test/widget"
+)
+
+func TestSignificant(t *testing.T) {
+	const ours = "test.corbel.run"
+	deleted := func(w *widget.Widget) { w.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }
+	finalizers := func(finalizers ...string) func(*widget.Widget) {
+		return func(w *widget.Widget) { w.Finalizers = finalizers }
+	}
+	tests := []struct {
+		name          string
+		before, after []func(*widget.Widget)
+		want          bool
+	}{
+		{name: "nothing changed"},
+		{name: "the status changed", after: []func(*widget.Widget){func(w *widget.Widget) { w.Status.Phase = "Ready"; w.ResourceVersion = "2" }}},
+		{name: "the generation changed", after: []func(*widget.Widget){func(w *widget.Widget) { w.Generation++ }}, want: true},
+		{name: "another object of the same name", after: []func(*widget.Widget){func(w *widget.Widget) { w.UID = "other" }}, want: true},
+		{name: "an annotation changed", after: []func(*widget.Widget){func(w *widget.Widget) { w.Annotations = map[string]string{"a": "b"} }}, want: true},
+		{name: "a label changed", after: []func(*widget.Widget){func(w *widget.Widget) { w.Labels = map[string]string{"a": "b"} }}, want: true},
+		{name: "deletion was asked for", after: []func(*widget.Widget){deleted}, want: true},
+		{name: "our finalizer was added", after: []func(*widget.Widget){finalizers(ours)}},
+		{name: "our finalizer was taken away", before: []func(*widget.Widget){finalizers(ours)}, want: true},
+		{name: "a finalizer was added while nobody deletes", after: []func(*widget.Widget){finalizers("x")}},
+		{name: "a finalizer of somebody else goes in deletion",
+			before: []func(*widget.Widget){deleted, finalizers(ours, "x")}, after: []func(*widget.Widget){deleted, finalizers(ours)}, want: true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			before, after := &widget.Widget{}, &widget.Widget{}
+			for _, change := range test.before {
+				change(before)
+			}
+			for _, change := range test.after {
+				change(after)
+			}
+			if got := lifecycle.Significant(ours).Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != test.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+	if !lifecycle.Significant(ours).Create(event.CreateEvent{Object: &widget.Widget{}}) || !lifecycle.Significant(ours).Delete(event.DeleteEvent{Object: &widget.Widget{}}) {
+		t.Error("a creation or deletion is not worth it")
+	}
+	if lifecycle.Significant(ours).Update(event.UpdateEvent{}) {
+		t.Error("an update of nothing is worth it")
+	}
+}
