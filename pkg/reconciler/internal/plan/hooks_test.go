@@ -50,10 +50,15 @@ func (o *oracle) beforeHook(s Step) (done bool) {
 // watchHooks sees which of the objects are on record to have done their work.
 func (o *oracle) watchHooks() {
 	for _, item := range o.driver.durable {
-		if item.RunOn != "" && (item.Phase == v1alpha1.PhaseCompleted || item.Phase == v1alpha1.PhaseCompleting) {
+		if hasRun(item) {
 			o.ran[KeyOf(item)] = true
 		}
 	}
+}
+
+// hasRun tells whether the object is on record to have done its work.
+func hasRun(item v1alpha1.InventoryItem) bool {
+	return item.RunOn != "" && (item.Phase == v1alpha1.PhaseCompleted || item.Phase == v1alpha1.PhaseCompleting)
 }
 
 // checkEverythingIsGone checks that nothing of ours is left but what an object
@@ -81,6 +86,12 @@ func (o *oracle) isHookHome(key Key) bool {
 
 func (o *oracle) isHook(key Key) bool {
 	return o.driver.cause == Deleting && slices.ContainsFunc(o.driver.hooks, func(d Desired) bool { return d.Key == key })
+}
+
+// isDueHook tells whether the object runs before or after the deletion and has
+// not done so yet. Until then it is wanted; afterwards it goes like any other.
+func (o *oracle) isDueHook(key Key, item v1alpha1.InventoryItem) bool {
+	return o.isHook(key) && !hasRun(item)
 }
 
 // hookStock is what runs before and after deletions. One of them may have been

@@ -254,7 +254,7 @@ func (o *oracle) forget() {
 		switch {
 		case taken:
 			live.holder = heldByOther
-		case unknowable, bare && o.wanted(key) == nil && o.orphans(item) && !o.isHook(key):
+		case unknowable, bare && o.wanted(key) == nil && o.orphans(item) && !o.isDueHook(key, item):
 			live.holder = heldByNobody
 		}
 	}
