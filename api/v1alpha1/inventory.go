@@ -94,6 +94,11 @@ type InventoryItem struct {
 	// DeletePolicy is empty for DeletePolicyDelete.
 	// +optional
 	DeletePolicy DeletePolicy `json:"deletePolicy,omitempty"`
+	// Keeps is set for a namespace or a type after something in it was left
+	// behind, as a delete policy says. It is deleted only if it is empty by
+	// then; otherwise it is left behind, too.
+	// +optional
+	Keeps bool `json:"keeps,omitempty"`
 	// Defines are the types that this object brings if it is a
 	// CustomResourceDefinition or an APIService; an APIService defines
 	// every kind ("*") of its group.

@@ -18,10 +18,10 @@ import (
 
 // DeletionBlockers returns what blocks the deletion of everything in the
 // inventory: the instances of the component's own types, and of the additional
-// managed types, that the inventory does not contain or that are to be left
-// behind. They would be lost together with their type, or with what looks after
-// them. Patterns of types cover what the server serves at this moment. Nothing is
-// blocked if none is returned.
+// managed types, that the inventory does not contain. They would be lost together
+// with their type, or with what looks after them. A type of which an instance is to
+// be left behind is not deleted, so nothing blocks it. Patterns of types cover what
+// the server serves at this moment. Nothing is blocked if none is returned.
 //
 // The answer holds for the moment; the executor checks again right before it
 // deletes a type.
@@ -30,7 +30,8 @@ func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest
 	if err != nil {
 		return nil, err
 	}
-	owns := owns(in.Recorded)
+	goes := recorded(in.Recorded, func(item v1alpha1.InventoryItem) bool { return !staysBehind(item) })
+	stays := recorded(in.Recorded, staysBehind)
 	var blockers []Blocker
 	var errs []error
 	collect := func(dependent, message string, err error) {
@@ -42,33 +43,44 @@ func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest
 		}
 	}
 	for _, item := range in.Recorded {
-		if len(item.Defines) == 0 || staysBehind(item) {
+		if len(item.Defines) == 0 || staysBehind(item) || item.Keeps {
 			continue // a type that stays keeps its instances
 		}
 		if item.UID == "" || item.Phase == v1alpha1.PhaseReleased {
 			continue // the type is not known to be ours, so it will not be deleted without another check
 		}
 		key := plan.KeyOf(item)
-		message, err := r.executor.ForeignInstancesOf(ctx, key, owns)
+		kept := false
+		message, err := r.executor.ForeignInstancesOf(ctx, key, func(key plan.Key, uid types.UID) bool {
+			left := stays(key, uid)
+			kept = kept || left
+			return left || goes(key, uid)
+		})
+		if kept && err == nil {
+			continue
+		}
 		collect(key.String(), message, err)
 	}
 	for _, pattern := range request.ManagedTypes {
-		message, err := r.executor.ForeignInstances(ctx, pattern, owns)
+		message, err := r.executor.ForeignInstances(ctx, pattern, func(key plan.Key, uid types.UID) bool {
+			return goes(key, uid) || stays(key, uid)
+		})
 		collect("type "+schema.GroupKind{Group: pattern.Group, Kind: pattern.Kind}.String(), message, err)
 	}
 	return blockers, errors.Join(errs...)
 }
 
-// owns tells of an instance whether it goes with the inventory.
-func owns(items []v1alpha1.InventoryItem) execute.Owns {
-	own := make(map[plan.Key]types.UID, len(items))
+// recorded tells of an instance whether it is in the inventory, as one that is
+// ours and of which the function holds.
+func recorded(items []v1alpha1.InventoryItem, holds func(v1alpha1.InventoryItem) bool) execute.Owns {
+	known := make(map[plan.Key]types.UID, len(items))
 	for _, item := range items {
-		if !staysBehind(item) && item.Phase != v1alpha1.PhaseReleased {
-			own[plan.KeyOf(item)] = item.UID
+		if item.Phase != v1alpha1.PhaseReleased && holds(item) {
+			known[plan.KeyOf(item)] = item.UID
 		}
 	}
 	return func(key plan.Key, uid types.UID) bool {
-		recorded, ok := own[key]
+		recorded, ok := known[key]
 		// Without a uid the answer to our write was lost.
 		return ok && (recorded == "" || recorded == uid)
 	}

@@ -104,7 +104,7 @@ func (c *call) done(result plan.Result) {
 	c.tellDone(result.Step)
 	if result.Released {
 		verb = string(plan.VerbOrphan)
-		c.told = append(c.told, Note{Key: key, Message: "released: it is in use by others"})
+		c.told = append(c.told, released(result.Step))
 	}
 	c.steps[verb]++
 	if c.writes[key]++; c.writes[key] >= maxWrites {
@@ -113,6 +113,15 @@ func (c *call) done(result plan.Result) {
 		c.in.Failed[key] = plan.Failure{Message: err.Error()}
 		c.errs[key] = err
 	}
+}
+
+// released notes that an object was left behind that was to be deleted.
+func released(step plan.Step) Note {
+	if step.Then.Keeps && step.Then.Origin != v1alpha1.OriginNamespace {
+		return Note{Key: step.Key, Warning: plan.WarnKept,
+			Message: "is left behind without our marks, because something in it was left behind before and would go with it"}
+	}
+	return Note{Key: step.Key, Message: "released: it is in use by others"}
 }
 
 // end forgets what runs before and after a deletion that is done.

@@ -248,21 +248,6 @@ func TestContentCreatedBetweenTheCheckAndTheDeletionOfItsNamespace(t *testing.T)
 	})
 }
 
-func TestAnOrphanedInstanceKeepsItsType(t *testing.T) {
-	b := newBench(t)
-	kept := instance("Heirloom", "kept")
-	kept.SetAnnotations(map[string]string{engineName + "/delete-policy": "orphan-on-apply"})
-	b.installed(definition("heirlooms", "Heirloom"), kept)
-	outcome, err := b.apply(config("a", "1"))
-	want := "1 foreign instance: Heirloom " + b.namespace + "/kept"
-	if err != nil || len(outcome.Waiting) != 1 || outcome.Waiting[0].Message != want {
-		t.Errorf("got %v, waiting for %v, want %q", err, outcome.Waiting, want)
-	}
-	if !b.stands(definition("heirlooms", "Heirloom")) || !b.stands(b.in(kept)) {
-		t.Error("the type or its instance is gone")
-	}
-}
-
 func namespaceOf(name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
 }

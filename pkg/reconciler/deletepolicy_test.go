@@ -7,9 +7,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 func TestDeletePoliciesWhenAnObjectIsDroppedAndWhenItsComponentIsDeleted(t *testing.T) {
@@ -78,38 +75,4 @@ func (b *bench) checkLeft(name string, left bool) {
 			b.t.Errorf("it is still on record: %v", item)
 		}
 	}
-}
-
-func TestAnOrphanedInstanceIsLostWithItsTypeOnlyIfTheTypeGoesToo(t *testing.T) {
-	b := newBench(t)
-	crd := definition("keepers", "Keeper")
-	kept := annotated(annotated(instance("Keeper", "kept"), "delete-policy", "orphan"), "ready-when", "true")
-	b.until("the type and its instance", func() bool {
-		outcome, err := b.apply(crd, kept)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return outcome.Done()
-	})
-	// The instance is left behind, and so belongs to others: its type must stay.
-	var outcome reconciler.Outcome
-	b.until("the orphan to block its type", func() bool {
-		var err error
-		if outcome, err = b.delete(); err != nil {
-			t.Fatal(err)
-		}
-		return len(outcome.Waiting) == 1 && outcome.Waiting[0].Reason == reconciler.WaitBlocked
-	})
-	live := kept.DeepCopy()
-	live.SetNamespace(b.namespace)
-	if err := b.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil || live.GetDeletionTimestamp() != nil {
-		t.Fatalf("the orphan: %v, being deleted since %v", err, live.GetDeletionTimestamp())
-	}
-	if err := b.Delete(t.Context(), live); err != nil {
-		t.Fatal(err)
-	}
-	b.until("the deletion", func() bool {
-		outcome, err := b.delete()
-		return err == nil && outcome.Done()
-	})
 }

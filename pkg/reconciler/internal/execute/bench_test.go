@@ -66,7 +66,7 @@ func benchOn(t *testing.T, config *rest.Config) *bench {
 	t.Cleanup(target.Close)
 	b.target = target
 	b.observer = observe.New(target, observe.Options{Name: reconciler, FieldOwner: "corbel"})
-	b.executor = execute.New(target, b.observer, execute.Options{Name: reconciler, FieldOwner: "corbel", Protected: []string{"guarded"}})
+	b.executor = execute.New(target, b.observer, execute.Options{Name: reconciler, FieldOwner: "corbel"})
 	return b
 }
 

@@ -134,8 +134,7 @@ func TestANamespaceInUseThatWeCreatedIsReleased(t *testing.T) {
 
 func TestProtectedNamespacesAreNeverDeleted(t *testing.T) {
 	b := newBench(t)
-	b.ours("guarded")
-	for _, name := range []string{"default", "kube-system", "kube-public", "guarded"} {
+	for _, name := range []string{"default", "kube-system", "kube-public"} {
 		d := b.desired(`{apiVersion: v1, kind: Namespace, metadata: {name: `+name+`}}`, v1alpha1.UpdatePolicyReplace)
 		for _, guard := range []plan.Guard{plan.GuardNone, plan.GuardEmpty} {
 			if result := b.guarded(d, guard); result.Blocked != "it is never deleted" {

@@ -30,9 +30,6 @@ type Options struct {
 	// Parallelism bounds the steps under way at once for one call. Defaults
 	// to observe.DefaultParallelism.
 	Parallelism int
-	// Protected are namespaces that are never deleted, besides default and
-	// those that begin with "kube-".
-	Protected []string
 	// TypeFence keeps everybody from creating instances of a type, or objects in
 	// a namespace, from the last look at them until the deletion came in.
 	TypeFence bool

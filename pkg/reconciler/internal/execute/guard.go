@@ -28,18 +28,22 @@ type verdict struct {
 func (v verdict) passes() bool { return v.blocked == "" && !v.release }
 
 func (e *Executor) guard(ctx context.Context, step plan.Step) (verdict, error) {
-	if step.Key.Group == "" && step.Key.Kind == "Namespace" && e.isProtected(step.Key.Name) {
+	if step.Key.Group == "" && step.Key.Kind == "Namespace" && isProtected(step.Key.Name) {
 		return inUse(step, "it is never deleted"), nil
 	}
 	switch step.Guard {
 	case plan.GuardNone:
 		return verdict{}, nil
-	case plan.GuardNoInstances:
+	case plan.GuardNoInstances, plan.GuardNoInstancesOrRelease:
 		found, err := e.instances(ctx, step.Key, func(key plan.Key, _ types.UID) bool { return slices.Contains(step.Own, key) })
-		if err != nil {
+		switch {
+		case err != nil:
 			return verdict{}, err
+		case step.Guard.Releases() && found.foreignTotal > 0 && found.oursTotal == 0:
+			return verdict{release: true}, nil
+		default:
+			return verdict{blocked: found.String(), counted: found.counted}, nil
 		}
-		return verdict{blocked: found.String(), counted: found.counted}, nil
 	case plan.GuardEmpty, plan.GuardEmptyOrRelease:
 		content, err := e.content(ctx, step.Key.Name, "")
 		if err != nil || content.String() == "" {
@@ -53,13 +57,13 @@ func (e *Executor) guard(ctx context.Context, step plan.Step) (verdict, error) {
 
 // inUse is the verdict about a namespace that must stay.
 func inUse(step plan.Step, why string) verdict {
-	if step.Guard == plan.GuardEmptyOrRelease {
+	if step.Guard.Releases() {
 		return verdict{release: true}
 	}
 	return verdict{blocked: why}
 }
 
 // isProtected tells whether a namespace must never be deleted.
-func (e *Executor) isProtected(name string) bool {
-	return name == "default" || strings.HasPrefix(name, "kube-") || slices.Contains(e.options.Protected, name)
+func isProtected(name string) bool {
+	return name == "default" || strings.HasPrefix(name, "kube-")
 }

@@ -48,7 +48,7 @@ type fence struct {
 // fenceable tells whether something could be lost between guard and deletion. An
 // aggregated server keeps its objects when its APIService goes.
 func fenceable(step plan.Step) bool {
-	return step.Guard == plan.GuardNoInstances && step.Key.GroupKind() == definitionKind ||
+	return step.Guard != plan.GuardNone && step.Key.GroupKind() == definitionKind ||
 		step.Guard != plan.GuardNone && step.Key.GroupKind() == namespaceKind
 }
 

@@ -121,7 +121,7 @@ func (m *Model) checkRemoval(s *State, a *actor, step plan.Step, o *Object) {
 	if step.Verb != plan.VerbDelete {
 		return
 	}
-	if o.Orphaned && step.Guard != plan.GuardEmptyOrRelease {
+	if o.Orphaned && !step.Guard.Releases() {
 		s.violate("S10 orphan means alive: delete %s, which was left behind", step.Key)
 	}
 	m.checkPolicy(s, a, step, o)

@@ -127,6 +127,12 @@ var configs = slices.Concat(adoptions(), []Config{
 		Acts:       slices.Concat(of(0, wholeLife...), on(foo, ActStrip, ActDelete)), Disturbances: 3,
 	},
 	{
+		Name: "an orphan in a namespace of the manifests",
+		Components: one(
+			[]Want{want(tenants, "1"), want(tenant, "1", onDelete(v1alpha1.DeletePolicyOrphan))}, []Want{want(tenants, "1")}, []Want{}),
+		Acts: slices.Concat(of(0, wholeLife...), on(squatter, ActCreate, ActDelete), on(tenants, ActDelete, ActSteal), on(tenant, ActStrip, ActDelete, ActSteal)), Disturbances: 3,
+	},
+	{
 		Name:       "a namespace that is created for its content",
 		Components: one([]Want{want(tenant, "1")}, []Want{}),
 		Acts:       slices.Concat(of(0, wholeLife...), on(squatter, ActCreate, ActDelete), on(tenants, ActDelete, ActStrip, ActSteal, ActDeleteAnew), on(tenant, ActHold, ActRelease)), Disturbances: 3,

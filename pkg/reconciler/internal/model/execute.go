@@ -79,7 +79,7 @@ func (m *Model) guard(s *State, a *actor, step plan.Step) (plan.Result, bool) {
 	case len(inside) == 0:
 		s.tell("it is empty")
 		return result, false
-	case step.Guard == plan.GuardEmptyOrRelease:
+	case step.Guard.Releases():
 		s.tell("it is in use, so it is released")
 		o, result.Err = s.world.mind(step, true)
 		if result.Err == nil {

@@ -129,7 +129,7 @@ func (f *fingerprinter) items(m *Model, items []v1alpha1.InventoryItem) {
 		f.bytes(m.keys[plan.KeyOf(*item)], byte(item.ApplyOrder), byte(item.DeleteOrder))
 		f.uidText(item.UID)
 		f.text(item.Digest, item.Seen, item.Accepted, string(item.Phase), string(item.Origin), string(item.DeletePolicy))
-		f.flags(item.AppliedAt != nil, len(item.Defines) > 0)
+		f.flags(item.AppliedAt != nil, len(item.Defines) > 0, item.Keeps)
 	}
 }
 

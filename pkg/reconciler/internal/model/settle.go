@@ -213,7 +213,7 @@ func (m *Model) checkPruned(s *State, c *Component) {
 func (m *Model) excusedRemoval(s *State, c *Component, o *Object) bool {
 	for _, item := range c.Inventory {
 		x := s.world.get(plan.KeyOf(item))
-		if x != nil && (x.Deleting && x.Held || len(s.world.inside(x)) > 0) {
+		if x != nil && (x.Deleting && x.Held || s.world.inUse(x, c.UID)) {
 			return true
 		}
 	}

@@ -162,6 +162,15 @@ func (w *World) inside(o *Object) []*Object {
 	return found
 }
 
+// inUse tells whether something is in a namespace or a definition that keeps a
+// component from deleting it. It must not wait for the end of what it has itself
+// left behind there.
+func (w *World) inUse(o *Object, by Holder) bool {
+	inside := w.inside(o)
+	left := slices.ContainsFunc(inside, func(x *Object) bool { return x.Orphaned && x.Former == by })
+	return len(inside) > 0 && (o.Deleting || !left)
+}
+
 func (o *Object) definesType(gk schema.GroupKind) bool {
 	return slices.ContainsFunc(o.Defines, func(t v1alpha1.TypeInfo) bool { return t.Matches(gk.Group, gk.Kind) })
 }

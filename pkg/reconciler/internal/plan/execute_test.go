@@ -156,13 +156,18 @@ func (w *world) delete(s Step) (blocked string, released bool, err error) {
 	}
 	w.checkRemoval(o, s)
 	switch s.Guard {
-	case GuardNoInstances:
-		if found := w.instances(o); len(found) > 0 {
+	case GuardNoInstances, GuardNoInstancesOrRelease:
+		found := w.instances(o)
+		if len(found) > 0 && s.Guard.Releases() {
+			w.strip(o)
+			return "", true, nil
+		}
+		if len(found) > 0 {
 			return fmt.Sprintf("%d instances exist, such as %s", len(found), found[0].key), false, nil
 		}
 	case GuardEmpty, GuardEmptyOrRelease:
 		found := w.content(o.key.Name)
-		if len(found) > 0 && s.Guard == GuardEmptyOrRelease {
+		if len(found) > 0 && s.Guard.Releases() {
 			w.strip(o)
 			return "", true, nil
 		}
@@ -220,9 +225,9 @@ func (w *world) checkWrite(o *object, s Step) {
 
 // checkRemoval does the same for deletions: only what is ours may be touched.
 func (w *world) checkRemoval(o *object, s Step) {
-	// A namespace that was released may be asked for again, if a crash came
+	// What was released because it is in use may be asked for again, if a crash came
 	// before the record: it is deleted only if it is empty by now.
-	again := s.Guard == GuardEmptyOrRelease && o.marks.Written && o.holder == heldByNobody
+	again := s.Guard.Releases() && o.marks.Written && o.holder == heldByNobody
 	// From what somebody else has now, next to our marks, only those are taken off.
 	parting := s.Verb == VerbOrphan && len(o.marks.Others) > 0 && o.marks.OwnerID == theOwner.ID
 	if o.holder != heldByUs && !again && !parting {

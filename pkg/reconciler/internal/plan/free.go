@@ -47,8 +47,7 @@ func jammed(units []*unit) bool {
 func (w *work) inTheWay(u *unit) bool {
 	order := int(u.item.ApplyOrder)
 	first, refused := w.taken[u.key.GroupKind()]
-	return refused && first <= order && w.moving > order && u.expendable() && u.mayRemove() &&
-		!orphaned(u.item.DeletePolicy, BecauseRedundant) && !u.letGo() && !w.protects(u.key) && !w.handsOver(u, BecauseRedundant)
+	return refused && first <= order && w.moving > order && u.expendable() && u.mayRemove() && !w.leftBehind(u, BecauseRedundant)
 }
 
 // tellInTheWay says why the object goes before the writes that it should wait for.

@@ -39,7 +39,7 @@ func TestWhatIsLetGoIsNoInstanceOfOurs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Steps) != 1 || p.Steps[0].Key != crd || p.Steps[0].Guard != GuardNoInstances {
+	if len(p.Steps) != 1 || p.Steps[0].Key != crd || p.Steps[0].Guard != GuardNoInstancesOrRelease {
 		t.Fatalf("got\n%s", p)
 	}
 	if diff := cmp.Diff([]Key(nil), p.Steps[0].Own); diff != "" {

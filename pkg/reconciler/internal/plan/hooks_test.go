@@ -84,6 +84,13 @@ func (o *oracle) isHookHome(key Key) bool {
 	})
 }
 
+// comesAfter tells whether an object runs after the deletion and the other does not
+// wait for it. The latter may be asked for again meanwhile: it was released because
+// it was in use, and a crash came before the record.
+func (o *oracle) comesAfter(item v1alpha1.InventoryItem, other Key) bool {
+	return item.RunOn == string(policy.RunOnPostDelete) && !o.isHook(other) && !o.isHookHome(other)
+}
+
 func (o *oracle) isHook(key Key) bool {
 	return o.driver.cause == Deleting && slices.ContainsFunc(o.driver.hooks, func(d Desired) bool { return d.Key == key })
 }

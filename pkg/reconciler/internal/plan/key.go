@@ -50,6 +50,8 @@ func (k Key) Compare(other Key) int {
 // namespaceKey returns the key of a namespace.
 func namespaceKey(name string) Key { return Key{Kind: "Namespace", Name: name} }
 
+func (k Key) isNamespace() bool { return k.Group == "" && k.Kind == "Namespace" }
+
 // reference returns the form in which the record keeps a key.
 func (k Key) reference() string {
 	return strings.Join([]string{k.Group, k.Kind, k.Namespace, k.Name}, "/")

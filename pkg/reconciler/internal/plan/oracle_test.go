@@ -142,7 +142,7 @@ func (o *oracle) beforeRemoval(s Step) {
 	for _, item := range o.driver.durable {
 		key := KeyOf(item)
 		live := o.driver.world.objects[key]
-		if o.wanted(key) != nil || o.isHome(key) || o.isHookHome(key) || live == nil || live.holder != heldByUs || o.isTied(key) || o.isTied(s.Key) {
+		if o.wanted(key) != nil || o.isHome(key) || o.isHookHome(key) || live == nil || live.holder != heldByUs || o.isTied(key) || o.isTied(s.Key) || o.comesAfter(item, s.Key) {
 			continue
 		}
 		if cmp.Or(cmp.Compare(o.leaving(item, false), now), cmp.Compare(removalOf(key), removalOf(s.Key))) < 0 {

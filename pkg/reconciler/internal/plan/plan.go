@@ -91,7 +91,7 @@ type Step struct {
 	Guard Guard
 	// Owner is on whose behalf a guard is set up.
 	Owner Owner
-	// Own are, with GuardNoInstances, the recorded instances of the types that
+	// Own are, if it is about instances, the recorded instances of the types that
 	// the object defines. All other instances are foreign.
 	Own []Key
 	// Finalizers are the live finalizers, which a PUT has to carry over.
@@ -129,6 +129,9 @@ const (
 	GuardNone Guard = ""
 	// GuardNoInstances: no instance of the types that the object defines exists.
 	GuardNoInstances Guard = "no instances"
+	// GuardNoInstancesOrRelease: like GuardNoInstances, but a type with instances is
+	// released, not deleted.
+	GuardNoInstancesOrRelease Guard = "no instances, else released"
 	// GuardEmpty: nothing but noise lives in the namespace; otherwise the deletion is blocked.
 	GuardEmpty Guard = "empty"
 	// GuardEmptyOrRelease: like GuardEmpty, but a namespace in use is released, not deleted.
@@ -176,6 +179,8 @@ const (
 	WarnInstancesLost = "ForeignInstancesLost"
 	// WarnContentLost: objects of others went with their namespace.
 	WarnContentLost = "ForeignContentLost"
+	// WarnKept: a namespace or a type stays, because something in it was left behind.
+	WarnKept = "KeptForOrphan"
 	// WarnOrphan: an object bears our marks and is in no inventory.
 	WarnOrphan = "OrphanFound"
 )

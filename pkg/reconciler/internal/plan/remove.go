@@ -45,6 +45,7 @@ func (w *work) early(u *unit, because Reason) bool {
 // remove deletes objects, wave by wave and stage by stage; a stage begins when
 // everything before it is gone.
 func (w *work) remove(units []*unit, because Reason) {
+	w.keepHolders(units, because)
 	ordered := w.arrange(units)
 	blocked := false
 	for len(ordered) > 0 {
@@ -119,14 +120,17 @@ func (w *work) removeOne(u *unit, because Reason) {
 		w.release(u)
 	case u.failure != nil:
 		w.wait(u, failureReason(*u.failure), u.failure.Message)
-	case orphaned(u.item.DeletePolicy, because), u.letGo(), w.protects(u.key), w.handsOver(u, because):
+	case w.leftBehind(u, because):
 		w.orphan(u, because)
 	case !u.live.Deleting.IsZero():
 		w.wait(u, WaitGone, terminating(u.live))
 	default:
 		w.tellInTheWay(u, because)
-		s := u.step(VerbDelete, stageRemoval, because)
-		w.step(w.guarded(s, u))
+		s := w.guarded(u.step(VerbDelete, stageRemoval, because), u)
+		if u.item.Keeps {
+			s.Guard = s.Guard.orRelease()
+		}
+		w.step(s)
 	}
 }
 
@@ -221,7 +225,7 @@ func (w *work) protects(key Key) bool {
 	if w.in.Protected[key] {
 		return true
 	}
-	if key.Group != "" || key.Kind != "Namespace" {
+	if !key.isNamespace() {
 		return false
 	}
 	return key.Name == "default" || key.Name == w.in.Owner.Ref.Namespace || strings.HasPrefix(key.Name, "kube-")

@@ -154,7 +154,6 @@ func (s *simulation) draw() {
 		s.vary(key, &set)
 		if carried {
 			set.Order.Apply, set.Order.Delete = max(set.Order.Apply, limits[0]), min(set.Order.Delete, limits[1])
-			set.Delete = v1alpha1.DeletePolicyDelete
 		}
 		if purge := set.Order.Purge; purge != nil && *purge < set.Order.Apply {
 			set.Order.Purge = &set.Order.Apply

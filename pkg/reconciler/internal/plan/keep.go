@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import "slices"
+
+// What is left behind would go with its namespace, and with its type. So these
+// are left behind, too, as long as it is there: otherwise nobody could ever delete
+// them, because what was left behind counts as foreign from then on.
+
+// keepHolders notes on the namespaces and types of the objects which are left
+// behind that they are not to be deleted with them. That is durable before the
+// marks of the first of them are taken off: afterwards nothing tells any more that
+// it has been ours.
+func (w *work) keepHolders(units []*unit, because Reason) {
+	for _, holder := range w.units {
+		mayHold := holder.key.isNamespace() || len(holder.item.Defines) > 0
+		stays := holder.desired == nil && w.leftBehind(holder, because)
+		if !mayHold || stays || holder.item.Keeps || holder.live.Existence == Absent {
+			continue
+		}
+		if slices.ContainsFunc(units, func(u *unit) bool { return holder.holds(u) && w.staysBehind(u, because) }) {
+			holder.item.Keeps = true
+			w.ahead = true
+		}
+	}
+}
+
+// staysBehind tells whether an object that is there leaves the record and not the cluster.
+func (w *work) staysBehind(u *unit, because Reason) bool {
+	return u.live.Existence == Present && u.live.Deleting.IsZero() && u.mayRemove() && w.leftBehind(u, because)
+}
+
+// leftBehind tells whether an object that is ours is left behind when it is removed.
+func (w *work) leftBehind(u *unit, because Reason) bool {
+	return orphaned(u.item.DeletePolicy, because) || u.letGo() || w.protects(u.key) || w.handsOver(u, because)
+}
+
+// holds tells whether the object is the namespace of the other, or defines its type.
+func (u *unit) holds(other *unit) bool {
+	return other.key.Namespace != "" && u.key == namespaceKey(other.key.Namespace) || u.brings(other)
+}
+
+// orRelease is the guard that leaves behind what it must not delete.
+func (g Guard) orRelease() Guard {
+	switch g {
+	case GuardNoInstances:
+		return GuardNoInstancesOrRelease
+	case GuardEmpty:
+		return GuardEmptyOrRelease
+	default:
+		return g
+	}
+}
+
+// Releases tells whether what must not be deleted is left behind, without our marks.
+func (g Guard) Releases() bool { return g == GuardEmptyOrRelease || g == GuardNoInstancesOrRelease }

@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// estate is a namespace and a type, with something in each that is to be left behind.
+type estate struct {
+	*bench
+	namespace, definition *unstructured.Unstructured
+	config, instance      *unstructured.Unstructured
+}
+
+func newEstate(t *testing.T, plural, kind, policy string, fence bool) estate {
+	b := newBench(t)
+	b.engine = newEngine(t, reconciler.ReconcilerOptions{TypeFence: fence})
+	e := estate{bench: b, namespace: namespaceOf(b.namespace + "-estate"), definition: definition(plural, kind)}
+	e.config, e.instance = homeless("kept", b.namespace+"-estate"), b.in(instance(kind, "kept"))
+	for _, object := range []*unstructured.Unstructured{e.config, e.instance} {
+		object.SetAnnotations(map[string]string{engineName + "/delete-policy": policy})
+	}
+	e.installed(e.namespace, e.definition, e.config, e.instance, config("a", "1"))
+	return e
+}
+
+// checkKept checks that the namespace and the type are left behind, with what was
+// left behind in them, and that this was told.
+func (e estate) checkKept(outcome reconciler.Outcome) {
+	e.t.Helper()
+	for _, object := range []*unstructured.Unstructured{e.namespace, e.definition, e.config, e.instance} {
+		live := object.DeepCopy()
+		if err := e.Get(e.t.Context(), client.ObjectKeyFromObject(object), live); err != nil {
+			e.t.Fatal(err)
+		}
+		_, labelled := live.GetLabels()[engineName+"/owner-id"]
+		_, annotated := live.GetAnnotations()[engineName+"/owner"]
+		if labelled || annotated || live.GetDeletionTimestamp() != nil {
+			e.t.Errorf("%s %s: labels %v, annotations %v, deleted at %v", live.GetKind(), live.GetName(), live.GetLabels(), live.GetAnnotations(), live.GetDeletionTimestamp())
+		}
+	}
+	for _, kept := range []*unstructured.Unstructured{e.namespace, e.definition} {
+		want := "KeptForOrphan " + kept.GetKind() + " " + kept.GetName()
+		if !slices.ContainsFunc(warnings(outcome), func(text string) bool { return strings.HasPrefix(text, want) }) {
+			e.t.Errorf("no warning %q in %q", want, warnings(outcome))
+		}
+	}
+	if outcome.Steps["orphan"] < 2 {
+		e.t.Errorf("left behind, as the outcome counts: %v", outcome.Steps)
+	}
+}
+
+func TestWhatIsLeftBehindKeepsItsNamespaceAndItsTypeWhenAllIsDeleted(t *testing.T) {
+	bothWays(t, func(t *testing.T, fence bool) {
+		kind := map[bool]string{true: "Fenceloom", false: "Heirloom"}[fence]
+		e := newEstate(t, strings.ToLower(kind)+"s", kind, "orphan-on-delete", fence)
+		if got := e.blockers(); got != "" {
+			t.Errorf("blocked: %s", got)
+		}
+		outcome, err := e.delete()
+		if err != nil || !outcome.Done() || len(e.inventory.Items) > 0 {
+			t.Fatalf("delete: %v, waiting for %v, recorded %v", err, outcome.Waiting, e.inventory.Items)
+		}
+		e.checkKept(outcome)
+		if e.get("a") != nil {
+			t.Error("what is to be deleted is there")
+		}
+	})
+}
+
+func TestWhatIsLeftBehindKeepsItsNamespaceAndItsTypeWhenTheyAreDroppedWithIt(t *testing.T) {
+	e := newEstate(t, "bequests", "Bequest", "orphan-on-apply", false)
+	e.checkKept(e.mustApply(config("a", "1")))
+}
+
+func TestWhatWasLeftBehindBeforeKeepsItsNamespaceAndItsTypeAsLongAsItIsThere(t *testing.T) {
+	e := newEstate(t, "legacies", "Legacy", "orphan-on-apply", false)
+	e.mustApply(e.namespace, e.definition, config("a", "1"))
+	if err := e.Delete(t.Context(), e.config.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	outcome := e.mustDeleteButFor(e.namespace)
+	if !e.stands(e.definition) || !e.stands(e.instance) {
+		t.Error("the type or its instance is gone")
+	}
+	if got := warnings(outcome); len(got) != 1 || !strings.Contains(got[0], "legacies") {
+		t.Errorf("warnings: %q", got)
+	}
+}
+
+// mustDeleteButFor expects that nothing is waited for but the end of the namespace,
+// which this API server does not bring about by itself.
+func (e estate) mustDeleteButFor(namespace *unstructured.Unstructured) reconciler.Outcome {
+	e.t.Helper()
+	outcome, err := e.delete()
+	if err != nil || len(outcome.Waiting) != 1 || outcome.Waiting[0].Reason != reconciler.WaitGone || outcome.Waiting[0].Key.Name != namespace.GetName() {
+		e.t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
+	}
+	return outcome
+}
