@@ -179,6 +179,19 @@ func (b *bed) wantEvent(reason, text string) {
 	})
 }
 
+// wantNoEvent checks that there is no event of the reason. It is for events that are
+// sent in a pass that was made long ago.
+func (b *bed) wantNoEvent(reason string) {
+	b.Helper()
+	list := &eventsv1.EventList{}
+	b.check(b.client.List(b.Context(), list, client.InNamespace(b.namespace)))
+	for _, event := range list.Items {
+		if event.Reason == reason {
+			b.Errorf("event %s: %s", reason, event.Note)
+		}
+	}
+}
+
 // eventually repeats a check until it succeeds.
 func (b *bed) eventually(what string, check func() error) {
 	b.Helper()
