@@ -18,7 +18,7 @@ import (
 // as it refuses a stale update.
 func (h *handler[T]) confirm(obj T) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if err := h.settings.leaderLock.stillLeading(); err != nil {
+		if err := h.settings.leaderLock.leadingFor(creating); err != nil {
 			return err
 		}
 		current := newComponent[T]()

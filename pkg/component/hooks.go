@@ -110,6 +110,9 @@ func (h *handler[T]) runHooks(ctx context.Context, point hookPoint, obj T) error
 
 func (h *handler[T]) runHooksInOrder(ctx context.Context, point hookPoint, obj T) error {
 	for i, hook := range h.hooks[point] {
+		if err := h.settings.leaderLock.leading(); err != nil {
+			return err
+		}
 		what := fmt.Sprintf("%s hook %d", point, i+1)
 		err := h.runHook(ctx, what, hook, obj)
 		if err != nil && result.Compute(result.Empty, err, nil).Outcome == result.Ignored {

@@ -29,17 +29,20 @@ type record struct {
 	book   *ledger.Book
 	status func() *Status
 	commit ledger.Commit
-	// leading tells whether this process may begin anything.
-	leading func() error
+	lock   *LeaderLock // may be nil
 }
 
 // openRecord reads the inventory, wherever it is kept, and rebuilds what was lost of it.
 func (h *handler[T]) openRecord(ctx context.Context, obj T, commit lifecycle.Commit, t target, policies reconciler.Policies) (*record, error) {
+	lock := h.settings.leaderLock
+	if err := lock.leading(); err != nil {
+		return nil, err
+	}
 	book, err := h.ledger.Open(ctx, h.ledgerComponent(obj), obj.GetStatus().Inventory)
 	if err != nil {
 		return nil, h.about(obj, err)
 	}
-	r := &record{book: book, status: obj.GetStatus, leading: h.settings.leaderLock.stillLeading}
+	r := &record{book: book, status: obj.GetStatus, lock: lock}
 	r.commit = func(ctx context.Context, stored reconciler.Inventory) error {
 		before := obj.GetStatus().Inventory
 		obj.GetStatus().Inventory = stored
@@ -88,7 +91,7 @@ func (r *record) inventory() reconciler.Inventory { return r.book.Inventory() }
 
 // save makes the record durable, before the engine acts.
 func (r *record) save(ctx context.Context, inventory reconciler.Inventory) error {
-	if err := r.leading(); err != nil {
+	if err := r.lock.leadingFor(creating); err != nil {
 		return err
 	}
 	return r.book.Record(ctx, inventory, r.commit)
@@ -97,6 +100,10 @@ func (r *record) save(ctx context.Context, inventory reconciler.Inventory) error
 // keep takes over what became of the record; the status is durable at the end of
 // the pass. The context of a pass that is cut off does not lose what was done.
 func (r *record) keep(ctx context.Context, inventory reconciler.Inventory, err error) error {
+	if notLeading := r.lock.leading(); notLeading != nil {
+		// Whoever leads now finds out by itself what became of the objects.
+		return errors.Join(err, notLeading)
+	}
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)

@@ -21,8 +21,10 @@ import (
 // LeaderLock is a lock for the leader election of a manager, which knows how old
 // its lease is. A manager finds out that it lost its lease only when it tries to
 // renew it; a process that was paused meanwhile goes on as if nothing had happened,
-// beside the new leader. With the option LeaderLock a reconciler creates nothing
-// once the lease is older than the renew deadline.
+// beside the new leader. With the option LeaderLock a reconciler begins no pass and no
+// hook, creates nothing, and writes no status and sends no event, once the lease is older
+// than the renew deadline. A change or deletion of a dependent object that was under
+// way demands what the plan has seen, so the server refuses it after a change of the new leader.
 //
 //	lock, err := component.NewLeaderLock(config, "shop-system", "shop.example.com")
 //	...
@@ -103,13 +105,16 @@ func (l *LeaderLock) note(renewed time.Time, deadline time.Duration) {
 	l.renewed, l.deadline = renewed, deadline
 }
 
-// stillLeading is Check in the words of a pass: one of a process that may have been
+// leading is Check in the words of a pass: one of a process that may have been
 // deposed ends as quietly as one that met a newer version of its component.
-func (l *LeaderLock) stillLeading() error {
+func (l *LeaderLock) leading() error { return l.leadingFor(0) }
+
+// leadingFor tells whether this process leads for some time yet.
+func (l *LeaderLock) leadingFor(ahead time.Duration) error {
 	if l == nil {
 		return nil
 	}
-	if err := l.check(creating); err != nil {
+	if err := l.check(ahead); err != nil {
 		return superseded("%w", err)
 	}
 	return nil

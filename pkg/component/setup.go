@@ -192,6 +192,7 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, about *running[T], gvk schema.
 		Clock:      r.now,
 		New:        newComponent[T],
 		Conditions: conditionsOf[T],
+		Leading:    r.settings.leaderLock.leading,
 
 		ObservedGenerationAlways: true,
 	}

@@ -5,6 +5,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -26,8 +27,20 @@ func (e *LaterError) Error() string { return e.Err.Error() }
 // Unwrap returns what is waited for.
 func (e *LaterError) Unwrap() error { return e.Err }
 
-// later ends the pass.
-func (p *pass[T]) later(ctx context.Context, later *LaterError) reconcile.Result {
-	logf.FromContext(ctx).V(1).Info("not now; coming again", "why", later.Error(), "after", later.After)
-	return reconcile.Result{RequeueAfter: max(later.After, time.Millisecond)}
+// notLeading is when an object comes again that is not this process's to act on.
+const notLeading = 5 * time.Second
+
+// leading returns a LaterError if this process may not act.
+func (l *Loop[T]) leading() error {
+	err := l.options.Leading()
+	if _, ok := errors.AsType[*LaterError](err); err == nil || ok {
+		return err
+	}
+	return &LaterError{After: notLeading, Err: err}
+}
+
+// later ends a pass.
+func later(ctx context.Context, why *LaterError) reconcile.Result {
+	logf.FromContext(ctx).V(1).Info("not now; coming again", "why", why.Error(), "after", why.After)
+	return reconcile.Result{RequeueAfter: max(why.After, time.Millisecond)}
 }

@@ -73,6 +73,9 @@ func (l *Loop[T]) Reconcile(ctx context.Context, request reconcile.Request) (rec
 }
 
 func (l *Loop[T]) runPass(ctx context.Context, key client.ObjectKey) (reconcile.Result, error) {
+	if why, ok := errors.AsType[*LaterError](l.leading()); ok {
+		return later(ctx, why), nil
+	}
 	obj := l.options.New()
 	switch err := l.options.Reader.Get(ctx, key, obj); {
 	case isGone(err, key):

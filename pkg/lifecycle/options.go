@@ -83,6 +83,12 @@ type Options[T client.Object] struct {
 	// Jitter is the greatest share by which an object comes early at random, so that
 	// many objects do not stay in step. Default is 0.1; a negative one means none.
 	Jitter float64
+	// Leading returns an error if another process may act in place of this one by now. It is
+	// asked before each pass, each write of the object and each release; it should cost
+	// nothing. Its error ends the pass quietly: nothing is judged, nothing is written, no
+	// event is sent, and the object comes again after five seconds, or when a LaterError
+	// says. By default this process may always act.
+	Leading func() error
 	// PersistSpec also writes changes of the spec. By default they stay in
 	// memory, because the spec belongs to the user.
 	PersistSpec bool
@@ -112,6 +118,9 @@ func (o *Options[T]) complete() error {
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
+	}
+	if o.Leading == nil {
+		o.Leading = func() error { return nil }
 	}
 	o.FieldOwner = cmp.Or(o.FieldOwner, o.Finalizer)
 	o.RequeueInterval = cmp.Or(o.RequeueInterval, defaultRequeueInterval)

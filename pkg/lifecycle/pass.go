@@ -54,8 +54,11 @@ func (p *pass[T]) run(ctx context.Context) (reconcile.Result, error) {
 		}
 	}
 	logPanic(ctx, p.err)
-	if later, ok := errors.AsType[*LaterError](p.err); ok {
-		return p.later(ctx, later), nil
+	if err := p.leading(); err != nil {
+		p.err = errors.Join(p.err, err)
+	}
+	if why, ok := errors.AsType[*LaterError](p.err); ok {
+		return later(ctx, why), nil
 	}
 	switch {
 	case errors.Is(p.refused, patch.ErrConflict) && errors.Is(p.err, patch.ErrConflict):
@@ -92,6 +95,9 @@ func (p *pass[T]) act(ctx context.Context) (res result.Result, err error) {
 }
 
 func (p *pass[T]) commit(ctx context.Context) error {
+	if err := p.leading(); err != nil {
+		return err
+	}
 	return p.note(p.patcher.Commit(ctx, p.obj))
 }
 
@@ -123,6 +129,9 @@ func (p *pass[T]) claim(ctx context.Context) error {
 // release removes the finalizer in one write. The status stays as it is: usually
 // the object is gone after this. Leaving means that what was made stays.
 func (p *pass[T]) release(ctx context.Context, leaving bool) error {
+	if err := p.leading(); err != nil {
+		return err
+	}
 	if releaser, ok := p.handler.(Releaser[T]); ok {
 		if err := contain(func() error { return releaser.Release(ctx, p.obj) }); err != nil {
 			return err

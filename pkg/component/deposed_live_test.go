@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+// lead takes or renews the lease of a lock for so many seconds.
+func (b *bed) lead(lock *component.LeaderLock, seconds int) {
+	b.Helper()
+	record := resourcelock.LeaderElectionRecord{
+		HolderIdentity: lock.Identity(), LeaseDurationSeconds: seconds, AcquireTime: metav1.Now(), RenewTime: metav1.Now(),
+	}
+	if _, _, err := lock.Get(b.Context()); err != nil {
+		b.check(lock.Create(b.Context(), record))
+	} else {
+		b.check(lock.Update(b.Context(), record))
+	}
+}
+
+func TestADeposedProcessWritesNothing(t *testing.T) {
+	depositions := map[string]func(b *bed, ours, theirs *component.LeaderLock){
+		"somebody else leads": func(b *bed, ours, theirs *component.LeaderLock) {
+			b.lead(theirs, 15)
+			_, _, err := ours.Get(b.Context()) // what an elector does every two seconds
+			b.check(err)
+		},
+		"its lease is old": func(b *bed, ours, _ *component.LeaderLock) {
+			b.lead(ours, 1)
+			b.eventually("the lease to become old", func() error {
+				if ours.Check() == nil {
+					return errors.New("it is held")
+				}
+				return nil
+			})
+		},
+	}
+	duties := map[string]func(b *bed){
+		"to change, to create and to prune": func(b *bed) {
+			b.update(func(w *widget.Widget) { w.Spec.Values = map[string]string{"changed": "2", "new": "1"} })
+		},
+		"to change only": func(b *bed) { b.update(func(w *widget.Widget) { w.Spec.Values["changed"] = "2" }) },
+		"to repair": func(b *bed) {
+			b.check(b.client.Delete(b.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "dropped"}}))
+		},
+		"to complain": func(b *bed) { b.update(func(w *widget.Widget) { w.Spec.Values["fail"] = "1" }) },
+		"to suspend":  func(b *bed) { b.update(func(w *widget.Widget) { w.Spec.Suspend = true }) },
+		"to delete":   func(b *bed) { b.check(b.client.Delete(b.Context(), b.get())) },
+		"to claim": func(b *bed) {
+			b.check(b.client.Create(b.Context(), &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "other"}}))
+		},
+	}
+	for deposed, depose := range depositions {
+		for duty, do := range duties {
+			for _, during := range []bool{false, true} {
+				name := duty + " when " + deposed
+				if during {
+					name += " in the middle of a pass"
+				}
+				t.Run(name, func(t *testing.T) { depositionOf(t, depose, do, during) })
+			}
+		}
+	}
+}
+
+// depositionOf takes the lease away from an operator that has something to do: before
+// the pass, or in its first hook.
+func depositionOf(t *testing.T, depose func(b *bed, ours, theirs *component.LeaderLock), do func(*bed), during bool) {
+	config := env.Shared(t).Config()
+	lease := "lease-" + strings.ToLower(string(must(component.NewLeaderLock(config, "default", "x"))(t).Identity()))
+	ours := must(component.NewLeaderLock(config, "default", lease))(t)
+	theirs := must(component.NewLeaderLock(config, "default", lease))(t)
+	var b *bed
+	deposing := false
+	b = newBed(t, manifests.GeneratorFunc(func(ctx context.Context, namespace, name string, p types.Unstructurable) ([]client.Object, error) {
+		if p.(*widget.Spec).Values["fail"] != "" {
+			return nil, errors.New("not led")
+		}
+		return configMaps(ctx, namespace, name, p)
+	}), component.ReconcilerOptions{LeaderLock: ours}, func(b *bed) {
+		b.reconciler.WithPostReadHook(func(context.Context, client.Client, *widget.Widget) error {
+			if deposing {
+				depose(b, ours, theirs)
+				deposing = false
+			}
+			return nil
+		})
+	})
+	b.lead(ours, 60)
+	b.create(widget.Spec{Values: map[string]string{"changed": "1", "dropped": "1"}})
+	b.until(component.StateReady)
+	do(b)
+	b.mark()
+	if deposing = during; !during {
+		depose(b, ours, theirs)
+	}
+	for range 3 {
+		for _, name := range []string{"main", "other"} {
+			if result, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key(name)}); err != nil {
+				t.Errorf("the pass does not end quietly: %+v, %v", result, err)
+			}
+		}
+	}
+	if deposing {
+		return // no hook runs, and so nothing of this kind happens in the middle
+	}
+	if writes := b.writes(); len(writes) > 0 {
+		t.Errorf("writes: %v", writes)
+	}
+	b.leadAgain(ours)
+}
+
+// leadAgain gives the lease back. What the deposed process had to say it does not say later either.
+func (b *bed) leadAgain(ours *component.LeaderLock) {
+	b.Helper()
+	b.update(func(w *widget.Widget) {
+		delete(w.Spec.Values, "fail")
+		w.Spec.Values["later"] = "1"
+		w.Spec.Suspend = false
+	})
+	b.lead(ours, 60)
+	if b.get().DeletionTimestamp.IsZero() {
+		b.untilGeneration()
+		b.wantEvent("Applied", "created")
+	} else {
+		b.untilGone()
+	}
+	list := &eventsv1.EventList{}
+	b.check(b.client.List(b.Context(), list, client.InNamespace(b.namespace)))
+	for _, event := range list.Items {
+		if strings.Contains(event.Note, "not led") || event.Reason == "Suspended" {
+			b.Errorf("event %s: %s", event.Reason, event.Note)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/test/widget"
+)
+
+func TestWhoDoesNotLeadBeginsNoPassAndEndsTheOneItIsInQuietly(t *testing.T) {
+	var deposed error
+	h := &handler{}
+	b := newBench(t, h, claimed)
+	b.options.Leading = func() error { return deposed }
+	b.rebuild(h)
+	quiet := func(what string, after time.Duration, requests ...string) {
+		t.Helper()
+		if out, err := b.pass(); err != nil || out != (reconcile.Result{RequeueAfter: after}) {
+			t.Errorf("%s: returned %v, %v", what, out, err)
+		}
+		b.wantRequests(requests...)
+		if len(b.recorder.Events) != 0 {
+			t.Errorf("%s: there are events", what)
+		}
+	}
+	h.apply = func(ctx context.Context, w *widget.Widget, commit lifecycle.Commit) (result.Result, error) {
+		w.Status.Phase = "Working"
+		deposed = errors.New("somebody else leads")
+		return result.Success, commit(ctx)
+	}
+	quiet("deposed before a commit", 5*time.Second, "get")
+	quiet("deposed before the pass", 5*time.Second)
+	deposed = nil
+	h.apply = func(_ context.Context, w *widget.Widget, _ lifecycle.Commit) (result.Result, error) {
+		deposed = &lifecycle.LaterError{After: time.Second, Err: errors.New("somebody else leads")}
+		return result.Empty, errors.New("broken")
+	}
+	quiet("deposed before the verdict", time.Second, "get")
+
+	deposed = nil
+	b.delete()
+	h.remove = func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
+		return result.Empty, result.NewWaiting(errors.New("2 pods are left"), "DeletionProcessing", time.Second)
+	}
+	if _, err := b.pass(); err != nil {
+		t.Fatal(err)
+	}
+	for len(b.recorder.Events) > 0 {
+		<-b.recorder.Events
+	}
+	h.remove = func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
+		deposed = errors.New("somebody else leads")
+		return result.Success, nil
+	}
+	quiet("deposed before the release", 5*time.Second, "get")
+	if b.read() == nil {
+		t.Error("the object was released")
+	}
+	deposed, h.remove = nil, nil
+	if _, err := b.pass(); err != nil || b.read() != nil {
+		t.Errorf("once it leads again: %v", err)
+	}
+}
