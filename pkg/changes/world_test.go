@@ -75,15 +75,20 @@ func (w *world) toldBy(operator, name string) bool {
 	return slices.ContainsFunc(w.history, func(entry told) bool { return entry.by == operator && entry.name == name })
 }
 
-// leaks returns what the world still has, and the objects that were last told to be
-// there, except for one.
+// leaks returns what the world still has, the objects that were last told to be
+// there, except for one, and those that came to be there without having been added.
 func (w *world) leaks(except string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last := map[apitypes.UID]told{}
+	added := map[apitypes.UID]bool{}
 	var leaks []string
 	for _, entry := range w.history {
 		last[entry.uid] = entry
+		added[entry.uid] = added[entry.uid] || entry.action == "add"
+		if !added[entry.uid] && entry.action != "delete" {
+			leaks = append(leaks, fmt.Sprintf("%+v was not added before", entry))
+		}
 		if !entry.marked && entry.action != "delete" {
 			leaks = append(leaks, fmt.Sprintf("%+v was not claimed", entry))
 		}
