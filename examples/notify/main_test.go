@@ -1,0 +1,219 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/test/env"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(env.Main(m, env.Options{}))
+}
+
+const (
+	operatorUser = "notify"
+	patience     = time.Minute
+)
+
+// endpoint keeps the messages that it gets, if it is in the mood.
+type endpoint struct {
+	mu       sync.Mutex
+	refuse   []func(http.ResponseWriter) // what the next requests get
+	messages []string
+}
+
+// ServeHTTP implements http.Handler.
+func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.refuse) > 0 {
+		e.refuse[0](w)
+		e.refuse = e.refuse[1:]
+		return
+	}
+	var m message
+	if err := json.NewDecoder(r.Body).Decode(&m); err != nil || m.UID == "" {
+		http.Error(w, "no message", http.StatusBadRequest)
+		return
+	}
+	e.messages = append(e.messages, string(m.Action)+" "+m.Name+" "+m.Old["text"]+">"+m.Data["text"])
+}
+
+func (e *endpoint) got() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.messages)
+}
+
+// bed is a cluster in which the operator may do what its role says.
+type bed struct {
+	*testing.T
+	client client.Client
+	url    string
+}
+
+func newBed(t *testing.T, e *endpoint) *bed {
+	t.Helper()
+	server := httptest.NewServer(e)
+	t.Cleanup(server.Close)
+	c, err := client.New(env.Shared(t).Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bed{T: t, client: c, url: server.URL}
+	data, err := os.ReadFile("config/rbac.yaml")
+	b.check(err)
+	role := &rbacv1.ClusterRole{}
+	b.check(yaml.UnmarshalStrict(data, role))
+	b.check(c.Create(t.Context(), role))
+	b.check(c.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: operatorUser}},
+	}))
+	return b
+}
+
+func (b *bed) check(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// start starts the operator. The function ends it and waits for its end.
+func (b *bed) start() (stop func()) {
+	b.Helper()
+	config, err := env.Shared(b.T).ConfigFor(operatorUser)
+	b.check(err)
+	options, err := managerOptions("default")
+	b.check(err)
+	options.Controller.SkipNameValidation = new(true) // it is started more than once in this process
+	manager, err := ctrl.NewManager(config, options)
+	b.check(err)
+	b.check(setup(manager, b.url))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- manager.Start(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			b.Errorf("the operator ended: %v", err)
+		}
+	})
+	b.Cleanup(stop)
+	return stop
+}
+
+func (b *bed) create(name, text string, labels map[string]string) {
+	b.Helper()
+	b.check(b.client.Create(b.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: labels}, Data: map[string]string{"text": text},
+	}))
+}
+
+func (b *bed) get(name string) *corev1.ConfigMap {
+	b.Helper()
+	obj := &corev1.ConfigMap{}
+	if err := b.client.Get(b.Context(), client.ObjectKey{Namespace: "default", Name: name}, obj); !apierrors.IsNotFound(err) {
+		b.check(err)
+	}
+	return obj
+}
+
+func (b *bed) change(name string, change func(*corev1.ConfigMap)) {
+	b.Helper()
+	obj := b.get(name)
+	before := obj.DeepCopy()
+	change(obj)
+	b.check(b.client.Patch(b.Context(), obj, client.MergeFrom(before)))
+}
+
+// until waits for a condition.
+func (b *bed) until(what string, condition func() bool) {
+	b.Helper()
+	for deadline := time.Now().Add(patience); !condition(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// untilGot waits until the endpoint got these messages, in the order of the alphabet.
+func (b *bed) untilGot(e *endpoint, want ...string) {
+	b.Helper()
+	b.until("the endpoint got the messages", func() bool { return len(e.got()) >= len(want) })
+	got := e.got()
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		b.Fatalf("messages (-want +got):\n%s", diff)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.messages = nil
+}
+
+func TestTheEndpointIsToldOfEveryChangeAlsoAfterARestartAndWhenItWasAway(t *testing.T) {
+	e := &endpoint{}
+	b := newBed(t, e)
+	stop := b.start()
+	watched := map[string]string{watchLabel: ""}
+
+	b.create("unwatched", "1", nil)
+	b.create("poem", "1", watched)
+	b.untilGot(e, "Created poem >1")
+	b.until("it is settled", func() bool { return slices.Equal(b.get("poem").Finalizers, []string{finalizer}) })
+
+	e.mu.Lock()
+	e.refuse = []func(http.ResponseWriter){
+		func(w http.ResponseWriter) { http.Error(w, "broken", http.StatusInternalServerError) },
+		func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "busy", http.StatusServiceUnavailable)
+		},
+	}
+	e.mu.Unlock()
+	b.change("poem", func(obj *corev1.ConfigMap) { obj.Annotations = map[string]string{"seen": "yes"} })
+	b.change("poem", func(obj *corev1.ConfigMap) { obj.Data["text"] = "2" })
+	b.untilGot(e, "Updated poem 1>2")
+
+	b.create("letter", "1", watched)
+	b.untilGot(e, "Created letter >1")
+	b.until("it is settled", func() bool { return slices.Equal(b.get("letter").Finalizers, []string{finalizer}) })
+	stop()
+	b.check(b.client.Delete(t.Context(), b.get("poem")))
+	b.create("novel", "1", watched)
+	b.start()
+	b.untilGot(e, "Deleted poem >", "Created novel >1", "Resynced letter >1")
+	b.until("the poem is gone", func() bool { return b.get("poem").Name == "" })
+
+	b.change("letter", func(obj *corev1.ConfigMap) { obj.Labels = nil })
+	b.untilGot(e, "Deleted letter >")
+	b.until("the letter is let go", func() bool { return len(b.get("letter").Finalizers) == 0 })
+	b.check(b.client.Delete(t.Context(), b.get("novel")))
+	b.untilGot(e, "Deleted novel >")
+	b.until("the novel is gone", func() bool { return b.get("novel").Name == "" })
+}
