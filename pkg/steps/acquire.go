@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corbel-run/corbel/pkg/patch"
+)
+
+// hold is a lock that was acquired.
+type hold struct {
+	token  string
+	before Condition
+	// base is the object as the server had it after the acquisition, path where its conditions are.
+	base       *unstructured.Unstructured
+	path       []string
+	conditions Conditions // of base
+}
+
+// acquire writes that the step is locked, with the resourceVersion of the object as
+// precondition. If it fails, the object in memory is as it was.
+func (l *Lock) acquire(ctx context.Context, now time.Time) (*hold, error) {
+	list := l.obj.Conditions()
+	stored := list.FindType(l.conditionType)
+	a := admit(request{
+		conditionType: l.conditionType, stored: stored, self: l.self, token: newToken(),
+		running: stored != nil && l.process.runs(stored.Lock), lease: l.lease, now: now, created: l.obj.GetCreationTimestamp(),
+	})
+	if a.decision == wait {
+		return nil, a.held
+	}
+	h := &hold{before: a.before}
+	if a.locked.Lock != nil {
+		h.token = a.locked.Lock.Token
+	}
+	before := *list
+	if a.decision != correct {
+		// Known before it is on the server, where another worker of this process may see it.
+		l.process.begin(h.token)
+	}
+	list.put(a.locked)
+	err := l.writeLock(ctx, h, a.locked)
+	if err == nil && a.decision != correct {
+		h.conditions = *list
+		return h, nil
+	}
+	*list = before
+	if a.decision == correct {
+		return nil, errors.Join(err, a.held)
+	}
+	l.process.end(h.token)
+	return nil, err
+}
+
+// writeLock replaces the status on the server with the one in memory, and compares the
+// answer with what was sent: what is not on record there locks nothing.
+func (l *Lock) writeLock(ctx context.Context, h *hold, locked Condition) error {
+	sent, err := l.content()
+	if err != nil {
+		return err
+	}
+	if h.path, err = pathOf(sent, locked); err != nil {
+		return fmt.Errorf("%T: %w", l.obj, err)
+	}
+	wanted, _ := conditionAt(sent, h.path, l.conditionType)
+	answer := sent.DeepCopy()
+	switch err := l.client.Status().Update(ctx, answer); {
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("%w: %w", patch.ErrConflict, err)
+	case apierrors.IsNotFound(err):
+		return l.explainNotFound(ctx, err)
+	case err != nil:
+		return err
+	}
+	l.obj.SetResourceVersion(answer.GetResourceVersion())
+	kept, _ := conditionAt(answer, h.path, l.conditionType)
+	if !reflect.DeepEqual(wanted, kept) {
+		field := "status." + strings.Join(h.path, ".")
+		if kept != nil {
+			field += "[].lock"
+		}
+		pruned := &patch.PrunedError{Object: nameOf(l.obj), Fields: []string{field}}
+		return errors.Join(pruned, l.takeBack(ctx, answer, h))
+	}
+	sent.SetResourceVersion(answer.GetResourceVersion())
+	h.base = sent
+	return nil
+}
+
+// takeBack removes what is left of a lock that could not be recorded.
+func (l *Lock) takeBack(ctx context.Context, answer *unstructured.Unstructured, h *hold) error {
+	list, _, _ := unstructured.NestedSlice(answer.Object, statusPath(h.path)...)
+	var rest []any
+	for _, element := range list {
+		if condition, ok := element.(map[string]any); !ok || condition["type"] != string(l.conditionType) {
+			rest = append(rest, element)
+		}
+	}
+	if len(rest) == len(list) {
+		return nil
+	}
+	if h.before.Status != ConditionInitialized {
+		element, err := elementOf(h.before)
+		if err != nil {
+			return err
+		}
+		rest = append(rest, element)
+	}
+	if err := unstructured.SetNestedSlice(answer.Object, rest, statusPath(h.path)...); err != nil {
+		return err
+	}
+	if err := l.client.Status().Update(ctx, answer); err != nil {
+		return fmt.Errorf("take the lock back: %w", err)
+	}
+	l.obj.SetResourceVersion(answer.GetResourceVersion())
+	return nil
+}
+
+// explainNotFound tells an object that is gone from a status subresource that is not served.
+func (l *Lock) explainNotFound(ctx context.Context, notFound error) error {
+	if _, err := l.look(ctx); err != nil {
+		return fmt.Errorf("%w: %w", patch.ErrConflict, errors.Join(notFound, err))
+	}
+	return &patch.NoStatusSubresourceError{Object: nameOf(l.obj)}
+}

@@ -1,0 +1,156 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package steps
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// content returns the object as JSON has it. The server's answer to it is not decoded into
+// the Go type, which would keep what the server dropped.
+func (l *Lock) content() (*unstructured.Unstructured, error) {
+	gvk, err := l.client.GroupVersionKindFor(l.obj)
+	if err != nil {
+		return nil, fmt.Errorf("find the kind of %T: %w", l.obj, err)
+	}
+	raw, err := json.Marshal(l.obj)
+	if err != nil {
+		return nil, fmt.Errorf("encode %T: %w", l.obj, err)
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	if err := utiljson.Unmarshal(raw, &u.Object); err != nil {
+		return nil, fmt.Errorf("decode %T: %w", l.obj, err)
+	}
+	u.SetGroupVersionKind(gvk)
+	if status, ok := u.Object["status"].(map[string]any); ok {
+		dropNulls(status)
+	}
+	return u, nil
+}
+
+// look reads the object from the server.
+func (l *Lock) look(ctx context.Context) (*unstructured.Unstructured, error) {
+	gvk, err := l.client.GroupVersionKindFor(l.obj)
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	return u, l.reader.Get(ctx, client.ObjectKeyFromObject(l.obj), u)
+}
+
+// dropNulls removes members that a nil slice or map without omitempty leaves: a schema may
+// refuse them, and they mean the same as absence.
+func dropNulls(object map[string]any) {
+	for key, value := range object {
+		switch v := value.(type) {
+		case nil:
+			delete(object, key)
+		case map[string]any:
+			dropNulls(v)
+		}
+	}
+}
+
+// pathOf finds the conditions in the status by one that was just put there.
+func pathOf(u *unstructured.Unstructured, condition Condition) ([]string, error) {
+	wanted, err := elementOf(condition)
+	if err != nil {
+		return nil, err
+	}
+	status, _ := u.Object["status"].(map[string]any)
+	path := search(status, wanted)
+	switch {
+	case path == nil:
+		return nil, errors.New("what Conditions returns is not part of the object's status")
+	case slices.Equal(path, []string{"conditions"}):
+		return nil, errors.New("the field status.conditions belongs to conditions with the statuses True, False and Unknown; keep the steps in another one, such as status.steps")
+	}
+	return path, nil
+}
+
+func search(object map[string]any, wanted map[string]any) []string {
+	for key, value := range object {
+		switch v := value.(type) {
+		case map[string]any:
+			if path := search(v, wanted); path != nil {
+				return append([]string{key}, path...)
+			}
+		case []any:
+			for _, element := range v {
+				if isSame(element, wanted) {
+					return []string{key}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// isSame compares what identifies a condition that is locked.
+func isSame(element any, wanted map[string]any) bool {
+	condition, ok := element.(map[string]any)
+	if !ok || condition["type"] != wanted["type"] || condition["status"] != wanted["status"] {
+		return false
+	}
+	a, _, _ := unstructured.NestedString(condition, "lock", "token")
+	b, _, _ := unstructured.NestedString(wanted, "lock", "token")
+	return a == b
+}
+
+func statusPath(path []string) []string { return append([]string{"status"}, path...) }
+
+// conditionAt returns the condition as JSON, or nil.
+func conditionAt(u *unstructured.Unstructured, path []string, conditionType ConditionType) (map[string]any, error) {
+	list, _, err := unstructured.NestedSlice(u.Object, statusPath(path)...)
+	for _, element := range list {
+		if condition, ok := element.(map[string]any); ok && condition["type"] == string(conditionType) {
+			return condition, nil
+		}
+	}
+	return nil, err
+}
+
+// conditionsAt returns the conditions that the server has.
+func conditionsAt(u *unstructured.Unstructured, path []string) (Conditions, error) {
+	value, _, err := unstructured.NestedFieldNoCopy(u.Object, statusPath(path)...)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	var list Conditions
+	return list, json.Unmarshal(raw, &list)
+}
+
+func elementOf(condition Condition) (map[string]any, error) {
+	raw, err := json.Marshal(condition)
+	if err != nil {
+		return nil, err
+	}
+	var element map[string]any
+	return element, utiljson.Unmarshal(raw, &element)
+}
+
+func elementsOf(list Conditions) ([]any, error) {
+	elements := make([]any, 0, len(list))
+	for _, condition := range list {
+		element, err := elementOf(condition)
+		if err != nil {
+			return nil, err
+		}
+		elements = append(elements, element)
+	}
+	return elements, nil
+}

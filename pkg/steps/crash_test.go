@@ -1,0 +1,259 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package steps_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/steps"
+)
+
+const (
+	shortLease = 500 * time.Millisecond
+	longLease  = time.Hour
+)
+
+// TestACrashAtAnyRequestLeavesNoLockBehind stops the process before and after each of its
+// requests, to the API server or to the cloud. The next one is a successor with the same
+// name, which does not wait; or somebody else, who waits for the lease and no longer. The
+// bucket is made once.
+func TestACrashAtAnyRequestLeavesNoLockBehind(t *testing.T) {
+	names := requestsOfALife(t)
+	points, ran := 0, 0
+	t.Run("die", func(t *testing.T) {
+		for i, name := range names {
+			for _, after := range []bool{false, true} {
+				for _, successor := range []bool{true, false} {
+					if after && name == "GET" {
+						continue
+					}
+					points++
+					if !inSlice(t, points) {
+						continue
+					}
+					ran++
+					t.Run(fmt.Sprintf("request %d %s, after %t, by a successor %t", i+1, name, after, successor), func(t *testing.T) {
+						t.Parallel()
+						crash(t, &fate{at: i + 1, after: after, dies: true}, successor)
+					})
+				}
+			}
+		}
+	})
+	t.Logf("%d points, %d of them run", points, ran)
+}
+
+func crash(t *testing.T, f *fate, successor bool) {
+	t.Helper()
+	s := newStory(t)
+	lease, longest, second := shortLease, shortLease, "pod-2"
+	if successor {
+		lease, longest, second = longLease, 0, "pod-1"
+	}
+	one := newOperator(t, s.cloud, f, s.key, steps.WithLease(lease), steps.WithHolder("pod-1"))
+	two := newOperator(t, s.cloud, &fate{}, s.key, steps.WithLease(lease), steps.WithHolder(second))
+	s.live(longest, one, two)
+	if !f.isDead() {
+		t.Error("the process did not die")
+	}
+	for call, count := range s.cloud.calls {
+		if count > 2 {
+			t.Errorf("%s was called %d times, one crash explains 2", call, count)
+		}
+	}
+}
+
+// TestWithoutIdempotencyACrashExplainsEverySecondCall is the same with a cloud that makes
+// something at every call: nothing but the crash leads to a second one.
+func TestWithoutIdempotencyACrashExplainsEverySecondCall(t *testing.T) {
+	names := requestsOfALife(t)
+	for i, name := range names {
+		for _, after := range []bool{false, true} {
+			if after && name == "GET" || !inSlice(t, i) {
+				continue
+			}
+			t.Run(fmt.Sprintf("request %d %s, after %t", i+1, name, after), func(t *testing.T) {
+				t.Parallel()
+				s := newStory(t)
+				s.cloud.forgetful = true
+				f := &fate{at: i + 1, after: after, dies: true}
+				for _, o := range []*operator{
+					newOperator(t, s.cloud, f, s.key, steps.WithHolder("pod-1")), newOperator(t, s.cloud, &fate{}, s.key, steps.WithHolder("pod-1")),
+				} {
+					if err := o.drive(t.Context(), 0); err != nil {
+						t.Fatal(err)
+					}
+				}
+				// Between the call and the record of it: after "create", before the PATCH arrives.
+				between := name == "create" && after || i > 0 && names[i-1] == "create" && !after
+				if want := 1 + map[bool]int{true: 1}[between]; s.cloud.made != want {
+					t.Errorf("made %d, want %d", s.cloud.made, want)
+				}
+			})
+		}
+	}
+}
+
+// interferences are what somebody else does to the object between two requests.
+var interferences = map[string]struct {
+	change func(*Bucket)
+	status bool
+}{
+	"a label":       {func(b *Bucket) { b.Labels = map[string]string{"theirs": "x"} }, false},
+	"the spec":      {func(b *Bucket) { b.Spec.Region = "elsewhere" }, false},
+	"the phase":     {func(b *Bucket) { b.Status.Phase = "Theirs" }, true},
+	"another step":  {func(b *Bucket) { _ = b.Status.Steps.SetCondition(steps.Condition{Type: "Theirs", Status: "Mine"}) }, true},
+	"the step":      {func(b *Bucket) { b.Status.Steps.RemoveConditionWith(step) }, true},
+	"a forged lock": {func(b *Bucket) { forge(b) }, true},
+}
+
+// forge makes a lock that nobody holds.
+func forge(b *Bucket) {
+	c := b.Status.Steps.FindOrInitializeFor(step)
+	c.Status = steps.ConditionLocked
+	_ = b.Status.Steps.SetCondition(c)
+}
+
+// TestASecondWriterAtAnyRequestStopsNothing lets somebody else change the object before each
+// request. Both changes stay, and the bucket is made once.
+func TestASecondWriterAtAnyRequestStopsNothing(t *testing.T) {
+	names := requestsOfALife(t)
+	points, ran := 0, 0
+	t.Run("interfere", func(t *testing.T) {
+		for i, request := range names {
+			for name, interference := range interferences {
+				points++
+				if !inSlice(t, points) {
+					continue
+				}
+				ran++
+				t.Run(fmt.Sprintf("request %d %s, %s", i+1, request, name), func(t *testing.T) {
+					t.Parallel()
+					s := newStory(t)
+					f := &fate{at: i + 1, meanwhile: func() { s.meddled = s.interfere(interference.change, interference.status) }}
+					s.live(shortLease, newOperator(t, s.cloud, f, s.key, steps.WithLease(shortLease)))
+					if s.meddled == nil && i < len(names)-1 {
+						t.Error("nobody interfered")
+					}
+				})
+			}
+		}
+	})
+	t.Logf("%d points, %d of them run", points, ran)
+}
+
+// interfere changes the object as somebody else, and watches that the change stays.
+func (s *story) interfere(change func(*Bucket), status bool) *Bucket {
+	ctx := context.WithoutCancel(s.Context())
+	for {
+		b := s.bucket()
+		if b == nil {
+			return nil
+		}
+		change(b)
+		err := error(nil)
+		if status {
+			err = s.client.Status().Update(ctx, b)
+		} else {
+			err = s.client.Update(ctx, b)
+		}
+		if err == nil {
+			return b
+		}
+		if client.IgnoreNotFound(err) == nil {
+			return nil
+		}
+	}
+}
+
+// TestTwoReplicasNeverWorkOnAStepAtTheSameTime runs two of them at once.
+func TestTwoReplicasNeverWorkOnAStepAtTheSameTime(t *testing.T) {
+	for i := range 8 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			s := newStory(t)
+			both := func() {
+				var group sync.WaitGroup
+				for _, name := range []string{"pod-1", "pod-2"} {
+					o := newOperator(t, s.cloud, &fate{}, s.key, steps.WithLease(longLease), steps.WithHolder(name))
+					group.Go(func() {
+						for t.Context().Err() == nil {
+							if rest, _ := o.pass(t.Context()); rest {
+								return
+							}
+						}
+					})
+				}
+				group.Wait()
+			}
+			both()
+			s.checkCompleted()
+			if err := s.client.Delete(t.Context(), s.bucket()); err != nil {
+				t.Fatal(err)
+			}
+			both()
+			for call, count := range s.cloud.calls {
+				if count != 1 {
+					t.Errorf("%s was called %d times", call, count)
+				}
+			}
+		})
+	}
+}
+
+// TestAHolderThatStandsStillBeyondItsLeaseHarmsNothing stops a process before each of its
+// requests while another one brings the whole life to its end, and lets it go on then.
+func TestAHolderThatStandsStillBeyondItsLeaseHarmsNothing(t *testing.T) {
+	names := requestsOfALife(t)
+	ran := 0
+	t.Run("stop", func(t *testing.T) {
+		for i, name := range names {
+			if !inSlice(t, i) {
+				continue
+			}
+			ran++
+			t.Run(fmt.Sprintf("before request %d %s", i+1, name), func(t *testing.T) {
+				t.Parallel()
+				standStill(t, i+1)
+			})
+		}
+	})
+	t.Logf("%d points, %d of them run", len(names), ran)
+}
+
+func standStill(t *testing.T, at int) {
+	t.Helper()
+	s := newStory(t)
+	stopped, resume, end := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	f := &fate{at: at, meanwhile: func() { close(stopped); <-resume }}
+	sleeper := newOperator(t, s.cloud, f, s.key, steps.WithLease(shortLease), steps.WithHolder("pod-1"))
+	begin := func() { go func() { end <- sleeper.drive(t.Context(), shortLease) }() }
+	begin()
+	select {
+	case <-stopped:
+	case err := <-end: // at rest before its point, which is in the deletion
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.client.Delete(t.Context(), s.bucket()); err != nil {
+			t.Fatal(err)
+		}
+		begin()
+		<-stopped
+	}
+	s.live(shortLease, newOperator(t, s.cloud, &fate{}, s.key, steps.WithLease(shortLease), steps.WithHolder("pod-2")))
+	close(resume)
+	if err := <-end; err != nil {
+		t.Error(err)
+	}
+	if s.bucket() != nil || len(s.cloud.buckets) != 0 || s.cloud.made != 1 {
+		t.Errorf("made %d, left %v", s.cloud.made, s.cloud.buckets)
+	}
+}

@@ -1,0 +1,320 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package steps_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/patch"
+	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/pkg/steps"
+)
+
+// make is a task that makes something and says so.
+func makeBucket(b *Bucket) steps.Task {
+	return func(c steps.Condition) (steps.Condition, error) {
+		b.Status.BucketName = "b-1"
+		c.Status, c.Reason = steps.ConditionCreated, "Bucket Created"
+		return c, nil
+	}
+}
+
+// wantStep checks the step on the server, which must not be locked.
+func wantStep(t *testing.T, s *server, status steps.ConditionStatus, reason string) *Bucket {
+	t.Helper()
+	b := read(t, s.direct)
+	c := b.Status.Steps.FindType(step)
+	if c == nil || c.Status != status || !strings.Contains(c.Reason, reason) || c.Lock != nil {
+		t.Errorf("the step is %+v, want %s, %q", c, status, reason)
+	}
+	return b
+}
+
+func TestALockIsOneWriteBeforeAndOneAfterTheTask(t *testing.T) {
+	s := newServer(stored())
+	b := read(t, s.direct)
+	b.Status.Phase = "set before the lock"
+	lock := steps.NewLock(b, s, step)
+	task := func(c steps.Condition) (steps.Condition, error) {
+		if c.Status != steps.ConditionInitialized || c.Lock != nil {
+			t.Errorf("the task sees %+v", c)
+		}
+		seen := read(t, s.direct)
+		if locked := seen.Status.Steps.FindType(step); locked == nil || locked.Status != steps.ConditionLocked || locked.Lock.Holder == "" {
+			t.Errorf("while the task runs the step is %+v", locked)
+		}
+		if seen.Status.Phase != "set before the lock" || !b.Status.Steps.TypeHasStatus(step, steps.ConditionLocked) {
+			t.Errorf("on the server %+v, in memory %+v", seen.Status, b.Status)
+		}
+		return makeBucket(b)(c)
+	}
+	if err := lock.Execute(t.Context(), task); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"update status", "patch status"}, s.requests); d != "" {
+		t.Errorf("requests (-want +got):\n%s", d)
+	}
+	after := wantStep(t, s, steps.ConditionCreated, "Bucket Created")
+	if after.Status.BucketName != "b-1" {
+		t.Errorf("what the task changed is not written: %+v", after.Status)
+	}
+	if d := cmp.Diff(after.Status, b.Status); d != "" || after.ResourceVersion != b.ResourceVersion {
+		t.Errorf("in memory (-server +memory): %s", d)
+	}
+	if c := lock.Condition(); c.Status != steps.ConditionInitialized {
+		t.Errorf("the lock's condition is not the one at its creation: %+v", c)
+	}
+	b.Status.Phase = "after"
+	if err := s.Status().Update(t.Context(), b); err != nil {
+		t.Errorf("a write after the lock: %v", err)
+	}
+}
+
+func TestAStaleObjectFailsBeforeTheTask(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(*testing.T, *server)
+	}{
+		{"the step is done", func(t *testing.T, s *server) {
+			fresh := read(t, s.direct)
+			if err := steps.NewLock(fresh, s.direct, step).Execute(t.Context(), makeBucket(fresh)); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"only a label is new", func(t *testing.T, s *server) {
+			fresh := read(t, s.direct)
+			fresh.Labels = map[string]string{"a": "b"}
+			if err := s.direct.Update(t.Context(), fresh); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"it is gone", func(t *testing.T, s *server) {
+			if err := s.direct.Delete(t.Context(), read(t, s.direct)); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(stored(steps.Condition{Type: "other", Status: steps.ConditionError}))
+			stale := read(t, s.direct)
+			before := stale.DeepCopyObject()
+			tc.change(t, s)
+			err := steps.NewLock(stale, s, step).Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) {
+				t.Error("the task ran")
+				return c, nil
+			})
+			if !errors.Is(err, patch.ErrConflict) || !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+				t.Errorf("error: %v", err)
+			}
+			if d := cmp.Diff(before, stale.DeepCopyObject()); d != "" {
+				t.Errorf("the object in memory changed: %s", d)
+			}
+		})
+	}
+}
+
+func TestEndingsOfATask(t *testing.T) {
+	failure := errors.New("no quota")
+	wait := 7 * time.Second
+	for _, tc := range []struct {
+		name   string
+		task   steps.Task
+		status steps.ConditionStatus
+		reason string
+		want   error
+		text   string // of the error
+	}{
+		{"an error", func(c steps.Condition) (steps.Condition, error) { return c, failure }, steps.ConditionError, "no quota", failure, ""},
+		{"an error and no condition", func(steps.Condition) (steps.Condition, error) { return steps.Condition{}, failure }, steps.ConditionError, "no quota", failure, ""},
+		{"a very long error", func(c steps.Condition) (steps.Condition, error) {
+			return c, fmt.Errorf("%w %s", failure, strings.Repeat("x", 5000))
+		}, steps.ConditionError, "no quota", failure, ""},
+		{"a panic", func(steps.Condition) (steps.Condition, error) { panic("boom") }, steps.ConditionError, "the task panicked: boom", nil, "boom"},
+		{"not released", func(c steps.Condition) (steps.Condition, error) {
+			c.Status = steps.ConditionLocked
+			return c, nil
+		}, steps.ConditionError, "not released", steps.LockNotReleasedErr, ""},
+		{"another type", func(c steps.Condition) (steps.Condition, error) {
+			c.Type, c.Status = "Other", steps.ConditionCompleted
+			return c, nil
+		}, steps.ConditionError, "Other", steps.LockNotReleasedErr, ""},
+		{"an error that passes", func(c steps.Condition) (steps.Condition, error) {
+			return c, fmt.Errorf("busy: %w", result.NewWaiting(failure, "Busy", wait))
+		}, steps.ConditionInitialized, "busy", failure, ""},
+		{"an error that the option declares to pass", func(c steps.Condition) (steps.Condition, error) {
+			return c, errors.New("throttled")
+		}, steps.ConditionInitialized, "throttled", nil, "throttled"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(stored())
+			b := read(t, s.direct)
+			lock := steps.NewLock(b, s, step, steps.WithTransient(func(err error) bool { return err.Error() == "throttled" }))
+			err := lock.Execute(t.Context(), tc.task)
+			if err == nil || tc.want != nil && !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.text) {
+				t.Errorf("error: %v", err)
+			}
+			wantStep(t, s, tc.status, tc.reason)
+			// None of these is the end: the next task runs.
+			b = read(t, s.direct)
+			if err := steps.NewLock(b, s, step).Execute(t.Context(), makeBucket(b)); err != nil {
+				t.Errorf("the next task: %v", err)
+			}
+			wantStep(t, s, steps.ConditionCreated, "Bucket Created")
+		})
+	}
+}
+
+func TestACancelledPassReleasesTheLock(t *testing.T) {
+	s := newServer(stored())
+	b := read(t, s.direct)
+	ctx, cancel := context.WithCancel(t.Context())
+	err := steps.NewLock(b, s, step).ExecuteContext(ctx, func(ctx context.Context, c steps.Condition) (steps.Condition, error) {
+		cancel()
+		return c, ctx.Err()
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error: %v", err)
+	}
+	wantStep(t, s, steps.ConditionInitialized, "canceled")
+
+	// A task that is done nevertheless is done.
+	b = read(t, s.direct)
+	ctx, cancel = context.WithCancel(t.Context())
+	if err := steps.NewLock(b, s, step).Execute(ctx, func(c steps.Condition) (steps.Condition, error) {
+		cancel()
+		return makeBucket(b)(c)
+	}); err != nil {
+		t.Errorf("error: %v", err)
+	}
+	wantStep(t, s, steps.ConditionCreated, "")
+}
+
+func TestTheContextOfATaskEndsBeforeTheLease(t *testing.T) {
+	s := newServer(stored())
+	b := read(t, s.direct)
+	end := time.Now().Add(time.Hour)
+	err := steps.NewLock(b, s, step, steps.WithLease(time.Hour)).ExecuteContext(t.Context(), func(ctx context.Context, c steps.Condition) (steps.Condition, error) {
+		deadline, ok := ctx.Deadline()
+		if !ok || !deadline.Before(end) || deadline.Before(end.Add(-time.Minute)) {
+			t.Errorf("the context ends at %v, the lease at %v", deadline, end)
+		}
+		return makeBucket(b)(c)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestErrorsOfTaskAndServerAreJoined(t *testing.T) {
+	failure := errors.New("no quota")
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "buckets"}, "a", errors.New("not for you"))
+	s := newServer(stored())
+	s.before = func(_ int, request string) error {
+		if request == "patch status" {
+			return forbidden
+		}
+		return nil
+	}
+	b := read(t, s.direct)
+	err := steps.NewLock(b, s, step).Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) { return c, failure })
+	if !errors.Is(err, failure) || !apierrors.IsForbidden(err) || strings.Index(err.Error(), "not for you") > strings.Index(err.Error(), "no quota") {
+		t.Errorf("error: %v", err)
+	}
+	// The lock stays on the server, but this process knows that nobody is at work.
+	s.before = nil
+	b = read(t, s.direct)
+	if !b.Status.Steps.TypeHasStatus(step, steps.ConditionLocked) {
+		t.Fatal("it is not locked")
+	}
+	if err := steps.NewLock(b, s, step).Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) {
+		if c.Status != steps.ConditionInitialized {
+			t.Errorf("the task sees %+v", c)
+		}
+		return makeBucket(b)(c)
+	}); err != nil {
+		t.Error(err)
+	}
+	wantStep(t, s, steps.ConditionCreated, "")
+}
+
+func TestALockThatIsHeld(t *testing.T) {
+	s := newServer(stored())
+	b := read(t, s.direct)
+	never := func(c steps.Condition) (steps.Condition, error) {
+		t.Error("a second task ran")
+		return c, nil
+	}
+	wantHeld := func(err error) {
+		t.Helper()
+		held, ok := errors.AsType[*steps.LockHeldError](err)
+		if !ok || held.Type != step || held.Holder != "pod-1" || held.RetryAfter <= 0 || !errors.Is(err, steps.LockNotReleasedErr) {
+			t.Fatalf("error: %v", err)
+		}
+		if v := result.Compute(result.Empty, err, nil); v.Outcome != result.Waited || v.Result.RequeueAfter != held.RetryAfter || v.Err != nil {
+			t.Errorf("the verdict is %+v", v)
+		}
+	}
+	err := steps.NewLock(b, s, step, steps.WithHolder("pod-1")).Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) {
+		wantHeld(steps.NewLock(read(t, s.direct), s, step).Execute(t.Context(), never))
+		other := steps.NewLock(read(t, s.direct), s, step, steps.WithProcess(steps.NewProcess()), steps.WithHolder("pod-2"))
+		wantHeld(other.Execute(t.Context(), never))
+		// Another step of the same object is free.
+		o := read(t, s.direct)
+		if err := steps.NewLock(o, s, "Other").Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) {
+			c.Status = steps.ConditionCompleted
+			return c, nil
+		}); err != nil {
+			t.Error(err)
+		}
+		return makeBucket(b)(c)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := wantStep(t, s, steps.ConditionCreated, "")
+	if !after.Status.Steps.TypeHasStatus("Other", steps.ConditionCompleted) || after.Status.BucketName != "b-1" {
+		t.Errorf("after both: %+v", after.Status)
+	}
+}
+
+func TestTheIdempotencyKeyIsTheSameForEveryAttempt(t *testing.T) {
+	s := newServer(stored())
+	var keys []string
+	attempt := func(process *steps.Process, end func(b *Bucket, c steps.Condition) (steps.Condition, error)) {
+		t.Helper()
+		b := read(t, s.direct)
+		lock := steps.NewLock(b, s, step, steps.WithProcess(process), steps.WithHolder("pod"))
+		_ = lock.Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) {
+			keys = append(keys, lock.IdempotencyKey(c))
+			return end(b, c)
+		})
+	}
+	waiting := func(_ *Bucket, c steps.Condition) (steps.Condition, error) {
+		return c, result.NewWaiting(errors.New("busy"), "Busy", 0)
+	}
+	refuse := func(*Bucket, steps.Condition) (steps.Condition, error) {
+		s.before = func(int, string) error { return apierrors.NewForbidden(schema.GroupResource{}, "a", nil) }
+		return steps.Condition{}, errors.New("the process is dead")
+	}
+	attempt(steps.NewProcess(), waiting)
+	attempt(steps.NewProcess(), refuse) // leaves the lock behind
+	s.before = nil
+	attempt(steps.NewProcess(), func(b *Bucket, c steps.Condition) (steps.Condition, error) { return makeBucket(b)(c) })
+	attempt(steps.NewProcess(), waiting)
+	if len(keys) != 4 || keys[0] != keys[1] || keys[1] != keys[2] || keys[3] == keys[2] || keys[0] == "" {
+		t.Errorf("keys %v", keys)
+	}
+}
+
+var _ client.Object = (*Bucket)(nil)

@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package steps_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/corbel-run/corbel/pkg/steps"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+const finalizer = "steps.test.corbel.run/bucket"
+
+// operator looks after one bucket: it is created outside, then configured; and removed
+// before the object goes.
+type operator struct {
+	client client.Client
+	cloud  *cloud
+	fate   *fate
+	key    client.ObjectKey
+	lock   []steps.LockOption
+}
+
+// newOperator returns an operator in a process of its own.
+func newOperator(t testing.TB, c *cloud, f *fate, key client.ObjectKey, options ...steps.LockOption) *operator {
+	t.Helper()
+	return &operator{
+		client: connect(t, f), cloud: c, fate: f, key: key,
+		lock: append(options, steps.WithProcess(steps.NewProcess())),
+	}
+}
+
+// connect returns a client of the API server that asks it nothing by itself.
+func connect(t testing.TB, f *fate) client.Client {
+	t.Helper()
+	config := env.Shared(t).Config()
+	if f != nil {
+		config.Wrap(f.wrap)
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(groupVersion.WithKind("Bucket"), meta.RESTScopeNamespace)
+	c, err := client.New(config, client.Options{Scheme: scheme(), Mapper: mapper})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// pass is one pass. It tells whether the bucket is at rest.
+func (o *operator) pass(ctx context.Context) (rest bool, err error) {
+	b := &Bucket{}
+	if err := o.client.Get(ctx, o.key, b); err != nil {
+		return client.IgnoreNotFound(err) == nil, client.IgnoreNotFound(err)
+	}
+	options := o.lock
+	if o.fate.dies {
+		// A process that is dead tries nothing, and one that is to die has no reason to wait.
+		options = append(slices.Clone(options), steps.WithPatience(time.Second))
+	}
+	lock := steps.NewLock(b, o.client, step, options...)
+	switch {
+	case b.DeletionTimestamp != nil && b.Status.Steps.TypeHasStatus(step, steps.ConditionTerminated):
+		controllerutil.RemoveFinalizer(b, finalizer)
+		return false, o.client.Update(ctx, b)
+	case b.DeletionTimestamp == nil && controllerutil.AddFinalizer(b, finalizer):
+		return false, o.client.Update(ctx, b)
+	case b.DeletionTimestamp == nil && lock.Condition().Status == steps.ConditionCompleted:
+		return true, nil
+	}
+	return false, lock.Execute(ctx, func(c steps.Condition) (steps.Condition, error) { return o.step(lock, b, c) })
+}
+
+func (o *operator) step(lock *steps.Lock, b *Bucket, c steps.Condition) (steps.Condition, error) {
+	var err error
+	switch {
+	case b.DeletionTimestamp != nil:
+		err = o.fate.request("remove", func() error { o.cloud.remove(b.Status.BucketName); return nil })
+		c.Status, c.Reason = steps.ConditionTerminated, "Bucket removed"
+	case c.Status == steps.ConditionInitialized:
+		err = o.fate.request("create", func() error { b.Status.BucketName = o.cloud.create(lock.IdempotencyKey(c)); return nil })
+		c.Status, c.Reason = steps.ConditionCreated, "Bucket created"
+	case c.Status == steps.ConditionCreated:
+		err = o.fate.request("configure", func() error { o.cloud.configure(b.Status.BucketName); return nil })
+		c.Status, c.Reason = steps.ConditionCompleted, "Bucket configured"
+	case b.Status.BucketName != "":
+		// Somebody meddled with the step. What is known must do.
+		c.Status, c.Reason = steps.ConditionCreated, "found"
+	default:
+		c.Status, c.Reason = steps.ConditionInitialized, "found nothing"
+	}
+	return c, err
+}
+
+// drive makes passes until the bucket is at rest, or the operator is dead. Whoever has to
+// wait for a lock is told for how long, and it must be free then.
+func (o *operator) drive(ctx context.Context, longest time.Duration) error {
+	var problems []error
+	var waitedFor time.Time
+	for ctx.Err() == nil {
+		rest, err := o.pass(ctx)
+		if o.fate.isDead() || rest {
+			return errors.Join(problems...)
+		}
+		held, ok := errors.AsType[*steps.LockHeldError](err)
+		if !ok {
+			continue
+		}
+		if held.RetryAfter > longest {
+			return fmt.Errorf("the lock is held for longer than its lease: %w", err)
+		}
+		if held.Since.Equal(waitedFor) {
+			problems = append(problems, fmt.Errorf("the lock is held still: %w", err))
+		}
+		waitedFor = held.Since
+		select {
+		case <-time.After(held.RetryAfter):
+		case <-ctx.Done():
+		}
+	}
+	return errors.Join(append(problems, fmt.Errorf("no rest: %w", ctx.Err()))...)
+}

@@ -1,0 +1,174 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// releaseTimeout bounds the release, which goes on when the context of the pass has ended.
+	releaseTimeout = 15 * time.Second
+	// firstPause is before the second attempt of a release; it doubles up to maxPause.
+	firstPause = 20 * time.Millisecond
+	maxPause   = time.Second
+)
+
+// release writes the final condition, and what the task changed in the status. A change of
+// somebody else is no obstacle as long as the lock is ours.
+func (l *Lock) release(ctx context.Context, h *hold, final Condition) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.patience)
+	defer cancel()
+	r, err := l.prepareRelease(h, final)
+	if err != nil {
+		return err
+	}
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		err := l.send(ctx, r)
+		switch {
+		case err == nil:
+			return r.refused
+		case apierrors.IsConflict(err):
+			finished, lookErr := l.rebase(ctx, r)
+			if finished {
+				return errors.Join(lookErr, r.refused)
+			}
+			if lookErr != nil {
+				err = lookErr
+			}
+		case apierrors.IsNotFound(err):
+			return l.gone(err)
+		case apierrors.IsInvalid(err) && r.refused == nil:
+			// What the task left in the status will never be accepted; the condition may.
+			l.withdraw(r, err)
+		case !mayPass(err):
+			return errors.Join(err, r.refused)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return errors.Join(err, r.refused)
+		}
+	}
+}
+
+// unlocking is a release on its way.
+type unlocking struct {
+	hold    *hold
+	final   Condition
+	left    Condition // as the task left it in memory
+	memory  Conditions
+	content *unstructured.Unstructured // the object in memory
+	list    Conditions                 // to be written
+	version string                     // the precondition
+	rebased bool
+	refused error // why the status that the task left was not written
+}
+
+func (l *Lock) prepareRelease(h *hold, final Condition) (*unlocking, error) {
+	list := l.obj.Conditions()
+	r := &unlocking{hold: h, final: final, left: list.FindOrInitializeFor(l.conditionType), version: l.obj.GetResourceVersion()}
+	list.put(final)
+	r.memory = *list
+	r.list = *list
+	var err error
+	r.content, err = l.content()
+	return r, err
+}
+
+// send writes the difference between the object after the acquisition and now.
+func (l *Lock) send(ctx context.Context, r *unlocking) error {
+	base := r.hold.base.DeepCopy()
+	base.SetResourceVersion(r.version)
+	after := base.DeepCopy()
+	if status, ok := r.content.Object["status"]; ok {
+		after.Object["status"] = status
+	}
+	after = after.DeepCopy()
+	elements, err := elementsOf(r.list)
+	if err != nil {
+		return err
+	}
+	if err := unstructured.SetNestedSlice(after.Object, elements, statusPath(r.hold.path)...); err != nil {
+		return err
+	}
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := l.client.Status().Patch(ctx, after, patch); err != nil {
+		return err
+	}
+	// After a change of somebody else the object in memory is not what the server has. It
+	// keeps its old resourceVersion, so that nobody writes it over their change.
+	if !r.rebased {
+		l.obj.SetResourceVersion(after.GetResourceVersion())
+	}
+	return nil
+}
+
+// rebase puts the release on top of what the server has now. It tells whether there is
+// nothing left to do.
+func (l *Lock) rebase(ctx context.Context, r *unlocking) (finished bool, err error) {
+	server, err := l.look(ctx)
+	switch {
+	case apierrors.IsNotFound(err):
+		return true, l.gone(err)
+	case err != nil:
+		return !mayPass(err), err
+	case server.GetUID() != l.obj.GetUID():
+		return true, fmt.Errorf("%w: the object was deleted and created anew", ErrLockLost)
+	}
+	theirs, err := conditionsAt(server, r.hold.path)
+	if err != nil {
+		return true, err
+	}
+	stored := theirs.FindType(l.conditionType)
+	r.rebased = true
+	switch standingOf(released{stored: stored, token: r.hold.token, before: r.hold.before, left: r.left, final: r.final}) {
+	case done:
+		return true, nil
+	case lost:
+		l.obj.Conditions().put(*stored)
+		return true, ErrLockLost
+	}
+	r.version = server.GetResourceVersion()
+	r.list = mergeOthers(r.hold.conditions, r.memory, theirs, r.final)
+	return false, nil
+}
+
+// withdraw gives up what the task left in the status, and makes the condition say so.
+func (l *Lock) withdraw(r *unlocking, refused error) {
+	r.refused = fmt.Errorf("the status that the task left was refused: %w", refused)
+	r.final = Condition{Type: r.final.Type, Status: ConditionError, Reason: boundedReason(r.refused.Error())}
+	r.final.LastTransitionTime = transition(&r.hold.before, r.final, time.Now())
+	r.content = r.hold.base
+	r.memory = r.hold.conditions
+	r.list = slices.Clone(r.list)
+	r.list.put(r.final)
+	l.obj.Conditions().put(r.final)
+}
+
+// gone decides about an object that is not there any more, and so has no lock.
+func (l *Lock) gone(notFound error) error {
+	if l.obj.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	return notFound
+}
+
+// mayPass tells whether another attempt may be answered otherwise.
+func mayPass(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return true // there was no answer
+	}
+	return apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsUnexpectedServerError(err)
+}
