@@ -89,7 +89,7 @@ func (l *Lock) writeLock(ctx context.Context, h *hold, locked Condition) error {
 		if kept != nil {
 			field += "[].lock"
 		}
-		pruned := &patch.PrunedError{Object: nameOf(l.obj), Fields: []string{field}}
+		pruned := &patch.PrunedError{Object: l.name(), Fields: []string{field}}
 		return errors.Join(pruned, l.takeBack(ctx, answer, h))
 	}
 	sent.SetResourceVersion(answer.GetResourceVersion())
@@ -131,5 +131,5 @@ func (l *Lock) explainNotFound(ctx context.Context, notFound error) error {
 	if _, err := l.look(ctx); err != nil {
 		return fmt.Errorf("%w: %w", patch.ErrConflict, errors.Join(notFound, err))
 	}
-	return &patch.NoStatusSubresourceError{Object: nameOf(l.obj)}
+	return &patch.NoStatusSubresourceError{Object: l.name()}
 }

@@ -66,10 +66,12 @@ func (b *Bucket) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-func scheme() *runtime.Scheme {
+func scheme() *runtime.Scheme { return withBucket(groupVersion) }
+
+func withBucket(gv schema.GroupVersion) *runtime.Scheme {
 	s := runtime.NewScheme()
-	s.AddKnownTypeWithName(groupVersion.WithKind("Bucket"), &Bucket{})
-	metav1.AddToGroupVersion(s, groupVersion)
+	s.AddKnownTypeWithName(gv.WithKind("Bucket"), &Bucket{})
+	metav1.AddToGroupVersion(s, gv)
 	return s
 }
 

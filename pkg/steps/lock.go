@@ -110,7 +110,7 @@ func (l *Lock) ExecuteContext(ctx context.Context, task func(context.Context, Co
 	began := time.Now()
 	h, err := l.acquire(ctx, began)
 	if err != nil {
-		return fmt.Errorf("lock condition %s of %s: %w", l.conditionType, nameOf(l.obj), err)
+		return fmt.Errorf("lock condition %s of %s: %w", l.conditionType, l.name(), err)
 	}
 	defer l.process.end(h.token)
 
@@ -121,7 +121,7 @@ func (l *Lock) ExecuteContext(ctx context.Context, task func(context.Context, Co
 		before: h.before, returned: returned, err: taskErr, passes: l.passes(limited, taskErr), now: time.Now(),
 	})
 	if err := l.release(ctx, h, final); err != nil {
-		err = fmt.Errorf("release condition %s of %s: %w", l.conditionType, nameOf(l.obj), err)
+		err = fmt.Errorf("release condition %s of %s: %w", l.conditionType, l.name(), err)
 		return errors.Join(err, taskErr)
 	}
 	return taskErr
@@ -178,6 +178,14 @@ func run(ctx context.Context, task func(context.Context, Condition) (Condition, 
 
 func newToken() string { return rand.Text() }
 
-func nameOf(obj client.Object) string {
-	return fmt.Sprintf("%T %s", obj, client.ObjectKeyFromObject(obj))
+// name is the object for messages: kind, namespace and name.
+func (l *Lock) name() string {
+	kind := fmt.Sprintf("%T", l.obj)
+	if gvk, err := l.client.GroupVersionKindFor(l.obj); err == nil {
+		kind = gvk.Kind
+	}
+	if l.obj.GetNamespace() == "" {
+		return kind + " " + l.obj.GetName()
+	}
+	return fmt.Sprintf("%s %s", kind, client.ObjectKeyFromObject(l.obj))
 }

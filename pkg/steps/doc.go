@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package steps keeps the steps of a reconciliation as conditions of the object, and runs
+// the work of a step under a lock.
+//
+// It is for what cannot simply be done again: the creation of something outside the
+// cluster, which costs money, or has no name to be found by. A pass that works on an
+// old state of the object, because the cache is behind, would do it twice, and learn of it
+// only afterwards, when its status write is refused. A [Lock] turns this around: the
+// status is written first, with the object's resourceVersion as precondition, so an old
+// state fails before the work begins.
+//
+// # Conditions
+//
+// [Conditions] is a field of the object's status of its own, such as status.steps. It must not be
+// status.conditions: other tools expect the statuses True, False and Unknown there.
+// [Conditions.ToMeta] is the view for them. A step has a type, a status ([ConditionInitialized],
+// [ConditionCreated], [ConditionCompleted], [ConditionTerminating], [ConditionTerminated],
+// [ConditionError], [ConditionLocked], or one of your own) and a reason.
+//
+// # The lock
+//
+// [NewLock] and [Lock.Execute] bring a step from its status to Locked, run the task, and
+// write the condition that it returns, together with what it changed in the status. That
+// is one request before and one after the task; both need the verbs update and patch on the
+// status, and get on the object. The record of the lock says who holds it, since when,
+// for how long, and what the condition was before. So a lock always ends:
+//
+//   - The task returns an error, panics, forgets to set a status, or returns the condition of
+//     another step: the condition becomes Error. A reason that is too long is cut.
+//   - The error passes by itself, or the context ends: the condition is what it was before.
+//   - Somebody else writes the object meanwhile, whatever it is: both changes stay.
+//   - What the task left in the status is refused by the server: the condition becomes Error.
+//   - The process dies: another one takes over when the lease ends, its successor
+//     (see [WithHolder]) at once. The task sees the condition as it was before.
+//   - The release does not reach the server: this process knows that nobody is at work, and
+//     its next pass takes over at once.
+//   - The clock of a holder is wrong: a lease that begins in the future begins now.
+//
+// # What a lock cannot do
+//
+// The API server fences its own records and nothing else. After a crash between the work
+// and its record, the task runs again; and a process that stands still for longer than
+// its lease in the middle of a request to another system may finish that request later. Give the
+// system [Lock.IdempotencyKey], or look for what may be there already.
+//
+// # Differences from konditions
+//
+// The API is that of github.com/pier-oliviert/konditionner, package konditions, which
+// this package replaces by a change of the import. Different on purpose:
+//
+//   - A lock has a holder and a lease; there, one that is left behind stays for ever.
+//   - The release survives conflicts, the end of the context, panics, and whatever the task returns.
+//   - The errors of API server and task are joined; there, the former hides the latter.
+//   - An error that passes by itself does not make the condition Error, which is meant to be for good.
+//   - A method Conditions with a value receiver, which its documentation shows, writes into a
+//     copy and locks nothing; here it is NotInitializedConditionsErr.
+//   - The steps must not be in status.conditions.
+//   - SetCondition sets the time of a transition, also for a condition that was found
+//     before; and returns an error for what the API server would refuse.
+//   - Lock.Condition stays the condition at the creation of the lock, after Execute, too.
+package steps

@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package steps_test
+
+import (
+	"errors"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/corbel-run/corbel/pkg/patch"
+	"github.com/corbel-run/corbel/pkg/steps"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+// changed installs a definition of another group and returns a client and a bucket of it.
+func changed(t *testing.T, group string, change func(*apiextensionsv1.CustomResourceDefinition)) (client.Client, *Bucket) {
+	t.Helper()
+	crd := definition()
+	crd.Name, crd.Spec.Group = "buckets."+group, group
+	change(crd)
+	e := env.Shared(t)
+	if _, err := envtest.InstallCRDs(e.Config(), envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}}); err != nil {
+		t.Fatal(err)
+	}
+	gv := groupVersion
+	gv.Group = group
+	c, err := client.New(e.Config(), client.Options{Scheme: withBucket(gv)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Bucket{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
+	if err := c.Create(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	return c, b
+}
+
+func status(crd *apiextensionsv1.CustomResourceDefinition) props {
+	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties
+}
+
+func TestWhatTheServerDoesNotKeepLocksNothing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*apiextensionsv1.CustomResourceDefinition)
+		fields []string // nil: there is no status subresource
+	}{
+		"steps": {func(crd *apiextensionsv1.CustomResourceDefinition) { delete(status(crd), "steps") }, []string{"status.steps"}},
+		"record": {func(crd *apiextensionsv1.CustomResourceDefinition) {
+			delete(status(crd)["steps"].Items.Schema.Properties, "lock")
+		}, []string{"status.steps[].lock"}},
+		"nothing": {func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Subresources = nil }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, b := changed(t, name+"-lost.test.corbel.run", tc.change)
+			err := steps.NewLock(b, c, step).Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) {
+				t.Error("the task ran")
+				return c, nil
+			})
+			pruned, isPruned := errors.AsType[*patch.PrunedError](err)
+			_, isMissing := errors.AsType[*patch.NoStatusSubresourceError](err)
+			if isPruned != (tc.fields != nil) || isMissing != (tc.fields == nil) || isPruned && pruned.Fields[0] != tc.fields[0] {
+				t.Errorf("error: %v", err)
+			}
+			if after := read(t, c); len(after.Status.Steps) != 0 || len(b.Status.Steps) != 0 || after.ResourceVersion != b.ResourceVersion {
+				t.Errorf("left on the server: %+v", after.Status)
+			}
+		})
+	}
+}
+
+func TestAStatusThatTheServerRefusesBecomesAnError(t *testing.T) {
+	s := newStory(t)
+	b := s.bucket()
+	err := steps.NewLock(b, s.client, step).Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) {
+		long := make([]byte, 200)
+		for i := range long {
+			long[i] = 'x'
+		}
+		b.Status.Phase = string(long)
+		c.Status = steps.ConditionCreated
+		return c, nil
+	})
+	c := s.bucket().Status.Steps.FindType(step)
+	if err == nil || c == nil || c.Status != steps.ConditionError || c.Lock != nil {
+		t.Errorf("error %v, step %+v", err, c)
+	}
+}
+
+func TestAnObjectThatGoesDuringTheTask(t *testing.T) {
+	s := newStory(t)
+	b := s.bucket()
+	err := steps.NewLock(b, s.client, step).Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) {
+		c.Status = steps.ConditionCreated
+		return c, s.client.Delete(t.Context(), s.bucket())
+	})
+	if err == nil || client.IgnoreNotFound(errors.Unwrap(err)) == nil && s.bucket() != nil {
+		t.Errorf("error %v", err)
+	}
+	// One of the same name is another object.
+	s = newStory(t)
+	b = s.bucket()
+	err = steps.NewLock(b, s.client, step).Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) {
+		c.Status = steps.ConditionCreated
+		again := &Bucket{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: b.Name}}
+		return c, errors.Join(s.client.Delete(t.Context(), s.bucket()), s.client.Create(t.Context(), again))
+	})
+	if !errors.Is(err, steps.ErrLockLost) || len(s.bucket().Status.Steps) != 0 {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestTheTaskMayWriteTheObjectItself(t *testing.T) {
+	s := newStory(t)
+	b := s.bucket()
+	err := steps.NewLock(b, s.client, step).Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) {
+		b.Status.BucketName = "b-1"
+		c.Status, c.Reason = steps.ConditionCreated, "Bucket Created"
+		if err := s.client.Status().Update(t.Context(), b); err != nil {
+			return c, err
+		}
+		s.interfere(func(b *Bucket) { b.Labels = map[string]string{"theirs": "x"} }, false)
+		return c, nil
+	})
+	after := s.bucket()
+	if err != nil || after.Status.BucketName != "b-1" || after.Labels["theirs"] != "x" || !after.Status.Steps.TypeHasStatus(step, steps.ConditionCreated) {
+		t.Errorf("error %v, %+v", err, after)
+	}
+	// The object in memory lacks the label, so it cannot be written over the one on the server.
+	b.Status.Phase = "x"
+	if err := s.client.Status().Update(t.Context(), b); err == nil {
+		t.Error("an old object was written")
+	}
+}
