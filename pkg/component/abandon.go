@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/events"
@@ -60,9 +61,24 @@ func (h *handler[T]) abandon(ctx context.Context, obj T) {
 	if more := len(left) + unread - len(names); more > 0 && len(names) > 0 {
 		note += fmt.Sprintf(" and %d more", more)
 	}
+	note += h.fencesText(obj, inventory.Target, items)
 	events.Send(h.recorder, obj, 1, events.Event{
 		Type: corev1.EventTypeWarning, Reason: reasonAbandoned, Action: string(deleting), Note: note,
 	})
+}
+
+// fencesText says where a fence is found that an attempt to delete a type or a
+// namespace may have left behind: nobody is going to look for it any more, and it
+// keeps everybody from creating anything there.
+func (h *handler[T]) fencesText(obj T, target types.UID, items []reconciler.InventoryItem) string {
+	fenced := slices.ContainsFunc(items, func(item reconciler.InventoryItem) bool {
+		return item.Kind == "Namespace" && item.Group == "" || item.Kind == "CustomResourceDefinition"
+	})
+	if !h.settings.typeFence || !fenced {
+		return ""
+	}
+	return fmt.Sprintf("; delete the ValidatingAdmissionPolicies there with the label %s, if there are any",
+		reconciler.FenceSelector(h.settings.name, target, h.owner(obj)))
 }
 
 func itemText(item reconciler.InventoryItem) string {

@@ -7,12 +7,14 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/clients"
+	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
 )
@@ -58,6 +60,20 @@ func TestAbandon(t *testing.T) {
 				t.Errorf("events %q, want %q", log.lines, want)
 			}
 		})
+	}
+}
+
+func TestWhoeverAbandonsIsToldOfFences(t *testing.T) {
+	h, log := testHandler(t, &fakeEngine{})
+	h.settings.typeFence = true
+	obj := deletedWidget(reconciler.Inventory{Format: 1, Target: "far", Items: []reconciler.InventoryItem{{Kind: "Namespace", Version: "v1", Name: "c"}}})
+	obj.Annotations = map[string]string{"test.corbel.run/abandon": "true"}
+	if err := h.Release(t.Context(), obj); err != nil {
+		t.Fatal(err)
+	}
+	want := "; delete the ValidatingAdmissionPolicies there with the label test.corbel.run/fence=" + digest.OwnerID("far", "test.corbel.run", "Widget", obj.Namespace, obj.Name)
+	if len(log.lines) != 1 || !strings.Contains(log.lines[0], want) {
+		t.Errorf("events %q, want %q", log.lines, want)
 	}
 }
 

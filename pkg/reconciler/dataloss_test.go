@@ -187,6 +187,21 @@ func TestAFenceThatACrashLeftBehindIsRemovedByTheNextPass(t *testing.T) {
 	d.create(d.foreign)
 }
 
+func TestAFenceThatACrashLeftBehindIsRemovedAlsoIfTheOptionIsSwitchedOff(t *testing.T) {
+	d := dropDefinition(t, "switches", "Switch", true)
+	d.before("DELETE "+definitionsPath, func() { d.dead.Store(true) })
+	if _, err := d.apply(config("a", "1")); err == nil || len(d.fences()) != 2 {
+		t.Fatalf("we did not crash, or there is no fence (%v)", err)
+	}
+	d.interpose(t, reconciler.ReconcilerOptions{})
+	if _, err := d.apply(d.definition, config("a", "1")); err != nil {
+		t.Fatal(err)
+	}
+	if left := d.fences(); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
 func TestAFenceThatCouldNotBeTakenDownIsRemovedByTheNextPass(t *testing.T) {
 	d := dropDefinition(t, "stuck", "Stuck", true)
 	d.before("DELETE /apis/admissionregistration.k8s.io/", func() { d.dead.Store(true) })

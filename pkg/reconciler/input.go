@@ -124,12 +124,9 @@ func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, i
 	}
 	return input{
 		Input: plan.Input{
-			Cause: cause,
-			Name:  r.name,
-			Owner: plan.Owner{
-				ID:  digest.OwnerID(string(uid), owner.Group, owner.Kind, owner.Namespace, owner.Name),
-				Ref: plan.OwnerRef{Group: owner.Group, Kind: owner.Kind, Namespace: owner.Namespace, Name: owner.Name, UID: owner.UID},
-			},
+			Cause:     cause,
+			Name:      r.name,
+			Owner:     ownerIn(uid, owner),
 			Recorded:  inventory.Items,
 			Live:      map[plan.Key]plan.Observation{},
 			Failed:    map[plan.Key]plan.Failure{},
@@ -138,6 +135,14 @@ func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, i
 		target:  uid,
 		unknown: inventory.Unknown,
 	}, nil
+}
+
+// ownerIn is how an owner marks objects of a cluster.
+func ownerIn(cluster types.UID, owner Owner) plan.Owner {
+	return plan.Owner{
+		ID:  digest.OwnerID(string(cluster), owner.Group, owner.Kind, owner.Namespace, owner.Name),
+		Ref: plan.OwnerRef{Group: owner.Group, Kind: owner.Kind, Namespace: owner.Namespace, Name: owner.Name, UID: owner.UID},
+	}
 }
 
 // defaults are the policies of objects without annotations.

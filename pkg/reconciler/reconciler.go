@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/corbel-run/corbel/internal/trace"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
@@ -97,6 +99,13 @@ func (r *Reconciler) Delete(ctx context.Context, request DeleteRequest) (Outcome
 	r.settings.claims.set(in.target, in.Owner.Ref, nil, r.settings.now())
 	outcome, err := r.run(ctx, in, request.Record)
 	return r.quiet(ctx, outcome, err)
+}
+
+// FenceSelector is the label, as key=value, of the ValidatingAdmissionPolicies that
+// the option TypeFence puts up in a cluster on behalf of an owner. The cluster is
+// named by the uid of its namespace kube-system.
+func FenceSelector(name string, cluster types.UID, owner Owner) string {
+	return execute.FenceSelector(name, ownerIn(cluster, owner))
 }
 
 // Plan returns the first batch of what Apply would do, and why. It reads and

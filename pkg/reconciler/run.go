@@ -29,7 +29,7 @@ const maxWrites = 4
 // write, and again with what the answers told.
 func (r *Reconciler) run(ctx context.Context, in input, record func(context.Context, v1alpha1.Inventory) error) (Outcome, error) {
 	call := newCall(in)
-	if err := r.executor.Sweep(ctx, in.Owner); err != nil {
+	if err := r.executor.Sweep(ctx, in.Owner, in.Recorded); err != nil {
 		return call.outcome(plan.Plan{}), err
 	}
 	ctx = execute.WithPermit(ctx, in.fence.pass)

@@ -7,11 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
@@ -66,44 +68,59 @@ func (e *Executor) untilClosed(ctx context.Context, step plan.Step) {
 }
 
 // Sweep removes the fences that a crash left behind: they would keep everybody
-// from creating what they fenced. It asks the server only once for each owner,
-// and again after a fence could not be taken down.
-func (e *Executor) Sweep(ctx context.Context, owner plan.Owner) error {
-	if !e.options.TypeFence {
+// from creating what they fenced. Whatever a fence was put up for is still in the
+// record then, so nothing is asked if no namespace and no type is there; otherwise the
+// server is asked once for each owner, and again after a fence could not be taken
+// down. That the option is off by now makes no difference, but then nothing that
+// goes wrong here keeps an owner from anything else.
+func (e *Executor) Sweep(ctx context.Context, owner plan.Owner, recorded []v1alpha1.InventoryItem) error {
+	if _, clean := e.swept.Load(owner.ID); clean || !slices.ContainsFunc(recorded, mayBeFenced) {
 		return nil
 	}
-	if _, clean := e.swept.Load(owner.ID); clean {
+	err := e.sweep(ctx, owner)
+	switch {
+	case err == nil, !e.options.TypeFence && apierrors.IsForbidden(err):
+		e.swept.Store(owner.ID, true)
 		return nil
+	case !e.options.TypeFence, apierrors.IsForbidden(err):
+		// Whoever may not look may not put one up either, so there is hardly any.
+		// The rights may come back.
+		log.FromContext(ctx).V(1).Info("fences that were left behind cannot be looked for", "error", err.Error())
+		return nil
+	default:
+		return fmt.Errorf("look for fences that were left behind: %w", err)
 	}
-	for _, kind := range []schema.GroupVersionKind{bindingKind, policyKind} {
-		if err := e.sweepKind(ctx, kind, owner); err != nil {
-			return fmt.Errorf("look for fences that were left behind: %w", err)
-		}
-	}
-	e.swept.Store(owner.ID, true)
-	return nil
 }
 
-func (e *Executor) sweepKind(ctx context.Context, kind schema.GroupVersionKind, owner plan.Owner) error {
-	resource, err := e.types.Resolve(ctx, kind)
+// mayBeFenced tells whether a fence may have been put up to remove the object.
+func mayBeFenced(item v1alpha1.InventoryItem) bool {
+	gk := plan.KeyOf(item).GroupKind()
+	return gk == definitionKind || gk == namespaceKind
+}
+
+// sweep looks for the policies only: they are put up before their bindings and
+// taken down after them.
+func (e *Executor) sweep(ctx context.Context, owner plan.Owner) error {
+	resource, err := e.types.Resolve(ctx, policyKind)
 	if _, unserved := errors.AsType[*cluster.NotServedError](err); unserved {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	selector := e.options.Name + "/" + labelFence + "=" + owner.ID
-	list, err := e.objects.ListMetadata(ctx, resource, "", cluster.ListOptions{Selector: selector})
-	if apierrors.IsForbidden(err) {
-		return nil // who may not look has not put up any
-	}
+	list, err := e.objects.ListMetadata(ctx, resource, "", cluster.ListOptions{Selector: FenceSelector(e.options.Name, owner)})
 	if err != nil {
 		return err
 	}
 	for _, item := range list.Items {
-		if err := e.dismiss(ctx, resource, item.Name, owner); err != nil {
+		if err := e.lower(ctx, &fence{name: item.Name}, owner); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// FenceSelector is the label that tells the fences of an owner, as key=value.
+func FenceSelector(name string, owner plan.Owner) string {
+	return name + "/" + labelFence + "=" + owner.ID
 }
