@@ -55,6 +55,7 @@ func (p *Pool) makeRoom() {
 // evict lets go of an entry. Whoever still uses it can go on.
 func (p *Pool) evict(e *entry) {
 	delete(p.entries, e.key)
+	e.gone = true
 	if e.trust != nil {
 		e.trust.end()
 	}

@@ -38,12 +38,16 @@ func (p *Pool) identify(e *entry) (identity, error) {
 	case err != nil:
 		return identity{}, describe(err)
 	}
+	id := identity{uid: namespace.GetUID()}
+	if id.uid == "" || id.uid == p.options.LocalUID {
+		id.local = id.uid != ""
+		return id, nil
+	}
 	local, err := p.localUID(ctx)
 	if err != nil {
 		return identity{}, fmt.Errorf("find out which cluster is the local one: %w", describe(err))
 	}
-	id := identity{uid: namespace.GetUID()}
-	id.local = id.uid != "" && id.uid == local
+	id.local = id.uid == local
 	return id, nil
 }
 

@@ -28,6 +28,9 @@ type Options struct {
 	// Remote is how many may use targets of kubeconfigs at the same time, all
 	// together. Defaults to no limit.
 	Remote int
+	// LocalUID identifies the local cluster for those who may not read the uid of
+	// its namespace kube-system: it must be that one. What is read counts, too.
+	LocalUID types.UID
 	// Wake is called with a waiter for whom it is worth to come again. It must
 	// not block.
 	Wake func(waiter types.NamespacedName)
@@ -69,6 +72,7 @@ type entry struct {
 	target cluster.Target
 	users  int
 	usedAt time.Time
+	gone   bool // nobody gets it any more
 	// trust is nil for targets in the local cluster.
 	trust *trust
 }
@@ -94,7 +98,12 @@ func New(local *rest.Config, options Options) *Pool {
 type Lease struct {
 	Target  cluster.Target
 	release func()
+	evicted func() bool
 }
+
+// Evicted tells whether the pool has let go of the target meanwhile, so that nobody
+// else will get it. It calls the pool.
+func (l *Lease) Evicted() bool { return l.evicted() }
 
 // Release gives the right back. It may be called again, and on nil.
 func (l *Lease) Release() {
@@ -122,7 +131,15 @@ func (p *Pool) Enter(access Access, waiter types.NamespacedName) (*Lease, error)
 		}
 	}
 	e.users++
-	return &Lease{Target: e.target, release: sync.OnceFunc(func() { p.leave(e) })}, nil
+	return &Lease{
+		Target: e.target, release: sync.OnceFunc(func() { p.leave(e) }), evicted: func() bool { return p.isGone(e) },
+	}, nil
+}
+
+func (p *Pool) isGone(e *entry) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return e.gone
 }
 
 // entry finds or makes the entry of an access.
@@ -146,6 +163,9 @@ func (p *Pool) entry(access Access) (*entry, error) {
 		config.Wrap(e.trust.wrap)
 	}
 	if e.target, err = p.make(config, options); err != nil {
+		if e.trust != nil {
+			e.trust.end()
+		}
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
 	p.makeRoom()

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -131,6 +132,43 @@ func TestTheLocalClusterIsNoTargetOfAKubeconfig(t *testing.T) {
 	pool := New(&rest.Config{Host: local.URL}, Options{DialPolicy: loopbackToo})
 	defer pool.Close()
 	untilError(t, pool, Access{Kubeconfig: there}, ErrLocal)
+}
+
+func TestTheLocalClusterIsKnownByTheOptionWhereItMayNotBeRead(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		option types.UID
+		want   error
+	}{{"the uid", "here", ErrLocal}, {"another uid", "elsewhere", nil}, {"none", "", nil}} {
+		t.Run(test.name, func(t *testing.T) {
+			local := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusForbidden)
+				_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
+			}))
+			defer local.Close()
+			there := serverOf(t, answering("here"))
+			pool := New(&rest.Config{Host: local.URL}, Options{DialPolicy: loopbackToo, LocalUID: test.option})
+			defer pool.Close()
+			untilError(t, pool, Access{Kubeconfig: there}, test.want)
+		})
+	}
+}
+
+// A target that cannot be made leaves nothing that goes on.
+func TestWhatCannotBeMadeIsNotTrusted(t *testing.T) {
+	w := newWorld(t, Options{})
+	var kept *trust
+	w.Pool.make = func(config *rest.Config, _ cluster.Options) (cluster.Target, error) {
+		kept = config.WrapTransport(w).(*watchedTransport).trust
+		return nil, errors.New("no")
+	}
+	if _, err := w.Enter(remote("a"), waiter("one")); err == nil || kept == nil {
+		t.Fatalf("got %v", err)
+	}
+	if kept.alive.Err() == nil {
+		t.Error("what watches over it is alive")
+	}
 }
 
 func TestWithoutAPolicyInternalAddressesAreRefused(t *testing.T) {

@@ -107,7 +107,9 @@ type ReconcilerOptions struct {
 	LabelSelector *metav1.LabelSelector
 	// ClusterUID identifies the cluster that components live in. If unspecified, it is
 	// the uid of the namespace kube-system, which the operator needs the right to get.
-	// It must never change, and must be another one in each cluster.
+	// It must never change, and must be another one in each cluster. If the operator may
+	// not get that namespace, a kubeconfig that leads to the local cluster is noticed
+	// only if this is the uid of the namespace.
 	ClusterUID *string
 	// LeaderLock is the lock of the manager's leader election. With it, nothing is
 	// begun once the lease is so old that somebody else may lead. If unspecified,

@@ -74,6 +74,7 @@ func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, workers
 	t.pool = clients.New(config, clients.Options{
 		Cluster:    cluster.Options{Scheme: scheme},
 		DialPolicy: s.dialPolicy,
+		LocalUID:   s.clusterUID,
 		Slots:      s.targetConcurrency,
 		// One worker is left for the local cluster, whatever others do.
 		Remote:  max(workers-1, 0),
@@ -91,10 +92,19 @@ func (t *targets) enter(id identity, who client.ObjectKey) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	chosen, err := t.engineOf(lease.Target, id.kubeConfig == nil)
+	return t.on(lease, id.kubeConfig == nil)
+}
+
+// on returns the target of a lease, which it ends if that fails.
+func (t *targets) on(lease *clients.Lease, atHome bool) (target, error) {
+	chosen, err := t.engineOf(lease.Target, atHome)
 	if err != nil {
 		lease.Release()
 		return target{}, fmt.Errorf("make an engine for the target cluster: %w", err)
+	}
+	if lease.Evicted() {
+		// It was let go of before its engine was kept, so nobody else would.
+		t.forget(lease.Target)
 	}
 	return target{client: lease.Target.Client(), engine: chosen, lease: lease}, nil
 }
