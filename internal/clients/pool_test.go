@@ -16,7 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -122,36 +121,6 @@ func TestMistakesAreErrorsAndNeverTheLocalIdentity(t *testing.T) {
 	pool.Close()
 	if _, err := pool.Enter(Access{}, waiter("one")); !errors.Is(err, ErrClosed) {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestTheLocalClusterIsNoTargetOfAKubeconfig(t *testing.T) {
-	local := httptest.NewServer(answering("here"))
-	defer local.Close()
-	there := serverOf(t, answering("here"))
-	pool := New(&rest.Config{Host: local.URL}, Options{DialPolicy: loopbackToo})
-	defer pool.Close()
-	untilError(t, pool, Access{Kubeconfig: there}, ErrLocal)
-}
-
-func TestTheLocalClusterIsKnownByTheOptionWhereItMayNotBeRead(t *testing.T) {
-	for _, test := range []struct {
-		name   string
-		option types.UID
-		want   error
-	}{{"the uid", "here", ErrLocal}, {"another uid", "elsewhere", nil}, {"none", "", nil}} {
-		t.Run(test.name, func(t *testing.T) {
-			local := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(http.StatusForbidden)
-				_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
-			}))
-			defer local.Close()
-			there := serverOf(t, answering("here"))
-			pool := New(&rest.Config{Host: local.URL}, Options{DialPolicy: loopbackToo, LocalUID: test.option})
-			defer pool.Close()
-			untilError(t, pool, Access{Kubeconfig: there}, test.want)
-		})
 	}
 }
 
