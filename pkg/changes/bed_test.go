@@ -114,22 +114,22 @@ func (b *bed) get(name string) *corev1.ConfigMap {
 	return obj
 }
 
-// edit changes an object as it is, if it is there.
-func (b *bed) edit(name string, change func(*corev1.ConfigMap)) {
+// edit changes an object as it is, if it is there, and tells whether it was.
+func (b *bed) edit(name string, change func(*corev1.ConfigMap)) bool {
 	b.Helper()
 	for {
 		obj := b.get(name)
 		if obj == nil {
-			return
+			return false
 		}
 		change(obj)
 		err := b.client.Update(b.Context(), obj)
 		if apierrors.IsNotFound(err) {
-			return
+			return false
 		}
 		if !apierrors.IsConflict(err) {
 			b.check(err)
-			return
+			return true
 		}
 	}
 }

@@ -26,7 +26,7 @@ func ContentChanged(oldObj, newObj client.Object) bool {
 		return AnythingChanged(oldObj, newObj)
 	case *unstructured.Unstructured:
 		if n, ok := newObj.(*unstructured.Unstructured); ok {
-			return !equality.Semantic.DeepEqual(contentOf(o), contentOf(n))
+			return !equal(contentOf(o), contentOf(n))
 		}
 	}
 	a, b := reflect.Indirect(reflect.ValueOf(oldObj)), reflect.Indirect(reflect.ValueOf(newObj))
@@ -34,11 +34,21 @@ func ContentChanged(oldObj, newObj client.Object) bool {
 		return true
 	}
 	for i := range a.NumField() {
-		if isContent(a.Type().Field(i)) && !equality.Semantic.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {
+		if isContent(a.Type().Field(i)) && !equal(a.Field(i).Interface(), b.Field(i).Interface()) {
 			return true
 		}
 	}
 	return false
+}
+
+// equal tells whether two values mean the same.
+func equal(a, b any) (same bool) {
+	defer func() {
+		if recover() != nil { // Semantic does not bear unexported fields
+			same = reflect.DeepEqual(a, b)
+		}
+	}()
+	return equality.Semantic.DeepEqual(a, b)
 }
 
 // AnythingChanged tells whether two states of an object differ at all.

@@ -47,6 +47,8 @@ func TestWhatIsAChangeOfContent(t *testing.T) {
 		{"metadata only: same generation", metadata(1, "1"), metadata(1, "2"), false},
 		{"metadata only: no generation", metadata(0, "1"), metadata(0, "2"), true},
 		{"metadata only: nothing", metadata(0, "1"), metadata(0, "1"), false},
+		{"unexported fields: a change", &shy{Spec: inner{1}}, &shy{Spec: inner{2}}, true},
+		{"unexported fields: no change", &shy{Spec: inner{1}}, &shy{Spec: inner{1}}, false},
 		{"another type", &corev1.ConfigMap{}, &corev1.Secret{}, true},
 	} {
 		if got := ContentChanged(tc.old, tc.new); got != tc.want {
@@ -54,6 +56,14 @@ func TestWhatIsAChangeOfContent(t *testing.T) {
 		}
 	}
 }
+
+// shy is an object that not every comparison bears.
+type shy struct {
+	corev1.ConfigMap
+	Spec inner
+}
+
+type inner struct{ n int }
 
 func TestActionsAndVerbs(t *testing.T) {
 	for action, verb := range map[ReconcileAction]ResourceAction{

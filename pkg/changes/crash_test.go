@@ -15,7 +15,8 @@ import (
 func requestsOf(t *testing.T, s story, crash bool) int {
 	t.Helper()
 	g := &gate{}
-	p := newBed(t).begin(s, g)
+	p := newBed(t).play(s)
+	p.begin(g)
 	p.mayCrash = crash
 	s.tell(p)
 	n := g.requests()
@@ -38,7 +39,8 @@ func TestNoDeletionAndNoAdditionIsLostIfTheProcessDiesAtAnyRequest(t *testing.T)
 				}
 				ran++
 				t.Run(fmt.Sprintf("%s, request %d, answered %t", s.name, at, after), func(t *testing.T) {
-					p := newBed(t).begin(s, &gate{at: at, after: after, event: func() error { return errDead }})
+					p := newBed(t).play(s)
+					p.begin(&gate{at: at, after: after, event: func() error { return errDead }})
 					p.mayCrash = true
 					s.tell(p)
 					p.revive()
@@ -71,9 +73,9 @@ func TestNobodyWhoWritesBetweenTwoRequestsMakesUsLoseAnything(t *testing.T) {
 					}
 					ran++
 					t.Run(fmt.Sprintf("%s, %s at request %d, answered %t", s.name, other.name, at, after), func(t *testing.T) {
-						b := newBed(t)
-						p := b.begin(s, &gate{at: at, after: after, event: func() error { other.write(b); return nil }})
+						p := newBed(t).play(s)
 						p.mayDelete = other.name == "deletion"
+						p.begin(&gate{at: at, after: after, event: func() error { other.write(p); return nil }})
 						s.tell(p)
 						p.finish("a")
 					})
@@ -100,7 +102,8 @@ func TestTwoReplicasAtOnceLoseNothing(t *testing.T) {
 				ran++
 				t.Run(fmt.Sprintf("%s, request %d, answered %t", s.name, at, after), func(t *testing.T) {
 					resume, stopped := make(chan struct{}), atomic.Bool{}
-					p := newBed(t).begin(s, &gate{at: at, after: after, event: func() error { stopped.Store(true); <-resume; return nil }})
+					p := newBed(t).play(s)
+					p.begin(&gate{at: at, after: after, event: func() error { stopped.Store(true); <-resume; return nil }})
 					p.operator("b", nil)
 					s.tell(p)
 					close(resume)

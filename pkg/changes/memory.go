@@ -55,7 +55,7 @@ type subject struct {
 }
 
 func newMemory(changed func(oldObj, newObj client.Object) bool, marks marks) *memory {
-	return &memory{records: map[client.ObjectKey]*record{}, changed: changed, marks: marks}
+	return &memory{records: map[client.ObjectKey]*record{}, changed: contained(changed), marks: marks}
 }
 
 // appeared notes what the cache says.

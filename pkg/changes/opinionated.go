@@ -19,7 +19,8 @@ const pendingSuffix = "-pending"
 // OpinionatedReconciler makes a controller keep a finalizer of its own on every
 // object, from before the first call until Deleted was handled. So no deletion is
 // missed while the process is down, and a restart tells handled objects (Resynced)
-// from new ones (Created). Changes of status or metadata alone are no changes.
+// from new ones (Created). Changes of status or metadata alone are no changes. It is given
+// to NewController as it is: what wraps it again hides it, so wrap what is inside.
 type OpinionatedReconciler struct {
 	Reconciler
 	// Finalizer is the finalizer, such as example.com/notify. No two controllers may
@@ -29,11 +30,14 @@ type OpinionatedReconciler struct {
 	Finalizer string
 }
 
-func (o *OpinionatedReconciler) accepts(obj client.Object) error {
+func (o OpinionatedReconciler) accepts(obj client.Object) error {
+	if _, ok := o.Reconciler.(opinionated); ok {
+		return errors.New("an opinionated reconciler is wrapped in another one, which would ignore its Finalizer")
+	}
 	return acceptedBy(o.Reconciler, obj)
 }
 
-func (o *OpinionatedReconciler) finalizer() string { return o.Finalizer }
+func (o OpinionatedReconciler) finalizer() string { return o.Finalizer }
 
 // OpinionatedWatcher is a Watcher that is used as [OpinionatedReconciler] describes.
 type OpinionatedWatcher[T client.Object] struct {

@@ -28,12 +28,13 @@ func (m *memory) freed(s subject) { m.update(s, func(r *record) { r.freed = s.ob
 // finished notes a call that succeeded. Obj is the state that was handled.
 func (m *memory) finished(s subject, action ReconcileAction, obj client.Object, due time.Time) {
 	m.update(s, func(r *record) {
-		r.attempt, r.resync, r.due = attempt{}, false, due
+		r.attempt, r.resync = attempt{}, false
 		if action == ReconcileActionDeleted {
-			r.parted, r.handled = obj.GetUID(), nil
+			// There is nothing to resync, however long others hold the object.
+			r.parted, r.handled, r.due = obj.GetUID(), nil, time.Time{}
 			return
 		}
-		r.handled = obj
+		r.handled, r.due = obj, due
 	})
 }
 
@@ -55,7 +56,7 @@ func (m *memory) abandoned(s subject, due time.Time) {
 // forget drops an object that is gone.
 func (m *memory) forget(s subject) {
 	m.update(s, func(r *record) {
-		r.gone, r.claimed, r.attempt = nil, false, attempt{}
+		r.gone, r.claimed, r.attempt, r.due = nil, false, attempt{}, time.Time{}
 		if r.current == nil {
 			delete(m.records, client.ObjectKeyFromObject(s.object))
 		}

@@ -78,6 +78,7 @@ func (r *runner) pass(ctx context.Context, key client.ObjectKey, s subject) (res
 	return reconcile.Result{}, true, nil
 }
 
+// claim makes the object what it is on the server after the write.
 func (r *runner) claim(ctx context.Context, s subject, claim claim, obj client.Object) error {
 	marks := []string{r.scribe.finalizer}
 	if claim == claimNew {
@@ -161,7 +162,9 @@ func (r *runner) failed(key client.ObjectKey, s subject, action ReconcileAction,
 // writeFailed says when to come again after one of our own writes was refused.
 func (r *runner) writeFailed(ctx context.Context, key client.ObjectKey, err error) (reconcile.Result, error) {
 	delay := r.activity.Next(key)
-	if apierrors.IsConflict(err) || isGone(err, key.Name) {
+	// Invalid is the answer if others moved our finalizers in the list, too. Then it does not last.
+	moved := apierrors.IsInvalid(err) && delay < time.Second
+	if apierrors.IsConflict(err) || isGone(err, key.Name) || moved {
 		// The cache will tell what it is now.
 		logf.FromContext(ctx).V(1).Info("the object changed meanwhile; coming again", "after", delay, "conflict", err.Error())
 		return reconcile.Result{RequeueAfter: delay}, nil

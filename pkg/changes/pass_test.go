@@ -182,6 +182,31 @@ func TestTenThousandObjectsLeaveNothingInMemory(t *testing.T) {
 	}
 }
 
+func TestAnObjectThatOthersHoldAfterItsDeletionIsLeftInPeace(t *testing.T) {
+	s := newStand(t, true)
+	s.interval = time.Minute
+	s.memory.appeared(s.stored(configMap("1", "", "a", "other.example.com/x", testFinalizer)))
+	if actions, after, err := s.pass(); len(actions) != 1 || after != time.Minute || err != nil {
+		t.Fatalf("%v, %s, %v", actions, after, err)
+	}
+	obj := configMap("1", "1", "a", "other.example.com/x", testFinalizer)
+	obj.DeletionTimestamp = &metav1.Time{Time: s.clock}
+	s.memory.appeared(obj)
+	for _, want := range []int{1, 0, 0} {
+		s.clock = s.clock.Add(2 * time.Minute)
+		if actions, after, err := s.pass(); len(actions) != want || after != 0 || err != nil {
+			t.Errorf("%v, %s, %v", actions, after, err)
+		}
+	}
+}
+
+func TestAPanicInTheOptionChangedMeansThatTheChangeCounts(t *testing.T) {
+	m := newMemory(func(client.Object, client.Object) bool { panic("at the disco") }, marks{})
+	if !m.replaced(configMap("1", "1", "a"), configMap("1", "2", "a")) {
+		t.Error("the change does not count")
+	}
+}
+
 func TestWhichEventsAreWorthAPass(t *testing.T) {
 	deleting := configMap("1", "2", "a", testFinalizer)
 	deleting.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}

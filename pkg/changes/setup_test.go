@@ -60,6 +60,8 @@ func TestAllMistakesOfASetupAreOneError(t *testing.T) {
 		{"no reconciler", changes.NewController("a", &corev1.ConfigMap{}, nil, changes.Options{}), []string{"the reconciler is nil"}},
 		{"a nil pointer", changes.NewController("a", &corev1.ConfigMap{}, nobody, changes.Options{}), []string{"the reconciler is nil"}},
 		{"nobody wrapped", changes.NewController("a", &corev1.ConfigMap{}, &changes.OpinionatedReconciler{Finalizer: finalizer}, changes.Options{}), []string{"the reconciler is nil"}},
+		{"a value that is not wrapped by reference", changes.NewController("a", &corev1.ConfigMap{}, changes.OpinionatedReconciler{Reconciler: typed}, changes.Options{}), []string{"the Finalizer is missing"}},
+		{"twice opinionated", changes.NewController("a", &corev1.ConfigMap{}, &changes.OpinionatedReconciler{Finalizer: finalizer, Reconciler: watching[*corev1.ConfigMap]("example.com/x")}, changes.Options{}), []string{"an opinionated reconciler is wrapped in another one"}},
 		{"no function", changes.NewController("a", &corev1.ConfigMap{}, &changes.Watcher[*corev1.ConfigMap]{}, changes.Options{}), []string{"the watcher has no function"}},
 		{"no domain", changes.NewController("a", &corev1.ConfigMap{}, watching[*corev1.ConfigMap]("told"), changes.Options{}), []string{`the Finalizer "told"`, "it needs a domain in front"}},
 		{"a long name", changes.NewController("a", &corev1.ConfigMap{}, watching[*corev1.ConfigMap]("example.com/"+strings.Repeat("x", 60)), changes.Options{}), []string{"with the suffix -pending", "63"}},
@@ -102,9 +104,11 @@ func TestASecondVersionOfAKindIsRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "it watches version v2 of HorizontalPodAutoscaler.autoscaling, and controller first watches version v1") {
 		t.Errorf("a second version: %v", err)
 	}
-	err = v1("second", "example.com/first").SetupWithManager(mgr)
-	if err == nil || !strings.Contains(err.Error(), "is that of controller first") {
-		t.Errorf("a second user of a finalizer: %v", err)
+	for _, taken := range []string{"example.com/first", "example.com/first-pending"} {
+		err = v1("second", taken).SetupWithManager(mgr)
+		if err == nil || !strings.Contains(err.Error(), "is one of controller first") {
+			t.Errorf("a second user of the finalizer %s: %v", taken, err)
+		}
 	}
 	if err := v1("second", "example.com/second").SetupWithManager(mgr); err != nil {
 		t.Errorf("a second controller for the same version: %v", err)

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -98,14 +98,18 @@ type play struct {
 	mayCrash bool
 	// mayDelete is set if somebody else may delete the object at any time.
 	mayDelete bool
+	// held and letGo count the finalizers that somebody else put on objects and took off.
+	held, letGo atomic.Int32
 }
 
+// play returns the story before it is told.
+func (b *bed) play(s story) *play { return &play{bed: b, story: s, world: newWorld()} }
+
 // begin starts an operator with the gate.
-func (b *bed) begin(s story, g *gate) *play {
-	b.Helper()
-	p := &play{bed: b, story: s, world: newWorld(), gate: g}
+func (p *play) begin(g *gate) {
+	p.Helper()
+	p.gate = g
 	p.stop = p.operator("a", g)
-	return p
 }
 
 // operator starts one.
@@ -182,6 +186,7 @@ func (p *play) untilGone(name string) {
 	p.await(name+" is gone", func() (bool, string) {
 		obj := p.get(name)
 		if obj != nil && slices.Equal(obj.Finalizers, []string{foreign}) {
+			p.letGo.Add(1)
 			p.edit(name, func(obj *corev1.ConfigMap) { obj.Finalizers = nil })
 		}
 		return obj == nil, fmt.Sprintf("the object is %+v", obj)
@@ -191,6 +196,9 @@ func (p *play) untilGone(name string) {
 // finish checks that nothing is left, when all operators have seen all.
 func (p *play) finish(operators ...string) {
 	p.Helper()
+	if held, letGo := p.held.Load(), p.letGo.Load(); held != letGo {
+		p.Errorf("somebody else held %d objects and let %d go: we took their finalizer off", held, letGo)
+	}
 	sentinel := func(obj *corev1.ConfigMap) { obj.Labels = map[string]string{"seen": "yes"} }
 	p.create("last", "1", sentinel)
 	p.await("all operators know the last object", func() (bool, string) {
@@ -205,19 +213,23 @@ func (p *play) finish(operators ...string) {
 // stranger is somebody else who writes to object x.
 type stranger struct {
 	name  string
-	write func(*bed)
+	write func(*play)
 }
 
 var strangers = []stranger{
-	{"labels", func(b *bed) {
-		b.edit("x", func(obj *corev1.ConfigMap) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "stranger", "was-here") })
+	{"labels", func(p *play) {
+		p.edit("x", func(obj *corev1.ConfigMap) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "stranger", "was-here") })
 	}},
-	{"a finalizer in front", func(b *bed) {
-		b.edit("x", func(obj *corev1.ConfigMap) {
-			if obj.DeletionTimestamp == nil && !slices.Contains(obj.Finalizers, foreign) {
+	{"a finalizer in front", func(p *play) {
+		held := false // by the last try
+		written := p.edit("x", func(obj *corev1.ConfigMap) {
+			if held = obj.DeletionTimestamp == nil && !slices.Contains(obj.Finalizers, foreign); held {
 				obj.Finalizers = append([]string{foreign}, obj.Finalizers...)
 			}
 		})
+		if held && written {
+			p.held.Add(1)
+		}
 	}},
-	{"deletion", func(b *bed) { b.delete("x") }},
+	{"deletion", func(p *play) { p.delete("x") }},
 }

@@ -73,8 +73,8 @@ func (a watch) fits(others []watch) error {
 			return fmt.Errorf("it watches version %s of %s, and controller %s watches version %s: watch one version of a kind, usually the latest",
 				a.kind.Version, a.kind.GroupKind(), other.controller, other.kind.Version)
 		}
-		if a.finalizer != "" && a.finalizer == other.finalizer {
-			return fmt.Errorf("its Finalizer %s on %s is that of controller %s: each needs its own, or the first to finish lets the object go",
+		if a.finalizer != "" && (a.finalizer == other.finalizer || a.finalizer+pendingSuffix == other.finalizer || a.finalizer == other.finalizer+pendingSuffix) {
+			return fmt.Errorf("its Finalizer %s on %s is one of controller %s: each needs its own, or the first to finish lets the object go",
 				a.finalizer, a.kind.GroupKind(), other.controller)
 		}
 	}
