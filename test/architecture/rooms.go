@@ -85,6 +85,7 @@ var rooms = []Room{
 	{Path: "pkg/summarize", Floor: 3, Kind: Open},
 
 	{Path: "pkg/lifecycle", Floor: 4, Kind: Open},
+	{Path: "pkg/lifecycle/external", Floor: 4, Kind: Open, Beside: []string{"pkg/lifecycle"}},
 	{Path: "pkg/changes", Floor: 4, Kind: Open, Beside: []string{"pkg/lifecycle"}},
 
 	{Path: "pkg/component", Floor: 5, Kind: Open},

@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package external
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Client talks to the API that the resources of one kind of object live behind. Its
+// methods do not wait for work that the API does in the background. They may set fields of
+// the object's status, but not its Record. For errors with a severity and a retry class
+// see lifecycle.Error.
+type Client[T Object] interface {
+	// Observe looks for the resource by the Record of the object: by its Name if that
+	// is known, else by its Token. That it does not exist has to be the answer of
+	// the API; if it cannot be found out, that is an error.
+	Observe(ctx context.Context, obj T) (Observation, error)
+	// Create creates the resource and gives it the Token of the Record, so that
+	// Observe finds it. With the same token it is called again if it failed, or if
+	// its answer was lost; then there must still be one resource only, unless the option
+	// NotIdempotent is set. The context ends after the option Timeout; no
+	// request may be sent after that.
+	Create(ctx context.Context, obj T) (Operation, error)
+	// Update makes the resource what the object describes.
+	Update(ctx context.Context, obj T) (Operation, error)
+	// Delete deletes the very resource of the Record. It is no error if it is gone.
+	Delete(ctx context.Context, obj T) (Operation, error)
+}
+
+// Claimer is a Client that prepares an object before anything is done, see
+// lifecycle.Handler.
+type Claimer[T Object] interface {
+	// Claim prepares the object. An error ends the pass.
+	Claim(ctx context.Context, obj T) error
+}
+
+// Observation is what was found.
+type Observation struct {
+	// Exists tells whether the resource of the Record exists. If it does not, the
+	// other fields do not matter.
+	Exists bool
+	// UpToDate tells whether it is as the object describes.
+	UpToDate bool
+	// InProgress tells whether the API is still at work on it. Nothing is updated
+	// meanwhile.
+	InProgress bool
+	// Name is how the API names it.
+	Name string
+	// Message says what it is waited for, if InProgress is set.
+	Message string
+}
+
+// Operation is what came of a request.
+type Operation struct {
+	// Name is how the API names the resource, if Create has learned that.
+	Name string
+	// InProgress tells whether the API goes on working on it.
+	InProgress bool
+	// After is when to look again, if InProgress is set. Default is after 1 s,
+	// doubling up to 30 s.
+	After time.Duration
+	// Message says what it is waited for, if InProgress is set.
+	Message string
+}
+
+// RefusedError means that a Create has made nothing and will not, such as when the
+// API finds the input invalid. The next attempt gets a new token, and a deletion need
+// not wait to see whether the resource appears after all.
+type RefusedError struct {
+	// Err is the answer of the API.
+	Err error
+}
+
+// Refused returns a RefusedError for the answer of the API. Wrap it for a severity:
+// lifecycle.NewError(external.Refused(err), lifecycle.SeverityError, "Invalid").
+func Refused(err error) *RefusedError { return &RefusedError{Err: err} }
+
+// Error returns the answer of the API.
+func (e *RefusedError) Error() string {
+	if e == nil || e.Err == nil {
+		return "refused"
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns the answer of the API.
+func (e *RefusedError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
+
+func isRefused(err error) bool {
+	_, refused := errors.AsType[*RefusedError](err)
+	return refused
+}

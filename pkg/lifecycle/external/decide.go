@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package external
+
+// action is what a pass does about the resource.
+type action string
+
+const (
+	// actNothing: it is as it should be, or gone if it should be.
+	actNothing action = "Nothing"
+	// actCreate: record a new token, and create.
+	actCreate action = "Create"
+	// actRepeat: create again with the token on record.
+	actRepeat action = "Repeat"
+	// actUpdate: bring it up to date.
+	actUpdate action = "Update"
+	// actDelete: delete it.
+	actDelete action = "Delete"
+	// actAwait: the API is at work.
+	actAwait action = "Await"
+	// actSettle: a Create may still take effect; look again when it cannot any more.
+	actSettle action = "Settle"
+)
+
+// facts are all that the action depends on.
+type facts struct {
+	deleting      bool
+	phase         Phase // of the record
+	exists        bool  // false if there is no record: then nobody has looked
+	upToDate      bool
+	inProgress    bool
+	settled       bool // no Create can take effect, or be seen late, any more
+	notIdempotent bool
+}
+
+// decide says what to do. It is pure; the table of its test is the specification.
+//
+// Absence means two things: before a Create has settled, that we may have looked too
+// early; afterwards, that there is none. To create again too early is harmless only if
+// the API knows the token; to believe in absence too early would leak what appears
+// after the object is gone, or after a new token was drawn.
+func decide(f facts) action {
+	switch {
+	case f.deleting && f.phase == "":
+		return actNothing
+	case f.deleting && f.exists:
+		return actDelete
+	case f.deleting && f.settled:
+		return actNothing
+	case f.deleting:
+		return actSettle
+	case f.phase == "":
+		return actCreate
+	case f.exists && f.inProgress:
+		return actAwait
+	case f.exists && !f.upToDate:
+		return actUpdate
+	case f.exists:
+		return actNothing
+	case f.phase == PhaseCreating && (f.settled || !f.notIdempotent):
+		return actRepeat
+	case f.phase != PhaseCreating && f.settled:
+		return actCreate
+	default:
+		return actSettle
+	}
+}

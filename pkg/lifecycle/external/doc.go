@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package external is the lifecycle.Handler for resources behind an API of another
+// kind: a bucket, a database, a record in a DNS zone.
+//
+// A [Client] says how to observe, create, update and delete one resource. The [Handler]
+// that [New] returns decides which of them a pass calls, and keeps a [Record] in the
+// object's status, so that a crash, a lost answer or a second replica neither leaks a
+// resource nor creates it twice:
+//
+//	record     observed                    in life                  in deletion
+//	none       (nobody looks)              draw a token, Create     done
+//	Creating   not there, may come yet     Create with that token   look again
+//	Creating   not there, cannot come      Create with that token   done
+//	Created    not there, may come yet     look again               look again
+//	Created    not there, cannot come      draw a token, Create     done
+//	any        there, the API is at work   look again               Delete
+//	any        there, not up to date       Update                   Delete
+//	any        there, up to date           done                     Delete
+//
+// # The token
+//
+// Before every Create, a token and the time are on record, durable by a Commit. Create
+// gives the token to the API, as an idempotency key, a tag or the name. Whoever comes
+// after a crash looks for the token, and creates with that token only; a new one is
+// drawn only when the resource was there and is certainly gone. If the API makes
+// one resource of several requests with one token, that is all. If it does not, set
+// [Options].NotIdempotent: then an attempt whose outcome is unknown is waited for before
+// the next one.
+//
+// # Absence
+//
+// A request that was sent and whose answer got lost can still take effect, and so can
+// one of a replica that has lost its lease. So an observation that there is nothing
+// counts only when no Create can take effect any more: [Options].Timeout after it began,
+// because none is sent later, plus [Options].Settle. If the only Create there was has
+// been answered, nobody has to wait. A deletion that has to wait says so in Ready.
+//
+// # What the API must do
+//
+// Find a resource by its token, at once or, with [Options].EventuallyConsistent, within
+// Settle; and delete by what is on record only, so that a late Delete cannot hit
+// somebody else's resource. An API that can do neither cannot be operated without leaks.
+package external

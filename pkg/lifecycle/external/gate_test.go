@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package external_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+)
+
+var errDead = errors.New("the process is dead")
+
+// gate counts the requests of one process, to the API server and to the bank, and does
+// something at one of them.
+type gate struct {
+	at     int // counted from 1; 0 means never
+	before func() error
+	after  func() error
+
+	mu       sync.Mutex
+	requests []string
+	dead     bool
+}
+
+// die is what a gate does to kill the process.
+func (g *gate) die() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.dead = true
+	return errDead
+}
+
+func (g *gate) isDead() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.dead
+}
+
+func (g *gate) count() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.requests)
+}
+
+// pass lets one request through.
+func (g *gate) pass(request string, serve func() error) error {
+	g.mu.Lock()
+	g.requests = append(g.requests, request)
+	here, dead := len(g.requests) == g.at, g.dead
+	g.mu.Unlock()
+	if dead {
+		return errDead
+	}
+	if here && g.before != nil {
+		if err := g.before(); err != nil {
+			return err
+		}
+	}
+	if err := serve(); err != nil {
+		return err
+	}
+	if here && g.after != nil {
+		return g.after()
+	}
+	return nil
+}
+
+// transport is the way to the API server.
+func (g *gate) transport(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (response *http.Response, err error) {
+		served := false
+		err = g.pass(r.Method+" "+r.URL.Path, func() (err error) {
+			response, err = next.RoundTrip(r)
+			served = err == nil
+			return err
+		})
+		if err != nil && served {
+			_ = response.Body.Close()
+			response = nil
+		}
+		return response, err
+	})
+}
+
+// wire is the way to the bank: no request leaves with a context that is over.
+func (g *gate) wire(ctx context.Context, request string, serve func()) error {
+	return g.pass(request, func() error { return direct(ctx, request, serve) })
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip calls the function.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -1,0 +1,217 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package external
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+// ReasonMissing is the reason of an object under the policy skip whose resource was
+// there and is gone.
+const ReasonMissing = "ExternalResourceMissing"
+
+// Handler is the lifecycle.Handler of a Client. If the Client is a Claimer or a
+// lifecycle.Suspender, that counts.
+type Handler[T Object] struct {
+	client  Client[T]
+	options Options
+}
+
+var (
+	_ lifecycle.Handler[Object]   = (*Handler[Object])(nil)
+	_ lifecycle.Suspender[Object] = (*Handler[Object])(nil)
+)
+
+// New returns the Handler for the client. Give it to lifecycle.SetupWithManager.
+func New[T Object](client Client[T], options Options) *Handler[T] {
+	return &Handler[T]{client: client, options: options.complete()}
+}
+
+// Claim asks the client.
+func (h *Handler[T]) Claim(ctx context.Context, obj T) error {
+	if claimer, ok := h.client.(Claimer[T]); ok {
+		return claimer.Claim(ctx, obj)
+	}
+	return nil
+}
+
+// Suspended asks the client.
+func (h *Handler[T]) Suspended(obj T) bool {
+	suspender, ok := h.client.(lifecycle.Suspender[T])
+	return ok && suspender.Suspended(obj)
+}
+
+// UpdateStatus observes what is on record.
+func (h *Handler[T]) UpdateStatus(ctx context.Context, obj T) error {
+	seen, err := h.observe(ctx, obj)
+	if err != nil || seen.Exists || obj.GetExternal().Phase != PhaseCreated {
+		return err
+	}
+	missing := lifecycle.NewError(errors.New("the external resource is gone"), lifecycle.SeverityWarning, ReasonMissing)
+	missing.Retry = lifecycle.RetryVerySlow
+	return missing
+}
+
+// CreateOrUpdate observes the resource, and creates or updates it if need be.
+func (h *Handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
+	seen, err := h.observe(ctx, obj)
+	if err != nil {
+		return result.Empty, err
+	}
+	switch decide(h.factsOf(obj, seen, false)) {
+	case actCreate:
+		*obj.GetExternal() = Record{Token: string(uuid.NewUUID()), Phase: PhaseCreating}
+		return h.create(ctx, obj, commit, true)
+	case actRepeat:
+		return h.create(ctx, obj, commit, h.options.unsettled(obj.GetExternal()) <= 0)
+	case actUpdate:
+		return h.update(ctx, obj, commit)
+	case actAwait:
+		return result.Empty, inProgress(v1alpha1.ReasonProcessing, seen.Message, 0)
+	case actSettle:
+		return result.Empty, h.settling(obj, v1alpha1.ReasonProcessing)
+	default:
+		return result.Success, nil
+	}
+}
+
+// create makes the intent durable and acts on it. Alone means that no other Create with
+// this token can be under way.
+func (h *Handler[T]) create(ctx context.Context, obj T, commit lifecycle.Commit, alone bool) (result.Result, error) {
+	record := obj.GetExternal()
+	record.Since = &metav1.MicroTime{Time: h.options.Clock()}
+	// On the monotonic clock: a process that stood still must not go on as if it had not.
+	ctx, cancel := context.WithDeadline(ctx, time.Now().Add(h.options.Timeout))
+	defer cancel()
+	if err := commit(ctx); err != nil {
+		return result.Empty, err
+	}
+	if err := ctx.Err(); err != nil {
+		return result.Empty, fmt.Errorf("create: %w", err)
+	}
+	done, err := h.client.Create(ctx, obj)
+	record = obj.GetExternal()
+	switch {
+	case isRefused(err) && alone:
+		*record = Record{}
+		return result.Empty, err
+	case err != nil:
+		return result.Empty, err
+	}
+	record.Phase, record.Name = PhaseCreated, cmp.Or(done.Name, record.Name)
+	if alone && !h.options.EventuallyConsistent {
+		record.Since = nil
+	}
+	return h.conclude(ctx, obj, done)
+}
+
+func (h *Handler[T]) update(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
+	if err := commit(ctx); err != nil {
+		return result.Empty, err
+	}
+	done, err := h.client.Update(ctx, obj)
+	if err != nil {
+		return result.Empty, err
+	}
+	return h.conclude(ctx, obj, done)
+}
+
+// conclude looks whether a request has brought about what it was to.
+func (h *Handler[T]) conclude(ctx context.Context, obj T, done Operation) (result.Result, error) {
+	if done.InProgress {
+		return result.Empty, inProgress(v1alpha1.ReasonProcessing, done.Message, done.After)
+	}
+	seen, err := h.observe(ctx, obj)
+	switch {
+	case err != nil:
+		return result.Empty, err
+	case seen.Exists && seen.UpToDate && !seen.InProgress:
+		return result.Success, nil
+	default:
+		return result.Empty, inProgress(v1alpha1.ReasonProcessing, seen.Message, 0)
+	}
+}
+
+// Delete deletes the resource and looks until it is gone for good.
+func (h *Handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
+	seen, err := h.observe(ctx, obj)
+	if err != nil {
+		return result.Empty, err
+	}
+	if decide(h.factsOf(obj, seen, true)) == actDelete {
+		if err := commit(ctx); err != nil {
+			return result.Empty, err
+		}
+		done, err := h.client.Delete(ctx, obj)
+		if err != nil {
+			return result.Empty, err
+		}
+		if done.InProgress {
+			return result.Empty, inProgress(v1alpha1.ReasonDeletionProcessing, done.Message, done.After)
+		}
+		if seen, err = h.observe(ctx, obj); err != nil {
+			return result.Empty, err
+		}
+	}
+	switch decide(h.factsOf(obj, seen, true)) {
+	case actNothing:
+		return result.Success, nil
+	case actSettle:
+		return result.Empty, h.settling(obj, v1alpha1.ReasonDeletionProcessing)
+	default:
+		return result.Empty, inProgress(v1alpha1.ReasonDeletionProcessing, cmp.Or(seen.Message, "the external resource is still there"), 0)
+	}
+}
+
+// observe looks for what is on record, and takes down what it learns.
+func (h *Handler[T]) observe(ctx context.Context, obj T) (Observation, error) {
+	record := obj.GetExternal()
+	if record.Phase == "" {
+		return Observation{}, nil
+	}
+	seen, err := h.client.Observe(ctx, obj)
+	if err != nil {
+		return Observation{}, err
+	}
+	if seen.Exists {
+		record.Phase, record.Name = PhaseCreated, cmp.Or(seen.Name, record.Name)
+		if h.options.unsettled(record) <= 0 {
+			record.Since = nil
+		}
+	}
+	return seen, nil
+}
+
+func (h *Handler[T]) factsOf(obj T, seen Observation, deleting bool) facts {
+	record := obj.GetExternal()
+	return facts{
+		deleting: deleting, phase: record.Phase,
+		exists: seen.Exists, upToDate: seen.UpToDate, inProgress: seen.InProgress,
+		settled: h.options.unsettled(record) <= 0, notIdempotent: h.options.NotIdempotent,
+	}
+}
+
+// inProgress is for work of the API.
+func inProgress(reason, message string, after time.Duration) error {
+	err := lifecycle.NewError(errors.New(cmp.Or(message, "the API is at work")), lifecycle.SeverityInfo, reason)
+	err.After = after
+	return err
+}
+
+// settling is for a Create that may still take effect.
+func (h *Handler[T]) settling(obj T, reason string) error {
+	record := obj.GetExternal()
+	return inProgress(reason, fmt.Sprintf("the Create of %s may still take effect", record.Since.Format(time.RFC3339)), h.options.unsettled(record)+time.Millisecond)
+}

@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package external_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/lifecycle/external"
+)
+
+// branch is a handler with a vault, on a server in memory.
+type branch struct {
+	*testing.T
+	bank    *bank
+	server  client.Client
+	now     time.Time
+	loop    *lifecycle.Loop[*vault]
+	options external.Options
+}
+
+var branchKey = client.ObjectKey{Namespace: "ns", Name: "a"}
+
+func newBranch(t *testing.T, options external.Options, wrap func(*teller) external.Client[*vault]) *branch {
+	t.Helper()
+	b := &branch{T: t, bank: newBank(false), now: time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC), options: options}
+	v := &vault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-1", Generation: 1}, Spec: vaultSpec{Size: 1}}
+	b.server = fake.NewClientBuilder().WithScheme(vaultScheme()).WithStatusSubresource(v).WithObjects(v).Build()
+	b.options.Clock = func() time.Time { return b.now }
+	var api external.Client[*vault] = &teller{bank: b.bank, wire: direct}
+	if wrap != nil {
+		api = wrap(api.(*teller))
+	}
+	loop, err := lifecycle.NewLoop(external.New(api, b.options), lifecycle.Options[*vault]{Name: "test.corbel.run", Client: b.server, Jitter: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.loop = loop
+	return b
+}
+
+// pass makes one pass, and returns the vault if it is there.
+func (b *branch) pass() (*vault, time.Duration, error) {
+	b.Helper()
+	out, err := b.loop.Reconcile(b.Context(), reconcile.Request{NamespacedName: branchKey})
+	v := b.get()
+	if v != nil {
+		conditionstest.Check(b, v)
+	}
+	return v, out.RequeueAfter, err
+}
+
+func (b *branch) get() *vault {
+	b.Helper()
+	v := &vault{}
+	err := b.server.Get(b.Context(), branchKey, v)
+	if client.IgnoreNotFound(err) != nil {
+		b.Fatal(err)
+	}
+	if err != nil {
+		return nil
+	}
+	return v
+}
+
+func (b *branch) update(change func(*vault)) {
+	b.Helper()
+	v := b.get()
+	change(v)
+	if err := b.server.Update(b.Context(), v); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *branch) want(v *vault, reason string, phase external.Phase, created, there int) {
+	b.Helper()
+	gotCreated, gotThere, _ := b.bank.count()
+	ready := conditions.Get(v, "Ready")
+	if ready.Reason != reason || v.Status.External.Phase != phase || gotCreated != created || gotThere != there {
+		b.Errorf("Ready %+v, record %+v, %d rooms created, %d there", ready, v.Status.External, gotCreated, gotThere)
+	}
+}
+
+func TestWhatSomebodyElseDeletedIsCreatedAnewWithAnotherToken(t *testing.T) {
+	b := newBranch(t, external.Options{}, nil)
+	v, _, _ := b.pass()
+	b.want(v, "Ready", external.PhaseCreated, 1, 1)
+	first := v.Status.External
+	if first.Name != "room-1" || first.Token == "" || first.Since != nil {
+		t.Errorf("record %+v", first)
+	}
+	b.bank.remove("room-1")
+	v, _, _ = b.pass()
+	b.want(v, "Ready", external.PhaseCreated, 2, 1)
+	if v.Status.External.Token == first.Token || v.Status.External.Name != "room-2" {
+		t.Errorf("record %+v", v.Status.External)
+	}
+}
+
+func TestUnderThePolicySkipTheRoomIsOnlyLookedAt(t *testing.T) {
+	b := newBranch(t, external.Options{}, nil)
+	_, _, _ = b.pass()
+	b.update(func(v *vault) {
+		v.Annotations = map[string]string{"test.corbel.run/management-policy": "skip"}
+		v.Spec.Size = 9
+	})
+	v, after, err := b.pass()
+	b.want(v, "Suspended", external.PhaseCreated, 1, 1)
+	if err != nil || after != 10*time.Minute || b.bank.sizes()[0] != 1 {
+		t.Errorf("comes after %s, %v, rooms %v", after, err, b.bank.sizes())
+	}
+	b.bank.remove("room-1")
+	v, _, err = b.pass()
+	b.want(v, external.ReasonMissing, external.PhaseCreated, 1, 0)
+	if err == nil {
+		t.Error("the error is lost")
+	}
+}
