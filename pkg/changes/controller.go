@@ -6,8 +6,10 @@ package changes
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -17,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/events"
 )
 
 // Controller calls a Reconciler for every change of the objects of a kind.
@@ -98,7 +101,8 @@ func (c *Controller) start(mgr ctrl.Manager, gvk schema.GroupVersionKind, marks 
 		scribe:     &scribe{marks: marks, client: mgr.GetClient(), reader: mgr.GetAPIReader(), kind: gvk.GroupKind(), owner: c.name},
 		memory:     newMemory(options.Changed, marks),
 		limiter:    newLimiter(),
-		activity:   backoff.DefaultActivity[client.ObjectKey](),
+		activity:   backoff.NewActivity[client.ObjectKey](writeRetryInitial, defaultRetryMax),
+		gaveUp:     gaveUp(c.name, events.NewRecorder(mgr, c.name)),
 		now:        time.Now,
 		random:     backoff.Random,
 	}
@@ -109,6 +113,16 @@ func (c *Controller) start(mgr ctrl.Manager, gvk schema.GroupVersionKind, marks 
 		return err
 	}
 	return ctl.Watch(watchOf(source, c.kind, r.memory))
+}
+
+// gaveUp sends an event about what is not retried. The error is in the log only: an event
+// can be read by more people.
+func gaveUp(controller string, recorder events.Recorder) func(client.Object, ReconcileAction) {
+	return func(obj client.Object, action ReconcileAction) {
+		recorder.Eventf(obj, nil, corev1.EventTypeWarning, "GaveUp", string(action),
+			"controller %s could not handle that it was %s, and does not try again until it changes or is resynced; the log says why",
+			controller, strings.ToLower(string(action)))
+	}
 }
 
 func watchOf(from cache.Cache, kind client.Object, memory *memory) source.Source {

@@ -29,7 +29,8 @@ type record struct {
 	handled client.Object // the last state that was handled successfully
 	touched apitypes.UID  // the object that the reconciler was last called for
 	parted  apitypes.UID  // the object whose deletion was last delivered
-	freed   apitypes.UID  // the object that our finalizers were last taken off, whatever the cache says
+	settled apitypes.UID  // the object that the mark was last taken off, whatever the cache says
+	freed   apitypes.UID  // the object that both finalizers were last taken off, likewise
 	resync  bool          // asked for by the cache
 	due     time.Time     // when the next resync is due; zero for never
 	attempt attempt
@@ -141,7 +142,7 @@ func (m *memory) look(key client.ObjectKey, now time.Time) (subject, bool) {
 	default:
 		s.deleting = !s.object.GetDeletionTimestamp().IsZero()
 		s.claimed = m.marks.claimed(s.object) && r.freed != uid
-		s.pending = m.marks.pending(s.object) && r.freed != uid
+		s.pending = m.marks.pending(s.object) && r.freed != uid && r.settled != uid
 	}
 	s.resync = r.resync || !r.due.IsZero() && !now.Before(r.due)
 	if r.handled != nil && r.handled.GetUID() == uid {

@@ -20,7 +20,12 @@ func (m *memory) calling(s subject, action ReconcileAction) {
 }
 
 // claimed notes that our finalizers were put on the object.
-func (m *memory) claimed(s subject) { m.update(s, func(r *record) { r.freed = "" }) }
+func (m *memory) claimed(s subject) { m.update(s, func(r *record) { r.freed, r.settled = "", "" }) }
+
+// settled notes that the mark was taken off.
+func (m *memory) settled(s subject) {
+	m.update(s, func(r *record) { r.settled = s.object.GetUID() })
+}
 
 // freed notes that they were taken off.
 func (m *memory) freed(s subject) { m.update(s, func(r *record) { r.freed = s.object.GetUID() }) }

@@ -28,6 +28,7 @@ type runner struct {
 	memory     *memory
 	limiter    *limiter
 	activity   *backoff.Activity[client.ObjectKey]
+	gaveUp     func(obj client.Object, action ReconcileAction) // tells users
 	now        func() time.Time
 	random     func() float64
 }
@@ -91,10 +92,16 @@ func (r *runner) claim(ctx context.Context, s subject, claim claim, obj client.O
 	return err
 }
 
+// finish takes marks off. It brings the object up to date, which may be the last state
+// that was handled.
 func (r *runner) finish(ctx context.Context, s subject, finish finish, obj client.Object) error {
 	switch finish {
 	case finishSettle:
-		return r.scribe.take(ctx, obj, r.scribe.pendingMark())
+		err := r.scribe.take(ctx, obj, r.scribe.pendingMark())
+		if err == nil {
+			r.memory.settled(s)
+		}
+		return err
 	case finishRelease:
 		if s.absent {
 			there, err := r.scribe.find(ctx, obj)
@@ -146,6 +153,9 @@ func (r *runner) failed(key client.ObjectKey, s subject, action ReconcileAction,
 		r.memory.unfinished(s, out.State)
 		r.limiter.set(key, after)
 		return reconcile.Result{}, err
+	}
+	if !s.absent {
+		r.gaveUp(s.object, action)
 	}
 	due := r.nextResync()
 	r.memory.abandoned(s, due)

@@ -114,6 +114,16 @@ func TestNothingIsCalledBeforeTheClaimIsOnTheServer(t *testing.T) {
 	if err := s.scribe.client.Get(t.Context(), testKey, stored); err != nil || !slices.Equal(stored.Finalizers, []string{"other.example.com/x", testFinalizer}) {
 		t.Errorf("finalizers %v, %v", stored.Finalizers, err)
 	}
+	if delay := s.activity.Next(testKey); delay != writeRetryInitial {
+		t.Errorf("after success the next conflict would wait for %s", delay)
+	}
+	// The cache does not know yet.
+	s.version = ""
+	marked := configMap(string(stored.UID), "1", "b", "other.example.com/x", testFinalizer, testFinalizer+pendingSuffix)
+	s.memory.appeared(marked)
+	if actions, _, err := s.pass(); len(actions) != 1 || actions[0] != ReconcileActionUpdated || err != nil || s.version != "" {
+		t.Errorf("with an old cache: %v, %v, write in version %q", actions, err, s.version)
+	}
 }
 
 func TestAWriteThatIsRefusedAfterTheCallIsMadeAgainWithoutTheCall(t *testing.T) {

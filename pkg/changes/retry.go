@@ -15,13 +15,16 @@ import (
 // deletion begins, and after success. Some jitter, up to a tenth, is added to the delay.
 //
 // An object that is not retried comes again when it changes, when it is resynced and
-// after a restart.
+// after a restart. An event with reason GaveUp says so.
 type RetryPolicy func(err error, attempt int) (retry bool, after time.Duration)
 
 // The delays of the default policy.
 const (
 	defaultRetryInitial = 200 * time.Millisecond
 	defaultRetryMax     = 2 * time.Minute
+
+	// writeRetryInitial is how long our own writes wait at first after a conflict or error.
+	writeRetryInitial = 50 * time.Millisecond
 )
 
 // DefaultRetryPolicy retries for ever, with delays that double from 200 ms to 2 minutes.

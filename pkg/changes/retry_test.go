@@ -134,6 +134,10 @@ func TestWhatIsNotRetriedRestsUntilSomethingChangesOrAResyncIsDue(t *testing.T) 
 	s.memory.replaced(first, configMap("1", "2", "b"))
 	calls(1, true)
 
+	if len(s.gaveUp) != 3 {
+		t.Errorf("events: %v", s.gaveUp)
+	}
+
 	s.interval = time.Minute
 	s.memory.replaced(first, configMap("1", "3", "c"))
 	if _, after, err := s.pass(); after != time.Minute || !errors.Is(err, errRefused) {

@@ -34,6 +34,7 @@ type stand struct {
 	version string // in which metadata is written
 	refuse  error  // what the server answers to the next write
 	calls   []ReconcileRequest
+	gaveUp  []ReconcileAction // events
 	// answer is what the reconciler does.
 	answer func(ReconcileRequest) (ReconcileResult, error)
 }
@@ -58,7 +59,8 @@ func newStand(t *testing.T, opinionated bool) *stand {
 	s.runner = &runner{
 		policy: FixedRetryPolicy(time.Second), memory: newMemory(changed, marks), limiter: newLimiter(),
 		scribe:   &scribe{marks: marks, client: server, reader: server, kind: schema.GroupKind{Kind: "ConfigMap"}, owner: "test"},
-		activity: backoff.DefaultActivity[client.ObjectKey](),
+		activity: backoff.NewActivity[client.ObjectKey](writeRetryInitial, defaultRetryMax),
+		gaveUp:   func(_ client.Object, action ReconcileAction) { s.gaveUp = append(s.gaveUp, action) },
 		now:      func() time.Time { return s.clock }, random: func() float64 { return 0 },
 	}
 	s.runner.reconciler = reconcilerFunc(func(_ context.Context, req ReconcileRequest) (ReconcileResult, error) {
