@@ -59,6 +59,32 @@ func (b AlwaysRequeueResultBuilder) BuildRuntimeResult(result Result, err error)
 	}
 }
 
+// EventDrivenResultBuilder is for reconcilers that are woken by what they watch: after
+// success and after an ignored error nothing brings the object back but an event.
+type EventDrivenResultBuilder struct {
+	// RetryAfter is when a stalled object, or one that waits without a delay, comes again. If it
+	// is not positive, a stalled object waits for an event, and the other for FallbackDelay.
+	RetryAfter time.Duration
+}
+
+// BuildRuntimeResult implements RuntimeResultBuilder.
+func (b EventDrivenResultBuilder) BuildRuntimeResult(result Result, err error) reconcile.Result {
+	if err == nil {
+		if result == Requeue {
+			return after(RequeueDelay)
+		}
+		return reconcile.Result{}
+	}
+	switch part := mostUrgent(err, b); part.outcome {
+	case Waited:
+		return after(firstPositive(part.delay, b.RetryAfter, FallbackDelay))
+	case Stalled:
+		return after(b.RetryAfter)
+	default:
+		return reconcile.Result{}
+	}
+}
+
 func after(d time.Duration) reconcile.Result { return reconcile.Result{RequeueAfter: max(d, 0)} }
 
 func firstPositive(durations ...time.Duration) time.Duration {

@@ -114,6 +114,13 @@ func (e *Generic) context() part {
 	return part{outcome: Failed, reason: e.Reason}
 }
 
+func (e *Event) context() part {
+	if e == nil {
+		return part{outcome: Failed}
+	}
+	return part{outcome: Failed, reason: e.Reason}
+}
+
 // branchesOf returns the errors that err joins, or nothing.
 func branchesOf(err error) []error {
 	var branches []error

@@ -61,6 +61,8 @@ func table() []row {
 		{"a retriable error without", fmt.Errorf("x: %w", types.NewRetriableError(errPlain, nil)), all, result.Waited, interval, false, result.Keep, result.Remove, false, "Retrying", "x: " + errPlain.Error()},
 		{"an ignored error counts as done", ignored(), all, result.Ignored, interval, false, result.Remove, result.Remove, true, "Other", "not mine"},
 		{"a generic error is returned", result.NewGeneric(errPlain, "Network"), all, result.Failed, 0, true, result.Keep, result.Remove, false, "Network", errPlain.Error()},
+		{"an event is returned", result.NewEvent(errPlain, "Network"), all, result.Failed, 0, true, result.Keep, result.Remove, false, "Network", errPlain.Error()},
+		{"a wrapped event is the same", fmt.Errorf("x: %w", result.NewEvent(errPlain, "Network")), all, result.Failed, 0, true, result.Keep, result.Remove, false, "Network", "x: " + errPlain.Error()},
 		{"any other error is returned", errPlain, all, result.Failed, 0, true, result.Keep, result.Remove, false, "Error", errPlain.Error()},
 		{"a terminal error is not final", reconcile.TerminalError(errPlain), all, result.Stalled, interval, false, result.Remove, result.Mark, true, "Stalled", "terminal error: " + errPlain.Error()},
 		{"the outermost context counts", result.NewWaiting(stalling(), "Dependency", delay), all, result.Waited, delay, false, result.Keep, result.Remove, false, "Dependency", "bad name"},
@@ -97,15 +99,15 @@ func TestCompute(t *testing.T) {
 	}
 }
 
-// eventDriven knows nothing but events.
-type eventDriven struct{}
+// silent says nothing.
+type silent struct{}
 
-func (eventDriven) BuildRuntimeResult(result.Result, error) reconcile.Result {
+func (silent) BuildRuntimeResult(result.Result, error) reconcile.Result {
 	return reconcile.Result{}
 }
 
 func TestAWaitingIsNeverLost(t *testing.T) {
-	for _, builder := range []result.RuntimeResultBuilder{nil, eventDriven{}, result.AlwaysRequeueResultBuilder{}} {
+	for _, builder := range []result.RuntimeResultBuilder{nil, silent{}, result.EventDrivenResultBuilder{}, result.AlwaysRequeueResultBuilder{}} {
 		if got := result.Compute(result.Empty, result.NewWaiting(errPlain, "", 0), builder).Result.RequeueAfter; got != result.FallbackDelay {
 			t.Errorf("%T: without a delay it comes after %s", builder, got)
 		}

@@ -9,10 +9,12 @@
 // that does the work returns only a [Result] (Success, Requeue, Empty) and an
 // error, which may carry context: [Stalling] (pointless until somebody changes
 // something), [Waiting] (try again after a while, nobody is to blame), [Generic]
-// (an ordinary failure, or one to be ignored). A types.RetriableError is a Waiting.
+// (an ordinary failure, or one to be ignored), [Event] (an ordinary failure). A
+// types.RetriableError is a Waiting.
 //
-// [Compute] is the truth table. It is pure; the meaning of "success" in time, such
-// as "again in ten minutes", comes from a [RuntimeResultBuilder].
+// [Compute] is the truth table. It is pure; the meaning of "success" in time comes from a
+// [RuntimeResultBuilder]: [AlwaysRequeueResultBuilder] for "again in ten minutes",
+// [EventDrivenResultBuilder] for "when something happens".
 //
 // # The truth table
 //
@@ -33,4 +35,17 @@
 //
 // No outcome is final: what is stalled is looked at again after the interval, and
 // a Waiting never gets lost, whatever the builder answers.
+//
+// # Differences from Flux
+//
+// The model is the one that Flux documents for its controllers. Different on purpose:
+//
+//   - An error overrules the Result. There, a Stalling beside another Result than Empty is
+//     returned as an ordinary error, and Stalled stays as it was.
+//   - Context is found through wrapping, and in joined errors. There, a wrapped Stalling or
+//     Waiting is an ordinary error.
+//   - A Waiting without a delay comes again. In the documented model it is lost.
+//   - What is stalled comes again after the interval. There, only a change brings it back.
+//   - Requeue is a short delay. There, it is the field Requeue, which is deprecated.
+//   - Beside an error the result is empty, because the controller ignores it.
 package result

@@ -99,6 +99,35 @@ func (e *Generic) Unwrap() error {
 	return e.Err
 }
 
+// Event is an ordinary error that is worth an event, with a reason. It is returned to the
+// controller. In summarize.RecordContextualError every failure is worth one; the
+// difference from a Generic is that it cannot be ignored.
+type Event struct {
+	// Reason becomes the reason of the event and of the condition; "Error" if empty.
+	Reason string
+	// Err is the cause.
+	Err error
+}
+
+// NewEvent returns an Event for the cause.
+func NewEvent(err error, reason string) *Event { return &Event{Reason: reason, Err: err} }
+
+// Error returns the message of the cause.
+func (e *Event) Error() string {
+	if e == nil {
+		return message(nil, "failed")
+	}
+	return message(e.Err, "failed", e.Reason)
+}
+
+// Unwrap returns the cause.
+func (e *Event) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
+
 // message survives an error that was made without a cause.
 func message(cause error, what string, reason ...string) string {
 	if cause != nil {

@@ -12,7 +12,7 @@ import (
 
 func TestErrorsAreFoundThroughWrapping(t *testing.T) {
 	cause := errors.New("cause")
-	for _, err := range []error{result.NewStalling(cause, "R"), result.NewWaiting(cause, "R", 0), result.NewGeneric(cause, "R")} {
+	for _, err := range []error{result.NewStalling(cause, "R"), result.NewWaiting(cause, "R", 0), result.NewGeneric(cause, "R"), result.NewEvent(cause, "R")} {
 		if !errors.Is(err, cause) || err.Error() != "cause" {
 			t.Errorf("%T does not show its cause", err)
 		}
@@ -32,6 +32,8 @@ func TestErrorsWithoutACauseDoNotPanic(t *testing.T) {
 		{(*result.Waiting)(nil), "waiting", result.Waited},
 		{&result.Generic{}, "failed", result.Failed},
 		{(*result.Generic)(nil), "failed", result.Failed},
+		{&result.Event{}, "failed", result.Failed},
+		{(*result.Event)(nil), "failed", result.Failed},
 	} {
 		if tc.err.Error() != tc.want || errors.Unwrap(tc.err) != nil {
 			t.Errorf("%T says %q, want %q", tc.err, tc.err, tc.want)
