@@ -15,7 +15,8 @@ import (
 const actionReconcile = "Reconcile"
 
 // recordTransition makes an event if Ready is another one than when the object
-// was read. A message that merely counts on is no event.
+// was read. A message that merely counts on is no event. The first success after a
+// failure says what it recovered from.
 func (h *Helper) recordTransition(obj conditions.Setter) {
 	ready := conditions.Get(obj, v1alpha1.ConditionReady)
 	if h.recorder == nil || ready == nil {
@@ -29,5 +30,9 @@ func (h *Helper) recordTransition(obj conditions.Setter) {
 	if ready.Status == metav1.ConditionFalse && obj.GetDeletionTimestamp().IsZero() {
 		eventType = corev1.EventTypeWarning
 	}
-	h.recorder.Eventf(conditions.ObjectOf(obj), nil, eventType, ready.Reason, actionReconcile, "%s", ready.Message)
+	note := ready.Message
+	if before != nil && before.Status == metav1.ConditionFalse && ready.Status == metav1.ConditionTrue {
+		note += " (recovered from " + before.Reason + ")"
+	}
+	h.recorder.Eventf(conditions.ObjectOf(obj), nil, eventType, ready.Reason, actionReconcile, "%s", boundedNote(note))
 }

@@ -81,7 +81,7 @@ func TestEventsOnTransitionsOnly(t *testing.T) {
 		if len(b.recorder.Events) > 0 {
 			got = <-b.recorder.Events
 		}
-		if len(b.recorder.Events) > 0 || !strings.HasPrefix(got, want) || want == "" && got != "" {
+		if len(b.recorder.Events) > 0 || !strings.HasPrefix(got, want) || strings.Contains(got, "recovered") != strings.Contains(want, "recovered") || want == "" && got != "" {
 			t.Errorf("%s: event %q, want %q", name, got, want)
 		}
 	}
@@ -93,7 +93,9 @@ func TestEventsOnTransitionsOnly(t *testing.T) {
 	step("another message for the same reason", "", summarize.WithReconcileError(errors.New("timeout")))
 	step("another reason", "Warning Network", summarize.WithReconcileError(result.NewGeneric(errAny, "Network")))
 	step("waiting", "Normal Retrying", summarize.WithReconcileError(result.NewWaiting(errAny, "", time.Second)))
-	step("recovery", "Normal Ready")
+	step("progress is no recovery", "Normal Ready everything is as it should be")
+	step("a failure again", "Warning Error connection refused", failed)
+	step("recovery", "Normal Ready everything is as it should be (recovered from Error)")
 }
 
 func TestRecordContextualError(t *testing.T) {

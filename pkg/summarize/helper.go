@@ -13,7 +13,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -66,36 +65,4 @@ func (h *Helper) SummarizeAndPatch(ctx context.Context, obj conditions.Setter, o
 		return ctrl.Result{}, errors.Join(verdict.Err, fmt.Errorf("write the outcome: %w", err))
 	}
 	return verdict.Result, verdict.Err
-}
-
-// settle brings the conditions in line with the result.
-func (h *Helper) settle(obj conditions.Setter, o HelperOptions) (result.Verdict, []patch.Option) {
-	now := o.Clock()
-	var owned []string
-	for _, c := range o.Conditions {
-		owned = append(owned, c.Owned...)
-	}
-	options := []patch.Option{patch.WithOwnedConditions{Conditions: owned}}
-	var verdict result.Verdict
-	if o.ResultBuilder != nil {
-		verdict = result.Compute(o.ReconcileResult, o.ReconcileError, o.ResultBuilder)
-		applyVerdict(obj, now, verdict)
-	}
-	switch {
-	case o.ObservedGenerationAlways:
-		options = append(options, patch.WithStatusObservedGeneration{})
-	default:
-		options = append(options, patchOptions(verdict)...)
-	}
-	// The summaries come after the verdict: Reconciling and Stalled are among
-	// what they summarise.
-	for _, c := range o.Conditions {
-		summarized := len(c.Summarize) > 0 && conditions.SetSummary(obj, now, c.Target,
-			conditions.WithConditions(c.Summarize...),
-			conditions.WithNegativePolarityConditions(c.NegativePolarity...))
-		if c.Target == v1alpha1.ConditionReady {
-			settleReady(obj, now, verdict, summarized)
-		}
-	}
-	return verdict, options
 }

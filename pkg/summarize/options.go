@@ -53,6 +53,8 @@ type HelperOptions struct {
 	ObservedGenerationAlways bool
 	// TransitionEvents makes an event of every change of Ready's status or reason.
 	TransitionEvents bool
+	// BiPolarity are the conditions that are reported as good news and as bad news alike.
+	BiPolarity []string
 	// Clock is the time for the conditions.
 	Clock func() time.Time
 }
@@ -68,6 +70,13 @@ func WithConditions(conditions ...Conditions) Option {
 // WithProcessors adds processors.
 func WithProcessors(processors ...ResultProcessor) Option {
 	return func(o *HelperOptions) { o.Processors = append(o.Processors, processors...) }
+}
+
+// WithBiPolarityConditionTypes names conditions that are set to True when all is well and to
+// False when not, such as "SourceVerified". One that is False makes Ready False, with its
+// reason and message, even while the object is Reconciling; of several the first counts.
+func WithBiPolarityConditionTypes(types ...string) Option {
+	return func(o *HelperOptions) { o.BiPolarity = append(o.BiPolarity, types...) }
 }
 
 // WithReconcileResult sets the result of the pass.

@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package summarize
+
+import (
+	"context"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+// AnnotationReconcileRequestedAt asks for a pass: each new value is one request. It is
+// the annotation that the command flux sets, and others after it.
+const AnnotationReconcileRequestedAt = "reconcile.fluxcd.io/requestedAt"
+
+// handledField is where the answer stands in the status.
+const handledField = "lastHandledReconcileAt"
+
+// RecordReconcileReq answers a request for a pass: it copies the value of
+// AnnotationReconcileRequestedAt to status.lastHandledReconcileAt, whatever came out of the
+// pass. Objects that lack the annotation, or the field of type string, stay as they are.
+func RecordReconcileReq(_ context.Context, _ Recorder, obj client.Object, _ result.Result, _ error) {
+	obj = conditions.ObjectOf(obj)
+	token, requested := obj.GetAnnotations()[AnnotationReconcileRequestedAt]
+	if !requested {
+		return
+	}
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		// An error means that the status is no map, so there is no field.
+		_ = unstructured.SetNestedField(u.Object, token, "status", handledField)
+		return
+	}
+	object := reflect.ValueOf(obj)
+	if object.Kind() != reflect.Pointer || object.IsNil() {
+		return
+	}
+	field := fieldNamed(fieldNamed(object.Elem(), "status"), handledField)
+	if field.IsValid() && field.CanSet() && field.Kind() == reflect.String {
+		field.SetString(token)
+	}
+}
+
+// fieldNamed finds the field that is serialised under the name, also in inlined structs.
+func fieldNamed(object reflect.Value, name string) reflect.Value {
+	if object.Kind() == reflect.Pointer {
+		object = object.Elem()
+	}
+	if object.Kind() != reflect.Struct {
+		return reflect.Value{}
+	}
+	for i := range object.NumField() {
+		definition := object.Type().Field(i)
+		tag, _, _ := strings.Cut(definition.Tag.Get("json"), ",")
+		if tag == name && definition.IsExported() {
+			return object.Field(i)
+		}
+		if definition.Anonymous && tag == "" {
+			if found := fieldNamed(object.Field(i), name); found.IsValid() {
+				return found
+			}
+		}
+	}
+	return reflect.Value{}
+}
