@@ -48,6 +48,20 @@ func TestAnObjectThatIsDroppedIsLeftToAnOwnerWhoWaitsForIt(t *testing.T) {
 	}
 }
 
+func TestAnObjectIsLeftToAnOwnerWhoCameToWaitWhileItWasBeingDropped(t *testing.T) {
+	b := newBench(t)
+	claims := &reconciler.Claims{}
+	theirs := newEngine(t, reconciler.ReconcilerOptions{Claims: claims})
+	between := b.interpose(t, reconciler.ReconcilerOptions{Claims: claims})
+	b.mustApply(config("shared", "1"), config("mine", "1"))
+	before := b.get("shared")
+	happened := between.before("PUT /api/v1/namespaces/"+b.namespace+"/configmaps/mine", func() { b.waitFor(theirs) })
+	b.mustApply(config("mine", "2"))
+	if after := b.get("shared"); !happened() || after == nil || after.UID != before.UID || after.Labels[engineName+"/owner-id"] != "" {
+		t.Errorf("after the drop: %v", after)
+	}
+}
+
 func TestAnObjectThatNobodyWaitsForAnyMoreIsDeletedWhenItIsDropped(t *testing.T) {
 	b := newBench(t)
 	b.mustApply(config("shared", "1"), config("mine", "1"))

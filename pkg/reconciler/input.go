@@ -48,7 +48,7 @@ func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (inpu
 		return input{}, &InvalidError{Err: err}
 	}
 	in.manifest = desired.ManifestDigest(objects)
-	in.fence = &fence{confirm: request.Confirm, now: r.settings.now, last: request.ConfirmedAt}
+	in.fence = &fence{confirm: request.Confirm, now: r.settings.now}
 	return in, nil
 }
 
@@ -77,7 +77,7 @@ func (r *Reconciler) deleteInput(ctx context.Context, request DeleteRequest) (in
 		return input{}, err
 	}
 	in.Managed = request.ManagedTypes
-	in.fence = &fence{confirm: request.Confirm, now: r.settings.now, last: request.ConfirmedAt}
+	in.fence = &fence{confirm: request.Confirm, now: r.settings.now}
 	in.hooks = request.Inventory.DeleteHooks
 	return in, nil
 }

@@ -70,7 +70,6 @@ func (r *Reconciler) Apply(ctx context.Context, request ApplyRequest) (Outcome, 
 	if err != nil {
 		return Outcome{Inventory: request.Inventory}, secrets.Error(err)
 	}
-	in.Claimed = r.settings.claims.of(in.target, in.Owner.Ref, r.settings.now())
 	outcome, err := r.run(ctx, in, request.Record)
 	if outcome.Total > 0 {
 		r.settings.claims.set(in.target, in.Owner.Ref, claimed(in.Input, outcome), r.settings.now())
@@ -108,8 +107,8 @@ func FenceSelector(name string, cluster types.UID, owner Owner) string {
 	return execute.FenceSelector(name, ownerIn(cluster, owner))
 }
 
-// Plan returns the first batch of what Apply would do, and why. It reads and
-// writes nothing else.
+// Plan returns the first batch of what Apply would do, and why. It only reads. What
+// it says is without secrets; the manifests in its steps are as they would be sent.
 func (r *Reconciler) Plan(ctx context.Context, request ApplyRequest) (Plan, error) {
 	ctx, secrets := confide(ctx, request.Owner, request.Objects)
 	in, err := r.applyInput(ctx, request)
@@ -119,6 +118,21 @@ func (r *Reconciler) Plan(ctx context.Context, request ApplyRequest) (Plan, erro
 	if err := r.look(ctx, &in.Input, keysOf(in.Input)); err != nil {
 		return Plan{}, secrets.Error(err)
 	}
-	in.Now = r.settings.now()
-	return plan.Next(in.Input)
+	in.Claimed = r.claimed(in)
+	c := newCall(in)
+	c.tellOrphans()
+	next, err := r.next(ctx, &c.in.Input)
+	c.remember(next)
+	next.Notes = c.told
+	quietWaits(secrets, next.Waiting)
+	quietNotes(secrets, next.Notes)
+	return next, secrets.Error(err)
+}
+
+// claimed returns what others wait for at this moment; a deletion minds nobody.
+func (r *Reconciler) claimed(in input) map[Key]string {
+	if in.Cause != plan.Applying {
+		return nil
+	}
+	return r.settings.claims.of(in.target, in.Owner.Ref, r.settings.now())
 }

@@ -38,8 +38,9 @@ type RecoverRequest struct {
 // Recover finds the objects of an owner again that bear its marks, and returns
 // what a record of them needs: it is for an inventory of which a part was lost. Only
 // metadata is read, but for objects that define types. That an object was not
-// created yet, was released or did its work, is lost with the record; what became of
-// its manifest, too, so that a wanted object is written once more.
+// created yet, was released or did its work, is lost with the record, and that
+// something in a namespace or of a type was left behind; what became of its manifest,
+// too, so that a wanted object is written once more.
 //
 // An error names the types whose objects could not be listed. Then nothing is
 // returned, because what is missing would look as if it did not exist.
@@ -140,6 +141,7 @@ func (s *search) take(ctx context.Context, resource cluster.Resource, version st
 	}
 	if policies, err := policy.Parse(s.name, object.Annotations, s.defaults); err == nil {
 		item.ApplyOrder, item.DeleteOrder = policies.Order.Apply, policies.Order.Delete
+		item.DependsOn, item.RunOn = plan.RecordOf(policies.DependsOn, object.Namespace), string(policies.RunOn)
 		if item.DeletePolicy = policies.Delete; item.DeletePolicy == v1alpha1.DeletePolicyDelete {
 			item.DeletePolicy = ""
 		}

@@ -4,6 +4,8 @@
 package reconciler_test
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"strings"
 	"testing"
@@ -43,6 +45,7 @@ func TestRecoverFindsWhatBearsOurMarksInFull(t *testing.T) {
 		config("ordered", "1", "apply-order", "-3", "delete-order", "7"),
 		config("orphan", "1", "delete-policy", "orphan-on-apply"),
 		config("unreadable", "1"),
+		config("dependent", "1", "depends-on", "ConfigMap/plain"),
 	)
 	ours := b.get("plain")
 	copied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "copied", Labels: ours.Labels}}
@@ -64,6 +67,10 @@ func TestRecoverFindsWhatBearsOurMarksInFull(t *testing.T) {
 		"plain":   item("plain", func(*reconciler.InventoryItem) {}),
 		"ordered": item("ordered", func(i *reconciler.InventoryItem) { i.ApplyOrder, i.DeleteOrder = -3, 7 }),
 		"orphan":  item("orphan", func(i *reconciler.InventoryItem) { i.DeletePolicy = reconciler.DeletePolicyOrphanOnApply }),
+		// A ConfigMap without a namespace does not exist, and keeps nothing.
+		"dependent": item("dependent", func(i *reconciler.InventoryItem) {
+			i.DependsOn = []string{"/ConfigMap//plain", "/ConfigMap/" + b.namespace + "/plain"}
+		}),
 		// It is not known that it may be deleted.
 		"unreadable": item("unreadable", func(i *reconciler.InventoryItem) { i.DeletePolicy = reconciler.DeletePolicyOrphan }),
 	}
@@ -71,6 +78,33 @@ func TestRecoverFindsWhatBearsOurMarksInFull(t *testing.T) {
 	if diff := cmp.Diff(want, b.recovered(configMapType, configMapType, unserved)); diff != "" {
 		t.Errorf("found (-want +got):\n%s", diff)
 	}
+}
+
+// Otherwise what has run before the deletion would be taken for an ordinary object,
+// and would run again.
+func TestRecoverKnowsWhatRunsBeforeTheDeletion(t *testing.T) {
+	b := newBench(t)
+	hook := config("backup", "1", "run-on", "pre-delete")
+	b.mustApply(config("a", "1", "delete-order", "1"), hook)
+	b.change("a", func(c *corev1.ConfigMap) { c.Finalizers = []string{"example.com/hold"} })
+	remove := func() (reconciler.Outcome, error) {
+		outcome, err := b.engine.Delete(t.Context(), reconciler.DeleteRequest{
+			Owner: b.owner(), Namespace: b.namespace, Inventory: b.inventory, Objects: []client.Object{hook}, Record: func(_ context.Context, inventory reconciler.Inventory) error {
+				if b.inventory = inventory; b.get("backup") != nil {
+					return errors.New("we have crashed")
+				}
+				return nil
+			},
+		})
+		return outcome, err
+	}
+	if _, err := remove(); err == nil || b.get("backup") == nil {
+		t.Fatalf("the hook has not run, or we did not crash: %v", err)
+	}
+	if got := b.recovered(configMapType)["backup"].RunOn; got != "pre-delete" {
+		t.Errorf("it runs on %q", got)
+	}
+	b.change("a", func(c *corev1.ConfigMap) { c.Finalizers = nil })
 }
 
 func TestRecoverKnowsWhichTypesAnObjectBrings(t *testing.T) {

@@ -63,14 +63,11 @@ type ApplyRequest struct {
 	Record func(ctx context.Context, inventory v1alpha1.Inventory) error
 	// Confirm returns an error unless the owner is still as this request says
 	// and it is for this process to act: it reads the owner again, and looks
-	// whether its lease still holds. It is called before an object is created
-	// more than five seconds after ConfirmedAt, or after the last success of
-	// Record or Confirm; never by two at once. Its error ends the call as a
-	// *SupersededError. Without Confirm nothing is asked.
+	// whether its lease still holds. It is called before an object is created,
+	// unless Record or Confirm succeeded in this call in the last five seconds;
+	// never by two at once. Its error ends the call as a *SupersededError. Without
+	// Confirm nothing is asked.
 	Confirm func(ctx context.Context) error
-	// ConfirmedAt is when the owner was read or written last; the zero time
-	// means that Confirm is called before the first creation.
-	ConfirmedAt time.Time
 }
 
 // DeleteRequest asks to delete everything that is in the inventory.
@@ -94,9 +91,8 @@ type DeleteRequest struct {
 	// Record makes the inventory durable, as in ApplyRequest. Deletion needs
 	// it only rarely; nil is allowed.
 	Record func(ctx context.Context, inventory v1alpha1.Inventory) error
-	// Confirm and ConfirmedAt guard the creation of hooks, as in ApplyRequest.
-	Confirm     func(ctx context.Context) error
-	ConfirmedAt time.Time
+	// Confirm guards the creation of hooks, as in ApplyRequest.
+	Confirm func(ctx context.Context) error
 }
 
 // Outcome is what became of a request. It is valid also when the call

@@ -41,6 +41,7 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 			return call.outcome(plan.Plan{}), err
 		}
 		call.tellOrphans()
+		call.in.Claimed = r.claimed(call.in) // somebody may have come to wait meanwhile
 		next, err := r.next(ctx, &call.in.Input)
 		if err != nil {
 			return call.outcome(plan.Plan{}), fmt.Errorf("plan: %w", err)

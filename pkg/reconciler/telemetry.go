@@ -93,14 +93,24 @@ func (c *call) tellOrphans() {
 // quiet returns the outcome and the error without secrets.
 func (r *Reconciler) quiet(ctx context.Context, outcome Outcome, err error) (Outcome, error) {
 	secrets := redact.From(ctx)
-	for i := range outcome.Waiting {
-		outcome.Waiting[i].Message = secrets.Text(outcome.Waiting[i].Message)
-	}
-	for i := range outcome.Notes {
-		outcome.Notes[i].Message = secrets.Text(outcome.Notes[i].Message)
-		if outcome.Notes[i].Warning == plan.WarnOrphan {
+	quietWaits(secrets, outcome.Waiting)
+	quietNotes(secrets, outcome.Notes)
+	for _, note := range outcome.Notes {
+		if note.Warning == plan.WarnOrphan {
 			metrics.OrphansFound(metrics.ControllerOf(ctx, r.name), 1)
 		}
 	}
 	return outcome, secrets.Error(err)
+}
+
+func quietWaits(secrets *redact.Secrets, waits []Wait) {
+	for i := range waits {
+		waits[i].Message = secrets.Text(waits[i].Message)
+	}
+}
+
+func quietNotes(secrets *redact.Secrets, notes []Note) {
+	for i := range notes {
+		notes[i].Message = secrets.Text(notes[i].Message)
+	}
 }

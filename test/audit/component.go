@@ -69,10 +69,9 @@ func (r *replay) judgeRecord(before, now *component, after body) {
 			r.violate("S4", "%s leaves the record, and it is there and ours", k)
 		}
 	}
-	// Whoever lets go of everything may leave the marks on it.
-	management := after.Metadata.Annotations[r.options.Name+"/management-policy"]
-	detached := management == "detach-on-delete" || management == "skip" || after.Metadata.Annotations[r.options.Name+"/abandon"] == "true"
-	if !released || detached || now.forged {
+	// Whoever leaves everything alone leaves the marks on it.
+	untouched := after.Metadata.Annotations[r.options.Name+"/management-policy"] == "skip" || after.Metadata.Annotations[r.options.Name+"/abandon"] == "true"
+	if !released || untouched || now.forged {
 		return
 	}
 	for k, o := range r.objects {

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
 // dependenciesOf returns the dependencies of a wanted object as the record keeps them.
@@ -20,6 +22,22 @@ func dependenciesOf(d *Desired) []string {
 	}
 	slices.Sort(references)
 	return slices.Compact(references)
+}
+
+// RecordOf returns what the record keeps of references as an object names them. One
+// without a namespace means an object of the same namespace, or of none: both are
+// kept, because one of them does not exist.
+func RecordOf(references []policy.Reference, namespace string) []string {
+	var kept []string
+	for _, reference := range references {
+		kept = append(kept, Key(reference).reference())
+		if reference.Namespace == "" && namespace != "" {
+			reference.Namespace = namespace
+			kept = append(kept, Key(reference).reference())
+		}
+	}
+	slices.Sort(kept)
+	return slices.Compact(kept)
 }
 
 // tie adds what the object is about to depend on to what it did so far: as long
