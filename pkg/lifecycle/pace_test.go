@@ -86,7 +86,7 @@ func TestAChangeOfTheObjectBeginsItsDelaysAnew(t *testing.T) {
 }
 
 func TestTheRateLimiterKnowsOrdinaryErrorsToo(t *testing.T) {
-	var cause error = errors.New("refused")
+	cause := errors.New("refused")
 	b := newBench(t, failing(&cause), claimed)
 	limiter := lifecycle.NewRateLimiter()
 	b.options.RateLimiter = limiter

@@ -46,8 +46,8 @@ func (c Conditions) TypeHasStatus(conditionType ConditionType, status ConditionS
 func (c Conditions) AnyWithStatus(status ConditionStatus) bool { return c.FindStatus(status) != nil }
 
 // StatusIsOneOf tells whether the condition has one of the statuses.
-func (in *Condition) StatusIsOneOf(statuses ...ConditionStatus) bool {
-	return in != nil && slices.Contains(statuses, in.Status)
+func (c *Condition) StatusIsOneOf(statuses ...ConditionStatus) bool {
+	return c != nil && slices.Contains(statuses, c.Status)
 }
 
 // SetCondition adds the condition or replaces the one of the same type.

@@ -4,58 +4,58 @@
 package steps
 
 // DeepCopy returns a copy that shares nothing with the condition.
-func (in *Condition) DeepCopy() *Condition {
-	if in == nil {
+func (c *Condition) DeepCopy() *Condition {
+	if c == nil {
 		return nil
 	}
 	out := new(Condition)
-	in.DeepCopyInto(out)
+	c.DeepCopyInto(out)
 	return out
 }
 
 // DeepCopyInto makes out a copy that shares nothing with the condition.
-func (in *Condition) DeepCopyInto(out *Condition) {
-	*out = *in
-	in.LastTransitionTime.DeepCopyInto(&out.LastTransitionTime)
-	out.Lock = in.Lock.DeepCopy()
+func (c *Condition) DeepCopyInto(out *Condition) {
+	*out = *c
+	c.LastTransitionTime.DeepCopyInto(&out.LastTransitionTime)
+	out.Lock = c.Lock.DeepCopy()
 }
 
 // DeepCopy returns a copy that shares nothing with the conditions. A copy of nil is nil.
-func (in *Conditions) DeepCopy() Conditions {
-	if in == nil {
+func (c *Conditions) DeepCopy() Conditions {
+	if c == nil {
 		return nil
 	}
 	var out Conditions
-	in.DeepCopyInto(&out)
+	c.DeepCopyInto(&out)
 	return out
 }
 
 // DeepCopyInto makes out a copy that shares nothing with the conditions, whatever it held before.
-func (in *Conditions) DeepCopyInto(out *Conditions) {
-	if *in == nil {
+func (c *Conditions) DeepCopyInto(out *Conditions) {
+	if *c == nil {
 		*out = nil
 		return
 	}
-	list := make(Conditions, len(*in))
-	for i := range *in {
-		(*in)[i].DeepCopyInto(&list[i])
+	list := make(Conditions, len(*c))
+	for i := range *c {
+		(*c)[i].DeepCopyInto(&list[i])
 	}
 	*out = list
 }
 
 // DeepCopy returns a copy that shares nothing with the record.
-func (in *LockInfo) DeepCopy() *LockInfo {
-	if in == nil {
+func (c *LockInfo) DeepCopy() *LockInfo {
+	if c == nil {
 		return nil
 	}
 	out := new(LockInfo)
-	in.DeepCopyInto(out)
+	c.DeepCopyInto(out)
 	return out
 }
 
 // DeepCopyInto makes out a copy that shares nothing with the record.
-func (in *LockInfo) DeepCopyInto(out *LockInfo) {
-	*out = *in
-	in.AcquiredAt.DeepCopyInto(&out.AcquiredAt)
-	out.PreviousTransitionTime = in.PreviousTransitionTime.DeepCopy()
+func (c *LockInfo) DeepCopyInto(out *LockInfo) {
+	*out = *c
+	c.AcquiredAt.DeepCopyInto(&out.AcquiredAt)
+	out.PreviousTransitionTime = c.PreviousTransitionTime.DeepCopy()
 }

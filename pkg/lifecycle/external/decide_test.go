@@ -4,7 +4,6 @@
 package external
 
 import (
-	"fmt"
 	"testing"
 )
 
@@ -79,7 +78,7 @@ func TestDecisionsKeepTheirPromises(t *testing.T) {
 				"what has settled is not waited for":                           act == actSettle && f.settled && phase != "",
 			} {
 				if broken {
-					t.Error(fmt.Sprintf("%s: %+v gives %s", promise, f, act))
+					t.Errorf("%s: %+v gives %s", promise, f, act)
 				}
 			}
 		}
