@@ -101,32 +101,8 @@ func newBed(t *testing.T, generator manifests.Generator, options component.Recon
 	}
 	b.Cleanup(b.discard)
 	b.Cleanup(b.audit)
+	b.Cleanup(b.judge)
 	return b
-}
-
-// discard takes the components away, so that no manager of another test goes on with them.
-func (b *bed) discard() {
-	list := &widget.WidgetList{}
-	b.check(b.client.List(context.Background(), list, client.InNamespace(b.namespace)))
-	for _, w := range list.Items {
-		before := w.DeepCopy()
-		w.Finalizers = nil
-		b.check(client.IgnoreNotFound(b.client.Patch(context.Background(), &w, client.MergeFrom(before))))
-		b.check(client.IgnoreNotFound(b.client.Delete(context.Background(), &w)))
-	}
-}
-
-// audit judges every write that the operator has made.
-func (b *bed) audit() {
-	events, err := b.env.AuditEvents(context.Background())
-	if err != nil {
-		b.Error(err)
-		return
-	}
-	violations, _ := audit.Violations(events[b.begun:], b.judged)
-	for _, v := range violations {
-		b.Errorf("audit: %s", v)
-	}
 }
 
 func newScheme(t *testing.T) *runtime.Scheme {

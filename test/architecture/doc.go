@@ -13,6 +13,7 @@
 //   - a file or a function grows beyond its limit;
 //   - a source lacks its license header, or text holds what belongs to
 //     somebody's machine or to a later day;
+//   - tests make passes over objects and do not judge the conditions that are left;
 //   - the documents name a package or a file that does not exist.
 //
 // The rules are tables: rooms.go says which packages exist and on which floor,

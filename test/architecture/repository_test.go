@@ -48,6 +48,7 @@ func TestRepository(t *testing.T) {
 		{"nothing unfinished or private is in the text", func() []Violation { return Words(tree, words) }},
 		{"documents tell the truth", func() []Violation { return Documents(tree, rooms) }},
 		{"documents name tests that exist", func() []Violation { return NamedTests(tree) }},
+		{"tests that make passes judge the conditions", func() []Violation { return Judged(tree) }},
 		{"every invariant is listed and held", func() []Violation { return Invariants(tree) }},
 	}
 	for _, check := range checks {

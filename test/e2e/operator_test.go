@@ -27,6 +27,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/test/env"
 )
@@ -81,7 +83,21 @@ func newFixture(t testing.TB) *fixture {
 	f.Client, f.target = observer.client, observer.client
 	f.namespace = f.newNamespace(t)
 	f.audit(t)
+	t.Cleanup(func() { f.judge(t) })
 	return f
+}
+
+// judge looks at the conditions of all Bundles at the end, if there was a pass over them.
+func (f *fixture) judge(t testing.TB) {
+	list := &BundleList{}
+	if err := f.List(context.WithoutCancel(t.Context()), list, client.InNamespace(f.namespace)); err != nil {
+		t.Error(err)
+	}
+	for i := range list.Items {
+		if bundle := &list.Items[i]; len(bundle.Status.Conditions) > 0 {
+			conditionstest.Check(t, conditions.For(bundle, &bundle.Status.Conditions))
+		}
+	}
 }
 
 // installBundles makes the type of the components known to the server.
