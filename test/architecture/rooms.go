@@ -98,6 +98,7 @@ var rooms = []Room{
 	{Path: "pkg/reconciler/internal/model", Floor: supportFloor, Kind: Support},
 	{Path: "test/architecture", Floor: supportFloor, Kind: Support},
 	{Path: "test/audit", Floor: supportFloor, Kind: Support},
+	{Path: "test/documented", Floor: supportFloor, Kind: Support},
 	{Path: "test/env", Floor: supportFloor, Kind: Support},
 	{Path: "test/slice", Floor: supportFloor, Kind: Support},
 	{Path: "test/widget/...", Floor: supportFloor, Kind: Support},
