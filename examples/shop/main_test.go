@@ -150,7 +150,7 @@ func TestCustomResourceDefinitionKeepsTheWholeStatus(t *testing.T) {
 	want := []string{
 		"appliedGeneration conditions inventory lastAppliedAt observedGeneration processingDigest processingSince progress revision state",
 		"chunks deleteHooks format items target",
-		"accepted appliedAt applyOrder defines deleteOrder deletePolicy dependsOn digest group kind name namespace origin phase runOn seen uid version",
+		"accepted appliedAt applyOrder defines deleteOrder deletePolicy dependsOn digest group keeps kind name namespace origin phase runOn seen uid version",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("fields of the status, of the inventory and of its items (-want +got):\n%s", diff)
