@@ -72,6 +72,13 @@ func (l *Lock) writeLock(ctx context.Context, h *hold, locked Condition) error {
 	if h.path, err = pathOf(sent, locked); err != nil {
 		return fmt.Errorf("%T: %w", l.obj, err)
 	}
+	if l.commit != nil {
+		if err := l.commit(ctx); err != nil {
+			return err
+		}
+		h.base, err = l.content()
+		return err
+	}
 	wanted, _ := conditionAt(sent, h.path, l.conditionType)
 	answer := sent.DeepCopy()
 	switch err := l.client.Status().Update(ctx, answer); {

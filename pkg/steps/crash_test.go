@@ -6,6 +6,7 @@ package steps_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,18 +21,31 @@ const (
 	longLease  = time.Hour
 )
 
+// TestALockIsTwoWritesAtTheServer pins the requests of a life: two for each of the three locks,
+// and none at rest.
+func TestALockIsTwoWritesAtTheServer(t *testing.T) {
+	for commits, want := range map[bool]string{
+		false: "GET PUT GET PUT create PATCH GET PUT configure PATCH GET GET PUT remove PATCH GET PUT GET",
+		true:  "GET PUT GET PATCH create PATCH GET PATCH configure PATCH GET GET PATCH remove PATCH GET PUT GET",
+	} {
+		if got := strings.Join(requestsOfALife(t, commits), " "); got != want {
+			t.Errorf("commits %t: %s, want %s", commits, got, want)
+		}
+	}
+}
+
 // TestACrashAtAnyRequestLeavesNoLockBehind stops the process before and after each of its
 // requests, to the API server or to the cloud. The next one is a successor with the same
 // name, which does not wait; or somebody else, who waits for the lease and no longer. The
 // bucket is made once.
 func TestACrashAtAnyRequestLeavesNoLockBehind(t *testing.T) {
-	names := requestsOfALife(t)
 	points, ran := 0, 0
-	t.Run("die", func(t *testing.T) {
-		for i, name := range names {
-			for _, after := range []bool{false, true} {
-				for _, successor := range []bool{true, false} {
-					if after && name == "GET" {
+	for _, commits := range []bool{false, true} {
+		names := requestsOfALife(t, commits)
+		t.Run(fmt.Sprintf("commits %t", commits), func(t *testing.T) {
+			for i, name := range names {
+				for _, c := range []crash{{false, false, commits}, {false, true, commits}, {true, false, commits}, {true, true, commits}} {
+					if c.after && name == "GET" {
 						continue
 					}
 					points++
@@ -39,26 +53,31 @@ func TestACrashAtAnyRequestLeavesNoLockBehind(t *testing.T) {
 						continue
 					}
 					ran++
-					t.Run(fmt.Sprintf("request %d %s, after %t, by a successor %t", i+1, name, after, successor), func(t *testing.T) {
+					t.Run(fmt.Sprintf("request %d %s, after %t, by a successor %t", i+1, name, c.after, c.successor), func(t *testing.T) {
 						t.Parallel()
-						crash(t, &fate{at: i + 1, after: after, dies: true}, successor)
+						c.run(t, i+1)
 					})
 				}
 			}
-		}
-	})
+		})
+	}
 	t.Logf("%d points, %d of them run", points, ran)
 }
 
-func crash(t *testing.T, f *fate, successor bool) {
+// crash is how a process dies: after its request or before it, with a successor of the same
+// name or not; and how its locks write.
+type crash struct{ after, successor, commits bool }
+
+func (c crash) run(t *testing.T, at int) {
 	t.Helper()
-	s := newStory(t)
+	s, f := newStory(t), &fate{at: at, after: c.after, dies: true}
 	lease, longest, second := shortLease, shortLease, "pod-2"
-	if successor {
+	if c.successor {
 		lease, longest, second = longLease, 0, "pod-1"
 	}
 	one := newOperator(t, s.cloud, f, s.key, steps.WithLease(lease), steps.WithHolder("pod-1"))
 	two := newOperator(t, s.cloud, &fate{}, s.key, steps.WithLease(lease), steps.WithHolder(second))
+	one.commits, two.commits = c.commits, c.commits
 	s.live(longest, one, two)
 	if !f.isDead() {
 		t.Error("the process did not die")
@@ -73,12 +92,15 @@ func crash(t *testing.T, f *fate, successor bool) {
 // TestWithoutIdempotencyACrashExplainsEverySecondCall is the same with a cloud that makes
 // something at every call: nothing but the crash leads to a second one.
 func TestWithoutIdempotencyACrashExplainsEverySecondCall(t *testing.T) {
-	names := requestsOfALife(t)
+	names := requestsOfALife(t, false)
+	ran := 0
+	defer func() { t.Logf("%d points run", ran) }()
 	for i, name := range names {
 		for _, after := range []bool{false, true} {
 			if after && name == "GET" || !inSlice(t, i) {
 				continue
 			}
+			ran++
 			t.Run(fmt.Sprintf("request %d %s, after %t", i+1, name, after), func(t *testing.T) {
 				t.Parallel()
 				s := newStory(t)
@@ -126,7 +148,7 @@ func forge(b *Bucket) {
 // request. Both changes stay, the bucket is made once, and no work is done twice unless it
 // is the step itself that was changed.
 func TestASecondWriterAtAnyRequestStopsNothing(t *testing.T) {
-	names := requestsOfALife(t)
+	names := requestsOfALife(t, false)
 	points, ran := 0, 0
 	t.Run("interfere", func(t *testing.T) {
 		for i, request := range names {
@@ -218,7 +240,7 @@ func TestTwoReplicasNeverWorkOnAStepAtTheSameTime(t *testing.T) {
 // TestAHolderThatStandsStillBeyondItsLeaseHarmsNothing stops a process before each of its
 // requests while another one brings the whole life to its end, and lets it go on then.
 func TestAHolderThatStandsStillBeyondItsLeaseHarmsNothing(t *testing.T) {
-	names := requestsOfALife(t)
+	names := requestsOfALife(t, false)
 	ran := 0
 	t.Run("stop", func(t *testing.T) {
 		for i, name := range names {

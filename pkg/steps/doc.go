@@ -24,7 +24,8 @@
 // [NewLock] and [Lock.Execute] bring a step from its status to Locked, run the task, and
 // write the condition that it returns, together with what it changed in the status. That
 // is one request before and one after the task; both need the verbs update and patch on the
-// status, and get on the object. The record of the lock says who holds it, since when,
+// status, and get on the object. Inside a pass of pkg/lifecycle, or wherever a patch.Helper
+// writes the object, [WithCommit] leaves the writing to it. The record of the lock says who holds it, since when,
 // for how long, and what the condition was before. So a lock always ends:
 //
 //   - The task returns an error, panics, forgets to set a status, or returns the condition of

@@ -46,6 +46,7 @@ type Lock struct {
 	process       *process
 	lease         time.Duration
 	transient     func(error) bool
+	commit        func(context.Context) error
 	patience      time.Duration // of a release
 }
 

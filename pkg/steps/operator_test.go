@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/steps"
 	"github.com/corbel-run/corbel/test/env"
 )
@@ -29,6 +30,8 @@ type operator struct {
 	fate   *fate
 	key    client.ObjectKey
 	lock   []steps.LockOption
+	// commits makes the locks write with the commit of a patch helper.
+	commits bool
 }
 
 // newOperator returns an operator in a process of its own.
@@ -66,6 +69,13 @@ func (o *operator) pass(ctx context.Context) (rest bool, err error) {
 	if o.fate.dies {
 		// A process that is dead tries nothing, and one that is to die has no reason to wait.
 		options = append(slices.Clone(options), steps.WithPatience(time.Second))
+	}
+	if o.commits {
+		helper, err := patch.NewHelper(b, o.client)
+		if err != nil {
+			return false, err
+		}
+		options = append(slices.Clone(options), steps.WithCommit(func(ctx context.Context) error { return helper.Commit(ctx, b) }))
 	}
 	lock := steps.NewLock(b, o.client, step, options...)
 	switch {

@@ -4,6 +4,7 @@
 package steps
 
 import (
+	"context"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,6 +39,15 @@ func WithHolder(id string) LockOption {
 // unless it was told otherwise; if it was, pass the manager's GetAPIReader.
 func WithReader(reader client.Reader) LockOption {
 	return func(l *Lock) { l.reader = reader }
+}
+
+// WithCommit makes the Lock write with the function, which makes the object in memory
+// durable or fails: the Commit of pkg/lifecycle, or patch.Helper's. Then there is one
+// writer of the object in a pass, and the write at its end meets no conflict. If the release
+// fails that way, because somebody changed the object, the Lock writes by itself. Default is
+// to write by itself.
+func WithCommit(commit func(ctx context.Context) error) LockOption {
+	return func(l *Lock) { l.commit = commit }
 }
 
 // WithTransient says which errors of a task pass by themselves. After these the condition

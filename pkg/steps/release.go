@@ -32,6 +32,12 @@ func (l *Lock) release(ctx context.Context, h *hold, final Condition) error {
 	if err != nil {
 		return err
 	}
+	if l.commit != nil {
+		if err := l.commit(ctx); err == nil {
+			return nil
+		}
+		r.version = l.obj.GetResourceVersion()
+	}
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		err := l.send(ctx, r)
 		switch {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -147,16 +146,17 @@ func (s *story) checkCompleted() {
 }
 
 // requestsOfALife returns the requests of an operator to which nothing happens.
-func requestsOfALife(t *testing.T) []string {
+func requestsOfALife(t *testing.T, commits bool) []string {
 	t.Helper()
 	s, f := newStory(t), &fate{}
-	s.live(0, newOperator(t, s.cloud, f, s.key))
+	o := newOperator(t, s.cloud, f, s.key)
+	o.commits = commits
+	s.live(0, o)
 	for call, count := range s.cloud.calls {
 		if count != 1 {
 			t.Errorf("%s was called %d times", call, count)
 		}
 	}
-	t.Logf("%d requests: %s", len(f.names), strings.Join(f.names, " "))
 	return f.names
 }
 
