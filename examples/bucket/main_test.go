@@ -1,0 +1,222 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/examples/bucket/api/v1alpha1"
+	"github.com/corbel-run/corbel/examples/bucket/service"
+	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(env.Main(m, env.Options{}))
+}
+
+const operatorUser = "bucket-operator"
+
+// bed is a cluster with the operator's type and role, and a bucket service.
+type bed struct {
+	*testing.T
+	client  client.Client
+	scheme  *runtime.Scheme
+	service *service.Service
+	url     string
+}
+
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	b := &bed{T: t, service: service.New(), scheme: runtime.NewScheme()}
+	server := httptest.NewServer(b.service)
+	t.Cleanup(server.Close)
+	b.url = server.URL
+	b.check(v1alpha1.SchemeBuilder.AddToScheme(b.scheme))
+	b.check(rbacv1.AddToScheme(b.scheme))
+	e := env.Shared(t)
+	_, err := envtest.InstallCRDs(e.Config(), envtest.CRDInstallOptions{Paths: []string{"config/crd"}})
+	b.check(err)
+	b.client, err = client.New(e.Config(), client.Options{Scheme: b.scheme})
+	b.check(err)
+	data, err := os.ReadFile("config/rbac.yaml")
+	b.check(err)
+	role := &rbacv1.ClusterRole{}
+	b.check(yaml.UnmarshalStrict(data, role))
+	b.check(b.client.Create(t.Context(), role))
+	b.check(b.client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: operatorUser}},
+	}))
+	return b
+}
+
+func (b *bed) check(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// start starts the operator, with no more rights than its role says. The function ends
+// it and waits for its end.
+func (b *bed) start() (stop func()) {
+	b.Helper()
+	cfg, err := env.Shared(b.T).ConfigFor(operatorUser)
+	b.check(err)
+	manager, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme: b.scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	b.check(err)
+	// A request that hangs is given up soon.
+	b.check(setup(manager, &service.Client{URL: b.url, HTTP: &http.Client{Timeout: time.Second}}))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- manager.Start(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			b.Errorf("the operator ended: %v", err)
+		}
+	})
+	b.Cleanup(stop)
+	return stop
+}
+
+func (b *bed) create(name string, quota int64) {
+	b.Helper()
+	b.check(b.client.Create(b.Context(), &v1alpha1.Bucket{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: v1alpha1.BucketSpec{Quota: quota},
+	}))
+}
+
+// get returns the Bucket, or nil.
+func (b *bed) get(name string) *v1alpha1.Bucket {
+	b.Helper()
+	obj := &v1alpha1.Bucket{}
+	err := b.client.Get(b.Context(), client.ObjectKey{Namespace: "default", Name: name}, obj)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	b.check(err)
+	return obj
+}
+
+func (b *bed) change(name string, change func(*v1alpha1.Bucket)) {
+	b.Helper()
+	obj := b.get(name)
+	before := obj.DeepCopy()
+	change(obj)
+	b.check(b.client.Patch(b.Context(), obj, client.MergeFrom(before)))
+}
+
+func (b *bed) until(what string, condition func() bool) {
+	b.Helper()
+	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.Fatalf("waited in vain until %s; %d faults are left", what, b.service.Faults())
+		}
+	}
+}
+
+// untilReady waits for a reason of Ready in the current generation.
+func (b *bed) untilReady(name, reason string) *v1alpha1.Bucket {
+	b.Helper()
+	var obj *v1alpha1.Bucket
+	b.until(name+" is "+reason, func() bool {
+		obj = b.get(name)
+		ready := conditions.Get(obj, "Ready")
+		return ready != nil && ready.Reason == reason && ready.ObservedGeneration == obj.Generation && b.service.Faults() == 0
+	})
+	conditionstest.Check(b, obj)
+	return obj
+}
+
+func (b *bed) delete(name string) {
+	b.Helper()
+	b.check(b.client.Delete(b.Context(), b.get(name)))
+	b.until(name+" is gone", func() bool { return b.get(name) == nil })
+}
+
+// want compares what is at the service.
+func (b *bed) want(created int, want ...string) {
+	b.Helper()
+	there, everCreated := b.service.Buckets()
+	var got []string
+	for _, bucket := range there {
+		got = append(got, fmt.Sprintf("%s %d %s", bucket.ID, bucket.Quota, strings.Join(bucket.Objects, ",")))
+	}
+	if diff := cmp.Diff(want, got); diff != "" || everCreated != created {
+		b.Errorf("%d buckets were created, want %d; there are (-want +got):\n%s", everCreated, created, diff)
+	}
+}
+
+func TestABucketIsCreatedOnceAndNeverLeakedByAServiceThatFailsAndTimesOut(t *testing.T) {
+	const refuse, lose, hang = service.FaultRefuse, service.FaultLose, service.FaultHang
+	b := newBed(t)
+	stop := b.start()
+
+	b.service.Fail(refuse, lose, hang) // the Create twice, then the object of welcome
+	b.create("photos", 5)
+	b.untilReady("photos", "Ready")
+	b.want(1, "b-1 5 welcome.txt")
+
+	b.service.Fail(hang, lose, refuse) // the Create once, then the object of welcome
+	b.create("films", 6)
+	b.until("the Create hangs", func() bool { return b.service.Faults() < 3 })
+	stop() // in the middle of it
+	stop = b.start()
+	b.untilReady("films", "Ready")
+	b.want(2, "b-1 5 welcome.txt", "b-2 6 welcome.txt")
+
+	b.service.Fail(refuse, lose)
+	b.change("photos", func(obj *v1alpha1.Bucket) { obj.Spec.Quota = 7 })
+	b.untilReady("photos", "Ready")
+	b.want(2, "b-1 7 welcome.txt", "b-2 6 welcome.txt")
+
+	b.change("photos", func(obj *v1alpha1.Bucket) { obj.Spec.Quota = 5000 })
+	if obj := b.untilReady("photos", "Invalid"); !conditions.IsStalled(obj) {
+		t.Errorf("conditions %+v", obj.Status.Conditions)
+	}
+	b.change("photos", func(obj *v1alpha1.Bucket) { obj.Spec.Quota = 8 })
+	b.untilReady("photos", "Ready")
+
+	b.create("huge", 5000)
+	b.untilReady("huge", "Invalid")
+	b.delete("huge")
+	b.want(2, "b-1 8 welcome.txt", "b-2 6 welcome.txt")
+
+	b.service.Fail(refuse, hang)
+	b.delete("photos")
+	b.change("films", func(obj *v1alpha1.Bucket) {
+		obj.Annotations = map[string]string{name + "/management-policy": "detach-on-delete"}
+	})
+	b.delete("films")
+	b.want(2, "b-2 6 welcome.txt")
+	stop()
+}
