@@ -43,7 +43,7 @@ func (l *Lock) acquire(ctx context.Context, now time.Time) (*hold, error) {
 	if a.locked.Lock != nil {
 		h.token = a.locked.Lock.Token
 	}
-	before := *list
+	before := list.DeepCopy()
 	if a.decision != correct {
 		// Known before it is on the server, where another worker of this process may see it.
 		l.process.begin(h.token)
@@ -51,7 +51,8 @@ func (l *Lock) acquire(ctx context.Context, now time.Time) (*hold, error) {
 	list.put(a.locked)
 	err := l.writeLock(ctx, h, a.locked)
 	if err == nil && a.decision != correct {
-		h.conditions = *list
+		// A copy: a task that writes the object decodes the answer into the same array.
+		h.conditions = list.DeepCopy()
 		return h, nil
 	}
 	*list = before
@@ -126,7 +127,7 @@ func (l *Lock) takeBack(ctx context.Context, answer *unstructured.Unstructured, 
 	if err := unstructured.SetNestedSlice(answer.Object, rest, statusPath(h.path)...); err != nil {
 		return err
 	}
-	if err := l.client.Status().Update(ctx, answer); err != nil {
+	if err := l.client.Status().Update(context.WithoutCancel(ctx), answer); err != nil {
 		return fmt.Errorf("take the lock back: %w", err)
 	}
 	l.obj.SetResourceVersion(answer.GetResourceVersion())
