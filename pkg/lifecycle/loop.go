@@ -143,6 +143,9 @@ func (l *Loop[T]) finished(ctx context.Context, key client.ObjectKey) {
 	l.activity.Forget(key)
 	l.attempts.forget(key)
 	l.told.Delete(key)
+	if l.options.RateLimiter != nil {
+		l.options.RateLimiter.Forget(reconcile.Request{NamespacedName: key})
+	}
 	finisher, ok := l.handler.(Finisher)
 	if !ok {
 		return

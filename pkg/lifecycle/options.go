@@ -47,7 +47,7 @@ type Options[T client.Object] struct {
 	// SetupWithManager takes the manager's API reader, unless IgnoreNamespaces is set.
 	Namespaces client.Reader
 	// IgnoreNamespaces keeps SetupWithManager from reading and watching namespaces, for
-	// operators that have no right to.
+	// operators that have no right to, and for kinds that are not in namespaces.
 	IgnoreNamespaces bool
 	// OperatorNamespace, if it is set, makes each object belong to one operator: the
 	// one whose namespace is in the annotation <Name>/operator-namespace. The loop

@@ -90,16 +90,17 @@ func (h *Handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 // create makes the intent durable and acts on it. Alone means that no other Create with
 // this token can be under way.
 func (h *Handler[T]) create(ctx context.Context, obj T, commit lifecycle.Commit, alone bool) (result.Result, error) {
-	record := obj.GetExternal()
-	record.Since = &metav1.MicroTime{Time: h.options.Clock()}
+	record, began := obj.GetExternal(), h.options.Clock()
+	record.Since = &metav1.MicroTime{Time: began}
 	// On the monotonic clock: a process that stood still must not go on as if it had not.
 	ctx, cancel := context.WithDeadline(ctx, time.Now().Add(h.options.Timeout))
 	defer cancel()
 	if err := commit(ctx); err != nil {
 		return result.Empty, err
 	}
-	if err := ctx.Err(); err != nil {
-		return result.Empty, fmt.Errorf("create: %w", err)
+	// The monotonic clock may stand still with the machine; the other one does not.
+	if late := h.options.Clock().Sub(began) > h.options.Timeout; late || ctx.Err() != nil {
+		return result.Empty, inProgress(v1alpha1.ReasonProcessing, fmt.Sprintf("it took longer than %s to record the Create; it is not sent", h.options.Timeout), 0)
 	}
 	done, err := h.client.Create(ctx, obj)
 	record = obj.GetExternal()

@@ -24,6 +24,7 @@ type branch struct {
 	bank    *bank
 	server  client.Client
 	now     time.Time
+	tick    func() // is called after each look at the clock
 	loop    *lifecycle.Loop[*vault]
 	options external.Options
 }
@@ -35,7 +36,13 @@ func newBranch(t *testing.T, options external.Options, wrap func(*teller) extern
 	b := &branch{T: t, bank: newBank(false), now: time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC), options: options}
 	v := &vault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-1", Generation: 1}, Spec: vaultSpec{Size: 1}}
 	b.server = fake.NewClientBuilder().WithScheme(vaultScheme()).WithStatusSubresource(v).WithObjects(v).Build()
-	b.options.Clock = func() time.Time { return b.now }
+	b.options.Clock = func() time.Time {
+		now := b.now
+		if b.tick != nil {
+			b.tick()
+		}
+		return now
+	}
 	var api external.Client[*vault] = &teller{bank: b.bank, wire: direct}
 	if wrap != nil {
 		api = wrap(api.(*teller))

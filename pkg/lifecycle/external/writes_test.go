@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package external_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/corbel-run/corbel/pkg/lifecycle/external"
+)
+
+// take returns the requests since the last call, in short.
+func (g *gate) take() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var requests []string
+	for _, request := range g.requests {
+		method, path, _ := strings.Cut(request, " ")
+		if strings.HasSuffix(path, "/status") {
+			method += " status"
+		}
+		requests = append(requests, method)
+	}
+	g.requests = nil
+	return requests
+}
+
+func TestServerSeesOneStatusWriteForEachPassBesideTheIntent(t *testing.T) {
+	s, g := newStory(t, false), &gate{}
+	p := s.start(g)
+	for _, want := range [][]string{
+		// The claim, the intent and the outcome.
+		{"GET", "PATCH", "PATCH status", "create", "observe", "PATCH status"},
+		{"GET", "observe", "update", "observe", "PATCH status"},
+		{"GET", "observe", "delete", "observe", "PATCH"},
+	} {
+		s.act()
+		if err := p.work(); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, g.take()); diff != "" {
+			t.Errorf("part %d (-want +got):\n%s", s.part, diff)
+		}
+		if s.part == 3 {
+			return
+		}
+		if err := p.step(); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"GET", "observe"}, g.take()); diff != "" {
+			t.Errorf("part %d, at rest (-want +got):\n%s", s.part, diff)
+		}
+	}
+}
+
+func TestACreateWhoseRecordTookTooLongIsNotSent(t *testing.T) {
+	b := newBranch(t, external.Options{}, nil)
+	b.tick = func() { b.now = b.now.Add(time.Minute) } // the machine stands still after each look at the clock
+	v, _, err := b.pass()
+	if err != nil {
+		t.Error(err)
+	}
+	b.want(v, "Processing", "Creating", 0, 0)
+	b.tick = nil
+	v, _, _ = b.pass()
+	b.want(v, "Ready", "Created", 1, 1)
+}
