@@ -48,15 +48,15 @@ func (b *bank) sizes() (sizes []int64) {
 }
 
 // find looks by name, or else by token.
-func (b *bank) find(record external.Record) (name string, found *room) {
+func (b *bank) find(record external.Record) (name string, found room, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name, r := range b.rooms {
 		if record.Name == name || record.Name == "" && r.token == record.Token {
-			return name, r
+			return name, *r, true
 		}
 	}
-	return "", nil
+	return "", room{}, false
 }
 
 func (b *bank) build(token string, size int64) (name string) {
@@ -72,6 +72,14 @@ func (b *bank) build(token string, size int64) (name string) {
 	b.rooms[name] = &room{token: token, size: size}
 	b.most = max(b.most, len(b.rooms))
 	return name
+}
+
+func (b *bank) resize(name string, size int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if r, ok := b.rooms[name]; ok {
+		r.size = size
+	}
 }
 
 func (b *bank) remove(name string) {
@@ -96,8 +104,8 @@ func direct(ctx context.Context, _ string, serve func()) error {
 
 func (t *teller) Observe(ctx context.Context, v *vault) (seen external.Observation, err error) {
 	err = t.wire(ctx, "observe", func() {
-		name, found := t.find(v.Status.External)
-		if found != nil {
+		name, found, ok := t.find(v.Status.External)
+		if ok {
 			v.Status.Size = found.size
 			seen = external.Observation{Exists: true, UpToDate: found.size == v.Spec.Size, Name: name}
 		}
@@ -115,17 +123,15 @@ func (t *teller) Create(ctx context.Context, v *vault) (done external.Operation,
 
 func (t *teller) Update(ctx context.Context, v *vault) (done external.Operation, err error) {
 	return done, t.wire(ctx, "update", func() {
-		if _, found := t.find(v.Status.External); found != nil {
-			t.mu.Lock()
-			found.size = v.Spec.Size
-			t.mu.Unlock()
+		if name, _, ok := t.find(v.Status.External); ok {
+			t.resize(name, v.Spec.Size)
 		}
 	})
 }
 
 func (t *teller) Delete(ctx context.Context, v *vault) (done external.Operation, err error) {
 	return done, t.wire(ctx, "delete", func() {
-		if name, found := t.find(v.Status.External); found != nil {
+		if name, _, ok := t.find(v.Status.External); ok {
 			t.remove(name)
 		}
 	})
