@@ -35,7 +35,8 @@
 //
 // Nothing is delivered exactly once, because no crash can be told from a crash a moment
 // later; so all functions must bear to be called again. Two processes at once, without
-// leader election, call twice.
+// leader election, call twice. If one of them is still in a call when the other lets the
+// object go, it calls Deleted itself afterwards.
 //
 // # Which action
 //
@@ -70,7 +71,9 @@
 // A [RetryPolicy] says whether and when a failed call is made again:
 // [ExponentialBackoffRetryPolicy], [FixedRetryPolicy], [NoRetryPolicy] or a function of
 // one's own. The default goes on for ever. The queue's delays, its metrics and its log
-// see the error. A panic is an error.
+// see the error. A panic is an error. What is not retried any more is told in an event
+// with reason GaveUp, and rests until it changes, is resynced or the process is
+// restarted.
 //
 // # Memory
 //
@@ -85,7 +88,9 @@
 //
 //   - Objects are those of controller-runtime, and a reconciler runs on its queue, with
 //     its leader election, metrics and panics handled.
-//   - RequeueAfter is a time.Duration. The name of the field ReconcileFunc is the same.
+//   - RequeueAfter is a time.Duration.
+//   - A watcher is a struct of functions, which may be the methods of another type. It is
+//     a Reconciler, so there is one kind of controller.
 //   - Old is there in a reconciler's update, too, and is the last state handled, not the last
 //     one seen.
 //   - An opinionated reconciler claims an object before the first call, filters as a

@@ -4,12 +4,17 @@
 package changes_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/changes"
 )
@@ -135,4 +140,58 @@ func TestADeletionIsToldAlsoIfSomebodyTookOurFinalizerAway(t *testing.T) {
 	b.delete("y")
 	b.untilGone("y")
 	b.untilTold(w, "add x=1", "delete x=1", "add y=1", "delete y=1")
+}
+
+func TestUsersAreToldWhatIsNotRetriedAndAChangeTriesAgain(t *testing.T) {
+	b, d := newBed(t), &diary{}
+	fail := errors.New("refused")
+	b.start(nil, &corev1.ConfigMap{}, noting(d, func(_ context.Context, req changes.TypedReconcileRequest[*corev1.ConfigMap]) (changes.ReconcileResult, error) {
+		if req.Object.Data["value"] == "bad" {
+			return changes.ReconcileResult{}, fail
+		}
+		return changes.ReconcileResult{}, nil
+	}), changes.Options{RetryPolicy: changes.NoRetryPolicy()})
+	b.create("x", "bad")
+	b.until("there is an event", func() (bool, string) {
+		list := &eventsv1.EventList{}
+		b.check(b.client.List(t.Context(), list, client.InNamespace(b.namespace)))
+		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
+			return e.Reason == "GaveUp" && e.Regarding.Name == "x" && e.Type == corev1.EventTypeWarning && !strings.Contains(e.Note, fail.Error())
+		}), fmt.Sprintf("events: %+v", list.Items)
+	})
+	b.untilMarked("x", finalizer, pending)
+	b.edit("x", func(obj *corev1.ConfigMap) { obj.Data["value"] = "good" })
+	b.untilMarked("x", finalizer)
+	b.untilNoted(d, "Created x", "Created x")
+	b.delete("x")
+	b.untilGone("x")
+}
+
+func TestTwoControllersForOneKindDoNotDisturbEachOther(t *testing.T) {
+	b, first, second := newBed(t), &diary{}, &diary{}
+	mgr := b.newManager(nil)
+	held := make(chan struct{})
+	one := noting[*corev1.ConfigMap](first, nil)
+	two := noting(second, func(_ context.Context, req changes.TypedReconcileRequest[*corev1.ConfigMap]) (changes.ReconcileResult, error) {
+		if req.Action == changes.ReconcileActionDeleted {
+			<-held
+		}
+		return changes.ReconcileResult{}, nil
+	})
+	two.Finalizer = "changes.example.com/second"
+	b.check(changes.NewController(b.namespace+"-1", &corev1.ConfigMap{}, one, changes.Options{}).SetupWithManager(mgr))
+	b.check(changes.NewController(b.namespace+"-2", &corev1.ConfigMap{}, two, changes.Options{}).SetupWithManager(mgr))
+	b.run(mgr)
+	b.create("x", "1")
+	b.until("both have handled it", func() (bool, string) {
+		finalizers := slices.Sorted(slices.Values(b.get("x").Finalizers))
+		return slices.Equal(finalizers, []string{two.Finalizer, finalizer}), fmt.Sprint(finalizers)
+	})
+	b.delete("x")
+	b.untilMarked("x", two.Finalizer)
+	close(held)
+	b.untilGone("x")
+	for _, d := range []*diary{first, second} {
+		b.untilNoted(d, "Created x", "Deleted x")
+	}
 }
