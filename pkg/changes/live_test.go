@@ -73,6 +73,12 @@ func TestAnOpinionatedWatcherIsToldOfEveryChangeOnceAndWritesThreeTimes(t *testi
 	}
 	b.delete("y")
 	b.untilGone("y")
+	b.create("z", "1")
+	b.untilMarked("z", finalizer)
+	calls := len(w.calls())
+	if requests := g.requests(); calls != 6 || requests != calls+8 {
+		t.Errorf("%d requests and calls, of which %d are calls: %s", requests, calls, w.text())
+	}
 }
 
 func TestAfterARestartAnOpinionatedWatcherTellsNewFromHandledAndMissesNoDeletion(t *testing.T) {
