@@ -66,7 +66,7 @@ func (s *scribe) claim(ctx context.Context, obj client.Object, finalizers ...str
 
 // take takes finalizers off an object, whatever else was changed meanwhile. It is fine
 // if the object is gone.
-func (s *scribe) take(ctx context.Context, obj client.Object, finalizers ...string) error {
+func (s *scribe) take(ctx context.Context, obj client.Object, finalizers ...string) (written, error) {
 	patch := []map[string]any{{"op": "test", "path": "/metadata/uid", "value": obj.GetUID()}}
 	// From the end, so that no index moves.
 	for i, finalizer := range slices.Backward(obj.GetFinalizers()) {
@@ -77,10 +77,16 @@ func (s *scribe) take(ctx context.Context, obj client.Object, finalizers ...stri
 				map[string]any{"op": "remove", "path": path})
 		}
 	}
-	if len(patch) == 1 {
-		return nil
+	if len(patch) > 1 {
+		err := s.patch(ctx, obj, apitypes.JSONPatchType, patch)
+		if isGone(err, obj.GetName()) {
+			return written{uid: obj.GetUID()}, nil
+		}
+		if err != nil {
+			return written{}, err
+		}
 	}
-	return ignoreGone(s.patch(ctx, obj, apitypes.JSONPatchType, patch), obj.GetName())
+	return written{uid: obj.GetUID(), version: obj.GetResourceVersion()}, nil
 }
 
 func (s *scribe) patch(ctx context.Context, obj client.Object, form apitypes.PatchType, content any) error {
@@ -132,13 +138,6 @@ func metadataFor(mapping *meta.RESTMapping, key client.ObjectKey) *metav1.Partia
 	metadata := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	metadata.SetGroupVersionKind(mapping.GroupVersionKind)
 	return metadata
-}
-
-func ignoreGone(err error, name string) error {
-	if isGone(err, name) {
-		return nil
-	}
-	return err
 }
 
 // isGone tells whether the server said that the object does not exist. An answer that

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apitypes "k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -25,15 +26,32 @@ type memory struct {
 type record struct {
 	current client.Object // as the cache has it; nil if it is gone
 	gone    client.Object // as it was last, while its deletion is to be delivered
-	claimed bool          // whether gone bore our finalizer
+	bearer  client.Object // gone as it was before, if it bore our finalizers then
 	handled client.Object // the last state that was handled successfully
 	touched apitypes.UID  // the object that the reconciler was last called for
 	parted  apitypes.UID  // the object whose deletion was last delivered
-	settled apitypes.UID  // the object that the mark was last taken off, whatever the cache says
-	freed   apitypes.UID  // the object that both finalizers were last taken off, likewise
+	settled written       // the last time that the mark was taken off
+	freed   written       // the last time that both finalizers were taken off
 	resync  bool          // asked for by the cache
 	due     time.Time     // when the next resync is due; zero for never
 	attempt attempt
+}
+
+// written is a write of ours, which the cache may not have seen yet.
+type written struct {
+	uid     apitypes.UID
+	version string // the resourceVersion after it; empty if the object was gone by then
+}
+
+// outdates tells whether the object is as it was before the write. One with the same
+// version is, if it bears what was taken off: a write that lets the object go does not
+// always count.
+func (w written) outdates(obj client.Object) bool {
+	if w.uid != obj.GetUID() {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), w.version)
+	return w.version == "" || err == nil && order <= 0
 }
 
 // attempt is an unfinished call.
@@ -117,7 +135,14 @@ func (r *record) lose(obj client.Object, marks marks) {
 		return
 	}
 	r.gone = obj
-	r.claimed = marks.any(obj) || r.current != nil && r.current.GetUID() == obj.GetUID() && marks.any(r.current)
+	last := obj
+	if r.current != nil && r.current.GetUID() == obj.GetUID() {
+		// What an event of a deletion shows is the same state under a later version.
+		last = r.current
+	}
+	if marks.any(last) {
+		r.bearer = last
+	}
 }
 
 // look returns what is next under the name; false if there is nothing.
@@ -138,11 +163,14 @@ func (m *memory) look(key client.ObjectKey, now time.Time) (subject, bool) {
 	s.touched, s.parted = r.touched == uid, r.parted == uid
 	switch {
 	case r.gone != nil:
-		s.absent, s.claimed = true, r.claimed && r.freed != uid
+		s.absent, s.claimed = true, r.bearer != nil && !r.freed.outdates(r.bearer)
 	default:
 		s.deleting = !s.object.GetDeletionTimestamp().IsZero()
-		s.claimed = m.marks.claimed(s.object) && r.freed != uid
-		s.pending = m.marks.pending(s.object) && r.freed != uid && r.settled != uid
+		s.claimed = m.marks.claimed(s.object) && !r.freed.outdates(s.object)
+		s.pending = m.marks.pending(s.object) && !r.freed.outdates(s.object) && !r.settled.outdates(s.object)
+	}
+	if (s.claimed || s.pending) && r.freed.uid == uid {
+		s.parted = false // somebody claimed it again after we had let it go
 	}
 	s.resync = r.resync || !r.due.IsZero() && !now.Before(r.due)
 	if r.handled != nil && r.handled.GetUID() == uid {

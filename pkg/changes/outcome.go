@@ -19,16 +19,13 @@ func (m *memory) calling(s subject, action ReconcileAction) {
 	})
 }
 
-// claimed notes that our finalizers were put on the object.
-func (m *memory) claimed(s subject) { m.update(s, func(r *record) { r.freed, r.settled = "", "" }) }
-
-// settled notes that the mark was taken off.
-func (m *memory) settled(s subject) {
-	m.update(s, func(r *record) { r.settled = s.object.GetUID() })
+// settled notes that the mark was taken off, and the state of the object after that.
+func (m *memory) settled(s subject, after written) {
+	m.update(s, func(r *record) { r.settled = after })
 }
 
-// freed notes that they were taken off.
-func (m *memory) freed(s subject) { m.update(s, func(r *record) { r.freed = s.object.GetUID() }) }
+// freed notes that both finalizers were taken off.
+func (m *memory) freed(s subject, after written) { m.update(s, func(r *record) { r.freed = after }) }
 
 // finished notes a call that succeeded. Obj is the state that was handled.
 func (m *memory) finished(s subject, action ReconcileAction, obj client.Object, due time.Time) {
@@ -61,7 +58,7 @@ func (m *memory) abandoned(s subject, due time.Time) {
 // forget drops an object that is gone.
 func (m *memory) forget(s subject) {
 	m.update(s, func(r *record) {
-		r.gone, r.claimed, r.attempt, r.due = nil, false, attempt{}, time.Time{}
+		r.gone, r.bearer, r.attempt, r.due = nil, nil, attempt{}, time.Time{}
 		if r.current == nil {
 			delete(m.records, client.ObjectKeyFromObject(s.object))
 		}

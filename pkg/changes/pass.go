@@ -61,7 +61,7 @@ func (r *runner) pass(ctx context.Context, key client.ObjectKey, s subject) (res
 	next := classify(s.facts)
 	obj := s.object.DeepCopyObject().(client.Object)
 	if next.claim != claimNothing {
-		if err := r.claim(ctx, s, next.claim, obj); err != nil {
+		if err := r.claim(ctx, next.claim, obj); err != nil {
 			result, err = r.writeFailed(ctx, key, err)
 			return result, false, err
 		}
@@ -80,16 +80,11 @@ func (r *runner) pass(ctx context.Context, key client.ObjectKey, s subject) (res
 }
 
 // claim makes the object what it is on the server after the write.
-func (r *runner) claim(ctx context.Context, s subject, claim claim, obj client.Object) error {
-	marks := []string{r.scribe.finalizer}
+func (r *runner) claim(ctx context.Context, claim claim, obj client.Object) error {
 	if claim == claimNew {
-		marks = append(marks, r.scribe.pendingMark())
+		return r.scribe.claim(ctx, obj, r.scribe.finalizer, r.scribe.pendingMark())
 	}
-	err := r.scribe.claim(ctx, obj, marks...)
-	if err == nil {
-		r.memory.claimed(s)
-	}
-	return err
+	return r.scribe.claim(ctx, obj, r.scribe.finalizer)
 }
 
 // finish takes marks off. It brings the object up to date, which may be the last state
@@ -97,9 +92,9 @@ func (r *runner) claim(ctx context.Context, s subject, claim claim, obj client.O
 func (r *runner) finish(ctx context.Context, s subject, finish finish, obj client.Object) error {
 	switch finish {
 	case finishSettle:
-		err := r.scribe.take(ctx, obj, r.scribe.pendingMark())
+		after, err := r.scribe.take(ctx, obj, r.scribe.pendingMark())
 		if err == nil {
-			r.memory.settled(s)
+			r.memory.settled(s, after)
 		}
 		return err
 	case finishRelease:
@@ -110,9 +105,9 @@ func (r *runner) finish(ctx context.Context, s subject, finish finish, obj clien
 			}
 			obj = there
 		}
-		err := r.scribe.take(ctx, obj, r.scribe.finalizer, r.scribe.pendingMark())
+		after, err := r.scribe.take(ctx, obj, r.scribe.finalizer, r.scribe.pendingMark())
 		if err == nil {
-			r.memory.freed(s)
+			r.memory.freed(s, after)
 		}
 		return err
 	default:

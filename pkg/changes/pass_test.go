@@ -192,6 +192,41 @@ func TestTenThousandObjectsLeaveNothingInMemory(t *testing.T) {
 	}
 }
 
+func TestWhatAnotherProcessClaimsAfterWeLetItGoIsDeletedAgain(t *testing.T) {
+	s := newStand(t, true)
+	obj := s.stored(configMap("1", "", "a", testFinalizer))
+	s.memory.appeared(obj.DeepCopy())
+	s.pass()
+	s.memory.disappeared(obj.DeepCopy()) // it left the selector
+	if actions, _, err := s.pass(); len(actions) != 1 || actions[0] != ReconcileActionDeleted || err != nil {
+		t.Fatalf("%v, %v", actions, err)
+	}
+	get := func() *corev1.ConfigMap {
+		t.Helper()
+		if err := s.scribe.client.Get(t.Context(), testKey, obj); err != nil {
+			t.Fatal(err)
+		}
+		return obj.DeepCopy()
+	}
+	if finalizers := get().Finalizers; len(finalizers) != 0 {
+		t.Fatalf("finalizers %v", finalizers)
+	}
+	obj.Finalizers = []string{testFinalizer} // by the other process
+	if err := s.scribe.client.Update(t.Context(), obj); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.scribe.client.Delete(t.Context(), obj); err != nil {
+		t.Fatal(err)
+	}
+	s.memory.appeared(get())
+	if actions, _, err := s.pass(); len(actions) != 1 || actions[0] != ReconcileActionDeleted || err != nil {
+		t.Errorf("%v, %v", actions, err)
+	}
+	if err := s.scribe.client.Get(t.Context(), testKey, obj); !apierrors.IsNotFound(err) {
+		t.Errorf("%v, finalizers %v", err, obj.Finalizers)
+	}
+}
+
 func TestAnObjectThatOthersHoldAfterItsDeletionIsLeftInPeace(t *testing.T) {
 	s := newStand(t, true)
 	s.interval = time.Minute
