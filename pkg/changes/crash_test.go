@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -90,7 +91,7 @@ func TestNobodyWhoWritesBetweenTwoRequestsMakesUsLoseAnything(t *testing.T) {
 // request of every story, lets the other one see the story to its end, and then lets the
 // first one go on with what it had in mind.
 func TestTwoReplicasAtOnceLoseNothing(t *testing.T) {
-	ran, paused, index := 0, 0, 0
+	ran, stops, index := 0, 0, 0
 	for _, s := range stories {
 		count := requestsOf(t, s, false)
 		for at := 1; at <= count; at++ {
@@ -101,23 +102,26 @@ func TestTwoReplicasAtOnceLoseNothing(t *testing.T) {
 				}
 				ran++
 				t.Run(fmt.Sprintf("%s, request %d, answered %t", s.name, at, after), func(t *testing.T) {
-					resume, stopped := make(chan struct{}), atomic.Bool{}
+					paused := make(chan struct{})
+					resume, stopped := sync.OnceFunc(func() { close(paused) }), atomic.Bool{}
 					p := newBed(t).play(s)
-					p.begin(&gate{at: at, after: after, event: func() error { stopped.Store(true); <-resume; return nil }})
 					p.operator("b", nil)
+					p.rehearse("b")
+					p.begin(&gate{at: at, after: after, event: func() error { stopped.Store(true); <-paused; return nil }})
+					t.Cleanup(resume) // whatever happens, before the operators are stopped
 					s.tell(p)
-					close(resume)
+					resume()
 					p.finish("a", "b")
 					if stopped.Load() {
-						paused++
+						stops++
 					}
 				})
 			}
 		}
 	}
-	t.Logf("%d cases, one replica was stopped in %d of them", ran, paused)
-	if paused < ran*8/10 {
-		t.Errorf("in only %d of %d cases a replica was stopped", paused, ran)
+	t.Logf("%d cases, one replica was stopped in %d of them", ran, stops)
+	if stops < ran*8/10 {
+		t.Errorf("in only %d of %d cases a replica was stopped", stops, ran)
 	}
 }
 

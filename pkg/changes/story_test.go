@@ -68,7 +68,7 @@ var stories = []story{
 		p.untilGone("x")
 	}},
 	{name: "out of sight and back", selector: "seen=yes", tell: func(p *play) {
-		p.create("x", "1", func(obj *corev1.ConfigMap) { obj.Labels = map[string]string{"seen": "yes"} })
+		p.create("x", "1", visible)
 		p.untilKnown("x", "1")
 		if p.restarts() {
 			// An object that leaves the selector while no process is there stays claimed,
@@ -79,7 +79,7 @@ var stories = []story{
 		}
 		p.edit("x", func(obj *corev1.ConfigMap) { obj.Labels = nil })
 		p.untilReleased("x")
-		p.edit("x", func(obj *corev1.ConfigMap) { obj.Labels = map[string]string{"seen": "yes"} })
+		p.edit("x", visible)
 		p.untilKnown("x", "1")
 		p.delete("x")
 		p.untilGone("x")
@@ -129,6 +129,19 @@ func (p *play) operator(name string, g *gate) (stop func()) {
 	}
 	return p.start(wrap, &corev1.ConfigMap{}, p.world.opinionated(name, g), options)
 }
+
+// rehearse waits until an operator sees what happens: what leaves its selector before, it
+// never knew.
+func (p *play) rehearse(operator string) {
+	p.Helper()
+	p.create("first", "1", visible)
+	p.until(operator+" sees what happens", func() (bool, string) { return p.world.toldBy(operator, "first"), p.world.text() })
+	p.delete("first")
+	p.until("the rehearsal is over", func() (bool, string) { return p.get("first") == nil, p.world.text() })
+}
+
+// visible makes an object one that every operator sees.
+func visible(obj *corev1.ConfigMap) { obj.Labels = map[string]string{"seen": "yes"} }
 
 // restarts tells whether the operator may die in this play.
 func (p *play) restarts() bool { return p.mayCrash }
@@ -199,8 +212,7 @@ func (p *play) finish(operators ...string) {
 	if held, letGo := p.held.Load(), p.letGo.Load(); held != letGo {
 		p.Errorf("somebody else held %d objects and let %d go: we took their finalizer off", held, letGo)
 	}
-	sentinel := func(obj *corev1.ConfigMap) { obj.Labels = map[string]string{"seen": "yes"} }
-	p.create("last", "1", sentinel)
+	p.create("last", "1", visible)
 	p.await("all operators know the last object", func() (bool, string) {
 		return !slices.ContainsFunc(operators, func(name string) bool { return !p.world.toldBy(name, "last") }), ""
 	})
