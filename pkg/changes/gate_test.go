@@ -27,6 +27,13 @@ type gate struct {
 	writes []string
 }
 
+// aim begins to count anew.
+func (g *gate) aim(at int, after bool, event func() error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.count, g.at, g.after, g.event = 0, at, after, event
+}
+
 // pass makes a request.
 func (g *gate) pass(request func() error) error {
 	if g == nil {
@@ -34,17 +41,17 @@ func (g *gate) pass(request func() error) error {
 	}
 	g.mu.Lock()
 	g.count++
-	here := g.count == g.at
+	here, after, event := g.count == g.at, g.after, g.event
 	g.mu.Unlock()
-	if here && !g.after {
-		g.happen()
+	if here && !after {
+		g.happen(event)
 	}
 	if g.isDead() {
 		return errDead
 	}
 	err := request()
-	if here && g.after {
-		g.happen()
+	if here && after {
+		g.happen(event)
 	}
 	if g.isDead() {
 		return errDead
@@ -52,8 +59,8 @@ func (g *gate) pass(request func() error) error {
 	return err
 }
 
-func (g *gate) happen() {
-	if err := g.event(); err != nil {
+func (g *gate) happen(event func() error) {
+	if err := event(); err != nil {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.dead = true

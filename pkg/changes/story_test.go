@@ -130,12 +130,12 @@ func (p *play) operator(name string, g *gate) (stop func()) {
 	return p.start(wrap, &corev1.ConfigMap{}, p.world.opinionated(name, g), options)
 }
 
-// rehearse waits until an operator sees what happens: what leaves its selector before, it
-// never knew.
-func (p *play) rehearse(operator string) {
+// rehearse waits until all operators see what happens: what leaves their selector before
+// that, they never knew.
+func (p *play) rehearse(operators ...string) {
 	p.Helper()
 	p.create("first", "1", visible)
-	p.until(operator+" sees what happens", func() (bool, string) { return p.world.toldBy(operator, "first"), p.world.text() })
+	p.until("all operators see what happens", func() (bool, string) { return p.toldByAll(operators, "first"), p.world.text() })
 	p.delete("first")
 	p.until("the rehearsal is over", func() (bool, string) { return p.get("first") == nil, p.world.text() })
 }
@@ -206,6 +206,10 @@ func (p *play) untilGone(name string) {
 	})
 }
 
+func (p *play) toldByAll(operators []string, object string) bool {
+	return !slices.ContainsFunc(operators, func(name string) bool { return !p.world.toldBy(name, object) })
+}
+
 // finish checks that nothing is left, when all operators have seen all.
 func (p *play) finish(operators ...string) {
 	p.Helper()
@@ -213,9 +217,7 @@ func (p *play) finish(operators ...string) {
 		p.Errorf("somebody else held %d objects and let %d go: we took their finalizer off", held, letGo)
 	}
 	p.create("last", "1", visible)
-	p.await("all operators know the last object", func() (bool, string) {
-		return !slices.ContainsFunc(operators, func(name string) bool { return !p.world.toldBy(name, "last") }), ""
-	})
+	p.await("all operators know the last object", func() (bool, string) { return p.toldByAll(operators, "last"), "" })
 	p.await("nothing is left in the world", func() (bool, string) {
 		leaks := p.world.leaks("last")
 		return len(leaks) == 0, fmt.Sprintf("leaks: %v", leaks)
