@@ -5,8 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,21 +30,14 @@ type welcoming struct {
 func (w *welcoming) CreateOrUpdate(ctx context.Context, b *v1alpha1.Bucket, commit lifecycle.Commit) (result.Result, error) {
 	res, err := w.Handler.CreateOrUpdate(ctx, b, commit)
 	lock := steps.NewLock(b, w.client, "Welcome", steps.WithHolder(w.pod), steps.WithReader(w.reader),
-		steps.WithTransient(func(error) bool { return true }))
+		steps.WithCommit(commit), steps.WithTransient(func(error) bool { return true }))
 	if err != nil || res != result.Success || lock.Condition().Status == steps.ConditionCompleted {
 		return res, err
-	}
-	// The lock writes the status itself; so what is in memory has to be there before.
-	if err := commit(ctx); err != nil {
-		return result.Empty, err
 	}
 	err = lock.ExecuteContext(ctx, func(ctx context.Context, step steps.Condition) (steps.Condition, error) {
 		err := w.service.Put(ctx, b.Status.External.Name, lock.IdempotencyKey(step), "welcome.txt")
 		step.Status = steps.ConditionCompleted
 		return step, explain(err)
 	})
-	if err != nil {
-		return result.Empty, err
-	}
-	return result.Empty, &lifecycle.LaterError{After: time.Millisecond, Err: errors.New("the step is on record; the next pass goes on")}
+	return res, err
 }

@@ -62,6 +62,20 @@ func TestAnObjectThatIsGoneIsIgnoredOnRequest(t *testing.T) {
 	}
 }
 
+func TestAnObjectThatIsGoneAlthoughNobodyDeletedItIsAConflict(t *testing.T) {
+	for _, options := range [][]summarize.Option{success(), append(success(), summarize.WithIgnoreNotFound())} {
+		b := newBench(t, nil)
+		if err := b.server.Direct.Delete(t.Context(), b.obj.DeepCopyObject().(*widget.Widget)); err != nil {
+			t.Fatal(err)
+		}
+		// The next pass finds out that there is nothing to do.
+		out, err := b.end(t, options...)
+		if err != nil || out != (reconcile.Result{RequeueAfter: result.RequeueDelay}) || len(b.recorder.Events) != 0 {
+			t.Errorf("returned %v, %v", out, err)
+		}
+	}
+}
+
 func TestAFailedWriteIsAnError(t *testing.T) {
 	refused := errors.New("etcd is full")
 	b := newBench(t, nil)

@@ -13,13 +13,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/widget"
 )
 
 // On installs the definition of the widget, changed if change is not nil, and
-// returns a client. At the end of the test the definition goes, and every widget
-// with it, so tests that use it cannot run at the same time.
+// returns a client. At the end of the test the conditions of the widgets are judged, and the
+// definition goes with all of them, so tests that use it cannot run at the same time.
 func On(t *testing.T, e *env.Environment, change func(*apiextensionsv1.CustomResourceDefinition)) client.Client {
 	t.Helper()
 	crd := widget.CRD()
@@ -55,6 +58,9 @@ func uninstall(ctx context.Context, t *testing.T, c client.Client) {
 	}
 	for i := range widgets.Items {
 		w := &widgets.Items[i]
+		if conditions.Has(w, v1alpha1.ConditionReady) { // there was a pass over it
+			conditionstest.Check(t, w)
+		}
 		w.Finalizers = nil
 		if err := client.IgnoreNotFound(c.Update(ctx, w)); err != nil {
 			t.Error(err)
