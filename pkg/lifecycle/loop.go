@@ -118,12 +118,20 @@ func (l *Loop[T]) factsOf(ctx context.Context, obj T) (facts, error) {
 		}
 		return nil
 	})
-	if err != nil || f.deleting && f.detached {
+	if err == nil && f.deleting && f.detached {
 		// What the policy is does not matter any more.
-		return f, err
+		return f, nil
 	}
-	f.policy, err = l.policyOf(ctx, obj)
-	return f, err
+	policy, policyErr := l.policyOf(ctx, obj)
+	f.policy = policy
+	if stageOf(f) == StageRelease {
+		// To leave everything behind, the handler is not needed.
+		return f, nil
+	}
+	if err == nil {
+		return f, policyErr
+	}
+	return f, errors.Join(err, policyErr)
 }
 
 func (l *Loop[T]) begin(obj T) (*pass[T], error) {

@@ -156,6 +156,21 @@ func TestUnderAnUnknownPolicyAnObjectIsNotDeletedUntilThePolicyIsMended(t *testi
 	}
 }
 
+func TestAnObjectWhoseHandlerPanicsCanBeDetached(t *testing.T) {
+	boom := func() bool { panic("boom") }
+	b := newBench(t, &handler{suspended: boom, detached: boom}, claimed)
+	b.named(nil)
+	b.delete()
+	if _, err := b.pass(); err == nil || b.read() == nil {
+		t.Errorf("error %v", err)
+	}
+	b.wantCalls()
+	b.update(func(w *widget.Widget) { w.Annotations = map[string]string{policyMark: "detach-on-delete"} })
+	if _, err := b.pass(); err != nil || b.read() != nil {
+		t.Errorf("the object is not gone: %v", err)
+	}
+}
+
 func TestAHandlerKnowsThePolicyThatItWorksUnder(t *testing.T) {
 	var got lifecycle.ManagementPolicy
 	h := &handler{apply: func(ctx context.Context, _ *widget.Widget, _ lifecycle.Commit) (result.Result, error) {
