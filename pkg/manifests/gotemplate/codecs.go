@@ -16,6 +16,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/metered"
 )
 
 // codecs turn values into YAML and JSON and back. As in Helm, those without
@@ -44,7 +45,7 @@ func toYaml(value any) (string, error) {
 
 // toYamlPretty indents lists, too.
 func toYamlPretty(value any) (string, error) {
-	plain, err := copyValue(value, 0)
+	plain, err := metered.Copy(value)
 	if err != nil {
 		return "", err
 	}

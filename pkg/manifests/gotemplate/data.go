@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/metered"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -75,7 +76,7 @@ func valuesOf(parameters types.Unstructurable) (values map[string]any, err error
 			err = &manifests.PanicError{Value: value, Stack: debug.Stack()}
 		}
 	}()
-	copied, err := copyValue(parameters.ToUnstructured(), 0)
+	copied, err := metered.Copy(parameters.ToUnstructured())
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"maps"
 	"text/template"
+
+	"github.com/corbel-run/corbel/pkg/manifests/internal/metered"
 )
 
 // functionsFor returns the functions that are the same for every rendering, not
@@ -21,12 +23,7 @@ func functionsFor(library template.FuncMap, options Options) template.FuncMap {
 	functions["required"] = required
 	functions["keys"] = sortedKeys
 	functions["values"] = sortedValues
-	functions["html"] = template.HTMLEscaper
-	functions["js"] = template.JSEscaper
-	functions["urlquery"] = template.URLQueryEscaper
-	functions["print"] = fmt.Sprint
-	functions["println"] = fmt.Sprintln
-	functions["printf"] = fmt.Sprintf
+	maps.Copy(functions, metered.Builtin())
 	maps.Copy(functions, options.Functions)
 	return functions
 }

@@ -17,8 +17,12 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/bounded"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/metered"
 	"github.com/corbel-run/corbel/pkg/types"
 )
+
+// maxSource limits the text of one template.
+const maxSource = 1 << 20
 
 // Generator renders Go templates. It may be used by several goroutines at once.
 type Generator struct {
@@ -26,7 +30,7 @@ type Generator struct {
 	options   Options
 	library   template.FuncMap
 	functions template.FuncMap
-	parser    parser
+	parser    metered.Parser
 	templates *template.Template
 	// rendered are the names of the templates that give manifests.
 	rendered []string
@@ -58,12 +62,12 @@ func New(fsys fs.FS, root string, options Options) (*Generator, error) {
 	errs = append(errs, err)
 	g.library = template.FuncMap(sprig.GenericFuncMap())
 	g.functions = functionsFor(g.library, g.options)
-	g.parser = parser{options: g.options, functions: callable(g.functions)}
+	g.parser = metered.NewParser(g.options.LeftDelimiter, g.options.RightDelimiter, g.functions)
 	g.templates = template.New("").Option(missingKey(g.options.Strict))
 	taken := map[string]string{}
 	for _, file := range read {
 		text := strings.TrimPrefix(string(file.Data), "\ufeff")
-		errs = append(errs, g.parser.parse(g.templates, file.Path, text, taken))
+		errs = append(errs, g.parser.Parse(g.templates, file.Path, text, taken))
 		if !strings.HasPrefix(path.Base(file.Path), "_") {
 			g.rendered = append(g.rendered, file.Path)
 		}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"text/template"
 	"time"
+
+	"github.com/corbel-run/corbel/pkg/manifests/internal/metered"
 )
 
 // Options are the options of New; the zero value is a good choice.
@@ -35,42 +37,22 @@ type Options struct {
 }
 
 // Limits keep a template, or the values that it is given, from taking all
-// memory or all stack. What exceeds one ends as a LimitError. A limit that is
-// not greater than 0 has its default.
-type Limits struct {
-	// Depth limits how deep templates may call each other, by default 512.
-	Depth int
-	// OutputBytes limits all output together, by default 32 MiB.
-	OutputBytes int64
-	// StringBytes limits each text that a function returns, by default 16 MiB.
-	StringBytes int64
-	// Items limits the length of each list and map that a function returns, by
-	// default 100,000.
-	Items int
-	// WorkBytes limits the size of everything that functions return, together,
-	// by default 512 MiB.
-	WorkBytes int64
-}
+// memory or all stack. What exceeds one ends as a LimitError.
+type Limits = metered.Limits
 
-const (
-	defaultTimeout = 10 * time.Second
-	// maxDepth is as far as the stack of a goroutine reaches safely, given
-	// maxNesting.
-	maxDepth = 1000
-)
+// LimitError says that a rendering exceeded one of its limits.
+type LimitError = metered.LimitError
+
+const defaultTimeout = 10 * time.Second
 
 // complete fills in the defaults, and checks the rest.
 func (o Options) complete() (Options, error) {
 	o.LeftDelimiter = cmp.Or(o.LeftDelimiter, "{{")
 	o.RightDelimiter = cmp.Or(o.RightDelimiter, "}}")
-	o.Timeout = positiveOr(o.Timeout, defaultTimeout)
-	o.Limits = Limits{
-		Depth:       min(positiveOr(o.Limits.Depth, 512), maxDepth),
-		OutputBytes: positiveOr(o.Limits.OutputBytes, 32<<20),
-		StringBytes: positiveOr(o.Limits.StringBytes, 16<<20),
-		Items:       positiveOr(o.Limits.Items, 100_000),
-		WorkBytes:   positiveOr(o.Limits.WorkBytes, 512<<20),
+	if o.Timeout <= 0 {
+		o.Timeout = defaultTimeout
 	}
+	o.Limits = o.Limits.Complete()
 	var errs []error
 	for _, delimiter := range []string{o.LeftDelimiter, o.RightDelimiter} {
 		if strings.ContainsAny(delimiter, " \t\r\n\"`") || strings.HasPrefix(delimiter, "-") {
@@ -87,13 +69,6 @@ func (o Options) complete() (Options, error) {
 	}
 	o.Functions = maps.Clone(o.Functions)
 	return o, errors.Join(errs...)
-}
-
-func positiveOr[T int | int64 | time.Duration](value, fallback T) T {
-	if value > 0 {
-		return value
-	}
-	return fallback
 }
 
 // checkFunction refuses what text/template would answer with a panic.

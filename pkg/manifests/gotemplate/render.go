@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/lookup"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/metered"
 )
 
 // maxFailures limits how many files are reported that do not render.
@@ -21,8 +23,7 @@ const maxFailures = 10
 // render renders all files and decodes what comes out. A mistake in one file
 // does not keep the others from being tried.
 func (g *Generator) render(ctx context.Context, data map[string]any) ([]client.Object, error) {
-	m := &meter{limits: g.options.Limits, interrupted: ctx.Err}
-	s, err := g.scopeFor(ctx, m)
+	s, err := g.scopeFor(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -45,38 +46,36 @@ func (g *Generator) render(ctx context.Context, data map[string]any) ([]client.O
 }
 
 // scopeFor returns the templates with functions that count for this rendering.
-func (g *Generator) scopeFor(ctx context.Context, m *meter) (*scope, error) {
+func (g *Generator) scopeFor(ctx context.Context) (*metered.Scope, error) {
 	templates, err := g.templates.Clone()
 	if err != nil {
 		return nil, err
 	}
+	meter := metered.NewMeter(g.options.Limits, ctx.Err, "")
 	functions := maps.Clone(g.functions)
-	for _, replaced := range []map[string]any{m.counting(), m.multiplying(g.library), m.splitting(g.library), m.expensive(g.library)} {
-		maps.Copy(functions, replaced)
-	}
+	maps.Copy(functions, meter.Bounded(g.library))
 	// Functions of the user win.
 	maps.Copy(functions, g.options.Functions)
-	functions["lookup"] = lookupFor(ctx, g.options.DisableLookup)
-	templates.Funcs(m.guarded(functions))
-	templates.Funcs(m.printing())
-	s := &scope{templates: templates, parser: g.parser, meter: m}
-	return s.bind(), nil
+	functions["lookup"] = lookup.Disabled
+	if !g.options.DisableLookup {
+		functions["lookup"] = lookup.For(ctx)
+	}
+	return metered.NewScope(templates, g.parser, meter, functions), nil
 }
 
-func (g *Generator) renderFile(s *scope, name string, data map[string]any) (objects []client.Object, err error) {
+func (g *Generator) renderFile(s *metered.Scope, name string, data map[string]any) (objects []client.Object, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("%s: %w", name, &manifests.PanicError{Value: value, Stack: debug.Stack()})
 		}
 	}()
-	s.meter.callers = append(s.meter.callers[:0], name)
 	data = maps.Clone(data)
 	data["Template"] = map[string]any{"Name": name, "BasePath": g.base}
-	output := &buffer{meter: s.meter, total: true}
-	if err := s.templates.Lookup(name).Execute(output, data); err != nil {
-		return nil, describe(name, err)
+	text, err := s.Execute(name, data)
+	if err != nil {
+		return nil, err
 	}
-	decoded, err := manifests.Decode(name+" (rendered)", []byte(output.String()))
+	decoded, err := manifests.Decode(name+" (rendered)", []byte(text))
 	for _, object := range decoded {
 		objects = append(objects, object)
 	}

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gotemplate
+package metered
 
 import (
 	"fmt"
@@ -12,22 +12,22 @@ import (
 )
 
 // printing are the functions that rewrite puts into templates to print values.
-func (m *meter) printing() template.FuncMap {
+func (m *Meter) printing() template.FuncMap {
 	return template.FuncMap{
 		printName: m.print,
 		tickName:  func() (string, error) { return "", m.interrupted() },
 	}
 }
 
-// print returns a value as text/template prints it; only that there is nothing
-// in place of "<no value>".
-func (m *meter) print(value any) (string, error) {
+// print returns a value as text/template prints it, but for a value that does
+// not exist.
+func (m *Meter) print(value any) (string, error) {
 	if err := m.interrupted(); err != nil {
 		return "", err
 	}
 	switch value := value.(type) {
 	case nil:
-		return "", nil
+		return m.nothing, nil
 	case string:
 		return value, nil
 	case bool, int, int64, float64:
@@ -36,7 +36,7 @@ func (m *meter) print(value any) (string, error) {
 	v := reflect.ValueOf(value)
 	if v.Kind() == reflect.Pointer && !isPrinter(value) {
 		if v.IsNil() {
-			return "", nil
+			return m.nothing, nil
 		}
 		v = v.Elem()
 		value = v.Interface()
@@ -61,7 +61,7 @@ func isPrinter(value any) bool {
 // printf refuses what could become too large, by a generous estimate: every
 // verb may print the largest argument, each of its items as wide as the widest
 // number in the format says.
-func (m *meter) printf(format string, arguments ...any) (string, error) {
+func (m *Meter) printf(format string, arguments ...any) (string, error) {
 	widest := widestIn(format)
 	var bytes, values int64
 	for _, argument := range arguments {

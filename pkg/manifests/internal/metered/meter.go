@@ -1,71 +1,63 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gotemplate
+package metered
 
-import (
-	"fmt"
-	"strings"
-)
+import "strings"
 
-// LimitError says that a rendering exceeded one of its limits.
-type LimitError struct {
-	// Message says which one.
-	Message string
-}
-
-// Error returns the message.
-func (e *LimitError) Error() string { return e.Message }
-
-func exceeded(format string, args ...any) *LimitError {
-	return &LimitError{Message: fmt.Sprintf(format, args...)}
-}
-
-// meter counts what one rendering uses.
-type meter struct {
+// Meter counts what one rendering uses.
+type Meter struct {
 	limits Limits
 	// interrupted tells whether, and why, the rendering has to end.
 	interrupted func() error
-	callers     []string
-	output      int64
-	work        int64
+	// nothing is printed for a value that does not exist.
+	nothing string
+	callers []string
+	output  int64
+	work    int64
+}
+
+// NewMeter returns a meter for one rendering. Interrupted tells whether, and why,
+// it has to end. Nothing is what is printed for a value that does not exist.
+func NewMeter(limits Limits, interrupted func() error, nothing string) *Meter {
+	return &Meter{limits: limits.Complete(), interrupted: interrupted, nothing: nothing}
 }
 
 // enter counts one more template on the stack.
-func (m *meter) enter(name string) error {
+func (m *Meter) enter(name string) error {
 	if err := m.interrupted(); err != nil {
 		return err
 	}
 	if len(m.callers) >= m.limits.Depth {
 		last := m.callers[max(0, len(m.callers)-3):]
-		return exceeded("templates call each other more than %d levels deep (... %s, %s)", m.limits.Depth, strings.Join(last, ", "), name)
+		return Exceeded("templates call each other more than %d levels deep (... %s, %s)", m.limits.Depth, strings.Join(last, ", "), name)
 	}
 	m.callers = append(m.callers, name)
 	return nil
 }
 
-func (m *meter) leave() { m.callers = m.callers[:len(m.callers)-1] }
+func (m *Meter) leave() { m.callers = m.callers[:len(m.callers)-1] }
 
 // spend counts what a function is going to return, or has returned.
-func (m *meter) spend(bytes int64) error {
+func (m *Meter) spend(bytes int64) error {
 	if m.work += bytes; m.work > m.limits.WorkBytes {
-		return exceeded("functions returned more than %d bytes in this rendering", m.limits.WorkBytes)
+		return Exceeded("functions returned more than %d bytes in this rendering", m.limits.WorkBytes)
 	}
 	return nil
 }
 
 // text refuses a text of this size.
-func (m *meter) text(bytes int64) error {
+func (m *Meter) text(bytes int64) error {
 	if bytes > m.limits.StringBytes || bytes < 0 {
-		return exceeded("the text would be longer than %d bytes", m.limits.StringBytes)
+		return Exceeded("the text would be longer than %d bytes", m.limits.StringBytes)
 	}
 	return nil
 }
 
 // items refuses a list or a map of this length.
-func (m *meter) items(count int64) error {
+func (m *Meter) items(count int64) error {
 	if count > int64(m.limits.Items) || count < 0 {
-		return exceeded("there would be more than %d items", m.limits.Items)
+		return Exceeded("there would be more than %d items", m.limits.Items)
 	}
 	return nil
 }
@@ -73,7 +65,7 @@ func (m *meter) items(count int64) error {
 // buffer is what templates write to.
 type buffer struct {
 	strings.Builder
-	meter *meter
+	meter *Meter
 	// total is true if the text counts as output; otherwise it is the result
 	// of a function.
 	total bool
@@ -87,7 +79,7 @@ func (b *buffer) Write(data []byte) (int, error) {
 	if b.total {
 		b.meter.output += int64(len(data))
 		if b.meter.output > b.meter.limits.OutputBytes {
-			return 0, exceeded("the output is larger than %d bytes", b.meter.limits.OutputBytes)
+			return 0, Exceeded("the output is larger than %d bytes", b.meter.limits.OutputBytes)
 		}
 	}
 	return b.Builder.Write(data)

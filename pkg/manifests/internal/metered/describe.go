@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gotemplate
+package metered
 
 import (
 	"errors"
@@ -32,9 +32,9 @@ var (
 	ownFunctions = strings.NewReplacer(" | "+printName, "", templateName+" ", "template ", "<"+templateName+">", "<template>")
 )
 
-// describe returns an error of text/template in a form that begins with the
+// Describe returns an error of text/template in a form that begins with the
 // place and the cause, and ends with the file that it all began in.
-func describe(file string, err error) error {
+func Describe(file string, err error) error {
 	place, message := file, err.Error()
 	first := ""
 	for at := err; at != nil; {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gotemplate
+package metered
 
 import (
 	"fmt"
@@ -9,16 +9,39 @@ import (
 	"text/template"
 )
 
-// scope is a set of templates that call each other, with the functions that
+// Scope is a set of templates that call each other, with the functions that
 // depend on the set.
-type scope struct {
+type Scope struct {
 	templates *template.Template
-	parser    parser
-	meter     *meter
+	parser    Parser
+	meter     *Meter
+}
+
+// NewScope returns a scope of the templates, which it changes, with these
+// functions. Those that a template could do harm with get a guard.
+func NewScope(templates *template.Template, parser Parser, meter *Meter, functions template.FuncMap) *Scope {
+	templates.Funcs(meter.guarded(functions))
+	templates.Funcs(meter.printing())
+	return (&Scope{templates: templates, parser: parser, meter: meter}).bind()
+}
+
+// Execute returns the output of a template, which counts as output of the
+// rendering.
+func (s *Scope) Execute(name string, data any) (string, error) {
+	called := s.templates.Lookup(name)
+	if called == nil || called.Tree == nil {
+		return "", fmt.Errorf("there is no template %q", name)
+	}
+	s.meter.callers = append(s.meter.callers[:0], name)
+	output := &buffer{meter: s.meter, total: true}
+	if err := called.Execute(output, data); err != nil {
+		return "", Describe(name, err)
+	}
+	return output.String(), nil
 }
 
 // bind makes the functions of the scope known to its templates.
-func (s *scope) bind() *scope {
+func (s *Scope) bind() *Scope {
 	s.templates.Funcs(template.FuncMap{
 		"include":    s.include,
 		templateName: s.include,
@@ -28,7 +51,7 @@ func (s *scope) bind() *scope {
 }
 
 // include returns the output of a template.
-func (s *scope) include(name string, data any) (string, error) {
+func (s *Scope) include(name string, data any) (string, error) {
 	if err := s.meter.enter(name); err != nil {
 		return "", err
 	}
@@ -48,7 +71,7 @@ func (s *scope) include(name string, data any) (string, error) {
 	return text, nil
 }
 
-func (s *scope) run(called *template.Template, data any) (string, error) {
+func (s *Scope) run(called *template.Template, data any) (string, error) {
 	text := &buffer{meter: s.meter}
 	if err := called.Execute(text, data); err != nil {
 		return "", err
@@ -61,7 +84,7 @@ func (s *scope) run(called *template.Template, data any) (string, error) {
 
 // tpl renders a text as a template. Templates that it defines, or defines
 // anew, are so for this text only.
-func (s *scope) tpl(text string, data any) (string, error) {
+func (s *Scope) tpl(text string, data any) (string, error) {
 	if err := s.meter.enter("tpl"); err != nil {
 		return "", err
 	}
@@ -73,9 +96,9 @@ func (s *scope) tpl(text string, data any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	inner := (&scope{templates: clone, parser: s.parser, meter: s.meter}).bind()
+	inner := (&Scope{templates: clone, parser: s.parser, meter: s.meter}).bind()
 	const name = "tpl"
-	if err := inner.parser.parse(clone, name, text, nil); err != nil {
+	if err := inner.parser.Parse(clone, name, text, nil); err != nil {
 		return "", err
 	}
 	result, err := inner.run(clone.Lookup(name), data)

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gotemplate
+package metered
 
 import (
 	"reflect"
@@ -21,7 +21,7 @@ type size struct{ bytes, values int64 }
 // measure returns the size of values, or fails when they are too large or too
 // deep to be walked: templates can build values that contain themselves, or the
 // same value so many times that no memory would hold the text.
-func (m *meter) measure(values ...reflect.Value) (size, error) {
+func (m *Meter) measure(values ...reflect.Value) (size, error) {
 	var total size
 	for _, value := range values {
 		if err := m.add(&total, value, 0); err != nil {
@@ -31,9 +31,9 @@ func (m *meter) measure(values ...reflect.Value) (size, error) {
 	return total, nil
 }
 
-func (m *meter) add(total *size, v reflect.Value, depth int) error {
+func (m *Meter) add(total *size, v reflect.Value, depth int) error {
 	if depth > maxValueDepth {
-		return exceeded("a value is nested deeper than %d levels, or contains itself", maxValueDepth)
+		return Exceeded("a value is nested deeper than %d levels, or contains itself", maxValueDepth)
 	}
 	total.bytes += itemBytes
 	total.values++
@@ -72,7 +72,7 @@ func (m *meter) add(total *size, v reflect.Value, depth int) error {
 		}
 	}
 	if total.bytes > m.limits.StringBytes {
-		return exceeded("a value takes more than %d bytes when it is written", m.limits.StringBytes)
+		return Exceeded("a value takes more than %d bytes when it is written", m.limits.StringBytes)
 	}
 	return nil
 }

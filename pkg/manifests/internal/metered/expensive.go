@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gotemplate
+package metered
 
 import (
 	"errors"
@@ -26,14 +26,14 @@ const (
 
 // expensive are functions that take much time, or much memory for a moment; the
 // guard in front of each of them looks at the arguments.
-func (m *meter) expensive(library template.FuncMap) template.FuncMap {
+func (m *Meter) expensive(library template.FuncMap) template.FuncMap {
 	checks := map[string]func(arguments []reflect.Value) error{
 		"uniq": m.comparing, "without": m.comparing,
 	}
 	for _, name := range []string{"randAlphaNum", "randAlpha", "randAscii", "randNumeric", "randBytes"} {
 		checks[name] = func(arguments []reflect.Value) error {
 			if count := arguments[0].Int(); count < 0 || count > maxRandom {
-				return exceeded("the length of a random text must be between 0 and %d", maxRandom)
+				return Exceeded("the length of a random text must be between 0 and %d", maxRandom)
 			}
 			return m.spend(arguments[0].Int())
 		}
@@ -75,7 +75,7 @@ func checked(f reflect.Value, check func([]reflect.Value) error) any {
 
 // comparing refuses lists that are too long to compare all items with each
 // other, or with all that are to be left out.
-func (m *meter) comparing(arguments []reflect.Value) error {
+func (m *Meter) comparing(arguments []reflect.Value) error {
 	lengths := make([]int64, len(arguments))
 	for i, argument := range arguments {
 		for argument.Kind() == reflect.Interface && !argument.IsNil() {
@@ -87,14 +87,14 @@ func (m *meter) comparing(arguments []reflect.Value) error {
 	}
 	others := lengths[len(lengths)-1]
 	if product(lengths[0], others) > maxComparisons {
-		return exceeded("the list is too long to compare its items with each other")
+		return Exceeded("the list is too long to compare its items with each other")
 	}
 	return nil
 }
 
 func checkPattern(pattern string) error {
 	if len(pattern) > maxPattern {
-		return exceeded("the regular expression is longer than %d bytes", maxPattern)
+		return Exceeded("the regular expression is longer than %d bytes", maxPattern)
 	}
 	if _, err := regexp.Compile(pattern); err != nil {
 		return errors.New("the regular expression does not parse: " + strings.TrimPrefix(err.Error(), "error parsing regexp: "))
@@ -105,7 +105,7 @@ func checkPattern(pattern string) error {
 // matches checks the functions that look at all matches of a pattern. The
 // pattern comes first, the text second; if there is a replacement, it comes
 // third.
-func (m *meter) matches(arguments []reflect.Value) error {
+func (m *Meter) matches(arguments []reflect.Value) error {
 	pattern, text, replacement := arguments[0].String(), arguments[1].String(), ""
 	if arguments[2].Kind() == reflect.String {
 		replacement = arguments[2].String()

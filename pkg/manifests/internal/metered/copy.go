@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gotemplate
+package metered
 
 import (
 	"encoding/json"
@@ -11,8 +11,10 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// copyValue returns a deep copy that consists of maps with string keys, lists
+// Copy returns a deep copy that consists of maps with string keys, lists
 // and scalars. Integers become int64, so that templates can compare them.
+func Copy(value any) (any, error) { return copyValue(value, 0) }
+
 func copyValue(value any, depth int) (any, error) {
 	if depth > maxValueDepth {
 		return nil, fmt.Errorf("they are nested deeper than %d levels, or contain themselves", maxValueDepth)

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gotemplate
+package metered
 
 import (
 	"reflect"
@@ -37,7 +37,7 @@ var classes = map[string]class{
 
 // guarded returns the functions with their guards. A guard ends the template by
 // a panic with an error, which text/template turns into an error of the call.
-func (m *meter) guarded(functions template.FuncMap) template.FuncMap {
+func (m *Meter) guarded(functions template.FuncMap) template.FuncMap {
 	guarded := make(template.FuncMap, len(functions))
 	for name, f := range functions {
 		guarded[name] = m.guard(reflect.ValueOf(f), classes[name])
@@ -45,7 +45,7 @@ func (m *meter) guarded(functions template.FuncMap) template.FuncMap {
 	return guarded
 }
 
-func (m *meter) guard(f reflect.Value, c class) any {
+func (m *Meter) guard(f reflect.Value, c class) any {
 	call := f.Call
 	if f.Type().IsVariadic() {
 		call = f.CallSlice
@@ -66,7 +66,7 @@ func (m *meter) guard(f reflect.Value, c class) any {
 
 // account counts a result of a function, but not what it contains: this was
 // there before.
-func (m *meter) account(result reflect.Value) error {
+func (m *Meter) account(result reflect.Value) error {
 	for result.Kind() == reflect.Interface && !result.IsNil() {
 		result = result.Elem()
 	}

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gotemplate
+package metered
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 
 // counting are the functions that make lists of numbers. They take any whole
 // number, so that values need no conversion.
-func (m *meter) counting() template.FuncMap {
+func (m *Meter) counting() template.FuncMap {
 	return template.FuncMap{
 		"until": func(count any) ([]int, error) {
 			stop, err := whole(count)
@@ -38,7 +38,7 @@ func (m *meter) counting() template.FuncMap {
 }
 
 // numbers returns the numbers from start in steps, without stop.
-func (m *meter) numbers(start, stop, step int) ([]int, error) {
+func (m *Meter) numbers(start, stop, step int) ([]int, error) {
 	if step == 0 || step > 0 && start >= stop || step < 0 && start <= stop {
 		return []int{}, nil
 	}
@@ -61,7 +61,7 @@ func (m *meter) numbers(start, stop, step int) ([]int, error) {
 
 // seq returns the numbers from the first to the last, both included, as the
 // command of this name does: seq LAST, seq FIRST LAST, seq FIRST STEP LAST.
-func (m *meter) seq(parameters ...any) (string, error) {
+func (m *Meter) seq(parameters ...any) (string, error) {
 	n, err := wholes(parameters...)
 	if err != nil {
 		return "", err

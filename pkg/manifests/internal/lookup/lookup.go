@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gotemplate
+package lookup
 
 import (
 	"context"
@@ -14,22 +14,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/metered"
 )
 
 const (
-	// lookupPage is how many objects of a list are read at a time.
-	lookupPage = 500
-	// maxLookup limits how many objects a list may have.
-	maxLookup = 10_000
+	// pageSize is how many objects of a list are read at a time.
+	pageSize = 500
+	// maxItems limits how many objects a list may have.
+	maxItems = 10_000
 )
 
-// lookupFor returns the function lookup, which reads objects of the target
-// cluster with the identity that the dependent objects are written with.
-func lookupFor(ctx context.Context, disabled bool) func(apiVersion, kind, namespace, name string) (map[string]any, error) {
+// Function is the signature of lookup.
+type Function = func(apiVersion, kind, namespace, name string) (map[string]any, error)
+
+// Disabled is in place of lookup where it is switched off.
+func Disabled(string, string, string, string) (map[string]any, error) {
+	return nil, errors.New("lookup is not available: it is switched off for these templates")
+}
+
+// For returns the function lookup, which reads objects of the target cluster
+// with the identity that the dependent objects are written with.
+func For(ctx context.Context) Function {
 	return func(apiVersion, kind, namespace, name string) (map[string]any, error) {
-		if disabled {
-			return nil, errors.New("lookup is not available: it is switched off for these templates")
-		}
 		c, err := manifests.ClientFromContext(ctx)
 		if err != nil {
 			return nil, err
@@ -40,9 +46,9 @@ func lookupFor(ctx context.Context, disabled bool) func(apiVersion, kind, namesp
 		}
 		var result map[string]any
 		if name != "" {
-			result, err = lookupOne(ctx, c, gv.WithKind(kind), client.ObjectKey{Namespace: namespace, Name: name})
+			result, err = one(ctx, c, gv.WithKind(kind), client.ObjectKey{Namespace: namespace, Name: name})
 		} else {
-			result, err = lookupList(ctx, c, gv.WithKind(kind), namespace)
+			result, err = list(ctx, c, gv.WithKind(kind), namespace)
 		}
 		if apierrors.IsNotFound(err) {
 			return map[string]any{}, nil
@@ -54,7 +60,7 @@ func lookupFor(ctx context.Context, disabled bool) func(apiVersion, kind, namesp
 	}
 }
 
-func lookupOne(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, key client.ObjectKey) (map[string]any, error) {
+func one(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, key client.ObjectKey) (map[string]any, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(gvk)
 	err := c.Get(ctx, key, object)
@@ -62,20 +68,20 @@ func lookupOne(ctx context.Context, c client.Client, gvk schema.GroupVersionKind
 	return object.DeepCopy().Object, err
 }
 
-func lookupList(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, namespace string) (map[string]any, error) {
+func list(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, namespace string) (map[string]any, error) {
 	items := []any{}
 	listKind := gvk.GroupVersion().WithKind(gvk.Kind + "List")
 	for next := ""; ; {
 		page := &unstructured.UnstructuredList{}
 		page.SetGroupVersionKind(listKind)
-		if err := c.List(ctx, page, client.InNamespace(namespace), client.Limit(lookupPage), client.Continue(next)); err != nil {
+		if err := c.List(ctx, page, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(next)); err != nil {
 			return nil, err
 		}
 		for i := range page.Items {
 			items = append(items, page.Items[i].DeepCopy().Object)
 		}
-		if len(items) > maxLookup {
-			return nil, exceeded("there are more than %d objects", maxLookup)
+		if len(items) > maxItems {
+			return nil, metered.Exceeded("there are more than %d objects", maxItems)
 		}
 		if next = page.GetContinue(); next == "" {
 			break

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gotemplate
+package metered
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 
 // multiplying are the functions whose result can be much larger than their
 // arguments. They compute its size before they make it.
-func (m *meter) multiplying(library template.FuncMap) template.FuncMap {
+func (m *Meter) multiplying(library template.FuncMap) template.FuncMap {
 	indent := func(spaces any, text string) (string, error) {
 		count, err := whole(spaces)
 		if err != nil {
@@ -56,7 +56,7 @@ func (m *meter) multiplying(library template.FuncMap) template.FuncMap {
 }
 
 // splitting are the functions that make many items of a text.
-func (m *meter) splitting(library template.FuncMap) template.FuncMap {
+func (m *Meter) splitting(library template.FuncMap) template.FuncMap {
 	return template.FuncMap{
 		"split": func(separator, text string) (map[string]string, error) {
 			if err := m.items(int64(strings.Count(text, separator)) + 1); err != nil {
@@ -82,7 +82,7 @@ func (m *meter) splitting(library template.FuncMap) template.FuncMap {
 	}
 }
 
-func (m *meter) repeat(count int, text string) (string, error) {
+func (m *Meter) repeat(count int, text string) (string, error) {
 	if count < 0 {
 		return "", errors.New("the count is negative")
 	}
@@ -92,7 +92,7 @@ func (m *meter) repeat(count int, text string) (string, error) {
 	return strings.Repeat(text, count), nil
 }
 
-func (m *meter) indent(spaces int, text string) (string, error) {
+func (m *Meter) indent(spaces int, text string) (string, error) {
 	if spaces < 0 {
 		return "", errors.New("the number of spaces is negative")
 	}
@@ -104,7 +104,7 @@ func (m *meter) indent(spaces int, text string) (string, error) {
 	return padding + strings.ReplaceAll(text, "\n", "\n"+padding), nil
 }
 
-func (m *meter) join(library template.FuncMap, separator string, list any) (string, error) {
+func (m *Meter) join(library template.FuncMap, separator string, list any) (string, error) {
 	texts := library["toStrings"].(func(any) []string)(list)
 	total := product(int64(len(texts)), int64(len(separator)))
 	for _, text := range texts {
