@@ -197,7 +197,8 @@ func TestWhatAnotherProcessClaimsAfterWeLetItGoIsDeletedAgain(t *testing.T) {
 	obj := s.stored(configMap("1", "", "a", testFinalizer))
 	s.memory.appeared(obj.DeepCopy())
 	s.pass()
-	s.memory.disappeared(obj.DeepCopy()) // it left the selector
+	s.memory.disappeared(obj.DeepCopy()) // it left the selector, and came back
+	s.memory.appeared(obj.DeepCopy())
 	if actions, _, err := s.pass(); len(actions) != 1 || actions[0] != ReconcileActionDeleted || err != nil {
 		t.Fatalf("%v, %v", actions, err)
 	}
@@ -224,6 +225,22 @@ func TestWhatAnotherProcessClaimsAfterWeLetItGoIsDeletedAgain(t *testing.T) {
 	}
 	if err := s.scribe.client.Get(t.Context(), testKey, obj); !apierrors.IsNotFound(err) {
 		t.Errorf("%v, finalizers %v", err, obj.Finalizers)
+	}
+}
+
+func TestAnObjectThatOthersLetGoBeforeUsIsNotWrittenAgain(t *testing.T) {
+	s := newStand(t, true)
+	obj := configMap("1", "1", "a", testFinalizer)
+	obj.DeletionTimestamp = &metav1.Time{Time: s.clock}
+	s.memory.appeared(obj) // the server does not have it any more
+	for i, want := range []struct {
+		calls   int
+		version string
+	}{{1, "v1"}, {0, ""}} {
+		s.version = ""
+		if actions, after, err := s.pass(); len(actions) != want.calls || after != 0 || err != nil || s.version != want.version {
+			t.Errorf("pass %d: %v, %s, %v, write in version %q", i, actions, after, err, s.version)
+		}
 	}
 }
 
