@@ -101,14 +101,16 @@ func TestServerAndBankSeeOneRoomIfSomebodyInterferesAtAnyRequest(t *testing.T) {
 		"an unknown policy": func(s *story) error { return s.briefly("none") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			enumerate(t, false, false, func(t *testing.T, at int, _ bool) bool {
-				s, met := newStory(t, false), false
-				g := &gate{at: at}
-				g.before = func() error { met = true; return interfere(s) }
-				if err := s.start(g).live(); err != nil {
-					t.Fatal(err)
-				}
-				return met
+			banks(t, func(t *testing.T, forgetful bool) {
+				enumerate(t, forgetful, false, func(t *testing.T, at int, _ bool) bool {
+					s, met := newStory(t, forgetful), false
+					g := &gate{at: at}
+					g.before = func() error { met = true; return interfere(s) }
+					if err := s.start(g).live(); err != nil {
+						t.Fatal(err)
+					}
+					return met
+				})
 			})
 		})
 	}
