@@ -71,7 +71,8 @@ func (r *runner) pass(ctx context.Context, key client.ObjectKey, s subject) (res
 			return result, false, err
 		}
 	}
-	if err := r.finish(ctx, s, next.finish, obj); err != nil {
+	// A copy, because what was handled must not look newer than it was.
+	if err := r.finish(ctx, s, next.finish, obj.DeepCopyObject().(client.Object)); err != nil {
 		result, err = r.writeFailed(ctx, key, err)
 		return result, false, err
 	}
@@ -87,8 +88,7 @@ func (r *runner) claim(ctx context.Context, claim claim, obj client.Object) erro
 	return r.scribe.claim(ctx, obj, r.scribe.finalizer)
 }
 
-// finish takes marks off. It brings the object up to date, which may be the last state
-// that was handled.
+// finish takes marks off.
 func (r *runner) finish(ctx context.Context, s subject, finish finish, obj client.Object) error {
 	switch finish {
 	case finishSettle:
