@@ -10,8 +10,9 @@ import (
 )
 
 // Client talks to the API that the resources of one kind of object live behind. Its
-// methods do not wait for work that the API does in the background. They may set fields of
-// the object's status, but not its Record. For errors with a severity and a retry class
+// methods do not wait for work that the API does in the background, and end with their
+// context, which they have for the option Timeout. They may set fields of the object's
+// status, but not its Record. For errors with a severity and a retry class
 // see lifecycle.Error.
 type Client[T Object] interface {
 	// Observe looks for the resource by the Record of the object: by its Name if that
@@ -21,8 +22,7 @@ type Client[T Object] interface {
 	// Create creates the resource and gives it the Token of the Record, so that
 	// Observe finds it. With the same token it is called again if it failed, or if
 	// its answer was lost; then there must still be one resource only, unless the option
-	// NotIdempotent is set. The context ends after the option Timeout; no
-	// request may be sent after that.
+	// NotIdempotent is set. No request may be sent after the end of the context.
 	Create(ctx context.Context, obj T) (Operation, error)
 	// Update makes the resource what the object describes.
 	Update(ctx context.Context, obj T) (Operation, error)

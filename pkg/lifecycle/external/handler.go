@@ -93,16 +93,16 @@ func (h *Handler[T]) create(ctx context.Context, obj T, commit lifecycle.Commit,
 	record, began := obj.GetExternal(), h.options.Clock()
 	record.Since = &metav1.MicroTime{Time: began}
 	// On the monotonic clock: a process that stood still must not go on as if it had not.
-	ctx, cancel := context.WithDeadline(ctx, time.Now().Add(h.options.Timeout))
+	limited, cancel := context.WithTimeout(ctx, h.options.Timeout)
 	defer cancel()
-	if err := commit(ctx); err != nil {
+	if err := commit(limited); err != nil {
 		return result.Empty, err
 	}
 	// The monotonic clock may stand still with the machine; the other one does not.
-	if late := h.options.Clock().Sub(began) > h.options.Timeout; late || ctx.Err() != nil {
+	if late := h.options.Clock().Sub(began) > h.options.Timeout; late || limited.Err() != nil {
 		return result.Empty, inProgress(v1alpha1.ReasonProcessing, fmt.Sprintf("it took longer than %s to record the Create; it is not sent", h.options.Timeout), 0)
 	}
-	done, err := h.client.Create(ctx, obj)
+	done, err := h.client.Create(limited, obj)
 	record = obj.GetExternal()
 	switch {
 	case isRefused(err) && alone:
@@ -122,7 +122,7 @@ func (h *Handler[T]) update(ctx context.Context, obj T, commit lifecycle.Commit)
 	if err := commit(ctx); err != nil {
 		return result.Empty, err
 	}
-	done, err := h.client.Update(ctx, obj)
+	done, err := h.bounded(ctx, obj, h.client.Update)
 	if err != nil {
 		return result.Empty, err
 	}
@@ -155,7 +155,7 @@ func (h *Handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit)
 		if err := commit(ctx); err != nil {
 			return result.Empty, err
 		}
-		done, err := h.client.Delete(ctx, obj)
+		done, err := h.bounded(ctx, obj, h.client.Delete)
 		if err != nil {
 			return result.Empty, err
 		}
@@ -182,7 +182,9 @@ func (h *Handler[T]) observe(ctx context.Context, obj T) (Observation, error) {
 	if record.Phase == "" {
 		return Observation{}, nil
 	}
-	seen, err := h.client.Observe(ctx, obj)
+	limited, cancel := context.WithTimeout(ctx, h.options.Timeout)
+	defer cancel()
+	seen, err := h.client.Observe(limited, obj)
 	if err != nil {
 		return Observation{}, err
 	}
@@ -193,6 +195,13 @@ func (h *Handler[T]) observe(ctx context.Context, obj T) (Observation, error) {
 		}
 	}
 	return seen, nil
+}
+
+// bounded sends a request that must not hold up other objects for ever.
+func (h *Handler[T]) bounded(ctx context.Context, obj T, send func(context.Context, T) (Operation, error)) (Operation, error) {
+	limited, cancel := context.WithTimeout(ctx, h.options.Timeout)
+	defer cancel()
+	return send(limited, obj)
 }
 
 func (h *Handler[T]) factsOf(obj T, seen Observation, deleting bool) facts {

@@ -16,8 +16,8 @@ const (
 // Options say what is known about the API. The zero value is for one whose Create can
 // be repeated with the same token and that shows at once what was created.
 type Options struct {
-	// Timeout is how long a Create may take, counted from when its intent was about
-	// to be recorded. Default is 30 s.
+	// Timeout is how long each call of the Client may take; for a Create it counts
+	// from when its intent was about to be recorded. Default is 30 s.
 	Timeout time.Duration
 	// Settle is how long after its Timeout a Create may still take effect and
 	// become visible, plus what the clocks of two replicas of the operator may differ.

@@ -211,3 +211,43 @@ func TestARecordFromAClockThatIsAheadIsNotWaitedForForEver(t *testing.T) {
 		t.Errorf("comes after %s, %v", after, err)
 	}
 }
+
+func TestACallThatHangsEndsWithTheTimeout(t *testing.T) {
+	b, c := newClumsy(t, external.Options{Timeout: 300 * time.Millisecond})
+	hang := func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	c.create = func(ctx context.Context, _ *vault) (external.Operation, error) {
+		return external.Operation{}, hang(ctx)
+	}
+	_, _, err := b.pass()
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Create: %v", err)
+	}
+	c.create = nil
+	v, _, _ := b.pass()
+	for range 20 { // a slow machine may not get it done in time at once
+		if conditions.IsReady(v) {
+			break
+		}
+		v, _, _ = b.pass()
+	}
+	b.want(v, "Ready", external.PhaseCreated, 1, 1)
+	c.look = func(ctx context.Context, _ *vault) (external.Observation, error) {
+		return external.Observation{}, hang(ctx)
+	}
+	if _, _, err := b.pass(); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Observe: %v", err)
+	}
+	c.look = nil
+	c.remove = func(ctx context.Context, _ *vault) (external.Operation, error) {
+		return external.Operation{}, hang(ctx)
+	}
+	if err := b.server.Delete(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := b.pass(); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Delete: %v", err)
+	}
+}
