@@ -8,16 +8,12 @@ import (
 	"errors"
 	"io/fs"
 	"path"
-	"strings"
-	"text/template"
 
-	"github.com/Masterminds/sprig/v3"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/bounded"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/metered"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -26,16 +22,8 @@ const maxSource = 1 << 20
 
 // Generator renders Go templates. It may be used by several goroutines at once.
 type Generator struct {
-	err       error
-	options   Options
-	library   template.FuncMap
-	functions template.FuncMap
-	parser    metered.Parser
-	templates *template.Template
-	// rendered are the names of the templates that give manifests.
-	rendered []string
-	base     string
-	runner   *bounded.Runner
+	err   error
+	texts *Texts
 }
 
 var _ manifests.Generator = &Generator{}
@@ -51,28 +39,20 @@ var _ manifests.Generator = &Generator{}
 // error whenever it is called. So the caller has the choice to stop the
 // operator, or to go on and let the mistake show up at the components.
 func New(fsys fs.FS, root string, options Options) (*Generator, error) {
-	g := &Generator{base: path.Clean(root), runner: bounded.New("templates in " + path.Clean(root))}
-	var errs []error
-	if g.options, g.err = options.complete(); g.err != nil {
+	g := &Generator{}
+	if _, g.err = options.complete(); g.err != nil {
 		return g, g.err
 	}
 	read, err := files.Read(fsys, root, files.Selection{
 		Extensions: []string{".yaml", ".yml", ".json", ".tpl"}, MaxFileSize: maxSource,
 	})
-	errs = append(errs, err)
-	g.library = template.FuncMap(sprig.GenericFuncMap())
-	g.functions = functionsFor(g.library, g.options)
-	g.parser = metered.NewParser(g.options.LeftDelimiter, g.options.RightDelimiter, g.functions)
-	g.templates = template.New("").Option(missingKey(g.options.Strict))
-	taken := map[string]string{}
+	sources := make(map[string]string, len(read))
 	for _, file := range read {
-		text := strings.TrimPrefix(string(file.Data), "\ufeff")
-		errs = append(errs, g.parser.Parse(g.templates, file.Path, text, taken))
-		if !strings.HasPrefix(path.Base(file.Path), "_") {
-			g.rendered = append(g.rendered, file.Path)
-		}
+		sources[file.Path] = string(file.Data)
 	}
-	g.err = errors.Join(errs...)
+	var parsing error
+	g.texts, parsing = NewTexts(path.Clean(root), sources, options)
+	g.err = errors.Join(err, parsing)
 	return g, g.err
 }
 
@@ -95,7 +75,18 @@ func (g *Generator) Generate(ctx context.Context, namespace, name string, parame
 	if err != nil {
 		return nil, err
 	}
-	return bounded.Run(ctx, g.runner, g.options.Timeout, func(ctx context.Context) ([]client.Object, error) {
-		return g.render(ctx, data)
+	return bounded.Run(ctx, g.texts.runner, g.texts.options.Timeout, func(ctx context.Context) ([]client.Object, error) {
+		objects := []client.Object{}
+		err := g.texts.render(ctx, data, func(name, text string) error {
+			decoded, err := manifests.Decode(name+" (rendered)", []byte(text))
+			for _, object := range decoded {
+				objects = append(objects, object)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return objects, nil
 	})
 }

@@ -46,7 +46,7 @@ func Read(fsys fs.FS, root string, s Selection) ([]File, error) {
 		r.errs = append(r.errs, err)
 	}
 	if len(r.files) == 0 && len(r.errs) == 0 {
-		r.errs = append(r.errs, fmt.Errorf("folder %q holds no file to read (%s)", root, strings.Join(s.Extensions, ", ")))
+		r.errs = append(r.errs, fmt.Errorf("folder %q holds no file to read%s", root, s.wanted()))
 	}
 	return r.files, errors.Join(r.errs...)
 }
@@ -75,7 +75,7 @@ func (r *reader) visit(name string, entry fs.DirEntry, err error) error {
 		r.errs = append(r.errs, err)
 		return nil
 	}
-	hidden := name != r.root && strings.HasPrefix(path.Base(name), ".")
+	hidden := name != r.root && r.selection.hides(path.Base(name))
 	if entry.IsDir() {
 		if hidden || r.selection.TopLevelOnly && name != r.root {
 			return fs.SkipDir

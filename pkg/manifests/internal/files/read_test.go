@@ -58,3 +58,20 @@ func TestReadGoesOnAfterAFileThatCannotBeRead(t *testing.T) {
 		}
 	}
 }
+
+func TestReadReadsHiddenFilesOnRequest(t *testing.T) {
+	fsys := fstest.MapFS{".env": {}, ".git/config": {}, "..data/a": {}, "b": {}, ".x/c": {}}
+	for hidden, want := range map[bool]string{false: "b", true: ".env .x/c b"} {
+		read, err := files.Read(fsys, ".", files.Selection{Hidden: hidden})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, file := range read {
+			got = append(got, file.Path)
+		}
+		if diff := cmp.Diff(want, strings.Join(got, " ")); diff != "" {
+			t.Errorf("hidden %v: -want +got:\n%s", hidden, diff)
+		}
+	}
+}

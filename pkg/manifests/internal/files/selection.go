@@ -18,10 +18,15 @@ const (
 )
 
 // Selection says which files to read. Files and folders whose name starts with
-// a dot are never read.
+// a dot are not read, unless Hidden says so.
 type Selection struct {
-	// Extensions are those to read, with the dot; letters in lower case.
+	// Extensions are those to read, with the dot; letters in lower case. Without
+	// any, all files are read.
 	Extensions []string
+	// Hidden reads files and folders whose name starts with a dot as well, but
+	// for ".git" and those that start with two dots, in which mounted ConfigMaps
+	// keep their earlier and current content.
+	Hidden bool
 	// Include and Exclude are patterns as in path.Match, for the base name or,
 	// if they contain a slash, for the path below the root. Without Include,
 	// everything is included. Exclude wins.
@@ -46,10 +51,26 @@ func (s Selection) validate() error {
 	return errors.Join(errs...)
 }
 
+// wanted names the extensions, for errors.
+func (s Selection) wanted() string {
+	if len(s.Extensions) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(s.Extensions, ", ") + ")"
+}
+
+// hides tells whether a file or folder with this base name is left out.
+func (s Selection) hides(base string) bool {
+	if s.Hidden {
+		return base == ".git" || strings.HasPrefix(base, "..")
+	}
+	return strings.HasPrefix(base, ".")
+}
+
 // picks tells whether the file with this path below the root is to be read.
 func (s Selection) picks(below string) bool {
 	extension := strings.ToLower(path.Ext(below))
-	wanted := false
+	wanted := len(s.Extensions) == 0
 	for _, e := range s.Extensions {
 		wanted = wanted || e == extension
 	}

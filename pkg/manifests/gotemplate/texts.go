@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gotemplate
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
+
+	"github.com/corbel-run/corbel/pkg/manifests/internal/bounded"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/metered"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// Texts renders templates to texts, whatever these are. It is for generators
+// that do something else with the result than reading it as manifests. It may
+// be used by several goroutines at once.
+type Texts struct {
+	options   Options
+	library   template.FuncMap
+	functions template.FuncMap
+	parser    metered.Parser
+	templates *template.Template
+	// rendered are the names of the templates that give texts.
+	rendered []string
+	base     string
+	runner   *bounded.Runner
+}
+
+// NewTexts parses the templates, by their names. All of them share their
+// definitions, and those whose base name starts with an underscore are not
+// rendered. Base is what templates see as .Template.BasePath, and what errors
+// name. The error lists all mistakes, with name and line.
+func NewTexts(base string, sources map[string]string, options Options) (*Texts, error) {
+	t := &Texts{base: path.Clean(base), runner: bounded.New("templates in " + path.Clean(base))}
+	var err error
+	if t.options, err = options.complete(); err != nil {
+		return nil, err
+	}
+	t.library = template.FuncMap(sprig.GenericFuncMap())
+	t.functions = functionsFor(t.library, t.options)
+	t.parser = metered.NewParser(t.options.LeftDelimiter, t.options.RightDelimiter, t.functions)
+	t.templates = template.New("").Option(missingKey(t.options.Strict))
+	taken := map[string]string{}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		text := strings.TrimPrefix(sources[name], "\ufeff")
+		errs = append(errs, t.parser.Parse(t.templates, name, text, taken))
+		if !strings.HasPrefix(path.Base(name), "_") {
+			t.rendered = append(t.rendered, name)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Render returns what the templates give for the parameters, by the names of
+// the templates. Its errors are those of Generator.Generate.
+func (t *Texts) Render(ctx context.Context, namespace, name string, parameters types.Unstructurable) (map[string]string, error) {
+	data, err := dataFor(ctx, namespace, name, parameters)
+	if err != nil {
+		return nil, err
+	}
+	return bounded.Run(ctx, t.runner, t.options.Timeout, func(ctx context.Context) (map[string]string, error) {
+		texts := make(map[string]string, len(t.rendered))
+		err := t.render(ctx, data, func(name, text string) error {
+			texts[name] = text
+			return nil
+		})
+		return texts, err
+	})
+}
