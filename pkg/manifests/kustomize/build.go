@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kustomize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"runtime/debug"
+
+	"golang.org/x/sync/semaphore"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/openapi"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+)
+
+// schema guards the OpenAPI schema of the library, which is global. Builds that
+// use the one that is built in share it; one that sets another needs it alone.
+var schema = semaphore.NewWeighted(math.MaxInt64)
+
+// build builds the kustomization of a folder to YAML. The context ends the wait
+// for other builds, but not the build.
+func build(ctx context.Context, t *tree, folder string, setsSchema bool, limits Limits) (data []byte, err error) {
+	share := int64(1)
+	if setsSchema {
+		share = math.MaxInt64
+	}
+	if err := schema.Acquire(ctx, share); err != nil {
+		return nil, fmt.Errorf("wait for other builds to end: %w", err)
+	}
+	defer schema.Release(share)
+	if setsSchema {
+		// The library never goes back to the schema that is built in.
+		defer openapi.ResetOpenAPI()
+	}
+	defer func() {
+		if value := recover(); value != nil {
+			err = &manifests.PanicError{Value: value, Stack: debug.Stack()}
+		}
+		if err != nil {
+			data, err = nil, fmt.Errorf("kustomization in folder %s: %w", folder, err)
+		}
+	}()
+	resources, err := krusty.MakeKustomizer(krustyOptions()).Run(memory{tree: t}, path.Join("/", folder))
+	if err != nil {
+		return nil, err
+	}
+	if data, err = resources.AsYaml(); err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > limits.OutputBytes {
+		return nil, &LimitError{Message: fmt.Sprintf("it gives more than %d bytes", limits.OutputBytes)}
+	}
+	return data, nil
+}
+
+// krustyOptions are those of the command, but that all of the tree may be used.
+func krustyOptions() *krusty.Options {
+	options := krusty.MakeDefaultOptions()
+	options.Reorder = krusty.ReorderOptionUnspecified
+	options.LoadRestrictions = types.LoadRestrictionsNone
+	options.PluginConfig = types.DisabledPluginConfig()
+	return options
+}
+
+var errNoFiles = errors.New("it holds no kustomization and no manifests")

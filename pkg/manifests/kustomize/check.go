@@ -1,0 +1,220 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kustomize
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/types"
+)
+
+// maxMistakes limits how many mistakes are reported.
+const maxMistakes = 50
+
+// checker looks at everything that a build would load.
+type checker struct {
+	tree   *tree
+	limits Limits
+	errs   []error
+	// visits counts the kustomizations, open are those being looked at.
+	visits int
+	open   []string
+	// bounded are the files whose extent is known to be fine.
+	bounded map[string]bool
+	// setsSchema says that a kustomization sets an OpenAPI schema.
+	setsSchema bool
+	stopped    bool
+}
+
+// check looks at the kustomization in the folder and all that it refers to. It
+// tells whether the build changes the schema of the library.
+func check(t *tree, folder string, limits Limits) (setsSchema bool, err error) {
+	c := &checker{tree: t, limits: limits, bounded: map[string]bool{}}
+	c.folder(folder)
+	return c.setsSchema, errors.Join(c.errs...)
+}
+
+// place is a field of a kustomization.
+type place struct {
+	file, folder, field string
+}
+
+func (p place) in(format string, args ...any) place {
+	p.field += fmt.Sprintf(format, args...)
+	return p
+}
+
+func (c *checker) add(err error) {
+	switch {
+	case len(c.errs) < maxMistakes:
+		c.errs = append(c.errs, err)
+	case len(c.errs) == maxMistakes:
+		c.errs = append(c.errs, errors.New("there are more mistakes"))
+	}
+}
+
+func (c *checker) fail(at place, value string, err error) {
+	c.add(&ReferenceError{File: at.file, Field: at.field, Value: value, Err: err})
+}
+
+// kustomizationFiles returns the names of the kustomizations in a folder; more
+// than one is a mistake.
+func (t *tree) kustomizationFiles(folder string) []string {
+	var names []string
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		if _, ok := t.files[path.Join(folder, name)]; ok {
+			names = append(names, path.Join(folder, name))
+		}
+	}
+	return names
+}
+
+// load reads the kustomization of a folder. There is none if it does not parse.
+func (c *checker) load(folder string) (place, *types.Kustomization) {
+	names := c.tree.kustomizationFiles(folder)
+	if len(names) != 1 {
+		if len(names) == 0 {
+			c.add(fmt.Errorf("folder %s: it holds no kustomization", folder))
+		} else {
+			c.add(fmt.Errorf("folder %s: it holds more than one kustomization: %s", folder, strings.Join(names, ", ")))
+		}
+		return place{}, nil
+	}
+	at := place{file: names[0], folder: folder}
+	data := c.tree.files[at.file]
+	if err := checkBounds(data, c.limits.Values); err != nil {
+		c.add(fmt.Errorf("%s: %w", at.file, err))
+		return place{}, nil
+	}
+	k := &types.Kustomization{}
+	if err := k.Unmarshal(data); err != nil {
+		c.add(fmt.Errorf("%s: %w", at.file, err))
+		return place{}, nil
+	}
+	return at, k
+}
+
+// enter counts one more kustomization. It is false if there are too many.
+func (c *checker) enter(folder string) bool {
+	if c.stopped {
+		return false
+	}
+	if slices.Contains(c.open, folder) {
+		c.add(fmt.Errorf("kustomizations refer to each other in a circle: %s", strings.Join(append(c.open, folder), ", ")))
+		return false
+	}
+	if c.visits++; c.visits > c.limits.Kustomizations {
+		c.stopped = true
+		c.add(&LimitError{Message: fmt.Sprintf("kustomizations are referred to more than %d times", c.limits.Kustomizations)})
+		return false
+	}
+	if len(c.open) == maxNesting {
+		c.add(&LimitError{Message: fmt.Sprintf("kustomizations refer to each other more than %d levels deep", maxNesting)})
+		return false
+	}
+	c.open = append(c.open, folder)
+	return true
+}
+
+func (c *checker) leave() { c.open = c.open[:len(c.open)-1] }
+
+func (c *checker) folder(folder string) {
+	if !c.enter(folder) {
+		return
+	}
+	defer c.leave()
+	if at, k := c.load(folder); k != nil {
+		c.fields(at, k)
+	}
+}
+
+// find resolves a path. It fails if the path leads to another machine, out of
+// the root, or nowhere.
+func (c *checker) find(at place, p string) (name string, ok bool) {
+	name, err := resolve(at.folder, p)
+	if err == nil && !c.tree.folders[name] && c.tree.files[name] == nil {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		c.fail(at, p, err)
+		return "", false
+	}
+	return name, true
+}
+
+func resolve(folder, p string) (string, error) {
+	switch {
+	case p == "":
+		return "", errors.New("it is empty")
+	case strings.ContainsAny(p, "\x00\n\r"):
+		return "", errors.New("a path must not contain line breaks")
+	case isURL(p):
+		return "", ErrRemote
+	case path.IsAbs(p):
+		return "", ErrOutside
+	}
+	name := path.Join(folder, p)
+	if name == ".." || strings.HasPrefix(name, "../") {
+		return "", ErrOutside
+	}
+	return name, nil
+}
+
+// file looks at a reference to a file that is read as YAML.
+func (c *checker) file(at place, p string) {
+	if name, ok := c.find(at, p); ok {
+		c.yaml(at, name)
+	}
+}
+
+// plain looks at a reference to a file that may hold anything.
+func (c *checker) plain(at place, p string) {
+	if name, ok := c.find(at, p); ok && c.tree.folders[name] {
+		c.fail(at, p, errors.New("it is a folder, want a file"))
+	}
+}
+
+func (c *checker) yaml(at place, name string) {
+	if c.tree.folders[name] {
+		c.fail(at, name, errors.New("it is a folder, want a file"))
+		return
+	}
+	if c.bounded[name] {
+		return
+	}
+	if err := checkBounds(c.tree.files[name], c.limits.Values); err != nil {
+		c.add(fmt.Errorf("%s: %w", name, err))
+		return
+	}
+	c.bounded[name] = true
+}
+
+// text looks at YAML that stands in the field itself.
+func (c *checker) text(at place, text string) {
+	if err := checkBounds([]byte(text), c.limits.Values); err != nil {
+		c.fail(at, "", err)
+	}
+}
+
+// resource looks at a reference to a file or a folder.
+func (c *checker) resource(at place, p string) {
+	if isRepository(p) {
+		c.fail(at, p, ErrRemote)
+		return
+	}
+	name, ok := c.find(at, p)
+	switch {
+	case !ok:
+	case c.tree.folders[name]:
+		c.folder(name)
+	default:
+		c.yaml(at, name)
+	}
+}

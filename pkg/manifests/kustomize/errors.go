@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kustomize
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Why a reference is refused; the error of ReferenceError wraps one of them, or
+// is about something that does not exist or does not parse.
+var (
+	// ErrRemote means that it leads to another machine.
+	ErrRemote = errors.New("it leads to another machine, and nothing is fetched; put a copy below the root")
+	// ErrOutside means that it leads out of the root.
+	ErrOutside = errors.New("it leads out of the root")
+	// ErrPlugin means that it would run code.
+	ErrPlugin = errors.New("only built-in generators, transformers and validators are run")
+)
+
+// LimitError says that a kustomization exceeded one of its limits.
+type LimitError struct {
+	// Message says which one.
+	Message string
+}
+
+// Error returns the message.
+func (e *LimitError) Error() string { return e.Message }
+
+// ReferenceError is a mistake in one field of a kustomization.
+type ReferenceError struct {
+	// File is the file, or the place in it, that holds the field.
+	File string
+	// Field is the field, such as "resources[2]".
+	Field string
+	// Value is what the field holds; it is empty where that may be long or secret.
+	Value string
+	// Err says what is wrong.
+	Err error
+}
+
+// Error returns the place and the mistake.
+func (e *ReferenceError) Error() string {
+	if e.Value == "" {
+		return fmt.Sprintf("%s: %s: %v", e.File, e.Field, e.Err)
+	}
+	return fmt.Sprintf("%s: %s: %q: %v", e.File, e.Field, shorten(e.Value), e.Err)
+}
+
+// Unwrap returns what is wrong.
+func (e *ReferenceError) Unwrap() error { return e.Err }
+
+// shorten keeps what somebody wrote from filling a message.
+func shorten(text string) string {
+	const most = 100
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + "..."
+}

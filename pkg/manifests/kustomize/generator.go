@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kustomize
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/bounded"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// Generator builds a kustomization. It may be used by several goroutines at once.
+type Generator struct {
+	err     error
+	options Options
+	folder  string
+	tree    *tree
+	ignored ignoreRules
+	texts   *gotemplate.Texts
+	results results
+	runner  *bounded.Runner
+}
+
+var _ manifests.Generator = &Generator{}
+
+// New returns a generator that builds the kustomization in a folder of the file
+// system ("." for its root). All files of the file system are read once, here,
+// but for the folder .git; use fs.Sub to leave out what is not needed. The
+// kustomization may refer to all of them, also above its folder.
+//
+// If options or files are wrong, the error lists all mistakes. The generator is
+// usable even then: it returns the same error whenever it is called. So the
+// caller has the choice to stop the operator, or to go on and let the mistake
+// show up at the components.
+func New(fsys fs.FS, folder string, options Options) (*Generator, error) {
+	g := &Generator{options: options.complete(), folder: path.Clean(folder), runner: bounded.New("kustomization in folder " + path.Clean(folder))}
+	g.err = g.prepare(fsys)
+	return g, g.err
+}
+
+func (g *Generator) prepare(fsys fs.FS) error {
+	if !fs.ValidPath(g.folder) {
+		return fmt.Errorf("folder %q: %w", g.folder, ErrOutside)
+	}
+	var err error
+	if g.tree, err = readTree(fsys, g.options); err != nil {
+		return err
+	}
+	if !g.tree.folders[g.folder] {
+		return fmt.Errorf("folder %q: %w", g.folder, fs.ErrNotExist)
+	}
+	if g.ignored, err = parseIgnore(g.options.IgnoreFile, g.tree.files[g.options.IgnoreFile]); err != nil {
+		return err
+	}
+	if g.options.Templates != nil {
+		g.texts, err = parseTemplates(g.tree, g.folder, g.ignored, g.options.IgnoreFile, g.options.Templates)
+		return err
+	}
+	// Without templates all is known already.
+	_, _, err = g.checked(g.tree)
+	return err
+}
+
+// checked returns the tree to build, or none if there is nothing to build.
+func (g *Generator) checked(t *tree) (complete *tree, setsSchema bool, err error) {
+	complete, ok, err := t.withKustomization(g.folder, g.ignored)
+	if err != nil {
+		return nil, false, err
+	}
+	if !ok && g.texts == nil {
+		return nil, false, fmt.Errorf("folder %q: %w", g.folder, errNoFiles)
+	}
+	if !ok {
+		return nil, false, nil
+	}
+	setsSchema, err = check(complete, g.folder, g.options.Limits)
+	return complete, setsSchema, err
+}
+
+// Generate implements manifests.Generator. Builds that are not done in time end
+// as a manifests.RenderTimeoutError, what exceeds a limit as a LimitError, and
+// what a kustomization may not refer to as a ReferenceError. Mistakes in the
+// result are manifests.DecodeErrors.
+func (g *Generator) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+	if g.err != nil {
+		return nil, g.err
+	}
+	return bounded.Run(ctx, g.runner, g.options.Timeout, func(ctx context.Context) ([]client.Object, error) {
+		var texts map[string]string
+		if g.texts != nil {
+			var err error
+			if texts, err = g.texts.Render(ctx, namespace, name, parameters); err != nil {
+				return nil, err
+			}
+		}
+		built, err := g.build(ctx, texts)
+		if err != nil {
+			return nil, err
+		}
+		objects := make([]client.Object, len(built))
+		for i, object := range built {
+			objects[i] = object.DeepCopy()
+		}
+		return objects, nil
+	})
+}
+
+// build returns objects that must not be changed.
+func (g *Generator) build(ctx context.Context, texts map[string]string) ([]*unstructured.Unstructured, error) {
+	digest := digestOf(texts)
+	if built, ok := g.results.find(digest); ok {
+		return built, nil
+	}
+	t := g.tree
+	if g.texts != nil {
+		t = t.rendered(texts, g.options.Templates)
+	}
+	complete, setsSchema, err := g.checked(t)
+	if err != nil || complete == nil {
+		return nil, err
+	}
+	data, err := build(ctx, complete, g.folder, setsSchema, g.options.Limits)
+	if err != nil {
+		return nil, err
+	}
+	built, err := manifests.Decode("kustomization in folder "+g.folder+" (built)", data)
+	if err != nil {
+		return nil, err
+	}
+	g.results.keep(digest, built)
+	return built, nil
+}

@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kustomize_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
+	"github.com/corbel-run/corbel/pkg/manifests/kustomize"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+func TestAFolderWithoutAKustomizationGetsOne(t *testing.T) {
+	objects, err := generate(t.Context(), map[string]string{
+		"root/b.yaml": configMap("b"), "root/sub/a.yml": configMap("a"), "root/readme.md": "x", "root/.hidden.yaml": configMap("hidden"),
+		"root/own/kustomization.yaml": "resources: [x.yaml]\nnamePrefix: own-", "root/own/x.yaml": configMap("x"), "root/own/deep/y.yaml": configMap("y"),
+		"root/empty.yaml": "---\n# nothing\n", "root/tests/t.yaml": configMap("t"), "root/skip.yaml": configMap("skip"), "root/kept-skip.yaml": configMap("kept"),
+		"elsewhere.yaml": configMap("elsewhere"),
+		".corbelignore":  "# comment\n*skip.yaml\n!kept-*\n/root/**/tests/\n",
+	}, "root", kustomize.Options{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("a b kept own-x", names(objects)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestTemplatesAreRenderedBeforeTheBuild(t *testing.T) {
+	files := map[string]string{
+		"kustomization.yaml": "resources: [a.yaml]\nnamePrefix: '<< .Name >>-'\n<< if .Values.labels >>labels: [{pairs: << toJson .Values.labels >>}]<< end >>\n",
+		"a.yaml.tmpl":        configMap("a") + "data:\n  plain: '{{ .not }} a template'\n  file: << readFile \"data/x.txt\" | quote >>\n  exists: '<< existsFile \"y\" >>'\n  list: << listFiles \"data/*\" | toJson | quote >>\n",
+		"data/x.txt":         "<< not a template >>",
+		"_helper.tmpl":       "<< define \"x\" >>x<< end >>",
+	}
+	options := kustomize.Options{Templates: &kustomize.Templates{
+		Suffix: ".tmpl", TrimSuffix: true, Options: gotemplate.Options{LeftDelimiter: "<<", RightDelimiter: ">>"},
+	}}
+	// The kustomization is no template, as it has another suffix.
+	if _, err := generate(t.Context(), files, ".", options, nil); err == nil {
+		t.Error("got no error")
+	}
+	files["kustomization.yaml.tmpl"] = files["kustomization.yaml"]
+	delete(files, "kustomization.yaml")
+	objects, err := generate(t.Context(), files, ".", options, map[string]any{"labels": map[string]any{"team": "x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"plain": "{{ .not }} a template", "file": "<< not a template >>", "exists": "false", "list": "[\"data/x.txt\"]"}
+	if diff := cmp.Diff(want, contentOf(objects[0])["data"]); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if objects[0].GetName() != "app-a" || objects[0].GetLabels()["team"] != "x" {
+		t.Errorf("got %s, labels %v", objects[0].GetName(), objects[0].GetLabels())
+	}
+}
+
+func contentOf(object client.Object) map[string]any {
+	return object.(interface{ UnstructuredContent() map[string]any }).UnstructuredContent()
+}
+
+func TestTemplatesCannotMakeAReferenceThatIsNotChecked(t *testing.T) {
+	_, err := generate(t.Context(), map[string]string{"kustomization.yaml": "resources: ['{{ .Values.source }}']"}, ".",
+		kustomize.Options{Templates: &kustomize.Templates{}}, map[string]any{"source": "https://example.org/x.yaml"})
+	if !errors.Is(err, kustomize.ErrRemote) {
+		t.Errorf("got the error %v", err)
+	}
+}
+
+func TestTemplatesMayLeaveNothing(t *testing.T) {
+	objects, err := generate(t.Context(), map[string]string{"a.yaml": "{{ if .Values.on }}" + configMap("a") + "{{ end }}"}, ".",
+		kustomize.Options{Templates: &kustomize.Templates{}}, nil)
+	if err != nil || len(objects) != 0 {
+		t.Errorf("got %v, %v", objects, err)
+	}
+}
+
+func TestIgnoredFilesAreNoTemplates(t *testing.T) {
+	objects, err := generate(t.Context(), map[string]string{
+		".corbelignore": "dashboards/\n", "kustomization.yaml": "configMapGenerator: [{name: a, files: [dashboards/d.json], options: {disableNameSuffixHash: true}}]",
+		"dashboards/d.json": "{{ nonsense }}",
+	}, ".", kustomize.Options{Templates: &kustomize.Templates{}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]any{"d.json": "{{ nonsense }}"}, contentOf(objects[0])["data"]); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestADecryptorFailsWithTheFile(t *testing.T) {
+	for _, decryptor := range []manifests.DecryptorFunc{
+		func([]byte, string) ([]byte, error) { return nil, errors.New("no key fits") },
+		func([]byte, string) ([]byte, error) { panic("no key fits") },
+	} {
+		_, err := generate(t.Context(), map[string]string{"a.yaml": configMap("a")}, ".", kustomize.Options{Decryptor: decryptor}, nil)
+		if err == nil || !strings.Contains(err.Error(), "a.yaml: decrypt it: ") || !strings.Contains(err.Error(), "no key fits") {
+			t.Errorf("got the error %v", err)
+		}
+	}
+}
+
+// A build that brings a schema merges lists by name; one that does not, and runs
+// at the same time or later, must not.
+func TestBuildsDoNotDisturbEachOther(t *testing.T) {
+	thing := "apiVersion: example.org/v1\nkind: Thing\nmetadata: {name: t}\nspec: {items: [{name: ITEM}]}\n"
+	files := map[string]string{
+		"a.yaml": strings.ReplaceAll(thing, "ITEM", "{{ .Values.item }}"), "p.yaml": strings.ReplaceAll(thing, "ITEM", "b"),
+		"plain/kustomization.yaml":  "resources: [../a.yaml]\npatches: [{path: ../p.yaml}]\n",
+		"schema/kustomization.yaml": "resources: [../a.yaml]\npatches: [{path: ../p.yaml}]\nopenapi: {path: ../s.json}\n",
+		"s.json": `{"definitions":{"v1.Thing":{"properties":{"spec":{"properties":{"items":{"type":"array","items":{"type":"object"},
+			"x-kubernetes-patch-merge-key":"name","x-kubernetes-patch-strategy":"merge"}}}},
+			"x-kubernetes-group-version-kind":[{"group":"example.org","version":"v1","kind":"Thing"}]}}}`,
+	}
+	var wait sync.WaitGroup
+	for root, want := range map[string]int{"plain": 1, "schema": 2} {
+		g, err := kustomize.New(folder(files), root, kustomize.Options{Templates: &kustomize.Templates{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 5 {
+			wait.Go(func() {
+				objects, err := manifests.Generate(t.Context(), g, "", "", types.UnstructurableMap{"item": fmt.Sprintf("a%d", i)})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				items := contentOf(objects[0])["spec"].(map[string]any)["items"].([]any)
+				if len(items) != want {
+					t.Errorf("%s: got %v, want %d items", root, items, want)
+				}
+			})
+		}
+	}
+	wait.Wait()
+}
+
+func TestObjectsBelongToTheCaller(t *testing.T) {
+	g, err := kustomize.New(folder(map[string]string{"a.yaml": configMap("a")}), ".", kustomize.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		objects, err := manifests.Generate(t.Context(), g, "", "", nil)
+		if err != nil || objects[0].GetName() != "a" {
+			t.Fatalf("got %v, %v", objects, err)
+		}
+		objects[0].SetName("changed")
+	}
+}
+
+// Without templates the result is kept; with them, every round builds anew here.
+func BenchmarkGenerate(b *testing.B) {
+	for name, options := range map[string]kustomize.Options{"kept": {}, "rendered": {Templates: &kustomize.Templates{}}} {
+		b.Run(name, func(b *testing.B) {
+			g, err := kustomize.New(folder(map[string]string{"a.yaml": configMap("a"), "b.yaml": configMap("b-{{ .Values.i }}")}), ".", options)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for i := 0; b.Loop(); i++ {
+				if _, err := manifests.Generate(b.Context(), g, "", "", types.UnstructurableMap{"i": i}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

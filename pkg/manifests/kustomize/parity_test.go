@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kustomize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/kustomize/kyaml/openapi"
+)
+
+// collectionVariable names a folder with kustomizations to compare.
+const collectionVariable = "CORBEL_KUSTOMIZATIONS"
+
+func TestWhatIsBuiltEqualsWhatTheLibraryBuildsOnDisk(t *testing.T) {
+	folders := foldersIn(t, "testdata/parity")
+	if len(folders) < 20 {
+		t.Errorf("only %d kustomizations to compare", len(folders))
+	}
+	for _, folder := range folders {
+		t.Run(folder, func(t *testing.T) {
+			want, err := onDisk(filepath.Join("testdata/parity", folder))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := inMemory(treeOf(t, "testdata/parity"), folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("-on disk +in memory:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestACollectionIsBuiltAsTheLibraryBuildsItOnDisk(t *testing.T) {
+	collection := os.Getenv(collectionVariable)
+	if collection == "" {
+		t.Skip(collectionVariable + " names no folder")
+	}
+	all := treeOf(t, collection)
+	identical, refused, remote := 0, 0, 0
+	var rest []string
+	folders := foldersIn(t, collection)
+	for _, folder := range folders {
+		got, err := inMemory(all, folder)
+		if errors.Is(err, ErrRemote) {
+			remote++
+			continue
+		}
+		want, wantErr := onDisk(filepath.Join(collection, folder))
+		switch {
+		case err != nil && wantErr != nil:
+			refused++
+		case err != nil:
+			rest = append(rest, folder+": only refused in memory: "+err.Error())
+		case wantErr != nil:
+			rest = append(rest, folder+": only refused on disk: "+wantErr.Error())
+		case string(got) != string(want):
+			rest = append(rest, folder+": "+cmp.Diff(string(want), string(got)))
+		default:
+			identical++
+		}
+	}
+	t.Logf("%d kustomizations, %d identical, %d both refuse, %d refused because they lead to other machines, rest: %d\n%s",
+		len(folders), identical, refused, remote, len(rest), strings.Join(rest, "\n"))
+	if len(rest) > 0 {
+		t.Fail()
+	}
+}
+
+// foldersIn returns the folders with a kustomization, relative to the root.
+func foldersIn(t *testing.T, root string) []string {
+	t.Helper()
+	var folders []string
+	err := fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
+		for _, known := range konfig.RecognizedKustomizationFileNames() {
+			if err == nil && !entry.IsDir() && entry.Name() == known {
+				folders = append(folders, path.Dir(name))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folders
+}
+
+func treeOf(t *testing.T, root string) *tree {
+	t.Helper()
+	confined, err := os.OpenRoot(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = confined.Close() }()
+	all, err := readTree(confined.FS(), Options{FollowSymlinks: true, Limits: Limits{TotalBytes: 1 << 30}})
+	if err != nil {
+		t.Log(err)
+	}
+	return all
+}
+
+func inMemory(all *tree, folder string) ([]byte, error) {
+	limits := Options{}.complete().Limits
+	setsSchema, err := check(all, folder, limits)
+	if err != nil {
+		return nil, err
+	}
+	return build(context.Background(), all, folder, setsSchema, limits)
+}
+
+func onDisk(folder string) (data []byte, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("panic: %v", value)
+		}
+	}()
+	defer openapi.ResetOpenAPI()
+	resources, err := krusty.MakeKustomizer(krustyOptions()).Run(filesys.MakeFsOnDisk(), folder)
+	if err != nil {
+		return nil, err
+	}
+	return resources.AsYaml()
+}

@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kustomize
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"runtime/debug"
+	"slices"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
+)
+
+// tree is a copy of a file system. Its paths are those of fs.FS. It is not
+// changed once it is made.
+type tree struct {
+	files   map[string][]byte
+	folders map[string]bool
+}
+
+// readTree reads all files and decrypts them.
+func readTree(fsys fs.FS, options Options) (*tree, error) {
+	read, err := files.Read(fsys, ".", files.Selection{
+		Hidden: true, FollowSymlinks: options.FollowSymlinks,
+		MaxFileSize: options.Limits.FileBytes, MaxTotalSize: options.Limits.TotalBytes,
+	})
+	errs := []error{err}
+	contents := make(map[string][]byte, len(read))
+	for _, file := range read {
+		plain, err := decrypt(options.Decryptor, file.Data, file.Path)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: decrypt it: %w", file.Path, err))
+		}
+		contents[file.Path] = plain
+	}
+	return newTree(contents), errors.Join(errs...)
+}
+
+func decrypt(d manifests.Decryptor, data []byte, name string) (plain []byte, err error) {
+	if d == nil {
+		return data, nil
+	}
+	defer func() {
+		if value := recover(); value != nil {
+			err = &manifests.PanicError{Value: value, Stack: debug.Stack()}
+		}
+	}()
+	return d.Decrypt(slices.Clone(data), name)
+}
+
+func newTree(contents map[string][]byte) *tree {
+	t := &tree{files: contents, folders: map[string]bool{".": true}}
+	for name := range contents {
+		for folder := path.Dir(name); !t.folders[folder]; folder = path.Dir(folder) {
+			t.folders[folder] = true
+		}
+	}
+	return t
+}
+
+// with returns a tree in which files are replaced or added.
+func (t *tree) with(contents map[string][]byte) *tree {
+	merged := maps.Clone(t.files)
+	maps.Copy(merged, contents)
+	return newTree(merged)
+}
