@@ -82,7 +82,9 @@ var rooms = []Room{
 	{Path: "pkg/manifests/internal/lookup", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests"}},
 	{Path: "pkg/manifests/gotemplate", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests", "pkg/manifests/internal/bounded", "pkg/manifests/internal/lookup"}},
 	{Path: "pkg/manifests/helm", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests", "pkg/manifests/internal/bounded", "pkg/manifests/internal/lookup"}},
-	{Path: "pkg/manifests/kustomize", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests"}},
+	{Path: "pkg/manifests/kustomize", Floor: 3, Kind: Open, Beside: []string{
+		"pkg/manifests", "pkg/manifests/gotemplate", "pkg/manifests/internal/bounded",
+	}},
 	{Path: "pkg/manifests/krm", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests"}},
 	{Path: "pkg/summarize", Floor: 3, Kind: Open},
 
