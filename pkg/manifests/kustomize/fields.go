@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//lint:file-ignore SA1019 Deprecated fields are built, so they are looked at.
+
 package kustomize
 
 import (
