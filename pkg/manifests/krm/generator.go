@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package krm
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/untyped"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// Generator is a function that makes objects. It may be used by several
+// goroutines at once.
+type Generator struct {
+	function Function
+	err      error
+}
+
+var _ manifests.Generator = &Generator{}
+
+// NewGenerator returns a generator that runs the function. If there is a mistake
+// in the function, the generator is usable nevertheless: it returns the same
+// error whenever it is called.
+func NewGenerator(f Function) (*Generator, error) {
+	g := &Generator{}
+	g.function, g.err = f.complete()
+	return g, g.err
+}
+
+// Generate implements manifests.Generator. It fails with an ExitError, a
+// ResultError, an OutputError, a LimitError or a manifests.RenderTimeoutError.
+func (g *Generator) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+	if g.err != nil {
+		return nil, g.err
+	}
+	values := map[string]any{}
+	if parameters != nil {
+		values = parameters.ToUnstructured()
+	}
+	return g.function.apply(ctx, namespace, name, values, nil)
+}
+
+// Transformer is a function that changes objects. It may be used by several
+// goroutines at once.
+type Transformer struct {
+	function Function
+	err      error
+}
+
+var _ manifests.ObjectTransformer = &Transformer{}
+
+// NewTransformer returns a transformer for manifests.Transform that runs the
+// function. If there is a mistake in the function, the transformer is usable
+// nevertheless: it returns the same error whenever it is called.
+func NewTransformer(f Function) (*Transformer, error) {
+	t := &Transformer{}
+	t.function, t.err = f.complete()
+	return t, t.err
+}
+
+// TransformObjects implements manifests.ObjectTransformer. It fails as
+// Generator.Generate does.
+func (t *Transformer) TransformObjects(namespace, name string, objects []client.Object) ([]client.Object, error) {
+	if t.err != nil {
+		return nil, t.err
+	}
+	plain, err := untyped.All(objects)
+	if err != nil {
+		return nil, err
+	}
+	return t.function.apply(context.Background(), namespace, name, nil, plain)
+}
+
+// apply runs the function on objects.
+func (f Function) apply(ctx context.Context, namespace, name string, parameters map[string]any, objects []*unstructured.Unstructured) ([]client.Object, error) {
+	config, err := f.Config(namespace, name, parameters)
+	if err != nil {
+		return nil, fmt.Errorf("%s: its configuration: %w", f.label(), err)
+	}
+	input, err := encode(config, objects)
+	if err != nil {
+		return nil, fmt.Errorf("%s: its input: %w", f.label(), err)
+	}
+	output, err := f.run(ctx, input)
+	if err != nil {
+		return nil, err
+	}
+	given, err := parse(output)
+	if err != nil {
+		return nil, &OutputError{Function: f.label(), Err: err}
+	}
+	if failed := failures(given.results); len(failed) > 0 {
+		return nil, &ResultError{Function: f.label(), Results: failed}
+	}
+	if f.Observe != nil && len(given.results) > 0 {
+		f.Observe(namespace, name, given.results)
+	}
+	return untyped.Objects(given.objects), nil
+}

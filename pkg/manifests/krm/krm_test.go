@@ -1,0 +1,208 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package krm_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/krm"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// sh is a function written in sh.
+func sh(script string) krm.Function {
+	return krm.Function{Path: "/bin/sh", Args: []string{"-c", script}}
+}
+
+const empty = "printf 'apiVersion: config.kubernetes.io/v1\\nkind: ResourceList\\n'\n"
+
+func generate(ctx context.Context, f krm.Function, values map[string]any) ([]client.Object, error) {
+	g, err := krm.NewGenerator(f)
+	if err != nil {
+		return nil, err
+	}
+	return manifests.Generate(ctx, g, "ns", "app", types.UnstructurableMap(values))
+}
+
+func TestAFunctionGeneratesFromItsConfiguration(t *testing.T) {
+	objects, err := generate(t.Context(), sh(`
+		size=$(sed -n 's/^    size: *//p')
+		printf 'apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: made}, data: {size: "%s"}}\n' "$size"`),
+		map[string]any{"size": "large"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "made"}, "data": map[string]any{"size": "large"}}
+	if diff := cmp.Diff(want, contentOf(objects[0])); diff != "" || len(objects) != 1 {
+		t.Errorf("%d objects, -want +got:\n%s", len(objects), diff)
+	}
+}
+
+func contentOf(object client.Object) map[string]any {
+	return object.(interface{ UnstructuredContent() map[string]any }).UnstructuredContent()
+}
+
+func TestAFunctionTransformsObjectsOfAnyType(t *testing.T) {
+	transformer, err := krm.NewTransformer(sh("sed 's/: small$/: large/'"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"size": "small"}}}
+	objects, err := transformer.TransformObjects("ns", "app", given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]any{"size": "large"}, contentOf(objects[0])["data"]); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestAFunctionSeesNoEnvironment(t *testing.T) {
+	t.Setenv("CORBEL_SECRET", "from the environment")
+	mark := filepath.Join(t.TempDir(), "environment")
+	if _, err := generate(t.Context(), sh("/usr/bin/env > "+mark+"\n"+empty), nil); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(mark)
+	if err != nil || strings.Contains(string(data), "CORBEL") || strings.Contains(string(data), "HOME=") {
+		t.Errorf("got %q, %v", data, err)
+	}
+	function := sh("echo \"$GIVEN\" > " + mark + "\n" + empty)
+	function.Environment = []string{"GIVEN=yes"}
+	if _, err := generate(t.Context(), function, nil); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(mark); err != nil || string(data) != "yes\n" {
+		t.Errorf("got %q, %v", data, err)
+	}
+}
+
+// The function starts another process, and both ignore what can be ignored.
+func TestAFunctionThatTakesTooLongIsEndedWithItsProcesses(t *testing.T) {
+	for name, withTimeout := range map[string]func(*krm.Function) context.Context{
+		"its own timeout":     func(f *krm.Function) context.Context { f.Timeout = 300 * time.Millisecond; return t.Context() },
+		"that of the context": func(*krm.Function) context.Context { return deadline(t, 300*time.Millisecond) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			pid := filepath.Join(t.TempDir(), "pid")
+			function := sh("trap '' TERM INT HUP\nsleep 600 & echo $! > " + pid + "\nwait")
+			_, err := generate(withTimeout(&function), function, nil)
+			var late *manifests.RenderTimeoutError
+			if !errors.As(err, &late) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "function /bin/sh") {
+				t.Fatalf("got the error %v", err)
+			}
+			data, err := os.ReadFile(pid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			child, err := strconv.Atoi(strings.TrimSpace(string(data)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			waitUntilGone(t, child)
+		})
+	}
+}
+
+func deadline(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// waitUntilGone waits until the process has ended; whoever adopted it may not
+// have taken notice of its end yet.
+func waitUntilGone(t *testing.T, pid int) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if err != nil || strings.Contains(string(stat), ") Z ") {
+			if errors.Is(err, os.ErrNotExist) || err == nil || errors.Is(err, syscall.ESRCH) {
+				return
+			}
+		}
+	}
+	t.Errorf("process %d is still there", pid)
+}
+
+func TestAFunctionThatWritesTooMuchIsEnded(t *testing.T) {
+	function := sh("trap '' PIPE\nwhile :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done 2>/dev/null")
+	function.OutputBytes = 10_000
+	_, err := generate(t.Context(), function, nil)
+	var limit *krm.LimitError
+	if !errors.As(err, &limit) || err.Error() != "function /bin/sh: it wrote more than 10000 bytes" {
+		t.Errorf("got the error %v", err)
+	}
+}
+
+func TestAFunctionThatFailsSaysWhy(t *testing.T) {
+	results := "printf 'apiVersion: config.kubernetes.io/v1\\nkind: ResourceList\\nresults:\\n- {message: no size, severity: error, resourceRef: {kind: Shop, name: a}, field: {path: spec.size}}\\n'\n"
+	tests := []struct{ name, script, want string }{
+		{"an exit code", "echo 'no such\nsize' >&2; exit 3", "function /bin/sh: it ended with exit code 3: no such size"},
+		{"an exit code with results", results + "exit 1", "function /bin/sh: it ended with exit code 1: error: Shop a: spec.size: no size"},
+		{"much on the standard error", "i=0; while [ $i -lt 2000 ]; do echo $i >&2; i=$((i+1)); done; exit 1", "1999"},
+		{"a signal", "kill -9 $$", "function /bin/sh: it was ended by a signal"},
+		{"an error without exit code", results, "function /bin/sh: error: Shop a: spec.size: no size"},
+		{"no output", "exit 0", "function /bin/sh: its output: it is empty, want a ResourceList"},
+		{"no YAML", "echo 'a: ['", "function /bin/sh: its output: line 1"},
+		{"another kind", "echo 'kind: List'", "want an object of kind ResourceList"},
+		{"another version", "printf 'apiVersion: v9\\nkind: ResourceList'", "apiVersion v9, want config.kubernetes.io/v1"},
+		{"items that are no list", empty + "echo 'items: 5'", "items: want a list"},
+		{"items that are no objects", empty + "echo 'items: [5, {kind: A}]'", "items[0]: document 1, line 1: want an object, got a number\nitems[1]: document 1, line 1"},
+		{"an unknown severity", empty + "echo 'results: [{message: x, severity: bad}]'", `result 1 of 1: severity "bad", want error, warning or info`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := generate(t.Context(), sh(test.script), nil)
+			if err == nil || !strings.Contains(err.Error(), test.want) || len(err.Error()) > 2048 {
+				t.Errorf("got the error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestOtherResultsAreHandedOver(t *testing.T) {
+	var seen []string
+	function := sh(empty + "printf 'results:\\n- {message: old, severity: warning}\\n- {message: made, severity: info, tags: {a: b}}\\n'")
+	function.Observe = func(namespace, name string, results []krm.Result) {
+		for _, r := range results {
+			seen = append(seen, namespace+"/"+name+" "+r.String())
+		}
+	}
+	if _, err := generate(t.Context(), function, nil); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"ns/app warning: old", "ns/app info: made"}, seen); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestMistakesInAFunctionAreToldAtOnceAndAgain(t *testing.T) {
+	for want, function := range map[string]krm.Function{
+		"the path must be absolute": {Path: "sh"},
+		"no such file":              {Path: "/does/not/exist"},
+		"it is no program":          {Path: "/etc/passwd"},
+		"want KEY=value":            {Path: "/bin/sh", Environment: []string{"X"}},
+	} {
+		g, err := krm.NewGenerator(function)
+		_, again := manifests.Generate(t.Context(), g, "", "", nil)
+		if err == nil || !strings.Contains(err.Error(), want) || again == nil || again.Error() != err.Error() {
+			t.Errorf("got the errors %v and %v, want %q", err, again, want)
+		}
+	}
+}
