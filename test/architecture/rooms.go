@@ -80,12 +80,13 @@ var rooms = []Room{
 	{Path: "pkg/manifests", Floor: 3, Kind: Open},
 	{Path: "pkg/manifests/internal/bounded", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests"}},
 	{Path: "pkg/manifests/internal/lookup", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests"}},
+	{Path: "pkg/manifests/internal/untyped", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests"}},
 	{Path: "pkg/manifests/gotemplate", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests", "pkg/manifests/internal/bounded", "pkg/manifests/internal/lookup"}},
 	{Path: "pkg/manifests/helm", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests", "pkg/manifests/internal/bounded", "pkg/manifests/internal/lookup"}},
 	{Path: "pkg/manifests/kustomize", Floor: 3, Kind: Open, Beside: []string{
 		"pkg/manifests", "pkg/manifests/gotemplate", "pkg/manifests/internal/bounded",
 	}},
-	{Path: "pkg/manifests/krm", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests"}},
+	{Path: "pkg/manifests/krm", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests", "pkg/manifests/internal/untyped"}},
 	{Path: "pkg/summarize", Floor: 3, Kind: Open},
 
 	{Path: "pkg/lifecycle", Floor: 4, Kind: Open},
