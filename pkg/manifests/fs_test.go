@@ -12,9 +12,9 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
 )
 
 func named(name string) string { return strings.ReplaceAll(configMap, "name: a", "name: "+name) }
@@ -70,17 +70,11 @@ func TestFromFSServesCopies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
-		objects, err := g.Generate(t.Context(), "", "", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		content := objects[0].(*unstructured.Unstructured).Object
-		if got := content["data"].(map[string]any)["k"]; got != "v" {
-			t.Fatalf("got %v, a change of one copy shows in the next", got)
-		}
-		content["data"].(map[string]any)["k"] = "changed"
+	c := manifeststest.Case{Generator: g}
+	if got := c.Render(t)[0].Object["data"].(map[string]any)["k"]; got != "v" {
+		t.Errorf("got %v", got)
 	}
+	c.Deterministic(t)
 }
 
 func TestFromFSReportsAllMistakesAtOnceAndAgain(t *testing.T) {

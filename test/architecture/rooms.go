@@ -51,6 +51,7 @@ var rooms = []Room{
 	}},
 	{Path: "internal/backoff", Floor: 1, Kind: Data, Foreign: []string{"math/rand/v2"}},
 	{Path: "internal/digest", Floor: 1, Kind: Data},
+	{Path: "internal/difference", Floor: 1, Kind: Data},
 	// Data, so that nothing that a kubeconfig says can make it open a file or a connection.
 	{Path: "internal/kubeconfig", Floor: 1, Kind: Data, Foreign: []string{
 		"crypto/tls", "crypto/x509", "encoding/pem", "net/url", "go.yaml.in/yaml/v3",
@@ -100,6 +101,7 @@ var rooms = []Room{
 	{Path: "examples/...", Floor: 6, Kind: Open, Beside: []string{"test/env"}},
 
 	{Path: "pkg/conditions/conditionstest", Floor: supportFloor, Kind: Support},
+	{Path: "pkg/manifests/manifeststest", Floor: supportFloor, Kind: Support},
 	{Path: "pkg/reconciler/internal/model", Floor: supportFloor, Kind: Support},
 	{Path: "test/architecture", Floor: supportFloor, Kind: Support},
 	{Path: "test/audit", Floor: supportFloor, Kind: Support},

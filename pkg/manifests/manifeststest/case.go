@@ -1,0 +1,152 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifeststest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// Case is a generator with everything that it is called with.
+type Case struct {
+	// Generator is what is tested.
+	Generator manifests.Generator
+	// Context is handed to the generator; use it for what generators find there, such
+	// as a client (manifests.WithClient) or the revision. By default it is that of the test.
+	Context context.Context
+	// Namespace and Name are those of the deployment.
+	Namespace, Name string
+	// Parameters are usually the spec of a component.
+	Parameters types.Unstructurable
+	// Scheme tells the kinds of typed objects that do not say theirs. By default it
+	// is that of client-go, which knows the built-in kinds.
+	Scheme *runtime.Scheme
+}
+
+// Render calls the generator once and returns the objects in their serialised form.
+// It fails the test if the generator returns an error.
+func (c Case) Render(t testing.TB) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := c.render(c.context(t))
+	if err != nil {
+		t.Fatalf("render: %v", err)
+	}
+	return objects
+}
+
+func (c Case) context(t testing.TB) context.Context {
+	if c.Context != nil {
+		return c.Context
+	}
+	return t.Context()
+}
+
+func (c Case) generate(ctx context.Context) ([]client.Object, error) {
+	return manifests.Generate(ctx, c.Generator, c.Namespace, c.Name, c.Parameters)
+}
+
+func (c Case) render(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	rendered, err := c.generate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.convertAll(rendered)
+}
+
+func (c Case) convertAll(rendered []client.Object) ([]*unstructured.Unstructured, error) {
+	var errs []error
+	objects := make([]*unstructured.Unstructured, 0, len(rendered))
+	for i, object := range rendered {
+		converted, err := c.convert(object)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("object %d of %d (%T %s): %w", i+1, len(rendered), object, object.GetName(), err))
+			continue
+		}
+		objects = append(objects, converted)
+	}
+	return objects, errors.Join(errs...)
+}
+
+// convert leaves out what Go types serialise although nobody has set it.
+func (c Case) convert(object client.Object) (*unstructured.Unstructured, error) {
+	if untyped, ok := object.(*unstructured.Unstructured); ok {
+		return untyped, nil
+	}
+	scheme := c.Scheme
+	if scheme == nil {
+		scheme = clientgoscheme.Scheme
+	}
+	kind := object.GetObjectKind().GroupVersionKind()
+	if kind.Empty() {
+		var err error
+		if kind, err = apiutil.GVKForObject(object, scheme); err != nil {
+			return nil, fmt.Errorf("its kind is not known; set apiVersion and kind, or Case.Scheme: %w", err)
+		}
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	converted := &unstructured.Unstructured{Object: content}
+	converted.SetGroupVersionKind(kind)
+	if metadata, ok := content["metadata"].(map[string]any); ok && metadata["creationTimestamp"] == nil {
+		delete(metadata, "creationTimestamp")
+	}
+	if status, ok := content["status"].(map[string]any); ok && len(status) == 0 {
+		delete(content, "status")
+	}
+	return converted, nil
+}
+
+// marshal is the text that is compared and kept in golden files.
+func marshal(objects []*unstructured.Unstructured) (string, error) {
+	texts := make([]string, 0, len(objects))
+	for _, object := range objects {
+		text, err := yaml.Marshal(object.Object)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", nameOf(object), err)
+		}
+		texts = append(texts, string(text))
+	}
+	return strings.Join(texts, "---\n"), nil
+}
+
+// nameOf is how messages name an object.
+func nameOf(object *unstructured.Unstructured) string {
+	if object.GetNamespace() == "" {
+		return object.GetKind() + " " + object.GetName()
+	}
+	return fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName())
+}
+
+// asObjects is the same objects, for who wants the interface.
+func asObjects(objects []*unstructured.Unstructured) []client.Object {
+	result := make([]client.Object, len(objects))
+	for i, object := range objects {
+		result[i] = object
+	}
+	return result
+}
+
+// content is a copy of what the parameters hold; nil if there are none.
+func (c Case) content() map[string]any {
+	if value := reflect.ValueOf(c.Parameters); !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil() {
+		return nil
+	}
+	return c.Parameters.ToUnstructured()
+}

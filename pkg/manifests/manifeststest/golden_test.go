@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifeststest_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
+	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/widget"
+)
+
+// updating runs f as if go test had been called with -update.
+func updating(t *testing.T, f func()) {
+	t.Helper()
+	before := flag.Lookup("update").Value.String()
+	defer func() { _ = flag.Set("update", before) }()
+	if err := flag.Set("update", "true"); err != nil {
+		t.Fatal(err)
+	}
+	f()
+}
+
+func TestGoldenComparesWithWhatUpdateWrote(t *testing.T) {
+	value := "1"
+	c := manifeststest.Case{Parameters: types.UnstructurableMap{}, Generator: generate(func(map[string]any) []client.Object {
+		return []client.Object{configMap("b", value), configMap("a", "2")}
+	})}
+	file := filepath.Join(t.TempDir(), "folder", "x.golden")
+	golden := func(t testing.TB) { c.Golden(t, file) }
+	check(t, golden).wants(t, "run the test with -update to write it")
+	updating(t, func() { check(t, golden).wants(t) })
+	text, err := os.ReadFile(file)
+	want := "apiVersion: v1\ndata:\n  key: \"1\"\nkind: ConfigMap\nmetadata:\n  name: b\n---\napiVersion: v1\ndata:\n  key: \"2\"\nkind: ConfigMap\nmetadata:\n  name: a\n"
+	if err != nil || string(text) != want {
+		t.Errorf("error %v, the file holds:\n%s", err, text)
+	}
+	check(t, golden).wants(t)
+	value = "3"
+	check(t, golden).wants(t, "x.golden is not what is rendered", `"3"`)
+}
+
+func TestRenderReportsWhatGoesWrong(t *testing.T) {
+	render := func(objects []client.Object, err error) *report {
+		c := manifeststest.Case{Generator: manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+			return objects, err
+		})}
+		return check(t, func(t testing.TB) { c.Render(t); t.Errorf("it goes on") })
+	}
+	render(nil, errors.New("broken")).wants(t, "render: broken")
+	r := render([]client.Object{configMap("a", ""), &widget.Widget{}}, nil)
+	r.wants(t, "object 2 of 2 (*widget.Widget ): its kind is not known; set apiVersion and kind, or Case.Scheme")
+	if len(r.errors) != 1 {
+		t.Errorf("the test goes on: %q", r.errors)
+	}
+}
