@@ -21,7 +21,7 @@ const (
 
 // ReconcilePolicy says when a dependent object is written again.
 //
-// +kubebuilder:validation:Enum=OnObjectChange;OnObjectOrComponentChange;Once
+// +kubebuilder:validation:Enum=OnObjectChange;OnObjectOrComponentChange;Once;OncePerManifest
 type ReconcilePolicy string
 
 const (
@@ -34,6 +34,10 @@ const (
 	// ReconcilePolicyOnce applies the object once; afterwards it is never
 	// touched again, nor recreated when somebody deletes it.
 	ReconcilePolicyOnce ReconcilePolicy = "Once"
+	// ReconcilePolicyOncePerManifest is the same as long as the manifest is: a
+	// Job that is done, or somebody deleted, runs again only when its manifest
+	// changed.
+	ReconcilePolicyOncePerManifest ReconcilePolicy = "OncePerManifest"
 )
 
 // UpdatePolicy says how a dependent object is written.

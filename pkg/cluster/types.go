@@ -25,6 +25,7 @@ type Types struct {
 	lock    sync.RWMutex
 	served  map[schema.GroupVersionKind]Resource
 	customs map[schema.GroupVersionKind]rememberedCustom
+	memory  servedMemory
 }
 
 func newTypes(objects *Objects, timeout time.Duration) *Types {

@@ -81,6 +81,9 @@ func fullContext(ctx context.Context, t target, componentDigest string, revision
 	if t.client != nil {
 		ctx = manifests.WithClient(ctx, redact.From(ctx).Client(t.client))
 	}
+	if t.lease != nil {
+		ctx = manifests.WithTarget(ctx, t.lease.Target)
+	}
 	ctx = manifests.WithComponentDigest(ctx, componentDigest)
 	return manifests.WithComponentRevision(ctx, revision)
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/cluster"
 )
 
 // key is the type of the keys of all context values of this package; its text
@@ -17,6 +19,7 @@ type key string
 const (
 	reconcilerNameKey     key = "reconciler name"
 	clientKey             key = "client of the target cluster"
+	targetKey             key = "target cluster"
 	localClientKey        key = "client of the local cluster"
 	componentKey          key = "component"
 	componentNameKey      key = "component name"
@@ -54,6 +57,17 @@ func WithClient(ctx context.Context, c client.Client) context.Context {
 // context holds none.
 func ClientFromContext(ctx context.Context) (client.Client, error) {
 	return valueFrom[client.Client](ctx, clientKey)
+}
+
+// WithTarget returns a context that holds the target cluster.
+func WithTarget(ctx context.Context, target cluster.Target) context.Context {
+	return context.WithValue(ctx, targetKey, target)
+}
+
+// TargetFromContext returns the cluster that the dependent objects go to, with
+// the identity they are written with; it fails if the context holds none.
+func TargetFromContext(ctx context.Context) (cluster.Target, error) {
+	return valueFrom[cluster.Target](ctx, targetKey)
 }
 
 // WithLocalClient returns a context that holds the client of the local cluster.

@@ -36,6 +36,7 @@ const (
 	AdoptionPolicyAlways    = v1alpha1.AdoptionPolicyAlways
 
 	ReconcilePolicyOnObjectChange            = v1alpha1.ReconcilePolicyOnObjectChange
+	ReconcilePolicyOncePerManifest           = v1alpha1.ReconcilePolicyOncePerManifest
 	ReconcilePolicyOnObjectOrComponentChange = v1alpha1.ReconcilePolicyOnObjectOrComponentChange
 	ReconcilePolicyOnce                      = v1alpha1.ReconcilePolicyOnce
 

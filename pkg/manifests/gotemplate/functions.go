@@ -21,8 +21,7 @@ func functionsFor(library template.FuncMap, options Options) template.FuncMap {
 	}
 	maps.Copy(functions, codecs)
 	functions["required"] = required
-	functions["keys"] = sortedKeys
-	functions["values"] = sortedValues
+	maps.Copy(functions, metered.Ordered())
 	maps.Copy(functions, metered.Builtin())
 	maps.Copy(functions, options.Functions)
 	return functions

@@ -6,6 +6,7 @@ package metered
 import (
 	"fmt"
 	"path"
+	"strings"
 	"text/template"
 )
 
@@ -104,6 +105,10 @@ func (s *Scope) tpl(text string, data any) (string, error) {
 	result, err := inner.run(clone.Lookup(name), data)
 	if err != nil {
 		return "", &innerError{err: err}
+	}
+	if s.meter.nothing != "" {
+		// As Helm does, unlike for include.
+		result = strings.ReplaceAll(result, s.meter.nothing, "")
 	}
 	return result, nil
 }

@@ -111,7 +111,14 @@ func (u *unit) appliedOnce() bool {
 	if u.isHook() {
 		return false // it runs once in any case, and has to
 	}
-	return u.desired.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce && (u.item.Digest != "" || u.relation == ours)
+	switch u.desired.Policies.Reconcile {
+	case v1alpha1.ReconcilePolicyOnce:
+		return u.item.Digest != "" || u.relation == ours
+	case v1alpha1.ReconcilePolicyOncePerManifest:
+		// Of which manifest an object was made is known from the record only.
+		return u.same()
+	}
+	return false
 }
 
 func (w *work) applyPresent(u *unit) {

@@ -1,12 +1,19 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gotemplate
+package metered
 
 import (
 	"maps"
 	"slices"
+	"text/template"
 )
+
+// Ordered returns the functions of sprig whose result has another order with
+// every call, with one that is always the same.
+func Ordered() template.FuncMap {
+	return template.FuncMap{"keys": sortedKeys, "values": sortedValues}
+}
 
 // sortedKeys returns the keys of the maps, map by map, in their order. The
 // order of the function in the library changes from call to call, and so would

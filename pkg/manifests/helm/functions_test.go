@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package helm_test
+
+import (
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/engine"
+
+	"github.com/corbel-run/corbel/pkg/manifests/helm"
+)
+
+// wrapped makes any text a line of YAML.
+const wrapped = `{{ include "t" . | b64enc }}`
+
+func defining(action string) string {
+	return `{{ define "d" }}[{{ . }}]{{ end }}{{ define "t" }}` + action + `{{ end }}`
+}
+
+// byHelm evaluates an action with Helm's engine.
+func byHelm(action string, values map[string]any) (string, error) {
+	c := &chart.Chart{
+		Metadata:  &chart.Metadata{Name: "web"},
+		Templates: []*common.File{{Name: "templates/a.yaml", Data: []byte(wrapped)}, {Name: "templates/_t.tpl", Data: []byte(defining(action))}},
+	}
+	outputs, err := engine.Render(c, common.Values{"Values": values})
+	return outputs["web/templates/a.yaml"], err
+}
+
+func TestFunctionsGiveWhatThoseOfHelmGive(t *testing.T) {
+	values := map[string]any{
+		"map": map[string]any{"b": 1.5, "a": []any{"x", nil, true}, "z": map[string]any{"k": "line1\nline2"}},
+		"s":   "some text", "n": 3.0, "big": 1234567.0, "none": nil, "list": []any{"c", "a", "b"},
+		"yaml": "a: 1\nb: [x, 'y']\n", "bad": "a: [", "json": `{"a":1,"b":[1,"x"]}`, "toml": "a = 1\n[b]\nc = 'x'\n",
+	}
+	for _, action := range []string{
+		`{{ toYaml .Values.map }}`, `{{ .Values.map | toYamlPretty }}`, `{{ toJson .Values.map }}`, `{{ toToml .Values.map }}`, `{{ toToml .Values.s }}`,
+		`{{ mustToYaml .Values.map }}`, `{{ mustToJson .Values.map }}`, `{{ mustToToml .Values.map }}`, `{{ mustToToml .Values.s }}`,
+		`{{ fromYaml .Values.yaml }}`, `{{ fromYaml .Values.bad }}`, `{{ fromYamlArray "[1, a]" }}`, `{{ fromYamlArray "a: 1" }}`,
+		`{{ fromJson .Values.json }}`, `{{ fromJson .Values.bad }}`, `{{ fromJsonArray "[1]" }}`, `{{ fromJsonArray "{" }}`,
+		`{{ fromToml .Values.toml }}`, `{{ fromToml .Values.bad }}`, `{{ toYaml nil }}`, `{{ toYaml .Values.none }}`, `{{ toJson "<&>" }}`,
+		`{{ range tuple "90" 90 90.5 "1h30m" " 2m " "" "x" nil true "1e300" }}{{ durationSeconds . }};{{ durationMilliseconds . }};{{ durationMicroseconds . }};{{ durationNanoseconds . }};{{ durationMinutes . }};{{ durationHours . }};{{ durationDays . }};{{ durationWeeks . }};{{ durationRoundTo . "1m" }};{{ durationTruncateTo . "1m" }};{{ durationRoundTo . "y" }}|{{ end }}`,
+		`{{ mustToDuration "90" }}`, `{{ mustToDuration "x" }}`, `{{ mustToDuration nil }}`, `{{ mustToDuration 9223372036854775807 }}`,
+		`{{ required "need it" .Values.none }}`, `{{ required "need it" "" }}`, `{{ required "need it" 0 }}`, `{{ required "m" .Values.list }}`, `{{ fail "no" }}`,
+		`{{ until 3 }}`, `{{ until -2 }}`, `{{ until 0 }}`, `{{ until .Values.n }}`, `{{ until "3" }}`, `{{ until (int .Values.n) }}`, `{{ untilStep 1 9 2 }}`, `{{ untilStep 9 1 -3 }}`, `{{ untilStep 1 2 0 }}`, `{{ untilStep 1 .Values.n 1 }}`,
+		`{{ seq }}`, `{{ seq 3 }}`, `{{ seq -2 }}`, `{{ seq 2 5 }}`, `{{ seq 5 2 }}`, `{{ seq 1 2 9 }}`, `{{ seq 1 0 9 }}`, `{{ seq 1 2 3 4 }}`, `{{ seq .Values.n }}`, `{{ seq 5 2 1 }}`, `{{ seq 0 }}`, `{{ seq 1 -1 5 }}`,
+		`{{ repeat 3 "ab" }}`, `{{ repeat 0 "ab" }}`, `{{ repeat -1 "ab" }}`, `{{ repeat .Values.n "x" }}`, `{{ indent 2 "a\nb" }}`, `{{ nindent 2 "a\nb" }}`, `{{ indent -1 "a" }}`, `{{ nindent "2" "a" }}`,
+		`{{ replace "t" "TT" .Values.s }}`, `{{ replace "" "-" "abc" }}`, `{{ join "," .Values.list }}`, `{{ join "," .Values.s }}`, `{{ join "," .Values.none }}`, `{{ wrapWith 4 "/" .Values.s }}`, `{{ split " " .Values.s }}`, `{{ splitn " " 2 .Values.s }}`, `{{ splitList "e" .Values.s }}`,
+		`{{ printf "%s %v %5.2f %d" "a" .Values.n .Values.n (int .Values.n) }}`, `{{ print 1 "a" nil }}`, `{{ println "x" }}`, `{{ printf "%d" .Values.n }}`, `{{ html "<a>" }}{{ js "'" }}{{ urlquery "a b" }}`,
+		`{{ .Values.none }}|{{ .Values.missing }}|{{ .Values.big }}|{{ .Values.list }}|{{ .Values.map }}`, `{{ .Values.missing.deeper }}`,
+		`{{ if (include "d" .Values.missing) }}yes{{ end }}`, `{{ include "d" .Values.none | upper }}`, `{{ include "d" .Values.none | len }}`, `{{ template "d" .Values.none }}`, `{{ include "x" . }}`,
+		`{{ tpl "{{ .a }}{{ .b }}" (dict "a" 1) }}`, `{{ tpl "{{ define \"i\" }}in{{ end }}{{ include \"i\" . }}{{ include \"d\" 1 }}" . }}`, `{{ tpl "{{ .a" . }}`, `{{ tpl "" . }}|`, `{{ tpl "{{ nope }}" . }}`,
+		`{{ lookup "v1" "Secret" "ns" "x" }}`, `{{ env "HOME" }}`, `{{ expandenv "$HOME" }}`, `{{ nope }}`, `{{ .Values.s.x }}`, `{{ index .Values.list 9 }}`,
+		`{{ keys .Values.map | sortAlpha }}`, `{{ regexReplaceAll "[aeiou]" .Values.s "${0}${0}" }}`, `{{ regexFindAll "t" .Values.s -1 }}`, `{{ regexMatch "[" "x" }}`, `{{ mustRegexMatch "[" "x" }}`,
+		`{{ uniq (list 1 1 2) }}{{ without (list 1 2) 1 }}`, `{{ dig "a" "b" "d" .Values.map }}`, `{{ get .Values.map "b" }}`, `{{ deepCopy .Values.map }}`, `{{ merge (dict "q" 1) .Values.map }}`, `{{ toString nil }}`, `{{ quote nil }}{{ squote .Values.none .Values.s }}`,
+		`{{ range $i, $e := .Values.list }}{{ if eq $i 1 }}{{ continue }}{{ end }}{{ $i }}{{ $e }}{{ else }}none{{ end }}`, `{{ range .Values.none }}x{{ else }}none{{ end }}`, `{{ range 3 }}{{ . }}{{ end }}`, `{{ with .Values.s }}{{ . }}{{ end }}{{ block "b" . }}blk{{ end }}`,
+		`{{ $x := 1 }}{{ $x = 2 }}{{ $x }}{{- "  trim" -}}  `, `{{ eq .Values.n 3 }}`, `{{ eq .Values.n 3.0 }}`, `{{ kindOf .Values.n }}{{ typeOf .Values.n }}`, `{{ add 1 .Values.n }}{{ div 7 2 }}{{ int64 .Values.big }}`, `x`, `{{ sha256sum .Values.s }}{{ b64enc .Values.s }}`,
+	} {
+		t.Run(action, func(t *testing.T) {
+			want, wantErr := byHelm(action, values)
+			objects, err := render(t.Context(), folder(map[string]string{
+				"web/templates/a.yaml": manifest(wrapped), "web/templates/_t.tpl": defining(action),
+			}), values, helm.Options{})
+			if (err != nil) != (wantErr != nil) {
+				t.Fatalf("got the error %v, and Helm %v", err, wantErr)
+			}
+			if err != nil {
+				return
+			}
+			if got := objects[0].Object["data"].(map[string]any)["v"]; got != want {
+				t.Errorf("got %q, and Helm %q", got, want)
+			}
+		})
+	}
+}

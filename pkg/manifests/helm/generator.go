@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path"
+
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/bounded"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/lookup"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/metered"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// Generator renders a Helm chart. It may be used by several goroutines at once.
+type Generator struct {
+	err     error
+	options Options
+	chart   *chart.Chart // must not be changed
+	sets    *sets
+	runner  *bounded.Runner
+}
+
+var _ manifests.Generator = &Generator{}
+
+// New returns a generator that renders the chart at root, which is a folder of
+// the file system ("." for all of it) or a packed chart (*.tgz). The chart is
+// read once, here.
+//
+// If options are wrong or the chart cannot be loaded, there is an error. The
+// generator is usable even then: it returns the same error whenever it is called.
+// So the caller has the choice to stop the operator, or to go on and let the
+// mistake show up at the components.
+func New(fsys fs.FS, root string, options Options) (*Generator, error) {
+	g := &Generator{sets: &sets{}, runner: bounded.New("chart " + path.Clean(root))}
+	if g.options, g.err = options.complete(); g.err != nil {
+		return g, g.err
+	}
+	g.chart, g.err = bounded.Run(context.Background(), g.runner, 0, func(context.Context) (*chart.Chart, error) {
+		return load(fsys, root)
+	})
+	return g, g.err
+}
+
+// Generate implements manifests.Generator. The parameters are the values of the
+// chart. Rendering that is not done in time ends as a
+// manifests.RenderTimeoutError, and what exceeds a limit as a LimitError.
+// Mistakes in the rendered manifests are manifests.DecodeErrors, whose lines
+// count in the rendered text.
+func (g *Generator) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+	if g.err != nil {
+		return nil, g.err
+	}
+	values, err := valuesOf(parameters)
+	if err != nil {
+		return nil, fmt.Errorf("parameters: %w", err)
+	}
+	return bounded.Run(ctx, g.runner, g.options.Timeout, func(ctx context.Context) ([]client.Object, error) {
+		return g.render(ctx, namespace, name, values)
+	})
+}
+
+func (g *Generator) render(ctx context.Context, namespace, name string, values map[string]any) ([]client.Object, error) {
+	capabilities, err := capabilitiesFor(ctx, g.options)
+	if err != nil {
+		return nil, err
+	}
+	find := lookup.Function(nothingFound)
+	if _, err := manifests.ClientFromContext(ctx); err == nil && !g.options.DisableLookup {
+		find = lookup.For(ctx)
+	}
+	meter := metered.NewMeter(g.options.Limits, ctx.Err, "<no value>")
+	r := &rendering{
+		chart: clone(g.chart), values: values, release: releaseFor(ctx, namespace, name), capabilities: capabilities,
+		meter: meter, functions: functionsFor(meter, find), sets: g.sets,
+	}
+	outputs, err := r.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	result, err := objectsOf(outputs)
+	if err != nil {
+		return nil, err
+	}
+	if g.options.CRDs != CRDsNever {
+		if result.crds, err = crdsOf(r.chart); err != nil {
+			return nil, err
+		}
+	}
+	return g.arrange(ctx, result, r.release)
+}

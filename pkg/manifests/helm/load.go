@@ -1,0 +1,143 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+)
+
+// maxSubcharts limits how deep sub-charts may contain others.
+const maxSubcharts = 50
+
+// load reads a chart as Helm does.
+func load(fsys fs.FS, root string) (*chart.Chart, error) {
+	files, err := readChart(fsys, root)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkNesting(files); err != nil {
+		return nil, err
+	}
+	c, err := loader.LoadFiles(files)
+	if err != nil {
+		return nil, fmt.Errorf("chart %s: %w", root, err)
+	}
+	if kind := c.Metadata.Type; kind != "" && kind != "application" {
+		return nil, fmt.Errorf("chart %s: %s charts are not installable", root, kind)
+	}
+	if missing := missingDependencies(c); len(missing) > 0 {
+		return nil, fmt.Errorf("chart %s: found in Chart.yaml, but missing in charts/ directory: %s", root, strings.Join(missing, ", "))
+	}
+	settle(c)
+	return c, nil
+}
+
+// checkNesting refuses folders that are sub-charts of sub-charts without end.
+func checkNesting(files []*archive.BufferedFile) error {
+	for _, file := range files {
+		if strings.Count(file.Name, "charts/") > maxSubcharts {
+			return fmt.Errorf("%s: sub-charts are nested deeper than %d levels", path.Clean(file.Name), maxSubcharts)
+		}
+	}
+	return nil
+}
+
+func missingDependencies(c *chart.Chart) []string {
+	var missing []string
+	for _, wanted := range c.Metadata.Dependencies {
+		found := slices.ContainsFunc(c.Dependencies(), func(d *chart.Chart) bool { return d.Name() == wanted.Name })
+		if !found {
+			missing = append(missing, wanted.Name)
+		}
+	}
+	return missing
+}
+
+// settle puts the sub-charts in an order, because the loader returns them in any.
+func settle(c *chart.Chart) {
+	dependencies := slices.SortedStableFunc(slices.Values(c.Dependencies()), func(a, b *chart.Chart) int {
+		return cmp.Or(cmp.Compare(a.Name(), b.Name()), cmp.Compare(a.Metadata.Version, b.Metadata.Version))
+	})
+	c.SetDependencies(dependencies...)
+	for _, dependency := range dependencies {
+		settle(dependency)
+	}
+}
+
+// clone returns a copy of a chart for one rendering, which changes charts. What
+// is only read is shared.
+func clone(c *chart.Chart) *chart.Chart {
+	metadata := *c.Metadata
+	metadata.Dependencies = make([]*chart.Dependency, len(c.Metadata.Dependencies))
+	for i, dependency := range c.Metadata.Dependencies {
+		copied := *dependency
+		copied.ImportValues = slices.Clone(dependency.ImportValues)
+		metadata.Dependencies[i] = &copied
+	}
+	if c.Metadata.Dependencies == nil {
+		metadata.Dependencies = nil
+	}
+	copied := &chart.Chart{
+		Metadata: &metadata, Lock: c.Lock, Templates: slices.Clone(c.Templates), Values: cloneValues(c.Values),
+		Schema: c.Schema, Files: c.Files,
+	}
+	for _, dependency := range c.Dependencies() {
+		copied.AddDependency(clone(dependency))
+	}
+	return copied
+}
+
+func cloneValues(values map[string]any) map[string]any {
+	if values == nil {
+		return nil
+	}
+	return cloneValue(values).(map[string]any)
+}
+
+func cloneValue(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		copied := make(map[string]any, len(value))
+		for key, item := range value {
+			copied[key] = cloneValue(item)
+		}
+		return copied
+	case []any:
+		if value == nil {
+			return value
+		}
+		copied := make([]any, len(value))
+		for i, item := range value {
+			copied[i] = cloneValue(item)
+		}
+		return copied
+	default:
+		return value
+	}
+}
+
+// templatesOf returns the templates of a chart and its sub-charts by the path
+// that they have in the engine.
+func templatesOf(c *chart.Chart, templates map[string]*common.File) {
+	for _, file := range c.Templates {
+		isLibrary := strings.EqualFold(c.Metadata.Type, "library")
+		if file == nil || isLibrary && !strings.HasPrefix(path.Base(file.Name), "_") {
+			continue
+		}
+		templates[path.Join(c.ChartFullPath(), file.Name)] = file
+	}
+	for _, dependency := range c.Dependencies() {
+		templatesOf(dependency, templates)
+	}
+}

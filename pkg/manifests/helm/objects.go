@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	release "helm.sh/helm/v4/pkg/release/v1"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+)
+
+// notes are what Helm shows after an installation. They are rendered, because
+// charts check their values there, and then thrown away.
+const notes = "NOTES.txt"
+
+// rendered are the objects of a chart, in the order in which Helm prints them.
+type rendered struct {
+	crds      []*unstructured.Unstructured
+	manifests []*unstructured.Unstructured
+	hooks     []hook
+}
+
+// hook is an object with its place in the life of a release.
+type hook struct {
+	*release.Hook
+	objects []*unstructured.Unstructured
+}
+
+// objectsOf reads the outputs of the templates. All mistakes are reported.
+func objectsOf(outputs map[string]string) (rendered, error) {
+	for name := range outputs {
+		if strings.HasSuffix(name, notes) {
+			delete(outputs, name)
+		}
+	}
+	hooks, generic, err := releaseutil.SortManifests(outputs, nil, releaseutil.InstallOrder)
+	if err != nil {
+		return rendered{}, err
+	}
+	var result rendered
+	var errs []error
+	for _, manifest := range generic {
+		objects, err := decode(manifest.Name, manifest.Content)
+		result.manifests = append(result.manifests, objects...)
+		errs = append(errs, err)
+	}
+	for _, found := range hooks {
+		objects, err := decode(found.Path, found.Manifest)
+		result.hooks = append(result.hooks, hook{Hook: found, objects: objects})
+		errs = append(errs, err)
+	}
+	return result, errors.Join(errs...)
+}
+
+// crdsOf reads the folders crds of the chart and its sub-charts.
+func crdsOf(c *chart.Chart) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	var errs []error
+	for _, crd := range c.CRDObjects() {
+		objects, err := manifests.Decode(crd.Filename, crd.File.Data)
+		all = append(all, objects...)
+		errs = append(errs, err)
+	}
+	return all, errors.Join(errs...)
+}
+
+// decode reads one document. Helm accepts keys that are set twice, and takes the
+// last one.
+func decode(name, text string) ([]*unstructured.Unstructured, error) {
+	// Without it a block of text at the end would lose its last line end.
+	text += "\n"
+	objects, err := manifests.Decode(name+" (rendered)", []byte(text))
+	if err == nil {
+		return objects, nil
+	}
+	data, lenientErr := yaml.YAMLToJSON([]byte(text))
+	if lenientErr != nil {
+		return nil, err
+	}
+	if objects, lenientErr = manifests.Decode(name, data); lenientErr != nil {
+		return nil, fmt.Errorf("%w", err)
+	}
+	return objects, nil
+}

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"context"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+)
+
+// releaseFor describes the deployment as a release of Helm. Its revision is that
+// of the component; the first one is the installation.
+func releaseFor(ctx context.Context, namespace, name string) common.ReleaseOptions {
+	revision := int64(1)
+	if r, err := manifests.ComponentRevisionFromContext(ctx); err == nil {
+		revision = max(r, 1)
+	}
+	return common.ReleaseOptions{
+		Name:      name,
+		Namespace: namespace,
+		Revision:  int(revision),
+		IsInstall: revision == 1,
+		IsUpgrade: revision > 1,
+	}
+}

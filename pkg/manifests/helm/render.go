@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+
+	"github.com/corbel-run/corbel/pkg/manifests/internal/metered"
+)
+
+// renderName is the function that the engine calls for every template.
+const renderName = "_render"
+
+// rendering is one rendering of a chart.
+type rendering struct {
+	chart        *chart.Chart // changed by the rendering
+	values       map[string]any
+	release      common.ReleaseOptions
+	capabilities *common.Capabilities
+	meter        *metered.Meter
+	functions    template.FuncMap
+	sets         *sets
+}
+
+// run returns the output of every template, by its path.
+func (r *rendering) run(ctx context.Context) (map[string]string, error) {
+	if err := chartutil.ProcessDependencies(r.chart, r.values); err != nil {
+		return nil, fmt.Errorf("dependencies of chart %s: %w", r.chart.Name(), err)
+	}
+	data, err := util.ToRenderValuesWithSchemaValidation(r.chart, r.values, r.release, r.capabilities, true)
+	if err != nil {
+		return nil, fmt.Errorf("values of chart %s: %w", r.chart.Name(), err)
+	}
+	values, _ := data["Values"].(common.Values)
+	if err := checkSchemas(r.chart, values); err != nil {
+		return nil, err
+	}
+	if wanted := r.chart.Metadata.KubeVersion; wanted != "" && !chartutil.IsCompatibleRange(wanted, r.capabilities.KubeVersion.String()) {
+		return nil, fmt.Errorf("chart %s requires Kubernetes %s, and the target has %s", r.chart.Name(), wanted, r.capabilities.KubeVersion.Version)
+	}
+	files := map[string]*common.File{}
+	templatesOf(r.chart, files)
+	scope, err := r.scope(files)
+	if err != nil {
+		return nil, err
+	}
+	return r.drive(ctx, scope, data)
+}
+
+func (r *rendering) scope(files map[string]*common.File) (*metered.Scope, error) {
+	set, err := r.sets.get(files)
+	if err != nil {
+		return nil, err
+	}
+	set, err = set.Clone()
+	if err != nil {
+		return nil, err
+	}
+	return metered.NewScope(set, parser, r.meter, r.functions), nil
+}
+
+// drive lets Helm's engine lay out what each template sees, in its order, and
+// call back for the template itself, because the engine can neither be counted
+// nor interrupted.
+func (r *rendering) drive(ctx context.Context, scope *metered.Scope, data common.Values) (map[string]string, error) {
+	var failed error
+	render := func(name string, dot any) (string, error) {
+		text, err := scope.Execute(name, dot)
+		failed = cmp.Or(failed, err)
+		return text, err
+	}
+	callBack(r.chart)
+	e := engine.Engine{CustomTemplateFuncs: template.FuncMap{renderName: render}}
+	outputs, err := e.RenderWithContext(ctx, r.chart, data)
+	if failed != nil {
+		return nil, failed
+	}
+	if err != nil {
+		return nil, errors.New(strings.TrimSpace(err.Error()))
+	}
+	return outputs, nil
+}
+
+// callBack replaces the templates of the chart by calls of render.
+func callBack(c *chart.Chart) {
+	for i, file := range c.Templates {
+		if file == nil {
+			continue
+		}
+		name := c.ChartFullPath() + "/" + file.Name
+		call := "{{" + renderName + " " + strconv.Quote(cleaned(name)) + " .}}"
+		c.Templates[i] = &common.File{Name: file.Name, Data: []byte(call)}
+	}
+	for _, dependency := range c.Dependencies() {
+		callBack(dependency)
+	}
+}
