@@ -70,3 +70,13 @@ func wantError(t *testing.T, err error, parts ...string) {
 func reconciling(ctx context.Context, revision int64) context.Context {
 	return manifests.WithReconcilerName(manifests.WithComponentRevision(ctx, revision), "app.example.com")
 }
+
+// data returns the only value of a ConfigMap.
+func data(t *testing.T, object any) string {
+	t.Helper()
+	text, found, err := unstructured.NestedString(object.(*unstructured.Unstructured).Object, "data", "v")
+	if err != nil || !found {
+		t.Fatalf("got %v, %v", found, err)
+	}
+	return text
+}

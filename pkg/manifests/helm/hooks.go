@@ -38,9 +38,9 @@ const (
 type moment struct {
 	before, after         bool // the ordinary objects
 	preDelete, postDelete bool
-	// otherwise: it runs in an upgrade and this is the installation, or the
-	// other way round.
-	otherwise bool
+	// otherBefore and otherAfter are the same for an upgrade if this is the
+	// installation, and the other way round.
+	otherBefore, otherAfter bool
 }
 
 func momentOf(h *release.Hook, install bool) moment {
@@ -49,10 +49,10 @@ func momentOf(h *release.Hook, install bool) moment {
 		switch event {
 		case release.HookPreInstall, release.HookPreUpgrade:
 			now := install == (event == release.HookPreInstall)
-			m.before, m.otherwise = m.before || now, m.otherwise || !now
+			m.before, m.otherBefore = m.before || now, m.otherBefore || !now
 		case release.HookPostInstall, release.HookPostUpgrade:
 			now := install == (event == release.HookPostInstall)
-			m.after, m.otherwise = m.after || now, m.otherwise || !now
+			m.after, m.otherAfter = m.after || now, m.otherAfter || !now
 		case release.HookPreDelete:
 			m.preDelete = true
 		case release.HookPostDelete:
@@ -98,18 +98,22 @@ func (m marker) hooks(found []hook, current common.ReleaseOptions) ([]*unstructu
 // hook marks one object, and tells its wave and whether it is wanted.
 func (m marker) hook(h hook, object *unstructured.Unstructured, current common.ReleaseOptions) (wave int, wanted bool, err error) {
 	at := momentOf(h.Hook, current.IsInstall)
+	succeeded := slices.Contains(h.DeletePolicies, release.HookSucceeded)
 	applied, deleted := at.before || at.after, at.preDelete || at.postDelete
-	if runs(object) && (at.before && at.after || at.preDelete && at.postDelete || (applied || at.otherwise) && deleted) {
+	if ever := applied || at.otherBefore || at.otherAfter; runs(object) && (at.before && at.after || at.preDelete && at.postDelete || ever && deleted) {
 		return 0, false, fmt.Errorf("%s: hook %s %s: it runs at several times of one installation, upgrade or deletion (%v); make a hook for each of them", h.Path, h.Kind, h.Name, h.Events)
 	}
 	weight := min(max(h.Weight, -maxWeight), maxWeight)
-	succeeded := slices.Contains(h.DeletePolicies, release.HookSucceeded)
-	lasts := !runs(object) && !succeeded
+	if !applied && !runs(object) && !succeeded {
+		// What lasts stays in place.
+		at.before, at.after = at.otherBefore, at.otherAfter
+		applied = at.before || at.after
+	}
 	if object.GetKind() == "Pod" && runs(object) {
 		m.set(object, v1alpha1.AnnotationReadyWhen, "self.status.phase == 'Succeeded'")
 	}
 	switch {
-	case applied || at.otherwise && lasts:
+	case applied:
 		wave = m.applied(object, at, weight, succeeded && !deleted, current)
 	case at.preDelete:
 		wave = weight - afterWave

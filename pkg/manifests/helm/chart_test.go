@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package helm_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"io/fs"
+	"testing"
+	"testing/fstest"
+
+	"github.com/corbel-run/corbel/pkg/manifests/helm"
+)
+
+// packed returns a chart archive with these files.
+func packed(t *testing.T, files map[string]string) []byte {
+	t.Helper()
+	var buffer bytes.Buffer
+	zipped := gzip.NewWriter(&buffer)
+	archive := tar.NewWriter(zipped)
+	for name, text := range files {
+		if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := archive.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := zipped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buffer.Bytes()
+}
+
+func TestAPackedChartIsRendered(t *testing.T) {
+	data := packed(t, map[string]string{"web/Chart.yaml": chartFile, "web/templates/a.yaml": manifest("{{ .Chart.Version }}")})
+	objects, err := render(t.Context(), fstest.MapFS{"web": {Data: data}}, nil, helm.Options{})
+	if err != nil || len(objects) != 1 {
+		t.Fatalf("got %d objects, %v", len(objects), err)
+	}
+}
+
+func TestWhatIsNoChartIsRefused(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		fsys fs.FS
+		root string
+		want string
+	}{
+		{"no file system", nil, "web", "the file system is nil"},
+		{"a path that leads out", fstest.MapFS{}, "../web", "want a slash-separated path below the root"},
+		{"an absolute path", fstest.MapFS{}, "/web", "want a slash-separated path below the root"},
+		{"a path with a line end", fstest.MapFS{}, "we\nb", "file does not exist"},
+		{"nothing", fstest.MapFS{}, "web", "file does not exist"},
+		{"a folder without Chart.yaml", fstest.MapFS{"web/a.yaml": {}}, "web", "Chart.yaml file is missing"},
+		{"a file that is not packed", fstest.MapFS{"web": {Data: []byte("x")}}, "web", "it is no packed chart"},
+		{"half a packed chart", fstest.MapFS{"web": {Data: packed(t, map[string]string{"web/Chart.yaml": chartFile})[:40]}}, "web", "it is no packed chart"},
+		{"an archive that leads out", fstest.MapFS{"web": {Data: packed(t, map[string]string{"web/../../x": "x"})}}, "web", "illegally references parent directory"},
+		{"a library", folder(map[string]string{"web/Chart.yaml": chartFile + "type: library\n"}), "web", "library charts are not installable"},
+		{"a missing sub-chart", folder(map[string]string{"web/Chart.yaml": chartFile + "dependencies: [{name: db, version: 1.x.x}]\n"}), "web", "missing in charts/ directory: db"},
+		{"a broken sub-chart", folder(map[string]string{"web/charts/db/x.yaml": ""}), "web", "error unpacking subchart db"},
+		{"values that do not parse", folder(map[string]string{"web/values.yaml": "a: [\n"}), "web", "cannot load values.yaml"},
+		{"a wrong alias", folder(map[string]string{"web/Chart.yaml": chartFile + "dependencies: [{name: db, alias: 'a b'}]\n"}), "web", "disallowed characters in the alias"},
+		{"a symbolic link", fstest.MapFS{"web/Chart.yaml": {Data: []byte(chartFile)}, "web/templates/x.yaml": {Mode: fs.ModeSymlink}}, "web", "symbolic link"},
+		{"rules that are not supported", folder(map[string]string{"web/.helmignore": "a/**\n"}), "web", "double-star"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g, err := helm.New(test.fsys, test.root, helm.Options{})
+			wantError(t, err, test.want)
+			if _, again := g.Generate(t.Context(), "ns", "app", nil); again == nil || again.Error() != err.Error() {
+				t.Errorf("then got %v", again)
+			}
+		})
+	}
+}
+
+func TestWrongOptionsAreRefused(t *testing.T) {
+	_, err := helm.New(folder(nil), "web", helm.Options{CRDs: "sometimes", KubeVersion: "x"})
+	wantError(t, err, `option CRDs: "sometimes" is not one of apply, once, never`, "option KubeVersion")
+}
+
+func TestManifestsThatAreNoObjectsAreRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"a: [":                         "YAML parse error on web/templates/a.yaml",
+		"apiVersion: v1\nkind: Secret": "web/templates/a.yaml (rendered): document 1, line 1: metadata.name is missing",
+		"just text":                    "web/templates/a.yaml",
+	} {
+		_, err := render(t.Context(), folder(map[string]string{"web/templates/a.yaml": text}), nil, helm.Options{})
+		wantError(t, err, want)
+	}
+}
+
+func TestTheReleaseIsTheDeployment(t *testing.T) {
+	action := `{{ with .Release }}{{ .Name }} {{ .Namespace }} {{ .Revision }} {{ .IsInstall }} {{ .IsUpgrade }} {{ .Service }}{{ end }}`
+	for revision, want := range map[int64]string{1: "app ns 1 true false Helm", 7: "app ns 7 false true Helm"} {
+		got, err := evaluate(reconciling(t.Context(), revision), action, nil, helm.Options{})
+		if err != nil || got != want {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
+	}
+}
+
+func TestTheOptionsFixTheCapabilities(t *testing.T) {
+	action := `{{ .Capabilities.KubeVersion.Version }} {{ .Capabilities.KubeVersion.Minor }} {{ .Capabilities.APIVersions.Has "x/v1" }} {{ .Capabilities.APIVersions.Has "apps/v1" }}`
+	got, err := evaluate(t.Context(), action, nil, helm.Options{KubeVersion: "1.31.2", APIVersions: []string{"x/v1"}})
+	if want := "v1.31.2 31 true false"; err != nil || got != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+	_, err = render(t.Context(), folder(map[string]string{"web/Chart.yaml": chartFile + "kubeVersion: '>=1.40.0'\n"}), nil, helm.Options{KubeVersion: "1.31.2"})
+	wantError(t, err, "chart web requires Kubernetes >=1.40.0, and the target has v1.31.2")
+}

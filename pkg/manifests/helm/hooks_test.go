@@ -1,0 +1,160 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package helm_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/corbel-run/corbel/pkg/manifests/helm"
+)
+
+// hook is a manifest that is a hook for the events.
+func hook(kind, name, events, more string) string {
+	apiVersion := map[string]string{"Job": "batch/v1"}[kind]
+	if apiVersion == "" {
+		apiVersion = "v1"
+	}
+	return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\n  annotations:\n    helm.sh/hook: %s\n%s---\n", apiVersion, kind, name, events, more)
+}
+
+func weight(w int) string { return fmt.Sprintf("    helm.sh/hook-weight: %q\n", fmt.Sprint(w)) }
+
+// marks returns, for each object, the annotations that are ours.
+func marks(t *testing.T, text string, revision int64, options helm.Options) []string {
+	t.Helper()
+	objects, err := render(reconciling(t.Context(), revision), folder(map[string]string{"web/templates/a.yaml": text}), nil, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, object := range objects {
+		line := object.GetName()
+		for _, name := range []string{"run-on", "apply-order", "purge-order", "reconcile-policy", "update-policy", "delete-policy", "depends-on", "ready-when"} {
+			if value, ok := object.GetAnnotations()["app.example.com/"+name]; ok {
+				line += " " + name + "=" + value
+			}
+		}
+		if value, ok := object.GetAnnotations()["helm.corbel.run/revision"]; ok {
+			line += " revision=" + value
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+const once = " reconcile-policy=once-per-manifest update-policy=recreate"
+
+func TestHooksBecomeWaves(t *testing.T) {
+	const succeeded = "    helm.sh/hook-delete-policy: before-hook-creation, hook-succeeded\n"
+	text := hook("Job", "a", "pre-install,pre-upgrade", weight(-5)) +
+		hook("Job", "b", "post-install, post-upgrade", weight(3)+succeeded) +
+		hook("Job", "c", "pre-install", "") +
+		hook("Job", "d", "post-upgrade", "") +
+		hook("ConfigMap", "e", "pre-install", "") +
+		hook("ConfigMap", "f", "pre-install,pre-upgrade", succeeded) +
+		hook("Job", "g", "pre-delete", weight(7)) +
+		hook("Job", "h", "post-delete", "") +
+		hook("Job", "i", "test,pre-rollback", "") +
+		hook("Job", "j", "crd-install", "") +
+		hook("Pod", "k", "pre-install", "") +
+		hook("ConfigMap", "l", "post-install,pre-delete", "")
+	job := func(text string, revision int) string { return fmt.Sprintf("%s revision=%d", text, revision) }
+	common := func(revision int) []string {
+		return []string{
+			"e apply-order=-20000",
+			job("f apply-order=-20000 purge-order=-10000", revision),
+			"l apply-order=20000",
+		}
+	}
+	install := append(common(1),
+		job("k apply-order=-20000"+once+" depends-on=batch/Job/c ready-when=self.status.phase == 'Succeeded'", 1),
+		job("a apply-order=-20005"+once, 1),
+		job("b apply-order=20003 purge-order=30000"+once, 1),
+		job("c apply-order=-20000"+once, 1),
+		"g run-on=pre-delete apply-order=7",
+		"h run-on=post-delete apply-order=0",
+	)
+	if diff := cmp.Diff(install, marks(t, text, 1, helm.Options{})); diff != "" {
+		t.Errorf("installation: -want +got:\n%s", diff)
+	}
+	upgrade := append(common(4),
+		job("a apply-order=-20005"+once, 4),
+		job("b apply-order=20003 purge-order=30000"+once, 4),
+		job("d apply-order=20000"+once, 4),
+		"g run-on=pre-delete apply-order=7",
+		"h run-on=post-delete apply-order=0",
+	)
+	if diff := cmp.Diff(upgrade, marks(t, text, 4, helm.Options{})); diff != "" {
+		t.Errorf("upgrade: -want +got:\n%s", diff)
+	}
+}
+
+func TestHooksOfOneWeightRunOneAfterTheOther(t *testing.T) {
+	text := hook("Job", "b", "pre-install", "") + hook("Job", "a", "pre-install", "") + hook("Job", "c", "pre-install", weight(99999))
+	want := []string{
+		"b apply-order=-20000" + once + " depends-on=batch/Job/a revision=1",
+		"a apply-order=-20000" + once + " revision=1",
+		"c apply-order=-10001" + once + " revision=1",
+	}
+	for i := range want {
+		// The order of the parts is that of marks.
+		want[i] = strings.Replace(want[i], "  ", " ", 1)
+	}
+	if diff := cmp.Diff(want, marks(t, text, 1, helm.Options{})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestAJobThatRunsTwiceInOneReleaseIsRefused(t *testing.T) {
+	for _, events := range []string{"pre-install,post-install", "pre-delete,post-delete", "post-upgrade,pre-delete"} {
+		_, err := render(reconciling(t.Context(), 1), folder(map[string]string{"web/templates/a.yaml": hook("Job", "a", events, "")}), nil, helm.Options{})
+		wantError(t, err, "web/templates/a.yaml: hook Job a: it runs at several times")
+	}
+}
+
+func TestHooksNeedAReconciler(t *testing.T) {
+	_, err := render(t.Context(), folder(map[string]string{"web/templates/a.yaml": hook("Job", "a", "pre-install", "")}), nil, helm.Options{})
+	wantError(t, err, "the chart has hooks: the context holds no reconciler name")
+}
+
+func TestAnnotationsOfTheChartWin(t *testing.T) {
+	text := hook("Job", "a", "pre-install", "    app.example.com/apply-order: \"5\"\n    app.example.com/update-policy: replace\n    helm.sh/resource-policy: keep\n")
+	want := []string{"a apply-order=5 reconcile-policy=once-per-manifest update-policy=replace delete-policy=orphan revision=1"}
+	if diff := cmp.Diff(want, marks(t, text, 1, helm.Options{})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestTheFolderOfCRDsComesFirst(t *testing.T) {
+	const crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: %s\n"
+	fsys := folder(map[string]string{
+		"web/crds/a.yaml": fmt.Sprintf(crd, "a"), "web/crds/README.md": "x",
+		"web/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n", "web/charts/db/crds/c.yaml": fmt.Sprintf(crd, "c"),
+		"web/templates/m.yaml": manifest("x"),
+	})
+	for _, test := range []struct {
+		policy helm.CRDPolicy
+		want   []string
+	}{
+		{"", []string{"a", "c", "a"}},
+		{helm.CRDsOnce, []string{"a once", "c once", "a"}},
+		{helm.CRDsNever, []string{"a"}},
+	} {
+		objects, err := render(reconciling(t.Context(), 1), fsys, nil, helm.Options{CRDs: test.policy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, object := range objects {
+			got = append(got, strings.TrimSpace(object.GetName()+" "+object.GetAnnotations()["app.example.com/reconcile-policy"]))
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", test.policy, diff)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package helm_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/helm"
+)
+
+func TestHostileTemplatesEndAsErrorsThatNameTheTemplate(t *testing.T) {
+	const mega = `{{ $s := repeat 1000000 "x" }}`
+	values := map[string]any{"self": "{{ tpl .Values.self . }}", "text": "x"}
+	for _, test := range []struct{ name, action, want string }{
+		{"env", `{{ env "HOME" }}`, `function "env" not defined`},
+		{"expandenv", `{{ expandenv "$HOME" }}`, `function "expandenv" not defined`},
+		{"getHostByName", `{{ getHostByName "example.com" }}`, "templates cannot use the network"},
+		{"a template that includes itself", `{{ define "r" }}{{ include "r" . }}{{ end }}{{ include "r" . }}`, "more than 512 levels deep"},
+		{"templates that include each other", `{{ define "a" }}{{ include "b" . }}{{ end }}{{ define "b" }}{{ template "a" . }}{{ end }}{{ include "a" . }}`, "more than 512 levels deep"},
+		{"tpl of itself", `{{ tpl .Values.self . }}`, "more than 512 levels deep"},
+		{"repeat", `{{ repeat 1000000000 "x" }}`, "the text would be longer than"},
+		{"repeat less than nothing", `{{ repeat -1 "x" }}`, "the count is negative"},
+		{"until", `{{ until 2147483647 }}`, "more than 100000 items"},
+		{"seq", `{{ seq 1 2147483647 }}`, "more than 100000 items"},
+		{"indent", `{{ indent 2147483647 "x" }}`, "the text would be longer than"},
+		{"nindent", `{{ nindent 2147483647 "x" }}`, "the text would be longer than"},
+		{"replace", mega + `{{ replace "x" $s $s }}`, "the text would be longer than"},
+		{"a value in itself", `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ toYaml $d }}`, "or contains itself"},
+		{"a value in itself as TOML", `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ toToml $d }}`, "or contains itself"},
+		{"all values in themselves", `{{ $_ := set .Values "self" .Values }}{{ toYaml .Values }}`, "or contains itself"},
+		{"output", mega + `{{ range until 100 }}{{ $s }}{{ end }}`, "the text would be longer than"},
+		{"many keys", `{{ range until 1000 }}{{ $_ := genPrivateKey "ed25519" }}{{ end }}`, "functions returned more than"},
+		{"required", `{{ required "text is needed" .Values.missing }}`, "text is needed"},
+		{"fail", `{{ fail "not like this" }}`, "not like this"},
+		{"an action without an end", `{{ .Values.text `, "unclosed action"},
+		{"an unknown function", `{{ nope }}`, `function "nope" not defined`},
+		{"a wrong argument", `{{ until "x" }}`, "expected integer"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := evaluate(t.Context(), test.action, values, helm.Options{Timeout: time.Minute})
+			wantError(t, err, test.want, "web/templates/a.yaml:")
+			if err != nil && len(err.Error()) > 1024 {
+				t.Errorf("the error has %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+func TestATemplateWithoutEndIsGivenUp(t *testing.T) {
+	action := `{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}`
+	_, err := evaluate(t.Context(), action, nil, helm.Options{Timeout: 300 * time.Millisecond})
+	var late *manifests.RenderTimeoutError
+	var limit *helm.LimitError
+	if !errors.As(err, &late) && !errors.As(err, &limit) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestARenderingDoesNotSeeWhatAnotherOneDid(t *testing.T) {
+	fsys := folder(map[string]string{
+		"web/values.yaml":      "a:\n  b: 1\nlist: [1]\n",
+		"web/templates/a.yaml": manifest(`{{ toJson .Values }}{{ $_ := set .Values "c" 1 }}{{ $_ := set .Values.a "d" 1 }}`),
+	})
+	g, err := helm.New(fsys, "web", helm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"a":{"b":1},"list":[1]}`
+	for range 3 {
+		objects, err := manifests.Generate(t.Context(), g, "ns", "app", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := data(t, objects[0]); got != want {
+			t.Fatalf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestParametersThatHelmCannotKeepAreRefused(t *testing.T) {
+	values := map[string]any{"big": int64(9007199254740993), "list": []any{map[string]any{"x": int64(-9007199254740993)}}}
+	_, err := evaluate(t.Context(), "x", values, helm.Options{})
+	wantError(t, err, "parameters: big: Helm cannot keep", "list[0].x: Helm cannot keep")
+}
+
+func TestSchemasCannotReachOut(t *testing.T) {
+	for _, reference := range []string{"http://127.0.0.1:1/schema.json", "https://127.0.0.1:1/s", "file:///etc/passwd", "other.json"} {
+		_, err := render(t.Context(), folder(map[string]string{
+			"web/values.schema.json": `{"$ref": "` + reference + `"}`,
+		}), nil, helm.Options{})
+		wantError(t, err, "cannot refer to other files or to the network")
+	}
+	deep := strings.Repeat(`{"not":`, 20000) + "{}" + strings.Repeat("}", 20000)
+	_, err := render(t.Context(), folder(map[string]string{"web/values.schema.json": deep}), nil, helm.Options{})
+	wantError(t, err, "values.schema.json", "max depth")
+}
+
+func TestValuesThatDoNotFitTheSchemaAreListedWithoutTheirText(t *testing.T) {
+	schema := `{"type":"object","properties":{"password":{"type":"string","pattern":"^[a-z]+$"},"port":{"type":"integer"}},"required":["host"]}`
+	_, err := render(t.Context(), folder(map[string]string{"web/values.schema.json": schema}),
+		map[string]any{"password": "S3cret", "port": "x"}, helm.Options{})
+	wantError(t, err, "values of chart web", "at '/password': it does not match", "at '/port': got string, want integer", "missing property 'host'")
+	if strings.Contains(err.Error(), "S3cret") {
+		t.Errorf("the error tells the value: %v", err)
+	}
+}
