@@ -122,7 +122,7 @@ func (h *handler[T]) generate(ctx context.Context, obj T, wanted directives) ([]
 	var objects []client.Object
 	rendered := make(chan []client.Object, 1)
 	err = h.guests.run(ctx, client.ObjectKeyFromObject(obj), "generator", h.generateTimeout, func(ctx context.Context) error {
-		result, err := manifests.Generate(ctx, h.generator, wanted.namespace, wanted.name, theirs.GetSpec())
+		result, err := manifests.Generate(ctx, patched(h.generator, theirs), wanted.namespace, wanted.name, theirs.GetSpec())
 		rendered <- result
 		return err
 	})

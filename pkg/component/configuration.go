@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -109,6 +110,15 @@ type ReapplyConfiguration interface {
 	// Get reapply interval. Values that are not positive mean never; values below
 	// 1 minute mean 1 minute.
 	GetReapplyInterval() time.Duration
+}
+
+// The PatchesConfiguration interface is meant to be implemented by components (or their spec) whose users
+// may change the dependent objects after they were rendered.
+type PatchesConfiguration interface {
+	// GetPatches returns the patches, which are applied one after the other.
+	GetPatches() []v1alpha1.Patch
+	// GetImages returns the images to replace, after the patches.
+	GetImages() []v1alpha1.Image
 }
 
 // configurationOf returns the component as a C, or else its spec.

@@ -176,3 +176,17 @@ func TestTheFinalizersOfTheServersOwnDeletionDoNotBlock(t *testing.T) {
 		})
 	}
 }
+
+func TestUsersPatchTheDependentsOfAComponent(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "2"}, PatchesSpec: component.PatchesSpec{Patches: []v1alpha1.Patch{
+		{Target: &v1alpha1.PatchTarget{Kind: "ConfigMap", Name: "a"}, Patch: "metadata:\n  labels: {team: shop}\n"},
+	}}})
+	b.until(component.StateReady)
+	if a, there := b.configMap("a"); !there || a.Labels["team"] != "shop" {
+		t.Errorf("a is there: %t; its labels %v", there, a.Labels)
+	}
+	if other, there := b.configMap("b"); !there || other.Labels["team"] != "" {
+		t.Errorf("b is there: %t; its labels %v", there, other.Labels)
+	}
+}

@@ -36,6 +36,7 @@ type widgetSpec struct {
 	PolicySpec        `json:",inline"`
 	TypeSpec          `json:",inline"`
 	ReapplySpec       `json:",inline"`
+	PatchesSpec       `json:",inline"`
 
 	Size int               `json:"size,omitempty"`
 	Refs *widgetReferences `json:"refs,omitempty"`

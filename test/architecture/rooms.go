@@ -88,6 +88,7 @@ var rooms = []Room{
 		"pkg/manifests", "pkg/manifests/gotemplate", "pkg/manifests/internal/bounded",
 	}},
 	{Path: "pkg/manifests/krm", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests", "pkg/manifests/internal/untyped"}},
+	{Path: "pkg/manifests/transform", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests", "pkg/manifests/internal/untyped"}},
 	{Path: "pkg/summarize", Floor: 3, Kind: Open},
 
 	{Path: "pkg/lifecycle", Floor: 4, Kind: Open},

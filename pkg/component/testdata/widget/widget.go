@@ -59,6 +59,7 @@ type Spec struct {
 	component.PolicySpec        `json:",inline"`
 	component.TypeSpec          `json:",inline"`
 	component.ReapplySpec       `json:",inline"`
+	component.PatchesSpec       `json:",inline"`
 
 	// Values become config maps: the key is the name, the value the content.
 	// +optional

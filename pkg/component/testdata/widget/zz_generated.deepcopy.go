@@ -40,6 +40,7 @@ func (in *Spec) DeepCopyInto(out *Spec) {
 	out.PolicySpec = in.PolicySpec
 	in.TypeSpec.DeepCopyInto(&out.TypeSpec)
 	in.ReapplySpec.DeepCopyInto(&out.ReapplySpec)
+	in.PatchesSpec.DeepCopyInto(&out.PatchesSpec)
 	if in.Values != nil {
 		in, out := &in.Values, &out.Values
 		*out = make(map[string]string, len(*in))

@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/transform"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// patched returns the generator with the patches that the component asks for.
+// They are part of the spec, and thereby of the digest of the component.
+func patched(g manifests.Generator, c Component) manifests.Generator {
+	own, ok := configurationOf[PatchesConfiguration](c)
+	if !ok {
+		return g
+	}
+	return manifests.GeneratorFunc(func(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+		patches, images := own.GetPatches(), own.GetImages()
+		if len(patches) == 0 && len(images) == 0 {
+			return manifests.Generate(ctx, g, namespace, name, parameters)
+		}
+		transformer, err := transform.Patches(patches, images)
+		if err != nil {
+			return nil, fmt.Errorf("patches of the component: %w", err)
+		}
+		objects, err := manifests.Generate(ctx, g, namespace, name, parameters)
+		if err != nil {
+			return nil, err
+		}
+		if objects, err = transformer.TransformObjects(namespace, name, objects); err != nil {
+			return nil, fmt.Errorf("patches of the component: %w", err)
+		}
+		return objects, nil
+	})
+}

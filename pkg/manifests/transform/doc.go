@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package transform holds transformers for manifests.Transform.
+//
+// They change the parameters before a generator gets them:
+//
+//   - JSONPatch with JSON patch operations,
+//   - CEL with an expression,
+//   - gotemplate.NewParameters, in its own package, with a template,
+//
+// or the objects that it gives:
+//
+//   - Patches with the patches and images of a kustomization,
+//   - Labels and Annotations,
+//   - Substitute with values for ${NAME},
+//   - CEL with an expression,
+//   - krm.NewTransformer, in its own package, with a program.
+//
+// Patches work as in kustomize, but do not need the library. Three things differ:
+// an image's name is no regular expression, new entries of merged lists stand
+// last and not first, and the type of an object and its name cannot be changed
+// by a merge patch, whatever its options. The transformers return what they are given as maps
+// (unstructured.Unstructured), whatever type the generator gave.
+//
+// What users may write, patches and expressions, is limited in size and in
+// cost. Mistakes in it are found when the transformer is made.
+package transform

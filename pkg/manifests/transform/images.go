@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package transform
+
+import (
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// replaceImages replaces images in all lists of containers, wherever they are,
+// but not in the schema of a custom resource definition.
+func replaceImages(object *unstructured.Unstructured, images []v1alpha1.Image) {
+	if len(images) > 0 && object.GetKind() != "CustomResourceDefinition" {
+		walkImages(object.Object, images)
+	}
+}
+
+func walkImages(value any, images []v1alpha1.Image) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, child := range value {
+			walkImages(child, images)
+			if list, ok := child.([]any); ok && (key == "containers" || key == "initContainers") {
+				for _, item := range list {
+					if container, ok := item.(map[string]any); ok {
+						replaceImage(container, "image", images)
+					}
+				}
+			}
+			if list, ok := child.([]any); ok && key == "volumes" {
+				for _, item := range list {
+					volume, _ := item.(map[string]any)
+					if source, ok := volume["image"].(map[string]any); ok {
+						replaceImage(source, "reference", images)
+					}
+				}
+			}
+		}
+	case []any:
+		for _, child := range value {
+			walkImages(child, images)
+		}
+	}
+}
+
+func replaceImage(holder map[string]any, field string, images []v1alpha1.Image) {
+	for _, image := range images {
+		if current, ok := holder[field].(string); ok {
+			if name, tag, digest := splitImage(current); name == image.Name {
+				holder[field] = newImage(name, tag, digest, image)
+			}
+		}
+	}
+}
+
+func newImage(name, tag, digest string, image v1alpha1.Image) string {
+	if image.NewName != "" {
+		name = image.NewName
+	}
+	if image.NewTag != "" || image.Digest != "" {
+		tag, digest = image.NewTag, image.Digest
+	}
+	if tag != "" {
+		name += ":" + tag
+	}
+	if digest != "" {
+		name += "@" + digest
+	}
+	return name
+}
+
+// imagePattern splits a name, whose first part may have a port, from tag and digest.
+var imagePattern = regexp.MustCompile(`^(.+?)(?::([^:/@]+))?(?:@(.+))?$`)
+
+func splitImage(image string) (name, tag, digest string) {
+	if match := imagePattern.FindStringSubmatch(strings.TrimSpace(image)); match != nil {
+		return match[1], match[2], match[3]
+	}
+	return image, "", ""
+}

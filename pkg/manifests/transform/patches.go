@@ -1,0 +1,174 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package transform
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/untyped"
+)
+
+// patch is a v1alpha1.Patch that is known to be right.
+type patch struct {
+	position string
+	text     *text
+	// target is nil if the patch says itself which object it is for.
+	target *target
+}
+
+type patcher struct {
+	patches []patch
+	images  []v1alpha1.Image
+}
+
+// Patches returns a transformer that applies patches, one after the other, and
+// then replaces images. The error lists all mistakes. A patch with a target that
+// no object matches changes nothing; one that names its object fails if the
+// object does not exist.
+func Patches(patches []v1alpha1.Patch, images []v1alpha1.Image) (manifests.ObjectTransformer, error) {
+	p := &patcher{images: append([]v1alpha1.Image(nil), images...)}
+	var errs []error
+	for i, given := range patches {
+		position := fmt.Sprintf("patch %d of %d", i+1, len(patches))
+		parsed, err := parsePatch(position, given)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", position, err))
+			continue
+		}
+		p.patches = append(p.patches, parsed)
+	}
+	for i, image := range images {
+		if image.Name == "" {
+			errs = append(errs, fmt.Errorf("image %d of %d: it has no name", i+1, len(images)))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func parsePatch(position string, given v1alpha1.Patch) (parsed patch, err error) {
+	parsed.position = position
+	if parsed.text, err = parseText(given.Patch); err != nil {
+		return parsed, err
+	}
+	if given.Target != nil {
+		if len(parsed.text.objects) > 1 {
+			return parsed, errors.New("a patch with a target must be one document")
+		}
+		parsed.target, err = parseTarget(given.Target)
+		return parsed, err
+	}
+	if parsed.text.operations != nil {
+		return parsed, errors.New("JSON patch operations need a target")
+	}
+	for _, object := range parsed.text.objects {
+		if object.GetKind() == "" || object.GetAPIVersion() == "" || object.GetName() == "" {
+			return parsed, errors.New("a merge patch without a target needs apiVersion, kind and metadata.name")
+		}
+	}
+	return parsed, nil
+}
+
+// TransformObjects implements manifests.ObjectTransformer.
+func (p *patcher) TransformObjects(namespace, _ string, objects []client.Object) ([]client.Object, error) {
+	list, err := untyped.All(objects)
+	if err != nil {
+		return nil, err
+	}
+	for _, patch := range p.patches {
+		if list, err = patch.apply(namespace, list); err != nil {
+			return nil, fmt.Errorf("%s: %w", patch.position, err)
+		}
+	}
+	for _, object := range list {
+		replaceImages(object, p.images)
+	}
+	return untyped.Objects(list), nil
+}
+
+func (p patch) apply(namespace string, list []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	if p.target != nil {
+		return each(list, func(object *unstructured.Unstructured) bool { return p.target.matches(object, namespace) }, p.change)
+	}
+	for _, content := range p.text.objects {
+		found := false
+		var err error
+		list, err = each(list, func(object *unstructured.Unstructured) bool {
+			same := isMeant(content, object, namespace)
+			found = found || same
+			return same
+		}, func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+			return merge(object, content)
+		})
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			return nil, fmt.Errorf("there is no %s of %s to patch", untyped.Name(content), content.GetAPIVersion())
+		}
+	}
+	return list, nil
+}
+
+// change applies a patch that has a target.
+func (p patch) change(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if p.text.operations == nil {
+		return merge(object, p.text.objects[0])
+	}
+	content, err := p.text.operations.apply(object.Object)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", untyped.Name(object), err)
+	}
+	changed := &unstructured.Unstructured{Object: content}
+	return changed, checkIdentity(object, changed)
+}
+
+// checkIdentity refuses what is no object any more.
+func checkIdentity(before, after *unstructured.Unstructured) error {
+	if after.GetAPIVersion() == "" || after.GetKind() == "" || after.GetName() == "" {
+		return fmt.Errorf("%s: apiVersion, kind and metadata.name must stay texts that are not empty", untyped.Name(before))
+	}
+	return nil
+}
+
+// isMeant tells whether the patch names the object.
+func isMeant(patch, object *unstructured.Unstructured, namespace string) bool {
+	of := func(u *unstructured.Unstructured) string {
+		if u.GetNamespace() != "" {
+			return u.GetNamespace()
+		}
+		return namespace
+	}
+	return patch.GroupVersionKind() == object.GroupVersionKind() && patch.GetName() == object.GetName() && of(patch) == of(object)
+}
+
+// each changes the objects that match; nil takes an object away.
+func each(
+	list []*unstructured.Unstructured,
+	matches func(*unstructured.Unstructured) bool,
+	change func(*unstructured.Unstructured) (*unstructured.Unstructured, error),
+) ([]*unstructured.Unstructured, error) {
+	var errs []error
+	changed := make([]*unstructured.Unstructured, 0, len(list))
+	for _, object := range list {
+		if matches(object) {
+			var err error
+			if object, err = change(object); err != nil {
+				errs = append(errs, err)
+			}
+		}
+		if object != nil {
+			changed = append(changed, object)
+		}
+	}
+	return changed, errors.Join(errs...)
+}
