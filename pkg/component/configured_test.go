@@ -183,10 +183,11 @@ func TestUsersPatchTheDependentsOfAComponent(t *testing.T) {
 		{Target: &v1alpha1.PatchTarget{Kind: "ConfigMap", Name: "a"}, Patch: "metadata:\n  labels: {team: shop}\n"},
 	}}})
 	b.until(component.StateReady)
-	if a, there := b.configMap("a"); !there || a.Labels["team"] != "shop" {
-		t.Errorf("a is there: %t; its labels %v", there, a.Labels)
-	}
-	if other, there := b.configMap("b"); !there || other.Labels["team"] != "" {
-		t.Errorf("b is there: %t; its labels %v", there, other.Labels)
+	for name, want := range map[string]string{"a": "shop", "b": ""} {
+		dependent := &corev1.ConfigMap{}
+		b.check(b.client.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: name}, dependent))
+		if got := dependent.Labels["team"]; got != want {
+			t.Errorf("%s: got the label %q, want %q", name, got, want)
+		}
 	}
 }
