@@ -56,7 +56,7 @@ demo: assets ## Show the life of a component on a real control plane (KEEP=1: le
 ##@ Test
 
 .PHONY: test
-test: lint assets test-pure controlplane-test test-live ## Run everything that gates a change.
+test: lint assets test-pure helmparity controlplane-test test-live ## Run everything that gates a change.
 
 .PHONY: test-all
 test-all: ## The same with every enumeration whole (CORBEL_SLICE=1/1): hours, not minutes.
@@ -76,6 +76,11 @@ test-pure:
 .PHONY: test-live
 test-live: assets
 	$(call on,mixed live,$(WITH_ASSETS) $(GOTEST) -p 1 -timeout $(LIVE_TIMEOUT))
+
+# A module of its own: Helm's commands depend on much that users shall not get.
+.PHONY: helmparity
+helmparity: ## Compare rendered charts with those of helm template (CORBEL_HELM_CHARTS=folder: more charts).
+	cd test/helmparity && $(GO) vet ./... && $(GO) test -vet=off -count=1 -timeout $(UNIT_TIMEOUT) ./...
 
 .PHONY: modelcheck
 modelcheck: ## Check the planner against every small history (a million states and more; minutes).
@@ -114,6 +119,7 @@ verify: ## Check that generated files and go.mod are up to date, then lint.
 	$(GO) mod tidy -diff
 	cd hack/tools && $(GO) mod tidy -diff
 	cd hack/controlplane && $(GO) mod tidy -diff
+	cd test/helmparity && $(GO) mod tidy -diff
 	@$(MAKE) --no-print-directory lint controlplane-vet
 
 .PHONY: shape

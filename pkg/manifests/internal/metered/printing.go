@@ -41,6 +41,14 @@ func (m *Meter) print(value any) (string, error) {
 		v = v.Elem()
 		value = v.Interface()
 	}
+	if v.Kind() == reflect.Struct && !isPrinter(value) {
+		// text/template calls the methods of the pointer, too.
+		pointer := reflect.New(v.Type())
+		pointer.Elem().Set(v)
+		if isPrinter(pointer.Interface()) {
+			value = pointer.Interface()
+		}
+	}
 	if kind := v.Kind(); kind == reflect.Func || kind == reflect.Chan {
 		return "", fmt.Errorf("a value of type %T cannot be printed", value)
 	}

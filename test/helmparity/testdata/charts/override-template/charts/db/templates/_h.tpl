@@ -1,0 +1,1 @@
+{{ define "db.name" }}from-child{{ end }}{{ define "empty" }}full{{ end }}

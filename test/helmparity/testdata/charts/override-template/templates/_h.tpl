@@ -1,0 +1,1 @@
+{{ define "db.name" }}from-parent{{ end }}{{ define "empty" }}{{ end }}
