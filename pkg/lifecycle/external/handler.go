@@ -182,6 +182,7 @@ func (h *Handler[T]) observe(ctx context.Context, obj T) (Observation, error) {
 	if record.Phase == "" {
 		return Observation{}, nil
 	}
+	h.options.correct(record)
 	limited, cancel := context.WithTimeout(ctx, h.options.Timeout)
 	defer cancel()
 	seen, err := h.client.Observe(limited, obj)

@@ -6,6 +6,8 @@ package external
 import (
 	"cmp"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
@@ -22,7 +24,8 @@ type Options struct {
 	// Settle is how long after its Timeout a Create may still take effect and
 	// become visible, plus what the clocks of two replicas of the operator may differ.
 	// As long as that is possible, it is not believed that there is no resource. Default
-	// is 10 s.
+	// is 10 s. A time on record that is later than now by more than that cannot be; it
+	// is replaced by the present.
 	Settle time.Duration
 	// NotIdempotent is for APIs that would create another resource for the same
 	// token. Then an attempt whose outcome is unknown is followed by another one
@@ -38,10 +41,22 @@ type Options struct {
 func (o Options) complete() Options {
 	o.Timeout = cmp.Or(max(o.Timeout, 0), defaultTimeout)
 	o.Settle = cmp.Or(max(o.Settle, 0), defaultSettle)
-	if o.Clock == nil {
-		o.Clock = time.Now
+	clock := o.Clock
+	if clock == nil {
+		clock = time.Now
 	}
+	// Without the monotonic reading, which two times would be compared by: it may stand
+	// still with the machine, and no other process knows it.
+	o.Clock = func() time.Time { return clock().Round(0) }
 	return o
+}
+
+// correct makes the record of a Create that is still to come begin now: what wrote it had
+// a clock that was ahead, and to wait for that time might be to wait for ever.
+func (o Options) correct(record *Record) {
+	if now := o.Clock(); record.Since != nil && record.Since.After(now.Add(o.Settle)) {
+		record.Since = &metav1.MicroTime{Time: now}
+	}
 }
 
 // unsettled is how long the last Create of the record may still take effect.
@@ -50,6 +65,6 @@ func (o Options) unsettled(record *Record) time.Duration {
 		return 0
 	}
 	passed := o.Clock().Sub(record.Since.Time)
-	// A time in the future is that of another clock.
+	// A time that is a little in the future is that of another clock.
 	return min(max(o.Timeout+o.Settle-passed, 0), o.Timeout+o.Settle)
 }

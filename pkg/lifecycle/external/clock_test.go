@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package external_test
+
+import (
+	"context"
+	"testing"
+	"time"
+	"unsafe"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corbel-run/corbel/pkg/lifecycle/external"
+)
+
+// suspend returns the time after the machine has slept: the wall clock went on, the
+// monotonic clock did not. Package time has no way to say that, so the seconds are
+// added in the field that holds them beside a monotonic reading.
+func suspend(t *testing.T, now time.Time, seconds uint64) time.Time {
+	t.Helper()
+	const nanosecondBits = 30
+	later := now
+	wall := (*uint64)(unsafe.Pointer(&later))
+	*wall += seconds << nanosecondBits
+	slept := time.Duration(seconds) * time.Second
+	if later.Sub(now) != 0 || later.Round(0).Sub(now.Round(0)) != slept {
+		t.Fatalf("this is no clock after a suspension: %s, then %s", now, later)
+	}
+	return later
+}
+
+func TestACreateThatAMachineSleptThroughIsNotSent(t *testing.T) {
+	b, c := newClumsy(t, external.Options{})
+	sent := 0
+	c.create = func(ctx context.Context, v *vault) (external.Operation, error) {
+		sent++
+		return c.teller.Create(ctx, v)
+	}
+	b.now = time.Now() // with a monotonic reading
+	b.tick = func() { b.now = suspend(t, b.now, 60) }
+	v, _, err := b.pass()
+	b.want(v, "Processing", external.PhaseCreating, 0, 0)
+	if sent != 0 || err != nil {
+		t.Errorf("%d requests were sent, %v", sent, err)
+	}
+	b.tick = nil
+	v, _, _ = b.pass()
+	b.want(v, "Ready", external.PhaseCreated, 1, 1)
+}
+
+func TestATimeThatCannotBeIsReplacedByThePresent(t *testing.T) {
+	since := func(b *branch, ahead time.Duration) *vault {
+		v := b.get()
+		v.Status.External = external.Record{Token: "t-1", Phase: external.PhaseCreating, Since: &metav1.MicroTime{Time: b.now.Add(ahead)}}
+		if err := b.server.Status().Update(t.Context(), v); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	t.Run("in deletion", func(t *testing.T) {
+		b := newBranch(t, external.Options{}, nil)
+		_, _, _ = b.pass()
+		b.bank.remove("room-1")
+		if err := b.server.Delete(t.Context(), since(b, 1000*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		v, after, err := b.pass()
+		b.want(v, "DeletionProcessing", external.PhaseCreating, 1, 0)
+		if err != nil || after != 40*time.Second+time.Millisecond || !v.Status.External.Since.Time.Equal(b.now) {
+			t.Errorf("comes after %s, %v: %+v", after, err, v.Status.External)
+		}
+		b.now = b.now.Add(after)
+		if v, _, err := b.pass(); v != nil || err != nil {
+			t.Errorf("it is not gone: %+v, %v", v, err)
+		}
+	})
+	t.Run("in life", func(t *testing.T) {
+		b := newBranch(t, external.Options{NotIdempotent: true}, nil)
+		_, _, _ = b.pass()
+		b.bank.remove("room-1")
+		since(b, 1000*time.Hour)
+		v, after, _ := b.pass()
+		b.want(v, "Processing", external.PhaseCreating, 1, 0)
+		b.now = b.now.Add(after)
+		v, _, _ = b.pass()
+		b.want(v, "Ready", external.PhaseCreated, 2, 1)
+	})
+	t.Run("as far as two clocks may differ it stays", func(t *testing.T) {
+		b := newBranch(t, external.Options{NotIdempotent: true}, nil)
+		_, _, _ = b.pass()
+		b.bank.remove("room-1")
+		want := since(b, 10*time.Second).Status.External.Since
+		v, _, _ := b.pass()
+		if !v.Status.External.Since.Equal(want) {
+			t.Errorf("since %s, want %s", v.Status.External.Since, want)
+		}
+	})
+}
