@@ -98,3 +98,30 @@ func TestAnObjectUnderOnceIsDeletedWithItsComponent(t *testing.T) {
 		t.Errorf("delete: %v, waiting for %v", err, outcome.Waiting)
 	}
 }
+
+func TestAnObjectUnderOncePerManifestIsAppliedAgainOnlyWhenItsManifestChanges(t *testing.T) {
+	for name, policy := range spellings("once-per-manifest", "OncePerManifest") {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.applyAs("1", config("a", "1", "reconcile-policy", policy))
+			b.change("a", func(c *corev1.ConfigMap) { c.Data["value"] = "by hand" })
+			if outcome := b.applyAs("2", config("a", "1", "reconcile-policy", policy)); len(outcome.Steps) > 0 || b.get("a").Data["value"] != "by hand" {
+				t.Errorf("steps %v although the manifest is the same", outcome.Steps)
+			}
+			if err := b.Delete(t.Context(), b.get("a")); err != nil {
+				t.Fatal(err)
+			}
+			if outcome := b.applyAs("3", config("a", "1", "reconcile-policy", policy)); len(outcome.Steps) > 0 || b.get("a") != nil {
+				t.Errorf("steps %v; the object was created again: %t", outcome.Steps, b.get("a") != nil)
+			}
+			b.applyAs("4", config("a", "2", "reconcile-policy", policy))
+			if live := b.get("a"); live == nil || live.Data["value"] != "2" {
+				t.Errorf("got %v, want the new manifest", live)
+			}
+			b.applyAs("5", config("a", "3", "reconcile-policy", policy, "update-policy", "recreate"))
+			if live := b.get("a"); live == nil || live.Data["value"] != "3" {
+				t.Errorf("got %v, want the newest manifest", live)
+			}
+		})
+	}
+}

@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	"github.com/corbel-run/corbel/pkg/cluster"
+)
+
+func TestServedIsWhatDiscoveryFinds(t *testing.T) {
+	target := real(t)
+	// An API whose server does not exist.
+	create(t, target, `
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1.broken.example.com}
+spec:
+  group: broken.example.com
+  version: v1
+  groupPriorityMinimum: 100
+  versionPriority: 100
+  insecureSkipTLSVerify: true
+  service: {namespace: default, name: nobody}
+`)
+	served, err := target.Types().Served(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := discovery.NewDiscoveryClientForConfig(target.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, err := client.ServerVersion()
+	if err != nil || served.Version != version.GitVersion {
+		t.Errorf("version %q, want %v, %v", served.Version, version, err)
+	}
+	_, lists, err := client.ServerGroupsAndResources()
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		t.Fatal(err)
+	}
+	if !slices.IsSorted(served.APIVersions) {
+		t.Error("the versions have no order")
+	}
+	for _, list := range lists {
+		for _, resource := range list.APIResources {
+			// Kinds of subresources that belong to another group are named by it.
+			if name := list.GroupVersion + "/" + resource.Kind; !slices.Contains(served.APIVersions, name) {
+				t.Errorf("%s is missing", name)
+			}
+		}
+		if !slices.Contains(served.APIVersions, list.GroupVersion) {
+			t.Errorf("%s is missing", list.GroupVersion)
+		}
+	}
+	for _, name := range []string{"v1", "v1/Pod", "apps/v1", "apps/v1/Deployment"} {
+		if !slices.Contains(served.APIVersions, name) {
+			t.Errorf("%s is missing", name)
+		}
+	}
+}
+
+func TestServedIsAskedForKindByKindWhereItHasTo(t *testing.T) {
+	answers := map[string]string{
+		"/version":               `{"gitVersion":"v1.25.0"}`,
+		"/api":                   `{"kind":"APIVersions","versions":["v1"]}`,
+		"/api/v1":                `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","kind":"Pod"},{"name":"pods/log","kind":"Pod"}]}`,
+		"/apis":                  `{"kind":"APIGroupList","groups":[{"name":"a.example.com","versions":[{"version":"v1"}]},{"name":"broken.example.com","versions":[{"version":"v1"}]}]}`,
+		"/apis/a.example.com/v1": `{"kind":"APIResourceList","groupVersion":"a.example.com/v1","resources":[{"name":"foos","kind":"Foo"}]}`,
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		answer, ok := answers[strings.TrimSuffix(r.URL.Path, "/")]
+		if !ok {
+			w.WriteHeader(http.StatusForbidden)
+			answer = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`
+		}
+		_, _ = w.Write([]byte(answer))
+	}))
+	defer server.Close()
+	target, err := cluster.New(&rest.Config{Host: server.URL}, cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := target.Types().Served(t.Context())
+	want := cluster.Served{Version: "v1.25.0", APIVersions: []string{"a.example.com/v1", "a.example.com/v1/Foo", "broken.example.com/v1", "v1", "v1/Pod"}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v, -want +got:\n%s", err, diff)
+	}
+}
