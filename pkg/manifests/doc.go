@@ -7,11 +7,13 @@
 // pieces that generators are put together from:
 //
 //   - FromFS serves plain YAML and JSON files,
-//   - GeneratorFunc makes a Go function a generator,
+//   - GeneratorFunc makes a Go function a generator, and FromApplyConfigurations
+//     lets it return apply configurations,
 //   - Join puts the objects of several generators together,
 //   - Transform changes the parameters before, or the objects after.
 //
-// Generators that render templates are packages of their own below this one.
+// Generators for templates, charts, kustomizations and KRM functions are packages
+// of their own below this one, and so are ready-made transformers (transform).
 //
 // A generator must give the same objects for the same input: whatever differs
 // between two calls is taken for a change and sent to the cluster. It must not

@@ -5,6 +5,9 @@
 // but without charts: a folder of *.yaml, *.yml, *.json and *.tpl files is all
 // that it takes.
 //
+// NewParameters makes a single file a transformer of parameters, and NewTexts is
+// for generators that need the texts and not manifests.
+//
 // # Templates
 //
 // Every file is a template under its path in the file system, such as

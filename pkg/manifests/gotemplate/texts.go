@@ -39,7 +39,18 @@ type Texts struct {
 // rendered. Base is what templates see as .Template.BasePath, and what errors
 // name. The error lists all mistakes, with name and line.
 func NewTexts(base string, sources map[string]string, options Options) (*Texts, error) {
-	t := &Texts{base: path.Clean(base), runner: bounded.New("templates in " + path.Clean(base))}
+	var rendered []string
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		if !strings.HasPrefix(path.Base(name), "_") {
+			rendered = append(rendered, name)
+		}
+	}
+	return newTexts(base, sources, rendered, options)
+}
+
+// newTexts is NewTexts with a choice of what is rendered.
+func newTexts(base string, sources map[string]string, rendered []string, options Options) (*Texts, error) {
+	t := &Texts{base: path.Clean(base), rendered: rendered, runner: bounded.New("templates in " + path.Clean(base))}
 	var err error
 	if t.options, err = options.complete(); err != nil {
 		return nil, err
@@ -53,9 +64,6 @@ func NewTexts(base string, sources map[string]string, options Options) (*Texts, 
 	for _, name := range slices.Sorted(maps.Keys(sources)) {
 		text := strings.TrimPrefix(sources[name], "\ufeff")
 		errs = append(errs, t.parser.Parse(t.templates, name, text, taken))
-		if !strings.HasPrefix(path.Base(name), "_") {
-			t.rendered = append(t.rendered, name)
-		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
