@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -40,7 +41,9 @@ func parseIgnore(name string, data []byte) (ignoreRules, error) {
 		if !strings.Contains(line, "/") {
 			line = "**/" + line
 		}
-		rule.segments = strings.Split(strings.TrimPrefix(line, "/"), "/")
+		rule.segments = slices.CompactFunc(strings.Split(strings.TrimPrefix(line, "/"), "/"), func(a, b string) bool {
+			return a == "**" && b == "**"
+		})
 		for _, segment := range rule.segments {
 			if _, err := path.Match(segment, ""); err != nil {
 				errs = append(errs, fmt.Errorf("%s: line %d: pattern %q: %w", name, i+1, shorten(segment), err))
@@ -87,15 +90,11 @@ func matches(pattern, segments []string) bool {
 		next := make([]bool, len(segments)+1)
 		for at, ok := range reached {
 			switch {
-			case !ok:
 			case part == "**":
-				for further := at; further <= len(segments); further++ {
-					next[further] = true
-				}
-			case at < len(segments):
-				if same, _ := path.Match(part, segments[at]); same {
-					next[at+1] = true
-				}
+				next[at] = ok || at > 0 && next[at-1]
+			case ok && at < len(segments):
+				same, _ := path.Match(part, segments[at])
+				next[at+1] = same
 			}
 		}
 		reached = next

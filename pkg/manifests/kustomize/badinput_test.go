@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kustomize_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
+	"github.com/corbel-run/corbel/pkg/manifests/kustomize"
+)
+
+// Every one of them is an error that names the place; none ends the process.
+func TestFoldersThatAreNone(t *testing.T) {
+	files := map[string]string{"a/kustomization.yaml": "resources: [x.yaml]", "a/x.yaml": configMap("x")}
+	for root, want := range map[string]string{
+		"../a": `folder "../a": it leads out of the root`, "/a": `folder "/a": it leads out of the root`, "a/../../b": `folder "../b": it leads out of the root`,
+		"b": `folder "b": file does not exist`, "a/x.yaml": `folder "a/x.yaml": file does not exist`, "a\x00": "folder", "a\n": "folder",
+	} {
+		_, err := generate(t.Context(), files, root, kustomize.Options{}, nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got the error %v, want %q", root, err, want)
+		}
+	}
+	if _, err := kustomize.New(nil, ".", kustomize.Options{}); err == nil || !strings.Contains(err.Error(), "the file system is nil") {
+		t.Errorf("got the error %v", err)
+	}
+}
+
+func TestFilesThatHoldNothingUseful(t *testing.T) {
+	tests := []struct{ name, kustomization, file, want string }{
+		{"zero bytes", "", configMap("a"), "kustomization.yaml"},
+		{"a kustomization of another kind", "kind: ConfigMap\nresources: [a.yaml]", configMap("a"), "kind should be Kustomization or Component"},
+		{"a resource without kind", "resources: [a.yaml]", "a: 1\n", "missing Resource metadata"},
+		{"a resource that is a text", "resources: [a.yaml]", "just a text", "a.yaml"},
+		{"a tab", "resources: [a.yaml]", "a:\n\tb: 1\n", "found character that cannot start any token"},
+		{"junk", "resources: [a.yaml]", "\x00\x01\xff", "a.yaml"},
+		{"a wrong type", "resources: a.yaml", configMap("a"), "kustomization.yaml: invalid Kustomization"},
+		{"a kustomization in resources", "resources: [b/kustomization.yaml]", configMap("a"), "b/kustomization.yaml"},
+		{"an object twice", "resources: [a.yaml, c.yaml]", configMap("c"), "c"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := generate(t.Context(), map[string]string{
+				"kustomization.yaml": test.kustomization, "a.yaml": test.file, "b/kustomization.yaml": "resources: [x.yaml]", "b/x.yaml": configMap("x"), "c.yaml": configMap("c"),
+			}, ".", kustomize.Options{}, nil)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got the error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestOtherLineEndsAndLongLinesAreRead(t *testing.T) {
+	long := strings.Repeat("x", 1_000_000)
+	objects, err := generate(t.Context(), map[string]string{
+		"kustomization.yaml": "\ufeffresources:\r\n- a.yaml\r\n", "a.yaml": strings.ReplaceAll(configMap("a"), "\n", "\r\n") + "data:\r\n  long: " + long + "\r\n",
+	}, ".", kustomize.Options{}, nil)
+	if err != nil || len(objects) != 1 || contentOf(objects[0])["data"].(map[string]any)["long"] != long {
+		t.Errorf("got %d objects, error %.300v", len(objects), err)
+	}
+}
+
+// A matcher that backtracks would not come back from these.
+func TestIgnoreFilesAreMatchedInBoundedTime(t *testing.T) {
+	pattern := strings.Repeat("**/", 200) + strings.Repeat("*a", 50) + "b\n"
+	name := strings.Repeat("a/", 100) + strings.Repeat("a", 200) + ".yaml"
+	objects, err := generate(t.Context(), map[string]string{".corbelignore": strings.Repeat(pattern, 20), name: configMap("a")}, ".", kustomize.Options{}, nil)
+	if err != nil || names(objects) != "a" {
+		t.Errorf("got %v, %v", objects, err)
+	}
+	_, err = generate(t.Context(), map[string]string{".corbelignore": strings.Repeat("x\n", 1001), "a.yaml": configMap("a")}, ".", kustomize.Options{}, nil)
+	if err == nil || !strings.Contains(err.Error(), "more than 1000 rules") {
+		t.Errorf("got the error %v", err)
+	}
+}
+
+func TestTemplatesKeepTheirLimits(t *testing.T) {
+	for text, want := range map[string]string{
+		`{{ define "x" }}{{ include "x" . }}{{ end }}{{ include "x" . }}`: "levels deep",
+		`{{ $t := "{{ tpl .t . }}" }}{{ tpl $t (dict "t" $t) }}`:          "levels deep",
+		`{{ repeat 2147483647 "x" }}`:                                     "longer than",
+		`{{ env "HOME" }}`:                                                "env is not available",
+		`{{ getHostByName "example.org" }}`:                               "getHostByName is not available",
+		`{{ readFile "../../../../etc/passwd" }}`:                         "there is no file",
+		`{{ readFile "/etc/passwd" }}`:                                    "there is no file",
+		`{{ .Values.x`:                                                    "a.yaml:1: unclosed action",
+	} {
+		_, err := generate(t.Context(), map[string]string{"a.yaml": text}, ".", kustomize.Options{Templates: &kustomize.Templates{}}, nil)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "a.yaml") {
+			t.Errorf("%s: got the error %.300v, want %q", text, err, want)
+		}
+	}
+	_, err := generate(t.Context(), map[string]string{"a.yaml": configMap("a")}, ".",
+		kustomize.Options{Templates: &kustomize.Templates{Options: gotemplate.Options{LeftDelimiter: "[[", RightDelimiter: "[["}}}, nil)
+	if err == nil || !strings.Contains(err.Error(), "left and right must differ") {
+		t.Errorf("got the error %v", err)
+	}
+}
