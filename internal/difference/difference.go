@@ -20,8 +20,8 @@ import (
 type Place struct {
 	// Object is a description of the object: "Kind namespace/name".
 	Object string
-	// Index is the position of the object in the rendering that has it.
-	Index int
+	// Source is the object, as one of the renderings has it.
+	Source client.Object
 	// Path leads to the field, such as spec.ports[0].port. It is empty if one of the
 	// renderings does not have the object at all.
 	Path string
@@ -45,12 +45,12 @@ func Between(first, second []client.Object, limit int) []Place {
 		others[unused(others, identify(object))] = content{index: i, value: read(object)}
 	}
 	seen := map[string]content{}
-	for i, object := range first {
+	for _, object := range first {
 		id := unused(seen, identify(object))
 		seen[id] = content{}
 		other, found := others[id]
 		delete(others, id)
-		c.place = Place{Object: describe(object), Index: i}
+		c.place = Place{Object: describe(object), Source: object}
 		if !found {
 			c.add("")
 			continue
@@ -58,7 +58,8 @@ func Between(first, second []client.Object, limit int) []Place {
 		c.compare("", read(object), other.value)
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(others), func(a, b string) int { return others[a].index - others[b].index }) {
-		c.place = Place{Object: describe(second[others[id].index]), Index: others[id].index}
+		object := second[others[id].index]
+		c.place = Place{Object: describe(object), Source: object}
 		c.add("")
 	}
 	return c.places

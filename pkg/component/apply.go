@@ -100,6 +100,7 @@ func (h *handler[T]) about(obj T, err error) error {
 
 // render is generate, told about.
 func (h *handler[T]) render(ctx context.Context, obj T, wanted directives) (objects []client.Object, err error) {
+	redact.From(ctx).Renew()
 	err = h.telemetry.part(ctx, metrics.PhaseRender, func(ctx context.Context) error {
 		objects, err = h.generate(ctx, obj, wanted)
 		return err
@@ -107,6 +108,7 @@ func (h *handler[T]) render(ctx context.Context, obj T, wanted directives) (obje
 	if err != nil {
 		return nil, err
 	}
+	h.probe(ctx, obj, wanted, objects)
 	return h.hold(ctx, obj, objects), nil
 }
 
@@ -117,7 +119,6 @@ func (h *handler[T]) generate(ctx context.Context, obj T, wanted directives) ([]
 	if err != nil {
 		return nil, err
 	}
-	redact.From(ctx).Renew()
 	ctx = manifests.WithComponent(ctx, theirs)
 	var objects []client.Object
 	rendered := make(chan []client.Object, 1)

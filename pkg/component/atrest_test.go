@@ -63,6 +63,7 @@ func TestAComponentThatRendersSomethingRandomMakesAtMostEightWritesAnHour(t *tes
 	}
 	w := b.get()
 	if state, _, message := w.Status.GetState(); state != component.StateReady || message != "1 of 1 dependent objects are ready; "+
+		"two renderings of the same input are not the same: ConfigMap a differs in data.value; "+
 		"the manifests change with every rendering although nothing else does, so changes are applied at most once in 2h0m0s" {
 		t.Errorf("%s: %s", state, message)
 	}

@@ -240,12 +240,19 @@ func TestWhatAHookReadsIsToldNowhere(t *testing.T) {
 }
 
 func TestWhatAReferenceHoldsIsToldNowhere(t *testing.T) {
+	renderings := 0
 	for name, generate := range map[string]func(value string) ([]client.Object, error){
 		"a generator fails with it":  func(value string) ([]client.Object, error) { return nil, errors.New(value) },
 		"a generator panics with it": func(value string) ([]client.Object, error) { panic(value) },
 		"a manifest repeats it": func(value string) ([]client.Object, error) {
 			return []client.Object{&corev1.ConfigMap{
 				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{value: "1"},
+			}}, nil
+		},
+		"a manifest repeats it with something random": func(value string) ([]client.Object, error) {
+			renderings++
+			return []client.Object{&corev1.ConfigMap{
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{value: fmt.Sprint(renderings)},
 			}}, nil
 		},
 	} {

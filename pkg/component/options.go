@@ -78,6 +78,11 @@ type ReconcilerOptions struct {
 	// SchemeBuilder allows to define additional schemes to be made available in the
 	// target client.
 	SchemeBuilder types.SchemeBuilder
+	// Whether manifests are rendered only once when the component changes. If unspecified,
+	// they are rendered a second time after each change and after a start of the operator, and
+	// if the two are not the same, an event NonDeterministicRendering and the message of the
+	// component say where they differ.
+	SkipDeterminismCheck bool
 	// TracerProvider makes OpenTelemetry spans around each pass, its hooks, its
 	// rendering and planning, and each batch and write.
 	// If unspecified, nothing is traced.
@@ -128,6 +133,7 @@ type settings struct {
 	ofNamespaces   bool // management policies may stand on namespaces, too
 	readyWhen      []reconciler.ReadyWhen
 	typeFence      bool
+	renderOnce     bool
 	schemeBuilder  types.SchemeBuilder  // may be nil
 	leaderLock     *LeaderLock          // may be nil
 	tracerProvider trace.TracerProvider // may be nil
@@ -164,6 +170,7 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 		ofNamespaces:   options.NamespaceManagementPolicies,
 		readyWhen:      options.ReadyWhen,
 		typeFence:      options.TypeFence,
+		renderOnce:     options.SkipDeterminismCheck,
 		schemeBuilder:  options.SchemeBuilder,
 		leaderLock:     options.LeaderLock,
 		tracerProvider: options.TracerProvider,

@@ -37,8 +37,9 @@ const (
 // may come from something that the generator looks up. The next one has to wait;
 // until then the manifests that were let through last are applied in its place.
 type renders struct {
-	mu    sync.Mutex
-	byKey map[client.ObjectKey]rendering
+	mu     sync.Mutex
+	byKey  map[client.ObjectKey]rendering
+	probes map[client.ObjectKey]probe
 }
 
 // rendering is what was let through last.
@@ -52,7 +53,9 @@ type rendering struct {
 	objects []client.Object
 }
 
-func newRenders() *renders { return &renders{byKey: map[client.ObjectKey]rendering{}} }
+func newRenders() *renders {
+	return &renders{byKey: map[client.ObjectKey]rendering{}, probes: map[client.ObjectKey]probe{}}
+}
 
 // choose returns the objects to apply, and whether they are not those that were
 // rendered. Inputs is the digest of what the objects should follow from.
@@ -96,6 +99,7 @@ func (r *renders) forget(key client.ObjectKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.byKey, key)
+	delete(r.probes, key)
 }
 
 // digestOfObjects is the same whatever the order of the objects is. It stays in
@@ -142,7 +146,8 @@ func (h *handler[T]) hold(ctx context.Context, obj T, objects []client.Object) [
 		metrics.RenderHeldBack(h.telemetry.controller)
 		logf.FromContext(ctx).V(1).Info("the rendered manifests are held back, because they change without a cause")
 	}
-	if notice := h.renders.notice(key); before == "" && notice != "" {
+	// What two renderings at once have shown is told already.
+	if notice := h.renders.notice(key); before == "" && notice != "" && h.renders.finding(key) == "" {
 		events.Send(h.recorder, obj, 1, events.Event{
 			Type: corev1.EventTypeWarning, Reason: reasonNonDeterministic, Action: string(applying), Note: notice,
 		})

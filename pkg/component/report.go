@@ -89,7 +89,7 @@ func (h *handler[T]) factsOf(obj T, pass lifecycle.Pass, secrets *redact.Secrets
 	default:
 		settled, total, _ := strings.Cut(obj.GetStatus().Progress, "/")
 		f.done = fmt.Sprintf("%s of %s dependent objects are ready", settled, total)
-		if notice := h.renders.notice(client.ObjectKeyFromObject(obj)); notice != "" {
+		for _, notice := range h.renders.notices(client.ObjectKeyFromObject(obj)) {
 			f.done += "; " + notice
 		}
 	}

@@ -80,6 +80,7 @@ func (g *Generator) Generate(ctx context.Context, namespace, name string, parame
 		err := g.texts.render(ctx, data, func(name, text string) error {
 			decoded, err := manifests.Decode(name+" (rendered)", []byte(text))
 			for _, object := range decoded {
+				manifests.NoteOrigin(ctx, object, name)
 				objects = append(objects, object)
 			}
 			return err

@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"context"
+	"reflect"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Origins says which files objects come from, as far as their generators tell by
+// NoteOrigin. It may be used by several goroutines at once.
+type Origins struct {
+	mu       sync.Mutex
+	byObject map[client.Object]string
+}
+
+const originsKey key = "origins"
+
+// WithOrigins returns a context for a generator to be called with, and where the
+// origins of its objects can be asked for afterwards.
+func WithOrigins(ctx context.Context) (context.Context, *Origins) {
+	origins := &Origins{byObject: map[client.Object]string{}}
+	return context.WithValue(ctx, originsKey, origins), origins
+}
+
+// NoteOrigin is called by generators, to say which file, such as a template, an object
+// comes from. If nobody wants to know, it does nothing.
+func NoteOrigin(ctx context.Context, object client.Object, origin string) {
+	origins, err := valueFrom[*Origins](ctx, originsKey)
+	if err != nil || !isPointer(object) {
+		return
+	}
+	origins.mu.Lock()
+	defer origins.mu.Unlock()
+	origins.byObject[object] = origin
+}
+
+// Of returns the file that an object comes from, the very object that a generator
+// returned and not a copy. It is empty if that is not known.
+func (o *Origins) Of(object client.Object) string {
+	if !isPointer(object) {
+		return ""
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.byObject[object]
+}
+
+// isPointer tells whether the object has an identity; what has none may not even be
+// a key of a map.
+func isPointer(object client.Object) bool { return reflect.ValueOf(object).Kind() == reflect.Pointer }
