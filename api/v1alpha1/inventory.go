@@ -99,6 +99,14 @@ type InventoryItem struct {
 	// then; otherwise it is left behind, too.
 	// +optional
 	Keeps bool `json:"keeps,omitempty"`
+	// Kept are the uids of the instances that were left behind, if this object is
+	// a type that keeps them; the newest come last. Other instances are of
+	// somebody else and block the deletion of the type. Of more than 1000 the
+	// oldest are forgotten, and block it, too.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	Kept []types.UID `json:"kept,omitempty"`
 	// Defines are the types that this object brings if it is a
 	// CustomResourceDefinition or an APIService; an APIService defines
 	// every kind ("*") of its group.

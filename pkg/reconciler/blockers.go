@@ -19,9 +19,10 @@ import (
 // DeletionBlockers returns what blocks the deletion of everything in the
 // inventory: the instances of the component's own types, and of the additional
 // managed types, that the inventory does not contain. They would be lost together
-// with their type, or with what looks after them. A type of which an instance is to
-// be left behind is not deleted, so nothing blocks it. Patterns of types cover what
-// the server serves at this moment. Nothing is blocked if none is returned.
+// with their type, or with what looks after them. Instances that are to be left
+// behind, or were, as the inventory says, block nothing; and nothing blocks a type
+// that is itself to be left behind. Patterns of types cover what the server serves
+// at this moment. Nothing is blocked if none is returned.
 //
 // The answer holds for the moment; the executor checks again right before it
 // deletes a type.
@@ -30,8 +31,7 @@ func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest
 	if err != nil {
 		return nil, err
 	}
-	goes := recorded(in.Recorded, func(item v1alpha1.InventoryItem) bool { return !staysBehind(item) })
-	stays := recorded(in.Recorded, staysBehind)
+	known := recorded(in.Recorded)
 	var blockers []Blocker
 	var errs []error
 	collect := func(dependent, message string, err error) {
@@ -43,46 +43,41 @@ func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest
 		}
 	}
 	for _, item := range in.Recorded {
-		if len(item.Defines) == 0 || staysBehind(item) || item.Keeps {
+		if len(item.Defines) == 0 || staysBehind(item) {
 			continue // a type that stays keeps its instances
 		}
 		if item.UID == "" || item.Phase == v1alpha1.PhaseReleased {
 			continue // the type is not known to be ours, so it will not be deleted without another check
 		}
 		key := plan.KeyOf(item)
-		kept := false
-		message, err := r.executor.ForeignInstancesOf(ctx, key, func(key plan.Key, uid types.UID) bool {
-			left := stays(key, uid)
-			kept = kept || left
-			return left || goes(key, uid)
-		})
-		if kept && err == nil {
-			continue
-		}
+		message, err := r.executor.ForeignInstancesOf(ctx, key, known)
 		collect(key.String(), message, err)
 	}
 	for _, pattern := range request.ManagedTypes {
-		message, err := r.executor.ForeignInstances(ctx, pattern, func(key plan.Key, uid types.UID) bool {
-			return goes(key, uid) || stays(key, uid)
-		})
+		message, err := r.executor.ForeignInstances(ctx, pattern, known)
 		collect("type "+schema.GroupKind{Group: pattern.Group, Kind: pattern.Kind}.String(), message, err)
 	}
 	return blockers, errors.Join(errs...)
 }
 
-// recorded tells of an instance whether it is in the inventory, as one that is
-// ours and of which the function holds.
-func recorded(items []v1alpha1.InventoryItem, holds func(v1alpha1.InventoryItem) bool) execute.Owns {
-	known := make(map[plan.Key]types.UID, len(items))
+// recorded tells of an instance whether it is in the inventory as ours, or as one
+// that was left behind.
+func recorded(items []v1alpha1.InventoryItem) execute.Owns {
+	ours := make(map[plan.Key]types.UID, len(items))
+	kept := map[types.UID]bool{}
 	for _, item := range items {
-		if item.Phase != v1alpha1.PhaseReleased && holds(item) {
-			known[plan.KeyOf(item)] = item.UID
+		if item.Phase == v1alpha1.PhaseReleased {
+			continue
+		}
+		ours[plan.KeyOf(item)] = item.UID
+		for _, uid := range item.Kept {
+			kept[uid] = true
 		}
 	}
 	return func(key plan.Key, uid types.UID) bool {
-		recorded, ok := known[key]
+		recorded, ok := ours[key]
 		// Without a uid the answer to our write was lost.
-		return ok && (recorded == "" || recorded == uid)
+		return ok && (recorded == "" || recorded == uid) || kept[uid]
 	}
 }
 

@@ -103,7 +103,7 @@ func TestABrokenAggregatedServerBlocksOnlyThoseWhosePatternCoversIt(t *testing.T
 	}
 }
 
-func TestATypeOfWhichAnInstanceIsToBeLeftBehindIsBlockedByNothing(t *testing.T) {
+func TestATypeOfWhichAnInstanceIsToBeLeftBehindIsBlockedByForeignOnesOnly(t *testing.T) {
 	b := newBench(t)
 	kept := instance("Keepsake", "kept")
 	kept.SetAnnotations(map[string]string{engineName + "/delete-policy": "orphan-on-delete"})
@@ -112,12 +112,23 @@ func TestATypeOfWhichAnInstanceIsToBeLeftBehindIsBlockedByNothing(t *testing.T) 
 		t.Errorf("got %q", got)
 	}
 	b.create(b.in(instance("Keepsake", "theirs")))
-	if got := b.blockers(); got != "" {
-		t.Errorf("with a foreign instance: got %q", got)
+	want := "CustomResourceDefinition keepsakes.engine.corbel.run: 1 foreign instance: Keepsake " + b.namespace + "/theirs"
+	if got := b.blockers(); got != want {
+		t.Errorf("with a foreign instance: got %q, want %q", got, want)
 	}
-	// A pattern is about what looks after the instances, which goes.
-	want := "type Keepsake.engine.corbel.run: 1 foreign instance: Keepsake " + b.namespace + "/theirs"
+	want += "\ntype Keepsake.engine.corbel.run: 1 foreign instance: Keepsake " + b.namespace + "/theirs"
 	if got := b.blockers(reconciler.TypeInfo{Group: "engine.corbel.run", Kind: "Keepsake"}); got != want {
 		t.Errorf("by a pattern: got %q, want %q", got, want)
+	}
+}
+
+func TestATypeThatIsToBeLeftBehindIsBlockedByNothing(t *testing.T) {
+	b := newBench(t)
+	kept := definition("mementos", "Memento")
+	kept.SetAnnotations(map[string]string{engineName + "/delete-policy": "orphan"})
+	b.installed(kept)
+	b.create(b.in(instance("Memento", "theirs")))
+	if got := b.blockers(); got != "" {
+		t.Errorf("got %q", got)
 	}
 }

@@ -97,6 +97,57 @@ func TestWhatWasLeftBehindBeforeKeepsItsNamespaceAndItsTypeAsLongAsItIsThere(t *
 	}
 }
 
+func TestWhatWasOnceLeftBehindDoesNotMakeInstancesOfOthersHarmless(t *testing.T) {
+	for name, tc := range map[string]struct {
+		plural, kind string
+		gone         bool // what was left behind is deleted before others make an instance
+	}{
+		"gone":        {"antiques", "Antique", true},
+		"still there": {"relics", "Relic", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEstate(t, tc.plural, tc.kind, "orphan-on-apply", false)
+			e.mustApply(e.namespace, e.definition, config("a", "1"))
+			if tc.gone {
+				if err := e.Delete(t.Context(), e.instance.DeepCopy()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			theirs := e.in(instance(tc.kind, "theirs"))
+			e.create(theirs)
+			foreign := "1 foreign instance: " + tc.kind + " " + e.bench.namespace + "/theirs"
+			if got, want := e.blockers(), "CustomResourceDefinition "+e.definition.GetName()+": "+foreign; got != want {
+				t.Errorf("blocked by %q, want %q", got, want)
+			}
+			// The guard says the same if the deletion began before.
+			outcome, err := e.delete()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(outcome.Waiting, func(w reconciler.Wait) bool {
+				return w.Key.Name == e.definition.GetName() && w.Reason == reconciler.WaitBlocked && strings.Contains(w.Message, foreign)
+			}) {
+				t.Errorf("waiting for %v", outcome.Waiting)
+			}
+			if !e.stands(theirs) {
+				t.Error("the instance of others is gone")
+			}
+			if err := e.Delete(t.Context(), theirs.DeepCopy()); err != nil {
+				t.Fatal(err)
+			}
+			if got := e.blockers(); got != "" {
+				t.Errorf("blocked without instances of others: %q", got)
+			}
+			if _, err := e.delete(); err != nil {
+				t.Fatal(err)
+			}
+			if e.stands(e.definition) == tc.gone {
+				t.Errorf("the type is there: %t", !tc.gone)
+			}
+		})
+	}
+}
+
 // mustDeleteButFor expects that nothing is waited for but the end of the namespace,
 // which this API server does not bring about by itself.
 func (e estate) mustDeleteButFor(namespace *unstructured.Unstructured) reconciler.Outcome {

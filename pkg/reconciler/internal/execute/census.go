@@ -6,6 +6,7 @@ package execute
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,9 @@ type Owns func(key plan.Key, uid types.UID) bool
 // census counts the instances of types, foreign ones and our own.
 type census struct {
 	owns Owns
+	// kept are the uids of those that were left behind, if they count apart.
+	kept      []types.UID
+	keptTotal int
 	// foreign and ours are the names of the first few.
 	foreign, ours           []string
 	foreignTotal, oursTotal int
@@ -85,6 +89,10 @@ func (c *census) count(resource cluster.Resource, item metav1.PartialObjectMetad
 		if len(c.ours) < maxNamed {
 			c.ours = append(c.ours, name)
 		}
+		return
+	}
+	if slices.Contains(c.kept, item.UID) {
+		c.keptTotal++
 		return
 	}
 	c.foreignTotal++

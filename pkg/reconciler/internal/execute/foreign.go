@@ -19,7 +19,7 @@ import (
 // of the types that a CustomResourceDefinition or an APIService brings; empty
 // means that there are none.
 func (e *Executor) ForeignInstancesOf(ctx context.Context, key plan.Key, owns Owns) (string, error) {
-	found, err := e.instances(ctx, key, owns)
+	found, err := e.instances(ctx, key, owns, nil)
 	if err != nil {
 		return "", err
 	}

@@ -35,15 +35,16 @@ func (e *Executor) guard(ctx context.Context, step plan.Step) (verdict, error) {
 	case plan.GuardNone:
 		return verdict{}, nil
 	case plan.GuardNoInstances, plan.GuardNoInstancesOrRelease:
-		found, err := e.instances(ctx, step.Key, func(key plan.Key, _ types.UID) bool { return slices.Contains(step.Own, key) })
-		switch {
-		case err != nil:
-			return verdict{}, err
-		case step.Guard.Releases() && found.foreignTotal > 0 && found.oursTotal == 0:
-			return verdict{release: true}, nil
-		default:
-			return verdict{blocked: found.String(), counted: found.counted}, nil
+		var kept []types.UID
+		if step.Guard.Releases() {
+			kept = step.Then.Kept
 		}
+		found, err := e.instances(ctx, step.Key, func(key plan.Key, _ types.UID) bool { return slices.Contains(step.Own, key) }, kept)
+		if err != nil {
+			return verdict{}, err
+		}
+		blocked := found.String()
+		return verdict{blocked: blocked, release: blocked == "" && found.keptTotal > 0, counted: found.counted}, nil
 	case plan.GuardEmpty, plan.GuardEmptyOrRelease:
 		content, err := e.content(ctx, step.Key.Name, "")
 		if err != nil || content.String() == "" {

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
@@ -27,8 +28,9 @@ var (
 
 // instances counts the instances of the types that a CustomResourceDefinition or
 // an APIService brings. Deleting the former deletes them all, whoever made them.
-func (e *Executor) instances(ctx context.Context, key plan.Key, owns Owns) (*census, error) {
-	found := &census{owns: owns}
+// Those of the uids count apart.
+func (e *Executor) instances(ctx context.Context, key plan.Key, owns Owns, kept []types.UID) (*census, error) {
+	found := &census{owns: owns, kept: kept}
 	prefix, group, ok := strings.Cut(key.Name, ".")
 	if !ok {
 		return nil, fmt.Errorf("the name does not tell what types it brings")
@@ -49,7 +51,7 @@ func (e *Executor) instances(ctx context.Context, key plan.Key, owns Owns) (*cen
 func (e *Executor) definedInstances(ctx context.Context, found *census, definition string) error {
 	versions, failures := e.definedTypes(ctx, definition)
 	for _, resource := range versions {
-		one := &census{owns: found.owns}
+		one := &census{owns: found.owns, kept: found.kept}
 		err := one.take(ctx, e.objects, resource, "")
 		if err == nil {
 			*found = *one

@@ -127,6 +127,11 @@ var configs = slices.Concat(adoptions(), []Config{
 		Acts:       slices.Concat(of(0, wholeLife...), on(foo, ActStrip, ActDelete)), Disturbances: 3,
 	},
 	{
+		Name:       "an orphaned instance of a type beside one of others",
+		Components: one([]Want{want(foos, "1"), want(foo, "1", onDelete(v1alpha1.DeletePolicyOrphan))}, []Want{want(foos, "1")}, []Want{}),
+		Acts:       slices.Concat(of(0, wholeLife...), on(foo, ActDelete), on(theirFoo, ActCreate, ActDelete)), Disturbances: 3,
+	},
+	{
 		Name: "an orphan in a namespace of the manifests",
 		Components: one(
 			[]Want{want(tenants, "1"), want(tenant, "1", onDelete(v1alpha1.DeletePolicyOrphan))}, []Want{want(tenants, "1")}, []Want{}),

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -75,11 +76,12 @@ func (m *Model) guard(s *State, a *actor, step plan.Step) (plan.Result, bool) {
 		return result, false
 	}
 	inside := s.world.inside(o)
+	obstacle := slices.IndexFunc(inside, func(x *Object) bool { return !step.Guard.Releases() || !isKept(step.Then, o, x) })
 	switch {
 	case len(inside) == 0:
 		s.tell("it is empty")
 		return result, false
-	case step.Guard.Releases():
+	case obstacle < 0:
 		s.tell("it is in use, so it is released")
 		o, result.Err = s.world.mind(step, true)
 		if result.Err == nil {
@@ -92,10 +94,16 @@ func (m *Model) guard(s *State, a *actor, step plan.Step) (plan.Result, bool) {
 		}
 		return result, true
 	default:
-		s.tell("blocked by %s", inside[0].Key)
-		result.Blocked = fmt.Sprintf("%s is there", inside[0].Key)
+		s.tell("blocked by %s", inside[obstacle].Key)
+		result.Blocked = fmt.Sprintf("%s is there", inside[obstacle].Key)
 		return result, true
 	}
+}
+
+// isKept tells whether the record of a holder says that something in it was left
+// behind. Of a namespace it does not say what.
+func isKept(item v1alpha1.InventoryItem, holder, x *Object) bool {
+	return isNamespace(holder.Key) || slices.Contains(item.Kept, uidOf(x.UID))
 }
 
 // send makes the request of a step.

@@ -130,6 +130,10 @@ func (f *fingerprinter) items(m *Model, items []v1alpha1.InventoryItem) {
 		f.uidText(item.UID)
 		f.text(item.Digest, item.Seen, item.Accepted, string(item.Phase), string(item.Origin), string(item.DeletePolicy))
 		f.flags(item.AppliedAt != nil, len(item.Defines) > 0, item.Keeps)
+		f.bytes(byte(len(item.Kept)))
+		for _, uid := range item.Kept {
+			f.uidText(uid)
+		}
 	}
 }
 

@@ -73,25 +73,20 @@ func (m *Model) begin(s *State, a *actor) {
 // lookForBlockers lists the instances of the component's types before anything is deleted.
 func (m *Model) lookForBlockers(s *State, a *actor) {
 	s.tell("look for foreign instances")
-	own, kept := map[plan.Key]bool{}, map[plan.Key]bool{}
+	own := map[plan.Key]bool{}
 	stays := func(item v1alpha1.InventoryItem) bool {
 		return item.DeletePolicy == v1alpha1.DeletePolicyOrphan || item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnDelete
 	}
 	for _, item := range a.recorded {
-		key := plan.KeyOf(item)
-		own[key] = true
-		if o := s.world.get(key); o != nil && stays(item) && uidOf(o.UID) == item.UID {
-			for _, definition := range s.world.objects {
-				kept[definition.Key] = kept[definition.Key] || definition.definesType(key.GroupKind())
-			}
-		}
+		own[plan.KeyOf(item)] = true
 	}
 	for _, item := range a.recorded {
-		if stays(item) || item.Keeps || kept[plan.KeyOf(item)] || item.UID == "" || item.Phase == v1alpha1.PhaseReleased {
+		if stays(item) || item.UID == "" || item.Phase == v1alpha1.PhaseReleased {
 			continue
 		}
 		for _, o := range s.world.objects {
-			if slices.Contains(item.Defines, v1alpha1.TypeInfo{Group: o.Key.Group, Kind: o.Key.Kind}) && !own[o.Key] {
+			instance := slices.Contains(item.Defines, v1alpha1.TypeInfo{Group: o.Key.Group, Kind: o.Key.Kind})
+			if instance && !own[o.Key] && !slices.Contains(item.Kept, uidOf(o.UID)) {
 				s.tell("blocked by %s", o.Key)
 				a.reset()
 				return

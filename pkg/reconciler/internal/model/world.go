@@ -164,11 +164,12 @@ func (w *World) inside(o *Object) []*Object {
 
 // inUse tells whether something is in a namespace or a definition that keeps a
 // component from deleting it. It must not wait for the end of what it has itself
-// left behind there.
+// left behind there, but a definition waits for the instances of others.
 func (w *World) inUse(o *Object, by Holder) bool {
 	inside := w.inside(o)
-	left := slices.ContainsFunc(inside, func(x *Object) bool { return x.Orphaned && x.Former == by })
-	return len(inside) > 0 && (o.Deleting || !left)
+	left := func(x *Object) bool { return x.Orphaned && x.Former == by }
+	foreign := !isNamespace(o.Key) && slices.ContainsFunc(inside, func(x *Object) bool { return !left(x) })
+	return len(inside) > 0 && (o.Deleting || foreign || !slices.ContainsFunc(inside, left))
 }
 
 func (o *Object) definesType(gk schema.GroupKind) bool {

@@ -6,6 +6,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -158,7 +159,8 @@ func (w *world) delete(s Step) (blocked string, released bool, err error) {
 	switch s.Guard {
 	case GuardNoInstances, GuardNoInstancesOrRelease:
 		found := w.instances(o)
-		if len(found) > 0 && s.Guard.Releases() {
+		foreign := slices.ContainsFunc(found, func(x *object) bool { return !slices.Contains(s.Then.Kept, x.uid) })
+		if len(found) > 0 && s.Guard.Releases() && !foreign {
 			w.strip(o)
 			return "", true, nil
 		}

@@ -5,6 +5,10 @@ package plan
 
 import "slices"
 
+// maxKept is of how many instances a type's record says that they were left behind.
+// Each takes less room than its own record did.
+const maxKept = 1000
+
 // What is left behind would go with its namespace, and with its type. So these
 // are left behind, too, as long as it is there: otherwise nobody could ever delete
 // them, because what was left behind counts as foreign from then on.
@@ -17,14 +21,29 @@ func (w *work) keepHolders(units []*unit, because Reason) {
 	for _, holder := range w.units {
 		mayHold := holder.key.isNamespace() || len(holder.item.Defines) > 0
 		stays := holder.desired == nil && w.leftBehind(holder, because)
-		if !mayHold || stays || holder.item.Keeps || holder.live.Existence == Absent {
+		if !mayHold || stays || holder.live.Existence == Absent {
 			continue
 		}
-		if slices.ContainsFunc(units, func(u *unit) bool { return holder.holds(u) && w.staysBehind(u, because) }) {
-			holder.item.Keeps = true
-			w.ahead = true
+		for _, u := range units {
+			if holder.holds(u) && w.staysBehind(u, because) && holder.keep(u, w.handsOver(u, because)) {
+				w.ahead = true
+			}
 		}
 	}
+}
+
+// keep notes that something stays behind in the namespace or the type, and tells
+// whether that is news. An instance that goes to somebody else is one of theirs: it
+// blocks the deletion of its type as any other does.
+func (u *unit) keep(left *unit, handedOver bool) (news bool) {
+	news, u.item.Keeps = !u.item.Keeps, true
+	if len(u.item.Defines) == 0 || handedOver || left.letGo() || slices.Contains(u.item.Kept, left.live.UID) {
+		return news
+	}
+	// A copy: the input must not change.
+	kept := append(slices.Clone(u.item.Kept), left.live.UID)
+	u.item.Kept = kept[max(len(kept)-maxKept, 0):]
+	return true
 }
 
 // staysBehind tells whether an object that is there leaves the record and not the cluster.

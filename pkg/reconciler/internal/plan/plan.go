@@ -99,7 +99,8 @@ type Step struct {
 	// Desired is the wanted object; nil if it is not wanted any more.
 	Desired *Desired
 	// Then is the record once the step succeeded; the uid and the hashes are
-	// filled in from the server's answer. It is not used by VerbDelete and VerbOrphan.
+	// filled in from the server's answer. VerbDelete and VerbOrphan leave no record;
+	// a guard reads from it what was left behind.
 	Then v1alpha1.InventoryItem
 }
 
@@ -129,8 +130,8 @@ const (
 	GuardNone Guard = ""
 	// GuardNoInstances: no instance of the types that the object defines exists.
 	GuardNoInstances Guard = "no instances"
-	// GuardNoInstancesOrRelease: like GuardNoInstances, but a type with instances is
-	// released, not deleted.
+	// GuardNoInstancesOrRelease: like GuardNoInstances, but a type of which no other
+	// instances exist than those that were left behind is released, not deleted.
 	GuardNoInstancesOrRelease Guard = "no instances, else released"
 	// GuardEmpty: nothing but noise lives in the namespace; otherwise the deletion is blocked.
 	GuardEmpty Guard = "empty"
