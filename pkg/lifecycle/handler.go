@@ -28,7 +28,9 @@ type Handler[T client.Object] interface {
 	// puts our finalizer on the object, its changes of status are, too. An error
 	// ends the pass.
 	Claim(ctx context.Context, obj T) error
-	// CreateOrUpdate brings what the object describes into being.
+	// CreateOrUpdate brings what the object describes into being. Empty without an
+	// error means that nothing was to be done: unless the handler is a Judge, an
+	// object that is not Ready becomes so, as after Success.
 	CreateOrUpdate(ctx context.Context, obj T, commit Commit) (result.Result, error)
 	// Delete takes it away. Only Success with a nil error means that nothing is
 	// left; then our finalizer goes.

@@ -46,6 +46,11 @@ func (p *pass[T]) judge(ctx context.Context) ([]summarize.Conditions, result.Res
 // come. Ready itself follows from the summary.
 func (p *pass[T]) judgeByDefault(res result.Result, err error) ([]summarize.Conditions, result.Result, error) {
 	obj, now := p.options.Conditions(p.obj), p.options.Clock()
+	acted := p.stage == StageClaim || p.stage == StageApply
+	if acted && err == nil && res == result.Empty && !conditions.IsTrue(obj, v1alpha1.ConditionReady) {
+		// Nothing was to be done and nothing is to come. What Ready says is of an earlier pass.
+		res = result.Success
+	}
 	verdict := result.Compute(res, err, p.builder())
 	switch {
 	case p.stage == StageSkip && err == nil:
@@ -55,8 +60,6 @@ func (p *pass[T]) judgeByDefault(res result.Result, err error) ([]summarize.Cond
 		}
 		conditions.Delete(obj, v1alpha1.ConditionReconciling)
 		conditions.MarkUnknown(obj, now, v1alpha1.ConditionReady, v1alpha1.ReasonSuspended, "%s", message)
-	case verdict.Outcome == result.Finished && !conditions.Has(obj, v1alpha1.ConditionReady):
-		conditions.MarkUnknown(obj, now, v1alpha1.ConditionReady, v1alpha1.ReasonProcessing, "there is no result yet")
 	case verdict.Outcome == result.Requeued, verdict.Outcome == result.Waited, verdict.Outcome == result.Failed:
 		conditions.MarkReconciling(obj, now, verdict.Reason, "%s", cmp.Or(verdict.Message, "work goes on"))
 	}

@@ -15,14 +15,19 @@ import (
 // LaterError ends a pass quietly: nothing came out of it, so nothing is judged
 // and nothing is written. A Handler returns it when it has to wait for its turn.
 type LaterError struct {
-	// After is when the object comes again.
+	// After is when the object comes again. Default is 5 seconds.
 	After time.Duration
 	// Err says what is waited for; it only goes to the log.
 	Err error
 }
 
 // Error says what is waited for.
-func (e *LaterError) Error() string { return e.Err.Error() }
+func (e *LaterError) Error() string {
+	if e.Err == nil {
+		return "not now"
+	}
+	return e.Err.Error()
+}
 
 // Unwrap returns what is waited for.
 func (e *LaterError) Unwrap() error { return e.Err }
@@ -41,6 +46,10 @@ func (l *Loop[T]) leading() error {
 
 // later ends a pass.
 func later(ctx context.Context, why *LaterError) reconcile.Result {
-	logf.FromContext(ctx).V(1).Info("not now; coming again", "why", why.Error(), "after", why.After)
-	return reconcile.Result{RequeueAfter: max(why.After, time.Millisecond)}
+	after := why.After
+	if after <= 0 {
+		after = notLeading
+	}
+	logf.FromContext(ctx).V(1).Info("not now; coming again", "why", why.Error(), "after", after)
+	return reconcile.Result{RequeueAfter: after}
 }

@@ -70,3 +70,15 @@ func TestWhoDoesNotLeadBeginsNoPassAndEndsTheOneItIsInQuietly(t *testing.T) {
 		t.Errorf("once it leads again: %v", err)
 	}
 }
+
+func TestALaterErrorWithoutADelayDoesNotSpin(t *testing.T) {
+	for _, why := range []*lifecycle.LaterError{{Err: errors.New("not my turn")}, {After: -time.Second}} {
+		h := &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
+			return result.Empty, why
+		}}
+		b := newBench(t, h, claimed)
+		if out, err := b.pass(); err != nil || out.RequeueAfter != 5*time.Second {
+			t.Errorf("returned %v, %v", out, err)
+		}
+	}
+}

@@ -205,7 +205,7 @@ func TestOutcomesShowInTheConditions(t *testing.T) {
 	}{
 		{"success", result.Success, nil, yes, "Ready", "everything is as it should be", interval, false, false, false},
 		{"more to do", result.Requeue, nil, unknown, "Processing", "work goes on", result.RequeueDelay, false, true, false},
-		{"nothing said", result.Empty, nil, unknown, "Processing", "there is no result yet", interval, false, true, false},
+		{"nothing said", result.Empty, nil, yes, "Ready", "everything is as it should be", interval, false, false, false},
 		{"waiting", result.Empty, result.NewWaiting(errors.New("not yet"), "Dependency", time.Minute), unknown, "Dependency", "not yet", time.Minute, false, true, false},
 		{"stalled", result.Empty, result.NewStalling(errors.New("bad"), "Invalid"), no, "Invalid", "bad", interval, false, false, true},
 		{"failed", result.Empty, errors.New("refused"), no, "Error", "refused", 0, true, true, false},
