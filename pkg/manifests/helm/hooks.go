@@ -29,6 +29,11 @@ const (
 	beforeEnd = beforeWave + maxWeight + 1
 	afterEnd  = afterWave + maxWeight + 1
 
+	// preDeleteRow and postDeleteRow tell the hooks of deletions apart from
+	// others that would have to wait for each other.
+	preDeleteRow  = 100_000
+	postDeleteRow = 200_000
+
 	// annotationRevision makes the manifest of a hook another one with every
 	// revision, so that it runs again.
 	annotationRevision = "helm.corbel.run/revision"
@@ -116,11 +121,11 @@ func (m marker) hook(h hook, object *unstructured.Unstructured, current common.R
 	case applied:
 		wave = m.applied(object, at, weight, succeeded && !deleted, current)
 	case at.preDelete:
-		wave = weight - afterWave
+		wave = preDeleteRow + weight
 		m.set(object, v1alpha1.AnnotationRunOn, "pre-delete")
 		m.set(object, v1alpha1.AnnotationApplyOrder, strconv.Itoa(weight))
 	case at.postDelete:
-		wave = weight + afterEnd + afterWave
+		wave = postDeleteRow + weight
 		m.set(object, v1alpha1.AnnotationRunOn, "post-delete")
 		m.set(object, v1alpha1.AnnotationApplyOrder, strconv.Itoa(weight))
 	default:

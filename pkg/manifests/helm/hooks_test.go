@@ -101,9 +101,18 @@ func TestHooksOfOneWeightRunOneAfterTheOther(t *testing.T) {
 		"a apply-order=-20000" + once + " revision=1",
 		"c apply-order=-10001" + once + " revision=1",
 	}
-	for i := range want {
-		// The order of the parts is that of marks.
-		want[i] = strings.Replace(want[i], "  ", " ", 1)
+	if diff := cmp.Diff(want, marks(t, text, 1, helm.Options{})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestHooksOfDifferentMomentsDoNotWaitForEachOther(t *testing.T) {
+	text := hook("Job", "a", "pre-delete", "") + hook("Job", "b", "pre-install", "") + hook("Job", "c", "post-delete", "") + hook("Job", "d", "post-install", "")
+	want := []string{
+		"a run-on=pre-delete apply-order=0",
+		"b apply-order=-20000" + once + " revision=1",
+		"c run-on=post-delete apply-order=0",
+		"d apply-order=20000" + once + " revision=1",
 	}
 	if diff := cmp.Diff(want, marks(t, text, 1, helm.Options{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
