@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/backoff"
 )
 
 // Outcome is what a pass came to, in one word.
@@ -48,7 +49,8 @@ type Verdict struct {
 	// Outcome is the verdict in one word.
 	Outcome Outcome
 	// Result and Err are what Reconcile returns. If there is an error, the
-	// result is empty, because the controller would ignore it.
+	// result is empty, because the controller would ignore it. Err is never a
+	// reconcile.TerminalError, which would be final.
 	Result reconcile.Result
 	Err    error
 	// Reason and Message are those of the error, or of the outcome.
@@ -93,7 +95,7 @@ func Compute(result Result, err error, builder RuntimeResultBuilder) Verdict {
 		v.Result = build(builder, Success, nil)
 		v.Reconciling, v.Observed = Remove, true
 	default:
-		v.Err = err
+		v.Err = backoff.Retried(err)
 	}
 	return v
 }

@@ -147,3 +147,17 @@ func TestLowest(t *testing.T) {
 		t.Error("nothing gives Empty")
 	}
 }
+
+// With a terminal error anywhere in what is returned, the object would never come again.
+func TestAFailureIsNeverTerminal(t *testing.T) {
+	terminal := reconcile.TerminalError(errPlain)
+	for name, err := range map[string]error{
+		"generic": result.NewGeneric(terminal, "Network"), "event": fmt.Errorf("x: %w", result.NewEvent(terminal, "Network")),
+		"joined": errors.Join(errors.New("other"), terminal), "terminal around a failure": reconcile.TerminalError(result.NewGeneric(errPlain, "Network")),
+	} {
+		got := result.Compute(result.Empty, err, result.AlwaysRequeueResultBuilder{RequeueAfter: interval})
+		if got.Outcome != result.Failed || errors.Is(got.Err, reconcile.TerminalError(nil)) || !errors.Is(got.Err, errPlain) || got.Message != err.Error() {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -34,7 +34,9 @@
 // must not wait for the interval because another object happens to be stalled.
 //
 // No outcome is final: what is stalled is looked at again after the interval, and
-// a Waiting never gets lost, whatever the builder answers.
+// a Waiting never gets lost, whatever the builder answers. A reconcile.TerminalError alone
+// is a Stalling. Beside others, or within an ordinary failure, the failure counts, and it
+// is returned in a form that the controller tries again.
 //
 // # Differences from Flux
 //

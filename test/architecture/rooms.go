@@ -44,7 +44,7 @@ var rooms = []Room{
 	{Path: "pkg/types", Floor: 0, Kind: Data},
 
 	{Path: "pkg/conditions", Floor: 1, Kind: Data},
-	{Path: "pkg/result", Floor: 1, Kind: Data, Beside: []string{"pkg/conditions"}},
+	{Path: "pkg/result", Floor: 1, Kind: Data, Beside: []string{"pkg/conditions", "internal/backoff"}},
 	{Path: "pkg/status", Floor: 1, Kind: Data, Foreign: []string{
 		"github.com/fluxcd/cli-utils/pkg/kstatus/status",
 		"github.com/google/cel-go/...",
