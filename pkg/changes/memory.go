@@ -58,7 +58,7 @@ func (w written) outdates(obj client.Object) bool {
 type attempt struct {
 	object    client.Object // nil if there is none
 	absent    bool
-	count     int // attempts that were made
+	count     int // failures in a row
 	state     map[string]any
 	abandoned bool
 }
@@ -71,6 +71,8 @@ type subject struct {
 	count  int
 	state  map[string]any
 	due    time.Time
+	// followed: it is gone, and there is another object of its name.
+	followed bool
 }
 
 func newMemory(changed func(oldObj, newObj client.Object) bool, marks marks) *memory {
@@ -163,6 +165,7 @@ func (m *memory) look(key client.ObjectKey, now time.Time) (subject, bool) {
 	s.touched, s.parted = r.touched == uid, r.parted == uid
 	switch {
 	case r.gone != nil:
+		s.followed = r.current != nil
 		s.absent, s.claimed = true, r.bearer != nil && !r.freed.outdates(r.bearer)
 	default:
 		s.deleting = !s.object.GetDeletionTimestamp().IsZero()
@@ -177,7 +180,9 @@ func (m *memory) look(key client.ObjectKey, now time.Time) (subject, bool) {
 		s.handled, s.old, s.changed = true, r.handled, m.changed(r.handled, s.object)
 	}
 	if r.attempt.continues(s) {
-		s.count, s.state, s.abandoned = r.attempt.count, r.attempt.state, r.attempt.abandoned
+		s.count, s.state = r.attempt.count, r.attempt.state
+		// A successor is a change, too: its creation is not told before the end of the other.
+		s.abandoned = r.attempt.abandoned && !s.followed && !m.changed(r.attempt.object, s.object)
 	}
 	return s, true
 }

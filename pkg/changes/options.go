@@ -35,7 +35,9 @@ type Options struct {
 	// NewCache makes the cache of its own. Default is cache.New.
 	NewCache cache.NewCacheFunc
 	// Controller is passed on to controller-runtime: concurrency, leader election,
-	// timeouts. Its Reconciler and RateLimiter must be nil.
+	// timeouts. Its Reconciler and RateLimiter must be nil. EnableWarmup must not be
+	// true, and that of the manager does not apply: a process that waits to lead
+	// would remember every object that is deleted, and tell each once more.
 	Controller controller.Options
 }
 
@@ -60,6 +62,10 @@ func (o *Options) complete(opinionated bool) error {
 	if o.Controller.RateLimiter != nil {
 		errs = append(errs, errors.New("option Controller has a RateLimiter: use the option RetryPolicy"))
 	}
+	if warm := o.Controller.EnableWarmup; warm != nil && *warm {
+		errs = append(errs, errors.New("option Controller enables EnableWarmup: a process that does not lead would remember every object that is deleted; leave it out"))
+	}
+	o.Controller.EnableWarmup = new(bool)
 	if o.NewCache != nil && o.CacheOptions == nil {
 		o.CacheOptions = &cache.Options{}
 	}

@@ -40,17 +40,18 @@ func (m *memory) finished(s subject, action ReconcileAction, obj client.Object, 
 	})
 }
 
-// unfinished notes a call that has to be made again.
-func (m *memory) unfinished(s subject, state map[string]any) {
+// unfinished notes a call that has to be made again, after so many failures.
+func (m *memory) unfinished(s subject, count int, state map[string]any) {
 	m.update(s, func(r *record) {
-		r.attempt = attempt{object: s.object, absent: s.absent, count: s.count + 1, state: state}
+		r.attempt = attempt{object: s.object, absent: s.absent, count: count, state: state}
 	})
 }
 
-// abandoned notes a call that is not made again until something changes or a resync is due.
-func (m *memory) abandoned(s subject, due time.Time) {
+// abandoned notes a call that is not made again until something changes or a resync is
+// due. Obj is the state that was given up.
+func (m *memory) abandoned(s subject, obj client.Object, due time.Time) {
 	m.update(s, func(r *record) {
-		r.attempt = attempt{object: s.object, absent: s.absent, count: s.count + 1, abandoned: true}
+		r.attempt = attempt{object: obj, absent: s.absent, abandoned: true}
 		r.resync, r.due = false, due
 	})
 }

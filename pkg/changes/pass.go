@@ -5,6 +5,7 @@ package changes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -126,26 +127,32 @@ func (r *runner) call(ctx context.Context, key client.ObjectKey, s subject, acti
 	out, err := contain(func() (ReconcileResult, error) { return r.reconciler.Reconcile(ctx, request) })
 	switch {
 	case err != nil:
-		result, err = r.failed(key, s, action, out, err)
+		result, err = r.failed(key, s, action, obj, out, err)
 		return result, false, err
 	case out.RequeueAfter > 0:
-		r.memory.unfinished(s, out.State)
+		r.memory.unfinished(s, 0, out.State) // to poll is no failure
 		return reconcile.Result{RequeueAfter: out.RequeueAfter}, false, nil
 	}
 	r.memory.finished(s, action, obj, r.nextResync())
 	return reconcile.Result{}, true, nil
 }
 
-// failed decides about the next attempt.
-func (r *runner) failed(key client.ObjectKey, s subject, action ReconcileAction, out ReconcileResult, err error) (reconcile.Result, error) {
-	err = fmt.Errorf("%s %s %s: %w", action, r.scribe.kind, key, err)
+// failed decides about the next attempt. The controller is to forget an object only if
+// that is the decision: what is returned otherwise is not terminal.
+func (r *runner) failed(key client.ObjectKey, s subject, action ReconcileAction, obj client.Object, out ReconcileResult, err error) (reconcile.Result, error) {
+	terminal := errors.Is(err, reconcile.TerminalError(nil))
+	err = backoff.Retried(fmt.Errorf("%s %s %s: %w", action, r.scribe.kind, key, err))
 	retry, after := true, out.RequeueAfter
-	if after <= 0 {
+	switch {
+	case after > 0:
+	case terminal:
+		retry = false
+	default:
 		retry, after = r.policy(err, s.count)
 		after = backoff.Jitter(after, resyncJitter, r.random())
 	}
 	if retry {
-		r.memory.unfinished(s, out.State)
+		r.memory.unfinished(s, s.count+1, out.State)
 		r.limiter.set(key, after)
 		return reconcile.Result{}, err
 	}
@@ -153,13 +160,20 @@ func (r *runner) failed(key client.ObjectKey, s subject, action ReconcileAction,
 		r.gaveUp(s.object, action)
 	}
 	due := r.nextResync()
-	r.memory.abandoned(s, due)
-	if due.IsZero() {
+	switch {
+	case s.followed:
+		// Another object waits under the name. It is not to wait until somebody changes it.
+		r.memory.forget(s)
+		r.limiter.set(key, writeRetryInitial)
+		return reconcile.Result{}, err
+	case due.IsZero():
+		r.memory.abandoned(s, obj, due)
 		if s.absent {
 			r.memory.forget(s)
 		}
 		return reconcile.Result{}, reconcile.TerminalError(err)
 	}
+	r.memory.abandoned(s, obj, due)
 	r.limiter.set(key, due.Sub(r.now()))
 	return reconcile.Result{}, err
 }

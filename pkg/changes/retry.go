@@ -12,10 +12,14 @@ import (
 // RetryPolicy decides after an error whether the reconciler is called again without
 // anything having changed, and after how long. Attempt counts the retries that were
 // made, from 0. It begins anew when the content of the object changes, when its
-// deletion begins, and after success. Some jitter, up to a tenth, is added to the delay.
+// deletion begins, and after a call without an error. Some jitter, up to a tenth, is
+// added to the delay. A reconcile.TerminalError without a RequeueAfter is not retried,
+// and the policy is not asked.
 //
-// An object that is not retried comes again when it changes, when it is resynced and
-// after a restart. An event with reason GaveUp says so.
+// An object that is not retried comes again when it changes as the option Changed says,
+// when it is resynced and after a restart. An event with reason GaveUp says so. One that
+// is gone comes again when it is resynced, and once more if another object of its name
+// appears before that.
 type RetryPolicy func(err error, attempt int) (retry bool, after time.Duration)
 
 // The delays of the default policy.

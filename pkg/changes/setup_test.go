@@ -51,10 +51,10 @@ func TestAllMistakesOfASetupAreOneError(t *testing.T) {
 	}{
 		{"nothing is right", changes.NewController("", &corev1.ConfigMap{}, &changes.OpinionatedReconciler{Reconciler: typed}, changes.Options{
 			ResyncInterval: -time.Second,
-			Controller:     controller.Options{Reconciler: reconcile.Func(nil), RateLimiter: workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]()},
+			Controller:     controller.Options{Reconciler: reconcile.Func(nil), RateLimiter: workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), EnableWarmup: new(true)},
 		}), []string{
 			"the name is missing", "the objects are *v1.ConfigMap, and the reconciler is for *v1.Secret", "the ReconcileFunc is nil",
-			"the Finalizer is missing", "option ResyncInterval is negative: -1s", "option Controller has a Reconciler", "use the option RetryPolicy",
+			"the Finalizer is missing", "option ResyncInterval is negative: -1s", "option Controller has a Reconciler", "use the option RetryPolicy", "enables EnableWarmup",
 		}},
 		{"no kind", changes.NewController("a", nil, typed, changes.Options{}), []string{"the kind is nil"}},
 		{"no reconciler", changes.NewController("a", &corev1.ConfigMap{}, nil, changes.Options{}), []string{"the reconciler is nil"}},
