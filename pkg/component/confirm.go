@@ -6,6 +6,8 @@ package component
 import (
 	"context"
 	"fmt"
+	"maps"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,7 +39,17 @@ func (h *handler[T]) confirm(obj T) func(context.Context) error {
 			return superseded("it is being deleted")
 		case !equality.Semantic.DeepEqual(current.GetStatus().Inventory, obj.GetStatus().Inventory):
 			return superseded("somebody else keeps its inventory")
+		case !maps.Equal(h.instructions(current), h.instructions(obj)):
+			return superseded("its annotations ask for something else")
 		}
 		return nil
 	}
+}
+
+// instructions are the annotations that say what is to be done with the component. They
+// belong to no generation. Others may be a hook's, in memory.
+func (h *handler[T]) instructions(obj T) map[string]string {
+	own := maps.Clone(obj.GetAnnotations())
+	maps.DeleteFunc(own, func(key, _ string) bool { return !strings.HasPrefix(key, h.settings.name+"/") })
+	return own
 }

@@ -97,17 +97,17 @@ func (h *Helper) MetadataChanged(obj client.Object) (bool, error) {
 // outside the object.
 //
 // When it returns nil, all of status is on the server, and nobody had changed
-// the object in a way that matters (see ErrConflict) at a moment at most five
-// seconds ago; so if there is nothing to write, and the last look at the server is
+// the object in a way that matters (see ErrConflict; annotations and labels count here)
+// at a moment at most five seconds ago; so if there is nothing to write, and the last look at the server is
 // older, Commit looks. Other errors: PrunedError, NoStatusSubresourceError, and what
 // the server answered. After an error nothing may be acted upon.
 func (h *Helper) Commit(ctx context.Context, obj client.Object) error {
 	obj = conditions.ObjectOf(obj)
 	writes := h.writes
-	if err := h.writeMain(ctx, obj); err != nil {
+	if err := h.writeMain(ctx, obj, toAct); err != nil {
 		return fmt.Errorf("commit %s: %w", h, err)
 	}
-	if err := h.writeStatus(ctx, obj, HelperOptions{}); err != nil {
+	if err := h.writeStatus(ctx, obj, HelperOptions{}, toAct); err != nil {
 		return fmt.Errorf("commit %s: %w", h, err)
 	}
 	if h.writes == writes && time.Since(h.confirmed) > confirmWindow {
@@ -131,7 +131,7 @@ func (h *Helper) Patch(ctx context.Context, obj client.Object, options ...Option
 		option.ApplyToHelper(&o)
 	}
 	obj = conditions.ObjectOf(obj)
-	mainErr := h.writeMain(ctx, obj)
+	mainErr := h.writeMain(ctx, obj, toReport)
 	if errors.Is(mainErr, ErrConflict) {
 		return fmt.Errorf("patch %s: %w", h, mainErr)
 	}
@@ -139,7 +139,7 @@ func (h *Helper) Patch(ctx context.Context, obj client.Object, options ...Option
 		return nil
 	}
 	// A refusal of the metadata is no reason to be silent about it in the status.
-	statusErr := h.writeStatus(ctx, obj, o)
+	statusErr := h.writeStatus(ctx, obj, o, toReport)
 	if _, missing := errors.AsType[*NoStatusSubresourceError](statusErr); missing {
 		statusErr = errors.Join(statusErr, h.writeConditionsAsMain(ctx, obj))
 	}
@@ -153,13 +153,13 @@ func (h *Helper) Patch(ctx context.Context, obj client.Object, options ...Option
 // alone. It is for the one write that removes a finalizer: when it is the last one,
 // the object is gone afterwards.
 func (h *Helper) PatchMetadata(ctx context.Context, obj client.Object) error {
-	if err := h.writeMain(ctx, conditions.ObjectOf(obj)); err != nil {
+	if err := h.writeMain(ctx, conditions.ObjectOf(obj), toReport); err != nil {
 		return fmt.Errorf("patch %s: %w", h, err)
 	}
 	return nil
 }
 
-func (h *Helper) writeMain(ctx context.Context, obj client.Object) error {
+func (h *Helper) writeMain(ctx context.Context, obj client.Object, why purpose) error {
 	after, err := contentOf(obj)
 	if err != nil {
 		return err
@@ -168,14 +168,14 @@ func (h *Helper) writeMain(ctx context.Context, obj client.Object) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	answer, err := h.send(ctx, obj, mainWrite{changes: changes})
+	answer, err := h.send(ctx, obj, mainWrite{changes: changes}, why)
 	if err != nil {
 		return err
 	}
 	return h.acceptMain(obj, answer)
 }
 
-func (h *Helper) writeStatus(ctx context.Context, obj client.Object, options HelperOptions) error {
+func (h *Helper) writeStatus(ctx context.Context, obj client.Object, options HelperOptions, why purpose) error {
 	after, err := h.statusOf(obj, options)
 	if err != nil {
 		return err
@@ -185,7 +185,7 @@ func (h *Helper) writeStatus(ctx context.Context, obj client.Object, options Hel
 		return nil
 	}
 	w := &statusWrite{ours: after, after: after, changes: changes, owned: options.OwnedConditions}
-	answer, err := h.send(ctx, obj, w)
+	answer, err := h.send(ctx, obj, w, why)
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,22 @@ func (h *Helper) confirm(ctx context.Context, obj client.Object) error {
 	if !reflect.DeepEqual(h.before.status(), theirs.status()) {
 		return fmt.Errorf("%w: its status is not as it was read", ErrConflict)
 	}
+	if err := h.decidesTheSame(theirs); err != nil {
+		return err
+	}
 	h.confirmed = time.Now()
+	return nil
+}
+
+// decidesTheSame compares what belongs to no generation and may yet say what is to be done:
+// an annotation that asks to leave everything alone, a label that gives the object to another
+// process.
+func (h *Helper) decidesTheSame(server content) error {
+	for _, field := range []string{"annotations", "labels"} {
+		if !reflect.DeepEqual(metadataOf(h.before, field), metadataOf(server, field)) {
+			return fmt.Errorf("%w: its %s are not as they were read", ErrConflict, field)
+		}
+	}
 	return nil
 }
 

@@ -151,7 +151,7 @@ func (h *Helper) writeConditionsAsMain(ctx context.Context, obj client.Object) e
 	if list == nil || reflect.DeepEqual(withoutGenerations(h.before.status()[key]), withoutGenerations(list)) {
 		return nil
 	}
-	answer, err := h.send(ctx, obj, mainWrite{changes: map[string]any{"status": map[string]any{key: list}}})
+	answer, err := h.send(ctx, obj, mainWrite{changes: map[string]any{"status": map[string]any{key: list}}}, toReport)
 	if err != nil {
 		return err
 	}

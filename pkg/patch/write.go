@@ -41,12 +41,12 @@ func (w mainWrite) rebase(before, server content) bool {
 	// is written may stand in the annotations.
 	return untouched(w.changes, before, server) &&
 		reflect.DeepEqual(before.status(), server.status()) &&
-		reflect.DeepEqual(annotationsOf(before), annotationsOf(server))
+		reflect.DeepEqual(metadataOf(before, "annotations"), metadataOf(server, "annotations"))
 }
 
-func annotationsOf(c content) any {
+func metadataOf(c content, field string) any {
 	metadata, _ := c["metadata"].(map[string]any)
-	return metadata["annotations"]
+	return metadata[field]
 }
 
 // statusWrite changes status.
@@ -71,8 +71,18 @@ func (w *statusWrite) rebase(before, server content) bool {
 	return ok
 }
 
+// purpose is what a write is for.
+type purpose int
+
+const (
+	// toAct: something outside the object will be done because of it.
+	toAct purpose = iota
+	// toReport: it says what was done.
+	toReport
+)
+
 // send writes with the resourceVersion as precondition, and answers conflicts.
-func (h *Helper) send(ctx context.Context, obj client.Object, w write) (*unstructured.Unstructured, error) {
+func (h *Helper) send(ctx context.Context, obj client.Object, w write, why purpose) (*unstructured.Unstructured, error) {
 	resourceVersion := h.resourceVersion
 	for resends := 0; ; resends++ {
 		answer, err := h.request(ctx, w, resourceVersion)
@@ -95,6 +105,11 @@ func (h *Helper) send(ctx context.Context, obj client.Object, w write) (*unstruc
 		theirs, err := contentOf(server)
 		if err != nil {
 			return nil, err
+		}
+		if why == toAct {
+			if err := h.decidesTheSame(theirs); err != nil {
+				return nil, err
+			}
 		}
 		if !w.rebase(h.before, theirs) {
 			return nil, fmt.Errorf("%w: what was to be written is no longer as it was read", ErrConflict)
