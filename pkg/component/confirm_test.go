@@ -43,7 +43,9 @@ func TestNothingIsCreatedForAComponentThatIsNotAsThePassReadIt(t *testing.T) {
 		{"labels changed", func(w *widget) { w.Labels = map[string]string{"a": "b"}; w.ResourceVersion = "9" }, nil, nil},
 		{"somebody else's annotation", func(w *widget) { w.Annotations = map[string]string{"example.org/management-policy": "skip"} }, nil, nil},
 		{"to be skipped", func(w *widget) { w.Annotations = map[string]string{"test.corbel.run/management-policy": "skip"} }, nil, patch.ErrConflict},
-		{"to be detached", func(w *widget) { w.Annotations = map[string]string{"test.corbel.run/management-policy": "detach-on-delete"} }, nil, patch.ErrConflict},
+		{"to be detached", func(w *widget) {
+			w.Annotations = map[string]string{"test.corbel.run/management-policy": "detach-on-delete"}
+		}, nil, patch.ErrConflict},
 		{"a condition changed", func(w *widget) { w.Status.State = StateError }, nil, nil},
 		{"gone", func(*widget) {}, apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, "main"), patch.ErrConflict},
 		{"made anew", func(w *widget) { w.UID = "other" }, nil, patch.ErrConflict},
