@@ -21,7 +21,7 @@
 // A conflict is answered by one look at the server. If the object is the same
 // (uid), nobody asked for something else (generation, deletionTimestamp), and
 // what we are about to write still is as we saw it, then the change is sent again,
-// at most five times. For Commit the annotations and labels must be the same, too: one of
+// at most five times. For Commit the annotations must be the same, too: one of
 // them may say to leave everything alone. Otherwise the error is [ErrConflict]: what was decided rests
 // on an old state, so the pass ends quietly and the next one decides anew.
 //

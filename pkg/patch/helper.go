@@ -97,7 +97,7 @@ func (h *Helper) MetadataChanged(obj client.Object) (bool, error) {
 // outside the object.
 //
 // When it returns nil, all of status is on the server, and nobody had changed
-// the object in a way that matters (see ErrConflict; annotations and labels count here)
+// the object in a way that matters (see ErrConflict; annotations count here)
 // at a moment at most five seconds ago; so if there is nothing to write, and the last look at the server is
 // older, Commit looks. Other errors: PrunedError, NoStatusSubresourceError, and what
 // the server answered. After an error nothing may be acted upon.

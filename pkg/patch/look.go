@@ -81,14 +81,11 @@ func (h *Helper) confirm(ctx context.Context, obj client.Object) error {
 	return nil
 }
 
-// decidesTheSame compares what belongs to no generation and may yet say what is to be done:
-// an annotation that asks to leave everything alone, a label that gives the object to another
-// process.
+// decidesTheSame compares what belongs to no generation and may yet say what is to be done,
+// such as an annotation that asks to leave everything alone.
 func (h *Helper) decidesTheSame(server content) error {
-	for _, field := range []string{"annotations", "labels"} {
-		if !reflect.DeepEqual(metadataOf(h.before, field), metadataOf(server, field)) {
-			return fmt.Errorf("%w: its %s are not as they were read", ErrConflict, field)
-		}
+	if !reflect.DeepEqual(annotationsOf(h.before), annotationsOf(server)) {
+		return fmt.Errorf("%w: its annotations are not as they were read", ErrConflict)
 	}
 	return nil
 }

@@ -41,12 +41,12 @@ func (w mainWrite) rebase(before, server content) bool {
 	// is written may stand in the annotations.
 	return untouched(w.changes, before, server) &&
 		reflect.DeepEqual(before.status(), server.status()) &&
-		reflect.DeepEqual(metadataOf(before, "annotations"), metadataOf(server, "annotations"))
+		reflect.DeepEqual(annotationsOf(before), annotationsOf(server))
 }
 
-func metadataOf(c content, field string) any {
+func annotationsOf(c content) any {
 	metadata, _ := c["metadata"].(map[string]any)
-	return metadata[field]
+	return metadata["annotations"]
 }
 
 // statusWrite changes status.
