@@ -50,6 +50,12 @@ func TestRecordReconcileReq(t *testing.T) {
 			t.Errorf("%v: unstructured %q", annotations, got)
 		}
 	}
+	never := &unstructured.Unstructured{Object: map[string]any{}}
+	never.SetAnnotations(map[string]string{summarize.AnnotationReconcileRequestedAt: "first"})
+	summarize.RecordReconcileReq(t.Context(), nil, never, result.Empty, nil)
+	if got, _, _ := unstructured.NestedString(never.Object, "status", "lastHandledReconcileAt"); got != "first" {
+		t.Errorf("the first request of an unstructured object is answered with %q", got)
+	}
 	// Objects without the field are left alone, also behind an adapter.
 	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{summarize.AnnotationReconcileRequestedAt: "x"}}}
 	summarize.RecordReconcileReq(t.Context(), nil, conditions.For(w, &w.Status.Conditions), result.Empty, nil)

@@ -25,6 +25,12 @@ const handledField = "lastHandledReconcileAt"
 // RecordReconcileReq answers a request for a pass: it copies the value of
 // AnnotationReconcileRequestedAt to status.lastHandledReconcileAt, whatever came out of the
 // pass. Objects that lack the annotation, or the field of type string, stay as they are.
+//
+// An unstructured object does not show whether its schema has the field, and one that was
+// never asked for a pass lacks it all the same. So it is set there in any case: use this
+// processor for unstructured objects only if their CustomResourceDefinition has
+// status.lastHandledReconcileAt. Otherwise the server drops the field, and every pass over
+// an object with the annotation ends with a patch.PrunedError.
 func RecordReconcileReq(_ context.Context, _ Recorder, obj client.Object, _ result.Result, _ error) {
 	obj = conditions.ObjectOf(obj)
 	token, requested := obj.GetAnnotations()[AnnotationReconcileRequestedAt]
