@@ -139,7 +139,7 @@ func (c *checker) folder(folder string) {
 // the root, or nowhere.
 func (c *checker) find(at place, p string) (name string, ok bool) {
 	name, err := resolve(at.folder, p)
-	if err == nil && !c.tree.folders[name] && c.tree.files[name] == nil {
+	if _, isFile := c.tree.files[name]; err == nil && !isFile && !c.tree.folders[name] {
 		err = fs.ErrNotExist
 	}
 	if err != nil {

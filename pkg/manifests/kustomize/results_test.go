@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kustomize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/fstest"
+	"text/template"
+	"time"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+var sample = fstest.MapFS{"a.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels: {size: '{{ .Values.size }}'}\n")}}
+
+func TestTheSameIsNotBuiltTwice(t *testing.T) {
+	g, err := New(sample, ".", Options{Templates: &Templates{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	generate := func(size int) string {
+		objects, err := manifests.Generate(t.Context(), g, "", "", types.UnstructurableMap{"size": size})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return objects[0].GetName() + objects[0].GetLabels()["size"]
+	}
+	generate(1)
+	// Whoever gets this name got what was kept.
+	g.results.kept[0].objects[0].SetName("kept")
+	if got := generate(1); got != "kept1" {
+		t.Errorf("got %s, it was built again", got)
+	}
+	for size := range maxResults {
+		if got := generate(size + 2); got != fmt.Sprintf("a%d", size+2) {
+			t.Errorf("got %s", got)
+		}
+	}
+	if got := generate(1); got != "a1" || len(g.results.kept) != maxResults {
+		t.Errorf("got %s, %d results are kept", got, len(g.results.kept))
+	}
+}
+
+func TestABuildThatDoesNotEndIsLeftBehind(t *testing.T) {
+	release := make(chan struct{})
+	options := Options{Timeout: 50 * time.Millisecond, Templates: &Templates{Options: gotemplate.Options{
+		Functions: template.FuncMap{"hang": func() string { <-release; return "" }},
+	}}}
+	g, err := New(fstest.MapFS{"a.yaml": {Data: []byte("{{ hang }}")}}, ".", options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, busy := range []bool{false, true} {
+		_, err := manifests.Generate(t.Context(), g, "", "", nil)
+		var late *manifests.RenderTimeoutError
+		if !errors.As(err, &late) || busy != late.Busy {
+			t.Errorf("got the error %v, want busy: %t", err, busy)
+		}
+	}
+	close(release)
+}
+
+// A build with a schema of its own has to wait for others, and gives up in time.
+func TestTheWaitForOtherBuildsEnds(t *testing.T) {
+	if err := schema.Acquire(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	defer schema.Release(1)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err := build(ctx, newTree(nil), ".", true, Limits{})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got the error %v", err)
+	}
+}
