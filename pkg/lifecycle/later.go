@@ -32,6 +32,9 @@ func (e *LaterError) Error() string {
 // Unwrap returns what is waited for.
 func (e *LaterError) Unwrap() error { return e.Err }
 
+// PassesByItself says so, for the locks of pkg/steps.
+func (e *LaterError) PassesByItself() bool { return true }
+
 // notLeading is when an object comes again that is not this process's to act on.
 const notLeading = 5 * time.Second
 

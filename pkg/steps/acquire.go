@@ -5,6 +5,7 @@ package steps
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -13,6 +14,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/patch"
 )
@@ -20,6 +23,7 @@ import (
 // hold is a lock that was acquired.
 type hold struct {
 	token  string
+	key    string // the idempotency key
 	before Condition
 	// base is the object as the server had it after the acquisition, path where its conditions are.
 	base       *unstructured.Unstructured
@@ -34,12 +38,12 @@ func (l *Lock) acquire(ctx context.Context, now time.Time) (*hold, error) {
 	stored := list.FindType(l.conditionType)
 	a := admit(request{
 		conditionType: l.conditionType, stored: stored, self: l.self, token: newToken(),
-		running: stored != nil && l.process.runs(stored.Lock), lease: l.lease, now: now, created: l.obj.GetCreationTimestamp(),
+		running: stored != nil && l.process.runs(stored.Lock), lease: l.lease, now: now, created: l.obj.GetCreationTimestamp(), uid: l.obj.GetUID(),
 	})
 	if a.decision == wait {
 		return nil, a.held
 	}
-	h := &hold{before: a.before}
+	h := &hold{before: a.before, key: idempotencyKey(l.obj.GetUID(), a.before)}
 	if a.locked.Lock != nil {
 		h.token = a.locked.Lock.Token
 	}
@@ -63,8 +67,8 @@ func (l *Lock) acquire(ctx context.Context, now time.Time) (*hold, error) {
 	return nil, err
 }
 
-// writeLock replaces the status on the server with the one in memory, and compares the
-// answer with what was sent: what is not on record there locks nothing.
+// writeLock writes the status in memory, and compares the answer with what was sent: what is
+// not on record there locks nothing. It is a merge patch, so what the Go type does not know stays.
 func (l *Lock) writeLock(ctx context.Context, h *hold, locked Condition) error {
 	sent, err := l.content()
 	if err != nil {
@@ -81,8 +85,9 @@ func (l *Lock) writeLock(ctx context.Context, h *hold, locked Condition) error {
 		return err
 	}
 	wanted, _ := conditionAt(sent, h.path, l.conditionType)
-	answer := sent.DeepCopy()
-	switch err := l.client.Status().Update(ctx, answer); {
+	status, _ := sent.Object["status"].(map[string]any)
+	answer, err := l.patchStatus(ctx, l.obj.GetResourceVersion(), status)
+	switch {
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("%w: %w", patch.ErrConflict, err)
 	case apierrors.IsNotFound(err):
@@ -102,7 +107,23 @@ func (l *Lock) writeLock(ctx context.Context, h *hold, locked Condition) error {
 	}
 	sent.SetResourceVersion(answer.GetResourceVersion())
 	h.base = sent
+	if known, err := l.known(answer); err == nil {
+		h.base = known
+	}
 	return nil
+}
+
+// patchStatus sends a merge patch with a precondition, and returns the answer.
+func (l *Lock) patchStatus(ctx context.Context, resourceVersion string, status map[string]any) (*unstructured.Unstructured, error) {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": resourceVersion}, "status": status})
+	if err != nil {
+		return nil, fmt.Errorf("encode the status of %T: %w", l.obj, err)
+	}
+	answer, err := l.empty()
+	if err != nil {
+		return nil, err
+	}
+	return answer, l.client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, body))
 }
 
 // takeBack removes what is left of a lock that could not be recorded.
@@ -124,10 +145,12 @@ func (l *Lock) takeBack(ctx context.Context, answer *unstructured.Unstructured, 
 		}
 		rest = append(rest, element)
 	}
-	if err := unstructured.SetNestedSlice(answer.Object, rest, statusPath(h.path)...); err != nil {
+	former := map[string]any{}
+	if err := unstructured.SetNestedSlice(former, rest, h.path...); err != nil {
 		return err
 	}
-	if err := l.client.Status().Update(context.WithoutCancel(ctx), answer); err != nil {
+	answer, err := l.patchStatus(context.WithoutCancel(ctx), answer.GetResourceVersion(), former)
+	if err != nil {
 		return fmt.Errorf("take the lock back: %w", err)
 	}
 	l.obj.SetResourceVersion(answer.GetResourceVersion())

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // clockSkew is how far the clocks of two processes may differ. A holder stops that
@@ -49,6 +50,7 @@ type request struct {
 	lease   time.Duration
 	now     time.Time
 	created metav1.Time // when the object was created
+	uid     types.UID   // of the object
 }
 
 // admission is the answer to a request.
@@ -114,13 +116,18 @@ func (r request) holderIsGone(lock *LockInfo) bool {
 }
 
 func (r request) grant(decision decision, before Condition) admission {
+	key := idempotencyKey(r.uid, before)
+	before.AttemptKey = ""
+	if before.Status == ConditionError {
+		before.AttemptKey = key
+	}
 	locked := Condition{
 		Type: r.conditionType, Status: ConditionLocked, Reason: "Resource locked by " + r.self.holder,
 		LastTransitionTime: metav1.NewTime(r.now.UTC().Truncate(time.Second)),
 		Lock: &LockInfo{
 			Holder: r.self.holder, Process: r.self.process, Token: r.token,
 			AcquiredAt: metav1.NewMicroTime(r.now.UTC().Truncate(time.Microsecond)), Lease: metav1.Duration{Duration: r.lease},
-			Previous: before.Status, PreviousReason: before.Reason,
+			AttemptKey: key, Previous: before.Status, PreviousReason: before.Reason,
 		},
 	}
 	if !before.LastTransitionTime.IsZero() {
@@ -138,6 +145,9 @@ func beforeLock(stored *Condition) Condition {
 		before.LastTransitionTime = metav1.Time{}
 		if lock.PreviousTransitionTime != nil {
 			before.LastTransitionTime = *lock.PreviousTransitionTime
+		}
+		if before.Status == ConditionError {
+			before.AttemptKey = lock.AttemptKey
 		}
 	}
 	return before

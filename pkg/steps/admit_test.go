@@ -91,6 +91,9 @@ func TestAdmission(t *testing.T) {
 			Condition{Type: "a", Status: ConditionCreated, Reason: "half way"}, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			if tc.before.Status == ConditionError {
+				tc.before.AttemptKey = idempotencyKey("", tc.before)
+			}
 			stored := tc.stored.DeepCopy()
 			r := request{
 				conditionType: "a", stored: tc.stored, running: tc.running, lease: lease, now: now, created: metav1.Unix(5, 0),

@@ -91,9 +91,9 @@ func definition() *apiextensionsv1.CustomResourceDefinition {
 		return apiextensionsv1.JSONSchemaProps{Type: "string", MinLength: new(int64(1)), MaxLength: &most}
 	}
 	step := object(props{
-		"type": limited(316), "status": limited(128), "reason": limited(1024), "lastTransitionTime": date,
+		"type": limited(316), "status": limited(128), "attemptKey": limited(64), "reason": limited(1024), "lastTransitionTime": date,
 		"lock": object(props{
-			"holder": text, "process": text, "token": text, "acquiredAt": date, "lease": text,
+			"holder": text, "process": text, "token": text, "attemptKey": text, "acquiredAt": date, "lease": text,
 			"previous": text, "previousReason": text, "previousTransitionTime": date,
 		}, "holder", "process", "token", "acquiredAt", "lease", "previous"),
 	}, "type", "status", "lastTransitionTime")

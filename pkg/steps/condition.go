@@ -68,6 +68,13 @@ type Condition struct {
 	// +kubebuilder:validation:MinLength=1
 	Reason string `json:"reason,omitempty"`
 
+	// AttemptKey is the idempotency key of an attempt that ended in Error: what it asked
+	// for may exist, so the next attempt has the same key. A Lock writes it; it goes
+	// when the step gets another status.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	AttemptKey string `json:"attemptKey,omitempty"`
+
 	// Lock is who holds the step. It is there while a Lock is at work, and written by it alone.
 	// +optional
 	Lock *LockInfo `json:"lock,omitempty"`
@@ -86,6 +93,9 @@ type LockInfo struct {
 	AcquiredAt metav1.MicroTime `json:"acquiredAt"`
 	// Lease is how long the lock is the holder's.
 	Lease metav1.Duration `json:"lease"`
+	// AttemptKey is the idempotency key that the task gives to external systems.
+	// +optional
+	AttemptKey string `json:"attemptKey,omitempty"`
 	// Previous is the status before the lock.
 	Previous ConditionStatus `json:"previous"`
 	// PreviousReason is the reason before the lock.

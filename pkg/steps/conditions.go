@@ -52,6 +52,8 @@ func (c *Condition) StatusIsOneOf(statuses ...ConditionStatus) bool {
 
 // SetCondition adds the condition or replaces the one of the same type.
 //
+// The key of an attempt that ended in Error stays as long as the status is Error.
+//
 // The time of the last transition is now if the status is another one than before,
 // unless the caller set a later time than the stored one; else it stays. A reason that
 // is too long is cut. Errors: NotInitializedConditionsErr if there are no conditions to
@@ -64,7 +66,11 @@ func (c *Conditions) SetCondition(newCondition Condition) error {
 	if err := validate(newCondition); err != nil {
 		return err
 	}
-	newCondition.LastTransitionTime = transition(c.FindType(newCondition.Type), newCondition, time.Now())
+	old := c.FindType(newCondition.Type)
+	newCondition.LastTransitionTime = transition(old, newCondition, time.Now())
+	if old != nil && old.Status == ConditionError && newCondition.AttemptKey == "" {
+		newCondition.AttemptKey = old.AttemptKey
+	}
 	c.put(newCondition)
 	return nil
 }
@@ -98,6 +104,9 @@ func (c *Conditions) put(condition Condition) {
 	condition.Reason = boundedReason(condition.Reason)
 	if condition.Status != ConditionLocked {
 		condition.Lock = nil
+	}
+	if condition.Status != ConditionError {
+		condition.AttemptKey = ""
 	}
 	list := make(Conditions, 0, len(*c)+1)
 	placed := false

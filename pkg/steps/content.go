@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,11 +19,33 @@ import (
 // content returns the object as JSON has it. The server's answer to it is not decoded into
 // the Go type, which would keep what the server dropped.
 func (l *Lock) content() (*unstructured.Unstructured, error) {
+	return l.contentOf(l.obj)
+}
+
+// known returns of what the server answered that which the Go type knows: what is missing in
+// memory then was removed there.
+func (l *Lock) known(answer *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	t := reflect.TypeOf(l.obj)
+	if t.Kind() != reflect.Pointer {
+		return nil, fmt.Errorf("%T is no pointer", l.obj)
+	}
+	raw, err := answer.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	typed := reflect.New(t.Elem()).Interface()
+	if err := utiljson.Unmarshal(raw, typed); err != nil {
+		return nil, fmt.Errorf("decode %T: %w", l.obj, err)
+	}
+	return l.contentOf(typed)
+}
+
+func (l *Lock) contentOf(obj any) (*unstructured.Unstructured, error) {
 	gvk, err := l.client.GroupVersionKindFor(l.obj)
 	if err != nil {
 		return nil, fmt.Errorf("find the kind of %T: %w", l.obj, err)
 	}
-	raw, err := json.Marshal(l.obj)
+	raw, err := json.Marshal(obj)
 	if err != nil {
 		return nil, fmt.Errorf("encode %T: %w", l.obj, err)
 	}
@@ -37,14 +60,25 @@ func (l *Lock) content() (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// look reads the object from the server.
-func (l *Lock) look(ctx context.Context) (*unstructured.Unstructured, error) {
+// empty returns an object of the same kind and name.
+func (l *Lock) empty() (*unstructured.Unstructured, error) {
 	gvk, err := l.client.GroupVersionKindFor(l.obj)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("find the kind of %T: %w", l.obj, err)
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gvk)
+	u.SetNamespace(l.obj.GetNamespace())
+	u.SetName(l.obj.GetName())
+	return u, nil
+}
+
+// look reads the object from the server.
+func (l *Lock) look(ctx context.Context) (*unstructured.Unstructured, error) {
+	u, err := l.empty()
+	if err != nil {
+		return nil, err
+	}
 	return u, l.reader.Get(ctx, client.ObjectKeyFromObject(l.obj), u)
 }
 

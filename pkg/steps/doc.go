@@ -23,8 +23,8 @@
 //
 // [NewLock] and [Lock.Execute] bring a step from its status to Locked, run the task, and
 // write the condition that it returns, together with what it changed in the status. That
-// is one request before and one after the task; both need the verbs update and patch on the
-// status, and get on the object. Inside a pass of pkg/lifecycle, or wherever a patch.Helper
+// is one request before and one after the task; both need the verb patch on the
+// status, and get on the object. Status fields that the Go type does not know stay. Inside a pass of pkg/lifecycle, or wherever a patch.Helper
 // writes the object, [WithCommit] leaves the writing to it. The record of the lock says who holds it, since when,
 // for how long, and what the condition was before. So a lock always ends:
 //
@@ -44,7 +44,9 @@
 // The API server fences its own records and nothing else. After a crash between the work
 // and its record, the task runs again; and a process that stands still for longer than
 // its lease in the middle of a request to another system may finish that request later. Give the
-// system [Lock.IdempotencyKey], or look for what may be there already.
+// system [Lock.IdempotencyKey], or look for what may be there already. The key is on record in the
+// lock and, after an attempt that ended in Error, in the condition, so that the next one has
+// the same.
 //
 // # Differences from konditions
 //

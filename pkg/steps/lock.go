@@ -6,8 +6,6 @@ package steps
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -16,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
@@ -119,7 +118,7 @@ func (l *Lock) ExecuteContext(ctx context.Context, task func(context.Context, Co
 	defer cancel()
 	returned, taskErr := run(limited, task, h.before)
 	final, taskErr := settle(ending{
-		before: h.before, returned: returned, err: taskErr, passes: l.passes(limited, taskErr), now: time.Now(),
+		before: h.before, returned: returned, err: taskErr, passes: l.passes(limited, taskErr), key: h.key, now: time.Now(),
 	})
 	if err := l.release(ctx, h, final); err != nil {
 		err = fmt.Errorf("release condition %s of %s: %w", l.conditionType, l.name(), err)
@@ -130,12 +129,10 @@ func (l *Lock) ExecuteContext(ctx context.Context, task func(context.Context, Co
 
 // IdempotencyKey returns a text to give to an external system along with the request to make
 // something, so that it makes it once: it is the same for every attempt at this step of
-// this object from the status that the condition has. Call it with the condition that the
-// task got.
+// this object, however the attempts before ended, until one of them succeeds, or somebody
+// gives the step another status than Error. Call it with the condition that the task got.
 func (l *Lock) IdempotencyKey(condition Condition) string {
-	text := fmt.Sprintf("%s\n%s\n%s\n%d", l.obj.GetUID(), condition.Type, condition.Status, condition.LastTransitionTime.Unix())
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:16])
+	return idempotencyKey(l.obj.GetUID(), condition)
 }
 
 func (l *Lock) check() error {
@@ -162,8 +159,20 @@ func (l *Lock) passes(ctx context.Context, err error) bool {
 	if err == nil {
 		return false
 	}
+	if errors.Is(err, patch.ErrConflict) {
+		return true
+	}
+	if later, ok := errors.AsType[passing](err); ok && later.PassesByItself() {
+		return true
+	}
 	interrupted := ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 	return interrupted || l.transient != nil && l.transient(err) || result.Compute(result.Empty, err, nil).Outcome == result.Waited
+}
+
+// passing is what an error may say about itself, such as the LaterError of pkg/lifecycle.
+type passing interface {
+	error
+	PassesByItself() bool
 }
 
 // run turns a panic of the task into an error.

@@ -52,7 +52,8 @@ func WithCommit(commit func(ctx context.Context) error) LockOption {
 
 // WithTransient says which errors of a task pass by themselves. After these the condition
 // has its former status again, with the error as reason, and not Error. A RetriableError,
-// the Waiting of pkg/result and the end of the context always count as such.
+// the Waiting of pkg/result, patch.ErrConflict, the LaterError of pkg/lifecycle and the end of the
+// context always count as such.
 func WithTransient(transient func(error) bool) LockOption {
 	return func(l *Lock) { l.transient = transient }
 }

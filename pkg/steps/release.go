@@ -152,7 +152,7 @@ func (l *Lock) rebase(ctx context.Context, r *unlocking) (finished bool, err err
 // withdraw gives up what the task left in the status, and makes the condition say so.
 func (l *Lock) withdraw(r *unlocking, refused error) {
 	r.refused = fmt.Errorf("the status that the task left was refused: %w", refused)
-	r.final = Condition{Type: r.final.Type, Status: ConditionError, Reason: boundedReason(r.refused.Error())}
+	r.final = Condition{Type: r.final.Type, Status: ConditionError, Reason: boundedReason(r.refused.Error()), AttemptKey: r.hold.key}
 	r.final.LastTransitionTime = transition(&r.hold.before, r.final, time.Now())
 	r.content = r.hold.base
 	r.memory = r.hold.conditions

@@ -53,6 +53,9 @@ func TestWhatTheServerDoesNotKeepLocksNothing(t *testing.T) {
 		"record": {func(crd *apiextensionsv1.CustomResourceDefinition) {
 			delete(status(crd)["steps"].Items.Schema.Properties, "lock")
 		}, []string{"status.steps[].lock"}},
+		"key": {func(crd *apiextensionsv1.CustomResourceDefinition) {
+			delete(status(crd)["steps"].Items.Schema.Properties["lock"].Properties, "attemptKey")
+		}, []string{"status.steps[].lock"}},
 		"nothing": {func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Subresources = nil }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,9 @@ type ending struct {
 	err              error
 	// passes tells that the error will pass by itself, or that the task was interrupted.
 	passes bool
-	now    time.Time
+	// key is that of the attempt.
+	key string
+	now time.Time
 }
 
 // settle returns the condition to write after a task, and the error to return. It is pure.
@@ -33,7 +35,10 @@ func settle(e ending) (Condition, error) {
 			final = Condition{Status: ConditionError, Reason: err.Error()}
 		}
 	}
-	final.Type, final.Lock = e.before.Type, nil
+	final.Type, final.Lock, final.AttemptKey = e.before.Type, nil, ""
+	if final.Status == ConditionError {
+		final.AttemptKey = e.key
+	}
 	final.Reason = boundedReason(final.Reason)
 	final.LastTransitionTime = transition(&e.before, final, e.now)
 	return final, err

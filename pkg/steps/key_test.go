@@ -1,0 +1,186 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package steps_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/patch"
+	"github.com/corbel-run/corbel/pkg/steps"
+)
+
+// attempts makes attempts at the step and collects their keys.
+type attempts struct {
+	*testing.T
+	server *server
+	commit bool
+	keys   []string
+}
+
+// make is one attempt, by a process of its own.
+func (a *attempts) make(task steps.Task) error {
+	a.Helper()
+	b := read(a.T, a.server.direct)
+	options := []steps.LockOption{steps.WithHolder("pod"), steps.WithProcess(steps.NewProcess())}
+	if a.commit {
+		helper, err := patch.NewHelper(b, a.server)
+		if err != nil {
+			a.Fatal(err)
+		}
+		options = append(options, steps.WithCommit(func(ctx context.Context) error { return helper.Commit(ctx, b) }))
+	}
+	lock := steps.NewLock(b, a.server, step, options...)
+	return lock.Execute(a.Context(), func(c steps.Condition) (steps.Condition, error) {
+		key := lock.IdempotencyKey(c)
+		if record := read(a.T, a.server.direct).Status.Steps.FindType(step).Lock; record.AttemptKey != key {
+			a.Errorf("on record is the key %q, in use %q", record.AttemptKey, key)
+		}
+		a.keys = append(a.keys, key)
+		return task(c)
+	})
+}
+
+func (a *attempts) succeed() {
+	a.Helper()
+	if err := a.make(func(c steps.Condition) (steps.Condition, error) {
+		c.Status = steps.ConditionCreated
+		return c, nil
+	}); err != nil {
+		a.Error(err)
+	}
+}
+
+// wantKeys checks which of the keys are the same: equal letters for equal keys.
+func (a *attempts) wantKeys(want string) {
+	a.Helper()
+	letters, got := map[string]rune{}, ""
+	for _, key := range a.keys {
+		if _, known := letters[key]; !known {
+			letters[key] = rune('a' + len(letters))
+		}
+		got += string(letters[key])
+	}
+	if got != want {
+		a.Errorf("keys %s, want %s: %v", got, want, a.keys)
+	}
+}
+
+func TestTheKeyOutlivesEveryEndButSuccess(t *testing.T) {
+	fails := func(err error) func(*server) steps.Task {
+		return func(*server) steps.Task {
+			return func(c steps.Condition) (steps.Condition, error) { return c, err }
+		}
+	}
+	returns := func(change func(*steps.Condition)) func(*server) steps.Task {
+		return func(*server) steps.Task {
+			return func(c steps.Condition) (steps.Condition, error) { change(&c); return c, nil }
+		}
+	}
+	for name, tc := range map[string]struct {
+		end  func(*server) steps.Task
+		want steps.ConditionStatus
+	}{
+		"an error": {fails(errors.New("connection reset by peer")), steps.ConditionError},
+		"a panic": {func(*server) steps.Task {
+			return func(steps.Condition) (steps.Condition, error) { panic("after the creation") }
+		}, steps.ConditionError},
+		"a warning":                    {fails(lifecycle.NewError(errors.New("503"), lifecycle.SeverityWarning, "ServiceFailed")), steps.ConditionError},
+		"a commit that met a conflict": {fails(fmt.Errorf("commit: %w", patch.ErrConflict)), steps.ConditionInitialized},
+		"not now":                      {fails(fmt.Errorf("enter: %w", &lifecycle.LaterError{After: time.Second, Err: errors.New("not leading")})), steps.ConditionInitialized},
+		"the task's own Error":         {returns(func(c *steps.Condition) { c.Status = steps.ConditionError }), steps.ConditionError},
+		"a condition made anew":        {returns(func(c *steps.Condition) { *c = steps.Condition{Type: step, Status: steps.ConditionError} }), steps.ConditionError},
+		"still locked":                 {returns(func(c *steps.Condition) { c.Status = steps.ConditionLocked }), steps.ConditionError},
+		"another type":                 {returns(func(c *steps.Condition) { c.Type = "b" }), steps.ConditionError},
+		"a status that the server refuses": {func(s *server) steps.Task {
+			return func(c steps.Condition) (steps.Condition, error) {
+				first := true
+				s.before = func(_ int, request string) error {
+					if request != "patch status" || !first {
+						return nil
+					}
+					first = false
+					return apierrors.NewInvalid(schema.GroupKind{Kind: "Bucket"}, "a", nil)
+				}
+				c.Status = steps.ConditionCreated
+				return c, nil
+			}
+		}, steps.ConditionError},
+	} {
+		for _, commit := range []bool{false, true} {
+			if commit && name == "a status that the server refuses" {
+				continue // the refused request is the commit's, and the next one succeeds
+			}
+			t.Run(fmt.Sprintf("%s, commit %t", name, commit), func(t *testing.T) {
+				a := &attempts{T: t, server: newServer(stored()), commit: commit}
+				for range 3 {
+					_ = a.make(tc.end(a.server))
+					a.server.before = nil
+					if got := read(t, a.server.direct).Status.Steps.FindType(step); got.Status != tc.want {
+						t.Errorf("the step is %+v", got)
+					}
+				}
+				a.succeed()
+				if got := read(t, a.server.direct).Status.Steps.FindType(step); got.AttemptKey != "" {
+					t.Errorf("after success: %+v", got)
+				}
+				a.succeed()
+				a.wantKeys("aaaab")
+			})
+		}
+	}
+}
+
+func TestTheKeyOutlivesACrashOfTheAttemptAfterAnError(t *testing.T) {
+	a := &attempts{T: t, server: newServer(stored())}
+	failure := func(c steps.Condition) (steps.Condition, error) { return c, errors.New("no answer") }
+	_ = a.make(failure)
+	_ = a.make(func(c steps.Condition) (steps.Condition, error) {
+		a.server.before = func(int, string) error { return apierrors.NewForbidden(schema.GroupResource{}, "a", nil) }
+		return c, errors.New("the process is dead")
+	})
+	a.server.before = nil
+	if !read(t, a.server.direct).Status.Steps.TypeHasStatus(step, steps.ConditionLocked) {
+		t.Error("it is not locked")
+	}
+	_ = a.make(failure)
+	a.succeed()
+	a.wantKeys("aaaa")
+}
+
+func TestWhoGivesTheStepAnotherStatusBeginsAnew(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Bucket)
+		want   string
+	}{
+		"another status": {func(b *Bucket) {
+			c := b.Status.Steps.FindType(step)
+			c.Status = "Mine"
+			_ = b.Status.Steps.SetCondition(*c)
+		}, "ab"},
+		"another status by an editor that leaves the key": {func(b *Bucket) { b.Status.Steps[0].Status = "Mine" }, "ab"},
+		"another reason": {func(b *Bucket) {
+			_ = b.Status.Steps.SetCondition(steps.Condition{Type: step, Status: steps.ConditionError, Reason: "call the bank"})
+		}, "aa"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &attempts{T: t, server: newServer(stored())}
+			_ = a.make(func(c steps.Condition) (steps.Condition, error) { return c, errors.New("no answer") })
+			b := read(t, a.server.direct)
+			tc.change(b)
+			if err := a.server.direct.Status().Update(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			a.succeed()
+			a.wantKeys(tc.want)
+		})
+	}
+}
