@@ -10,7 +10,8 @@
 //   - GeneratorFunc makes a Go function a generator, and FromApplyConfigurations
 //     lets it return apply configurations,
 //   - Join puts the objects of several generators together,
-//   - Transform changes the parameters before, or the objects after.
+//   - Transform changes the parameters before, or the objects after,
+//   - Isolated lets a generator render in a process of its own.
 //
 // Generators for templates, charts, kustomizations and KRM functions are packages
 // of their own below this one, and so are ready-made transformers (transform).

@@ -68,6 +68,7 @@ var rooms = []Room{
 	{Path: "internal/clients", Floor: 2, Kind: Open, Beside: []string{"pkg/cluster"}},
 	{Path: "internal/events", Floor: 2, Kind: Open},
 	{Path: "internal/ledger", Floor: 2, Kind: Open},
+	{Path: "pkg/manifests/internal/confined", Floor: 2, Kind: Open},
 	{Path: "pkg/manifests/internal/document", Floor: 2, Kind: Open},
 	{Path: "pkg/manifests/internal/files", Floor: 2, Kind: Open},
 	{Path: "pkg/manifests/internal/metered", Floor: 2, Kind: Open},

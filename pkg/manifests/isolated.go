@@ -1,0 +1,194 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/manifests/internal/confined"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// Isolation says what an isolated generator may use.
+type Isolation struct {
+	// Name tells the isolated generators of a program apart, also in errors. By default
+	// it is "generator".
+	Name string
+	// Timeout is how long one rendering may take, the start of the process
+	// included; by default 30 seconds.
+	Timeout time.Duration
+	// MemoryBytes is how much memory one rendering may take, in addition to what the
+	// program takes when it starts; by default 512 MiB, at least 64 MiB.
+	MemoryBytes int64
+	// OutputBytes limits the rendered objects, as JSON; by default 32 MiB.
+	OutputBytes int64
+}
+
+const (
+	defaultIsolatedTimeout = 30 * time.Second
+	defaultIsolatedMemory  = 512 << 20
+	minIsolatedMemory      = 64 << 20
+	defaultIsolatedOutput  = 32 << 20
+)
+
+// Isolated returns a generator that lets g render in a process of its own for every
+// rendering, so that a g that takes all memory, never ends, or ends its process
+// does no harm to the operator. Only Linux has such processes; elsewhere, Generate
+// returns an error.
+//
+// The process is the program itself, started once more. Therefore Isolated must be called
+// in the same way whenever the program starts, before RunIsolated, and RunIsolated
+// must be called at the beginning of main:
+//
+//	var generator = manifests.Isolated(chart, manifests.Isolation{Name: "chart"})
+//
+//	func main() {
+//		manifests.RunIsolated()
+//		...
+//
+// The process has an empty environment, none of the open files of the operator, and the
+// limits of the Isolation. It is killed, with the processes that it started, when its
+// time is over or the operator ends. It is no sandbox: it has the user, the file system and
+// the network of the operator.
+//
+// What goes to g and back is JSON. So g finds a types.UnstructurableMap in place of
+// the type of the spec, an unstructured.Unstructured as the component, and all that the
+// context holds except for the clients: it cannot look anything up. It must return
+// objects that say their apiVersion and kind, or are of a built-in type or one that its
+// AddToScheme knows. They come back as unstructured.Unstructured.
+//
+// Errors of g come back as their text and, where they ask for one, with the delay of a
+// types.RetriableError. A rendering that is not done in time is a RenderTimeoutError;
+// everything else that the process does wrong is an IsolationError.
+func Isolated(g Generator, isolation Isolation) Generator {
+	i := &isolated{generator: g, isolation: isolation}
+	i.isolation.Name = cmp.Or(isolation.Name, "generator")
+	i.isolation.Timeout = cmp.Or(isolation.Timeout, defaultIsolatedTimeout)
+	i.isolation.MemoryBytes = cmp.Or(isolation.MemoryBytes, defaultIsolatedMemory)
+	i.isolation.OutputBytes = cmp.Or(isolation.OutputBytes, defaultIsolatedOutput)
+	i.err = isolates.add(i)
+	return i
+}
+
+// IsolationError says how the process of an isolated generator failed.
+type IsolationError struct {
+	// Generator is the name of the generator.
+	Generator string
+	// Err says what happened.
+	Err error
+}
+
+// Error names the generator and says what happened to it.
+func (e *IsolationError) Error() string {
+	return fmt.Sprintf("isolated generator %q: %v", e.Generator, e.Err)
+}
+
+// Unwrap returns what happened.
+func (e *IsolationError) Unwrap() error { return e.Err }
+
+type isolated struct {
+	generator Generator
+	isolation Isolation
+	err       error // a mistake in its making
+}
+
+// Generate implements Generator.
+func (i *isolated) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+	if confined.IsChild() {
+		// One inside of another one.
+		return Generate(ctx, i.generator, namespace, name, parameters)
+	}
+	if err := errors.Join(i.validate(), isolates.ready()); err != nil {
+		return nil, err
+	}
+	work, err := encodeWork(ctx, i.isolation.Name, namespace, name, parameters)
+	if err != nil {
+		return nil, i.failed(err)
+	}
+	start := time.Now()
+	answer, err := confined.Run(ctx, work, confined.Limits{
+		Time: i.isolation.Timeout, Memory: i.isolation.MemoryBytes, Output: i.isolation.OutputBytes,
+	})
+	switch {
+	case errors.Is(err, confined.ErrTime), errors.Is(err, context.DeadlineExceeded):
+		return nil, &RenderTimeoutError{
+			Generator: fmt.Sprintf("isolated generator %q", i.isolation.Name), After: time.Since(start), Err: context.DeadlineExceeded,
+		}
+	case errors.Is(err, confined.ErrMemory):
+		return nil, i.failed(fmt.Errorf("%w: %d MiB", err, i.isolation.MemoryBytes>>20))
+	case errors.Is(err, confined.ErrOutput):
+		return nil, i.failed(fmt.Errorf("%w: %d bytes", err, i.isolation.OutputBytes))
+	case err != nil:
+		return nil, i.failed(err)
+	}
+	return i.decode(ctx, answer)
+}
+
+func (i *isolated) failed(err error) error {
+	return &IsolationError{Generator: i.isolation.Name, Err: err}
+}
+
+// AddToScheme implements types.SchemeBuilder.
+func (i *isolated) AddToScheme(scheme *runtime.Scheme) error { return AddToScheme(i.generator, scheme) }
+
+func (i *isolated) validate() error {
+	errs := []error{Validate(i.generator), i.err}
+	if i.isolation.Timeout < 0 {
+		errs = append(errs, i.failed(fmt.Errorf("the timeout of %s is negative", i.isolation.Timeout)))
+	}
+	if i.isolation.MemoryBytes < minIsolatedMemory {
+		errs = append(errs, i.failed(fmt.Errorf("%d bytes of memory are too few, it needs at least %d", i.isolation.MemoryBytes, minIsolatedMemory)))
+	}
+	if i.isolation.OutputBytes < 0 {
+		errs = append(errs, i.failed(errors.New("the limit of the output is negative")))
+	}
+	return errors.Join(errs...)
+}
+
+// isolates are the isolated generators of this program, by name: how the other
+// process finds the same one.
+var isolates = &isolateSet{byName: map[string]*isolated{}}
+
+type isolateSet struct {
+	mu     sync.Mutex
+	byName map[string]*isolated
+	hooked bool // RunIsolated was called
+}
+
+func (s *isolateSet) add(i *isolated) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hooked {
+		return i.failed(errors.New("it was made after manifests.RunIsolated was called, so its process would not know it; make it before"))
+	}
+	if s.byName[i.isolation.Name] != nil {
+		return i.failed(errors.New("there is another one of this name; give each of them its Isolation.Name"))
+	}
+	s.byName[i.isolation.Name] = i
+	return nil
+}
+
+// ready refuses to start the program once more if that would be another operator.
+func (s *isolateSet) ready() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.hooked {
+		return errors.New("isolated generators need a call of manifests.RunIsolated at the beginning of main (in tests: of TestMain)")
+	}
+	return nil
+}
+
+func (s *isolateSet) get(name string) *isolated {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byName[name]
+}

@@ -1,0 +1,291 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
+	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+const templateText = `apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Name }}
+  namespace: {{ .Namespace }}
+  labels: {{ toJson .Component.Labels }}
+data:
+  values: {{ toJson .Values | quote }}
+  revision: {{ .Release.Revision | quote }}
+  service: {{ .Release.Service }}
+  digest: {{ .Component.Digest }}
+  found: {{ if .Values.lookup }}{{ lookup "v1" "Secret" "ns" "x" | toJson | quote }}{{ else }}""{{ end }}
+`
+
+func templates(text string, limits gotemplate.Limits) manifests.Generator {
+	g, err := gotemplate.New(fstest.MapFS{"t/a.yaml": {Data: []byte(text)}}, "t", gotemplate.Options{Timeout: time.Hour, Limits: limits})
+	if err != nil {
+		panic(err)
+	}
+	return g
+}
+
+const much = 1 << 40
+
+// boundless are limits that limit nothing.
+var boundless = gotemplate.Limits{Depth: much, OutputBytes: much, StringBytes: much, Items: much, WorkBytes: much}
+
+var (
+	small       = manifests.Isolation{Name: "small", Timeout: time.Minute, MemoryBytes: 128 << 20, OutputBytes: 1 << 20}
+	misbehaving = manifests.Isolated(generator(misbehave), small)
+	slow        = manifests.Isolated(generator(misbehave), manifests.Isolation{Name: "slow", Timeout: 3 * time.Second})
+
+	direct    = templates(templateText, gotemplate.Limits{})
+	templated = manifests.Isolated(direct, manifests.Isolation{})
+	nested    = manifests.Isolated(manifests.Join(templated), manifests.Isolation{Name: "nested"})
+
+	repeating = manifests.Isolated(templates(`{{ $s := "x" }}{{ range until 100 }}{{ $s = print $s $s }}{{ end }}`, boundless),
+		manifests.Isolation{Name: "repeating", Timeout: time.Minute, MemoryBytes: 128 << 20})
+
+	twice = manifests.Isolated(serving("a"), manifests.Isolation{Name: "small"})
+)
+
+// misbehave does what the parameters say, in the other process.
+func misbehave(_ context.Context, _, _ string, parameters types.Unstructurable) ([]client.Object, error) {
+	file, _ := parameters.ToUnstructured()["file"].(string)
+	data := map[string]string{}
+	switch parameters.ToUnstructured()["do"] {
+	case "eat":
+		var kept [][]byte
+		for {
+			kept = append(kept, make([]byte, 1<<20))
+			for i := range kept[len(kept)-1] {
+				kept[len(kept)-1][i] = 1
+			}
+		}
+	case "loop":
+		command := exec.Command("/bin/sh", "-c", "while :; do :; done")
+		if err := command.Start(); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(file, fmt.Appendf(nil, "%d %d", os.Getpid(), command.Process.Pid), 0o600); err != nil {
+			return nil, err
+		}
+		for n := 0; ; n++ {
+			data["n"] = ""
+		}
+	case "recurse":
+		var recurse func(n int) int
+		recurse = func(n int) int { return recurse(n+1) + 1 }
+		data["n"] = fmt.Sprint(recurse(0))
+	case "exit":
+		os.Exit(0)
+	case "talk":
+		data["long"] = strings.Repeat("x", 2<<20)
+	case "print":
+		fmt.Println(strings.Repeat("noise", 100000))
+		fmt.Fprintln(os.Stderr, strings.Repeat("noise", 100000))
+	case "panic":
+		panic("no way")
+	case "panic elsewhere":
+		go func() { panic("secret") }()
+		select {}
+	case "fail":
+		return nil, types.NewRetriableError(errors.New("not yet"), new(7*time.Second))
+	case "look":
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			return nil, err
+		}
+		for _, entry := range entries {
+			target, _ := os.Readlink("/proc/self/fd/" + entry.Name())
+			data["fd"] += target + "\n"
+		}
+		environ, err := os.ReadFile("/proc/self/environ")
+		data["env"] = strings.Join(os.Environ(), "\n") + string(environ)
+		return []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: data}}, err
+	}
+	return []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: data}}, nil
+}
+
+func do(what string) types.Unstructurable { return types.UnstructurableMap{"do": what} }
+
+func TestAnIsolatedGeneratorRendersTheSame(t *testing.T) {
+	ctx := manifests.WithComponentRevision(manifests.WithReconcilerName(manifests.WithComponentDigest(t.Context(), "d"), "r"), 3)
+	ctx = manifests.WithComponent(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"team": "a"}}})
+	parameters := types.UnstructurableMap{"int": int64(9007199254740993), "float": 1.5, "list": []any{"<", nil, true}, "map": map[string]any{}}
+	render := func(g manifests.Generator) []*unstructured.Unstructured {
+		return manifeststest.Case{Generator: g, Context: ctx, Namespace: "ns", Name: "app", Parameters: parameters}.Render(t)
+	}
+	want := render(direct)
+	for _, g := range []manifests.Generator{templated, nested} {
+		if diff := cmp.Diff(want, render(g)); diff != "" {
+			t.Errorf("-direct +isolated:\n%s", diff)
+		}
+	}
+	ctx, origins := manifests.WithOrigins(t.Context())
+	objects, err := templated.Generate(ctx, "ns", "app", nil)
+	if err != nil || origins.Of(objects[0]) != "t/a.yaml" {
+		t.Errorf("got the origin %q and the error %v", origins.Of(objects[0]), err)
+	}
+}
+
+func TestAnIsolatedGeneratorCannotLookUp(t *testing.T) {
+	ctx := manifests.WithClient(t.Context(), fake.NewClientBuilder().Build())
+	_, err := templated.Generate(ctx, "ns", "app", types.UnstructurableMap{"lookup": true})
+	if err == nil || !strings.Contains(err.Error(), `isolated generator "generator": `) || !strings.Contains(err.Error(), "the context holds no client of the target cluster") {
+		t.Errorf("got the error %v", err)
+	}
+}
+
+func TestWhatAnIsolatedGeneratorDoesHarmsOnlyItsProcess(t *testing.T) {
+	tests := []struct {
+		name      string
+		generator manifests.Generator
+		do, want  string
+	}{
+		{"it takes all memory", misbehaving, "eat", `isolated generator "small": it needed more memory than it may have: 128 MiB`},
+		{"a template that grows", repeating, "", `isolated generator "repeating": it needed more memory than it may have: 128 MiB`},
+		{"it calls itself for ever", misbehaving, "recurse", "(exit status 2): runtime: goroutine stack exceeds|needed more memory"},
+		{"it ends its process", misbehaving, "exit", `isolated generator "small": its process ended without an answer (exit status 0)`},
+		{"it returns too much", misbehaving, "talk", `isolated generator "small": its answer is longer than it may be: 1048576 bytes`},
+		{"it panics in a goroutine", misbehaving, "panic elsewhere", "(exit status 2): a panic in one of its goroutines"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			objects, err := manifests.Generate(t.Context(), test.generator, "ns", "app", do(test.do))
+			var failed *manifests.IsolationError
+			if objects != nil || !errors.As(err, &failed) || !containsOne(err.Error(), test.want) {
+				t.Errorf("got %d objects and the error %v, want %q", len(objects), err, test.want)
+			}
+		})
+	}
+}
+
+// containsOne is for texts that are others under the race detector.
+func containsOne(text, alternatives string) bool {
+	return slices.ContainsFunc(strings.Split(alternatives, "|"), func(part string) bool { return strings.Contains(text, part) })
+}
+
+func TestAnIsolatedGeneratorThatNeverEndsIsKilledWithItsProcesses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pids")
+	_, err := slow.Generate(t.Context(), "ns", "app", types.UnstructurableMap{"do": "loop", "file": file})
+	var late *manifests.RenderTimeoutError
+	if !errors.As(err, &late) || !strings.Contains(err.Error(), `isolated generator "slow": rendering was not done after`) {
+		t.Fatalf("got the error %v", err)
+	}
+	var pids [2]int
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("it did not begin within its time: %v", err)
+	}
+	if _, err := fmt.Sscan(string(text), &pids[0], &pids[1]); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); isRunning(pids[0]) || isRunning(pids[1]); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("processes %v are still there", pids)
+		}
+	}
+}
+
+// isRunning does not count a process that has ended and that nobody waits for.
+func isRunning(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, state, _ := strings.Cut(string(stat), ") ")
+	return err == nil && !strings.HasPrefix(state, "Z")
+}
+
+func TestAnIsolatedGeneratorEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := misbehaving.Generate(ctx, "ns", "app", types.UnstructurableMap{"do": "loop", "file": filepath.Join(t.TempDir(), "pids")})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got the error %v", err)
+	}
+	cancel()
+	if _, err = misbehaving.Generate(ctx, "ns", "app", do("")); err == nil {
+		t.Error("it renders after the end")
+	}
+}
+
+func TestAnIsolatedGeneratorHasNeitherTheEnvironmentNorTheFilesOfTheOperator(t *testing.T) {
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	open := filepath.Join(t.TempDir(), "open")
+	// As a file that a library in C has opened: not closed by exec.
+	descriptor, err := syscall.Open(open, syscall.O_CREAT|syscall.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Close(descriptor) }()
+	c := manifeststest.Case{Generator: misbehaving, Parameters: do("look")}
+	data := c.Render(t)[0].Object["data"].(map[string]any)
+	if data["env"] != "" {
+		t.Errorf("its environment is %v", data["env"])
+	}
+	if files := data["fd"].(string); strings.Contains(files, open) || !strings.Contains(files, "pipe:") {
+		t.Errorf("it has the files\n%s", files)
+	}
+}
+
+func TestErrorsOfAnIsolatedGeneratorComeBack(t *testing.T) {
+	if _, err := misbehaving.Generate(t.Context(), "", "", do("print")); err != nil {
+		t.Errorf("what it prints gets between: %v", err)
+	}
+	_, err := misbehaving.Generate(t.Context(), "", "", do("panic"))
+	var p *manifests.PanicError
+	if !errors.As(err, &p) || err.Error() != `isolated generator "small": panic: no way` {
+		t.Errorf("got the error %v", err)
+	}
+	_, err = misbehaving.Generate(t.Context(), "", "", do("fail"))
+	var retriable types.RetriableError
+	if !errors.As(err, &retriable) || *retriable.RetryAfter() != 7*time.Second || !strings.Contains(err.Error(), "not yet") {
+		t.Errorf("got the error %v", err)
+	}
+}
+
+func TestMistakesInIsolationAreReported(t *testing.T) {
+	tests := []struct {
+		name string
+		g    manifests.Generator
+		want string
+	}{
+		{"a name twice", twice, `isolated generator "small": there is another one of this name`},
+		{"too late", manifests.Isolated(serving("a"), manifests.Isolation{Name: "late"}), "made after manifests.RunIsolated was called"},
+		{"nil", manifests.Isolated(nil, manifests.Isolation{Name: "nil"}), "the generator is nil"},
+		{"no memory", manifests.Isolated(serving("a"), manifests.Isolation{Name: "tiny", MemoryBytes: 1}), "1 bytes of memory are too few"},
+		{"no time", manifests.Isolated(serving("a"), manifests.Isolation{Name: "never", Timeout: -1}), "the timeout of -1ns is negative"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := test.g.Generate(t.Context(), "", "", nil)
+			for _, err := range []error{err, manifests.Validate(test.g)} {
+				if err == nil || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("got the error %v, want %q", err, test.want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,212 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/corbel-run/corbel/pkg/manifests/internal/confined"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// RunIsolated must be called at the beginning of main, before flags are parsed and
+// anything is started, by programs that use Isolated. In the operator it does nothing.
+// In a process that was started to render, it renders and ends the process.
+func RunIsolated() {
+	isolates.mu.Lock()
+	isolates.hooked = true
+	isolates.mu.Unlock()
+	if confined.IsChild() {
+		confined.Serve(answerWork)
+	}
+}
+
+// work is what the other process is asked to do.
+type work struct {
+	Generator       string
+	Namespace, Name string
+	Parameters      map[string]any
+	// Texts are what the context holds, and Component is serialised.
+	Texts     map[key]string
+	Revision  *int64
+	Component map[string]any
+	Origins   bool
+}
+
+// answer is what it found out.
+type answer struct {
+	Objects []map[string]any
+	Origins []string // of the objects; none if nobody wants to know
+
+	Error string
+	// Isolation means that the process is to blame, not the generator.
+	Isolation  bool
+	Panic      string
+	Retriable  bool
+	RetryAfter *time.Duration
+}
+
+// texts are the keys of the texts that are handed on.
+var texts = []key{reconcilerNameKey, componentNameKey, componentNamespaceKey, componentDigestKey}
+
+func encodeWork(ctx context.Context, generator, namespace, name string, parameters types.Unstructurable) ([]byte, error) {
+	w := work{Generator: generator, Namespace: namespace, Name: name, Texts: map[key]string{}}
+	err := protect(func() error {
+		if !isNil(parameters) {
+			w.Parameters = parameters.ToUnstructured()
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the parameters: %w", err)
+	}
+	for _, k := range texts {
+		if text, err := valueFrom[string](ctx, k); err == nil {
+			w.Texts[k] = text
+		}
+	}
+	if revision, err := ComponentRevisionFromContext(ctx); err == nil {
+		w.Revision = &revision
+	}
+	if component, err := ComponentFromContext(ctx); err == nil && !isNil(component) {
+		if w.Component, err = runtime.DefaultUnstructuredConverter.ToUnstructured(component); err != nil {
+			return nil, fmt.Errorf("the component: %w", err)
+		}
+	}
+	_, err = valueFrom[*Origins](ctx, originsKey)
+	w.Origins = err == nil
+	encoded, err := json.Marshal(w)
+	if err != nil {
+		return nil, fmt.Errorf("the parameters cannot be serialised: %w", err)
+	}
+	return encoded, nil
+}
+
+// answerWork is the whole work of the other process.
+func answerWork(ctx context.Context, encoded []byte) []byte {
+	a := answer{}
+	if err := doWork(ctx, encoded, &a); err != nil {
+		a = answer{Error: err.Error(), Isolation: a.Isolation}
+		if p, ok := errors.AsType[*PanicError](err); ok {
+			a.Panic = fmt.Sprint(p.Value)
+		}
+		if r, ok := errors.AsType[types.RetriableError](err); ok {
+			a.Retriable, a.RetryAfter = true, r.RetryAfter()
+		}
+	}
+	answered, err := json.Marshal(a)
+	if err != nil {
+		answered, _ = json.Marshal(answer{Error: fmt.Sprintf("the objects cannot be serialised: %v", err)})
+	}
+	return answered
+}
+
+func doWork(ctx context.Context, encoded []byte, a *answer) error {
+	var w work
+	if err := utiljson.Unmarshal(encoded, &w); err != nil {
+		return err
+	}
+	i := isolates.get(w.Generator)
+	if i == nil {
+		a.Isolation = true
+		return fmt.Errorf("its process does not know it, only %s; make it whenever the program starts, before manifests.RunIsolated is called",
+			strings.Join(slices.Sorted(maps.Keys(isolates.byName)), ", "))
+	}
+	ctx, origins := w.context(ctx)
+	objects, err := Generate(ctx, i.generator, w.Namespace, w.Name, types.UnstructurableMap(w.Parameters))
+	if err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), AddToScheme(i.generator, scheme)); err != nil {
+		return err
+	}
+	for n, object := range objects {
+		content, err := contentOf(object, scheme)
+		if err != nil {
+			return fmt.Errorf("object %d of %d (%T): %w", n+1, len(objects), object, err)
+		}
+		a.Objects = append(a.Objects, content)
+		if w.Origins {
+			a.Origins = append(a.Origins, origins.Of(object))
+		}
+	}
+	return nil
+}
+
+func (w *work) context(ctx context.Context) (context.Context, *Origins) {
+	for k, text := range w.Texts {
+		ctx = context.WithValue(ctx, k, text)
+	}
+	if w.Revision != nil {
+		ctx = WithComponentRevision(ctx, *w.Revision)
+	}
+	if w.Component != nil {
+		ctx = WithComponent(ctx, &unstructured.Unstructured{Object: w.Component})
+	}
+	return WithOrigins(ctx)
+}
+
+// contentOf is the serialised form of an object of any type.
+func contentOf(object client.Object, scheme *runtime.Scheme) (content map[string]any, err error) {
+	err = protect(func() error {
+		if u, ok := object.(*unstructured.Unstructured); ok {
+			content = u.Object
+			return nil
+		}
+		kind := object.GetObjectKind().GroupVersionKind()
+		if kind.Empty() {
+			if kind, err = apiutil.GVKForObject(object, scheme); err != nil {
+				return fmt.Errorf("it does not say its apiVersion and kind: %w", err)
+			}
+		}
+		if content, err = runtime.DefaultUnstructuredConverter.ToUnstructured(object); err != nil {
+			return err
+		}
+		(&unstructured.Unstructured{Object: content}).SetGroupVersionKind(kind)
+		return nil
+	})
+	return content, err
+}
+
+// decode makes objects or an error of an answer.
+func (i *isolated) decode(ctx context.Context, encoded []byte) ([]client.Object, error) {
+	var a answer
+	if err := utiljson.Unmarshal(encoded, &a); err != nil {
+		return nil, i.failed(fmt.Errorf("its answer cannot be read: %w", err))
+	}
+	switch {
+	case a.Isolation:
+		return nil, i.failed(errors.New(a.Error))
+	case a.Panic != "":
+		return nil, fmt.Errorf("isolated generator %q: %w", i.isolation.Name, &PanicError{Value: a.Panic})
+	case a.Retriable:
+		return nil, types.NewRetriableError(fmt.Errorf("isolated generator %q: %s", i.isolation.Name, a.Error), a.RetryAfter)
+	case a.Error != "":
+		return nil, fmt.Errorf("isolated generator %q: %s", i.isolation.Name, a.Error)
+	}
+	objects := make([]client.Object, len(a.Objects))
+	for n, content := range a.Objects {
+		object := &unstructured.Unstructured{Object: content}
+		objects[n] = object
+		if n < len(a.Origins) && a.Origins[n] != "" {
+			NoteOrigin(ctx, object, a.Origins[n])
+		}
+	}
+	return objects, nil
+}
