@@ -50,6 +50,9 @@ const (
 	ReasonDeletionRetrying   = "DeletionRetrying"
 	ReasonDeletionBlocked    = "DeletionBlocked"
 	ReasonDeletionProcessing = "DeletionProcessing"
+	// ReasonObjectFailed means that a dependent object says that it failed, such
+	// as a Job that has reached its limit.
+	ReasonObjectFailed = "ObjectFailed"
 	// ReasonInvalid means that the manifests cannot work as they are.
 	ReasonInvalid = "Invalid"
 	// ReasonSpecInvalid means that the spec or an annotation of the component

@@ -153,7 +153,7 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t target, outcome
 	case !outcome.Done():
 		causes := h.causes.explain(ctx, key, outcome.Waiting, t.client)
 		message := waitingMessage(outcome.Waiting, causes)
-		return result.Empty, &unsettledError{message: message, net: h.net(key, outcome.Waiting)}
+		return result.Empty, &unsettledError{message: message, failed: anyFailed(outcome.Waiting), net: h.net(key, outcome.Waiting)}
 	}
 	h.activity.Reset(key)
 	h.causes.forget(key)

@@ -36,7 +36,7 @@ func deployment() *appsv1.Deployment {
 	}
 }
 
-func TestThePodSaysWhyAndTheTimeoutComes(t *testing.T) {
+func TestThePodSaysWhyTheTimeoutComesAndWhatFailsIsAnError(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 		return []client.Object{deployment()}, nil
 	}), component.ReconcilerOptions{})
@@ -75,8 +75,21 @@ func TestThePodSaysWhyAndTheTimeoutComes(t *testing.T) {
 		t.Errorf("%s, %s: %s", state, reason, message)
 	}
 
+	b.forward = 5 * time.Second
 	live := &appsv1.Deployment{}
 	b.check(b.client.Get(t.Context(), b.key("api"), live))
+	live.Status = appsv1.DeploymentStatus{ObservedGeneration: live.Generation, Replicas: 1, UpdatedReplicas: 1, UnavailableReplicas: 1,
+		Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "it does not go on"},
+		}}
+	b.check(b.client.Status().Update(t.Context(), live))
+	w, _, err = b.pass()
+	b.check(err)
+	if state, reason, message := w.Status.GetState(); state != component.StateError || reason != v1alpha1.ReasonObjectFailed ||
+		!strings.HasPrefix(message, "Deployment "+b.namespace+"/api: the progress deadline is exceeded, ") {
+		t.Errorf("%s, %s: %s", state, reason, message)
+	}
+
 	live.Status = appsv1.DeploymentStatus{ObservedGeneration: live.Generation, Replicas: 1, ReadyReplicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1,
 		Conditions: []appsv1.DeploymentCondition{
 			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},

@@ -75,7 +75,7 @@ func (h *handler[T]) factsOf(obj T, pass lifecycle.Pass, secrets *redact.Secrets
 	case isUnreachable:
 		f.unreachable, f.net = secrets.Text(unreachable.Error()), unreachable.net
 	case isUnsettled && unsettled.err == nil:
-		f.waiting, f.net = secrets.Text(unsettled.message), unsettled.net
+		f.waiting, f.failed, f.net = secrets.Text(unsettled.message), unsettled.failed, unsettled.net
 	case isUnsettled:
 		f.err, f.net = unsettled.err, unsettled.net
 	case pass.Err != nil:

@@ -32,6 +32,8 @@ type facts struct {
 	unreachable string
 	// timedOut: it is waited for longer than the timeout allows.
 	timedOut bool
+	// failed: what is waited for says that it failed.
+	failed bool
 	// err is why the pass came to no end.
 	err error
 	// net is when the component comes again if nothing wakes it, while it waits
@@ -84,6 +86,8 @@ func judge(f facts) verdict {
 	case f.waiting != "" && f.timedOut:
 		message := fmt.Sprintf("not ready after %s: %s", f.intervals.timeout, f.waiting)
 		return waiting(StateError, metav1.ConditionFalse, v1alpha1.ReasonTimeout, message, f.net)
+	case f.waiting != "" && f.failed:
+		return waiting(StateError, metav1.ConditionFalse, v1alpha1.ReasonObjectFailed, f.waiting, f.net)
 	case f.waiting != "":
 		return waiting(StateProcessing, metav1.ConditionUnknown, v1alpha1.ReasonProcessing, f.waiting, f.net)
 	case f.claimed:

@@ -18,6 +18,8 @@ type unsettledError struct {
 	message string
 	// err is why more than waiting is needed; nil if there is nothing wrong.
 	err error
+	// failed: one of those that are waited for says that it failed.
+	failed bool
 	// net is when to come again if nothing happens.
 	net time.Duration
 }
@@ -65,4 +67,10 @@ func stillMoving(waits []reconciler.Wait) bool {
 	return slices.ContainsFunc(waits, func(wait reconciler.Wait) bool {
 		return slices.Contains(moving, wait.Reason)
 	})
+}
+
+// anyFailed tells whether an object says that it failed, such as a Job that has
+// reached its limit. It may recover, or be replaced, so it is waited for all the same.
+func anyFailed(waits []reconciler.Wait) bool {
+	return slices.ContainsFunc(waits, func(wait reconciler.Wait) bool { return wait.Reason == reconciler.WaitFailed })
 }
