@@ -1,0 +1,158 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/manifests/helm"
+)
+
+// hookJob is a Job of a chart that is a hook for the events.
+const hookJob = `
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: %s
+  annotations:
+    helm.sh/hook: %s
+    helm.sh/hook-delete-policy: %s
+spec:
+  backoffLimit: 0
+  template:
+    metadata:
+      annotations:
+        podsim.corbel.run/exit-code: '{{ if eq .Values.bad %[1]q }}1{{ else }}0{{ end }}'
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: work
+        image: registry.example.com/work:1
+---`
+
+// hooked is a chart with hooks of every kind.
+func hooked(t *testing.T) *helm.Generator {
+	t.Helper()
+	const before = "before-hook-creation"
+	text := ""
+	for _, h := range [][3]string{
+		{"pre-install", "pre-install", before}, {"post-install", "post-install", before + ",hook-succeeded"},
+		{"pre-both", "pre-install,pre-upgrade", before + ",hook-succeeded"}, {"post-both", "post-install,post-upgrade", before},
+		{"pre-upgrade", "pre-upgrade", before}, {"post-upgrade", "post-upgrade", before + ",hook-failed"},
+		{"pre-delete", "pre-delete", before}, {"post-delete", "post-delete", "hook-succeeded"}, {"test", "test", before},
+	} {
+		text += fmt.Sprintf(hookJob, h[0], h[1], h[2])
+	}
+	g, err := helm.New(fstest.MapFS{
+		"Chart.yaml":         {Data: []byte("apiVersion: v2\nname: hooked\nversion: 1.0.0\n")},
+		"values.yaml":        {Data: []byte("bad: none\nvalue: first\n")},
+		"templates/hooks":    {Data: []byte(text)},
+		"templates/own.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\ndata: {value: '{{ .Values.value }}'}\n")},
+	}, ".", helm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestTheHooksOfAChartRunAsOftenAsHelmRunsThem(t *testing.T) {
+	f := newFixture(t)
+	counts := &jobs{}
+	f.startWith(t, hooked(t), func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(r)
+			counts.note(r, response)
+			return response, err
+		})
+	})
+	bundle := f.bundle(t, map[string]string{"value": "one"})
+	want := map[string]int{}
+	expect := func(when string, ran ...string) {
+		t.Helper()
+		for _, name := range ran {
+			want[name]++
+		}
+		counts.mu.Lock()
+		defer counts.mu.Unlock()
+		got := map[string]int{}
+		for name, times := range counts.created {
+			got[strings.TrimSuffix(name, " of version ")] = times
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", when, diff)
+		}
+	}
+	f.ready(t, bundle)
+	expect("installation", "pre-install", "pre-both", "post-install", "post-both")
+	for _, value := range []string{"two", "three"} {
+		f.update(t, bundle, map[string]string{"value": value})
+		f.ready(t, bundle)
+		expect("upgrade to "+value, "pre-both", "pre-upgrade", "post-both", "post-upgrade")
+	}
+
+	// A Job that was cleaned up does not run again.
+	f.cleanUp(t, "post-both")
+
+	f.update(t, bundle, map[string]string{"value": "four", "bad": "pre-upgrade"})
+	f.namesFailed(t, bundle, "pre-upgrade")
+	f.update(t, bundle, map[string]string{"value": "five"})
+	f.ready(t, bundle)
+	// In the failed upgrade nothing ran after the failed hook.
+	expect("upgrade after a failed one", "pre-both", "pre-upgrade", "pre-both", "pre-upgrade", "post-both", "post-upgrade")
+
+	if err := f.Delete(t.Context(), bundle); err != nil {
+		t.Fatal(err)
+	}
+	f.gone(t, bundle)
+	expect("deletion", "pre-delete", "post-delete")
+}
+
+// cleanUp deletes a Job, like somebody who needs the room.
+func (f *fixture) cleanUp(t *testing.T, name string) {
+	t.Helper()
+	job := &batchv1.Job{}
+	key := client.ObjectKey{Namespace: f.namespace, Name: name}
+	if err := f.Get(t.Context(), key, job); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Delete(t.Context(), job, client.PropagationPolicy("Background")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the Job to be gone", func(ctx context.Context) error {
+		if err := f.Get(ctx, key, job); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there: %v", err)
+		}
+		return nil
+	})
+}
+
+// namesFailed waits until the Job has failed, and the component says so.
+func (f *fixture) namesFailed(t *testing.T, bundle *Bundle, name string) {
+	t.Helper()
+	job := &batchv1.Job{}
+	eventually(t, "the failed hook to be named", func(ctx context.Context) error {
+		if err := f.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, job); err != nil || job.Status.Failed == 0 {
+			return fmt.Errorf("the Job did not fail: %v", err)
+		}
+		if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {
+			return err
+		}
+		state, reason, message := bundle.GetStatus().GetState()
+		if state != v1alpha1.StateError || !strings.Contains(message, "Job "+f.namespace+"/"+name) {
+			return fmt.Errorf("%s %s: %s", state, reason, message)
+		}
+		return nil
+	})
+}
