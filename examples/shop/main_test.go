@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	shopv1alpha1 "github.com/corbel-run/corbel/examples/shop/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
 )
 
@@ -141,18 +144,31 @@ func TestCustomResourceDefinitionKeepsTheWholeStatus(t *testing.T) {
 	if status.Default == nil || string(status.Default.Raw) != `{"observedGeneration":-1}` {
 		t.Errorf("the status defaults to %v", status.Default)
 	}
-	var got []string
-	for _, schema := range []apiextensionsv1.JSONSchemaProps{
-		status, status.Properties["inventory"], *status.Properties["inventory"].Properties["items"].Items.Schema,
+	var want, got [][]string
+	for _, of := range []struct {
+		schema apiextensionsv1.JSONSchemaProps
+		typ    reflect.Type
+	}{
+		{status, reflect.TypeFor[component.Status]()},
+		{status.Properties["inventory"], reflect.TypeFor[v1alpha1.Inventory]()},
+		{*status.Properties["inventory"].Properties["items"].Items.Schema, reflect.TypeFor[v1alpha1.InventoryItem]()},
 	} {
-		got = append(got, strings.Join(slices.Sorted(maps.Keys(schema.Properties)), " "))
-	}
-	want := []string{
-		"appliedGeneration conditions inventory lastAppliedAt observedGeneration processingDigest processingSince progress revision state",
-		"chunks deleteHooks format items target",
-		"accepted appliedAt applyOrder defines deleteOrder deletePolicy dependsOn digest group keeps kind name namespace origin phase runOn seen uid version",
+		want, got = append(want, fieldsOf(of.typ)), append(got, slices.Sorted(maps.Keys(of.schema.Properties)))
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("fields of the status, of the inventory and of its items (-want +got):\n%s", diff)
 	}
+}
+
+// fieldsOf are the names of the fields of a type in JSON.
+func fieldsOf(typ reflect.Type) []string {
+	var names []string
+	for field := range typ.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name != "" && name != "-" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
