@@ -123,13 +123,20 @@ func do(ctx context.Context, request *rest.Request, timeout time.Duration) ([]by
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	result := request.MaxRetries(maxRetries).Do(bounded)
-	if err := result.Error(); err != nil {
-		if ctx.Err() == nil && bounded.Err() != nil {
-			return nil, fmt.Errorf("the server did not answer within %s: %w", timeout, err)
-		}
+	body, _ := result.Raw()
+	err := result.Error()
+	late := bounded.Err()
+	if err == nil && len(body) == 0 {
+		// A server that notices that we leave may end an answer that it has not begun.
+		err = late
+	}
+	if err != nil && late != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("the server did not answer within %s: %w", timeout, err)
+	}
+	if err != nil {
 		return nil, err
 	}
-	return result.Raw()
+	return body, nil
 }
 
 // encode returns the JSON of a value without escaping what is only special in HTML.
