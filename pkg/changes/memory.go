@@ -79,16 +79,20 @@ func newMemory(changed func(oldObj, newObj client.Object) bool, marks marks) *me
 	return &memory{records: map[client.ObjectKey]*record{}, changed: contained(changed), marks: marks}
 }
 
+// recordOf returns what is known under the name of the object; the caller holds the lock.
+func (m *memory) recordOf(obj client.Object) *record {
+	key := client.ObjectKeyFromObject(obj)
+	if m.records[key] == nil {
+		m.records[key] = &record{}
+	}
+	return m.records[key]
+}
+
 // appeared notes what the cache says.
 func (m *memory) appeared(obj client.Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := client.ObjectKeyFromObject(obj)
-	r := m.records[key]
-	if r == nil {
-		r = &record{}
-		m.records[key] = r
-	}
+	r := m.recordOf(obj)
 	if r.current != nil && r.current.GetUID() != obj.GetUID() {
 		r.lose(r.current, m.marks)
 	}
@@ -116,12 +120,7 @@ func (m *memory) replaced(oldObj, newObj client.Object) bool {
 func (m *memory) disappeared(obj client.Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := client.ObjectKeyFromObject(obj)
-	r := m.records[key]
-	if r == nil {
-		r = &record{}
-		m.records[key] = r
-	}
+	r := m.recordOf(obj)
 	if r.current != nil && r.current.GetUID() != obj.GetUID() {
 		r.lose(r.current, m.marks)
 		r.current = nil
