@@ -76,7 +76,7 @@ func settle(c *chart.Chart) {
 }
 
 // clone returns a copy of a chart for one rendering, which changes charts. What
-// is only read is shared.
+// is only read is shared. The values are veiled.
 func clone(c *chart.Chart) *chart.Chart {
 	metadata := *c.Metadata
 	metadata.Dependencies = make([]*chart.Dependency, len(c.Metadata.Dependencies))
@@ -89,7 +89,7 @@ func clone(c *chart.Chart) *chart.Chart {
 		metadata.Dependencies = nil
 	}
 	copied := &chart.Chart{
-		Metadata: &metadata, Lock: c.Lock, Templates: slices.Clone(c.Templates), Values: cloneValues(c.Values),
+		Metadata: &metadata, Lock: c.Lock, Templates: slices.Clone(c.Templates), Values: veiled(c.Values),
 		Schema: c.Schema, Files: c.Files,
 	}
 	for _, dependency := range c.Dependencies() {
@@ -98,13 +98,7 @@ func clone(c *chart.Chart) *chart.Chart {
 	return copied
 }
 
-func cloneValues(values map[string]any) map[string]any {
-	if values == nil {
-		return nil
-	}
-	return cloneValue(values).(map[string]any)
-}
-
+// cloneValue returns a deep copy.
 func cloneValue(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

@@ -36,9 +36,11 @@ type hook struct {
 
 // objectsOf reads the outputs of the templates. All mistakes are reported.
 func objectsOf(outputs map[string]string) (rendered, error) {
-	for name := range outputs {
+	for name, text := range outputs {
 		if strings.HasSuffix(name, notes) {
 			delete(outputs, name)
+		} else {
+			outputs[name] = withoutUnknownHooks(text)
 		}
 	}
 	hooks, generic, err := releaseutil.SortManifests(outputs, nil, releaseutil.InstallOrder)

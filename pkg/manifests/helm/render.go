@@ -37,14 +37,16 @@ type rendering struct {
 
 // run returns the output of every template, by its path.
 func (r *rendering) run(ctx context.Context) (map[string]string, error) {
-	if err := chartutil.ProcessDependencies(r.chart, r.values); err != nil {
+	given := veiled(r.values)
+	if err := chartutil.ProcessDependencies(r.chart, given); err != nil {
 		return nil, fmt.Errorf("dependencies of chart %s: %w", r.chart.Name(), err)
 	}
-	data, err := util.ToRenderValuesWithSchemaValidation(r.chart, r.values, r.release, r.capabilities, true)
+	data, err := util.ToRenderValuesWithSchemaValidation(r.chart, given, r.release, r.capabilities, true)
 	if err != nil {
 		return nil, fmt.Errorf("values of chart %s: %w", r.chart.Name(), err)
 	}
 	values, _ := data["Values"].(common.Values)
+	unveil(values)
 	if err := checkSchemas(r.chart, values); err != nil {
 		return nil, err
 	}
