@@ -70,6 +70,7 @@ func TestFunctions(t *testing.T) {
 		{`{{ semver "1.2.3" }}`, "1.2.3"},
 		{`{{ required "none" .Values.s }}{{ required "none" 0 }}{{ required "none" false }}`, "text0false"},
 		{`{{ tpl "{{ .Values.s }}!" . }}{{ tpl "{{ define \"h\" }}H{{ end }}{{ include \"h\" . }}" . }}{{ tpl "" . }}`, "text!H"},
+		{`{{ tpl "[{{ tpl \"\" . }}{{ tpl \" \" . }}]" . }}`, "[ ]"},
 		{`{{ shout "a" }}{{ toYaml (pick .Values.map "a") }}`, "A!a: b"},
 	}
 	options := gotemplate.Options{Functions: template.FuncMap{"shout": func(s string) string { return "A!" }}}

@@ -99,10 +99,12 @@ func (s *Scope) tpl(text string, data any) (string, error) {
 	}
 	inner := (&Scope{templates: clone, parser: s.parser, meter: s.meter}).bind()
 	const name = "tpl"
-	if err := inner.parser.Parse(clone, name, text, nil); err != nil {
+	// A new one: a text of blanks would not take the place of the text that calls it.
+	called := clone.New(name)
+	if err := inner.parser.Parse(called, name, text, nil); err != nil {
 		return "", err
 	}
-	result, err := inner.run(clone.Lookup(name), data)
+	result, err := inner.run(called, data)
 	if err != nil {
 		return "", &innerError{err: err}
 	}

@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package helmparity
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"sigs.k8s.io/yaml"
+)
+
+// maxLevels limits how deep sub-charts are looked for.
+const maxLevels = 10
+
+// metadataOf reads the Chart.yaml and the requirements.yaml of a folder.
+func metadataOf(folder string) (chart.Metadata, error) {
+	var metadata chart.Metadata
+	data, err := os.ReadFile(filepath.Join(folder, "Chart.yaml"))
+	if err != nil {
+		return metadata, err
+	}
+	if err := yaml.Unmarshal(data, &metadata); err != nil {
+		return metadata, err
+	}
+	var older chart.Metadata
+	data, err = os.ReadFile(filepath.Join(folder, "requirements.yaml"))
+	if err == nil {
+		err = yaml.Unmarshal(data, &older)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	metadata.Dependencies = append(metadata.Dependencies, older.Dependencies...)
+	return metadata, err
+}
+
+// missing returns the sub-charts that a chart wants and does not bring, with the
+// folders that they can be had from: those that it names, and then its siblings.
+func missing(folder string, siblings map[string]string) (map[string]string, error) {
+	metadata, err := metadataOf(folder)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]string{}
+	for _, wanted := range metadata.Dependencies {
+		packed, err := filepath.Glob(filepath.Join(folder, "charts", wanted.Name+"-*.tgz"))
+		if err != nil {
+			return nil, err
+		}
+		if _, err := os.Stat(filepath.Join(folder, "charts", wanted.Name)); err == nil || len(packed) > 0 {
+			continue
+		}
+		from := siblings[wanted.Name]
+		if local, ok := strings.CutPrefix(wanted.Repository, "file://"); ok {
+			from = filepath.Join(folder, local)
+		}
+		if _, err := os.Stat(filepath.Join(from, "Chart.yaml")); from != "" && err == nil {
+			found[wanted.Name] = from
+		}
+	}
+	return found, nil
+}
+
+// vendor copies a chart, with the sub-charts that it does not bring itself.
+func vendor(from, to string, siblings map[string]string, levels int) error {
+	if levels == 0 {
+		return errors.New("the sub-charts want each other without end")
+	}
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		return err
+	}
+	wanted, err := missing(from, siblings)
+	if err != nil {
+		return err
+	}
+	for name, folder := range wanted {
+		if err := vendor(folder, filepath.Join(to, "charts", name), siblings, levels-1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
