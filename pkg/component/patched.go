@@ -34,9 +34,11 @@ func patched(g manifests.Generator, c Component) manifests.Generator {
 		if err != nil {
 			return nil, err
 		}
-		if objects, err = transformer.TransformObjects(namespace, name, objects); err != nil {
+		changed, err := transformer.TransformObjects(namespace, name, objects)
+		if err != nil {
 			return nil, fmt.Errorf("patches of the component: %w", err)
 		}
-		return objects, nil
+		manifests.KeepOrigins(ctx, objects, changed)
+		return changed, nil
 	})
 }

@@ -39,6 +39,13 @@ func NoteOrigin(ctx context.Context, object client.Object, origin string) {
 	origins.byObject[object] = origin
 }
 
+// WantsOrigins tells whether somebody wants to know where objects come from, for
+// generators that have to find out.
+func WantsOrigins(ctx context.Context) bool {
+	_, err := valueFrom[*Origins](ctx, originsKey)
+	return err == nil
+}
+
 // Of returns the file that an object comes from, the very object that a generator
 // returned and not a copy. It is empty if that is not known.
 func (o *Origins) Of(object client.Object) string {
@@ -48,6 +55,35 @@ func (o *Origins) Of(object client.Object) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.byObject[object]
+}
+
+// KeepOrigins notes the origins of objects that were made anew of others: an object
+// comes from where the one of the same kind, namespace and name came from.
+func KeepOrigins(ctx context.Context, before, after []client.Object) {
+	origins, err := valueFrom[*Origins](ctx, originsKey)
+	if err != nil {
+		return
+	}
+	// The objects may be of any type that a user wrote; without origins one can live.
+	_ = protect(func() error {
+		known := map[string]string{}
+		for _, object := range before {
+			if origin := origins.Of(object); origin != "" {
+				known[identityOf(object)] = origin
+			}
+		}
+		for _, object := range after {
+			if origin := known[identityOf(object)]; origin != "" && origins.Of(object) == "" {
+				NoteOrigin(ctx, object, origin)
+			}
+		}
+		return nil
+	})
+}
+
+func identityOf(object client.Object) string {
+	kind := object.GetObjectKind().GroupVersionKind().GroupKind()
+	return kind.String() + "/" + object.GetNamespace() + "/" + object.GetName()
 }
 
 // isPointer tells whether the object has an identity; what has none may not even be

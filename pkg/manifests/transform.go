@@ -51,7 +51,10 @@ func (t *transformed) Generate(ctx context.Context, namespace, name string, para
 	}
 	err = t.each(func(transformer Transformer) (err error) {
 		if transformer.objects != nil {
-			objects, err = transformObjects(transformer.objects, namespace, name, objects)
+			before := objects
+			if objects, err = transformObjects(transformer.objects, namespace, name, before); err == nil {
+				KeepOrigins(ctx, before, objects)
+			}
 		}
 		return err
 	})

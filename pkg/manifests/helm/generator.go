@@ -85,12 +85,12 @@ func (g *Generator) render(ctx context.Context, namespace, name string, values m
 	if err != nil {
 		return nil, err
 	}
-	result, err := objectsOf(outputs)
+	result, err := objectsOf(ctx, outputs)
 	if err != nil {
 		return nil, err
 	}
 	if g.options.CRDs != CRDsNever {
-		if result.crds, err = crdsOf(r.chart); err != nil {
+		if result.crds, err = crdsOf(ctx, r.chart); err != nil {
 			return nil, err
 		}
 	}

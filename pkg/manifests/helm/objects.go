@@ -4,6 +4,7 @@
 package helm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -35,7 +36,7 @@ type hook struct {
 }
 
 // objectsOf reads the outputs of the templates. All mistakes are reported.
-func objectsOf(outputs map[string]string) (rendered, error) {
+func objectsOf(ctx context.Context, outputs map[string]string) (rendered, error) {
 	for name, text := range outputs {
 		if strings.HasSuffix(name, notes) {
 			delete(outputs, name)
@@ -50,12 +51,12 @@ func objectsOf(outputs map[string]string) (rendered, error) {
 	var result rendered
 	var errs []error
 	for _, manifest := range generic {
-		objects, err := decode(manifest.Name, manifest.Content)
+		objects, err := decode(ctx, manifest.Name, manifest.Content)
 		result.manifests = append(result.manifests, objects...)
 		errs = append(errs, err)
 	}
 	for _, found := range hooks {
-		objects, err := decode(found.Path, found.Manifest)
+		objects, err := decode(ctx, found.Path, found.Manifest)
 		result.hooks = append(result.hooks, hook{Hook: found, objects: objects})
 		errs = append(errs, err)
 	}
@@ -63,11 +64,12 @@ func objectsOf(outputs map[string]string) (rendered, error) {
 }
 
 // crdsOf reads the folders crds of the chart and its sub-charts.
-func crdsOf(c *chart.Chart) ([]*unstructured.Unstructured, error) {
+func crdsOf(ctx context.Context, c *chart.Chart) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	var errs []error
 	for _, crd := range c.CRDObjects() {
 		objects, err := manifests.Decode(crd.Filename, crd.File.Data)
+		noteOrigin(ctx, objects, crd.Filename)
 		all = append(all, objects...)
 		errs = append(errs, err)
 	}
@@ -76,19 +78,25 @@ func crdsOf(c *chart.Chart) ([]*unstructured.Unstructured, error) {
 
 // decode reads one document. Helm accepts keys that are set twice, and takes the
 // last one.
-func decode(name, text string) ([]*unstructured.Unstructured, error) {
+func decode(ctx context.Context, name, text string) ([]*unstructured.Unstructured, error) {
 	// Without it a block of text at the end would lose its last line end.
 	text += "\n"
 	objects, err := manifests.Decode(name+" (rendered)", []byte(text))
-	if err == nil {
-		return objects, nil
+	if err != nil {
+		data, lenientErr := yaml.YAMLToJSON([]byte(text))
+		if lenientErr != nil {
+			return nil, err
+		}
+		if objects, lenientErr = manifests.Decode(name, data); lenientErr != nil {
+			return nil, fmt.Errorf("%w", err)
+		}
 	}
-	data, lenientErr := yaml.YAMLToJSON([]byte(text))
-	if lenientErr != nil {
-		return nil, err
-	}
-	if objects, lenientErr = manifests.Decode(name, data); lenientErr != nil {
-		return nil, fmt.Errorf("%w", err)
-	}
+	noteOrigin(ctx, objects, name)
 	return objects, nil
+}
+
+func noteOrigin(ctx context.Context, objects []*unstructured.Unstructured, name string) {
+	for _, object := range objects {
+		manifests.NoteOrigin(ctx, object, name)
+	}
 }

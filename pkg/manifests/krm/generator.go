@@ -101,5 +101,8 @@ func (f Function) apply(ctx context.Context, namespace, name string, parameters 
 	if f.Observe != nil && len(given.results) > 0 {
 		f.Observe(namespace, name, given.results)
 	}
+	for _, object := range given.objects {
+		manifests.NoteOrigin(ctx, object, f.label())
+	}
 	return untyped.Objects(given.objects), nil
 }

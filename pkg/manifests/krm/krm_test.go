@@ -72,6 +72,28 @@ func TestAFunctionTransformsObjectsOfAnyType(t *testing.T) {
 	}
 }
 
+func TestObjectsAreKnownByTheFunctionThatMadeThem(t *testing.T) {
+	const made = "{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}}"
+	list := "printf 'apiVersion: config.kubernetes.io/v1\\nkind: ResourceList\\nitems:\\n- " + made + "\\n- " + made + "\\n' "
+	g, err := krm.NewGenerator(sh(list + "a b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	transformer, err := krm.NewTransformer(sh(list + "b c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, origins := manifests.WithOrigins(t.Context())
+	objects, err := manifests.Generate(ctx, manifests.Transform(g, manifests.WithObjectTransformer(transformer)), "ns", "app", types.UnstructurableMap{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A function that changes an object does not make it.
+	if got := objects[0].GetName() + origins.Of(objects[0]) + "," + objects[1].GetName() + origins.Of(objects[1]); got != "bfunction /bin/sh,c" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestAFunctionSeesNoEnvironment(t *testing.T) {
 	t.Setenv("CORBEL_SECRET", "from the environment")
 	mark := filepath.Join(t.TempDir(), "environment")

@@ -4,6 +4,7 @@
 package kustomize
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -42,10 +43,14 @@ var _ manifests.Generator = &Generator{}
 // caller has the choice to stop the operator, or to go on and let the mistake
 // show up at the components.
 func New(fsys fs.FS, folder string, options Options) (*Generator, error) {
-	g := &Generator{options: options.complete(), folder: path.Clean(folder), runner: bounded.New("kustomization in folder " + path.Clean(folder))}
+	g := &Generator{options: options.complete(), folder: path.Clean(folder)}
+	g.runner = bounded.New(g.description())
 	g.err = g.prepare(fsys)
 	return g, g.err
 }
+
+// description names the kustomization in messages.
+func (g *Generator) description() string { return "kustomization in folder " + g.folder }
 
 func (g *Generator) prepare(fsys fs.FS) error {
 	if !fs.ValidPath(g.folder) {
@@ -107,8 +112,13 @@ func (g *Generator) Generate(ctx context.Context, namespace, name string, parame
 			return nil, err
 		}
 		objects := make([]client.Object, len(built))
+		origins := sources{}
+		if manifests.WantsOrigins(ctx) {
+			origins = sourcesOf(texts)
+		}
 		for i, object := range built {
 			objects[i] = object.DeepCopy()
+			manifests.NoteOrigin(ctx, objects[i], cmp.Or(origins.of(object), g.description()))
 		}
 		return objects, nil
 	})
@@ -132,7 +142,7 @@ func (g *Generator) build(ctx context.Context, texts map[string]string) ([]*unst
 	if err != nil {
 		return nil, err
 	}
-	built, err := manifests.Decode("kustomization in folder "+g.folder+" (built)", data)
+	built, err := manifests.Decode(g.description()+" (built)", data)
 	if err != nil {
 		return nil, err
 	}
