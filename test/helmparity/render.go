@@ -125,7 +125,8 @@ func split(text string) ([]object, error) {
 	return objects, nil
 }
 
-// objectOf normalises an object: the API server takes null annotations for none.
+// objectOf normalises an object: the API server takes null annotations for none,
+// and refuses those whose names have two slashes, so that ours has none.
 func objectOf(content map[string]any) (object, error) {
 	metadata, _ := content["metadata"].(map[string]any)
 	for _, field := range []string{"annotations", "labels"} {
@@ -134,7 +135,7 @@ func objectOf(content map[string]any) (object, error) {
 			if value == nil {
 				entries[key] = ""
 			}
-			if strings.HasPrefix(key, prefix+"/") || key == "helm.corbel.run/revision" {
+			if strings.HasPrefix(key, prefix+"/") || key == "helm.corbel.run/revision" || strings.Count(key, "/") > 1 {
 				delete(entries, key)
 			}
 		}

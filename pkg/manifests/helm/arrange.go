@@ -6,10 +6,13 @@ package helm
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"helm.sh/helm/v4/pkg/chart/common"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -44,7 +47,7 @@ func (m marker) set(object *unstructured.Unstructured, annotation, value string)
 // arrange returns the objects in the order of helm template: what is in crds,
 // then the manifests, then the hooks. What Helm does with some of them in another
 // way is said in our annotations.
-func (g *Generator) arrange(ctx context.Context, r rendered, release common.ReleaseOptions) ([]client.Object, error) {
+func (g *Generator) arrange(ctx context.Context, c *chart.Chart, r rendered, release common.ReleaseOptions) ([]client.Object, error) {
 	prefix, err := manifests.ReconcilerNameFromContext(ctx)
 	if err != nil && len(r.hooks) > 0 {
 		return nil, fmt.Errorf("the chart has hooks: %w", err)
@@ -57,8 +60,11 @@ func (g *Generator) arrange(ctx context.Context, r rendered, release common.Rele
 		}
 		objects = append(objects, object)
 	}
+	if err := m.sequence(ctx, c, r.manifests); err != nil {
+		return nil, err
+	}
 	for _, object := range r.manifests {
-		objects = append(objects, object)
+		objects = append(objects, object.Unstructured)
 	}
 	hooks, err := m.hooks(r.hooks, release)
 	if err != nil {
@@ -71,6 +77,47 @@ func (g *Generator) arrange(ctx context.Context, r rendered, release common.Rele
 		if object.GetAnnotations()[annotationResourcePolicy] == keep {
 			m.set(object.(*unstructured.Unstructured), v1alpha1.AnnotationDeletePolicy, "orphan")
 		}
+		m.dropNeeds(object.(*unstructured.Unstructured))
 	}
 	return objects, nil
+}
+
+// sequence says in our annotations what the chart says about its order, which is
+// reversed for deletions.
+func (m marker) sequence(ctx context.Context, c *chart.Chart, objects []templated) error {
+	if m.prefix == "" {
+		return nil
+	}
+	placed, warnings, err := sequence(c, objects)
+	if err != nil {
+		return err
+	}
+	for _, warning := range warnings {
+		logf.FromContext(ctx).Info(warning)
+	}
+	for _, object := range objects {
+		level := placed[object.Unstructured]
+		if level > maxWeight {
+			return fmt.Errorf("chart %s: more than %d resource groups and sub-charts come one after the other", c.Name(), maxWeight)
+		}
+		if level > 0 {
+			m.set(object.Unstructured, v1alpha1.AnnotationApplyOrder, strconv.Itoa(level))
+			m.set(object.Unstructured, v1alpha1.AnnotationDeleteOrder, strconv.Itoa(-level))
+		}
+	}
+	return nil
+}
+
+// dropNeeds takes away the annotation whose name, with two slashes, no API server
+// accepts.
+func (m marker) dropNeeds(object *unstructured.Unstructured) {
+	annotations := object.GetAnnotations()
+	if _, there := annotations[annotationNeedsGroup]; !there || m.prefix == "" {
+		return
+	}
+	delete(annotations, annotationNeedsGroup)
+	if len(annotations) == 0 {
+		annotations = nil
+	}
+	object.SetAnnotations(annotations)
 }

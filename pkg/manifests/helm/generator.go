@@ -94,5 +94,5 @@ func (g *Generator) render(ctx context.Context, namespace, name string, values m
 			return nil, err
 		}
 	}
-	return g.arrange(ctx, result, r.release)
+	return g.arrange(ctx, r.chart, result, r.release)
 }

@@ -40,7 +40,7 @@ func load(fsys fs.FS, root string) (*chart.Chart, error) {
 		return nil, fmt.Errorf("chart %s: found in Chart.yaml, but missing in charts/ directory: %s", root, strings.Join(missing, ", "))
 	}
 	settle(c)
-	return c, nil
+	return c, checkSequences(c)
 }
 
 // checkNesting refuses folders that are sub-charts of sub-charts without end.
@@ -90,7 +90,7 @@ func clone(c *chart.Chart) *chart.Chart {
 	}
 	copied := &chart.Chart{
 		Metadata: &metadata, Lock: c.Lock, Templates: slices.Clone(c.Templates), Values: veiled(c.Values),
-		Schema: c.Schema, Files: c.Files,
+		Schema: c.Schema, Files: c.Files, Raw: c.Raw,
 	}
 	for _, dependency := range c.Dependencies() {
 		copied.AddDependency(clone(dependency))

@@ -25,8 +25,14 @@ const notes = "NOTES.txt"
 // rendered are the objects of a chart, in the order in which Helm prints them.
 type rendered struct {
 	crds      []*unstructured.Unstructured
-	manifests []*unstructured.Unstructured
+	manifests []templated
 	hooks     []hook
+}
+
+// templated is an object with the template that it comes from.
+type templated struct {
+	*unstructured.Unstructured
+	file string
 }
 
 // hook is an object with its place in the life of a release.
@@ -52,7 +58,9 @@ func objectsOf(ctx context.Context, outputs map[string]string) (rendered, error)
 	var errs []error
 	for _, manifest := range generic {
 		objects, err := decode(ctx, manifest.Name, manifest.Content)
-		result.manifests = append(result.manifests, objects...)
+		for _, object := range objects {
+			result.manifests = append(result.manifests, templated{Unstructured: object, file: manifest.Name})
+		}
 		errs = append(errs, err)
 	}
 	for _, found := range hooks {
