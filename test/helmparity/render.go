@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"io/fs"
 	"log"
 	"log/slog"
 	"os"
@@ -149,7 +148,7 @@ func objectOf(content map[string]any) (object, error) {
 
 // byUs renders a chart with the generator.
 func byUs(path string, values map[string]any, upgrade bool) ([]object, error) {
-	var fsys fs.FS = os.DirFS(filepath.Dir(path))
+	fsys := os.DirFS(filepath.Dir(path))
 	generator, err := helm.New(fsys, filepath.Base(path), helm.Options{KubeVersion: kubeVersion, APIVersions: append(common.DefaultCapabilities.Copy().APIVersions, apiVersions...)})
 	if err != nil {
 		return nil, err
