@@ -5,6 +5,7 @@ package helmparity
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +17,25 @@ import (
 
 // maxLevels limits how deep sub-charts are looked for.
 const maxLevels = 10
+
+// charts are the folders of the charts of each name.
+type charts map[string][]string
+
+// nearest returns the chart of a name that has the most in common with the folder of
+// the chart that wants it: different people publish charts of the same name.
+func (c charts) nearest(folder, name string) string {
+	best, most := "", -1
+	for _, candidate := range c[name] {
+		n := 0
+		for n < min(len(candidate), len(folder)) && candidate[n] == folder[n] {
+			n++
+		}
+		if n > most {
+			best, most = candidate, n
+		}
+	}
+	return best
+}
 
 // metadataOf reads the Chart.yaml and the requirements.yaml of a folder.
 func metadataOf(folder string) (chart.Metadata, error) {
@@ -41,7 +61,7 @@ func metadataOf(folder string) (chart.Metadata, error) {
 
 // missing returns the sub-charts that a chart wants and does not bring, with the
 // folders that they can be had from: those that it names, and then its siblings.
-func missing(folder string, siblings map[string]string) (map[string]string, error) {
+func missing(folder string, all charts) (map[string]string, error) {
 	metadata, err := metadataOf(folder)
 	if err != nil {
 		return nil, err
@@ -55,7 +75,7 @@ func missing(folder string, siblings map[string]string) (map[string]string, erro
 		if _, err := os.Stat(filepath.Join(folder, "charts", wanted.Name)); err == nil || len(packed) > 0 {
 			continue
 		}
-		from := siblings[wanted.Name]
+		from := all.nearest(folder, wanted.Name)
 		if local, ok := strings.CutPrefix(wanted.Repository, "file://"); ok {
 			from = filepath.Join(folder, local)
 		}
@@ -67,21 +87,44 @@ func missing(folder string, siblings map[string]string) (map[string]string, erro
 }
 
 // vendor copies a chart, with the sub-charts that it does not bring itself.
-func vendor(from, to string, siblings map[string]string, levels int) error {
+func vendor(from, to string, all charts, levels int) error {
 	if levels == 0 {
 		return errors.New("the sub-charts want each other without end")
 	}
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		return err
 	}
-	wanted, err := missing(from, siblings)
+	wanted, err := missing(from, all)
 	if err != nil {
 		return err
 	}
 	for name, folder := range wanted {
-		if err := vendor(folder, filepath.Join(to, "charts", name), siblings, levels-1); err != nil {
+		if err := vendor(folder, filepath.Join(to, "charts", name), all, levels-1); err != nil {
 			return err
 		}
 	}
-	return nil
+	return acceptAny(filepath.Join(to, "Chart.yaml"), wanted)
+}
+
+// acceptAny lets a chart accept the sub-charts in whatever version they are: those of a
+// collection may be newer than what is wanted, and would be left out.
+func acceptAny(file string, names map[string]string) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	content := map[string]any{}
+	if err := yaml.Unmarshal(data, &content); err != nil {
+		return err
+	}
+	dependencies, _ := content["dependencies"].([]any)
+	for _, item := range dependencies {
+		if dependency, ok := item.(map[string]any); ok && names[fmt.Sprint(dependency["name"])] != "" {
+			dependency["version"] = ">=0.0.0-0"
+		}
+	}
+	if data, err = yaml.Marshal(content); err != nil {
+		return err
+	}
+	return os.WriteFile(file, data, 0o600)
 }

@@ -65,6 +65,7 @@ func TestACollectionIsBuiltAsTheLibraryBuildsItOnDisk(t *testing.T) {
 		switch {
 		case err != nil && wantErr != nil:
 			refused++
+			t.Logf("%s: both refuse: %.200v", folder, wantErr)
 		case err != nil:
 			rest = append(rest, folder+": only refused in memory: "+err.Error())
 		case wantErr != nil:
