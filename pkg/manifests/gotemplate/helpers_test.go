@@ -51,3 +51,9 @@ func wantError(t *testing.T, err error, parts ...string) {
 		}
 	}
 }
+
+// contentOf returns the data of a ConfigMap.
+func contentOf(object any) map[string]any {
+	data, _, _ := unstructured.NestedMap(object.(*unstructured.Unstructured).Object, "data")
+	return data
+}

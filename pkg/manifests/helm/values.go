@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"runtime/debug"
 	"slices"
 
@@ -51,10 +50,6 @@ func float(value any, path string) (any, error) {
 			return nil, fmt.Errorf("%s: Helm cannot keep a whole number of more than 53 bits; make it a string", path[min(1, len(path)):])
 		}
 		return float64(value), nil
-	case float64:
-		if math.IsNaN(value) || math.IsInf(value, 0) {
-			return nil, fmt.Errorf("%s: it is no finite number", path[min(1, len(path)):])
-		}
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(value)) {
 			item, err := float(value[key], path+"."+key)

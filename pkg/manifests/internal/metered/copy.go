@@ -5,11 +5,16 @@ package metered
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"reflect"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
+
+// errNotFinite is about a number that neither JSON nor YAML can hold.
+var errNotFinite = errors.New("it is no finite number")
 
 // Copy returns a deep copy that consists of maps with string keys, lists
 // and scalars. Integers become int64, so that templates can compare them.
@@ -20,12 +25,20 @@ func copyValue(value any, depth int) (any, error) {
 		return nil, fmt.Errorf("they are nested deeper than %d levels, or contain themselves", maxValueDepth)
 	}
 	switch value := value.(type) {
-	case nil, string, bool, int64, float64:
+	case nil, string, bool, int64:
+		return value, nil
+	case float64:
+		if math.IsNaN(value) || math.IsInf(value, 0) {
+			return nil, errNotFinite
+		}
 		return value, nil
 	case map[string]any:
 		copied := make(map[string]any, len(value))
 		for key, item := range value {
 			c, err := copyValue(item, depth+1)
+			if errors.Is(err, errNotFinite) {
+				err = fmt.Errorf("%s: %w", key, err)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -47,7 +60,7 @@ func copyValue(value any, depth int) (any, error) {
 	case v.CanInt():
 		return v.Int(), nil
 	case v.CanFloat():
-		return v.Float(), nil
+		return copyValue(v.Float(), depth)
 	}
 	return throughJSON(value)
 }
