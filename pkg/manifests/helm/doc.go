@@ -41,7 +41,7 @@
 //
 //   - Templates have no access to the network: getHostByName fails, where it
 //     gives an empty text in Helm, and schemas cannot refer to URLs and files.
-//   - Symbolic links in charts are refused.
+//   - Links in charts are refused, and so are packed charts that are damaged.
 //   - Whole numbers of more than 53 bits in the parameters are refused, because
 //     Helm would round them.
 //   - Rendering is limited in depth, output, memory and time, see Limits and

@@ -29,6 +29,9 @@ func load(fsys fs.FS, root string) (*chart.Chart, error) {
 	if err := checkNesting(files); err != nil {
 		return nil, err
 	}
+	if err := checkPacked(files); err != nil {
+		return nil, err
+	}
 	c, err := loader.LoadFiles(files)
 	if err != nil {
 		return nil, fmt.Errorf("chart %s: %w", root, err)
@@ -48,6 +51,19 @@ func checkNesting(files []*archive.BufferedFile) error {
 	for _, file := range files {
 		if strings.Count(file.Name, "charts/") > maxSubcharts {
 			return fmt.Errorf("%s: sub-charts are nested deeper than %d levels", path.Clean(file.Name), maxSubcharts)
+		}
+	}
+	return nil
+}
+
+// checkPacked refuses packed sub-charts that are damaged or hold links.
+func checkPacked(files []*archive.BufferedFile) error {
+	for _, file := range files {
+		if path.Dir(file.Name) != "charts" || path.Ext(file.Name) != ".tgz" {
+			continue
+		}
+		if err := inspect(file.Data); err != nil {
+			return fmt.Errorf("%s: it is no packed chart: %w", file.Name, err)
 		}
 	}
 	return nil

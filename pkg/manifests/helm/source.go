@@ -4,7 +4,9 @@
 package helm
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -47,11 +49,45 @@ func readChart(fsys fs.FS, root string) ([]*archive.BufferedFile, error) {
 
 // unpack reads a packed chart. The library refuses names that lead out of it.
 func unpack(name string, data []byte) ([]*archive.BufferedFile, error) {
-	files, err := archive.LoadArchiveFiles(bytes.NewReader(data))
+	err := inspect(data)
+	var files []*archive.BufferedFile
+	if err == nil {
+		files, err = archive.LoadArchiveFiles(bytes.NewReader(data))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: it is no packed chart: %w", name, err)
 	}
 	return files, nil
+}
+
+// inspect refuses what the library lets pass: archives that are damaged, because it
+// does not read up to the check sum, and links, which it takes for empty files.
+func inspect(data []byte) error {
+	unzipped, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	limited := &io.LimitedReader{R: unzipped, N: 2 * maxChart}
+	for entries := tar.NewReader(limited); ; {
+		entry, err := entries.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if limited.N == 0 {
+			return nil // the library says that it is too much
+		}
+		if err != nil {
+			return err
+		}
+		if entry.Typeflag == tar.TypeSymlink || entry.Typeflag == tar.TypeLink {
+			return fmt.Errorf("%s: it is a link", entry.Name)
+		}
+	}
+	_, err = io.Copy(io.Discard, limited)
+	if errors.Is(err, gzip.ErrHeader) {
+		return nil // something else follows
+	}
+	return err
 }
 
 // readFolder reads the files that are not ignored. The rules of .helmignore
