@@ -15,7 +15,8 @@ import (
 )
 
 // patched returns the generator with the patches that the component asks for.
-// They are part of the spec, and thereby of the digest of the component.
+// They are part of the spec, and thereby of the digest of the component. One that
+// cannot be applied is a mistake in the spec.
 func patched(g manifests.Generator, c Component) manifests.Generator {
 	own, ok := configurationOf[PatchesConfiguration](c)
 	if !ok {
@@ -28,7 +29,7 @@ func patched(g manifests.Generator, c Component) manifests.Generator {
 		}
 		transformer, err := transform.Patches(patches, images)
 		if err != nil {
-			return nil, fmt.Errorf("patches of the component: %w", err)
+			return nil, wrongPatches(err)
 		}
 		objects, err := manifests.Generate(ctx, g, namespace, name, parameters)
 		if err != nil {
@@ -36,9 +37,13 @@ func patched(g manifests.Generator, c Component) manifests.Generator {
 		}
 		changed, err := transformer.TransformObjects(namespace, name, objects)
 		if err != nil {
-			return nil, fmt.Errorf("patches of the component: %w", err)
+			return nil, wrongPatches(err)
 		}
 		manifests.KeepOrigins(ctx, objects, changed)
 		return changed, nil
 	})
+}
+
+func wrongPatches(err error) error {
+	return &invalidError{fmt.Errorf("patches of the component: %w", err)}
 }

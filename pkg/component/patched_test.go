@@ -47,6 +47,9 @@ func TestTheEngineGetsWhatThePatchesOfTheComponentLeave(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), test.err) || len(engine.applied) > 0 {
 					t.Errorf("got the error %v, and %d calls of the engine", err, len(engine.applied))
 				}
+				if v := judge(facts{err: err}); !v.stalled || v.reason != v1alpha1.ReasonSpecInvalid {
+					t.Errorf("it is judged %+v, want stalled: only a change of the spec helps", v)
+				}
 				return
 			}
 			if err != nil {
