@@ -12,113 +12,84 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	shopv1alpha1 "github.com/corbel-run/corbel/examples/shop/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
-	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
+	"github.com/corbel-run/corbel/test/env"
 )
 
-// render returns the objects of a Shop by kind and name, in the order of the templates.
-func render(t *testing.T, spec shopv1alpha1.ShopSpec) (order []string, objects map[string]*unstructured.Unstructured) {
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(env.Main(m, env.Options{Cluster: true}))
+}
+
+// rendering is how the chart is rendered for a revision of a Shop.
+func rendering(t *testing.T, revision int64, change func(*shopv1alpha1.ShopSpec)) manifeststest.Case {
 	t.Helper()
-	generator, err := gotemplate.New(templates, "templates", gotemplate.Options{})
+	generator, err := helm.New(chart, "chart", helm.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rendered, err := generator.Generate(t.Context(), "market", "corner", &spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects = map[string]*unstructured.Unstructured{}
-	for _, object := range rendered {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		u := &unstructured.Unstructured{Object: content}
-		key := u.GetKind() + " " + u.GetName()
-		order, objects[key] = append(order, key), u
-	}
-	return order, objects
-}
-
-func spec() shopv1alpha1.ShopSpec {
-	return shopv1alpha1.ShopSpec{
-		Replicas: 2, Image: "registry.example.com/shop:1.0", Greeting: "Welcome", DatabaseSecret: "corner-database", Discount: 10,
+	spec := &shopv1alpha1.ShopSpec{ShopValues: shopv1alpha1.ShopValues{
+		Replicas: 2, Image: "registry.example.com/shop:1.0", Greeting: "Welcome", DatabaseSecret: "corner-database",
+		Discount: 10, Cache: shopv1alpha1.CacheValues{Enabled: true},
+	}}
+	change(spec)
+	return manifeststest.Case{
+		Generator: generator, Namespace: "market", Name: "corner", Parameters: spec,
+		Context: manifests.WithReconcilerName(manifests.WithComponentRevision(t.Context(), revision), name),
 	}
 }
 
-func TestRenderedObjects(t *testing.T) {
-	order, objects := render(t, spec())
-	var got []string
-	for _, key := range order {
-		line := key
-		annotations := objects[key].GetAnnotations()
-		for _, annotation := range slices.Sorted(maps.Keys(annotations)) {
-			line += fmt.Sprintf(" %s=%s", strings.TrimPrefix(annotation, name+"/"), annotations[annotation])
-		}
-		got = append(got, line)
-	}
-	want := []string{
-		"Deployment corner-api",
-		"Service corner-api",
-		"PersistentVolumeClaim corner-carts",
-		"PodDisruptionBudget corner-web",
-		"Job corner-migration apply-order=-1 purge-order=-1 update-policy=recreate",
-		"CustomResourceDefinition promotions.shop.example.com",
-		"Promotion corner-of-the-week",
-		"ConfigMap corner-settings apply-order=-1",
-		"Deployment corner-web",
-		"Service corner-web",
-		"Deployment corner-worker",
-		"Service corner-worker",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("rendered objects (-want +got):\n%s", diff)
+func unchanged(*shopv1alpha1.ShopSpec) {}
+
+// closed makes a shop of values that could be taken for none.
+func closed(s *shopv1alpha1.ShopSpec) {
+	s.ShopValues = shopv1alpha1.ShopValues{Image: "registry.example.com/shop:1.0", DatabaseSecret: "corner-database"}
+}
+
+func TestTheChartRendersTheGoldenFiles(t *testing.T) {
+	for file, c := range map[string]manifeststest.Case{
+		"install": rendering(t, 1, unchanged),
+		"upgrade": rendering(t, 2, unchanged),
+		"closed":  rendering(t, 1, closed),
+	} {
+		t.Run(file, func(t *testing.T) {
+			c.Golden(t, "testdata/"+file+".golden")
+			c.Deterministic(t)
+		})
 	}
 }
 
-func TestValuesReachTheObjects(t *testing.T) {
-	_, objects := render(t, spec())
-	deployment, job := objects["Deployment corner-web"], objects["Job corner-migration"]
-	container := func(u *unstructured.Unstructured) map[string]any {
-		containers, _, err := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
-		if err != nil || len(containers) != 1 {
-			t.Fatalf("%s has %d containers: %v", u.GetName(), len(containers), err)
-		}
-		return containers[0].(map[string]any)
-	}
-	replicas, _, _ := unstructured.NestedFieldNoCopy(deployment.Object, "spec", "replicas")
-	greeting, _, _ := unstructured.NestedString(objects["ConfigMap corner-settings"].Object, "data", "GREETING")
-	got := []any{fmt.Sprint(replicas), container(deployment)["image"], container(deployment)["env"], container(job)["env"], greeting}
-	password := []any{map[string]any{"name": "DATABASE_PASSWORD", "valueFrom": map[string]any{
-		"secretKeyRef": map[string]any{"name": "corner-database", "key": "password"},
-	}}}
-	want := []any{"2", "registry.example.com/shop:1.0", password, password, "Welcome"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("values (-want +got):\n%s", diff)
+func TestAnAPIServerTakesWhatTheChartRenders(t *testing.T) {
+	config := env.Shared(t).Config()
+	for _, change := range []func(*shopv1alpha1.ShopSpec){unchanged, closed} {
+		rendering(t, 1, change).Valid(t, config)
 	}
 }
 
 func TestGreetingRollsThePodsAndNothingElseDoes(t *testing.T) {
 	annotation := func(change func(*shopv1alpha1.ShopSpec)) string {
-		s := spec()
-		change(&s)
-		_, objects := render(t, s)
-		value, found, err := unstructured.NestedString(objects["Deployment corner-web"].Object,
+		objects := rendering(t, 1, change).Render(t)
+		web := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind()+o.GetName() == "Deploymentcorner-web" })
+		value, found, err := unstructured.NestedString(objects[web].Object,
 			"spec", "template", "metadata", "annotations", "shop.example.com/settings")
 		if err != nil || !found || value == "" {
 			t.Fatalf("the pod template has no annotation with the settings: %v", err)
 		}
 		return value
 	}
-	before := annotation(func(*shopv1alpha1.ShopSpec) {})
+	before := annotation(unchanged)
 	if after := annotation(func(s *shopv1alpha1.ShopSpec) { s.Greeting = "Closed" }); after == before {
 		t.Error("another greeting leaves the pod template as it was")
 	}
@@ -127,7 +98,26 @@ func TestGreetingRollsThePodsAndNothingElseDoes(t *testing.T) {
 	}
 }
 
-func TestCustomResourceDefinitionKeepsTheWholeStatus(t *testing.T) {
+func TestTheSchemaOfTheChartRefusesWrongValues(t *testing.T) {
+	for _, test := range []struct {
+		change func(*shopv1alpha1.ShopSpec)
+		want   string
+	}{
+		{func(s *shopv1alpha1.ShopSpec) { s.Replicas = -1 }, "/replicas"},
+		{func(s *shopv1alpha1.ShopSpec) { s.Discount = 101 }, "/discount"},
+		{func(s *shopv1alpha1.ShopSpec) { s.DatabaseSecret = "" }, "/databaseSecret"},
+	} {
+		c := rendering(t, 1, test.change)
+		_, err := manifests.Generate(c.Context, c.Generator, c.Namespace, c.Name, c.Parameters)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("want an error that names %s, got: %v", test.want, err)
+		}
+	}
+}
+
+// schema returns the schema of a Shop in its custom resource definition.
+func schema(t *testing.T) apiextensionsv1.JSONSchemaProps {
+	t.Helper()
 	data, err := os.ReadFile("config/crd/shop.example.com_shops.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -140,23 +130,60 @@ func TestCustomResourceDefinitionKeepsTheWholeStatus(t *testing.T) {
 	if version.Subresources == nil || version.Subresources.Status == nil {
 		t.Error("there is no status subresource")
 	}
-	status := version.Schema.OpenAPIV3Schema.Properties["status"]
+	return *version.Schema.OpenAPIV3Schema
+}
+
+func TestTheChartAndTheDefinitionHaveTheSameDefaults(t *testing.T) {
+	data, err := chart.ReadFile("chart/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want map[string]any
+	if err := yaml.Unmarshal(data, &want); err != nil {
+		t.Fatal(err)
+	}
+	delete(want, "databaseSecret") // a Shop has to name it
+	got := map[string]any{}
+	for field, property := range schema(t).Properties["spec"].Properties {
+		if property.Default == nil {
+			continue
+		}
+		var value any
+		if err := yaml.Unmarshal(property.Default.Raw, &value); err != nil {
+			t.Fatal(err)
+		}
+		got[field] = value
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("defaults (-chart +definition):\n%s", diff)
+	}
+}
+
+func TestCustomResourceDefinitionKeepsThePatchesAndTheWholeStatus(t *testing.T) {
+	shop := schema(t)
+	spec, status := shop.Properties["spec"], shop.Properties["status"]
 	if status.Default == nil || string(status.Default.Raw) != `{"observedGeneration":-1}` {
 		t.Errorf("the status defaults to %v", status.Default)
 	}
-	var want, got [][]string
+	patch := *spec.Properties["patches"].Items.Schema
 	for _, of := range []struct {
 		schema apiextensionsv1.JSONSchemaProps
 		typ    reflect.Type
 	}{
+		{patch, reflect.TypeFor[v1alpha1.Patch]()},
+		{patch.Properties["target"], reflect.TypeFor[v1alpha1.PatchTarget]()},
+		{*spec.Properties["images"].Items.Schema, reflect.TypeFor[v1alpha1.Image]()},
 		{status, reflect.TypeFor[component.Status]()},
 		{status.Properties["inventory"], reflect.TypeFor[v1alpha1.Inventory]()},
 		{*status.Properties["inventory"].Properties["items"].Items.Schema, reflect.TypeFor[v1alpha1.InventoryItem]()},
 	} {
-		want, got = append(want, fieldsOf(of.typ)), append(got, slices.Sorted(maps.Keys(of.schema.Properties)))
+		if diff := cmp.Diff(fieldsOf(of.typ), slices.Sorted(maps.Keys(of.schema.Properties))); diff != "" {
+			t.Errorf("fields of %s (-want +got):\n%s", of.typ, diff)
+		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("fields of the status, of the inventory and of its items (-want +got):\n%s", diff)
+	limits := fmt.Sprint(*spec.Properties["patches"].MaxItems, *patch.Properties["patch"].MinLength, *patch.Properties["patch"].MaxLength)
+	if limits != "64 1 65536" {
+		t.Errorf("the number of patches and the length of their texts are limited by %s", limits)
 	}
 }
 

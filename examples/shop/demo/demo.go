@@ -31,6 +31,7 @@ type demo struct {
 	deadline time.Duration // of each step
 	root     string        // of the repository
 	operator *operator     // nil until it is started
+	runs     *runs         // of Jobs; nil until there is a Shop
 	kubeEnv  []string      // the environment of kubectl
 }
 
@@ -77,22 +78,32 @@ func (d *demo) within(ctx context.Context, run func(*demo, context.Context) erro
 // until shows the Shop until it is as wanted, and returns how it is then. The
 // check says what is missing.
 func (d *demo) until(ctx context.Context, check func(view) error) (view, error) {
+	var seen view
+	err := d.poll(ctx, func() (err error) {
+		if seen, err = look(ctx, d.client, shopKey); err != nil {
+			return err
+		}
+		d.screen.draw(seen)
+		return check(seen)
+	})
+	return seen, err
+}
+
+// poll calls the check until it is content, as long as the operator runs.
+func (d *demo) poll(ctx context.Context, check func() error) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
-		v, err := look(ctx, d.client, shopKey)
+		err := check()
 		if err == nil {
-			d.screen.draw(v)
-			if err = check(v); err == nil {
-				return v, nil
-			}
+			return nil
 		}
 		if ended := d.operator.check(); ended != nil {
-			return view{}, ended
+			return ended
 		}
 		select {
 		case <-ctx.Done():
-			return view{}, fmt.Errorf("%w; at last: %w", context.Cause(ctx), err)
+			return fmt.Errorf("%w; at last: %w", context.Cause(ctx), err)
 		case <-ticker.C:
 		}
 	}
@@ -100,6 +111,12 @@ func (d *demo) until(ctx context.Context, check func(view) error) (view, error) 
 
 // kubectl shows a command and runs it.
 func (d *demo) kubectl(ctx context.Context, stdin string, args ...string) error {
+	_, err := d.ask(ctx, stdin, args...)
+	return err
+}
+
+// ask shows a command, runs it and returns what it prints.
+func (d *demo) ask(ctx context.Context, stdin string, args ...string) (output string, err error) {
 	d.screen.text("$ kubectl %s", quoted(args))
 	if stdin != "" {
 		d.screen.text("%s", stdin)
@@ -109,15 +126,16 @@ func (d *demo) kubectl(ctx context.Context, stdin string, args ...string) error 
 	command.Env, command.Dir = d.kubeEnv, d.root
 	command.Stdin, command.Stderr = strings.NewReader(stdin), &stderr
 	d.env.Adopt(command)
-	output, err := command.Output()
+	printed, err := command.Output()
 	if ctx.Err() != nil {
 		err = context.Cause(ctx) // rather than that it was killed
 	}
 	if err != nil {
-		return fmt.Errorf("kubectl %s: %w\n%s", quoted(args), err, strings.TrimSpace(stderr.String()))
+		return "", fmt.Errorf("kubectl %s: %w\n%s", quoted(args), err, strings.TrimSpace(stderr.String()))
 	}
-	d.screen.text("%s", strings.TrimSpace(string(output)))
-	return nil
+	output = strings.TrimSpace(string(printed))
+	d.screen.text("%s", output)
+	return output, nil
 }
 
 // quoted returns a command line that a shell understands.

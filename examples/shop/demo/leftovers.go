@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,22 +33,15 @@ var ambient = []string{"serviceaccounts default", "configmaps kube-root-ca.crt"}
 // untilClean waits until nothing is left of the Shop, since the pods go after
 // their Deployment. It returns how many types were looked at.
 func (d *demo) untilClean(ctx context.Context) (types int, err error) {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		left, types, err := d.leftovers(ctx)
-		if err == nil && len(left) == 0 {
-			return types, nil
-		}
-		if err == nil {
+	err = d.poll(ctx, func() error {
+		left, looked, err := d.leftovers(ctx)
+		if err == nil && len(left) > 0 {
 			err = errors.New("still there: " + strings.Join(left, ", "))
 		}
-		select {
-		case <-ctx.Done():
-			return 0, fmt.Errorf("%w; at last: %w", context.Cause(ctx), err)
-		case <-ticker.C:
-		}
-	}
+		types = looked
+		return err
+	})
+	return types, err
 }
 
 // leftovers returns every object, of whatever type, that bears the mark of the

@@ -3,7 +3,7 @@
 
 // The demo shows the life of a component: it starts a real control plane and the
 // example operator, and takes a Shop from a custom resource to Ready, through
-// an upgrade, a mistake and two repairs, to its end without a trace.
+// an upgrade, two mistakes, a patch and two repairs, to its end without a trace.
 //
 // It is built next to the operator, into bin, by `make demo`.
 package main
@@ -52,6 +52,7 @@ func run(ctx context.Context, screen *screen, deadline time.Duration, keep bool)
 		return err
 	}
 	defer func() { err = errors.Join(err, d.operator.stop()) }()
+	defer func() { d.runs.stop() }()
 
 	err = d.tell(ctx)
 	switch {

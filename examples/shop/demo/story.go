@@ -14,6 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/status"
 )
 
 //go:embed shop.yaml
@@ -22,8 +24,14 @@ var shopManifest string
 // shopKey is the Shop of the manifest.
 var shopKey = client.ObjectKey{Namespace: "market", Name: "corner"}
 
+// The Jobs that are hooks of the chart.
+const (
+	migrationJob = "corner-migration"
+	backupJob    = "corner-backup"
+)
+
 // minMarked is fewer than the objects of a Shop with three pods for each of three
-// deployments: 11 of the templates, of which the purged Job is none, and the pods.
+// deployments: 13 of the chart without its hooks, and the pods.
 const minMarked = 20
 
 // step is a part of the story. It fails if what it tells does not happen.
@@ -34,12 +42,13 @@ type step struct {
 
 var story = []step{
 	{"Start the operator", (*demo).install},
-	{"Create a Shop: its objects are created in waves, each after the one before is ready", (*demo).create},
+	{"Create a Shop: a migration runs, then its objects are created in waves, each after the one before is ready", (*demo).create},
 	{"Scale the Shop to three replicas", (*demo).scale},
-	{"Break the Shop with an image that does not exist", (*demo).breakImage},
+	{"Break the Shop with an image that does not exist: the front end, which is in the next wave, stays as it is", (*demo).breakImage},
 	{"Mend it", (*demo).mend},
+	{"Limit the memory of the cache, for which neither the Shop nor its chart has a field: with a patch", (*demo).patchCache},
 	{"Delete one object of the Shop by hand, and change another: both are repaired", (*demo).repair},
-	{"Delete the Shop: nothing of it stays", (*demo).remove},
+	{"Delete the Shop: a backup runs, then nothing of it stays", (*demo).remove},
 }
 
 func (d *demo) install(ctx context.Context) error {
@@ -66,17 +75,28 @@ func (d *demo) create(ctx context.Context) error {
 			return err
 		}
 	}
+	runs, err := countRuns(d.env.Config(), shopKey.Namespace)
+	if err != nil {
+		return err
+	}
+	d.runs = runs
 	if err := d.kubectl(ctx, shopManifest, "apply", "-f", "-"); err != nil {
 		return err
 	}
-	return d.untilReady(ctx, 2)
+	if err := d.untilReady(ctx, 2); err != nil {
+		return err
+	}
+	return d.hasRun(ctx, migrationJob, 1, "it is a hook of the chart for the installation, and for every change")
 }
 
 func (d *demo) scale(ctx context.Context) error {
 	if err := d.patchShop(ctx, `{"spec":{"replicas":3}}`); err != nil {
 		return err
 	}
-	return d.untilReady(ctx, 3)
+	if err := d.untilReady(ctx, 3); err != nil {
+		return err
+	}
+	return d.hasRun(ctx, migrationJob, 2, "for the installation, and for this change")
 }
 
 func (d *demo) breakImage(ctx context.Context) error {
@@ -94,6 +114,9 @@ func (d *demo) breakImage(ctx context.Context) error {
 		}
 		if _, _, message = v.shop.Status.GetState(); !strings.Contains(message, reason) {
 			return fmt.Errorf("condition Ready does not say %s, but: %s", reason, message)
+		}
+		if web := v.find("Deployment", shopKey.Name+"-web"); status.Analyze(web, status.Options{}).Readiness != status.Ready {
+			return errors.New("the front end is broken, too")
 		}
 		return nil
 	})
@@ -129,6 +152,12 @@ func (d *demo) remove(ctx context.Context) error {
 		}
 		return nil
 	}); err != nil {
+		return err
+	}
+	if err := d.hasRun(ctx, backupJob, 1, "it is a hook of the chart for the time before the deletion"); err != nil {
+		return err
+	}
+	if err := d.hasRun(ctx, migrationJob, 5, "neither the repairs nor the deletion needed it"); err != nil {
 		return err
 	}
 	d.screen.say("the Shop is gone; looking for anything left of it, in every type of the cluster")

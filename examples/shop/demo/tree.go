@@ -10,26 +10,26 @@ import (
 	"strings"
 )
 
-// tree renders a Shop and its dependents in the order of their waves, one line each.
+// tree renders a Shop and its dependents in the order of their stages, one line each.
 func tree(v view) []string {
 	if v.shop == nil {
 		return []string{summary(v)}
 	}
 	lines := []string{headline(v)}
-	dependents := byWave(v)
+	dependents := byStage(v)
 	kinds, names, states := widths(dependents)
 	for i, d := range dependents {
-		lastWave := dependents[len(dependents)-1].wave == d.wave
-		lastOfWave := i+1 == len(dependents) || dependents[i+1].wave != d.wave
-		if i == 0 || dependents[i-1].wave != d.wave {
-			lines = append(lines, branch("", lastWave)+fmt.Sprintf("wave %d", d.wave))
+		lastStage := dependents[len(dependents)-1].stage == d.stage
+		lastOfStage := i+1 == len(dependents) || dependents[i+1].stage != d.stage
+		if i == 0 || dependents[i-1].stage != d.stage {
+			lines = append(lines, branch("", lastStage)+d.stage.title)
 		}
 		trunk := "│  "
-		if lastWave {
+		if lastStage {
 			trunk = "   "
 		}
 		lines = append(lines, strings.TrimRight(fmt.Sprintf("%s%-*s  %-*s  %-*s  %s",
-			branch(trunk, lastOfWave), kinds, d.kind, names, d.name, states, d.state, d.why), " "))
+			branch(trunk, lastOfStage), kinds, d.kind, names, d.name, states, d.state, d.why), " "))
 	}
 	return lines
 }
@@ -52,11 +52,11 @@ func summary(v view) string {
 	return strings.TrimRight(fmt.Sprintf("Shop %s/%s: %s %s", v.shop.Namespace, v.shop.Name, cmp.Or(string(s.State), "not seen yet"), s.Progress), " ")
 }
 
-// byWave returns the dependents in the order of their waves, and as the inventory
-// has them within a wave.
-func byWave(v view) []dependent {
+// byStage returns the dependents in the order of their stages, and as the inventory
+// has them within a stage.
+func byStage(v view) []dependent {
 	sorted := slices.Clone(v.dependents)
-	slices.SortStableFunc(sorted, func(a, b dependent) int { return cmp.Compare(a.wave, b.wave) })
+	slices.SortStableFunc(sorted, func(a, b dependent) int { return cmp.Compare(a.stage.order, b.stage.order) })
 	return sorted
 }
 
@@ -82,16 +82,16 @@ func changes(before, after view) []string {
 		was[d.kind+" "+d.name] = d
 	}
 	var lines []string
-	for _, d := range byWave(after) {
+	for _, d := range byStage(after) {
 		old, known := was[d.kind+" "+d.name]
 		if !known || old.state != d.state || old.why != d.why {
-			lines = append(lines, strings.TrimRight(fmt.Sprintf("wave %2d  %s %s: %s  %s", d.wave, d.kind, d.name, d.state, d.why), " "))
+			lines = append(lines, strings.TrimRight(fmt.Sprintf("%-12s  %s %s: %s  %s", d.stage.title, d.kind, d.name, d.state, d.why), " "))
 		}
 		delete(was, d.kind+" "+d.name)
 	}
-	for _, d := range byWave(before) {
+	for _, d := range byStage(before) {
 		if _, left := was[d.kind+" "+d.name]; left && d.object != nil {
-			lines = append(lines, fmt.Sprintf("wave %2d  %s %s: %s", d.wave, d.kind, d.name, stateGone))
+			lines = append(lines, fmt.Sprintf("%-12s  %s %s: %s", d.stage.title, d.kind, d.name, stateGone))
 		}
 	}
 	if summary(before) != summary(after) {

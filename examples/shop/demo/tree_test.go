@@ -27,9 +27,11 @@ func shopView(dependents ...dependent) view {
 }
 
 var (
-	settings  = dependent{wave: -1, kind: "ConfigMap", name: "settings", state: "Ready", object: &unstructured.Unstructured{}}
-	migration = dependent{wave: -1, kind: "Job", name: "migration", state: "NotReady", why: "0 of 1 completions", object: &unstructured.Unstructured{}}
-	web       = dependent{wave: 0, kind: "Deployment", name: "web", state: "Pending", why: "not created yet"}
+	before    = stageOf(v1alpha1.InventoryItem{ApplyOrder: -20000})
+	ordinary  = stageOf(v1alpha1.InventoryItem{})
+	settings  = dependent{stage: before, kind: "ConfigMap", name: "settings", state: "Ready", object: &unstructured.Unstructured{}}
+	migration = dependent{stage: before, kind: "Job", name: "migration", state: "NotReady", why: "0 of 1 completions", object: &unstructured.Unstructured{}}
+	web       = dependent{stage: ordinary, kind: "Deployment", name: "web", state: "Pending", why: "not created yet"}
 )
 
 func TestTree(t *testing.T) {
@@ -40,7 +42,7 @@ func TestTree(t *testing.T) {
 	}{
 		{"waves come in their order, whatever the order of the inventory", shopView(web, settings, migration), []string{
 			"Shop market/corner: Processing 1/3  waits for Job migration",
-			"├─ wave -1",
+			"├─ hooks before",
 			"│  ├─ ConfigMap   settings   Ready",
 			"│  └─ Job         migration  NotReady  0 of 1 completions",
 			"└─ wave 0",
@@ -68,11 +70,11 @@ func TestChanges(t *testing.T) {
 		want          []string
 	}{
 		{"at first everything is new", view{}, shopView(migration),
-			[]string{"wave -1  Job migration: NotReady  0 of 1 completions", "Shop market/corner: Processing 1/3"}},
-		{"only what changed is said", shopView(settings, migration), shopView(settings, done), []string{"wave -1  Job migration: Ready"}},
+			[]string{"hooks before  Job migration: NotReady  0 of 1 completions", "Shop market/corner: Processing 1/3"}},
+		{"only what changed is said", shopView(settings, migration), shopView(settings, done), []string{"hooks before  Job migration: Ready"}},
 		{"nothing is said about nothing", shopView(settings, web), shopView(settings, web), nil},
-		{"what is dropped is gone, unless it never was there", shopView(settings, web), shopView(), []string{"wave -1  ConfigMap settings: gone"}},
-		{"the Shop may go", shopView(settings), view{}, []string{"wave -1  ConfigMap settings: gone", "Shop: gone"}},
+		{"what is dropped is gone, unless it never was there", shopView(settings, web), shopView(), []string{"hooks before  ConfigMap settings: gone"}},
+		{"the Shop may go", shopView(settings), view{}, []string{"hooks before  ConfigMap settings: gone", "Shop: gone"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, changes(test.before, test.after)); diff != "" {
@@ -139,7 +141,7 @@ func TestScreen(t *testing.T) {
 		if strings.Contains(got, "\x1b") {
 			t.Errorf("control characters:\n%q", got)
 		}
-		if !strings.HasPrefix(got, "[   1.5s]   wave  0  Deployment web: Pending  not created yet\n") {
+		if !strings.HasPrefix(got, "[   1.5s]   wave 0        Deployment web: Pending  not created yet\n") {
 			t.Errorf("the first change is missing:\n%s", got)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -27,7 +28,7 @@ type view struct {
 
 // dependent is a dependent object, as the Shop's inventory and the server show it.
 type dependent struct {
-	wave       int
+	stage      stage
 	kind, name string
 	state, why string
 	object     *unstructured.Unstructured // nil if it does not exist
@@ -41,7 +42,7 @@ func look(ctx context.Context, c client.Client, key client.ObjectKey) (view, err
 	}
 	v := view{shop: shop}
 	for _, item := range shop.Status.Inventory.Items {
-		d := dependent{wave: int(item.ApplyOrder), kind: item.Kind, name: item.Name}
+		d := dependent{stage: stageOf(item), kind: item.Kind, name: item.Name}
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(schema.GroupVersionKind{Group: item.Group, Version: item.Version, Kind: item.Kind})
 		err := c.Get(ctx, client.ObjectKey{Namespace: item.Namespace, Name: item.Name}, object)
@@ -55,6 +56,33 @@ func look(ctx context.Context, c client.Client, key client.ObjectKey) (view, err
 		v.dependents = append(v.dependents, d)
 	}
 	return v, nil
+}
+
+// stage is when a dependent is applied: stages follow each other in this order, and
+// have a title.
+type stage struct {
+	order int
+	title string
+}
+
+// farOut is further out than the waves that people give to objects: there the hooks
+// of charts are, before and after everything else. Those for the deletion have no wave.
+const farOut = 10000
+
+func stageOf(item v1alpha1.InventoryItem) stage {
+	order := int(item.ApplyOrder)
+	switch {
+	case item.RunOn == "pre-delete":
+		return stage{math.MinInt, "hooks before"}
+	case item.RunOn == "post-delete":
+		return stage{math.MaxInt, "hooks after"}
+	case order < -farOut:
+		return stage{order, "hooks before"}
+	case order > farOut:
+		return stage{order, "hooks after"}
+	default:
+		return stage{order, fmt.Sprintf("wave %d", order)}
+	}
 }
 
 // stateGone is the state of what was there.
@@ -85,7 +113,7 @@ func size(object *unstructured.Unstructured) string {
 	if err != nil || !found {
 		return ""
 	}
-	return fmt.Sprintf("%d replicas", replicas)
+	return plural(replicas, "replica")
 }
 
 // find returns the live object of a dependent, or nil.

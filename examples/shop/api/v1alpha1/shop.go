@@ -15,27 +15,53 @@ import (
 type ShopSpec struct {
 	component.RequeueSpec `json:",inline"`
 	component.TimeoutSpec `json:",inline"`
-
-	// Replicas is the size of each of the three deployments.
-	// +kubebuilder:default=2
-	// +kubebuilder:validation:Minimum=0
-	Replicas int32 `json:"replicas,omitempty"`
-	// Image is the image of the web front end, the API and the worker.
-	// +kubebuilder:default="registry.example.com/shop:1.0"
-	Image string `json:"image,omitempty"`
-	// Greeting is shown to visitors. A change rolls the pods.
-	// +kubebuilder:default="Welcome"
-	Greeting string `json:"greeting,omitempty"`
-	// DatabaseSecret names a Secret with the key "password".
-	DatabaseSecret string `json:"databaseSecret"`
-	// Discount is the percentage of the promotion of the week.
-	// +kubebuilder:default=10
-	Discount int32 `json:"discount,omitempty"`
+	component.PatchesSpec `json:",inline"`
+	ShopValues            `json:",inline"`
 }
 
-// ToUnstructured makes the spec the parameters of the templates.
+// ShopValues are the values of the chart.
+type ShopValues struct {
+	// Replicas is the size of each of the three deployments.
+	// +optional
+	// +kubebuilder:default=2
+	// +kubebuilder:validation:Minimum=0
+	Replicas int32 `json:"replicas"`
+	// Image is the image of the web front end, the API and the worker.
+	// +optional
+	// +kubebuilder:default="registry.example.com/shop:1.0"
+	// +kubebuilder:validation:MinLength=1
+	Image string `json:"image"`
+	// Greeting is shown to visitors. A change rolls the pods.
+	// +optional
+	// +kubebuilder:default="Welcome"
+	Greeting string `json:"greeting"`
+	// DatabaseSecret names a Secret with the key "password".
+	// +kubebuilder:validation:MinLength=1
+	DatabaseSecret string `json:"databaseSecret"`
+	// Discount is the percentage of the promotion of the week.
+	// +optional
+	// +kubebuilder:default=10
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	Discount int32 `json:"discount"`
+	// Cache keeps what the shop asks its database for often.
+	// +optional
+	// +kubebuilder:default={enabled: true}
+	Cache CacheValues `json:"cache"`
+}
+
+// CacheValues are the values of the sub-chart.
+type CacheValues struct {
+	// Enabled is false for a shop without a cache.
+	// +optional
+	// +kubebuilder:default=true
+	Enabled bool `json:"enabled"`
+}
+
+// ToUnstructured returns the values of the chart, and leaves out what Corbel
+// itself reads in the spec.
 func (s *ShopSpec) ToUnstructured() map[string]any {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s.ShopValues)
 	if err != nil {
 		return nil // every field is a plain JSON value
 	}
@@ -63,7 +89,7 @@ type Shop struct {
 	Status ShopStatus `json:"status,omitempty"`
 }
 
-// GetSpec returns the parameters of the templates.
+// GetSpec returns the spec, whose values the chart gets.
 func (s *Shop) GetSpec() types.Unstructurable { return &s.Spec }
 
 // GetStatus returns what Corbel keeps about the Shop.

@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+//go:embed patch.yaml
+var patchManifest string
+
+// patchCache changes a dependent object through the Shop, at the second attempt.
+func (d *demo) patchCache(ctx context.Context) error {
+	const misspelled = "corner-cahce"
+	if err := d.patchShopWith(ctx, strings.Replace(patchManifest, "corner-cache", misspelled, 1)); err != nil {
+		return err
+	}
+	var message string
+	v, err := d.until(ctx, func(v view) error {
+		if v.shop == nil {
+			return v.ready()
+		}
+		status := &v.shop.Status
+		_, reason, text := status.GetState()
+		if message = text; reason != v1alpha1.ReasonSpecInvalid || status.ObservedGeneration != v.shop.Generation {
+			return fmt.Errorf("the Shop does not say that its spec is wrong, but %s: %s", reason, text)
+		}
+		if !strings.Contains(text, misspelled) {
+			return errors.New("the Shop does not say which patch is wrong: " + text)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	d.screen.settle(v)
+	d.screen.say("the name was misspelled, and condition Ready says so: %s", message)
+
+	if err := d.patchShopWith(ctx, patchManifest); err != nil {
+		return err
+	}
+	if err := d.untilReady(ctx, 3); err != nil {
+		return err
+	}
+	const limits = "{.spec.template.spec.containers[0].resources.limits}"
+	cache := shopKey.Name + "-cache"
+	output, err := d.ask(ctx, "", "-n", shopKey.Namespace, "get", "deployment", cache, "--output=jsonpath="+limits)
+	if err != nil {
+		return err
+	}
+	if want := `{"memory":"64Mi"}`; output != want {
+		return fmt.Errorf("Deployment %s has the limits %q, want %s", cache, output, want)
+	}
+	return d.hasRun(ctx, migrationJob, 5, "the change with the wrong patch was none")
+}
+
+// patchShopWith changes the Shop as its user would who keeps the change in a file.
+func (d *demo) patchShopWith(ctx context.Context, manifest string) error {
+	return d.kubectl(ctx, manifest, "-n", shopKey.Namespace, "patch", "shop", shopKey.Name, "--type=merge", "--patch-file=/dev/stdin")
+}
