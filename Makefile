@@ -86,9 +86,31 @@ helmparity: ## Compare rendered charts with those of helm template (CORBEL_HELM_
 modelcheck: ## Check the planner against every small history (a million states and more; minutes).
 	CORBEL_SLICE=1/1 $(GOTEST) -v -run 'TestInvariantsHoldInEverySmallHistory' -timeout $(UNIT_TIMEOUT) ./pkg/reconciler/internal/model
 
+##@ Measure
+
+# What bench and soak run. Flux is a module of its own: nobody who uses Corbel needs it.
+bin/bench: FORCE
+	@mkdir -p bin
+	$(GO) build -o bin/ ./test/bench/cmd/bench
+	cd test/bench/flux && $(GO) build -o $(CURDIR)/bin/bench-flux .
+
+.PHONY: FORCE
+FORCE:
+
+SIZES ?= 100,1000
+REVISION = $(shell git rev-parse --short HEAD 2>/dev/null)$(shell git diff --quiet HEAD -- '*.go' go.mod 2>/dev/null || echo ' with changes')
+
 .PHONY: bench
-bench: assets ## Run the benchmarks; those in test/e2e count requests on a real control plane.
-	$(call on,bench,$(WITH_ASSETS) $(GO) test -vet=off -run=NoTests -bench . -benchmem -p 1 -timeout 60m)
+bench: assets bin/bench ## Measure against a real API server into docs/performance.* (SIZES=5000,20000, ROUNDS=5, OUT=docs).
+	$(WITH_ASSETS) bin/bench -sizes '$(SIZES)' -rounds $(or $(ROUNDS),0) -out '$(or $(OUT),docs)' -flux bin/bench-flux -revision '$(REVISION)'
+
+.PHONY: bench-micro
+bench-micro: ## Run the benchmarks of single functions (BENCH=regexp).
+	$(call on,bench,$(GO) test -vet=off -short -run=NoTests -bench '$(or $(BENCH),.)' -benchmem -p 1 -timeout 60m)
+
+.PHONY: bench-compare
+bench-compare: bin/tools/benchstat ## Compare the benchmarks of single functions with those of a revision (BASE=main, COUNT=6, BENCH=regexp).
+	COUNT='$(COUNT)' BENCH='$(BENCH)' GO='$(GO)' hack/bench-compare.sh '$(BASE)'
 
 ##@ Check
 
@@ -120,6 +142,7 @@ verify: ## Check that generated files and go.mod are up to date, then lint.
 	cd hack/tools && $(GO) mod tidy -diff
 	cd hack/controlplane && $(GO) mod tidy -diff
 	cd test/helmparity && $(GO) mod tidy -diff
+	cd test/bench/flux && $(GO) mod tidy -diff && $(GO) vet ./...
 	@$(MAKE) --no-print-directory lint controlplane-vet
 
 .PHONY: shape
@@ -133,13 +156,13 @@ generate: bin/tools/controller-gen ## Write DeepCopy methods and custom resource
 	hack/generate.sh
 
 # The pinned tools live in a module of their own, so that users of Corbel do not
-# get their dependencies. Both are built at once.
+# get their dependencies. All are built at once.
 bin/tools/controller-gen: hack/tools/go.mod hack/tools/go.sum
 	@mkdir -p bin/tools
 	cd hack/tools && $(GO) build -o $(CURDIR)/bin/tools/ tool
 	@touch $@
 
-bin/tools/staticcheck: bin/tools/controller-gen
+bin/tools/staticcheck bin/tools/benchstat: bin/tools/controller-gen
 
 # Builds the control plane unless the user's own suffices.
 .PHONY: assets

@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/test/bench/operator"
+	"github.com/corbel-run/corbel/test/bench/report"
+	"github.com/corbel-run/corbel/test/bench/subject"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+// Options say what is measured. There are no defaults.
+type Options struct {
+	Objects int
+	Rounds  int
+	// Rest is how long the operator is watched while there is nothing to do, once.
+	Rest time.Duration
+	// Repairs is how many objects are changed, and how many deleted, in each round.
+	Repairs int
+	// Patience is how long a repair is waited for.
+	Patience time.Duration
+	// Flux is the program of test/bench/flux; empty leaves Flux out.
+	Flux string
+	// Revision is that of Corbel, for the report.
+	Revision string
+	// Logf tells how it goes on.
+	Logf func(format string, args ...any)
+}
+
+// bench is one size that is being measured.
+type bench struct {
+	Options
+	client.WithWatch
+	env  *env.Environment
+	size report.Size
+}
+
+// Run measures one size.
+func Run(ctx context.Context, e *env.Environment, options Options) (report.Size, error) {
+	c, err := Client(ctx, e)
+	if err != nil {
+		return report.Size{}, err
+	}
+	b := &bench{Options: options, WithWatch: c, env: e}
+	b.size = report.Size{Objects: options.Objects, Rounds: options.Rounds}
+	if b.size.Where, err = where(e, options.Revision); err != nil {
+		return b.size, err
+	}
+	if err := b.warmUp(ctx); err != nil {
+		return b.size, fmt.Errorf("warm up: %w", err)
+	}
+	courses := []func(context.Context, int) error{b.corbel, b.limit}
+	if options.Flux != "" {
+		courses = append(courses, b.flux)
+	}
+	for round := range options.Rounds {
+		for i := range courses {
+			// Somebody else begins each time.
+			if err := courses[(round+i)%len(courses)](ctx, round); err != nil {
+				return b.size, fmt.Errorf("round %d with %d objects: %w", round+1, options.Objects, err)
+			}
+		}
+	}
+	return b.size, nil
+}
+
+// warmUp takes a small component through its life: the server is slow at what it does
+// for the first time.
+func (b *bench) warmUp(ctx context.Context) error {
+	small := *b
+	small.Objects, small.Rest, small.Repairs = 10, 0, 0
+	small.Logf = func(string, ...any) {}
+	return small.corbel(ctx, 0)
+}
+
+// Client returns the observer's client, when the server knows the type of the components.
+func Client(ctx context.Context, e *env.Environment) (client.WithWatch, error) {
+	scheme, err := operator.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.NewWithWatch(e.Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Create(ctx, operator.CRD()); err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, err
+	}
+	for deadline := time.Now().Add(time.Minute); ; {
+		err := c.List(ctx, &operator.LoadList{})
+		if err == nil || time.Now().After(deadline) {
+			return c, err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// patience is how long anything but a repair may take.
+func (b *bench) patience() time.Duration {
+	return time.Minute + time.Duration(b.Objects)*200*time.Millisecond
+}
+
+// begin starts a subject with a namespace of its own.
+func (b *bench) begin(ctx context.Context, name report.Subject, program string) (*Process, string, error) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-" + string(name) + "-"}}
+	if err := b.Create(ctx, namespace); err != nil {
+		return nil, "", err
+	}
+	p, err := b.connect(ctx, name, program, namespace.Name)
+	return p, namespace.Name, err
+}
+
+func (b *bench) connect(ctx context.Context, name report.Subject, program, namespace string) (*Process, error) {
+	config, err := b.env.ConfigFor("bench-"+string(name), "system:masters")
+	if err != nil {
+		return nil, err
+	}
+	p, err := StartProcess(name, program)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.Order(ctx, subject.Order{Do: subject.Connect, Cluster: subject.ClusterOf(config), Namespace: namespace}); err != nil {
+		p.End()
+		return nil, err
+	}
+	return p, nil
+}
+
+// record takes what the process has used, and adds it to the report.
+func (b *bench) record(ctx context.Context, scenario report.Scenario, p *Process, took time.Duration, missed bool) error {
+	usage, err := p.Take(ctx)
+	if err != nil {
+		return err
+	}
+	b.size.Add(scenario, p.name, report.Sample{
+		Seconds: took.Seconds(), Missed: missed,
+		Requests: usage.Requests, Total: usage.Total(), Writes: usage.Writes(),
+		Watches: usage.Watches, Events: usage.Events,
+		CPUSeconds: usage.CPU.Seconds(), PeakHeap: usage.PeakHeap, Heap: usage.Heap, Goroutines: usage.Goroutines,
+	})
+	b.Logf("%6d objects, %-6s %-10s %8.3fs %6d requests %v", b.Objects, p.name, scenario, took.Seconds(), usage.Total(), usage.Requests)
+	return nil
+}

@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/corbel-run/corbel/test/bench/report"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+func TestMain(m *testing.M) {
+	ServeSubject()
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(env.Main(m, env.Options{}))
+}
+
+// TestEveryScenarioIsMeasured goes once through a small life, so that the benchmark
+// works when somebody wants to know. What it measures is not judged.
+func TestEveryScenarioIsMeasured(t *testing.T) {
+	size, err := Run(t.Context(), env.Shared(t), Options{
+		Objects: 20, Rounds: 1, Rest: 100 * time.Millisecond, Repairs: 1, Patience: 500 * time.Millisecond, Logf: t.Logf,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, scenario := range []report.Scenario{
+		report.Install, report.ChangeOne, report.Unchanged, report.ChangeAll, report.Rest, report.Restart, report.Drift, report.Deletion, report.Delete,
+	} {
+		if samples := size.Find(scenario, report.Corbel); len(samples) != 1 || samples[0].Seconds <= 0 || samples[0].Goroutines == 0 {
+			t.Errorf("%s: %+v", scenario, samples)
+		}
+	}
+	for _, scenario := range []report.Scenario{report.Install, report.ChangeAll, report.Delete} {
+		if writes := size.Find(scenario, report.Corbel).Writes(); writes < 20 {
+			t.Errorf("%s: %v writes were counted for 20 objects", scenario, writes)
+		}
+		if requests := size.Find(scenario, report.Limit).Requests(); requests != 20 {
+			t.Errorf("%s: the limit is %v requests for 20 objects", scenario, requests)
+		}
+	}
+	if size.Status.Component == 0 || slices.Contains([]string{size.Where.Go, size.Where.Kubernetes}, "") {
+		t.Errorf("%+v, %+v", size.Status, size.Where)
+	}
+}

@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/test/bench/operator"
+)
+
+type stopwatch time.Time
+
+func newStopwatch() stopwatch { return stopwatch(time.Now()) }
+
+func (s stopwatch) took() time.Duration { return time.Since(time.Time(s)) }
+
+// errUnseen tells that something did not happen in time.
+var errUnseen = errors.New("it did not happen")
+
+// seen opens a watch, does something, and returns how long it took until an event of
+// the watch showed what is waited for, counted from before it was done.
+func (l *life) seen(ctx context.Context, patience time.Duration, list client.ObjectList, shows func(watch.Event) bool, act func() error, selectors ...client.ListOption) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	events, err := l.Watch(ctx, list, append(selectors, client.InNamespace(l.namespace))...)
+	if err != nil {
+		return 0, err
+	}
+	defer events.Stop()
+	clock := newStopwatch()
+	if err := act(); err != nil {
+		return 0, err
+	}
+	var last any
+	for {
+		select {
+		case event, open := <-events.ResultChan():
+			if !open {
+				return clock.took(), fmt.Errorf("the observer's watch ended: %w", errUnseen)
+			}
+			if shows(event) {
+				return clock.took(), nil
+			}
+			last = event.Object
+		case <-ctx.Done():
+			return clock.took(), fmt.Errorf("%w within %s; the last event shows: %s", errUnseen, patience, state(last))
+		}
+	}
+}
+
+// isReady tells whether the component is ready in the generation that we made.
+func (l *life) isReady(event watch.Event) bool {
+	load, ok := event.Object.(*operator.Load)
+	return ok && load.Generation >= l.load.Generation && load.Status.IsReady() && load.Status.ObservedGeneration == load.Generation
+}
+
+func gone(event watch.Event) bool { return event.Type == watch.Deleted }
+
+func state(object any) string {
+	load, ok := object.(*operator.Load)
+	if !ok {
+		return fmt.Sprintf("%T", object)
+	}
+	state, reason, message := load.Status.GetState()
+	return fmt.Sprintf("%s (%s): %s", state, reason, message)
+}
+
+// nothingLeft fails if a subject has left objects behind, for then it has not done
+// the work that was measured.
+func (b *bench) nothingLeft(ctx context.Context, namespace string) error {
+	left := &corev1.ConfigMapList{}
+	if err := b.List(ctx, left, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	for _, object := range left.Items {
+		if object.DeletionTimestamp == nil {
+			return fmt.Errorf("%s/%s was left behind", namespace, object.Name)
+		}
+	}
+	return nil
+}

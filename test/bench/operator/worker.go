@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/bench/subject"
+)
+
+// Worker runs the operator from the order to connect on.
+type Worker struct {
+	census *subject.Census
+	ended  chan error
+}
+
+// Connect starts the operator, and returns when its caches are filled.
+func (w *Worker) Connect(ctx context.Context, order subject.Order, census *subject.Census) error {
+	ctrl.SetLogger(logr.Discard())
+	config := order.Cluster.Config()
+	config.Wrap(census.Wrap)
+	scheme, err := Scheme()
+	if err != nil {
+		return err
+	}
+	manager, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
+	if err != nil {
+		return err
+	}
+	reconciler := component.NewReconciler[*Load](Name, manifests.GeneratorFunc(generate), component.ReconcilerOptions{})
+	if err := reconciler.SetupWithManager(manager); err != nil {
+		return err
+	}
+	w.census, w.ended = census, make(chan error, 1)
+	go func() { w.ended <- manager.Start(ctx) }()
+	select {
+	case <-manager.Elected():
+	case err := <-w.ended:
+		return fmt.Errorf("the manager ended: %w", errors.Join(err, ctx.Err()))
+	}
+	if !manager.GetCache().WaitForCacheSync(ctx) {
+		return errors.New("the caches of the manager are not filled")
+	}
+	return nil
+}
+
+func generate(_ context.Context, _, name string, parameters types.Unstructurable) ([]client.Object, error) {
+	values := parameters.ToUnstructured()
+	n, _ := values["objects"].(int64)
+	all, _ := values["all"].(string)
+	one, _ := values["one"].(string)
+	objects := make([]client.Object, 0, n)
+	for _, object := range (subject.Objects{Prefix: name, N: int(n), All: all, One: one}).Unstructured("") {
+		objects = append(objects, object)
+	}
+	return objects, nil
+}
+
+// Work waits until there is nothing to do; an operator needs no other orders.
+func (w *Worker) Work(ctx context.Context, order subject.Order) (time.Time, error) {
+	if order.Do != subject.Idle {
+		return time.Time{}, errors.New("an operator cannot be ordered to do that")
+	}
+	return w.idle(ctx, order.Passes)
+}

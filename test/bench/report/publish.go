@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// The marks around what is generated in the document.
+const (
+	begin = "<!-- measured: written by `make bench` -->\n"
+	end   = "<!-- end of measured -->"
+)
+
+// Publish writes the tables between the marks of performance.md, which it makes if
+// there is none, and the chart beside it.
+func (r *Report) Publish(folder string) error {
+	path := filepath.Join(folder, "performance.md")
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		content = []byte("# Performance\n\n![chart](performance.svg)\n\n" + begin + end + "\n")
+	} else if err != nil {
+		return err
+	}
+	text, err := r.replace(string(content))
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, "performance.svg"), []byte(r.Chart()), 0o644)
+}
+
+// replace returns the text with the tables between the marks.
+func (r *Report) replace(text string) (string, error) {
+	before, rest, opened := strings.Cut(text, begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !opened || !closed {
+		return "", fmt.Errorf("the marks %q and %q are missing", strings.TrimSpace(begin), end)
+	}
+	return before + begin + "\n" + r.Tables() + "\n" + end + after, nil
+}

@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+)
+
+// Report is what was measured for several sizes, the smallest first.
+type Report struct {
+	Sizes []Size `json:"sizes"`
+}
+
+// Size is what was measured with one number of objects, and where.
+type Size struct {
+	Objects int      `json:"objects"`
+	Rounds  int      `json:"rounds"`
+	Where   Where    `json:"where"`
+	Results []Result `json:"results"`
+	// Status is the size of the component when all objects are there.
+	Status StatusSize `json:"status"`
+}
+
+// Where is the machine, and what ran on it.
+type Where struct {
+	Time       time.Time `json:"time"`
+	Revision   string    `json:"revision"`
+	Cores      int       `json:"cores"`
+	Processor  string    `json:"processor"`
+	MemoryGiB  int       `json:"memoryGiB"`
+	System     string    `json:"system"`
+	Go         string    `json:"go"`
+	Kubernetes string    `json:"kubernetes"`
+	// Load is how many processes of others wanted a core when it began, averaged
+	// over a minute.
+	Load float64 `json:"load"`
+}
+
+// StatusSize is how large a component and its record are, in bytes.
+type StatusSize struct {
+	Component   int `json:"component"`
+	Secrets     int `json:"secrets"`
+	SecretBytes int `json:"secretBytes"`
+}
+
+// Subject is who did it.
+type Subject string
+
+// The subjects.
+const (
+	Corbel Subject = "corbel"
+	Limit  Subject = "limit"
+	Flux   Subject = "flux"
+)
+
+// Scenario is what was done.
+type Scenario string
+
+// The scenarios, in the order in which they are done and shown.
+const (
+	Start      Scenario = "start"
+	Install    Scenario = "install"
+	Healthy    Scenario = "healthy"
+	ChangeOne  Scenario = "change-one"
+	Unchanged  Scenario = "unchanged"
+	ChangeAll  Scenario = "change-all"
+	Rest       Scenario = "rest"
+	Restart    Scenario = "restart"
+	Drift      Scenario = "drift"
+	Deletion   Scenario = "deletion"
+	Delete     Scenario = "delete"
+	Terminated Scenario = "terminated"
+)
+
+// Result is what one subject needed for one scenario.
+type Result struct {
+	Scenario Scenario `json:"scenario"`
+	Subject  Subject  `json:"subject"`
+	Samples  []Sample `json:"samples"`
+}
+
+// Sample is one time that it was done. Requests are all but watches, events and
+// leases, by verb and resource.
+type Sample struct {
+	Seconds    float64        `json:"seconds"`
+	Missed     bool           `json:"missed,omitempty"` // it did not happen within Seconds
+	Requests   map[string]int `json:"requests"`
+	Total      int            `json:"total"`
+	Writes     int            `json:"writes"`
+	Watches    int            `json:"watches"`
+	Events     int            `json:"events"`
+	CPUSeconds float64        `json:"cpuSeconds"`
+	PeakHeap   uint64         `json:"peakHeapBytes"`
+	Heap       uint64         `json:"heapBytes,omitempty"` // without garbage, where it was asked for
+	Goroutines int            `json:"goroutines"`
+}
+
+// Add adds a sample.
+func (s *Size) Add(scenario Scenario, subject Subject, sample Sample) {
+	for i := range s.Results {
+		if r := &s.Results[i]; r.Scenario == scenario && r.Subject == subject {
+			r.Samples = append(r.Samples, sample)
+			return
+		}
+	}
+	s.Results = append(s.Results, Result{Scenario: scenario, Subject: subject, Samples: []Sample{sample}})
+}
+
+// Find returns the samples of a scenario, none if it was not measured.
+func (s *Size) Find(scenario Scenario, subject Subject) Samples {
+	for _, r := range s.Results {
+		if r.Scenario == scenario && r.Subject == subject {
+			return r.Samples
+		}
+	}
+	return nil
+}
+
+// Put replaces what was measured with the same number of objects.
+func (r *Report) Put(size Size) {
+	r.Sizes = slices.DeleteFunc(r.Sizes, func(s Size) bool { return s.Objects == size.Objects })
+	r.Sizes = append(r.Sizes, size)
+	slices.SortFunc(r.Sizes, func(a, b Size) int { return cmp.Compare(a.Objects, b.Objects) })
+}
+
+// Load reads a report; one that does not exist is empty.
+func Load(path string) (*Report, error) {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Report{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	report := &Report{}
+	if err := json.Unmarshal(content, report); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return report, nil
+}
+
+// Save writes a report.
+func (r *Report) Save(path string) error {
+	content, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(content, '\n'), 0o644)
+}

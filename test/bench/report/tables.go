@@ -1,0 +1,144 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// titles are the rows of the tables, in their order.
+var titles = []struct {
+	scenario Scenario
+	title    string
+}{
+	{Install, "install"},
+	{Healthy, "– Flux: health check after it"},
+	{ChangeAll, "change all"},
+	{ChangeOne, "change one"},
+	{Unchanged, "spec changed, nothing rendered differently"},
+	{Rest, "20 s at rest"},
+	{Restart, "operator restarted, nothing changed"},
+	{Drift, "changed dependent repaired"},
+	{Deletion, "deleted dependent repaired"},
+	{Delete, "delete"},
+	{Terminated, "– Flux: wait for the end of deletion"},
+}
+
+// Tables returns all that was measured as Markdown.
+func (r *Report) Tables() string {
+	if len(r.Sizes) == 0 {
+		return "Nothing was measured yet.\n"
+	}
+	var out strings.Builder
+	for _, size := range r.Sizes {
+		fmt.Fprintf(&out, "## %s ConfigMaps\n\n%s\n", grouped(size.Objects), size.where())
+		fmt.Fprintf(&out, "Requests (✓ goal reached, ✗ missed):\n\n%s\n", size.requests())
+		fmt.Fprintf(&out, "Time:\n\n%s\n", size.times())
+		fmt.Fprintf(&out, "Processor time and memory of the process:\n\n%s\n", size.resources())
+		fmt.Fprintf(&out, "%s\n", size.remarks())
+	}
+	return strings.TrimSuffix(out.String(), "\n")
+}
+
+func (s Size) where() string {
+	w := s.Where
+	rounds := fmt.Sprintf("medians of %d rounds", s.Rounds)
+	if s.Rounds == 1 {
+		rounds = "one round"
+	}
+	return fmt.Sprintf("Revision %s, %s; %d cores (%s) and %d GiB of memory, %s, %s, Kubernetes %s; %s; load average of the machine before it began: %.1f.\n",
+		w.Revision, w.Time.Format("2006-01-02 15:04 MST"), w.Cores, w.Processor, w.MemoryGiB, w.System, w.Go, w.Kubernetes, rounds, w.Load)
+}
+
+func (s Size) requests() string {
+	t := table{head: []string{"work", "Corbel", "goal", "Flux ssa", "limit"}}
+	for _, row := range titles {
+		samples := s.Find(row.scenario, Corbel)
+		text, reached := requestsGoal(s, row.scenario, samples)
+		t.add(row.title, s.requestsOf(row.scenario, Corbel), verdict(samples, text, reached), s.requestsOf(row.scenario, Flux), s.requestsOf(row.scenario, Limit))
+	}
+	return t.String()
+}
+
+func (s Size) requestsOf(scenario Scenario, subject Subject) string {
+	samples := s.Find(scenario, subject)
+	if len(samples) == 0 {
+		return ""
+	}
+	if _, missed := samples.Seconds(); missed {
+		return "–"
+	}
+	text := grouped(int(samples.Requests() + 0.5))
+	if samples.Requests() >= float64(s.Objects) {
+		text += fmt.Sprintf(" (%.2f per object)", samples.Requests()/float64(s.Objects))
+	}
+	return text
+}
+
+func (s Size) times() string {
+	t := table{head: []string{"work", "Corbel", "goal", "Flux ssa", "limit"}}
+	for _, row := range titles {
+		if row.scenario == Rest {
+			continue
+		}
+		samples := s.Find(row.scenario, Corbel)
+		text, reached := timeGoal(s, row.scenario, samples)
+		t.add(row.title, s.timeOf(row.scenario, Corbel), verdict(samples, text, reached), s.timeOf(row.scenario, Flux), s.timeOf(row.scenario, Limit))
+	}
+	return t.String()
+}
+
+func (s Size) timeOf(scenario Scenario, subject Subject) string {
+	samples := s.Find(scenario, subject)
+	if len(samples) == 0 {
+		return ""
+	}
+	seconds, missed := samples.Seconds()
+	if missed {
+		return fmt.Sprintf("not within %.0f s", seconds)
+	}
+	text := duration(seconds)
+	if limit, _ := s.Find(scenario, Limit).Seconds(); subject != Limit && limit > 0 && whole[scenario] {
+		text += fmt.Sprintf(" (%.1f ×)", seconds/limit)
+	}
+	return text
+}
+
+func (s Size) resources() string {
+	t := table{head: []string{"work", "Corbel: CPU", "peak heap", "heap after", "goroutines", "Flux ssa: CPU", "peak heap", "limit: CPU", "peak heap"}}
+	for _, row := range titles {
+		corbel, flux, limit := s.Find(row.scenario, Corbel), s.Find(row.scenario, Flux), s.Find(row.scenario, Limit)
+		t.add(row.title,
+			value(corbel, duration(corbel.CPU())), value(corbel, mebibytes(corbel.Peak())), value(corbel, mebibytes(corbel.Heap())),
+			value(corbel, strconv.Itoa(int(corbel.Goroutines()))),
+			value(flux, duration(flux.CPU())), value(flux, mebibytes(flux.Peak())),
+			value(limit, duration(limit.CPU())), value(limit, mebibytes(limit.Peak())))
+	}
+	return t.String()
+}
+
+// remarks are what is not said of one scenario.
+func (s Size) remarks() string {
+	events, during := 0.0, "any"
+	for _, row := range titles {
+		if n := s.Find(row.scenario, Corbel).Events(); n > events {
+			events, during = n, row.title
+		}
+	}
+	lines := []string{
+		fmt.Sprintf("- Events: at most %g in one scenario (%s); the goal is %d a transition: %s.", events, during, maxEvents, mark(events <= maxEvents)),
+		fmt.Sprintf("- The component has %s bytes, and %d Secrets hold %s bytes of its record.", grouped(s.Status.Component), s.Status.Secrets, grouped(s.Status.SecretBytes)),
+	}
+	if start, rest := s.Find(Start, Corbel), s.Find(Rest, Corbel); len(start) > 0 && len(rest) > 0 {
+		bytes := (rest.Heap() - start.Heap()) / float64(s.Objects)
+		line := fmt.Sprintf("- Heap without garbage: %s without a component, %s at rest with it, which is %.0f bytes an object", mebibytes(start.Heap()), mebibytes(rest.Heap()), bytes)
+		if s.Objects >= 1000 { // with few objects other things count more
+			line += fmt.Sprintf("; the goal is %d: %s", maxBytesPerObject, mark(bytes <= maxBytesPerObject))
+		}
+		lines = append(lines, line+".")
+	}
+	return strings.Join(lines, "\n") + "\n"
+}

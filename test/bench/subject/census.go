@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package subject
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Traffic is what a subject has sent. Requests holds all but watches, events and
+// leases, by verb and resource, such as "PATCH configmaps".
+type Traffic struct {
+	Requests map[string]int
+	Watches  int
+	Events   int
+	Leases   int
+}
+
+// Total is the number of requests.
+func (t Traffic) Total() int { return t.count(func(string) bool { return true }) }
+
+// Writes is the number of requests that change something.
+func (t Traffic) Writes() int {
+	return t.count(func(verb string) bool { return slices.Contains([]string{"POST", "PUT", "PATCH", "DELETE"}, verb) })
+}
+
+func (t Traffic) count(counts func(verb string) bool) int {
+	sum := 0
+	for request, n := range t.Requests {
+		if verb, _, _ := strings.Cut(request, " "); counts(verb) {
+			sum += n
+		}
+	}
+	return sum
+}
+
+// Census counts requests where they leave the process.
+type Census struct {
+	mu      sync.Mutex
+	traffic Traffic
+	open    int       // requests that are not answered yet; no watches
+	last    time.Time // when the last one was answered
+}
+
+func newCensus() *Census { return &Census{traffic: Traffic{Requests: map[string]int{}}} }
+
+// Wrap counts what goes through a transport.
+func (c *Census) Wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if end := c.begin(r); end != nil {
+			defer end()
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+// begin counts a request, and returns what is to be done at its end.
+func (c *Census) begin(r *http.Request) func() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	verb, resource := classify(r)
+	switch {
+	case verb == "WATCH":
+		c.traffic.Watches++
+		return nil
+	case resource == "leases":
+		c.traffic.Leases++
+		return nil
+	case resource == "events":
+		c.traffic.Events++
+	default:
+		c.traffic.Requests[strings.TrimSpace(verb+" "+resource)]++
+	}
+	c.open++
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.open--
+		c.last = time.Now()
+	}
+}
+
+// Quiet tells whether no request is open, and since when.
+func (c *Census) Quiet() (since time.Time, quiet bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last, c.open == 0
+}
+
+func (c *Census) take() Traffic {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	taken := c.traffic
+	c.traffic = Traffic{Requests: map[string]int{}}
+	return taken
+}
+
+// classify returns the verb of a request, which is DISCOVERY if it asks what the
+// server can do, and the resource, with the subresource if there is one.
+func classify(r *http.Request) (verb, resource string) {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case parts[0] == "api" && len(parts) > 2:
+		parts = parts[2:]
+	case parts[0] == "apis" && len(parts) > 3:
+		parts = parts[3:]
+	default:
+		return "DISCOVERY", ""
+	}
+	if parts[0] == "namespaces" && len(parts) > 2 {
+		parts = parts[2:]
+	}
+	resource = parts[0]
+	if len(parts) > 2 {
+		resource += "/" + parts[2]
+	}
+	query := r.URL.Query()
+	switch {
+	case query.Get("watch") == "true" || query.Get("watch") == "1":
+		return "WATCH", resource
+	case r.Method == http.MethodGet && len(parts) == 1:
+		return "LIST", resource
+	case query.Has("dryRun"):
+		return "DRYRUN", resource
+	default:
+		return r.Method, resource
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip calls the function.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

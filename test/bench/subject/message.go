@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package subject
+
+import (
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// What a subject can be told to do. Connect and Take are known to all; Install to
+// Terminated are work for a program that does not watch; Idle is for an operator.
+const (
+	// Connect tells where the API server is and what is worked on. It comes first.
+	Connect = "connect"
+	// Take asks for the usage since the last time.
+	Take = "take"
+	// Idle waits until the operator has nothing to do.
+	Idle = "idle"
+
+	// Apply makes the objects be as ordered.
+	Apply = "apply"
+	// Healthy waits until what was applied is ready, in the subject's own way.
+	Healthy = "healthy"
+	// Delete deletes the objects.
+	Delete = "delete"
+	// Terminated waits until what was deleted is gone, in the subject's own way.
+	Terminated = "terminated"
+)
+
+// Order is a line to a subject.
+type Order struct {
+	Do string
+	// With Connect.
+	Cluster   *Cluster `json:",omitempty"`
+	Namespace string   `json:",omitempty"`
+	// With Apply and Delete.
+	Objects Objects
+	// Collect, with Take, collects the garbage to tell the heap that is in use.
+	Collect bool `json:",omitempty"`
+	// Passes, with Idle, is how many passes must have ended.
+	Passes int `json:",omitempty"`
+}
+
+// Answer is a line from a subject.
+type Answer struct {
+	// Error is what went wrong; empty if nothing did.
+	Error string `json:",omitempty"`
+	// Usage answers Take.
+	Usage *Usage `json:",omitempty"`
+	// Done is when the subject had done its last work, which with Idle is
+	// before it could tell that.
+	Done time.Time
+}
+
+// Cluster is an API server and an identity.
+type Cluster struct {
+	Host          string
+	CA, Cert, Key []byte
+}
+
+// ClusterOf takes what a subject needs from a configuration.
+func ClusterOf(config *rest.Config) *Cluster {
+	return &Cluster{Host: config.Host, CA: config.CAData, Cert: config.CertData, Key: config.KeyData}
+}
+
+// Config returns the configuration of a client. It is not throttled on the client's side.
+func (c *Cluster) Config() *rest.Config {
+	return &rest.Config{
+		Host: c.Host, QPS: -1, Burst: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAData: c.CA, CertData: c.Cert, KeyData: c.Key},
+	}
+}

@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package subject
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Worker does what a subject is told.
+type Worker interface {
+	// Connect prepares the subject. Its requests are to be counted by the census.
+	Connect(ctx context.Context, order Order, census *Census) error
+	// Work does what an order says, and returns when the last of it was done.
+	Work(ctx context.Context, order Order) (time.Time, error)
+}
+
+// Serve answers orders until there are no more. An order that fails is answered
+// with the error; an error is returned if orders cannot be read or answered.
+func Serve(ctx context.Context, worker Worker, in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := &service{worker: worker, census: newCensus(), meter: newMeter(ctx)}
+	orders, answers := json.NewDecoder(in), json.NewEncoder(out)
+	for {
+		var order Order
+		if err := orders.Decode(&order); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("read an order: %w", err)
+		}
+		answer, err := s.answer(ctx, order)
+		if err != nil {
+			answer.Error = fmt.Sprintf("%s: %v", order.Do, err)
+		}
+		if err := answers.Encode(answer); err != nil {
+			return fmt.Errorf("answer an order: %w", err)
+		}
+	}
+}
+
+type service struct {
+	worker Worker
+	census *Census
+	meter  *meter
+}
+
+func (s *service) answer(ctx context.Context, order Order) (Answer, error) {
+	switch order.Do {
+	case Connect:
+		err := s.worker.Connect(ctx, order, s.census)
+		return Answer{Done: time.Now()}, err
+	case Take:
+		usage := s.meter.take(order.Collect)
+		usage.Traffic = s.census.take()
+		return Answer{Done: time.Now(), Usage: &usage}, nil
+	default:
+		done, err := s.worker.Work(ctx, order)
+		return Answer{Done: done}, err
+	}
+}

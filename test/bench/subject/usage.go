@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package subject
+
+import (
+	"context"
+	"runtime"
+	"runtime/metrics"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Usage is what a subject has used since it was asked before.
+type Usage struct {
+	Traffic
+	// CPU is the time on all processors, in user and system mode.
+	CPU time.Duration
+	// PeakHeap is the most that the heap held, garbage included, in bytes.
+	PeakHeap uint64
+	// Heap is what the heap holds without garbage, in bytes; zero if not asked for.
+	Heap uint64
+	// Goroutines is how many there are now.
+	Goroutines int
+}
+
+// heapMetric is the memory of objects on the heap, dead ones included that are not
+// swept yet. Reading it does not stop the program.
+const heapMetric = "/memory/classes/heap/objects:bytes"
+
+// sampling is how often the heap is looked at.
+const sampling = 50 * time.Millisecond
+
+type meter struct {
+	cpu  time.Duration // at the last take
+	peak atomic.Uint64
+}
+
+// newMeter samples the heap until the context ends.
+func newMeter(ctx context.Context) *meter {
+	m := &meter{}
+	go func() {
+		ticker := time.NewTicker(sampling)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				m.peak.Store(max(m.peak.Load(), heap()))
+			}
+		}
+	}()
+	return m
+}
+
+func (m *meter) take(collect bool) Usage {
+	cpu := processorTime()
+	usage := Usage{CPU: cpu - m.cpu, PeakHeap: max(m.peak.Swap(0), heap()), Goroutines: runtime.NumGoroutine()}
+	m.cpu = cpu
+	if collect {
+		runtime.GC()
+		runtime.GC() // what the first one found unused, finalizers and pools included
+		usage.Heap = heap()
+		m.cpu = processorTime() // the collection is our doing
+	}
+	return usage
+}
+
+func heap() uint64 {
+	sample := []metrics.Sample{{Name: heapMetric}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// processorTime is what this process has used since it began.
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // fails only if its arguments are wrong
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
