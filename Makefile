@@ -88,7 +88,7 @@ modelcheck: ## Check the planner against every small history (a million states a
 
 ##@ Measure
 
-# What bench and soak run. Flux is a module of its own: nobody who uses Corbel needs it.
+# Flux is a module of its own: nobody who uses Corbel needs it.
 bin/bench: FORCE
 	@mkdir -p bin
 	$(GO) build -o bin/ ./test/bench/cmd/bench
@@ -103,6 +103,12 @@ REVISION = $(shell git rev-parse --short HEAD 2>/dev/null)$(shell git diff --qui
 .PHONY: bench
 bench: assets bin/bench ## Measure against a real API server into docs/performance.* (SIZES=5000,20000, ROUNDS=5, OUT=docs).
 	$(WITH_ASSETS) bin/bench -sizes '$(SIZES)' -rounds $(or $(ROUNDS),0) -out '$(or $(OUT),docs)' -flux bin/bench-flux -revision '$(REVISION)'
+
+.PHONY: soak
+soak: assets ## Disturb 200 components for SOAK=10m, with an outage, and judge what is left (SEED=n).
+	@mkdir -p bin
+	$(GO) build -o bin/ ./test/bench/cmd/soak
+	$(WITH_ASSETS) bin/soak -duration '$(or $(SOAK),10m)' $(if $(SEED),-seed $(SEED))
 
 .PHONY: bench-micro
 bench-micro: ## Run the benchmarks of single functions (BENCH=regexp).

@@ -15,7 +15,6 @@ import (
 
 	"github.com/corbel-run/corbel/test/bench/operator"
 	"github.com/corbel-run/corbel/test/bench/report"
-	"github.com/corbel-run/corbel/test/bench/subject"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -121,19 +120,7 @@ func (b *bench) begin(ctx context.Context, name report.Subject, program string) 
 }
 
 func (b *bench) connect(ctx context.Context, name report.Subject, program, namespace string) (*Process, error) {
-	config, err := b.env.ConfigFor("bench-"+string(name), "system:masters")
-	if err != nil {
-		return nil, err
-	}
-	p, err := StartProcess(name, program)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := p.Order(ctx, subject.Order{Do: subject.Connect, Cluster: subject.ClusterOf(config), Namespace: namespace}); err != nil {
-		p.End()
-		return nil, err
-	}
-	return p, nil
+	return Connect(ctx, b.env, name, program, namespace)
 }
 
 // record takes what the process has used, and adds it to the report.

@@ -18,6 +18,7 @@ import (
 	"github.com/corbel-run/corbel/test/bench/operator"
 	"github.com/corbel-run/corbel/test/bench/report"
 	"github.com/corbel-run/corbel/test/bench/subject"
+	"github.com/corbel-run/corbel/test/env"
 )
 
 // subjectVariable turns our program into a subject.
@@ -59,8 +60,28 @@ type Process struct {
 	log     *bytes.Buffer
 }
 
-// StartProcess starts a subject. The program is that of Flux, or empty for our own.
-func StartProcess(name report.Subject, program string) (*Process, error) {
+// Connect starts a subject that works on the environment, under a name of its own.
+// The program is that of Flux, or empty for our own.
+func Connect(ctx context.Context, e *env.Environment, name report.Subject, program, namespace string) (*Process, error) {
+	config, err := e.ConfigFor(User(name), "system:masters")
+	if err != nil {
+		return nil, err
+	}
+	p, err := start(name, program)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.Order(ctx, subject.Order{Do: subject.Connect, Cluster: subject.ClusterOf(config), Namespace: namespace}); err != nil {
+		p.End()
+		return nil, err
+	}
+	return p, nil
+}
+
+// User is the name of a subject on the API server.
+func User(name report.Subject) string { return "bench-" + string(name) }
+
+func start(name report.Subject, program string) (*Process, error) {
 	p := &Process{name: name, log: &bytes.Buffer{}}
 	environment := os.Environ()
 	if program == "" {

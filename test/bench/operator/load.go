@@ -32,6 +32,8 @@ type Load struct {
 
 // LoadSpec says which ConfigMaps there are.
 type LoadSpec struct {
+	component.RequeueSpec `json:",inline"`
+
 	Objects int    `json:"objects,omitempty"`
 	All     string `json:"all,omitempty"`
 	One     string `json:"one,omitempty"`
@@ -59,6 +61,7 @@ func (l *Load) Objects() subject.Objects {
 func (l *Load) DeepCopyObject() runtime.Object {
 	out := &Load{TypeMeta: l.TypeMeta, Spec: l.Spec, Status: *l.Status.DeepCopy()}
 	l.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	l.Spec.RequeueSpec.DeepCopyInto(&out.Spec.RequeueSpec)
 	return out
 }
 

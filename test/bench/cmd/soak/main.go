@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command soak runs test/bench/soak on a control plane of its own, and fails if a
+// condition does not hold at the end. `make soak` builds and runs it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/corbel-run/corbel/test/bench/measure"
+	"github.com/corbel-run/corbel/test/bench/soak"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+func main() {
+	measure.ServeSubject()
+	ctrl.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	options := soak.Options{
+		Rest: 20 * time.Second,
+		Logf: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
+	}
+	flag.DurationVar(&options.Duration, "duration", 10*time.Minute, "how long the components are disturbed")
+	flag.IntVar(&options.Components, "components", 200, "number of components")
+	flag.DurationVar(&options.Pause, "pause", 200*time.Millisecond, "time between two disturbances")
+	flag.Uint64Var(&options.Seed, "seed", uint64(time.Now().Unix()), "seed of the disturbances")
+	flag.Parse()
+	fmt.Printf("%d components for %s, seed %d\n", options.Components, options.Duration, options.Seed)
+	e, err := env.Start(ctx, env.Options{AuditLog: true, AuditBodies: true})
+	if err != nil {
+		return err
+	}
+	outcome, err := soak.Run(ctx, e, options)
+	if outcome != nil && len(outcome.Lines) > 0 {
+		fmt.Println(outcome)
+	}
+	if err == nil && !outcome.Holds() {
+		err = errors.New("the soak does not end as it should")
+	}
+	return errors.Join(err, e.Stop())
+}

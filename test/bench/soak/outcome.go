@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package soak
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/corbel-run/corbel/test/bench/subject"
+)
+
+// Outcome is what a run showed.
+type Outcome struct {
+	Lines        []Line
+	Disturbances int
+	// Early and Late are the operator in peace, after three tenths of the time and at the end.
+	Early, Late Line
+	// Rest is what it did when nothing happened.
+	Rest Line
+	// Wrong is what was not as it should be in the end.
+	Wrong []string
+	// Violations are the writes that broke an invariant, of so many Judged.
+	Violations []string
+	Judged     int
+}
+
+// Line is what the operator used since the line before.
+type Line struct {
+	What         string
+	At           time.Duration
+	Disturbances int
+	subject.Usage
+}
+
+// String returns the line as one of a table.
+func (l Line) String() string {
+	return fmt.Sprintf("%7s  %13d  %8d  %7d  %6d  %8s  %9.1f  %8.1f  %10d  %s", l.At.Round(time.Second), l.Disturbances,
+		l.Total(), l.Writes(), l.Events, l.CPU.Round(10*time.Millisecond), mebibytes(l.PeakHeap), mebibytes(l.Heap), l.Goroutines, l.What)
+}
+
+const head = "     at  disturbances  requests   writes  events       CPU  peak MiB  heap MiB  goroutines"
+
+func mebibytes(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
+
+func (o *Outcome) last() Line { return o.Lines[len(o.Lines)-1] }
+
+// Condition is something that must hold at the end.
+type Condition struct {
+	Name   string
+	Holds  bool
+	Detail string
+}
+
+// What may be more at the end than early. Both times nothing happens, all components
+// are there, and the heap is without garbage; so only what is kept for good can grow.
+// Components are created anew with other numbers of objects, caches of controller-runtime
+// and client-go fill and empty, and connections come and go: that is what is allowed.
+const (
+	moreHeap       = 0.10    // of the heap
+	moreHeapBytes  = 2 << 20 // or, for small heaps
+	moreGoroutines = 10
+)
+
+// Conditions judges the run.
+func (o *Outcome) Conditions() []Condition {
+	allowed := o.Early.Heap + max(uint64(float64(o.Early.Heap)*moreHeap), moreHeapBytes)
+	dependents := 0
+	for request, n := range o.Rest.Requests {
+		if strings.HasSuffix(request, " configmaps") {
+			dependents += n
+		}
+	}
+	return []Condition{
+		{"everything is Ready and as it should be", len(o.Wrong) == 0, first(o.Wrong)},
+		{"goroutines have not grown", o.Late.Goroutines <= o.Early.Goroutines+moreGoroutines,
+			fmt.Sprintf("%d early, %d late, %d more are allowed", o.Early.Goroutines, o.Late.Goroutines, moreGoroutines)},
+		{"the heap has not grown", o.Late.Heap <= allowed,
+			fmt.Sprintf("%.1f MiB early, %.1f MiB late, %.1f MiB are allowed", mebibytes(o.Early.Heap), mebibytes(o.Late.Heap), mebibytes(allowed))},
+		{"at rest, no request for a dependent", dependents == 0, fmt.Sprintf("%d requests", dependents)},
+		{"at rest, no write", o.Rest.Writes() == 0, fmt.Sprintf("%d writes", o.Rest.Writes())},
+		{"every write was the operator's to make", len(o.Violations) == 0 && o.Judged > 0,
+			fmt.Sprintf("%d judged by the audit log; %s", o.Judged, first(o.Violations))},
+	}
+}
+
+// first tells how many there are, and which is the first.
+func first(things []string) string {
+	if len(things) == 0 {
+		return "nothing is wrong"
+	}
+	return fmt.Sprintf("%d things are wrong; the first: %s", len(things), things[0])
+}
+
+// Holds tells whether all conditions hold.
+func (o *Outcome) Holds() bool {
+	return !slices.ContainsFunc(o.Conditions(), func(c Condition) bool { return !c.Holds })
+}
+
+// String returns the table of the run and its conditions.
+func (o *Outcome) String() string {
+	var out strings.Builder
+	fmt.Fprintln(&out, head)
+	for _, line := range o.Lines {
+		fmt.Fprintln(&out, line)
+	}
+	fmt.Fprintln(&out)
+	for _, condition := range o.Conditions() {
+		mark := "ok    "
+		if !condition.Holds {
+			mark = "FAILED"
+		}
+		fmt.Fprintf(&out, "%s  %s: %s\n", mark, condition.Name, condition.Detail)
+	}
+	return out.String()
+}

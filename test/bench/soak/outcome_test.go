@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package soak
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corbel-run/corbel/test/bench/operator"
+	"github.com/corbel-run/corbel/test/bench/subject"
+)
+
+// good is an outcome that nothing is wrong with.
+func good() *Outcome {
+	line := func(heap uint64, goroutines int) Line {
+		return Line{Usage: subject.Usage{Heap: heap, Goroutines: goroutines}}
+	}
+	rest := line(0, 0)
+	rest.Requests = map[string]int{"GET loads": 200, "GET secrets": 1}
+	return &Outcome{Early: line(100<<20, 50), Late: line(109<<20, 60), Rest: rest, Judged: 1}
+}
+
+func TestEachConditionIsJudged(t *testing.T) {
+	if o := good(); !o.Holds() {
+		t.Fatalf("a good run does not hold:\n%s", o)
+	}
+	for name, spoil := range map[string]func(*Outcome){
+		"everything is Ready":       func(o *Outcome) { o.Wrong = []string{"component a"} },
+		"goroutines":                func(o *Outcome) { o.Late.Goroutines = 61 },
+		"the heap":                  func(o *Outcome) { o.Late.Heap = 111 << 20 },
+		"no request for a":          func(o *Outcome) { o.Rest.Requests["LIST configmaps"] = 1 },
+		"no write":                  func(o *Outcome) { o.Rest.Requests["PATCH loads/status"] = 1 },
+		"every write was the":       func(o *Outcome) { o.Violations = []string{"S2"} },
+		"every write was the opera": func(o *Outcome) { o.Judged = 0 },
+	} {
+		o := good()
+		spoil(o)
+		var failed []string
+		for _, condition := range o.Conditions() {
+			if !condition.Holds {
+				failed = append(failed, condition.Name)
+			}
+		}
+		if len(failed) != 1 || !strings.Contains(failed[0], name) || o.Holds() {
+			t.Errorf("spoiling %q fails %q", name, failed)
+		}
+		if !strings.Contains(o.String(), "FAILED  "+failed[0]) {
+			t.Errorf("the report does not tell of %q:\n%s", name, o)
+		}
+	}
+}
+
+func TestDependentsAreCompared(t *testing.T) {
+	load := &operator.Load{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: operator.LoadSpec{Objects: 3, All: "1", One: "2"}}
+	object := func(name string, data map[string]string) corev1.ConfigMap {
+		return corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
+	}
+	live := map[string]corev1.ConfigMap{
+		"a-0":    object("a-0", map[string]string{"all": "1", "one": "old"}),
+		"a-1":    object("a-1", map[string]string{"all": "1"}),
+		"others": object("others", nil),
+	}
+	wrong := dependentsOf(load, live)
+	if len(wrong) != 2 || !strings.Contains(wrong[0], "a-0 holds") || !strings.Contains(wrong[1], "a-2 is missing") {
+		t.Errorf("wrong: %q", wrong)
+	}
+	if len(live) != 1 {
+		t.Errorf("%d objects are left for other components, want 1", len(live))
+	}
+}

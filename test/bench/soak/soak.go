@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/test/bench/measure"
+	"github.com/corbel-run/corbel/test/bench/report"
+	"github.com/corbel-run/corbel/test/bench/subject"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+// Options say how long and how much. There are no defaults.
+type Options struct {
+	Components int
+	// Duration is how long there are disturbances. What is compared at the end is first
+	// measured when three tenths of it are over.
+	Duration time.Duration
+	// Pause is the time between two disturbances.
+	Pause time.Duration
+	// Rest is how long the operator is watched in the end, when nothing happens. Each
+	// component is reconciled at least once in that time.
+	Rest time.Duration
+	// Seed makes the disturbances repeatable.
+	Seed uint64
+	// Logf tells how it goes on.
+	Logf func(format string, args ...any)
+}
+
+// settling is how long everything may take to become right after the last disturbance.
+const settling = 3 * time.Minute
+
+// soak is a run.
+type soak struct {
+	Options
+	client.WithWatch
+	env       *env.Environment
+	process   *measure.Process
+	namespace string
+	random    *rand.Rand
+	begun     time.Time
+	outcome   Outcome
+}
+
+// Run starts the operator in an environment with an audit log and bodies, and
+// disturbs it. An error says that the run could not be made; what the operator did wrong
+// is in the outcome.
+func Run(ctx context.Context, e *env.Environment, options Options) (*Outcome, error) {
+	s := &soak{Options: options, env: e, random: rand.New(rand.NewPCG(options.Seed, 1))}
+	var err error
+	if s.WithWatch, err = measure.Client(ctx, e); err != nil {
+		return nil, err
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "soak-"}}
+	if err := s.Create(ctx, namespace); err != nil {
+		return nil, err
+	}
+	s.namespace = namespace.Name
+	if s.process, err = measure.Connect(ctx, e, report.Corbel, "", s.namespace); err != nil {
+		return nil, err
+	}
+	defer s.process.End()
+	for _, part := range []func(context.Context) error{s.populate, s.disturb, s.finish, s.rest, s.audit} {
+		if err := part(ctx); err != nil {
+			return &s.outcome, err
+		}
+	}
+	return &s.outcome, nil
+}
+
+// populate creates the components and waits for all of them.
+func (s *soak) populate(ctx context.Context) error {
+	for i := range s.Components {
+		if err := s.Create(ctx, s.component(i)); err != nil {
+			return err
+		}
+	}
+	if err := s.settle(ctx); err != nil {
+		return fmt.Errorf("install %d components: %w", s.Components, err)
+	}
+	return s.take(ctx, "installed")
+}
+
+// disturb goes on until the time is over. On the way the operator is measured in peace,
+// and the API server restarted in the middle of things.
+func (s *soak) disturb(ctx context.Context) error {
+	s.begun = time.Now()
+	if err := s.disturbUntil(ctx, s.begun.Add(s.Duration*3/10)); err != nil {
+		return err
+	}
+	if err := s.settle(ctx); err != nil {
+		return err
+	}
+	if err := s.take(ctx, "settled"); err != nil {
+		return err
+	}
+	s.outcome.Early = s.outcome.last()
+	if err := s.disturbUntil(ctx, s.begun.Add(s.Duration*6/10)); err != nil {
+		return err
+	}
+	s.Logf("the API server is killed and started again")
+	if err := s.env.RestartAPIServer(ctx); err != nil {
+		return err
+	}
+	if err := s.take(ctx, "API server restarted"); err != nil {
+		return err
+	}
+	return s.disturbUntil(ctx, s.begun.Add(s.Duration))
+}
+
+// disturbUntil disturbs, and takes the numbers once a minute.
+func (s *soak) disturbUntil(ctx context.Context, end time.Time) error {
+	ticker := time.NewTicker(s.Pause)
+	defer ticker.Stop()
+	minute := time.Now().Add(time.Minute)
+	for time.Now().Before(end) {
+		if time.Now().After(minute) {
+			minute = minute.Add(time.Minute)
+			if err := s.take(ctx, ""); err != nil {
+				return err
+			}
+		}
+		if err := s.disturbance(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+	return s.take(ctx, "")
+}
+
+// finish lets everything become right, and measures again what was measured early.
+func (s *soak) finish(ctx context.Context) error {
+	if err := s.restore(ctx); err != nil {
+		return err
+	}
+	err := s.settle(ctx)
+	if err := s.take(ctx, "settled"); err != nil {
+		return err
+	}
+	s.outcome.Late = s.outcome.last()
+	var wrong *wrongError
+	if errors.As(err, &wrong) { // a verdict on the operator, and not on the run
+		s.outcome.Wrong = wrong.things
+		return nil
+	}
+	return err
+}
+
+// rest sees what the operator sends when nothing happens.
+func (s *soak) rest(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(s.Rest):
+	}
+	if err := s.take(ctx, "rest"); err != nil {
+		return err
+	}
+	s.outcome.Rest = s.outcome.last()
+	return nil
+}
+
+// take adds a line to the table.
+func (s *soak) take(ctx context.Context, what string) error {
+	usage, err := s.process.Take(ctx)
+	if err != nil {
+		return err
+	}
+	line := Line{What: what, Usage: usage, Disturbances: s.outcome.Disturbances}
+	if !s.begun.IsZero() {
+		line.At = time.Since(s.begun)
+	}
+	s.outcome.Lines = append(s.outcome.Lines, line)
+	s.Logf("%s", line)
+	return nil
+}
+
+// settle waits until all is as it should be, and the operator has nothing to do.
+func (s *soak) settle(ctx context.Context) error {
+	deadline := time.Now().Add(settling)
+	for {
+		wrong, err := s.wrong(ctx)
+		if err == nil && len(wrong) == 0 {
+			_, err = s.process.Order(ctx, subject.Order{Do: subject.Idle})
+			return err
+		}
+		if time.Now().After(deadline) {
+			return errors.Join(err, &wrongError{wrong})
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
