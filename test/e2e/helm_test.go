@@ -51,6 +51,7 @@ func hooked(t *testing.T) *helm.Generator {
 		{"pre-install", "pre-install", before}, {"post-install", "post-install", before + ",hook-succeeded"},
 		{"pre-both", "pre-install,pre-upgrade", before + ",hook-succeeded"}, {"post-both", "post-install,post-upgrade", before},
 		{"pre-upgrade", "pre-upgrade", before}, {"post-upgrade", "post-upgrade", before + ",hook-failed"},
+		{"many", "pre-install,post-install,post-upgrade,pre-delete", before + ",hook-succeeded"},
 		{"pre-delete", "pre-delete", before}, {"post-delete", "post-delete", "hook-succeeded"}, {"test", "test", before},
 	} {
 		text += fmt.Sprintf(hookJob, h[0], h[1], h[2])
@@ -95,11 +96,11 @@ func TestTheHooksOfAChartRunAsOftenAsHelmRunsThem(t *testing.T) {
 		}
 	}
 	f.ready(t, bundle)
-	expect("installation", "pre-install", "pre-both", "post-install", "post-both")
+	expect("installation", "pre-install", "pre-both", "many", "post-install", "post-both", "many-post")
 	for _, value := range []string{"two", "three"} {
 		f.update(t, bundle, map[string]string{"value": value})
 		f.ready(t, bundle)
-		expect("upgrade to "+value, "pre-both", "pre-upgrade", "post-both", "post-upgrade")
+		expect("upgrade to "+value, "pre-both", "pre-upgrade", "post-both", "post-upgrade", "many-post")
 	}
 
 	// A Job that was cleaned up does not run again.
@@ -110,13 +111,13 @@ func TestTheHooksOfAChartRunAsOftenAsHelmRunsThem(t *testing.T) {
 	f.update(t, bundle, map[string]string{"value": "five"})
 	f.ready(t, bundle)
 	// In the failed upgrade nothing ran after the failed hook.
-	expect("upgrade after a failed one", "pre-both", "pre-upgrade", "pre-both", "pre-upgrade", "post-both", "post-upgrade")
+	expect("upgrade after a failed one", "pre-both", "pre-upgrade", "pre-both", "pre-upgrade", "post-both", "post-upgrade", "many-post")
 
 	if err := f.Delete(t.Context(), bundle); err != nil {
 		t.Fatal(err)
 	}
 	f.gone(t, bundle)
-	expect("deletion", "pre-delete", "post-delete")
+	expect("deletion", "pre-delete", "many-pre-delete", "post-delete")
 }
 
 // cleanUp deletes a Job, like somebody who needs the room.

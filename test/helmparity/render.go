@@ -92,7 +92,7 @@ func runs(h *release.Hook, upgrade bool) bool {
 				return true
 			}
 		case release.HookPreUpgrade, release.HookPostUpgrade:
-			if upgrade || lasts {
+			if upgrade {
 				return true
 			}
 		case release.HookPreDelete, release.HookPostDelete:

@@ -71,7 +71,8 @@ func (g *Generator) arrange(ctx context.Context, c *chart.Chart, r rendered, rel
 		return nil, err
 	}
 	for _, object := range hooks {
-		objects = append(objects, object)
+		manifests.NoteOrigin(ctx, object.Unstructured, object.file)
+		objects = append(objects, object.Unstructured)
 	}
 	for _, object := range objects {
 		if object.GetAnnotations()[annotationResourcePolicy] == keep {

@@ -2,9 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package helm renders Helm charts. What it returns is what helm template prints
-// for the same chart and values, object by object: charts are read, values
-// merged, templates given their data, and manifests sorted by the packages of
-// Helm 4 itself.
+// for the same chart and values, object by object.
+//
+// Charts are read, sub-charts chosen, values merged, templates given what they
+// see, and manifests split and sorted by the packages of Helm 4 itself. Its engine
+// also decides on the order of the templates. The templates themselves are run by
+// an executor of this module, because those of Helm can neither be counted nor
+// interrupted while they include each other; and schemas are checked here, because
+// Helm would load what they refer to from the network.
 //
 // # Charts
 //
@@ -37,6 +42,37 @@
 // names it; the next revision runs it again. Hooks for tests and rollbacks are
 // left out.
 //
+// A Job or Pod that is a hook for several moments runs at each of them. Helm uses
+// one name for all these runs. Here the first keeps the name; if it also runs after
+// the ordinary objects, or before or after a deletion, that run is an object called
+// <name>-post, <name>-pre-delete or <name>-post-delete.
+//
+// Hooks of other kinds last. One that is for installations only is left as it is by
+// upgrades, also if its template gives something else by then; one that is for
+// upgrades only does not exist before the first upgrade.
+//
+// # Order
+//
+// Charts may say in which order their objects are applied, as HIP-0025 of Helm
+// proposes it. No release of Helm does so yet; here it needs no option. Objects of
+// one resource group (helm.sh/resource-group) are applied when all groups are ready
+// that they, or others of their group, depend on
+// (helm.sh/depends-on/resource-groups: a list of names, as YAML or JSON in a text,
+// or separated by commas). Groups that nothing is said about, and objects in no
+// group, come after them. So does a group that depends on one which the chart does
+// not have; that is logged. Groups count within one chart.
+//
+// In Chart.yaml, the field depends-on of a dependency names the sub-charts that are
+// ready before that one is applied, and the annotation helm.sh/depends-on/subcharts
+// those that are ready before the objects of the chart itself. They go by their name
+// or alias; naming one that the chart does not have is an error, and naming one that
+// is switched off is not. Otherwise charts and sub-charts are applied together.
+//
+// What is applied later is deleted earlier. Circles are errors that name them. The
+// annotation with two slashes in its name is taken off the objects, because no API
+// server accepts it. Annotations for readiness (helm.sh/readiness-success) are not
+// read; use <name>/ready-when. Hooks are in no group.
+//
 // # Where it differs from Helm
 //
 //   - Templates have no access to the network: getHostByName fails, where it
@@ -55,9 +91,14 @@
 //     deletes, it deletes when all hooks of the moment succeeded. A Job that
 //     failed stays until the next revision, whatever hook-failed says, so that its
 //     logs can be read.
-//   - A Job or Pod that is a hook for several moments of one installation,
-//     upgrade or deletion, or for both installation and deletion, is refused.
 //   - Weights beyond 9999 count as 9999.
+//
+// # Secrets
+//
+// Helm warns about values whose types are in conflict through the standard logger,
+// such as a text where a chart has a table by default. These warnings name the
+// fields. Values are hidden in them, but for true and false. What templates fail
+// with (fail, required) is the error of the rendering, as the chart has put it.
 //
 // # Determinism
 //

@@ -6,7 +6,6 @@ package helm
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -39,130 +38,105 @@ const (
 	annotationRevision = "helm.corbel.run/revision"
 )
 
-// moment is when a hook runs.
-type moment struct {
-	before, after         bool // the ordinary objects
-	preDelete, postDelete bool
-	// otherBefore and otherAfter are the same for an upgrade if this is the
-	// installation, and the other way round.
-	otherBefore, otherAfter bool
-}
-
-func momentOf(h *release.Hook, install bool) moment {
-	var m moment
-	for _, event := range h.Events {
-		switch event {
-		case release.HookPreInstall, release.HookPreUpgrade:
-			now := install == (event == release.HookPreInstall)
-			m.before, m.otherBefore = m.before || now, m.otherBefore || !now
-		case release.HookPostInstall, release.HookPostUpgrade:
-			now := install == (event == release.HookPostInstall)
-			m.after, m.otherAfter = m.after || now, m.otherAfter || !now
-		case release.HookPreDelete:
-			m.preDelete = true
-		case release.HookPostDelete:
-			m.postDelete = true
-		}
-	}
-	return m
-}
-
 // hooks returns the objects that are hooks, with annotations that make them run
 // when Helm would run them. Those of rollbacks and tests are left out: there is
 // no rollback, and tests are run by people.
-func (m marker) hooks(found []hook, current common.ReleaseOptions) ([]*unstructured.Unstructured, error) {
+func (m marker) hooks(found []hook, current common.ReleaseOptions) ([]templated, error) {
 	running := slices.Clone(found)
 	slices.SortStableFunc(running, func(a, b hook) int {
 		return cmp.Or(cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Name, b.Name))
 	})
-	wanted := map[*unstructured.Unstructured]bool{}
+	applied := map[*unstructured.Unstructured][]templated{}
 	var errs []error
 	last := map[int]*unstructured.Unstructured{}
 	for _, h := range running {
 		for _, object := range h.objects {
-			wave, runsNow, err := m.hook(h, object, current)
+			all, err := runsOf(h, object, momentOf(h.Hook, current.IsInstall))
 			errs = append(errs, err)
-			wanted[object] = runsNow && err == nil
-			if !wanted[object] || !runs(object) {
-				continue
+			for _, r := range all {
+				wave, wanted := m.hook(h, r, current)
+				if !wanted {
+					continue
+				}
+				applied[object] = append(applied[object], templated{Unstructured: r.object, file: h.Path})
+				if !runs(object) {
+					continue
+				}
+				// Helm runs one after the other.
+				if before := last[wave]; before != nil {
+					m.set(r.object, v1alpha1.AnnotationDependsOn, reference(before))
+				}
+				last[wave] = r.object
 			}
-			// Helm runs one after the other.
-			if before := last[wave]; before != nil {
-				m.set(object, v1alpha1.AnnotationDependsOn, reference(before))
-			}
-			last[wave] = object
 		}
 	}
-	var objects []*unstructured.Unstructured
+	var objects []templated
 	for _, h := range found {
-		objects = append(objects, slices.DeleteFunc(slices.Clone(h.objects), func(o *unstructured.Unstructured) bool { return !wanted[o] })...)
+		for _, object := range h.objects {
+			objects = append(objects, applied[object]...)
+		}
 	}
 	return objects, errors.Join(errs...)
 }
 
-// hook marks one object, and tells its wave and whether it is wanted.
-func (m marker) hook(h hook, object *unstructured.Unstructured, current common.ReleaseOptions) (wave int, wanted bool, err error) {
-	at := momentOf(h.Hook, current.IsInstall)
+// hook marks one run of an object, and tells its wave and whether it is wanted.
+func (m marker) hook(h hook, r run, current common.ReleaseOptions) (wave int, wanted bool) {
 	succeeded := slices.Contains(h.DeletePolicies, release.HookSucceeded)
-	applied, deleted := at.before || at.after, at.preDelete || at.postDelete
-	if ever := applied || at.otherBefore || at.otherAfter; runs(object) && (at.before && at.after || at.preDelete && at.postDelete || ever && deleted) {
-		return 0, false, fmt.Errorf("%s: hook %s %s: it runs at several times of one installation, upgrade or deletion (%v); make a hook for each of them", h.Path, h.Kind, h.Name, h.Events)
-	}
 	weight := min(max(h.Weight, -maxWeight), maxWeight)
-	if !applied && !runs(object) && !succeeded {
-		// What lasts stays in place.
-		at.before, at.after = at.otherBefore, at.otherAfter
-		applied = at.before || at.after
+	if r.object.GetKind() == "Pod" && runs(r.object) {
+		m.set(r.object, v1alpha1.AnnotationReadyWhen, "self.status.phase == 'Succeeded'")
 	}
-	if object.GetKind() == "Pod" && runs(object) {
-		m.set(object, v1alpha1.AnnotationReadyWhen, "self.status.phase == 'Succeeded'")
+	deleted := r.at.preDelete || r.at.postDelete
+	switch {
+	case r.at.before || r.at.after:
+		return m.applied(r, weight, succeeded && !deleted, current), true
+	case r.at.otherBefore || r.at.otherAfter:
+		if current.IsInstall || runs(r.object) || succeeded {
+			break
+		}
+		// What an installation left behind stays as it is.
+		m.set(r.object, v1alpha1.AnnotationReconcilePolicy, "once")
+		return m.applied(run{r.object, moment{before: r.at.otherBefore, after: r.at.otherAfter}}, weight, false, current), true
 	}
 	switch {
-	case applied:
-		wave = m.applied(object, at, weight, succeeded && !deleted, current)
-	case at.preDelete:
-		wave = preDeleteRow + weight
-		m.set(object, v1alpha1.AnnotationRunOn, "pre-delete")
-		m.set(object, v1alpha1.AnnotationApplyOrder, strconv.Itoa(weight))
-	case at.postDelete:
-		wave = postDeleteRow + weight
-		m.set(object, v1alpha1.AnnotationRunOn, "post-delete")
-		m.set(object, v1alpha1.AnnotationApplyOrder, strconv.Itoa(weight))
-	default:
-		return 0, false, nil
+	case r.at.preDelete:
+		m.deleted(r, "pre-delete", weight)
+		return preDeleteRow + weight, true
+	case r.at.postDelete:
+		m.deleted(r, "post-delete", weight)
+		return postDeleteRow + weight, true
 	}
-	return wave, true, nil
+	return 0, false
+}
+
+func (m marker) deleted(r run, on string, weight int) {
+	m.set(r.object, v1alpha1.AnnotationRunOn, on)
+	m.set(r.object, v1alpha1.AnnotationApplyOrder, strconv.Itoa(weight))
 }
 
 // applied marks an object that is created before or after the ordinary ones.
-func (m marker) applied(object *unstructured.Unstructured, at moment, weight int, succeeded bool, current common.ReleaseOptions) int {
+func (m marker) applied(r run, weight int, succeeded bool, current common.ReleaseOptions) int {
 	wave, end := beforeWave+weight, beforeEnd
-	if at.after && !at.before {
+	if r.at.after && !r.at.before {
 		wave = afterWave + weight
 	}
-	if at.after {
+	if r.at.after {
 		end = afterEnd
 	}
-	m.set(object, v1alpha1.AnnotationApplyOrder, strconv.Itoa(wave))
-	if runs(object) {
-		m.set(object, v1alpha1.AnnotationReconcilePolicy, "once-per-manifest")
-		m.set(object, v1alpha1.AnnotationUpdatePolicy, "recreate")
+	m.set(r.object, v1alpha1.AnnotationApplyOrder, strconv.Itoa(wave))
+	if runs(r.object) {
+		m.set(r.object, v1alpha1.AnnotationReconcilePolicy, "once-per-manifest")
+		m.set(r.object, v1alpha1.AnnotationUpdatePolicy, "recreate")
 	}
 	if succeeded {
-		m.set(object, v1alpha1.AnnotationPurgeOrder, strconv.Itoa(end))
+		m.set(r.object, v1alpha1.AnnotationPurgeOrder, strconv.Itoa(end))
 	}
-	if runs(object) || succeeded {
-		annotations := object.GetAnnotations()
+	if runs(r.object) || succeeded {
+		annotations := r.object.GetAnnotations()
 		annotations[annotationRevision] = strconv.Itoa(current.Revision)
-		object.SetAnnotations(annotations)
+		r.object.SetAnnotations(annotations)
 	}
 	return wave
-}
-
-// runs tells whether the object does its work and ends.
-func runs(object *unstructured.Unstructured) bool {
-	gvk := object.GroupVersionKind()
-	return gvk.Group == "batch" && gvk.Kind == "Job" || gvk.Group == "" && gvk.Kind == "Pod"
 }
 
 // reference names an object in the annotation depends-on.

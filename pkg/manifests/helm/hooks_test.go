@@ -62,16 +62,17 @@ func TestHooksBecomeWaves(t *testing.T) {
 		hook("Job", "i", "test,pre-rollback", "") +
 		hook("Job", "j", "crd-install", "") +
 		hook("Pod", "k", "pre-install", "") +
-		hook("ConfigMap", "l", "post-install,pre-delete", "")
+		hook("ConfigMap", "l", "post-install,pre-delete", "") +
+		hook("ConfigMap", "m", "pre-upgrade", succeeded)
 	job := func(text string, revision int) string { return fmt.Sprintf("%s revision=%d", text, revision) }
-	common := func(revision int) []string {
+	common := func(revision int, once string) []string {
 		return []string{
-			"e apply-order=-20000",
+			"e apply-order=-20000" + once,
 			job("f apply-order=-20000 purge-order=-10000", revision),
-			"l apply-order=20000",
+			"l apply-order=20000" + once,
 		}
 	}
-	install := append(common(1),
+	install := append(common(1, ""),
 		job("k apply-order=-20000"+once+" depends-on=batch/Job/c ready-when=self.status.phase == 'Succeeded'", 1),
 		job("a apply-order=-20005"+once, 1),
 		job("b apply-order=20003 purge-order=30000"+once, 1),
@@ -82,7 +83,8 @@ func TestHooksBecomeWaves(t *testing.T) {
 	if diff := cmp.Diff(install, marks(t, text, 1, helm.Options{})); diff != "" {
 		t.Errorf("installation: -want +got:\n%s", diff)
 	}
-	upgrade := append(common(4),
+	upgrade := append(common(4, " reconcile-policy=once"),
+		job("m apply-order=-20000 purge-order=-10000", 4),
 		job("a apply-order=-20005"+once, 4),
 		job("b apply-order=20003 purge-order=30000"+once, 4),
 		job("d apply-order=20000"+once, 4),
@@ -119,11 +121,63 @@ func TestHooksOfDifferentMomentsDoNotWaitForEachOther(t *testing.T) {
 	}
 }
 
-func TestAJobThatRunsTwiceInOneReleaseIsRefused(t *testing.T) {
-	for _, events := range []string{"pre-install,post-install", "pre-delete,post-delete", "post-upgrade,pre-delete"} {
-		_, err := render(reconciling(t.Context(), 1), folder(map[string]string{"web/templates/a.yaml": hook("Job", "a", events, "")}), nil, helm.Options{})
-		wantError(t, err, "web/templates/a.yaml: hook Job a: it runs at several times")
+func TestAHookThatLastsIsAppliedAsHelmAppliesIt(t *testing.T) {
+	text := hook("ConfigMap", "a", "pre-install", "") + hook("ConfigMap", "b", "post-upgrade", "") + hook("ConfigMap", "c", "pre-upgrade,pre-delete", "")
+	for revision, want := range map[int64][]string{
+		1: {"a apply-order=-20000", "c run-on=pre-delete apply-order=0"},
+		2: {"a apply-order=-20000 reconcile-policy=once", "b apply-order=20000", "c apply-order=-20000"},
+	} {
+		if diff := cmp.Diff(want, marks(t, text, revision, helm.Options{})); diff != "" {
+			t.Errorf("revision %d: -want +got:\n%s", revision, diff)
+		}
 	}
+}
+
+func TestAJobRunsAtEachOfItsMoments(t *testing.T) {
+	const preDelete, postDelete = "-pre-delete run-on=pre-delete apply-order=0", "-post-delete run-on=post-delete apply-order=0"
+	before := func(revision int) string { return fmt.Sprintf("a apply-order=-20000%s revision=%d", once, revision) }
+	after := func(name string, revision int) string {
+		return fmt.Sprintf("%s apply-order=20000%s revision=%d", name, once, revision)
+	}
+	for _, test := range []struct {
+		events           string
+		install, upgrade []string
+	}{
+		{"pre-install,post-install", []string{before(1), after("a-post", 1)}, nil},
+		{"pre-install,post-upgrade", []string{before(1)}, []string{after("a", 2)}},
+		{"post-install,pre-upgrade,post-upgrade", []string{after("a-post", 1)}, []string{before(2), after("a-post", 2)}},
+		{"post-upgrade,pre-delete", []string{"a" + preDelete}, []string{after("a", 2), "a" + preDelete}},
+		{"pre-install,pre-delete,post-delete", []string{before(1), "a" + preDelete, "a" + postDelete}, []string{"a" + preDelete, "a" + postDelete}},
+		{"pre-delete,post-delete", []string{"a run-on=pre-delete apply-order=0", "a" + postDelete}, []string{"a run-on=pre-delete apply-order=0", "a" + postDelete}},
+	} {
+		text := hook("Job", "a", test.events, "")
+		if diff := cmp.Diff(test.install, marks(t, text, 1, helm.Options{})); diff != "" {
+			t.Errorf("%s: installation: -want +got:\n%s", test.events, diff)
+		}
+		if diff := cmp.Diff(test.upgrade, marks(t, text, 2, helm.Options{})); diff != "" {
+			t.Errorf("%s: upgrade: -want +got:\n%s", test.events, diff)
+		}
+	}
+}
+
+func TestRunsOfSeveralHooksFollowEachOther(t *testing.T) {
+	text := hook("Job", "b", "pre-install,post-install", "") + hook("Job", "a", "post-install,post-delete", "") + hook("Job", "c", "post-delete", "")
+	want := []string{
+		"b apply-order=-20000" + once + " revision=1",
+		"b-post apply-order=20000" + once + " depends-on=batch/Job/a revision=1",
+		"a apply-order=20000" + once + " revision=1",
+		"a-post-delete run-on=post-delete apply-order=0",
+		"c run-on=post-delete apply-order=0 depends-on=batch/Job/a-post-delete",
+	}
+	if diff := cmp.Diff(want, marks(t, text, 1, helm.Options{})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestANameThatIsTooLongForSeveralRunsIsRefused(t *testing.T) {
+	name := strings.Repeat("n", 60)
+	_, err := render(reconciling(t.Context(), 1), folder(map[string]string{"web/templates/a.yaml": hook("Job", name, "pre-install,post-install", "")}), nil, helm.Options{})
+	wantError(t, err, "web/templates/a.yaml: hook Job "+name+" runs at several moments ([pre-install post-install])", name+"-post; that is longer than 63 characters")
 }
 
 func TestHooksNeedAReconciler(t *testing.T) {
