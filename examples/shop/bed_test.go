@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -166,6 +167,22 @@ func (b *bed) untilReady() {
 		}
 		state, reason, message := shop.Status.GetState()
 		return fmt.Errorf("it is %s (%s: %s), generation %d, observed %d", state, reason, message, shop.Generation, shop.Status.ObservedGeneration)
+	})
+	b.checkConditions()
+}
+
+// untilSaid waits until the Shop is not Ready, with a message that holds all parts.
+func (b *bed) untilSaid(parts ...string) {
+	b.Helper()
+	b.until("the Shop says what is wrong", func() error {
+		shop := b.get()
+		state, reason, message := shop.Status.GetState()
+		for _, part := range parts {
+			if shop.Status.IsReady() || !strings.Contains(message, part) {
+				return fmt.Errorf("it is %s (%s: %s), want %q", state, reason, message, part)
+			}
+		}
+		return nil
 	})
 	b.checkConditions()
 }

@@ -99,6 +99,8 @@ func TestAPatchThatCannotBeAppliedStallsTheShopAndIsNamed(t *testing.T) {
 			[]string{"patch 1 of 2: line 1: ", "patch 2 of 2: JSON patch operations need a target"}},
 		{[]v1alpha1.Patch{{Patch: "[{op: remove, path: /spec/paused}]", Target: &v1alpha1.PatchTarget{Kind: "Deployment", Name: ".*-web"}}},
 			[]string{"patch 1 of 1: Deployment corner-web: "}},
+		{[]v1alpha1.Patch{{Patch: "[{op: add, path: /metadata/namespace, value: kube-system}]", Target: &v1alpha1.PatchTarget{Kind: "Deployment"}}},
+			[]string{"Deployment corner-api: a patch cannot make another object of it", "Deployment corner-web: a patch cannot make another object of it"}},
 	} {
 		b.change(func(s *shopv1alpha1.ShopSpec) { s.Replicas, s.Patches = 9, test.patches })
 		b.until("the Shop is stalled", func() error {
@@ -125,6 +127,30 @@ func TestAPatchThatCannotBeAppliedStallsTheShopAndIsNamed(t *testing.T) {
 	b.change(func(s *shopv1alpha1.ShopSpec) { s.Replicas, s.Patches = 2, nil })
 	b.untilReady()
 	b.ran("mend", map[string]int{"corner-migration": 2})
+}
+
+func TestAPatchThatTheServerRefusesIsAnErrorThatNamesTheObjectAndTheField(t *testing.T) {
+	b := newBed(t)
+	b.check(b.client.Create(t.Context(), b.shop()))
+	b.untilReady()
+	b.change(func(s *shopv1alpha1.ShopSpec) {
+		s.Patches = []v1alpha1.Patch{{Patch: "{spec: {replicas: -3}}", Target: &v1alpha1.PatchTarget{Kind: "Deployment", Name: "corner-cache"}}}
+	})
+	b.untilSaid("Deployment "+b.namespace+"/corner-cache: ", "spec.replicas: Invalid value: -3")
+	b.change(func(s *shopv1alpha1.ShopSpec) { s.Patches = nil })
+	b.untilReady()
+}
+
+func TestADeletionWithAWrongPatchSaysTheWayOutAndGoesOnWhenItIsMended(t *testing.T) {
+	b := newBed(t)
+	b.check(b.client.Create(t.Context(), b.shop()))
+	b.untilReady()
+	b.change(func(s *shopv1alpha1.ShopSpec) { s.Patches = []v1alpha1.Patch{{Patch: "{"}} })
+	b.check(b.client.Delete(t.Context(), b.shop()))
+	b.untilSaid("patch 1 of 1", `shop.example.com/skip-delete-hooks: "true"`)
+	b.change(func(s *shopv1alpha1.ShopSpec) { s.Patches = nil })
+	b.delete()
+	b.ran("deletion", map[string]int{"corner-migration": 1, "corner-backup": 1})
 }
 
 func TestTheAPIServerRefusesPatchesThatTheDefinitionExcludes(t *testing.T) {

@@ -115,6 +115,14 @@ func (e *Expression) TransformObjects(namespace, name string, objects []client.O
 	return untyped.Objects(list), nil
 }
 
+// checkIdentity refuses what is no object any more.
+func checkIdentity(before, after *unstructured.Unstructured) error {
+	if after.GetAPIVersion() == "" || after.GetKind() == "" || after.GetName() == "" {
+		return fmt.Errorf("%s: apiVersion, kind and metadata.name must stay texts that are not empty", untyped.Name(before))
+	}
+	return nil
+}
+
 // change evaluates the expression and changes the content by its result.
 func (e *Expression) change(namespace, name string, content map[string]any) (map[string]any, error) {
 	value, _, err := e.program.Eval(map[string]any{

@@ -19,8 +19,8 @@
 //
 // Patches work as in kustomize, but do not need the library. Three things differ:
 // an image's name is no regular expression, new entries of merged lists stand
-// last and not first, and the type of an object and its name cannot be changed
-// by a merge patch, whatever its options. The transformers return what they are given as maps
+// last and not first, and no patch can change the type of an object, its name or its
+// namespace, whatever its options. The transformers return what they are given as maps
 // (unstructured.Unstructured), whatever type the generator gave.
 //
 // What users may write, patches and expressions, is limited in size and in

@@ -31,7 +31,8 @@ type patcher struct {
 // Patches returns a transformer that applies patches, one after the other, and
 // then replaces images. The error lists all mistakes. A patch with a target that
 // no object matches changes nothing; one that names its object fails if the
-// object does not exist.
+// object does not exist. No patch makes another object of one: merge patches leave
+// its type, name and namespace as they are, and JSON patches that change them fail.
 func Patches(patches []v1alpha1.Patch, images []v1alpha1.Image) (manifests.ObjectTransformer, error) {
 	p := &patcher{images: append([]v1alpha1.Image(nil), images...)}
 	var errs []error
@@ -97,7 +98,10 @@ func (p *patcher) TransformObjects(namespace, _ string, objects []client.Object)
 
 func (p patch) apply(namespace string, list []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	if p.target != nil {
-		return each(list, func(object *unstructured.Unstructured) bool { return p.target.matches(object, namespace) }, p.change)
+		return each(list, func(object *unstructured.Unstructured) bool { return p.target.matches(object, namespace) },
+			func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+				return p.change(object, namespace)
+			})
 	}
 	for _, content := range p.text.objects {
 		found := false
@@ -120,7 +124,7 @@ func (p patch) apply(namespace string, list []*unstructured.Unstructured) ([]*un
 }
 
 // change applies a patch that has a target.
-func (p patch) change(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (p patch) change(object *unstructured.Unstructured, namespace string) (*unstructured.Unstructured, error) {
 	if p.text.operations == nil {
 		return merge(object, p.text.objects[0])
 	}
@@ -129,18 +133,14 @@ func (p patch) change(object *unstructured.Unstructured) (*unstructured.Unstruct
 		return nil, fmt.Errorf("%s: %w", untyped.Name(object), err)
 	}
 	changed := &unstructured.Unstructured{Object: content}
-	return changed, checkIdentity(object, changed)
-}
-
-// checkIdentity refuses what is no object any more.
-func checkIdentity(before, after *unstructured.Unstructured) error {
-	if after.GetAPIVersion() == "" || after.GetKind() == "" || after.GetName() == "" {
-		return fmt.Errorf("%s: apiVersion, kind and metadata.name must stay texts that are not empty", untyped.Name(before))
+	if !isMeant(changed, object, namespace) {
+		return nil, fmt.Errorf("%s: a patch cannot make another object of it: apiVersion, kind, metadata.name and metadata.namespace must stay as they are", untyped.Name(object))
 	}
-	return nil
+	return changed, nil
 }
 
-// isMeant tells whether the patch names the object.
+// isMeant tells whether the patch names the object. Objects without a namespace
+// count as in the given one.
 func isMeant(patch, object *unstructured.Unstructured, namespace string) bool {
 	of := func(u *unstructured.Unstructured) string {
 		if u.GetNamespace() != "" {

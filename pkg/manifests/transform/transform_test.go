@@ -57,12 +57,39 @@ func TestPatchesThatCannotBeAppliedSayWhere(t *testing.T) {
 	for want, patch := range map[string]v1alpha1.Patch{
 		"patch 1 of 1: there is no Service other of v1 to patch": {Patch: "{apiVersion: v1, kind: Service, metadata: {name: other}}"},
 		"patch 1 of 1: Thing t: ":                                {Patch: "[{op: replace, path: /spec/no/such, value: 1}]", Target: thing},
-		"apiVersion, kind and metadata.name must stay":           {Patch: "[{op: remove, path: /metadata/name}]", Target: thing},
+		"Thing t: a patch cannot make another object of it":      {Patch: "[{op: remove, path: /metadata/name}]", Target: thing},
 		"complete the copy":                                      {Patch: copies, Target: thing},
 	} {
 		_, err := patched(t, []v1alpha1.Patch{patch}, nil)
 		if err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 4096 {
 			t.Errorf("got the error %.500v, want %q", err, want)
+		}
+	}
+}
+
+func TestNoPatchMakesAnotherObjectOfOne(t *testing.T) {
+	thing := &v1alpha1.PatchTarget{Kind: "Thing"}
+	for _, operation := range []string{
+		"{op: replace, path: /apiVersion, value: rbac.authorization.k8s.io/v1}", "{op: replace, path: /kind, value: ClusterRoleBinding}",
+		"{op: replace, path: /metadata/name, value: other}", "{op: add, path: /metadata/namespace, value: kube-system}",
+		"{op: replace, path: /metadata, value: {}}", "{op: copy, from: /spec, path: /metadata}", "{op: remove, path: /kind}",
+	} {
+		_, err := patched(t, []v1alpha1.Patch{{Patch: "[" + operation + "]", Target: thing}}, nil)
+		if err == nil || !strings.Contains(err.Error(), "patch 1 of 1: Thing t: a patch cannot make another object of it") {
+			t.Errorf("%s: got the error %v", operation, err)
+		}
+	}
+	for _, same := range []v1alpha1.Patch{
+		{Target: thing, Patch: "{apiVersion: v2, kind: Other, metadata: {name: other, namespace: kube-system}}"},
+		{Target: thing, Patch: "[{op: replace, path: /metadata/name, value: t}, {op: add, path: /metadata/namespace, value: default}]"},
+	} {
+		objects, err := patched(t, []v1alpha1.Patch{same}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		metadata, _ := objects["Thing"].(map[string]any)["metadata"].(map[string]any)
+		if namespace, there := metadata["namespace"]; metadata["name"] != "t" || there && namespace != "default" {
+			t.Errorf("%s leaves %v", same.Patch, objects)
 		}
 	}
 }
