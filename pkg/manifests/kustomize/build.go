@@ -23,18 +23,18 @@ import (
 // use the one that is built in share it; one that sets another needs it alone.
 var schema = semaphore.NewWeighted(math.MaxInt64)
 
-// build builds the kustomization of a folder to YAML. The context ends the wait
-// for other builds, but not the build.
-func build(ctx context.Context, t *tree, folder string, setsSchema bool, limits Limits) (data []byte, err error) {
+// build builds a kustomization to YAML. The context ends the wait for other builds,
+// but not the build.
+func build(ctx context.Context, p *plan, limits Limits) (data []byte, err error) {
 	share := int64(1)
-	if setsSchema {
+	if p.setsSchema {
 		share = math.MaxInt64
 	}
 	if err := schema.Acquire(ctx, share); err != nil {
 		return nil, fmt.Errorf("wait for other builds to end: %w", err)
 	}
 	defer schema.Release(share)
-	if setsSchema {
+	if p.setsSchema {
 		// The library never goes back to the schema that is built in.
 		defer openapi.ResetOpenAPI()
 	}
@@ -43,10 +43,10 @@ func build(ctx context.Context, t *tree, folder string, setsSchema bool, limits 
 			err = &manifests.PanicError{Value: value, Stack: debug.Stack()}
 		}
 		if err != nil {
-			data, err = nil, fmt.Errorf("kustomization in folder %s: %w", folder, err)
+			data, err = nil, fmt.Errorf("kustomization in folder %s: %w", p.folder, err)
 		}
 	}()
-	resources, err := krusty.MakeKustomizer(krustyOptions()).Run(memory{tree: t}, path.Join("/", folder))
+	resources, err := krusty.MakeKustomizer(krustyOptions()).Run(p.files, path.Join("/", p.folder))
 	if err != nil {
 		return nil, err
 	}

@@ -28,17 +28,30 @@ type checker struct {
 	open   []string
 	// bounded are the files whose extent is known to be fine.
 	bounded map[string]bool
+	// approved are the kustomizations that were looked at, as the library gets them.
+	approved map[string][]byte
 	// setsSchema says that a kustomization sets an OpenAPI schema.
 	setsSchema bool
 	stopped    bool
 }
 
-// check looks at the kustomization in the folder and all that it refers to. It
-// tells whether the build changes the schema of the library.
-func check(t *tree, folder string, limits Limits) (setsSchema bool, err error) {
-	c := &checker{tree: t, limits: limits, bounded: map[string]bool{}}
+// check looks at the kustomization in the folder and all that it refers to, and
+// returns what can be built.
+func check(t *tree, folder string, limits Limits) (*plan, error) {
+	c := &checker{tree: t, limits: limits, bounded: map[string]bool{}, approved: map[string][]byte{}}
 	c.folder(folder)
-	return c.setsSchema, errors.Join(c.errs...)
+	if err := errors.Join(c.errs...); err != nil {
+		return nil, err
+	}
+	return &plan{files: memory{tree: t, kustomizations: c.approved}, folder: folder, setsSchema: c.setsSchema}, nil
+}
+
+// plan is what can be built.
+type plan struct {
+	files  memory
+	folder string
+	// setsSchema says that the build changes the schema of the library.
+	setsSchema bool
 }
 
 // place is a field of a kustomization.
@@ -132,6 +145,7 @@ func (c *checker) folder(folder string) {
 	defer c.leave()
 	if at, k := c.load(folder); k != nil {
 		c.fields(at, k)
+		c.approve(at, k)
 	}
 }
 

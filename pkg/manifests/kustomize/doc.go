@@ -24,7 +24,10 @@
 // could make paths that nobody has looked at.
 //
 // The build works on a copy of the files in memory. No environment variable is
-// read, no process started, no packet sent.
+// read, no process started, no packet sent. Should the look at a field ever be wrong,
+// nothing is fetched either: the library sees only the kustomizations that were
+// looked at, in the form that was looked at, and all paths in them marked as those
+// of files.
 //
 // # Where there is no kustomization
 //

@@ -16,7 +16,11 @@ import (
 
 // memory shows a tree to the library, as a file system that cannot be written.
 // In it, the root of the tree is "/".
-type memory struct{ tree *tree }
+type memory struct {
+	tree *tree
+	// kustomizations are those that were approved. The library sees no others.
+	kustomizations map[string][]byte
+}
 
 var _ filesys.FileSystem = memory{}
 
@@ -47,7 +51,11 @@ func (m memory) CleanedAbs(p string) (filesys.ConfirmedDir, string, error) {
 }
 
 func (m memory) ReadFile(p string) ([]byte, error) {
-	data, ok := m.tree.files[m.name(p)]
+	name, raw := strings.CutSuffix(m.name(p), asItIs)
+	data, ok := m.tree.files[name]
+	if !raw && isKustomization(name) {
+		data, ok = m.kustomizations[name]
+	}
 	if !ok {
 		return nil, &fs.PathError{Op: "open", Path: p, Err: fs.ErrNotExist}
 	}

@@ -71,24 +71,23 @@ func (g *Generator) prepare(fsys fs.FS) error {
 		return err
 	}
 	// Without templates all is known already.
-	_, _, err = g.checked(g.tree)
+	_, err = g.checked(g.tree)
 	return err
 }
 
-// checked returns the tree to build, or none if there is nothing to build.
-func (g *Generator) checked(t *tree) (complete *tree, setsSchema bool, err error) {
+// checked returns what to build, or nothing if there is nothing to build.
+func (g *Generator) checked(t *tree) (*plan, error) {
 	complete, ok, err := t.withKustomization(g.folder, g.ignored)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if !ok && g.texts == nil {
-		return nil, false, fmt.Errorf("folder %q: %w", g.folder, errNoFiles)
+		return nil, fmt.Errorf("folder %q: %w", g.folder, errNoFiles)
 	}
 	if !ok {
-		return nil, false, nil
+		return nil, nil
 	}
-	setsSchema, err = check(complete, g.folder, g.options.Limits)
-	return complete, setsSchema, err
+	return check(complete, g.folder, g.options.Limits)
 }
 
 // Generate implements manifests.Generator. Builds that are not done in time end
@@ -134,11 +133,11 @@ func (g *Generator) build(ctx context.Context, texts map[string]string) ([]*unst
 	if g.texts != nil {
 		t = t.rendered(texts, g.options.Templates)
 	}
-	complete, setsSchema, err := g.checked(t)
-	if err != nil || complete == nil {
+	plan, err := g.checked(t)
+	if err != nil || plan == nil {
 		return nil, err
 	}
-	data, err := build(ctx, complete, g.folder, setsSchema, g.options.Limits)
+	data, err := build(ctx, plan, g.options.Limits)
 	if err != nil {
 		return nil, err
 	}

@@ -117,11 +117,11 @@ func treeOf(t *testing.T, root string) *tree {
 
 func inMemory(all *tree, folder string) ([]byte, error) {
 	limits := Options{}.complete().Limits
-	setsSchema, err := check(all, folder, limits)
+	plan, err := check(all, folder, limits)
 	if err != nil {
 		return nil, err
 	}
-	return build(context.Background(), all, folder, setsSchema, limits)
+	return build(context.Background(), plan, limits)
 }
 
 func onDisk(folder string) (data []byte, err error) {

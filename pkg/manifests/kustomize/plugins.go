@@ -5,6 +5,7 @@ package kustomize
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -67,6 +68,7 @@ func (c *checker) pluginFolder(folder string) {
 		// nothing can be said about them but that they lead nowhere else.
 		c.plugin(at.in("resources[%d]", i), p)
 	}
+	c.approve(at, k)
 }
 
 // configuration looks at the documents that configure plugins.
@@ -153,8 +155,12 @@ func (c *checker) loaded(at place, value any) {
 	switch value := value.(type) {
 	case string:
 		_, after, _ := strings.Cut(value, "=")
-		if isURL(value) || isURL(after) {
+		switch {
+		case isURL(value) || isURL(after):
 			c.fail(at, value, ErrRemote)
+		case isKustomization(cmp.Or(after, value)):
+			// It would not be what stands in the file, see approve.
+			c.fail(at, value, errors.New("a kustomization cannot be the data of a plugin"))
 		}
 	case []any:
 		for i, item := range value {

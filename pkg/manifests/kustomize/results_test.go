@@ -74,7 +74,7 @@ func TestTheWaitForOtherBuildsEnds(t *testing.T) {
 	defer schema.Release(1)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	_, err := build(ctx, newTree(nil), ".", true, Limits{})
+	_, err := build(ctx, &plan{folder: ".", setsSchema: true}, Limits{})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got the error %v", err)
 	}
