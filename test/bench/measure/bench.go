@@ -20,8 +20,11 @@ import (
 
 // Options say what is measured. There are no defaults.
 type Options struct {
+	// Objects is how many a component has.
 	Objects int
-	Rounds  int
+	// Components is how many there are: one, whose life is measured in detail, or a fleet.
+	Components int
+	Rounds     int
 	// Rest is how long the operator is watched while there is nothing to do, once.
 	Rest time.Duration
 	// Repairs is how many objects are changed, and how many deleted, in each round.
@@ -32,6 +35,8 @@ type Options struct {
 	Flux string
 	// Revision is that of Corbel, for the report.
 	Revision string
+	// Load is the load average of the machine before we came, for the report.
+	Load float64
 	// Logf tells how it goes on.
 	Logf func(format string, args ...any)
 }
@@ -51,8 +56,8 @@ func Run(ctx context.Context, e *env.Environment, options Options) (report.Size,
 		return report.Size{}, err
 	}
 	b := &bench{Options: options, WithWatch: c, env: e}
-	b.size = report.Size{Objects: options.Objects, Rounds: options.Rounds}
-	if b.size.Where, err = where(e, options.Revision); err != nil {
+	b.size = report.Size{Objects: options.Objects, Components: options.Components, Rounds: options.Rounds}
+	if b.size.Where, err = where(e, options); err != nil {
 		return b.size, err
 	}
 	if err := b.warmUp(ctx); err != nil {
@@ -62,11 +67,14 @@ func Run(ctx context.Context, e *env.Environment, options Options) (report.Size,
 	if options.Flux != "" {
 		courses = append(courses, b.flux)
 	}
+	if options.Components > 1 {
+		courses = []func(context.Context, int) error{b.fleet, b.limit}
+	}
 	for round := range options.Rounds {
 		for i := range courses {
 			// Somebody else begins each time.
 			if err := courses[(round+i)%len(courses)](ctx, round); err != nil {
-				return b.size, fmt.Errorf("round %d with %d objects: %w", round+1, options.Objects, err)
+				return b.size, fmt.Errorf("round %d with %d × %d objects: %w", round+1, options.Components, options.Objects, err)
 			}
 		}
 	}
@@ -77,7 +85,7 @@ func Run(ctx context.Context, e *env.Environment, options Options) (report.Size,
 // for the first time.
 func (b *bench) warmUp(ctx context.Context) error {
 	small := *b
-	small.Objects, small.Rest, small.Repairs = 10, 0, 0
+	small.Objects, small.Components, small.Rest, small.Repairs = 10, 1, 0, 0
 	small.Logf = func(string, ...any) {}
 	return small.corbel(ctx, 0)
 }
@@ -106,7 +114,7 @@ func Client(ctx context.Context, e *env.Environment) (client.WithWatch, error) {
 
 // patience is how long anything but a repair may take.
 func (b *bench) patience() time.Duration {
-	return time.Minute + time.Duration(b.Objects)*200*time.Millisecond
+	return time.Minute + time.Duration(b.Objects*b.Components)*200*time.Millisecond
 }
 
 // begin starts a subject with a namespace of its own.
@@ -135,6 +143,6 @@ func (b *bench) record(ctx context.Context, scenario report.Scenario, p *Process
 		Watches: usage.Watches, Events: usage.Events,
 		CPUSeconds: usage.CPU.Seconds(), PeakHeap: usage.PeakHeap, Heap: usage.Heap, Goroutines: usage.Goroutines,
 	})
-	b.Logf("%6d objects, %-6s %-10s %8.3fs %6d requests %v", b.Objects, p.name, scenario, took.Seconds(), usage.Total(), usage.Requests)
+	b.Logf("%d × %d objects, %-6s %-10s %8.3fs %6d requests %v", b.Components, b.Objects, p.name, scenario, took.Seconds(), usage.Total(), usage.Requests)
 	return nil
 }

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 // works when somebody wants to know. What it measures is not judged.
 func TestEveryScenarioIsMeasured(t *testing.T) {
 	size, err := Run(t.Context(), env.Shared(t), Options{
-		Objects: 20, Rounds: 1, Rest: 100 * time.Millisecond, Repairs: 1, Patience: 500 * time.Millisecond, Logf: t.Logf,
+		Objects: 20, Components: 1, Rounds: 1, Rest: 100 * time.Millisecond, Repairs: 1, Patience: 500 * time.Millisecond, Logf: t.Logf,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -119,7 +119,7 @@ func (l *life) restart(ctx context.Context) error {
 	if l.process, err = l.connect(ctx, report.Corbel, "", l.namespace); err != nil {
 		return err
 	}
-	return l.settle(ctx, report.Restart, 0, false, 1)
+	return l.settle(ctx, report.Restart, 0, false, l.Components)
 }
 
 func (l *life) delete(ctx context.Context) error {

@@ -19,7 +19,7 @@ import (
 )
 
 // where describes the machine, as far as the system tells.
-func where(e *env.Environment, revision string) (report.Where, error) {
+func where(e *env.Environment, options Options) (report.Where, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(e.Config())
 	if err != nil {
 		return report.Where{}, err
@@ -31,14 +31,14 @@ func where(e *env.Environment, revision string) (report.Where, error) {
 	kilobytes, _ := strconv.Atoi(strings.TrimSuffix(field("/proc/meminfo", "MemTotal"), " kB"))
 	return report.Where{
 		Time:       time.Now().UTC().Truncate(time.Second),
-		Revision:   revision,
+		Revision:   options.Revision,
 		Cores:      runtime.NumCPU(),
 		Processor:  field("/proc/cpuinfo", "model name"),
 		MemoryGiB:  (kilobytes + 1<<19) >> 20,
 		System:     runtime.GOOS + "/" + runtime.GOARCH,
 		Go:         runtime.Version(),
 		Kubernetes: version.GitVersion,
-		Load:       load(),
+		Load:       options.Load,
 	}, nil
 }
 
@@ -57,8 +57,8 @@ func field(path, name string) string {
 	return ""
 }
 
-// load is the load average of the last minute; zero where it is not told.
-func load() float64 {
+// LoadAverage is that of the machine in the last minute; zero where it is not told.
+func LoadAverage() float64 {
 	content, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return 0

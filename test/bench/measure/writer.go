@@ -12,12 +12,16 @@ import (
 
 // limit measures the bare client.
 func (b *bench) limit(ctx context.Context, _ int) error {
-	return b.writer(ctx, report.Limit, "", []step{
+	steps := []step{
 		{report.Install, subject.Apply, "1", "1"},
 		{report.ChangeOne, subject.Apply, "1", "2"},
 		{report.ChangeAll, subject.Apply, "2", "2"},
 		{report.Delete, subject.Delete, "2", "2"},
-	})
+	}
+	if b.Components > 1 {
+		steps = []step{steps[0], steps[3]} // what is measured of a fleet
+	}
+	return b.writer(ctx, report.Limit, "", steps)
 }
 
 // flux measures the library of Flux.
@@ -62,7 +66,7 @@ func (b *bench) write(ctx context.Context, p *Process, namespace string, s step)
 	patient, cancel := context.WithTimeout(ctx, b.patience())
 	defer cancel()
 	clock := newStopwatch()
-	_, err := p.Order(patient, subject.Order{Do: s.do, Namespace: namespace, Objects: subject.Objects{Prefix: "main", N: b.Objects, All: s.all, One: s.one}})
+	_, err := p.Order(patient, subject.Order{Do: s.do, Namespace: namespace, Objects: subject.Objects{Prefix: "main", N: b.Objects * b.Components, All: s.all, One: s.one}})
 	if err != nil {
 		return err
 	}

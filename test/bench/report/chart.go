@@ -48,9 +48,9 @@ func (r *Report) Chart() string {
 	}
 	d := &drawing{y: 20}
 	d.legend()
-	name := grouped(size.Objects) + " ConfigMaps"
+	name := size.title()
 	d.panel("Requests per object, "+name, size, func(samples Samples, subject Subject) bar {
-		each := samples.Requests() / float64(size.Objects)
+		each := samples.Requests() / float64(size.Total())
 		return bar{subject, each, fmt.Sprintf("%.2f", each)}
 	})
 	d.panel("Time, "+name, size, func(samples Samples, subject Subject) bar {
@@ -68,7 +68,7 @@ const svgSpace = "http://www.w3.org/2000/svg"
 
 func (r *Report) charted() (Size, bool) {
 	for i := len(r.Sizes) - 1; i >= 0; i-- {
-		if r.Sizes[i].Rounds > 1 || i == 0 {
+		if r.Sizes[i].Components == 1 && r.Sizes[i].Rounds > 1 || i == 0 {
 			return r.Sizes[i], true
 		}
 	}

@@ -22,10 +22,10 @@ func atMost(n float64) func(Size) (float64, string) {
 }
 
 // perType is the goal of a restart: two requests for the one type of dependents and
-// two for the one component, and one for each Secret of the record. What every client
+// two for each component, and one for each Secret of the record. What every client
 // asks a server about its types does not count.
 func perType(s Size) (float64, string) {
-	return 4 + float64(s.Status.Secrets), "≤ 2 per type + 2 per component, no write"
+	return 2 + 2*float64(s.Components) + float64(s.Status.Secrets), "≤ 2 per type + 2 per component, no write"
 }
 
 var goals = map[Scenario]goal{
@@ -40,19 +40,28 @@ var goals = map[Scenario]goal{
 	Deletion:  {seconds: 0.1},
 }
 
+// goalOf returns what a scenario is to cost. Of fleets only the restart is judged: the
+// rest depends on how large the components are.
+func goalOf(size Size, scenario Scenario) goal {
+	if size.Components > 1 && scenario != Restart {
+		return goal{}
+	}
+	return goals[scenario]
+}
+
 // whole are the scenarios that touch every object.
 var whole = map[Scenario]bool{Install: true, ChangeAll: true, Delete: true}
 
 // requestsGoal returns the goal of a scenario as text, and whether it is reached.
 func requestsGoal(size Size, scenario Scenario, samples Samples) (text string, reached bool) {
-	g := goals[scenario]
+	g := goalOf(size, scenario)
 	if g.requests == nil {
 		return "", true
 	}
 	most, text := g.requests(size)
 	got := samples.Requests()
 	if whole[scenario] {
-		got /= float64(size.Objects)
+		got /= float64(size.Total())
 	}
 	if scenario == Restart {
 		got -= median(samples, func(s Sample) float64 { return float64(s.Requests["DISCOVERY"]) })
@@ -62,7 +71,7 @@ func requestsGoal(size Size, scenario Scenario, samples Samples) (text string, r
 
 // timeGoal is the same for the time.
 func timeGoal(size Size, scenario Scenario, samples Samples) (text string, reached bool) {
-	g := goals[scenario]
+	g := goalOf(size, scenario)
 	seconds, missed := samples.Seconds()
 	switch {
 	case g.times > 0:

@@ -14,17 +14,18 @@ import (
 	"time"
 )
 
-// Report is what was measured for several sizes, the smallest first.
+// Report is what was measured for several sizes, the smallest first, and then fleets.
 type Report struct {
 	Sizes []Size `json:"sizes"`
 }
 
 // Size is what was measured with one number of objects, and where.
 type Size struct {
-	Objects int      `json:"objects"`
-	Rounds  int      `json:"rounds"`
-	Where   Where    `json:"where"`
-	Results []Result `json:"results"`
+	Objects    int      `json:"objects"`    // of each component
+	Components int      `json:"components"` // more than one are a fleet
+	Rounds     int      `json:"rounds"`
+	Where      Where    `json:"where"`
+	Results    []Result `json:"results"`
 	// Status is the size of the component when all objects are there.
 	Status StatusSize `json:"status"`
 }
@@ -39,7 +40,7 @@ type Where struct {
 	System     string    `json:"system"`
 	Go         string    `json:"go"`
 	Kubernetes string    `json:"kubernetes"`
-	// Load is how many processes of others wanted a core when it began, averaged
+	// Load is how many processes of others wanted a core before the run, averaged
 	// over a minute.
 	Load float64 `json:"load"`
 }
@@ -124,11 +125,16 @@ func (s *Size) Find(scenario Scenario, subject Subject) Samples {
 	return nil
 }
 
-// Put replaces what was measured with the same number of objects.
+// Total is the number of dependent objects.
+func (s *Size) Total() int { return s.Objects * s.Components }
+
+// Put replaces what was measured with the same numbers of components and objects.
 func (r *Report) Put(size Size) {
-	r.Sizes = slices.DeleteFunc(r.Sizes, func(s Size) bool { return s.Objects == size.Objects })
+	r.Sizes = slices.DeleteFunc(r.Sizes, func(s Size) bool { return s.Objects == size.Objects && s.Components == size.Components })
 	r.Sizes = append(r.Sizes, size)
-	slices.SortFunc(r.Sizes, func(a, b Size) int { return cmp.Compare(a.Objects, b.Objects) })
+	slices.SortFunc(r.Sizes, func(a, b Size) int {
+		return cmp.Or(cmp.Compare(a.Components, b.Components), cmp.Compare(a.Objects, b.Objects))
+	})
 }
 
 // Load reads a report; one that does not exist is empty.

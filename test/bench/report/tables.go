@@ -34,7 +34,7 @@ func (r *Report) Tables() string {
 	}
 	var out strings.Builder
 	for _, size := range r.Sizes {
-		fmt.Fprintf(&out, "## %s ConfigMaps\n\n%s\n", grouped(size.Objects), size.where())
+		fmt.Fprintf(&out, "## %s\n\n%s\n", size.title(), size.where())
 		fmt.Fprintf(&out, "Requests (✓ goal reached, ✗ missed):\n\n%s\n", size.requests())
 		fmt.Fprintf(&out, "Time:\n\n%s\n", size.times())
 		fmt.Fprintf(&out, "Processor time and memory of the process:\n\n%s\n", size.resources())
@@ -43,13 +43,20 @@ func (r *Report) Tables() string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
+func (s Size) title() string {
+	if s.Components > 1 {
+		return fmt.Sprintf("%s components of %s ConfigMaps", grouped(s.Components), grouped(s.Objects))
+	}
+	return grouped(s.Objects) + " ConfigMaps"
+}
+
 func (s Size) where() string {
 	w := s.Where
 	rounds := fmt.Sprintf("medians of %d rounds", s.Rounds)
 	if s.Rounds == 1 {
 		rounds = "one round"
 	}
-	return fmt.Sprintf("Revision %s, %s; %d cores (%s) and %d GiB of memory, %s, %s, Kubernetes %s; %s; load average of the machine before it began: %.1f.\n",
+	return fmt.Sprintf("Revision %s, %s; %d cores (%s) and %d GiB of memory, %s, %s, Kubernetes %s; %s; load average of the machine before the run: %.1f.\n",
 		w.Revision, w.Time.Format("2006-01-02 15:04 MST"), w.Cores, w.Processor, w.MemoryGiB, w.System, w.Go, w.Kubernetes, rounds, w.Load)
 }
 
@@ -72,8 +79,8 @@ func (s Size) requestsOf(scenario Scenario, subject Subject) string {
 		return "–"
 	}
 	text := grouped(int(samples.Requests() + 0.5))
-	if samples.Requests() >= float64(s.Objects) {
-		text += fmt.Sprintf(" (%.2f per object)", samples.Requests()/float64(s.Objects))
+	if samples.Requests() >= float64(s.Total()) {
+		text += fmt.Sprintf(" (%.2f per object)", samples.Requests()/float64(s.Total()))
 	}
 	return text
 }
@@ -128,17 +135,24 @@ func (s Size) remarks() string {
 			events, during = n, row.title
 		}
 	}
-	lines := []string{
-		fmt.Sprintf("- Events: at most %g in one scenario (%s); the goal is %d a transition: %s.", events, during, maxEvents, mark(events <= maxEvents)),
-		fmt.Sprintf("- The component has %s bytes, and %d Secrets hold %s bytes of its record.", grouped(s.Status.Component), s.Status.Secrets, grouped(s.Status.SecretBytes)),
+	if s.Components > 1 {
+		return fmt.Sprintf("- Events: at most %g a component (%s).\n%s", events/float64(s.Components), during, s.memory())
 	}
-	if start, rest := s.Find(Start, Corbel), s.Find(Rest, Corbel); len(start) > 0 && len(rest) > 0 {
-		bytes := (rest.Heap() - start.Heap()) / float64(s.Objects)
-		line := fmt.Sprintf("- Heap without garbage: %s without a component, %s at rest with it, which is %.0f bytes an object", mebibytes(start.Heap()), mebibytes(rest.Heap()), bytes)
-		if s.Objects >= 1000 { // with few objects other things count more
-			line += fmt.Sprintf("; the goal is %d: %s", maxBytesPerObject, mark(bytes <= maxBytesPerObject))
-		}
-		lines = append(lines, line+".")
+	return fmt.Sprintf("- Events: at most %g in one scenario (%s); the goal is %d a transition: %s.\n", events, during, maxEvents, mark(events <= maxEvents)) +
+		fmt.Sprintf("- The component has %s bytes, and %d Secrets hold %s bytes of its record.\n", grouped(s.Status.Component), s.Status.Secrets, grouped(s.Status.SecretBytes)) +
+		s.memory()
+}
+
+// memory is what the heap holds for each object.
+func (s Size) memory() string {
+	start, rest := s.Find(Start, Corbel), s.Find(Rest, Corbel)
+	if len(start) == 0 || len(rest) == 0 {
+		return ""
 	}
-	return strings.Join(lines, "\n") + "\n"
+	bytes := (rest.Heap() - start.Heap()) / float64(s.Total())
+	line := fmt.Sprintf("- Heap without garbage: %s without a component, %s at rest, which is %.0f bytes an object", mebibytes(start.Heap()), mebibytes(rest.Heap()), bytes)
+	if s.Objects >= 1000 { // with few objects other things count more
+		line += fmt.Sprintf("; the goal is %d: %s", maxBytesPerObject, mark(bytes <= maxBytesPerObject))
+	}
+	return line + ".\n"
 }

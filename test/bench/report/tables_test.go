@@ -17,7 +17,7 @@ import (
 
 // example is a size with two rounds, in which some goals are missed.
 func example() Size {
-	size := Size{Objects: 1000, Rounds: 2, Where: Where{Revision: "abc", Cores: 2, Kubernetes: "v1"}}
+	size := Size{Objects: 1000, Components: 1, Rounds: 2, Where: Where{Revision: "abc", Cores: 2, Kubernetes: "v1"}}
 	for _, seconds := range []float64{1, 3} {
 		size.Add(Install, Corbel, Sample{Seconds: seconds, Total: 1040, Writes: 1040, Events: 2})
 		size.Add(Install, Limit, Sample{Seconds: 2, Total: 1000, Writes: 1000})
@@ -55,6 +55,22 @@ func TestAWriteMissesTheGoalOfARestart(t *testing.T) {
 	samples := Samples{{Total: 3, Writes: 1}}
 	if _, reached := requestsGoal(example(), Restart, samples); reached {
 		t.Error("a restart that writes is taken for a good one")
+	}
+}
+
+func TestFleetsAreJudgedByTheirRestart(t *testing.T) {
+	size := Size{Objects: 20, Components: 100, Rounds: 1}
+	size.Add(Install, Corbel, Sample{Seconds: 9, Total: 9000})
+	size.Add(Restart, Corbel, Sample{Total: 203, Requests: map[string]int{"DISCOVERY": 1}})
+	text := (&Report{Sizes: []Size{size}}).Tables()
+	for _, want := range []string{
+		"## 100 components of 20 ConfigMaps",
+		"| install | 9,000 (4.50 per object) |  |  |  |",
+		"| operator restarted, nothing changed | 203 | ✓ ≤ 2 per type + 2 per component, no write |  |  |",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the tables lack %q:\n%s", want, text)
+		}
 	}
 }
 
@@ -120,10 +136,13 @@ func TestPublishKeepsWhatIsWrittenByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	report := &Report{}
-	report.Put(example())
-	report.Put(example())
-	if len(report.Sizes) != 1 {
-		t.Errorf("%d sizes, want the newer one only", len(report.Sizes))
+	fleet := example()
+	fleet.Components = 2
+	for _, size := range []Size{fleet, example(), example()} {
+		report.Put(size)
+	}
+	if len(report.Sizes) != 2 || report.Sizes[0].Components != 1 {
+		t.Errorf("%d sizes, want the newer of the two that are alike, and then the fleet", len(report.Sizes))
 	}
 	if err := report.Publish(folder); err != nil {
 		t.Fatal(err)

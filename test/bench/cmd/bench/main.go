@@ -27,11 +27,12 @@ import (
 )
 
 type settings struct {
-	sizes    []int
+	sizes    []size
 	rounds   int
 	out      string
 	flux     string
 	revision string
+	load     float64
 	draw     bool
 }
 
@@ -51,8 +52,8 @@ func main() {
 }
 
 func parse() (settings, error) {
-	s := settings{}
-	sizes := flag.String("sizes", "100,1000", "numbers of dependent objects")
+	s := settings{load: measure.LoadAverage()}
+	sizes := flag.String("sizes", "100,1000", "numbers of dependent objects of one component; or 1000x20 for 1000 components of 20")
 	flag.IntVar(&s.rounds, "rounds", 0, "how often each size is measured; default 5, but 3 from 5,000 objects on and 1 from 20,000 on")
 	flag.StringVar(&s.out, "out", "docs", "folder of performance.json, performance.md and performance.svg")
 	flag.StringVar(&s.flux, "flux", "", "program of test/bench/flux; empty leaves Flux out")
@@ -61,16 +62,32 @@ func parse() (settings, error) {
 	flag.Parse()
 	var errs []error
 	for text := range strings.FieldsFuncSeq(*sizes, func(r rune) bool { return r == ',' || r == ' ' }) {
-		n, err := strconv.Atoi(text)
-		if err == nil && n < 10 {
-			err = errors.New("must be at least 10")
-		}
+		size, err := parseSize(text)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("-sizes %s: %w", text, err))
 		}
-		s.sizes = append(s.sizes, n)
+		s.sizes = append(s.sizes, size)
 	}
 	return s, errors.Join(errs...)
+}
+
+// size is a number of components and of objects in each.
+type size struct{ components, objects int }
+
+func parseSize(text string) (size, error) {
+	components, objects, fleet := strings.Cut(text, "x")
+	if !fleet {
+		components, objects = "1", text
+	}
+	c, err := strconv.Atoi(components)
+	n, err2 := strconv.Atoi(objects)
+	if err := errors.Join(err, err2); err != nil {
+		return size{}, err
+	}
+	if c < 1 || n < 10 {
+		return size{}, errors.New("must be at least one component of at least 10 objects")
+	}
+	return size{c, n}, nil
 }
 
 func run(ctx context.Context, s settings) error {
@@ -90,12 +107,12 @@ func run(ctx context.Context, s settings) error {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}()
-	for _, n := range s.sizes {
-		size, err := measure.Run(ctx, e, s.options(n))
+	for _, size := range s.sizes {
+		measured, err := measure.Run(ctx, e, s.options(size))
 		if err != nil {
 			return err
 		}
-		all.Put(size)
+		all.Put(measured)
 		if err := all.Save(s.out + "/performance.json"); err != nil {
 			return err
 		}
@@ -106,10 +123,10 @@ func run(ctx context.Context, s settings) error {
 	return nil
 }
 
-func (s settings) options(n int) measure.Options {
+func (s settings) options(size size) measure.Options {
 	return measure.Options{
-		Objects: n, Rounds: s.roundsOf(n), Rest: 20 * time.Second, Repairs: 5, Patience: 3 * time.Second,
-		Flux: s.flux, Revision: s.revision,
+		Objects: size.objects, Components: size.components, Rounds: s.roundsOf(size.components * size.objects), Rest: 20 * time.Second, Repairs: 5, Patience: 3 * time.Second,
+		Flux: s.flux, Revision: s.revision, Load: s.load,
 		Logf: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
 	}
 }
