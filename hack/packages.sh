@@ -27,14 +27,21 @@ tested() {
 			}'
 }
 
+# The packages with benchmarks, as folders.
+benchmarked() {
+	folders=$(go list -f '{{.Dir}}' ./...)
+	for folder in $folders; do
+		if grep -qs '^func Benchmark' "$folder"/*_test.go; then echo "./${folder#"$PWD"/}"; fi
+	done
+}
+
 for set in "$@"; do
 	case $set in
 	pure) tested | awk '$2 == 0 { print $1 }' ;;
 	mixed) tested | awk -v m="$module" '$2 == 1 && index($1, m "/test/") != 1 { print $1 }' ;;
 	# Benchmarks have their own target; their package may hold tests all the same.
 	live) tested | awk -v m="$module" '$2 == 1 && index($1, m "/test/") == 1 { print $1 }' ;;
-	bench) grep -rl --include='*_test.go' '^func Benchmark' api pkg internal cmd examples test 2>/dev/null |
-		xargs -r -n1 dirname | sort -u | sed 's|^|./|' ;;
+	bench) benchmarked ;;
 	*) echo "packages.sh: no set of packages is called $set" >&2; exit 2 ;;
 	esac
 done
