@@ -133,7 +133,7 @@ func (b *bench) connect(ctx context.Context, name report.Subject, program, names
 
 // record takes what the process has used, and adds it to the report.
 func (b *bench) record(ctx context.Context, scenario report.Scenario, p *Process, took time.Duration, missed bool) error {
-	usage, err := p.Take(ctx)
+	usage, err := p.Take(ctx, "")
 	if err != nil {
 		return err
 	}

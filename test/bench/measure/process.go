@@ -128,9 +128,10 @@ func (p *Process) Order(ctx context.Context, order subject.Order) (subject.Answe
 	return answer, nil
 }
 
-// Take returns what the process has used since the last time.
-func (p *Process) Take(ctx context.Context) (subject.Usage, error) {
-	answer, err := p.Order(ctx, subject.Order{Do: subject.Take, Collect: true})
+// Take returns what the process has used since the last time. A profile of the heap
+// is written if a path is given.
+func (p *Process) Take(ctx context.Context, profile string) (subject.Usage, error) {
+	answer, err := p.Order(ctx, subject.Order{Do: subject.Take, Collect: true, Profile: profile})
 	if err != nil {
 		return subject.Usage{}, err
 	}

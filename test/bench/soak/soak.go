@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +34,9 @@ type Options struct {
 	Rest time.Duration
 	// Seed makes the disturbances repeatable.
 	Seed uint64
+	// Profiles is the folder of early.pprof and late.pprof, profiles of the heap; empty
+	// leaves them out.
+	Profiles string
 	// Logf tells how it goes on.
 	Logf func(format string, args ...any)
 }
@@ -101,7 +105,7 @@ func (s *soak) disturb(ctx context.Context) error {
 	if err := s.settle(ctx); err != nil {
 		return err
 	}
-	if err := s.take(ctx, "settled"); err != nil {
+	if err := s.takeProfile(ctx, "settled", "early"); err != nil {
 		return err
 	}
 	s.outcome.Early = s.outcome.last()
@@ -148,7 +152,7 @@ func (s *soak) finish(ctx context.Context) error {
 		return err
 	}
 	err := s.settle(ctx)
-	if err := s.take(ctx, "settled"); err != nil {
+	if err := s.takeProfile(ctx, "settled", "late"); err != nil {
 		return err
 	}
 	s.outcome.Late = s.outcome.last()
@@ -175,8 +179,15 @@ func (s *soak) rest(ctx context.Context) error {
 }
 
 // take adds a line to the table.
-func (s *soak) take(ctx context.Context, what string) error {
-	usage, err := s.process.Take(ctx)
+func (s *soak) take(ctx context.Context, what string) error { return s.takeProfile(ctx, what, "") }
+
+func (s *soak) takeProfile(ctx context.Context, what, profile string) error {
+	if profile != "" && s.Profiles != "" {
+		profile = filepath.Join(s.Profiles, profile+".pprof")
+	} else {
+		profile = ""
+	}
+	usage, err := s.process.Take(ctx, profile)
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,8 @@ type Order struct {
 	Objects Objects
 	// Collect, with Take, collects the garbage to tell the heap that is in use.
 	Collect bool `json:",omitempty"`
+	// Profile, with Take, is the file that the profile of the heap is written to.
+	Profile string `json:",omitempty"`
 	// Passes, with Idle, is how many passes must have ended.
 	Passes int `json:",omitempty"`
 }

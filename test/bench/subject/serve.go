@@ -58,7 +58,7 @@ func (s *service) answer(ctx context.Context, order Order) (Answer, error) {
 	case Take:
 		usage := s.meter.take(order.Collect)
 		usage.Traffic = s.census.take()
-		return Answer{Done: time.Now(), Usage: &usage}, nil
+		return Answer{Done: time.Now(), Usage: &usage}, profile(order.Profile)
 	default:
 		done, err := s.worker.Work(ctx, order)
 		return Answer{Done: done}, err

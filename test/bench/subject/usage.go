@@ -5,8 +5,11 @@ package subject
 
 import (
 	"context"
+	"errors"
+	"os"
 	"runtime"
 	"runtime/metrics"
+	"runtime/pprof"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -66,6 +69,18 @@ func (m *meter) take(collect bool) Usage {
 		m.cpu = processorTime() // the collection is our doing
 	}
 	return usage
+}
+
+// profile writes what the heap holds, and who allocated it, if there is a path.
+func profile(path string) error {
+	if path == "" {
+		return nil
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(pprof.WriteHeapProfile(file), file.Close())
 }
 
 func heap() uint64 {
