@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
@@ -57,9 +58,13 @@ func (e *Error) read(status metav1.Status) {
 	if e.Key.Group == "" && e.Key.Kind == "Secret" && e.Class != Conflict {
 		e.text = withoutValues(status, e.Fields)
 	}
-	if e.Class == Immutable {
-		e.text = fmt.Sprintf("%s cannot be changed on an existing object; the annotation update-policy: recreate lets it be deleted and created anew (%s)",
-			strings.Join(e.Fields, ", "), e.text)
+}
+
+// advise says what can be done about a refusal, by the name of the reconciler.
+func advise(err error, name string) {
+	if e, ok := errors.AsType[*Error](err); ok && e.Class == Immutable {
+		e.text = fmt.Sprintf("%s cannot be changed on an existing object; the annotation %s/%s: recreate lets it be deleted and created anew (%s)",
+			strings.Join(e.Fields, ", "), name, v1alpha1.AnnotationUpdatePolicy, e.text)
 	}
 }
 

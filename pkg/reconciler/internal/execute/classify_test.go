@@ -81,7 +81,7 @@ func TestAnImmutableFieldIsNamed(t *testing.T) {
 			if failure.Class != execute.Immutable || !slices.Contains(failure.Fields, tc.field) {
 				t.Errorf("%s, %s: got %s %v: %v", name, verb, failure.Class, failure.Fields, failure)
 			}
-			if text := failure.Error(); !strings.Contains(text, tc.field) || !strings.Contains(text, "update-policy: recreate") {
+			if text := failure.Error(); !strings.Contains(text, tc.field) || !strings.Contains(text, "annotation "+reconciler+"/update-policy: recreate") {
 				t.Errorf("%s, %s: got %q", name, verb, text)
 			}
 		}

@@ -118,7 +118,9 @@ func (e *Executor) contained(ctx context.Context, step plan.Step) (result plan.R
 			result = failed(step, fmt.Errorf("a mistake in the program (%v); the outcome is not known", value))
 		}
 	}()
-	return e.execute(ctx, step)
+	result = e.execute(ctx, step)
+	advise(result.Err, e.options.Name)
+	return result
 }
 
 func (e *Executor) execute(ctx context.Context, step plan.Step) plan.Result {
