@@ -67,6 +67,9 @@ func TestAUserPatchesADependentThroughTheShop(t *testing.T) {
 		s.Patches = []v1alpha1.Patch{
 			{Patch: memory("corner-cache")},
 			{Patch: `[{op: add, path: /metadata/labels/tier, value: back}]`, Target: &v1alpha1.PatchTarget{Kind: "Deployment", Name: ".*-cache"}},
+			// Neither is a mistake: no object has the name, and the server drops the field.
+			{Patch: "{metadata: {labels: {tier: none}}}", Target: &v1alpha1.PatchTarget{Name: "cache"}},
+			{Patch: "{spec: {replicsa: 3}}", Target: &v1alpha1.PatchTarget{Kind: "Deployment"}},
 		}
 		s.Images = []v1alpha1.Image{{Name: "registry.example.com/cache", NewTag: "7.4"}}
 	})
