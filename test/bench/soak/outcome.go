@@ -55,9 +55,10 @@ type Condition struct {
 }
 
 // What may be more at the end than early. Both times nothing happens, all components
-// are there, and the heap is without garbage; so only what is kept for good can grow.
-// Components are created anew with other numbers of objects, caches of controller-runtime
-// and client-go fill and empty, and connections come and go: that is what is allowed.
+// are there, and the heap is without garbage. Allowed is that connections come and go,
+// that components were created anew with other numbers of objects, and that client-go
+// keeps a copy of each event, about 700 bytes, for six to twelve minutes after it was
+// sent, to count the next one like it.
 const (
 	moreHeap       = 0.10    // of the heap
 	moreHeapBytes  = 2 << 20 // or, for small heaps
