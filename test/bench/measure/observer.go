@@ -73,17 +73,17 @@ func state(object any) string {
 	return fmt.Sprintf("%s (%s): %s", state, reason, message)
 }
 
-// nothingLeft fails if a subject has left objects behind, for then it has not done
-// the work that was measured.
+// nothingLeft fails if a subject has left objects behind, or a record of them, for then
+// it has not done the work that was measured.
 func (b *bench) nothingLeft(ctx context.Context, namespace string) error {
-	left := &corev1.ConfigMapList{}
-	if err := b.List(ctx, left, client.InNamespace(namespace)); err != nil {
-		return err
-	}
-	for _, object := range left.Items {
-		if object.DeletionTimestamp == nil {
-			return fmt.Errorf("%s/%s was left behind", namespace, object.Name)
+	objects, records := &corev1.ConfigMapList{}, &corev1.SecretList{}
+	for _, list := range []client.ObjectList{objects, records} {
+		if err := b.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return err
 		}
+	}
+	if len(objects.Items)+len(records.Items) > 0 {
+		return fmt.Errorf("%d ConfigMaps and %d Secrets were left behind in namespace %s", len(objects.Items), len(records.Items), namespace)
 	}
 	return nil
 }

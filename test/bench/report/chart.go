@@ -39,8 +39,7 @@ type bar struct {
 	text    string
 }
 
-// Chart draws the largest size that was measured more than once as SVG: what the
-// work on all objects costs, in requests and in time.
+// Chart draws one size as SVG: what the work on all objects costs, in requests and in time.
 func (r *Report) Chart() string {
 	size, ok := r.charted()
 	if !ok {
@@ -66,13 +65,17 @@ func (r *Report) Chart() string {
 
 const svgSpace = "http://www.w3.org/2000/svg"
 
+// charted is the size that the goals are said for, or else the first one.
 func (r *Report) charted() (Size, bool) {
-	for i := len(r.Sizes) - 1; i >= 0; i-- {
-		if r.Sizes[i].Components == 1 && r.Sizes[i].Rounds > 1 || i == 0 {
-			return r.Sizes[i], true
+	if len(r.Sizes) == 0 {
+		return Size{}, false
+	}
+	for _, size := range r.Sizes {
+		if size.Components == 1 && size.Objects == 1000 {
+			return size, true
 		}
 	}
-	return Size{}, false
+	return r.Sizes[0], true
 }
 
 type drawing struct {
