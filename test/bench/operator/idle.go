@@ -15,16 +15,16 @@ const (
 	// quiet is how long nothing must have been sent until it counts as nothing to do.
 	quiet = 300 * time.Millisecond
 	// looking is how often we look.
-	looking = 10 * time.Millisecond
+	looking = 20 * time.Millisecond
 )
 
 // idle waits until passes have ended, nobody works, and nothing is sent for a while.
-// It returns when the last was done. The metrics are read only when nothing is sent,
-// because that costs processor time, which is measured.
+// It returns when the last was done. While requests tell that there is work, the metrics
+// are not read: that costs processor time, which is measured.
 func (w *Worker) idle(ctx context.Context, passes int) (time.Time, error) {
 	ticker := time.NewTicker(looking)
 	defer ticker.Stop()
-	done, busy := time.Now(), false
+	done, busy := time.Now(), passes > 0
 	for {
 		now := time.Now()
 		answered, still := w.census.Quiet()
