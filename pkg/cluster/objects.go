@@ -85,6 +85,20 @@ type call struct {
 }
 
 func (o *Objects) send(ctx context.Context, c call) ([]byte, error) {
+	request, err := o.request(c)
+	if err != nil {
+		return nil, err
+	}
+	timeout := o.requestTimeout
+	if c.verb == http.MethodGet && c.name == "" {
+		timeout = o.listTimeout
+	}
+	body, err := do(ctx, request, timeout)
+	return body, o.judge(c.resource, err)
+}
+
+// request prepares the request of a call.
+func (o *Objects) request(c call) (*rest.Request, error) {
 	path, err := c.resource.path(c.namespace, c.name)
 	if err != nil {
 		if _, unserved := errors.AsType[*UnservedPathError](err); unserved {
@@ -105,16 +119,16 @@ func (o *Objects) send(ctx context.Context, c call) ([]byte, error) {
 	if c.body != nil {
 		request.Body(c.body).SetHeader("Content-Type", c.contentType)
 	}
-	timeout := o.requestTimeout
-	if c.verb == http.MethodGet && c.name == "" {
-		timeout = o.listTimeout
-	}
-	body, err := do(ctx, request, timeout)
+	return request, nil
+}
+
+// judge tells an answer that is about the type from one that is about an object.
+func (o *Objects) judge(r Resource, err error) error {
 	if err != nil && isUnservedPath(err) {
-		o.unserved(c.resource)
-		return nil, &UnservedPathError{Resource: c.resource, Err: err}
+		o.unserved(r)
+		return &UnservedPathError{Resource: r, Err: err}
 	}
-	return body, err
+	return err
 }
 
 // do sends a request and returns the body of the answer. An error holds the

@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestEveryKindOfChangeIsToldToWhomItConcerns(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*server)
+		want   []string
+	}{
+		"content":           {edit(func(o *unstructured.Unstructured) { o.Object["spec"] = "two" }), []string{"a: pod Content"}},
+		"status":            {edit(func(o *unstructured.Unstructured) { o.Object["status"] = "failing" }), []string{"a: pod Readiness"}},
+		"version":           {edit(func(*unstructured.Unstructured) {}), nil},
+		"annotation":        {edit(func(o *unstructured.Unstructured) { o.SetAnnotations(map[string]string{"x": "y"}) }), nil},
+		"finalizer":         {edit(func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x"}) }), []string{"a: pod Content"}},
+		"deletion":          {edit(func(o *unstructured.Unstructured) { o.SetDeletionTimestamp(new(metav1.Now())) }), []string{"a: pod Content"}},
+		"content and state": {edit(func(o *unstructured.Unstructured) { o.Object["spec"], o.Object["status"] = "two", "bad" }), []string{"a: pod Content"}},
+		"other object":      {edit(func(o *unstructured.Unstructured) { o.SetUID("other") }), []string{"a: pod Content"}},
+		"other owner":       {edit(func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{label: "b"}) }), []string{"a: pod Content", "b: pod Content"}},
+		"label stripped":    {edit(func(o *unstructured.Unstructured) { o.SetLabels(nil) }), []string{"a: pod Vanished"}},
+		"gone":              {func(s *server) { s.remove("shop", "pod") }, []string{"a: pod Vanished"}},
+		"another of ours":   {func(s *server) { s.put(object("shop", "new", "2", "a", "x")) }, []string{"a: new Content"}},
+		"not ours":          {func(s *server) { s.put(object("shop", "new", "2", "", "x")) }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Options{}, func(b *bed) {
+				b.server.put(object("shop", "pod", "1", "a", "one"))
+				b.keep("a", inShop)
+				b.sees(inShop, "pod", "one")
+				b.expect("what is there from the beginning")
+				tc.change(b.server)
+				b.expect(name, tc.want...)
+			})
+		})
+	}
+}
+
+func edit(change func(*unstructured.Unstructured)) func(*server) {
+	return func(s *server) { s.change("shop", "pod", change) }
+}
+
+func TestAnObjectWhoseLabelIsPutBackIsKnownAgain(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.keep("a", inShop)
+		edit(func(o *unstructured.Unstructured) { o.SetLabels(nil) })(b.server)
+		b.misses(inShop, "pod", true)
+		b.expect("stripped", "a: pod Vanished")
+		edit(func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{label: "a"}) })(b.server)
+		b.sees(inShop, "pod", "one")
+		b.expect("put back", "a: pod Content")
+	})
+}
+
+func TestAMistakeInReduceCostsOnlyTheRecord(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.put(object("shop", "bad", "1", "a", "panic"))
+		b.server.put(object("shop", "pod", "2", "a", "one"))
+		b.keep("a", inShop)
+		b.sees(inShop, "pod", "one")
+		b.misses(inShop, "bad", false)
+		b.server.change("shop", "bad", func(o *unstructured.Unstructured) { o.SetAnnotations(map[string]string{"x": "y"}) })
+		b.expect("what changed is not known, so it is told", "a: bad Content")
+		b.server.change("shop", "bad", func(o *unstructured.Unstructured) { o.Object["spec"] = "good" })
+		b.expect("readable", "a: bad Content")
+		b.sees(inShop, "bad", "good")
+	})
+}
+
+func TestAMistakeOfWhoIsToldEndsNothing(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.store.options.Changed = func(Change) { panic("mistake") }
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.keep("a", inShop)
+		edit(func(o *unstructured.Unstructured) { o.Object["spec"] = "two" })(b.server)
+		b.sees(inShop, "pod", "two")
+		b.asked("nothing is watched anew", "watch")
+	})
+}
+
+func TestObjectsFromElsewhereAreNotTaken(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.set(func(s *server) { s.refuse = forbid("") })
+		b.keep("a", inShop)
+		for _, stranger := range []*unstructured.Unstructured{
+			object("other", "pod", "1", "a", "x"), object("", "pod", "1", "a", "x"),
+			object("shop", "", "1", "a", "x"), object("shop", "pod", "", "a", "x"),
+		} {
+			b.server.set(func(s *server) { s.streams[0].events <- fakeEvent{what: "ADDED", object: stranger} })
+		}
+		b.expect("strangers")
+		if stats := b.store.Stats(); stats.Records != 0 {
+			t.Errorf("%+v", stats)
+		}
+	})
+}

@@ -1,0 +1,148 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"cmp"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	gocmp "github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	os.Exit(env.Main(m, env.Options{}))
+}
+
+// judged makes the observation of an object of the tests.
+func judged(live *unstructured.Unstructured) plan.Observation {
+	content, _, _ := unstructured.NestedString(live.Object, "spec")
+	status, _, _ := unstructured.NestedString(live.Object, "status")
+	if content == "panic" {
+		panic("no such content")
+	}
+	o := plan.Observation{
+		Existence: plan.Present, UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(),
+		Marks: plan.Marks{OwnerID: live.GetLabels()[label]}, Seen: content,
+		Finalizers: live.GetFinalizers(), Status: plan.Status{Readiness: plan.Ready, Message: status},
+	}
+	if deleting := live.GetDeletionTimestamp(); deleting != nil {
+		o.Deleting = deleting.Time
+	}
+	return o
+}
+
+// answer is the answer to a write.
+func answer(live *unstructured.Unstructured) *plan.Observation {
+	o := judged(live)
+	return &o
+}
+
+// told collects changes.
+type told struct {
+	mu      sync.Mutex
+	changes []Change
+}
+
+func (c *told) add(change Change) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changes = append(c.changes, change)
+}
+
+// take returns and forgets what was told, in an order that does not depend on chance.
+func (c *told) take() []string {
+	synctest.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var texts []string
+	for _, change := range c.changes {
+		texts = append(texts, change.Owner+": "+change.Key.Name+" "+change.What.String())
+	}
+	c.changes = nil
+	slices.SortFunc(texts, cmp.Compare)
+	return texts
+}
+
+// bed is a store on a server.
+type bed struct {
+	*testing.T
+	server *server
+	store  *Store
+	told   *told
+}
+
+// inBubble runs a test in time of its own, which stands still until nothing goes on.
+// If anything goes on when the store is closed, the test fails.
+func inBubble(t *testing.T, options Options, test func(*bed)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bed{T: t, server: newServer(), told: &told{}}
+		options.Label, options.Reduce, options.Changed = label, judged, b.told.add
+		b.store = newStore(b.server, options)
+		defer b.store.Close()
+		test(b)
+	})
+}
+
+// keep watches the places for an owner and waits.
+func (b *bed) keep(owner string, places ...Place) {
+	b.Helper()
+	b.store.Keep(owner, places)
+	b.store.Wait(b.Context(), places)
+	synctest.Wait()
+}
+
+// expect checks what was told.
+func (b *bed) expect(what string, want ...string) {
+	b.Helper()
+	if d := gocmp.Diff(want, b.told.take()); d != "" {
+		b.Errorf("%s: told (-want +got):\n%s", what, d)
+	}
+}
+
+// sees checks the content of a record.
+func (b *bed) sees(place Place, name, content string) {
+	b.Helper()
+	synctest.Wait()
+	o, known, watched := b.store.Look(place, name)
+	if !known || !watched || o.Seen != content || o.Existence != plan.Present {
+		b.Errorf("%s: got %q, known %t, watched %t, want %q", name, o.Seen, known, watched, content)
+	}
+}
+
+// misses checks that there is no record at a place, and whether the place is watched.
+func (b *bed) misses(place Place, name string, watched bool) {
+	b.Helper()
+	synctest.Wait()
+	if o, known, looked := b.store.Look(place, name); known || looked != watched {
+		b.Errorf("%s: known %t (%q), watched %t, want watched %t", name, known, o.Seen, looked, watched)
+	}
+}
+
+// asked checks what the server was asked.
+func (b *bed) asked(what string, want ...string) {
+	b.Helper()
+	synctest.Wait()
+	if d := gocmp.Diff(want, b.server.asked()); d != "" {
+		b.Errorf("%s: requests (-want +got):\n%s", what, d)
+	}
+}
+
+// pass lets time pass.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}

@@ -1,0 +1,230 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// story is a random history of one object: we write it, somebody else does, the
+// watch is late, repeats itself, or is cut, and answers are late.
+type story struct {
+	*bed
+	random *rand.Rand
+	uids   int
+	// pending are our requests that the server has done.
+	pending []func()
+	// foreign counts what others did and what nobody knows to be ours.
+	foreign int
+	// knows is what the owner was shown last.
+	knows plan.Observation
+	// newest is the version of the newest answer, dead are uids that we were
+	// told to be gone.
+	newest string
+	dead   map[string]bool
+	tells  int
+	log    []string
+}
+
+func TestWhateverTheOrderTheRecordIsNotOlderThanOurAnswers(t *testing.T) {
+	const stories = 200
+	told := 0
+	for seed := range uint64(stories) {
+		inBubble(t, Options{}, func(b *bed) {
+			s := &story{bed: b, random: rand.New(rand.NewPCG(seed, 1)), dead: map[string]bool{}}
+			s.tell(seed)
+			told += s.tells
+		})
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	if told < stories/2 {
+		t.Errorf("only %d changes were told: these stories tell nothing", told)
+	}
+}
+
+func (s *story) tell(seed uint64) {
+	s.server.put(object("shop", "pod", "uid0", "a", "content 0"))
+	s.keep("a", inShop)
+	s.knows = judged(s.live())
+	s.server.hold()
+	alone := seed%4 == 0 // nobody else does anything
+	for step := range 40 {
+		s.step(step, alone)
+		s.check()
+	}
+	s.server.release()
+	for len(s.pending) > 0 {
+		s.answer()
+		s.check()
+	}
+	pass(time.Minute)
+	s.check()
+	s.end()
+	if s.Failed() {
+		for _, line := range s.log {
+			s.Log(line)
+		}
+	}
+}
+
+func (s *story) step(step int, alone bool) {
+	text := fmt.Sprintf("content %d", s.random.IntN(3))
+	switch choice := s.random.IntN(12); {
+	case choice < 3:
+		s.write(text)
+	case choice < 5 && !alone:
+		s.somebody(text)
+	case choice < 8:
+		s.log = append(s.log, "an event")
+		s.server.deliver(-1)
+	case choice == 8:
+		s.log = append(s.log, "an event again")
+		s.server.deliver(s.random.IntN(step + 1))
+	case choice < 11 && len(s.pending) > 0:
+		s.answer()
+	case choice == 11 && s.random.IntN(4) == 0:
+		s.log = append(s.log, "cut")
+		if s.random.IntN(2) == 0 {
+			s.server.set(func(server *server) { server.compacted = server.version })
+		}
+		s.server.cut()
+		pass(5 * time.Second)
+	}
+	synctest.Wait()
+}
+
+func (s *story) live() *unstructured.Unstructured {
+	return s.server.objects[objectName{"shop", "pod"}]
+}
+
+// write sends a request of ours, whose answer comes later.
+func (s *story) write(text string) {
+	done := s.store.Writing("a", inShop, "pod")
+	var outcome *plan.Observation
+	switch live := s.live(); {
+	case live == nil:
+		s.uids++
+		outcome = answer(s.server.put(object("shop", "pod", fmt.Sprintf("uid%d", s.uids), "a", text)))
+		s.log = append(s.log, "we create "+outcome.ResourceVersion+" "+text)
+	case s.random.IntN(5) == 0:
+		s.server.remove("shop", "pod")
+		outcome = gone(string(live.GetUID()))
+		s.log = append(s.log, "we delete "+string(live.GetUID()))
+	default:
+		outcome = answer(s.server.change("shop", "pod", func(o *unstructured.Unstructured) {
+			o.Object["spec"] = text
+			o.SetLabels(map[string]string{label: "a"})
+		}))
+		s.log = append(s.log, "we update "+outcome.ResourceVersion+" "+text)
+	}
+	lost := s.random.IntN(8) == 0
+	s.pending = append(s.pending, func() {
+		if lost {
+			s.log = append(s.log, "an answer is lost")
+			s.foreign++
+			done(nil)
+			return
+		}
+		s.log = append(s.log, fmt.Sprintf("an answer: %s %s", outcome.ResourceVersion, outcome.Seen))
+		s.learn(outcome)
+		done(outcome)
+	})
+}
+
+// learn notes what an answer shows the owner, unless it knows newer things.
+func (s *story) learn(outcome *plan.Observation) {
+	if outcome.Existence == plan.Absent {
+		s.dead[string(outcome.UID)] = true
+		if s.knows.UID == outcome.UID {
+			s.knows = plan.Observation{}
+		}
+		return
+	}
+	if s.newest != "" && before(outcome.ResourceVersion, s.newest) {
+		return
+	}
+	s.newest = outcome.ResourceVersion
+	if s.knows.ResourceVersion != "" && before(outcome.ResourceVersion, s.knows.ResourceVersion) {
+		return
+	}
+	if s.knows = *outcome; s.dead[string(outcome.UID)] {
+		s.knows = plan.Observation{}
+	}
+}
+
+func (s *story) answer() {
+	at := s.random.IntN(len(s.pending))
+	done := s.pending[at]
+	s.pending = append(s.pending[:at], s.pending[at+1:]...)
+	done()
+}
+
+// somebody changes the object.
+func (s *story) somebody(text string) {
+	s.foreign++
+	switch live := s.live(); {
+	case live == nil:
+		s.uids++
+		s.server.put(object("shop", "pod", fmt.Sprintf("uid%d", s.uids), "a", text))
+	case s.random.IntN(5) == 0:
+		s.server.remove("shop", "pod")
+	case s.random.IntN(5) == 0:
+		s.server.change("shop", "pod", func(o *unstructured.Unstructured) { o.SetLabels(nil) })
+	default:
+		s.server.change("shop", "pod", func(o *unstructured.Unstructured) {
+			o.Object["spec"] = text
+			o.SetLabels(map[string]string{label: "a"})
+		})
+	}
+	s.log = append(s.log, fmt.Sprintf("somebody: version %d %s", s.server.version, text))
+}
+
+// check holds the record against the answers.
+func (s *story) check() {
+	tells := s.told.take()
+	s.tells += len(tells)
+	if len(tells) > 0 {
+		s.log = append(s.log, fmt.Sprint(tells))
+	}
+	o, known, _ := s.store.Look(inShop, "pod")
+	if len(tells) > 0 {
+		s.knows = o // who is told looks
+	}
+	if s.tells > s.foreign {
+		s.Errorf("told %d times, although others did no more than %d things", s.tells, s.foreign)
+	}
+	if known && s.dead[string(o.UID)] {
+		s.Errorf("%s came back", o.UID)
+	}
+	if known && s.newest != "" && before(o.ResourceVersion, s.newest) {
+		s.Errorf("the record is of version %s, an answer was of %s", o.ResourceVersion, s.newest)
+	}
+}
+
+// end holds the record against the server, when all has been told.
+func (s *story) end() {
+	o, known, watched := s.store.Look(inShop, "pod")
+	live := s.live()
+	switch {
+	case !watched:
+		s.Error("not watched")
+	case !labelled(live) && known:
+		s.Errorf("there is a record of version %s, and no such object", o.ResourceVersion)
+	case labelled(live) && o.ResourceVersion != live.GetResourceVersion():
+		s.Errorf("the record is of version %q, the object of %s", o.ResourceVersion, live.GetResourceVersion())
+	}
+	if s.knows.Seen != o.Seen || s.knows.UID != o.UID {
+		s.Errorf("the owner knows %q of %s, but there is %q of %s", s.knows.Seen, s.knows.UID, o.Seen, o.UID)
+	}
+}

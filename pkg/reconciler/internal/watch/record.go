@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"strings"
+	"time"
+	"unique"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// record is what is kept of an object. What many objects have in common is kept
+// once. It is not changed once it is made.
+type record struct {
+	uid     types.UID
+	version string
+	seen    string
+	marks   unique.Handle[marks]
+	status  unique.Handle[plan.Status]
+	// finalizers are joined.
+	finalizers unique.Handle[string]
+	// created and deleting are seconds since 1970, 0 for never: the API knows no fractions.
+	created, deleting int64
+	// unread tells that the object is there, but could not be reduced.
+	unread bool
+}
+
+// marks is plan.Marks in a form that can be compared.
+type marks struct {
+	owner   string
+	ref     plan.OwnerRef
+	others  string
+	written bool
+}
+
+const separator = "\n" // is in no finalizer and no name of an owner
+
+// recordOf makes the record of an observation that is Present.
+func recordOf(o plan.Observation) *record {
+	return &record{
+		uid:     types.UID(strings.Clone(string(o.UID))),
+		version: strings.Clone(o.ResourceVersion),
+		seen:    strings.Clone(o.Seen),
+		marks: unique.Make(marks{
+			owner: o.Marks.OwnerID, ref: o.Marks.Ref, others: strings.Join(o.Marks.Others, separator), written: o.Marks.Written,
+		}),
+		status:     unique.Make(o.Status),
+		finalizers: unique.Make(strings.Join(o.Finalizers, separator)),
+		created:    seconds(o.Created),
+		deleting:   seconds(o.Deleting),
+	}
+}
+
+// unreadable is the record of an object that Reduce failed on.
+func unreadable(live *unstructured.Unstructured, label string) *record {
+	return &record{
+		uid:        live.GetUID(),
+		version:    live.GetResourceVersion(),
+		marks:      unique.Make(marks{owner: live.GetLabels()[label]}),
+		status:     unique.Make(plan.Status{}),
+		finalizers: unique.Make(""),
+		unread:     true,
+	}
+}
+
+// observation is what the record was made of.
+func (r *record) observation() plan.Observation {
+	m := r.marks.Value()
+	return plan.Observation{
+		Existence:       plan.Present,
+		UID:             r.uid,
+		ResourceVersion: r.version,
+		Marks:           plan.Marks{OwnerID: m.owner, Ref: m.ref, Others: split(m.others), Written: m.written},
+		Seen:            r.seen,
+		Deleting:        timeOf(r.deleting),
+		Finalizers:      split(r.finalizers.Value()),
+		Created:         timeOf(r.created),
+		Status:          r.status.Value(),
+	}
+}
+
+func (r *record) owner() string { return r.marks.Value().owner }
+
+// same tells whether two records differ in nothing but version and status.
+func (r *record) same(other *record) bool {
+	return r.uid == other.uid && r.seen == other.seen && r.marks == other.marks && r.finalizers == other.finalizers &&
+		(r.deleting == 0) == (other.deleting == 0) && !r.unread && !other.unread
+}
+
+func seconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
+}
+
+func timeOf(seconds int64) time.Time {
+	if seconds == 0 {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0)
+}
+
+func split(joined string) []string {
+	if joined == "" {
+		return nil
+	}
+	return strings.Split(joined, separator)
+}
+
+// compare orders two versions. Those that cannot be compared are told apart by
+// when they arrive: a is taken to be the newer one.
+func compare(a, b string) int {
+	if a == b {
+		return 0
+	}
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	if err != nil {
+		return 1
+	}
+	return order
+}
+
+// before tells whether version a is provably older than b.
+func before(a, b string) bool { return compare(a, b) < 0 }

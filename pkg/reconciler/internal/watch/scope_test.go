@@ -1,0 +1,329 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corbel-run/corbel/pkg/cluster"
+)
+
+// forbid refuses to list and watch in namespaces; the empty one is the whole cluster.
+func forbid(namespaces ...string) func(what, namespace string) error {
+	return func(_, namespace string) error {
+		if slices.Contains(namespaces, namespace) {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no"))
+		}
+		return nil
+	}
+}
+
+var inBank = Place{Resource: pods, Namespace: "bank"}
+
+func TestWhereTheClusterIsForbiddenNamespacesAreWatched(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.server.put(object("bank", "pod", "2", "a", "one"))
+		b.server.set(func(s *server) { s.refuse = forbid("", "bank") })
+		b.keep("a", inShop)
+		b.asked("the whole cluster, then the namespace", "watch", "watch shop")
+		b.sees(inShop, "pod", "one")
+		b.keep("a", inShop, inBank)
+		b.asked("another namespace", "watch bank")
+		b.misses(inBank, "pod", false)
+		b.expect("nothing changed")
+
+		b.server.set(func(s *server) { s.refuse = forbid("") })
+		pass(59 * time.Second)
+		b.asked("before Retry")
+		pass(2 * time.Second)
+		b.asked("after Retry", "watch bank")
+		b.sees(inBank, "pod", "one")
+
+		b.server.set(func(s *server) { s.refuse = nil })
+		pass(8 * time.Minute)
+		b.server.asked() // watches that ended after their time
+		pass(2 * time.Minute)
+		b.sees(inShop, "pod", "one")
+		b.sees(inBank, "pod", "one")
+		if stats := b.store.Stats(); stats.Reflectors != 1 || stats.Refused != 0 || stats.Records != 2 {
+			t.Errorf("the whole cluster is tried again after ten times as long: %+v", stats)
+		}
+		b.expect("still nothing changed")
+	})
+}
+
+func TestRightsThatAreRevokedMakeItOnlySlower(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.server.put(object("shop", "old", "2", "a", "one"))
+		b.keep("a", inShop)
+		pass(2 * time.Second) // reflectors do not go on with watches that were shorter
+		b.server.set(func(s *server) { s.refuse = forbid("") })
+		b.server.cut()
+		pass(time.Minute)
+		b.sees(inShop, "pod", "one")
+		b.asked("the namespace takes the place of the cluster", "watch", "rewatch", "watch shop")
+
+		b.server.set(func(s *server) { s.refuse = forbid("", "shop") })
+		b.server.cut()
+		pass(10 * time.Second)
+		b.misses(inShop, "pod", false)
+		edit(func(o *unstructured.Unstructured) { o.Object["spec"] = "two" })(b.server)
+		b.server.remove("shop", "old")
+		b.server.put(object("shop", "new", "3", "a", "one"))
+		b.server.set(func(s *server) { s.refuse = forbid("") })
+		pass(time.Minute)
+		b.sees(inShop, "pod", "two")
+		b.expect("what changed while nobody looked", "a: new Content", "a: old Vanished", "a: pod Content")
+	})
+}
+
+func TestATypeThatIsNotServedIsTriedAgainSoon(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.set(func(s *server) {
+			s.refuse = func(string, string) error {
+				return &cluster.UnservedPathError{Resource: pods, Err: apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{}, "", "", 0, false)}
+			}
+		})
+		b.keep("a", inShop)
+		b.misses(inShop, "pod", false)
+		b.asked("namespaces would be no better", "watch")
+		pass(5 * time.Second)
+		b.asked("with growing pauses", "watch", "watch")
+		b.server.set(func(s *server) { s.refuse = nil })
+		pass(5 * time.Second)
+		b.misses(inShop, "pod", true)
+	})
+}
+
+func TestTypesWithoutTheVerbsAreNotWatched(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		mute := inShop
+		mute.Resource.Verbs = []string{"get", "list", "create"}
+		lost := Place{Resource: pods}
+		b.keep("a", mute, lost)
+		b.asked("nothing")
+		b.misses(mute, "pod", false)
+		b.misses(lost, "pod", false)
+	})
+}
+
+func TestNoMoreReflectorsThanTheLimit(t *testing.T) {
+	inBubble(t, Options{Limit: 1}, func(b *bed) {
+		maps := inShop
+		maps.Resource.GVR.Resource, maps.Resource.Kind = "configmaps", "ConfigMap"
+		b.keep("a", inShop)
+		b.keep("b", maps)
+		b.misses(inShop, "pod", true)
+		b.misses(maps, "pod", false)
+		b.store.Keep("a", nil)
+		pass(2 * time.Minute)
+		b.misses(maps, "pod", true)
+	})
+}
+
+func TestWhatNobodyUsesLingersAndEnds(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.keep("a", inShop)
+		b.keep("b", inShop)
+		b.store.Keep("a", nil)
+		pass(time.Hour)
+		b.sees(inShop, "pod", "one")
+		b.store.Keep("b", nil)
+		pass(59 * time.Second)
+		b.sees(inShop, "pod", "one")
+		b.keep("a", inShop)
+		b.store.Keep("a", nil)
+		pass(59 * time.Second)
+		b.sees(inShop, "pod", "one")
+		pass(2 * time.Second)
+		b.misses(inShop, "pod", false)
+		if stats := b.store.Stats(); stats != (Stats{}) {
+			t.Errorf("%+v", stats)
+		}
+		b.server.set(func(s *server) {
+			if len(s.streams) > 0 {
+				t.Error("a watch goes on")
+			}
+		})
+	})
+}
+
+func TestABrokenWatchIsBelievedForAWhile(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.keep("a", inShop)
+		b.server.set(func(s *server) { s.refuse = func(string, string) error { return errors.New("the line is dead") } })
+		b.server.cut()
+		pass(9 * time.Second)
+		b.sees(inShop, "pod", "one")
+		edit(func(o *unstructured.Unstructured) { o.Object["spec"] = "two" })(b.server)
+		pass(2 * time.Second)
+		b.misses(inShop, "pod", false)
+		pass(time.Hour)
+		b.misses(inShop, "pod", false)
+		b.expect("nothing is known")
+		b.server.set(func(s *server) { s.refuse = nil })
+		pass(30 * time.Second)
+		b.sees(inShop, "pod", "two")
+		b.expect("told when it is known", "a: pod Content")
+	})
+}
+
+func TestAWatchThatIsTooOldListsAnew(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.server.put(object("shop", "same", "2", "a", "one"))
+		b.keep("a", inShop)
+		b.server.set(func(s *server) { s.compacted = 10_000 })
+		b.server.cut()
+		edit(func(o *unstructured.Unstructured) { o.Object["spec"] = "two" })(b.server)
+		pass(5 * time.Second)
+		b.sees(inShop, "pod", "two")
+		b.expect("only what differs", "a: pod Content")
+
+		b.server.set(func(s *server) { s.streams[0].events <- fakeEvent{} }) // an error in the stream: expired
+		b.server.asked()
+		pass(5 * time.Second)
+		b.asked("anew", "watch")
+		b.expect("nothing differs")
+	})
+}
+
+func TestServersThatCannotStreamListsAreAskedForLists(t *testing.T) {
+	for name, behave := range map[string]func(*server){
+		"it says so": func(s *server) {
+			s.refuse = func(what, _ string) error {
+				if what == "watch" {
+					return apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
+				}
+				return nil
+			}
+		},
+		"it does not know": func(s *server) { s.deaf = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Options{}, func(b *bed) {
+				b.server.set(behave)
+				b.server.put(object("shop", "pod", "1", "a", "one"))
+				b.store.Keep("a", []Place{inShop})
+				pass(2 * time.Minute)
+				b.sees(inShop, "pod", "one")
+				b.asked(name, "watch", "list", "rewatch")
+				edit(func(o *unstructured.Unstructured) { o.Object["spec"] = "two" })(b.server)
+				b.sees(inShop, "pod", "two")
+				b.expect("a change", "a: pod Content")
+			})
+		})
+	}
+}
+
+func TestAListWithoutAWatchIsNotBelievedForLong(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.set(func(s *server) {
+			s.refuse = func(what, _ string) error {
+				switch what {
+				case "watch":
+					return apierrors.NewBadRequest("sendInitialEvents")
+				case "rewatch":
+					return apierrors.NewTimeoutError("later", 1)
+				}
+				return nil
+			}
+		})
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.keep("a", inShop)
+		b.sees(inShop, "pod", "one")
+		b.server.set(func(s *server) {
+			s.refuse = func(string, string) error { return apierrors.NewTimeoutError("later", 1) }
+		})
+		pass(time.Minute)
+		b.misses(inShop, "pod", false)
+	})
+}
+
+func TestAStorageThatWasRestoredIsBelieved(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.server.put(object("shop", "late", "2", "a", "one"))
+		b.keep("a", inShop)
+		edit(func(o *unstructured.Unstructured) { o.Object["spec"] = "two" })(b.server)
+		b.expect("a change", "a: pod Content")
+		b.server.set(func(s *server) {
+			s.version, s.history = 50, nil
+			s.objects[objectName{"shop", "pod"}] = withVersion(object("shop", "pod", "1", "a", "one"), "40")
+			delete(s.objects, objectName{"shop", "late"})
+			s.refuse = func(what, _ string) error {
+				if what == "rewatch" {
+					return apierrors.NewTimeoutError("Too large resource version", 1)
+				}
+				return nil
+			}
+		})
+		b.server.cut()
+		pass(time.Minute)
+		b.sees(inShop, "pod", "one")
+		b.misses(inShop, "late", true)
+		b.expect("as it was", "a: late Vanished", "a: pod Content")
+		edit(func(o *unstructured.Unstructured) { o.Object["spec"] = "three" })(b.server)
+		b.sees(inShop, "pod", "three")
+	})
+}
+
+func withVersion(live *unstructured.Unstructured, version string) *unstructured.Unstructured {
+	live.SetResourceVersion(version)
+	return live
+}
+
+func TestWaitHoldsNobodyWhereItIsOfNoUse(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.store.Wait(b.Context(), []Place{inShop}) // nobody keeps it
+		b.server.set(func(s *server) { s.refuse = func(string, string) error { return errors.New("the line is dead") } })
+		b.keep("a", inShop)
+		b.misses(inShop, "pod", false)
+
+		b.server.set(func(s *server) { s.refuse, s.deaf = nil, true })
+		b.store.Keep("a", nil)
+		pass(2 * time.Minute)
+		begun := time.Now()
+		ctx, cancel := context.WithTimeout(b.Context(), 3*time.Second)
+		defer cancel()
+		b.store.Keep("a", []Place{inShop})
+		b.store.Wait(ctx, []Place{inShop})
+		if waited := time.Since(begun); waited != 3*time.Second {
+			t.Errorf("waited %s", waited)
+		}
+		go b.store.Wait(b.Context(), []Place{inShop})
+		synctest.Wait()
+		b.store.Close() // wakes who waits
+	})
+}
+
+func TestNothingIsKeptAfterClose(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.keep("a", inShop)
+		done := b.store.Writing("a", inShop, "pod")
+		b.store.Close()
+		b.store.Close()
+		done(answer(b.server.put(object("shop", "pod", "1", "a", "two"))))
+		b.store.Read("a", inShop, "pod", judged(b.server.put(object("shop", "pod", "1", "a", "three"))))
+		b.store.Writing("a", inShop, "pod")(nil)
+		b.keep("a", inShop)
+		b.misses(inShop, "pod", false)
+		b.expect("nobody is told")
+	})
+}

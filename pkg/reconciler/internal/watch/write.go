@@ -1,0 +1,158 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"sync"
+	"time"
+
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// Writing is called before a request that writes an object for an owner. The
+// function that it returns must be called after it, once, with the object as it was
+// answered, in the words of Reduce: nil if the outcome is not known, Absent with
+// the uid if the server said that the object is gone.
+//
+// What the watch says about the object meanwhile is taken over, but nobody is told
+// before the answer is there: if it is but the echo of the write, nobody needs to
+// know. If the object changes hands by the write, the other owner is told.
+func (s *Store) Writing(owner string, place Place, name string) (done func(answer *plan.Observation)) {
+	at := place.object(name)
+	s.mu.Lock()
+	begun := s.kinds[place.kind()]
+	if begun != nil {
+		begun.records.begin(at)
+	}
+	s.mu.Unlock()
+	var once sync.Once
+	return func(answer *plan.Observation) {
+		once.Do(func() { s.tell(s.wrote(owner, place, at, begun, answer)) })
+	}
+}
+
+func (s *Store) wrote(owner string, place Place, at objectName, begun *kind, answer *plan.Observation) []Change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.kinds[place.kind()]
+	if k == nil {
+		return nil
+	}
+	if k != begun { // nobody watched when the request was sent
+		return k.read(owner, at, answer)
+	}
+	r := &k.records
+	write := r.writes[at]
+	old := write.base
+	if live := k.take(at, answer, old); live != nil {
+		write.move(*live)
+	}
+	changes := k.difference(at, old, write.base, owner)
+	if write.requests--; write.requests == 0 {
+		delete(r.writes, at)
+		changes = append(changes, k.difference(at, write.base, r.get(at), "")...)
+	}
+	return changes
+}
+
+// Read takes over what a request of an owner found, if it is newer than what is
+// known: an object in the words of Reduce, or Absent with the uid that is gone.
+// The owner is told nothing; another one is, if it is his object that changed.
+func (s *Store) Read(owner string, place Place, name string, answer plan.Observation) {
+	s.mu.Lock()
+	var changes []Change
+	if k := s.kinds[place.kind()]; k != nil {
+		changes = k.read(owner, place.object(name), &answer)
+	}
+	s.mu.Unlock()
+	s.tell(changes)
+}
+
+func (k *kind) read(owner string, at objectName, answer *plan.Observation) []Change {
+	old := k.records.get(at)
+	k.take(at, answer, nil)
+	if k.records.writes[at] != nil {
+		return nil // when the requests are over, what is new is told
+	}
+	return k.difference(at, old, k.records.get(at), owner)
+}
+
+// state is what an answer says about an object: it is as in the record, or, if
+// there is none, it is not one of those that are watched any more.
+type state struct {
+	live *record
+	// version is empty if it is not known, because the object does not exist any more.
+	version string
+}
+
+// take puts an answer into the records, and returns what it says; nil means
+// nothing. The object is the one that was known before, unless the answer says
+// another uid.
+func (k *kind) take(at objectName, answer *plan.Observation, before *record) *state {
+	if answer == nil || !k.covers(at.namespace) {
+		return nil
+	}
+	r, now := &k.records, time.Now()
+	switch answer.Existence {
+	case plan.Absent:
+		uid := answer.UID
+		if uid == "" && before != nil {
+			uid = before.uid
+		}
+		if uid == "" {
+			return nil
+		}
+		r.gone(at, uid, now)
+		if before != nil && before.uid != uid {
+			return nil
+		}
+		return &state{}
+	case plan.Present:
+		live := recordOf(*answer)
+		late := r.late(at, live.version)
+		if live.owner() != "" && !r.isDead(live.uid) {
+			if !late {
+				r.set(at, live)
+			}
+			return &state{live, live.version}
+		}
+		if !late {
+			// The watch will not tell what becomes of it.
+			r.bury(at, live.version, now)
+		}
+		return &state{nil, live.version}
+	}
+	return nil
+}
+
+// writing is what goes on between the first of our requests about an object and
+// the answer to the last one.
+type writing struct {
+	requests int
+	// base is the state that everybody knows who has to: the one before, or the
+	// one that we were answered. Nil if the object is in no record.
+	base *record
+	// version is that of the newest answer.
+	version string
+}
+
+func (r *records) begin(at objectName) {
+	write := r.writes[at]
+	if write == nil {
+		write = &writing{base: r.get(at)}
+		r.writes[at] = write
+	}
+	write.requests++
+}
+
+// move takes over an answer, unless a newer one was there.
+func (w *writing) move(to state) {
+	if to.version != "" {
+		if w.version != "" && before(to.version, w.version) || w.base != nil && before(to.version, w.base.version) {
+			return
+		}
+		w.version = to.version
+	}
+	w.base = to.live
+}

@@ -1,0 +1,349 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+func content(text string) func(*unstructured.Unstructured) {
+	return func(o *unstructured.Unstructured) { o.Object["spec"] = text }
+}
+
+// gone is the answer to a deletion after which nothing is left.
+func gone(uid string) *plan.Observation {
+	o := plan.Observation{Existence: plan.Absent}
+	o.UID = object("", "x", uid, "", "").GetUID()
+	return &o
+}
+
+// withPod is a bed with one object of an owner, known, and events held back.
+func withPod(t *testing.T, test func(*bed)) {
+	t.Helper()
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.keep("a", inShop)
+		b.server.hold()
+		test(b)
+	})
+}
+
+func TestTheEchoOfAWriteWakesNobody(t *testing.T) {
+	writes := map[string]func(*server) *plan.Observation{
+		"update": func(s *server) *plan.Observation { return answer(s.change("shop", "pod", content("two"))) },
+		"delete": func(s *server) *plan.Observation { s.remove("shop", "pod"); return gone("1") },
+		"delete, uid not told": func(s *server) *plan.Observation {
+			s.remove("shop", "pod")
+			return gone("")
+		},
+		"release": func(s *server) *plan.Observation {
+			return answer(s.change("shop", "pod", func(o *unstructured.Unstructured) { o.SetLabels(nil) }))
+		},
+		"create": func(s *server) *plan.Observation { return answer(s.put(object("shop", "new", "2", "a", "one"))) },
+		"nothing written": func(s *server) *plan.Observation {
+			return answer(s.change("shop", "pod", func(*unstructured.Unstructured) {}))
+		},
+	}
+	for verb, write := range writes {
+		name := "pod"
+		if verb == "create" {
+			name = "new"
+		}
+		t.Run(verb+", event after the answer", func(t *testing.T) {
+			withPod(t, func(b *bed) {
+				done := b.store.Writing("a", inShop, name)
+				done(write(b.server))
+				at, _, _ := b.store.Look(inShop, name)
+				b.server.release()
+				b.expect("echo")
+				if after, _, _ := b.store.Look(inShop, name); after.ResourceVersion != at.ResourceVersion {
+					t.Errorf("%q became %q", at.ResourceVersion, after.ResourceVersion)
+				}
+				expectNoWrites(b)
+			})
+		})
+		t.Run(verb+", event before the answer", func(t *testing.T) {
+			withPod(t, func(b *bed) {
+				done := b.store.Writing("a", inShop, name)
+				outcome := write(b.server)
+				b.server.release()
+				b.expect("held back")
+				done(outcome)
+				done(outcome)
+				b.expect("echo")
+				expectNoWrites(b)
+			})
+		})
+	}
+}
+
+func expectNoWrites(b *bed) {
+	b.Helper()
+	if stats := b.store.Stats(); stats.Writing != 0 {
+		b.Errorf("%+v", stats)
+	}
+}
+
+func TestAnAnswerIsSeenBeforeItsEvent(t *testing.T) {
+	withPod(t, func(b *bed) {
+		b.store.Writing("a", inShop, "pod")(answer(b.server.change("shop", "pod", content("two"))))
+		b.sees(inShop, "pod", "two")
+		b.store.Writing("a", inShop, "new")(answer(b.server.put(object("shop", "new", "2", "a", "one"))))
+		b.sees(inShop, "new", "one")
+		b.server.remove("shop", "new")
+		b.store.Writing("a", inShop, "new")(gone("2"))
+		b.misses(inShop, "new", true)
+		b.server.release()
+		b.misses(inShop, "new", true)
+		b.sees(inShop, "pod", "two")
+		b.expect("echoes")
+	})
+}
+
+func TestAnOlderEventNeverOverwritesAnAnswer(t *testing.T) {
+	withPod(t, func(b *bed) {
+		b.server.change("shop", "pod", content("by somebody"))
+		b.store.Writing("a", inShop, "pod")(answer(b.server.change("shop", "pod", content("two"))))
+		b.server.change("shop", "pod", content("three"))
+		b.server.deliver(-1)
+		b.sees(inShop, "pod", "two")
+		b.server.deliver(-1)
+		b.sees(inShop, "pod", "two")
+		b.expect("what the answer shows")
+		b.server.deliver(-1)
+		b.sees(inShop, "pod", "three")
+		b.expect("somebody", "a: pod Content")
+	})
+}
+
+func TestWhatOthersDoWhileWeWriteIsTold(t *testing.T) {
+	t.Run("after the write, known before the answer", func(t *testing.T) {
+		withPod(t, func(b *bed) {
+			done := b.store.Writing("a", inShop, "pod")
+			outcome := answer(b.server.change("shop", "pod", content("two")))
+			b.server.change("shop", "pod", content("by somebody"))
+			b.server.release()
+			b.expect("held back")
+			done(outcome)
+			b.expect("somebody", "a: pod Content")
+			b.sees(inShop, "pod", "by somebody")
+		})
+	})
+	t.Run("gone", func(t *testing.T) {
+		withPod(t, func(b *bed) {
+			done := b.store.Writing("a", inShop, "pod")
+			outcome := answer(b.server.change("shop", "pod", content("two")))
+			b.server.remove("shop", "pod")
+			b.server.release()
+			done(outcome)
+			b.misses(inShop, "pod", true)
+			b.expect("gone", "a: pod Vanished")
+		})
+	})
+	t.Run("made anew", func(t *testing.T) {
+		withPod(t, func(b *bed) {
+			done := b.store.Writing("a", inShop, "pod")
+			b.server.remove("shop", "pod")
+			b.server.put(object("shop", "pod", "2", "a", "by somebody"))
+			b.server.release()
+			done(gone("1"))
+			b.sees(inShop, "pod", "by somebody")
+			b.expect("another object", "a: pod Content")
+		})
+	})
+	t.Run("outcome not known", func(t *testing.T) {
+		withPod(t, func(b *bed) {
+			done := b.store.Writing("a", inShop, "pod")
+			b.server.change("shop", "pod", content("two"))
+			b.server.release()
+			done(nil)
+			b.expect("it may be anybody's", "a: pod Content")
+		})
+	})
+	t.Run("the last of several requests is awaited", func(t *testing.T) {
+		withPod(t, func(b *bed) {
+			first, second := b.store.Writing("a", inShop, "pod"), b.store.Writing("a", inShop, "pod")
+			one := answer(b.server.change("shop", "pod", content("two")))
+			b.server.release()
+			two := answer(b.server.change("shop", "pod", content("three")))
+			second(two)
+			b.expect("held back")
+			first(one)
+			b.expect("all ours")
+			b.sees(inShop, "pod", "three")
+		})
+	})
+}
+
+func TestWhatWaitsForItsFinalizersIsToldWhenItIsGone(t *testing.T) {
+	withPod(t, func(b *bed) {
+		done := b.store.Writing("a", inShop, "pod")
+		outcome := b.server.change("shop", "pod", func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x"}) })
+		b.server.release()
+		done(answer(outcome))
+		b.expect("our deletion")
+		b.server.remove("shop", "pod")
+		b.expect("gone", "a: pod Vanished")
+	})
+}
+
+func TestWhatIsGoneDoesNotComeBack(t *testing.T) {
+	withPod(t, func(b *bed) {
+		b.server.change("shop", "pod", content("late"))
+		b.server.remove("shop", "pod")
+		b.store.Writing("a", inShop, "pod")(gone("1"))
+		b.server.deliver(-1)
+		b.misses(inShop, "pod", true)
+		b.server.release()
+		b.server.deliver(0)
+		b.misses(inShop, "pod", true)
+		b.expect("nothing that was not ours")
+		b.server.put(object("shop", "pod", "2", "a", "new"))
+		b.sees(inShop, "pod", "new")
+		b.expect("another object", "a: pod Content")
+		b.server.remove("shop", "pod")
+		b.server.deliver(0)
+		b.server.deliver(2)
+		b.misses(inShop, "pod", true)
+		b.expect("gone", "a: pod Vanished")
+	})
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	var m memory[int, int]
+	at := time.Now()
+	for i := range maxMemory + 100 {
+		m.put(i, i, at)
+	}
+	if len(m.entries) != maxMemory || len(m.order) != maxMemory {
+		t.Errorf("%d, %d", len(m.entries), len(m.order))
+	}
+	m.put(500, 1, at.Add(maxAge))
+	m.put(1, 2, at.Add(maxAge+time.Second))
+	if value, ok := m.get(500); value != 1 || !ok || len(m.entries) != 2 || len(m.order) != 2 {
+		t.Errorf("%d, %d", len(m.entries), len(m.order))
+	}
+	m.drop(500)
+	if _, ok := m.get(500); ok {
+		t.Error("not dropped")
+	}
+}
+
+func TestAListKeepsAnswersThatAreNewer(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.server.put(object("shop", "dead", "2", "a", "one"))
+		b.keep("a", inShop)
+		// The list is as old as the server was before our writes.
+		k := b.store.kinds[inShop.kind()]
+		list := []*reduced{}
+		for _, live := range b.server.selected("") {
+			told := &reduced{record: recordOf(judged(live))}
+			told.Namespace, told.Name, told.UID, told.ResourceVersion = live.GetNamespace(), live.GetName(), live.GetUID(), live.GetResourceVersion()
+			list = append(list, told)
+		}
+		version := b.server.objects[objectName{"shop", "dead"}].GetResourceVersion()
+		b.server.hold()
+		b.store.Writing("a", inShop, "pod")(answer(b.server.change("shop", "pod", content("two"))))
+		b.store.Writing("a", inShop, "new")(answer(b.server.put(object("shop", "new", "3", "a", "one"))))
+		b.server.remove("shop", "dead")
+		b.store.Writing("a", inShop, "dead")(gone("2"))
+		b.store.replace(k.scopes[wide], list, version, true)
+		b.sees(inShop, "pod", "two")
+		b.sees(inShop, "new", "one")
+		b.misses(inShop, "dead", true)
+		b.server.release()
+		b.expect("all ours")
+	})
+}
+
+func TestAnswersBeforeTheFirstListAreKept(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.set(func(s *server) { s.deaf = true })
+		b.store.Keep("a", []Place{inShop})
+		pass(time.Second)
+		b.store.Writing("a", inShop, "pod")(answer(b.server.put(object("shop", "pod", "1", "a", "one"))))
+		b.store.Read("b", inShop, "new", judged(b.server.put(object("shop", "new", "2", "a", "one"))))
+		b.misses(inShop, "pod", false)
+		pass(2 * time.Minute)
+		b.sees(inShop, "pod", "one")
+		b.expect("what is there from the beginning")
+	})
+}
+
+func TestOthersAreToldWhatAnOwnerDoesAndSees(t *testing.T) {
+	t.Run("it takes the object", func(t *testing.T) {
+		withPod(t, func(b *bed) {
+			done := b.store.Writing("b", inShop, "pod")
+			outcome := answer(b.server.change("shop", "pod", func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{label: "b"}) }))
+			b.server.release()
+			done(outcome)
+			b.expect("to the one who had it", "a: pod Content")
+		})
+	})
+	t.Run("it removes the object", func(t *testing.T) {
+		withPod(t, func(b *bed) {
+			done := b.store.Writing("b", inShop, "pod")
+			b.server.remove("shop", "pod")
+			done(gone("1"))
+			b.server.release()
+			b.expect("to the one whose it was", "a: pod Vanished")
+		})
+	})
+	t.Run("it reads that it changed", func(t *testing.T) {
+		withPod(t, func(b *bed) {
+			b.store.Read("b", inShop, "pod", judged(b.server.change("shop", "pod", content("two"))))
+			b.expect("to the one whose it is", "a: pod Content")
+			b.server.release()
+			b.expect("once")
+		})
+	})
+}
+
+func TestAReadIsTakenOverIfItIsNewer(t *testing.T) {
+	withPod(t, func(b *bed) {
+		b.store.Read("a", inShop, "pod", judged(b.server.change("shop", "pod", content("two"))))
+		b.sees(inShop, "pod", "two")
+		old := judged(withVersion(object("shop", "pod", "1", "a", "old"), "1"))
+		b.store.Read("a", inShop, "pod", old)
+		b.sees(inShop, "pod", "two")
+		b.store.Read("a", inShop, "pod", plan.Observation{})
+		b.store.Read("a", inShop, "pod", plan.Observation{Existence: plan.Absent})
+		b.store.Read("a", inShop, "pod", *gone("another"))
+		b.sees(inShop, "pod", "two")
+		b.server.remove("shop", "pod")
+		b.store.Read("a", inShop, "pod", *gone("1"))
+		b.misses(inShop, "pod", true)
+		b.server.release()
+		b.expect("nobody")
+	})
+}
+
+func TestAnswersFromWhereNobodyWatchesAreNotKept(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.store.Read("a", inShop, "pod", judged(b.server.put(object("shop", "pod", "1", "a", "one"))))
+		b.server.set(func(s *server) { s.refuse = forbid("") })
+		b.keep("a", inShop)
+		b.store.Read("a", inBank, "pod", judged(b.server.put(object("bank", "pod", "2", "a", "one"))))
+		done := b.store.Writing("a", inBank, "pod")
+		done(answer(b.server.change("bank", "pod", content("two"))))
+		if stats := b.store.Stats(); stats.Records != 1 || stats.Writing != 0 {
+			t.Errorf("%+v", stats)
+		}
+	})
+}
+
+func TestVersionsThatCannotBeComparedAreTakenAsTheyCome(t *testing.T) {
+	withPod(t, func(b *bed) {
+		b.store.Read("a", inShop, "pod", judged(withVersion(object("shop", "pod", "1", "a", "two"), "v2-abc")))
+		b.sees(inShop, "pod", "two")
+		b.store.Read("a", inShop, "pod", judged(withVersion(object("shop", "pod", "1", "a", "three"), "v1-def")))
+		b.sees(inShop, "pod", "three")
+	})
+}
