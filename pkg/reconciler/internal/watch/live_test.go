@@ -1,0 +1,228 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+// live is a store on a real API server, and an administrator who does things.
+type live struct {
+	*testing.T
+	admin     cluster.Target
+	store     *Store
+	requests  *requests
+	changes   *told
+	namespace string
+}
+
+var counter atomic.Int64
+
+// onServer returns a store for an identity.
+func onServer(t *testing.T, config *rest.Config, identity *rest.Config, options Options) *live {
+	t.Helper()
+	l := &live{T: t, requests: &requests{}, changes: &told{}, namespace: fmt.Sprintf("ns-%d", counter.Add(1))}
+	l.admin = targetOn(t, config)
+	identity = rest.CopyConfig(identity)
+	identity.Wrap(l.requests.wrap)
+	options.Label, options.Changed = label, l.changes.add
+	options.Reduce = func(o *unstructured.Unstructured) plan.Observation {
+		content, _, _ := unstructured.NestedString(o.Object, "data", "text")
+		return plan.Observation{
+			Existence: plan.Present, UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), Seen: content,
+			Marks: plan.Marks{OwnerID: o.GetLabels()[label]},
+		}
+	}
+	l.store = New(targetOn(t, identity), options)
+	t.Cleanup(l.store.Close)
+	l.create("{apiVersion: v1, kind: Namespace, metadata: {name: " + l.namespace + "}}")
+	return l
+}
+
+func targetOn(t *testing.T, config *rest.Config) cluster.Target {
+	t.Helper()
+	target, err := cluster.New(config, cluster.Options{RequestTimeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(target.Close)
+	return target
+}
+
+// requests notes and can cut what goes to the server.
+type requests struct {
+	mu     sync.Mutex
+	sent   []string
+	cancel []context.CancelFunc
+}
+
+func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		query := request.URL.Query()
+		verb := strings.ToLower(request.Method)
+		ctx, cancel := context.WithCancel(request.Context())
+		r.mu.Lock()
+		switch {
+		case query.Get("watch") == "true" && query.Get("sendInitialEvents") == "true":
+			verb = "watchlist"
+		case query.Get("watch") == "true":
+			verb = "watch"
+		case query.Get("labelSelector") != "":
+			verb = "list"
+		}
+		if query.Get("labelSelector") != "" {
+			r.sent = append(r.sent, verb+" "+request.URL.Path)
+		}
+		r.cancel = append(r.cancel, cancel)
+		r.mu.Unlock()
+		return next.RoundTrip(request.WithContext(ctx))
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+// cut ends all requests under way.
+func (r *requests) cut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, cancel := range r.cancel {
+		cancel()
+	}
+	r.cancel = nil
+}
+
+// take returns and forgets what was sent.
+func (r *requests) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sent := r.sent
+	r.sent = nil
+	return sent
+}
+
+func (l *live) place(group, version, kind string) Place {
+	l.Helper()
+	var resource cluster.Resource
+	l.eventually("the type is served", func() bool {
+		var err error
+		resource, err = l.admin.Types().Resolve(l.Context(), schema.GroupVersionKind{Group: group, Version: version, Kind: kind})
+		return err == nil
+	})
+	place := Place{Resource: resource}
+	if resource.Namespaced {
+		place.Namespace = l.namespace
+	}
+	return place
+}
+
+// create creates an object from YAML.
+func (l *live) create(text string) *unstructured.Unstructured {
+	l.Helper()
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+		l.Fatal(err)
+	}
+	var created *unstructured.Unstructured
+	l.eventually("the object is created", func() bool {
+		resource, err := l.admin.Types().Resolve(l.Context(), object.GroupVersionKind())
+		if err != nil {
+			return false
+		}
+		if object.GetNamespace() == "" && resource.Namespaced {
+			object.SetNamespace(l.namespace)
+		}
+		created, err = l.admin.Objects().Create(l.Context(), resource, object, "test")
+		return err == nil
+	})
+	return created
+}
+
+// configMap creates a ConfigMap of owner a.
+func (l *live) configMap(name, text string) *unstructured.Unstructured {
+	l.Helper()
+	return l.create("{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", labels: {" + label + ": a}}, data: {text: " + text + "}}")
+}
+
+// patch changes an object.
+func (l *live) patch(place Place, name, patch string) *unstructured.Unstructured {
+	l.Helper()
+	changed, err := l.admin.Objects().Patch(l.Context(), place.Resource, place.Namespace, name, types.MergePatchType, []byte(patch), "test")
+	if err != nil {
+		l.Fatal(err)
+	}
+	return changed
+}
+
+func (l *live) remove(place Place, object *unstructured.Unstructured) {
+	l.Helper()
+	if _, _, err := l.admin.Objects().Delete(context.WithoutCancel(l.Context()), place.Resource, place.Namespace, object.GetName(), object.GetUID(), ""); err != nil {
+		l.Fatal(err)
+	}
+}
+
+func (l *live) keep(places ...Place) {
+	l.Helper()
+	l.store.Keep("a", places)
+	ctx, cancel := context.WithTimeout(l.Context(), 30*time.Second)
+	defer cancel()
+	l.store.Wait(ctx, places)
+}
+
+// sees waits for a record.
+func (l *live) sees(place Place, name, text string) {
+	l.Helper()
+	l.eventually("a record of "+name+" with "+text, func() bool {
+		o, known, _ := l.store.Look(place, name)
+		return known && o.Seen == text
+	})
+}
+
+// hears waits for a change to be told.
+func (l *live) hears(want string) {
+	l.Helper()
+	l.eventually("to be told: "+want, func() bool {
+		l.changes.mu.Lock()
+		defer l.changes.mu.Unlock()
+		return slices.ContainsFunc(l.changes.changes, func(c Change) bool {
+			return c.Owner+": "+c.Key.Name+" "+c.What.String() == want
+		})
+	})
+}
+
+func (l *live) eventually(what string, holds func() bool) {
+	l.Helper()
+	deadline := time.Now().Add(60 * time.Second)
+	for !holds() {
+		if time.Now().After(deadline) {
+			l.Fatalf("%s: not within a minute; requests: %q", what, l.requests.take())
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func shared(t *testing.T, options Options) *live {
+	t.Helper()
+	config := env.Shared(t).Config()
+	return onServer(t, config, config, options)
+}

@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+func TestAListKeepsAnswersThatAreNewer(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.server.put(object("shop", "dead", "2", "a", "one"))
+		b.keep("a", inShop)
+		// The list is as old as the server was before our writes.
+		k := b.store.kinds[inShop.kind()]
+		list := []*reduced{}
+		for _, live := range b.server.selected("") {
+			told := &reduced{record: recordOf(judged(live))}
+			told.Namespace, told.Name, told.UID, told.ResourceVersion = live.GetNamespace(), live.GetName(), live.GetUID(), live.GetResourceVersion()
+			list = append(list, told)
+		}
+		version := b.server.objects[objectName{"shop", "dead"}].GetResourceVersion()
+		b.server.hold()
+		b.store.Writing("a", inShop, "pod")(answer(b.server.change("shop", "pod", content("two"))))
+		b.store.Writing("a", inShop, "new")(answer(b.server.put(object("shop", "new", "3", "a", "one"))))
+		b.server.remove("shop", "dead")
+		b.store.Writing("a", inShop, "dead")(gone("2"))
+		b.store.replace(k.scopes[wide], list, version, true)
+		b.sees(inShop, "pod", "two")
+		b.sees(inShop, "new", "one")
+		b.misses(inShop, "dead", true)
+		b.server.release()
+		b.expect("all ours")
+	})
+}
+
+func TestAnswersBeforeTheFirstListAreKept(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.set(func(s *server) { s.deaf = true })
+		b.store.Keep("a", []Place{inShop})
+		pass(time.Second)
+		b.store.Writing("a", inShop, "pod")(answer(b.server.put(object("shop", "pod", "1", "a", "one"))))
+		b.store.Read("b", inShop, "new", judged(b.server.put(object("shop", "new", "2", "a", "one"))))
+		b.misses(inShop, "pod", false)
+		pass(2 * time.Minute)
+		b.sees(inShop, "pod", "one")
+		b.expect("what is there from the beginning")
+	})
+}
+
+func TestOthersAreToldWhatAnOwnerDoesAndSees(t *testing.T) {
+	t.Run("it takes the object", func(t *testing.T) {
+		withPod(t, func(b *bed) {
+			done := b.store.Writing("b", inShop, "pod")
+			outcome := answer(b.server.change("shop", "pod", func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{label: "b"}) }))
+			b.server.release()
+			done(outcome)
+			b.expect("to the one who had it", "a: pod Content")
+		})
+	})
+	t.Run("it removes the object", func(t *testing.T) {
+		withPod(t, func(b *bed) {
+			done := b.store.Writing("b", inShop, "pod")
+			b.server.remove("shop", "pod")
+			done(gone("1"))
+			b.server.release()
+			b.expect("to the one whose it was", "a: pod Vanished")
+		})
+	})
+	t.Run("it reads that it changed", func(t *testing.T) {
+		withPod(t, func(b *bed) {
+			b.store.Read("b", inShop, "pod", judged(b.server.change("shop", "pod", content("two"))))
+			b.expect("to the one whose it is", "a: pod Content")
+			b.server.release()
+			b.expect("once")
+		})
+	})
+}
+
+func TestAReadIsTakenOverIfItIsNewer(t *testing.T) {
+	withPod(t, func(b *bed) {
+		b.store.Read("a", inShop, "pod", judged(b.server.change("shop", "pod", content("two"))))
+		b.sees(inShop, "pod", "two")
+		old := judged(withVersion(object("shop", "pod", "1", "a", "old"), "1"))
+		b.store.Read("a", inShop, "pod", old)
+		b.sees(inShop, "pod", "two")
+		b.store.Read("a", inShop, "pod", plan.Observation{})
+		b.store.Read("a", inShop, "pod", plan.Observation{Existence: plan.Absent})
+		b.store.Read("a", inShop, "pod", *gone("another"))
+		b.sees(inShop, "pod", "two")
+		b.server.remove("shop", "pod")
+		b.store.Read("a", inShop, "pod", *gone("1"))
+		b.misses(inShop, "pod", true)
+		b.server.release()
+		b.expect("nobody")
+	})
+}
+
+func TestAnswersFromWhereNobodyWatchesAreNotKept(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.store.Read("a", inShop, "pod", judged(b.server.put(object("shop", "pod", "1", "a", "one"))))
+		b.server.set(func(s *server) { s.refuse = forbid("") })
+		b.keep("a", inShop)
+		b.store.Read("a", inBank, "pod", judged(b.server.put(object("bank", "pod", "2", "a", "one"))))
+		done := b.store.Writing("a", inBank, "pod")
+		done(answer(b.server.change("bank", "pod", content("two"))))
+		if stats := b.store.Stats(); stats.Records != 1 || stats.Writing != 0 {
+			t.Errorf("%+v", stats)
+		}
+	})
+}
+
+func TestVersionsThatCannotBeComparedAreTakenAsTheyCome(t *testing.T) {
+	withPod(t, func(b *bed) {
+		b.store.Read("a", inShop, "pod", judged(withVersion(object("shop", "pod", "1", "a", "two"), "v2-abc")))
+		b.sees(inShop, "pod", "two")
+		b.store.Read("a", inShop, "pod", judged(withVersion(object("shop", "pod", "1", "a", "three"), "v1-def")))
+		b.sees(inShop, "pod", "three")
+	})
+}

@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestServersThatCannotStreamListsAreAskedForLists(t *testing.T) {
+	for name, behave := range map[string]func(*server){
+		"it says so": func(s *server) {
+			s.refuse = func(what, _ string) error {
+				if what == "watch" {
+					return apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
+				}
+				return nil
+			}
+		},
+		"it does not know": func(s *server) { s.deaf = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Options{}, func(b *bed) {
+				b.server.set(behave)
+				b.server.put(object("shop", "pod", "1", "a", "one"))
+				b.store.Keep("a", []Place{inShop})
+				pass(2 * time.Minute)
+				b.sees(inShop, "pod", "one")
+				b.asked(name, "watch", "list", "rewatch")
+				edit(func(o *unstructured.Unstructured) { o.Object["spec"] = "two" })(b.server)
+				b.sees(inShop, "pod", "two")
+				b.expect("a change", "a: pod Content")
+			})
+		})
+	}
+}
+
+func TestAListWithoutAWatchIsNotBelievedForLong(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.set(func(s *server) {
+			s.refuse = func(what, _ string) error {
+				switch what {
+				case "watch":
+					return apierrors.NewBadRequest("sendInitialEvents")
+				case "rewatch":
+					return apierrors.NewTimeoutError("later", 1)
+				}
+				return nil
+			}
+		})
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.keep("a", inShop)
+		b.sees(inShop, "pod", "one")
+		b.server.set(func(s *server) {
+			s.refuse = func(string, string) error { return apierrors.NewTimeoutError("later", 1) }
+		})
+		pass(time.Minute)
+		b.misses(inShop, "pod", false)
+	})
+}
+
+func TestAStorageThatWasRestoredIsBelieved(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.server.put(object("shop", "late", "2", "a", "one"))
+		b.keep("a", inShop)
+		edit(func(o *unstructured.Unstructured) { o.Object["spec"] = "two" })(b.server)
+		b.expect("a change", "a: pod Content")
+		b.server.set(func(s *server) {
+			s.version, s.history = 50, nil
+			s.objects[objectName{"shop", "pod"}] = withVersion(object("shop", "pod", "1", "a", "one"), "40")
+			delete(s.objects, objectName{"shop", "late"})
+			s.refuse = func(what, _ string) error {
+				if what == "rewatch" {
+					return apierrors.NewTimeoutError("Too large resource version", 1)
+				}
+				return nil
+			}
+		})
+		b.server.cut()
+		pass(time.Minute)
+		b.sees(inShop, "pod", "one")
+		b.misses(inShop, "late", true)
+		b.expect("as it was", "a: late Vanished", "a: pod Content")
+		edit(func(o *unstructured.Unstructured) { o.Object["spec"] = "three" })(b.server)
+		b.sees(inShop, "pod", "three")
+	})
+}
+
+func withVersion(live *unstructured.Unstructured, version string) *unstructured.Unstructured {
+	live.SetResourceVersion(version)
+	return live
+}
+
+func TestWaitHoldsNobodyWhereItIsOfNoUse(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.store.Wait(b.Context(), []Place{inShop}) // nobody keeps it
+		b.server.set(func(s *server) { s.refuse = func(string, string) error { return errors.New("the line is dead") } })
+		b.keep("a", inShop)
+		b.misses(inShop, "pod", false)
+
+		b.server.set(func(s *server) { s.refuse, s.deaf = nil, true })
+		b.store.Keep("a", nil)
+		pass(2 * time.Minute)
+		begun := time.Now()
+		ctx, cancel := context.WithTimeout(b.Context(), 3*time.Second)
+		defer cancel()
+		b.store.Keep("a", []Place{inShop})
+		b.store.Wait(ctx, []Place{inShop})
+		if waited := time.Since(begun); waited != 3*time.Second {
+			t.Errorf("waited %s", waited)
+		}
+		go b.store.Wait(b.Context(), []Place{inShop})
+		synctest.Wait()
+		b.store.Close() // wakes who waits
+	})
+}
+
+func TestNothingIsKeptAfterClose(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.keep("a", inShop)
+		done := b.store.Writing("a", inShop, "pod")
+		b.store.Close()
+		b.store.Close()
+		done(answer(b.server.put(object("shop", "pod", "1", "a", "two"))))
+		b.store.Read("a", inShop, "pod", judged(b.server.put(object("shop", "pod", "1", "a", "three"))))
+		b.store.Writing("a", inShop, "pod")(nil)
+		b.keep("a", inShop)
+		b.misses(inShop, "pod", false)
+		b.expect("nobody is told")
+	})
+}
