@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -76,31 +75,31 @@ type requests struct {
 }
 
 func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		query := request.URL.Query()
-		verb := strings.ToLower(request.Method)
-		ctx, cancel := context.WithCancel(request.Context())
-		r.mu.Lock()
-		switch {
-		case query.Get("watch") == "true" && query.Get("sendInitialEvents") == "true":
-			verb = "watchlist"
-		case query.Get("watch") == "true":
-			verb = "watch"
-		case query.Get("labelSelector") != "":
-			verb = "list"
-		}
-		if query.Get("labelSelector") != "" {
-			r.sent = append(r.sent, verb+" "+request.URL.Path)
-		}
-		r.cancel = append(r.cancel, cancel)
-		r.mu.Unlock()
-		return next.RoundTrip(request.WithContext(ctx))
-	})
+	return &noting{requests: r, next: next}
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
+type noting struct {
+	*requests
+	next http.RoundTripper
+}
 
-func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+func (n *noting) WrappedRoundTripper() http.RoundTripper { return n.next }
+
+func (n *noting) RoundTrip(request *http.Request) (*http.Response, error) {
+	query, verb := request.URL.Query(), "list"
+	switch {
+	case query.Get("watch") == "true" && query.Get("sendInitialEvents") == "true":
+		verb = "watchlist"
+	case query.Get("watch") == "true":
+		verb = "watch"
+	}
+	ctx, cancel := context.WithCancel(request.Context())
+	n.mu.Lock()
+	n.sent = append(n.sent, verb+" "+request.URL.Path)
+	n.cancel = append(n.cancel, cancel)
+	n.mu.Unlock()
+	return n.next.RoundTrip(request.WithContext(ctx))
+}
 
 // cut ends all requests under way.
 func (r *requests) cut() {

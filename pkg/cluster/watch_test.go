@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+
+	"github.com/corbel-run/corbel/pkg/cluster"
+)
+
+func TestAWatchTellsWhatHappensAndHowItEnds(t *testing.T) {
+	target := real(t)
+	namespace := newNamespace(t, target)
+	first, _ := create(t, target, "{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: "+namespace+", labels: {mine: a}}}")
+	create(t, target, "{apiVersion: v1, kind: ConfigMap, metadata: {name: other, namespace: "+namespace+"}}")
+	options := metav1.ListOptions{LabelSelector: "mine"}
+
+	list, err := target.Objects().List(t.Context(), configMaps, namespace, options)
+	if err != nil || len(list.Items) != 1 || list.Items[0].GetName() != "one" || list.Items[0].GetKind() != "ConfigMap" {
+		t.Fatalf("%v, %v", list, err)
+	}
+	options.ResourceVersion = list.GetResourceVersion()
+	events, err := target.Objects().Watch(t.Context(), configMaps, namespace, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Close()
+	_, gone, err := target.Objects().Delete(t.Context(), configMaps, namespace, "one", first.GetUID(), "")
+	if err != nil {
+		t.Fatal(gone, err)
+	}
+	what, object, err := events.Decode()
+	if err != nil || what != watch.Deleted || object.(*unstructured.Unstructured).GetName() != "one" {
+		t.Errorf("%s, %v, %v", what, object, err)
+	}
+	events.Close()
+	if _, _, err := events.Decode(); err == nil {
+		t.Error("an event after the end")
+	}
+}
+
+func TestTheErrorOfAWatchIsAStatus(t *testing.T) {
+	target := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}}`)
+	})
+	events, err := target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Close()
+	what, object, err := events.Decode()
+	if err != nil || what != watch.Error || !apierrors.IsResourceExpired(apierrors.FromObject(object)) {
+		t.Errorf("%s, %v, %v", what, object, err)
+	}
+}
+
+func TestAWatchOfWhatIsNotServedSaysSo(t *testing.T) {
+	target := real(t)
+	nothing := cluster.Resource{GVR: schema.GroupVersionResource{Group: "nowhere.example.com", Version: "v1", Resource: "nothings"}, Kind: "Nothing"}
+	_, watchErr := target.Objects().Watch(t.Context(), nothing, "", metav1.ListOptions{})
+	_, listErr := target.Objects().List(t.Context(), nothing, "", metav1.ListOptions{})
+	for _, err := range []error{watchErr, listErr} {
+		if _, unserved := errors.AsType[*cluster.UnservedPathError](err); !unserved {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// answering returns a target on a server that answers everything like this.
+func answering(t *testing.T, answer http.HandlerFunc) cluster.Target {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	t.Cleanup(server.Close)
+	target, err := cluster.New(&rest.Config{Host: server.URL}, cluster.Options{RequestTimeout: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(target.Close)
+	return target
+}
+
+func TestAServerThatAnswersSomethingElseToAWatch(t *testing.T) {
+	for name, tc := range map[string]struct{ body, want string }{
+		"no JSON":      {`{"type":"ADDED","object":"x"}`, "holds no JSON object"},
+		"another kind": {`{"type":"ADDED","object":{"apiVersion":"v1","kind":"Secret"}}`, `is about a "Secret"`},
+		"no status":    {`{"type":"ERROR","object":7}`, "is no Status"},
+		"the end":      {``, io.EOF.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			target := answering(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, tc.body) })
+			events, err := target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer events.Close()
+			if _, _, err = events.Decode(); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	target := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"apiVersion":"v1","kind":"SecretList","items":[]}`)
+	})
+	if _, err := target.Objects().List(t.Context(), configMaps, "", metav1.ListOptions{}); err == nil || !strings.Contains(err.Error(), "instead of a list of configmaps") {
+		t.Error(err)
+	}
+}
+
+func TestAServerThatDoesNotBeginAWatchIsLeft(t *testing.T) {
+	target := answering(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	_, err := target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{})
+	if err == nil || !strings.Contains(err.Error(), "did not answer within 200ms") {
+		t.Error(err)
+	}
+}
+
+func TestAWatchIsBoundedByItsTime(t *testing.T) {
+	target := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+	events, err := target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{TimeoutSeconds: new(int64(1))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Close()
+	if _, _, err := events.Decode(); err == nil {
+		t.Error("an event of a server that is silent")
+	}
+}
