@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
 // noisyAnnotations are written by tools for their own use; a change of them is no
@@ -29,10 +30,10 @@ func (h *handler[T]) digestOf(ctx context.Context, obj T) (string, error) {
 		return "", err
 	}
 	references, _ := h.finder.find(obj.GetSpec())
-	return digestOf(obj, references, digest.Hasher{Key: key})
+	return digestOf(obj, references, manifests.Digest(h.generator), digest.Hasher{Key: key})
 }
 
-func digestOf(c Component, references []found, hasher digest.Hasher) (string, error) {
+func digestOf(c Component, references []found, generator string, hasher digest.Hasher) (string, error) {
 	annotations := maps.Clone(c.GetAnnotations())
 	maps.DeleteFunc(annotations, func(key, _ string) bool { return isNoisy(key) })
 	annotationsJSON, err := json.Marshal(annotations)
@@ -54,6 +55,9 @@ func digestOf(c Component, references []found, hasher digest.Hasher) (string, er
 			continue
 		}
 		parts = append(parts, reference.path, reference.digest(hasher))
+	}
+	if generator != "" {
+		parts = append(parts, "generator", generator)
 	}
 	return hasher.Combine(parts...), nil
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func TestDigest(t *testing.T) {
-	key := "key"
+	key, generator := "key", ""
 	digest := func(t *testing.T, change func(*widget)) string {
 		t.Helper()
 		obj := newWidget()
@@ -22,7 +22,7 @@ func TestDigest(t *testing.T) {
 		obj.Spec.Refs = &widgetReferences{Password: &SecretKeyReference{Name: "creds"}, Own: &ownReference{}}
 		change(obj)
 		references, _ := finderFor[*widget]().find(obj.GetSpec())
-		text, err := digestOf(obj, references, hash.Hasher{Key: []byte(key)})
+		text, err := digestOf(obj, references, generator, hash.Hasher{Key: []byte(key)})
 		if err != nil || text == "" {
 			t.Fatalf("digest %q, error %v", text, err)
 		}
@@ -46,10 +46,12 @@ func TestDigest(t *testing.T) {
 		{"what a reference of the package loaded", func(w *widget) { w.Spec.Refs.Password.value = []byte("2") }, false},
 		{"that what is referred to is empty", func(w *widget) { w.Spec.Refs.Password.value = []byte{} }, false},
 		{"what a reference of the author loaded", func(w *widget) { w.Spec.Refs.Own.loaded = "2" }, false},
+		{"what the generator renders from", func(*widget) { generator = "another" }, false},
 		{"the key", func(*widget) { key = "another" }, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
+			generator = ""
 			if same := digest(t, test.change) == before; same != test.same {
 				t.Errorf("the digest is the same: %v, want %v", same, test.same)
 			}
@@ -59,7 +61,7 @@ func TestDigest(t *testing.T) {
 
 func TestDigestOfWhatIsNoJSONIsAnError(t *testing.T) {
 	obj := &specless{widget: *newWidget(), spec: types.UnstructurableMap{"f": func() {}}}
-	if _, err := digestOf(obj, nil, hash.Hasher{}); err == nil {
+	if _, err := digestOf(obj, nil, "", hash.Hasher{}); err == nil {
 		t.Error("no error")
 	}
 }

@@ -183,6 +183,9 @@ func TestAnObjectThatMovesBetweenSubchartsStays(t *testing.T) {
 		return nil
 	})
 	f.ready(t, bundle)
+	if bundle.Status.Revision != 2 {
+		t.Errorf("with another chart the revision is %d, want 2", bundle.Status.Revision)
+	}
 	if after := f.uid(t, configMap, "moved"); after != before || deletions.Load() > 0 {
 		t.Errorf("there were %d deletions, and the uid went from %s to %s", deletions.Load(), before, after)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 )
 
@@ -42,6 +43,25 @@ func TestAPackedChartIsRendered(t *testing.T) {
 	objects, err := render(t.Context(), fstest.MapFS{"web": {Data: data}}, nil, helm.Options{})
 	if err != nil || len(objects) != 1 {
 		t.Fatalf("got %d objects, %v", len(objects), err)
+	}
+}
+
+func TestTheDigestIsThatOfTheFiles(t *testing.T) {
+	digest := func(fsys fs.FS) string {
+		t.Helper()
+		g, err := helm.New(fsys, "web", helm.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return manifests.Digest(g)
+	}
+	files := map[string]string{"web/Chart.yaml": chartFile, "web/templates/a.yaml": manifest("x")}
+	one := digest(folder(files))
+	if again := digest(fstest.MapFS{"web": {Data: packed(t, files)}}); one == "" || again != one {
+		t.Errorf("got %q, and packed %q", one, again)
+	}
+	if other := digest(folder(map[string]string{"web/templates/a.yaml": manifest("y")})); other == one {
+		t.Error("another chart has the same digest")
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"path"
 
-	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -23,12 +22,15 @@ import (
 type Generator struct {
 	err     error
 	options Options
-	chart   *chart.Chart // must not be changed
+	chart   loaded // must not be changed
 	sets    *sets
 	runner  *bounded.Runner
 }
 
-var _ manifests.Generator = &Generator{}
+var (
+	_ manifests.Generator = &Generator{}
+	_ manifests.Digester  = &Generator{}
+)
 
 // New returns a generator that renders the chart at root, which is a folder of
 // the file system ("." for all of it) or a packed chart (*.tgz). The chart is
@@ -43,11 +45,15 @@ func New(fsys fs.FS, root string, options Options) (*Generator, error) {
 	if g.options, g.err = options.complete(); g.err != nil {
 		return g, g.err
 	}
-	g.chart, g.err = bounded.Run(context.Background(), g.runner, 0, func(context.Context) (*chart.Chart, error) {
+	g.chart, g.err = bounded.Run(context.Background(), g.runner, 0, func(context.Context) (loaded, error) {
 		return load(fsys, root)
 	})
 	return g, g.err
 }
+
+// Digest implements manifests.Digester. It is that of the files of the chart, packed
+// or not.
+func (g *Generator) Digest() string { return g.chart.digest }
 
 // Generate implements manifests.Generator. The parameters are the values of the
 // chart. Rendering that is not done in time ends as a
@@ -78,7 +84,7 @@ func (g *Generator) render(ctx context.Context, namespace, name string, values m
 	}
 	meter := metered.NewMeter(g.options.Limits, ctx.Err, "<no value>")
 	r := &rendering{
-		chart: clone(g.chart), values: values, release: releaseFor(ctx, namespace, name), capabilities: capabilities,
+		chart: clone(g.chart.Chart), values: values, release: releaseFor(ctx, namespace, name), capabilities: capabilities,
 		meter: meter, functions: functionsFor(meter, find), sets: g.sets,
 	}
 	outputs, err := r.run(ctx)

@@ -15,35 +15,53 @@ import (
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
+
+	"github.com/corbel-run/corbel/internal/digest"
 )
 
 // maxSubcharts limits how deep sub-charts may contain others.
 const maxSubcharts = 50
 
+// loaded is a chart with the digest of its files.
+type loaded struct {
+	*chart.Chart
+	digest string
+}
+
 // load reads a chart as Helm does.
-func load(fsys fs.FS, root string) (*chart.Chart, error) {
+func load(fsys fs.FS, root string) (loaded, error) {
 	files, err := readChart(fsys, root)
 	if err != nil {
-		return nil, err
+		return loaded{}, err
 	}
 	if err := checkNesting(files); err != nil {
-		return nil, err
+		return loaded{}, err
 	}
 	if err := checkPacked(files); err != nil {
-		return nil, err
+		return loaded{}, err
 	}
 	c, err := loader.LoadFiles(files)
 	if err != nil {
-		return nil, fmt.Errorf("chart %s: %w", root, err)
+		return loaded{}, fmt.Errorf("chart %s: %w", root, err)
 	}
 	if kind := c.Metadata.Type; kind != "" && kind != "application" {
-		return nil, fmt.Errorf("chart %s: %s charts are not installable", root, kind)
+		return loaded{}, fmt.Errorf("chart %s: %s charts are not installable", root, kind)
 	}
 	if missing := missingDependencies(c); len(missing) > 0 {
-		return nil, fmt.Errorf("chart %s: found in Chart.yaml, but missing in charts/ directory: %s", root, strings.Join(missing, ", "))
+		return loaded{}, fmt.Errorf("chart %s: found in Chart.yaml, but missing in charts/ directory: %s", root, strings.Join(missing, ", "))
 	}
 	settle(c)
-	return c, checkSequences(c)
+	return loaded{Chart: c, digest: digestOf(files)}, checkSequences(c)
+}
+
+// digestOf is the same for the same files, in whatever order they come.
+func digestOf(files []*archive.BufferedFile) string {
+	parts := make([]string, 0, len(files))
+	for _, file := range files {
+		parts = append(parts, digest.Combine(file.Name, string(file.Data)))
+	}
+	slices.Sort(parts)
+	return digest.Combine(parts...)
 }
 
 // checkNesting refuses folders that are sub-charts of sub-charts without end.
