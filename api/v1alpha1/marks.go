@@ -15,6 +15,8 @@ const (
 	AnnotationReconcilePolicy = "reconcile-policy"
 	AnnotationUpdatePolicy    = "update-policy"
 	AnnotationDeletePolicy    = "delete-policy"
+	// AnnotationDriftPolicy may stand on the component, too, for all its dependents.
+	AnnotationDriftPolicy     = "drift-policy"
 	AnnotationApplyOrder      = "apply-order"
 	AnnotationDeleteOrder     = "delete-order"
 	AnnotationPurgeOrder      = "purge-order"

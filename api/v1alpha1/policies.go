@@ -76,6 +76,24 @@ const (
 	DeletePolicyOrphanOnDelete DeletePolicy = "OrphanOnDelete"
 )
 
+// DriftPolicy says what happens when somebody else changed or deleted a dependent
+// object. Whatever it says, lost marks of ownership are put back, and a changed
+// manifest is written.
+//
+// +kubebuilder:validation:Enum=Repair;Report;Ignore
+type DriftPolicy string
+
+const (
+	// DriftPolicyRepair makes the object again what its manifest says. This is
+	// the default.
+	DriftPolicyRepair DriftPolicy = "Repair"
+	// DriftPolicyReport leaves the object as it is, or away, and says who changed
+	// what, and when.
+	DriftPolicyReport DriftPolicy = "Report"
+	// DriftPolicyIgnore leaves the object as it is, or away, and says nothing.
+	DriftPolicyIgnore DriftPolicy = "Ignore"
+)
+
 // MissingNamespacesPolicy says what happens when a namespace that dependent
 // objects live in does not exist and is not among the manifests.
 //

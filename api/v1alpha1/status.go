@@ -36,6 +36,10 @@ const (
 	// ConditionStalled is True when no progress is possible until somebody
 	// changes something, and absent otherwise.
 	ConditionStalled = "Stalled"
+	// ConditionDrifted is True while dependent objects differ from their manifests
+	// and are left as they are, because their drift policy says so. It is absent
+	// otherwise.
+	ConditionDrifted = "Drifted"
 )
 
 // Reasons of the conditions.

@@ -93,6 +93,15 @@ type PolicyConfiguration interface {
 	GetMissingNamespacesPolicy() reconciler.MissingNamespacesPolicy
 }
 
+// The DriftConfiguration interface is meant to be implemented by components (or their spec) which offer
+// tweaking what happens when somebody else changes or deletes their dependents.
+type DriftConfiguration interface {
+	// Get drift policy.
+	// Must return a valid DriftPolicy, or the empty string (then the reconciler/framework default applies).
+	// The annotation drift-policy on the component takes precedence.
+	GetDriftPolicy() reconciler.DriftPolicy
+}
+
 // The TypeConfiguration interface is meant to be implemented by components (or their spec) which allow
 // to specify additional managed types.
 type TypeConfiguration interface {

@@ -83,6 +83,7 @@ func TestReadyMadeSpecsCanBeNil(t *testing.T) {
 		retry         *RetrySpec
 		timeout       *TimeoutSpec
 		policy        *PolicySpec
+		drift         *DriftSpec
 		typ           *TypeSpec
 		reapply       *ReapplySpec
 	)
@@ -90,7 +91,7 @@ func TestReadyMadeSpecsCanBeNil(t *testing.T) {
 		clientSpec.GetKubeConfig() != nil || impersonation.GetImpersonationGroups() != nil || suspension.IsSuspended() ||
 		requeue.GetRequeueInterval()+retry.GetRetryInterval()+timeout.GetTimeout()+reapply.GetReapplyInterval() != 0 ||
 		policy.GetAdoptionPolicy() != "" || policy.GetUpdatePolicy() != "" || policy.GetDeletePolicy() != "" ||
-		policy.GetMissingNamespacesPolicy() != "" || typ.GetAdditionalManagedTypes() != nil {
+		policy.GetMissingNamespacesPolicy() != "" || drift.GetDriftPolicy() != "" || typ.GetAdditionalManagedTypes() != nil {
 		t.Error("a nil spec says something")
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -45,6 +46,7 @@ func directivesOf(c Component, s settings) (directives, error) {
 		errs = append(errs, fmt.Errorf("deployment name %q: %s", d.name, strings.Join(problems, ", ")))
 	}
 	errs = append(errs, checkPolicies("", d.policies)...)
+	errs = append(errs, annotateDrift(c, s.name, &d.policies))
 	managedTypes, err := managedTypesOf(c)
 	d.managedTypes = managedTypes
 	return d, errors.Join(append(errs, err)...)
@@ -57,12 +59,30 @@ func policiesOf(c Component, p reconciler.Policies) reconciler.Policies {
 		p.Delete = cmp.Or(own.GetDeletePolicy(), p.Delete)
 		p.MissingNamespaces = cmp.Or(own.GetMissingNamespacesPolicy(), p.MissingNamespaces)
 	}
+	if own, ok := configurationOf[DriftConfiguration](c); ok {
+		p.Drift = cmp.Or(own.GetDriftPolicy(), p.Drift)
+	}
 	if own, ok := configurationOf[ReapplyConfiguration](c); ok {
 		if interval := own.GetReapplyInterval(); interval > 0 {
 			p.ReapplyInterval = max(interval, minReapplyInterval)
 		}
 	}
 	return p
+}
+
+// annotateDrift takes over the drift policy that the annotation of the component asks for.
+func annotateDrift(c Component, reconcilerName string, p *reconciler.Policies) error {
+	annotation := reconcilerName + "/" + v1alpha1.AnnotationDriftPolicy
+	value, there := c.GetAnnotations()[annotation]
+	if !there {
+		return nil
+	}
+	drift, err := reconciler.ParseDriftPolicy(value)
+	if err != nil {
+		return fmt.Errorf("annotation %s: %w", annotation, err)
+	}
+	p.Drift = drift
+	return nil
 }
 
 // minReapplyInterval is the floor of what an annotation may ask for, too.

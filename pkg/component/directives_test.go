@@ -34,8 +34,10 @@ func TestDirectives(t *testing.T) {
 	tests := []struct {
 		name string
 		spec widgetSpec
-		want func(*directives)
-		err  string
+		// annotation is the drift policy on the component.
+		annotation string
+		want       func(*directives)
+		err        string
 	}{
 		{name: "nothing said means the defaults of the reconciler", want: func(*directives) {}},
 		{name: "placed elsewhere",
@@ -52,6 +54,15 @@ func TestDirectives(t *testing.T) {
 			want: func(d *directives) {
 				d.policies.Adoption, d.policies.Delete = v1alpha1.AdoptionPolicyNever, v1alpha1.DeletePolicyOrphan
 			}},
+		{name: "a drift policy",
+			spec: widgetSpec{DriftSpec: DriftSpec{DriftPolicy: v1alpha1.DriftPolicyReport}},
+			want: func(d *directives) { d.policies.Drift = v1alpha1.DriftPolicyReport }},
+		{name: "the annotation counts before it",
+			spec:       widgetSpec{DriftSpec: DriftSpec{DriftPolicy: v1alpha1.DriftPolicyReport}},
+			annotation: "ignore",
+			want:       func(d *directives) { d.policies.Drift = v1alpha1.DriftPolicyIgnore }},
+		{name: "a drift policy that does not exist", spec: widgetSpec{DriftSpec: DriftSpec{DriftPolicy: "Maybe"}}, annotation: "never",
+			err: `DriftPolicy "Maybe": must be one of [Repair Report Ignore]|drift-policy: "never" is not one of repair, report, ignore`},
 		{name: "a reapply interval has a floor",
 			spec: widgetSpec{ReapplySpec: ReapplySpec{duration("1s")}},
 			want: func(d *directives) { d.policies.ReapplyInterval = time.Minute }},
@@ -71,6 +82,9 @@ func TestDirectives(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			obj := newWidget()
 			obj.Spec = test.spec
+			if test.annotation != "" {
+				obj.SetAnnotations(map[string]string{"test.corbel.run/drift-policy": test.annotation})
+			}
 			got, err := directivesOf(obj, defaults)
 			if test.err != "" {
 				checkMistakes(t, err, test.err)

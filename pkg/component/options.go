@@ -48,6 +48,10 @@ type ReconcilerOptions struct {
 	// If unspecified, DeletePolicyDelete is assumed.
 	// Can be overridden by annotation on object level.
 	DeletePolicy *reconciler.DeletePolicy
+	// What to do about dependent objects that somebody else changed or deleted.
+	// If unspecified, DriftPolicyRepair is assumed.
+	// Can be overridden by annotation on the component and on object level.
+	DriftPolicy *reconciler.DriftPolicy
 	// Whether namespaces are auto-created if missing.
 	// If unspecified, MissingNamespacesPolicyCreate is assumed.
 	MissingNamespacesPolicy *reconciler.MissingNamespacesPolicy
@@ -164,6 +168,7 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 			Adoption:          valueOr(options.AdoptionPolicy, v1alpha1.AdoptionPolicyIfUnowned),
 			Update:            valueOr(options.UpdatePolicy, v1alpha1.UpdatePolicyReplace),
 			Delete:            valueOr(options.DeletePolicy, v1alpha1.DeletePolicyDelete),
+			Drift:             valueOr(options.DriftPolicy, v1alpha1.DriftPolicyRepair),
 			MissingNamespaces: valueOr(options.MissingNamespacesPolicy, v1alpha1.MissingNamespacesPolicyCreate),
 		},
 		management:     valueOr(options.ManagementPolicy, v1alpha1.ManagementPolicyManage),
@@ -228,6 +233,8 @@ func checkPolicies(where string, p reconciler.Policies) []error {
 			v1alpha1.UpdatePolicyReplace, v1alpha1.UpdatePolicySsaMerge, v1alpha1.UpdatePolicySsaOverride, v1alpha1.UpdatePolicyRecreate),
 		checkValue(where+"DeletePolicy", p.Delete,
 			v1alpha1.DeletePolicyDelete, v1alpha1.DeletePolicyOrphan, v1alpha1.DeletePolicyOrphanOnApply, v1alpha1.DeletePolicyOrphanOnDelete),
+		checkValue(where+"DriftPolicy", p.Drift,
+			v1alpha1.DriftPolicyRepair, v1alpha1.DriftPolicyReport, v1alpha1.DriftPolicyIgnore),
 		checkValue(where+"MissingNamespacesPolicy", p.MissingNamespaces,
 			v1alpha1.MissingNamespacesPolicyCreate, v1alpha1.MissingNamespacesPolicyDoNotCreate),
 	}

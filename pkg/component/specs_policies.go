@@ -58,6 +58,23 @@ func (s *PolicySpec) GetMissingNamespacesPolicy() reconciler.MissingNamespacesPo
 	return s.MissingNamespacesPolicy
 }
 
+// DriftSpec implements DriftConfiguration.
+//
+// +kubebuilder:object:generate=true
+type DriftSpec struct {
+	// DriftPolicy says what happens when somebody else changes or deletes dependent objects.
+	// +optional
+	DriftPolicy v1alpha1.DriftPolicy `json:"driftPolicy,omitempty"`
+}
+
+// GetDriftPolicy returns the policy, or nothing if the default applies.
+func (s *DriftSpec) GetDriftPolicy() reconciler.DriftPolicy {
+	if s == nil {
+		return ""
+	}
+	return s.DriftPolicy
+}
+
 // TypeSpec implements TypeConfiguration.
 //
 // +kubebuilder:object:generate=true

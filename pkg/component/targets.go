@@ -60,6 +60,7 @@ func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, workers
 			AdoptionPolicy:          &s.policies.Adoption,
 			UpdatePolicy:            &s.policies.Update,
 			DeletePolicy:            &s.policies.Delete,
+			DriftPolicy:             &s.policies.Drift,
 			MissingNamespacesPolicy: &s.policies.MissingNamespaces,
 			ReadyWhen:               s.readyWhen,
 			TypeFence:               s.typeFence,

@@ -34,6 +34,7 @@ type widgetSpec struct {
 	RetrySpec         `json:",inline"`
 	TimeoutSpec       `json:",inline"`
 	PolicySpec        `json:",inline"`
+	DriftSpec         `json:",inline"`
 	TypeSpec          `json:",inline"`
 	ReapplySpec       `json:",inline"`
 	PatchesSpec       `json:",inline"`

@@ -6,6 +6,7 @@ package reconciler
 import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
 type (
@@ -17,6 +18,8 @@ type (
 	UpdatePolicy = v1alpha1.UpdatePolicy
 	// DeletePolicy says what happens to an object that is no longer wanted.
 	DeletePolicy = v1alpha1.DeletePolicy
+	// DriftPolicy says what happens when somebody else changed or deleted an object.
+	DriftPolicy = v1alpha1.DriftPolicy
 	// MissingNamespacesPolicy says whether missing namespaces are created.
 	MissingNamespacesPolicy = v1alpha1.MissingNamespacesPolicy
 	// TypeInfo identifies one or several Kubernetes types.
@@ -50,6 +53,10 @@ const (
 	DeletePolicyOrphanOnApply  = v1alpha1.DeletePolicyOrphanOnApply
 	DeletePolicyOrphanOnDelete = v1alpha1.DeletePolicyOrphanOnDelete
 
+	DriftPolicyRepair = v1alpha1.DriftPolicyRepair
+	DriftPolicyReport = v1alpha1.DriftPolicyReport
+	DriftPolicyIgnore = v1alpha1.DriftPolicyIgnore
+
 	MissingNamespacesPolicyCreate      = v1alpha1.MissingNamespacesPolicyCreate
 	MissingNamespacesPolicyDoNotCreate = v1alpha1.MissingNamespacesPolicyDoNotCreate
 )
@@ -68,5 +75,10 @@ const (
 	WaitOwner         = plan.WaitOwner
 	WaitBlocked       = plan.WaitBlocked
 	WaitError         = plan.WaitError
+	WaitConflict      = plan.WaitConflict
 	WaitNamespaceGone = plan.WaitNamespaceGone
 )
+
+// ParseDriftPolicy reads the value of an annotation, in kebab-case or CamelCase.
+// The error lists the values that there are.
+func ParseDriftPolicy(value string) (DriftPolicy, error) { return policy.ParseDrift(value) }

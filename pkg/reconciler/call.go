@@ -180,6 +180,7 @@ func (c *call) outcome(p plan.Plan) Outcome {
 		ManifestDigest: c.in.manifest,
 		Steps:          c.steps,
 		Notes:          c.told,
+		Drifted:        p.Deviations,
 		Returned:       c.returned,
 	}
 }

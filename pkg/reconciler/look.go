@@ -64,7 +64,7 @@ func (r *Reconciler) observe(ctx context.Context, in *plan.Input, keys []plan.Ke
 	}
 	requests := make([]observe.Request, 0, len(keys))
 	for _, key := range keys {
-		request := observe.Request{Key: key, Desired: wanted[key]}
+		request := observe.Request{Key: key, Desired: wanted[key], Recorded: recorded[key]}
 		switch item := recorded[key]; {
 		case request.Desired != nil:
 			request.Version = request.Desired.Version

@@ -31,6 +31,8 @@ type ReconcilerOptions struct {
 	UpdatePolicy *v1alpha1.UpdatePolicy
 	// DeletePolicy defaults to DeletePolicyDelete.
 	DeletePolicy *v1alpha1.DeletePolicy
+	// DriftPolicy defaults to DriftPolicyRepair.
+	DriftPolicy *v1alpha1.DriftPolicy
 	// MissingNamespacesPolicy defaults to MissingNamespacesPolicyCreate.
 	MissingNamespacesPolicy *v1alpha1.MissingNamespacesPolicy
 	// Parallelism bounds the requests under way at once for one request.
@@ -88,6 +90,7 @@ func (o ReconcilerOptions) resolve(name string) (settings, error) {
 			Adoption: value(o.AdoptionPolicy, ""),
 			Update:   value(o.UpdatePolicy, ""),
 			Delete:   value(o.DeletePolicy, ""),
+			Drift:    value(o.DriftPolicy, ""),
 		},
 		parallelism: cmp.Or(o.Parallelism, 8),
 		typeFence:   o.TypeFence,

@@ -30,6 +30,7 @@ type Reconciler struct {
 	tracer   trace.Tracer
 	observer *observe.Observer
 	executor *execute.Executor
+	contests *contests
 }
 
 // NewReconciler returns a Reconciler that works on the target. The name is a
@@ -44,7 +45,7 @@ func NewReconciler(name string, target cluster.Target, options ReconcilerOptions
 	if err != nil {
 		return nil, fmt.Errorf("reconciler options: %w", err)
 	}
-	r := &Reconciler{name: name, target: target, settings: settings, compiler: &status.Compiler{}, tracer: trace.New(options.TracerProvider)}
+	r := &Reconciler{name: name, target: target, settings: settings, compiler: &status.Compiler{}, tracer: trace.New(options.TracerProvider), contests: &contests{}}
 	r.observer = observe.New(target, observe.Options{
 		Name: name, FieldOwner: settings.fieldOwner, Parallelism: settings.parallelism, Compiler: r.compiler,
 		Hasher: settings.hasher, ReadyWhen: settings.readyWhen,
@@ -96,6 +97,7 @@ func (r *Reconciler) Delete(ctx context.Context, request DeleteRequest) (Outcome
 		return Outcome{Inventory: request.Inventory}, secrets.Error(err)
 	}
 	r.settings.claims.set(in.target, in.Owner.Ref, nil, r.settings.now())
+	r.contests.forget(in.Owner.Ref)
 	outcome, err := r.run(ctx, in, request.Record)
 	return r.quiet(ctx, outcome, err)
 }
@@ -119,6 +121,7 @@ func (r *Reconciler) Plan(ctx context.Context, request ApplyRequest) (Plan, erro
 		return Plan{}, secrets.Error(err)
 	}
 	in.Claimed = r.claimed(in)
+	in.Contested = r.contests.of(in.Owner.Ref, r.settings.now())
 	c := newCall(in)
 	c.tellOrphans()
 	next, err := r.next(ctx, &c.in.Input)
@@ -126,6 +129,7 @@ func (r *Reconciler) Plan(ctx context.Context, request ApplyRequest) (Plan, erro
 	next.Notes = c.told
 	quietWaits(secrets, next.Waiting)
 	quietNotes(secrets, next.Notes)
+	quietDeviations(secrets, next.Deviations)
 	return next, secrets.Error(err)
 }
 

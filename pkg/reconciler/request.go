@@ -27,6 +27,7 @@ type Policies struct {
 	Adoption          v1alpha1.AdoptionPolicy
 	Update            v1alpha1.UpdatePolicy
 	Delete            v1alpha1.DeletePolicy
+	Drift             v1alpha1.DriftPolicy
 	MissingNamespaces v1alpha1.MissingNamespacesPolicy
 	// ReapplyInterval is how often objects are refreshed although nothing
 	// changed; zero means never.
@@ -117,8 +118,11 @@ type Outcome struct {
 	Returned []Key
 	// Steps counts what was done, by verb, such as "create".
 	Steps map[string]int
-	// Notes are sentences worth an event: adopted, released, put back.
+	// Notes are sentences worth an event: adopted, released, put back, repaired.
 	Notes []Note
+	// Drifted are the objects that somebody else changed or deleted and that are left
+	// as they are, because their drift policy is to report it.
+	Drifted []Deviation
 }
 
 // Done tells whether nothing is left to do and nothing is waited for.
@@ -129,6 +133,10 @@ type (
 	Plan = plan.Plan
 	// Wait is an object that is not settled.
 	Wait = plan.Wait
+	// Deviation is an object that differs from its manifest: who changed what, and when.
+	Deviation = plan.Deviation
+	// Drift is what is known about a deviation.
+	Drift = plan.Drift
 	// Note is a sentence about an object.
 	Note = plan.Note
 	// Key identifies an object: group, kind, namespace and name.

@@ -41,6 +41,7 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 			return call.outcome(plan.Plan{}), err
 		}
 		call.tellOrphans()
+		call.in.Contested = r.contests.of(in.Owner.Ref, r.settings.now())
 		call.in.Claimed = r.claimed(call.in) // somebody may have come to wait meanwhile
 		next, err := r.next(ctx, &call.in.Input)
 		if err != nil {
@@ -66,6 +67,7 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 		}
 		results := r.execute(ctx, next.Steps)
 		again = call.fold(next, results, metav1.NewTime(r.settings.now().UTC().Truncate(time.Second)))
+		r.corrected(call, results)
 		if err := errors.Join(ctx.Err(), in.fence.failure()); err != nil {
 			return call.outcome(next), errors.Join(call.err(), err)
 		}

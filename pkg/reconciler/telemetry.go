@@ -95,6 +95,7 @@ func (r *Reconciler) quiet(ctx context.Context, outcome Outcome, err error) (Out
 	secrets := redact.From(ctx)
 	quietWaits(secrets, outcome.Waiting)
 	quietNotes(secrets, outcome.Notes)
+	quietDeviations(secrets, outcome.Drifted)
 	for _, note := range outcome.Notes {
 		if note.Warning == plan.WarnOrphan {
 			metrics.OrphansFound(metrics.ControllerOf(ctx, r.name), 1)

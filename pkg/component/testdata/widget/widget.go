@@ -57,6 +57,7 @@ type Spec struct {
 	component.RetrySpec         `json:",inline"`
 	component.TimeoutSpec       `json:",inline"`
 	component.PolicySpec        `json:",inline"`
+	component.DriftSpec         `json:",inline"`
 	component.TypeSpec          `json:",inline"`
 	component.ReapplySpec       `json:",inline"`
 	component.PatchesSpec       `json:",inline"`

@@ -38,6 +38,7 @@ func (in *Spec) DeepCopyInto(out *Spec) {
 	in.RetrySpec.DeepCopyInto(&out.RetrySpec)
 	in.TimeoutSpec.DeepCopyInto(&out.TimeoutSpec)
 	out.PolicySpec = in.PolicySpec
+	out.DriftSpec = in.DriftSpec
 	in.TypeSpec.DeepCopyInto(&out.TypeSpec)
 	in.ReapplySpec.DeepCopyInto(&out.ReapplySpec)
 	in.PatchesSpec.DeepCopyInto(&out.PatchesSpec)

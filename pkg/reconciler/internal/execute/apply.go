@@ -38,12 +38,16 @@ func (e *Executor) override(ctx context.Context, resource cluster.Resource, step
 // then the server removes those of their fields that the manifest lacks.
 func (e *Executor) apply(ctx context.Context, resource cluster.Resource, step plan.Step, counts func(metav1.ManagedFieldsEntry) bool) (*unstructured.Unstructured, error) {
 	object, metadata := body(step.Desired.Manifest)
-	if needsApplyCopy(resource, step) {
+	ignored, err := e.leftFields(ctx, resource, step)
+	if err != nil {
+		return nil, err
+	}
+	if needsApplyCopy(resource, ignored) {
 		object = object.DeepCopy()
 		metadata = object.Object["metadata"].(map[string]any)
 		dropEmptyBundles(resource, object.Object)
 	}
-	if ignored := step.Desired.Policies.IgnoreFields; len(ignored) > 0 || isClaim(resource) {
+	if len(ignored) > 0 || isClaim(resource) {
 		live, err := e.readFirst(ctx, resource, step)
 		if err != nil {
 			return nil, err
@@ -76,9 +80,9 @@ func (e *Executor) apply(ctx context.Context, resource cluster.Resource, step pl
 	return live, nil
 }
 
-func needsApplyCopy(resource cluster.Resource, step plan.Step) bool {
+func needsApplyCopy(resource cluster.Resource, ignored []string) bool {
 	_, bundled := bundlePaths[resource.GVK().GroupKind()]
-	return bundled || len(step.Desired.Policies.IgnoreFields) > 0 || isClaim(resource)
+	return bundled || len(ignored) > 0 || isClaim(resource)
 }
 
 // setManagers replaces the entries of the managers of the object, as it was answered.

@@ -77,13 +77,9 @@ func (e *Executor) carriersOf(ctx context.Context, resource cluster.Resource, ma
 	}
 	var needed []carry
 	if resource.Has("scale") {
-		custom, err := e.types.Custom(ctx, resource.GVK())
+		path, err := e.replicasPath(ctx, resource)
 		if err != nil {
 			return nil, err
-		}
-		path := custom.ReplicasPath
-		if len(path) == 0 {
-			path = []string{"spec", "replicas"}
 		}
 		if !found(manifest, path...) {
 			needed = append(needed, carryPath(path...))

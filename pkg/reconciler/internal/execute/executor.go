@@ -133,6 +133,8 @@ func (e *Executor) execute(ctx context.Context, step plan.Step) plan.Result {
 		return e.write(ctx, step, e.merge)
 	case plan.VerbOverride:
 		return e.write(ctx, step, e.override)
+	case plan.VerbMark:
+		return e.write(ctx, step, e.mark)
 	case plan.VerbDelete:
 		return e.whileMeant(ctx, step, e.remove)
 	case plan.VerbOrphan:

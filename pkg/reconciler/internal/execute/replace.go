@@ -22,7 +22,10 @@ func (e *Executor) replace(ctx context.Context, resource cluster.Resource, step 
 	if err != nil {
 		return nil, err
 	}
-	ignored := step.Desired.Policies.IgnoreFields
+	ignored, err := e.leftFields(ctx, resource, step)
+	if err != nil {
+		return nil, err
+	}
 	if len(carriers) > 0 || len(ignored) > 0 {
 		live, err := e.readFirst(ctx, resource, step)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -25,6 +26,7 @@ func (e *Executor) write(ctx context.Context, step plan.Step, send send) plan.Re
 	if step.Verb != plan.VerbCreate && (step.UID == "" || step.ResourceVersion == "") {
 		return failed(step, errors.New("there is no precondition"))
 	}
+	var notes []plan.Note
 	live, err := retryPath(func() (*unstructured.Unstructured, error) {
 		resource, err := e.types.Resolve(ctx, step.Key.GroupKind().WithVersion(step.Desired.Version))
 		if err != nil {
@@ -39,12 +41,17 @@ func (e *Executor) write(ctx context.Context, step plan.Step, send send) plan.Re
 		if err != nil {
 			return nil, err
 		}
+		notes = e.tellScaled(ctx, resource, step, live)
 		return e.disown(ctx, resource, step, live)
 	})
 	if err != nil {
 		return failed(step, err)
 	}
-	return plan.Result{Step: step, Observation: e.observer.Of(ctx, live, step.Desired)}
+	observation := e.observer.Of(ctx, live, step.Desired)
+	if step.Verb == plan.VerbMark {
+		observation.Drift = observe.DriftOf(live, step.Desired, e.options.FieldOwner) // what else has changed stays
+	}
+	return plan.Result{Step: step, Observation: observation, Notes: notes}
 }
 
 // retryPath repeats a request, once, with what the server says about the type

@@ -41,7 +41,7 @@ func (l *look) attempt(ctx context.Context, request Request) (observation plan.O
 	l.heard(err)
 	switch {
 	case err == nil:
-		return l.observer.Of(ctx, live, request.Desired), false
+		return l.observer.compared(ctx, live, request), false
 	case cluster.IsNotFound(err, resource, request.Key.Name):
 		return plan.Observation{Existence: plan.Absent}, false
 	default:

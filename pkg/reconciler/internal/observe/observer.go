@@ -69,6 +69,8 @@ type Request struct {
 	// Desired is the wanted object. If it is nil, the object may be read in
 	// any version, and it counts as absent if its type is provably gone.
 	Desired *plan.Desired
+	// Recorded is what the inventory says about the object; nil if it is not in it.
+	Recorded *v1alpha1.InventoryItem
 }
 
 // Observe reads the objects, several at once. What cannot be read is Unknown

@@ -23,6 +23,7 @@ func (o *Observer) Of(ctx context.Context, live *unstructured.Unstructured, desi
 		Marks:           o.marks(live, desired),
 		Seen:            o.options.Hasher.Seen(live.Object),
 		Finalizers:      live.GetFinalizers(),
+		Scaled:          len(scaledPaths(live)) > 0,
 		Created:         live.GetCreationTimestamp().Time,
 		Status:          o.status(ctx, live, desired),
 	}
@@ -30,7 +31,17 @@ func (o *Observer) Of(ctx context.Context, live *unstructured.Unstructured, desi
 		observation.Deleting = deleting.Time
 	}
 	if desired != nil && desired.Manifest != nil {
-		observation.Accepted = o.options.Hasher.Accepted(live.Object, desired.Manifest.Object, desired.Policies.IgnoreFields)
+		observation.Accepted = o.options.Hasher.Accepted(withoutScale(live, desired.Manifest), desired.Manifest.Object, desired.Policies.IgnoreFields)
+	}
+	return observation
+}
+
+// compared is Of, and says how the object came to differ from what is recorded.
+func (o *Observer) compared(ctx context.Context, live *unstructured.Unstructured, request Request) plan.Observation {
+	observation := o.Of(ctx, live, request.Desired)
+	recorded, wanted := request.Recorded, request.Desired
+	if recorded != nil && wanted != nil && recorded.Digest == wanted.Digest && recorded.Accepted != "" && recorded.Accepted != observation.Accepted {
+		observation.Drift = DriftOf(live, wanted, o.options.FieldOwner)
 	}
 	return observation
 }

@@ -27,6 +27,9 @@ func (w *work) apply(u *unit) {
 			return
 		}
 	}
+	if w.leaveGone(u) {
+		return
+	}
 	switch u.live.Existence {
 	case Absent:
 		w.applyAbsent(u)
@@ -71,6 +74,11 @@ func (w *work) applyAbsent(u *unit) {
 	case w.namespaceTerminating(u.key.Namespace):
 		w.waitNamespace(u)
 	default:
+		if c, contested := w.contest(u); contested && u.wasDeleted() {
+			w.stuck(u)
+			w.contend(u, c)
+			return
+		}
 		because := BecauseMissing
 		if u.item.Phase == v1alpha1.PhaseRecreating {
 			because = BecauseRecreate
@@ -141,12 +149,21 @@ func (w *work) applyPresent(u *unit) {
 	case u.item.Phase == v1alpha1.PhaseRecreating && u.item.UID == u.live.UID:
 		w.recreate(u)
 	default:
-		if because, due := w.writeDue(u); due {
+		because, due := w.writeDue(u)
+		if c, contested := w.contest(u); contested && (!due || because.corrects()) {
+			w.contend(u, c)
+			due = false
+		}
+		if due {
 			if w.mustRecreate(u) || because == BecauseChanged && u.recreates() && !u.sameManifest() {
 				w.recreate(u)
 				return
 			}
-			w.write(u, u.updateVerb(), because)
+			verb := u.updateVerb()
+			if because == BecauseUnmarked && u.leavesDrift() {
+				verb = VerbMark // whose it is is no drift
+			}
+			w.write(u, verb, because)
 			return
 		}
 		w.judge(u)
@@ -168,7 +185,7 @@ func (w *work) writeDue(u *unit) (Reason, bool) {
 		// the marks; another write would end the same way.
 		return BecauseUnmarked, true
 	case u.drifted():
-		return BecauseDrifted, true
+		return BecauseDrifted, !u.leavesDrift()
 	case w.reapplyDue(u):
 		return BecauseReapply, true
 	}
@@ -230,11 +247,14 @@ func (w *work) write(u *unit, verb Verb, because Reason) {
 	}
 	s := u.step(verb, applyStage(u), because)
 	s.Desired = u.desired
+	if because.corrects() || because == BecauseMissing && u.wasDeleted() {
+		s.Drift = u.drift()
+	}
 	s.Then.Digest = u.desired.Digest
 	s.Then.DependsOn = dependenciesOf(u.desired)
 	s.Then.Phase = v1alpha1.PhaseApplied
 	if verb == VerbCreate {
-		s.UID, s.ResourceVersion, s.Finalizers = "", "", nil
+		s.UID, s.ResourceVersion, s.Finalizers, s.Scaled = "", "", nil, false
 		s.Then.UID, s.Then.Keeps, s.Then.Kept = "", false, nil
 	}
 	w.step(s)

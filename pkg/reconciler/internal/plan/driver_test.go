@@ -34,6 +34,8 @@ type driver struct {
 	gone    bool
 	managed []v1alpha1.TypeInfo
 	missing v1alpha1.MissingNamespacesPolicy
+	// contested are the objects that somebody changes again and again.
+	contested map[Key]Contest
 	// durable is the record on the server. Nothing else survives a crash.
 	durable []v1alpha1.InventoryItem
 
@@ -80,7 +82,20 @@ func (d *driver) input() Input {
 	for _, key := range Namespaces(in.Desired, in.Live) {
 		in.Live[key] = d.world.observe(key, false)
 	}
+	in.Contested = d.contested
+	d.findDrift(in)
 	return in
+}
+
+// findDrift says who changed the objects that are not as recorded.
+func (d *driver) findDrift(in Input) {
+	for _, item := range in.Recorded {
+		live, o := in.Live[KeyOf(item)], d.world.objects[KeyOf(item)]
+		if o != nil && live.Accepted != "" && live.Accepted != item.Accepted {
+			live.Drift = &Drift{Fields: []string{"value"}, Manager: o.by, At: o.changed}
+			in.Live[KeyOf(item)] = live
+		}
+	}
 }
 
 // load reads the record as a new process would.
@@ -182,6 +197,7 @@ func defaultPolicies() policy.Set {
 	return policy.Set{
 		Adoption: v1alpha1.AdoptionPolicyIfUnowned, Reconcile: v1alpha1.ReconcilePolicyOnObjectChange,
 		Update: v1alpha1.UpdatePolicyReplace, Delete: v1alpha1.DeletePolicyDelete,
+		Drift: v1alpha1.DriftPolicyRepair,
 	}
 }
 
@@ -198,6 +214,9 @@ func wanted(key Key, value string, policies policy.Set, defines ...v1alpha1.Type
 	}
 	d.Digest = fmt.Sprint(value, policies.Adoption, policies.Reconcile, policies.Update, policies.Delete,
 		policies.Order.Apply, policies.Order.Delete, purge, policies.Reapply, policies.DependsOn, policies.RunOn)
+	if policies.Drift != v1alpha1.DriftPolicyRepair {
+		d.Digest += string(policies.Drift)
+	}
 	return d
 }
 

@@ -39,6 +39,8 @@ func (w *world) execute(s Step) Result {
 		r.Err = w.create(s)
 	case VerbReplace, VerbMerge, VerbOverride:
 		r.Err = w.write(s)
+	case VerbMark:
+		r.Err = w.remark(s)
 	case VerbDelete:
 		r.Blocked, r.Released, r.Err = w.delete(s)
 	case VerbOrphan:
@@ -129,6 +131,21 @@ func (w *world) write(s Step) error {
 		o.marks.Others = nil
 		w.touch(o)
 	}
+	return nil
+}
+
+// remark puts our marks back, and nothing else.
+func (w *world) remark(s Step) error {
+	o, err := w.find(s)
+	if err != nil {
+		return err
+	}
+	w.checkWrite(o, s)
+	o.marks.OwnerID, o.marks.Ref = theOwner.ID, theOwner.Ref
+	if w.strips[s.Key] {
+		o.marks.OwnerID, o.marks.Ref = "", OwnerRef{}
+	}
+	w.touch(o)
 	return nil
 }
 

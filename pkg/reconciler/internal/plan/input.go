@@ -39,6 +39,8 @@ type Input struct {
 	// pass. They are not tried again, and what comes after them waits; only an
 	// object that the server cannot change in place may be recreated.
 	Failed map[Key]Failure
+	// Contested are objects that somebody changes again and again.
+	Contested map[Key]Contest
 	// Claimed are objects that other owners wait for, and who does. Those that are
 	// not wanted any more are left to them.
 	Claimed map[Key]string
@@ -50,7 +52,8 @@ type Input struct {
 	// Protected are objects that are never deleted: what the owner itself
 	// needs, or is. They are left behind without our marks instead.
 	Protected map[Key]bool
-	// Now decides only about readiness and refreshes, never about anything destructive.
+	// Now decides only about readiness, refreshes and the corrections of contested
+	// objects, never about anything destructive.
 	Now time.Time
 }
 

@@ -12,13 +12,16 @@ import (
 
 // judge finds an object of ours settled, or says what it lacks.
 func (w *work) judge(u *unit) {
+	if u.drifted() && u.leavesDrift() && !u.appliedOnce() {
+		w.report(u)
+	}
 	switch {
 	case u.item.Digest == "" || u.item.UID != u.live.UID:
 		// It is applied only once, and the answer to that was lost.
 		u.item.Digest, u.item.UID = u.desired.Digest, u.live.UID
 		u.item.Seen, u.item.Accepted = u.live.Seen, u.live.Accepted
-	case !u.drifted():
-		// Drift that nobody repairs, because the object is applied only once,
+	case !u.drifted() && (u.live.Accepted != "" || u.item.Accepted == ""):
+		// Without a look at the values that the manifest sets, nobody knows. Drift that nobody repairs, because the object is applied only once,
 		// stays visible: the policy may change.
 		u.item.Seen = u.live.Seen
 	}

@@ -56,7 +56,7 @@ func (w *work) addNamespaces(units []*unit) (added []*unit) {
 		if !known || d.Policies.Order.Apply < h.first {
 			h.first = d.Policies.Order.Apply
 		}
-		h.creates = h.creates || !u.over() && !u.ran()
+		h.creates = h.creates || !u.over() && !u.ran() && !u.leavesGone()
 		homes[d.Key.Namespace] = h
 	}
 	for _, name := range slices.Sorted(maps.Keys(homes)) {

@@ -44,6 +44,8 @@ type work struct {
 	steps   []Step
 	waiting []Wait
 	notes   []Note
+	// deviations are drifted objects that are left as they are.
+	deviations []Deviation
 	// unwritten is the first apply wave with a write that is outstanding,
 	// failed, refused or held back.
 	unwritten int
@@ -148,13 +150,13 @@ func (w *work) note(key Key, format string, args ...any) {
 
 // plan closes the work.
 func (w *work) plan() Plan {
-	p := Plan{Steps: w.steps, Waiting: w.waiting, Notes: w.notes}
+	p := Plan{Steps: w.steps, Waiting: w.waiting, Notes: w.notes, Deviations: w.deviations}
 	slices.SortStableFunc(p.Steps, func(a, b Step) int { return a.Stage - b.Stage })
 	p.Inventory, p.Gone, p.MustRecord = w.record()
 	for _, u := range w.units {
 		if w.in.Cause == Deleting || u.desired != nil {
 			p.Total++
-			if u.settled {
+			if u.settled && !u.fought {
 				p.Settled++
 			}
 		}

@@ -36,6 +36,11 @@ type Observation struct {
 	// Seen and Accepted are the hashes described at the inventory item;
 	// Accepted is empty if no manifest is known for the object.
 	Seen, Accepted string
+	// Drift says how the object came to differ from what is recorded; nil if it
+	// does not, or if that was not looked for.
+	Drift *Drift
+	// Scaled: somebody has set the number of replicas through the subresource scale.
+	Scaled bool
 	// Deleting is since when the object has a deletion timestamp; zero if it has none.
 	Deleting   time.Time
 	Finalizers []string

@@ -29,6 +29,8 @@ type Plan struct {
 	Waiting []Wait
 	// Notes are things worth telling that need no request.
 	Notes []Note
+	// Deviations are objects that have drifted and are left as they are.
+	Deviations []Deviation
 	// Settled and Total count the wanted objects, or in deletion the recorded ones.
 	Settled, Total int
 }
@@ -49,6 +51,8 @@ const (
 	VerbMerge Verb = "merge"
 	// VerbOverride is VerbMerge that also reclaims the fields of one-off managers.
 	VerbOverride Verb = "override"
+	// VerbMark puts our marks back on an object of ours, and changes nothing else.
+	VerbMark Verb = "mark"
 	// VerbDelete deletes the object of the given uid.
 	VerbDelete Verb = "delete"
 	// VerbOrphan strips our marks and leaves the object alone from then on.
@@ -98,6 +102,11 @@ type Step struct {
 	Finalizers []string
 	// Desired is the wanted object; nil if it is not wanted any more.
 	Desired *Desired
+	// Scaled: the number of replicas is left to who has set it.
+	Scaled bool
+	// Drift is what the step undoes, if somebody else changed or deleted the object;
+	// nil if that is not why it is done.
+	Drift *Drift
 	// Then is the record once the step succeeded; the uid and the hashes are
 	// filled in from the server's answer. VerbDelete and VerbOrphan leave no record;
 	// a guard reads from it what was left behind.
@@ -161,6 +170,7 @@ const (
 	WaitOwner         WaitReason = "OwnerConflict" // the object belongs to somebody else
 	WaitBlocked       WaitReason = "Blocked"       // the deletion is blocked
 	WaitError         WaitReason = "StepFailed"    // the last step failed
+	WaitConflict      WaitReason = "FieldConflict" // somebody changes the object again and again
 	WaitNamespaceGone WaitReason = "NamespaceTerminating"
 )
 
@@ -182,6 +192,8 @@ const (
 	WarnContentLost = "ForeignContentLost"
 	// WarnKept: a namespace or a type stays, because something in it was left behind.
 	WarnKept = "KeptForOrphan"
+	// WarnConflict: somebody changes or deletes an object again and again.
+	WarnConflict = "FieldConflict"
 	// WarnOrphan: an object bears our marks and is in no inventory.
 	WarnOrphan = "OrphanFound"
 )

@@ -25,6 +25,9 @@ func (p Plan) String() string {
 	for _, wait := range p.Waiting {
 		fmt.Fprintf(&b, "wait     %s: %s: %s\n", wait.Key, wait.Reason, wait.Message)
 	}
+	for _, d := range p.Deviations {
+		fmt.Fprintf(&b, "drifted  %s: %s\n", d.Key, d.Drift)
+	}
 	for _, note := range p.Notes {
 		fmt.Fprintf(&b, "note     %s: %s\n", note.Key, note.Message)
 	}

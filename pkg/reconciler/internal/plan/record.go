@@ -49,8 +49,8 @@ func Fold(inventory []v1alpha1.InventoryItem, live map[Key]Observation, results 
 			folded = append(folded, item)
 		case r.Released || r.Step.Verb == VerbOrphan:
 			// It is no longer ours.
-		case r.Step.Verb == VerbDelete:
-			folded = append(folded, item)
+		case r.Step.Verb == VerbDelete || r.Step.Verb == VerbMark:
+			folded = append(folded, item) // what was accepted is what it was
 		default:
 			folded = append(folded, written(r, now))
 		}

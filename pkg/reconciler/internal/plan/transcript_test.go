@@ -33,7 +33,9 @@ import (
 //	ready, unready, failed set what objects say about themselves
 //	foreign                creates objects, owned by nobody, by other (another component), helm, or earlier (us, before)
 //	steal, strip           put another owner's mark on objects, or take ours off
-//	drift, remove          edit and delete objects by hand
+//	drift, remove          edit (as manager by=) and delete objects by hand
+//	drift-policy           sets the policy of the component, for all objects
+//	contested              says that somebody changes objects again and again: by=, and for=, how long they are left alone
 //	hold, release          add a finalizer, and take it off
 //	unknown, known         let reads fail, and succeed again
 //	refuse, accept, lose   let writes fail, succeed again, and lose the answer to the next write
@@ -99,6 +101,8 @@ var commands = map[string]command{
 	"inventory":          inventory,
 	"objects":            objects,
 	"foreign":            foreigners,
+	"contested":          contested,
+	"drift-policy":       driftPolicy,
 
 	"ready":   each(func(o *object, _ line) { o.status = Status{Readiness: Ready} }),
 	"unready": each(func(o *object, _ line) { o.status = Status{Message: "not available"} }),
@@ -106,9 +110,10 @@ var commands = map[string]command{
 	"steal":   each(func(o *object, l line) { mark(o, holder(l.value("by"))); o.stolen = true }),
 	"strip":   each(func(o *object, _ line) { o.marks.OwnerID, o.marks.Ref = "", OwnerRef{} }),
 	"hold":    each(func(o *object, l line) { o.finalizers = append(o.finalizers, l.value("finalizer")) }),
+
 	"drift": each(func(o *object, l line) {
 		if value := l.value("value"); value != "" {
-			o.value = value
+			o.value, o.by, o.changed = value, l.value("by"), startOfTime
 		}
 		o.extra += l.value("extra")
 	}),
@@ -184,6 +189,27 @@ func missingNamespaces(s *story, args []string, _ []line) (string, error) {
 		return "", fmt.Errorf("unknown policy %v", args)
 	}
 	s.driver.missing = chosen
+	return "", nil
+}
+
+func driftPolicy(s *story, args []string, _ []line) (string, error) {
+	chosen, err := policy.ParseDrift(strings.Join(args, " "))
+	for i := range s.driver.desired {
+		s.driver.desired[i].Policies.Drift = chosen
+	}
+	return "", err
+}
+
+func contested(s *story, _ []string, lines []line) (string, error) {
+	s.driver.contested = map[Key]Contest{}
+	for _, l := range lines {
+		patience, err := time.ParseDuration(l.value("for"))
+		if err != nil {
+			return "", err
+		}
+		last := Drift{Fields: []string{"value"}, Manager: l.value("by"), Missing: l.value("by") == ""}
+		s.driver.contested[l.key] = Contest{Until: s.world.now.Add(patience), Last: last}
+	}
 	return "", nil
 }
 

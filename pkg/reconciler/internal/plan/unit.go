@@ -25,6 +25,8 @@ type unit struct {
 	instance bool
 	// settled: nothing is to be done and nothing is waited for.
 	settled bool
+	// fought: somebody changes the object again and again.
+	fought bool
 	// stuck: the object is to be written, but cannot be now.
 	stuck bool
 	// jammed: it cannot be, because its own last write failed or that of one
@@ -121,6 +123,7 @@ func (u *unit) step(verb Verb, stage int, because Reason) Step {
 	return Step{
 		Verb: verb, Key: u.key, Version: u.item.Version, Stage: stage, Because: because,
 		UID: u.live.UID, ResourceVersion: u.live.ResourceVersion, Marks: u.live.Marks, Finalizers: u.live.Finalizers,
-		Then: u.item,
+		Scaled: u.live.Scaled,
+		Then:   u.item,
 	}
 }

@@ -78,6 +78,7 @@ func (w *work) holdOne(u *unit, message string, jammed bool) bool {
 		u.settled = true
 	case u.over():
 		u.retire()
+	case w.leaveGone(u):
 	case w.atRest(u):
 		w.judge(u)
 	default:

@@ -51,6 +51,8 @@ type object struct {
 	marks      Marks
 	value      string // the fields that our manifests set
 	extra      string // fields that others added
+	by         string // who changed the value last, besides us, and when
+	changed    time.Time
 	created    time.Time
 	deleting   time.Time
 	finalizers []string

@@ -22,6 +22,7 @@ type Layer struct {
 	Reconcile v1alpha1.ReconcilePolicy
 	Update    v1alpha1.UpdatePolicy
 	Delete    v1alpha1.DeletePolicy
+	Drift     v1alpha1.DriftPolicy
 	// Reapply is the interval of refreshing writes, at least one minute;
 	// zero and less say nothing.
 	Reapply time.Duration
@@ -39,6 +40,7 @@ func Defaults(layers ...Layer) (Set, error) {
 			setDefault(&set.Reconcile, "reconcile policy", reconcilePolicies, layer.Reconcile),
 			setDefault(&set.Update, "update policy", updatePolicies, layer.Update),
 			setDefault(&set.Delete, "delete policy", deletePolicies, layer.Delete),
+			setDefault(&set.Drift, "drift policy", driftPolicies, layer.Drift),
 		)
 		if layer.Reapply > 0 && layer.Reapply < minReapply {
 			errs = append(errs, fmt.Errorf("reapply interval %s is shorter than %s", layer.Reapply, minReapply))
@@ -60,6 +62,9 @@ func ParseMissingNamespaces(value v1alpha1.MissingNamespacesPolicy) (v1alpha1.Mi
 	return cmp.Or(policy, namespacePolicies[0]), nil
 }
 
+// ParseDrift reads a drift policy, in kebab-case or CamelCase; empty is a mistake.
+func ParseDrift(value string) (v1alpha1.DriftPolicy, error) { return parseEnum(driftPolicies, value) }
+
 // setDefault validates a value, and uses it unless an earlier one was set.
 func setDefault[T ~string](target *T, name string, values []T, value T) error {
 	if value == "" {
@@ -79,5 +84,6 @@ func (s Set) filled() Set {
 	s.Reconcile = cmp.Or(s.Reconcile, reconcilePolicies[0])
 	s.Update = cmp.Or(s.Update, updatePolicies[0])
 	s.Delete = cmp.Or(s.Delete, deletePolicies[0])
+	s.Drift = cmp.Or(s.Drift, driftPolicies[0])
 	return s
 }

@@ -14,8 +14,8 @@ import (
 )
 
 func TestPrecedence(t *testing.T) {
-	component := Layer{Update: v1alpha1.UpdatePolicySsaMerge, Reapply: time.Hour}
-	options := Layer{Update: v1alpha1.UpdatePolicyRecreate, Delete: v1alpha1.DeletePolicyOrphan, Adoption: "always", Reapply: 2 * time.Hour}
+	component := Layer{Update: v1alpha1.UpdatePolicySsaMerge, Drift: "report", Reapply: time.Hour}
+	options := Layer{Update: v1alpha1.UpdatePolicyRecreate, Delete: v1alpha1.DeletePolicyOrphan, Adoption: "always", Drift: v1alpha1.DriftPolicyIgnore, Reapply: 2 * time.Hour}
 
 	defaults, err := Defaults(component, options)
 	if err != nil {
@@ -26,17 +26,18 @@ func TestPrecedence(t *testing.T) {
 		Reconcile: v1alpha1.ReconcilePolicyOnObjectChange,
 		Update:    v1alpha1.UpdatePolicySsaMerge,
 		Delete:    v1alpha1.DeletePolicyOrphan,
+		Drift:     v1alpha1.DriftPolicyReport,
 		Reapply:   time.Hour,
 	}
 	if diff := cmp.Diff(want, defaults); diff != "" {
 		t.Error("the component comes before the options:", diff)
 	}
 
-	got, err := Parse(prefix, annotate("update-policy", "ssa-override", "reapply-interval", "5m"), defaults)
+	got, err := Parse(prefix, annotate("update-policy", "ssa-override", "drift-policy", "ignore", "reapply-interval", "5m"), defaults)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want.Update, want.Reapply = v1alpha1.UpdatePolicySsaOverride, 5*time.Minute
+	want.Update, want.Drift, want.Reapply = v1alpha1.UpdatePolicySsaOverride, v1alpha1.DriftPolicyIgnore, 5*time.Minute
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error("the annotation comes before both:", diff)
 	}
@@ -55,13 +56,13 @@ func TestDefaultsWithoutLayers(t *testing.T) {
 func TestDefaultsListAllMistakes(t *testing.T) {
 	_, err := Defaults(
 		Layer{Adoption: "x", Reapply: time.Second},
-		Layer{Reconcile: "y", Update: "z", Delete: "w"},
+		Layer{Reconcile: "y", Update: "z", Delete: "w", Drift: "v"},
 	)
 	if err == nil {
 		t.Fatal("accepted")
 	}
 	for _, want := range []string{
-		`adoption policy: "x" is not one of`, `reconcile policy: "y"`, `update policy: "z"`, `delete policy: "w"`,
+		`adoption policy: "x" is not one of`, `reconcile policy: "y"`, `update policy: "z"`, `delete policy: "w"`, `drift policy: "v" is not one of repair, report, ignore`,
 		"reapply interval 1s is shorter than 1m0s",
 	} {
 		if !strings.Contains(err.Error(), want) {

@@ -17,6 +17,7 @@ var (
 	reconcilePolicies = []v1alpha1.ReconcilePolicy{v1alpha1.ReconcilePolicyOnObjectChange, v1alpha1.ReconcilePolicyOnObjectOrComponentChange, v1alpha1.ReconcilePolicyOnce, v1alpha1.ReconcilePolicyOncePerManifest}
 	updatePolicies    = []v1alpha1.UpdatePolicy{v1alpha1.UpdatePolicyReplace, v1alpha1.UpdatePolicySsaMerge, v1alpha1.UpdatePolicySsaOverride, v1alpha1.UpdatePolicyRecreate}
 	deletePolicies    = []v1alpha1.DeletePolicy{v1alpha1.DeletePolicyDelete, v1alpha1.DeletePolicyOrphan, v1alpha1.DeletePolicyOrphanOnApply, v1alpha1.DeletePolicyOrphanOnDelete}
+	driftPolicies     = []v1alpha1.DriftPolicy{v1alpha1.DriftPolicyRepair, v1alpha1.DriftPolicyReport, v1alpha1.DriftPolicyIgnore}
 	namespacePolicies = []v1alpha1.MissingNamespacesPolicy{v1alpha1.MissingNamespacesPolicyCreate, v1alpha1.MissingNamespacesPolicyDoNotCreate}
 	runOns            = []RunOn{RunOnPreDelete, RunOnPostDelete}
 )

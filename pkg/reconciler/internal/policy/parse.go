@@ -20,6 +20,7 @@ var readers = map[string]func(set *Set, value string) error{
 	v1alpha1.AnnotationReconcilePolicy: func(s *Set, v string) error { return readEnum(&s.Reconcile, reconcilePolicies, v) },
 	v1alpha1.AnnotationUpdatePolicy:    func(s *Set, v string) error { return readEnum(&s.Update, updatePolicies, v) },
 	v1alpha1.AnnotationDeletePolicy:    func(s *Set, v string) error { return readEnum(&s.Delete, deletePolicies, v) },
+	v1alpha1.AnnotationDriftPolicy:     func(s *Set, v string) error { return readEnum(&s.Drift, driftPolicies, v) },
 	v1alpha1.AnnotationRunOn:           func(s *Set, v string) error { return readEnum(&s.RunOn, runOns, v) },
 	v1alpha1.AnnotationApplyOrder:      func(s *Set, v string) error { return readOrder(&s.Order.Apply, v) },
 	v1alpha1.AnnotationDeleteOrder:     func(s *Set, v string) error { return readOrder(&s.Order.Delete, v) },

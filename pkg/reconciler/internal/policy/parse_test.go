@@ -31,6 +31,7 @@ func builtin(change func(*Set)) Set {
 		Reconcile: v1alpha1.ReconcilePolicyOnObjectChange,
 		Update:    v1alpha1.UpdatePolicyReplace,
 		Delete:    v1alpha1.DeletePolicyDelete,
+		Drift:     v1alpha1.DriftPolicyRepair,
 	}
 	if change != nil {
 		change(&set)
@@ -56,6 +57,8 @@ func TestParseReadsEveryAnnotation(t *testing.T) {
 		{"a value from a YAML block, with a line end", annotate("update-policy", "recreate\n"), builtin(func(s *Set) { s.Update = v1alpha1.UpdatePolicyRecreate })},
 		{"delete policy", annotate("delete-policy", "orphan-on-apply"), builtin(func(s *Set) { s.Delete = v1alpha1.DeletePolicyOrphanOnApply })},
 		{"delete policy on delete", annotate("delete-policy", "OrphanOnDelete"), builtin(func(s *Set) { s.Delete = v1alpha1.DeletePolicyOrphanOnDelete })},
+		{"drift policy", annotate("drift-policy", "report"), builtin(func(s *Set) { s.Drift = v1alpha1.DriftPolicyReport })},
+		{"drift policy in camel case", annotate("drift-policy", "Ignore"), builtin(func(s *Set) { s.Drift = v1alpha1.DriftPolicyIgnore })},
 		{"the least and the greatest order", annotate("apply-order", "-32768", "delete-order", "32767"), builtin(func(s *Set) { s.Order = Order{Apply: -32768, Delete: 32767} })},
 		{"purge order", annotate("apply-order", "-5", "purge-order", "-5"), builtin(func(s *Set) { s.Order = Order{Apply: -5, Purge: new(int16(-5))} })},
 		{"reapply interval", annotate("reapply-interval", "1h30m"), builtin(func(s *Set) { s.Reapply = 90 * time.Minute })},
@@ -99,6 +102,7 @@ func TestParseExplainsEveryMistake(t *testing.T) {
 		{"wrong reconcile policy", "reconcile-policy", "twice", `"twice" is not one of on-object-change, on-object-or-component-change, once`},
 		{"wrong update policy", "update-policy", "default", `"default" is not one of replace, ssa-merge, ssa-override, recreate`},
 		{"wrong delete policy", "delete-policy", "keep", `"keep" is not one of delete, orphan, orphan-on-apply, orphan-on-delete`},
+		{"wrong drift policy", "drift-policy", "warn", `"warn" is not one of repair, report, ignore`},
 		{"wrong run-on", "run-on", "install", `"install" is not one of pre-delete, post-delete`},
 		{"order is no number", "apply-order", "first", `"first" is not an integer from -32768 to 32767`},
 		{"order is a fraction", "apply-order", "1.5", "is not an integer"},

@@ -17,6 +17,7 @@ type Set struct {
 	Reconcile v1alpha1.ReconcilePolicy
 	Update    v1alpha1.UpdatePolicy
 	Delete    v1alpha1.DeletePolicy
+	Drift     v1alpha1.DriftPolicy
 	Order     Order
 	// Reapply is the interval of refreshing writes; zero means none.
 	Reapply time.Duration

@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// Drift is how an object came to differ from what was written, as far as that can
+// be found out. It holds no values, only where they are.
+type Drift struct {
+	// Missing: the object was deleted; Replaced: and another one was created in its
+	// place. Nothing else is known then.
+	Missing, Replaced bool
+	// Fields are paths of the manifest at which the object differs, such as
+	// spec.template.spec.containers[name=api].image; the first few, in order.
+	// They are empty if it cannot be said.
+	Fields []string
+	// More counts the fields beyond those.
+	More int
+	// Manager is the field manager who changed them last, and At when he did.
+	// Both are zero if the object does not tell.
+	Manager string
+	At      time.Time
+}
+
+// String says who changed what, and when.
+func (d Drift) String() string {
+	switch {
+	case d.Replaced:
+		return "somebody deleted it and created another one"
+	case d.Missing:
+		return "somebody deleted it"
+	}
+	text := d.who() + " changed " + d.what()
+	if !d.At.IsZero() {
+		text += " at " + d.At.UTC().Format(time.RFC3339)
+	}
+	return text
+}
+
+func (d Drift) who() string {
+	if d.Manager == "" {
+		return "somebody"
+	}
+	return d.Manager
+}
+
+func (d Drift) what() string {
+	if len(d.Fields) == 0 {
+		return "it"
+	}
+	text := strings.Join(d.Fields, ", ")
+	if d.More > 0 {
+		text += fmt.Sprintf(" and %d more", d.More)
+	}
+	return text
+}
+
+// Deviation is an object that has drifted and is left as it is, because its drift
+// policy says so.
+type Deviation struct {
+	Key Key
+	Drift
+}
+
+// Contest is an object that somebody changes again and again.
+type Contest struct {
+	// Until is when the object is corrected again, and not before. If it is right
+	// at that time, the contest may be over.
+	Until time.Time
+	// Last is the drift that was last repaired.
+	Last Drift
+}
+
+// String says who contests what, without anything that changes from one time to
+// the next.
+func (c Contest) String() string {
+	if c.Last.Missing {
+		return "somebody deletes it again and again, so it is created less and less often"
+	}
+	return c.Last.who() + " changes " + c.Last.what() + " again and again, so it is corrected less and less often"
+}
+
+// Corrects tells whether the reason of a write is that somebody else changed or
+// deleted the object, and not that its manifest changed.
+func (s Step) Corrects() bool { return s.Drift != nil }
+
+// leavesDrift tells whether it is left alone what others do to the object.
+func (u *unit) leavesDrift() bool {
+	switch u.desired.Policies.Drift {
+	case v1alpha1.DriftPolicyReport, v1alpha1.DriftPolicyIgnore:
+		return !u.isHook() // it has to run
+	}
+	return false
+}
+
+// wasDeleted tells whether somebody deleted an object that we had made of the
+// manifest.
+func (u *unit) wasDeleted() bool {
+	going := u.live.Existence == Present && !u.live.Deleting.IsZero() && u.item.UID == u.live.UID
+	return (u.live.Existence == Absent || going) && u.wasMade()
+}
+
+// wasReplaced tells whether somebody put another object in its place, and nobody
+// else has it.
+func (u *unit) wasReplaced() bool {
+	return u.live.Existence == Present && u.live.Deleting.IsZero() && u.item.UID != u.live.UID && u.relation != foreign && u.wasMade()
+}
+
+// wasMade tells whether an object was made of the manifest.
+func (u *unit) wasMade() bool {
+	return u.item.UID != "" && u.item.Phase == v1alpha1.PhaseApplied && u.same()
+}
+
+// leavesGone tells whether what others put in the place of the object is left alone,
+// and be it nothing.
+func (u *unit) leavesGone() bool {
+	return u.leavesDrift() && !u.appliedOnce() && (u.wasDeleted() || u.wasReplaced())
+}
+
+// drift is what there is to tell about how the object drifted.
+func (u *unit) drift() *Drift {
+	switch {
+	case u.wasDeleted():
+		return &Drift{Missing: true}
+	case u.wasReplaced():
+		return &Drift{Missing: true, Replaced: true}
+	case u.live.Drift != nil:
+		return u.live.Drift
+	default:
+		return &Drift{}
+	}
+}
+
+// leaveGone settles an object that others deleted or replaced, if that is to be
+// left as it is.
+func (w *work) leaveGone(u *unit) bool {
+	if !u.leavesGone() {
+		return false
+	}
+	u.settled = true
+	w.report(u)
+	return true
+}
+
+// report reports a drifted object that nobody repairs, if it is to be reported.
+func (w *work) report(u *unit) {
+	if u.desired.Policies.Drift == v1alpha1.DriftPolicyReport {
+		w.deviations = append(w.deviations, Deviation{Key: u.key, Drift: *u.drift()})
+	}
+}
+
+// contest tells whether the object must not be corrected now, because somebody
+// undoes every correction.
+func (w *work) contest(u *unit) (Contest, bool) {
+	c, known := w.in.Contested[u.key]
+	return c, known && !u.isHook() && w.in.Now.Before(c.Until)
+}
+
+// corrects tells whether a write for this reason would undo what somebody else did.
+func (because Reason) corrects() bool {
+	return because == BecauseDrifted || because == BecauseUnmarked
+}
+
+// contend waits for the time of the next correction. The object counts as unsettled
+// until then, also if it is right at the moment: it was just corrected.
+func (w *work) contend(u *unit, c Contest) {
+	u.fought = true
+	w.waiting = append(w.waiting, Wait{Key: u.key, Reason: WaitConflict, Message: c.String(), Until: c.Until})
+}
