@@ -136,6 +136,9 @@ func (h *handler[T]) generate(ctx context.Context, obj T, wanted directives) ([]
 // concludeApply takes over what the engine reports, and says whether it is enough.
 func (h *handler[T]) concludeApply(ctx context.Context, obj T, t target, outcome reconciler.Outcome, err error) (result.Result, error) {
 	key, status, now := client.ObjectKeyFromObject(obj), obj.GetStatus(), h.now()
+	if err == nil || outcome.Total > 0 {
+		outcome.Notes = append(outcome.Notes, h.noteDrift(obj, outcome.Drifted, now)...)
+	}
 	h.tallies.add(key, outcome)
 	before := status.Progress
 	status.noteManifests(outcome.ManifestDigest, now)

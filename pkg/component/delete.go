@@ -105,6 +105,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, comm
 	if err := h.begin(ctx, obj); err != nil {
 		return err
 	}
+	h.noteDrift(obj, nil, h.now()) // what goes need not be as its manifest says
 	if err := h.addDeleteHooks(ctx, obj, &request, componentDigest); err != nil {
 		return err
 	}

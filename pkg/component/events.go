@@ -47,6 +47,9 @@ var noteReasons = map[string]string{
 	"adopted":        "Adopted",
 	"released":       "Released",
 	"marks put back": "MarksPutBack",
+	"drifted":        reasonDrifted,
+	"drift repaired": "DriftRepaired",
+	"left alone":     "LeftAlone",
 }
 
 // tally is what was done for a component since it was last told.
@@ -163,7 +166,7 @@ func (h *handler[T]) send(obj T, what doing, told tally) {
 
 // participles are the verbs of plans in the past, in the order in which they are told.
 var participles = [][2]string{
-	{"create", "created"}, {"replace", "replaced"}, {"merge", "merged"}, {"override", "overrode"},
+	{"create", "created"}, {"replace", "replaced"}, {"merge", "merged"}, {"override", "overrode"}, {"mark", "marked"},
 	{"delete", "deleted"}, {"orphan", "released"},
 }
 

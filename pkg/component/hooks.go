@@ -175,7 +175,7 @@ func keepOurs(ours, theirs *Status) {
 
 func isOurs(condition metav1.Condition) bool {
 	switch condition.Type {
-	case v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled:
+	case v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionDrifted:
 		return true
 	}
 	return false

@@ -49,6 +49,9 @@ const minNet = 50 * time.Millisecond
 func (h *handler[T]) net(key client.ObjectKey, waits []reconciler.Wait) time.Duration {
 	net := h.activity.Next(key)
 	now := h.now()
+	if len(waits) > 0 && !slices.ContainsFunc(waits, func(wait reconciler.Wait) bool { return wait.Reason != reconciler.WaitConflict }) {
+		net = defaultRequeueInterval // nothing moves before the time of the next correction
+	}
 	for _, wait := range waits {
 		if !wait.Until.IsZero() {
 			net = min(net, max(wait.Until.Sub(now), minNet))

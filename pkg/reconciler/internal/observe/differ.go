@@ -15,44 +15,42 @@ import (
 )
 
 // node is what an entry of the managed fields says about a place: the fields below
-// it, or, if whole is set, that it owns everything there.
+// it. If there are none, the entry owns everything there, or nothing but the place
+// itself: it is the former unless somebody owns something below.
 type node struct {
 	entry  int
 	fields map[string]any
-	whole  bool
 }
 
 // below follows the entries to a field.
 func below(nodes []node, name string) []node {
-	var owners []node
-	for _, n := range nodes {
-		if n.whole {
-			owners = append(owners, n)
-			continue
-		}
-		if value, there := n.fields[name]; there {
-			fields, _ := value.(map[string]any)
-			owners = append(owners, node{entry: n.entry, fields: fields, whole: len(fields) == 0})
-		}
-	}
-	return owners
+	return follow(nodes, func(step string) bool { return step == name })
 }
 
 // element follows the entries to an element of a list. Where elements have no keys
 // the list is owned as a whole.
 func element(nodes []node, live map[string]any) []node {
-	var owners []node
+	return follow(nodes, func(step string) bool {
+		keys, ok := strings.CutPrefix(step, "k:")
+		return ok && matches(keys, live)
+	})
+}
+
+func follow(nodes []node, leads func(step string) bool) []node {
+	var owners, whole []node
 	for _, n := range nodes {
-		if n.whole {
-			owners = append(owners, n)
-			continue
+		if len(n.fields) == 0 {
+			whole = append(whole, n)
 		}
-		for name, value := range n.fields {
-			if keys, ok := strings.CutPrefix(name, "k:"); ok && matches(keys, live) {
+		for step, value := range n.fields {
+			if leads(step) {
 				fields, _ := value.(map[string]any)
-				owners = append(owners, node{entry: n.entry, fields: fields, whole: len(fields) == 0})
+				owners = append(owners, node{entry: n.entry, fields: fields})
 			}
 		}
+	}
+	if len(owners) == 0 {
+		return whole
 	}
 	return owners
 }
@@ -83,7 +81,7 @@ func (s *search) compare(at place, live, wanted any, nodes []node) {
 	case slices.Contains(s.ignored, at.pointer) || isZero(wanted) && isZero(live):
 		return
 	case live == nil:
-		s.found(at.path, nodes)
+		s.found(at.path, nil) // what does not exist has no owner
 		return
 	}
 	switch wanted := wanted.(type) {

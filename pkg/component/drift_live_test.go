@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/manifests"
+)
+
+// tamper changes the value of a config map as somebody else.
+func (b *bed) tamper(name, manager string) {
+	b.Helper()
+	object := &corev1.ConfigMap{}
+	b.check(b.client.Get(b.Context(), b.key(name), object))
+	object.Data["value"] = "theirs"
+	b.check(b.client.Update(b.Context(), object, client.FieldOwner(manager)))
+}
+
+func (b *bed) drifted() string {
+	b.Helper()
+	if c := apimeta.FindStatusCondition(b.get().Status.Conditions, v1alpha1.ConditionDrifted); c != nil {
+		return c.Message
+	}
+	return ""
+}
+
+func TestUnderReportDriftIsLeftAndTheConditionSaysWhoChangedWhatAndWhen(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	b.create(widget.Spec{DriftSpec: component.DriftSpec{DriftPolicy: v1alpha1.DriftPolicyReport}, Values: map[string]string{"a": "1", "b": "1"}})
+	b.until(component.StateReady)
+	b.tamper("a", "kubectl-edit")
+	gone := &corev1.ConfigMap{}
+	gone.Namespace, gone.Name = b.namespace, "b"
+	b.check(b.client.Delete(t.Context(), gone))
+	b.mark()
+	b.until(component.StateReady)
+	said := b.drifted()
+	for _, part := range []string{"/a: kubectl-edit changed data.value at 20", "/b: somebody deleted it"} {
+		if !strings.Contains(said, part) {
+			t.Errorf("the condition says %q, without %q", said, part)
+		}
+	}
+	for _, write := range b.writes() {
+		if !strings.Contains(write, "widgets/status") {
+			t.Errorf("something was written: %s", write)
+		}
+	}
+	if value, _ := b.configMap("a"); value != "theirs" {
+		t.Errorf("the value is %q", value)
+	}
+	b.mark()
+	b.until(component.StateReady)
+	if writes := b.writes(); len(writes) > 0 {
+		t.Errorf("the report was written again: %v", writes)
+	}
+
+	// The annotation of the component takes precedence over its spec.
+	b.update(func(w *widget.Widget) { w.Annotations = map[string]string{operatorName + "/drift-policy": "repair"} })
+	b.until(component.StateReady)
+	if value, _ := b.configMap("a"); value != "1" || b.drifted() != "" {
+		t.Errorf("the value is %q, the condition says %q", value, b.drifted())
+	}
+	if _, there := b.configMap("b"); !there {
+		t.Error("the deleted object was not created again")
+	}
+}
+
+func TestUnderADriftPolicyThatDoesNotExistNothingIsDoneAndTheConditionSaysSo(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
+	b.until(component.StateReady)
+	b.tamper("a", "kubectl-edit")
+	b.update(func(w *widget.Widget) { w.Annotations = map[string]string{operatorName + "/drift-policy": "warn"} })
+	w := b.until(component.StateError)
+	if _, reason, message := w.Status.GetState(); reason != v1alpha1.ReasonSpecInvalid || !strings.Contains(message, `"warn" is not one of repair, report, ignore`) {
+		t.Errorf("%s: %s", reason, message)
+	}
+	if value, _ := b.configMap("a"); value != "theirs" {
+		t.Errorf("the value became %q", value)
+	}
+}
+
+func TestAContestedObjectIsNamedWithItsOpponentAndItsComponentIsNotReady(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
+	b.until(component.StateReady)
+	for range 3 {
+		b.tamper("a", "their-operator")
+		_, _, _ = b.pass()
+	}
+	b.tamper("a", "their-operator")
+	w, result, err := b.pass()
+	state, _, message := w.Status.GetState()
+	if state != component.StateProcessing || !strings.Contains(message, "their-operator changes data.value again and again") {
+		t.Errorf("%s: %s (%v)", state, message, err)
+	}
+	if result.RequeueAfter > 2e9 || result.RequeueAfter == 0 {
+		t.Errorf("it comes again after %s", result.RequeueAfter)
+	}
+	if value, _ := b.configMap("a"); value != "theirs" {
+		t.Error("it was corrected once more, at once")
+	}
+	b.forward += 2e9
+	_, _, _ = b.pass()
+	if value, _ := b.configMap("a"); value != "1" {
+		t.Error("it was not corrected when its time had come")
+	}
+	b.forward += 5e9
+	if state, _, message := b.until(component.StateReady).Status.GetState(); state != component.StateReady {
+		t.Errorf("after the contest: %s: %s", state, message)
+	}
+}

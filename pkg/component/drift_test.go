@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+func deviation(name, manager string, at time.Time, fields ...string) reconciler.Deviation {
+	d := reconciler.Deviation{Drift: reconciler.Drift{Manager: manager, At: at, Fields: fields}}
+	d.Key.Kind, d.Key.Namespace, d.Key.Name = "ConfigMap", "shop", name
+	return d
+}
+
+func TestReportedDriftIsAConditionAndOneEventAndLeavesReadyAlone(t *testing.T) {
+	noon := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
+	engine := &fakeEngine{outcome: reconciler.Outcome{Settled: 1, Total: 1, ManifestDigest: "m1"}}
+	h, log := testHandler(t, engine)
+	obj := newWidget()
+	expect := func(what, message string, events ...string) {
+		t.Helper()
+		passOver(t, h, obj)
+		if state, _, said := obj.GetStatus().GetState(); state != StateReady {
+			t.Errorf("%s: the state is %s: %s", what, state, said)
+		}
+		var said string
+		if drifted := apimeta.FindStatusCondition(obj.GetStatus().Conditions, v1alpha1.ConditionDrifted); drifted != nil {
+			said = drifted.Message
+		}
+		if diff := cmp.Diff(message, said); diff != "" {
+			t.Errorf("%s: condition (-want +got):\n%s", what, diff)
+		}
+		if diff := cmp.Diff(events, log.lines); diff != "" {
+			t.Errorf("%s: events (-want +got):\n%s", what, diff)
+		}
+		log.lines = nil
+	}
+	expect("nothing", "")
+
+	const first = "ConfigMap shop/a: kubectl-edit changed data.x at 2026-01-01T12:00:00Z"
+	engine.outcome.Drifted = []reconciler.Deviation{deviation("a", "kubectl-edit", noon, "data.x")}
+	expect("drift", first, "Normal|Drifted|Apply|ConfigMap shop/a: drifted: kubectl-edit changed data.x at 2026-01-01T12:00:00Z")
+	engine.outcome.Drifted = []reconciler.Deviation{deviation("a", "kubectl-edit", noon.Add(time.Second), "data.x")}
+	expect("the same once more", first)
+
+	engine.err, engine.outcome.Total, engine.outcome.Drifted = errors.New("the server is busy"), 0, nil
+	passOver(t, h, obj)
+	if !apimeta.IsStatusConditionTrue(obj.GetStatus().Conditions, v1alpha1.ConditionDrifted) {
+		t.Error("a pass that saw nothing took the condition away")
+	}
+	log.lines = nil
+	engine.err, engine.outcome.Total = nil, 1
+
+	gone := reconciler.Deviation{Key: deviation("b", "", noon).Key, Drift: reconciler.Drift{Missing: true}}
+	engine.outcome.Drifted = []reconciler.Deviation{deviation("a", "", time.Time{}, "data.x", "data.y"), gone}
+	const both = "ConfigMap shop/a: somebody changed data.x, data.y; ConfigMap shop/b: somebody deleted it"
+	expect("another one", both, "Normal|Drifted|Apply|ConfigMap shop/a: drifted: somebody changed data.x, data.y; ConfigMap shop/b: drifted: somebody deleted it")
+	engine.outcome.Drifted = nil
+	expect("it is over", "")
+}
+
+func TestTheConditionAboutManyDriftedObjectsStaysShort(t *testing.T) {
+	h, _ := testHandler(t, &fakeEngine{})
+	obj := newWidget()
+	var many []reconciler.Deviation
+	for range 100 {
+		many = append(many, deviation(strings.Repeat("n", 250), strings.Repeat("m", 120), time.Now(), strings.Repeat("f", 120), strings.Repeat("g", 120)))
+	}
+	h.noteDrift(obj, many, h.now())
+	drifted := apimeta.FindStatusCondition(obj.GetStatus().Conditions, v1alpha1.ConditionDrifted)
+	if len(drifted.Message) > 1024 || !strings.HasSuffix(drifted.Message, "and 97 more") {
+		t.Errorf("%d bytes: %s", len(drifted.Message), drifted.Message)
+	}
+}
+
+func TestRepairsAndContestsAreEvents(t *testing.T) {
+	about := func(warning, message string) reconciler.Note {
+		return reconciler.Note{Key: deviation("a", "", time.Time{}).Key, Warning: warning, Message: message}
+	}
+	h, log := testHandler(t, &fakeEngine{})
+	h.tallies.add(client.ObjectKeyFromObject(newWidget()), reconciler.Outcome{Notes: []reconciler.Note{
+		about("", "drift repaired: kubectl-edit changed data.x"), about("FieldConflict", "their-operator changes data.x again and again"),
+	}})
+	h.tell(newWidget(), applying)
+	want := []string{
+		"Warning|FieldConflict|Apply|ConfigMap shop/a: their-operator changes data.x again and again",
+		"Normal|DriftRepaired|Apply|ConfigMap shop/a: drift repaired: kubectl-edit changed data.x",
+	}
+	if diff := cmp.Diff(want, log.lines); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhoWaitsForAContestComesWhenItsTimeHasCome(t *testing.T) {
+	h, _ := testHandler(t, &fakeEngine{})
+	key := client.ObjectKeyFromObject(newWidget())
+	contest := waitFor("/ConfigMap shop/a", string(reconciler.WaitConflict), "again and again")
+	contest.Until = h.now().Add(4 * time.Minute)
+	if got := h.net(key, []reconciler.Wait{contest}); got < 3*time.Minute || got > 4*time.Minute {
+		t.Errorf("it comes again after %s", got)
+	}
+	if got := h.net(key, []reconciler.Wait{contest, waitFor("/ConfigMap shop/b", "NotReady", "not yet")}); got > time.Second {
+		t.Errorf("what else is waited for is looked at after %s", got)
+	}
+}

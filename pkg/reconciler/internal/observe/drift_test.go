@@ -1,0 +1,134 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+func objectOf(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(data); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return object
+}
+
+// managers are managed fields: of us, and of others an hour later each.
+func managers(owned ...string) string {
+	at := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
+	var entries []string
+	for _, text := range owned {
+		who, fields, _ := strings.Cut(text, " ")
+		manager, subresource, _ := strings.Cut(who, "/")
+		entries = append(entries, fmt.Sprintf(`{manager: %s, subresource: %q, operation: Update, time: "%s", fieldsV1: %s}`, manager, subresource, at.Format(time.RFC3339), fields))
+		at = at.Add(time.Hour)
+	}
+	return "metadata: {name: a, managedFields: [" + strings.Join(entries, ", ") + "]"
+}
+
+func TestDriftOfSaysWhoChangedWhat(t *testing.T) {
+	const head = "apiVersion: v1\nkind: Thing\n"
+	const plainMeta = "metadata: {name: a}\n"
+	for _, tt := range []struct {
+		name           string
+		manifest, live string
+		owned          []string
+		metadata       string // more of the live metadata
+		ignore         []string
+		want           string
+	}{
+		{"a value that another manager has now", "data: {x: '1', z: '1'}", "data: {x: '2', z: '1'}",
+			[]string{`us {"f:data": {".": {}, "f:z": {}}}`, `edit {"f:data": {"f:x": {}}}`}, "", nil, "edit changed data.x at 2026-01-01T13:00:00Z"},
+		{"we keep the map when somebody else has its last value", "data: {x: '1'}", "data: {x: '2'}",
+			[]string{`us {"f:data": {}}`, `edit {"f:data": {"f:x": {}}}`}, "", nil, "edit changed data.x at 2026-01-01T13:00:00Z"},
+		{"the last one of several", "data: {x: '1', z: '1'}", "data: {x: '2', z: '2'}",
+			[]string{`us {"f:kind": {}}`, `one {"f:data": {"f:x": {}}}`, `two {"f:data": {"f:z": {}}}`}, "", nil, "two changed data.x, data.z at 2026-01-01T14:00:00Z"},
+		{"a field that is gone has no owner", "data: {x: '1', z: '1'}", "data: {z: '1'}",
+			[]string{`us {"f:data": {"f:z": {}}}`, `edit {"f:other": {}}`}, "", nil, "somebody changed data.x"},
+		{"a map that is gone is one field", "spec: {a: {b: 1, c: 2}}", "spec: {}", []string{`us {"f:spec": {}}`}, "", nil, "somebody changed spec.a"},
+		{"what the server spells in its own way is not changed as long as we own it", "spec: {mode: any, x: '1'}", "spec: {mode: ANY, x: '2'}",
+			[]string{`us {"f:spec": {"f:mode": {}}}`, `edit {"f:spec": {"f:x": {}}}`}, "", nil, "edit changed spec.x at 2026-01-01T13:00:00Z"},
+		{"nor are quantities, nor what is as good as nothing", "spec: {cpu: 1000m, hostNetwork: false, empty: {}, none: null, x: 1}", "spec: {cpu: '1', x: 2}", nil, "", nil, "somebody changed spec.x"},
+		{"nobody owns anything any more", "spec: {x: 1}", "spec: {x: 2}", nil, "", nil, "somebody changed spec.x"},
+		{"an element by its name", "spec: {containers: [{name: c, image: i}]}", "spec: {containers: [{name: side, image: s}, {name: c, image: j}]}",
+			[]string{`us {"f:spec": {"f:containers": {'k:{"name":"c"}': {".": {}, "f:name": {}}}}}`, `edit {"f:spec": {"f:containers": {'k:{"name":"c"}': {"f:image": {}}}}}`}, "", nil,
+			"edit changed spec.containers[name=c].image at 2026-01-01T13:00:00Z"},
+		{"an element by its position, because its identity is a value", "spec: {ports: [{port: 80, x: 1}]}", "spec: {ports: [{port: 80, x: 2}]}",
+			[]string{`edit {"f:spec": {"f:ports": {'k:{"port":80}': {"f:x": {}}}}}`}, "", nil, "edit changed spec.ports[0].x at 2026-01-01T12:00:00Z"},
+		{"a list that has got longer", "rules: [{a: 1}]", "rules: [{a: 1}, {a: 2}]", []string{`edit {"f:rules": {}}`}, "", nil, "edit changed rules at 2026-01-01T12:00:00Z"},
+		{"a list of values", "args: [a, b]", "args: [a, c]", []string{`edit {"f:args": {}}`}, "", nil, "edit changed args[1] at 2026-01-01T12:00:00Z"},
+		{"a named element that is gone", "env: [{name: A}, {name: B}]", "env: [{name: A}]", nil, "", nil, "somebody changed env[name=B]"},
+		{"labels, annotations and finalizers", "metadata: {name: a, labels: {a.b/c: x}, annotations: {d: x}, finalizers: [f/g]}", "data: {}", nil, ", labels: {a.b/c: y}, finalizers: [h/i]", nil,
+			"somebody changed metadata.annotations, metadata.labels[a.b/c], metadata.finalizers"},
+		{"more fields than are told", "data: {a: '1', b: '1', c: '1', d: '1', e: '1', f: '1'}", "data: {a: '2', b: '2', c: '2', d: '2', e: '2', f: '2'}", nil, "", nil,
+			"somebody changed data.a, data.b, data.c, data.d and 2 more"},
+		{"ignored fields are not told", "spec: {x: 1, z: [{name: a, v: 1}]}", "spec: {x: 2, z: [{name: a, v: 2}]}", nil, "", []string{"/spec/x", "/spec/z/0/v"}, "somebody changed it"},
+		{"what was scaled is not told", "spec: {replicas: 3, x: 1}", "spec: {replicas: 5, x: 2}", []string{`hpa/scale {"f:spec": {"f:replicas": {}}}`}, "", nil, "somebody changed spec.x"},
+		{"a field became something else", "spec: {a: {b: 1}, c: [1]}", "spec: {a: x, c: y}", nil, "", nil, "somebody changed spec.a, spec.c"},
+		{"our own status is not the object", "spec: {x: 1}", "spec: {x: 2}", []string{`us/status {"f:spec": {"f:x": {}}}`}, "", nil, "us changed spec.x at 2026-01-01T12:00:00Z"},
+		{"entries that make no sense", "data: {x: '1'}", "data: {x: '2'}", []string{`edit {"f:data": "x"}`, `"" {"f:data": {"f:x": 1, "k:x": {}, "k:{}": {}}}`}, "", nil, "somebody changed data.x at 2026-01-01T13:00:00Z"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			manifest := head + tt.manifest + "\n"
+			if !strings.HasPrefix(tt.manifest, "metadata") {
+				manifest += plainMeta
+			}
+			live := objectOf(t, head+managers(tt.owned...)+tt.metadata+"}\n"+tt.live)
+			desired := &plan.Desired{Manifest: objectOf(t, manifest)}
+			desired.Policies.IgnoreFields = tt.ignore
+			if got := DriftOf(live, desired, "us").String(); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestDriftTellsNoValuesAndStaysShort(t *testing.T) {
+	long := strings.Repeat("k", 900)
+	live := objectOf(t, "apiVersion: v1\nkind: Secret\n"+managers(strings.Repeat("m", 2000)+` {"f:data": {"f:`+long+`": {}}}`)+"}\ndata: {"+long+": c2VjcmV0, pin: MTIzNA==}")
+	desired := &plan.Desired{Manifest: objectOf(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {"+long+": b3RoZXI=, pin: OTg3Ng==}")}
+	text := DriftOf(live, desired, "us").String()
+	for _, value := range []string{"c2VjcmV0", "MTIzNA", "b3RoZXI", "OTg3Ng"} {
+		if strings.Contains(text, value) {
+			t.Errorf("a value is told: %s", text)
+		}
+	}
+	if !strings.Contains(text, "data.pin") || len(text) > 400 {
+		t.Errorf("%d bytes: %s", len(text), text)
+	}
+}
+
+func TestWhatIsScaledIsAcceptedAsTheManifestHasIt(t *testing.T) {
+	manifest := objectOf(t, "apiVersion: v1\nkind: Thing\nmetadata: {name: a}\nspec: {replicas: 3, x: 1}")
+	scaled := objectOf(t, "apiVersion: v1\nkind: Thing\n"+managers(`hpa/scale {"f:spec": {"f:replicas": {}}}`)+"}\nspec: {replicas: 5, x: 1}")
+	before := scaled.DeepCopy()
+	accepted := func(live *unstructured.Unstructured) string {
+		return digest.Hasher{}.Accepted(withoutScale(live, manifest), manifest.Object, nil)
+	}
+	if accepted(scaled) != accepted(manifest) {
+		t.Error("scaling is drift")
+	}
+	if !strings.EqualFold(fmt.Sprint(before), fmt.Sprint(scaled)) {
+		t.Error("the object was changed")
+	}
+	edited := objectOf(t, "apiVersion: v1\nkind: Thing\n"+managers(`edit {"f:spec": {"f:replicas": {}}}`)+"}\nspec: {replicas: 5, x: 1}")
+	if accepted(edited) == accepted(manifest) {
+		t.Error("another number, set by hand, is no drift")
+	}
+}
