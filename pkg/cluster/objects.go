@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	clientmetadata "k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
 
@@ -29,12 +30,17 @@ const maxRetries = 4
 // know, which end in the log. It is safe for concurrent use.
 type Objects struct {
 	rest           rest.Interface
+	metadata       clientmetadata.Interface
 	requestTimeout time.Duration
 	listTimeout    time.Duration
 	unserved       func(Resource) // is told when a path turns out not to be served
 }
 
 func newObjects(config *rest.Config, httpClient *http.Client, options Options) (*Objects, error) {
+	partial, err := clientmetadata.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, err
+	}
 	config = rest.CopyConfig(config)
 	config.ContentConfig = rest.ContentConfig{
 		ContentType:          runtime.ContentTypeJSON,
@@ -48,6 +54,7 @@ func newObjects(config *rest.Config, httpClient *http.Client, options Options) (
 	}
 	return &Objects{
 		rest:           client,
+		metadata:       partial,
 		requestTimeout: options.RequestTimeout,
 		listTimeout:    options.ListTimeout,
 		unserved:       func(Resource) {},

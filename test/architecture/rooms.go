@@ -67,6 +67,7 @@ var rooms = []Room{
 	{Path: "pkg/cluster", Floor: 2, Kind: Open},
 	{Path: "internal/clients", Floor: 2, Kind: Open, Beside: []string{"pkg/cluster"}},
 	{Path: "internal/events", Floor: 2, Kind: Open},
+	{Path: "internal/lookout", Floor: 2, Kind: Open, Beside: []string{"pkg/cluster"}},
 	{Path: "internal/ledger", Floor: 2, Kind: Open},
 	{Path: "pkg/manifests/internal/confined", Floor: 2, Kind: Open},
 	{Path: "pkg/manifests/internal/document", Floor: 2, Kind: Open},

@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lookout
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var (
+	secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	nodes   = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+)
+
+// written is a place as namespace/name; * is all.
+func written(at place) string {
+	text := func(part string) string { return map[bool]string{true: "*", false: part}[part == ""] }
+	return text(at.namespace) + "/" + text(at.name)
+}
+
+func read(text string) place {
+	namespace, name, _ := strings.Cut(text, "/")
+	return place{secrets, strings.TrimPrefix(namespace, "*"), strings.TrimPrefix(name, "*")}
+}
+
+func TestWiderWatchesReplaceManyNarrowOnesOnlyWhenTheyShowSomething(t *testing.T) {
+	for name, test := range map[string]struct {
+		wanted, running, synced, want string
+	}{
+		"nothing":         {},
+		"a few":           {wanted: "a/1 b/1", want: "a/1 b/1"},
+		"up to the limit": {wanted: "a/1 a/2 a/3 a/4", want: "a/1 a/2 a/3 a/4"},
+		"more, before the wide one shows anything":   {wanted: "a/1 a/2 a/3 a/4 a/5", want: "a/* a/1 a/2 a/3 a/4"},
+		"those that run go on":                       {wanted: "a/1 a/2 a/3 a/4 a/5", running: "a/5", want: "a/* a/5 a/1 a/2 a/3"},
+		"more":                                       {wanted: "a/1 a/2 a/3 a/4 a/5", running: "a/*", synced: "a/*", want: "a/*"},
+		"fewer again, but not by much":               {wanted: "a/1 a/2 a/3 a/4", running: "a/*", synced: "a/*", want: "a/*"},
+		"fewer again":                                {wanted: "a/1 a/2 a/3", running: "a/*", synced: "a/*", want: "a/1 a/2 a/3"},
+		"all of a namespace are asked for":           {wanted: "a/* a/1", want: "a/* a/1"},
+		"all of a namespace are shown":               {wanted: "a/* a/1 b/1", running: "a/*", synced: "a/*", want: "a/* b/1"},
+		"all are asked for":                          {wanted: "*/* a/1", want: "*/* a/1"},
+		"all are shown":                              {wanted: "*/* a/1", running: "*/*", synced: "*/*", want: "*/*"},
+		"more namespaces than the limit":             {wanted: "a/1 b/1 c/1 d/1 e/1 f/1 g/1", want: "*/* a/1 b/1 c/1 d/1 e/1 f/1 g/1"},
+		"more namespaces than the limit, all shown":  {wanted: "a/1 b/1 c/1 d/1 e/1 f/1 g/1", running: "*/*", synced: "*/*", want: "*/*"},
+		"fewer namespaces again":                     {wanted: "a/1 b/1 c/1 d/1 e/1", running: "*/*", synced: "*/*", want: "a/1 b/1 c/1 d/1 e/1"},
+		"objects without a namespace, too many":      {wanted: "*/1 */2 */3 */4 */5", want: "*/* */1 */2 */3 */4"},
+		"objects without a namespace, all are shown": {wanted: "*/1 */2 */3 */4 */5", running: "*/*", synced: "*/*", want: "*/*"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wanted := map[place]bool{}
+			for _, text := range strings.Fields(test.wanted) {
+				wanted[read(text)] = true
+			}
+			var got []string
+			for _, at := range arrange(secrets, wanted, limits{perNamespace: 4, perType: 6}, func(at place) standing {
+				return standing{
+					running: strings.Contains(" "+test.running+" ", " "+written(at)+" "),
+					synced:  strings.Contains(" "+test.synced+" ", " "+written(at)+" "),
+				}
+			}) {
+				got = append(got, written(at))
+			}
+			if diff := cmp.Diff(test.want, strings.Join(got, " ")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatIsNewsToAWaiter(t *testing.T) {
+	for name, test := range map[string]struct {
+		seen              string
+		vanishing         bool
+		version, progress string
+		want              bool
+	}{
+		"as it was seen":                     {seen: "5", version: "5", progress: "9"},
+		"newer":                              {seen: "5", version: "7", progress: "7", want: true},
+		"the watch lags":                     {seen: "5", version: "4", progress: "4"},
+		"not there, as was seen":             {progress: "9"},
+		"it appeared":                        {version: "7", progress: "7", want: true},
+		"it has gone":                        {seen: "5", progress: "9", want: true},
+		"not there yet":                      {seen: "5", progress: "4"},
+		"newer, but only its end counts":     {seen: "5", vanishing: true, version: "7", progress: "7"},
+		"gone, and its end counts":           {seen: "5", vanishing: true, progress: "7", want: true},
+		"versions that cannot be compared":   {seen: "x", version: "y", progress: "y", want: true},
+		"gone, with a progress of some kind": {seen: "5", progress: "x", want: true},
+	} {
+		mine := &interest{seen: test.seen, vanishing: test.vanishing}
+		if got := mine.news(test.version, test.progress); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+		if mine.news(test.version, test.progress) {
+			t.Errorf("%s: news twice", name)
+		}
+	}
+}
+
+func TestNewsComeAgainAfterTheWaiterSawWhatItWasToldAndItChangesBack(t *testing.T) {
+	mine := &interest{}
+	for i, step := range []struct {
+		seen, version string
+		want          bool
+	}{
+		{"", "3", true},  // it appeared
+		{"", "3", false}, // a pass that does not see it yet
+		{"3", "3", false},
+		{"3", "", true},
+		{"", "", false},
+		{"", "4", true},
+	} {
+		mine.renew(step.seen, false)
+		if got := mine.news(step.version, fmt.Sprint(10+i)); got != step.want {
+			t.Errorf("step %d: %t", i, got)
+		}
+	}
+}
