@@ -1,0 +1,310 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lookout
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
+
+const (
+	patience = 30 * time.Second
+	canary   = "canary-90be12"
+)
+
+// wire is the connection of a Lookout to the server.
+type wire struct {
+	next http.RoundTripper
+	// answer may answer a request in place of the server.
+	answer func(*http.Request) *http.Response
+
+	mu       sync.Mutex
+	received bytes.Buffer
+	watches  int
+	bodies   []io.Closer
+}
+
+func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
+	if w.answer != nil {
+		if response := w.answer(request); response != nil {
+			return response, nil
+		}
+	}
+	response, err := w.next.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if request.URL.Query().Get("watch") != "" {
+		w.watches++
+		w.bodies = append(w.bodies, response.Body)
+	}
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.TeeReader(response.Body, w), response.Body}
+	return response, nil
+}
+
+func (w *wire) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.received.Write(p)
+}
+
+// cut ends all watches in the middle.
+func (w *wire) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, body := range w.bodies {
+		_ = body.Close()
+	}
+	w.bodies = nil
+}
+
+// status is an answer of a server that refuses.
+func status(request *http.Request, code int, reason metav1.StatusReason) *http.Response {
+	text := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, reason, code)
+	return &http.Response{
+		StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Request: request,
+		Body: io.NopCloser(strings.NewReader(text)), ContentLength: int64(len(text)),
+	}
+}
+
+// stage is a namespace with a Lookout of an identity of its own.
+type stage struct {
+	*testing.T
+	env       *env.Environment
+	client    client.Client
+	wire      *wire
+	lookout   *Lookout
+	namespace string
+	user      string
+	woken     chan types.NamespacedName
+}
+
+var me = types.NamespacedName{Name: "me"}
+
+func newStage(t *testing.T) *stage {
+	e := env.Shared(t)
+	s := &stage{T: t, env: e, wire: &wire{}, user: "lookout-" + strings.ToLower(t.Name()), woken: make(chan types.NamespacedName, 100)}
+	var err error
+	s.client, err = client.New(e.Config(), client.Options{})
+	s.check(err)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	s.check(s.client.Create(t.Context(), namespace))
+	s.namespace = namespace.Name
+	config, err := e.ConfigFor(s.user)
+	s.check(err)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { s.wire.next = next; return s.wire })
+	target, err := cluster.New(config, cluster.Options{})
+	s.check(err)
+	s.lookout = newLookout(Options{Wake: func(who types.NamespacedName) { s.woken <- who }}, follower{target.Objects(), 100 * time.Millisecond}.follow)
+	t.Cleanup(s.lookout.Close)
+	return s
+}
+
+func (s *stage) check(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// grant allows to watch Secrets: those of the names, or all.
+func (s *stage) grant(names ...string) {
+	s.Helper()
+	s.check(s.client.Create(s.Context(), &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "lookout"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "watch"}, ResourceNames: names}},
+	}))
+	s.check(s.client.Create(s.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "lookout"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "lookout"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: s.user}},
+	}))
+}
+
+func (s *stage) secret(name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, StringData: map[string]string{"token": canary}}
+}
+
+func (s *stage) create(name string) string {
+	s.Helper()
+	secret := s.secret(name)
+	s.check(s.client.Create(s.Context(), secret))
+	return secret.ResourceVersion
+}
+
+func (s *stage) update(name, text string) string {
+	s.Helper()
+	secret := s.secret(name)
+	secret.StringData["more"] = text
+	s.check(s.client.Update(s.Context(), secret))
+	return secret.ResourceVersion
+}
+
+func (s *stage) set(versions map[string]string) {
+	var points []Point
+	for name, version := range versions {
+		points = append(points, Point{Type: secrets, Namespace: s.namespace, Name: name, Seen: version})
+	}
+	s.lookout.Set(me, points)
+}
+
+func (s *stage) expectWake(why string) {
+	s.Helper()
+	select {
+	case <-s.woken:
+	case <-time.After(patience):
+		s.Fatalf("%s: nobody was woken; %+v", why, s.lookout.Stats())
+	}
+}
+
+func (s *stage) synced(count int) {
+	s.Helper()
+	for deadline := time.Now().Add(patience); s.lookout.Stats().Synced != count; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.Fatalf("%+v", s.lookout.Stats())
+		}
+	}
+}
+
+// quiet says that nobody was woken.
+func (s *stage) quiet() {
+	s.Helper()
+	if len(s.woken) > 0 {
+		s.Errorf("woken %d times for nothing", len(s.woken))
+	}
+}
+
+func TestASecretIsWatchedByItsNameAloneAndItsDataStaysOnTheServer(t *testing.T) {
+	s := newStage(t)
+	s.grant("creds", "missing")
+	seen := s.create("creds")
+	s.create("hidden")
+	s.set(map[string]string{"creds": seen, "missing": "", "hidden": "1"})
+	s.synced(2)
+	s.quiet()
+	s.set(map[string]string{"creds": s.update("creds", "1"), "missing": ""})
+	s.set(map[string]string{"creds": seen, "missing": ""}) // what a slow pass saw
+	s.expectWake("an update")
+	s.set(map[string]string{"creds": s.update("creds", "2"), "missing": s.create("missing")})
+	s.check(s.client.Delete(t.Context(), s.secret("creds")))
+	s.expectWake("a deletion")
+	s.wire.mu.Lock()
+	defer s.wire.mu.Unlock()
+	if text := s.wire.received.String(); strings.Contains(text, canary) || !strings.Contains(text, "creds") {
+		t.Errorf("received %d bytes; the data is in it: %t", len(text), strings.Contains(text, canary))
+	}
+}
+
+func TestAWatchThatIsForbiddenBeginsWhenItIsAllowed(t *testing.T) {
+	s := newStage(t)
+	seen := s.create("creds")
+	s.set(map[string]string{"creds": seen})
+	s.update("creds", "1")
+	for deadline := time.Now().Add(patience); s.answers(http.StatusForbidden) < 2; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it is not tried again")
+		}
+	}
+	s.quiet()
+	s.grant()
+	s.expectWake("the rights")
+}
+
+// answers counts the answers with a code, by what the server says in them.
+func (s *stage) answers(code int) int {
+	s.wire.mu.Lock()
+	defer s.wire.mu.Unlock()
+	return strings.Count(s.wire.received.String(), strings.ToLower(http.StatusText(code)))
+}
+
+func TestChangesWhileTheWatchIsCutAreNoticed(t *testing.T) {
+	s := newStage(t)
+	s.grant()
+	seen := s.create("creds")
+	s.set(map[string]string{"creds": seen})
+	s.synced(1)
+	s.wire.cut()
+	seen = s.update("creds", "1")
+	s.expectWake("a change while the watch is cut")
+	s.set(map[string]string{"creds": seen})
+	s.wire.cut()
+	s.check(s.client.Delete(t.Context(), s.secret("creds")))
+	s.expectWake("a deletion while the watch is cut")
+}
+
+func TestServersThatCannotBeginAWatchWithAllObjectsAndHaveForgottenVersionsAreListed(t *testing.T) {
+	s := newStage(t)
+	var expired sync.Once
+	s.wire.answer = func(request *http.Request) (response *http.Response) {
+		switch query := request.URL.Query(); {
+		case query.Get("sendInitialEvents") != "":
+			return status(request, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+		case query.Get("watch") != "":
+			expired.Do(func() { response = status(request, http.StatusGone, metav1.StatusReasonExpired) })
+		}
+		return response
+	}
+	s.grant()
+	seen := s.create("creds")
+	s.set(map[string]string{"creds": seen, "missing": ""})
+	s.synced(2)
+	for deadline := time.Now().Add(patience); s.count() < 2; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing is watched after the version had expired")
+		}
+	}
+	s.quiet()
+	s.update("creds", "1")
+	s.expectWake("an update")
+}
+
+func (s *stage) count() int {
+	s.wire.mu.Lock()
+	defer s.wire.mu.Unlock()
+	return s.wire.watches
+}
+
+func TestNoGoroutineIsLeftAfterClose(t *testing.T) {
+	s := newStage(t)
+	s.grant()
+	s.set(map[string]string{"warm": ""})
+	s.synced(1)
+	s.lookout.Close()
+	before := runtime.NumGoroutine()
+	s.lookout = newLookout(Options{Wake: func(types.NamespacedName) {}}, s.lookout.follow)
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {
+		s.lookout.Set(types.NamespacedName{Name: name}, []Point{{Type: secrets, Namespace: s.namespace, Name: name}})
+	}
+	s.synced(10)
+	s.lookout.Close()
+	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d goroutines before, %d after", before, runtime.NumGoroutine())
+		}
+	}
+}
