@@ -3,10 +3,22 @@
 
 package component
 
-import "time"
+import (
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
 
 // SetClock replaces the clock of a reconciler before its setup.
 func SetClock[T Component](r *Reconciler[T], now func() time.Time) { r.now = now }
 
 // SetInventoryThreshold sets how many bytes of inventory stay in the status.
 func SetInventoryThreshold[T Component](r *Reconciler[T], bytes int) { r.inventoryThreshold = bytes }
+
+// Woken are the components that were woken, as long as the manager does not run.
+func Woken[T Component](r *Reconciler[T]) <-chan reconcile.Request { return r.running.Load().triggers }
+
+// Waiters counts the components that wait for objects that they refer to.
+func Waiters[T Component](r *Reconciler[T]) int {
+	return r.running.Load().lookouts.home.Stats().Waiters
+}

@@ -45,6 +45,7 @@ type handler[T Component] struct {
 	turns    *backoff.Activity[client.ObjectKey] // to get into the target
 	causes   *causes
 	tallies  *tallies
+	lookouts *lookouts // may be nil
 
 	telemetry *telemetry
 	renders   *renders
@@ -86,6 +87,7 @@ func (h *handler[T]) Detached(obj T) bool {
 // UpdateStatus has nothing to look at: nobody waits for a suspended component, and
 // its timeout must not go on.
 func (h *handler[T]) UpdateStatus(_ context.Context, obj T) error {
+	h.lookouts.forget(client.ObjectKeyFromObject(obj))
 	obj.GetStatus().ProcessingSince = nil
 	return nil
 }
@@ -99,6 +101,7 @@ func (h *handler[T]) Finished(ctx context.Context, key client.ObjectKey) {
 	h.turns.Forget(key)
 	h.causes.forget(key)
 	h.tallies.take(key)
+	h.lookouts.forget(key)
 }
 
 // owner is the component in the eyes of the engine.

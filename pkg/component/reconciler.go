@@ -41,6 +41,7 @@ type Reconciler[T Component] struct {
 type running[T Component] struct {
 	loop      *lifecycle.Loop[T]
 	triggers  triggers
+	lookouts  *lookouts
 	client    client.Client // of the operator; reads from the server
 	telemetry *telemetry
 }

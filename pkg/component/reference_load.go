@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/lookout"
 	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -72,6 +73,7 @@ func (f found) mistakes(c Component) []error {
 func (h *handler[T]) loadReferences(ctx context.Context, obj T) absence {
 	references, keep := h.finder.find(obj.GetSpec())
 	if len(references) == 0 {
+		h.lookouts.refer(client.ObjectKeyFromObject(obj), nil)
 		return absence{}
 	}
 	limited, cancel := context.WithTimeout(ctx, h.loadTimeout)
@@ -87,6 +89,7 @@ func (h *handler[T]) loadReferences(ctx context.Context, obj T) absence {
 		}
 	}
 	keep()
+	h.lookouts.refer(client.ObjectKeyFromObject(obj), l.points())
 	if custom {
 		h.loadCustom(ctx, obj, l)
 	}
@@ -137,7 +140,22 @@ type loader struct {
 
 type answer struct {
 	content content
+	version string // resourceVersion
 	err     error
+}
+
+// points are the objects that were read, or found missing, and which versions of them.
+func (l *loader) points() []lookout.Point {
+	var points []lookout.Point
+	for object, answer := range l.contents {
+		if answer.err != nil && !apierrors.IsNotFound(answer.err) {
+			continue // what was not seen cannot be told from anything else
+		}
+		points = append(points, lookout.Point{
+			Type: originTypes[object.kind], Namespace: l.component.GetNamespace(), Name: object.name, Seen: answer.version,
+		})
+	}
+	return points
 }
 
 func (l *loader) load(ctx context.Context, reference found) {
@@ -188,16 +206,16 @@ func (l *loader) read(ctx context.Context, kind, name string) (content, error) {
 	if known, ok := l.contents[object]; ok {
 		return known.content, known.err
 	}
-	all, err := readContent(ctx, l.client, kind, client.ObjectKey{Namespace: l.component.GetNamespace(), Name: name})
-	l.contents[object] = answer{content: all, err: err}
-	return all, err
+	all := readContent(ctx, l.client, kind, client.ObjectKey{Namespace: l.component.GetNamespace(), Name: name})
+	l.contents[object] = all
+	return all.content, all.err
 }
 
-func readContent(ctx context.Context, from client.Client, kind string, key client.ObjectKey) (content, error) {
+func readContent(ctx context.Context, from client.Client, kind string, key client.ObjectKey) answer {
 	if kind == secretKind {
 		secret := &corev1.Secret{}
 		err := from.Get(ctx, key, secret)
-		return secret.Data, err
+		return answer{secret.Data, secret.ResourceVersion, err}
 	}
 	configMap := &corev1.ConfigMap{}
 	err := from.Get(ctx, key, configMap)
@@ -205,5 +223,5 @@ func readContent(ctx context.Context, from client.Client, kind string, key clien
 	for key, value := range configMap.Data {
 		all[key] = []byte(value)
 	}
-	return all, err
+	return answer{all, configMap.ResourceVersion, err}
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -17,6 +19,11 @@ const (
 	configMapKind = "ConfigMap"
 	secretKind    = "Secret"
 )
+
+var originTypes = map[string]schema.GroupVersionResource{
+	configMapKind: corev1.SchemeGroupVersion.WithResource("configmaps"),
+	secretKind:    corev1.SchemeGroupVersion.WithResource("secrets"),
+}
 
 // origin is what a reference names.
 type origin struct {

@@ -145,8 +145,13 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, about *running[T], gvk schema.
 	recorder := events.Redacted(events.NewRecorder(mgr, r.settings.name), telemetry.secretsOf)
 	key := newDigestKey(uncached, r.settings)
 	targets := newTargets(mgr.GetConfig(), scheme, r.settings, workers, key.known, newClusterUID(uncached, r.settings), about.triggers.wake, r.now)
-	if err := mgr.Add(manager.RunnableFunc(targets.pool.Run)); err != nil {
+	if about.lookouts, err = newLookouts(mgr.GetConfig(), about.triggers.wake); err != nil {
 		return nil, err
+	}
+	for _, run := range []manager.RunnableFunc{targets.pool.Run, about.lookouts.run} {
+		if err := mgr.Add(run); err != nil {
+			return nil, err
+		}
 	}
 	handler := &handler[T]{
 		settings:  r.settings,
@@ -164,6 +169,7 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, about *running[T], gvk schema.
 		turns:     backoff.NewActivity[client.ObjectKey](turnBase, turnLimit),
 		causes:    newCauses(r.now),
 		tallies:   newTallies(),
+		lookouts:  about.lookouts,
 		telemetry: telemetry,
 		renders:   newRenders(),
 		recorder:  recorder,
