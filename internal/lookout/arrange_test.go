@@ -12,10 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-var (
-	secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
-	nodes   = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-)
+var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
 // written is a place as namespace/name; * is all.
 func written(at place) string {
