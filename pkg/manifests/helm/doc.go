@@ -21,8 +21,10 @@
 //
 // .Release holds the name and the namespace of the deployment, and the revision
 // of the component. The first revision is the installation, all others are
-// upgrades. .Capabilities are those of the target cluster, in a fixed order; an
-// API whose server is down is still among them. lookup reads the target with the
+// upgrades: also when nothing in the component changed, but the operator comes with
+// another chart. .Capabilities are those of the target cluster, in a fixed order. An
+// API whose server is down is still among them, with the kinds that it had; but
+// after a restart of the operator without them, until that server is back. lookup reads the target with the
 // identity that the dependent objects are written with. The options can fix the
 // capabilities, and switch lookup off.
 //
