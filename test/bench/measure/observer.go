@@ -35,6 +35,7 @@ func (l *life) seen(ctx context.Context, patience time.Duration, list client.Obj
 		return 0, err
 	}
 	defer events.Stop()
+	arrivals := arrivalsOf(events)
 	clock := newStopwatch()
 	if err := act(); err != nil {
 		return 0, err
@@ -42,18 +43,39 @@ func (l *life) seen(ctx context.Context, patience time.Duration, list client.Obj
 	var last any
 	for {
 		select {
-		case event, open := <-events.ResultChan():
+		case arrived, open := <-arrivals:
 			if !open {
 				return clock.took(), fmt.Errorf("the observer's watch ended: %w", errUnseen)
 			}
-			if shows(event) {
-				return clock.took(), nil
+			if shows(arrived.event) {
+				return arrived.at.Sub(time.Time(clock)), nil
 			}
-			last = event.Object
+			last = arrived.event.Object
 		case <-ctx.Done():
 			return clock.took(), fmt.Errorf("%w within %s; the last event shows: %s", errUnseen, patience, state(last))
 		}
 	}
+}
+
+// arrival is an event and when it came.
+type arrival struct {
+	event watch.Event
+	at    time.Time
+}
+
+// manyEvents is more than come while something is done.
+const manyEvents = 1 << 16
+
+// arrivalsOf takes the events off a watch as they come: the server ends one that nobody reads.
+func arrivalsOf(events watch.Interface) <-chan arrival {
+	arrivals := make(chan arrival, manyEvents)
+	go func() {
+		defer close(arrivals)
+		for event := range events.ResultChan() {
+			arrivals <- arrival{event, time.Now()}
+		}
+	}()
+	return arrivals
 }
 
 // isReady tells whether the component is ready in the generation that we made.
