@@ -211,6 +211,11 @@ func (w *work) adopt(u *unit) {
 		w.refuse(u)
 		return
 	}
+	if u.leavesDrift() && u.item.UID == u.live.UID && u.wasMade() {
+		// Nothing on it shows any more that it was ours, and what has become of it is to be left.
+		w.write(u, VerbMark, BecauseUnmarked)
+		return
+	}
 	w.write(u, u.updateVerb(), BecauseAdopted)
 }
 

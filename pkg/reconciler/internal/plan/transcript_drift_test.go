@@ -30,3 +30,8 @@ func contested(s *story, _ []string, lines []line) (string, error) {
 	}
 	return "", nil
 }
+
+func strip(o *object, l line) {
+	o.marks.OwnerID, o.marks.Ref = "", OwnerRef{}
+	o.marks.Written = o.marks.Written && l.value("all") == ""
+}

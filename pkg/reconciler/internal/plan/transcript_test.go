@@ -32,7 +32,7 @@ import (
 //	settle                 lets the controllers do their work: objects get ready
 //	ready, unready, failed set what objects say about themselves
 //	foreign                creates objects, owned by nobody, by other (another component), helm, or earlier (us, before)
-//	steal, strip           put another owner's mark on objects, or take ours off
+//	steal, strip           put another owner's mark on objects, or take ours off, with all=yes all trace of us
 //	drift, remove          edit (as manager by=) and delete objects by hand
 //	drift-policy           sets the policy of the component, for all objects
 //	contested              says that somebody changes objects again and again: by=, and for=, how long they are left alone
@@ -108,7 +108,7 @@ var commands = map[string]command{
 	"unready": each(func(o *object, _ line) { o.status = Status{Message: "not available"} }),
 	"failed":  each(func(o *object, _ line) { o.status = Status{Readiness: Failed, Message: "gave up"} }),
 	"steal":   each(func(o *object, l line) { mark(o, holder(l.value("by"))); o.stolen = true }),
-	"strip":   each(func(o *object, _ line) { o.marks.OwnerID, o.marks.Ref = "", OwnerRef{} }),
+	"strip":   each(strip),
 	"hold":    each(func(o *object, l line) { o.finalizers = append(o.finalizers, l.value("finalizer")) }),
 
 	"drift": each(func(o *object, l line) {

@@ -29,6 +29,8 @@ type record struct {
 	created, deleting int64
 	// unread tells that the object is there, but could not be reduced.
 	unread bool
+	// scaled is plan.Observation.Scaled.
+	scaled bool
 }
 
 // marks is plan.Marks in a form that can be compared.
@@ -54,6 +56,7 @@ func recordOf(o plan.Observation) *record {
 		finalizers: unique.Make(strings.Join(o.Finalizers, separator)),
 		created:    seconds(o.Created),
 		deleting:   seconds(o.Deleting),
+		scaled:     o.Scaled,
 	}
 }
 
@@ -82,6 +85,7 @@ func (r *record) observation() plan.Observation {
 		Finalizers:      split(r.finalizers.Value()),
 		Created:         timeOf(r.created),
 		Status:          r.status.Value(),
+		Scaled:          r.scaled,
 	}
 }
 
