@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+func TestUnderReportNothingIsWrittenButOurMarksAndAChangedManifest(t *testing.T) {
+	underEachUpdatePolicy(t, func(t *testing.T, b *bench, policy string) {
+		options := []string{"update-policy", policy, "drift-policy", "report"}
+		a, gone := config("a", "1", options...), config("b", "1", options...)
+		b.mustApply(a, gone)
+		b.edit("a", "theirs", "kubectl-edit")
+		if err := b.Delete(t.Context(), b.get("b")); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // it is told as long as it lasts
+			outcome := b.mustApply(a, gone)
+			if len(outcome.Steps) > 0 || len(outcome.Drifted) != 2 {
+				t.Fatalf("steps %v, drifted %v", outcome.Steps, outcome.Drifted)
+			}
+			if first := outcome.Drifted[0]; first.Manager != "kubectl-edit" || first.At.IsZero() || strings.Join(first.Fields, " ") != "data.value" {
+				t.Errorf("it says: %s", first)
+			}
+			if !outcome.Drifted[1].Missing {
+				t.Errorf("it says: %s", outcome.Drifted[1])
+			}
+		}
+		b.change("a", func(c *corev1.ConfigMap) { c.Labels, c.Annotations = nil, nil })
+		outcome := b.mustApply(a, gone)
+		if outcome.Steps["mark"] != 1 || len(outcome.Steps) != 1 {
+			t.Errorf("steps %v, want our marks put back", outcome.Steps)
+		}
+		if live := b.get("a"); live.Data["value"] != "theirs" || live.Labels[engineName+"/owner-id"] == "" || live.Annotations[engineName+"/owner"] == "" {
+			t.Errorf("data %v, labels %v, annotations %v", live.Data, live.Labels, live.Annotations)
+		}
+		if b.get("b") != nil {
+			t.Error("the deleted object was created again")
+		}
+		a, gone = config("a", "2", options...), config("b", "2", options...)
+		b.mustApply(a, gone)
+		if b.get("a").Data["value"] != "2" || b.get("b") == nil {
+			t.Error("the changed manifests were not written")
+		}
+		b.expectRest(a, gone)
+		if outcome, err := b.delete(); err != nil || !outcome.Done() || b.get("a") != nil {
+			t.Errorf("delete: %v, waiting for %v", err, outcome.Waiting)
+		}
+	})
+}
+
+func TestUnderIgnoreDriftIsNeitherRepairedNorTold(t *testing.T) {
+	b := newBench(t)
+	object := config("a", "1", "drift-policy", "Ignore")
+	b.mustApply(object)
+	b.edit("a", "theirs", "kubectl-edit")
+	b.expectRest(object)
+	if err := b.Delete(t.Context(), b.get("a")); err != nil {
+		t.Fatal(err)
+	}
+	if b.expectRest(object); b.get("a") != nil {
+		t.Error("the deleted object was created again")
+	}
+}
+
+func TestPrecedenceOfTheDriftPolicy(t *testing.T) {
+	report, ignore := reconciler.DriftPolicyReport, reconciler.DriftPolicyIgnore
+	for name, tt := range map[string]struct {
+		options    *reconciler.DriftPolicy
+		request    reconciler.DriftPolicy
+		annotation string
+		value      string
+		told       int
+	}{
+		"repair by default":                      {value: "1"},
+		"the options":                            {options: &report, value: "theirs", told: 1},
+		"the component before the options":       {options: &report, request: ignore, value: "theirs"},
+		"the annotation before the component":    {options: &ignore, request: ignore, annotation: "report", value: "theirs", told: 1},
+		"the annotation may ask for the default": {options: &ignore, request: report, annotation: "Repair", value: "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.engine = newEngine(t, reconciler.ReconcilerOptions{DriftPolicy: tt.options})
+			object := config("a", "1")
+			if tt.annotation != "" {
+				object = config("a", "1", "drift-policy", tt.annotation)
+			}
+			apply := func() reconciler.Outcome {
+				t.Helper()
+				outcome, err := b.engine.Apply(t.Context(), reconciler.ApplyRequest{
+					Owner: b.owner(), Namespace: b.namespace, Objects: []client.Object{object}, Inventory: b.inventory, Record: b.record,
+					Policies: reconciler.Policies{Drift: tt.request},
+				})
+				if b.inventory = outcome.Inventory; err != nil {
+					t.Fatal(err)
+				}
+				return outcome
+			}
+			apply()
+			b.edit("a", "theirs", "kubectl-edit")
+			outcome := apply()
+			if got := b.get("a").Data["value"]; got != tt.value || len(outcome.Drifted) != tt.told {
+				t.Errorf("value %q, told %v", got, outcome.Drifted)
+			}
+		})
+	}
+}
+
+func TestAFightIsFoughtLessAndLessOftenAndItsOpponentIsNamed(t *testing.T) {
+	b := newBench(t)
+	now := time.Now()
+	b.engine = newEngine(t, reconciler.ReconcilerOptions{Now: func() time.Time { return now }})
+	object := config("a", "1")
+	b.mustApply(object)
+	start, writes, warned := now, 0, false
+	for now.Sub(start) < 10*time.Minute {
+		// He writes every 100 ms. As long as nobody undoes it, that changes nothing.
+		now = now.Add(100 * time.Millisecond)
+		b.edit("a", "theirs", "their-operator")
+		outcome, err := b.apply(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writes += outcome.Steps["replace"]
+		for _, note := range outcome.Notes {
+			warned = warned || note.Warning == "FieldConflict" && strings.Contains(note.Message, "their-operator changes data.value")
+		}
+		if len(outcome.Waiting) == 0 {
+			continue
+		}
+		wait := outcome.Waiting[0]
+		if wait.Reason != reconciler.WaitConflict || !strings.Contains(wait.Message, "their-operator changes data.value") || outcome.Settled != 0 {
+			t.Fatalf("it waits for %+v", wait)
+		}
+		if now.Before(wait.Until) {
+			now = wait.Until.Add(-100 * time.Millisecond)
+		}
+	}
+	if writes < 4 || writes > 12 || !warned {
+		t.Errorf("%d writes, warned: %t", writes, warned)
+	}
+}

@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler_test
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func workload(policy, image string, replicas any) *unstructured.Unstructured {
+	spec := map[string]any{
+		"selector": map[string]any{"matchLabels": map[string]any{"app": "a"}},
+		"template": map[string]any{
+			"metadata": map[string]any{"labels": map[string]any{"app": "a"}},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "c", "image": image}}},
+		},
+	}
+	if replicas != nil {
+		spec["replicas"] = replicas
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment", "spec": spec,
+		"metadata": map[string]any{"name": "a", "annotations": map[string]any{engineName + "/update-policy": policy}},
+	}}
+}
+
+// deployment is the Deployment of the bench, which nobody makes ready.
+func (b *bench) deployment() *appsv1.Deployment {
+	b.t.Helper()
+	live := &appsv1.Deployment{}
+	if err := b.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "a"}, live); err != nil {
+		b.t.Fatal(err)
+	}
+	return live
+}
+
+func (b *bench) scale(replicas int32) {
+	b.t.Helper()
+	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "a"}, Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
+	if err := b.SubResource("scale").Update(b.t.Context(), b.deployment(), client.WithSubResourceBody(scale), client.FieldOwner("autoscaler")); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func TestWhoScalesThroughTheSubresourceHasTheNumberOfReplicas(t *testing.T) {
+	for name, replicas := range map[string]any{"the manifest has no replicas": nil, "the manifest has other replicas": int64(3)} {
+		t.Run(name, func(t *testing.T) {
+			underEachUpdatePolicy(t, func(t *testing.T, b *bench, policy string) {
+				expect := func(what string, writes int, object client.Object) {
+					t.Helper()
+					outcome, err := b.apply(object)
+					steps := 0
+					for _, n := range outcome.Steps {
+						steps += n
+					}
+					if err != nil || steps != writes || len(outcome.Drifted) > 0 {
+						t.Errorf("%s: %v, steps %v, drifted %v", what, err, outcome.Steps, outcome.Drifted)
+					}
+					if got := *b.deployment().Spec.Replicas; what != "install" && got != 5 {
+						t.Errorf("%s: %d replicas", what, got)
+					}
+				}
+				expect("install", 1, workload(policy, "one", replicas))
+				b.scale(5)
+				expect("scaled", 0, workload(policy, "one", replicas))
+				b.scale(7)
+				b.scale(5)
+				expect("scaled again", 0, workload(policy, "one", replicas))
+				expect("another image", 1, workload(policy, "two", replicas))
+				live := b.deployment()
+				live.Spec.Template.Spec.Containers[0].Image = "theirs"
+				if err := b.Update(t.Context(), live, client.FieldOwner("kubectl-edit")); err != nil {
+					t.Fatal(err)
+				}
+				expect("the image drifted", 1, workload(policy, "two", replicas))
+				if image := b.deployment().Spec.Template.Spec.Containers[0].Image; image != "two" {
+					t.Errorf("the image is %s", image)
+				}
+				expect("at rest", 0, workload(policy, "two", replicas))
+			})
+		})
+	}
+}
