@@ -8,129 +8,23 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
 	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
 	"github.com/corbel-run/corbel/pkg/types"
 )
-
-const templateText = `apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: {{ .Name }}
-  namespace: {{ .Namespace }}
-  labels: {{ toJson .Component.Labels }}
-data:
-  values: {{ toJson .Values | quote }}
-  revision: {{ .Release.Revision | quote }}
-  service: {{ .Release.Service }}
-  digest: {{ .Component.Digest }}
-  found: {{ if .Values.lookup }}{{ lookup "v1" "Secret" "ns" "x" | toJson | quote }}{{ else }}""{{ end }}
-`
-
-func templates(text string, limits gotemplate.Limits) manifests.Generator {
-	g, err := gotemplate.New(fstest.MapFS{"t/a.yaml": {Data: []byte(text)}}, "t", gotemplate.Options{Timeout: time.Hour, Limits: limits})
-	if err != nil {
-		panic(err)
-	}
-	return g
-}
-
-const much = 1 << 40
-
-// boundless are limits that limit nothing.
-var boundless = gotemplate.Limits{Depth: much, OutputBytes: much, StringBytes: much, Items: much, WorkBytes: much}
-
-var (
-	small       = manifests.Isolation{Name: "small", Timeout: time.Minute, MemoryBytes: 128 << 20, OutputBytes: 1 << 20}
-	misbehaving = manifests.Isolated(generator(misbehave), small)
-	slow        = manifests.Isolated(generator(misbehave), manifests.Isolation{Name: "slow", Timeout: 3 * time.Second})
-
-	direct    = templates(templateText, gotemplate.Limits{})
-	templated = manifests.Isolated(direct, manifests.Isolation{})
-	nested    = manifests.Isolated(manifests.Join(templated), manifests.Isolation{Name: "nested"})
-
-	repeating = manifests.Isolated(templates(`{{ $s := "x" }}{{ range until 100 }}{{ $s = print $s $s }}{{ end }}`, boundless),
-		manifests.Isolation{Name: "repeating", Timeout: time.Minute, MemoryBytes: 128 << 20})
-
-	twice = manifests.Isolated(serving("a"), manifests.Isolation{Name: "small"})
-)
-
-// misbehave does what the parameters say, in the other process.
-func misbehave(_ context.Context, _, _ string, parameters types.Unstructurable) ([]client.Object, error) {
-	file, _ := parameters.ToUnstructured()["file"].(string)
-	data := map[string]string{}
-	switch parameters.ToUnstructured()["do"] {
-	case "eat":
-		var kept [][]byte
-		for {
-			kept = append(kept, make([]byte, 1<<20))
-			for i := range kept[len(kept)-1] {
-				kept[len(kept)-1][i] = 1
-			}
-		}
-	case "loop":
-		command := exec.Command("/bin/sh", "-c", "while :; do :; done")
-		if err := command.Start(); err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(file, fmt.Appendf(nil, "%d %d", os.Getpid(), command.Process.Pid), 0o600); err != nil {
-			return nil, err
-		}
-		for n := 0; ; n++ {
-			data["n"] = ""
-		}
-	case "recurse":
-		var recurse func(n int) int
-		recurse = func(n int) int { return recurse(n+1) + 1 }
-		data["n"] = fmt.Sprint(recurse(0))
-	case "exit":
-		os.Exit(0)
-	case "talk":
-		data["long"] = strings.Repeat("x", 2<<20)
-	case "print":
-		fmt.Println(strings.Repeat("noise", 100000))
-		fmt.Fprintln(os.Stderr, strings.Repeat("noise", 100000))
-	case "panic":
-		panic("no way")
-	case "panic elsewhere":
-		go func() { panic("secret") }()
-		select {}
-	case "fail":
-		return nil, types.NewRetriableError(errors.New("not yet"), new(7*time.Second))
-	case "look":
-		entries, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			return nil, err
-		}
-		for _, entry := range entries {
-			target, _ := os.Readlink("/proc/self/fd/" + entry.Name())
-			data["fd"] += target + "\n"
-		}
-		environ, err := os.ReadFile("/proc/self/environ")
-		data["env"] = strings.Join(os.Environ(), "\n") + string(environ)
-		return []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: data}}, err
-	}
-	return []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: data}}, nil
-}
-
-func do(what string) types.Unstructurable { return types.UnstructurableMap{"do": what} }
 
 func TestAnIsolatedGeneratorRendersTheSame(t *testing.T) {
 	ctx := manifests.WithComponentRevision(manifests.WithReconcilerName(manifests.WithComponentDigest(t.Context(), "d"), "r"), 3)
@@ -168,6 +62,8 @@ func TestWhatAnIsolatedGeneratorDoesHarmsOnlyItsProcess(t *testing.T) {
 	}{
 		{"it takes all memory", misbehaving, "eat", `isolated generator "small": it needed more memory than it may have: 128 MiB`},
 		{"a template that grows", repeating, "", `isolated generator "repeating": it needed more memory than it may have: 128 MiB`},
+		{"a chart that grows", swelling, "", `isolated generator "swelling": it needed more memory than it may have: 128 MiB`},
+		{"aliases of a kustomization", multiplying, "", `isolated generator "multiplying": it needed more memory than it may have: 128 MiB`},
 		{"it calls itself for ever", misbehaving, "recurse", "(exit status 2): runtime: goroutine stack exceeds|needed more memory"},
 		{"it ends its process", misbehaving, "exit", `isolated generator "small": its process ended without an answer (exit status 0)`},
 		{"it returns too much", misbehaving, "talk", `isolated generator "small": its answer is longer than it may be: 1048576 bytes`},
