@@ -113,6 +113,7 @@ soak: assets ## Disturb 200 components for SOAK=10m, with an outage, and judge w
 .PHONY: bench-micro
 bench-micro: ## Run the benchmarks of single functions (BENCH=regexp).
 	$(call on,bench,$(GO) test -vet=off -short -run=NoTests -bench '$(or $(BENCH),.)' -benchmem -p 1 -timeout 60m)
+	cd test/helmparity && $(GO) test -vet=off -run=NoTests -bench '$(or $(BENCH),.)' -benchmem
 
 .PHONY: bench-compare
 bench-compare: bin/tools/benchstat ## Compare the benchmarks of single functions with those of a revision (BASE=main, COUNT=6, BENCH=regexp).

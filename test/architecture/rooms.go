@@ -72,6 +72,7 @@ var rooms = []Room{
 	{Path: "pkg/manifests/internal/confined", Floor: 2, Kind: Open},
 	{Path: "pkg/manifests/internal/document", Floor: 2, Kind: Open},
 	{Path: "pkg/manifests/internal/files", Floor: 2, Kind: Open},
+	{Path: "pkg/manifests/internal/kept", Floor: 2, Kind: Open},
 	{Path: "pkg/manifests/internal/metered", Floor: 2, Kind: Open},
 	{Path: "pkg/reconciler/internal/desired", Floor: 2, Kind: Open, Beside: []string{"pkg/cluster"}},
 	{Path: "pkg/reconciler/internal/observe", Floor: 2, Kind: Open, Beside: []string{"pkg/cluster"}},

@@ -48,29 +48,14 @@ func byHelm(path string, values map[string]any, upgrade bool) (objects []object,
 			err = fmt.Errorf("panic: %v", value)
 		}
 	}()
-	loaded, err := loader.Load(path)
+	loaded, err := loadByHelm(path)
 	if err != nil {
 		return nil, err
 	}
-	if kind := loaded.Metadata.Type; kind != "" && kind != "application" {
-		return nil, fmt.Errorf("%s charts are not installable", kind)
-	}
-	if err := checkDependencies(loaded); err != nil {
-		return nil, err
-	}
-	version, err := common.ParseKubeVersion(kubeVersion)
+	rendered, err := renderByHelm(loaded, releaseName, values, upgrade)
 	if err != nil {
 		return nil, err
 	}
-	install := action.NewInstall(action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler)))
-	install.DryRunStrategy, install.Replace, install.IncludeCRDs = action.DryRunClient, true, true
-	install.ReleaseName, install.Namespace, install.IsUpgrade = releaseName, namespace, upgrade
-	install.KubeVersion, install.APIVersions = version, apiVersions
-	result, err := install.RunWithContext(context.Background(), loaded, values)
-	if err != nil {
-		return nil, err
-	}
-	rendered := result.(*release.Release)
 	text := rendered.Manifest
 	for _, hook := range rendered.Hooks {
 		if !runs(hook, upgrade) {
@@ -79,6 +64,33 @@ func byHelm(path string, values map[string]any, upgrade bool) (objects []object,
 		text += "---\n# Source: " + hook.Path + "\n" + hook.Manifest + "\n"
 	}
 	return split(text)
+}
+
+func loadByHelm(path string) (*chart.Chart, error) {
+	loaded, err := loader.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	if kind := loaded.Metadata.Type; kind != "" && kind != "application" {
+		return nil, fmt.Errorf("%s charts are not installable", kind)
+	}
+	return loaded, checkDependencies(loaded)
+}
+
+func renderByHelm(loaded *chart.Chart, name string, values map[string]any, upgrade bool) (*release.Release, error) {
+	version, err := common.ParseKubeVersion(kubeVersion)
+	if err != nil {
+		return nil, err
+	}
+	install := action.NewInstall(action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler)))
+	install.DryRunStrategy, install.Replace, install.IncludeCRDs = action.DryRunClient, true, true
+	install.ReleaseName, install.Namespace, install.IsUpgrade = name, namespace, upgrade
+	install.KubeVersion, install.APIVersions = version, apiVersions
+	result, err := install.RunWithContext(context.Background(), loaded, values)
+	if err != nil {
+		return nil, err
+	}
+	return result.(*release.Release), nil
 }
 
 // runs tells whether a hook is for an installation, or an upgrade, or for a
@@ -146,10 +158,17 @@ func objectOf(content map[string]any) (object, error) {
 	return object{name: fmt.Sprintf("%v %v", content["kind"], metadata["name"]), text: string(text)}, err
 }
 
+func generatorOf(path string) (*helm.Generator, error) {
+	return helm.New(os.DirFS(filepath.Dir(path)), filepath.Base(path), helmOptions())
+}
+
+func helmOptions() helm.Options {
+	return helm.Options{KubeVersion: kubeVersion, APIVersions: append(common.DefaultCapabilities.Copy().APIVersions, apiVersions...)}
+}
+
 // byUs renders a chart with the generator.
 func byUs(path string, values map[string]any, upgrade bool) ([]object, error) {
-	fsys := os.DirFS(filepath.Dir(path))
-	generator, err := helm.New(fsys, filepath.Base(path), helm.Options{KubeVersion: kubeVersion, APIVersions: append(common.DefaultCapabilities.Copy().APIVersions, apiVersions...)})
+	generator, err := generatorOf(path)
 	if err != nil {
 		return nil, err
 	}

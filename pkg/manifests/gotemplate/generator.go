@@ -9,21 +9,30 @@ import (
 	"io/fs"
 	"path"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/bounded"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/kept"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// maxSource limits the text of one template.
-const maxSource = 1 << 20
+const (
+	// maxSource limits the text of one template.
+	maxSource = 1 << 20
+	// maxTexts and maxTextBytes limit the texts whose objects a generator keeps.
+	maxTexts     = 1000
+	maxTextBytes = 16 << 20
+)
 
 // Generator renders Go templates. It may be used by several goroutines at once.
 type Generator struct {
 	err   error
 	texts *Texts
+	// read are the objects of texts that were rendered lately.
+	read *kept.Cache[[]*unstructured.Unstructured]
 }
 
 var _ manifests.Generator = &Generator{}
@@ -39,7 +48,7 @@ var _ manifests.Generator = &Generator{}
 // error whenever it is called. So the caller has the choice to stop the
 // operator, or to go on and let the mistake show up at the components.
 func New(fsys fs.FS, root string, options Options) (*Generator, error) {
-	g := &Generator{}
+	g := &Generator{read: kept.New[[]*unstructured.Unstructured](maxTexts, maxTextBytes)}
 	if _, g.err = options.complete(); g.err != nil {
 		return g, g.err
 	}
@@ -78,10 +87,11 @@ func (g *Generator) Generate(ctx context.Context, namespace, name string, parame
 	return bounded.Run(ctx, g.texts.runner, g.texts.options.Timeout, func(ctx context.Context) ([]client.Object, error) {
 		objects := []client.Object{}
 		err := g.texts.render(ctx, data, func(name, text string) error {
-			decoded, err := manifests.Decode(name+" (rendered)", []byte(text))
+			decoded, err := g.decode(name, text)
 			for _, object := range decoded {
-				manifests.NoteOrigin(ctx, object, name)
-				objects = append(objects, object)
+				copied := object.DeepCopy()
+				manifests.NoteOrigin(ctx, copied, name)
+				objects = append(objects, copied)
 			}
 			return err
 		})
@@ -90,4 +100,18 @@ func (g *Generator) Generate(ctx context.Context, namespace, name string, parame
 		}
 		return objects, nil
 	})
+}
+
+// decode returns the objects of a text, which must not be changed. They are read once
+// as long as the template gives the same.
+func (g *Generator) decode(name, text string) ([]*unstructured.Unstructured, error) {
+	key := kept.KeyOf(map[string]string{name: text})
+	if objects, ok := g.read.Get(key); ok {
+		return objects, nil
+	}
+	objects, err := manifests.Decode(name+" (rendered)", []byte(text))
+	if err == nil {
+		g.read.Put(key, objects, int64(len(text)))
+	}
+	return objects, err
 }

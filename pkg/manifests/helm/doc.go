@@ -75,6 +75,12 @@
 // server accepts it. Annotations for readiness (helm.sh/readiness-success) are not
 // read; use <name>/ready-when. Hooks are in no group.
 //
+// # What is kept
+//
+// A chart is parsed once for all generators with the same files, and the manifests that
+// it renders are read once as long as they stay the same. The templates are executed
+// every time, because they may look something up.
+//
 // # Where it differs from Helm
 //
 //   - Templates have no access to the network: getHostByName fails, where it

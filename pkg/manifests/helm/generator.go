@@ -9,10 +9,12 @@ import (
 	"io/fs"
 	"path"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/bounded"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/kept"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/lookup"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/metered"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -22,8 +24,9 @@ import (
 type Generator struct {
 	err     error
 	options Options
-	chart   loaded // must not be changed
-	sets    *sets
+	loaded
+	results *kept.Cache[rendered]
+	crds    *kept.Cache[[]*unstructured.Unstructured]
 	runner  *bounded.Runner
 }
 
@@ -34,18 +37,22 @@ var (
 
 // New returns a generator that renders the chart at root, which is a folder of
 // the file system ("." for all of it) or a packed chart (*.tgz). The chart is
-// read once, here.
+// read once, here. Generators of charts with the same files share what these were
+// parsed to, among the charts that were loaded last.
 //
 // If options are wrong or the chart cannot be loaded, there is an error. The
 // generator is usable even then: it returns the same error whenever it is called.
 // So the caller has the choice to stop the operator, or to go on and let the
 // mistake show up at the components.
 func New(fsys fs.FS, root string, options Options) (*Generator, error) {
-	g := &Generator{sets: &sets{}, runner: bounded.New("chart " + path.Clean(root))}
+	g := &Generator{
+		results: kept.New[rendered](maxResults, maxResultBytes), crds: kept.New[[]*unstructured.Unstructured](maxCRDs, maxChart),
+		runner: bounded.New("chart " + path.Clean(root)),
+	}
 	if g.options, g.err = options.complete(); g.err != nil {
 		return g, g.err
 	}
-	g.chart, g.err = bounded.Run(context.Background(), g.runner, 0, func(context.Context) (loaded, error) {
+	g.loaded, g.err = bounded.Run(context.Background(), g.runner, 0, func(context.Context) (loaded, error) {
 		return load(fsys, root)
 	})
 	return g, g.err
@@ -53,7 +60,7 @@ func New(fsys fs.FS, root string, options Options) (*Generator, error) {
 
 // Digest implements manifests.Digester. It is that of the files of the chart, packed
 // or not.
-func (g *Generator) Digest() string { return g.chart.digest }
+func (g *Generator) Digest() string { return g.digest }
 
 // Generate implements manifests.Generator. The parameters are the values of the
 // chart. Rendering that is not done in time ends as a
@@ -84,19 +91,19 @@ func (g *Generator) render(ctx context.Context, namespace, name string, values m
 	}
 	meter := metered.NewMeter(g.options.Limits, ctx.Err, "<no value>")
 	r := &rendering{
-		chart: clone(g.chart.Chart), values: values, release: releaseFor(ctx, namespace, name), capabilities: capabilities,
+		chart: clone(g.chart), values: values, release: releaseFor(ctx, namespace, name), capabilities: capabilities,
 		meter: meter, functions: functionsFor(meter, find), sets: g.sets,
 	}
 	outputs, err := r.run(ctx)
 	if err != nil {
 		return nil, err
 	}
-	result, err := objectsOf(ctx, outputs)
+	result, err := g.read(ctx, outputs)
 	if err != nil {
 		return nil, err
 	}
 	if g.options.CRDs != CRDsNever {
-		if result.crds, err = crdsOf(ctx, r.chart); err != nil {
+		if result.crds, err = g.readCRDs(ctx, r.chart); err != nil {
 			return nil, err
 		}
 	}

@@ -17,41 +17,67 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/kept"
 )
 
 // maxSubcharts limits how deep sub-charts may contain others.
 const maxSubcharts = 50
 
-// loaded is a chart with the digest of its files.
+// loaded is a chart with its parsed templates and the digest of its files. Several
+// generators may share it.
 type loaded struct {
-	*chart.Chart
+	chart  *chart.Chart // must not be changed
+	sets   *sets
 	digest string
 }
 
-// load reads a chart as Helm does.
+// charts are those that were loaded last, as long as their files are not larger than
+// this together.
+var charts = kept.New[loaded](64, 32<<20)
+
+// load reads a chart as Helm does, unless one with the same files was loaded before.
 func load(fsys fs.FS, root string) (loaded, error) {
 	files, err := readChart(fsys, root)
 	if err != nil {
 		return loaded{}, err
 	}
-	if err := checkNesting(files); err != nil {
+	contents := make(map[string][]byte, len(files))
+	for i, file := range files {
+		// Their order counts, and in an archive a name may come twice.
+		contents[fmt.Sprintf("%8d %s", i, file.Name)] = file.Data
+	}
+	key := kept.KeyOf(contents)
+	if known, ok := charts.Get(key); ok {
+		return known, nil
+	}
+	c, err := parseChart(root, files)
+	if err != nil {
 		return loaded{}, err
 	}
+	l := loaded{chart: c, sets: &sets{}, digest: digestOf(files)}
+	charts.Put(key, l, kept.SizeOf(contents))
+	return l, nil
+}
+
+func parseChart(root string, files []*archive.BufferedFile) (*chart.Chart, error) {
+	if err := checkNesting(files); err != nil {
+		return nil, err
+	}
 	if err := checkPacked(files); err != nil {
-		return loaded{}, err
+		return nil, err
 	}
 	c, err := loader.LoadFiles(files)
 	if err != nil {
-		return loaded{}, fmt.Errorf("chart %s: %w", root, err)
+		return nil, fmt.Errorf("chart %s: %w", root, err)
 	}
 	if kind := c.Metadata.Type; kind != "" && kind != "application" {
-		return loaded{}, fmt.Errorf("chart %s: %s charts are not installable", root, kind)
+		return nil, fmt.Errorf("chart %s: %s charts are not installable", root, kind)
 	}
 	if missing := missingDependencies(c); len(missing) > 0 {
-		return loaded{}, fmt.Errorf("chart %s: found in Chart.yaml, but missing in charts/ directory: %s", root, strings.Join(missing, ", "))
+		return nil, fmt.Errorf("chart %s: found in Chart.yaml, but missing in charts/ directory: %s", root, strings.Join(missing, ", "))
 	}
 	settle(c)
-	return loaded{Chart: c, digest: digestOf(files)}, checkSequences(c)
+	return c, checkSequences(c)
 }
 
 // digestOf is the same for the same files, in whatever order they come.

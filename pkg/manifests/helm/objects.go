@@ -4,13 +4,10 @@
 package helm
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 
-	chart "helm.sh/helm/v4/pkg/chart/v2"
-	release "helm.sh/helm/v4/pkg/release/v1"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -22,27 +19,8 @@ import (
 // charts check their values there, and then thrown away.
 const notes = "NOTES.txt"
 
-// rendered are the objects of a chart, in the order in which Helm prints them.
-type rendered struct {
-	crds      []*unstructured.Unstructured
-	manifests []templated
-	hooks     []hook
-}
-
-// templated is an object with the template that it comes from.
-type templated struct {
-	*unstructured.Unstructured
-	file string
-}
-
-// hook is an object with its place in the life of a release.
-type hook struct {
-	*release.Hook
-	objects []*unstructured.Unstructured
-}
-
-// objectsOf reads the outputs of the templates. All mistakes are reported.
-func objectsOf(ctx context.Context, outputs map[string]string) (rendered, error) {
+// manifestsIn takes out of the outputs of the templates what is no manifest.
+func manifestsIn(outputs map[string]string) {
 	for name, text := range outputs {
 		if strings.HasSuffix(name, notes) {
 			delete(outputs, name)
@@ -50,6 +28,10 @@ func objectsOf(ctx context.Context, outputs map[string]string) (rendered, error)
 			outputs[name] = withoutUnknownHooks(text)
 		}
 	}
+}
+
+// objectsOf reads manifests. All mistakes are reported.
+func objectsOf(outputs map[string]string) (rendered, error) {
 	hooks, generic, err := releaseutil.SortManifests(outputs, nil, releaseutil.InstallOrder)
 	if err != nil {
 		return rendered{}, err
@@ -57,36 +39,23 @@ func objectsOf(ctx context.Context, outputs map[string]string) (rendered, error)
 	var result rendered
 	var errs []error
 	for _, manifest := range generic {
-		objects, err := decode(ctx, manifest.Name, manifest.Content)
+		objects, err := decode(manifest.Name, manifest.Content)
 		for _, object := range objects {
 			result.manifests = append(result.manifests, templated{Unstructured: object, file: manifest.Name})
 		}
 		errs = append(errs, err)
 	}
 	for _, found := range hooks {
-		objects, err := decode(ctx, found.Path, found.Manifest)
+		objects, err := decode(found.Path, found.Manifest)
 		result.hooks = append(result.hooks, hook{Hook: found, objects: objects})
 		errs = append(errs, err)
 	}
 	return result, errors.Join(errs...)
 }
 
-// crdsOf reads the folders crds of the chart and its sub-charts.
-func crdsOf(ctx context.Context, c *chart.Chart) ([]*unstructured.Unstructured, error) {
-	var all []*unstructured.Unstructured
-	var errs []error
-	for _, crd := range c.CRDObjects() {
-		objects, err := manifests.Decode(crd.Filename, crd.File.Data)
-		noteOrigin(ctx, objects, crd.Filename)
-		all = append(all, objects...)
-		errs = append(errs, err)
-	}
-	return all, errors.Join(errs...)
-}
-
 // decode reads one document. Helm accepts keys that are set twice, and takes the
 // last one.
-func decode(ctx context.Context, name, text string) ([]*unstructured.Unstructured, error) {
+func decode(name, text string) ([]*unstructured.Unstructured, error) {
 	// Without it a block of text at the end would lose its last line end.
 	text += "\n"
 	objects, err := manifests.Decode(name+" (rendered)", []byte(text))
@@ -99,12 +68,5 @@ func decode(ctx context.Context, name, text string) ([]*unstructured.Unstructure
 			return nil, fmt.Errorf("%w", err)
 		}
 	}
-	noteOrigin(ctx, objects, name)
 	return objects, nil
-}
-
-func noteOrigin(ctx context.Context, objects []*unstructured.Unstructured, name string) {
-	for _, object := range objects {
-		manifests.NoteOrigin(ctx, object, name)
-	}
 }

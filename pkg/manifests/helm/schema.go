@@ -17,6 +17,7 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/kept"
 )
 
 // maxFaults limits how many faults of the values are reported for one chart.
@@ -53,17 +54,7 @@ func checkSchema(data []byte, values map[string]any) (err error) {
 			err = &manifests.PanicError{Value: value, Stack: debug.Stack()}
 		}
 	}()
-	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	if err != nil {
-		return fmt.Errorf("values.schema.json: %w", err)
-	}
-	compiler := jsonschema.NewCompiler()
-	compiler.UseLoader(noLoader{})
-	const name = "file:///values.schema.json"
-	if err := compiler.AddResource(name, schema); err != nil {
-		return fmt.Errorf("values.schema.json: %w", err)
-	}
-	compiled, err := compiler.Compile(name)
+	compiled, err := compile(data)
 	if err != nil {
 		return fmt.Errorf("values.schema.json: %w", err)
 	}
@@ -73,6 +64,32 @@ func checkSchema(data []byte, values map[string]any) (err error) {
 		return faultsOf(invalid)
 	}
 	return err
+}
+
+// schemas are those that were compiled last. They are not changed by their use.
+var schemas = kept.New[*jsonschema.Schema](64, 8<<20)
+
+func compile(data []byte) (*jsonschema.Schema, error) {
+	key := kept.KeyOf(map[string][]byte{"": data})
+	if known, ok := schemas.Get(key); ok {
+		return known, nil
+	}
+	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.UseLoader(noLoader{})
+	const name = "file:///values.schema.json"
+	if err := compiler.AddResource(name, schema); err != nil {
+		return nil, err
+	}
+	compiled, err := compiler.Compile(name)
+	if err != nil {
+		return nil, err
+	}
+	schemas.Put(key, compiled, int64(len(data)))
+	return compiled, nil
 }
 
 // noLoader refuses to load anything. What a urn stands for is not known to Helm

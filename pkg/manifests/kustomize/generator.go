@@ -16,7 +16,15 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/bounded"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/kept"
 	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// maxResults and maxResultBytes limit the results that a generator keeps, which are
+// those of the components that were rendered last.
+const (
+	maxResults     = 16
+	maxResultBytes = 32 << 20
 )
 
 // Generator builds a kustomization. It may be used by several goroutines at once.
@@ -27,7 +35,7 @@ type Generator struct {
 	tree    *tree
 	ignored ignoreRules
 	texts   *gotemplate.Texts
-	results results
+	results *kept.Cache[[]*unstructured.Unstructured]
 	runner  *bounded.Runner
 }
 
@@ -43,7 +51,10 @@ var _ manifests.Generator = &Generator{}
 // caller has the choice to stop the operator, or to go on and let the mistake
 // show up at the components.
 func New(fsys fs.FS, folder string, options Options) (*Generator, error) {
-	g := &Generator{options: options.complete(), folder: path.Clean(folder)}
+	g := &Generator{
+		options: options.complete(), folder: path.Clean(folder),
+		results: kept.New[[]*unstructured.Unstructured](maxResults, maxResultBytes),
+	}
 	g.runner = bounded.New(g.description())
 	g.err = g.prepare(fsys)
 	return g, g.err
@@ -125,8 +136,8 @@ func (g *Generator) Generate(ctx context.Context, namespace, name string, parame
 
 // build returns objects that must not be changed.
 func (g *Generator) build(ctx context.Context, texts map[string]string) ([]*unstructured.Unstructured, error) {
-	digest := digestOf(texts)
-	if built, ok := g.results.find(digest); ok {
+	key := kept.KeyOf(texts)
+	if built, ok := g.results.Get(key); ok {
 		return built, nil
 	}
 	t := g.tree
@@ -145,6 +156,6 @@ func (g *Generator) build(ctx context.Context, texts map[string]string) ([]*unst
 	if err != nil {
 		return nil, err
 	}
-	g.results.keep(digest, built)
+	g.results.Put(key, built, int64(len(data)))
 	return built, nil
 }
