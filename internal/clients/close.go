@@ -29,7 +29,7 @@ func (p *Pool) sweep() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, e := range p.entries {
-		if e.users == 0 && time.Since(e.usedAt) >= unusedFor {
+		if e.users == 0 && time.Since(e.usedAt) >= unusedFor && !p.options.Busy(e.target) {
 			p.evict(e)
 		}
 	}

@@ -37,6 +37,9 @@ type Options struct {
 	// Evicted is called with a target that the pool lets go of: nobody will get
 	// it any more. It must not call the pool.
 	Evicted func(cluster.Target)
+	// Busy tells of a target that nobody has entered for a while whether it is in use
+	// all the same, so that it is kept as long as there is room. It must not call the pool.
+	Busy func(cluster.Target) bool
 }
 
 const (
@@ -88,6 +91,9 @@ func New(local *rest.Config, options Options) *Pool {
 	}
 	if options.Evicted == nil {
 		options.Evicted = func(cluster.Target) {}
+	}
+	if options.Busy == nil {
+		options.Busy = func(cluster.Target) bool { return false }
 	}
 	p := &Pool{local: local, options: options, limit: maxEntries, make: cluster.New, entries: map[key]*entry{}}
 	p.alive, p.end = context.WithCancel(context.Background())

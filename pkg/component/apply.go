@@ -20,8 +20,23 @@ import (
 )
 
 // CreateOrUpdate brings the dependent objects closer to what the component asks for.
+//
+// There are two kinds of passes. A full one finds out what that is: it loads
+// references, runs hooks and renders. A light one follows when nothing but dependents
+// changed; it goes by what the last full one has found out.
 func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
-	wanted, t, err := h.prepareApply(ctx, obj)
+	if h.begins(client.ObjectKeyFromObject(obj)) {
+		if known, ok := h.lately.of(obj, h.instructions(obj), h.now()); ok {
+			return h.applyAgain(ctx, obj, commit, known)
+		}
+	}
+	h.lately.forget(client.ObjectKeyFromObject(obj))
+	instructions := h.instructions(obj) // a hook may change them, in memory
+	wanted, id, err := h.prepareApply(ctx, obj)
+	if err != nil {
+		return result.Empty, err
+	}
+	t, err := h.enter(ctx, obj, id)
 	if err != nil {
 		return result.Empty, err
 	}
@@ -51,46 +66,86 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 	if err != nil {
 		return result.Empty, err
 	}
-	protected, err := h.protected(obj)
+	known := prepared{
+		directives: wanted, id: id, digest: componentDigest, allowEmpty: allowEmpty, objects: objects,
+		uid: obj.GetUID(), generation: obj.GetGeneration(), instructions: instructions,
+		until: h.now().Add(intervalsOf(obj).requeue),
+	}
+	h.lately.keep(client.ObjectKeyFromObject(obj), known)
+	outcome, err := h.apply(ctx, obj, commit, t, known)
+	return h.concludeApply(ctx, obj, t, outcome, err, h.hooksAfter)
+}
+
+// applyAgain is a light pass.
+func (h *handler[T]) applyAgain(ctx context.Context, obj T, commit lifecycle.Commit, known prepared) (result.Result, error) {
+	t, err := h.enter(ctx, obj, known.id)
 	if err != nil {
 		return result.Empty, err
 	}
+	defer t.leave()
+	ctx = fullContext(h.basicContext(ctx, obj), t, known.digest, obj.GetStatus().Revision)
+	outcome, err := h.apply(ctx, obj, commit, t, known)
+	return h.concludeApply(ctx, obj, t, outcome, err, h.hooksAfterLight)
+}
+
+// apply lets the engine bring the dependent objects closer to what is wanted.
+func (h *handler[T]) apply(ctx context.Context, obj T, commit lifecycle.Commit, t target, wanted prepared) (reconciler.Outcome, error) {
+	protected, err := h.protected(obj)
+	if err != nil {
+		return reconciler.Outcome{}, err
+	}
 	record, err := h.openRecord(ctx, obj, commit, t, wanted.policies)
 	if err != nil {
-		return result.Empty, err
+		return reconciler.Outcome{}, err
 	}
 	outcome, err := t.engine.Apply(ctx, reconciler.ApplyRequest{
 		Owner:           h.owner(obj),
 		Namespace:       wanted.namespace,
-		Objects:         objects,
+		Objects:         wanted.objects,
 		Inventory:       record.inventory(),
-		ComponentDigest: componentDigest,
+		ComponentDigest: wanted.digest,
 		Policies:        wanted.policies,
 		ManagedTypes:    wanted.managedTypes,
-		AllowEmpty:      allowEmpty,
+		AllowEmpty:      wanted.allowEmpty,
 		Protected:       protected,
 		Record:          record.save,
 		Confirm:         h.confirm(obj),
 	})
-	return h.concludeApply(ctx, obj, t, outcome, record.keep(ctx, outcome.Inventory, err))
+	return outcome, record.keep(ctx, outcome.Inventory, err)
+}
+
+// hooksAfter runs the hooks at the end of a full pass after which nothing is left to do.
+func (h *handler[T]) hooksAfter(ctx context.Context, obj T) error {
+	return h.runHooks(ctx, postReconcile, obj)
+}
+
+// hooksAfterLight runs them at the end of a light pass if it makes the component
+// ready. They get to see what the spec refers to, as ever.
+func (h *handler[T]) hooksAfterLight(ctx context.Context, obj T) error {
+	if obj.GetStatus().IsReady() || len(h.hooks[postReconcile]) == 0 {
+		return nil
+	}
+	if err := h.loadReferences(ctx, obj).retry(); err != nil {
+		return err
+	}
+	return h.runHooks(ctx, postReconcile, obj)
 }
 
 // prepareApply resolves what the component wants and refers to, and where.
-func (h *handler[T]) prepareApply(ctx context.Context, obj T) (directives, target, error) {
+func (h *handler[T]) prepareApply(ctx context.Context, obj T) (directives, identity, error) {
 	wanted, wantedErr := directivesOf(obj, h.settings)
 	references, _ := h.finder.find(obj.GetSpec())
 	if err := errors.Join(wantedErr, referenceMistakes(obj, references)); err != nil {
-		return directives{}, target{}, &invalidError{h.about(obj, err)}
+		return directives{}, identity{}, &invalidError{h.about(obj, err)}
 	}
 	if err := h.loadReferences(ctx, obj).retry(); err != nil {
-		return directives{}, target{}, err
+		return directives{}, identity{}, err
 	}
 	id, err := identityOf(obj, h.settings)
 	if err != nil {
-		return directives{}, target{}, &invalidError{h.about(obj, err)}
+		return directives{}, identity{}, &invalidError{h.about(obj, err)}
 	}
-	t, err := h.enter(ctx, obj, id)
-	return wanted, t, err
+	return wanted, id, nil
 }
 
 // about names the component in the messages about itself.
@@ -134,7 +189,7 @@ func (h *handler[T]) generate(ctx context.Context, obj T, wanted directives) ([]
 }
 
 // concludeApply takes over what the engine reports, and says whether it is enough.
-func (h *handler[T]) concludeApply(ctx context.Context, obj T, t target, outcome reconciler.Outcome, err error) (result.Result, error) {
+func (h *handler[T]) concludeApply(ctx context.Context, obj T, t target, outcome reconciler.Outcome, err error, after func(context.Context, T) error) (result.Result, error) {
 	key, status, now := client.ObjectKeyFromObject(obj), obj.GetStatus(), h.now()
 	if err == nil || outcome.Total > 0 {
 		outcome.Notes = append(outcome.Notes, h.noteDrift(obj, outcome.Drifted, now)...)
@@ -160,7 +215,7 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t target, outcome
 	}
 	h.activity.Reset(key)
 	h.causes.forget(key)
-	if err := h.runHooks(ctx, postReconcile, obj); err != nil {
+	if err := after(ctx, obj); err != nil {
 		return result.Empty, err
 	}
 	obj.GetStatus().noteApplied(obj.GetGeneration(), len(outcome.Steps) > 0, now)

@@ -60,6 +60,8 @@ func TestADeposedProcessWritesNothing(t *testing.T) {
 		"to change only": func(b *bed) { b.update(func(w *widget.Widget) { w.Spec.Values["changed"] = "2" }) },
 		"to repair": func(b *bed) {
 			b.check(b.client.Delete(b.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "dropped"}}))
+			// A pass for nothing but that would be a light one, without hooks.
+			b.check(b.reconciler.Trigger(b.namespace, "main"))
 		},
 		"to complain": func(b *bed) { b.update(func(w *widget.Widget) { w.Spec.Values["fail"] = "1" }) },
 		"to suspend":  func(b *bed) { b.update(func(w *widget.Widget) { w.Spec.Suspend = true }) },

@@ -45,4 +45,11 @@
 // and cannot disagree. Messages name the objects that are waited for, and for
 // workloads what their pods say. No state is final: all but the suspended come
 // again at the requeue interval at the latest.
+//
+// # What makes a component reconcile
+//
+// Its own changes, changes of its dependents, and Trigger; the requeue interval is
+// only a net. A pass for nothing but dependents goes by what was rendered last, for
+// no longer than the requeue interval, and runs no hooks but those after the
+// reconciliation, once, if the component becomes ready.
 package component

@@ -66,6 +66,13 @@ func (f *fakeTargets) enter(id identity, _ client.ObjectKey) (target, error) {
 	return f.target, f.err
 }
 
+func (*fakeTargets) settle(reconciler.Owner, engine) {}
+func (*fakeTargets) forget(reconciler.Owner)         {}
+
+func (*fakeEngine) Leave(reconciler.Owner) {}
+func (*fakeEngine) Watching() bool         { return false }
+func (*fakeEngine) Close()                 {}
+
 // testHandler returns a handler without a cluster, its engine and its events.
 func testHandler(t *testing.T, engine *fakeEngine) (*handler[*widget], *eventLog) {
 	t.Helper()
@@ -92,6 +99,8 @@ func testHandler(t *testing.T, engine *fakeEngine) (*handler[*widget], *eventLog
 		tallies:   newTallies(),
 		telemetry: newTelemetry("widgets", nil),
 		renders:   newRenders(),
+		lately:    newLately(),
+		begins:    func(client.ObjectKey) bool { return false },
 
 		hookTimeout:     time.Minute,
 		generateTimeout: time.Minute,

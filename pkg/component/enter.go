@@ -15,6 +15,7 @@ import (
 	"github.com/corbel-run/corbel/internal/metrics"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 // A component that cannot get to its target is woken when that changes. These
@@ -28,6 +29,8 @@ const (
 // targetSource is targets.
 type targetSource interface {
 	enter(id identity, who client.ObjectKey) (target, error)
+	settle(owner reconciler.Owner, home engine)
+	forget(owner reconciler.Owner)
 }
 
 // unreachableError means that the target cluster does not answer.
@@ -55,6 +58,7 @@ func (h *handler[T]) enter(ctx context.Context, obj T, id identity) (target, err
 	}
 	h.turns.Reset(key)
 	if err == nil {
+		h.targets.settle(h.owner(obj), t.engine)
 		return t, nil
 	}
 	err = h.about(obj, err)

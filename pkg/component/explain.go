@@ -5,6 +5,9 @@ package component
 
 import (
 	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/clients"
@@ -34,6 +37,9 @@ func explain(err error) error {
 		if reason, ok := stallingReason(e); ok {
 			return result.NewStalling(err, reason)
 		}
+		if delay, ok := busyFor(e); ok {
+			return types.NewRetriableError(err, &delay)
+		}
 		if joined, ok := e.(interface{ Unwrap() []error }); ok {
 			return explainJoined(err, joined.Unwrap())
 		}
@@ -48,6 +54,17 @@ func hasMeaning(err error) bool {
 		return true
 	}
 	return false
+}
+
+// busyFor tells when to come again after a server said that it has too much to do,
+// which is nobody's mistake. It looks at this very error, not further down.
+func busyFor(err error) (time.Duration, bool) {
+	status, ok := err.(*apierrors.StatusError)
+	if !ok || !apierrors.IsTooManyRequests(status) {
+		return 0, false
+	}
+	seconds, _ := apierrors.SuggestsClientDelay(status)
+	return time.Duration(max(seconds, 1)) * time.Second, true
 }
 
 // stallingReason looks at this very error, not further down.

@@ -6,7 +6,7 @@ package component
 import (
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // SetClock replaces the clock of a reconciler before its setup.
@@ -15,8 +15,18 @@ func SetClock[T Component](r *Reconciler[T], now func() time.Time) { r.now = now
 // SetInventoryThreshold sets how many bytes of inventory stay in the status.
 func SetInventoryThreshold[T Component](r *Reconciler[T], bytes int) { r.inventoryThreshold = bytes }
 
-// Woken are the components that were woken, as long as the manager does not run.
-func Woken[T Component](r *Reconciler[T]) <-chan reconcile.Request { return r.running.Load().triggers }
+// Woken are the components that something else than their dependents has woken since
+// the last call, as long as the manager does not run.
+func Woken[T Component](r *Reconciler[T]) []client.ObjectKey {
+	triggers := r.running.Load().triggers
+	var woken []client.ObjectKey
+	for key := range triggers.take() {
+		if !triggers.begin(key) {
+			woken = append(woken, key)
+		}
+	}
+	return woken
+}
 
 // Waiters counts the components that wait for objects that they refer to.
 func Waiters[T Component](r *Reconciler[T]) int {

@@ -49,6 +49,9 @@ type handler[T Component] struct {
 
 	telemetry *telemetry
 	renders   *renders
+	lately    *lately
+	// begins tells, once in a pass, whether it is only for dependents that changed.
+	begins func(client.ObjectKey) bool
 }
 
 // digestKeySource is digestKey.
@@ -85,9 +88,10 @@ func (h *handler[T]) Detached(obj T) bool {
 }
 
 // UpdateStatus has nothing to look at: nobody waits for a suspended component, and
-// its timeout must not go on.
+// its timeout must not go on. What happens to its dependents is nobody's business.
 func (h *handler[T]) UpdateStatus(_ context.Context, obj T) error {
 	h.lookouts.forget(client.ObjectKeyFromObject(obj))
+	h.targets.forget(h.ownerNamed(client.ObjectKeyFromObject(obj)))
 	obj.GetStatus().ProcessingSince = nil
 	return nil
 }
@@ -97,11 +101,18 @@ func (h *handler[T]) Finished(ctx context.Context, key client.ObjectKey) {
 	h.ledger.Left(ctx, key, h.isGone)
 	h.telemetry.gone(ctx, key)
 	h.renders.forget(key)
+	h.lately.forget(key)
+	h.targets.forget(h.ownerNamed(key))
 	h.activity.Forget(key)
 	h.turns.Forget(key)
 	h.causes.forget(key)
 	h.tallies.take(key)
 	h.lookouts.forget(key)
+}
+
+// ownerNamed is the component of that name in the eyes of the engine, in whatever incarnation.
+func (h *handler[T]) ownerNamed(key client.ObjectKey) reconciler.Owner {
+	return reconciler.Owner{Group: h.kind.Group, Kind: h.kind.Kind, Namespace: key.Namespace, Name: key.Name}
 }
 
 // owner is the component in the eyes of the engine.

@@ -4,6 +4,7 @@
 package component_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -24,14 +25,16 @@ var aDay = component.RequeueSpec{RequeueInterval: &types.Duration{Duration: 24 *
 // as long as the manager does not run.
 func (b *bed) expectWake(why string) {
 	b.Helper()
-	select {
-	case request := <-component.Woken(b.reconciler):
-		if request.NamespacedName != b.key("main") {
-			b.Fatalf("%s woke %s", why, request)
+	b.eventually(why+" to wake somebody", func() error {
+		woken := component.Woken(b.reconciler)
+		if len(woken) > 0 && woken[0] != b.key("main") {
+			b.Fatalf("%s woke %s", why, woken)
 		}
-	case <-time.After(patience):
-		b.Fatalf("%s woke nobody", why)
-	}
+		if len(woken) == 0 {
+			return errors.New("nobody was woken")
+		}
+		return nil
+	})
 }
 
 func (b *bed) object(name string) metav1.ObjectMeta {

@@ -40,7 +40,7 @@ type Reconciler[T Component] struct {
 // running is what a setup brings into being.
 type running[T Component] struct {
 	loop      *lifecycle.Loop[T]
-	triggers  triggers
+	triggers  *triggers
 	lookouts  *lookouts
 	client    client.Client // of the operator; reads from the server
 	telemetry *telemetry

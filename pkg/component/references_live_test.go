@@ -61,7 +61,8 @@ func (b *bed) createReferred() {
 	for name, data := range map[string]map[string]string{"settings": {"size": "3"}, "texts": {"hello": "hi"}} {
 		b.check(b.client.Create(b.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}, Data: data}))
 	}
-	other := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "other"}}
+	// It is suspended, so that it deploys nothing where there is a manager.
+	other := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "other"}, Spec: widget.Spec{SuspensionSpec: component.SuspensionSpec{Suspend: true}}}
 	b.check(b.client.Create(b.Context(), other))
 	other.Status.Note = "noted"
 	b.check(b.client.Status().Update(b.Context(), other))

@@ -131,7 +131,11 @@ func (h *handler[T]) write(obj T, v verdict, now time.Time) {
 
 // ResultBuilder says when the component comes again.
 func (h *handler[T]) ResultBuilder(obj T) result.RuntimeResultBuilder {
-	return pace{requeue: intervalsOf(obj).requeue, random: backoff.Random}
+	requeue := intervalsOf(obj).requeue
+	if due, known := h.lately.dueIn(client.ObjectKeyFromObject(obj), h.now()); known {
+		requeue = min(requeue, due) // light passes do not put it off
+	}
+	return pace{requeue: requeue, random: backoff.Random}
 }
 
 // pace spreads the regular passes of many components a little, so that they do

@@ -144,7 +144,7 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, about *running[T], gvk schema.
 	}
 	recorder := events.Redacted(events.NewRecorder(mgr, r.settings.name), telemetry.secretsOf)
 	key := newDigestKey(uncached, r.settings)
-	targets := newTargets(mgr.GetConfig(), scheme, r.settings, workers, key.known, newClusterUID(uncached, r.settings), about.triggers.wake, r.now)
+	targets := newTargets(mgr.GetConfig(), scheme, r.settings, workers, key.known, newClusterUID(uncached, r.settings), about.triggers, r.now)
 	if about.lookouts, err = newLookouts(mgr.GetConfig(), about.triggers.wake); err != nil {
 		return nil, err
 	}
@@ -172,6 +172,8 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, about *running[T], gvk schema.
 		lookouts:  about.lookouts,
 		telemetry: telemetry,
 		renders:   newRenders(),
+		lately:    newLately(),
+		begins:    about.triggers.begin,
 		recorder:  recorder,
 		now:       r.now,
 		ledger: ledger.New(ledger.Options{

@@ -6,6 +6,7 @@ package component
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -24,6 +25,9 @@ type engine interface {
 	Delete(ctx context.Context, request reconciler.DeleteRequest) (reconciler.Outcome, error)
 	DeletionBlockers(ctx context.Context, request reconciler.DeleteRequest) ([]reconciler.Blocker, error)
 	Recover(ctx context.Context, request reconciler.RecoverRequest) ([]reconciler.InventoryItem, error)
+	Leave(owner reconciler.Owner)
+	Watching() bool
+	Close()
 }
 
 // target is where, and on whose behalf, dependent objects are kept.
@@ -48,11 +52,13 @@ type targets struct {
 
 	mu      sync.Mutex
 	engines map[cluster.Target]engine
+	// homes are where the dependents of owners are watched.
+	homes map[reconciler.Owner]engine
 }
 
 // newTargets makes the targets of a reconciler that works on so many components at
-// the same time; 0 if that is not known. Wake makes a component come again.
-func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, workers int, digestKey func() []byte, home *clusterUID, wake func(client.ObjectKey), now func() time.Time) *targets {
+// the same time; 0 if that is not known.
+func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, workers int, digestKey func() []byte, home *clusterUID, wakes *triggers, now func() time.Time) *targets {
 	t := &targets{
 		name: s.name,
 		options: reconciler.ReconcilerOptions{
@@ -67,10 +73,12 @@ func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, workers
 			Scheme:                  scheme,
 			TracerProvider:          s.tracerProvider,
 			Now:                     now,
+			Changed:                 wakes.onChange,
 		},
 		digestKey: digestKey,
 		home:      home,
 		engines:   map[cluster.Target]engine{},
+		homes:     map[reconciler.Owner]engine{},
 	}
 	t.pool = clients.New(config, clients.Options{
 		Cluster:    cluster.Options{Scheme: scheme},
@@ -79,8 +87,9 @@ func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, workers
 		Slots:      s.targetConcurrency,
 		// One worker is left for the local cluster, whatever others do.
 		Remote:  max(workers-1, 0),
-		Wake:    wake,
-		Evicted: t.forget,
+		Wake:    wakes.wake,
+		Evicted: t.close,
+		Busy:    t.isWatched,
 	})
 	return t
 }
@@ -105,7 +114,7 @@ func (t *targets) on(lease *clients.Lease, atHome bool) (target, error) {
 	}
 	if lease.Evicted() {
 		// It was let go of before its engine was kept, so nobody else would.
-		t.forget(lease.Target)
+		t.close(lease.Target)
 	}
 	return target{client: lease.Target.Client(), engine: chosen, lease: lease}, nil
 }
@@ -131,9 +140,47 @@ func (t *targets) engineOf(chosen cluster.Target, atHome bool) (engine, error) {
 	return made, nil
 }
 
-// forget drops the engine of a target that the pool lets go of.
-func (t *targets) forget(gone cluster.Target) {
+// close drops the engine of a target that the pool lets go of.
+func (t *targets) close(gone cluster.Target) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	leaving, known := t.engines[gone]
 	delete(t.engines, gone)
+	maps.DeleteFunc(t.homes, func(_ reconciler.Owner, home engine) bool { return home == leaving })
+	t.mu.Unlock()
+	if known {
+		leaving.Close()
+	}
+}
+
+// isWatched tells whether what happens in the target wakes any component.
+func (t *targets) isWatched(target cluster.Target) bool {
+	t.mu.Lock()
+	engine, known := t.engines[target]
+	t.mu.Unlock()
+	return known && engine.Watching()
+}
+
+// settle notes where the dependents of an owner are, and ends the watches of those
+// that it has elsewhere.
+func (t *targets) settle(owner reconciler.Owner, home engine) {
+	owner.UID = ""
+	t.mu.Lock()
+	before := t.homes[owner]
+	t.homes[owner] = home
+	t.mu.Unlock()
+	if before != nil && before != home {
+		before.Leave(owner)
+	}
+}
+
+// forget ends the watches of an owner.
+func (t *targets) forget(owner reconciler.Owner) {
+	owner.UID = ""
+	t.mu.Lock()
+	home, known := t.homes[owner]
+	delete(t.homes, owner)
+	t.mu.Unlock()
+	if known {
+		home.Leave(owner)
+	}
 }

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/clients"
 )
@@ -19,7 +18,7 @@ import (
 func TestNoEngineIsKeptForATargetThatNobodyWillGetAgain(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
 	ts := newTargets(&rest.Config{Host: "http://127.0.0.1:1"}, runtime.NewScheme(), h.settings, 1,
-		func() []byte { return nil }, &clusterUID{}, func(client.ObjectKey) {}, time.Now)
+		func() []byte { return nil }, &clusterUID{}, newTriggers(), time.Now)
 	lease, err := ts.pool.Enter(clients.Access{}, types.NamespacedName{})
 	if err != nil {
 		t.Fatal(err)

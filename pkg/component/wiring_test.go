@@ -6,6 +6,7 @@ package component
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -95,12 +96,15 @@ func TestHookAfterTheSetup(t *testing.T) {
 func TestTriggerNeverBlocks(t *testing.T) {
 	r := NewReconciler[*widget]("a", manifests.GeneratorFunc(nothing), ReconcilerOptions{})
 	r.running.Store(&running[*widget]{triggers: newTriggers()})
-	for range maxTriggers {
-		if err := r.Trigger("shop", "main"); err != nil {
+	for i := range maxTriggers {
+		if err := r.Trigger("shop", strconv.Itoa(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := r.Trigger("shop", "main"); !errors.Is(err, ErrTriggersFull) {
+	if err := r.Trigger("shop", "0"); err != nil {
+		t.Errorf("of one that waits already: %v", err)
+	}
+	if err := r.Trigger("shop", "one-more"); !errors.Is(err, ErrTriggersFull) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -26,7 +26,8 @@ type call struct {
 	recorded int // at the start
 	notes    map[Note]bool
 	told     []Note
-	searched bool // for orphans
+	// strangers are wanted, were not recorded at the start, and were not looked at.
+	strangers map[plan.Key]bool
 	// gone has left the record, because it does not exist any more.
 	gone     []v1alpha1.InventoryItem
 	returned []plan.Key
@@ -39,10 +40,17 @@ type call struct {
 }
 
 func newCall(in input) *call {
-	return &call{
+	c := &call{
 		in: in, recorded: len(in.Recorded), steps: map[string]int{}, looks: map[plan.Key]int{}, writes: map[plan.Key]int{},
-		notes: map[Note]bool{}, errs: map[plan.Key]error{},
+		notes: map[Note]bool{}, errs: map[plan.Key]error{}, strangers: map[plan.Key]bool{},
 	}
+	for _, wanted := range in.Desired {
+		c.strangers[wanted.Key] = true
+	}
+	for _, item := range in.Recorded {
+		delete(c.strangers, plan.KeyOf(item))
+	}
+	return c
 }
 
 // remember collects the notes of a plan, and what it saw gone.
@@ -63,6 +71,7 @@ func (c *call) note(note Note) {
 // fold takes over the results of a plan's steps and returns the objects that
 // must be looked at again before the next plan.
 func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again []plan.Key) {
+	blind := c.blind(results)
 	c.in.Recorded = plan.Fold(p.Inventory, c.in.Live, results, now)
 	for _, result := range results {
 		key := result.Step.Key
@@ -80,6 +89,9 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 			continue
 		case execute.IsConflict(result.Err) && c.looks[key] < maxLooks:
 			c.looks[key]++
+		case blind[key] && !cluster.IsUnreachable(result.Err):
+			// Why the server refuses to create what exists may have other reasons
+			// than that, such as a port that the object itself has taken.
 		case execute.IsNamespaceGone(result.Err) && c.looks[key] < maxLooks:
 			// The namespace is not as it was seen, so the plan will be another.
 			c.looks[key]++
@@ -93,6 +105,20 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 	}
 	c.retried = c.retried || plan.Retry(c.in.Input, results)
 	return again
+}
+
+// blind are the objects among the results that nobody had looked for.
+func (c *call) blind(results []plan.Result) map[plan.Key]bool {
+	blind := map[plan.Key]bool{}
+	for _, result := range results {
+		if key := result.Step.Key; c.in.Live[key].Existence == plan.Unseen {
+			blind[key] = true
+			if result.Err == nil {
+				delete(c.strangers, key) // it was created
+			}
+		}
+	}
+	return blind
 }
 
 // done counts a step that succeeded. An object that is written again and again

@@ -9,7 +9,7 @@
 // internal, until nothing more can be done without waiting:
 //
 //	desired  the given objects become valid, resolved manifests, or one error lists all mistakes
-//	observe  the live objects are read; what cannot be read is unknown, not absent
+//	observe  what exists is known from watches, or read; what cannot be read is unknown, not absent
 //	plan     pure: desired, recorded and live state give the next steps and the record to keep
 //	execute  the steps are written, each with the uid and resourceVersion that the plan saw
 //

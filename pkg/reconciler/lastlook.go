@@ -45,7 +45,7 @@ func (r *Reconciler) lastLook(ctx context.Context, c *call) (returned bool, err 
 	for at, keys := range places {
 		suspects = append(suspects, r.suspects(ctx, c.in.Owner, at, keys)...)
 	}
-	if err := r.observe(ctx, &look, suspects); err != nil {
+	if err := r.observe(ctx, &look, suspects, manner{ask: true}); err != nil {
 		return false, err
 	}
 	c.gone = nil

@@ -6,6 +6,7 @@ package reconciler
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
@@ -31,41 +32,93 @@ func keysOf(in plan.Input) []plan.Key {
 	return keys
 }
 
-// look reads the given objects, those whose type was not served before, and
-// the namespaces that objects are about to be created in. What cannot be read is
-// Unknown; only the end of the context is an error.
-func (r *Reconciler) look(ctx context.Context, in *plan.Input, keys []plan.Key) error {
+// manner is how objects are looked at.
+type manner struct {
+	// ask reads them, whatever is known of them.
+	ask bool
+	// presume does not read those of which nothing says that they exist.
+	presume bool
+}
+
+// look looks at the given objects, at those whose type was not served before, and
+// at the namespaces that objects are about to be created in. What cannot be read
+// is Unknown; only the end of the context is an error.
+func (r *Reconciler) look(ctx context.Context, in *plan.Input, keys []plan.Key, how manner) error {
 	known := make(map[plan.Key]bool, len(keys))
 	for _, key := range keys {
 		known[key] = true
 	}
+	var late []plan.Key
 	for key, live := range in.Live {
 		if live.Existence == plan.Unknown && live.NotServed && !known[key] {
-			keys = append(keys, key)
+			late = append(late, key)
 		}
 	}
-	if err := r.observe(ctx, in, keys); err != nil {
+	if !how.ask || len(late) > 0 {
+		r.follow(ctx, *in)
+	}
+	if err := r.observe(ctx, in, keys, how); err != nil {
 		return err
 	}
-	return r.observe(ctx, in, plan.Namespaces(in.Desired, in.Live))
+	if err := r.observe(ctx, in, late, manner{presume: how.presume}); err != nil {
+		return err
+	}
+	return r.observe(ctx, in, plan.Namespaces(in.Desired, in.Live), manner{})
 }
 
-func (r *Reconciler) observe(ctx context.Context, in *plan.Input, keys []plan.Key) error {
+// presumes tells whether a creation may find out by itself that its object exists.
+// Not if one of the objects must not be there: then nothing is written before all
+// of them were looked for.
+func presumes(in plan.Input) bool {
+	recorded := itemsOf(in.Recorded)
+	return in.Cause == plan.Applying && !slices.ContainsFunc(in.Desired, func(d plan.Desired) bool {
+		return d.Policies.Adoption == v1alpha1.AdoptionPolicyNever && unconfirmed(recorded[d.Key])
+	})
+}
+
+// unconfirmed tells whether no write of the object was ever answered.
+func unconfirmed(item *v1alpha1.InventoryItem) bool {
+	return item == nil || item.UID == "" && item.Digest == "" && item.Phase == v1alpha1.PhaseApplied
+}
+
+func itemsOf(items []v1alpha1.InventoryItem) map[plan.Key]*v1alpha1.InventoryItem {
+	byKey := make(map[plan.Key]*v1alpha1.InventoryItem, len(items))
+	for i := range items {
+		byKey[plan.KeyOf(items[i])] = &items[i]
+	}
+	return byKey
+}
+
+// follow watches what the owner has.
+func (r *Reconciler) follow(ctx context.Context, in plan.Input) {
+	if r.settings.changed == nil {
+		return
+	}
+	r.followed.add(in.Owner.ID, in.Owner.Ref)
+	r.observer.Follow(ctx, in.Owner.ID, requestsFor(in, keysOf(in), manner{}))
+}
+
+func (r *Reconciler) observe(ctx context.Context, in *plan.Input, keys []plan.Key, how manner) error {
 	if len(keys) == 0 {
 		return nil
 	}
+	observed, err := r.observer.Observe(ctx, requestsFor(*in, keys, how))
+	maps.Copy(in.Live, observed)
+	return err
+}
+
+func requestsFor(in plan.Input, keys []plan.Key, how manner) []observe.Request {
 	wanted := make(map[plan.Key]*plan.Desired, len(in.Desired))
 	for i := range in.Desired {
 		wanted[in.Desired[i].Key] = &in.Desired[i]
 	}
-	recorded := make(map[plan.Key]*v1alpha1.InventoryItem, len(in.Recorded))
-	for i := range in.Recorded {
-		recorded[plan.KeyOf(in.Recorded[i])] = &in.Recorded[i]
-	}
+	recorded := itemsOf(in.Recorded)
 	requests := make([]observe.Request, 0, len(keys))
 	for _, key := range keys {
-		request := observe.Request{Key: key, Desired: wanted[key], Recorded: recorded[key]}
-		switch item := recorded[key]; {
+		item := recorded[key]
+		request := observe.Request{Owner: in.Owner.ID, Key: key, Desired: wanted[key], Recorded: item, Ask: how.ask}
+		request.Presume = how.presume && request.Desired != nil && unconfirmed(item)
+		switch {
 		case request.Desired != nil:
 			request.Version = request.Desired.Version
 		case item != nil:
@@ -75,7 +128,5 @@ func (r *Reconciler) observe(ctx context.Context, in *plan.Input, keys []plan.Ke
 		}
 		requests = append(requests, request)
 	}
-	observed, err := r.observer.Observe(ctx, requests)
-	maps.Copy(in.Live, observed)
-	return err
+	return requests
 }

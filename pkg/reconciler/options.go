@@ -64,6 +64,12 @@ type ReconcilerOptions struct {
 	// owner drops is left to another who waits for it. By default owners of other
 	// Reconcilers are not known.
 	Claims *Claims
+	// Changed is told when somebody else has changed an object of an owner, so that it
+	// is worth to call Apply or Delete again; the owner is without its uid. It is called
+	// from several goroutines and must not block. With it, objects are watched from the first call for their
+	// owner until Leave or Close, as far as the identity may list and watch them, and
+	// are not read one by one any more. Without it, nothing is watched.
+	Changed func(owner Owner, change Change)
 	// Now is the clock; defaults to time.Now.
 	Now func() time.Time
 }
@@ -79,6 +85,7 @@ type settings struct {
 	scheme            *runtime.Scheme
 	hasher            digest.Hasher
 	claims            *Claims
+	changed           func(Owner, Change) // nil: nothing is watched
 	now               func() time.Time
 }
 
@@ -97,6 +104,7 @@ func (o ReconcilerOptions) resolve(name string) (settings, error) {
 		scheme:      cmp.Or(o.Scheme, scheme.Scheme),
 		hasher:      digest.Hasher{Key: o.DigestKey},
 		claims:      cmp.Or(o.Claims, &Claims{}),
+		changed:     o.Changed,
 		now:         o.Now,
 	}
 	if s.now == nil {

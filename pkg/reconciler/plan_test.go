@@ -4,11 +4,13 @@
 package reconciler_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -24,12 +26,22 @@ func (b *bench) plan(request reconciler.ApplyRequest) reconciler.Plan {
 	return plan
 }
 
+// requestOfOther is the request of another owner, who keeps its own record.
+func (b *bench) requestOfOther(objects ...client.Object) *reconciler.ApplyRequest {
+	other := b.request(objects...)
+	other.Owner.Name, other.Owner.UID, other.Inventory = "other", "2", reconciler.Inventory{}
+	other.Record = func(_ context.Context, inventory reconciler.Inventory) error {
+		other.Inventory = inventory
+		return nil
+	}
+	return &other
+}
+
 // waitFor lets another owner wait for the object shared, which is ours.
 func (b *bench) waitFor(engine *reconciler.Reconciler) {
 	b.t.Helper()
-	other := b.request(config("shared", "2"))
-	other.Owner.Name, other.Owner.UID, other.Inventory, other.Record = "other", "2", reconciler.Inventory{}, nil
-	if _, err := engine.Apply(b.t.Context(), other); err == nil {
+	other := b.requestOfOther(config("shared", "2"))
+	if _, err := engine.Apply(b.t.Context(), *other); err == nil {
 		b.t.Error("the other took it")
 	}
 }

@@ -15,12 +15,13 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/watch"
 	"github.com/corbel-run/corbel/pkg/status"
 )
 
 // Reconciler brings sets of objects into a target cluster and removes them
-// again. It keeps no state about them between calls: what it must remember is
-// in the inventory. It is safe for concurrent use, except that requests of one
+// again. It keeps no state about them between calls that it could not do without:
+// what it must remember is in the inventory. It is safe for concurrent use, except that requests of one
 // owner must not run side by side.
 type Reconciler struct {
 	name     string
@@ -31,6 +32,7 @@ type Reconciler struct {
 	observer *observe.Observer
 	executor *execute.Executor
 	contests *contests
+	followed followed
 }
 
 // NewReconciler returns a Reconciler that works on the target. The name is a
@@ -46,9 +48,13 @@ func NewReconciler(name string, target cluster.Target, options ReconcilerOptions
 		return nil, fmt.Errorf("reconciler options: %w", err)
 	}
 	r := &Reconciler{name: name, target: target, settings: settings, compiler: &status.Compiler{}, tracer: trace.New(options.TracerProvider), contests: &contests{}}
+	var changed func(watch.Change)
+	if settings.changed != nil {
+		changed = r.changed
+	}
 	r.observer = observe.New(target, observe.Options{
 		Name: name, FieldOwner: settings.fieldOwner, Parallelism: settings.parallelism, Compiler: r.compiler,
-		Hasher: settings.hasher, ReadyWhen: settings.readyWhen,
+		Hasher: settings.hasher, ReadyWhen: settings.readyWhen, Changed: changed,
 	})
 	r.executor = execute.New(target, r.observer, execute.Options{
 		Name: name, FieldOwner: settings.fieldOwner, Parallelism: settings.parallelism, Tracer: r.tracer,
@@ -99,6 +105,9 @@ func (r *Reconciler) Delete(ctx context.Context, request DeleteRequest) (Outcome
 	r.settings.claims.set(in.target, in.Owner.Ref, nil, r.settings.now())
 	r.contests.forget(in.Owner.Ref)
 	outcome, err := r.run(ctx, in, request.Record)
+	if err == nil && outcome.Done() {
+		r.Leave(request.Owner)
+	}
 	return r.quiet(ctx, outcome, err)
 }
 
@@ -117,13 +126,13 @@ func (r *Reconciler) Plan(ctx context.Context, request ApplyRequest) (Plan, erro
 	if err != nil {
 		return Plan{}, secrets.Error(err)
 	}
-	if err := r.look(ctx, &in.Input, keysOf(in.Input)); err != nil {
+	if err := r.look(ctx, &in.Input, keysOf(in.Input), manner{}); err != nil {
 		return Plan{}, secrets.Error(err)
 	}
 	in.Claimed = r.claimed(in)
 	in.Contested = r.contests.of(in.Owner.Ref, r.settings.now())
 	c := newCall(in)
-	c.tellOrphans()
+	c.tellOrphans(keysOf(in.Input))
 	next, err := r.next(ctx, &c.in.Input)
 	c.remember(next)
 	next.Notes = c.told

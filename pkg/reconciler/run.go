@@ -33,14 +33,15 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 		return call.outcome(plan.Plan{}), err
 	}
 	ctx = execute.WithPermit(ctx, in.fence.pass)
-	again := keysOf(in.Input)
+	again, how := keysOf(in.Input), manner{presume: presumes(in.Input)}
 	for {
 		if err := r.part(ctx, metrics.PhaseRead, func(ctx context.Context) error {
-			return r.look(ctx, &call.in.Input, again)
+			return r.look(ctx, &call.in.Input, again, how)
 		}); err != nil {
 			return call.outcome(plan.Plan{}), err
 		}
-		call.tellOrphans()
+		call.tellOrphans(again)
+		how.ask = true
 		call.in.Contested = r.contests.of(in.Owner.Ref, r.settings.now())
 		call.in.Claimed = r.claimed(call.in) // somebody may have come to wait meanwhile
 		next, err := r.next(ctx, &call.in.Input)

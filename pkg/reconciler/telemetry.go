@@ -71,22 +71,19 @@ func (c *call) tellDone(step plan.Step) {
 	}
 }
 
-// tellOrphans notes, when the objects were looked at for the first time, those that
-// bear our marks although no inventory names them.
-func (c *call) tellOrphans() {
-	if c.searched {
-		return
-	}
-	c.searched = true
-	recorded := make(map[plan.Key]bool, len(c.in.Recorded))
-	for _, item := range c.in.Recorded {
-		recorded[plan.KeyOf(item)] = true
-	}
-	for _, wanted := range c.in.Desired {
-		live := c.in.Live[wanted.Key]
-		if !recorded[wanted.Key] && live.Existence == plan.Present && c.in.Owner.Owns(live.Marks) {
-			c.note(Note{Key: wanted.Key, Warning: plan.WarnOrphan, Message: "found: it bears our marks and is in no inventory; from now on it is"})
+// tellOrphans notes, of objects that were looked at, those that bear our marks
+// although no inventory names them. An object counts once: when it was looked at
+// for the first time, or when its creation found out that it exists.
+func (c *call) tellOrphans(looked []plan.Key) {
+	for _, key := range looked {
+		live := c.in.Live[key]
+		switch {
+		case !c.strangers[key] || live.Existence == plan.Unseen:
+			continue
+		case live.Existence == plan.Present && c.in.Owner.Owns(live.Marks):
+			c.note(Note{Key: key, Warning: plan.WarnOrphan, Message: "found: it bears our marks and is in no inventory; from now on it is"})
 		}
+		delete(c.strangers, key)
 	}
 }
 

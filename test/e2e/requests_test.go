@@ -27,32 +27,83 @@ func TestRequests(t *testing.T) {
 	const n = 1000
 	f := newFixture(t)
 	tally := &tally{}
+	expect := func(what string, most counts) {
+		t.Helper()
+		got := tally.take()
+		t.Logf("%s: %s", what, got)
+		if got.reads > most.reads || got.writes > most.writes {
+			t.Errorf("%s: %s, want at most %s", what, got, most)
+		}
+	}
 	var renderings atomic.Int64
 	o := f.startWith(t, configMaps(n, &renderings), tally.wrap)
 
 	bundle := f.bundle(t, map[string]string{"all": "1", "one": "1"})
 	f.ready(t, bundle)
-	install := tally.take()
-	t.Logf("install: %s", install)
-	if install.total() > n*21/10 {
-		t.Errorf("the installation of %d objects took %s, want at most 2.1 requests an object", n, install)
-	}
+	expect("install", counts{reads: 20, writes: n + 8})
 
 	f.update(t, bundle, map[string]string{"all": "1", "one": "2"})
 	f.ready(t, bundle)
-	change := tally.take()
-	t.Logf("change of one: %s", change)
-	// The status is written when the work begins and when it ends.
-	if change.writes > 3 {
-		t.Errorf("the change of one object took %s, want the write of the object and of the status only", change)
-	}
+	expect("change of one", counts{reads: 3, writes: 3})
+
+	f.update(t, bundle, map[string]string{"all": "1", "one": "2", "none": "1"})
+	f.ready(t, bundle)
+	expect("change of nothing that is rendered", counts{reads: 3, writes: 2})
 
 	o.passes(t, bundle, &renderings)
-	rest := tally.take()
-	t.Logf("at rest, one pass and the beginning of another: %s", rest)
-	if rest.writes > 0 {
-		t.Errorf("a pass without a change took %s, want no write", rest)
+	expect("at rest, one pass and the beginning of another", counts{reads: 3})
+
+	f.update(t, bundle, map[string]string{"all": "2", "one": "2"})
+	f.ready(t, bundle)
+	expect("change of all", counts{reads: 5, writes: n + 3})
+
+	edited := f.configMap(t, "config-1")
+	edited.Data = map[string]string{"all": "theirs"}
+	f.repaired(t, edited, f.Update(t.Context(), edited))
+	expect("drift", counts{reads: 4, writes: 2})
+
+	removed := f.configMap(t, "config-2")
+	f.repaired(t, removed, f.Delete(t.Context(), removed))
+	expect("a dependent is deleted by hand", counts{reads: 6, writes: 3})
+
+	o.stop(t)
+	tally.take()
+	o = f.startWith(t, configMaps(n, &renderings), tally.wrap)
+	o.passes(t, bundle, &renderings)
+	expect("restart, and two passes", counts{reads: 12})
+
+	if err := f.Delete(t.Context(), bundle); err != nil {
+		t.Fatal(err)
 	}
+	f.gone(t, bundle)
+	expect("delete", counts{reads: 10, writes: n + 5})
+}
+
+func (f *fixture) configMap(t testing.TB, name string) *corev1.ConfigMap {
+	t.Helper()
+	object := &corev1.ConfigMap{}
+	if err := f.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: name}, object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// repaired waits until a ConfigMap that somebody has changed is as it should be.
+func (f *fixture) repaired(t testing.TB, object *corev1.ConfigMap, changed error) {
+	t.Helper()
+	if changed != nil {
+		t.Fatal(changed)
+	}
+	eventually(t, object.Name+" to be repaired", func(ctx context.Context) error {
+		live := &corev1.ConfigMap{}
+		if err := f.Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
+			return err
+		}
+		if live.Data["all"] != "2" {
+			return fmt.Errorf("it holds %v", live.Data)
+		}
+		return nil
+	})
 }
 
 // passes lets one whole pass happen, and the beginning of another one, which shows
@@ -102,8 +153,6 @@ type tally struct {
 }
 
 type counts struct{ reads, writes int }
-
-func (c counts) total() int { return c.reads + c.writes }
 
 // String returns the counts as text.
 func (c counts) String() string { return fmt.Sprintf("%d reads and %d writes", c.reads, c.writes) }

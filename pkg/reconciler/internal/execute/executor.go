@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -27,8 +28,8 @@ type Options struct {
 	Name string
 	// FieldOwner is the field manager of all writes.
 	FieldOwner string
-	// Parallelism bounds the steps under way at once for one call. Defaults
-	// to observe.DefaultParallelism.
+	// Parallelism is how many steps are under way at once, for all calls together,
+	// before it is known how much the server can do. Defaults to observe.DefaultParallelism.
 	Parallelism int
 	// TypeFence keeps everybody from creating instances of a type, or objects in
 	// a namespace, from the last look at them until the deletion came in.
@@ -38,9 +39,10 @@ type Options struct {
 }
 
 // Executor executes the steps of plans on one target. All that it remembers
-// between calls is which owners have left no fence behind. It is safe for
-// concurrent use.
+// between calls is which owners have left no fence behind, and how fast the server
+// is. It is safe for concurrent use.
 type Executor struct {
+	pace     *pace
 	swept    sync.Map // by the id of the owner
 	objects  *cluster.Objects
 	types    *cluster.Types
@@ -51,7 +53,7 @@ type Executor struct {
 // New returns an Executor. The observer judges the server's answers.
 func New(target cluster.Target, observer *observe.Observer, options Options) *Executor {
 	options.Parallelism = cmp.Or(max(options.Parallelism, 0), observe.DefaultParallelism)
-	return &Executor{objects: target.Objects(), types: target.Types(), observer: observer, options: options}
+	return &Executor{pace: newPace(options.Parallelism), objects: target.Objects(), types: target.Types(), observer: observer, options: options}
 }
 
 // Run executes steps, which are ordered by stage, and returns what became of
@@ -82,12 +84,14 @@ func (e *Executor) stage(ctx context.Context, steps []plan.Step) []plan.Result {
 	var silent atomic.Int64 // failures in a row without an answer of the server
 	results := make([]*plan.Result, len(steps))
 	var group errgroup.Group
-	group.SetLimit(e.options.Parallelism)
+	group.SetLimit(maxSpeedup * e.options.Parallelism)
 	for i, step := range steps {
-		if ctx.Err() != nil || silent.Load() >= int64(e.options.Parallelism) {
+		if ctx.Err() != nil || silent.Load() >= int64(e.options.Parallelism) || e.pace.enter(ctx) != nil {
 			break
 		}
+		begun := time.Now()
 		group.Go(func() error {
+			defer func() { e.pace.leave(time.Since(begun)) }()
 			result := e.told(ctx, step)
 			if cluster.IsUnreachable(result.Err) {
 				silent.Add(1)
@@ -118,6 +122,8 @@ func (e *Executor) contained(ctx context.Context, step plan.Step) (result plan.R
 			result = failed(step, fmt.Errorf("a mistake in the program (%v); the outcome is not known", value))
 		}
 	}()
+	written := e.observer.Writing(ctx, step)
+	defer func() { written(result) }()
 	result = e.execute(ctx, step)
 	advise(result.Err, e.options.Name)
 	return result

@@ -37,11 +37,14 @@ func (l *look) attempt(ctx context.Context, request Request) (observation plan.O
 	if resource.Namespaced != (request.Key.Namespace != "") {
 		return l.wrongScope(request, resource), true
 	}
+	if observation, enough := l.recall(ctx, resource, request); enough {
+		return observation, false
+	}
 	live, err := l.observer.objects.Get(ctx, resource, request.Key.Namespace, request.Key.Name)
 	l.heard(err)
 	switch {
 	case err == nil:
-		return l.observer.compared(ctx, live, request), false
+		return l.remember(resource, request, l.observer.compared(ctx, live, request)), false
 	case cluster.IsNotFound(err, resource, request.Key.Name):
 		return plan.Observation{Existence: plan.Absent}, false
 	default:

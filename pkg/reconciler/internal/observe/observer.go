@@ -16,6 +16,7 @@ import (
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/watch"
 	"github.com/corbel-run/corbel/pkg/status"
 )
 
@@ -35,6 +36,9 @@ type Options struct {
 	// ReadyWhen are the rules for objects that have no expression of their own;
 	// the first that matches counts. They are valid.
 	ReadyWhen []ReadyWhen
+	// Changed is told what happened to objects, if it was not our own doing; see
+	// package watch. If it is nil, nothing is watched.
+	Changed func(watch.Change)
 	// Parallelism bounds the requests under way at once for one call.
 	// Defaults to DefaultParallelism.
 	Parallelism int
@@ -46,18 +50,32 @@ type ReadyWhen struct {
 	Expression string
 }
 
-// Observer reads objects of one target. It keeps no state between calls and is
-// safe for concurrent use.
+// Observer observes objects of one target: by watches, as far as they are wanted
+// and allowed, and by reads. It is safe for concurrent use.
 type Observer struct {
 	objects *cluster.Objects
 	types   *cluster.Types
 	options Options
+	store   *watch.Store // nil if nothing is watched
 }
 
 // New returns an Observer.
 func New(target cluster.Target, options Options) *Observer {
 	options.Parallelism = cmp.Or(max(options.Parallelism, 0), DefaultParallelism)
-	return &Observer{objects: target.Objects(), types: target.Types(), options: options}
+	o := &Observer{objects: target.Objects(), types: target.Types(), options: options}
+	if options.Changed != nil {
+		o.store = watch.New(target, watch.Options{
+			Label: options.Name + "/" + v1alpha1.LabelOwnerID, Reduce: o.Reduce, Changed: options.Changed,
+		})
+	}
+	return o
+}
+
+// Close ends all watches. What was watched is read from then on.
+func (o *Observer) Close() {
+	if o.store != nil {
+		o.store.Close()
+	}
 }
 
 // Request asks for one object.
@@ -69,11 +87,17 @@ type Request struct {
 	// Desired is the wanted object. If it is nil, the object may be read in
 	// any version, and it counts as absent if its type is provably gone.
 	Desired *plan.Desired
+	// Owner is the id of whoever asks.
+	Owner string
 	// Recorded is what the inventory says about the object; nil if it is not in it.
 	Recorded *v1alpha1.InventoryItem
+	// Ask reads the object, whatever is known of it.
+	Ask bool
+	// Presume lets an object of which nothing is known be Unseen. Otherwise it is read.
+	Presume bool
 }
 
-// Observe reads the objects, several at once. What cannot be read is Unknown
+// Observe tells what is known of the objects, and reads the rest, several at once. What cannot be read is Unknown
 // and holds up nothing else. The only error is the end of the context; then the
 // observations of what was not read are missing.
 func (o *Observer) Observe(ctx context.Context, requests []Request) (map[plan.Key]plan.Observation, error) {

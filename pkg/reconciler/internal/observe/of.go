@@ -7,8 +7,10 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 	"github.com/corbel-run/corbel/pkg/status"
 )
 
@@ -16,6 +18,16 @@ import (
 // object is neither changed nor kept. Desired is nil if the object is not
 // wanted (any more). In rare cases the definition of a custom type is read.
 func (o *Observer) Of(ctx context.Context, live *unstructured.Unstructured, desired *plan.Desired) plan.Observation {
+	observation := o.outline(live, desired)
+	observation.Status = o.status(ctx, live, desired)
+	if desired != nil && desired.Manifest != nil {
+		observation.Accepted = o.options.Hasher.Accepted(withoutScale(live, desired.Manifest), desired.Manifest.Object, desired.Policies.IgnoreFields)
+	}
+	return observation
+}
+
+// outline is what an object itself tells, but for its status.
+func (o *Observer) outline(live *unstructured.Unstructured, desired *plan.Desired) plan.Observation {
 	observation := plan.Observation{
 		Existence:       plan.Present,
 		UID:             live.GetUID(),
@@ -25,13 +37,9 @@ func (o *Observer) Of(ctx context.Context, live *unstructured.Unstructured, desi
 		Finalizers:      live.GetFinalizers(),
 		Scaled:          len(scaledPaths(live)) > 0,
 		Created:         live.GetCreationTimestamp().Time,
-		Status:          o.status(ctx, live, desired),
 	}
 	if deleting := live.GetDeletionTimestamp(); deleting != nil {
 		observation.Deleting = deleting.Time
-	}
-	if desired != nil && desired.Manifest != nil {
-		observation.Accepted = o.options.Hasher.Accepted(withoutScale(live, desired.Manifest), desired.Manifest.Object, desired.Policies.IgnoreFields)
 	}
 	return observation
 }
@@ -48,40 +56,54 @@ func (o *Observer) compared(ctx context.Context, live *unstructured.Unstructured
 
 // status judges the readiness.
 func (o *Observer) status(ctx context.Context, live *unstructured.Unstructured, desired *plan.Desired) plan.Status {
-	// Whether the type declares conditions matters only to an object whose
-	// status is empty; so it is assumed at first, and looked up if it matters.
-	options := status.Options{DeclaresConditions: true}
+	var hints policy.StatusHints
+	var expression string
 	if desired != nil {
-		hints := desired.Policies.Hints
-		options.Hints = status.Hints{
+		hints = desired.Policies.Hints
+		expression = o.readyWhen(desired.Policies.ReadyWhen, desired.Key.Group, desired.Key.Kind)
+	}
+	judged, isUnjudged := o.analyze(live, hints, expression)
+	if isUnjudged && !o.declaresConditions(ctx, live.GroupVersionKind()) {
+		return plan.Status{Readiness: plan.Ready}
+	}
+	return judged
+}
+
+// analyze judges the readiness from the object itself. Whether the type declares
+// conditions matters only to an object whose status is empty; so it is assumed,
+// and has to be looked up if it matters.
+func (o *Observer) analyze(live *unstructured.Unstructured, hints policy.StatusHints, expression string) (judged plan.Status, isUnjudged bool) {
+	program, err := o.options.Compiler.Compile(expression)
+	if err != nil {
+		return plan.Status{Readiness: plan.NotReady, Message: Sentence("the ready-when expression does not compile: " + err.Error())}, false
+	}
+	found := status.Analyze(live, status.Options{
+		DeclaresConditions: true,
+		Hints: status.Hints{
 			ObservedGeneration: hints.ObservedGeneration,
 			ReadyCondition:     hints.ReadyCondition,
 			Conditions:         hints.Conditions,
-		}
-		program, err := o.options.Compiler.Compile(o.readyWhen(desired))
-		if err != nil {
-			return plan.Status{Readiness: plan.NotReady, Message: Sentence("the ready-when expression does not compile: " + err.Error())}
-		}
-		options.ReadyWhen = program
-	}
-	judged := status.Analyze(live, options)
-	if judged.Readiness == status.Unjudged {
-		// If it cannot be found out, the object stays unjudged: the worst that
-		// follows is a few seconds of waiting.
-		if declares, err := o.types.DeclaresConditions(ctx, live.GroupVersionKind()); err == nil && !declares {
-			judged = status.Status{Readiness: status.Ready}
-		}
-	}
-	return plan.Status{Readiness: readiness[judged.Readiness], Message: judged.Message}
+		},
+		ReadyWhen: program,
+	})
+	return plan.Status{Readiness: readiness[found.Readiness], Message: found.Message}, found.Readiness == status.Unjudged
 }
 
-// readyWhen is the expression of an object: its own, or the one of its type.
-func (o *Observer) readyWhen(desired *plan.Desired) string {
-	if desired.Policies.ReadyWhen != "" {
-		return desired.Policies.ReadyWhen
+// declaresConditions tells whether somebody will presumably write conditions. If it
+// cannot be found out, the object stays unjudged: the worst that follows is a few
+// seconds of waiting.
+func (o *Observer) declaresConditions(ctx context.Context, gvk schema.GroupVersionKind) bool {
+	declares, err := o.types.DeclaresConditions(ctx, gvk)
+	return err != nil || declares
+}
+
+// readyWhen is the expression for an object: its own, or the one of its type.
+func (o *Observer) readyWhen(own, group, kind string) string {
+	if own != "" {
+		return own
 	}
 	for _, rule := range o.options.ReadyWhen {
-		if rule.Type.Matches(desired.Key.Group, desired.Key.Kind) {
+		if rule.Type.Matches(group, kind) {
 			return rule.Expression
 		}
 	}

@@ -21,7 +21,7 @@ func (w *work) apply(u *unit) {
 		u.settled = true
 		return
 	}
-	if u.misplaced && u.live.Existence != Unknown {
+	if u.misplaced && u.live.known() {
 		w.replant(u)
 		if u.stuck {
 			return
@@ -33,6 +33,8 @@ func (w *work) apply(u *unit) {
 	switch u.live.Existence {
 	case Absent:
 		w.applyAbsent(u)
+	case Unseen:
+		w.applyUnseen(u)
 	case Present:
 		w.applyPresent(u)
 	default:
@@ -87,46 +89,19 @@ func (w *work) applyAbsent(u *unit) {
 	}
 }
 
+// applyUnseen creates an object that nobody has looked for: if it is there after
+// all, the server refuses the creation. What may have had its time is looked for first.
+func (w *work) applyUnseen(u *unit) {
+	if u.completed() || u.appliedOnce() {
+		w.waitUnknown(u)
+		return
+	}
+	w.applyAbsent(u)
+}
+
 func (w *work) waitNamespace(u *unit) {
 	w.stuck(u)
 	w.wait(u, WaitNamespaceGone, "namespace "+u.key.Namespace+" is being deleted")
-}
-
-// over tells whether the object had its time and is gone: it did its work and
-// was purged, or it is applied only once. It is not created again, and what
-// somebody else put in its place is left alone.
-func (u *unit) over() bool {
-	return (u.completed() || u.appliedOnce()) && u.live.Existence != Unknown && !u.isOurs()
-}
-
-// retire settles an object that is over.
-func (u *unit) retire() {
-	u.settled = true
-	if u.completed() || u.isHook() {
-		u.item.Phase = v1alpha1.PhaseCompleted
-	}
-}
-
-// completed tells whether the object did its work, and its manifest is unchanged.
-func (u *unit) completed() bool {
-	purged := u.item.Phase == v1alpha1.PhaseCompleted || u.item.Phase == v1alpha1.PhaseCompleting
-	return purged && u.desired.Policies.Order.Purge != nil && (u.same() || u.isHook())
-}
-
-// appliedOnce tells whether the object must not be touched again. One that
-// bears our marks was applied, even if the answer was lost.
-func (u *unit) appliedOnce() bool {
-	if u.isHook() {
-		return false // it runs once in any case, and has to
-	}
-	switch u.desired.Policies.Reconcile {
-	case v1alpha1.ReconcilePolicyOnce:
-		return u.item.Digest != "" || u.relation == ours
-	case v1alpha1.ReconcilePolicyOncePerManifest:
-		// Of which manifest an object was made is known from the record only.
-		return u.same()
-	}
-	return false
 }
 
 func (w *work) applyPresent(u *unit) {

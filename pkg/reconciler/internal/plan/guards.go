@@ -11,7 +11,6 @@ import "github.com/corbel-run/corbel/api/v1alpha1"
 // behind is not recorded any more.
 func (w *work) guarded(s Step, u *unit) Step {
 	s.Guard = guardOf(u)
-	s.Owner = w.in.Owner
 	if s.Guard != GuardNoInstances {
 		return s
 	}

@@ -122,7 +122,10 @@ func (w *work) add(u *unit) {
 	w.byKey[u.key] = u
 }
 
-func (w *work) step(s Step) { w.steps = append(w.steps, s) }
+func (w *work) step(s Step) {
+	s.Owner = w.in.Owner
+	w.steps = append(w.steps, s)
+}
 
 func (w *work) wait(u *unit, reason WaitReason, message string) {
 	w.waiting = append(w.waiting, Wait{Key: u.key, Reason: reason, Message: message})

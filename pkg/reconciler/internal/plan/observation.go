@@ -19,6 +19,10 @@ const (
 	Absent
 	// Present: the object was seen.
 	Present
+	// Unseen: nobody has looked, and nothing says that the object exists. A wanted
+	// object may be created by a request that demands its absence; for everything
+	// else it is Unknown.
+	Unseen
 )
 
 // Observation is what is known about one object. The zero value is Unknown.
@@ -34,7 +38,8 @@ type Observation struct {
 	ResourceVersion string
 	Marks           Marks
 	// Seen and Accepted are the hashes described at the inventory item;
-	// Accepted is empty if no manifest is known for the object.
+	// Accepted is empty if no manifest is known for the object, or if it was not
+	// asked for because Seen is the recorded one.
 	Seen, Accepted string
 	// Drift says how the object came to differ from what is recorded; nil if it
 	// does not, or if that was not looked for.
@@ -48,6 +53,9 @@ type Observation struct {
 	Created time.Time
 	Status  Status
 }
+
+// known tells whether there was an answer to whether the object exists.
+func (o Observation) known() bool { return o.Existence == Absent || o.Existence == Present }
 
 // Status is the judgement about an object's readiness.
 type Status struct {

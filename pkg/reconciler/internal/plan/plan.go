@@ -93,7 +93,7 @@ type Step struct {
 	Marks Marks
 	// Guard is checked immediately before a deletion.
 	Guard Guard
-	// Owner is on whose behalf a guard is set up.
+	// Owner is on whose behalf the step is.
 	Owner Owner
 	// Own are, if it is about instances, the recorded instances of the types that
 	// the object defines. All other instances are foreign.

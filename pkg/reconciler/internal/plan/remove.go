@@ -112,7 +112,7 @@ func (w *work) removeOne(u *unit, because Reason) {
 	switch {
 	case u.live.Existence == Absent:
 		u.drop()
-	case u.live.Existence == Unknown:
+	case !u.live.known():
 		w.wait(u, WaitUnknown, why(u.live))
 	case w.leavesMarks(u):
 		w.disown(u, because)

@@ -127,7 +127,7 @@ func (p purges) take(next int) []*unit {
 func (w *work) purge(units []*unit) bool {
 	gone := true
 	for _, u := range units {
-		if u.live.Existence == Unknown {
+		if !u.live.known() {
 			gone = false
 			w.wait(u, WaitUnknown, why(u.live))
 			continue

@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+func TestAServerThatHasTooMuchToDoIsNoError(t *testing.T) {
+	busy := fmt.Errorf("create ConfigMap shop/a: %w", apierrors.NewTooManyRequests("later", 7))
+	broken := errors.New("create ConfigMap shop/b: refused")
+	for name, tc := range map[string]struct {
+		err   error
+		state State
+		after time.Duration
+	}{
+		"one object":              {err: busy, state: StatePending, after: 7 * time.Second},
+		"all objects":             {err: errors.Join(busy, busy), state: StatePending, after: 7 * time.Second},
+		"without a delay":         {err: apierrors.NewTooManyRequests("later", 0), state: StatePending, after: time.Second},
+		"another object is wrong": {err: errors.Join(busy, broken), state: StateError},
+	} {
+		v := judge(facts{err: tc.err, intervals: intervals{retry: time.Minute, requeue: time.Hour}, secrets: redact.New()})
+		if v.state != tc.state {
+			t.Errorf("%s: state %s, %v", name, v.state, v.err)
+		}
+		if waiting, ok := errors.AsType[*result.Waiting](v.err); tc.after > 0 && (!ok || waiting.RequeueAfter != tc.after) {
+			t.Errorf("%s: comes again %+v", name, v.err)
+		}
+	}
+}

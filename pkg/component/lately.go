@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	apitypes "k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// maxLately is how many rendered objects are kept, of all components together.
+const maxLately = 50_000
+
+// lately keeps what the last full pass over each component has found out, so that a
+// pass that repairs a dependent, or looks whether it is ready, need not find it out
+// again. It is only memory: without it every pass is a full one.
+type lately struct {
+	lock  sync.Mutex
+	byKey map[client.ObjectKey]prepared
+	size  int
+}
+
+// prepared is what a component wants, as far as its dependents are concerned.
+type prepared struct {
+	directives
+	id         identity
+	digest     string // of the component
+	allowEmpty bool
+	objects    []client.Object
+
+	// uid, generation and instructions are those of the component that this
+	// follows from.
+	uid          apitypes.UID
+	generation   int64
+	instructions map[string]string
+	// until is when the next full pass is due.
+	until time.Time
+}
+
+func newLately() *lately { return &lately{byKey: map[client.ObjectKey]prepared{}} }
+
+// keep remembers what a component wants. If there is too much to remember, others
+// are forgotten for it, whichever they are.
+func (l *lately) keep(key client.ObjectKey, p prepared) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	l.drop(key)
+	if len(p.objects) > maxLately {
+		return
+	}
+	for other := range l.byKey {
+		if l.size+len(p.objects) <= maxLately {
+			break
+		}
+		l.drop(other)
+	}
+	l.byKey[key] = p
+	l.size += len(p.objects)
+}
+
+func (l *lately) forget(key client.ObjectKey) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	l.drop(key)
+}
+
+func (l *lately) drop(key client.ObjectKey) {
+	l.size -= len(l.byKey[key].objects)
+	delete(l.byKey, key)
+}
+
+// of returns what the component wants, if that is known and still so. Otherwise
+// a full pass has to find it out.
+func (l *lately) of(c Component, instructions map[string]string, now time.Time) (prepared, bool) {
+	l.lock.Lock()
+	known, ok := l.byKey[client.ObjectKeyFromObject(c)]
+	l.lock.Unlock()
+	digest, _, _ := strings.Cut(c.GetStatus().ProcessingDigest, digestSeparator)
+	same := ok && known.uid == c.GetUID() && known.generation == c.GetGeneration() && known.digest == digest &&
+		maps.Equal(known.instructions, instructions)
+	return known, same && now.Before(known.until)
+}
+
+// dueIn is how long it is until the next full pass is due; ok is false if none is
+// known to have been.
+func (l *lately) dueIn(key client.ObjectKey, now time.Time) (due time.Duration, ok bool) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	known, ok := l.byKey[key]
+	return max(known.until.Sub(now), minInterval), ok
+}

@@ -1,0 +1,234 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// watched is a bench whose engine watches, and what the engine tells and sends.
+type watched struct {
+	*bench
+	*between
+	lock    sync.Mutex
+	changes []reconciler.Change
+}
+
+func newWatched(t *testing.T) *watched {
+	t.Helper()
+	w := &watched{bench: newBench(t)}
+	w.restart(t)
+	return w
+}
+
+// restart gives the bench a new engine, which knows nothing.
+func (w *watched) restart(t *testing.T) {
+	t.Helper()
+	if w.between != nil {
+		w.engine.Close()
+	}
+	w.between = w.interpose(t, reconciler.ReconcilerOptions{Changed: func(owner reconciler.Owner, change reconciler.Change) {
+		w.lock.Lock()
+		defer w.lock.Unlock()
+		if owner.Name == w.owner().Name && owner.Namespace == w.namespace {
+			w.changes = append(w.changes, change)
+		}
+	}})
+	t.Cleanup(w.engine.Close)
+}
+
+// told waits until a change of the object is told.
+func (w *watched) told(name string, what reconciler.Event) {
+	w.t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		w.lock.Lock()
+		found := slices.ContainsFunc(w.changes, func(c reconciler.Change) bool { return c.Key.Name == name && c.What == what })
+		changes := slices.Clone(w.changes)
+		if found {
+			w.changes = nil
+		}
+		w.lock.Unlock()
+		if found {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("%s of %s was not told; told was %v", what, name, changes)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// sent returns how many requests were sent since the last call, by method, without
+// watches and what finds out about types. A watch begins with a GET of its type.
+func (w *watched) sent() map[string]int {
+	counts := map[string]int{}
+	for _, request := range w.requests("") {
+		method, path, _ := strings.Cut(request, " ")
+		if path == "/api/v1" || strings.HasSuffix(path, "/apis") || strings.HasSuffix(path, "/namespaces/kube-system") || path == "/api/v1/configmaps" {
+			continue
+		}
+		counts[method]++
+	}
+	return counts
+}
+
+// expect checks how many requests were sent.
+func (w *watched) expect(what string, want map[string]int) {
+	w.t.Helper()
+	if got := w.sent(); fmt.Sprint(got) != fmt.Sprint(want) {
+		w.t.Errorf("%s: sent %v, want %v", what, got, want)
+	}
+}
+
+func configs(n int, value string) []client.Object {
+	var objects []client.Object
+	for i := range n {
+		objects = append(objects, config(fmt.Sprintf("c%02d", i), value))
+	}
+	return objects
+}
+
+func TestNothingIsSentButWhatHasToBe(t *testing.T) {
+	const n = 30
+	w := newWatched(t)
+	w.mustApply(configs(n, "1")...)
+	w.expect("install", map[string]int{"POST": n, "GET": 1}) // the namespace
+	w.mustApply(configs(n, "1")...)
+	w.expect("nothing changed", map[string]int{})
+	changed := append([]client.Object{config("c00", "2")}, configs(n, "1")[1:]...)
+	w.mustApply(changed...)
+	w.expect("one changed", map[string]int{"PUT": 1})
+	w.mustApply(configs(n, "3")...)
+	w.expect("all changed", map[string]int{"PUT": n})
+	w.restart(t)
+	w.mustApply(configs(n, "3")...)
+	w.expect("restart", map[string]int{})
+
+	edited := w.get("c01")
+	edited.Data["value"] = "theirs"
+	if err := w.Update(t.Context(), edited); err != nil {
+		t.Fatal(err)
+	}
+	w.told("c01", reconciler.EventContent)
+	w.mustApply(configs(n, "3")...)
+	w.expect("drift", map[string]int{"GET": 1, "PUT": 1})
+	if w.get("c01").Data["value"] != "3" {
+		t.Error("the drift is still there")
+	}
+
+	w.deleteByHand("c02")
+	w.told("c02", reconciler.EventVanished)
+	w.mustApply(configs(n, "3")...)
+	w.expect("one deleted by hand", map[string]int{"GET": 2, "POST": 1}) // the object and its namespace
+
+	w.mustApply(configs(n-5, "3")...)
+	w.expect("five dropped", map[string]int{"DELETE": 5, "GET": 1}) // a last look, in a list
+	w.mustDeleteAll()
+	w.expect("delete", map[string]int{"DELETE": n - 5, "GET": 1})
+	if len(w.changes) > 0 {
+		t.Errorf("our own doing was told: %v", w.changes)
+	}
+}
+
+func (w *watched) mustDeleteAll() {
+	w.t.Helper()
+	if outcome, err := w.delete(); err != nil || !outcome.Done() {
+		w.t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
+	}
+}
+
+// deleteByHand deletes an object as somebody else does.
+func (w *watched) deleteByHand(name string) {
+	w.t.Helper()
+	object := &corev1.ConfigMap{}
+	object.Namespace, object.Name = w.namespace, name
+	if err := w.Client.Delete(w.t.Context(), object); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestAFieldOfOthersIsLookedAtOnce(t *testing.T) {
+	w := newWatched(t)
+	w.mustApply(configs(3, "1")...)
+	w.sent()
+	object := w.get("c01")
+	object.Data["other"] = "theirs"
+	if err := w.Update(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	w.told("c01", reconciler.EventContent)
+	w.mustApply(configs(3, "1")...)
+	w.expect("the first time", map[string]int{"GET": 1})
+	w.mustApply(configs(3, "1")...)
+	w.expect("afterwards", map[string]int{})
+	w.restart(t)
+	w.mustApply(configs(3, "1")...)
+	w.expect("after a restart", map[string]int{})
+	if w.get("c01").Data["other"] != "theirs" {
+		t.Error("the field of others was taken away")
+	}
+}
+
+func TestADependentWithoutItsLabelIsNotLost(t *testing.T) {
+	strip := func(w *watched, name string) {
+		object := w.get(name)
+		delete(object.Labels, engineName+"/owner-id")
+		if err := w.Update(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		w.told(name, reconciler.EventVanished)
+	}
+	w := newWatched(t)
+	w.mustApply(configs(3, "1")...)
+	before := w.get("c00")
+	strip(w, "c00")
+	w.mustApply(configs(3, "1")...)
+	if after := w.get("c00"); after.UID != before.UID || after.Labels[engineName+"/owner-id"] == "" {
+		t.Errorf("it is %v now", after.ObjectMeta)
+	}
+	strip(w, "c01")
+	w.mustApply(configs(1, "1")...) // c01 and c02 are dropped
+	if w.get("c01") != nil || w.get("c02") != nil {
+		t.Error("what was dropped is still there")
+	}
+	strip(w, "c00")
+	w.mustDeleteAll()
+	if w.get("c00") != nil {
+		t.Error("what was to be deleted is still there")
+	}
+}
+
+func TestWhatIsThereAlreadyIsFoundByItsCreation(t *testing.T) {
+	w := newWatched(t)
+	w.create(w.in(config("c00", "theirs")))
+	w.mustApply(configs(3, "1")...)
+	w.expect("adopt", map[string]int{"POST": 3, "GET": 2, "PUT": 1})
+	if w.get("c00").Data["value"] != "1" {
+		t.Error("it was not adopted")
+	}
+}
+
+func TestIfAnObjectMustNotBeThereAllAreAskedForFirst(t *testing.T) {
+	w := newWatched(t)
+	w.create(w.in(config("c00", "theirs")))
+	objects := append(configs(3, "1")[1:], config("c00", "1", "adoption-policy", "never"))
+	_, err := w.apply(objects...)
+	if err == nil || !strings.Contains(err.Error(), "c00") {
+		t.Errorf("error %v", err)
+	}
+	if created := w.sent(); created["GET"] < 3 {
+		t.Errorf("sent %v", created)
+	}
+}
