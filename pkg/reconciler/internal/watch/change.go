@@ -6,6 +6,8 @@ package watch
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"runtime/debug"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -89,10 +91,19 @@ func (s *Store) tell(changes []Change) {
 func (s *Store) tellOne(change Change) {
 	defer func() {
 		if value := recover(); value != nil {
-			log.Log.WithName("watch").Error(fmt.Errorf("%v", value), "a mistake in the program that is told about changes", "object", change.Key.String())
+			log.Log.WithName("watch").Error(mistake(value), "a mistake in the program that is told about changes", "object", change.Key.String())
 		}
 	}()
 	s.options.Changed(change)
+}
+
+// mistake describes what somebody panicked with. It may be anything, also a value
+// of a Secret; so only what Go itself says is repeated.
+func mistake(value any) error {
+	if err, ok := value.(runtime.Error); ok {
+		return fmt.Errorf("%w at %s", err, debug.Stack())
+	}
+	return fmt.Errorf("panic with a %T at %s", value, debug.Stack())
 }
 
 // reduce makes the record of an object. A mistake in Reduce costs no more than a
@@ -100,7 +111,7 @@ func (s *Store) tellOne(change Change) {
 func (s *Store) reduce(ctx context.Context, live *unstructured.Unstructured) (made *record) {
 	defer func() {
 		if value := recover(); value != nil {
-			log.FromContext(ctx).Error(fmt.Errorf("%v", value), "a mistake in the program that judges objects",
+			log.FromContext(ctx).Error(mistake(value), "a mistake in the program that judges objects",
 				"kind", live.GetKind(), "namespace", live.GetNamespace(), "name", live.GetName())
 			made = unreadable(live, s.options.Label)
 		}

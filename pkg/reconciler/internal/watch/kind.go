@@ -59,8 +59,10 @@ type kind struct {
 type refusal struct {
 	until time.Time
 	count int
-	// unserved tells that the type is not there at all.
-	unserved bool
+	// unserved tells that the type is not there at all, lost that it worked
+	// before. Both may be over in a moment: a server that has just started knows
+	// neither all types nor all rights.
+	unserved, lost bool
 }
 
 func newKind(key kindKey, resource cluster.Resource) *kind {
@@ -83,6 +85,21 @@ func (k *kind) covers(namespace string) bool { return k.scopes[wide] != nil || k
 // known tells whether all objects of a namespace were known at some time, so that
 // one that is not is new.
 func (k *kind) known(namespace string) bool { return k.synced[wide] || k.synced[namespace] }
+
+// unsync notes that a namespace, or the whole cluster, is not watched any more.
+// What was known of the namespaces that are needed remains known.
+func (k *kind) unsync(namespace string) {
+	if namespace != wide || !k.synced[wide] {
+		return
+	}
+	delete(k.synced, wide)
+	for used := range k.users {
+		k.synced[used] = true
+	}
+	for idle := range k.idle {
+		k.synced[idle] = true
+	}
+}
 
 // believed returns the reflector whose word counts for a namespace.
 func (k *kind) believed(namespace string, now time.Time, stale time.Duration) *scope {

@@ -6,7 +6,6 @@ package watch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -105,8 +104,8 @@ func (s *Store) run(ctx context.Context, scope *scope) {
 func contained(ctx context.Context, reflector *cache.Reflector) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = fmt.Errorf("a mistake in the program that watches: %v", value)
-			klog.FromContext(ctx).Error(err, "starts again")
+			err = mistake(value)
+			klog.FromContext(ctx).Error(err, "a mistake in the program that watches")
 		}
 	}()
 	return reflector.ListAndWatchWithContext(ctx)
@@ -128,15 +127,18 @@ func (s *Store) refused(scope *scope, err error) bool {
 		s.progressed()
 		return false
 	}
-	count := k.refusals[scope.namespace].count
+	before := k.refusals[scope.namespace]
+	next := refusal{count: before.count + 1, unserved: unserved, lost: before.lost || scope.synced}
 	pause := s.options.Retry
-	switch {
-	case unserved:
-		pause = backoff.Delay(count, time.Second, s.options.Retry)
-	case scope.namespace == wide && k.key.namespaced:
-		pause = wideRetry * s.options.Retry
+	if scope.namespace == wide && k.key.namespaced {
+		pause *= wideRetry
 	}
-	k.refusals[scope.namespace] = refusal{until: time.Now().Add(pause), count: count + 1, unserved: unserved}
+	if next.unserved || next.lost {
+		pause = backoff.Delay(before.count, time.Second, pause)
+	}
+	next.until = time.Now().Add(pause)
+	k.refusals[scope.namespace] = next
+	k.unsync(scope.namespace)
 	s.stop(scope)
 	s.tend()
 	return true

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -70,13 +71,14 @@ func TestRightsThatAreRevokedMakeItOnlySlower(t *testing.T) {
 		pass(2 * time.Second) // reflectors do not go on with watches that were shorter
 		b.server.set(func(s *server) { s.refuse = forbid("") })
 		b.server.cut()
-		pass(time.Minute)
+		pass(6 * time.Second)
 		b.sees(inShop, "pod", "one")
-		b.asked("the namespace takes the place of the cluster", "watch", "rewatch", "watch shop")
+		b.asked("the namespace takes the place of the cluster, which may have lost its rights only for a moment",
+			"watch", "rewatch", "watch shop", "watch", "watch")
 
 		b.server.set(func(s *server) { s.refuse = forbid("", "shop") })
 		b.server.cut()
-		pass(10 * time.Second)
+		synctest.Wait()
 		b.misses(inShop, "pod", false)
 		edit(func(o *unstructured.Unstructured) { o.Object["spec"] = "two" })(b.server)
 		b.server.remove("shop", "old")
@@ -193,7 +195,7 @@ func TestAWatchThatIsTooOldListsAnew(t *testing.T) {
 		b.sees(inShop, "pod", "two")
 		b.expect("only what differs", "a: pod Content")
 
-		b.server.set(func(s *server) { s.streams[0].events <- fakeEvent{} }) // an error in the stream: expired
+		b.server.set(func(s *server) { s.streams[0].events <- fakeEvent{code: http.StatusGone} }) // an error in the stream: expired
 		b.server.asked()
 		pass(5 * time.Second)
 		b.asked("anew", "watch")

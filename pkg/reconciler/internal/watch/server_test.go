@@ -37,7 +37,9 @@ type server struct {
 	// held tells that events pile up until release.
 	held bool
 	// deaf tells that the server does not know how to begin a watch with a list.
-	deaf     bool
+	deaf bool
+	// after, if set, is called with every watch that begins with a list.
+	after    func(*fakeStream)
 	requests []string
 }
 
@@ -46,6 +48,8 @@ type fakeEvent struct {
 	object *unstructured.Unstructured
 	// old is the object before, nil if there was none.
 	old *unstructured.Unstructured
+	// code is that of an error, if it is one.
+	code int32
 }
 
 func newServer() *server {
@@ -87,7 +91,7 @@ func (s *server) store(live *unstructured.Unstructured) *unstructured.Unstructur
 	at := objectName{live.GetNamespace(), live.GetName()}
 	old := s.objects[at]
 	s.objects[at] = live
-	s.emit(fakeEvent{apiwatch.Modified, live, old})
+	s.emit(fakeEvent{what: apiwatch.Modified, object: live, old: old})
 	return live
 }
 
@@ -110,7 +114,7 @@ func (s *server) remove(namespace, name string) *unstructured.Unstructured {
 	s.version++
 	last := old.DeepCopy()
 	last.SetResourceVersion(strconv.Itoa(s.version))
-	s.emit(fakeEvent{apiwatch.Deleted, last, old})
+	s.emit(fakeEvent{what: apiwatch.Deleted, object: last, old: old})
 	return old
 }
 
@@ -241,6 +245,9 @@ func (s *server) Watch(ctx context.Context, _ cluster.Resource, namespace string
 		}
 		if !s.deaf {
 			stream.events <- fakeEvent{what: apiwatch.Bookmark, object: s.bookmark()}
+		}
+		if s.after != nil {
+			s.after(stream)
 		}
 	} else {
 		since, _ := strconv.Atoi(options.ResourceVersion)

@@ -6,6 +6,7 @@ package watch
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -137,5 +138,82 @@ func TestNothingIsKeptAfterClose(t *testing.T) {
 		b.keep("a", inShop)
 		b.misses(inShop, "pod", false)
 		b.expect("nobody is told")
+	})
+}
+
+// atOnce is more requests than anybody sends who makes pauses.
+const atOnce = 100
+
+func TestAServerThatNeverBeginsAWatchIsAskedWithPauses(t *testing.T) {
+	for name, behave := range map[string]func(*server){
+		"the version is always too old": func(s *server) {
+			s.refuse = func(string, string) error { return apierrors.NewResourceExpired("too old") }
+		},
+		"it has no time": func(s *server) {
+			s.refuse = func(string, string) error { return apierrors.NewTooManyRequests("later", 1) }
+		},
+		"it ends the watch after some objects": func(s *server) {
+			s.deaf = true
+			s.after = func(stream *fakeStream) { time.AfterFunc(10*time.Millisecond, stream.Close) }
+		},
+		"it ends the watch with an error": func(s *server) {
+			s.deaf = true
+			s.after = func(stream *fakeStream) { stream.events <- fakeEvent{code: http.StatusTooManyRequests} }
+		},
+		"it ends the watch because of the version": func(s *server) {
+			s.deaf = true
+			s.after = func(stream *fakeStream) { stream.events <- fakeEvent{code: http.StatusGone} }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Options{}, func(b *bed) {
+				b.server.put(object("shop", "pod", "1", "a", "one"))
+				b.server.set(behave)
+				b.store.Keep("a", []Place{inShop})
+				pass(10 * time.Minute)
+				b.misses(inShop, "pod", false)
+				if n := len(b.server.asked()); n < 10 || n > 2*atOnce {
+					t.Errorf("%d requests in 10 minutes", n)
+				}
+				closing := time.Now()
+				b.store.Close()
+				if took := time.Since(closing); took > 0 {
+					t.Errorf("Close took %s", took)
+				}
+			})
+		})
+	}
+}
+
+func TestAServerThatStartsAndDoesNotKnowRightsYetIsWatchedSoon(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.keep("a", inShop)
+		pass(2 * time.Second)
+		b.server.set(func(s *server) { s.refuse = forbid("", "shop") })
+		b.server.cut()
+		pass(5 * time.Second)
+		b.misses(inShop, "pod", false)
+		b.server.set(func(s *server) { s.refuse = nil })
+		pass(5 * time.Second)
+		b.sees(inShop, "pod", "one")
+		b.expect("nothing changed")
+		if stats := b.store.Stats(); stats.Reflectors != 1 || stats.Refused != 0 {
+			t.Errorf("%+v", stats)
+		}
+	})
+}
+
+func TestWhatIsThereFromTheBeginningIsToldToNobodyThoughTheClusterWasWatchedOnce(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.keep("a", inShop)
+		pass(2 * time.Second)
+		b.server.set(func(s *server) { s.refuse = forbid("") })
+		b.server.cut()
+		pass(time.Second)
+		b.server.put(object("bank", "pod", "2", "b", "one"))
+		b.keep("b", inBank)
+		b.sees(inBank, "pod", "one")
+		b.expect("it was there before")
 	})
 }

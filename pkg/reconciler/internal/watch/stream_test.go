@@ -66,8 +66,9 @@ func (f *fakeStream) Decode() (apiwatch.EventType, runtime.Object, error) {
 	case <-f.done:
 		return "", nil, io.EOF
 	case event := <-f.events:
-		if event.object == nil {
-			return apiwatch.Error, &metav1.Status{Status: "Failure", Code: http.StatusGone, Reason: metav1.StatusReasonExpired}, nil
+		if event.code != 0 {
+			reason := map[int32]metav1.StatusReason{http.StatusGone: metav1.StatusReasonExpired, http.StatusTooManyRequests: metav1.StatusReasonTooManyRequests}
+			return apiwatch.Error, &metav1.Status{Status: metav1.StatusFailure, Code: event.code, Reason: reason[event.code]}, nil
 		}
 		return event.what, event.object.DeepCopy(), nil
 	}

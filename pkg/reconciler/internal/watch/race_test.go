@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestManyAtOnce is for the race detector, and shows that what all of them did
+// is known in the end.
+func TestManyAtOnce(t *testing.T) {
+	inBubble(t, Options{Linger: time.Second, Retry: time.Second}, func(b *bed) {
+		const workers, steps = 6, 60
+		var group sync.WaitGroup
+		for worker := range workers {
+			group.Go(func() {
+				random, owner := rand.New(rand.NewPCG(1, uint64(worker))), fmt.Sprintf("owner-%d", worker)
+				place := Place{Resource: pods, Namespace: fmt.Sprintf("ns-%d", worker%3)}
+				name := fmt.Sprintf("pod-%d", worker)
+				b.server.put(object(place.Namespace, name, name, owner, "0"))
+				for step := range steps {
+					b.store.Keep(owner, []Place{place})
+					switch random.IntN(7) {
+					case 0:
+						b.store.Keep(owner, nil)
+					case 1:
+						b.server.cut()
+					case 2:
+						b.server.set(func(s *server) { s.refuse = forbid("") })
+					case 3:
+						b.server.set(func(s *server) { s.refuse = nil })
+					default:
+						done := b.store.Writing(owner, place, name)
+						live := b.server.change(place.Namespace, name, func(o *unstructured.Unstructured) { o.Object["spec"] = fmt.Sprint(step) })
+						done(answer(live))
+						b.store.Read(owner, place, name, judged(live))
+					}
+					b.store.Look(place, name)
+					b.store.Stats()
+					time.Sleep(time.Duration(random.IntN(400)) * time.Millisecond)
+				}
+				b.server.set(func(s *server) { s.refuse = nil })
+				b.store.Keep(owner, []Place{place})
+			})
+		}
+		group.Wait()
+		pass(time.Minute)
+		for at, live := range b.server.objects {
+			content, _, _ := unstructured.NestedString(live.Object, "spec")
+			b.sees(Place{Resource: pods, Namespace: at.namespace}, at.name, content)
+		}
+		b.expect("nobody did anything but the owners")
+		if stats := b.store.Stats(); stats.Reflectors != 1 || stats.Writing != 0 || stats.Records != workers {
+			t.Errorf("%+v", stats)
+		}
+		synctest.Wait()
+	})
+}
