@@ -19,13 +19,19 @@ import (
 func TestManyAtOnce(t *testing.T) {
 	inBubble(t, Options{Linger: time.Second, Retry: time.Second}, func(b *bed) {
 		const workers, steps = 6, 60
+		at := func(worker int) (place Place, name, owner string) {
+			place = Place{Resource: pods, Namespace: fmt.Sprintf("ns-%d", worker%3)}
+			return place, fmt.Sprintf("pod-%d", worker), fmt.Sprintf("owner-%d", worker)
+		}
+		for worker := range workers {
+			place, name, owner := at(worker)
+			b.server.put(object(place.Namespace, name, name, owner, "0"))
+		}
 		var group sync.WaitGroup
 		for worker := range workers {
+			place, name, owner := at(worker)
 			group.Go(func() {
-				random, owner := rand.New(rand.NewPCG(1, uint64(worker))), fmt.Sprintf("owner-%d", worker)
-				place := Place{Resource: pods, Namespace: fmt.Sprintf("ns-%d", worker%3)}
-				name := fmt.Sprintf("pod-%d", worker)
-				b.server.put(object(place.Namespace, name, name, owner, "0"))
+				random := rand.New(rand.NewPCG(1, uint64(worker)))
 				for step := range steps {
 					b.store.Keep(owner, []Place{place})
 					switch random.IntN(7) {
