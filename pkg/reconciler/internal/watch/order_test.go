@@ -124,3 +124,27 @@ func TestVersionsThatCannotBeComparedAreTakenAsTheyCome(t *testing.T) {
 		b.sees(inShop, "pod", "three")
 	})
 }
+
+func TestAnEventFromBeforeTheListComesTooLate(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		old := b.server.remove("shop", "pod")
+		b.keep("a", inShop)
+		b.server.set(func(s *server) { s.streams[0].events <- fakeEvent{what: "ADDED", object: old} })
+		b.misses(inShop, "pod", true)
+		b.expect("what is long gone")
+	})
+}
+
+func TestWhatAnotherReadsOfAWriteUnderWayIsStillAnEcho(t *testing.T) {
+	withPod(t, func(b *bed) {
+		done := b.store.Writing("a", inShop, "pod")
+		outcome := answer(b.server.change("shop", "pod", content("two")))
+		b.store.Read("b", inShop, "pod", *outcome)
+		b.expect("held back")
+		done(outcome)
+		b.server.release()
+		b.expect("echo")
+		b.sees(inShop, "pod", "two")
+	})
+}

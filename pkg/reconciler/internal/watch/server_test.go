@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,6 +39,8 @@ type server struct {
 	held bool
 	// deaf tells that the server does not know how to begin a watch with a list.
 	deaf bool
+	// lag is how late a watch that was closed notices it.
+	lag time.Duration
 	// after, if set, is called with every watch that begins with a list.
 	after    func(*fakeStream)
 	requests []string

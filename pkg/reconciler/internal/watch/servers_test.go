@@ -217,3 +217,16 @@ func TestWhatIsThereFromTheBeginningIsToldToNobodyThoughTheClusterWasWatchedOnce
 		b.expect("it was there before")
 	})
 }
+
+func TestAWatchThatNoticesItsEndLateDoesNotSpeakOfTheNext(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.set(func(s *server) { s.lag = 5 * time.Second })
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.keep("a", inShop)
+		b.server.set(func(s *server) { s.streams[0].events <- fakeEvent{code: http.StatusGone} })
+		pass(30 * time.Second)
+		b.sees(inShop, "pod", "one")
+		b.store.Close()
+		pass(5 * time.Second) // the last one notices, too
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -64,6 +65,7 @@ func (f *fakeStream) send(event fakeEvent) {
 func (f *fakeStream) Decode() (apiwatch.EventType, runtime.Object, error) {
 	select {
 	case <-f.done:
+		time.Sleep(f.server.lag)
 		return "", nil, io.EOF
 	case event := <-f.events:
 		if event.code != 0 {
