@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+func TestARecordHoldsTheWholeObservation(t *testing.T) {
+	full := plan.Observation{
+		Existence: plan.Present, UID: "uid", ResourceVersion: "7", Seen: "seen", Scaled: true,
+		Marks: plan.Marks{
+			OwnerID: "a", Ref: plan.OwnerRef{Group: "g", Kind: "K", Namespace: "n", Name: "o", UID: "u"},
+			Others: []string{"Helm release shop/web", "inventory x"}, Written: true,
+		},
+		Deleting: time.Unix(2000, 0), Created: time.Unix(1000, 0), Finalizers: []string{"x/y", "z"},
+		Status: plan.Status{Readiness: plan.Failed, Message: "broken"},
+	}
+	for _, o := range []plan.Observation{full, {Existence: plan.Present, UID: "uid"}} {
+		if d := cmp.Diff(o, recordOf(o).observation()); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	}
+	fields := reflect.ValueOf(full)
+	for i := range fields.NumField() {
+		name := fields.Type().Field(i).Name
+		if fields.Field(i).IsZero() && !slices.Contains([]string{"Why", "NotServed", "Accepted", "Drift"}, name) {
+			t.Errorf("nobody knows whether %s is kept", name)
+		}
+	}
+}
