@@ -23,6 +23,9 @@ func (m *Model) enabled(s *State, act Act) bool {
 		return !s.isQuiet()
 	case ActLoseLease:
 		return int(s.active)+1 < m.Leaders
+	case ActDelay:
+		_, is := s.isLate(act.Leader, act.Key)
+		return !is
 	}
 	o := s.world.get(act.Key)
 	if o == nil {
@@ -95,6 +98,11 @@ func (m *Model) act(s *State, act Act) {
 				s.actors[i].reset()
 			}
 		}
+		s.forgetAnswers(s.active)
+		return
+	case ActDelay:
+		s.tell("%s, for leader %d and %s", act.Kind, act.Leader+1, act.Key)
+		s.delay(act.Leader, act.Key)
 		return
 	case ActLoseLease:
 		s.tell("%s", act.Kind)
@@ -229,6 +237,8 @@ func describe(o plan.Observation) string {
 			text += ", terminating"
 		}
 		return text
+	case plan.Unseen:
+		return "not looked for"
 	default:
 		return "unknown, " + o.Why
 	}

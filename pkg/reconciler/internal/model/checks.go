@@ -234,6 +234,9 @@ func (m *Model) checkPlan(s *State, in plan.Input, p plan.Plan) {
 		if removes && live.Existence != plan.Present {
 			s.violate("S3 no blind delete: %s %s, which was not seen", step.Verb, step.Key)
 		}
+		if live.Existence == plan.Unseen && step.Verb != plan.VerbCreate {
+			s.violate("S5 unknown is not absent: %s %s, which nobody looked for", step.Verb, step.Key)
+		}
 		if live.Existence == plan.Unknown {
 			s.violate("S5 unknown is not absent: %s %s, which could not be read", step.Verb, step.Key)
 		}
@@ -243,7 +246,7 @@ func (m *Model) checkPlan(s *State, in plan.Input, p plan.Plan) {
 	}
 	for _, item := range in.Recorded {
 		key := plan.KeyOf(item)
-		if _, stays := itemOf(p.Inventory, key); !stays && in.Live[key].Existence == plan.Unknown {
+		if _, stays := itemOf(p.Inventory, key); !stays && in.Live[key].Existence != plan.Absent && in.Live[key].Existence != plan.Present {
 			s.violate("S5 unknown is not absent: %s leaves the record, and could not be read", key)
 		}
 	}

@@ -23,7 +23,7 @@ func (m *Model) claim(s *State, i int) {
 	next := *c
 	next.Claimed = true
 	m.store(s, i, next)
-	m.lookAt(s, a, m.keysOf(a))
+	m.lookAt(s, a, m.keysOf(a), nil)
 }
 
 // current returns the component if it is still what the pass is about; the

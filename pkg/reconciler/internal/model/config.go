@@ -51,6 +51,8 @@ type Config struct {
 	There []Object
 	// Missing is the policy for namespaces; empty means to create them.
 	Missing v1alpha1.MissingNamespacesPolicy
+	// Watched lets the leaders know objects from a watch; otherwise they read them.
+	Watched bool
 	// NoFence lets creates go out however old the leader's knowledge is.
 	NoFence bool
 }
@@ -62,6 +64,8 @@ type Act struct {
 	Key plan.Key
 	// Component is the index of the component that the act is about.
 	Component int
+	// Leader is whose watch the act is about.
+	Leader int8
 }
 
 // ActKind is a kind of act.
@@ -89,6 +93,7 @@ const (
 	ActCrash       ActKind = "crash of the process"
 	ActLoseLease   ActKind = "pause of the leader, and another takes over"
 	ActTouchStatus ActKind = "touches the metadata of component"
+	ActDelay       ActKind = "the watch falls behind"
 )
 
 // Model is a Config made ready.

@@ -31,7 +31,8 @@ func (m *Model) execute(s *State, i int, move Move) {
 		result, over = m.guard(s, a, step)
 		a.guarded |= bit
 	default:
-		result = m.send(s, i, step)
+		result = m.send(s, i, m.again(s, step))
+		result.Step = step
 		if move.Kind == moveLose {
 			s.tell("the answer gets lost")
 			result = plan.Result{Step: step, Err: errLost}
@@ -44,6 +45,9 @@ func (m *Model) execute(s *State, i int, move Move) {
 	}
 	if !over {
 		return
+	}
+	if result.Err == nil && result.Blocked == "" {
+		s.learn(a.leader, step.Key)
 	}
 	a.executed |= bit
 	a.results = append(a.results[:len(a.results):len(a.results)], result)
@@ -66,6 +70,19 @@ func (m *Model) endStage(s *State, a *actor) {
 		slices.SortFunc(a.results, func(x, y plan.Result) int { return x.Step.Key.Compare(y.Step.Key) })
 		m.fold(s, a)
 	}
+}
+
+// again is the step as it is sent in the end. A removal is sent once more if something
+// about the object has changed, but not whose it is.
+func (m *Model) again(s *State, step plan.Step) plan.Step {
+	o := s.world.get(step.Key)
+	if step.Verb != plan.VerbDelete && step.Verb != plan.VerbOrphan || step.Guard != plan.GuardNone || o == nil {
+		return step
+	}
+	if live := o.observation(false); step.StillMeant(live) {
+		step.ResourceVersion = live.ResourceVersion
+	}
+	return step
 }
 
 // guard looks whether a deletion may follow.

@@ -49,6 +49,11 @@ func (f *fingerprinter) of(m *Model, s *State) uint64 {
 	for i := range s.actors {
 		f.actor(m, &s.actors[i])
 	}
+	for _, l := range s.late {
+		f.bytes('l', byte(l.leader), m.keys[l.key])
+		f.shown(l.known)
+		f.shown(l.listed)
+	}
 	f.truth(m, s)
 	return maphash.Bytes(seed, f.buffer)
 }
@@ -109,6 +114,19 @@ func (f *fingerprinter) object(m *Model, o *Object) {
 	f.flags(o.Extra, o.Helm, o.Written, o.Ready, o.Deleting, o.Held, o.Stolen, o.Orphaned, len(o.Defines) > 0)
 }
 
+// shown is what a watch shows of an object.
+func (f *fingerprinter) shown(o *Object) {
+	if o == nil {
+		f.bytes(0)
+		return
+	}
+	f.bytes(1)
+	f.uid(o.UID)
+	f.version(o.RV)
+	f.text(o.Value, o.OwnerID, string(o.Ref.UID))
+	f.flags(o.Extra, o.Helm, o.Written, o.Ready, o.Deleting, o.Held)
+}
+
 func (f *fingerprinter) component(m *Model, c *Component) {
 	if c == nil {
 		f.bytes('-')
@@ -144,7 +162,7 @@ func (f *fingerprinter) actor(m *Model, a *actor) {
 	}
 	f.component(m, a.snap)
 	f.items(m, a.recorded)
-	f.flags(a.unreachable, a.disturbed)
+	f.flags(a.unreachable, a.disturbed, a.presumes)
 	for _, key := range f.keys {
 		if live, seen := a.live[key]; seen {
 			f.bytes(m.keys[key])
@@ -163,8 +181,11 @@ func (f *fingerprinter) actor(m *Model, a *actor) {
 		}
 	}
 	if a.at == looking {
-		for _, key := range a.ask {
-			f.bytes(m.keys[key])
+		f.bytes(byte(len(a.recall)))
+		for _, keys := range [][]plan.Key{a.recall, a.ask} {
+			for _, key := range keys {
+				f.bytes(m.keys[key])
+			}
 		}
 	}
 	f.progress(m, a)

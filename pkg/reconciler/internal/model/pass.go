@@ -32,6 +32,10 @@ func (m *Model) advance(s *State, i int, move Move) {
 	case lookingForBlockers:
 		m.lookForBlockers(s, a)
 	case looking:
+		if len(a.recall) > 0 {
+			m.recallAll(s, a, uint8(move.Arg))
+			return
+		}
 		m.look(s, a, move.Kind == moveRefuse)
 	case recording:
 		s.tell("record %d objects", len(a.plan.Inventory))
@@ -60,13 +64,14 @@ func (m *Model) begin(s *State, a *actor) {
 	}
 	a.snap, a.recorded = c, c.Inventory
 	a.live, a.failed = map[plan.Key]plan.Observation{}, map[plan.Key]plan.Failure{}
+	a.presumes = m.presumes(a)
 	switch {
 	case c.Deleting:
 		a.at = lookingForBlockers
 	case !c.Claimed:
 		a.at = claiming
 	default:
-		m.lookAt(s, a, m.keysOf(a))
+		m.lookAt(s, a, m.keysOf(a), nil)
 	}
 }
 
@@ -93,7 +98,7 @@ func (m *Model) lookForBlockers(s *State, a *actor) {
 			}
 		}
 	}
-	m.lookAt(s, a, m.keysOf(a))
+	m.lookAt(s, a, m.keysOf(a), nil)
 }
 
 // keysOf are the objects that the plans of a pass are about.
@@ -117,39 +122,55 @@ func (m *Model) wanted(a *actor) []plan.Desired {
 	return m.desired[a.snap.UID][a.snap.Version]
 }
 
-// lookAt reads objects, one by one, and plans then.
-func (m *Model) lookAt(s *State, a *actor, keys []plan.Key) {
+// lookAt looks at objects, and plans then: at those to ask for with a read for each.
+// Those to recall are read only if not enough is known of them, as are those whose
+// type was not served before.
+func (m *Model) lookAt(s *State, a *actor, recall, ask []plan.Key) {
 	for key, live := range a.live {
-		if live.Existence == plan.Unknown && live.NotServed && !slices.Contains(keys, key) {
-			keys = append(keys, key)
+		if live.Existence == plan.Unknown && live.NotServed && !slices.Contains(ask, key) {
+			recall = append(recall, key)
 		}
 	}
-	slices.SortFunc(keys, plan.Key.Compare)
-	a.at, a.ask = looking, keys
+	slices.SortFunc(recall, plan.Key.Compare)
+	slices.SortFunc(ask, plan.Key.Compare)
+	a.at, a.recall, a.ask = looking, recall, ask
 	m.afterLook(s, a)
 }
 
 func (m *Model) look(s *State, a *actor, fails bool) {
 	key := a.ask[0]
 	a.ask = a.ask[1:]
-	wanted := slices.ContainsFunc(m.wanted(a), func(d plan.Desired) bool { return d.Key == key })
-	live := s.world.observe(key, wanted)
+	live := s.world.observe(key, m.wantedNow(a, key) != nil)
 	if fails {
 		live = plan.Observation{Why: "the server is busy"}
 	}
+	if live.Marks.OwnerID != "" {
+		s.learn(a.leader, key)
+	}
 	s.tell("look at %s: %s", key, describe(live))
-	a.live = maps.Clone(a.live)
+	a.live = cloned(a.live)
 	a.live[key] = live
 	m.afterLook(s, a)
 }
 
+func cloned(live map[plan.Key]plan.Observation) map[plan.Key]plan.Observation {
+	next := make(map[plan.Key]plan.Observation, len(live)+1)
+	maps.Copy(next, live)
+	return next
+}
+
 // afterLook plans if everything was looked at, the namespaces of new objects included.
 func (m *Model) afterLook(s *State, a *actor) {
-	if len(a.ask) > 0 {
+	switch {
+	case len(a.recall) > 0 && !m.Watched:
+		m.recallAll(s, a, 0) // it takes no time
+		return
+	case len(a.recall)+len(a.ask) > 0:
 		return
 	}
 	if a.cause() == plan.Applying {
-		if a.ask = plan.Namespaces(m.wanted(a), a.live); len(a.ask) > 0 {
+		if a.recall = plan.Namespaces(m.wanted(a), a.live); len(a.recall) > 0 {
+			m.afterLook(s, a)
 			return
 		}
 	}
@@ -202,6 +223,10 @@ func (m *Model) conclude(s *State, a *actor) {
 func (m *Model) fold(s *State, a *actor) {
 	a.live, a.failed = maps.Clone(a.live), maps.Clone(a.failed)
 	a.looks, a.writes = maps.Clone(a.looks), maps.Clone(a.writes)
+	blind := map[plan.Key]bool{}
+	for _, r := range a.results {
+		blind[r.Step.Key] = a.live[r.Step.Key].Existence == plan.Unseen
+	}
 	a.recorded = plan.Fold(a.plan.Inventory, a.live, a.results, metav1.NewTime(startOfTime))
 	var again []plan.Key
 	for _, r := range a.results {
@@ -218,6 +243,13 @@ func (m *Model) fold(s *State, a *actor) {
 			continue
 		case errors.Is(r.Err, errConflict) && a.looks[key] < maxLooks:
 			a.looks = count(a.looks, key)
+		case blind[key] && !errors.Is(r.Err, errLost):
+			// Nobody has looked for it yet.
+		case isNamespaceGone(r.Err) && a.looks[key] < maxLooks:
+			a.looks = count(a.looks, key)
+			if !slices.Contains(again, namespaceOf(key)) {
+				again = append(again, namespaceOf(key))
+			}
 		default:
 			a.failed[key] = plan.Failure{Immutable: errors.Is(r.Err, errImmutable), Message: r.Err.Error()}
 		}
@@ -228,7 +260,11 @@ func (m *Model) fold(s *State, a *actor) {
 		m.conclude(s, a)
 		return
 	}
-	m.lookAt(s, a, again)
+	m.lookAt(s, a, nil, again)
+}
+
+func isNamespaceGone(err error) bool {
+	return errors.Is(err, errNoNamespace) || errors.Is(err, errTerminating)
 }
 
 func count(counts map[plan.Key]int, key plan.Key) map[plan.Key]int {

@@ -23,6 +23,10 @@ const maxMoves = 300
 // are known to end well; settle adds to it. It returns the States on the way.
 func (m *Model) settle(s *State, known map[uint64]bool, f *fingerprinter) (way []*State) {
 	var met []uint64
+	if len(s.late) > 0 {
+		s = s.clone()
+		s.late = nil // in the end all events come
+	}
 	for range maxRounds {
 		id := f.of(m, s)
 		if known[id] {

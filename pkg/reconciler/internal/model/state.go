@@ -15,8 +15,9 @@ import (
 type State struct {
 	world  World
 	actors []actor
-	budget int8 // of disturbances
-	active int8 // the leader that has the lease
+	budget int8  // of disturbances
+	active int8  // the leader that has the lease
+	late   []lag // ordered by when they fell behind
 	truth  truth
 
 	// The rest says what the last Move did, and is no part of the state.
@@ -54,7 +55,9 @@ type actor struct {
 	live              map[plan.Key]plan.Observation
 	failed            map[plan.Key]plan.Failure
 	looks, writes     map[plan.Key]int
-	ask               []plan.Key // to be looked at before the next plan
+	recall            []plan.Key // to be looked up in what is known, before the next plan
+	ask               []plan.Key // to be read, after that
+	presumes          bool       // that what nothing is known of does not exist
 	plan              *plan.Plan
 	stageAt           int    // the first step of the stage that is executed
 	executed, guarded uint32 // bits of the plan's steps
@@ -79,6 +82,7 @@ const (
 	moveRefuse                 // the same, but the server refuses it, or cannot be read
 	moveLose                   // the same, but the answer gets lost
 	moveReady                  // a controller makes object Arg ready
+	moveStale                  // the watch tells old states; Arg is of which objects
 	moveSweep                  // a controller takes away what is in terminating object Arg
 	moveAct                    // somebody does act Arg
 )
@@ -88,7 +92,7 @@ func (s *State) Violation() string { return s.violation }
 
 func (s *State) clone() *State {
 	next := &State{
-		world: s.world.clone(), actors: slices.Clone(s.actors), budget: s.budget, active: s.active, truth: s.truth,
+		world: s.world.clone(), actors: slices.Clone(s.actors), budget: s.budget, active: s.active, late: s.late, truth: s.truth,
 	}
 	return next
 }
@@ -177,6 +181,9 @@ func (m *Model) actorMoves(s *State, i int, moves []Move) []Move {
 			}
 		}
 	case looking:
+		if len(a.recall) > 0 {
+			return s.recallMoves(i, moves)
+		}
 		moves = append(moves, step)
 		if fails {
 			moves = append(moves, Move{Kind: moveRefuse, Actor: int8(i)})
@@ -207,7 +214,7 @@ func (m *Model) Do(s *State, move Move) *State {
 		m.act(next, m.Acts[move.Arg])
 		next.disturbOthers(-1)
 	default:
-		if move.Kind != moveGo {
+		if move.Kind == moveRefuse || move.Kind == moveLose {
 			next.budget--
 		}
 		m.advance(next, int(move.Actor), move)

@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// What a leader knows without asking: the watch of everything that bears the label
+// of the reconciler, whoever owns it. It is as the cluster is, but for the objects
+// whose events come late.
+
+// lag is an object whose events come late to a leader, for good. Whenever the
+// leader looks, it is either told how the object is, or how it was: so events are
+// delayed, dropped, replayed, and overtake those of other objects.
+type lag struct {
+	leader int8
+	key    plan.Key
+	// known is how it was: when the events began to be late, or when the leader was
+	// last answered or read it. It is nil if it was not in the watch.
+	known *Object
+	// listed is what a new process finds, in the cache of another server.
+	listed *Object
+}
+
+// labelled is the object as a watch has it: nil if it does not bear the label.
+func (w *World) labelled(key plan.Key) *Object {
+	if o := w.get(key); o != nil && o.OwnerID != "" {
+		return o
+	}
+	return nil
+}
+
+// delay lets the events of an object come late to a leader.
+func (s *State) delay(leader int8, key plan.Key) {
+	was := s.world.labelled(key)
+	s.late = append(slices.Clone(s.late), lag{leader, key, was, was})
+}
+
+func (s *State) isLate(leader int8, key plan.Key) (int, bool) {
+	i := slices.IndexFunc(s.late, func(l lag) bool { return l.leader == leader && l.key == key })
+	return i, i >= 0
+}
+
+// learn takes over how an object is now, from an answer to the leader.
+func (s *State) learn(leader int8, key plan.Key) {
+	if i, is := s.isLate(leader, key); is {
+		s.late = slices.Clone(s.late)
+		s.late[i].known = s.world.labelled(key)
+	}
+}
+
+// forgetAnswers is what a crash does: the next process begins with a list.
+func (s *State) forgetAnswers(leader int8) {
+	s.late = slices.Clone(s.late)
+	for i := range s.late {
+		if s.late[i].leader == leader {
+			s.late[i].known = s.late[i].listed
+		}
+	}
+}
+
+// stale returns those of the keys about which the leader may be told how they were.
+func (s *State) stale(a *actor) []plan.Key {
+	var keys []plan.Key
+	for _, key := range a.recall {
+		i, is := s.isLate(a.leader, key)
+		if !is {
+			continue
+		}
+		known, now := s.late[i].known, s.world.labelled(key)
+		if known != now && (known == nil || now == nil || known.UID != now.UID || known.RV != now.RV) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// recallMoves are one for what the watch may tell about the objects: of each
+// stale one, how it is, or how it was.
+func (s *State) recallMoves(i int, moves []Move) []Move {
+	moves = append(moves, Move{Kind: moveGo, Actor: int8(i)})
+	for mask := 1; mask < 1<<len(s.stale(&s.actors[i])); mask++ {
+		moves = append(moves, Move{Kind: moveStale, Actor: int8(i), Arg: int8(mask)})
+	}
+	return moves
+}
+
+// recallAll asks nobody: what the watch has is taken from there, and of what is to
+// be created it is presumed that it does not exist. The rest is to be read.
+func (m *Model) recallAll(s *State, a *actor, mask uint8) {
+	stale := s.stale(a)
+	if mask != 0 {
+		s.tell("of %d objects an old state is known", bits.OnesCount8(mask))
+		a.disturbed = true
+	}
+	live, keys := cloned(a.live), a.recall
+	a.recall = nil
+	for _, key := range keys {
+		o := s.world.labelled(key)
+		if at := slices.Index(stale, key); at >= 0 && mask&(1<<at) != 0 {
+			i, _ := s.isLate(a.leader, key)
+			o = s.late[i].known
+		}
+		found, enough := m.recalled(s, a, key, o)
+		if !enough {
+			a.ask = append(a.ask[:len(a.ask):len(a.ask)], key)
+			continue
+		}
+		s.tell("%s is %s", key, describe(found))
+		live[key] = found
+	}
+	a.live = live
+	m.afterLook(s, a)
+}
+
+// recalled tells what is known of an object, and whether that is enough. What the
+// watch has of it may be nothing.
+func (m *Model) recalled(s *State, a *actor, key plan.Key, watched *Object) (plan.Observation, bool) {
+	if served, _ := s.world.defined(key.GroupKind()); !served {
+		return plan.Observation{}, false
+	}
+	item, recorded := itemOf(a.recorded, key)
+	wanted := m.wantedNow(a, key)
+	if watched != nil && m.Watched {
+		found := watched.observation(false)
+		return found, !watched.Helm && (wanted == nil || !asksForAccepted(wanted, item, found))
+	}
+	presumed := a.presumes && wanted != nil && (!recorded || isUnconfirmed(item))
+	return plan.Observation{Existence: plan.Unseen}, presumed
+}
+
+// asksForAccepted tells whether the values at the paths of the manifest matter.
+func asksForAccepted(wanted *plan.Desired, item v1alpha1.InventoryItem, found plan.Observation) bool {
+	if item.Digest == "" || item.UID != found.UID {
+		return wanted.Policies.Reconcile == once
+	}
+	return item.Seen != found.Seen
+}
+
+// isUnconfirmed tells whether no write of the object was ever answered.
+func isUnconfirmed(item v1alpha1.InventoryItem) bool {
+	return item.UID == "" && item.Digest == "" && item.Phase == v1alpha1.PhaseApplied
+}
+
+// presumes tells whether creations may find out by themselves that objects exist.
+func (m *Model) presumes(a *actor) bool {
+	return a.cause() == plan.Applying && !slices.ContainsFunc(m.wanted(a), func(d plan.Desired) bool {
+		item, recorded := itemOf(a.recorded, d.Key)
+		return d.Policies.Adoption == v1alpha1.AdoptionPolicyNever && (!recorded || isUnconfirmed(item))
+	})
+}
