@@ -49,6 +49,7 @@ func wave(apply, remove int16) func(*policy.Set) {
 	return func(s *policy.Set) { s.Order.Apply, s.Order.Delete = apply, remove }
 }
 func purge(at int16) func(*policy.Set) { return func(s *policy.Set) { s.Order.Purge = &at } }
+func recreate(s *policy.Set)           { s.Update = v1alpha1.UpdatePolicyRecreate }
 func appliedOnce(s *policy.Set)        { s.Reconcile = once }
 
 // on makes acts of several kinds on one object.
@@ -181,7 +182,7 @@ var configs = slices.Concat(adoptions(), []Config{
 		Slow:       []plan.Key{workload},
 		Acts:       slices.Concat(of(0, wholeLife...), on(configA, ActHold, ActStrip), on(workload, ActDelete)), Disturbances: 3,
 	},
-}, shared())
+}, shared(), watched())
 
 // adoptions are one object that others want, too, under each policy.
 func adoptions() []Config {
