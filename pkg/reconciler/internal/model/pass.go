@@ -144,7 +144,7 @@ func (m *Model) look(s *State, a *actor, fails bool) {
 	if fails {
 		live = plan.Observation{Why: "the server is busy"}
 	}
-	if live.Marks.OwnerID != "" {
+	if live.Existence == plan.Present {
 		s.learn(a.leader, key)
 	}
 	s.tell("look at %s: %s", key, describe(live))

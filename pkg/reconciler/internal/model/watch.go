@@ -128,8 +128,10 @@ func (m *Model) recalled(s *State, a *actor, key plan.Key, watched *Object) (pla
 	item, recorded := itemOf(a.recorded, key)
 	wanted := m.wantedNow(a, key)
 	if watched != nil && m.Watched {
+		// That an object is somebody else's is never taken for granted: we may have
+		// taken it over since, and may not know it.
 		found := watched.observation(false)
-		return found, !watched.Helm && (wanted == nil || !asksForAccepted(wanted, item, found))
+		return found, ownerBy(a.snap.UID).Owns(found.Marks) && (wanted == nil || !asksForAccepted(wanted, item, found))
 	}
 	presumed := a.presumes && wanted != nil && (!recorded || isUnconfirmed(item))
 	return plan.Observation{Existence: plan.Unseen}, presumed

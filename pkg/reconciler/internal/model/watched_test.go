@@ -91,6 +91,13 @@ func watched() []Config {
 			Fails:      true,
 		},
 		{
+			Name:       "watched: an object of an earlier incarnation",
+			Components: one([]Want{want(configA, "1")}, []Want{}),
+			There:      []Object{{Key: configA, Value: "theirs", OwnerID: ownerOf(0, 0).ID, Ref: ownerOf(0, 0).Ref, Written: true, Holder: Holder(ownerOf(0, 0).Ref.UID)}},
+			Acts:       slices.Concat(of(0, wholeLife...), behind(configA), on(configA, ActSteal, ActStrip)),
+			Fails:      true,
+		},
+		{
 			Name:       "watched: two leaders",
 			Components: one([]Want{want(configA, "1"), want(configB, "1", wave(1, 0))}, []Want{want(configB, "2", wave(1, 0))}),
 			Leaders:    2,
@@ -100,7 +107,7 @@ func watched() []Config {
 			Name:       "watched: two leaders and a type",
 			Components: one([]Want{want(foos, "1"), want(foo, "1")}, []Want{}),
 			Leaders:    2,
-			Acts:       slices.Concat(of(0, ActChange, ActRemove), []Act{{Kind: ActLoseLease}}, behindFor(0, foo), behindFor(1, foos, foo), on(theirFoo, ActCreate)),
+			Acts:       slices.Concat(of(0, ActChange, ActRemove), []Act{{Kind: ActLoseLease}}, behindFor(0, foo), behindFor(1, foos), on(theirFoo, ActCreate)),
 		},
 	}, watchedShared())
 	for i := range all {

@@ -36,6 +36,12 @@ type driver struct {
 	missing v1alpha1.MissingNamespacesPolicy
 	// contested are the objects that somebody changes again and again.
 	contested map[Key]Contest
+	// watches tells that objects are known from a watch, presumes that those of which
+	// nothing is known are presumed not to exist.
+	watches, presumes bool
+	// misled is set if the watch told an old state in this pass.
+	misled bool
+	looks  map[Key]int
 	// durable is the record on the server. Nothing else survives a crash.
 	durable []v1alpha1.InventoryItem
 
@@ -67,20 +73,28 @@ func (d *driver) input() Input {
 		Cause: d.cause, Name: reconcilerName, Owner: theOwner, Managed: d.managed, MissingNamespaces: d.missing,
 		Recorded: d.load(), Live: map[Key]Observation{}, Failed: map[Key]Failure{}, Now: d.world.now,
 	}
-	for _, item := range in.Recorded {
-		in.Live[KeyOf(item)] = d.world.observe(KeyOf(item), false)
-	}
 	switch {
 	case d.cause == Applying:
 		in.Desired = slices.Concat(d.desired, d.hooks)
 	case !d.skipHooks && !d.gone:
 		in.Desired = d.hooks
 	}
-	for _, wanted := range in.Desired {
-		in.Live[wanted.Key] = d.world.observe(wanted.Key, true)
+	items := map[Key]*v1alpha1.InventoryItem{}
+	for i := range in.Recorded {
+		items[KeyOf(in.Recorded[i])] = &in.Recorded[i]
+	}
+	d.looks, d.misled, d.presumes = map[Key]int{}, false, presume(in, items)
+	for i := range in.Desired {
+		key := in.Desired[i].Key
+		in.Live[key] = d.look(key, &in.Desired[i], items[key])
+	}
+	for key, item := range items {
+		if _, looked := in.Live[key]; !looked {
+			in.Live[key] = d.look(key, nil, item)
+		}
 	}
 	for _, key := range Namespaces(in.Desired, in.Live) {
-		in.Live[key] = d.world.observe(key, false)
+		in.Live[key] = d.look(key, nil, items[key])
 	}
 	in.Contested = d.contested
 	d.findDrift(in)
@@ -135,7 +149,7 @@ func (d *driver) pass() (Plan, error) {
 			}
 			d.durable = p.Inventory
 		}
-		results, err := d.execute(p.Steps, in.Failed)
+		results, err := d.execute(p.Steps, in)
 		d.told(p, results)
 		if err != nil {
 			return p, err
@@ -147,10 +161,11 @@ func (d *driver) pass() (Plan, error) {
 }
 
 // execute runs the steps stage by stage; a failure holds back the later stages.
-func (d *driver) execute(steps []Step, failed map[Key]Failure) ([]Result, error) {
+func (d *driver) execute(steps []Step, in Input) ([]Result, error) {
 	var results []Result
+	failed := in.Failed
 	for i, s := range steps {
-		if i > 0 && s.Stage != steps[i-1].Stage && len(failed) > 0 && failedIn(results, failed) {
+		if i > 0 && s.Stage != steps[i-1].Stage && failedIn(results) {
 			break
 		}
 		if d.event() {
@@ -161,7 +176,11 @@ func (d *driver) execute(steps []Step, failed map[Key]Failure) ([]Result, error)
 		r := d.world.execute(s)
 		results = append(results, r)
 		delete(failed, s.Key)
+		if r.Observation.Existence != Unknown {
+			d.world.learn(s.Key)
+		}
 		switch {
+		case r.Err != nil && d.again(in, r, in.Live[s.Key].Existence == Unseen):
 		case r.Blocked != "":
 			failed[s.Key] = Failure{Blocked: true, Message: r.Blocked}
 		case r.Err != nil:
@@ -171,8 +190,8 @@ func (d *driver) execute(steps []Step, failed map[Key]Failure) ([]Result, error)
 	return results, nil
 }
 
-func failedIn(results []Result, failed map[Key]Failure) bool {
-	return slices.ContainsFunc(results, func(r Result) bool { _, yes := failed[r.Step.Key]; return yes })
+func failedIn(results []Result) bool {
+	return slices.ContainsFunc(results, func(r Result) bool { return r.Err != nil || r.Blocked != "" })
 }
 
 // checkRecorded finds steps on objects that a crash would make us forget.

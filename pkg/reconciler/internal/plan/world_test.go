@@ -70,13 +70,14 @@ type world struct {
 	objects    map[Key]*object
 	uids       int
 	versions   int
-	unreadable map[Key]string // why reads fail
-	refused    map[Key]string // why writes fail
-	clashes    map[Key]bool   // creations are refused, because something is taken
-	lost       map[Key]bool   // the answer to the next write gets lost
-	strips     map[Key]bool   // an admission webhook strips our marks
-	unready    map[Key]bool   // the object never becomes ready by itself
-	immutable  map[Key]bool   // the value cannot be changed
+	unreadable map[Key]string      // why reads fail
+	refused    map[Key]string      // why writes fail
+	clashes    map[Key]bool        // creations are refused, because something is taken
+	lost       map[Key]bool        // the answer to the next write gets lost
+	late       map[Key]Observation // what the watch tells, if it gets no news
+	strips     map[Key]bool        // an admission webhook strips our marks
+	unready    map[Key]bool        // the object never becomes ready by itself
+	immutable  map[Key]bool        // the value cannot be changed
 	violations []string
 	// creations and deletions by us count the objects' lives.
 	creations, deletions map[Key]int
@@ -85,7 +86,7 @@ type world struct {
 func newWorld() *world {
 	return &world{
 		now: startOfTime, objects: map[Key]*object{}, unreadable: map[Key]string{}, refused: map[Key]string{},
-		clashes: map[Key]bool{}, lost: map[Key]bool{}, strips: map[Key]bool{}, unready: map[Key]bool{}, immutable: map[Key]bool{}, creations: map[Key]int{}, deletions: map[Key]int{},
+		clashes: map[Key]bool{}, lost: map[Key]bool{}, strips: map[Key]bool{}, unready: map[Key]bool{}, immutable: map[Key]bool{}, late: map[Key]Observation{}, creations: map[Key]int{}, deletions: map[Key]int{},
 	}
 }
 

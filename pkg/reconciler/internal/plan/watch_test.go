@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// What the driver knows of objects without reading them, as the runtime does: from
+// the watch of everything that bears the label of the reconciler, and from the
+// record, which says what was never created.
+
+// labelled is the object as it is in the watch, if it is.
+func (w *world) labelled(key Key) Observation {
+	if o := w.objects[key]; o != nil && o.marks.OwnerID != "" {
+		return o.observation(false)
+	}
+	return Observation{}
+}
+
+// delay lets the watch tell no news of an object from now on.
+func (w *world) delay(key Key) { w.late[key] = w.labelled(key) }
+
+// learn takes over an answer about an object, which is newer than what the watch told.
+func (w *world) learn(key Key) {
+	if _, late := w.late[key]; late {
+		w.delay(key)
+	}
+}
+
+// watched is what the watch tells, and whether it is an old state.
+func (w *world) watched(key Key) (told Observation, old bool) {
+	now := w.labelled(key)
+	told, late := w.late[key]
+	if !late {
+		return now, false
+	}
+	return told, told.UID != now.UID || told.ResourceVersion != now.ResourceVersion
+}
+
+// look tells what is known of an object at the start of a pass, and reads it only
+// if that is not enough.
+func (d *driver) look(key Key, wanted *Desired, item *v1alpha1.InventoryItem) Observation {
+	if !d.world.serves(key.GroupKind()) {
+		return d.world.observe(key, wanted != nil)
+	}
+	if told, old := d.world.watched(key); d.watches && told.Existence == Present {
+		if theOwner.Owns(told.Marks) && (wanted == nil || !asksForAccepted(wanted, item, told)) {
+			d.misled = d.misled || old
+			return told
+		}
+	} else if wanted != nil && d.presumes && unconfirmed(item) {
+		d.misled = d.misled || d.watches && old
+		return Observation{Existence: Unseen}
+	}
+	return d.read(key, wanted != nil)
+}
+
+// read asks for an object.
+func (d *driver) read(key Key, wanted bool) Observation {
+	found := d.world.observe(key, wanted)
+	if found.Existence == Present {
+		d.world.learn(key)
+	}
+	return found
+}
+
+// asksForAccepted tells whether the values at the paths of the manifest matter.
+func asksForAccepted(wanted *Desired, item *v1alpha1.InventoryItem, told Observation) bool {
+	if item == nil || item.Digest == "" || item.UID != told.UID {
+		repeated := []v1alpha1.ReconcilePolicy{v1alpha1.ReconcilePolicyOnObjectChange, v1alpha1.ReconcilePolicyOnObjectOrComponentChange}
+		return !slices.Contains(repeated, wanted.Policies.Reconcile)
+	}
+	return item.Seen != told.Seen
+}
+
+// unconfirmed tells whether no write of the object was ever answered.
+func unconfirmed(item *v1alpha1.InventoryItem) bool {
+	return item == nil || item.UID == "" && item.Digest == "" && item.Phase == v1alpha1.PhaseApplied
+}
+
+// presume tells whether creations may find out by themselves that objects exist.
+func presume(in Input, items map[Key]*v1alpha1.InventoryItem) bool {
+	return in.Cause == Applying && !slices.ContainsFunc(in.Desired, func(d Desired) bool {
+		return d.Policies.Adoption == v1alpha1.AdoptionPolicyNever && unconfirmed(items[d.Key])
+	})
+}
+
+// maxLooks is how often an object is looked at again in one pass because it was not
+// as it was seen.
+const maxLooks = 3
+
+// again reads the object of a step that was refused, if the refusal says that it,
+// or its namespace, is not as it was seen, or was not looked for. It tells whether
+// that is all; otherwise the step has failed.
+func (d *driver) again(in Input, r Result, blind bool) bool {
+	switch {
+	case r.Err == errConflict || r.Err == errExists:
+		d.looks[r.Step.Key]++
+		return d.looks[r.Step.Key] <= maxLooks || blind
+	case blind:
+		return r.Err != errLost
+	case r.Err == errNoNamespace || r.Err == errTerminating:
+		home := namespaceKey(r.Step.Key.Namespace)
+		in.Live[home] = d.read(home, false)
+		d.looks[r.Step.Key]++
+		return d.looks[r.Step.Key] <= maxLooks
+	default:
+		return false
+	}
+}
