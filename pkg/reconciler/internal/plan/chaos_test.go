@@ -53,6 +53,8 @@ var disturbances = []struct {
 	{"unknown", func(s *simulation, key Key, _ *object) { s.world.unreadable[key] = "the server is busy" }},
 	{"refuse", func(s *simulation, key Key, _ *object) { s.world.refused[key] = "denied by a webhook" }},
 	{"lose", func(s *simulation, key Key, _ *object) { s.world.lost[key] = true }},
+	{"late news of", func(s *simulation, key Key, _ *object) { s.world.delay(key) }},
+	{"news of", func(s *simulation, key Key, _ *object) { delete(s.world.late, key) }},
 	{"webhook on", func(s *simulation, key Key, _ *object) { s.world.strips[key] = true }},
 }
 
@@ -105,7 +107,7 @@ func (s *simulation) heal() {
 	s.oracle.forget()
 	w := s.world
 	w.unreadable, w.refused = map[Key]string{}, map[Key]string{}
-	w.lost, w.strips = map[Key]bool{}, map[Key]bool{}
+	w.lost, w.strips, w.late = map[Key]bool{}, map[Key]bool{}, map[Key]Observation{}
 	for _, key := range w.keys() {
 		if o := w.objects[key]; o != nil {
 			o.finalizers = nil

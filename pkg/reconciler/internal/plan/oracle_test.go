@@ -69,6 +69,9 @@ func (o *oracle) wanted(key Key) *Desired {
 // and the instance stage, ready.
 func (o *oracle) beforeWrite(s Step) {
 	o.applied[s.Key] = true
+	if o.driver.misled {
+		return // who was told an old state cannot know better
+	}
 	at := s.Desired.Policies.Order.Apply
 	for _, reference := range s.Desired.Policies.DependsOn {
 		if d := o.wanted(Key(reference)); d == nil || !o.settled(*d) {
@@ -129,8 +132,8 @@ func (o *oracle) beforeRemoval(s Step) {
 		return
 	}
 	mine, recorded := o.driver.item(s.Key)
-	if !recorded {
-		return // that is a violation of its own
+	if !recorded || o.driver.misled {
+		return // the first is a violation of its own
 	}
 	o.beforePrune(s, mine)
 	for _, key := range o.driver.world.keys() {
@@ -208,7 +211,7 @@ func (o *oracle) beforePurge(s Step, d Desired) {
 	if item.Phase != v1alpha1.PhaseCompleting {
 		o.driver.world.violate("purge %s: is not recorded", s.Key)
 	}
-	if !o.decided[s.Key] {
+	if !o.decided[s.Key] && !o.driver.misled {
 		for _, other := range o.driver.desired {
 			if other.Policies.Order.Apply <= *d.Policies.Order.Purge && !o.settled(other) && !o.over(other) {
 				o.driver.world.violate("purge %s: %s is not settled", s.Key, other.Key)

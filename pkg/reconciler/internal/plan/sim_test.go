@@ -61,6 +61,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), world: w,
 		driver: newDriver(w), candidates: map[Key]policy.Set{},
 	}
+	s.driver.watches = s.chance(50)
 	s.oracle = newOracle(s.driver)
 	s.driver.told = func(p Plan, results []Result) { s.note("%s(%d of %d steps done)", p, len(results), len(p.Steps)) }
 	s.driver.before = func(step Step) { s.oracle.before(step) }

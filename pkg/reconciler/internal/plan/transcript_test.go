@@ -37,6 +37,8 @@ import (
 //	drift-policy           sets the policy of the component, for all objects
 //	contested              says that somebody changes objects again and again: by=, and for=, how long they are left alone
 //	hold, release          add a finalizer, and take it off
+//	watch                  lets the component know objects from a watch from now on
+//	late, news             let the watch tell no news of objects, and tell them again
 //	unknown, known         let reads fail, and succeed again
 //	refuse, accept, lose   let writes fail, succeed again, and lose the answer to the next write
 //	clash                  lets creations be refused, because something is taken; so do values such as port-80, for one kind
@@ -94,6 +96,7 @@ var commands = map[string]command{
 	"missing-namespaces": missingNamespaces,
 	"next":               next,
 	"run":                run,
+	"watch":              func(s *story, _ []string, _ []line) (string, error) { s.driver.watches = true; return "", nil },
 	"delete":             func(s *story, _ []string, _ []line) (string, error) { s.driver.cause = Deleting; return "", nil },
 	"skip-hooks":         func(s *story, _ []string, _ []line) (string, error) { s.driver.skipHooks = true; return "", nil },
 	"settle":             func(s *story, _ []string, _ []line) (string, error) { s.world.settle(); return "", nil },
@@ -120,6 +123,8 @@ var commands = map[string]command{
 
 	"remove":    all(func(w *world, k Key) { w.remove(w.objects[k]) }),
 	"release":   all(func(w *world, k Key) { w.objects[k].finalizers = nil; w.finish() }),
+	"late":      all((*world).delay),
+	"news":      all(func(w *world, k Key) { delete(w.late, k) }),
 	"unknown":   all(func(w *world, k Key) { w.unreadable[k] = "the server is busy" }),
 	"known":     all(func(w *world, k Key) { delete(w.unreadable, k) }),
 	"refuse":    all(func(w *world, k Key) { w.refused[k] = "denied by a webhook" }),
