@@ -49,6 +49,10 @@ func (w *world) execute(s Step) Result {
 		r.Err = fmt.Errorf("unknown verb %q", s.Verb)
 	}
 	r.Observation = w.observe(s.Key, s.Desired != nil && s.Desired.Digest != namespaceDigest)
+	if o := w.objects[s.Key]; r.Err == nil && o != nil {
+		// The answer to a write holds the object, whether it can be read or not.
+		r.Observation = o.observation(s.Desired != nil && s.Desired.Digest != namespaceDigest)
+	}
 	if r.Err == nil && w.lost[s.Key] {
 		delete(w.lost, s.Key)
 		return Result{Step: s, Observation: Observation{Why: errLost.Error()}, Err: errLost}

@@ -28,6 +28,7 @@ type simulation struct {
 	// do not change from one version of the component to the next.
 	candidates map[Key]policy.Set
 	diary      []func() string // written only if the simulation fails
+	misled     int             // passes that were told an old state by the watch
 }
 
 // eachSeed runs a property over many seeds. CORBEL_PROPERTY_RUNS multiplies
@@ -228,6 +229,9 @@ func (s *simulation) pass() bool {
 	s.t.Helper()
 	s.oracle.begin()
 	p, err := s.driver.pass()
+	if s.driver.misled {
+		s.misled++
+	}
 	crashed := errors.Is(err, errCrash)
 	switch {
 	case crashed:
