@@ -15,6 +15,7 @@ import (
 // list that the guard looks at, and the deletion.
 func (m *Model) execute(s *State, i int, move Move) {
 	a, bit := &s.actors[i], uint32(1)<<move.Arg
+	s.sent = true
 	step := a.plan.Steps[move.Arg]
 	s.tell("%s %s: %s", step.Verb, step.Key, step.Because)
 	result, over := plan.Result{Step: step}, true

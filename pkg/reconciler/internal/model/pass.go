@@ -147,6 +147,7 @@ func (m *Model) look(s *State, a *actor, fails bool) {
 	if live.Existence == plan.Present {
 		s.learn(a.leader, key)
 	}
+	s.read = key
 	s.tell("look at %s: %s", key, describe(live))
 	a.live = cloned(a.live)
 	a.live[key] = live

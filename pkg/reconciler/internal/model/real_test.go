@@ -7,6 +7,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,20 +36,73 @@ type realCluster struct {
 	namespace string
 	inventory reconciler.Inventory
 	gone      bool
+	requests  *requests
+}
+
+// requests are those that the engine has sent in a pass: the method and the path.
+type requests struct {
+	http.RoundTripper
+	lock sync.Mutex
+	sent [][2]string
+}
+
+func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
+	r.lock.Lock()
+	r.sent = append(r.sent, [2]string{request.Method, request.URL.Path})
+	r.lock.Unlock()
+	return r.RoundTripper.RoundTrip(request)
+}
+
+// WrappedRoundTripper lets the client find its connections.
+func (r *requests) WrappedRoundTripper() http.RoundTripper { return r.RoundTripper }
+
+// read are the objects that were read in the last pass before anything was written.
+func (r *realCluster) read() []string {
+	r.requests.lock.Lock()
+	defer r.requests.lock.Unlock()
+	kinds := map[string]string{"configmaps": "ConfigMap", "secrets": "Secret"}
+	var read []string
+	for _, sent := range r.requests.sent {
+		if sent[0] != http.MethodGet {
+			break
+		}
+		parts := strings.Split(sent[1], "/") // "", api, v1, namespaces, shop, configmaps, a
+		if len(parts) == 7 && kinds[parts[5]] != "" {
+			read = append(read, kinds[parts[5]]+" "+parts[6])
+		}
+	}
+	slices.Sort(read)
+	return slices.Compact(read)
 }
 
 func newReal(t *testing.T, config Config) *realCluster {
 	t.Helper()
-	target, err := cluster.New(env.Shared(t).Config(), cluster.Options{})
+	sent := &requests{}
+	rest := env.Shared(t).Config()
+	rest.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		sent.RoundTripper = next
+		return sent
+	})
+	target, err := cluster.New(rest, cluster.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(target.Close)
-	engine, err := reconciler.NewReconciler(reconcilerName, target, reconciler.ReconcilerOptions{})
+	var options reconciler.ReconcilerOptions
+	if config.Watched {
+		options.Changed = func(reconciler.Owner, reconciler.Change) {}
+	}
+	engine, err := reconciler.NewReconciler(reconcilerName, target, options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &realCluster{Client: target.Client(), t: t, config: config, engine: engine}
+	t.Cleanup(engine.Close)
+	others, err := cluster.New(env.Shared(t).Config(), cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(others.Close)
+	r := &realCluster{Client: others.Client(), t: t, config: config, engine: engine, requests: sent}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "model-"}}
 	r.must(r.Create(t.Context(), namespace))
 	r.namespace = namespace.Name
@@ -94,6 +151,9 @@ func (r *realCluster) pass(version int, deleting bool) []string {
 		r.inventory = inventory
 		return nil
 	}
+	r.requests.lock.Lock()
+	r.requests.sent = nil
+	r.requests.lock.Unlock()
 	var outcome reconciler.Outcome
 	switch {
 	case r.gone:

@@ -29,6 +29,8 @@ type State struct {
 	// what the pass that ended waits for.
 	carried []plan.Step
 	waiting []plan.Wait
+	read    plan.Key // the object that was read; empty if none was
+	sent    bool     // a request of a step was sent
 }
 
 // stage is where a leader is in its pass over a component.
