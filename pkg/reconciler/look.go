@@ -116,7 +116,7 @@ func requestsFor(in plan.Input, keys []plan.Key, how manner) []observe.Request {
 	requests := make([]observe.Request, 0, len(keys))
 	for _, key := range keys {
 		item := recorded[key]
-		request := observe.Request{Owner: in.Owner.ID, Key: key, Desired: wanted[key], Recorded: item, Ask: how.ask}
+		request := observe.Request{Owner: in.Owner, Key: key, Desired: wanted[key], Recorded: item, Ask: how.ask}
 		request.Presume = how.presume && request.Desired != nil && unconfirmed(item)
 		switch {
 		case request.Desired != nil:

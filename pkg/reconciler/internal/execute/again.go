@@ -44,6 +44,6 @@ func (e *Executor) whileMeant(ctx context.Context, step plan.Step, execute func(
 // look observes the object of a step.
 func (e *Executor) look(ctx context.Context, step plan.Step) plan.Observation {
 	// The only error is the end of the context; then nothing is known.
-	observed, _ := e.observer.Observe(ctx, []observe.Request{{Owner: step.Owner.ID, Key: step.Key, Version: step.Version, Desired: step.Desired, Ask: true}})
+	observed, _ := e.observer.Observe(ctx, []observe.Request{{Owner: step.Owner, Key: step.Key, Version: step.Version, Desired: step.Desired, Ask: true}})
 	return observed[step.Key]
 }

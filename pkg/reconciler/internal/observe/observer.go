@@ -87,8 +87,8 @@ type Request struct {
 	// Desired is the wanted object. If it is nil, the object may be read in
 	// any version, and it counts as absent if its type is provably gone.
 	Desired *plan.Desired
-	// Owner is the id of whoever asks.
-	Owner string
+	// Owner is whoever asks.
+	Owner plan.Owner
 	// Recorded is what the inventory says about the object; nil if it is not in it.
 	Recorded *v1alpha1.InventoryItem
 	// Ask reads the object, whatever is known of it.

@@ -88,7 +88,7 @@ func (l *look) recall(ctx context.Context, resource cluster.Resource, request Re
 // remember takes over what was read of an object that is watched.
 func (l *look) remember(resource cluster.Resource, request Request, observation plan.Observation) plan.Observation {
 	if store := l.observer.store; store != nil {
-		store.Read(request.Owner, watch.Place{Resource: resource, Namespace: request.Key.Namespace}, request.Key.Name, observation)
+		store.Read(request.Owner.ID, watch.Place{Resource: resource, Namespace: request.Key.Namespace}, request.Key.Name, observation)
 	}
 	return observation
 }
@@ -97,7 +97,9 @@ func (l *look) remember(resource cluster.Resource, request Request, observation 
 // it. Otherwise the object has to be read, because its manifest, which nobody knows
 // when an event arrives, has a say.
 func (o *Observer) complete(ctx context.Context, resource cluster.Resource, request Request, observation plan.Observation) (plan.Observation, bool) {
-	if len(observation.Marks.Others) > 0 || asksForAccepted(request, observation) {
+	// Whose an object is must not be an old story if it is not ours: we may have taken
+	// it over since, and the answer may be lost. It would be left behind.
+	if !request.Owner.Owns(observation.Marks) || asksForAccepted(request, observation) {
 		return plan.Observation{}, false
 	}
 	if observation.Status.Readiness == plan.Unjudged && !o.declaresConditions(ctx, resource.GVK()) {
