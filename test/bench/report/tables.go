@@ -34,7 +34,7 @@ func (r *Report) Tables() string {
 	}
 	var out strings.Builder
 	for _, size := range r.Sizes {
-		fmt.Fprintf(&out, "## %s\n\n%s\n", size.title(), size.where())
+		fmt.Fprintf(&out, "### %s\n\n%s\n", size.title(), size.where())
 		fmt.Fprintf(&out, "Requests (✓ goal reached, ✗ missed):\n\n%s\n", size.requests())
 		fmt.Fprintf(&out, "Time:\n\n%s\n", size.times())
 		fmt.Fprintf(&out, "Processor time and memory of the process:\n\n%s\n", size.resources())

@@ -33,7 +33,7 @@ func example() Size {
 func TestTables(t *testing.T) {
 	text := (&Report{Sizes: []Size{example()}}).Tables()
 	for _, want := range []string{
-		"## 1,000 ConfigMaps",
+		"### 1,000 ConfigMaps",
 		"| install | 1,040 (1.04 per object) | ✓ ≤ 1.05 per object |  | 1,000 (1.00 per object) |",
 		"| install | 2.00 s (1.0 ×) | ✓ ≤ 1.5 × limit |  | 2.00 s |",
 		"| change one | 9 | ✗ ≤ 8 |  |  |",
@@ -64,7 +64,7 @@ func TestFleetsAreJudgedByTheirRestart(t *testing.T) {
 	size.Add(Restart, Corbel, Sample{Total: 203, Requests: map[string]int{"DISCOVERY": 1}})
 	text := (&Report{Sizes: []Size{size}}).Tables()
 	for _, want := range []string{
-		"## 100 components of 20 ConfigMaps",
+		"### 100 components of 20 ConfigMaps",
 		"| install | 9,000 (4.50 per object) |  |  |  |",
 		"| operator restarted, nothing changed | 203 | ✓ ≤ 2 per type + 2 per component, no write |  |  |",
 	} {
@@ -152,7 +152,7 @@ func TestPublishKeepsWhatIsWrittenByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(content)
-	if !strings.HasPrefix(text, "before\n") || !strings.HasSuffix(text, "\nafter\n") || strings.Contains(text, "stale") || !strings.Contains(text, "## 1,000") {
+	if !strings.HasPrefix(text, "before\n") || !strings.HasSuffix(text, "\nafter\n") || strings.Contains(text, "stale") || !strings.Contains(text, "### 1,000") {
 		t.Errorf("the document is:\n%s", text)
 	}
 }
