@@ -109,6 +109,9 @@ func (t *Types) Forget(gvk schema.GroupVersionKind) {
 
 func (t *Types) forgetResource(r Resource) { t.Forget(r.GVK()) }
 
+// Known returns how objects of the type are addressed if that is remembered. It asks nobody.
+func (t *Types) Known(gvk schema.GroupVersionKind) (Resource, bool) { return t.remembered(gvk) }
+
 func (t *Types) remembered(gvk schema.GroupVersionKind) (Resource, bool) {
 	t.lock.RLock()
 	defer t.lock.RUnlock()

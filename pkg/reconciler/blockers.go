@@ -34,12 +34,12 @@ func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest
 	known := recorded(in.Recorded)
 	var blockers []Blocker
 	var errs []error
-	collect := func(dependent, message string, err error) {
+	collect := func(dependent, message string, obstacles []plan.Obstacle, err error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: look for foreign instances: %w", dependent, err))
 		}
 		if message != "" {
-			blockers = append(blockers, Blocker{Dependent: dependent, Message: message})
+			blockers = append(blockers, Blocker{Dependent: dependent, Message: message, Foreign: inTheWay(obstacles)})
 		}
 	}
 	for _, item := range in.Recorded {
@@ -50,12 +50,12 @@ func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest
 			continue // the type is not known to be ours, so it will not be deleted without another check
 		}
 		key := plan.KeyOf(item)
-		message, err := r.executor.ForeignInstancesOf(ctx, key, known)
-		collect(key.String(), message, err)
+		message, obstacles, err := r.executor.ForeignInstancesOf(ctx, key, known)
+		collect(key.String(), message, obstacles, err)
 	}
 	for _, pattern := range request.ManagedTypes {
-		message, err := r.executor.ForeignInstances(ctx, pattern, known)
-		collect("type "+schema.GroupKind{Group: pattern.Group, Kind: pattern.Kind}.String(), message, err)
+		message, obstacles, err := r.executor.ForeignInstances(ctx, pattern, known)
+		collect("type "+schema.GroupKind{Group: pattern.Group, Kind: pattern.Kind}.String(), message, obstacles, err)
 	}
 	return blockers, errors.Join(errs...)
 }

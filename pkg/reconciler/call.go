@@ -83,7 +83,7 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 		}
 		switch {
 		case result.Blocked != "":
-			c.in.Failed[key] = plan.Failure{Blocked: true, Message: result.Blocked}
+			c.in.Failed[key] = plan.Failure{Blocked: true, Message: result.Blocked, Obstacles: result.Obstacles}
 		case result.Err == nil:
 			c.done(result)
 			continue
@@ -201,6 +201,7 @@ func (c *call) outcome(p plan.Plan) Outcome {
 	return Outcome{
 		Inventory:      c.inventory(c.in.Recorded),
 		Waiting:        p.Waiting,
+		Foreign:        c.foreign(p.Waiting),
 		Settled:        settled,
 		Total:          total,
 		ManifestDigest: c.in.manifest,

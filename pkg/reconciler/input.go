@@ -29,6 +29,7 @@ type input struct {
 	target   types.UID
 	manifest string                     // digest of all manifests
 	unknown  map[string]json.RawMessage // what a newer version wrote into the inventory
+	known    func(schema.GroupVersionKind) (cluster.Resource, bool)
 }
 
 func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (input, error) {
@@ -134,6 +135,7 @@ func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, i
 		},
 		target:  uid,
 		unknown: inventory.Unknown,
+		known:   r.target.Types().Known,
 	}, nil
 }
 

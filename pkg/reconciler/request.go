@@ -107,6 +107,9 @@ type Outcome struct {
 	// Waiting are the objects that are not settled, and why. Nothing waiting
 	// and no error means that the request is fulfilled.
 	Waiting []Wait
+	// Foreign are the objects of others that some of them wait for: when one changes,
+	// another call may come further.
+	Foreign []Foreign
 	// Settled and Total count the wanted objects (or, in deletion, those that
 	// were recorded at the start of this call).
 	Settled, Total int
@@ -150,4 +153,6 @@ type Blocker struct {
 	Dependent string
 	// Message says what blocks it, naming the first few objects and how many there are.
 	Message string
+	// Foreign are the types of these objects, as far as they are known.
+	Foreign []Foreign
 }

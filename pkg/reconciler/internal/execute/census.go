@@ -40,6 +40,8 @@ type census struct {
 	foreignTotal, oursTotal int
 	leaving                 int // of ours, being deleted
 	more                    bool
+	// types are those of which there are foreign instances.
+	types []plan.Obstacle
 	// counted is the last type that was counted.
 	counted *cluster.Resource
 	// unknown says of what it cannot be told whether there are instances.
@@ -96,6 +98,9 @@ func (c *census) count(resource cluster.Resource, item metav1.PartialObjectMetad
 		return
 	}
 	c.foreignTotal++
+	if obstacle := (plan.Obstacle{Type: resource.GVR}); !slices.Contains(c.types, obstacle) {
+		c.types = append(c.types, obstacle)
+	}
 	if item.DeletionTimestamp != nil {
 		name += " (being deleted)"
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
 // contentPage is the size of the pages in which the content of a namespace is read.
@@ -152,6 +153,21 @@ func (c *inhabitants) String() string {
 		parts = append(parts, "types that cannot be read: "+enumerate(c.hidden, len(c.hidden)))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// maxObstacles is of how many types it is told that their objects keep a namespace.
+const maxObstacles = 5
+
+// obstacles are the types of the objects that are no noise.
+func (c *inhabitants) obstacles(namespace string) []plan.Obstacle {
+	var types []plan.Obstacle
+	for _, object := range c.objects {
+		obstacle := plan.Obstacle{Type: object.resource, Namespace: namespace}
+		if len(types) < maxObstacles && !c.isNoise(object) && !slices.Contains(types, obstacle) {
+			types = append(types, obstacle)
+		}
+	}
+	return types
 }
 
 // names are the objects that are no noise.

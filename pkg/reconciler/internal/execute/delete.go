@@ -48,7 +48,7 @@ func (e *Executor) refused(ctx context.Context, step plan.Step, verdict verdict,
 		result.Released = result.Err == nil
 		return result
 	default:
-		return plan.Result{Step: step, Blocked: verdict.blocked}
+		return plan.Result{Step: step, Blocked: verdict.blocked, Obstacles: verdict.obstacles}
 	}
 }
 

@@ -16,25 +16,25 @@ import (
 )
 
 // ForeignInstancesOf returns a sentence about the instances, other than our own,
-// of the types that a CustomResourceDefinition or an APIService brings; empty
-// means that there are none.
-func (e *Executor) ForeignInstancesOf(ctx context.Context, key plan.Key, owns Owns) (string, error) {
+// of the types that a CustomResourceDefinition or an APIService brings, and these
+// types; empty means that there are none.
+func (e *Executor) ForeignInstancesOf(ctx context.Context, key plan.Key, owns Owns) (string, []plan.Obstacle, error) {
 	found, err := e.instances(ctx, key, owns, nil)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	return found.obstacles(), nil
+	return found.obstacles(), found.types, nil
 }
 
 // ForeignInstances returns a sentence about the instances, other than our own,
-// of the types that match a pattern and are served at this moment; empty means
-// that there are none. Types whose objects cannot be listed and deleted, such as
+// of the types that match a pattern and are served at this moment, and these types;
+// empty means that there are none. Types whose objects cannot be listed and deleted, such as
 // metrics, hold nothing that could be lost. A group that matches and whose types
 // or objects the server cannot tell is named as well: what is not known is not absent.
-func (e *Executor) ForeignInstances(ctx context.Context, pattern v1alpha1.TypeInfo, owns Owns) (string, error) {
+func (e *Executor) ForeignInstances(ctx context.Context, pattern v1alpha1.TypeInfo, owns Owns) (string, []plan.Obstacle, error) {
 	matching, unknown, err := e.types.Matching(ctx, pattern)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	found := &census{owns: owns}
 	for _, gv := range unknown {
@@ -47,14 +47,14 @@ func (e *Executor) ForeignInstances(ctx context.Context, pattern v1alpha1.TypeIn
 		if err := found.take(ctx, e.objects, resource, ""); err != nil {
 			sentence, err := e.uncounted(ctx, resource, err)
 			if err != nil {
-				return "", err
+				return "", nil, err
 			}
 			if sentence != "" {
 				found.unknown = append(found.unknown, sentence)
 			}
 		}
 	}
-	return found.obstacles(), nil
+	return found.obstacles(), found.types, nil
 }
 
 // uncounted judges a type whose instances could not be listed.

@@ -19,6 +19,8 @@ import (
 type verdict struct {
 	// blocked is why the deletion must not happen.
 	blocked string
+	// obstacles are the types whose objects block it.
+	obstacles []plan.Obstacle
 	// release: the object is left behind without our marks instead.
 	release bool
 	// counted is the type whose instances were counted; nil if there is none.
@@ -44,13 +46,15 @@ func (e *Executor) guard(ctx context.Context, step plan.Step) (verdict, error) {
 			return verdict{}, err
 		}
 		blocked := found.String()
-		return verdict{blocked: blocked, release: blocked == "" && found.keptTotal > 0, counted: found.counted}, nil
+		return verdict{blocked: blocked, obstacles: found.types, release: blocked == "" && found.keptTotal > 0, counted: found.counted}, nil
 	case plan.GuardEmpty, plan.GuardEmptyOrRelease:
 		content, err := e.content(ctx, step.Key.Name, "")
 		if err != nil || content.String() == "" {
 			return verdict{}, err
 		}
-		return inUse(step, content.String()), nil
+		verdict := inUse(step, content.String())
+		verdict.obstacles = content.obstacles(step.Key.Name)
+		return verdict, nil
 	default:
 		return verdict{}, fmt.Errorf("the guard %q is not known", step.Guard)
 	}

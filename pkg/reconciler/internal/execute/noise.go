@@ -24,6 +24,7 @@ var noisyTypes = []schema.GroupResource{
 
 // inhabitant is an object in a namespace, as far as its metadata tell.
 type inhabitant struct {
+	resource    schema.GroupVersionResource
 	name, uid   string
 	terminating bool
 	standard    bool // every namespace has one
@@ -37,6 +38,7 @@ type owner struct {
 
 func inhabitantOf(resource cluster.Resource, item metav1.PartialObjectMetadata) inhabitant {
 	object := inhabitant{
+		resource:    resource.GVR,
 		name:        resource.Kind + " " + item.Name,
 		uid:         string(item.UID),
 		terminating: item.DeletionTimestamp != nil,

@@ -234,7 +234,7 @@ func (m *Model) fold(s *State, a *actor) {
 		key := r.Step.Key
 		switch {
 		case r.Blocked != "":
-			a.failed[key] = plan.Failure{Blocked: true, Message: r.Blocked}
+			a.failed[key] = plan.Failure{Blocked: true, Message: r.Blocked, Obstacles: r.Obstacles}
 		case r.Err == nil:
 			delete(a.failed, key)
 			s.carried = append(s.carried, r.Step)

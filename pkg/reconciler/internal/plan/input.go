@@ -67,6 +67,8 @@ type Failure struct {
 	// asks for, such as a port, is taken.
 	Taken   bool
 	Message string
+	// Obstacles are those of the result, if it is blocked.
+	Obstacles []Obstacle
 }
 
 // Desired is one wanted object, resolved and valid.

@@ -3,6 +3,16 @@
 
 package plan
 
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+// Obstacle is a type whose objects are in the way of a deletion: when some of them
+// have gone, it may be tried again.
+type Obstacle struct {
+	Type schema.GroupVersionResource
+	// Namespace is where the objects live that are meant; empty means everywhere.
+	Namespace string
+}
+
 // Result is what became of one step.
 type Result struct {
 	Step Step
@@ -12,6 +22,8 @@ type Result struct {
 	Observation Observation
 	// Blocked is why the guard of a deletion refused it; nothing was done then.
 	Blocked string
+	// Obstacles are whose objects are in the way of a deletion that is blocked.
+	Obstacles []Obstacle
 	// Released is set if our marks were stripped instead of deleting the object.
 	Released bool
 	// Notes are what the step found that is worth telling, whatever its outcome.
