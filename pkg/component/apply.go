@@ -195,6 +195,7 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t target, outcome
 		outcome.Notes = append(outcome.Notes, h.noteDrift(obj, outcome.Drifted, now)...)
 	}
 	h.tallies.add(key, outcome)
+	h.lookouts.wait(key, t, outcome.Foreign)
 	before := status.Progress
 	status.noteManifests(outcome.ManifestDigest, now)
 	if err == nil || outcome.Total > 0 {

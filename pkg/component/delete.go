@@ -100,6 +100,11 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, comm
 		return err
 	}
 	if len(blockers) > 0 {
+		var foreign []reconciler.Foreign
+		for _, blocker := range blockers {
+			foreign = append(foreign, blocker.Foreign...)
+		}
+		h.lookouts.wait(client.ObjectKeyFromObject(obj), t, foreign)
 		return h.blocked(obj, blockersMessage(blockers))
 	}
 	if err := h.begin(ctx, obj); err != nil {
@@ -113,6 +118,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, comm
 	err = record.keep(ctx, outcome.Inventory, err)
 	key, status := client.ObjectKeyFromObject(obj), obj.GetStatus()
 	h.tallies.add(key, outcome)
+	h.lookouts.wait(key, t, outcome.Foreign)
 	before := status.Progress
 	if err == nil || outcome.Total > 0 {
 		status.Progress = progress(outcome.Settled, outcome.Total)

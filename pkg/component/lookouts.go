@@ -12,6 +12,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/lookout"
 	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 // lookouts wake components when what they depend on, and do not own, has changed.
@@ -21,25 +22,46 @@ type lookouts struct {
 	home   *lookout.Lookout
 	target cluster.Target
 
-	mu sync.Mutex
-	// abroad is where components wait for objects in their targets.
-	abroad map[client.ObjectKey]*lookout.Lookout
+	// arrived wakes a component when what it waits for in its target has changed.
+	arrived func(client.ObjectKey)
+
+	mu     sync.Mutex
+	closed bool
+	// where is where components wait for objects in their targets.
+	where  map[client.ObjectKey]cluster.Target
+	abroad map[cluster.Target]*abroad
 }
 
-func newLookouts(config *rest.Config, wake func(client.ObjectKey)) (*lookouts, error) {
+// abroad watches what components wait for in one target.
+type abroad struct {
+	*lookout.Lookout
+	waiting int
+}
+
+// newLookouts returns lookouts that watch nothing yet. Wake makes a component come
+// again; before, hurry is called if what it waits for in its target has changed: then
+// it does not pay to be slow.
+func newLookouts(config *rest.Config, wake, hurry func(client.ObjectKey)) (*lookouts, error) {
 	target, err := cluster.New(config, cluster.Options{})
 	if err != nil {
 		return nil, err
 	}
 	return &lookouts{
 		home: lookout.New(target, lookout.Options{Wake: wake}), target: target,
-		abroad: map[client.ObjectKey]*lookout.Lookout{},
+		arrived: func(key client.ObjectKey) { hurry(key); wake(key) },
+		where:   map[client.ObjectKey]cluster.Target{}, abroad: map[cluster.Target]*abroad{},
 	}, nil
 }
 
 // run ends everything when the context ends.
 func (l *lookouts) run(ctx context.Context) error {
 	<-ctx.Done()
+	l.mu.Lock()
+	l.closed = true
+	for _, there := range l.abroad {
+		go there.Close()
+	}
+	l.mu.Unlock()
 	l.home.Close()
 	l.target.Close()
 	return nil
@@ -52,28 +74,50 @@ func (l *lookouts) refer(key client.ObjectKey, points []lookout.Point) {
 	}
 }
 
-// wait says what a component waits for in its target; where may be nil.
-func (l *lookouts) wait(key client.ObjectKey, where *lookout.Lookout, points []lookout.Point) {
+// wait says what of others a component waits for in its target.
+func (l *lookouts) wait(key client.ObjectKey, t target, foreign []reconciler.Foreign) {
 	if l == nil {
 		return
 	}
-	if where == nil {
-		points = nil
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if before := l.abroad[key]; before != nil && (before != where || len(points) == 0) {
-		before.Set(key, nil)
-		delete(l.abroad, key)
+	var there cluster.Target
+	if t.lease != nil && len(foreign) > 0 && !l.closed {
+		there = t.lease.Target
 	}
-	if len(points) > 0 {
-		l.abroad[key] = where
-		where.Set(key, points)
+	if before := l.where[key]; before != nil && before != there {
+		l.leave(key, before)
+	}
+	if there == nil {
+		return
+	}
+	if l.abroad[there] == nil {
+		l.abroad[there] = &abroad{Lookout: lookout.New(there, lookout.Options{Wake: l.arrived})}
+	}
+	if l.where[key] == nil {
+		l.where[key] = there
+		l.abroad[there].waiting++
+	}
+	points := make([]lookout.Point, 0, len(foreign))
+	for _, f := range foreign {
+		points = append(points, lookout.Point{Type: f.Type, Namespace: f.Namespace, Name: f.Name, Seen: f.ResourceVersion, Vanishing: f.Vanishing})
+	}
+	l.abroad[there].Set(key, points)
+}
+
+// leave ends that a component waits somewhere. Where nobody waits, nothing is watched.
+func (l *lookouts) leave(key client.ObjectKey, there cluster.Target) {
+	delete(l.where, key)
+	at := l.abroad[there]
+	at.Set(key, nil)
+	if at.waiting--; at.waiting == 0 {
+		delete(l.abroad, there)
+		go at.Close() // it waits for the ends of the watches
 	}
 }
 
 // forget is for components that depend on nothing any more.
 func (l *lookouts) forget(key client.ObjectKey) {
 	l.refer(key, nil)
-	l.wait(key, nil, nil)
+	l.wait(key, target{}, nil)
 }

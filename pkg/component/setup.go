@@ -145,13 +145,9 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, about *running[T], gvk schema.
 	recorder := events.Redacted(events.NewRecorder(mgr, r.settings.name), telemetry.secretsOf)
 	key := newDigestKey(uncached, r.settings)
 	targets := newTargets(mgr.GetConfig(), scheme, r.settings, workers, key.known, newClusterUID(uncached, r.settings), about.triggers, r.now)
-	if about.lookouts, err = newLookouts(mgr.GetConfig(), about.triggers.wake); err != nil {
+	activity := backoff.DefaultActivity[client.ObjectKey]()
+	if about.lookouts, err = newLookouts(mgr.GetConfig(), about.triggers.wake, activity.Reset); err != nil {
 		return nil, err
-	}
-	for _, run := range []manager.RunnableFunc{targets.pool.Run, about.lookouts.run} {
-		if err := mgr.Add(run); err != nil {
-			return nil, err
-		}
 	}
 	handler := &handler[T]{
 		settings:  r.settings,
@@ -165,7 +161,7 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, about *running[T], gvk schema.
 		local:     uncached,
 		mapper:    mgr.GetRESTMapper(),
 		managers:  mgr.GetClient(),
-		activity:  backoff.DefaultActivity[client.ObjectKey](),
+		activity:  activity,
 		turns:     backoff.NewActivity[client.ObjectKey](turnBase, turnLimit),
 		causes:    newCauses(r.now),
 		tallies:   newTallies(),
@@ -185,8 +181,10 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, about *running[T], gvk schema.
 		generateTimeout: generateTimeout,
 		loadTimeout:     loadTimeout,
 	}
-	if err := mgr.Add(manager.RunnableFunc(handler.releaseOrphans)); err != nil {
-		return nil, err
+	for _, run := range []manager.RunnableFunc{targets.pool.Run, about.lookouts.run, handler.releaseOrphans} {
+		if err := mgr.Add(run); err != nil {
+			return nil, err
+		}
 	}
 	options := lifecycle.Options[T]{
 		Name:             r.settings.name,
