@@ -43,9 +43,13 @@ func (b *bed) object(name string) metav1.ObjectMeta {
 
 func TestWhatAComponentRefersToReconcilesItWhenItChanges(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(referring), component.ReconcilerOptions{})
-	b.createReferred()
+	// There is no other component: the manager would reconcile it, too.
+	b.createSecret("creds", map[string]string{"token": canary})
+	for name, data := range map[string]map[string]string{"settings": {"size": "3"}, "texts": {"hello": "hi"}} {
+		b.check(b.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: b.object(name), Data: data}))
+	}
 	spec := referringSpec()
-	spec.RequeueSpec = aDay
+	spec.RequeueSpec, spec.Other = aDay, nil
 	b.create(spec)
 	b.start(b.manager)
 	rendered := func(key, want string) {
