@@ -196,6 +196,9 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t target, outcome
 	}
 	h.tallies.add(key, outcome)
 	h.lookouts.wait(key, t, outcome.Foreign)
+	if !outcome.Again.IsZero() {
+		h.later(key, max(outcome.Again.Sub(now), minNet))
+	}
 	before := status.Progress
 	status.noteManifests(outcome.ManifestDigest, now)
 	if err == nil || outcome.Total > 0 {

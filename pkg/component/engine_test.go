@@ -101,6 +101,7 @@ func testHandler(t *testing.T, engine *fakeEngine) (*handler[*widget], *eventLog
 		renders:   newRenders(),
 		lately:    newLately(),
 		begins:    func(client.ObjectKey) bool { return false },
+		later:     func(client.ObjectKey, time.Duration) {},
 
 		hookTimeout:     time.Minute,
 		generateTimeout: time.Minute,

@@ -52,6 +52,8 @@ type handler[T Component] struct {
 	lately    *lately
 	// begins tells, once in a pass, whether it is only for dependents that changed.
 	begins func(client.ObjectKey) bool
+	// later asks for such a pass after a while.
+	later func(client.ObjectKey, time.Duration)
 }
 
 // digestKeySource is digestKey.

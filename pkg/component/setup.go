@@ -170,6 +170,7 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, about *running[T], gvk schema.
 		renders:   newRenders(),
 		lately:    newLately(),
 		begins:    about.triggers.begin,
+		later:     about.triggers.changed,
 		recorder:  recorder,
 		now:       r.now,
 		ledger: ledger.New(ledger.Options{

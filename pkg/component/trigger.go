@@ -102,7 +102,7 @@ const settling = 100 * time.Millisecond
 // onChange asks for a pass over the owner of a dependent that changed. What has to be
 // repaired does not wait.
 func (t *triggers) onChange(owner reconciler.Owner, change reconciler.Change) {
-	after := time.Duration(0)
+	after := change.After
 	if change.What == reconciler.EventStatus {
 		after = settling
 	}

@@ -5,6 +5,7 @@ package reconciler
 
 import (
 	"sync"
+	"time"
 
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/watch"
@@ -14,6 +15,9 @@ import (
 type Change struct {
 	Key  Key
 	What Event
+	// After is when it is worth to look at it, counted from now: some objects are
+	// edited all the time, at places that nobody minds.
+	After time.Duration
 }
 
 // Event is a kind of change.
@@ -76,9 +80,15 @@ func (f *followed) of(id string) (owner Owner, ok bool) {
 
 // changed passes a change on to whoever asked for it.
 func (r *Reconciler) changed(change watch.Change) {
-	if owner, ok := r.followed.of(change.Owner); ok {
-		r.settings.changed(owner, Change{Key: change.Key, What: events[change.What]})
+	owner, ok := r.followed.of(change.Owner)
+	if !ok {
+		return
 	}
+	told := Change{Key: change.Key, What: events[change.What]}
+	if told.What == EventContent {
+		told.After = max(r.observer.Suspicions.Until(change.Owner, change.Key).Sub(r.settings.now()), 0)
+	}
+	r.settings.changed(owner, told)
 }
 
 // Leave ends the watches of an owner's objects, whatever its uid; the next Apply or

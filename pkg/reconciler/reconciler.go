@@ -54,7 +54,7 @@ func NewReconciler(name string, target cluster.Target, options ReconcilerOptions
 	}
 	r.observer = observe.New(target, observe.Options{
 		Name: name, FieldOwner: settings.fieldOwner, Parallelism: settings.parallelism, Compiler: r.compiler,
-		Hasher: settings.hasher, ReadyWhen: settings.readyWhen, Changed: changed,
+		Hasher: settings.hasher, ReadyWhen: settings.readyWhen, Changed: changed, Now: settings.now,
 	})
 	r.executor = execute.New(target, r.observer, execute.Options{
 		Name: name, FieldOwner: settings.fieldOwner, Parallelism: settings.parallelism, Tracer: r.tracer,
@@ -78,6 +78,7 @@ func (r *Reconciler) Apply(ctx context.Context, request ApplyRequest) (Outcome, 
 		return Outcome{Inventory: request.Inventory}, secrets.Error(err)
 	}
 	outcome, err := r.run(ctx, in, request.Record)
+	outcome.Again = r.observer.Suspicions.Next(in.Owner.ID)
 	if outcome.Total > 0 {
 		r.settings.claims.set(in.target, in.Owner.Ref, claimed(in.Input, outcome), r.settings.now())
 	}

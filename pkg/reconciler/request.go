@@ -119,6 +119,9 @@ type Outcome struct {
 	// be read any more after they had been removed and had left the inventory.
 	// They are in it again.
 	Returned []Key
+	// Again is when the next object may be looked at that was not, because it is edited
+	// too often; zero if there is none. No change tells of it.
+	Again time.Time
 	// Steps counts what was done, by verb, such as "create".
 	Steps map[string]int
 	// Notes are sentences worth an event: adopted, released, put back, repaired.

@@ -232,3 +232,26 @@ func TestIfAnObjectMustNotBeThereAllAreAskedForFirst(t *testing.T) {
 		t.Errorf("sent %v", created)
 	}
 }
+
+func TestAnObjectThatIsEditedAllTheTimeIsNotReadEveryTime(t *testing.T) {
+	w := newWatched(t)
+	w.mustApply(configs(2, "1")...)
+	w.sent()
+	reads, again := 0, time.Time{}
+	for i := range 12 {
+		object := w.get("c01")
+		object.Data["lease"] = fmt.Sprint(i)
+		if err := w.Update(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		w.told("c01", reconciler.EventContent)
+		outcome := w.mustApply(configs(2, "1")...)
+		reads, again = reads+w.sent()["GET"], outcome.Again
+	}
+	if reads > 6 || again.Before(time.Now()) {
+		t.Errorf("it was read %d times, and is read again at %s", reads, again)
+	}
+	if w.get("c01").Data["lease"] != "11" {
+		t.Error("the field of others was taken away")
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -36,6 +37,8 @@ type Options struct {
 	// ReadyWhen are the rules for objects that have no expression of their own;
 	// the first that matches counts. They are valid.
 	ReadyWhen []ReadyWhen
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
 	// Changed is told what happened to objects, if it was not our own doing; see
 	// package watch. If it is nil, nothing is watched.
 	Changed func(watch.Change)
@@ -57,11 +60,16 @@ type Observer struct {
 	types   *cluster.Types
 	options Options
 	store   *watch.Store // nil if nothing is watched
+	// Suspicions bound how often objects are read because they changed.
+	Suspicions Suspicions
 }
 
 // New returns an Observer.
 func New(target cluster.Target, options Options) *Observer {
 	options.Parallelism = cmp.Or(max(options.Parallelism, 0), DefaultParallelism)
+	if options.Now == nil {
+		options.Now = time.Now
+	}
 	o := &Observer{objects: target.Objects(), types: target.Types(), options: options}
 	if options.Changed != nil {
 		o.store = watch.New(target, watch.Options{

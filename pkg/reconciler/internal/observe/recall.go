@@ -66,6 +66,7 @@ func (o *Observer) Unfollow(owner string) {
 	if o.store != nil {
 		o.store.Keep(owner, nil)
 	}
+	o.Suspicions.Forget(owner)
 }
 
 // recall answers a request from what is known, if that is enough.
@@ -99,7 +100,11 @@ func (l *look) remember(resource cluster.Resource, request Request, observation 
 func (o *Observer) complete(ctx context.Context, resource cluster.Resource, request Request, observation plan.Observation) (plan.Observation, bool) {
 	// Whose an object is must not be an old story if it is not ours: we may have taken
 	// it over since, and the answer may be lost. It would be left behind.
-	if !request.Owner.Owns(observation.Marks) || asksForAccepted(request, observation) {
+	if !request.Owner.Owns(observation.Marks) {
+		return plan.Observation{}, false
+	}
+	if asksForAccepted(request, observation) && (!isSuspicion(request, observation) ||
+		o.Suspicions.Allow(request.Owner.ID, request.Key, observation.Seen, o.options.Now())) {
 		return plan.Observation{}, false
 	}
 	if observation.Status.Readiness == plan.Unjudged && !o.declaresConditions(ctx, resource.GVK()) {
@@ -120,6 +125,13 @@ func asksForAccepted(request Request, observation plan.Observation) bool {
 		return !isRepeated(request.Desired.Policies.Reconcile)
 	}
 	return item.Seen != observation.Seen
+}
+
+// isSuspicion tells whether the object is only to be read because it is not as it was
+// when it was looked at last.
+func isSuspicion(request Request, observation plan.Observation) bool {
+	item := request.Recorded
+	return item != nil && item.Digest != "" && item.UID == observation.UID
 }
 
 func isRepeated(p v1alpha1.ReconcilePolicy) bool {

@@ -88,6 +88,14 @@ func (s *Suspicions) Next(owner string) time.Time {
 	return next
 }
 
+// Until is when an object of the owner may be looked at again because it changed; in
+// the past if that is now.
+func (s *Suspicions) Until(owner string, key plan.Key) time.Time {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return s.byOwner[owner][key].until
+}
+
 // Forget forgets an owner.
 func (s *Suspicions) Forget(owner string) {
 	s.lock.Lock()
