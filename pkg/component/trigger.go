@@ -22,8 +22,8 @@ import (
 // ErrTriggersFull is returned by Trigger when too many triggers are waiting.
 var ErrTriggersFull = errors.New("too many triggers are waiting")
 
-// maxTriggers is how many components can wait for the controller to take them. It
-// takes them at once; they pile up only while it does not run.
+// maxTriggers is from how many components that wait for the controller on Trigger
+// refuses more. It takes them at once; they pile up only while it does not run.
 const maxTriggers = 1024
 
 // Trigger makes the component of that name reconcile soon; namespace is empty for
@@ -71,9 +71,14 @@ func (t *triggers) trigger(key client.ObjectKey) bool {
 	return true
 }
 
-// wake asks for a full pass of a component that comes again by itself, if later: so it
-// does not matter much if there are too many triggers.
-func (t *triggers) wake(key client.ObjectKey) { t.trigger(key) }
+// wake asks for a full pass of a component that something has woken. There are no more
+// of them than components, so none is lost.
+func (t *triggers) wake(key client.ObjectKey) {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	t.light[key] = false
+	t.add(key, 0)
+}
 
 // changed asks for a pass because dependents of the component changed.
 func (t *triggers) changed(key client.ObjectKey, after time.Duration) {
