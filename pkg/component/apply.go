@@ -26,12 +26,12 @@ import (
 // changed; it goes by what the last full one has found out.
 func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
 	if h.begins(client.ObjectKeyFromObject(obj)) {
-		if known, ok := h.lately.of(obj, h.instructions(obj), h.now()); ok {
+		if known, ok := h.lately.of(obj, h.now()); ok {
 			return h.applyAgain(ctx, obj, commit, known)
 		}
 	}
 	h.lately.forget(client.ObjectKeyFromObject(obj))
-	instructions := h.instructions(obj) // a hook may change them, in memory
+	root := rootOf(obj) // a hook may change it, in memory
 	wanted, id, err := h.prepareApply(ctx, obj)
 	if err != nil {
 		return result.Empty, err
@@ -68,7 +68,7 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 	}
 	known := prepared{
 		directives: wanted, id: id, digest: componentDigest, allowEmpty: allowEmpty, objects: objects,
-		uid: obj.GetUID(), generation: obj.GetGeneration(), instructions: instructions,
+		root:  root,
 		until: h.now().Add(intervalsOf(obj).requeue),
 	}
 	h.lately.keep(client.ObjectKeyFromObject(obj), known)
@@ -122,7 +122,9 @@ func (h *handler[T]) hooksAfter(ctx context.Context, obj T) error {
 // hooksAfterLight runs them at the end of a light pass if it makes the component
 // ready. They get to see what the spec refers to, as ever.
 func (h *handler[T]) hooksAfterLight(ctx context.Context, obj T) error {
-	if obj.GetStatus().IsReady() || len(h.hooks[postReconcile]) == 0 {
+	status := obj.GetStatus()
+	ran := status.IsReady() && status.AppliedGeneration == obj.GetGeneration() && status.ProcessingSince == nil
+	if ran || len(h.hooks[postReconcile]) == 0 {
 		return nil
 	}
 	if err := h.loadReferences(ctx, obj).retry(); err != nil {

@@ -93,6 +93,7 @@ func (h *handler[T]) Detached(obj T) bool {
 // its timeout must not go on. What happens to its dependents is nobody's business.
 func (h *handler[T]) UpdateStatus(_ context.Context, obj T) error {
 	h.lookouts.forget(client.ObjectKeyFromObject(obj))
+	h.lately.forget(client.ObjectKeyFromObject(obj))
 	h.targets.forget(h.ownerNamed(client.ObjectKeyFromObject(obj)))
 	obj.GetStatus().ProcessingSince = nil
 	return nil
@@ -104,6 +105,7 @@ func (h *handler[T]) Finished(ctx context.Context, key client.ObjectKey) {
 	h.telemetry.gone(ctx, key)
 	h.renders.forget(key)
 	h.lately.forget(key)
+	h.begins(key)
 	h.targets.forget(h.ownerNamed(key))
 	h.activity.Forget(key)
 	h.turns.Forget(key)

@@ -33,11 +33,8 @@ type prepared struct {
 	allowEmpty bool
 	objects    []client.Object
 
-	// uid, generation and instructions are those of the component that this
-	// follows from.
-	uid          apitypes.UID
-	generation   int64
-	instructions map[string]string
+	// root is what this follows from.
+	root root
 	// until is when the next full pass is due.
 	until time.Time
 }
@@ -76,21 +73,35 @@ func (l *lately) drop(key client.ObjectKey) {
 
 // of returns what the component wants, if that is known and still so. Otherwise
 // a full pass has to find it out.
-func (l *lately) of(c Component, instructions map[string]string, now time.Time) (prepared, bool) {
+func (l *lately) of(c Component, now time.Time) (prepared, bool) {
 	l.lock.Lock()
 	known, ok := l.byKey[client.ObjectKeyFromObject(c)]
 	l.lock.Unlock()
 	digest, _, _ := strings.Cut(c.GetStatus().ProcessingDigest, digestSeparator)
-	same := ok && known.uid == c.GetUID() && known.generation == c.GetGeneration() && known.digest == digest &&
-		maps.Equal(known.instructions, instructions)
-	return known, same && now.Before(known.until)
+	return known, ok && known.root.equal(rootOf(c)) && known.digest == digest && now.Before(known.until)
 }
 
-// dueIn is how long it is until the next full pass is due; ok is false if none is
-// known to have been.
+// dueIn is how long it is until the next full pass is due; ok is false if that is not
+// known.
 func (l *lately) dueIn(key client.ObjectKey, now time.Time) (due time.Duration, ok bool) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	known, ok := l.byKey[key]
-	return max(known.until.Sub(now), minInterval), ok
+	return max(known.until.Sub(now), minInterval), ok && now.Before(known.until)
+}
+
+// root is what of a component its dependents follow from, as it was read.
+type root struct {
+	uid                 apitypes.UID
+	generation          int64
+	labels, annotations map[string]string
+}
+
+func rootOf(c Component) root {
+	return root{c.GetUID(), c.GetGeneration(), maps.Clone(c.GetLabels()), maps.Clone(c.GetAnnotations())}
+}
+
+func (s root) equal(other root) bool {
+	return s.uid == other.uid && s.generation == other.generation &&
+		maps.Equal(s.labels, other.labels) && maps.Equal(s.annotations, other.annotations)
 }

@@ -12,7 +12,6 @@ import (
 
 func TestWhatWasFoundOutHoldsAsLongAsTheComponentIsTheSame(t *testing.T) {
 	now := time.Unix(1000, 0)
-	instructions := map[string]string{"test.corbel.run/allow-empty": "true"}
 	component := func(change func(*widget)) *widget {
 		w := &widget{}
 		w.Namespace, w.Name, w.UID, w.Generation = "shop", "main", "1", 3
@@ -23,25 +22,24 @@ func TestWhatWasFoundOutHoldsAsLongAsTheComponentIsTheSame(t *testing.T) {
 	unchanged := func(*widget) {}
 	l := newLately()
 	known := prepared{
-		digest: "digest", uid: "1", generation: 3, instructions: instructions, until: now.Add(time.Minute),
-		objects: make([]client.Object, 2),
+		digest: "digest", root: rootOf(component(unchanged)), until: now.Add(time.Minute), objects: make([]client.Object, 2),
 	}
 	l.keep(client.ObjectKeyFromObject(component(unchanged)), known)
 	for name, tc := range map[string]struct {
-		component    *widget
-		instructions map[string]string
-		now          time.Time
-		want         bool
+		component *widget
+		now       time.Time
+		want      bool
 	}{
-		"the same":              {component: component(unchanged), instructions: instructions, now: now, want: true},
-		"another spec":          {component: component(func(w *widget) { w.Generation = 4 }), instructions: instructions, now: now},
-		"made anew":             {component: component(func(w *widget) { w.UID = "2" }), instructions: instructions, now: now},
-		"another annotation":    {component: component(unchanged), now: now},
-		"somebody wrote status": {component: component(func(w *widget) { w.Status.ProcessingDigest = "" }), instructions: instructions, now: now},
-		"another component":     {component: component(func(w *widget) { w.Name = "other" }), instructions: instructions, now: now},
-		"a full pass is due":    {component: component(unchanged), instructions: instructions, now: now.Add(time.Minute)},
+		"the same":              {component: component(unchanged), now: now, want: true},
+		"another spec":          {component: component(func(w *widget) { w.Generation = 4 }), now: now},
+		"made anew":             {component: component(func(w *widget) { w.UID = "2" }), now: now},
+		"another annotation":    {component: component(func(w *widget) { w.Annotations = map[string]string{"tier": "gold"} }), now: now},
+		"another label":         {component: component(func(w *widget) { w.Labels = map[string]string{"tier": "gold"} }), now: now},
+		"somebody wrote status": {component: component(func(w *widget) { w.Status.ProcessingDigest = "" }), now: now},
+		"another component":     {component: component(func(w *widget) { w.Name = "other" }), now: now},
+		"a full pass is due":    {component: component(unchanged), now: now.Add(time.Minute)},
 	} {
-		if _, got := l.of(tc.component, tc.instructions, tc.now); got != tc.want {
+		if _, got := l.of(tc.component, tc.now); got != tc.want {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}
@@ -67,5 +65,24 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	}
 	if l.size != 0 {
 		t.Errorf("%d objects are left", l.size)
+	}
+}
+
+func TestWhenTheNextFullPassIsDueIsKnownUntilThen(t *testing.T) {
+	now, l, key := time.Unix(1000, 0), newLately(), client.ObjectKey{Name: "main"}
+	l.keep(key, prepared{until: now.Add(time.Minute)})
+	for name, tc := range map[string]struct {
+		now   time.Time
+		due   time.Duration
+		known bool
+	}{
+		"long before":   {now: now, due: time.Minute, known: true},
+		"right before":  {now: now.Add(time.Minute - time.Millisecond), due: minInterval, known: true},
+		"when it is":    {now: now.Add(time.Minute)},
+		"long after it": {now: now.Add(time.Hour)},
+	} {
+		if due, known := l.dueIn(key, tc.now); known != tc.known || known && due != tc.due {
+			t.Errorf("%s: due in %s, %v", name, due, known)
+		}
 	}
 }

@@ -38,7 +38,7 @@ func (r *Reconciler[T]) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	options := r.settings.controllerOptions(mgr)
 	workers := cmp.Or(options.MaxConcurrentReconciles, mgr.GetControllerOptions().MaxConcurrentReconciles)
-	return r.setup(mgr, ctrl.NewControllerManagedBy(mgr).WithOptions(options), workers)
+	return r.setup(mgr, ctrl.NewControllerManagedBy(mgr).WithOptions(options), workers, newTriggers())
 }
 
 // SetupWithManagerAndBuilder registers the reconciler with the manager by way of
@@ -47,12 +47,14 @@ func (r *Reconciler[T]) SetupWithManager(mgr ctrl.Manager) error {
 // builder are left alone; so, unless they say otherwise, one component is reconciled
 // at a time, and the rate limiter is that of controller-runtime.
 func (r *Reconciler[T]) SetupWithManagerAndBuilder(mgr ctrl.Manager, blder *ctrl.Builder) error {
-	return r.setup(mgr, blder, 0)
+	triggers := newTriggers()
+	triggers.full = true // the builder's own watches ask for full passes, and cannot say so
+	return r.setup(mgr, blder, 0, triggers)
 }
 
 // setup registers the reconciler. Workers is how many components will be reconciled
 // at the same time; 0 if that is not known.
-func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int) error {
+func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int, triggers *triggers) error {
 	mistakes := r.wiring()
 	if mgr == nil {
 		mistakes = append(mistakes, errors.New("the manager is nil"))
@@ -77,7 +79,7 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 		return r.setupError(err)
 	}
 	running := &running[T]{
-		triggers: newTriggers(), client: uncached, telemetry: newTelemetry(controllerName(gvk), r.settings.tracerProvider),
+		triggers: triggers, client: uncached, telemetry: newTelemetry(controllerName(gvk), r.settings.tracerProvider),
 	}
 	if running.loop, err = r.newLoop(mgr, running, gvk, workers); err != nil {
 		return r.setupError(err)

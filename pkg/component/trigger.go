@@ -51,11 +51,22 @@ type triggers struct {
 	// light are the components of which nothing but dependents made them come again,
 	// since their last pass began; false means that something else did, too.
 	light map[client.ObjectKey]bool
+	// delayed are passes for dependents that are due later.
+	delayed map[client.ObjectKey]delayed
+	// full makes every pass a full one.
+	full bool
+}
+
+// delayed is a pass for dependents that is due later.
+type delayed struct {
+	timer *time.Timer
+	at    time.Time
 }
 
 func newTriggers() *triggers {
 	return &triggers{
 		news: make(chan struct{}, 1), waiting: map[client.ObjectKey]time.Duration{}, light: map[client.ObjectKey]bool{},
+		delayed: map[client.ObjectKey]delayed{},
 	}
 }
 
@@ -84,10 +95,32 @@ func (t *triggers) wake(key client.ObjectKey) {
 func (t *triggers) changed(key client.ObjectKey, after time.Duration) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
+	if after > settling {
+		t.delay(key, after)
+		return
+	}
 	if _, known := t.light[key]; !known {
 		t.light[key] = true
 	}
 	t.add(key, after)
+}
+
+// delay asks for a pass later. Until then, whatever else makes the component come is
+// not for its dependents only.
+func (t *triggers) delay(key client.ObjectKey, after time.Duration) {
+	at := time.Now().Add(after)
+	if before, known := t.delayed[key]; known {
+		if !at.Before(before.at) {
+			return
+		}
+		before.timer.Stop()
+	}
+	t.delayed[key] = delayed{at: at, timer: time.AfterFunc(after, func() {
+		t.lock.Lock()
+		delete(t.delayed, key)
+		t.lock.Unlock()
+		t.changed(key, 0)
+	})}
 }
 
 func (t *triggers) add(key client.ObjectKey, after time.Duration) {
@@ -120,7 +153,7 @@ func (t *triggers) begin(key client.ObjectKey) bool {
 	defer t.lock.Unlock()
 	light := t.light[key]
 	delete(t.light, key)
-	return light
+	return light && !t.full
 }
 
 // source feeds the queue as long as the controller runs.

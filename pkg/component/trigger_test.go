@@ -44,3 +44,33 @@ func TestAPassIsLightIfNothingButDependentsChanged(t *testing.T) {
 		}
 	}
 }
+
+func TestADelayedPassIsLightOnlyWhenItIsDue(t *testing.T) {
+	key := client.ObjectKey{Namespace: "shop", Name: "main"}
+	tr := newTriggers()
+	tr.changed(key, time.Hour)
+	tr.changed(key, 200*time.Millisecond) // sooner counts
+	tr.changed(key, time.Hour)
+	if tr.begin(key) || len(tr.take()) > 0 {
+		t.Error("a pass before it is due is light")
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for len(tr.take()) == 0 {
+		if time.Now().After(deadline) {
+			t.Fatal("it is not due")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if !tr.begin(key) || len(tr.delayed) > 0 {
+		t.Error("the pass that is due is not light, or something is left")
+	}
+}
+
+func TestWithWatchesOfOthersNoPassIsLight(t *testing.T) {
+	tr := newTriggers()
+	tr.full = true
+	tr.changed(client.ObjectKey{Name: "main"}, 0)
+	if tr.begin(client.ObjectKey{Name: "main"}) {
+		t.Error("it is")
+	}
+}

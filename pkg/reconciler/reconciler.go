@@ -77,6 +77,7 @@ func (r *Reconciler) Apply(ctx context.Context, request ApplyRequest) (Outcome, 
 	if err != nil {
 		return Outcome{Inventory: request.Inventory}, secrets.Error(err)
 	}
+	r.observer.Suspicions.Begin(in.Owner.ID)
 	outcome, err := r.run(ctx, in, request.Record)
 	outcome.Again = r.observer.Suspicions.Next(in.Owner.ID)
 	if outcome.Total > 0 {

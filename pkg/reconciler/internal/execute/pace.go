@@ -21,7 +21,8 @@ const (
 
 // pace bounds how many steps are under way at once on a target, whoever they are
 // for. The bound follows what the server can do: it grows slowly while steps are
-// fast, and is halved when one is slow.
+// fast, and is halved when one is slow, down to what it was at first. It is not lower
+// than that: a step may be slow for reasons of its own, such as a webhook.
 type pace struct {
 	first int
 
@@ -70,7 +71,7 @@ func (p *pace) leave(took time.Duration) {
 	defer p.lock.Unlock()
 	switch {
 	case took >= slow:
-		p.bound = max(p.bound/2, 1)
+		p.bound = max(p.bound/2, float64(p.first))
 	case took < fast:
 		p.bound = min(p.bound+1/p.bound, float64(maxSpeedup*p.first))
 	}

@@ -33,8 +33,8 @@ func TestThePaceFollowsWhatTheServerCanDo(t *testing.T) {
 		{"many fast ones", 1000, time.Millisecond, 32},
 		{"more of them", 1000, time.Millisecond, 32},
 		{"a slow one", 1, time.Second, 16},
-		{"only slow ones", 100, time.Minute, 1},
-		{"fast ones again", 10, time.Millisecond, 4},
+		{"only slow ones", 100, time.Minute, 8},
+		{"fast ones again", 100, time.Millisecond, 16},
 	} {
 		if got := steps(tc.n, tc.took); got != tc.want {
 			t.Errorf("%s: at most %d, want %d", tc.what, got, tc.want)

@@ -88,6 +88,17 @@ func (s *Suspicions) Next(owner string) time.Time {
 	return next
 }
 
+// Begin is called before all objects of the owner are looked at: what is refused then is
+// what Next tells about, and nothing of before.
+func (s *Suspicions) Begin(owner string) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	for key, known := range s.byOwner[owner] {
+		known.delayed = false
+		s.byOwner[owner][key] = known
+	}
+}
+
 // Until is when an object of the owner may be looked at again because it changed; in
 // the past if that is now.
 func (s *Suspicions) Until(owner string, key plan.Key) time.Time {

@@ -101,3 +101,22 @@ func TestOwnersAndObjectsAreSuspectedApartAndNothingIsKeptForever(t *testing.T) 
 		t.Error("a forgotten owner is kept")
 	}
 }
+
+func TestWhatWasRefusedBeforeDoesNotCountAfterTheNextLook(t *testing.T) {
+	var s Suspicions
+	now, key := noon, lease
+	for i := range 10 {
+		s.Allow("main", key, strconv.Itoa(i), now)
+	}
+	if s.Next("main").IsZero() {
+		t.Fatal("nothing was refused")
+	}
+	s.Begin("main") // and nothing of the object is suspicious any more
+	if next := s.Next("main"); !next.IsZero() {
+		t.Errorf("it is to be looked at again at %s", next)
+	}
+	s.Allow("main", key, "new", now)
+	if s.Next("main").IsZero() {
+		t.Error("what is refused now is forgotten")
+	}
+}

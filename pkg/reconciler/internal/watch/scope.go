@@ -124,6 +124,10 @@ func (s *Store) refused(scope *scope, err error) bool {
 	}
 	if !unserved && !forbidden {
 		scope.failing = !scope.synced
+		if scope.downSince.IsZero() {
+			// The end of the watch may have been noticed before its beginning was.
+			scope.downSince = time.Now()
+		}
 		s.progressed()
 		return false
 	}
