@@ -3,9 +3,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Prints the packages with tests, by what the tests need.
-# Usage: packages.sh pure|mixed|live|bench...
+# Usage: packages.sh pure|closed|open|mixed|live|bench...
 #
 #   pure   no control plane
+#   closed of these, the rooms that are closed: nothing in them runs side by side
+#   open   of these, all others
 #   mixed  a control plane for some; those are skipped with -short
 #   live   a control plane for most
 #   bench  packages with benchmarks, whatever they need
@@ -27,6 +29,14 @@ tested() {
 			}'
 }
 
+# The pure packages whose room is closed (1), or is not (0).
+pure() {
+	rooms=$(sed -n 's/.*Path: "\([^"]*\)".*Kind: Closed.*/\1/p' test/architecture/rooms.go | tr '\n' ' ')
+	tested | awk -v m="$module/" -v rooms="$rooms" -v wanted="$1" '
+		BEGIN { n = split(rooms, list, " "); for (i = 1; i <= n; i++) closed[m list[i]] = 1 }
+		$2 == 0 && ($1 in closed) == wanted { print $1 }'
+}
+
 # The packages with benchmarks, as folders.
 benchmarked() {
 	folders=$(go list -f '{{.Dir}}' ./...)
@@ -38,6 +48,8 @@ benchmarked() {
 for set in "$@"; do
 	case $set in
 	pure) tested | awk '$2 == 0 { print $1 }' ;;
+	closed) pure 1 ;;
+	open) pure 0 ;;
 	mixed) tested | awk -v m="$module" '$2 == 1 && index($1, m "/test/") != 1 { print $1 }' ;;
 	# Benchmarks have their own target; their package may hold tests all the same.
 	live) tested | awk -v m="$module" '$2 == 1 && index($1, m "/test/") == 1 { print $1 }' ;;
