@@ -120,14 +120,16 @@ func (h *handler[T]) hooksAfter(ctx context.Context, obj T) error {
 }
 
 // hooksAfterLight runs them at the end of a light pass if it makes the component
-// ready. They get to see what the spec refers to, as ever.
+// ready. They get to see what the spec refers to, as ever; but nothing was rendered
+// from it, so what has changed meanwhile still has to wake the component.
 func (h *handler[T]) hooksAfterLight(ctx context.Context, obj T) error {
 	status := obj.GetStatus()
 	ran := status.IsReady() && status.AppliedGeneration == obj.GetGeneration() && status.ProcessingSince == nil
 	if ran || len(h.hooks[postReconcile]) == 0 {
 		return nil
 	}
-	if err := h.loadReferences(ctx, obj).retry(); err != nil {
+	absent, _ := h.readReferences(ctx, obj)
+	if err := absent.retry(); err != nil {
 		return err
 	}
 	return h.runHooks(ctx, postReconcile, obj)

@@ -4,10 +4,13 @@
 package component
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 func TestWhatWasFoundOutHoldsAsLongAsTheComponentIsTheSame(t *testing.T) {
@@ -84,5 +87,33 @@ func TestWhenTheNextFullPassIsDueIsKnownUntilThen(t *testing.T) {
 		if due, known := l.dueIn(key, tc.now); known != tc.known || known && due != tc.due {
 			t.Errorf("%s: due in %s, %v", name, due, known)
 		}
+	}
+}
+
+// What the hooks of a light pass see was not rendered, so a change of it still counts.
+func TestTheHooksOfALightPassDoNotHideAChangeOfAReference(t *testing.T) {
+	h, _ := testHandler(t, &fakeEngine{})
+	h.local = fake.NewFakeClient(configMapObject("settings", map[string]string{"a": "1"}))
+	var err error
+	nobody := func(client.ObjectKey) {}
+	if h.lookouts, err = newLookouts(&rest.Config{Host: "http://127.0.0.1:1"}, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.lookouts.home.Close)
+	seen := ""
+	h.hooks[postReconcile] = []HookFunc[*widget]{func(_ context.Context, _ client.Client, w *widget) error {
+		seen = w.Spec.Refs.Settings.Data()["a"]
+		return nil
+	}}
+	obj := withRefs(widgetReferences{Settings: &ConfigMapReference{Name: "settings"}})
+	if err := h.hooksAfterLight(h.basicContext(t.Context(), obj), obj); err != nil || seen != "1" {
+		t.Errorf("the hook saw %q, %v", seen, err)
+	}
+	if waiters := h.lookouts.home.Stats().Waiters; waiters != 0 {
+		t.Errorf("the light pass says what it has seen to %d lookouts", waiters)
+	}
+	h.loadReferences(t.Context(), obj)
+	if waiters := h.lookouts.home.Stats().Waiters; waiters != 1 {
+		t.Errorf("a full pass says it to %d lookouts", waiters)
 	}
 }

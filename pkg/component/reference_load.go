@@ -68,13 +68,20 @@ func (f found) mistakes(c Component) []error {
 	return mistakes
 }
 
-// loadReferences loads what the spec refers to. What is missing is no absence if the
-// component is being deleted and does not wait for it.
+// loadReferences loads what the spec refers to, for a pass that goes by it: from then
+// on, only what is newer wakes the component.
 func (h *handler[T]) loadReferences(ctx context.Context, obj T) absence {
+	absent, points := h.readReferences(ctx, obj)
+	h.lookouts.refer(client.ObjectKeyFromObject(obj), points)
+	return absent
+}
+
+// readReferences loads what the spec refers to, and says what it has seen. What is
+// missing is no absence if the component is being deleted and does not wait for it.
+func (h *handler[T]) readReferences(ctx context.Context, obj T) (absence, []lookout.Point) {
 	references, keep := h.finder.find(obj.GetSpec())
 	if len(references) == 0 {
-		h.lookouts.refer(client.ObjectKeyFromObject(obj), nil)
-		return absence{}
+		return absence{}, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, h.loadTimeout)
 	defer cancel()
@@ -89,11 +96,11 @@ func (h *handler[T]) loadReferences(ctx context.Context, obj T) absence {
 		}
 	}
 	keep()
-	h.lookouts.refer(client.ObjectKeyFromObject(obj), l.points())
+	points := l.points()
 	if custom {
 		h.loadCustom(ctx, obj, l)
 	}
-	return l.absence
+	return l.absence, points
 }
 
 // loadCustom loads the references that are not of this package: code of the author

@@ -21,8 +21,9 @@ func (w *work) judge(u *unit) {
 		u.item.Digest, u.item.UID = u.desired.Digest, u.live.UID
 		u.item.Seen, u.item.Accepted = u.live.Seen, u.live.Accepted
 	case !u.drifted() && (u.live.Accepted != "" || u.item.Accepted == ""):
-		// Without a look at the values that the manifest sets, nobody knows. Drift that nobody repairs, because the object is applied only once,
-		// stays visible: the policy may change.
+		// Without a look at the values that the manifest sets, nobody knows. Drift that
+		// nobody repairs, because the object is applied only once, stays visible: the
+		// policy may change.
 		u.item.Seen = u.live.Seen
 	}
 	u.item.Phase, u.item.DependsOn = v1alpha1.PhaseApplied, dependenciesOf(u.desired)
