@@ -13,8 +13,10 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-// DefaultThreshold is how large the items may be in the status, in bytes of JSON.
-const DefaultThreshold = 256 << 10
+// DefaultThreshold is how large the items may be in the status, in bytes of JSON:
+// those of about 280 objects. Whatever the status holds is read, decoded, compared
+// and written with every pass, and sent to everybody who watches the component.
+const DefaultThreshold = 64 << 10
 
 const (
 	// maxChunks bounds the size of the head.
@@ -38,7 +40,7 @@ type limits struct {
 // limitsFor leaves room between the limits, so that a record near one of them
 // does not move back and forth.
 func limitsFor(threshold int) limits {
-	return limits{leave: threshold, enter: threshold * 3 / 4, aim: threshold / 2, most: threshold, fewest: threshold / 16}
+	return limits{leave: threshold, enter: threshold * 3 / 4, aim: threshold, most: 2 * threshold, fewest: threshold / 8}
 }
 
 // chunks returns the number of chunks for items of a size, 0 for the status,

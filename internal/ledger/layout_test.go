@@ -23,15 +23,15 @@ func TestTheNumberOfChunksDoesNotFlip(t *testing.T) {
 		name            string
 		size, now, want int
 	}{
-		{"fits into the status", 256 * kib, 0, 0},
-		{"does not fit any more", 256*kib + 1, 0, 4},
-		{"stays although it would fit", 200 * kib, 4, 4},
-		{"comes back when there is room again", 192*kib - 1, 4, 0},
-		{"grows in its chunks", 4 * 256 * kib, 4, 4},
-		{"needs more", 4*256*kib + 1, 4, 16},
-		{"shrinks in its chunks", 64 * 16 * kib, 64, 64},
-		{"needs fewer", 64*16*kib - 1, 64, 8},
-		{"is not moved for nothing", 8 * 128 * kib, 8, 8},
+		{"fits into the status", 64 * kib, 0, 0},
+		{"does not fit any more", 64*kib + 1, 0, 2},
+		{"stays although it would fit", 50 * kib, 2, 2},
+		{"comes back when there is room again", 48*kib - 1, 2, 0},
+		{"grows in its chunks", 4 * 128 * kib, 4, 4},
+		{"needs more", 4*128*kib + 1, 4, 16},
+		{"shrinks in its chunks", 64 * 8 * kib, 64, 64},
+		{"needs fewer", 64*8*kib - 1, 64, 8},
+		{"is not moved for nothing", 8 * 64 * kib, 8, 8},
 		{"is as large as can be", 1 << 30, 0, 256},
 	}
 	for _, test := range tests {

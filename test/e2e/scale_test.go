@@ -86,11 +86,11 @@ func scale(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("CORBEL_SCALE")
 	if text == "" {
-		return 1500
+		return 600
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1200 {
-		t.Fatalf("CORBEL_SCALE=%s: must be a number of at least 1200", text)
+	if err != nil || n < 400 {
+		t.Fatalf("CORBEL_SCALE=%s: must be a number of at least 400", text)
 	}
 	return n
 }
