@@ -6,6 +6,7 @@ package soak
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,6 +52,26 @@ func TestEachConditionIsJudged(t *testing.T) {
 		if !strings.Contains(o.String(), "FAILED  "+failed[0]) {
 			t.Errorf("the report does not tell of %q:\n%s", name, o)
 		}
+	}
+}
+
+func TestCopiesOfEventsAreNoGrowth(t *testing.T) {
+	line := func(at time.Duration, events int) Line {
+		return Line{At: at, Usage: subject.Usage{Heap: 100 << 20, Traffic: subject.Traffic{Events: events}}}
+	}
+	o := good()
+	o.Lines = []Line{line(0, 1), line(3*time.Minute, 10), line(4*time.Minute, 100), line(10*time.Minute, 1000), line(11*time.Minute, 10000)}
+	o.Early, o.Late = o.Lines[1], o.Lines[3]
+	if got := o.events(); got != 1100 {
+		t.Errorf("copies of %d events after 10 minutes", got)
+	}
+	o.Lines[3].At, o.Lines[4].At = 17*time.Minute, 18*time.Minute
+	o.Late = o.Lines[3]
+	if got := o.events(); got != 1000 {
+		t.Errorf("copies of %d events after 17 minutes", got)
+	}
+	if got, want := o.allowed(), uint64(110<<20+1000*eventBytes); got != want {
+		t.Errorf("%d bytes are allowed, want %d", got, want)
 	}
 }
 

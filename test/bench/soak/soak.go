@@ -34,8 +34,8 @@ type Options struct {
 	Rest time.Duration
 	// Seed makes the disturbances repeatable.
 	Seed uint64
-	// Profiles is the folder of early.pprof and late.pprof, profiles of the heap; empty
-	// leaves them out.
+	// Profiles is the folder of early.pprof, late.pprof and rest.pprof, profiles of the
+	// heap; empty leaves them out.
 	Profiles string
 	// Logf tells how it goes on.
 	Logf func(format string, args ...any)
@@ -100,6 +100,9 @@ func (s *soak) populate(ctx context.Context) error {
 func (s *soak) disturb(ctx context.Context) error {
 	s.begun = time.Now()
 	if err := s.disturbUntil(ctx, s.begun.Add(s.Duration*3/10)); err != nil {
+		return err
+	}
+	if err := s.restore(ctx); err != nil {
 		return err
 	}
 	if err := s.settle(ctx); err != nil {
@@ -171,7 +174,7 @@ func (s *soak) rest(ctx context.Context) error {
 		return ctx.Err()
 	case <-time.After(s.Rest):
 	}
-	if err := s.take(ctx, "rest"); err != nil {
+	if err := s.takeProfile(ctx, "rest", "rest"); err != nil {
 		return err
 	}
 	s.outcome.Rest = s.outcome.last()
