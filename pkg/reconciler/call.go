@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -89,9 +90,10 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 			continue
 		case execute.IsConflict(result.Err) && c.looks[key] < maxLooks:
 			c.looks[key]++
-		case blind[key] && !cluster.IsUnreachable(result.Err):
+		case blind[key] && !cluster.IsUnreachable(result.Err) && !apierrors.IsTooManyRequests(result.Err):
 			// Why the server refuses to create what exists may have other reasons
-			// than that, such as a port that the object itself has taken.
+			// than that, such as a port that the object itself has taken. One that has
+			// too much to do has not looked.
 		case execute.IsNamespaceGone(result.Err) && c.looks[key] < maxLooks:
 			// The namespace is not as it was seen, so the plan will be another.
 			c.looks[key]++

@@ -1,0 +1,198 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// watchWire is what a manager sends its requests through. It can cut the watches of
+// config maps, as a server does after some minutes: before, it does not ask again
+// whether they are allowed.
+type watchWire struct {
+	lock  sync.Mutex
+	open  []context.CancelFunc
+	codes []int // the answers to those who asked for a watch
+}
+
+func (w *watchWire) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		watch := r.URL.Query().Get("watch")
+		if !strings.HasSuffix(r.URL.Path, "/configmaps") || watch != "1" && watch != "true" {
+			return next.RoundTrip(r)
+		}
+		ctx, cancel := context.WithCancel(r.Context())
+		response, err := next.RoundTrip(r.WithContext(ctx))
+		w.lock.Lock()
+		defer w.lock.Unlock()
+		w.open = append(w.open, cancel)
+		if err == nil {
+			w.codes = append(w.codes, response.StatusCode)
+		}
+		return response, err
+	})
+}
+
+// cut ends all watches, and returns how the last one was answered.
+func (w *watchWire) cut() int {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	for _, cancel := range w.open {
+		cancel()
+	}
+	w.open = nil
+	if len(w.codes) == 0 {
+		return 0
+	}
+	return w.codes[len(w.codes)-1]
+}
+
+// tenant lets a user operate the component of the test who has rights in its namespace only.
+func (b *bed) tenant(user string, wrap func(http.RoundTripper) http.RoundTripper, configMapVerbs string) *component.Reconciler[*widget.Widget] {
+	b.Helper()
+	b.grant(user, append(slices.Clone(ownRights), rule("", "configmaps", configMapVerbs))...)
+	manager := b.restricted(user, wrap)
+	r := component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{
+		OperatorNamespace: &b.namespace, ClusterUID: new("a-name-of-this-cluster"),
+	})
+	b.check(r.SetupWithManager(manager))
+	b.user, b.judged.User = user, user
+	b.start(manager)
+	return r
+}
+
+// regrant replaces the rights of a user to config maps.
+func (b *bed) regrant(user, verbs string) {
+	b.Helper()
+	role := &rbacv1.Role{}
+	b.check(b.client.Get(b.Context(), b.key(user), role))
+	role.Rules[len(role.Rules)-1].Verbs = strings.Fields(verbs)
+	b.check(b.client.Update(b.Context(), role))
+}
+
+// comesToBeReady waits until the component is ready as it is now.
+func (b *bed) comesToBeReady() {
+	b.Helper()
+	b.comesTo(func() (string, bool) {
+		w := b.get()
+		state, reason, message := w.Status.GetState()
+		return fmt.Sprintf("%s, %s: %s", state, reason, message), w.Status.IsReady() && w.Status.ObservedGeneration == w.Generation
+	})
+}
+
+// comesToHold waits until a config map has the value, and does something before each look.
+func (b *bed) comesToHold(name, value string, before func()) {
+	b.Helper()
+	b.comesTo(func() (string, bool) {
+		before()
+		got, exists := b.configMap(name)
+		return fmt.Sprintf("%q, exists: %t", got, exists), got == value
+	})
+}
+
+func nothing() {}
+
+// sent returns the requests of the operator since the mark for objects of a type.
+func (b *bed) sent(resource string) []string {
+	b.Helper()
+	var sent []string
+	for _, e := range b.events()[b.since:] {
+		if e.User == b.user && e.Resource == resource {
+			sent = append(sent, fmt.Sprintf("%s %s: %d", e.Verb, e.Name, e.Code))
+		}
+	}
+	return sent
+}
+
+func TestInOneNamespaceAnEventRepairsDriftAndWhoMayNotWatchAnyMoreOnlyRepairsLater(t *testing.T) {
+	b := newBed(t, rendering(), component.ReconcilerOptions{})
+	const user, all, blind = "watching-tenant", "get list watch create update patch delete", "get create update patch delete"
+	wire := &watchWire{}
+	r := b.tenant(user, wire.wrap, all)
+	b.create(widget.Spec{RequeueSpec: aDay, Values: map[string]string{"a": "1", "b": "1"}})
+	b.comesToBeReady()
+
+	// Nothing but its event tells of the drift.
+	b.mark()
+	b.tamper("a", "kubectl-edit")
+	b.comesToHold("a", "1", nothing)
+	if diff := cmp.Diff([]string{"get a: 200", "update a: 200"}, b.sent("configmaps")); diff != "" {
+		t.Errorf("the requests of a repair (-want +got):\n%s", diff)
+	}
+	gone := &corev1.ConfigMap{ObjectMeta: b.object("b")}
+	b.check(b.client.Delete(t.Context(), gone))
+	b.comesToHold("b", "1", nothing)
+
+	b.regrant(user, blind)
+	b.comesTo(func() (string, bool) { code := wire.cut(); return fmt.Sprint(code), code == http.StatusForbidden })
+	b.tamper("a", "kubectl-edit")
+	b.comesToHold("a", "1", func() { b.check(r.Trigger(b.namespace, "main")) })
+	b.comesToBeReady()
+
+	// What happens before it is watched again is not missed.
+	b.tamper("a", "kubectl-edit")
+	b.regrant(user, all)
+	b.comesToHold("a", "1", nothing)
+	b.tamper("b", "kubectl-edit")
+	b.comesToHold("b", "1", nothing)
+	b.comesToBeReady()
+}
+
+func TestWhoMayNeitherListNorWatchHisDependentsOnlyLooksAtThemLessOften(t *testing.T) {
+	b := newBed(t, rendering(), component.ReconcilerOptions{})
+	b.tenant("blind-tenant", (&watchWire{}).wrap, "get create update patch delete")
+	soon := component.RequeueSpec{RequeueInterval: &types.Duration{Duration: time.Second}}
+	b.create(widget.Spec{RequeueSpec: soon, Values: map[string]string{"a": "1", "b": "1"}})
+	b.comesToBeReady()
+	b.update(func(w *widget.Widget) { w.Spec.Values = map[string]string{"a": "2", "c": "2"} })
+	b.comesToBeReady()
+	if _, exists := b.configMap("b"); exists {
+		t.Error("what was dropped is still there")
+	}
+	b.tamper("a", "kubectl-edit")
+	b.comesToHold("a", "2", nothing)
+	b.check(b.client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: b.object("c")}))
+	b.comesToHold("c", "2", nothing)
+	b.comesToBeReady()
+	b.check(b.client.Delete(t.Context(), b.get()))
+	b.comesTo(func() (string, bool) {
+		list := &widget.WidgetList{}
+		b.check(b.client.List(t.Context(), list, client.InNamespace(b.namespace)))
+		_, a := b.configMap("a")
+		_, c := b.configMap("c")
+		return fmt.Sprintf("%d components, a: %t, c: %t", len(list.Items), a, c), len(list.Items) == 0 && !a && !c
+	})
+	b.since = b.begun
+	refused := 0
+	for _, request := range b.sent("configmaps") {
+		verb, _, _ := strings.Cut(request, " ")
+		switch {
+		case verb != "list" && verb != "watch":
+		case strings.HasSuffix(request, ": 403"):
+			refused++
+		default:
+			t.Errorf("it was not refused: %s", request)
+		}
+	}
+	if refused == 0 {
+		t.Error("nobody tried to watch")
+	}
+}
