@@ -95,6 +95,29 @@ func (s *soak) merge(ctx context.Context, object client.Object, patch string) er
 
 func quoted(text string) string { return fmt.Sprintf("%q", text) }
 
+// recovery changes a dependent, and returns how long it takes until that is undone.
+func (s *soak) recovery(ctx context.Context) (time.Duration, error) {
+	objects := &corev1.ConfigMapList{}
+	if err := s.List(ctx, objects, client.InNamespace(s.namespace), client.Limit(1)); err != nil || len(objects.Items) == 0 {
+		return 0, errors.Join(err, fmt.Errorf("look for a dependent: there are %d", len(objects.Items)))
+	}
+	object, begun, word := &objects.Items[0], time.Now(), s.word()
+	if err := s.merge(ctx, object, fmt.Sprintf(`{"data":{"all":%q}}`, word)); err != nil {
+		return 0, err
+	}
+	for time.Since(begun) < settling {
+		err := s.Get(ctx, client.ObjectKeyFromObject(object), object)
+		if apierrors.IsNotFound(err) || err == nil && object.Data["all"] != word {
+			return time.Since(begun), nil // repaired, or its component is gone
+		}
+		if err != nil {
+			return 0, err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return 0, fmt.Errorf("ConfigMap %s is not repaired %s after the outage", object.Name, settling)
+}
+
 // restore creates the components that were deleted, when they are gone.
 func (s *soak) restore(ctx context.Context) error {
 	deadline := time.Now().Add(settling)

@@ -18,6 +18,9 @@ type Outcome struct {
 	Disturbances int
 	// Early and Late are the operator in peace, after three tenths of the time and at the end.
 	Early, Late Line
+	// Recovery is how long it took, once the API server was there again, until drift was
+	// noticed and repaired.
+	Recovery time.Duration
 	// Rest is what it did when nothing happened.
 	Rest Line
 	// Wrong is what was not as it should be in the end.

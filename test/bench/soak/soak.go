@@ -119,7 +119,12 @@ func (s *soak) disturb(ctx context.Context) error {
 	if err := s.env.RestartAPIServer(ctx); err != nil {
 		return err
 	}
-	if err := s.take(ctx, "API server restarted"); err != nil {
+	took, err := s.recovery(ctx)
+	if err != nil {
+		return err
+	}
+	s.outcome.Recovery = took
+	if err := s.take(ctx, fmt.Sprintf("API server restarted; drift is repaired again after %s", took.Round(10*time.Millisecond))); err != nil {
 		return err
 	}
 	return s.disturbUntil(ctx, s.begun.Add(s.Duration))
