@@ -52,14 +52,10 @@ func TestWhoScalesThroughTheSubresourceHasTheNumberOfReplicas(t *testing.T) {
 	for name, replicas := range map[string]any{"the manifest has no replicas": nil, "the manifest has other replicas": int64(3)} {
 		t.Run(name, func(t *testing.T) {
 			underEachUpdatePolicy(t, func(t *testing.T, b *bench, policy string) {
-				expect := func(what string, writes int, object client.Object) {
+				expect := func(what string, want int, object client.Object) {
 					t.Helper()
 					outcome, err := b.apply(object)
-					steps := 0
-					for _, n := range outcome.Steps {
-						steps += n
-					}
-					if err != nil || steps != writes || len(outcome.Drifted) > 0 {
+					if err != nil || writes(outcome) != want || len(outcome.Drifted) > 0 {
 						t.Errorf("%s: %v, steps %v, drifted %v", what, err, outcome.Steps, outcome.Drifted)
 					}
 					if got := *b.deployment().Spec.Replicas; what != "install" && got != 5 {
