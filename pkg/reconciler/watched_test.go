@@ -259,3 +259,40 @@ func TestAnObjectThatIsEditedAllTheTimeIsNotReadEveryTime(t *testing.T) {
 		t.Error("the field of others was taken away")
 	}
 }
+
+func TestReportedDriftOfAnObjectThatIsEditedAllTheTimeDoesNotComeAndGo(t *testing.T) {
+	w := newWatched(t)
+	object := config("c01", "1", "drift-policy", "report")
+	edit := func(key, value string) reconciler.Outcome {
+		live := w.get("c01")
+		live.Data[key] = value
+		if err := w.Update(t.Context(), live); err != nil {
+			t.Fatal(err)
+		}
+		w.told("c01", reconciler.EventContent)
+		return w.mustApply(object)
+	}
+	w.mustApply(object)
+	if outcome := edit("value", "theirs"); len(outcome.Drifted) != 1 {
+		t.Fatalf("drifted is %v", outcome.Drifted)
+	}
+	w.sent()
+	postponed := false
+	for i := range 12 {
+		outcome := edit("lease", fmt.Sprint(i))
+		postponed = postponed || w.sent()["GET"] == 0
+		if len(outcome.Drifted) != 1 || strings.Join(outcome.Drifted[0].Fields, " ") != "data.value" {
+			t.Fatalf("edit %d: drifted is %v", i, outcome.Drifted)
+		}
+	}
+	if !postponed {
+		t.Error("it was read every time")
+	}
+	object = config("c01", "2", "drift-policy", "report") // a changed manifest is written
+	if outcome := w.mustApply(object); len(outcome.Drifted) != 0 {
+		t.Errorf("written, and drifted is %v", outcome.Drifted)
+	}
+	if outcome := edit("lease", "new"); len(outcome.Drifted) != 0 {
+		t.Errorf("edited after the write, and drifted is %v", outcome.Drifted)
+	}
+}

@@ -88,6 +88,9 @@ func (l *look) recall(ctx context.Context, resource cluster.Resource, request Re
 
 // remember takes over what was read of an object that is watched.
 func (l *look) remember(resource cluster.Resource, request Request, observation plan.Observation) plan.Observation {
+	if request.Desired != nil {
+		l.observer.Suspicions.Looked(request.Owner.ID, request.Key, observation.Drift)
+	}
 	if store := l.observer.store; store != nil {
 		store.Read(request.Owner.ID, watch.Place{Resource: resource, Namespace: request.Key.Namespace}, request.Key.Name, observation)
 	}
@@ -103,9 +106,14 @@ func (o *Observer) complete(ctx context.Context, resource cluster.Resource, requ
 	if !request.Owner.Owns(observation.Marks) {
 		return plan.Observation{}, false
 	}
-	if asksForAccepted(request, observation) && (!isSuspicion(request, observation) ||
-		o.Suspicions.Allow(request.Owner.ID, request.Key, observation.Seen, o.options.Now())) {
+	owner, key := request.Owner.ID, request.Key
+	switch asks, suspicion := asksForAccepted(request, observation), isSuspicion(request, observation); {
+	case asks && (!suspicion || o.Suspicions.Allow(owner, key, observation.Seen, o.options.Now())):
 		return plan.Observation{}, false
+	case asks:
+		observation.Postponed, observation.Drift = true, o.Suspicions.Last(owner, key)
+	case suspicion && request.Desired != nil:
+		o.Suspicions.Looked(owner, key, nil) // it is as it was when it was right
 	}
 	if observation.Status.Readiness == plan.Unjudged && !o.declaresConditions(ctx, resource.GVK()) {
 		observation.Status = plan.Status{Readiness: plan.Ready}
@@ -127,8 +135,8 @@ func asksForAccepted(request Request, observation plan.Observation) bool {
 	return item.Seen != observation.Seen
 }
 
-// isSuspicion tells whether the object is only to be read because it is not as it was
-// when it was looked at last.
+// isSuspicion tells whether the object is only to be read if it is not as it was when it
+// was looked at last.
 func isSuspicion(request Request, observation plan.Observation) bool {
 	item := request.Recorded
 	return item != nil && item.Digest != "" && item.UID == observation.UID
@@ -177,6 +185,7 @@ func (o *Observer) Writing(ctx context.Context, step plan.Step) (done func(plan.
 	answered := o.store.Writing(step.Owner.ID, watch.Place{Resource: resource, Namespace: step.Key.Namespace}, step.Key.Name)
 	return func(result plan.Result) {
 		observation := result.Observation
+		o.wrote(step, observation)
 		switch observation.Existence {
 		case plan.Present:
 			answered(&observation)
@@ -187,4 +196,17 @@ func (o *Observer) Writing(ctx context.Context, step plan.Step) (done func(plan.
 			answered(nil)
 		}
 	}
+}
+
+// wrote notes how an object has drifted that was just written. Drift stays only if
+// nothing but our marks was put back.
+func (o *Observer) wrote(step plan.Step, answer plan.Observation) {
+	if answer.Existence != plan.Present && answer.Existence != plan.Absent {
+		return
+	}
+	var drift *plan.Drift
+	if step.Verb == plan.VerbMark && answer.Accepted != step.Then.Accepted {
+		drift = answer.Drift
+	}
+	o.Suspicions.Looked(step.Owner.ID, step.Key, drift)
 }

@@ -35,9 +35,10 @@ type Suspicions struct {
 // suspicion is about one object.
 type suspicion struct {
 	count   int
-	seen    string    // at the last look
-	until   time.Time // not looked at again before
-	delayed bool      // a look was refused, and is still to come
+	seen    string      // at the last look
+	until   time.Time   // not looked at again before
+	delayed bool        // a look was refused, and is still to come
+	drift   *plan.Drift // what the last look found
 }
 
 func (s suspicion) isOver(now time.Time) bool { return now.Sub(s.until) > suspicionQuiet }
@@ -60,7 +61,7 @@ func (s *Suspicions) Allow(owner string, key plan.Key, seen string, now time.Tim
 		s.byOwner[owner][key] = known
 		return false
 	}
-	known = suspicion{count: known.count + 1, seen: seen, until: now}
+	known = suspicion{count: known.count + 1, seen: seen, until: now, drift: known.drift}
 	if known.count >= suspicionsAfter {
 		known.until = now.Add(backoff.Delay(known.count-suspicionsAfter, suspicionBase, suspicionLimit))
 	}
@@ -72,6 +73,24 @@ func (s *Suspicions) Allow(owner string, key plan.Key, seen string, now time.Tim
 	}
 	s.byOwner[owner][key] = known
 	return true
+}
+
+// Looked notes what is known of an object that Allow may refuse to look at from now on:
+// how it has drifted, nil if it has not.
+func (s *Suspicions) Looked(owner string, key plan.Key, drift *plan.Drift) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if known, suspected := s.byOwner[owner][key]; suspected {
+		known.drift = drift
+		s.byOwner[owner][key] = known
+	}
+}
+
+// Last is what was noted by Looked.
+func (s *Suspicions) Last(owner string, key plan.Key) *plan.Drift {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return s.byOwner[owner][key].drift
 }
 
 // Next is when the first look at an object of the owner that was refused is allowed;

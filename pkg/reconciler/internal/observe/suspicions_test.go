@@ -120,3 +120,27 @@ func TestWhatWasRefusedBeforeDoesNotCountAfterTheNextLook(t *testing.T) {
 		t.Error("what is refused now is forgotten")
 	}
 }
+
+func TestWhatTheLastLookFoundIsKnownAsLongAsLooksAreRefused(t *testing.T) {
+	var s Suspicions
+	found := &plan.Drift{Manager: "kubectl-edit"}
+	s.Looked("main", lease, found)
+	if s.Last("main", lease) != nil {
+		t.Error("something is kept of an object that nobody suspects")
+	}
+	for i := range suspicionsAfter {
+		s.Allow("main", lease, strconv.Itoa(i), noon)
+		s.Looked("main", lease, found)
+	}
+	if s.Allow("main", lease, "refused", noon) || s.Last("main", lease) != found {
+		t.Errorf("known is %v", s.Last("main", lease))
+	}
+	s.Allow("main", lease, "allowed", noon.Add(suspicionBase)) // and the answer does not come
+	if s.Last("main", lease) != found {
+		t.Error("it is forgotten before there is an answer")
+	}
+	s.Looked("main", lease, nil)
+	if s.Last("main", lease) != nil {
+		t.Error("it is right again, and nobody knows")
+	}
+}

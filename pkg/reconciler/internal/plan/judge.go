@@ -12,7 +12,7 @@ import (
 
 // judge finds an object of ours settled, or says what it lacks.
 func (w *work) judge(u *unit) {
-	if u.drifted() && u.leavesDrift() && !u.appliedOnce() {
+	if (u.drifted() || u.hadDrifted()) && u.leavesDrift() && !u.appliedOnce() {
 		w.report(u)
 	}
 	switch {

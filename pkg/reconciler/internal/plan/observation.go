@@ -44,6 +44,10 @@ type Observation struct {
 	// Drift says how the object came to differ from what is recorded; nil if it
 	// does not, or if that was not looked for.
 	Drift *Drift
+	// Postponed: the object has changed since it was looked at last, and was not looked
+	// at again, because it is edited all the time. Accepted is empty then, and Drift is
+	// what the last look found. So nothing is known to have drifted or to be right again.
+	Postponed bool
 	// Scaled: somebody has set the number of replicas through the subresource scale.
 	Scaled bool
 	// Deleting is since when the object has a deletion timestamp; zero if it has none.

@@ -118,6 +118,10 @@ func (u *unit) drifted() bool {
 	return u.live.Seen != u.item.Seen && u.live.Accepted != u.item.Accepted
 }
 
+// hadDrifted tells of an object that was not looked at whether it had drifted when it
+// was looked at last.
+func (u *unit) hadDrifted() bool { return u.live.Postponed && u.live.Drift != nil }
+
 // step starts a step on the live object, with what was seen as its precondition.
 func (u *unit) step(verb Verb, stage int, because Reason) Step {
 	return Step{

@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// An object that is edited all the time is not looked at after every edit. What was
+// reported about it is neither taken back nor made up meanwhile, and nothing is recorded.
+func TestWhatWasReportedOfAnObjectHoldsUntilItIsLookedAtAgain(t *testing.T) {
+	drift := &Drift{Fields: []string{"data.value"}, Manager: "kubectl-edit"}
+	for name, tc := range map[string]struct {
+		policy v1alpha1.DriftPolicy
+		live   Observation
+		want   []Deviation
+	}{
+		"it had drifted":                 {v1alpha1.DriftPolicyReport, Observation{Seen: "new", Postponed: true, Drift: drift}, []Deviation{{lastingKey, *drift}}},
+		"it had not drifted":             {v1alpha1.DriftPolicyReport, Observation{Seen: "new", Postponed: true}, nil},
+		"it is not to be told":           {v1alpha1.DriftPolicyIgnore, Observation{Seen: "new", Postponed: true, Drift: drift}, nil},
+		"it is repaired after a look":    {v1alpha1.DriftPolicyRepair, Observation{Seen: "new", Postponed: true, Drift: drift}, nil},
+		"it is known to be right again":  {v1alpha1.DriftPolicyReport, Observation{Seen: "seen"}, nil},
+		"it was looked at, and is right": {v1alpha1.DriftPolicyReport, Observation{Seen: "new", Accepted: "accepted"}, nil},
+	} {
+		policies := defaultPolicies()
+		policies.Drift = tc.policy
+		d := wanted(lastingKey, "1", policies)
+		item := v1alpha1.InventoryItem{
+			Version: d.Version, Kind: lastingKey.Kind, Namespace: lastingKey.Namespace, Name: lastingKey.Name,
+			UID: "u1", Digest: d.Digest, Seen: "seen", Accepted: "accepted", Phase: v1alpha1.PhaseApplied, Origin: v1alpha1.OriginManifest,
+		}
+		live := tc.live
+		live.Existence, live.UID, live.ResourceVersion = Present, "u1", "7"
+		live.Marks = Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref}
+		live.Status.Readiness = Ready
+		p, err := Next(Input{
+			Name: reconcilerName, Owner: theOwner, Desired: []Desired{d}, Recorded: []v1alpha1.InventoryItem{item},
+			Live: map[Key]Observation{lastingKey: live},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tc.want, p.Deviations); diff != "" {
+			t.Errorf("%s: reported (-want +got):\n%s", name, diff)
+		}
+		if len(p.Steps) > 0 || live.Postponed && p.Inventory[0].Seen != "seen" {
+			t.Errorf("%s: steps %v, recorded as seen is %q", name, p.Steps, p.Inventory[0].Seen)
+		}
+	}
+}
+
+var lastingKey = Key{Kind: "ConfigMap", Namespace: "shop", Name: "lease"}
