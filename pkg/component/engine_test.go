@@ -59,6 +59,8 @@ type fakeTargets struct {
 	target target
 	asked  []identity
 	err    error
+
+	forgotten []reconciler.Owner
 }
 
 func (f *fakeTargets) enter(id identity, _ client.ObjectKey) (target, error) {
@@ -67,7 +69,8 @@ func (f *fakeTargets) enter(id identity, _ client.ObjectKey) (target, error) {
 }
 
 func (*fakeTargets) settle(reconciler.Owner, engine) {}
-func (*fakeTargets) forget(reconciler.Owner)         {}
+
+func (f *fakeTargets) forget(owner reconciler.Owner) { f.forgotten = append(f.forgotten, owner) }
 
 func (*fakeEngine) Leave(reconciler.Owner) {}
 func (*fakeEngine) Watching() bool         { return false }

@@ -99,7 +99,7 @@ func (h *handler[T]) UpdateStatus(_ context.Context, obj T) error {
 	return nil
 }
 
-// Finished forgets a component that is gone.
+// Finished forgets a component that is gone, or no concern of ours any more.
 func (h *handler[T]) Finished(ctx context.Context, key client.ObjectKey) {
 	h.ledger.Left(ctx, key, h.isGone)
 	h.telemetry.gone(ctx, key)

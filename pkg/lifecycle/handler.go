@@ -94,7 +94,9 @@ type Builder[T client.Object] interface {
 
 // Finisher is a Handler that keeps something about objects in memory.
 type Finisher interface {
-	// Finished says that the object is gone. It may be called more than once,
-	// and for objects that the handler never saw.
+	// Finished says that the object is gone, or not the concern of this process any
+	// more: it was handed to another operator, or is being deleted and does not bear
+	// our finalizer. It may be called more than once, and for objects that the
+	// handler never saw.
 	Finished(ctx context.Context, key client.ObjectKey)
 }

@@ -148,9 +148,14 @@ func (l *Loop[T]) begin(obj T) (*pass[T], error) {
 
 // finished forgets an object that is gone.
 func (l *Loop[T]) finished(ctx context.Context, key client.ObjectKey) {
+	l.told.Delete(key)
+	l.letGo(ctx, key)
+}
+
+// letGo forgets what would be done about an object next: nothing is.
+func (l *Loop[T]) letGo(ctx context.Context, key client.ObjectKey) {
 	l.activity.Forget(key)
 	l.attempts.forget(key)
-	l.told.Delete(key)
 	if l.options.RateLimiter != nil {
 		l.options.RateLimiter.Forget(reconcile.Request{NamespacedName: key})
 	}

@@ -141,7 +141,7 @@ func TestOthersFinalizersStay(t *testing.T) {
 	if _, err := b.pass(); err != nil {
 		t.Fatal(err)
 	}
-	b.wantCalls()
+	b.wantCalls("Finished")
 	b.wantRequests("get")
 }
 
@@ -151,7 +151,7 @@ func TestAnObjectDeletedBeforeItWasClaimedIsIgnored(t *testing.T) {
 	if out, err := b.pass(); err != nil || out != (reconcile.Result{}) {
 		t.Errorf("returned %v, %v", out, err)
 	}
-	b.wantCalls()
+	b.wantCalls("Finished")
 	b.wantRequests("get")
 }
 

@@ -55,8 +55,10 @@ func (l *Loop[T]) own(obj T) {
 }
 
 // ignore ends a pass over an object that is not our concern. Nothing may be written
-// to an object of somebody else; an event says why nothing happens.
+// to an object of somebody else; an event says why nothing happens. It may have been
+// our concern until now.
 func (l *Loop[T]) ignore(ctx context.Context, obj T) {
+	l.letGo(ctx, client.ObjectKeyFromObject(obj))
 	if !l.isElsewhere(obj) {
 		return
 	}

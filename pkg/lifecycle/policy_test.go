@@ -205,7 +205,7 @@ func TestAnObjectBelongsToTheOperatorThatClaimedItFirst(t *testing.T) {
 		if out, err := b.pass(); err != nil || out != (reconcile.Result{}) {
 			t.Errorf("returned %v, %v", out, err)
 		}
-		b.wantCalls()
+		b.wantCalls("Finished") // nothing is kept about it
 		b.wantRequests("get")
 	}
 	const want = "Normal OwnedElsewhere the annotation test.corbel.run/operator-namespace says that the object belongs to the operator in namespace one; this one, in namespace two, leaves it alone"
@@ -219,7 +219,7 @@ func TestAnObjectBelongsToTheOperatorThatClaimedItFirst(t *testing.T) {
 	if _, err := b.pass(); err != nil || b.read() == nil {
 		t.Error("the former owner went on")
 	}
-	b.wantCalls()
+	b.wantCalls("Finished")
 	b.loop = two
 	if _, err := b.pass(); err != nil || b.read() != nil {
 		t.Errorf("the object is not gone: %v", err)
@@ -267,4 +267,20 @@ func TestMistakesInWhatTheAnnotationsNeed(t *testing.T) {
 	if err := server.Direct.Get(t.Context(), key, w); err != nil || len(w.Finalizers) != 1 || w.Finalizers[0] != name+"/finalizer" {
 		t.Errorf("finalizers %v, %v", w.Finalizers, err)
 	}
+}
+
+func TestNothingIsKeptAboutAnObjectThatOnlyOthersHold(t *testing.T) {
+	b := newBench(t, &handler{}, func(w *widget.Widget) { w.Finalizers = []string{finalizer, foreign} })
+	b.delete()
+	if _, err := b.pass(); err != nil {
+		t.Fatal(err)
+	}
+	b.wantCalls("Delete")
+	if w := b.read(); w == nil || len(w.Finalizers) != 1 {
+		t.Fatalf("left is %+v", w)
+	}
+	if out, err := b.pass(); err != nil || out != (reconcile.Result{}) {
+		t.Errorf("returned %v, %v", out, err)
+	}
+	b.wantCalls("Finished")
 }

@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"slices"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// What was rendered for a component, and the watches that would wake it, end with it.
+func TestNothingIsKeptForPassesThatDoNotCome(t *testing.T) {
+	for name, tc := range map[string]struct {
+		end func(*handler[*widget], *widget) error
+		// unwatched: nothing that happens to its dependents wakes it any more; over:
+		// nor is there a pass that would mind what has woken it before.
+		unwatched, over bool
+	}{
+		"it is gone, or somebody else's": {func(h *handler[*widget], obj *widget) error {
+			h.Finished(t.Context(), client.ObjectKeyFromObject(obj))
+			return nil
+		}, true, true},
+		"it is suspended": {func(h *handler[*widget], obj *widget) error { return h.UpdateStatus(t.Context(), obj) }, true, false},
+		"it is being deleted": {func(h *handler[*widget], obj *widget) error {
+			_, err := h.Delete(t.Context(), obj, noCommit)
+			return err
+		}, false, false},
+	} {
+		h, _ := testHandler(t, &fakeEngine{outcome: reconciler.Outcome{Total: 1, Settled: 1}})
+		wakes := newTriggers()
+		h.begins = wakes.begin
+		obj := newWidget()
+		key := client.ObjectKeyFromObject(obj)
+		if _, err := h.CreateOrUpdate(t.Context(), obj, noCommit); err != nil {
+			t.Fatal(err)
+		}
+		if len(h.lately.byKey) != 1 {
+			t.Fatal("nothing is remembered at all")
+		}
+		wakes.onChange(h.owner(obj), reconciler.Change{What: reconciler.EventContent})
+		if err := tc.end(h, obj); err != nil {
+			t.Fatal(err)
+		}
+		if len(h.lately.byKey) > 0 {
+			t.Errorf("%s: what was rendered is kept", name)
+		}
+		if forgotten := slices.Contains(h.targets.(*fakeTargets).forgotten, h.ownerNamed(key)); forgotten != tc.unwatched {
+			t.Errorf("%s: its watches have ended: %t", name, forgotten)
+		}
+		if tc.over && len(wakes.light) > 0 {
+			t.Errorf("%s: what its next pass would be for is kept", name)
+		}
+	}
+}
