@@ -16,7 +16,8 @@ type Change struct {
 	Key  Key
 	What Event
 	// After is when it is worth to look at it, counted from now: some objects are
-	// edited all the time, at places that nobody minds.
+	// edited all the time, at places that nobody minds. It is zero if more than that
+	// happened to the object.
 	After time.Duration
 }
 
@@ -85,7 +86,7 @@ func (r *Reconciler) changed(change watch.Change) {
 		return
 	}
 	told := Change{Key: change.Key, What: events[change.What]}
-	if told.What == EventContent {
+	if change.Edited {
 		told.After = max(r.observer.Suspicions.Until(change.Owner, change.Key).Sub(r.settings.now()), 0)
 	}
 	r.settings.changed(owner, told)

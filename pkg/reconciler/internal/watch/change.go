@@ -44,6 +44,9 @@ type Change struct {
 	Owner string
 	Key   plan.Key
 	What  What
+	// Edited tells, with Content, that the same object has other content, and that
+	// nothing else about it changed: nor whose it is, nor what it says about itself.
+	Edited bool
 }
 
 // difference returns what changed between two records, either of which may be
@@ -71,7 +74,7 @@ func difference(key plan.Key, old, live *record, except string) []Change {
 		if r == nil || r.owner() == "" || r.owner() == except || len(changes) > 0 && changes[0].Owner == r.owner() {
 			return
 		}
-		changes = append(changes, Change{Owner: r.owner(), Key: key, What: what})
+		changes = append(changes, Change{Owner: r.owner(), Key: key, What: what, Edited: what == Content && old.edited(live)})
 	}
 	add(old)
 	add(live)

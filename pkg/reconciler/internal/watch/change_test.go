@@ -5,9 +5,12 @@ package watch
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
 func TestEveryKindOfChangeIsToldToWhomItConcerns(t *testing.T) {
@@ -100,4 +103,38 @@ func TestObjectsFromElsewhereAreNotTaken(t *testing.T) {
 			t.Errorf("%+v", stats)
 		}
 	})
+}
+
+func TestOnlyAnEditIsToldAsAnEdit(t *testing.T) {
+	before := func() plan.Observation {
+		return plan.Observation{Existence: plan.Present, UID: "u", ResourceVersion: "1", Seen: "one", Marks: plan.Marks{OwnerID: "a"}}
+	}
+	for name, tc := range map[string]struct {
+		change func(*plan.Observation)
+		edited bool
+	}{
+		"content":           {func(o *plan.Observation) { o.Seen = "two" }, true},
+		"content and state": {func(o *plan.Observation) { o.Seen, o.Status.Readiness = "two", plan.Failed }, false},
+		"deletion":          {func(o *plan.Observation) { o.Seen, o.Deleting = "two", time.Unix(1, 0) }, false},
+		"other owner":       {func(o *plan.Observation) { o.Seen, o.Marks.OwnerID = "two", "b" }, false},
+		"another's mark":    {func(o *plan.Observation) { o.Seen, o.Marks.Others = "two", []string{"Helm release x"} }, false},
+		"finalizer":         {func(o *plan.Observation) { o.Seen, o.Finalizers = "two", []string{"x"} }, false},
+		"other object":      {func(o *plan.Observation) { o.Seen, o.UID = "two", "v" }, false},
+	} {
+		live := before()
+		live.ResourceVersion = "2"
+		tc.change(&live)
+		changes := difference(plan.Key{Name: "pod"}, recordOf(before()), recordOf(live), "")
+		if len(changes) == 0 || changes[0].What != Content || changes[0].Edited != tc.edited {
+			t.Errorf("%s: told is %+v", name, changes)
+		}
+	}
+	for name, changes := range map[string][]Change{
+		"gone": difference(plan.Key{Name: "pod"}, recordOf(before()), nil, ""),
+		"new":  difference(plan.Key{Name: "pod"}, nil, recordOf(before()), ""),
+	} {
+		if len(changes) != 1 || changes[0].Edited {
+			t.Errorf("%s: told is %+v", name, changes)
+		}
+	}
 }

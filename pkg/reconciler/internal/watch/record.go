@@ -97,6 +97,17 @@ func (r *record) same(other *record) bool {
 		(r.deleting == 0) == (other.deleting == 0) && !r.unread && !other.unread
 }
 
+// edited tells whether two records differ in the content, and otherwise in nothing but
+// the version.
+func (r *record) edited(other *record) bool {
+	if r == nil || other == nil {
+		return false
+	}
+	unedited := *other
+	unedited.seen = r.seen
+	return r.same(&unedited) && r.status == other.status
+}
+
 func seconds(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
