@@ -4,6 +4,7 @@
 package clients
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -36,20 +37,33 @@ func (p *Pool) sweep() {
 }
 
 // makeRoom lets go of what nobody uses, the longest unused first, until there is
-// room for one more entry.
+// room for one more entry. What is busy all the same goes only if there is nothing else.
 func (p *Pool) makeRoom() {
 	for len(p.entries) >= p.limit {
-		var oldest *entry
+		var idle, busy *entry
 		for _, e := range p.entries {
-			if e.users == 0 && (oldest == nil || e.usedAt.Before(oldest.usedAt)) {
-				oldest = e
+			switch {
+			case e.users > 0:
+			case p.options.Busy(e.target):
+				busy = longerUnused(busy, e)
+			default:
+				idle = longerUnused(idle, e)
 			}
 		}
+		oldest := cmp.Or(idle, busy)
 		if oldest == nil {
 			return
 		}
 		p.evict(oldest)
 	}
+}
+
+// longerUnused returns one of two entries, the first of which may be nil.
+func longerUnused(a, b *entry) *entry {
+	if a != nil && a.usedAt.Before(b.usedAt) {
+		return a
+	}
+	return b
 }
 
 // evict lets go of an entry. Whoever still uses it can go on.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/clients"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -54,7 +55,13 @@ type targets struct {
 	engines map[cluster.Target]engine
 	// homes are where the dependents of owners are watched.
 	homes map[reconciler.Owner]engine
+	// later asks for a pass that has no other reason than the dependents.
+	later func(client.ObjectKey, time.Duration)
 }
+
+// unwatchedFor is how long a component waits whose watches have ended because there are
+// too many targets: to get room for its own again, another one may have to go.
+const unwatchedFor = 30 * time.Second
 
 // newTargets makes the targets of a reconciler that works on so many components at
 // the same time; 0 if that is not known.
@@ -79,6 +86,7 @@ func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, workers
 		home:      home,
 		engines:   map[cluster.Target]engine{},
 		homes:     map[reconciler.Owner]engine{},
+		later:     wakes.changed,
 	}
 	t.pool = clients.New(config, clients.Options{
 		Cluster:    cluster.Options{Scheme: scheme},
@@ -140,15 +148,26 @@ func (t *targets) engineOf(chosen cluster.Target, atHome bool) (engine, error) {
 	return made, nil
 }
 
-// close drops the engine of a target that the pool lets go of.
+// close drops the engine of a target that the pool lets go of. No watch wakes those
+// whose dependents are there, so they come again to look after them.
 func (t *targets) close(gone cluster.Target) {
 	t.mu.Lock()
 	leaving, known := t.engines[gone]
 	delete(t.engines, gone)
-	maps.DeleteFunc(t.homes, func(_ reconciler.Owner, home engine) bool { return home == leaving })
+	var unwatched []client.ObjectKey
+	maps.DeleteFunc(t.homes, func(owner reconciler.Owner, home engine) bool {
+		if home != leaving {
+			return false
+		}
+		unwatched = append(unwatched, client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name})
+		return true
+	})
 	t.mu.Unlock()
 	if known {
 		leaving.Close()
+	}
+	for _, key := range unwatched {
+		t.later(key, backoff.Jitter(unwatchedFor, jitter, backoff.Random()))
 	}
 }
 
