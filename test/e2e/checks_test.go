@@ -22,7 +22,7 @@ import (
 // recorded, and none created a second time.
 func (s *scenario) check(t *testing.T, f *fixture, cast *cast, earlier map[string]types.UID) {
 	t.Helper()
-	marked := read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.marked(ctx, f) })
+	marked := s.withoutRefused(f, read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.marked(ctx, f) }))
 	want := []string{}
 	for _, name := range s.marked {
 		want = append(want, f.fill(name))
@@ -32,7 +32,7 @@ func (s *scenario) check(t *testing.T, f *fixture, cast *cast, earlier map[strin
 	if diff := cmp.Diff(want, append([]string{}, got...)); diff != "" {
 		t.Errorf("objects with our marks (-want +got):\n%s", diff)
 	}
-	recorded := read(t, f.recorded)
+	recorded := s.withoutRefused(f, read(t, f.recorded))
 	maps.DeleteFunc(recorded, func(_ string, uid types.UID) bool { return uid == "" }) // refused, or not written yet
 	if diff := cmp.Diff(recorded, marked); diff != "" {
 		t.Errorf("what is recorded and what is there (-recorded +there):\n%s", diff)
@@ -59,6 +59,9 @@ func (s *scenario) checkContent(t *testing.T, f *fixture) {
 			live := want.DeepCopy()
 			if err := f.target.Get(t.Context(), client.ObjectKeyFromObject(want), live); err != nil {
 				continue // whether it must be there is checked elsewhere
+			}
+			if slices.ContainsFunc(s.refused, func(name string) bool { return f.fill(name) == nameOf(want) }) {
+				continue
 			}
 			if live.GetLabels()[reconcilerName+"/"+v1alpha1.LabelOwnerID] == "" {
 				continue

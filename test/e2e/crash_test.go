@@ -30,7 +30,7 @@ func TestCrash(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
-			reference := s.play(t, newGuillotine(0, false), nil)
+			reference := s.play(t, newGuillotine(0, false), nil, nil)
 			if t.Failed() {
 				return
 			}
@@ -49,11 +49,8 @@ func TestCrash(t *testing.T) {
 								t.Logf("to run it alone: go test ./test/e2e -run '%s', with CORBEL_SLICE=1/1", t.Name())
 							}
 						})
-						switch end := s.play(t, newGuillotine(p.at, p.after), reference); {
-						case end.crashed:
+						if end := s.play(t, newGuillotine(p.at, p.after), nil, reference); end.crashed {
 							crashed.Add(1)
-						case len(end.requests) >= p.at:
-							t.Errorf("the operator made %d requests and did not die", len(end.requests))
 						}
 					})
 				}
@@ -105,9 +102,9 @@ type ending struct {
 	shot     map[string]string
 }
 
-// play goes through a scenario with one crash. With a reference it expects the
-// same end.
-func (s *scenario) play(t *testing.T, g *guillotine, reference *ending) *ending {
+// play goes through a scenario with one crash, and with watches that are at fault.
+// With a reference it expects the same end.
+func (s *scenario) play(t *testing.T, g *guillotine, fault *watchFault, reference *ending) *ending {
 	t.Helper()
 	f := newFixture(t)
 	cast := newCast(f, f.objects(t, s.texts()))
@@ -115,19 +112,30 @@ func (s *scenario) play(t *testing.T, g *guillotine, reference *ending) *ending 
 		f.openGateway(t)
 	}
 	f.watchGateway(g.wrap)
-	doomed := f.startWith(t, told, g.wrap)
+	watches := newFaultyWatches(fault, f.version(t))
+	doomed := f.startWith(t, told, watches.around(g.wrap))
 	s.prepare(t, f)
 	kept := f.versions(t, slices.Concat(s.others, s.visitors))
 	before := read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.marked(ctx, f) })
 
+	beginning := f.version(t)
+	watches.begin(t, beginning)
 	g.arm()
 	s.proceed(t, f)
-	end := &ending{crashed: g.await(t, s, f)}
-	end.requests = g.requests()
+	end := g.await(t, s, f)
+	if !end.crashed {
+		watches.pass(t)
+		watches.check(t)
+	}
 	doomed.stop(t)
 	atCrash := s.checkRecord(t, f, cast)
 	f.watchGateway(g.count)
-	defer f.startWith(t, told, g.count).stop(t)
+	successor := newFaultyWatches(fault, watches.before)
+	defer f.startWith(t, told, successor.around(g.count)).stop(t)
+	if end.crashed {
+		successor.begin(t, beginning)
+		successor.pass(t)
+	}
 	s.conclude(t, f, cast, end, reference)
 	for name, uid := range before {
 		atCrash[name] = uid
@@ -159,22 +167,28 @@ func (c *cast) removeTypes(t *testing.T, f *fixture) {
 
 // await waits until the operator is dead, or has done its work without reaching
 // the fatal request.
-func (g *guillotine) await(t *testing.T, s *scenario, f *fixture) (crashed bool) {
+func (g *guillotine) await(t *testing.T, s *scenario, f *fixture) *ending {
 	t.Helper()
+	end := &ending{}
 	eventually(t, "the operator to die or to be done", func(ctx context.Context) error {
-		if g.isDead() {
+		end.crashed, end.requests = g.isDead(), g.requests()
+		if end.crashed {
 			return nil
 		}
-		return s.over(ctx, f)
+		err := s.over(ctx, f)
+		if err == nil && g.at > 0 && len(end.requests) >= g.at {
+			err = fmt.Errorf("the operator made %d requests, and is not dead", len(end.requests))
+		}
+		return err
 	})
-	return g.isDead()
+	return end
 }
 
 // checkRecord expects, at the moment of the crash, every object that bears our
 // marks to be on record.
 func (s *scenario) checkRecord(t *testing.T, f *fixture, cast *cast) map[string]types.UID {
 	t.Helper()
-	marked := read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.marked(ctx, f) })
+	marked := s.withoutRefused(f, read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.marked(ctx, f) }))
 	// What was purged before and is created anew keeps its old phase until the
 	// creation is answered.
 	recorded := read(t, func(ctx context.Context) (map[string]types.UID, error) {

@@ -112,12 +112,12 @@ func (g *guillotine) requests() []string {
 	return slices.Clone(g.methods)
 }
 
-// isBackground tells whether a request is none of a pass: watches, what informers
-// list, events, and what a client asks about the types of the server.
+// isBackground tells whether a request is none of a pass: watches, what informers and
+// watches list, events, and what a client asks about the types of the server.
 func isBackground(r *http.Request) bool {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	discovery := len(parts) <= 2 || parts[0] == "apis" && len(parts) == 3 || parts[0] == "openapi"
-	return discovery || isWatch(r) || isInformer(r) || isEvent(r)
+	return discovery || isWatch(r) || isInformer(r) || isOfDependents(r) || isEvent(r)
 }
 
 // isInformer tells whether a request is the manager's list of all Bundles, or the

@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -53,6 +54,9 @@ type scenario struct {
 	gone []string
 	// marked are the objects that bear the marks of their component in the end.
 	marked []string
+	// refused are the objects that are wanted and belong to somebody else in the end.
+	// They are on record, and may still bear our marks next to those of the other.
+	refused []string
 	// recreated are the objects that may become others on the way.
 	recreated []string
 	// after looks at the end itself.
@@ -124,6 +128,14 @@ func (s *scenario) proceed(t testing.TB, f *fixture) {
 			f.update(t, f.named(name), f.values(content))
 		}
 	}
+}
+
+// withoutRefused leaves out what belongs to somebody else.
+func (s *scenario) withoutRefused(f *fixture, objects map[string]types.UID) map[string]types.UID {
+	for _, name := range s.refused {
+		delete(objects, f.fill(name))
+	}
+	return objects
 }
 
 // over returns an error as long as a component has not come to its end.

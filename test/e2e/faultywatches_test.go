@@ -1,0 +1,289 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// faultyWatches puts a fault between the watches of one operator and the server.
+// Without a fault it does nothing.
+type faultyWatches struct {
+	fault *watchFault
+	// before is the version of the server before the story.
+	before string
+
+	over chan struct{}
+
+	mu      sync.Mutex
+	begun   time.Time
+	ended   bool
+	version string // at which watches begin in the past
+	streams map[*watchStream]bool
+	// relist are the paths whose watches cannot go on where they were; outdated those
+	// of which no watch has begun in the past yet.
+	relist, outdated map[string]bool
+	// affected counts events and requests that did not get through as they were.
+	affected int
+	flying   int
+	last     time.Time
+}
+
+func newFaultyWatches(fault *watchFault, before string) *faultyWatches {
+	return &faultyWatches{
+		fault: fault, before: before, over: make(chan struct{}), last: time.Now(),
+		streams: map[*watchStream]bool{}, relist: map[string]bool{}, outdated: map[string]bool{},
+	}
+}
+
+// version is the newest version of everything on the server.
+func (f *fixture) version(t testing.TB) string {
+	t.Helper()
+	return read(t, func(ctx context.Context) (string, error) {
+		list := &BundleList{}
+		err := f.List(ctx, list, client.InNamespace(f.namespace))
+		return list.ResourceVersion, err
+	})
+}
+
+// begin lets the fault begin, and end after its time. It returns when the fault is
+// as far as it should be before the story goes on.
+func (w *faultyWatches) begin(t testing.TB, version string) {
+	t.Helper()
+	if w.fault == nil {
+		return
+	}
+	w.mu.Lock()
+	w.begun, w.version = time.Now(), version
+	if w.fault.longPast {
+		w.version = w.before
+	}
+	if w.fault.breaks() {
+		for s := range w.streams {
+			w.outdated[s.path] = true
+			w.affected++
+			s.cut()
+		}
+	}
+	w.mu.Unlock()
+	eventually(t, "the fault to work", func(context.Context) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.fault.isOld() && len(w.outdated) > 0 && time.Since(w.begun) < 2*time.Second || time.Since(w.begun) < w.fault.ahead {
+			return fmt.Errorf("watches that did not begin in the past: %v", w.outdated)
+		}
+		return nil
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	time.AfterFunc(w.fault.lasts-w.fault.ahead, w.end)
+}
+
+// end ends the fault.
+func (w *faultyWatches) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return
+	}
+	w.ended = true
+	close(w.over)
+	for s := range w.streams {
+		if s.lossy {
+			s.cut()
+		}
+	}
+}
+
+// pass waits for the end of the fault, and until the operator has done what the
+// truth makes it do.
+func (w *faultyWatches) pass(t testing.TB) {
+	t.Helper()
+	if w.fault == nil {
+		return
+	}
+	<-w.over
+	eventually(t, "the operator to be quiet", func(context.Context) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.flying > 0 || time.Since(w.last) < 400*time.Millisecond {
+			return errors.New("it is at work")
+		}
+		return nil
+	})
+}
+
+// isOn tells whether the fault goes on. It is called with the lock.
+func (w *faultyWatches) isOn() bool { return !w.begun.IsZero() && !w.ended }
+
+// around puts the faults before whatever else is between the operator and the server.
+func (w *faultyWatches) around(wrap func(http.RoundTripper) http.RoundTripper) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		if wrap != nil {
+			next = wrap(next)
+		}
+		return w.wrap(next)
+	}
+}
+
+// check expects that the fault has changed anything.
+func (w *faultyWatches) check(t testing.TB) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fault != nil && w.affected == 0 {
+		t.Error("all events arrived as if there were no fault")
+	}
+}
+
+func (w *faultyWatches) wrap(next http.RoundTripper) http.RoundTripper {
+	if w.fault == nil {
+		return next
+	}
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if !w.fault.concerns(r) {
+			defer w.count(r)()
+			return next.RoundTrip(r)
+		}
+		r = inJSON(r)
+		if answer, err := w.intercept(r); answer != nil || err != nil {
+			return answer, err
+		}
+		w.mu.Lock()
+		on, begun := w.isOn(), w.begun
+		w.mu.Unlock()
+		switch {
+		case on && w.fault.isOld() && isBeginning(r):
+			return w.fromThePast(next, r)
+		case on && w.fault.isOld():
+			return next.RoundTrip(w.inThePast(r, "Exact"))
+		}
+		response, err := next.RoundTrip(r)
+		if err != nil || response.StatusCode != http.StatusOK || !isWatch(r) {
+			return response, err
+		}
+		return w.stream(r, response, nil, begun), nil
+	})
+}
+
+// count notes a request that is none of a watch.
+func (w *faultyWatches) count(r *http.Request) (done func()) {
+	if isBackground(r) {
+		return func() {}
+	}
+	note := func(more int) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.flying += more
+		w.last = time.Now()
+	}
+	note(1)
+	return func() { note(-1) }
+}
+
+// intercept answers a request that does not get through.
+func (w *faultyWatches) intercept(r *http.Request) (*http.Response, error) {
+	w.mu.Lock()
+	on, goesOn := w.isOn(), isWatch(r) && !isBeginning(r)
+	relist := goesOn && w.relist[r.URL.Path]
+	if isBeginning(r) || !isWatch(r) {
+		delete(w.relist, r.URL.Path)
+	}
+	if relist || on && w.fault.breaks() {
+		w.affected++
+	}
+	w.mu.Unlock()
+	switch {
+	case relist, on && w.fault.isOld() && goesOn:
+		return answerWith(r, expired), nil
+	case !on:
+		return nil, nil
+	case w.fault.refuse:
+		return nil, syscall.ECONNREFUSED
+	case w.fault.tooLarge && isWatch(r):
+		return answerWith(r, tooLarge), nil
+	case w.fault.silent:
+		select {
+		case <-w.over:
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+	return nil, nil
+}
+
+// inThePast makes the request one about the past.
+func (w *faultyWatches) inThePast(r *http.Request, match string) *http.Request {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	then := r.Clone(r.Context())
+	query := then.URL.Query()
+	for _, name := range []string{"sendInitialEvents", "resourceVersionMatch", "limit"} {
+		query.Del(name)
+	}
+	query.Set("resourceVersion", w.version)
+	if match != "" {
+		query.Set("resourceVersionMatch", match)
+		for _, name := range []string{"watch", "allowWatchBookmarks", "timeoutSeconds"} {
+			query.Del(name)
+		}
+	}
+	then.URL.RawQuery = query.Encode()
+	return then
+}
+
+// fromThePast begins a watch with what there was. What has come since comes when
+// the fault is over.
+func (w *faultyWatches) fromThePast(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+	response, err := next.RoundTrip(w.inThePast(r, "Exact"))
+	if err != nil || response.StatusCode != http.StatusOK {
+		return response, err
+	}
+	first, err := beginningOf(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	response, err = next.RoundTrip(w.inThePast(r, ""))
+	if err != nil || response.StatusCode != http.StatusOK {
+		return response, err
+	}
+	w.mu.Lock()
+	w.affected++
+	delete(w.outdated, r.URL.Path)
+	begun := w.begun
+	w.mu.Unlock()
+	return w.stream(r, response, first, begun), nil
+}
+
+// beginningOf returns the events of a watch that begins with a list.
+func beginningOf(body io.ReadCloser) (events [][]byte, err error) {
+	defer func() { _ = body.Close() }()
+	var list struct {
+		APIVersion, Kind string
+		Metadata         metav1.ListMeta
+		Items            []map[string]any
+	}
+	if err := json.NewDecoder(body).Decode(&list); err != nil {
+		return nil, err
+	}
+	kind, _ := bytes.CutSuffix([]byte(list.Kind), []byte("List"))
+	for _, item := range list.Items {
+		item["apiVersion"], item["kind"] = list.APIVersion, string(kind)
+		events = append(events, encode("ADDED", item))
+	}
+	return append(events, bookmark(list.APIVersion, string(kind), list.Metadata.ResourceVersion, true)), nil
+}

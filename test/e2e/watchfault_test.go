@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// watchFault says what is wrong, for a while, with the watches by which an operator
+// knows its dependents. When it is over they tell the truth again: events that were
+// kept back arrive, and a watch that has lost some is broken, so that the operator
+// can notice. Without the latter no client could ever be right.
+type watchFault struct {
+	name string
+	// only are the resources concerned, except those that are not; empty means all
+	// dependents.
+	only, except []string
+	// lasts is how long it lasts, ahead for how much of it the operator has nothing
+	// to do.
+	lasts, ahead time.Duration
+
+	// hold keeps events back until the end, delay for some time.
+	hold  bool
+	delay time.Duration
+	// drop loses events; the watch is broken in the end. With bookmarks the versions
+	// of the lost events are told, so that going on from there would be wrong: the
+	// server says then that the version is too old.
+	drop, bookmarks bool
+	// replay tells every event twice, and then what was so before it once more.
+	replay bool
+	// expire breaks a watch at every event, as the version is too old.
+	expire bool
+
+	// refuse breaks all watches and refuses new ones; silent breaks them and leaves
+	// new ones without an answer; tooLarge answers that the server has not come to
+	// the version yet.
+	refuse, silent, tooLarge bool
+	// past breaks all watches and answers new ones as a server does that stopped at
+	// the beginning of the fault; longPast as one that stopped before the story.
+	past, longPast bool
+}
+
+const (
+	moment = 1200 * time.Millisecond
+	// stale is how long a broken watch is believed.
+	stale = 10 * time.Second
+)
+
+var watchFaults = []*watchFault{
+	{name: "events are late", lasts: 2 * moment, delay: moment / 3},
+	{name: "events are held back", lasts: moment, hold: true},
+	{name: "events of ConfigMaps are held back", lasts: moment, hold: true, only: []string{"configmaps"}},
+	{name: "events of all but ConfigMaps are held back", lasts: moment, hold: true, except: []string{"configmaps"}},
+	{name: "events of the component are held back", lasts: moment, hold: true, only: []string{"bundles"}},
+	{name: "events are lost until the watch breaks", lasts: moment, drop: true},
+	{name: "nothing but bookmarks arrives", lasts: moment, drop: true, bookmarks: true},
+	{name: "events come again", lasts: moment, replay: true},
+	{name: "every version is too old at once", lasts: 2 * moment, expire: true},
+	{name: "every version is too new", lasts: 2 * moment, tooLarge: true},
+	{name: "watches are refused for a moment", lasts: moment, refuse: true},
+	{name: "watches are refused for long", lasts: stale + 3*moment, ahead: stale + moment, refuse: true},
+	{name: "watches are not answered", lasts: 2 * moment, silent: true},
+	{name: "watches begin in the past", lasts: 2 * moment, past: true},
+	{name: "watches begin before the story", lasts: 2 * moment, longPast: true},
+}
+
+// breaks tells whether all watches are broken at the beginning.
+func (f *watchFault) breaks() bool { return f.refuse || f.silent || f.tooLarge || f.isOld() }
+
+// isOld tells whether watches begin in the past.
+func (f *watchFault) isOld() bool { return f.past || f.longPast }
+
+// concerns tells whether a request is a watch, or the list of one, that the fault is about.
+func (f *watchFault) concerns(r *http.Request) bool {
+	resource := collectionOf(r)
+	if slices.Contains(f.only, "bundles") {
+		return resource == "bundles" && isWatch(r)
+	}
+	return isOfDependents(r) && (len(f.only) == 0 || slices.Contains(f.only, resource)) && !slices.Contains(f.except, resource)
+}
+
+// isOfDependents tells whether a request is a watch of dependents, or the list that
+// such a watch begins with.
+func isOfDependents(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.URL.Query().Get("labelSelector") == reconcilerName+"/owner-id"
+}
+
+// collectionOf is the resource of a request about a collection.
+func collectionOf(r *http.Request) string { return path.Base(r.URL.Path) }
+
+// inJSON asks for no other form of the answer than the one that we can read.
+func inJSON(r *http.Request) *http.Request {
+	r = r.Clone(r.Context())
+	forms := slices.DeleteFunc(strings.Split(r.Header.Get("Accept"), ","), func(form string) bool { return !strings.Contains(form, "json") })
+	r.Header.Set("Accept", strings.Join(forms, ","))
+	return r
+}
+
+// isBeginning tells whether a watch begins with what there is.
+func isBeginning(r *http.Request) bool {
+	return isWatch(r) && r.URL.Query().Get("sendInitialEvents") == "true"
+}
