@@ -4,9 +4,12 @@
 package e2e
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"sync"
+	"testing"
 	"time"
 )
 
@@ -120,6 +123,17 @@ func (b *barrier) stoppedFor() time.Duration {
 		return 0
 	}
 	return time.Since(b.since)
+}
+
+// await waits until the operator has gone on and is quiet.
+func (b *barrier) await(t testing.TB) {
+	t.Helper()
+	eventually(t, "the first operator to be quiet", func(context.Context) error {
+		if !b.isQuiet() {
+			return errors.New("it is at work")
+		}
+		return nil
+	})
 }
 
 // isQuiet tells whether the operator has sent nothing for a moment.

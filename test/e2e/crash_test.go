@@ -120,6 +120,7 @@ func (s *scenario) play(t *testing.T, g *guillotine, fault *watchFault, referenc
 
 	beginning := f.version(t)
 	watches.begin(t, beginning)
+	watches.endLater()
 	g.arm()
 	s.proceed(t, f)
 	end := g.await(t, s, f)
@@ -134,6 +135,7 @@ func (s *scenario) play(t *testing.T, g *guillotine, fault *watchFault, referenc
 	defer f.startWith(t, told, successor.around(g.count)).stop(t)
 	if end.crashed {
 		successor.begin(t, beginning)
+		successor.endLater()
 		successor.pass(t)
 	}
 	s.conclude(t, f, cast, end, reference)

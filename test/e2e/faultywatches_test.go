@@ -4,19 +4,15 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -31,12 +27,12 @@ type faultyWatches struct {
 
 	mu      sync.Mutex
 	begun   time.Time
-	ended   bool
+	ended   time.Time
 	version string // at which watches begin in the past
 	streams map[*watchStream]bool
-	// relist are the paths whose watches cannot go on where they were; outdated those
-	// of which no watch has begun in the past yet.
-	relist, outdated map[string]bool
+	// relist are the paths whose watches cannot go on where they were, down those
+	// whose watches were broken and have not begun anew.
+	relist, down map[string]bool
 	// affected counts events and requests that did not get through as they were.
 	affected int
 	flying   int
@@ -46,7 +42,7 @@ type faultyWatches struct {
 func newFaultyWatches(fault *watchFault, before string) *faultyWatches {
 	return &faultyWatches{
 		fault: fault, before: before, over: make(chan struct{}), last: time.Now(),
-		streams: map[*watchStream]bool{}, relist: map[string]bool{}, outdated: map[string]bool{},
+		streams: map[*watchStream]bool{}, relist: map[string]bool{}, down: map[string]bool{},
 	}
 }
 
@@ -60,8 +56,8 @@ func (f *fixture) version(t testing.TB) string {
 	})
 }
 
-// begin lets the fault begin, and end after its time. It returns when the fault is
-// as far as it should be before the story goes on.
+// begin lets the fault begin. It returns when the fault is as far as it should be
+// before the story goes on.
 func (w *faultyWatches) begin(t testing.TB, version string) {
 	t.Helper()
 	if w.fault == nil {
@@ -74,37 +70,52 @@ func (w *faultyWatches) begin(t testing.TB, version string) {
 	}
 	if w.fault.breaks() {
 		for s := range w.streams {
-			w.outdated[s.path] = true
 			w.affected++
-			s.cut()
+			w.cut(s)
 		}
 	}
 	w.mu.Unlock()
 	eventually(t, "the fault to work", func(context.Context) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if w.fault.isOld() && len(w.outdated) > 0 && time.Since(w.begun) < 2*time.Second || time.Since(w.begun) < w.fault.ahead {
-			return fmt.Errorf("watches that did not begin in the past: %v", w.outdated)
+		if w.fault.isOld() && w.isDown(w.begun) || time.Since(w.begun) < w.fault.ahead {
+			return fmt.Errorf("watches that did not begin in the past: %v", w.down)
 		}
 		return nil
 	})
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	time.AfterFunc(w.fault.lasts-w.fault.ahead, w.end)
+}
+
+// cut breaks a stream. It is called with the lock.
+func (w *faultyWatches) cut(s *watchStream) {
+	w.down[s.path] = true
+	s.cut()
+}
+
+// isDown tells whether a watch has not begun anew although it had the time that it
+// takes. It is called with the lock.
+func (w *faultyWatches) isDown(since time.Time) bool {
+	return len(w.down) > 0 && time.Since(since) < 2*time.Second
+}
+
+// endLater ends the fault when it has lasted as long as it should.
+func (w *faultyWatches) endLater() {
+	if w.fault != nil {
+		time.AfterFunc(w.fault.lasts-w.fault.ahead, w.end)
+	}
 }
 
 // end ends the fault.
 func (w *faultyWatches) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.ended {
+	if !w.ended.IsZero() {
 		return
 	}
-	w.ended = true
+	w.ended = time.Now()
 	close(w.over)
 	for s := range w.streams {
 		if s.lossy {
-			s.cut()
+			w.cut(s)
 		}
 	}
 }
@@ -120,7 +131,7 @@ func (w *faultyWatches) pass(t testing.TB) {
 	eventually(t, "the operator to be quiet", func(context.Context) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if w.flying > 0 || time.Since(w.last) < 400*time.Millisecond {
+		if w.isDown(w.ended) || w.flying > 0 || time.Since(w.last) < 400*time.Millisecond {
 			return errors.New("it is at work")
 		}
 		return nil
@@ -128,7 +139,7 @@ func (w *faultyWatches) pass(t testing.TB) {
 }
 
 // isOn tells whether the fault goes on. It is called with the lock.
-func (w *faultyWatches) isOn() bool { return !w.begun.IsZero() && !w.ended }
+func (w *faultyWatches) isOn() bool { return !w.begun.IsZero() && w.ended.IsZero() }
 
 // around puts the faults before whatever else is between the operator and the server.
 func (w *faultyWatches) around(wrap func(http.RoundTripper) http.RoundTripper) func(http.RoundTripper) http.RoundTripper {
@@ -224,66 +235,4 @@ func (w *faultyWatches) intercept(r *http.Request) (*http.Response, error) {
 		}
 	}
 	return nil, nil
-}
-
-// inThePast makes the request one about the past.
-func (w *faultyWatches) inThePast(r *http.Request, match string) *http.Request {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	then := r.Clone(r.Context())
-	query := then.URL.Query()
-	for _, name := range []string{"sendInitialEvents", "resourceVersionMatch", "limit"} {
-		query.Del(name)
-	}
-	query.Set("resourceVersion", w.version)
-	if match != "" {
-		query.Set("resourceVersionMatch", match)
-		for _, name := range []string{"watch", "allowWatchBookmarks", "timeoutSeconds"} {
-			query.Del(name)
-		}
-	}
-	then.URL.RawQuery = query.Encode()
-	return then
-}
-
-// fromThePast begins a watch with what there was. What has come since comes when
-// the fault is over.
-func (w *faultyWatches) fromThePast(next http.RoundTripper, r *http.Request) (*http.Response, error) {
-	response, err := next.RoundTrip(w.inThePast(r, "Exact"))
-	if err != nil || response.StatusCode != http.StatusOK {
-		return response, err
-	}
-	first, err := beginningOf(response.Body)
-	if err != nil {
-		return nil, err
-	}
-	response, err = next.RoundTrip(w.inThePast(r, ""))
-	if err != nil || response.StatusCode != http.StatusOK {
-		return response, err
-	}
-	w.mu.Lock()
-	w.affected++
-	delete(w.outdated, r.URL.Path)
-	begun := w.begun
-	w.mu.Unlock()
-	return w.stream(r, response, first, begun), nil
-}
-
-// beginningOf returns the events of a watch that begins with a list.
-func beginningOf(body io.ReadCloser) (events [][]byte, err error) {
-	defer func() { _ = body.Close() }()
-	var list struct {
-		APIVersion, Kind string
-		Metadata         metav1.ListMeta
-		Items            []map[string]any
-	}
-	if err := json.NewDecoder(body).Decode(&list); err != nil {
-		return nil, err
-	}
-	kind, _ := bytes.CutSuffix([]byte(list.Kind), []byte("List"))
-	for _, item := range list.Items {
-		item["apiVersion"], item["kind"] = list.APIVersion, string(kind)
-		events = append(events, encode("ADDED", item))
-	}
-	return append(events, bookmark(list.APIVersion, string(kind), list.Metadata.ResourceVersion, true)), nil
 }

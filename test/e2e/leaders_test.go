@@ -54,27 +54,43 @@ var successions = []succession{
 // TestTwoLeaders lets an operator stand still before every request of its work,
 // for longer than it may create objects without a look, while another operator
 // takes over and does what is asked for next. When the first one goes on, it must
-// not leave an object behind that nobody knows, nor a component that is stuck.
+// not leave an object behind that nobody knows, nor a component that is stuck. It
+// does so once with watches that tell the truth and once for each of the faults that
+// hide from it what the other has done.
 func TestTwoLeaders(t *testing.T) {
-	for _, s := range successions {
+	for number, s := range successions {
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			began := time.Now()
-			total := s.play(t, newBarrier(0))
+			total := s.play(t, newBarrier(0), nil)
 			cases, ran, met := slice.FromEnvironment(t), 0, atomic.Int64{}
+			stop := func(t *testing.T, at int, fault *watchFault) {
+				ran++
+				name := fmt.Sprintf("before request %d", at)
+				if fault != nil {
+					name += ", " + fault.name
+				}
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					b := newBarrier(at)
+					s.play(t, b, fault)
+					if b.isDown() {
+						met.Add(1)
+					}
+				})
+			}
 			t.Run("stop", func(t *testing.T) {
+				faults := hidingFaults()
 				for at := 1; at <= total; at++ {
-					if !cases.Has(at) {
+					if !cases.Has(at + 3*number) { // not the same ones of all stories
 						continue
 					}
-					ran++
-					t.Run(fmt.Sprintf("before request %d", at), func(t *testing.T) {
-						t.Parallel()
-						b := newBarrier(at)
-						s.play(t, b)
-						if b.isDown() {
-							met.Add(1)
+					stop(t, at, nil)
+					for i, fault := range faults {
+						if cases.Picks(at, i, len(faults)) {
+							stop(t, at, fault)
 						}
-					})
+					}
 				}
 			})
 			t.Logf("%d points, %d of them run, %d stopped, %s", total, ran, met.Load(), time.Since(began).Round(time.Second))
@@ -82,22 +98,34 @@ func TestTwoLeaders(t *testing.T) {
 	}
 }
 
-// play goes through the story and returns the number of requests of the first operator.
-func (s succession) play(t *testing.T, b *barrier) int {
+// hidingFaults are those that keep events from an operator for as long as they last.
+func hidingFaults() []*watchFault {
+	return slices.DeleteFunc(slices.Clone(watchFaults), func(f *watchFault) bool { return !f.hold && !f.drop && !f.isOld() })
+}
+
+// play goes through the story and returns the number of requests of the first
+// operator. The fault lasts for it until it is quiet again.
+func (s succession) play(t *testing.T, b *barrier, fault *watchFault) int {
 	t.Helper()
 	f := newFixture(t)
 	cast := newCast(f, f.objects(t, slices.Concat(s.first, s.wanted, s.then)))
 	f.mayBeIdle = true
-	one := f.startWith(t, told, b.wrap)
+	watches := newFaultyWatches(fault, f.version(t))
+	one := f.startWith(t, told, watches.around(b.wrap))
 	if s.first != nil {
 		f.ask(t, s.first)
 		f.settled(t, s.first)
 	}
+	watches.begin(t, f.version(t))
 	b.arm()
 	f.ask(t, s.wanted)
+	began := time.Now()
 	eventually(t, "the first operator to stop or to be done", func(ctx context.Context) error {
 		if b.isDown() {
 			return nil
+		}
+		if time.Since(began) > 3*moment {
+			watches.end() // it waits for an event
 		}
 		return f.isSettled(ctx, s.wanted)
 	})
@@ -114,12 +142,9 @@ func (s succession) play(t *testing.T, b *barrier) int {
 		time.Sleep(max(0, fence+500*time.Millisecond-b.stoppedFor()))
 	}
 	close(b.release)
-	eventually(t, "the first operator to be quiet", func(context.Context) error {
-		if !b.isQuiet() {
-			return errors.New("it is at work")
-		}
-		return nil
-	})
+	b.await(t)
+	watches.end()
+	watches.pass(t)
 	one.stop(t)
 	if s.then != nil {
 		if err := two.reconciler.Trigger(f.namespace, "main"); err != nil {

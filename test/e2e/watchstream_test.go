@@ -52,8 +52,9 @@ func (w *faultyWatches) stream(r *http.Request, response *http.Response, first [
 	}
 	w.mu.Lock()
 	w.streams[s] = true
+	delete(w.down, s.path)
 	if w.isOn() && w.fault.breaks() && begun.IsZero() {
-		s.cut()
+		w.cut(s)
 	}
 	w.mu.Unlock()
 	go func() {

@@ -31,6 +31,13 @@ func (s Slice) Has(index int) bool {
 	return (index+index/s.n+s.offset)%s.n == 0
 }
 
+// Picks tells whether the case with the index, if it is run, is run in a variant, of
+// so many: in all of them if the slice is whole, else in one, which is another one for
+// other indexes and offsets.
+func (s Slice) Picks(index, variant, of int) bool {
+	return s.n == 1 || (index+s.offset/s.n)%of == variant
+}
+
 func parse(share, offset string) (Slice, error) {
 	s := Slice{n: 8}
 	if share != "" {
