@@ -93,7 +93,7 @@ func (s *watchStream) run(first [][]byte) {
 			return
 		}
 	}
-	events := make(chan watchEvent, 10_000)
+	events := make(chan watchEvent, 100)
 	go s.read(events)
 	for {
 		select {
