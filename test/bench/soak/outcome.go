@@ -59,34 +59,40 @@ type Condition struct {
 
 // What may be more at the end than early. Both times nothing happens, all components
 // are there, and the heap is without garbage. Allowed is that connections come and go,
-// that components were created anew with other numbers of objects, that what left a
-// watch is remembered for ten minutes, and that client-go keeps a copy of each event
-// for six to twelve minutes after it was sent, to count the next one like it.
+// that components were created anew with other numbers of objects, and what is kept
+// for some minutes only: the store of the watches remembers what it saw deleted for
+// ten, and client-go keeps a copy of each event for six to twelve, to count the next
+// one like it.
 const (
 	moreHeap       = 0.10    // of the heap
 	moreHeapBytes  = 1 << 20 // or, for small heaps
 	eventBytes     = 1200    // of a copy and what it is found by, from a profile
-	eventsKept     = 12 * time.Minute
+	deletedBytes   = 400     // of what is remembered of a deleted object, likewise
+	keptFor        = 12 * time.Minute
 	moreGoroutines = 10
 )
 
-// events are those of which there may be copies at the end, and were none early.
-func (o *Outcome) events() (n int) {
+// kept counts the events and deletions of which something may be kept at the end, and
+// was not early.
+func (o *Outcome) kept() (events, deletions int) {
 	for _, line := range o.Lines {
-		if line.At > max(o.Early.At, o.Late.At-eventsKept) && line.At <= o.Late.At {
-			n += line.Events
+		if line.At > max(o.Early.At, o.Late.At-keptFor) && line.At <= o.Late.At {
+			events += line.Events
+			deletions += line.Requests["DELETE configmaps"]
 		}
 	}
-	return n
+	return events, deletions
 }
 
 // allowed is how large the heap may be at the end.
 func (o *Outcome) allowed() uint64 {
-	return o.Early.Heap + max(uint64(float64(o.Early.Heap)*moreHeap), moreHeapBytes) + uint64(o.events())*eventBytes
+	events, deletions := o.kept()
+	return o.Early.Heap + max(uint64(float64(o.Early.Heap)*moreHeap), moreHeapBytes) + uint64(events)*eventBytes + uint64(deletions)*deletedBytes
 }
 
 // Conditions judges the run.
 func (o *Outcome) Conditions() []Condition {
+	events, deletions := o.kept()
 	dependents := 0
 	for request, n := range o.Rest.Requests {
 		if strings.HasSuffix(request, " configmaps") {
@@ -98,8 +104,8 @@ func (o *Outcome) Conditions() []Condition {
 		{"goroutines have not grown", o.Late.Goroutines <= o.Early.Goroutines+moreGoroutines,
 			fmt.Sprintf("%d early, %d late, %d more are allowed", o.Early.Goroutines, o.Late.Goroutines, moreGoroutines)},
 		{"the heap has not grown", o.Late.Heap <= o.allowed(),
-			fmt.Sprintf("%.1f MiB early, %.1f MiB late, %.1f MiB are allowed, copies of %d events included",
-				mebibytes(o.Early.Heap), mebibytes(o.Late.Heap), mebibytes(o.allowed()), o.events())},
+			fmt.Sprintf("%.1f MiB early, %.1f MiB late, %.1f MiB are allowed because of %d events and %d deletions",
+				mebibytes(o.Early.Heap), mebibytes(o.Late.Heap), mebibytes(o.allowed()), events, deletions)},
 		{"at rest, no request for a dependent", dependents == 0, fmt.Sprintf("%d requests", dependents)},
 		{"at rest, no write", o.Rest.Writes() == 0, fmt.Sprintf("%d writes", o.Rest.Writes())},
 		{"every write was the operator's to make", len(o.Violations) == 0 && o.Judged > 0,

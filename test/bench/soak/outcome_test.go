@@ -55,22 +55,23 @@ func TestEachConditionIsJudged(t *testing.T) {
 	}
 }
 
-func TestCopiesOfEventsAreNoGrowth(t *testing.T) {
+func TestWhatIsKeptForMinutesIsNoGrowth(t *testing.T) {
 	line := func(at time.Duration, events int) Line {
-		return Line{At: at, Usage: subject.Usage{Heap: 100 << 20, Traffic: subject.Traffic{Events: events}}}
+		traffic := subject.Traffic{Events: events, Requests: map[string]int{"DELETE configmaps": 2 * events, "DELETE loads": 1}}
+		return Line{At: at, Usage: subject.Usage{Heap: 100 << 20, Traffic: traffic}}
 	}
 	o := good()
 	o.Lines = []Line{line(0, 1), line(3*time.Minute, 10), line(4*time.Minute, 100), line(10*time.Minute, 1000), line(11*time.Minute, 10000)}
 	o.Early, o.Late = o.Lines[1], o.Lines[3]
-	if got := o.events(); got != 1100 {
-		t.Errorf("copies of %d events after 10 minutes", got)
+	if events, deletions := o.kept(); events != 1100 || deletions != 2200 {
+		t.Errorf("%d events and %d deletions count after 10 minutes", events, deletions)
 	}
 	o.Lines[3].At, o.Lines[4].At = 17*time.Minute, 18*time.Minute
 	o.Late = o.Lines[3]
-	if got := o.events(); got != 1000 {
-		t.Errorf("copies of %d events after 17 minutes", got)
+	if events, deletions := o.kept(); events != 1000 || deletions != 2000 {
+		t.Errorf("%d events and %d deletions count after 17 minutes", events, deletions)
 	}
-	if got, want := o.allowed(), uint64(110<<20+1000*eventBytes); got != want {
+	if got, want := o.allowed(), uint64(110<<20+1000*eventBytes+2000*deletedBytes); got != want {
 		t.Errorf("%d bytes are allowed, want %d", got, want)
 	}
 }
