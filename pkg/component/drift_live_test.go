@@ -4,10 +4,12 @@
 package component_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,6 +34,20 @@ func (b *bed) drifted() string {
 		return c.Message
 	}
 	return ""
+}
+
+// warned tells whether there is a warning about the component of the test.
+func (b *bed) warned(reason, note string) error {
+	list := &eventsv1.EventList{}
+	b.check(b.client.List(b.Context(), list, client.InNamespace(b.namespace)))
+	var texts []string
+	for _, event := range list.Items {
+		texts = append(texts, event.Type+" "+event.Reason+": "+event.Note)
+		if event.Type == corev1.EventTypeWarning && event.Reason == reason && event.Regarding.Name == "main" && strings.Contains(event.Note, note) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the events are %q", texts)
 }
 
 func TestUnderReportDriftIsLeftAndTheConditionSaysWhoChangedWhatAndWhen(t *testing.T) {
@@ -110,6 +126,7 @@ func TestAContestedObjectIsNamedWithItsOpponentAndItsComponentIsNotReady(t *test
 	if value, _ := b.configMap("a"); value != "theirs" {
 		t.Error("it was corrected once more, at once")
 	}
+	b.eventually("a warning that names the opponent", func() error { return b.warned("FieldConflict", "their-operator changes data.value again and again") })
 	b.forward += 2e9
 	_, _, _ = b.pass()
 	if value, _ := b.configMap("a"); value != "1" {

@@ -5,10 +5,12 @@ package component_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -61,8 +63,16 @@ func TestWhatAComponentRefersToReconcilesItWhenItChanges(t *testing.T) {
 		})
 	}
 	rendered("greeting", "hi")
+	b.mark()
 	b.check(b.client.Update(t.Context(), &corev1.ConfigMap{ObjectMeta: b.object("texts"), Data: map[string]string{"hello": "moin"}}))
 	rendered("greeting", "moin")
+	b.comesTo(func() (string, bool) {
+		revision := b.get().Status.Revision
+		return fmt.Sprintf("revision %d", revision), revision == 2
+	})
+	if diff := cmp.Diff([]string{"update secrets rendered", "patch widgets/status main"}, b.writes()); diff != "" {
+		t.Errorf("writes for a changed reference (-want +got):\n%s", diff)
+	}
 	b.check(b.client.Update(t.Context(), &corev1.Secret{ObjectMeta: b.object("creds"), StringData: map[string]string{"password": canary + "2"}}))
 	rendered("password", canary+"2")
 	b.check(b.client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: b.object("settings")}))
