@@ -120,7 +120,7 @@ func (s *scenario) play(t *testing.T, g *guillotine, fault *watchFault, referenc
 
 	beginning := f.version(t)
 	watches.begin(t, beginning)
-	watches.endLater()
+	watches.endLater(patience / 4)
 	g.arm()
 	s.proceed(t, f)
 	end := g.await(t, s, f)
@@ -135,7 +135,7 @@ func (s *scenario) play(t *testing.T, g *guillotine, fault *watchFault, referenc
 	defer f.startWith(t, told, successor.around(g.count)).stop(t)
 	if end.crashed {
 		successor.begin(t, beginning)
-		successor.endLater()
+		successor.endLater(moment)
 		successor.pass(t)
 	}
 	s.conclude(t, f, cast, end, reference)

@@ -23,7 +23,8 @@ type faultyWatches struct {
 	// before is the version of the server before the story.
 	before string
 
-	over chan struct{}
+	// effect is closed when the fault has an effect, over when it is over.
+	effect, over chan struct{}
 
 	mu      sync.Mutex
 	begun   time.Time
@@ -33,15 +34,17 @@ type faultyWatches struct {
 	// relist are the paths whose watches cannot go on where they were, down those
 	// whose watches were broken and have not begun anew.
 	relist, down map[string]bool
-	// affected counts events and requests that did not get through as they were.
-	affected int
-	flying   int
-	last     time.Time
+	// affected tells that an event or a request did not get through as it was.
+	affected bool
+	// up tells that the operator has begun to work.
+	up     bool
+	flying int
+	last   time.Time
 }
 
 func newFaultyWatches(fault *watchFault, before string) *faultyWatches {
 	return &faultyWatches{
-		fault: fault, before: before, over: make(chan struct{}), last: time.Now(),
+		fault: fault, before: before, effect: make(chan struct{}), over: make(chan struct{}), last: time.Now(),
 		streams: map[*watchStream]bool{}, relist: map[string]bool{}, down: map[string]bool{},
 	}
 }
@@ -70,7 +73,7 @@ func (w *faultyWatches) begin(t testing.TB, version string) {
 	}
 	if w.fault.breaks() {
 		for s := range w.streams {
-			w.affected++
+			w.affect()
 			w.cut(s)
 		}
 	}
@@ -78,6 +81,9 @@ func (w *faultyWatches) begin(t testing.TB, version string) {
 	eventually(t, "the fault to work", func(context.Context) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		if !w.up {
+			return errors.New("the operator has not begun to work")
+		}
 		if w.fault.isOld() && w.isDown(w.begun) || time.Since(w.begun) < w.fault.ahead {
 			return fmt.Errorf("watches that did not begin in the past: %v", w.down)
 		}
@@ -97,10 +103,26 @@ func (w *faultyWatches) isDown(since time.Time) bool {
 	return len(w.down) > 0 && time.Since(since) < 2*time.Second
 }
 
-// endLater ends the fault when it has lasted as long as it should.
-func (w *faultyWatches) endLater() {
-	if w.fault != nil {
+// endLater ends the fault when it has lasted as long as it should, counted from when
+// it had an effect for the first time, or from the time that this may take.
+func (w *faultyWatches) endLater(within time.Duration) {
+	if w.fault == nil {
+		return
+	}
+	go func() {
+		select {
+		case <-w.effect:
+		case <-time.After(within):
+		}
 		time.AfterFunc(w.fault.lasts-w.fault.ahead, w.end)
+	}()
+}
+
+// affect notes that the fault has an effect. It is called with the lock.
+func (w *faultyWatches) affect() {
+	if !w.affected {
+		w.affected = true
+		close(w.effect)
 	}
 }
 
@@ -156,7 +178,7 @@ func (w *faultyWatches) check(t testing.TB) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.fault != nil && w.affected == 0 {
+	if w.fault != nil && !w.affected {
 		t.Error("all events arrived as if there were no fault")
 	}
 }
@@ -166,6 +188,11 @@ func (w *faultyWatches) wrap(next http.RoundTripper) http.RoundTripper {
 		return next
 	}
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if isWatch(r) && collectionOf(r) == "bundles" {
+			w.mu.Lock()
+			w.up = true
+			w.mu.Unlock()
+		}
 		if !w.fault.concerns(r) {
 			defer w.count(r)()
 			return next.RoundTrip(r)
@@ -215,7 +242,7 @@ func (w *faultyWatches) intercept(r *http.Request) (*http.Response, error) {
 		delete(w.relist, r.URL.Path)
 	}
 	if relist || on && w.fault.breaks() {
-		w.affected++
+		w.affect()
 	}
 	w.mu.Unlock()
 	switch {

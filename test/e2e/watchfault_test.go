@@ -84,6 +84,12 @@ func (f *watchFault) concerns(r *http.Request) bool {
 	return isOfDependents(r) && (len(f.only) == 0 || slices.Contains(f.only, resource)) && !slices.Contains(f.except, resource)
 }
 
+// meets tells whether the story has objects that the fault is about.
+func (f *watchFault) meets(s *scenario) bool {
+	other := func(text string) bool { return !strings.Contains(text, "\nkind: ConfigMap\n") }
+	return !slices.Contains(f.except, "configmaps") || slices.ContainsFunc(s.texts(), other)
+}
+
 // isOfDependents tells whether a request is a watch of dependents, or the list that
 // such a watch begins with.
 func isOfDependents(r *http.Request) bool {

@@ -48,7 +48,7 @@ func (w *faultyWatches) fromThePast(next http.RoundTripper, r *http.Request) (*h
 		return response, err
 	}
 	w.mu.Lock()
-	w.affected++
+	w.affect()
 	begun := w.begun
 	w.mu.Unlock()
 	return w.stream(r, response, first, begun), nil

@@ -171,7 +171,7 @@ func (s *watchStream) suffers(event watchEvent) bool {
 	if !w.isOn() || initial && (w.fault.bookmarks || w.fault.expire) || event.Type == "BOOKMARK" && w.fault.expire {
 		return false
 	}
-	w.affected++
+	w.affect()
 	if w.fault.drop {
 		s.lossy = true
 		w.relist[s.path] = w.fault.bookmarks
