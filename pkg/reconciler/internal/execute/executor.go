@@ -11,9 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/internal/trace"
@@ -83,26 +81,30 @@ func (e *Executor) Run(ctx context.Context, steps []plan.Step) []plan.Result {
 func (e *Executor) stage(ctx context.Context, steps []plan.Step) []plan.Result {
 	var silent atomic.Int64 // failures in a row without an answer of the server
 	results := make([]*plan.Result, len(steps))
-	var group errgroup.Group
-	group.SetLimit(maxSpeedup * e.options.Parallelism)
+	var group sync.WaitGroup
+	room := make(chan struct{}, maxSpeedup*e.options.Parallelism)
 	for i, step := range steps {
-		if ctx.Err() != nil || silent.Load() >= int64(e.options.Parallelism) || e.pace.enter(ctx) != nil {
+		room <- struct{}{} // before the turn: whoever has one does not wait for anything
+		if ctx.Err() != nil || silent.Load() >= int64(e.options.Parallelism) {
 			break
 		}
-		begun := time.Now()
-		group.Go(func() error {
-			defer func() { e.pace.leave(time.Since(begun)) }()
-			result := e.told(ctx, step)
+		turn := &turn{pace: e.pace}
+		if turn.take(ctx) != nil {
+			break
+		}
+		group.Go(func() {
+			defer func() { <-room }()
+			defer turn.end()
+			result := e.told(withTurn(ctx, turn), step)
 			if cluster.IsUnreachable(result.Err) {
 				silent.Add(1)
 			} else {
 				silent.Store(0)
 			}
 			results[i] = &result
-			return nil
 		})
 	}
-	_ = group.Wait() // no function returns an error
+	group.Wait()
 	done := make([]plan.Result, 0, len(steps))
 	for _, result := range results {
 		if result != nil {

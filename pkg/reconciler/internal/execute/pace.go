@@ -79,6 +79,14 @@ func (p *pace) leave(took time.Duration) {
 	p.next()
 }
 
+// release lets somebody else in; the step goes on later.
+func (p *pace) release() {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.active--
+	p.next()
+}
+
 // next lets those in whose turn it is.
 func (p *pace) next() {
 	for len(p.queue) > 0 && p.active < int(p.bound) {

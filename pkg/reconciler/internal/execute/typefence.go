@@ -193,15 +193,3 @@ func (e *Executor) dismiss(ctx context.Context, resource cluster.Resource, name 
 		return err
 	}
 }
-
-// pause waits, and tells whether the context goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
