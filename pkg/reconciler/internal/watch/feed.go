@@ -31,10 +31,10 @@ func (s *Store) leave(from *scope, told *reduced) {
 // watch is up; else it begins only now.
 func (s *Store) replace(from *scope, list []*reduced, version string, streams bool) {
 	s.feed(from, "", func(k *kind) []Change {
-		// A list that is older than what the same server said before is that of
-		// a storage that was restored.
-		restored := from.newest != "" && before(version, from.newest)
-		from.newest, from.list = version, version
+		restored := from.isOlder(version)
+		if from.newest, from.list = version, version; restored {
+			k.newest = version
+		}
 		changes := k.replace(from.namespace, list, version, restored)
 		from.synced, from.failing, from.downSince = true, false, time.Time{}
 		if !streams {
@@ -43,6 +43,7 @@ func (s *Store) replace(from *scope, list []*reduced, version string, streams bo
 		if delete(k.refusals, from.namespace); from.namespace == wide {
 			clear(k.refusals)
 		}
+		k.newest = newer(version, k.newest)
 		k.synced[from.namespace] = true
 		s.tend()
 		return changes
@@ -55,12 +56,17 @@ func (s *Store) feed(from *scope, version string, change func(*kind) []Change) {
 	var changes []Change
 	if from.kind.scopes[from.namespace] == from && !s.closed {
 		changes = change(from.kind)
-		if version != "" && (from.newest == "" || !before(version, from.newest)) {
-			from.newest = version
-		}
+		from.newest = newer(version, from.newest)
+		from.kind.newest = newer(version, from.kind.newest)
 	}
 	s.mu.Unlock()
 	s.tell(changes)
+}
+
+// isOlder tells whether a list is older than what the same server said before, or than
+// what was known when it was asked for. Then it is that of a storage that was restored.
+func (c *scope) isOlder(list string) bool {
+	return c.newest != "" && before(list, c.newest) || c.floor != "" && before(list, c.floor)
 }
 
 // listed tells whether an event is older than the last list, which knew of it.
@@ -92,6 +98,7 @@ func (k *kind) vanished(at objectName, told *reduced) []Change {
 func (k *kind) replace(namespace string, list []*reduced, version string, restored bool) (changes []Change) {
 	if restored {
 		k.records.forget()
+		changes = k.forgetNewer(namespace, version)
 	}
 	listed := make(map[objectName]bool, len(list))
 	for _, told := range list {
@@ -108,6 +115,24 @@ func (k *kind) replace(namespace string, list []*reduced, version string, restor
 				continue // our own answer is newer than the list
 			}
 			k.records.bury(at, version, time.Now())
+			if k.records.writes[at] == nil {
+				changes = append(changes, k.difference(at, old, nil, "")...)
+			}
+		}
+	}
+	return changes
+}
+
+// forgetNewer forgets the objects of other namespaces in versions that there are not
+// any more: those were restored, too.
+func (k *kind) forgetNewer(namespace, version string) (changes []Change) {
+	for space, objects := range k.records.spaces {
+		for name, old := range objects {
+			if namespace == wide || space == namespace || !before(version, old.version) {
+				continue
+			}
+			at := objectName{space, name}
+			delete(objects, name)
 			if k.records.writes[at] == nil {
 				changes = append(changes, k.difference(at, old, nil, "")...)
 			}

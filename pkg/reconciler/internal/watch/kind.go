@@ -53,6 +53,8 @@ type kind struct {
 	refusals map[string]refusal
 	// synced are the namespaces whose objects were known at some time.
 	synced map[string]bool
+	// newest is the newest version that any answer or event has shown.
+	newest string
 }
 
 // refusal says that the server does not let us list or watch somewhere.

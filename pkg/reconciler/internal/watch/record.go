@@ -142,5 +142,13 @@ func compare(a, b string) int {
 	return order
 }
 
+// newer returns the newer one of two versions, either of which may be empty.
+func newer(a, b string) string {
+	if a == "" || b != "" && before(a, b) {
+		return b
+	}
+	return a
+}
+
 // before tells whether version a is provably older than b.
 func before(a, b string) bool { return compare(a, b) < 0 }

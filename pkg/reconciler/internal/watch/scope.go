@@ -39,6 +39,9 @@ type scope struct {
 	downSince time.Time
 	// newest is the newest version that the server told, list that of the last list.
 	newest, list string
+	// floor is what the newest version of the type was when it was asked for the list
+	// that comes next. Empty if the answer may be older than that.
+	floor string
 }
 
 func (c *scope) believed(now time.Time, stale time.Duration) bool {
@@ -161,6 +164,16 @@ func (s *Store) disconnected(scope *scope) {
 	defer s.mu.Unlock()
 	if scope.downSince.IsZero() {
 		scope.downSince = time.Now()
+	}
+}
+
+// asks notices that a list is asked for. A fresh one is not older than anything that
+// was known before.
+func (s *Store) asks(scope *scope, fresh bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if scope.floor = ""; fresh {
+		scope.floor = scope.kind.newest
 	}
 }
 

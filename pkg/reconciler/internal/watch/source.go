@@ -77,6 +77,9 @@ func (s *source) list(ctx context.Context, options metav1.ListOptions) (runtime.
 	}
 	// A page of what the storage holds, whatever the reflector says: a cache
 	// would send everything in one answer.
+	if options.Continue == "" {
+		s.store.asks(s.scope, true)
+	}
 	options.LabelSelector, options.ResourceVersion, options.ResourceVersionMatch = s.store.options.Label, "", ""
 	list, err := s.store.objects.List(ctx, s.scope.kind.resource, s.scope.namespace, options)
 	if err != nil {
@@ -97,6 +100,8 @@ func (s *source) watch(ctx context.Context, options metav1.ListOptions) (apiwatc
 		if err := s.mayBegin(); err != nil {
 			return nil, err
 		}
+		// With a version, what a server knows that lags behind is enough.
+		s.store.asks(s.scope, options.ResourceVersion == "")
 	}
 	options.LabelSelector = s.store.options.Label
 	events, err := s.store.objects.Watch(ctx, s.scope.kind.resource, s.scope.namespace, options)

@@ -110,6 +110,7 @@ func (k *kind) take(at objectName, answer *plan.Observation, before *record) *st
 		return &state{}
 	case plan.Present:
 		live := recordOf(*answer)
+		k.newest = newer(live.version, k.newest)
 		late := r.late(at, live.version)
 		if live.owner() != "" && !r.isDead(live.uid) {
 			if !late {

@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// restore puts back what a storage held at version 50.
+func (s *server) restore() {
+	s.version, s.history = 50, nil
+	s.objects[objectName{"shop", "pod"}] = withVersion(object("shop", "pod", "1", "a", "one"), "40")
+	delete(s.objects, objectName{"shop", "late"})
+}
+
+func TestAStorageThatWasRestoredWhileNobodyWatchedIsBelieved(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.server.put(object("shop", "late", "2", "a", "one"))
+		b.keep("a", inShop)
+		b.server.set(func(s *server) { s.refuse = forbid("", "shop") })
+		b.server.cut()
+		pass(time.Minute)
+		b.misses(inShop, "pod", false)
+		b.store.Read("a", inShop, "pod", judged(b.server.change("shop", "pod", content("two"))))
+		b.server.remove("shop", "late")
+		b.store.Read("a", inShop, "late", *gone("2"))
+
+		b.server.set(func(s *server) {
+			s.restore()
+			s.objects[objectName{"shop", "late"}] = withVersion(object("shop", "late", "2", "a", "back"), "41")
+			s.refuse = nil
+		})
+		pass(time.Hour)
+		b.sees(inShop, "pod", "one")
+		b.sees(inShop, "late", "back")
+		b.expect("as it was", "a: late Content", "a: pod Content")
+		b.store.Read("a", inShop, "pod", judged(b.server.change("shop", "pod", content("three"))))
+		b.sees(inShop, "pod", "three")
+	})
+}
+
+// Each namespace has a reflector of its own, and only one of them was told.
+func TestWhatIsTooNewForARestoredStorageIsForgottenInEveryNamespace(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.set(func(s *server) { s.refuse = forbid("") })
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.server.put(withVersion(object("bank", "pod", "3", "a", "one"), "0"))
+		b.keep("a", inShop, inBank)
+		b.server.set(func(s *server) { s.refuse = forbid("", "shop", "bank") })
+		b.server.cut()
+		pass(time.Minute)
+		b.store.Read("a", inBank, "pod", judged(b.server.change("bank", "pod", content("two"))))
+		b.server.set(func(s *server) {
+			s.restore()
+			delete(s.objects, objectName{"bank", "pod"})
+			s.refuse = forbid("", "bank")
+		})
+		pass(2 * time.Minute)
+		b.sees(inShop, "pod", "one")
+		b.server.set(func(s *server) { s.refuse = forbid("") })
+		pass(2 * time.Minute)
+		b.misses(inBank, "pod", true)
+	})
+}
+
+// What we were answered after a list was asked for is newer than the list, on the same storage.
+func TestAnAnswerThatOvertakesTheListDoesNotMakeItARestoredOne(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.server.set(func(s *server) {
+			s.after = func(*fakeStream) {
+				b.store.Read("a", inShop, "pod", judged(withVersion(object("shop", "pod", "1", "a", "two"), "150")))
+			}
+		})
+		b.keep("a", inShop)
+		b.sees(inShop, "pod", "two")
+	})
+}
+
+func TestAServerThatMayLagBehindIsNoRestoredOne(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.keep("a", inShop)
+		b.store.Read("a", inShop, "pod", judged(withVersion(object("shop", "pod", "1", "a", "two"), "150")))
+		k := b.store.kinds[inShop.kind()]
+		source := &source{store: b.store, scope: k.scopes[wide]}
+		for version, floor := range map[string]string{"": "150", "101": ""} {
+			source.begin()
+			stream, err := source.watch(b.Context(), metav1.ListOptions{SendInitialEvents: new(true), ResourceVersion: version})
+			if err != nil {
+				t.Fatal(err)
+			}
+			stream.Stop()
+			if k.scopes[wide].floor != floor {
+				t.Errorf("asked for what is not older than %q: the list must not be older than %q, want %q", version, k.scopes[wide].floor, floor)
+			}
+		}
+	})
+}
