@@ -30,7 +30,7 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 			return h.applyAgain(ctx, obj, commit, known)
 		}
 	}
-	h.lately.forget(client.ObjectKeyFromObject(obj))
+	before := h.lately.forget(client.ObjectKeyFromObject(obj))
 	root := rootOf(obj) // a hook may change it, in memory
 	wanted, id, err := h.prepareApply(ctx, obj)
 	if err != nil {
@@ -67,12 +67,15 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 		return result.Empty, err
 	}
 	known := prepared{
-		directives: wanted, id: id, digest: componentDigest, allowEmpty: allowEmpty, objects: objects,
+		directives: wanted, id: id, digest: componentDigest, allowEmpty: allowEmpty,
 		root:  root,
 		until: h.now().Add(intervalsOf(obj).requeue),
 	}
-	h.lately.keep(client.ObjectKeyFromObject(obj), known)
-	outcome, err := h.apply(ctx, obj, commit, t, known)
+	outcome, err := h.apply(ctx, obj, commit, t, known, objects)
+	if known.wanted = outcome.Wanted.Pack(before.wanted); known.wanted != nil {
+		known.size = known.wanted.Size()
+		h.lately.keep(client.ObjectKeyFromObject(obj), known)
+	}
 	return h.concludeApply(ctx, obj, t, outcome, err, h.hooksAfter)
 }
 
@@ -84,29 +87,31 @@ func (h *handler[T]) applyAgain(ctx context.Context, obj T, commit lifecycle.Com
 	}
 	defer t.leave()
 	ctx = fullContext(h.basicContext(ctx, obj), t, known.digest, obj.GetStatus().Revision)
-	outcome, err := h.apply(ctx, obj, commit, t, known)
+	outcome, err := h.apply(ctx, obj, commit, t, known, nil)
 	return h.concludeApply(ctx, obj, t, outcome, err, h.hooksAfterLight)
 }
 
-// apply lets the engine bring the dependent objects closer to what is wanted.
-func (h *handler[T]) apply(ctx context.Context, obj T, commit lifecycle.Commit, t target, wanted prepared) (reconciler.Outcome, error) {
+// apply lets the engine bring the dependent objects closer to what is wanted: those
+// that were rendered, if they are not known from an earlier pass.
+func (h *handler[T]) apply(ctx context.Context, obj T, commit lifecycle.Commit, t target, known prepared, rendered []client.Object) (reconciler.Outcome, error) {
 	protected, err := h.protected(obj)
 	if err != nil {
 		return reconciler.Outcome{}, err
 	}
-	record, err := h.openRecord(ctx, obj, commit, t, wanted.policies)
+	record, err := h.openRecord(ctx, obj, commit, t, known.policies)
 	if err != nil {
 		return reconciler.Outcome{}, err
 	}
 	outcome, err := t.engine.Apply(ctx, reconciler.ApplyRequest{
 		Owner:           h.owner(obj),
-		Namespace:       wanted.namespace,
-		Objects:         wanted.objects,
+		Namespace:       known.namespace,
+		Objects:         rendered,
+		Wanted:          known.wanted,
 		Inventory:       record.inventory(),
-		ComponentDigest: wanted.digest,
-		Policies:        wanted.policies,
-		ManagedTypes:    wanted.managedTypes,
-		AllowEmpty:      wanted.allowEmpty,
+		ComponentDigest: known.digest,
+		Policies:        known.policies,
+		ManagedTypes:    known.managedTypes,
+		AllowEmpty:      known.allowEmpty,
 		Protected:       protected,
 		Record:          record.save,
 		Confirm:         h.confirm(obj),

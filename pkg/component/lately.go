@@ -11,10 +11,12 @@ import (
 
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// maxLately is how many rendered objects are kept, of all components together.
-const maxLately = 50_000
+// maxLately is how much memory they may take, of all components together, in bytes.
+const maxLately = 128 << 20
 
 // lately keeps what the last full pass over each component has found out, so that a
 // pass that repairs a dependent, or looks whether it is ready, need not find it out
@@ -31,7 +33,9 @@ type prepared struct {
 	id         identity
 	digest     string // of the component
 	allowEmpty bool
-	objects    []client.Object
+	// wanted are the dependents, as the engine keeps them.
+	wanted *reconciler.Wanted
+	size   int // of wanted, in bytes of memory
 
 	// root is what this follows from.
 	root root
@@ -47,27 +51,30 @@ func (l *lately) keep(key client.ObjectKey, p prepared) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	l.drop(key)
-	if len(p.objects) > maxLately {
+	if p.size > maxLately {
 		return
 	}
 	for other := range l.byKey {
-		if l.size+len(p.objects) <= maxLately {
+		if l.size+p.size <= maxLately {
 			break
 		}
 		l.drop(other)
 	}
 	l.byKey[key] = p
-	l.size += len(p.objects)
+	l.size += p.size
 }
 
-func (l *lately) forget(key client.ObjectKey) {
+// forget returns what was known.
+func (l *lately) forget(key client.ObjectKey) prepared {
 	l.lock.Lock()
 	defer l.lock.Unlock()
+	known := l.byKey[key]
 	l.drop(key)
+	return known
 }
 
 func (l *lately) drop(key client.ObjectKey) {
-	l.size -= len(l.byKey[key].objects)
+	l.size -= l.byKey[key].size
 	delete(l.byKey, key)
 }
 

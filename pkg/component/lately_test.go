@@ -25,7 +25,7 @@ func TestWhatWasFoundOutHoldsAsLongAsTheComponentIsTheSame(t *testing.T) {
 	unchanged := func(*widget) {}
 	l := newLately()
 	known := prepared{
-		digest: "digest", root: rootOf(component(unchanged)), until: now.Add(time.Minute), objects: make([]client.Object, 2),
+		digest: "digest", root: rootOf(component(unchanged)), until: now.Add(time.Minute),
 	}
 	l.keep(client.ObjectKeyFromObject(component(unchanged)), known)
 	for name, tc := range map[string]struct {
@@ -51,15 +51,15 @@ func TestWhatWasFoundOutHoldsAsLongAsTheComponentIsTheSame(t *testing.T) {
 func TestWhatIsRememberedIsBounded(t *testing.T) {
 	l := newLately()
 	for i := range 10 {
-		l.keep(client.ObjectKey{Name: string(rune('a' + i))}, prepared{objects: make([]client.Object, maxLately/4)})
+		l.keep(client.ObjectKey{Name: string(rune('a' + i))}, prepared{size: maxLately / 4})
 		if l.size > maxLately {
-			t.Fatalf("%d objects are kept", l.size)
+			t.Fatalf("%d bytes are kept", l.size)
 		}
 	}
 	if len(l.byKey) != 4 {
 		t.Errorf("%d components are kept", len(l.byKey))
 	}
-	l.keep(client.ObjectKey{Name: "large"}, prepared{objects: make([]client.Object, maxLately+1)})
+	l.keep(client.ObjectKey{Name: "large"}, prepared{size: maxLately + 1})
 	if _, kept := l.byKey[client.ObjectKey{Name: "large"}]; kept {
 		t.Error("what is too much is kept")
 	}
@@ -67,7 +67,7 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 		l.forget(key)
 	}
 	if l.size != 0 {
-		t.Errorf("%d objects are left", l.size)
+		t.Errorf("%d bytes are left", l.size)
 	}
 }
 

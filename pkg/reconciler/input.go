@@ -27,6 +27,7 @@ type input struct {
 	fence    *fence
 	hooks    bool // objects run before or after the deletion
 	target   types.UID
+	wanted   *Wanted                    // for calls that follow; nil if it cannot be kept
 	manifest string                     // digest of all manifests
 	unknown  map[string]json.RawMessage // what a newer version wrote into the inventory
 	known    func(schema.GroupVersionKind) (cluster.Resource, bool)
@@ -37,9 +38,7 @@ func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (inpu
 	if err != nil {
 		return input{}, err
 	}
-	objects, err := r.build(ctx, &in, desired.Input{
-		Objects: request.Objects, Namespace: request.Namespace, ComponentDigest: request.ComponentDigest, Managed: request.ManagedTypes,
-	}, request.Policies)
+	objects, err := r.wanted(ctx, &in, request)
 	if err != nil {
 		return input{}, err
 	}
@@ -48,20 +47,22 @@ func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (inpu
 	if err := checkSafety(in.Input, objects, request.AllowEmpty); err != nil {
 		return input{}, &InvalidError{Err: err}
 	}
-	in.manifest = desired.ManifestDigest(objects)
 	in.fence = &fence{confirm: request.Confirm, now: r.settings.now}
 	return in, nil
 }
 
 // build makes wanted objects of rendered ones, under the policies of the request.
 func (r *Reconciler) build(ctx context.Context, in *input, from desired.Input, policies Policies) ([]plan.Desired, error) {
+	if from.Resolve == nil {
+		from.Resolve = r.resolve
+	}
 	defaults, missing, err := r.defaults(policies)
 	if err != nil {
 		return nil, &InvalidError{Err: err}
 	}
 	in.MissingNamespaces, in.Managed = missing, from.Managed
 	from.Name, from.Owner, from.Defaults = r.name, in.Owner, defaults
-	from.Scheme, from.Resolve, from.Hasher, from.Compiler = r.settings.scheme, r.resolve, r.settings.hasher, r.compiler
+	from.Scheme, from.Hasher, from.Compiler = r.settings.scheme, r.settings.hasher, r.compiler
 	objects, err := desired.Build(ctx, from)
 	if mistakes, invalid := errors.AsType[*desired.InvalidError](err); invalid {
 		return nil, &InvalidError{Err: mistakes.Err}

@@ -72,13 +72,14 @@ func NewReconciler(name string, target cluster.Target, options ReconcilerOptions
 // *OwnerConflictError. A cancelled context ends the call after the requests
 // under way. The inventory of the outcome must be kept in every case.
 func (r *Reconciler) Apply(ctx context.Context, request ApplyRequest) (Outcome, error) {
-	ctx, secrets := confide(ctx, request.Owner, request.Objects)
+	ctx, secrets := confide(ctx, request.Owner, request.Objects, request.Wanted)
 	in, err := r.applyInput(ctx, request)
 	if err != nil {
 		return Outcome{Inventory: request.Inventory}, secrets.Error(err)
 	}
 	r.observer.Suspicions.Begin(in.Owner.ID)
 	outcome, err := r.run(ctx, in, request.Record)
+	outcome.Wanted = in.wanted
 	outcome.Again = r.observer.Suspicions.Next(in.Owner.ID)
 	if outcome.Total > 0 {
 		r.settings.claims.set(in.target, in.Owner.Ref, claimed(in.Input, outcome), r.settings.now())
@@ -96,7 +97,7 @@ func (r *Reconciler) Apply(ctx context.Context, request ApplyRequest) (Outcome, 
 // long as they. One that fails is a *HookFailedError, and nothing goes on until
 // it is ready, is deleted and runs again, or the request skips all of them.
 func (r *Reconciler) Delete(ctx context.Context, request DeleteRequest) (Outcome, error) {
-	ctx, secrets := confide(ctx, request.Owner, request.Objects)
+	ctx, secrets := confide(ctx, request.Owner, request.Objects, nil)
 	in, err := r.deleteInput(ctx, request)
 	if err == nil {
 		err = r.addHooks(ctx, &in, request)
@@ -123,7 +124,7 @@ func FenceSelector(name string, cluster types.UID, owner Owner) string {
 // Plan returns the first batch of what Apply would do, and why. It only reads. What
 // it says is without secrets; the manifests in its steps are as they would be sent.
 func (r *Reconciler) Plan(ctx context.Context, request ApplyRequest) (Plan, error) {
-	ctx, secrets := confide(ctx, request.Owner, request.Objects)
+	ctx, secrets := confide(ctx, request.Owner, request.Objects, request.Wanted)
 	in, err := r.applyInput(ctx, request)
 	if err != nil {
 		return Plan{}, secrets.Error(err)

@@ -37,6 +37,9 @@ func (r *Reconciler) next(ctx context.Context, in *plan.Input) (next plan.Plan, 
 
 // execute executes the steps of a batch, whose failures are in the results.
 func (r *Reconciler) execute(ctx context.Context, steps []plan.Step) (results []plan.Result) {
+	for i := range steps {
+		steps[i].Desired = steps[i].Desired.Unpacked()
+	}
 	_ = r.part(ctx, metrics.PhaseExecute, func(ctx context.Context) error {
 		results = r.executor.Run(ctx, steps)
 		return nil
@@ -46,12 +49,13 @@ func (r *Reconciler) execute(ctx context.Context, steps []plan.Step) (results []
 
 // confide notes the secrets among the objects of a request, so that nothing that
 // comes out of the call tells them.
-func confide(ctx context.Context, owner Owner, objects []client.Object) (context.Context, *redact.Secrets) {
+func confide(ctx context.Context, owner Owner, objects []client.Object, wanted *Wanted) (context.Context, *redact.Secrets) {
 	ctx, secrets := redact.Ensure(ctx)
 	secrets.Publish(owner.Kind, owner.Namespace, owner.Name)
 	for _, object := range objects {
 		secrets.AddObjects(object)
 	}
+	wanted.confide(secrets)
 	return log.IntoContext(ctx, secrets.Logger(log.FromContext(ctx))), secrets
 }
 

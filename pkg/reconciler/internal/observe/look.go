@@ -40,6 +40,7 @@ func (l *look) attempt(ctx context.Context, request Request) (observation plan.O
 	if observation, enough := l.recall(ctx, resource, request); enough {
 		return observation, false
 	}
+	request.Desired = request.Desired.Unpacked()
 	live, err := l.observer.objects.Get(ctx, resource, request.Key.Namespace, request.Key.Name)
 	l.heard(err)
 	switch {

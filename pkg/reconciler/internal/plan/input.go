@@ -82,6 +82,8 @@ type Desired struct {
 	// Defines are the types that a CustomResourceDefinition or APIService brings.
 	Defines []v1alpha1.TypeInfo
 	// Manifest is the object to send, our marks included. It is opaque to the
-	// planner and must not be changed.
+	// planner and must not be changed. It is nil if it is packed.
 	Manifest *unstructured.Unstructured
+	// Packed is the manifest as it is kept from one call to the next; else nil.
+	Packed Packed
 }

@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package desired
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+func TestPackedObjectsAreTheSame(t *testing.T) {
+	texts := []string{
+		`{apiVersion: v1, kind: Secret, metadata: {name: keys}, data: {pin: NDcxMQ==}}`,
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: signs}, data: {text: "ünïcode\nline\u2028 <&> \t"}}`,
+	}
+	for i := range 300 {
+		texts = append(texts, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: c%d}, data: {value: %q}}", i, strings.Repeat(fmt.Sprint(i), i)))
+	}
+	deployment := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": map[string]any{"name": "api", "annotations": map[string]any{"shop.example.com/apply-order": "5"}},
+		"spec": map[string]any{
+			"replicas": int64(3), "huge": int64(9007199254740993), "ratio": 0.5, "paused": false,
+			"empty": map[string]any{}, "none": []any{}, "nothing": nil,
+		},
+	}}
+	objects, err := Build(t.Context(), input(append(parse(t, strings.Join(texts, "\n---\n")), deployment)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, size := Pack(objects)
+	blocks := map[*block]bool{}
+	unpacked := make([]plan.Desired, len(packed))
+	for i := range packed {
+		if packed[i].Manifest != nil {
+			t.Fatalf("%s is not packed", packed[i].Key)
+		}
+		blocks[packed[i].Packed.(packedManifest).block] = true
+		unpacked[i] = *packed[i].Unpacked()
+		unpacked[i].Packed = nil
+	}
+	if diff := cmp.Diff(objects, unpacked); diff != "" {
+		t.Errorf("packed and unpacked, the objects have changed:\n%s", diff)
+	}
+	held := 0
+	for block := range blocks {
+		held += len(block.compressed)
+	}
+	if len(blocks) < 2 || held != size {
+		t.Errorf("%d blocks of %d bytes together, and %d bytes were said", len(blocks), held, size)
+	}
+	again, sizeAgain := Pack(packed)
+	if sizeAgain != size {
+		t.Errorf("what is packed takes %d bytes if it is packed once more, and took %d", sizeAgain, size)
+	}
+	if diff := cmp.Diff(objects[7].Manifest, again[7].Unpacked().Manifest); diff != "" {
+		t.Errorf("packed twice, an object has changed:\n%s", diff)
+	}
+}
+
+func TestAnUnpackedManifestIsNobodyElses(t *testing.T) {
+	objects, err := Build(t.Context(), input(parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {value: "1"}}`)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, _ := Pack(objects)
+	packed[0].Unpacked().Manifest.Object["data"] = "spoilt"
+	if diff := cmp.Diff(objects[0].Manifest, packed[0].Unpacked().Manifest); diff != "" {
+		t.Errorf("a change of an unpacked manifest is in the next one:\n%s", diff)
+	}
+}

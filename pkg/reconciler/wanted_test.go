@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler_test
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// again applies what an earlier call has understood.
+func (b *bench) again(wanted *reconciler.Wanted) (reconciler.Outcome, error) {
+	b.t.Helper()
+	outcome, err := b.engine.Apply(b.t.Context(), reconciler.ApplyRequest{
+		Owner: b.owner(), Wanted: wanted, Inventory: b.inventory, Record: b.record,
+	})
+	b.inventory = outcome.Inventory
+	return outcome, err
+}
+
+func TestWhatIsWantedIsAppliedAgainWithoutTheObjects(t *testing.T) {
+	b := newBench(t)
+	first := b.mustApply(config("a", "1"), config("b", "1"), config("once", "1", "reconcile-policy", "once"))
+	wanted := first.Wanted.Pack(nil)
+	if wanted.Size() <= 0 {
+		t.Errorf("its size is %d", wanted.Size())
+	}
+	outcome, err := b.again(wanted)
+	if err != nil || !outcome.Done() || len(outcome.Steps) > 0 || outcome.ManifestDigest != first.ManifestDigest {
+		t.Fatalf("nothing has changed: %+v, %v", outcome, err)
+	}
+	drifted := b.get("a")
+	drifted.Data["value"] = "changed by hand"
+	if err := b.Update(t.Context(), drifted); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Client.Delete(t.Context(), b.get("b")); err != nil {
+		t.Fatal(err)
+	}
+	outcome, err = b.again(outcome.Wanted)
+	if err != nil || !outcome.Done() || b.get("a").Data["value"] != "1" || b.get("b") == nil {
+		t.Errorf("drift is not repaired: %+v, %v", outcome, err)
+	}
+}
+
+func TestWhatIsWantedIsKeptIfItIsTheSame(t *testing.T) {
+	b := newBench(t)
+	before := b.mustApply(config("a", "1")).Wanted.Pack(nil)
+	if b.mustApply(config("a", "1")).Wanted.Pack(before) == before {
+		t.Error("what another call keeps secret is not the same")
+	}
+	ctx := redact.With(t.Context(), redact.New())
+	apply := func(objects ...client.Object) *reconciler.Wanted {
+		t.Helper()
+		outcome, err := b.engine.Apply(ctx, reconciler.ApplyRequest{
+			Owner: b.owner(), Namespace: b.namespace, Objects: objects, Inventory: b.inventory, Record: b.record,
+		})
+		b.inventory = outcome.Inventory
+		if err != nil {
+			t.Fatal(err)
+		}
+		return outcome.Wanted
+	}
+	before = apply(config("a", "1")).Pack(nil)
+	if apply(config("a", "1")).Pack(before) != before {
+		t.Error("the same is packed once more")
+	}
+	if apply(config("a", "2")).Pack(before) == before {
+		t.Error("another manifest is not noticed")
+	}
+	before = apply(config("a", "1")).Pack(nil)
+	if apply(config("a", "1", "apply-order", "1")).Pack(before) == before {
+		t.Error("another policy is not noticed")
+	}
+}
+
+func TestWhatIsWantedBelongsToItsOwner(t *testing.T) {
+	b, other := newBench(t), newBench(t)
+	wanted := b.mustApply(config("a", "1")).Wanted
+	if _, err := other.again(wanted); err == nil || !strings.Contains(err.Error(), "not of") {
+		t.Errorf("got %v", err)
+	}
+	if other.get("a") != nil || len(other.inventory.Items) > 0 {
+		t.Error("something was written or recorded")
+	}
+}
+
+func TestWhatIsWantedIsNotKeptBeforeItsTypesAreServed(t *testing.T) {
+	b := newBench(t)
+	outcome, err := b.engine.Apply(t.Context(), reconciler.ApplyRequest{
+		Owner: b.owner(), Namespace: b.namespace, Record: b.record,
+		ManagedTypes: []reconciler.TypeInfo{{Group: "later.example.com", Kind: "*"}},
+		Objects: []client.Object{config("a", "1"), &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "later.example.com/v1", "kind": "Later", "metadata": map[string]any{"name": "l"},
+		}}},
+	})
+	if outcome.Wanted != nil {
+		t.Errorf("it is kept; the outcome is %+v, %v", outcome, err)
+	}
+}
+
+func TestNoSecretIsToldOfWhatIsWanted(t *testing.T) {
+	b := newBench(t)
+	outcome, err := b.apply(secretWith("a", func(map[string]any) {}), config("b", "1"), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}, "data": map[string]any{"x/" + canary: "1"},
+	}})
+	if err == nil || outcome.Wanted == nil {
+		t.Fatalf("got %+v, %v", outcome, err)
+	}
+	_, err = b.again(outcome.Wanted.Pack(nil))
+	if err == nil || strings.Contains(err.Error(), canary) || !strings.Contains(err.Error(), redact.Mark) {
+		t.Errorf("got %v", err)
+	}
+}
