@@ -5,6 +5,7 @@ package soak
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -36,6 +37,19 @@ type Line struct {
 	At           time.Duration
 	Disturbances int
 	subject.Usage
+}
+
+// together is what was used in two times, and the least that was held in either.
+func together(a, b subject.Usage) subject.Usage {
+	requests := maps.Clone(a.Requests)
+	for request, n := range b.Requests {
+		requests[request] += n
+	}
+	return subject.Usage{
+		Traffic: subject.Traffic{Requests: requests, Watches: a.Watches + b.Watches, Events: a.Events + b.Events, Leases: a.Leases + b.Leases},
+		CPU:     a.CPU + b.CPU, PeakHeap: max(a.PeakHeap, b.PeakHeap),
+		Heap: min(a.Heap, b.Heap), Goroutines: min(a.Goroutines, b.Goroutines),
+	}
 }
 
 // String returns the line as one of a table.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -73,6 +74,20 @@ func TestWhatIsKeptForMinutesIsNoGrowth(t *testing.T) {
 	}
 	if got, want := o.allowed(), uint64(110<<20+1000*eventBytes+2000*deletedBytes); got != want {
 		t.Errorf("%d bytes are allowed, want %d", got, want)
+	}
+}
+
+func TestOfSeveralLooksTheLeastThatIsHeldCounts(t *testing.T) {
+	usage := func(n int) subject.Usage {
+		return subject.Usage{
+			Traffic: subject.Traffic{Requests: map[string]int{"GET loads": n}, Watches: n, Events: n, Leases: n},
+			CPU:     time.Duration(n), PeakHeap: uint64(n), Heap: uint64(n), Goroutines: n,
+		}
+	}
+	want := usage(5)
+	want.PeakHeap, want.Heap, want.Goroutines = 3, 2, 2
+	if diff := cmp.Diff(want, together(usage(3), usage(2))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

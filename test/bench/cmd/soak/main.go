@@ -42,7 +42,7 @@ func run(ctx context.Context) error {
 	flag.DurationVar(&options.Duration, "duration", 10*time.Minute, "how long the components are disturbed")
 	flag.IntVar(&options.Components, "components", 200, "number of components")
 	flag.DurationVar(&options.Pause, "pause", 200*time.Millisecond, "time between two disturbances")
-	flag.StringVar(&options.Profiles, "profiles", "", "folder for profiles of the heap, early.pprof, late.pprof and rest.pprof; compare them with go tool pprof -base")
+	flag.StringVar(&options.Profiles, "profiles", "", "folder for profiles of the heap, early.pprof and late.pprof; compare them with go tool pprof -base")
 	flag.Uint64Var(&options.Seed, "seed", uint64(time.Now().Unix()), "seed of the disturbances")
 	flag.Parse()
 	fmt.Printf("%d components for %s, seed %d\n", options.Components, options.Duration, options.Seed)
