@@ -202,3 +202,22 @@ func TestAWatchThatIsTooOldListsAnew(t *testing.T) {
 		b.expect("nothing differs")
 	})
 }
+
+// A watch may be over before its reflector has taken over what it began with.
+func TestAWatchIsBrokenAlsoIfItsEndIsNoticedBeforeItsBeginning(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.keep("a", inShop)
+		b.sees(inShop, "pod", "one")
+		whole := b.store.kinds[inShop.kind()].scopes[wide]
+		b.store.disconnected(whole)
+		b.store.connected(whole) // as if this came last
+		if b.store.refused(whole, errors.New("the line is dead")) {
+			t.Fatal("it is not tried again")
+		}
+		pass(9 * time.Second)
+		b.sees(inShop, "pod", "one")
+		pass(2 * time.Second)
+		b.misses(inShop, "pod", false)
+	})
+}
