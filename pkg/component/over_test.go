@@ -35,12 +35,7 @@ func TestNothingIsKeptForPassesThatDoNotCome(t *testing.T) {
 		h.begins = wakes.begin
 		obj := newWidget()
 		key := client.ObjectKeyFromObject(obj)
-		if _, err := h.CreateOrUpdate(t.Context(), obj, noCommit); err != nil {
-			t.Fatal(err)
-		}
-		if len(h.lately.byKey) != 1 {
-			t.Fatal("nothing is remembered at all")
-		}
+		h.lately.keep(key, prepared{})
 		wakes.onChange(h.owner(obj), reconciler.Change{What: reconciler.EventContent})
 		if err := tc.end(h, obj); err != nil {
 			t.Fatal(err)
