@@ -52,6 +52,10 @@ func strangerScenarios() []*scenario {
 		installed := map[string][]string{"main": append(slices.Clone(rest), configMap("x", "1", policy...))}
 		for _, ask := range []string{"change", "change of others", "drop", "delete"} {
 			s := &scenario{name: d.name + ", and " + ask, installed: installed, meanwhile: d.now, after: d.leaves(ask)}
+			if d.theirs {
+				// Our marks stay on it for as long as it is asked for.
+				s.refused = []string{"ConfigMap $NS/x"}
+			}
 			if ask != "delete" {
 				s.marked = []string{"Secret $NS/rest", "ServiceAccount $NS/account"}
 			}
@@ -64,7 +68,6 @@ func strangerScenarios() []*scenario {
 				s.wanted = map[string][]string{"main": {secret("rest", "2"), rest[1], x}}
 				if d.theirs {
 					s.ends = map[string]string{"main": v1alpha1.ReasonOwnerConflict}
-					s.refused = []string{"ConfigMap $NS/x"}
 				} else {
 					s.marked = append([]string{"ConfigMap $NS/x"}, s.marked...)
 				}

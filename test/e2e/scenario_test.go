@@ -54,8 +54,8 @@ type scenario struct {
 	gone []string
 	// marked are the objects that bear the marks of their component in the end.
 	marked []string
-	// refused are the objects that are wanted and belong to somebody else in the end.
-	// They are on record, and may still bear our marks next to those of the other.
+	// refused are the objects that go to somebody else. While they are wanted, they are
+	// on record, and may still bear our marks next to those of the other.
 	refused []string
 	// recreated are the objects that may become others on the way.
 	recreated []string
