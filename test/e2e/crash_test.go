@@ -127,6 +127,7 @@ func (s *scenario) play(t *testing.T, g *guillotine, fault *watchFault, referenc
 	if !end.crashed {
 		watches.pass(t)
 		watches.check(t)
+		end.crashed = g.isDead() // by what the truth made it do
 	}
 	doomed.stop(t)
 	atCrash := s.checkRecord(t, f, cast)
