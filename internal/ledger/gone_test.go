@@ -6,10 +6,14 @@ package ledger
 import (
 	"context"
 	"errors"
+	"net/http"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -48,15 +52,16 @@ func TestOrphansAreFoundByANewProcess(t *testing.T) {
 	one := d.full()
 	ledger := d.clerk(nil).ledger
 	var asked []types.UID
-	gone, failure := false, error(nil)
+	fate, failure := Elsewhere, error(nil)
 	look := func(kind string) error {
 		asked = nil
-		return ledger.Orphans(t.Context(), "", kind, func(_ context.Context, c Component) (bool, error) {
+		return ledger.Orphans(t.Context(), "", kind, func(_ context.Context, c Component) (Fate, error) {
 			// Other tests run on the same server, one after the other.
-			if c.UID == d.component.UID {
-				asked = append(asked, c.UID)
+			if c.UID != d.component.UID {
+				return Elsewhere, nil
 			}
-			return gone && c.UID == d.component.UID, failure
+			asked = append(asked, c.UID)
+			return fate, failure
 		})
 	}
 	d.check(look("ConfigMap"))
@@ -74,9 +79,91 @@ func TestOrphansAreFoundByANewProcess(t *testing.T) {
 		t.Errorf("error %v, want %v", err, failure)
 	}
 	before := len(d.secrets())
-	gone, failure = true, nil
+	fate, failure = Vanished, nil
 	d.check(look("ConfigMap"))
 	if left := len(d.secrets()); len(asked) != 1 || left != before-1 {
 		t.Errorf("asked %d times; %d Secrets of %d are left", len(asked), left, before)
 	}
+}
+
+func TestWhatIsKnownAboutAComponentIsKeptUntilItIsGone(t *testing.T) {
+	for name, test := range map[string]struct {
+		fate Fate
+		err  error
+		// again: an error is returned; kept: its Secrets go when it is gone.
+		again, kept bool
+	}{
+		"it is being deleted, and somebody else holds it": {fate: Dying, kept: true},
+		"it belongs to another process":                   {fate: Elsewhere},
+		"the server does not answer":                      {err: errors.New("no answer"), again: true, kept: true},
+		"we must not read it":                             {err: apierrors.NewForbidden(schema.GroupResource{Resource: "shops"}, "main", nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			c := d.clerk(nil)
+			d.check(c.pass(t.Context(), items(0, 20)))
+			before := len(d.secrets())
+			left := func(fate Fate, err error) error {
+				return c.ledger.Left(t.Context(), d.key, func(_ context.Context, c Component) (Fate, error) {
+					if c.UID != d.component.UID {
+						t.Errorf("asked about %+v", c)
+					}
+					return fate, err
+				})
+			}
+			if err := left(test.fate, test.err); (err != nil) != test.again || test.again && !errors.Is(err, test.err) {
+				t.Errorf("error %v", err)
+			}
+			if now := len(d.secrets()); now != before {
+				t.Errorf("%d Secrets of %d are left while it exists", now, before)
+			}
+			d.check(left(Vanished, nil))
+			if test.kept {
+				d.nothingLeft()
+			} else if now := len(d.secrets()); now != before {
+				t.Errorf("%d Secrets of %d are left of what was given away", now, before)
+			}
+		})
+	}
+}
+
+func TestSecretsThatCannotBeRemovedAreTriedAgain(t *testing.T) {
+	d := newDesk(t)
+	var refused atomic.Bool
+	c := d.clerk(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if refused.Load() && r.Method == http.MethodPatch {
+				return nil, errors.New("the line is cut")
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	d.check(c.pass(t.Context(), items(0, 20)))
+	vanished := func(context.Context, Component) (Fate, error) { return Vanished, nil }
+	refused.Store(true)
+	if err := c.ledger.Left(t.Context(), d.key, vanished); err == nil {
+		t.Error("it is not said that Secrets are left")
+	}
+	refused.Store(false)
+	d.check(c.ledger.Left(t.Context(), d.key, vanished))
+	d.nothingLeft()
+}
+
+func TestANewProcessFreesSecretsWhoseComponentOnlySomebodyElseHolds(t *testing.T) {
+	d, _ := spilled(t)
+	for _, s := range d.secrets() {
+		d.check(d.client.Delete(t.Context(), &s))
+	}
+	ledger := d.clerk(nil).ledger
+	d.check(ledger.Orphans(t.Context(), "", "ConfigMap", func(_ context.Context, c Component) (Fate, error) {
+		if c.UID == d.component.UID {
+			return Dying, nil
+		}
+		return Elsewhere, nil
+	}))
+	if len(d.secrets()) == 0 {
+		t.Fatal("the Secrets went before their component")
+	}
+	d.check(ledger.Left(t.Context(), d.key, func(context.Context, Component) (Fate, error) { return Vanished, nil }))
+	d.nothingLeft()
 }

@@ -101,7 +101,7 @@ func (h *handler[T]) UpdateStatus(_ context.Context, obj T) error {
 
 // Finished forgets a component that is gone, or no concern of ours any more.
 func (h *handler[T]) Finished(ctx context.Context, key client.ObjectKey) {
-	h.ledger.Left(ctx, key, h.isGone)
+	h.leave(ctx, key)
 	h.telemetry.gone(ctx, key)
 	h.renders.forget(key)
 	h.lately.forget(key)

@@ -205,3 +205,28 @@ func (b *bed) eventually(what string, check func() error) {
 		}
 	}
 }
+
+func TestSecretsOfTheInventoryGoWithAComponentThatSomebodyElseHeldLongest(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus)
+	b.create(widget.Spec{Values: many(0, 30)})
+	b.until(component.StateReady)
+	const foreign = "example.com/held"
+	b.update(func(w *widget.Widget) { w.Finalizers = append(w.Finalizers, foreign) })
+	b.check(b.client.Delete(t.Context(), b.get()))
+	b.pass()
+	b.update(func(w *widget.Widget) { w.Finalizers = []string{foreign} })
+	for _, secret := range b.secrets() { // as the end of the namespace does
+		b.check(b.client.Delete(t.Context(), &secret))
+	}
+	for range 2 { // each change of the component is a pass
+		b.pass()
+		if len(b.secrets()) == 0 {
+			t.Fatal("the Secrets went before their component")
+		}
+	}
+	b.update(func(w *widget.Widget) { w.Finalizers = nil })
+	b.untilGone()
+	if left := b.secrets(); len(left) > 0 {
+		t.Errorf("%d Secrets are left behind, the first with the finalizers %v", len(left), left[0].Finalizers)
+	}
+}

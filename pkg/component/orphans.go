@@ -5,9 +5,12 @@ package component
 
 import (
 	"context"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/internal/ledger"
@@ -17,20 +20,40 @@ import (
 // whose component was taken away by force would keep its namespace from going.
 // An operator that may not list Secrets everywhere works all the same.
 func (h *handler[T]) releaseOrphans(ctx context.Context) error {
-	err := h.ledger.Orphans(ctx, h.kind.Group, h.kind.Kind, h.isGone)
+	err := h.ledger.Orphans(ctx, h.kind.Group, h.kind.Kind, h.fateOf)
 	if err != nil {
 		logf.FromContext(ctx).V(1).Info("cannot look for Secrets of inventories that outlive their component", "error", err.Error())
 	}
 	return nil
 }
 
-// isGone tells whether the very component does not exist any more. It may be out of
-// the reach of this process's own watch, and there nevertheless.
-func (h *handler[T]) isGone(ctx context.Context, c ledger.Component) (bool, error) {
-	obj := newComponent[T]()
-	err := h.local.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: c.Name}, obj)
-	if apierrors.IsNotFound(err) {
-		return true, nil
+// fateOf tells what has become of the very component. It may be out of the reach of
+// this process's own watch, and there nevertheless.
+func (h *handler[T]) fateOf(ctx context.Context, c ledger.Component) (ledger.Fate, error) {
+	obj := &metav1.PartialObjectMetadata{}
+	obj.SetGroupVersionKind(h.kind)
+	switch err := h.local.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: c.Name}, obj); {
+	case apierrors.IsNotFound(err):
+		return ledger.Vanished, nil
+	case err != nil:
+		return "", err
+	case obj.GetUID() != c.UID:
+		return ledger.Vanished, nil
+	case !obj.GetDeletionTimestamp().IsZero() && !controllerutil.ContainsFinalizer(obj, h.settings.finalizer):
+		return ledger.Dying, nil
+	default:
+		return ledger.Elsewhere, nil
 	}
-	return err == nil && obj.GetUID() != c.UID, err
+}
+
+// leftAgain is after how long it is tried again to find out what has become of a component
+// that left Secrets behind.
+const leftAgain = 10 * time.Second
+
+// leave lets go of the inventory of a component that is gone, or no concern of ours any more.
+func (h *handler[T]) leave(ctx context.Context, key client.ObjectKey) {
+	if err := h.ledger.Left(ctx, key, h.fateOf); err != nil {
+		logf.FromContext(ctx).Error(err, "will be tried again", "after", leftAgain)
+		h.later(key, leftAgain)
+	}
 }
