@@ -31,6 +31,7 @@ const (
 // limits are sizes of items in bytes of JSON.
 type limits struct {
 	leave  int // more than this leaves the status
+	hold   int // as much as this may stay there if it must not be kept elsewhere
 	enter  int // less than this comes back
 	aim    int // the size of a chunk in a new set
 	most   int // more than this on average needs more chunks
@@ -40,7 +41,7 @@ type limits struct {
 // limitsFor leaves room between the limits, so that a record near one of them
 // does not move back and forth.
 func limitsFor(threshold int) limits {
-	return limits{leave: threshold, enter: threshold * 3 / 4, aim: threshold, most: 2 * threshold, fewest: threshold / 8}
+	return limits{leave: threshold, hold: 4 * threshold, enter: threshold * 3 / 4, aim: threshold, most: 2 * threshold, fewest: threshold / 8}
 }
 
 // chunks returns the number of chunks for items of a size, 0 for the status,

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,6 +39,8 @@ type Ledger struct {
 
 	mu    sync.Mutex
 	known map[client.ObjectKey]knowledge
+	// refused is when it turned out, for a namespace, that no Secrets may be kept there.
+	refused map[string]time.Time
 }
 
 // Component identifies whose record it is.
@@ -57,7 +60,7 @@ func New(options Options) *Ledger {
 	if options.Threshold <= 0 {
 		options.Threshold = DefaultThreshold
 	}
-	return &Ledger{options: options, limits: limitsFor(options.Threshold), known: map[client.ObjectKey]knowledge{}}
+	return &Ledger{options: options, limits: limitsFor(options.Threshold), known: map[client.ObjectKey]knowledge{}, refused: map[string]time.Time{}}
 }
 
 // FormatError means that a newer version wrote the record.

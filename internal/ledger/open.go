@@ -52,6 +52,22 @@ func (l *Ledger) Open(ctx context.Context, c Component, stored v1alpha1.Inventor
 	return b, nil
 }
 
+// Recall is Open without a request: it returns false if the Secrets have to be looked
+// at. If somebody else has changed them since they were, the next write of one of them
+// fails, and Open reads them again.
+func (l *Ledger) Recall(c Component, stored v1alpha1.Inventory) (*Book, bool) {
+	known, ok := l.recall(c.key())
+	if !ok || stored.Chunks == nil || stored.Format > v1alpha1.InventoryFormatChunked || checkHead(stored.Chunks) != nil ||
+		known.component.UID != c.UID || !known.clean || !equality.Semantic.DeepEqual(known.head, *stored.Chunks) {
+		return nil, false
+	}
+	b := &Book{ledger: l, component: c, stored: stored, items: possible(stored.Items)}
+	if stored.Chunks.Current > 0 {
+		b.items, b.secrets = known.items, slices.Clone(known.secrets)
+	}
+	return b, true
+}
+
 // remember keeps what the next pass need not read.
 func (b *Book) remember() {
 	if b.stored.Chunks == nil || len(b.lost) > 0 || b.unreadable != nil {

@@ -77,9 +77,16 @@ func (b *Book) write(ctx context.Context, inventory v1alpha1.Inventory, commit C
 		return b.update(ctx, inventory, commit)
 	case chunks == 0:
 		return b.moveToStatus(ctx, inventory, commit)
-	default:
-		return b.moveToSet(ctx, inventory, commit, chunks)
+	case now == 0 && b.unreadable == nil && size <= b.ledger.limits.hold:
+		refused, err := b.refused(ctx)
+		if err != nil {
+			return b.stored, err
+		}
+		if refused {
+			return b.inStatus(inventory, headOf(b.stored)), nil
+		}
 	}
+	return b.moveToSet(ctx, inventory, commit, chunks)
 }
 
 // inStatus is a record whose items are in the status.

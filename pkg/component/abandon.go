@@ -67,6 +67,11 @@ func (h *handler[T]) abandon(ctx context.Context, obj T) {
 	})
 }
 
+// unerasedText says how the Secrets go that the inventory was kept in.
+func unerasedText(err error, reconcilerName string) string {
+	return fmt.Sprintf("Secrets that hold the inventory stay (%v); take their finalizer %s/inventory away, or grant the operator the rights and restart it", err, reconcilerName)
+}
+
 // fencesText says where a fence is found that an attempt to delete a type or a
 // namespace may have left behind: nobody is going to look for it any more, and it
 // keeps everybody from creating anything there.

@@ -27,7 +27,10 @@ import (
 func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
 	if h.begins(client.ObjectKeyFromObject(obj)) {
 		if known, ok := h.lately.of(obj, h.now()); ok {
-			return h.applyAgain(ctx, obj, commit, known)
+			res, err := h.applyAgain(ctx, obj, commit, known)
+			if !errors.Is(err, reconciler.ErrOutdated) {
+				return res, err
+			}
 		}
 	}
 	before := h.lately.forget(client.ObjectKeyFromObject(obj))
@@ -88,6 +91,9 @@ func (h *handler[T]) applyAgain(ctx context.Context, obj T, commit lifecycle.Com
 	defer t.leave()
 	ctx = fullContext(h.basicContext(ctx, obj), t, known.digest, obj.GetStatus().Revision)
 	outcome, err := h.apply(ctx, obj, commit, t, known, nil)
+	if errors.Is(err, reconciler.ErrOutdated) {
+		return result.Empty, err
+	}
 	return h.concludeApply(ctx, obj, t, outcome, err, h.hooksAfterLight)
 }
 
@@ -98,7 +104,7 @@ func (h *handler[T]) apply(ctx context.Context, obj T, commit lifecycle.Commit, 
 	if err != nil {
 		return reconciler.Outcome{}, err
 	}
-	record, err := h.openRecord(ctx, obj, commit, t, known.policies)
+	record, err := h.openRecord(ctx, obj, commit, t, known.policies, known.wanted != nil)
 	if err != nil {
 		return reconciler.Outcome{}, err
 	}

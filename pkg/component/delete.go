@@ -85,7 +85,7 @@ func isEmpty(c Component) bool { return c.GetStatus().Inventory.IsEmpty() }
 
 // deleteDependents returns nil when nothing is left.
 func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, commit lifecycle.Commit, managedTypes []reconciler.TypeInfo, componentDigest string) error {
-	record, err := h.openRecord(ctx, obj, commit, t, policiesOf(obj, h.settings.policies))
+	record, err := h.openRecord(ctx, obj, commit, t, policiesOf(obj, h.settings.policies), false)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func (h *handler[T]) detach(ctx context.Context, obj T) error {
 	}
 	defer t.leave()
 	// What was lost of the record is looked for, but nothing more is recorded.
-	record, err := h.openRecord(ctx, obj, func(context.Context) error { return nil }, t, policiesOf(obj, h.settings.policies))
+	record, err := h.openRecord(ctx, obj, func(context.Context) error { return nil }, t, policiesOf(obj, h.settings.policies), false)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/ledger"
@@ -32,15 +33,19 @@ type record struct {
 	lock   *LeaderLock // may be nil
 }
 
-// openRecord reads the inventory, wherever it is kept, and rebuilds what was lost of it.
-func (h *handler[T]) openRecord(ctx context.Context, obj T, commit lifecycle.Commit, t target, policies reconciler.Policies) (*record, error) {
+// openRecord reads the inventory, wherever it is kept, and rebuilds what was lost of
+// it. A light pass does not look whether the Secrets are as they were.
+func (h *handler[T]) openRecord(ctx context.Context, obj T, commit lifecycle.Commit, t target, policies reconciler.Policies, light bool) (*record, error) {
 	lock := h.settings.leaderLock
 	if err := lock.leading(); err != nil {
 		return nil, err
 	}
-	book, err := h.ledger.Open(ctx, h.ledgerComponent(obj), obj.GetStatus().Inventory)
-	if err != nil {
-		return nil, h.about(obj, err)
+	book, known := h.ledger.Recall(h.ledgerComponent(obj), obj.GetStatus().Inventory)
+	if !light || !known {
+		var err error
+		if book, err = h.ledger.Open(ctx, h.ledgerComponent(obj), obj.GetStatus().Inventory); err != nil {
+			return nil, h.about(obj, err)
+		}
 	}
 	r := &record{book: book, status: obj.GetStatus, lock: lock}
 	r.commit = func(ctx context.Context, stored reconciler.Inventory) error {
@@ -133,7 +138,15 @@ func (h *handler[T]) Release(ctx context.Context, obj T) error {
 	} else if err := h.detach(ctx, obj); err != nil {
 		return err
 	}
-	return h.ledger.Erase(ctx, h.ledgerComponent(obj), obj.GetStatus().Inventory)
+	err := h.ledger.Erase(ctx, h.ledgerComponent(obj), obj.GetStatus().Inventory)
+	if h.Detached(obj) && apierrors.IsForbidden(err) {
+		// Whoever abandons a component wants it to go, whatever is left of it.
+		events.Send(h.recorder, obj, 1, events.Event{
+			Type: corev1.EventTypeWarning, Reason: reasonAbandoned, Action: string(deleting), Note: unerasedText(err, h.settings.name),
+		})
+		return nil
+	}
+	return err
 }
 
 // ledgerComponent is the component in the eyes of the ledger.

@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 func TestWhatWasFoundOutHoldsAsLongAsTheComponentIsTheSame(t *testing.T) {
@@ -116,4 +118,35 @@ func TestTheHooksOfALightPassDoNotHideAChangeOfAReference(t *testing.T) {
 	if waiters := h.lookouts.home.Stats().Waiters; waiters != 1 {
 		t.Errorf("a full pass says it to %d lookouts", waiters)
 	}
+}
+
+// It may be that types come to be served while nothing but dependents change.
+func TestALightPassBecomesAFullOneIfWhatIsKnownDoesNotHoldAnyMore(t *testing.T) {
+	engine := &outdated{fakeEngine: &fakeEngine{outcome: reconciler.Outcome{Total: 1, Settled: 1, Wanted: &reconciler.Wanted{}}}}
+	h, _ := testHandler(t, engine.fakeEngine)
+	h.targets.(*fakeTargets).target.engine = engine
+	h.begins = func(client.ObjectKey) bool { return true }
+	obj := newWidget()
+	for range 2 {
+		if _, err := h.CreateOrUpdate(t.Context(), obj, noCommit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := len(engine.applied); got != 2 || engine.light != 1 {
+		t.Errorf("%d full passes and %d light ones, want 2 and 1", got, engine.light)
+	}
+}
+
+// outdated is an engine that what was wanted before is never enough for.
+type outdated struct {
+	*fakeEngine
+	light int
+}
+
+func (e *outdated) Apply(ctx context.Context, request reconciler.ApplyRequest) (reconciler.Outcome, error) {
+	if request.Wanted != nil {
+		e.light++
+		return reconciler.Outcome{Inventory: request.Inventory}, reconciler.ErrOutdated
+	}
+	return e.fakeEngine.Apply(ctx, request)
 }

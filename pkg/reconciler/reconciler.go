@@ -137,6 +137,9 @@ func (r *Reconciler) Plan(ctx context.Context, request ApplyRequest) (Plan, erro
 	c := newCall(in)
 	c.tellOrphans(keysOf(in.Input))
 	next, err := r.next(ctx, &c.in.Input)
+	for i := range next.Steps {
+		next.Steps[i].Desired = next.Steps[i].Desired.Unpacked()
+	}
 	c.remember(next)
 	next.Notes = c.told
 	quietWaits(secrets, next.Waiting)

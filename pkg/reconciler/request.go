@@ -43,7 +43,8 @@ type ApplyRequest struct {
 	Objects []client.Object
 	// Wanted is what an earlier call for the same owner returned in its Outcome. If it
 	// is set, it counts instead of Objects, Namespace, ComponentDigest, Policies and
-	// ManagedTypes, none of which may have changed since.
+	// ManagedTypes, none of which may have changed since. Apply returns ErrOutdated if
+	// it does not hold any more.
 	Wanted *Wanted
 	// Inventory is the record as it is on the server.
 	Inventory v1alpha1.Inventory
@@ -119,9 +120,8 @@ type Outcome struct {
 	Settled, Total int
 	// ManifestDigest identifies the set of wanted manifests.
 	ManifestDigest string
-	// Wanted are the wanted objects, for calls that follow; nil if they have to be
-	// looked at anew, because the cluster does not serve all of their types yet, and
-	// after a deletion.
+	// Wanted are the wanted objects, for calls that follow; nil if there are mistakes in
+	// them, and after a deletion.
 	Wanted *Wanted
 	// Returned are objects that were there again, with our marks, or could not
 	// be read any more after they had been removed and had left the inventory.

@@ -37,9 +37,6 @@ func (r *Reconciler) next(ctx context.Context, in *plan.Input) (next plan.Plan, 
 
 // execute executes the steps of a batch, whose failures are in the results.
 func (r *Reconciler) execute(ctx context.Context, steps []plan.Step) (results []plan.Result) {
-	for i := range steps {
-		steps[i].Desired = steps[i].Desired.Unpacked()
-	}
 	_ = r.part(ctx, metrics.PhaseExecute, func(ctx context.Context) error {
 		results = r.executor.Run(ctx, steps)
 		return nil

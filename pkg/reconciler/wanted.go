@@ -4,7 +4,9 @@
 package reconciler
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -20,7 +22,11 @@ import (
 // Wanted are the wanted objects of an owner as one call has understood them, for the
 // calls that follow.
 type Wanted struct {
-	owner             plan.Owner
+	owner  plan.Owner
+	prefix string // of the marks
+	key    []byte // of the digests
+	// unserved are types that the cluster does not serve yet.
+	unserved          []schema.GroupVersionKind
 	objects           []plan.Desired
 	digest            string // of all manifests
 	managed           []v1alpha1.TypeInfo
@@ -29,6 +35,11 @@ type Wanted struct {
 	// packed is how many bytes the manifests take; 0 if they are not packed.
 	packed int
 }
+
+// ErrOutdated is the error of Apply if the Wanted of the request does not hold any more,
+// because types have come to be served since, or if it is that of another owner or
+// Reconciler. Nothing was done then, and the objects themselves are needed.
+var ErrOutdated = errors.New("the wanted objects have to be looked at anew")
 
 // Pack returns the same in a form that takes little memory: the manifests are
 // compressed, those of Secrets, too. If the same objects are wanted as before, that is
@@ -47,7 +58,8 @@ func (w *Wanted) Pack(before *Wanted) *Wanted {
 
 // says tells whether both want the same.
 func (w *Wanted) says(other *Wanted) bool {
-	return w.owner == other.owner && w.digest == other.digest && w.secrets == other.secrets &&
+	return w.owner == other.owner && w.prefix == other.prefix && bytes.Equal(w.key, other.key) && w.digest == other.digest &&
+		slices.Equal(w.unserved, other.unserved) && w.secrets == other.secrets &&
 		slices.Equal(w.managed, other.managed) && w.missingNamespaces == other.missingNamespaces &&
 		slices.EqualFunc(w.objects, other.objects, func(a, b plan.Desired) bool {
 			a.Manifest, a.Packed, b.Manifest, b.Packed = nil, nil, nil, nil
@@ -85,20 +97,21 @@ func (w *Wanted) confide(secrets *redact.Secrets) {
 // kept for calls that follow.
 func (r *Reconciler) wanted(ctx context.Context, in *input, request ApplyRequest) ([]plan.Desired, error) {
 	if known := request.Wanted; known != nil {
-		if known.owner != in.Owner {
-			return nil, fmt.Errorf("the wanted objects are those of %s, not of %s; give the objects themselves",
-				known.owner.Ref.Title(), in.Owner.Ref.Title())
+		if err := r.accepts(ctx, in, known); err != nil {
+			return nil, err
 		}
 		in.wanted, in.manifest = known, known.digest
 		in.Managed, in.MissingNamespaces = known.managed, known.missingNamespaces
 		return known.objects, nil
 	}
-	complete := true
+	var unserved []schema.GroupVersionKind
 	objects, err := r.build(ctx, in, desired.Input{
 		Objects: request.Objects, Namespace: request.Namespace, ComponentDigest: request.ComponentDigest, Managed: request.ManagedTypes,
 		Resolve: func(ctx context.Context, gvk schema.GroupVersionKind) (namespaced, served bool, err error) {
 			namespaced, served, err = r.resolve(ctx, gvk)
-			complete = complete && served
+			if err == nil && !served {
+				unserved = append(unserved, gvk)
+			}
 			return namespaced, served, err
 		},
 	}, request.Policies)
@@ -106,12 +119,23 @@ func (r *Reconciler) wanted(ctx context.Context, in *input, request ApplyRequest
 		return nil, err
 	}
 	in.manifest = desired.ManifestDigest(objects)
-	if complete {
-		in.wanted = &Wanted{
-			owner: in.Owner, objects: objects, digest: in.manifest,
-			managed: slices.Clone(in.Managed), missingNamespaces: in.MissingNamespaces,
-			secrets: redact.From(ctx),
-		}
+	in.wanted = &Wanted{
+		owner: in.Owner, prefix: r.name, key: r.settings.hasher.Key, unserved: unserved, objects: objects, digest: in.manifest,
+		managed: slices.Clone(in.Managed), missingNamespaces: in.MissingNamespaces, secrets: redact.From(ctx),
 	}
 	return objects, nil
+}
+
+// accepts returns an error if what was understood before does not hold any more, or
+// was understood for somebody else.
+func (r *Reconciler) accepts(ctx context.Context, in *input, known *Wanted) error {
+	if known.owner != in.Owner || known.prefix != r.name || !bytes.Equal(known.key, r.settings.hasher.Key) {
+		return fmt.Errorf("%w: they are those of %s, as %s has understood them", ErrOutdated, known.owner.Ref.Title(), known.prefix)
+	}
+	for _, gvk := range known.unserved {
+		if _, served, err := r.resolve(ctx, gvk); err != nil || served {
+			return ErrOutdated
+		}
+	}
+	return nil
 }

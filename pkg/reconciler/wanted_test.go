@@ -4,6 +4,7 @@
 package reconciler_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -83,26 +84,38 @@ func TestWhatIsWantedIsKeptIfItIsTheSame(t *testing.T) {
 func TestWhatIsWantedBelongsToItsOwner(t *testing.T) {
 	b, other := newBench(t), newBench(t)
 	wanted := b.mustApply(config("a", "1")).Wanted
-	if _, err := other.again(wanted); err == nil || !strings.Contains(err.Error(), "not of") {
+	if _, err := other.again(wanted); !errors.Is(err, reconciler.ErrOutdated) {
 		t.Errorf("got %v", err)
+	}
+	renamed, err := reconciler.NewReconciler("other.corbel.run", newTarget(t), reconciler.ReconcilerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := renamed.Apply(t.Context(), reconciler.ApplyRequest{Owner: b.owner(), Wanted: wanted, Inventory: b.inventory, Record: b.record}); !errors.Is(err, reconciler.ErrOutdated) {
+		t.Errorf("a reconciler of another name: %v", err)
 	}
 	if other.get("a") != nil || len(other.inventory.Items) > 0 {
 		t.Error("something was written or recorded")
 	}
 }
 
-func TestWhatIsWantedIsNotKeptBeforeItsTypesAreServed(t *testing.T) {
-	b := newBench(t)
-	outcome, err := b.engine.Apply(t.Context(), reconciler.ApplyRequest{
-		Owner: b.owner(), Namespace: b.namespace, Record: b.record,
-		ManagedTypes: []reconciler.TypeInfo{{Group: "later.example.com", Kind: "*"}},
-		Objects: []client.Object{config("a", "1"), &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "later.example.com/v1", "kind": "Later", "metadata": map[string]any{"name": "l"},
-		}}},
-	})
-	if outcome.Wanted != nil {
-		t.Errorf("it is kept; the outcome is %+v, %v", outcome, err)
+func TestWhatIsWantedHoldsUntilItsTypesAreServed(t *testing.T) {
+	b := newLateType(t, "Tardy")
+	wanted := []client.Object{config("a", "1"), b.late("")}
+	outcome, err := b.step(wanted...)
+	if err != nil || outcome.Done() || outcome.Wanted == nil {
+		t.Fatalf("got %+v, %v", outcome, err)
 	}
+	again := outcome.Wanted.Pack(nil)
+	if outcome, err := b.again(again); err != nil || outcome.Done() {
+		t.Fatalf("the type is not served yet: %+v, %v", outcome, err)
+	}
+	b.install("Namespaced")
+	b.until("it to be noticed that the type is served", func() bool {
+		_, err := b.again(again)
+		return errors.Is(err, reconciler.ErrOutdated)
+	})
+	b.settle(wanted...)
 }
 
 func TestNoSecretIsToldOfWhatIsWanted(t *testing.T) {

@@ -126,7 +126,10 @@ func (e *Executor) contained(ctx context.Context, step plan.Step) (result plan.R
 	}()
 	written := e.observer.Writing(ctx, step)
 	defer func() { written(result) }()
+	kept := step.Desired
+	step.Desired = kept.Unpacked()
 	result = e.execute(ctx, step)
+	result.Step.Desired = kept // the manifest is not needed any more
 	advise(result.Err, e.options.Name)
 	return result
 }

@@ -40,11 +40,11 @@ func (l *look) attempt(ctx context.Context, request Request) (observation plan.O
 	if observation, enough := l.recall(ctx, resource, request); enough {
 		return observation, false
 	}
-	request.Desired = request.Desired.Unpacked()
 	live, err := l.observer.objects.Get(ctx, resource, request.Key.Namespace, request.Key.Name)
 	l.heard(err)
 	switch {
 	case err == nil:
+		request.Desired = request.Desired.Unpacked()
 		return l.remember(resource, request, l.observer.compared(ctx, live, request)), false
 	case cluster.IsNotFound(err, resource, request.Key.Name):
 		return plan.Observation{Existence: plan.Absent}, false
