@@ -130,3 +130,9 @@ func IsUnreachable(err error) bool {
 	_, failed := errors.AsType[*url.Error](err)
 	return failed || errors.Is(err, context.DeadlineExceeded)
 }
+
+// IsUnavailable tells whether there is no sense in asking the server for more just
+// now: no answer came from it, or it says that it has too much to do.
+func IsUnavailable(err error) bool {
+	return IsUnreachable(err) || apierrors.IsTooManyRequests(err)
+}

@@ -9,11 +9,9 @@ import (
 	"maps"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
@@ -34,8 +32,8 @@ type call struct {
 	returned []plan.Key
 	// errs are the failures that no later step has made up for.
 	errs map[plan.Key]error
-	// unreachable is set when a step got no answer of the server.
-	unreachable bool
+	// unavailable is set when the server did not answer a step, or had too much to do.
+	unavailable bool
 	// retried is set when refused creations were given their second try.
 	retried bool
 }
@@ -90,7 +88,7 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 			continue
 		case execute.IsConflict(result.Err) && c.looks[key] < maxLooks:
 			c.looks[key]++
-		case blind[key] && !cluster.IsUnreachable(result.Err) && !apierrors.IsTooManyRequests(result.Err):
+		case blind[key] && !execute.IsUnavailable(result.Err):
 			// Why the server refuses to create what exists may have other reasons
 			// than that, such as a port that the object itself has taken. One that has
 			// too much to do has not looked.
@@ -101,7 +99,7 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 		default:
 			c.in.Failed[key] = plan.Failure{Immutable: execute.IsImmutable(result.Err), Taken: execute.IsTaken(result.Err), Message: result.Err.Error()}
 			c.errs[key] = result.Err
-			c.unreachable = c.unreachable || cluster.IsUnreachable(result.Err)
+			c.unavailable = c.unavailable || execute.IsUnavailable(result.Err)
 		}
 		again = append(again, key)
 	}

@@ -72,8 +72,8 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 		if err := errors.Join(ctx.Err(), in.fence.failure()); err != nil {
 			return call.outcome(next), errors.Join(call.err(), err)
 		}
-		if call.unreachable {
-			// Every other step would wait for its own timeout.
+		if call.unavailable {
+			// Every other step would wait for its own timeout, or make things worse.
 			return call.outcome(next), call.err()
 		}
 	}

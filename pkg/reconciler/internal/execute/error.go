@@ -6,6 +6,7 @@ package execute
 import (
 	"errors"
 
+	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
@@ -68,6 +69,14 @@ func IsConflict(err error) bool {
 func IsNamespaceGone(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Class == NamespaceGone
+}
+
+// IsUnavailable tells whether there is no sense in asking the server for more just
+// now: it does not answer, or has too much to do. A webhook that has too much to do
+// says nothing about other objects.
+func IsUnavailable(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return cluster.IsUnavailable(err) && !(ok && e.Class == Denied)
 }
 
 // IsImmutable tells whether the server refused to change a field of the live object.

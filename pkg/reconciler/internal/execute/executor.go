@@ -58,7 +58,7 @@ func New(target cluster.Target, observer *observe.Observer, options Options) *Ex
 // them, in their order. A stage in which a step failed or was blocked is the
 // last one. Steps that were not started have no result: those of later stages,
 // those that were left when the context ended, and the rest of a stage in which
-// the server does not answer any more.
+// the server does not answer any more, or has too much to do.
 func (e *Executor) Run(ctx context.Context, steps []plan.Step) []plan.Result {
 	var results []plan.Result
 	for len(steps) > 0 {
@@ -79,7 +79,7 @@ func (e *Executor) Run(ctx context.Context, steps []plan.Step) []plan.Result {
 
 // stage executes steps that do not depend on each other.
 func (e *Executor) stage(ctx context.Context, steps []plan.Step) []plan.Result {
-	var silent atomic.Int64 // failures in a row without an answer of the server
+	var silent atomic.Int64 // failures in a row because the server is not available
 	results := make([]*plan.Result, len(steps))
 	var group sync.WaitGroup
 	room := make(chan struct{}, maxSpeedup*e.options.Parallelism)
@@ -96,7 +96,7 @@ func (e *Executor) stage(ctx context.Context, steps []plan.Step) []plan.Result {
 			defer func() { <-room }()
 			defer turn.end()
 			result := e.told(withTurn(ctx, turn), step)
-			if cluster.IsUnreachable(result.Err) {
+			if IsUnavailable(result.Err) {
 				silent.Add(1)
 			} else {
 				silent.Store(0)

@@ -55,7 +55,7 @@ func (l *look) attempt(ctx context.Context, request Request) (observation plan.O
 }
 
 func (l *look) heard(err error) {
-	if cluster.IsUnreachable(err) {
+	if cluster.IsUnavailable(err) {
 		l.silent.Add(1)
 	} else {
 		l.silent.Store(0)

@@ -139,7 +139,7 @@ type look struct {
 	observer *Observer
 	lock     sync.Mutex
 	types    map[typeKey]typeAnswer
-	// silent counts the requests in a row that got no answer.
+	// silent counts the requests in a row that the server did not answer, or had no time for.
 	silent atomic.Int64
 }
 
@@ -151,10 +151,10 @@ func (l *look) contained(ctx context.Context, request Request) (observation plan
 			observation = unknown(fmt.Errorf("a mistake in the program that reads it (%v)", value))
 		}
 	}()
-	// A server that answered none of as many requests as are under way at
+	// A server that had an answer to none of as many requests as are under way at
 	// once is not asked hundreds of times more.
 	if l.silent.Load() >= int64(l.observer.options.Parallelism) {
-		return plan.Observation{Why: "cannot be read: the server does not answer"}
+		return plan.Observation{Why: "cannot be read: the server does not answer, or has too much to do"}
 	}
 	return l.object(ctx, request)
 }
