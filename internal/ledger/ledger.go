@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -93,6 +94,18 @@ func (l *Ledger) recall(key client.ObjectKey) (knowledge, bool) {
 	defer l.mu.Unlock()
 	k, ok := l.known[key]
 	return k, ok
+}
+
+// Items are the items of a record, as far as that is known without a request.
+func (l *Ledger) Items(c Component, stored v1alpha1.Inventory) (items []v1alpha1.InventoryItem, known bool) {
+	if stored.Chunks == nil || stored.Chunks.Current == 0 {
+		return stored.Items, true
+	}
+	k, ok := l.recall(c.key())
+	if !ok || k.component.UID != c.UID || !equality.Semantic.DeepEqual(k.head, *stored.Chunks) {
+		return nil, false
+	}
+	return k.items, true
 }
 
 func (l *Ledger) remember(k knowledge) {

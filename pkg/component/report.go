@@ -29,7 +29,7 @@ func (h *handler[T]) Judge(ctx context.Context, obj T, pass lifecycle.Pass) (res
 	v := judge(h.certainFacts(obj, pass, secrets))
 	h.write(obj, v, pass.Now)
 	hideIn(obj.GetStatus(), secrets)
-	h.telemetry.judged(ctx, obj)
+	h.telemetry.judged(ctx, obj, h.dependents(obj))
 	switch {
 	case v.state == StateReady:
 		h.tell(obj, applying)

@@ -4,6 +4,7 @@
 package component
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"sync"
@@ -104,18 +105,29 @@ func (t *telemetry) part(ctx context.Context, phase metrics.Phase, run func(ctx 
 }
 
 // judged counts the component as the pass leaves it.
-func (t *telemetry) judged(ctx context.Context, c Component) {
+func (t *telemetry) judged(ctx context.Context, c Component, dependents map[string]int) {
 	state, reason, _ := c.GetStatus().GetState()
-	dependents := map[string]int{}
-	for _, item := range c.GetStatus().Inventory.Items {
-		phase := string(item.Phase)
-		if phase == "" {
-			phase = "Applied"
-		}
-		dependents[phase]++
-	}
 	t.population.Set(client.ObjectKeyFromObject(c), metrics.Component{State: string(state), Reason: reason, Dependents: dependents})
 	note(ctx, resultOf(state, reason))
+}
+
+// ordinary is how PhaseApplied is called in metrics.
+const ordinary = "Applied"
+
+// dependents counts the dependents of the component by phase, wherever its record is
+// kept. If no pass has read it yet, only their number is known, and all of them count
+// as being in the ordinary phase.
+func (h *handler[T]) dependents(obj T) map[string]int {
+	stored := obj.GetStatus().Inventory
+	items, known := h.ledger.Items(h.ledgerComponent(obj), stored)
+	if !known {
+		return map[string]int{ordinary: stored.Count()}
+	}
+	count := map[string]int{}
+	for _, item := range items {
+		count[cmp.Or(string(item.Phase), ordinary)]++
+	}
+	return count
 }
 
 func resultOf(state State, reason string) metrics.Result {
