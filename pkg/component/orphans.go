@@ -48,7 +48,7 @@ func (h *handler[T]) fateOf(ctx context.Context, c ledger.Component) (ledger.Fat
 
 // leftAgain is after how long it is tried again to find out what has become of a component
 // that left Secrets behind.
-const leftAgain = 10 * time.Second
+const leftAgain = 5 * time.Second
 
 // leave lets go of the inventory of a component that is gone, or no concern of ours any more.
 func (h *handler[T]) leave(ctx context.Context, key client.ObjectKey) {
