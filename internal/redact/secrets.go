@@ -4,6 +4,7 @@
 package redact
 
 import (
+	"hash/maphash"
 	"regexp"
 	"sync"
 )
@@ -32,10 +33,21 @@ type Secrets struct {
 // generation is what was added between two calls of Renew.
 type generation struct {
 	byHead map[head][]string
-	// public are values that everybody may see, because objects are named so.
-	public map[string]bool
+	// public are hashes of values that everybody may see, because objects are named so:
+	// there may be thousands, and they are kept as long as the set.
+	public map[uint64]struct{}
 	size   int
 	full   bool
+}
+
+var seed = maphash.MakeSeed()
+
+// isPublic tells whether everybody may see the value.
+func (s *Secrets) isPublic(value string) bool {
+	hash := maphash.String(seed, value)
+	_, now := s.now.public[hash]
+	_, before := s.old.public[hash]
+	return now || before
 }
 
 // New returns an empty set.
@@ -88,9 +100,9 @@ func (s *Secrets) Publish(names ...string) {
 			continue
 		}
 		if s.now.public == nil {
-			s.now.public = map[string]bool{}
+			s.now.public = map[uint64]struct{}{}
 		}
-		s.now.public[name] = true
+		s.now.public[maphash.String(seed, name)] = struct{}{}
 	}
 }
 

@@ -66,7 +66,7 @@ func (s *Secrets) matchAt(text string, i int) int {
 		for _, value := range candidates {
 			n := common(value, text[i:])
 			whole := n == len(value)
-			if n > longest && !s.now.public[value] && !s.old.public[value] && (whole || n >= tellingPrefix || isCut(text, i+n)) {
+			if n > longest && !s.isPublic(value) && (whole || n >= tellingPrefix || isCut(text, i+n)) {
 				longest = n
 			}
 		}

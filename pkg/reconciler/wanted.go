@@ -32,8 +32,8 @@ type Wanted struct {
 	managed           []v1alpha1.TypeInfo
 	missingNamespaces v1alpha1.MissingNamespacesPolicy
 	secrets           *redact.Secrets // knows what must not be told of them
-	// packed is how many bytes the manifests take; 0 if they are not packed.
-	packed int
+	// pack holds the objects in place of objects, if it is not nil.
+	pack *desired.Pack
 }
 
 // ErrOutdated is the error of Apply if the Wanted of the request does not hold any more,
@@ -43,17 +43,29 @@ var ErrOutdated = errors.New("the wanted objects have to be looked at anew")
 
 // Pack returns the same in a form that takes little memory: the manifests are
 // compressed, those of Secrets, too. If the same objects are wanted as before, that is
-// returned; before may be nil.
+// returned; before may be nil. It returns nil if there is nothing to pack.
 func (w *Wanted) Pack(before *Wanted) *Wanted {
-	if w == nil || w.packed > 0 {
+	if w == nil || w.pack != nil {
 		return w
 	}
-	if before != nil && before.packed > 0 && before.says(w) {
+	if before != nil && before.pack != nil && before.says(w) {
 		return before
 	}
+	pack, ok := desired.NewPack(w.objects)
+	if !ok {
+		return nil
+	}
 	packed := *w
-	packed.objects, packed.packed = desired.Pack(w.objects)
+	packed.objects, packed.pack = nil, pack
 	return &packed
+}
+
+// desired are the objects.
+func (w *Wanted) desired() []plan.Desired {
+	if w.pack != nil {
+		return w.pack.Objects()
+	}
+	return w.objects
 }
 
 // says tells whether both want the same.
@@ -61,21 +73,21 @@ func (w *Wanted) says(other *Wanted) bool {
 	return w.owner == other.owner && w.prefix == other.prefix && bytes.Equal(w.key, other.key) && w.digest == other.digest &&
 		slices.Equal(w.unserved, other.unserved) && w.secrets == other.secrets &&
 		slices.Equal(w.managed, other.managed) && w.missingNamespaces == other.missingNamespaces &&
-		slices.EqualFunc(w.objects, other.objects, func(a, b plan.Desired) bool {
+		slices.EqualFunc(w.desired(), other.desired(), func(a, b plan.Desired) bool {
 			a.Manifest, a.Packed, b.Manifest, b.Packed = nil, nil, nil, nil
 			return reflect.DeepEqual(a, b)
 		})
 }
 
 // perObject is about what an object takes besides its manifest, in bytes.
-const perObject = 512
+const perObject = 256
 
 // Size is about how many bytes of memory a packed Wanted takes.
 func (w *Wanted) Size() int {
-	if w == nil {
+	if w == nil || w.pack == nil {
 		return 0
 	}
-	return w.packed + len(w.objects)*perObject
+	return w.pack.Size + w.pack.Len()*perObject
 }
 
 // confide notes the secrets among the objects, unless they are known.
@@ -83,11 +95,11 @@ func (w *Wanted) confide(secrets *redact.Secrets) {
 	if w == nil || w.secrets == secrets {
 		return
 	}
-	for i := range w.objects {
-		if w.objects[i].Key.GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
+	for _, object := range w.desired() {
+		if object.Key.GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
 			continue
 		}
-		if manifest := w.objects[i].Unpacked().Manifest; manifest != nil {
+		if manifest := object.Unpacked().Manifest; manifest != nil {
 			secrets.AddObjects(manifest)
 		}
 	}
@@ -102,7 +114,7 @@ func (r *Reconciler) wanted(ctx context.Context, in *input, request ApplyRequest
 		}
 		in.wanted, in.manifest = known, known.digest
 		in.Managed, in.MissingNamespaces = known.managed, known.missingNamespaces
-		return known.objects, nil
+		return known.desired(), nil
 	}
 	var unserved []schema.GroupVersionKind
 	objects, err := r.build(ctx, in, desired.Input{

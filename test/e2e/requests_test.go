@@ -60,11 +60,11 @@ func TestRequests(t *testing.T) {
 	edited := f.configMap(t, "config-1")
 	edited.Data = map[string]string{"all": "theirs"}
 	f.repaired(t, edited, f.Update(t.Context(), edited))
-	expect("drift", counts{reads: 5, writes: 3})
+	expect("drift", counts{reads: 4, writes: 3})
 
 	removed := f.configMap(t, "config-2")
 	f.repaired(t, removed, f.Delete(t.Context(), removed))
-	expect("a dependent is deleted by hand", counts{reads: 7, writes: 4})
+	expect("a dependent is deleted by hand", counts{reads: 6, writes: 5})
 
 	// An operator that stops before it has told that the dependent is ready again
 	// leaves that to its successor.

@@ -8,12 +8,16 @@ import (
 	"compress/zlib"
 	"encoding/json"
 	"io"
+	"math"
+	"reflect"
 	"unique"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
 // blockSize is from how many bytes of JSON on a block of manifests is full. The
@@ -21,19 +25,63 @@ import (
 // read one of them, its whole block is unpacked.
 const blockSize = 16 << 10
 
-// Pack returns objects whose manifests are compressed, and how many bytes these take.
-func Pack(objects []plan.Desired) (packed []plan.Desired, size int) {
-	packed = make([]plan.Desired, len(objects))
+// Pack are objects in a form that takes little memory.
+type Pack struct {
+	objects []packedObject
+	// Size is how many bytes the manifests take.
+	Size int
+}
+
+// packedObject is a plan.Desired. What most objects have in common is there once.
+type packedObject struct {
+	key      plan.Key
+	version  string
+	policies *policy.Set
+	digest   string
+	defines  []v1alpha1.TypeInfo
+	manifest packedManifest
+}
+
+// NewPack packs objects; ok is false if a manifest is none that could be sent.
+func NewPack(objects []plan.Desired) (pack *Pack, ok bool) {
+	pack = &Pack{objects: make([]packedObject, len(objects))}
 	var p packer
-	for i, object := range objects {
-		packed[i] = object
-		packed[i].Key, packed[i].Version = shared(object.Key), unique.Make(object.Version).Value()
-		if manifest := p.add(object.Unpacked().Manifest); manifest != nil {
-			packed[i].Manifest, packed[i].Packed = nil, manifest
+	for i := range objects {
+		object := objects[i].Unpacked()
+		manifest, ok := p.add(object.Manifest)
+		if !ok {
+			return nil, false
+		}
+		policies := &object.Policies
+		if i > 0 && reflect.DeepEqual(pack.objects[i-1].policies, policies) {
+			policies = pack.objects[i-1].policies
+		} else {
+			own := *policies // of the object, nothing else is kept
+			policies = &own
+		}
+		pack.objects[i] = packedObject{
+			key: shared(object.Key), version: unique.Make(object.Version).Value(), policies: policies,
+			digest: object.Digest, defines: object.Defines, manifest: manifest,
 		}
 	}
 	p.close()
-	return packed, p.size
+	pack.Size = p.size
+	return pack, true
+}
+
+// Len is the number of objects.
+func (p *Pack) Len() int { return len(p.objects) }
+
+// Objects returns the objects; their manifests stay packed.
+func (p *Pack) Objects() []plan.Desired {
+	objects := make([]plan.Desired, len(p.objects))
+	for i := range p.objects {
+		o := &p.objects[i]
+		objects[i] = plan.Desired{
+			Key: o.key, Version: o.version, Policies: *o.policies, Digest: o.digest, Defines: o.defines, Packed: &o.manifest,
+		}
+	}
+	return objects
 }
 
 // shared returns an equal key that shares with others what they have in common, and
@@ -60,24 +108,26 @@ type block struct{ compressed []byte }
 // packedManifest is a line of a block.
 type packedManifest struct {
 	block       *block
-	start, size int
+	start, size int32
 }
 
-// add returns nil if the manifest cannot be packed.
-func (p *packer) add(manifest *unstructured.Unstructured) plan.Packed {
+func (p *packer) add(manifest *unstructured.Unstructured) (packedManifest, bool) {
+	if manifest == nil {
+		return packedManifest{}, false
+	}
 	encoded, err := json.Marshal(manifest.Object)
-	if err != nil {
-		return nil
+	if err != nil || len(encoded) > math.MaxInt32 {
+		return packedManifest{}, false
 	}
 	if p.block == nil {
 		p.block = &block{}
 	}
-	line := packedManifest{block: p.block, start: p.raw.Len(), size: len(encoded)}
+	line := packedManifest{block: p.block, start: int32(p.raw.Len()), size: int32(len(encoded))}
 	p.raw.Write(encoded)
 	if p.raw.Len() >= blockSize {
 		p.close()
 	}
-	return line
+	return line, true
 }
 
 // close compresses the block under way.
@@ -101,7 +151,7 @@ func (p *packer) close() {
 }
 
 // Unpack returns the manifest, each time a new one.
-func (m packedManifest) Unpack() *unstructured.Unstructured {
+func (m *packedManifest) Unpack() *unstructured.Unstructured {
 	encoded := make([]byte, m.size)
 	reader, err := zlib.NewReader(bytes.NewReader(m.block.compressed))
 	if err == nil {

@@ -34,14 +34,18 @@ func TestPackedObjectsAreTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	packed, size := Pack(objects)
+	pack, ok := NewPack(objects)
+	if !ok {
+		t.Fatal("they cannot be packed")
+	}
+	packed := pack.Objects()
 	blocks := map[*block]bool{}
 	unpacked := make([]plan.Desired, len(packed))
 	for i := range packed {
 		if packed[i].Manifest != nil {
 			t.Fatalf("%s is not packed", packed[i].Key)
 		}
-		blocks[packed[i].Packed.(packedManifest).block] = true
+		blocks[packed[i].Packed.(*packedManifest).block] = true
 		unpacked[i] = *packed[i].Unpacked()
 		unpacked[i].Packed = nil
 	}
@@ -52,14 +56,14 @@ func TestPackedObjectsAreTheSame(t *testing.T) {
 	for block := range blocks {
 		held += len(block.compressed)
 	}
-	if len(blocks) < 2 || held != size {
-		t.Errorf("%d blocks of %d bytes together, and %d bytes were said", len(blocks), held, size)
+	if len(blocks) < 2 || held != pack.Size {
+		t.Errorf("%d blocks of %d bytes together, and %d bytes were said", len(blocks), held, pack.Size)
 	}
-	again, sizeAgain := Pack(packed)
-	if sizeAgain != size {
-		t.Errorf("what is packed takes %d bytes if it is packed once more, and took %d", sizeAgain, size)
+	again, ok := NewPack(packed)
+	if !ok || again.Size != pack.Size {
+		t.Fatalf("what is packed takes %d bytes if it is packed once more, and took %d", again.Size, pack.Size)
 	}
-	if diff := cmp.Diff(objects[7].Manifest, again[7].Unpacked().Manifest); diff != "" {
+	if diff := cmp.Diff(objects[7].Manifest, again.Objects()[7].Unpacked().Manifest); diff != "" {
 		t.Errorf("packed twice, an object has changed:\n%s", diff)
 	}
 }
@@ -69,7 +73,8 @@ func TestAnUnpackedManifestIsNobodyElses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	packed, _ := Pack(objects)
+	pack, _ := NewPack(objects)
+	packed := pack.Objects()
 	packed[0].Unpacked().Manifest.Object["data"] = "spoilt"
 	if diff := cmp.Diff(objects[0].Manifest, packed[0].Unpacked().Manifest); diff != "" {
 		t.Errorf("a change of an unpacked manifest is in the next one:\n%s", diff)
