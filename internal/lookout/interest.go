@@ -19,6 +19,10 @@ type interest struct {
 
 // renew is the interest that a later pass has in the same place.
 func (i *interest) renew(seen string, vanishing bool) {
+	if seen != i.seen && i.told != nil && *i.told == "" {
+		// It has been there again since: if it is gone now, that is another end.
+		i.told = nil
+	}
 	i.seen, i.vanishing = seen, vanishing
 }
 

@@ -147,3 +147,25 @@ func TestAnObjectThatChangesAllTheTimeDoesNotKeepItsWaiterBusy(t *testing.T) {
 		w.set("me", point("a/1", last))
 	})
 }
+
+// A watch that was interrupted may show neither that an object came back nor that it
+// went again.
+func TestWhoeverWasToldOfAnEndIsToldOfTheNextOne(t *testing.T) {
+	inBubble(t, Options{}, func(w *world) {
+		version := w.change("0/0", "")
+		w.set("a", point("0/0", version))
+		w.begin("0/0")
+		w.expect("")
+		w.remove("0/0", "0/0")
+		w.expect("a")
+		// It is made anew and seen, and goes again, before the watch comes back.
+		w.set("a", point("0/0", w.change("0/0", "")))
+		w.expect("")
+		w.counter++
+		delete(w.versions, object{"0", "0"})
+		w.begin("0/0")
+		w.expect("a")
+		w.begin("0/0")
+		w.expect("")
+	})
+}
