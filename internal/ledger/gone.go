@@ -76,7 +76,7 @@ func (l *Ledger) Left(ctx context.Context, key client.ObjectKey, look func(ctx c
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("find out whether Secrets of the inventory outlive their component: %w", err)
+		return fmt.Errorf("free the Secrets of the inventory of %s %s, if it is gone: %w", known.component.Kind, key, err)
 	}
 	return nil
 }

@@ -87,6 +87,13 @@ func IsNotFound(err error, resource Resource, name string) bool {
 	return ok && status.Reason == metav1.StatusReasonNotFound && names(status, resource.GVR.GroupResource(), name)
 }
 
+// IsGone is IsNotFound for who knows the name of the object and not the resource of
+// its type.
+func IsGone(err error, name string) bool {
+	status, ok := statusOf(err)
+	return ok && status.Reason == metav1.StatusReasonNotFound && status.Details != nil && status.Details.Name == name && !isGuess(status)
+}
+
 // names tells whether the Status comes from the server itself and is about the object.
 func names(status metav1.Status, resource schema.GroupResource, name string) bool {
 	details := status.Details

@@ -7,13 +7,13 @@ import (
 	"context"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/internal/ledger"
+	"github.com/corbel-run/corbel/pkg/cluster"
 )
 
 // releaseOrphans runs once, when the operator starts. A Secret of an inventory
@@ -33,9 +33,9 @@ func (h *handler[T]) fateOf(ctx context.Context, c ledger.Component) (ledger.Fat
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(h.kind)
 	switch err := h.local.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: c.Name}, obj); {
-	case apierrors.IsNotFound(err):
+	case cluster.IsGone(err, c.Name):
 		return ledger.Vanished, nil
-	case err != nil:
+	case err != nil: // perhaps its path is not served just now, and it is there
 		return "", err
 	case obj.GetUID() != c.UID:
 		return ledger.Vanished, nil

@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/corbel-run/corbel/internal/ledger"
+)
+
+// What is answered decides about the removal of an inventory.
+func TestAComponentHasVanishedOnlyIfTheServerNamesIt(t *testing.T) {
+	resource := schema.GroupResource{Group: widgetKind.Group, Resource: "widgets"}
+	for name, tc := range map[string]struct {
+		answer error
+		want   ledger.Fate
+	}{
+		"it does not exist":                   {apierrors.NewNotFound(resource, "main"), ledger.Vanished},
+		"its path is not served for a moment": {apierrors.NewGenericServerResponse(http.StatusNotFound, "get", resource, "main", "404 page not found", 0, true), ""},
+		"another one does not exist":          {apierrors.NewNotFound(resource, "other"), ""},
+		"the server is down":                  {apierrors.NewServiceUnavailable("later"), ""},
+	} {
+		h, _ := testHandler(t, &fakeEngine{})
+		h.local = interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return tc.answer
+			},
+		})
+		fate, err := h.fateOf(t.Context(), ledger.Component{Kind: widgetKind.Kind, Namespace: "shop", Name: "main", UID: "1"})
+		if fate != tc.want || (err == nil) != (tc.want == ledger.Vanished) {
+			t.Errorf("%s: got %q, %v", name, fate, err)
+		}
+	}
+}
