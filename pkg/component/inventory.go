@@ -40,12 +40,9 @@ func (h *handler[T]) openRecord(ctx context.Context, obj T, commit lifecycle.Com
 	if err := lock.leading(); err != nil {
 		return nil, err
 	}
-	book, known := h.ledger.Recall(h.ledgerComponent(obj), obj.GetStatus().Inventory)
-	if !light || !known {
-		var err error
-		if book, err = h.ledger.Open(ctx, h.ledgerComponent(obj), obj.GetStatus().Inventory); err != nil {
-			return nil, h.about(obj, err)
-		}
+	book, err := h.openBook(ctx, obj, light)
+	if err != nil {
+		return nil, h.about(obj, err)
 	}
 	r := &record{book: book, status: obj.GetStatus, lock: lock}
 	r.commit = func(ctx context.Context, stored reconciler.Inventory) error {
@@ -64,6 +61,16 @@ func (h *handler[T]) openRecord(ctx context.Context, obj T, commit lifecycle.Com
 		return r, nil
 	}
 	return r, h.rebuild(ctx, obj, r, t, policies)
+}
+
+func (h *handler[T]) openBook(ctx context.Context, obj T, light bool) (*ledger.Book, error) {
+	component, stored := h.ledgerComponent(obj), obj.GetStatus().Inventory
+	if light {
+		if book, known := h.ledger.Recall(component, stored); known {
+			return book, nil
+		}
+	}
+	return h.ledger.Open(ctx, component, stored)
 }
 
 // rebuild finds the objects of lost parts of the record by their marks. Until that
