@@ -6,16 +6,16 @@ package changes
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/cluster"
 )
 
 // marks are the two finalizers of an opinionated reconciler; the zero value is none.
@@ -79,7 +79,7 @@ func (s *scribe) take(ctx context.Context, obj client.Object, finalizers ...stri
 	}
 	if len(patch) > 1 {
 		err := s.patch(ctx, obj, apitypes.JSONPatchType, patch)
-		if isGone(err, obj.GetName()) {
+		if cluster.IsGone(err, obj.GetName()) {
 			return written{uid: obj.GetUID()}, nil
 		}
 		if err != nil {
@@ -116,7 +116,7 @@ func (s *scribe) find(ctx context.Context, obj client.Object) (*metav1.PartialOb
 	}
 	err = s.reader.Get(ctx, client.ObjectKeyFromObject(obj), metadata)
 	switch {
-	case isGone(err, obj.GetName()):
+	case cluster.IsGone(err, obj.GetName()):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("look for %s %s, which the cache has no longer: %w", s.kind, client.ObjectKeyFromObject(obj), err)
@@ -138,14 +138,4 @@ func metadataFor(mapping *meta.RESTMapping, key client.ObjectKey) *metav1.Partia
 	metadata := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	metadata.SetGroupVersionKind(mapping.GroupVersionKind)
 	return metadata
-}
-
-// isGone tells whether the server said that the object does not exist. An answer that
-// does not name it comes from a path that is not served for the moment.
-func isGone(err error, name string) bool {
-	if !apierrors.IsNotFound(err) {
-		return false
-	}
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name == name
 }

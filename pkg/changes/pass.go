@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/pkg/cluster"
 )
 
 // resyncJitter is the part of an interval that is added at random.
@@ -183,7 +184,7 @@ func (r *runner) writeFailed(ctx context.Context, key client.ObjectKey, err erro
 	delay := r.activity.Next(key)
 	// Invalid is the answer if others moved our finalizers in the list, too. Then it does not last.
 	moved := apierrors.IsInvalid(err) && delay < time.Second
-	if apierrors.IsConflict(err) || isGone(err, key.Name) || moved {
+	if apierrors.IsConflict(err) || cluster.IsGone(err, key.Name) || moved {
 		// The cache will tell what it is now.
 		logf.FromContext(ctx).V(1).Info("the object changed meanwhile; coming again", "after", delay, "conflict", err.Error())
 		return reconcile.Result{RequeueAfter: delay}, nil

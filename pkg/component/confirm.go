@@ -10,8 +10,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/cluster"
 )
 
 // confirm returns what the engine asks before it creates objects and it is some time
@@ -25,7 +26,7 @@ func (h *handler[T]) confirm(obj T) func(context.Context) error {
 		}
 		current := newComponent[T]()
 		switch err := h.local.Get(ctx, client.ObjectKeyFromObject(obj), current); {
-		case apierrors.IsNotFound(err):
+		case cluster.IsGone(err, obj.GetName()):
 			return superseded("it is not there any more")
 		case err != nil:
 			return fmt.Errorf("read %s again: %w", objectName(h.kind.Kind, obj), err)

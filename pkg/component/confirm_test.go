@@ -6,6 +6,7 @@ package component
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,6 +34,7 @@ func (s oneWidget) Get(_ context.Context, _ client.ObjectKey, obj client.Object,
 
 func TestNothingIsCreatedForAComponentThatIsNotAsThePassReadIt(t *testing.T) {
 	broken := errors.New("broken")
+	unserved := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{Resource: "widgets"}, "main", "404 page not found", 0, true)
 	tests := []struct {
 		name   string
 		change func(*widget)
@@ -52,6 +54,7 @@ func TestNothingIsCreatedForAComponentThatIsNotAsThePassReadIt(t *testing.T) {
 		{"another spec", func(w *widget) { w.Generation++ }, nil, patch.ErrConflict},
 		{"being deleted", func(w *widget) { w.DeletionTimestamp = new(metav1.Now()) }, nil, patch.ErrConflict},
 		{"another inventory", func(w *widget) { w.Status.Inventory = reconciler.Inventory{} }, nil, patch.ErrConflict},
+		{"its path is not served for a moment", func(*widget) {}, unserved, unserved},
 		{"unreadable", func(*widget) {}, broken, broken},
 	}
 	for _, test := range tests {

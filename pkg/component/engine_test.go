@@ -98,6 +98,7 @@ func testHandler(t *testing.T, engine *fakeEngine) (*handler[*widget], *eventLog
 		guests:    newGuests(),
 		activity:  backoff.DefaultActivity[client.ObjectKey](),
 		turns:     backoff.DefaultActivity[client.ObjectKey](),
+		left:      backoff.NewActivity[client.ObjectKey](leftBase, leftLimit),
 		causes:    newCauses(now),
 		tallies:   newTallies(),
 		telemetry: newTelemetry("widgets", nil),

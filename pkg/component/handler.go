@@ -43,6 +43,7 @@ type handler[T Component] struct {
 
 	activity *backoff.Activity[client.ObjectKey]
 	turns    *backoff.Activity[client.ObjectKey] // to get into the target
+	left     *backoff.Activity[client.ObjectKey] // to find out what has become of it
 	causes   *causes
 	tallies  *tallies
 	lookouts *lookouts // may be nil

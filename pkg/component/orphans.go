@@ -46,14 +46,24 @@ func (h *handler[T]) fateOf(ctx context.Context, c ledger.Component) (ledger.Fat
 	}
 }
 
-// leftAgain is after how long it is tried again to find out what has become of a component
-// that left Secrets behind.
-const leftAgain = 5 * time.Second
+// Between these it is tried again to find out what has become of a component that left
+// Secrets behind. If its type was taken from the server, nobody can tell for long.
+const (
+	leftBase  = 5 * time.Second
+	leftLimit = 10 * time.Minute
+)
 
 // leave lets go of the inventory of a component that is gone, or no concern of ours any more.
 func (h *handler[T]) leave(ctx context.Context, key client.ObjectKey) {
 	if err := h.ledger.Left(ctx, key, h.fateOf); err != nil {
-		logf.FromContext(ctx).Error(err, "will be tried again", "after", leftAgain)
-		h.later(key, leftAgain)
+		h.leaveLater(ctx, key, err)
+		return
 	}
+	h.left.Forget(key)
+}
+
+func (h *handler[T]) leaveLater(ctx context.Context, key client.ObjectKey, err error) {
+	after := h.left.Next(key)
+	logf.FromContext(ctx).Error(err, "will be tried again", "after", after)
+	h.later(key, after)
 }

@@ -5,9 +5,12 @@ package component
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,5 +42,25 @@ func TestAComponentHasVanishedOnlyIfTheServerNamesIt(t *testing.T) {
 		if fate != tc.want || (err == nil) != (tc.want == ledger.Vanished) {
 			t.Errorf("%s: got %q, %v", name, fate, err)
 		}
+	}
+}
+
+// A type that was taken from the server is not asked for every few seconds for ever.
+func TestWhoeverCannotTellWhatHasBecomeOfAComponentAsksLessAndLessOften(t *testing.T) {
+	h, _ := testHandler(t, &fakeEngine{})
+	var waits []time.Duration
+	h.later = func(_ client.ObjectKey, after time.Duration) { waits = append(waits, after) }
+	key := client.ObjectKey{Namespace: "shop", Name: "main"}
+	for range 9 {
+		h.leaveLater(t.Context(), key, errors.New("its path is not served"))
+	}
+	h.leave(t.Context(), key) // nothing is left of it
+	h.leaveLater(t.Context(), key, errors.New("another one of its name"))
+	want := []time.Duration{5, 10, 20, 40, 80, 160, 320, 600, 600, 5}
+	for i := range want {
+		want[i] *= time.Second
+	}
+	if diff := cmp.Diff(want, waits); diff != "" {
+		t.Errorf("waits (-want +got):\n%s", diff)
 	}
 }

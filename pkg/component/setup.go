@@ -165,6 +165,7 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, about *running[T], gvk schema.
 		managers:  mgr.GetClient(),
 		activity:  activity,
 		turns:     backoff.NewActivity[client.ObjectKey](turnBase, turnLimit),
+		left:      backoff.NewActivity[client.ObjectKey](leftBase, leftLimit),
 		causes:    newCauses(r.now),
 		tallies:   newTallies(),
 		lookouts:  about.lookouts,

@@ -10,12 +10,12 @@ import (
 	"reflect"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/patch"
 )
 
@@ -78,7 +78,9 @@ func (l *Loop[T]) runPass(ctx context.Context, key client.ObjectKey) (reconcile.
 	}
 	obj := l.options.New()
 	switch err := l.options.Reader.Get(ctx, key, obj); {
-	case isGone(err, key):
+	case cluster.IsGone(err, key.Name):
+		// Any other 404 comes from a path that is not served for the moment: it must
+		// not end the passes over an object that is there.
 		l.finished(ctx, key)
 		return reconcile.Result{}, nil
 	case err != nil:
@@ -176,19 +178,4 @@ func logPanic(ctx context.Context, err error) {
 	if p, ok := errors.AsType[*PanicError](err); ok {
 		logf.FromContext(ctx).Error(p, "contained a panic", "stack", string(p.Stack))
 	}
-}
-
-// isGone tells whether the server said that the object does not exist. A 404
-// that does not name it comes from a path that is not served for the moment: it
-// must not end the passes over an object that is there.
-func isGone(err error, key client.ObjectKey) bool {
-	if !apierrors.IsNotFound(err) {
-		return false
-	}
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	details := status.Status().Details
-	return details != nil && details.Name == key.Name
 }
