@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -17,12 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/corbel-run/corbel/internal/backoff"
-	"github.com/corbel-run/corbel/internal/events"
-	"github.com/corbel-run/corbel/internal/ledger"
-	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 )
 
@@ -137,81 +131,6 @@ func newLocalClient(mgr ctrl.Manager, newClient client.NewClientFunc) (client.Cl
 	return uncached, nil
 }
 
-// newLoop makes the loop of what is about to run.
-func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, about *running[T], gvk schema.GroupVersionKind, workers int) (*lifecycle.Loop[T], error) {
-	uncached, telemetry := about.client, about.telemetry
-	scheme, err := targetScheme(mgr.GetScheme(), r.settings, r.generator)
-	if err != nil {
-		return nil, err
-	}
-	recorder := events.Redacted(events.NewRecorder(mgr, r.settings.name), telemetry.secretsOf)
-	key := newDigestKey(uncached, r.settings)
-	targets := newTargets(mgr.GetConfig(), scheme, r.settings, workers, key.known, newClusterUID(uncached, r.settings), about.triggers, r.now)
-	activity := backoff.DefaultActivity[client.ObjectKey]()
-	if about.lookouts, err = newLookouts(mgr.GetConfig(), about.triggers.wake, activity.Reset); err != nil {
-		return nil, err
-	}
-	handler := &handler[T]{
-		settings:  r.settings,
-		generator: r.generator,
-		hooks:     cloneHooks(r.hooks),
-		kind:      gvk,
-		guests:    newGuests(),
-		finder:    finderFor[T](),
-		digestKey: key,
-		targets:   targets,
-		local:     uncached,
-		mapper:    mgr.GetRESTMapper(),
-		managers:  mgr.GetClient(),
-		activity:  activity,
-		turns:     backoff.NewActivity[client.ObjectKey](turnBase, turnLimit),
-		left:      backoff.NewActivity[client.ObjectKey](leftBase, leftLimit),
-		causes:    newCauses(r.now),
-		tallies:   newTallies(),
-		lookouts:  about.lookouts,
-		telemetry: telemetry,
-		renders:   newRenders(),
-		lately:    newLately(),
-		begins:    about.triggers.begin,
-		later:     about.triggers.changed,
-		recorder:  recorder,
-		now:       r.now,
-		ledger: ledger.New(ledger.Options{
-			Client: uncached, Name: r.settings.name, FieldOwner: r.settings.fieldOwner,
-			Namespace: r.settings.operatorNamespace, Threshold: r.inventoryThreshold,
-		}),
-
-		hookTimeout:     hookTimeout,
-		generateTimeout: generateTimeout,
-		loadTimeout:     loadTimeout,
-	}
-	for _, run := range []manager.RunnableFunc{targets.pool.Run, about.lookouts.run, handler.releaseOrphans} {
-		if err := mgr.Add(run); err != nil {
-			return nil, err
-		}
-	}
-	options := lifecycle.Options[T]{
-		Name:             r.settings.name,
-		ManagementPolicy: r.settings.management,
-
-		Client:     uncached,
-		Reader:     &reader{Reader: uncached, kind: gvk, selector: r.settings.selector},
-		Finalizer:  r.settings.finalizer,
-		FieldOwner: r.settings.fieldOwner,
-		Recorder:   recorder,
-		Clock:      r.now,
-		New:        newComponent[T],
-		Conditions: conditionsOf[T],
-		Leading:    r.settings.leaderLock.leading,
-
-		ObservedGenerationAlways: true,
-	}
-	if r.settings.ofNamespaces {
-		options.Namespaces = uncached
-	}
-	return lifecycle.NewLoop[T](handler, options)
-}
-
 // unthrottled leaves the pace to the server's priority and fairness, unless
 // somebody has set one: the client's own default is five requests per second.
 func unthrottled(config *rest.Config) *rest.Config {
@@ -220,16 +139,4 @@ func unthrottled(config *rest.Config) *rest.Config {
 		config.QPS = -1
 	}
 	return config
-}
-
-func conditionsOf[T Component](obj T) conditions.Setter {
-	return conditions.For(obj, &obj.GetStatus().Conditions)
-}
-
-func cloneHooks[T Component](hooks map[hookPoint][]HookFunc[T]) map[hookPoint][]HookFunc[T] {
-	clone := maps.Clone(hooks)
-	for point := range clone {
-		clone[point] = slices.Clone(clone[point])
-	}
-	return clone
 }
