@@ -224,6 +224,9 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t target, outcome
 	}
 	switch {
 	case err != nil && !stillMoving(outcome.Waiting):
+		if next := nextOf(outcome.Waiting); !next.IsZero() {
+			h.later(key, max(next.Sub(now), minNet))
+		}
 		return result.Empty, err
 	case err != nil:
 		return result.Empty, &unsettledError{err: err, net: h.net(key, outcome.Waiting)}

@@ -49,14 +49,16 @@ const (
 
 // WithPostReadHook registers a post-read hook with the reconciler.
 // This hook will be called if the component is not suspended, after the reconciled
-// component object has been retrieved from the Kubernetes API.
+// component object has been retrieved from the Kubernetes API. A pass that only looks
+// after dependents that changed does not call it.
 func (r *Reconciler[T]) WithPostReadHook(hook HookFunc[T]) *Reconciler[T] {
 	return r.addHook(postRead, hook)
 }
 
 // WithPreReconcileHook registers a pre-reconcile hook with the reconciler.
 // This hook will be called if the reconciled component is not in deletion (has no deletionTimestamp set),
-// right before the reconcilation of the dependent objects starts.
+// right before the reconcilation of the dependent objects starts. A pass that only looks
+// after dependents that changed, to repair drift or because they got ready, does not call it.
 func (r *Reconciler[T]) WithPreReconcileHook(hook HookFunc[T]) *Reconciler[T] {
 	return r.addHook(preReconcile, hook)
 }
@@ -64,6 +66,8 @@ func (r *Reconciler[T]) WithPreReconcileHook(hook HookFunc[T]) *Reconciler[T] {
 // WithPostReconcileHook registers a post-reconcile hook with the reconciler.
 // This hook will be called if the reconciled component is not in deletion (has no deletionTimestamp set),
 // right after the reconcilation of the dependent objects happened, and was successful.
+// A pass that only looks after dependents that changed calls it if the component becomes
+// ready by that, and not if it was: do not count on a call after each repair of drift.
 func (r *Reconciler[T]) WithPostReconcileHook(hook HookFunc[T]) *Reconciler[T] {
 	return r.addHook(postReconcile, hook)
 }

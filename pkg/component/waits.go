@@ -52,12 +52,22 @@ func (h *handler[T]) net(key client.ObjectKey, waits []reconciler.Wait) time.Dur
 	if len(waits) > 0 && !slices.ContainsFunc(waits, func(wait reconciler.Wait) bool { return wait.Reason != reconciler.WaitConflict }) {
 		net = defaultRequeueInterval // nothing moves before the time of the next correction
 	}
-	for _, wait := range waits {
-		if !wait.Until.IsZero() {
-			net = min(net, max(wait.Until.Sub(now), minNet))
-		}
+	if next := nextOf(waits); !next.IsZero() {
+		net = min(net, max(next.Sub(now), minNet))
 	}
 	return net
+}
+
+// nextOf is when the first of the objects settles by itself or is corrected again; zero
+// if none does.
+func nextOf(waits []reconciler.Wait) time.Time {
+	var next time.Time
+	for _, wait := range waits {
+		if !wait.Until.IsZero() && (next.IsZero() || wait.Until.Before(next)) {
+			next = wait.Until
+		}
+	}
+	return next
 }
 
 // moving are the reasons of waits that end without anybody doing something.

@@ -5,6 +5,7 @@ package component
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/result"
 )
 
 func TestWhoeverIsWokenIsNotForgottenHoweverManyWait(t *testing.T) {
@@ -67,6 +69,22 @@ func TestALookThatWasPutOffIsMadeByAPassOfItsOwn(t *testing.T) {
 		if got := asked[client.ObjectKeyFromObject(obj)]; got != want {
 			t.Errorf("due in %s: asked for is a pass after %s", again, got)
 		}
+	}
+}
+
+// Nothing else makes it come before the requeue interval: it is stalled.
+func TestAContestedObjectIsCorrectedInTimeAlthoughAnotherOneIsStalled(t *testing.T) {
+	engine := &fakeEngine{err: result.NewStalling(errors.New("ConfigMap shop/b belongs to Helm"), "Conflict")}
+	h, _ := testHandler(t, engine)
+	first, second := waitFor("/ConfigMap shop/a", string(reconciler.WaitConflict), ""), waitFor("/ConfigMap shop/c", string(reconciler.WaitConflict), "")
+	first.Until, second.Until = h.now().Add(4*time.Second), h.now().Add(9*time.Second)
+	engine.outcome = reconciler.Outcome{Total: 3, Settled: 0, Waiting: []reconciler.Wait{second, first}}
+	asked := map[client.ObjectKey]time.Duration{}
+	h.later = func(key client.ObjectKey, after time.Duration) { asked[key] = after }
+	obj := newWidget()
+	passOver(t, h, obj)
+	if got := asked[client.ObjectKeyFromObject(obj)]; got != 4*time.Second {
+		t.Errorf("asked for is a pass after %s", got)
 	}
 }
 

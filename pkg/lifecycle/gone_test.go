@@ -10,20 +10,25 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// unreadable answers every read with an error.
+// unreadable answers every read with an error, as long as it has one.
 type unreadable struct {
 	client.Reader
 	err error
 }
 
-func (u unreadable) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+func (u *unreadable) Get(ctx context.Context, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
+	if u.err == nil {
+		return u.Reader.Get(ctx, key, obj, options...)
+	}
 	return u.err
 }
 
@@ -33,23 +38,59 @@ func TestOnlyAnAnswerThatNamesTheObjectEndsThePassesOverIt(t *testing.T) {
 		name string
 		err  error
 		want bool
+		// quiet: it is not an error of the pass, though it is not the end.
+		quiet bool
 	}{
-		{"the server names the object", apierrors.NewNotFound(resource, key.Name), true},
-		{"also in another error", fmt.Errorf("read: %w", apierrors.NewNotFound(resource, key.Name)), true},
-		{"it names another object", apierrors.NewNotFound(resource, "other"), false},
+		{"the server names the object", apierrors.NewNotFound(resource, key.Name), true, true},
+		{"also in another error", fmt.Errorf("read: %w", apierrors.NewNotFound(resource, key.Name)), true, true},
+		{"it names another object", apierrors.NewNotFound(resource, "other"), false, true},
 		// The client fills in the name that it asked for.
-		{"the path is not served", apierrors.NewGenericServerResponse(http.StatusNotFound, "get", resource, key.Name, "404 page not found", 0, true), false},
-		{"another error", errors.New("no route"), false},
+		{"the path is not served", apierrors.NewGenericServerResponse(http.StatusNotFound, "get", resource, key.Name, "404 page not found", 0, true), false, true},
+		{"another error", errors.New("no route"), false, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t, &handler{}, nil)
-			b.options.Reader = unreadable{err: test.err}
+			b.options.Reader = &unreadable{err: test.err}
 			b.rebuild(b.handler)
-			_, err := b.loop.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
-			if finished := slices.Contains(b.handler.calls, "Finished"); finished != test.want || (err == nil) != test.want {
+			out, err := b.loop.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+			if finished := slices.Contains(b.handler.calls, "Finished"); finished != test.want || (err == nil) != test.quiet {
 				t.Errorf("finished: %v, error: %v", finished, err)
 			}
+			if comes := err != nil || out.RequeueAfter > 0; comes == test.want {
+				t.Errorf("comes again: %v", comes)
+			}
 		})
+	}
+}
+
+// The definition of the type may have been deleted, with all its objects.
+func TestATypeThatIsNotServedIsAskedForLessAndLessOften(t *testing.T) {
+	b := newBench(t, &handler{}, nil)
+	down := &unreadable{Reader: b.server, err: apierrors.NewGenericServerResponse(http.StatusNotFound, "get",
+		schema.GroupResource{Resource: "widgets"}, key.Name, "404 page not found", 0, true)}
+	b.options.Reader = down
+	b.rebuild(b.handler)
+	waits := func(passes int) (waits []time.Duration) {
+		for range passes {
+			out, err := b.loop.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+			if err != nil {
+				t.Fatal(err)
+			}
+			waits = append(waits, out.RequeueAfter/time.Second)
+		}
+		return waits
+	}
+	if diff := cmp.Diff([]time.Duration{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600}, waits(12)); diff != "" {
+		t.Errorf("seconds between passes (-want +got):\n%s", diff)
+	}
+	proof := down.err
+	down.err = nil
+	if waits(1); b.read() == nil || len(b.read().Finalizers) == 0 {
+		t.Error("nothing was done for the object when its type was served again")
+	}
+	down.err = proof
+	if diff := cmp.Diff([]time.Duration{1}, waits(1)); diff != "" {
+		t.Errorf("seconds after it was served (-want +got):\n%s", diff)
 	}
 }

@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -19,6 +21,12 @@ import (
 	"github.com/corbel-run/corbel/pkg/patch"
 )
 
+// Between these a pass comes again if the type of its object is not served.
+const (
+	absenceBase  = time.Second
+	absenceLimit = 10 * time.Minute
+)
+
 // Loop runs a Handler. It implements reconcile.Reconciler and is safe for
 // concurrent use with different objects, as a controller does.
 type Loop[T client.Object] struct {
@@ -26,6 +34,7 @@ type Loop[T client.Object] struct {
 	options  Options[T]
 	kind     string
 	activity *backoff.Activity[client.ObjectKey]
+	absences *backoff.Activity[client.ObjectKey] // passes in a row that met no served type
 	attempts attempts
 	told     sync.Map // object key: the last thing that was told once about it
 }
@@ -52,6 +61,7 @@ func NewLoop[T client.Object](handler Handler[T], options Options[T]) (*Loop[T],
 		options:  options,
 		kind:     gvk.Kind,
 		activity: backoff.DefaultActivity[client.ObjectKey](),
+		absences: backoff.NewActivity[client.ObjectKey](absenceBase, absenceLimit),
 	}, nil
 }
 
@@ -79,13 +89,14 @@ func (l *Loop[T]) runPass(ctx context.Context, key client.ObjectKey) (reconcile.
 	obj := l.options.New()
 	switch err := l.options.Reader.Get(ctx, key, obj); {
 	case cluster.IsGone(err, key.Name):
-		// Any other 404 comes from a path that is not served for the moment: it must
-		// not end the passes over an object that is there.
 		l.finished(ctx, key)
 		return reconcile.Result{}, nil
+	case apierrors.IsNotFound(err):
+		return l.unserved(ctx, key, err), nil
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("read %s %s: %w", l.kind, key, err)
 	}
+	l.absences.Forget(key)
 	f, askErr := l.factsOf(ctx, obj)
 	stage := stageOf(f)
 	if stage == StageIgnore {
@@ -148,9 +159,20 @@ func (l *Loop[T]) begin(obj T) (*pass[T], error) {
 	return &pass[T]{Loop: l, obj: obj, key: client.ObjectKeyFromObject(obj), patcher: patcher}, nil
 }
 
+// unserved comes again for an object about which the server said nothing but 404: the
+// path of its type is not served, for a moment or, if its definition was deleted, for
+// good. The former must not end the passes over an object that is there; the latter
+// must not cost more and more often than little.
+func (l *Loop[T]) unserved(ctx context.Context, key client.ObjectKey, err error) reconcile.Result {
+	after := l.absences.Next(key)
+	logf.FromContext(ctx).Info("the type of the object is not served; coming again", "error", err.Error(), "after", after)
+	return reconcile.Result{RequeueAfter: after}
+}
+
 // finished forgets an object that is gone.
 func (l *Loop[T]) finished(ctx context.Context, key client.ObjectKey) {
 	l.told.Delete(key)
+	l.absences.Forget(key)
 	l.letGo(ctx, key)
 }
 
