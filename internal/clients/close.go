@@ -66,19 +66,24 @@ func longerUnused(a, b *entry) *entry {
 	return b
 }
 
-// evict lets go of an entry. Whoever still uses it can go on.
+// evict lets go of an entry. Whoever still uses it can go on. What belongs to the
+// target ends in the background, without the lock: its last requests report to the
+// pool, and nobody who enters waits for them.
 func (p *Pool) evict(e *entry) {
 	delete(p.entries, e.key)
 	e.gone = true
 	if e.trust != nil {
 		e.trust.end()
 	}
-	e.target.Close()
-	p.options.Evicted(e.target)
+	p.background.Go(func() {
+		e.target.Close()
+		p.options.Evicted(e.target)
+	})
 }
 
-// Close lets go of all targets and ends what goes on in the background. Targets
-// that are in use remain usable. Nobody can enter any more.
+// Close lets go of all targets, and returns when nothing goes on in the background
+// any more and Options.Evicted was told of each. Targets that are in use remain
+// usable. Nobody can enter any more.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.end()
@@ -86,5 +91,5 @@ func (p *Pool) Close() {
 		p.evict(e)
 	}
 	p.mu.Unlock()
-	p.probes.Wait()
+	p.background.Wait()
 }

@@ -15,6 +15,8 @@
 //   - [Pool.Enter] never blocks and sends nothing. A cluster is used only after
 //     a probe in the background has shown that it answers, and that it is still
 //     the same one.
+//   - The end of a watch that we did not end withdraws the proof: what the next one
+//     tells may be about another cluster, so nobody enters before the next probe.
 //   - A failed request ends the trust. The cluster is probed, with pauses of
 //     at most half a minute, until it answers again; whoever was turned away is
 //     woken then.

@@ -18,8 +18,10 @@ import (
 
 // identity is what a probe finds out.
 type identity struct {
-	uid   types.UID
-	local bool
+	local bool // it is the local cluster
+	// changed tells that it is not, or not for certain, the cluster that the target
+	// remembers things about.
+	changed bool
 }
 
 var namespaces = cluster.Resource{GVR: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"}
@@ -29,36 +31,50 @@ var namespaces = cluster.Resource{GVR: schema.GroupVersionResource{Version: "v1"
 func (p *Pool) identify(e *entry) (identity, error) {
 	ctx, cancel := context.WithTimeout(e.trust.alive, probeTimeout)
 	defer cancel()
-	namespace, err := e.target.Objects().Get(asProbe(ctx), namespaces, "", "kube-system")
+	uid, remembered, err := uids(asProbe(ctx), e.target)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return identity{}, fmt.Errorf("it did not answer within %s", probeTimeout)
-	case isRefusal(err):
-		return identity{}, nil
 	case err != nil:
 		return identity{}, describe(err)
-	}
-	id := identity{uid: namespace.GetUID()}
-	if id.uid == "" || id.uid == p.options.LocalUID {
-		id.local = id.uid != ""
-		return id, nil
+	case uid != remembered:
+		return identity{changed: true}, nil
+	case uid == "" || uid == p.options.LocalUID:
+		return identity{local: uid != ""}, nil
 	}
 	local, err := p.localUID(ctx)
 	if err != nil {
 		return identity{}, fmt.Errorf("find out which cluster is the local one: %w", describe(err))
 	}
-	id.local = id.uid == local
-	return id, nil
+	return identity{local: uid == local}, nil
 }
 
-// isRefusal tells whether a server understood the request and said no.
+// uids returns the uid that the cluster tells now, and the one that the target has told
+// since it was read first, by which its users know the cluster. What is refused is empty.
+func uids(ctx context.Context, target cluster.Target) (now, remembered types.UID, err error) {
+	namespace, err := target.Objects().Get(ctx, namespaces, "", "kube-system")
+	switch {
+	case err == nil:
+		now = namespace.GetUID()
+	case !isRefusal(err):
+		return "", "", err
+	}
+	remembered, err = target.UID(ctx)
+	if isRefusal(err) {
+		err = nil
+	}
+	return now, remembered, err
+}
+
+// isRefusal tells whether a server understood the request and said no, and not just
+// that it has too much to do.
 func isRefusal(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {
 		return false
 	}
 	code := status.ErrStatus.Code
-	return code >= http.StatusBadRequest && code < http.StatusInternalServerError
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusTooManyRequests
 }
 
 // localUID returns an empty uid if it is not told to us.

@@ -34,8 +34,10 @@ type Options struct {
 	// Wake is called with a waiter for whom it is worth to come again. It must
 	// not block.
 	Wake func(waiter types.NamespacedName)
-	// Evicted is called with a target that the pool lets go of: nobody will get
-	// it any more. It must not call the pool.
+	// Evicted is called with a target that the pool has let go of: nobody will get
+	// it any more, but whoever uses it may go on. It is called in the background and
+	// nobody waits for it but Close, so it may take its time, send requests and call
+	// the pool, except Close.
 	Evicted func(cluster.Target)
 	// Busy tells of a target that nobody has entered for a while whether it is in use
 	// all the same, so that it is kept as long as there is room. It must not call the pool.
@@ -60,8 +62,8 @@ type Pool struct {
 
 	alive context.Context
 	end   context.CancelFunc
-	// probes are under way in the background.
-	probes sync.WaitGroup
+	// background are the probes, and the ends of targets.
+	background sync.WaitGroup
 
 	mu      sync.Mutex
 	entries map[key]*entry

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 )
 
 // wrap watches the requests to the target.
@@ -39,9 +40,13 @@ func (w *watchedTransport) RoundTrip(request *http.Request) (*http.Response, err
 		w.failed(err)
 		return response, err
 	}
-	// A watch ends in every way, and nobody waits for it.
-	if watch := request.URL.Query().Get("watch"); response.Body != nil && watch != "true" && watch != "1" {
+	watch := request.URL.Query().Get("watch")
+	switch streams := watch == "true" || watch == "1"; {
+	case response.Body == nil:
+	case !streams:
 		response.Body = &watchedBody{ReadCloser: response.Body, transport: w}
+	case response.StatusCode == http.StatusOK:
+		response.Body = &streamBody{ReadCloser: response.Body, ctx: request.Context(), ended: w.trust.streamEnded}
 	}
 	return response, nil
 }
@@ -67,6 +72,29 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 		b.transport.failed(err)
 	}
 	return n, err
+}
+
+// streamBody is the body of a watch, which ends in every way, and nobody waits for
+// it: only that it ended counts, unless that is a wish of our own.
+type streamBody struct {
+	io.ReadCloser
+	ctx   context.Context // of the request
+	ended func()
+	over  atomic.Bool
+}
+
+func (b *streamBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	canceled := errors.Is(err, context.Canceled) || errors.Is(b.ctx.Err(), context.Canceled)
+	if err != nil && !b.over.Swap(true) && !canceled {
+		b.ended()
+	}
+	return n, err
+}
+
+func (b *streamBody) Close() error {
+	b.over.Store(true)
+	return b.ReadCloser.Close()
 }
 
 func isTimeout(err error) bool {

@@ -27,26 +27,29 @@ const (
 )
 
 // trust is what is known about the cluster of a kubeconfig. Its fields are
-// guarded by the pool, but for hung.
+// guarded by the pool, but for those that are atomic.
 type trust struct {
 	alive context.Context
 	end   context.CancelFunc
 	// broken is told about requests that failed.
 	broken func(err error)
+	// streamEnded is told about watches that were not ended by us.
+	streamEnded func()
 
 	provenAt time.Time // zero: it must be probed
-	probing  bool
-	uid      apitypes.UID // of the cluster; empty if it is not told
-	local    bool         // it is the local cluster
-	failure  error        // of the last probe
-	waiters  waiters
+	// doubts counts how often what was proven was withdrawn.
+	doubts  atomic.Int64
+	probing bool
+	local   bool  // it is the local cluster
+	failure error // of the last probe
+	waiters waiters
 
 	// hung makes requests fail at once, because an earlier one got no answer.
 	hung atomic.Bool
 }
 
 func (p *Pool) newTrust(e *entry) *trust {
-	t := &trust{broken: func(err error) { p.distrust(e, err) }}
+	t := &trust{broken: func(err error) { p.distrust(e, err) }, streamEnded: func() { p.doubt(e) }}
 	t.alive, t.end = context.WithCancel(p.alive)
 	return t
 }
@@ -85,14 +88,18 @@ func (p *Pool) probe(e *entry) {
 		return
 	}
 	e.trust.probing = true
-	p.probes.Go(func() { p.probeUntilProven(e) })
+	p.background.Go(func() { p.probeUntilProven(e) })
 }
 
 func (p *Pool) probeUntilProven(e *entry) {
 	for attempt := 0; ; attempt++ {
+		doubts := e.trust.doubts.Load()
 		id, err := p.identify(e)
-		if p.conclude(e, id, err) {
+		if p.conclude(e, doubts, id, err) {
 			return
+		}
+		if err == nil {
+			attempt = 0
 		}
 		pause := backoff.Jitter(backoff.Delay(attempt, probeBase, probeLimit), probeJitter, backoff.Random())
 		timer := time.NewTimer(pause)
@@ -106,7 +113,8 @@ func (p *Pool) probeUntilProven(e *entry) {
 }
 
 // conclude takes over the outcome of a probe, and tells whether it was the last one.
-func (p *Pool) conclude(e *entry, id identity, err error) bool {
+// The doubts are those that there were when it began.
+func (p *Pool) conclude(e *entry, doubts int64, id identity, err error) bool {
 	p.mu.Lock()
 	t := e.trust
 	var woken []apitypes.NamespacedName
@@ -118,13 +126,14 @@ func (p *Pool) conclude(e *entry, id identity, err error) bool {
 			woken = t.waiters.takeAll()
 		}
 		t.failure = err
-	case t.uid != "" && id.uid != "" && t.uid != id.uid:
+	case id.changed:
 		// What is remembered about the cluster is about another one.
 		woken = t.waiters.takeAll()
 		p.evict(e)
+	case t.doubts.Load() != doubts:
+		t.failure = nil // it answers, but perhaps that was before the doubt
 	default:
-		t.uid, t.local = id.uid, id.local
-		t.provenAt, t.probing, t.failure = time.Now(), false, nil
+		t.provenAt, t.probing, t.local, t.failure = time.Now(), false, id.local, nil
 		t.hung.Store(false)
 		woken = t.waiters.takeAll()
 	}
@@ -141,6 +150,20 @@ func (p *Pool) distrust(e *entry, err error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e.trust.provenAt = time.Time{}
+	e.trust.withdraw()
 	p.probe(e)
+}
+
+// doubt is called when a watch ended, which is no failure. But the address may lead to
+// another cluster by now, and what watches tell next may be about that one: nobody may
+// act on it before the cluster is probed again. Nobody waits for that yet.
+func (p *Pool) doubt(e *entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.trust.withdraw()
+}
+
+func (t *trust) withdraw() {
+	t.provenAt = time.Time{}
+	t.doubts.Add(1)
 }

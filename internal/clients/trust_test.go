@@ -129,7 +129,7 @@ func TestWhoeverIsInAClusterThatHangsIsOutSoon(t *testing.T) {
 		w.answers(hangs)
 		start := time.Now()
 		for range 20 {
-			if _, err := lease.Target.UID(t.Context()); err == nil {
+			if _, err := lease.Target.Objects().Get(t.Context(), namespaces, "", "kube-system"); err == nil {
 				t.Error("it answered")
 			}
 		}
@@ -170,7 +170,7 @@ func TestWhatEndsTheTrust(t *testing.T) {
 				synctest.Wait()
 				lease := w.enter(t, remote("a"), "one")
 				w.answers(tc.answer)
-				_, _ = lease.Target.UID(t.Context())
+				_, _ = lease.Target.Objects().Get(t.Context(), namespaces, "", "kube-system")
 				lease.Release()
 				lease, err := w.Enter(remote("a"), waiter("one"))
 				if (err != nil) != tc.ends {
@@ -194,6 +194,7 @@ func TestWhatProvesNothing(t *testing.T) {
 		text   string
 	}{
 		"the balancer of a cluster that is gone": {says(503, "no backend"), "unable to handle the request"},
+		"too much to do":                         {says(429, `{"kind":"Status","apiVersion":"v1","code":429,"reason":"TooManyRequests","message":"too many"}`), "too many"},
 		"a redirect":                             {redirect, "a redirect to somewhere else"},
 		"something else":                         {says(200, "<html>"), "is not a JSON object"},
 		"another object":                         {says(200, strings.Replace(kubeSystem("x"), "kube-system", "other", 1)), "the server answered with"},
