@@ -47,9 +47,9 @@ func TestWhatEndsWithATargetReportsToThePool(t *testing.T) {
 					return
 				}
 				defer close(told)
-				w.breaks(t, target)
-				if !closes { // it is the only one that waits
-					within(t, returned, "whoever evicts waits for the end of the target")
+				reported := w.breaks(t, target)
+				// Only Close waits.
+				if reported && !closes && within(t, returned, "whoever evicts waits for the end of the target") {
 					w.answers(says(200, kubeSystem("another")))
 					next := patiently(t, w.Pool, remote("a"))
 					defer next.Release()
@@ -72,8 +72,8 @@ func TestWhatEndsWithATargetReportsToThePool(t *testing.T) {
 	}
 }
 
-// breaks lets a watch of the target fail in the background, and waits for that.
-func (w *world) breaks(t *testing.T, target cluster.Target) {
+// breaks lets a watch of the target fail in the background, and tells whether it did.
+func (w *world) breaks(t *testing.T, target cluster.Target) bool {
 	w.answers(refuses)
 	failed := make(chan struct{})
 	go func() {
@@ -82,14 +82,16 @@ func (w *world) breaks(t *testing.T, target cluster.Target) {
 			t.Error("the watch did not fail")
 		}
 	}()
-	within(t, failed, "a watch cannot report its failure")
+	return within(t, failed, "a watch cannot report its failure")
 }
 
-func within(t *testing.T, happened <-chan struct{}, otherwise string) {
+func within(t *testing.T, happened <-chan struct{}, otherwise string) bool {
 	t.Helper()
 	select {
 	case <-happened:
+		return true
 	case <-time.After(patience):
 		t.Error(otherwise)
+		return false
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"sync/atomic"
 )
 
 // wrap watches the requests to the target.
@@ -80,21 +79,15 @@ type streamBody struct {
 	io.ReadCloser
 	ctx   context.Context // of the request
 	ended func()
-	over  atomic.Bool
 }
 
 func (b *streamBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	canceled := errors.Is(err, context.Canceled) || errors.Is(b.ctx.Err(), context.Canceled)
-	if err != nil && !b.over.Swap(true) && !canceled {
+	if err != nil && !canceled {
 		b.ended()
 	}
 	return n, err
-}
-
-func (b *streamBody) Close() error {
-	b.over.Store(true)
-	return b.ReadCloser.Close()
 }
 
 func isTimeout(err error) bool {

@@ -137,6 +137,7 @@ func TestWhoeverIsInAClusterThatHangsIsOutSoon(t *testing.T) {
 			t.Errorf("20 requests took %s", waited)
 		}
 		lease.Release()
+		synctest.Wait() // the probe hangs, too
 		w.answers(says(200, kubeSystem("there")))
 		if _, err := w.Enter(remote("a"), waiter("one")); err == nil {
 			t.Error("the cluster is trusted although it just hung")
