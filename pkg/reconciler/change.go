@@ -4,6 +4,7 @@
 package reconciler
 
 import (
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -17,7 +18,8 @@ type Change struct {
 	What Event
 	// After is when it is worth to look at it, counted from now: some objects are
 	// edited all the time, at places that nobody minds. It is zero if more than that
-	// happened to the object.
+	// happened to the object, unless the owner neither wants the object nor has
+	// recorded it: then the object only bears his marks, and anybody may have copied them.
 	After time.Duration
 }
 
@@ -41,18 +43,35 @@ var events = map[watch.What]Event{
 // followed are the owners whose objects are watched, whatever their incarnation.
 type followed struct {
 	lock   sync.Mutex
-	owners map[string]Owner // by id
+	owners map[string]follower // by id
 	ids    map[Owner]string
 }
 
-func (f *followed) add(id string, ref plan.OwnerRef) {
+// follower is an owner with the objects that he wants or has recorded.
+type follower struct {
+	Owner
+	objects map[uint64]struct{}
+}
+
+// hashSeed is for the hashes of objects, which nobody else can foresee.
+var hashSeed = maphash.MakeSeed()
+
+// hashOf stands for an object of which nothing else has to be known.
+func hashOf(key plan.Key) uint64 { return maphash.Comparable(hashSeed, key) }
+
+// add follows an owner, whose objects are those given from now on.
+func (f *followed) add(id string, ref plan.OwnerRef, keys []plan.Key) {
 	owner := Owner{Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
+	objects := make(map[uint64]struct{}, len(keys))
+	for _, key := range keys {
+		objects[hashOf(key)] = struct{}{}
+	}
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	if f.owners == nil {
-		f.owners, f.ids = map[string]Owner{}, map[Owner]string{}
+		f.owners, f.ids = map[string]follower{}, map[Owner]string{}
 	}
-	f.owners[id], f.ids[owner] = owner, id
+	f.owners[id], f.ids[owner] = follower{owner, objects}, id
 }
 
 // drop forgets the owner and returns its id; empty if it was not followed.
@@ -72,22 +91,29 @@ func (f *followed) any() bool {
 	return len(f.owners) > 0
 }
 
-func (f *followed) of(id string) (owner Owner, ok bool) {
+// of returns the owner, and whether he wants the object or has recorded it.
+func (f *followed) of(id string, key plan.Key) (owner Owner, his, ok bool) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	owner, ok = f.owners[id]
-	return owner, ok
+	found, ok := f.owners[id]
+	_, his = found.objects[hashOf(key)]
+	return found.Owner, his, ok
 }
 
-// changed passes a change on to whoever asked for it.
+// changed passes a change on to whoever asked for it. An object that the owner neither
+// wants nor has recorded is worth a look only if it says in full that it is his, and not
+// over and over: whoever may write objects may also write our marks on them.
 func (r *Reconciler) changed(change watch.Change) {
-	owner, ok := r.followed.of(change.Owner)
-	if !ok {
+	owner, his, ok := r.followed.of(change.Owner, change.Key)
+	if !ok || !his && !change.Marked {
 		return
 	}
-	told := Change{Key: change.Key, What: events[change.What]}
-	if change.Edited {
-		told.After = max(r.observer.Suspicions.Until(change.Owner, change.Key).Sub(r.settings.now()), 0)
+	told, now := Change{Key: change.Key, What: events[change.What]}, r.settings.now()
+	switch {
+	case !his:
+		told.After = max(r.observer.Suspicions.Stranger(change.Owner, now).Sub(now), 0)
+	case change.Edited:
+		told.After = max(r.observer.Suspicions.Until(change.Owner, change.Key).Sub(now), 0)
 	}
 	r.settings.changed(owner, told)
 }

@@ -19,8 +19,9 @@ func TestOnlyTheEditsOfAnObjectThatIsEditedAllTheTimeWait(t *testing.T) {
 	r := &Reconciler{observer: &observe.Observer{}, settings: settings{
 		now: func() time.Time { return now }, changed: func(_ Owner, change Change) { told = append(told, change) },
 	}}
-	r.followed.add("main", plan.OwnerRef{Name: "main"})
 	key := plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "lease"}
+	other := plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "other"}
+	r.followed.add("main", plan.OwnerRef{Name: "main"}, []plan.Key{key, other})
 	for i := range 20 {
 		r.observer.Suspicions.Allow("main", key, strconv.Itoa(i), now)
 	}
@@ -32,7 +33,7 @@ func TestOnlyTheEditsOfAnObjectThatIsEditedAllTheTimeWait(t *testing.T) {
 		"deleted, or taken over": {watch.Change{Owner: "main", Key: key, What: watch.Content}, false},
 		"vanished":               {watch.Change{Owner: "main", Key: key, What: watch.Vanished}, false},
 		"its status":             {watch.Change{Owner: "main", Key: key, What: watch.Readiness}, false},
-		"an edit of another":     {watch.Change{Owner: "main", Key: plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "other"}, What: watch.Content, Edited: true}, false},
+		"an edit of another":     {watch.Change{Owner: "main", Key: other, What: watch.Content, Edited: true}, false},
 	} {
 		told = nil
 		if r.changed(tc.change); len(told) != 1 || told[0].After > 0 != tc.waits {
@@ -41,5 +42,52 @@ func TestOnlyTheEditsOfAnObjectThatIsEditedAllTheTimeWait(t *testing.T) {
 	}
 	if r.changed(watch.Change{Owner: "nobody", Key: key}); len(told) != 1 {
 		t.Errorf("told is %+v", told)
+	}
+}
+
+// A controller that copies labels, or somebody who writes our marks on objects of his
+// own all day, must not keep the owner busy.
+func TestWhatOnlyLooksLikeAnObjectOfTheOwnerDoesNotKeepHimBusy(t *testing.T) {
+	begin := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
+	recorded := plan.Key{Kind: "EndpointSlice", Namespace: "shop", Name: "recorded"}
+	stranger := func(i int) plan.Key {
+		return plan.Key{Kind: "EndpointSlice", Namespace: "shop", Name: strconv.Itoa(i)}
+	}
+	for name, tc := range map[string]struct {
+		change   func(i int) watch.Change
+		min, max int // how often the owner is to look at once, in an hour
+	}{
+		"a copy of the label": {func(i int) watch.Change {
+			return watch.Change{Owner: "main", Key: stranger(0), What: watch.What(i % 3), Edited: i%2 == 0}
+		}, 0, 0},
+		"a copy of all marks": {func(i int) watch.Change {
+			return watch.Change{Owner: "main", Key: stranger(0), What: watch.What(i % 3), Marked: true}
+		}, 1, 40},
+		"ever new copies": {func(i int) watch.Change {
+			return watch.Change{Owner: "main", Key: stranger(i), What: watch.Content, Marked: true}
+		}, 1, 40},
+		"his own": {func(int) watch.Change {
+			return watch.Change{Owner: "main", Key: recorded, What: watch.Content, Marked: true}
+		}, 3600, 3600},
+		"his own without the annotation": {func(int) watch.Change {
+			return watch.Change{Owner: "main", Key: recorded, What: watch.Readiness}
+		}, 3600, 3600},
+	} {
+		now, atOnce := begin, 0
+		r := &Reconciler{observer: &observe.Observer{}}
+		r.settings.now = func() time.Time { return now }
+		r.settings.changed = func(_ Owner, change Change) {
+			if change.After == 0 {
+				atOnce++
+			}
+		}
+		r.followed.add("main", plan.OwnerRef{Name: "main"}, []plan.Key{recorded})
+		for i := range 3600 {
+			now = begin.Add(time.Duration(i) * time.Second)
+			r.changed(tc.change(i))
+		}
+		if atOnce < tc.min || atOnce > tc.max {
+			t.Errorf("%s: %d times at once, want %d to %d", name, atOnce, tc.min, tc.max)
+		}
 	}
 }

@@ -94,8 +94,9 @@ func (r *Reconciler) follow(ctx context.Context, in plan.Input) {
 	if r.settings.changed == nil {
 		return
 	}
-	r.followed.add(in.Owner.ID, in.Owner.Ref)
-	r.observer.Follow(ctx, in.Owner.ID, requestsFor(in, keysOf(in), manner{}))
+	keys := keysOf(in)
+	r.followed.add(in.Owner.ID, in.Owner.Ref, keys)
+	r.observer.Follow(ctx, in.Owner.ID, requestsFor(in, keys, manner{}))
 }
 
 func (r *Reconciler) observe(ctx context.Context, in *plan.Input, keys []plan.Key, how manner) error {

@@ -5,6 +5,7 @@ package reconciler_test
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -59,5 +60,51 @@ func TestADependentThatLosesOurMarksOnItsWayOutIsRemovedAllTheSame(t *testing.T)
 				gone(t, w, outcome, err)
 			})
 		}
+	}
+}
+
+func TestObjectsThatBearACopyOfTheLabelWakeNobodyAndOursDo(t *testing.T) {
+	w := newWatched(t)
+	w.mustApply(configs(2, "1")...)
+	owned := w.get("c00")
+	copied := func(name string, annotations map[string]string) {
+		copied := w.in(config(name, "1"))
+		copied.SetLabels(owned.Labels)
+		copied.SetAnnotations(annotations)
+		w.create(copied)
+		for _, value := range []string{"2", "3"} {
+			w.change(name, func(c *corev1.ConfigMap) { c.Data["value"] = value })
+		}
+		w.deleteByHand(name)
+	}
+	copied("label", nil)
+	for range 2 {
+		copied("all", owned.Annotations)
+	}
+	// The second change finds nothing in the old record that says whose it is.
+	w.change("c01", func(c *corev1.ConfigMap) { delete(c.Annotations, engineName+"/owner") })
+	w.change("c01", func(c *corev1.ConfigMap) { c.Data["value"] = "theirs" })
+
+	var told map[string][]reconciler.Change
+	for deadline := time.Now().Add(20 * time.Second); len(told["c01"]) < 2; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("told was %v", told)
+		}
+		told = map[string][]reconciler.Change{}
+		w.lock.Lock()
+		for _, change := range w.changes {
+			told[change.Key.Name] = append(told[change.Key.Name], change)
+		}
+		w.lock.Unlock()
+	}
+	if len(told["label"]) > 0 {
+		t.Errorf("the owner was told about a copy of the label: %v", told["label"])
+	}
+	if all := told["all"]; len(all) != 8 || all[0].After != 0 || all[7].After == 0 {
+		t.Errorf("about a copy of all marks, the owner was told %v", all)
+	}
+	w.mustApply(configs(2, "1")...)
+	if ours := w.get("c01"); ours.Data["value"] != "1" || ours.Annotations[engineName+"/owner"] == "" {
+		t.Errorf("ours is %v with %v", ours.Annotations, ours.Data)
 	}
 }

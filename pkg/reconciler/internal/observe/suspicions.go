@@ -61,10 +61,21 @@ func (s *Suspicions) Allow(owner string, key plan.Key, seen string, now time.Tim
 		s.byOwner[owner][key] = known
 		return false
 	}
-	known = suspicion{count: known.count + 1, seen: seen, until: now, drift: known.drift}
-	if known.count >= suspicionsAfter {
-		known.until = now.Add(backoff.Delay(known.count-suspicionsAfter, suspicionBase, suspicionLimit))
+	known.seen, known.delayed = seen, false
+	s.set(owner, key, known.looked(now))
+	return true
+}
+
+// looked is the suspicion after one look more.
+func (s suspicion) looked(now time.Time) suspicion {
+	s.count, s.until = s.count+1, now
+	if s.count >= suspicionsAfter {
+		s.until = now.Add(backoff.Delay(s.count-suspicionsAfter, suspicionBase, suspicionLimit))
 	}
+	return s
+}
+
+func (s *Suspicions) set(owner string, key plan.Key, known suspicion) {
 	if s.byOwner == nil {
 		s.byOwner = map[string]map[plan.Key]suspicion{}
 	}
@@ -72,7 +83,28 @@ func (s *Suspicions) Allow(owner string, key plan.Key, seen string, now time.Tim
 		s.byOwner[owner] = map[plan.Key]suspicion{}
 	}
 	s.byOwner[owner][key] = known
-	return true
+}
+
+// strangers is the key of all objects together that an owner neither wants nor has
+// recorded. No object has it.
+var strangers = plan.Key{}
+
+// Stranger counts a change of an object that bears the marks of an owner who neither
+// wants it nor has recorded it, and returns when it is worth to look what is the matter.
+// There may be any number of such objects, so they count as one.
+func (s *Suspicions) Stranger(owner string, now time.Time) time.Time {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.sweep(now)
+	known := s.byOwner[owner][strangers]
+	switch {
+	case known.isOver(now):
+		known = suspicion{}
+	case now.Before(known.until):
+		return known.until
+	}
+	s.set(owner, strangers, known.looked(now))
+	return now
 }
 
 // Looked notes what is known of an object that Allow may refuse to look at from now on:

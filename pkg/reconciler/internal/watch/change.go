@@ -47,6 +47,10 @@ type Change struct {
 	// Edited tells, with Content, that the same object has other content, and that
 	// nothing else about it changed: nor whose it is, nor what it says about itself.
 	Edited bool
+	// Marked tells that the object says, or said before, in clear text whose it is, as
+	// all do that were written for an owner. Controllers copy labels to objects that
+	// they make: an object that never said more than the label is hardly the owner's.
+	Marked bool
 }
 
 // difference returns what changed between two records, either of which may be
@@ -74,7 +78,10 @@ func difference(key plan.Key, old, live *record, except string) []Change {
 		if r == nil || r.owner() == "" || r.owner() == except || len(changes) > 0 && changes[0].Owner == r.owner() {
 			return
 		}
-		changes = append(changes, Change{Owner: r.owner(), Key: key, What: what, Edited: what == Content && old.edited(live)})
+		changes = append(changes, Change{
+			Owner: r.owner(), Key: key, What: what, Edited: what == Content && old.edited(live),
+			Marked: old.isMarked(r.owner()) || live.isMarked(r.owner()),
+		})
 	}
 	add(old)
 	add(live)

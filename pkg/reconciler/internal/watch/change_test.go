@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -103,6 +104,37 @@ func TestObjectsFromElsewhereAreNotTaken(t *testing.T) {
 			t.Errorf("%+v", stats)
 		}
 	})
+}
+
+func TestAChangeIsMarkedIfTheObjectEverSaidInFullWhoseItIs(t *testing.T) {
+	a, b := plan.OwnerRef{Kind: "Shop", Name: "a"}, plan.OwnerRef{Kind: "Shop", Name: "b"}
+	as := func(version, owner string, ref plan.OwnerRef) *record {
+		return recordOf(plan.Observation{Existence: plan.Present, UID: "u", ResourceVersion: version, Seen: version, Marks: plan.Marks{OwnerID: owner, Ref: ref}})
+	}
+	none := plan.OwnerRef{}
+	for name, tc := range map[string]struct {
+		old, live *record
+		want      map[string]bool // whether it is marked, by owner
+	}{
+		"created":                           {nil, as("1", "a", a), map[string]bool{"a": true}},
+		"edited":                            {as("1", "a", a), as("2", "a", a), map[string]bool{"a": true}},
+		"the annotation is taken off":       {as("1", "a", a), as("2", "a", none), map[string]bool{"a": true}},
+		"the annotation is put back":        {as("1", "a", none), as("2", "a", a), map[string]bool{"a": true}},
+		"gone, or without any mark":         {as("1", "a", a), nil, map[string]bool{"a": true}},
+		"handed over":                       {as("1", "a", a), as("2", "b", b), map[string]bool{"a": true, "b": true}},
+		"a copy of the label":               {nil, as("1", "a", none), map[string]bool{"a": false}},
+		"a copy of the label is edited":     {as("1", "a", none), as("2", "a", none), map[string]bool{"a": false}},
+		"a copy of the label is gone":       {as("1", "a", none), nil, map[string]bool{"a": false}},
+		"the label of another is put on it": {as("1", "a", a), as("2", "b", none), map[string]bool{"a": true, "b": false}},
+	} {
+		got := map[string]bool{}
+		for _, change := range difference(plan.Key{Name: "pod"}, tc.old, tc.live, "") {
+			got[change.Owner] = change.Marked
+		}
+		if d := gocmp.Diff(tc.want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
 }
 
 func TestOnlyAnEditIsToldAsAnEdit(t *testing.T) {

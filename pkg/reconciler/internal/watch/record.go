@@ -91,6 +91,16 @@ func (r *record) observation() plan.Observation {
 
 func (r *record) owner() string { return r.marks.Value().owner }
 
+// isMarked tells whether the object bears the label of an owner, and the annotation that
+// goes with it.
+func (r *record) isMarked(owner string) bool {
+	if r == nil {
+		return false
+	}
+	m := r.marks.Value()
+	return m.owner == owner && m.ref != plan.OwnerRef{}
+}
+
 // same tells whether two records differ in nothing but version and status.
 func (r *record) same(other *record) bool {
 	return r.uid == other.uid && r.seen == other.seen && r.marks == other.marks && r.finalizers == other.finalizers &&
