@@ -22,6 +22,8 @@ type feed struct {
 	synced   bool
 	versions map[object]string
 	progress string
+	// floor is the newest version that was known when it was asked for all objects.
+	floor string
 }
 
 // need keeps it from being ended.
@@ -32,7 +34,26 @@ func (f *feed) need() {
 	}
 }
 
-// replace takes over the objects of a list.
+// asks notices that all objects are asked for, as the storage holds them. They cannot be
+// older than what the watch has shown before, nor than what those who wait have seen:
+// neither has to be so of a watch that has only begun.
+func (f *feed) asks() {
+	f.lookout.mu.Lock()
+	defer f.lookout.mu.Unlock()
+	f.floor = f.progress
+	for at, waiters := range f.lookout.wanted[f.at.gvr] {
+		if at.whole() || !f.shows(at) {
+			continue
+		}
+		for _, mine := range waiters {
+			f.floor = newer(mine.seen, f.floor)
+		}
+	}
+}
+
+// replace takes over the objects of a list. One that is older than what was known when
+// it was asked for is that of a storage that was restored: versions mean something else
+// there, also those that are the same.
 func (f *feed) replace(versions map[object]string, progress string) {
 	f.lookout.mu.Lock()
 	defer f.lookout.mu.Unlock()
@@ -44,6 +65,10 @@ func (f *feed) replace(versions map[object]string, progress string) {
 	if first {
 		f.lookout.arrange(f.at.gvr)
 		f.begun()
+	}
+	if f.isRestored() {
+		f.tellAll()
+		return
 	}
 	for o, version := range versions {
 		if before[o] != version {
@@ -57,6 +82,9 @@ func (f *feed) replace(versions map[object]string, progress string) {
 	}
 	f.compareAll()
 }
+
+// isRestored tells whether the list that was taken over is provably older than it can be.
+func (f *feed) isRestored() bool { return f.floor != "" && before(f.progress, f.floor) }
 
 // set takes over an object from an event; an empty version means that it has gone.
 func (f *feed) set(o object, version, progress string) {
@@ -135,6 +163,19 @@ func (f *feed) begun() {
 				mine.begun = true
 				f.lookout.alarm.ring(who)
 			}
+		}
+	}
+}
+
+// tellAll wakes everybody, and takes it that they see what is there now.
+func (f *feed) tellAll() {
+	for at, waiters := range f.lookout.wanted[f.at.gvr] {
+		if !f.shows(at) {
+			continue
+		}
+		for who, mine := range waiters {
+			mine.restart(f.versions[object{at.namespace, at.name}])
+			f.lookout.alarm.ring(who)
 		}
 	}
 }

@@ -35,15 +35,24 @@ func (i *interest) news(version, progress string) bool {
 		return false
 	case version != "" && i.vanishing:
 		return false
-	case version != "" && i.seen != "" && before(version, i.seen):
+	case before(progress, i.seen):
 		return false // the waiter is ahead of the watch
-	case version == "" && before(progress, i.seen):
-		return false // the watch has not come to the creation of the object
 	case i.told != nil && *i.told == version:
 		return false
 	}
 	i.told = &version
 	return true
+}
+
+// restart forgets what the waiter saw and was woken for: it is about to see this version.
+func (i *interest) restart(version string) { i.seen, i.told = version, nil }
+
+// newer returns the newer one of two versions, either of which may be empty.
+func newer(version, other string) string {
+	if version == "" || before(version, other) {
+		return other
+	}
+	return version
 }
 
 // before tells whether a version is provably older than another one.

@@ -42,7 +42,7 @@ func (w *world) live(random *rand.Rand) {
 		w.set(who, points...)
 	}
 	for step := range 300 {
-		switch who, text := fmt.Sprint(random.IntN(4)), fmt.Sprintf("%d/%d", random.IntN(2), random.IntN(4)); random.IntN(6) {
+		switch who, text := fmt.Sprint(random.IntN(4)), fmt.Sprintf("%d/%d", random.IntN(2), random.IntN(4)); random.IntN(7) {
 		case 0:
 			depends[who] = append(slices.Clone(depends[who]), text)
 			pass(who)
@@ -53,6 +53,10 @@ func (w *world) live(random *rand.Rand) {
 			time.Sleep(time.Duration(random.IntN(2000)) * time.Millisecond)
 		case 3:
 			w.catchUp(random)
+		case 4:
+			if random.IntN(4) == 0 {
+				w.goBack(random)
+			}
 		default:
 			w.write(random, text)
 		}
@@ -86,6 +90,19 @@ func (w *world) write(random *rand.Rand, text string) {
 	}
 }
 
+// goBack restores the storage to a while ago, and lets the watches see it at some time.
+func (w *world) goBack(random *rand.Rand) {
+	w.counter = max(w.counter-random.IntN(30), 10)
+	for o, version := range w.versions {
+		if number, _ := strconv.Atoi(version); number <= w.counter {
+			continue
+		}
+		if delete(w.versions, o); random.IntN(2) == 0 {
+			w.versions[o] = strconv.Itoa(w.counter - random.IntN(5))
+		}
+	}
+}
+
 // pass lets those make a pass who were woken.
 func (w *world) pass(pass func(string)) {
 	for _, who := range w.take() {
@@ -108,6 +125,7 @@ func (w *world) catchUp(random *rand.Rand) {
 			f.refused()
 		case 1: // it is late
 		default:
+			f.asks()
 			f.replace(w.shown(f), strconv.Itoa(w.counter))
 		}
 	}

@@ -79,6 +79,7 @@ func (s *stream) initial(ctx context.Context) error {
 	options := s.options()
 	options.SendInitialEvents = new(true)
 	options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
+	s.feed.asks()
 	err := s.watch(ctx, options, map[object]string{})
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
 		return &unknownWatchError{err}
@@ -91,6 +92,7 @@ func (s *stream) list(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
 	options, all := metav1.ListOptions{FieldSelector: s.options().FieldSelector, Limit: pageSize}, map[object]string{}
+	s.feed.asks()
 	for {
 		page, err := s.client.List(ctx, options)
 		if err != nil {

@@ -69,6 +69,7 @@ func (w *world) feed(text string) *feed {
 func (w *world) begin(text string) {
 	w.Helper()
 	f := w.feed(text)
+	f.asks()
 	f.replace(w.shown(f), strconv.Itoa(w.counter))
 }
 
