@@ -45,7 +45,7 @@ var me = types.NamespacedName{Name: "me"}
 
 func newStage(t *testing.T) *stage {
 	e := env.Shared(t)
-	s := &stage{T: t, env: e, wire: &wire{}, user: "lookout-" + strings.ToLower(t.Name()), woken: make(chan types.NamespacedName, 100)}
+	s := &stage{T: t, env: e, wire: &wire{}, user: "lookout-" + strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")), woken: make(chan types.NamespacedName, 100)}
 	var err error
 	s.client, err = client.New(e.Config(), client.Options{})
 	s.check(err)

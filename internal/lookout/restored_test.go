@@ -4,9 +4,12 @@
 package lookout
 
 import (
+	"net/http"
 	"strconv"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // restore puts back what a storage held at version 3000: no object but a/1.
@@ -120,4 +123,31 @@ func TestAReadThatOvertakesTheListDoesNotMakeItARestoredOne(t *testing.T) {
 		w.begin("a/1")
 		w.expect("you")
 	})
+}
+
+// The server is in the place of one that was restored: the waiter has seen a version
+// that there is not yet.
+func TestAServerThatIsBehindWhatAWaiterSawIsNoticedHoweverItIsAsked(t *testing.T) {
+	for name, answer := range map[string]func(*http.Request) *http.Response{
+		"InAWatch": nil,
+		"InAList": func(request *http.Request) *http.Response {
+			if request.URL.Query().Get("sendInitialEvents") == "" {
+				return nil
+			}
+			return status(request, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			s.wire.answer = answer
+			s.grant()
+			seen := s.create("creds")
+			s.set(map[string]string{"creds": seen + "000"})
+			s.expectWake("a version that there is not yet")
+			s.set(map[string]string{"creds": seen})
+			s.quiet()
+			s.update("creds", "1")
+			s.expectWake("an update")
+		})
+	}
 }
