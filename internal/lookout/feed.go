@@ -35,8 +35,8 @@ func (f *feed) need() {
 }
 
 // asks notices that all objects are asked for, as the storage holds them. They cannot be
-// older than what the watch has shown before, nor than what those who wait have seen:
-// neither has to be so of a watch that has only begun.
+// older than what the watch has shown before, nor than what those who wait have seen until
+// now; a watch that has only begun has nothing else to compare with.
 func (f *feed) asks() {
 	f.lookout.mu.Lock()
 	defer f.lookout.mu.Unlock()
