@@ -25,17 +25,17 @@ func (f *fixture) user() string { return "operator-" + f.namespace }
 // started.
 func (f *fixture) audit(t testing.TB) {
 	t.Helper()
-	before, err := f.env.AuditEvents(t.Context())
+	before, err := f.env.AuditPosition(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		events, err := f.env.AuditEvents(context.Background())
+		events, err := f.env.AuditEventsSince(context.Background(), before, f.namespace, letters(f.namespace))
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		about := slices.DeleteFunc(slices.Clone(events[len(before):]), func(e env.AuditEvent) bool { return !f.concerns(e) })
+		about := slices.DeleteFunc(events, func(e env.AuditEvent) bool { return !f.concerns(e) })
 		options := audit.Options{
 			Name: reconcilerName, Component: schema.GroupResource{Group: "e2e.corbel.run", Resource: "bundles"}, User: f.user(),
 		}
@@ -53,7 +53,6 @@ func (f *fixture) audit(t testing.TB) {
 // concerns tells whether a request is about the fixture's objects; others are
 // made by tests that go on at the same time.
 func (f *fixture) concerns(e env.AuditEvent) bool {
-	// Most events are about objects of others, and it takes long to read them all.
 	ours := e.User == f.user() || strings.Contains(e.URI, f.namespace) || strings.Contains(e.URI, letters(f.namespace))
 	if !ours && !bytes.Contains(e.Answered, []byte(letters(f.namespace))) {
 		return false

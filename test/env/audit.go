@@ -65,32 +65,16 @@ type AuditEvent struct {
 
 // AuditEvents returns all requests that were answered before the call, in the order
 // of their answers. A watch counts once, when it begins. Health checks are left out;
-// requests of the control plane's own programs are not, see User.
+// requests of the control plane's own programs are not, see User. They stay in memory;
+// whoever goes on for long reads from a position, see [Environment.AuditEventsSince].
 func (e *Environment) AuditEvents(ctx context.Context) ([]AuditEvent, error) {
-	if !e.options.AuditLog {
-		return nil, errors.New("the environment was started without the option AuditLog")
-	}
 	// The marker is set when nobody else can read past it.
 	e.audit.Lock()
 	defer e.audit.Unlock()
-	marker := auditMarker + "=" + rand.String(10)
-	if err := e.get(ctx, "/version?"+marker, nil); err != nil {
-		return nil, fmt.Errorf("mark the end of the audit log: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	var content []byte
-	err := e.await(ctx, "the audit log", func(context.Context) (err error) {
-		if content, err = readFrom(e.auditLog(), e.audit.read); err == nil && !bytes.Contains(content, []byte(marker)) {
-			err = fmt.Errorf("%s lacks the last request", e.auditLog())
-		}
-		return err
-	})
+	content, err := e.auditSince(ctx, e.audit.read)
 	if err != nil {
 		return nil, err
 	}
-	// A line that is only half written is read the next time.
-	content = content[:bytes.LastIndexByte(content, '\n')+1]
 	more, err := parseAuditLog(content)
 	if err != nil {
 		return nil, err
@@ -100,11 +84,66 @@ func (e *Environment) AuditEvents(ctx context.Context) ([]AuditEvent, error) {
 	return slices.Clip(e.audit.events), nil
 }
 
-// auditReader is how far the audit log was read.
+// AuditPosition returns the place in the audit log behind all requests that were
+// answered before the call.
+func (e *Environment) AuditPosition(ctx context.Context) (int64, error) {
+	e.audit.Lock()
+	defer e.audit.Unlock()
+	content, err := e.auditSince(ctx, e.audit.end)
+	if err != nil {
+		return 0, err
+	}
+	e.audit.end += int64(len(content))
+	return e.audit.end, nil
+}
+
+// AuditEventsSince is AuditEvents from a position, of the requests whose record, with
+// the bodies, holds one of the texts. Nothing of them is kept.
+func (e *Environment) AuditEventsSince(ctx context.Context, position int64, texts ...string) ([]AuditEvent, error) {
+	content, err := e.auditSince(ctx, position)
+	if err != nil {
+		return nil, err
+	}
+	var about []byte
+	for line := range bytes.Lines(content) {
+		if slices.ContainsFunc(texts, func(text string) bool { return bytes.Contains(line, []byte(text)) }) {
+			about = append(about, line...)
+		}
+	}
+	return parseAuditLog(about)
+}
+
+// auditSince returns the lines from a position to at least the end that the log has at the call.
+func (e *Environment) auditSince(ctx context.Context, position int64) ([]byte, error) {
+	if !e.options.AuditLog {
+		return nil, errors.New("the environment was started without the option AuditLog")
+	}
+	marker := auditMarker + "=" + rand.String(10)
+	if err := e.get(ctx, "/version?"+marker, nil); err != nil {
+		return nil, fmt.Errorf("mark the end of the audit log: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	var content []byte
+	err := e.await(ctx, "the audit log", func(context.Context) (err error) {
+		if content, err = readFrom(e.auditLog(), position); err == nil && !bytes.Contains(content, []byte(marker)) {
+			err = fmt.Errorf("%s lacks the last request", e.auditLog())
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	// A line that is only half written is read the next time.
+	return content[:bytes.LastIndexByte(content, '\n')+1], nil
+}
+
+// auditReader is how far the audit log was read: read is the end of what was kept, end
+// the last one that was asked for.
 type auditReader struct {
 	sync.Mutex
-	read   int64
-	events []AuditEvent
+	read, end int64
+	events    []AuditEvent
 }
 
 // readFrom returns the content of a file behind an offset.

@@ -5,6 +5,7 @@ package env
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +53,40 @@ func TestAuditEventsHoldEveryRequest(t *testing.T) {
 	}
 }
 
+func TestAuditEventsSinceAPositionAreThoseAboutATextAfterIt(t *testing.T) {
+	e := Shared(t)
+	c := newClient(t, e.Config())
+	create := func(name string, data map[string]string) {
+		t.Helper()
+		object := configMap(name)
+		object.Data = data
+		if err := c.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create("since-before", nil)
+	position, err := e.AuditPosition(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	create("since-named", nil)
+	create("another", map[string]string{"key": "since-in-its-body"})
+	create("of-somebody-else", nil)
+	for range 2 { // nothing is lost by reading it
+		events, err := e.AuditEventsSince(t.Context(), position, "since-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, event := range events {
+			got = append(got, event.Verb+" "+event.Name)
+		}
+		if diff := cmp.Diff([]string{"create since-named", "create another"}, got); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+	}
+}
+
 func TestManyReadTheAuditLogAtOnce(t *testing.T) {
 	e := Shared(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -62,9 +97,10 @@ func TestManyReadTheAuditLogAtOnce(t *testing.T) {
 		go func() {
 			var err error
 			for range 10 {
-				if _, failed := e.AuditEvents(ctx); failed != nil {
-					err = failed
-				}
+				position, failed := e.AuditPosition(ctx)
+				_, alsoFailed := e.AuditEvents(ctx)
+				_, sinceFailed := e.AuditEventsSince(ctx, position, "version")
+				err = errors.Join(err, failed, alsoFailed, sinceFailed)
 			}
 			errs <- err
 		}()
@@ -112,6 +148,9 @@ func TestAuditEventsHoldTheBodiesOfWrites(t *testing.T) {
 func TestAuditEventsNeedTheOption(t *testing.T) {
 	if _, err := new(Environment).AuditEvents(t.Context()); err == nil {
 		t.Error("an environment without an audit log returned events")
+	}
+	if _, err := new(Environment).AuditPosition(t.Context()); err == nil {
+		t.Error("an environment without an audit log returned a position")
 	}
 }
 
