@@ -6,11 +6,7 @@ package ledger
 import (
 	"context"
 	"fmt"
-	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -30,17 +26,13 @@ const (
 	Elsewhere Fate = "Elsewhere"
 )
 
-// Gone says that a component does not exist any more. Usually its Secrets went
-// before it; if somebody took its finalizer away, our finalizer on them would keep
-// them, and their namespace, forever.
-func (l *Ledger) Gone(ctx context.Context, key client.ObjectKey) {
-	if err := l.free(ctx, key); err != nil {
-		logf.FromContext(ctx).Error(err, "Secrets of the inventory outlive their component")
-	}
-}
+// Look tells what has become of a component, by reading from the server.
+type Look func(ctx context.Context, c Component) (Fate, error)
 
-// free removes the Secrets of a component that does not exist any more. Those that
-// cannot be removed now are remembered, unless that is for good.
+// free removes the Secrets of a component that does not exist any more. Usually they
+// went before it; if somebody took its finalizer away, our finalizer on them would keep
+// them, and their namespace, forever. Those that cannot be removed now are remembered,
+// unless that is for good.
 func (l *Ledger) free(ctx context.Context, key client.ObjectKey) error {
 	known, ok := l.recall(key)
 	if !ok {
@@ -48,18 +40,39 @@ func (l *Ledger) free(ctx context.Context, key client.ObjectKey) error {
 	}
 	head := known.head
 	err := l.Erase(ctx, known.component, v1alpha1.Inventory{Chunks: &head})
-	if err != nil && !apierrors.IsForbidden(err) {
+	if err == nil || isDenied(err) {
+		l.forget(known.component)
+	} else {
 		l.remember(known)
 	}
 	return err
 }
 
+// succeed frees the Secrets of an earlier component of the same name. After an error
+// it is to be called again, before anything is remembered about the component: what was
+// known about the other one would be lost. What we must not do holds up nobody.
+func (l *Ledger) succeed(ctx context.Context, c Component) error {
+	known, ok := l.recall(c.key())
+	if !ok || known.component.UID == c.UID {
+		return nil
+	}
+	err := l.free(ctx, c.key())
+	if isDenied(err) {
+		logf.FromContext(ctx).Error(err, "Secrets of the inventory outlive their component")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("free the Secrets of the inventory of an earlier %s, which is gone: %w", c, err)
+	}
+	return nil
+}
+
 // Left says that a component is not seen any more, or does not bear our finalizer any
 // more while it is being deleted. Look tells what has become of it, by reading from
-// the server. What is known about it is kept until it is certain that it is gone, as
-// after Gone, or belongs to another process. After an error Left is to be called again;
+// the server. What is known about it is kept until its Secrets are removed, because it
+// is gone, or it belongs to another process. After an error Left is to be called again;
 // it gives up on what we must not read or write, which Orphans may make up for.
-func (l *Ledger) Left(ctx context.Context, key client.ObjectKey, look func(ctx context.Context, c Component) (Fate, error)) error {
+func (l *Ledger) Left(ctx context.Context, key client.ObjectKey, look Look) error {
 	known, ok := l.recall(key)
 	if !ok {
 		return nil
@@ -68,62 +81,15 @@ func (l *Ledger) Left(ctx context.Context, key client.ObjectKey, look func(ctx c
 	switch {
 	case err == nil && fate == Vanished:
 		err = l.free(ctx, key)
-	case err == nil && fate == Elsewhere, apierrors.IsForbidden(err):
-		l.forget(key)
+	case err == nil && fate == Elsewhere, isDenied(err):
+		l.forget(known.component)
 	}
-	if apierrors.IsForbidden(err) {
+	if isDenied(err) {
 		logf.FromContext(ctx).Error(err, "Secrets of the inventory may outlive their component")
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("free the Secrets of the inventory of %s %s, if it is gone: %w", known.component.Kind, key, err)
-	}
-	return nil
-}
-
-// Orphans removes our finalizer from Secrets that are being deleted and whose
-// component does not exist any more: somebody took its finalizer away while no
-// operator was running. Look tells, by reading from the server, what has become of it.
-func (l *Ledger) Orphans(ctx context.Context, group, kind string, look func(ctx context.Context, c Component) (Fate, error)) error {
-	next := ""
-	for {
-		page := &metav1.PartialObjectMetadataList{}
-		page.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-		err := l.options.Client.List(ctx, page, client.HasLabels{l.options.Name + suffixLabel}, client.Limit(listSize), client.Continue(next))
-		if err != nil {
-			return fmt.Errorf("list the Secrets of inventories: %w", err)
-		}
-		for i := range page.Items {
-			if err := l.orphan(ctx, &page.Items[i], group, kind, look); err != nil {
-				return err
-			}
-		}
-		if next = page.Continue; next == "" {
-			return nil
-		}
-	}
-}
-
-// listSize bounds an answer with metadata.
-const listSize = 500
-
-func (l *Ledger) orphan(ctx context.Context, object *metav1.PartialObjectMetadata, group, kind string, look func(ctx context.Context, c Component) (Fate, error)) error {
-	c, ok := l.ownerIn(object)
-	if !ok || object.DeletionTimestamp == nil || c.Kind != kind || groupOf(c.APIVersion) != group {
-		return nil
-	}
-	s, ours := l.factsOf(c, object)
-	if !ours || !slices.Contains(s.finalizers, l.finalizer()) {
-		return nil
-	}
-	fate, err := look(ctx, c)
-	switch {
-	case err != nil:
-		return err
-	case fate == Vanished:
-		return l.remove(ctx, c, s)
-	case fate == Dying:
-		l.remember(knowledge{component: c}) // Left removes them when it is gone
+		return fmt.Errorf("free the Secrets of the inventory of %s, if it is gone: %w", known.component, err)
 	}
 	return nil
 }

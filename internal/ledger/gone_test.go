@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -14,7 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
 // replace deletes the component by force, and makes another one of its name.
@@ -27,12 +29,14 @@ func (d *desk) replace() {
 	d.component.UID = component.UID
 }
 
+func vanished(context.Context, Component) (Fate, error) { return Vanished, nil }
+
 func TestSecretsDoNotOutliveAComponentThatIsTakenAwayByForce(t *testing.T) {
 	t.Run("the process knows it and is told", func(t *testing.T) {
 		d := newDesk(t)
 		c := d.clerk(nil)
 		d.check(c.pass(t.Context(), items(0, 20)))
-		c.ledger.Gone(t.Context(), d.key)
+		d.check(c.ledger.Left(t.Context(), d.key, vanished))
 		d.nothingLeft()
 	})
 	t.Run("the process knows it and meets its successor", func(t *testing.T) {
@@ -45,45 +49,6 @@ func TestSecretsDoNotOutliveAComponentThatIsTakenAwayByForce(t *testing.T) {
 		d.nothingLeft()
 		c.expect(items(0, 3))
 	})
-}
-
-func TestOrphansAreFoundByANewProcess(t *testing.T) {
-	d, _ := spilled(t)
-	one := d.full()
-	ledger := d.clerk(nil).ledger
-	var asked []types.UID
-	fate, failure := Elsewhere, error(nil)
-	look := func(kind string) error {
-		asked = nil
-		return ledger.Orphans(t.Context(), "", kind, func(_ context.Context, c Component) (Fate, error) {
-			// Other tests run on the same server, one after the other.
-			if c.UID != d.component.UID {
-				return Elsewhere, nil
-			}
-			asked = append(asked, c.UID)
-			return fate, failure
-		})
-	}
-	d.check(look("ConfigMap"))
-	if len(asked) > 0 {
-		t.Error("a Secret that nobody deletes was asked about")
-	}
-	d.check(d.client.Delete(t.Context(), one))
-	d.check(look("Shop"))
-	if len(asked) > 0 {
-		t.Error("a component of another kind was asked about")
-	}
-	d.check(look("ConfigMap"))
-	failure = errors.New("the server does not answer")
-	if err := look("ConfigMap"); !errors.Is(err, failure) {
-		t.Errorf("error %v, want %v", err, failure)
-	}
-	before := len(d.secrets())
-	fate, failure = Vanished, nil
-	d.check(look("ConfigMap"))
-	if left := len(d.secrets()); len(asked) != 1 || left != before-1 {
-		t.Errorf("asked %d times; %d Secrets of %d are left", len(asked), left, before)
-	}
 }
 
 func TestWhatIsKnownAboutAComponentIsKeptUntilItIsGone(t *testing.T) {
@@ -139,7 +104,6 @@ func TestSecretsThatCannotBeRemovedAreTriedAgain(t *testing.T) {
 		})
 	})
 	d.check(c.pass(t.Context(), items(0, 20)))
-	vanished := func(context.Context, Component) (Fate, error) { return Vanished, nil }
 	refused.Store(true)
 	if err := c.ledger.Left(t.Context(), d.key, vanished); err == nil {
 		t.Error("it is not said that Secrets are left")
@@ -149,21 +113,69 @@ func TestSecretsThatCannotBeRemovedAreTriedAgain(t *testing.T) {
 	d.nothingLeft()
 }
 
-func TestANewProcessFreesSecretsWhoseComponentOnlySomebodyElseHolds(t *testing.T) {
-	d, _ := spilled(t)
-	for _, s := range d.secrets() {
-		d.check(d.client.Delete(t.Context(), &s))
-	}
-	ledger := d.clerk(nil).ledger
-	d.check(ledger.Orphans(t.Context(), "", "ConfigMap", func(_ context.Context, c Component) (Fate, error) {
-		if c.UID == d.component.UID {
-			return Dying, nil
+func TestASuccessorWaitsUntilTheSecretsOfItsPredecessorAreRemoved(t *testing.T) {
+	d := newDesk(t)
+	var server refuser
+	c := d.clerk(server.wrap)
+	d.check(c.pass(t.Context(), items(0, 20)))
+	before := len(d.secrets())
+	d.replace()
+	c.component = d.component
+	server.refuse(http.StatusTooManyRequests, "")
+	for range 2 {
+		c.commits = 0
+		err := c.pass(t.Context(), items(0, 3))
+		if !apierrors.IsTooManyRequests(err) || !strings.Contains(err.Error(), "an earlier ConfigMap "+d.key.String()) {
+			t.Fatalf("error %v", err)
 		}
-		return Elsewhere, nil
-	}))
-	if len(d.secrets()) == 0 {
-		t.Fatal("the Secrets went before their component")
+		if left := len(d.secrets()); c.commits > 0 || left != before {
+			t.Errorf("%d commits; %d Secrets of %d are left", c.commits, left, before)
+		}
+		// What it ends with must not make anybody forget what came before it.
+		d.check(c.ledger.Erase(t.Context(), c.component, v1alpha1.Inventory{Chunks: &v1alpha1.InventoryChunks{}}))
 	}
-	d.check(ledger.Left(t.Context(), d.key, func(context.Context, Component) (Fate, error) { return Vanished, nil }))
+	server.refuse(0, "")
+	d.check(c.pass(t.Context(), items(0, 3)))
 	d.nothingLeft()
+	c.expect(items(0, 3))
+}
+
+func TestSecretsThatMustNotBeRemovedHoldUpNoSuccessor(t *testing.T) {
+	d := newDesk(t)
+	var server refuser
+	c := d.clerk(server.wrap)
+	d.check(c.pass(t.Context(), items(0, 20)))
+	before := d.secrets()
+	d.replace()
+	c.component = d.component
+	server.refuse(http.StatusForbidden, "")
+	d.check(c.pass(t.Context(), items(0, 3)))
+	c.expect(items(0, 3))
+	if left := len(d.secrets()); left != len(before) {
+		t.Fatalf("%d Secrets of %d are left", left, len(before))
+	}
+	tried := server.refused.Load()
+	d.check(c.pass(t.Context(), items(0, 4)))
+	if now := server.refused.Load(); now != tried {
+		t.Errorf("it was tried again %d times", now-tried)
+	}
+}
+
+// One that must not be removed does not make the others be given up.
+func TestOnlyIfAllIsDeniedItIsGivenUp(t *testing.T) {
+	d := newDesk(t)
+	var server refuser
+	c := d.clerk(server.wrap)
+	d.check(c.pass(t.Context(), items(0, 20)))
+	secrets := d.secrets()
+	server.refuse(http.StatusForbidden, secrets[0].Name)
+	server.refuse(http.StatusTooManyRequests, secrets[1].Name)
+	if err := c.ledger.Left(t.Context(), d.key, vanished); err == nil || !strings.Contains(err.Error(), secrets[1].Name) {
+		t.Errorf("error %v", err)
+	}
+	server.refuse(0, secrets[1].Name)
+	d.check(c.ledger.Left(t.Context(), d.key, vanished))
+	if left := d.secrets(); len(left) != 1 || left[0].Name != secrets[0].Name {
+		t.Errorf("%d Secrets are left", len(left))
+	}
 }

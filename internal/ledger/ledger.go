@@ -84,6 +84,14 @@ type knowledge struct {
 	clean bool
 }
 
+// String is how messages name it: "Kind namespace/name".
+func (c Component) String() string {
+	if c.Namespace == "" {
+		return c.Kind + " " + c.Name
+	}
+	return fmt.Sprintf("%s %s/%s", c.Kind, c.Namespace, c.Name)
+}
+
 func (c Component) key() client.ObjectKey {
 	return client.ObjectKey{Namespace: c.Namespace, Name: c.Name}
 }
@@ -114,8 +122,11 @@ func (l *Ledger) remember(k knowledge) {
 	l.known[k.component.key()] = k
 }
 
-func (l *Ledger) forget(key client.ObjectKey) {
+// forget drops what is known about the very component, not about another one of its name.
+func (l *Ledger) forget(c Component) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.known, key)
+	if l.known[c.key()].component.UID == c.UID {
+		delete(l.known, c.key())
+	}
 }

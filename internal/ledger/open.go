@@ -20,17 +20,16 @@ import (
 
 // Open reads the record that the status of a component is the head of. A record
 // that is in the status costs no request. What is lost or is not what the head
-// names is a loss of the Book; an error means that it is not known.
+// names is a loss of the Book; an error means that it is not known, or that Secrets of
+// an earlier component of that name are still to be removed.
 func (l *Ledger) Open(ctx context.Context, c Component, stored v1alpha1.Inventory) (*Book, error) {
 	if stored.Format > v1alpha1.InventoryFormatChunked {
 		return nil, &FormatError{Format: stored.Format}
 	}
-	b := &Book{ledger: l, component: c, stored: stored, items: possible(stored.Items)}
-	known, ok := l.recall(c.key())
-	if ok && known.component.UID != c.UID {
-		l.Gone(ctx, c.key()) // its successor has the same name
-		ok = false
+	if err := l.succeed(ctx, c); err != nil {
+		return nil, err
 	}
+	b := &Book{ledger: l, component: c, stored: stored, items: possible(stored.Items)}
 	if stored.Chunks == nil {
 		return b, nil
 	}
@@ -39,12 +38,12 @@ func (l *Ledger) Open(ctx context.Context, c Component, stored v1alpha1.Inventor
 		b.lost = []Loss{{Index: -1, Why: err.Error()}}
 		return b, b.findStrays(ctx)
 	}
-	if ok && equality.Semantic.DeepEqual(known.head, *stored.Chunks) {
+	if known, ok := l.recall(c.key()); ok && equality.Semantic.DeepEqual(known.head, *stored.Chunks) {
 		if same, err := b.confirm(ctx, known); same || err != nil {
 			return b, err
 		}
 	}
-	l.forget(c.key())
+	l.forget(c)
 	if err := b.read(ctx); err != nil {
 		return nil, err
 	}
@@ -71,7 +70,7 @@ func (l *Ledger) Recall(c Component, stored v1alpha1.Inventory) (*Book, bool) {
 // remember keeps what the next pass need not read.
 func (b *Book) remember() {
 	if b.stored.Chunks == nil || len(b.lost) > 0 || b.unreadable != nil {
-		b.ledger.forget(b.component.key())
+		b.ledger.forget(b.component)
 		return
 	}
 	b.ledger.remember(knowledge{

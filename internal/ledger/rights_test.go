@@ -4,7 +4,6 @@
 package ledger
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -29,11 +28,7 @@ func (d *denier) wrap(next http.RoundTripper) http.RoundTripper {
 		if r.Method != d.method {
 			return next.RoundTrip(r)
 		}
-		const body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no rights on secrets","code":403}`
-		return &http.Response{
-			StatusCode: http.StatusForbidden, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-			Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
-		}, nil
+		return refusal(r, http.StatusForbidden), nil
 	})
 }
 

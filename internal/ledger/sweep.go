@@ -5,7 +5,6 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -114,8 +113,8 @@ func (l *Ledger) Erase(ctx context.Context, c Component, stored v1alpha1.Invento
 		errs[i] = l.remove(ctx, c, all[i])
 		return nil
 	})
-	l.forget(c.key())
-	return errors.Join(errs...)
+	l.forget(c)
+	return several(errs)
 }
 
 // unlabelled are the Secrets of the current set that a list did not find. Usually

@@ -44,7 +44,7 @@ func (b *Book) Keep(ctx context.Context, inventory v1alpha1.Inventory, commit Co
 // fail gives up: what the Secrets hold is to be read again.
 func (b *Book) fail() {
 	b.failed = true
-	b.ledger.forget(b.component.key())
+	b.ledger.forget(b.component)
 }
 
 // accept takes what was written for the record.

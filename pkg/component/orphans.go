@@ -5,26 +5,53 @@ package component
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/ledger"
 	"github.com/corbel-run/corbel/pkg/cluster"
 )
 
-// releaseOrphans runs once, when the operator starts. A Secret of an inventory
-// whose component was taken away by force would keep its namespace from going.
+// releaseOrphans runs when the operator starts, until it has succeeded. A Secret of an
+// inventory whose component was taken away by force would keep its namespace from going.
 // An operator that may not list Secrets everywhere works all the same.
 func (h *handler[T]) releaseOrphans(ctx context.Context) error {
-	err := h.ledger.Orphans(ctx, h.kind.Group, h.kind.Kind, h.fateOf)
-	if err != nil {
-		logf.FromContext(ctx).V(1).Info("cannot look for Secrets of inventories that outlive their component", "error", err.Error())
+	log, orphans := logf.FromContext(ctx), h.ledger.Orphans()
+	for attempt := 0; ; attempt++ {
+		err := h.releaseThose(ctx, orphans)
+		switch {
+		case err == nil, ctx.Err() != nil:
+			return nil
+		case apierrors.IsForbidden(err):
+			log.V(1).Info("cannot look for Secrets of inventories that outlive their component", "error", err.Error())
+			return nil
+		}
+		after := backoff.Delay(attempt, leftBase, leftLimit)
+		log.Error(err, "Secrets of inventories may outlive their components; will be tried again", "after", after)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(after):
+		}
 	}
-	return nil
+}
+
+// releaseThose is one attempt.
+func (h *handler[T]) releaseThose(ctx context.Context, orphans *ledger.Orphans) error {
+	mapping, err := h.mapper.RESTMapping(h.kind.GroupKind(), h.kind.Version)
+	if err != nil {
+		return fmt.Errorf("find out whether the type %s has namespaces: %w", h.kind, err)
+	}
+	kind := ledger.Kind{Group: h.kind.Group, Kind: h.kind.Kind, Namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}
+	return orphans.Release(ctx, kind, h.fateOf)
 }
 
 // fateOf tells what has become of the very component. It may be out of the reach of
@@ -46,7 +73,7 @@ func (h *handler[T]) fateOf(ctx context.Context, c ledger.Component) (ledger.Fat
 	}
 }
 
-// Between these it is tried again to find out what has become of a component that left
+// Between these delays it is tried again to find out what has become of a component that left
 // Secrets behind. If its type was taken from the server, nobody can tell for long.
 const (
 	leftBase  = 5 * time.Second

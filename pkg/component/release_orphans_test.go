@@ -1,0 +1,221 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/ledger"
+)
+
+// leftovers are the Secrets of components that do not exist any more.
+type leftovers struct {
+	*testing.T
+	handler *handler[*widget]
+	client  client.Client
+	started time.Time
+	listed  []time.Duration // when somebody asked for the Secrets
+	refused func() error    // to list them
+	refuse  func(secret string) error
+}
+
+func newLeftovers(t *testing.T, components ...string) *leftovers {
+	t.Helper()
+	l := &leftovers{T: t, started: time.Now(), refuse: func(string) error { return nil }, refused: func() error { return nil }}
+	l.handler, _ = testHandler(t, &fakeEngine{})
+	l.client = interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
+			if _, ok := obj.(*metav1.PartialObjectMetadata); ok && key.Namespace == "" {
+				return apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{Resource: "widgets"}, key.Name, "404 page not found", 0, true)
+			} else if ok {
+				return apierrors.NewNotFound(schema.GroupResource{Group: widgetKind.Group, Resource: "widgets"}, key.Name)
+			}
+			return c.Get(ctx, key, obj, options...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, ok := list.(*metav1.PartialObjectMetadataList); ok {
+				l.listed = append(l.listed, time.Since(l.started))
+				if err := l.refused(); err != nil {
+					return err
+				}
+			}
+			return c.List(ctx, list, options...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if err := l.refuse(obj.GetName()); err != nil {
+				return err
+			}
+			return c.Patch(ctx, obj, patch, options...)
+		},
+	})
+	l.handler.local = l.client
+	l.handler.ledger = ledger.New(ledger.Options{Client: l.client, Name: "test.corbel.run", FieldOwner: "test", Namespace: "operator"})
+	for _, name := range components {
+		l.spill("shop", name)
+	}
+	return l
+}
+
+// spill makes the Secrets of a component, and deletes them.
+func (l *leftovers) spill(namespace, name string) {
+	l.Helper()
+	apiVersion, kind := l.handler.kind.ToAPIVersionAndKind()
+	maker := ledger.New(ledger.Options{Client: l.client, Name: "test.corbel.run", FieldOwner: "test", Namespace: "shop", Threshold: 1})
+	book, err := maker.Open(l.Context(), ledger.Component{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name, UID: types.UID("uid-" + name)}, v1alpha1.Inventory{})
+	if err != nil {
+		l.Fatal(err)
+	}
+	inventory := v1alpha1.Inventory{Items: []v1alpha1.InventoryItem{{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a"}}}
+	if err := book.Record(l.Context(), inventory, func(context.Context, v1alpha1.Inventory) error { return nil }); err != nil {
+		l.Fatal(err)
+	}
+	for _, secret := range l.secrets() {
+		if err := l.client.Delete(l.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: secret}}); err != nil {
+			l.Fatal(err)
+		}
+	}
+}
+
+// secrets are the names of all that are left.
+func (l *leftovers) secrets() []string {
+	l.Helper()
+	list := &corev1.SecretList{}
+	if err := l.client.List(l.Context(), list); err != nil {
+		l.Fatal(err)
+	}
+	var names []string
+	for _, s := range list.Items {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+func TestOrphansAreTriedLessAndLessOftenUntilAllAreReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeftovers(t, "first", "second")
+		l.refuse = func(secret string) error {
+			if strings.HasPrefix(secret, "first-") && len(l.listed) < 4 {
+				return apierrors.NewTooManyRequests("later", 1)
+			}
+			return nil
+		}
+		time.AfterFunc(time.Second, func() {
+			for _, secret := range l.secrets() {
+				if strings.HasPrefix(secret, "second-") {
+					t.Errorf("Secret %s waits for another one", secret)
+				}
+			}
+		})
+		if err := l.handler.releaseOrphans(t.Context()); err != nil {
+			t.Error(err)
+		}
+		want := []time.Duration{0, 5 * time.Second, 15 * time.Second, 35 * time.Second}
+		if diff := cmp.Diff(want, l.listed); diff != "" {
+			t.Errorf("attempts (-want +got):\n%s", diff)
+		}
+		if left := l.secrets(); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	})
+}
+
+func TestASecretOfAnOwnerThatCannotBeIsNotWhatOrphansAreTriedAgainFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeftovers(t)
+		l.spill("", "forged") // a widget has a namespace
+		forged := l.secrets()
+		l.spill("shop", "second")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := l.handler.releaseOrphans(ctx); err != nil {
+			t.Error(err)
+		}
+		if len(l.listed) != 1 {
+			t.Errorf("%d attempts", len(l.listed))
+		}
+		if diff := cmp.Diff(forged, l.secrets()); len(forged) == 0 || diff != "" {
+			t.Errorf("what is left (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestTheSearchForOrphansEndsWithTheOperator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeftovers(t, "first")
+		l.refuse = func(string) error { return errors.New("the line is cut") }
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Hour)
+		defer cancel()
+		if err := l.handler.releaseOrphans(ctx); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(l.started); took != 3*time.Hour {
+			t.Errorf("it ended after %s", took)
+		}
+		if last := l.listed[len(l.listed)-1] - l.listed[len(l.listed)-2]; last != leftLimit || len(l.listed) > 30 {
+			t.Errorf("%d attempts, the last after %s", len(l.listed), last)
+		}
+	})
+}
+
+func TestWhetherOrphansAreLookedForAgain(t *testing.T) {
+	secrets := schema.GroupResource{Resource: "secrets"}
+	for name, tc := range map[string]struct {
+		list, patch error
+		mapper      meta.RESTMapper
+		attempts    int
+	}{
+		"nothing is wrong":                     {attempts: 1},
+		"Secrets must not be listed":           {list: apierrors.NewForbidden(secrets, "", nil), attempts: 1},
+		"the server is down":                   {list: apierrors.NewServiceUnavailable("later"), attempts: 2},
+		"one must not be changed":              {patch: apierrors.NewForbidden(secrets, "first", nil), attempts: 1},
+		"one cannot be changed":                {patch: apierrors.NewInternalError(errors.New("a webhook")), attempts: 2},
+		"the type is not known for the moment": {mapper: meta.NewDefaultRESTMapper(nil), attempts: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLeftovers(t, "first")
+				attempt := func(err error) error {
+					if len(l.listed) > 1 {
+						return nil
+					}
+					return err
+				}
+				l.refused = func() error { return attempt(tc.list) }
+				l.refuse = func(string) error { return attempt(tc.patch) }
+				if mapper := l.handler.mapper; tc.mapper != nil {
+					l.handler.mapper = tc.mapper
+					time.AfterFunc(time.Second, func() { l.handler.mapper = mapper })
+				}
+				if err := l.handler.releaseOrphans(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if len(l.listed) != tc.attempts {
+					t.Errorf("%d attempts, want %d", len(l.listed), tc.attempts)
+				}
+				denied := apierrors.IsForbidden(tc.list) || apierrors.IsForbidden(tc.patch)
+				if left := l.secrets(); (len(left) > 0) != denied {
+					t.Errorf("left: %v", left)
+				}
+			})
+		})
+	}
+}
