@@ -130,7 +130,6 @@ type operator struct {
 	reconciler *component.Reconciler[*Bundle]
 	cancel     context.CancelFunc
 	done       chan error
-	once       bool
 }
 
 // startWith runs an operator for Bundles of one namespace until the test ends or
@@ -169,16 +168,17 @@ func (f *fixture) startWith(t testing.TB, generator manifests.Generator, wrap fu
 // stop ends the operator and waits for it.
 func (o *operator) stop(t testing.TB) {
 	t.Helper()
-	o.cancel()
-	if o.once {
+	if o.reconciler == nil {
 		return
 	}
-	o.once = true
+	o.cancel()
 	select {
 	case <-o.done:
 	case <-time.After(30 * time.Second):
 		t.Error("the operator did not stop within 30 s")
 	}
+	// A test keeps what its cleanups refer to until the whole enumeration is over.
+	o.reconciler, o.cancel = nil, nil
 }
 
 // bundle creates a Bundle.
