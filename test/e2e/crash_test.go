@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/test/slice"
@@ -107,7 +106,7 @@ type ending struct {
 func (s *scenario) play(t *testing.T, g *guillotine, fault *watchFault, reference *ending) *ending {
 	t.Helper()
 	f := newFixture(t)
-	cast := newCast(f, f.objects(t, s.texts()))
+	cast := newCast(t, f, f.objects(t, s.texts()))
 	if s.remote {
 		f.openGateway(t)
 	}
@@ -152,20 +151,7 @@ func (s *scenario) play(t *testing.T, g *guillotine, fault *watchFault, referenc
 	if s.after != nil {
 		s.after(t, f)
 	}
-	cast.removeTypes(t, f)
 	return end
-}
-
-// removeTypes frees the server of the definitions of the story.
-func (c *cast) removeTypes(t *testing.T, f *fixture) {
-	t.Helper()
-	for _, object := range c.objects {
-		if object.GetKind() == "CustomResourceDefinition" {
-			if err := f.Delete(t.Context(), object); client.IgnoreNotFound(err) != nil {
-				t.Error(err)
-			}
-		}
-	}
 }
 
 // await waits until the operator is dead, or has done its work without reaching

@@ -108,7 +108,7 @@ func hidingFaults() []*watchFault {
 func (s succession) play(t *testing.T, b *barrier, fault *watchFault) int {
 	t.Helper()
 	f := newFixture(t)
-	cast := newCast(f, f.objects(t, slices.Concat(s.first, s.wanted, s.then)))
+	cast := newCast(t, f, f.objects(t, slices.Concat(s.first, s.wanted, s.then)))
 	f.mayBeIdle = true
 	watches := newFaultyWatches(fault, f.version(t))
 	one := f.startWith(t, told, watches.around(b.wrap))
@@ -152,7 +152,6 @@ func (s succession) play(t *testing.T, b *barrier, fault *watchFault) int {
 		}
 	}
 	s.check(t, f, cast, b)
-	cast.removeTypes(t, f)
 	return total
 }
 

@@ -22,7 +22,7 @@ func TestAnOutageOfTheAPIServerIsOvercome(t *testing.T) {
 	f := &fixture{Client: installBundles(t, e), env: e}
 	f.target = f.Client
 	f.namespace = f.newNamespace(t)
-	cast := newCast(f, f.objects(t, append(append([]string{}, lifeOne...), lifeTwo...)))
+	cast := newCast(t, f, f.objects(t, append(append([]string{}, lifeOne...), lifeTwo...)))
 	fuse := &fuse{}
 	f.startWith(t, told, fuse.wrap)
 	for _, step := range []struct {

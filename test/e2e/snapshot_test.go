@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,8 +27,9 @@ type cast struct {
 	namespaces []string
 }
 
-// newCast collects every object of the manifests and every namespace of one.
-func newCast(f *fixture, objects []*unstructured.Unstructured) *cast {
+// newCast collects every object of the manifests and every namespace of one. When the test
+// is over the objects are removed.
+func newCast(t testing.TB, f *fixture, objects []*unstructured.Unstructured) *cast {
 	c := &cast{namespaces: []string{f.namespace}}
 	for _, object := range objects {
 		c.add(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
@@ -38,7 +40,23 @@ func newCast(f *fixture, objects []*unstructured.Unstructured) *cast {
 	for _, ns := range c.namespaces {
 		c.add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "", ns)
 	}
+	t.Cleanup(func() { c.clear(t, f) })
 	return c
+}
+
+// clear frees the server of the objects. Every operator watches what bears its label in
+// the whole cluster, so each of them would begin with what all stories before have left.
+// Namespaces stay, because it takes long to end one.
+func (c *cast) clear(t testing.TB, f *fixture) {
+	for _, object := range c.objects {
+		if object.GetKind() == "Namespace" {
+			continue
+		}
+		err := f.target.Delete(context.WithoutCancel(t.Context()), object)
+		if client.IgnoreNotFound(err) != nil && !apimeta.IsNoMatchError(err) {
+			t.Errorf("remove %s: %v", nameOf(object), err)
+		}
+	}
 }
 
 func (c *cast) add(gvk schema.GroupVersionKind, namespace, name string) {
