@@ -176,11 +176,24 @@ func TestTheSearchForOrphansEndsWithTheOperator(t *testing.T) {
 	})
 }
 
+// lateMapper knows no type before a time.
+type lateMapper struct {
+	meta.RESTMapper
+	from time.Time
+}
+
+func (m lateMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if time.Now().Before(m.from) {
+		return nil, &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: versions}
+	}
+	return m.RESTMapper.RESTMapping(gk, versions...)
+}
+
 func TestWhetherOrphansAreLookedForAgain(t *testing.T) {
 	secrets := schema.GroupResource{Resource: "secrets"}
 	for name, tc := range map[string]struct {
 		list, patch error
-		mapper      meta.RESTMapper
+		unknown     bool
 		attempts    int
 	}{
 		"nothing is wrong":                     {attempts: 1},
@@ -188,7 +201,7 @@ func TestWhetherOrphansAreLookedForAgain(t *testing.T) {
 		"the server is down":                   {list: apierrors.NewServiceUnavailable("later"), attempts: 2},
 		"one must not be changed":              {patch: apierrors.NewForbidden(secrets, "first", nil), attempts: 1},
 		"one cannot be changed":                {patch: apierrors.NewInternalError(errors.New("a webhook")), attempts: 2},
-		"the type is not known for the moment": {mapper: meta.NewDefaultRESTMapper(nil), attempts: 1},
+		"the type is not known for the moment": {unknown: true, attempts: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -201,9 +214,8 @@ func TestWhetherOrphansAreLookedForAgain(t *testing.T) {
 				}
 				l.refused = func() error { return attempt(tc.list) }
 				l.refuse = func(string) error { return attempt(tc.patch) }
-				if mapper := l.handler.mapper; tc.mapper != nil {
-					l.handler.mapper = tc.mapper
-					time.AfterFunc(time.Second, func() { l.handler.mapper = mapper })
+				if tc.unknown {
+					l.handler.mapper = lateMapper{l.handler.mapper, l.started.Add(time.Second)}
 				}
 				if err := l.handler.releaseOrphans(t.Context()); err != nil {
 					t.Error(err)

@@ -142,7 +142,7 @@ const settling = 100 * time.Millisecond
 func (t *triggers) onChange(owner reconciler.Owner, change reconciler.Change) {
 	after := change.After
 	if change.What == reconciler.EventStatus {
-		after = settling
+		after = max(after, settling)
 	}
 	t.changed(client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name}, after)
 }

@@ -53,6 +53,16 @@ func TestAChangeThatIsNotWorthALookYetDoesNotWakeAtOnce(t *testing.T) {
 	}
 }
 
+func TestWhatSaysSomethingAboutItselfAllTheTimeIsNoReasonToComeEarlier(t *testing.T) {
+	for after, want := range map[time.Duration]bool{0: false, time.Minute: true} {
+		tr := newTriggers()
+		tr.onChange(reconciler.Owner{Name: "main"}, reconciler.Change{What: reconciler.EventStatus, After: after})
+		if _, delayed := tr.delayed[client.ObjectKey{Name: "main"}]; delayed != want {
+			t.Errorf("worth a look after %s: delayed is %v", after, tr.delayed)
+		}
+	}
+}
+
 func TestALookThatWasPutOffIsMadeByAPassOfItsOwn(t *testing.T) {
 	engine := &fakeEngine{outcome: reconciler.Outcome{Total: 1, Settled: 1}}
 	h, _ := testHandler(t, engine)
