@@ -38,7 +38,7 @@ func newBarrier(at int) *barrier {
 // wrap puts the barrier between the operator and the server. While it is down,
 // nothing at all gets through: the operator hears of no change either.
 func (b *barrier) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return through(next, func(r *http.Request) (*http.Response, error) {
 		if isBackground(r) {
 			return next.RoundTrip(r)
 		}

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	corbeltypes "github.com/corbel-run/corbel/pkg/types"
@@ -34,21 +35,37 @@ func farAway(namespace string) manifests.Generator {
 	})
 }
 
-// TestADeletionThatTakesTheSecretsOfTheInventoryFirst deletes a component in the two
-// ways in which the cluster itself deletes the Secrets of its inventory, while its
-// objects are still there, and replaces the operator in the middle. The record must
-// survive until the last object is gone.
+// TestADeletionThatTakesTheSecretsOfTheInventoryFirst deletes a component in the ways
+// in which others delete the Secrets of its inventory, while its objects are still
+// there, and replaces the operator in the middle. The record must survive until the
+// last object is gone.
 func TestADeletionThatTakesTheSecretsOfTheInventoryFirst(t *testing.T) {
 	tests := []struct {
 		name   string
 		delete func(t *testing.T, f *fixture, bundle *Bundle) error
+		// spares tells that who deletes may pass over the Secrets.
+		spares bool
 	}{
+		// The Secrets do not block the deletion of their owner, so the garbage
+		// collector deletes them if it comes to them before it takes its finalizer
+		// off the component, and leaves them alone otherwise.
 		{"foreground deletion", func(t *testing.T, f *fixture, bundle *Bundle) error {
 			return f.Delete(t.Context(), bundle, client.PropagationPolicy(metav1.DeletePropagationForeground))
-		}},
+		}, true},
+		{"deletion of the Secrets", func(t *testing.T, f *fixture, bundle *Bundle) error {
+			if err := f.Delete(t.Context(), bundle); err != nil {
+				return err
+			}
+			for _, secret := range f.inventorySecrets(t) {
+				if err := f.Delete(t.Context(), &secret); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, false},
 		{"deletion of the namespace", func(t *testing.T, f *fixture, _ *Bundle) error {
 			return f.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}})
-		}},
+		}, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -62,13 +79,17 @@ func TestADeletionThatTakesTheSecretsOfTheInventoryFirst(t *testing.T) {
 			if err := test.delete(t, f, bundle); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the cluster to delete the Secrets, and the operator all objects but one", func(ctx context.Context) error {
+			eventually(t, "others to delete the Secrets, and the operator all objects but one", func(ctx context.Context) error {
 				secrets := f.inventorySecrets(t)
 				if len(secrets) == 0 {
 					t.Fatal("the inventory is gone")
 				}
+				if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {
+					return err
+				}
+				spared := test.spares && !controllerutil.ContainsFinalizer(bundle, metav1.FinalizerDeleteDependents)
 				for _, s := range secrets {
-					if s.DeletionTimestamp == nil {
+					if s.DeletionTimestamp == nil && !spared {
 						return fmt.Errorf("Secret %s is not being deleted", s.Name)
 					}
 				}

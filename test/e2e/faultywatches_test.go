@@ -187,7 +187,7 @@ func (w *faultyWatches) wrap(next http.RoundTripper) http.RoundTripper {
 	if w.fault == nil {
 		return next
 	}
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return through(next, func(r *http.Request) (*http.Response, error) {
 		if isWatch(r) && collectionOf(r) == "bundles" {
 			w.mu.Lock()
 			w.up = true

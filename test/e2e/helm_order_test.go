@@ -25,7 +25,7 @@ type writes struct {
 
 func (w *writes) watch(namespace string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return through(next, func(r *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(r)
 			below := "/namespaces/" + namespace + "/configmaps"
 			if err != nil || response.StatusCode >= 300 || !strings.Contains(r.URL.Path, below) {

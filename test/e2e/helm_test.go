@@ -72,7 +72,7 @@ func TestTheHooksOfAChartRunAsOftenAsHelmRunsThem(t *testing.T) {
 	f := newFixture(t)
 	counts := &jobs{}
 	f.startWith(t, hooked(t), func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return through(next, func(r *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(r)
 			counts.note(r, response)
 			return response, err

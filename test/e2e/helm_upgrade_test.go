@@ -162,7 +162,7 @@ func TestAnObjectThatMovesBetweenSubchartsStays(t *testing.T) {
 	f := newFixture(t)
 	var deletions atomic.Int32
 	count := func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return through(next, func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodDelete {
 				deletions.Add(1)
 			}

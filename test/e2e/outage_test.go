@@ -74,7 +74,7 @@ func (f *fuse) light(requests int64, call func()) <-chan struct{} {
 }
 
 func (f *fuse) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return through(next, func(r *http.Request) (*http.Response, error) {
 		if c := f.lit.Load(); c != nil && !isBackground(r) && c.left.Add(-1) == 0 {
 			c.call()
 			close(c.done)

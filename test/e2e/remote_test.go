@@ -94,7 +94,7 @@ func (f *fixture) openGateway(t testing.TB) {
 			r.SetURL(address)
 			r.Out.Header.Del("Authorization")
 		},
-		Transport:    roundTripper(func(r *http.Request) (*http.Response, error) { return (*g.view.Load()).RoundTrip(r) }),
+		Transport:    through(transport, func(r *http.Request) (*http.Response, error) { return (*g.view.Load()).RoundTrip(r) }),
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	g.server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -165,7 +165,7 @@ type counts struct {
 func (c counts) String() string { return fmt.Sprintf("%d reads and %d writes", c.reads, c.writes) }
 
 func (c *tally) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return through(next, func(r *http.Request) (*http.Response, error) {
 		if !isWatch(r) && !isInformer(r) && !isEvent(r) {
 			c.mu.Lock()
 			if r.Method == http.MethodGet {

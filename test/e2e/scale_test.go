@@ -165,7 +165,7 @@ type census struct {
 }
 
 func (c *census) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return through(next, func(r *http.Request) (*http.Response, error) {
 		if !isWatch(r) && !isInformer(r) && !isEvent(r) {
 			c.mu.Lock()
 			if c.counts == nil {
