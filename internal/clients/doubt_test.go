@@ -155,6 +155,11 @@ func TestAnEndOfWatchesCostsOneProbeUnlessItIsAWishOfOurOwn(t *testing.T) {
 				if n := w.requests(); n != 5 { // a probe, the uid of the target, and the watches
 					t.Errorf("%d requests before anybody wants to enter", n)
 				}
+				answer := make(chan struct{}) // to the probe, after both have asked
+				w.answers(func(request *http.Request) (*http.Response, error) {
+					<-answer
+					return says(200, kubeSystem("there"))(request)
+				})
 				for _, name := range []string{"two", "three"} {
 					lease, err := w.Enter(remote("a"), waiter(name))
 					if busy := errors.Is(err, ErrBusy); busy != (tc.probes > 0) {
@@ -162,6 +167,7 @@ func TestAnEndOfWatchesCostsOneProbeUnlessItIsAWishOfOurOwn(t *testing.T) {
 					}
 					lease.Release()
 				}
+				close(answer)
 				synctest.Wait()
 				if n := w.requests(); n != tc.probes {
 					t.Errorf("%d requests, want %d", n, tc.probes)
