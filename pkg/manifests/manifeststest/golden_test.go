@@ -30,6 +30,9 @@ func updating(t *testing.T, f func()) {
 	f()
 }
 
+// The example needs a test to run in.
+func TestExample(t *testing.T) { testApp(t) }
+
 func TestGoldenComparesWithWhatUpdateWrote(t *testing.T) {
 	value := "1"
 	c := manifeststest.Case{Parameters: types.UnstructurableMap{}, Generator: generate(func(map[string]any) []client.Object {
