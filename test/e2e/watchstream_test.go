@@ -54,6 +54,7 @@ func (w *faultyWatches) stream(r *http.Request, response *http.Response, first [
 	w.mu.Lock()
 	w.streams[s] = true
 	delete(w.down, s.path)
+	w.last = time.Now() // what it tells makes the operator work
 	if w.isOn() && w.fault.breaks() && begun.IsZero() {
 		w.cut(s)
 	}
