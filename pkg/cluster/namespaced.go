@@ -20,10 +20,13 @@ import (
 // returned as unreadable: who wants to know everything in a namespace has to
 // reckon with them.
 func (t *Types) Namespaced(ctx context.Context) (readable []Resource, unreadable []schema.GroupVersion, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*t.timeout)
+	limited, cancel := context.WithTimeout(ctx, 2*t.timeout)
 	defer cancel()
-	lists, err := discovery.NewDiscoveryClient(t.objects.rest).ServerPreferredNamespacedResourcesWithContext(ctx)
+	lists, err := discovery.NewDiscoveryClient(t.objects.rest).ServerPreferredNamespacedResourcesWithContext(limited)
 	failed, partial := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if partial && ctx.Err() != nil { // nobody waited for the answer, so it says nothing about the server
+		err, partial = ctx.Err(), false
+	}
 	if err != nil && !partial {
 		return nil, nil, fmt.Errorf("ask the server for all its types: %w", err)
 	}
