@@ -176,15 +176,18 @@ func TestAnObjectThatMovesBetweenSubchartsStays(t *testing.T) {
 	before := f.uid(t, configMap, "moved")
 	o.stop(t)
 	f.startWith(t, moving(t, "right"), count)
-	eventually(t, "the object to move", func(context.Context) error {
-		if holder := f.dependent(t, configMap, "moved").GetLabels()["helm.sh/chart"]; holder != "right" {
-			return fmt.Errorf("it is in the sub-chart %s", holder)
+	// The generation is that of the other chart, so that its Ready is still there for a while.
+	eventually(t, "the other chart to be ready", func(ctx context.Context) error {
+		if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {
+			return err
+		}
+		if bundle.Status.Revision != 2 || !bundle.Status.IsReady() {
+			return fmt.Errorf("revision %d, ready: %t", bundle.Status.Revision, bundle.Status.IsReady())
 		}
 		return nil
 	})
-	f.ready(t, bundle)
-	if bundle.Status.Revision != 2 {
-		t.Errorf("with another chart the revision is %d, want 2", bundle.Status.Revision)
+	if holder := f.dependent(t, configMap, "moved").GetLabels()["helm.sh/chart"]; holder != "right" {
+		t.Errorf("the object is in the sub-chart %s", holder)
 	}
 	if after := f.uid(t, configMap, "moved"); after != before || deletions.Load() > 0 {
 		t.Errorf("there were %d deletions, and the uid went from %s to %s", deletions.Load(), before, after)
