@@ -26,7 +26,7 @@ type busyServer struct {
 }
 
 func (s *busyServer) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return through(next, func(r *http.Request) (*http.Response, error) {
 		if !s.refuses(r.Method + " " + r.URL.Path) {
 			return next.RoundTrip(r)
 		}

@@ -45,7 +45,7 @@ func (k *trap) arm() {
 }
 
 func (k *trap) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return through(next, func(r *http.Request) (*http.Response, error) {
 		if strings.Contains(r.URL.Path, "/events") {
 			return next.RoundTrip(r)
 		}
@@ -123,7 +123,7 @@ type stage struct {
 
 // countCreated counts what the server says it created.
 func (s *stage) countCreated(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return through(next, func(r *http.Request) (*http.Response, error) {
 		name := ""
 		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/configmaps") {
 			configMap := &corev1.ConfigMap{}

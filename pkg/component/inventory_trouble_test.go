@@ -23,15 +23,11 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 func TestNothingIsDeletedWhileALostPartOfTheInventoryCannotBeRebuilt(t *testing.T) {
 	var broken atomic.Bool
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus, func(b *bed) {
 		b.manager.GetConfig().Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return roundTripper(func(r *http.Request) (*http.Response, error) {
+			return through(next, func(r *http.Request) (*http.Response, error) {
 				if broken.Load() && r.Method == http.MethodGet && r.URL.Path == "/api/v1/configmaps" {
 					return nil, fmt.Errorf("the server is on fire")
 				}

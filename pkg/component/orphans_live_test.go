@@ -23,7 +23,7 @@ func TestSecretsOfTheInventoryThatCannotBeFreedAtOnceAreFreedLater(t *testing.T)
 	var cut atomic.Bool
 	var refused atomic.Int64
 	manager := newManagerVia(t, b.env, b.user, func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return through(next, func(r *http.Request) (*http.Response, error) {
 			if cut.Load() && r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/secrets/") {
 				refused.Add(1)
 				return nil, errors.New("the line is cut")

@@ -46,7 +46,7 @@ func (s *shards) restart(shard string) {
 	})
 	component.SetInventoryThreshold(r, 3000)
 	s.check(r.SetupWithManager(newManagerVia(s.T, s.env, s.user, func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(request *http.Request) (*http.Response, error) {
+		return through(next, func(request *http.Request) (*http.Response, error) {
 			if shard == "a" && s.broken.Load() && strings.Contains(request.URL.Path, "/widgets/main") {
 				return nil, errors.New("the line is cut")
 			}

@@ -19,7 +19,7 @@ import (
 type busySecrets struct{ busy atomic.Bool }
 
 func (s *busySecrets) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return through(next, func(r *http.Request) (*http.Response, error) {
 		if !s.busy.Load() || r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, "/secrets/") {
 			return next.RoundTrip(r)
 		}

@@ -34,7 +34,7 @@ type watchWire struct {
 }
 
 func (w *watchWire) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return through(next, func(r *http.Request) (*http.Response, error) {
 		watch := r.URL.Query().Get("watch")
 		if !strings.HasSuffix(r.URL.Path, "/configmaps") || watch != "1" && watch != "true" {
 			return next.RoundTrip(r)
