@@ -6,11 +6,15 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,19 +27,28 @@ import (
 // recorded, and none created a second time.
 func (s *scenario) check(t *testing.T, f *fixture, cast *cast, earlier map[string]types.UID) {
 	t.Helper()
-	marked := s.withoutRefused(f, read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.marked(ctx, f) }))
 	want := []string{}
 	for _, name := range s.marked {
 		want = append(want, f.fill(name))
 	}
 	slices.Sort(want)
-	got := names(marked)
-	if diff := cmp.Diff(want, append([]string{}, got...)); diff != "" {
-		t.Errorf("objects with our marks (-want +got):\n%s", diff)
+	marked := s.withoutRefused(f, read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.marked(ctx, f) }))
+	for _, name := range names(marked) {
+		if !slices.Contains(want, name) {
+			t.Errorf("%s is left over", name)
+		}
 	}
-	// A watch that goes through the past again shows, for a moment, what was purged
+	// What others did may not have come through the watch yet: it is mended then. A
+	// watch that goes through the past again shows, for a moment, what was purged
 	// long ago; it is purged once more then, on the record, too.
-	eventually(t, "everything to be on record", func(ctx context.Context) error {
+	eventually(t, "the objects with our marks to be those that are wanted and recorded", func(ctx context.Context) (err error) {
+		if marked, err = cast.marked(ctx, f); err != nil {
+			return err
+		}
+		marked = s.withoutRefused(f, marked)
+		if diff := cmp.Diff(want, append([]string{}, names(marked)...)); diff != "" {
+			return errors.New("objects with our marks (-want +got):\n" + diff)
+		}
 		recorded, err := f.recorded(ctx)
 		if err != nil {
 			return err
@@ -61,27 +74,41 @@ func (s *scenario) check(t *testing.T, f *fixture, cast *cast, earlier map[strin
 	}
 }
 
-// checkContent expects the objects with our marks to be as the manifests say.
+// checkContent expects the objects with our marks to become as the manifests say; what
+// others did, or an operator that lost its lease, may not have come through the watch yet.
 func (s *scenario) checkContent(t *testing.T, f *fixture) {
 	t.Helper()
-	for _, content := range s.wanted {
-		for _, want := range f.objects(t, content) {
-			live := want.DeepCopy()
-			if err := f.target.Get(t.Context(), client.ObjectKeyFromObject(want), live); err != nil {
-				continue // whether it must be there is checked elsewhere
-			}
-			if slices.ContainsFunc(s.refused, func(name string) bool { return f.fill(name) == nameOf(want) }) {
-				continue
-			}
-			if live.GetLabels()[reconcilerName+"/"+v1alpha1.LabelOwnerID] == "" {
-				continue
-			}
-			delete(want.Object, "stringData")
-			if !contains(live.Object, want.Object) {
-				t.Errorf("%s is not as its manifest says:\n%v\nwant\n%v", nameOf(want), live.Object, want.Object)
+	eventually(t, "the objects to be as their manifests say", func(ctx context.Context) error {
+		var differ []error
+		for _, content := range s.wanted {
+			for _, want := range f.objects(t, content) {
+				differ = append(differ, s.compare(ctx, f, want))
 			}
 		}
+		return errors.Join(differ...)
+	})
+}
+
+// compare returns an error if an object with our marks is not as it is wanted.
+func (s *scenario) compare(ctx context.Context, f *fixture, want *unstructured.Unstructured) error {
+	live := want.DeepCopy()
+	if err := f.target.Get(ctx, client.ObjectKeyFromObject(want), live); err != nil {
+		if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
+			return nil // whether it must be there is checked elsewhere
+		}
+		return err
 	}
+	if slices.ContainsFunc(s.refused, func(name string) bool { return f.fill(name) == nameOf(want) }) {
+		return nil
+	}
+	if live.GetLabels()[reconcilerName+"/"+v1alpha1.LabelOwnerID] == "" {
+		return nil
+	}
+	delete(want.Object, "stringData")
+	if !contains(live.Object, want.Object) {
+		return fmt.Errorf("%s is not as its manifest says:\n%v\nwant\n%v", nameOf(want), live.Object, want.Object)
+	}
+	return nil
 }
 
 // contains tells whether a value has everything that is wanted; in lists the
