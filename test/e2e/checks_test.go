@@ -34,7 +34,7 @@ func (s *scenario) check(t *testing.T, f *fixture, cast *cast, earlier map[strin
 	slices.Sort(want)
 	marked := s.withoutRefused(f, read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.marked(ctx, f) }))
 	for _, name := range names(marked) {
-		if !slices.Contains(want, name) {
+		if len(s.ends) == 0 && !slices.Contains(want, name) { // who is not Ready may not be done
 			t.Errorf("%s is left over", name)
 		}
 	}

@@ -222,7 +222,11 @@ func normal(object *unstructured.Unstructured) map[string]any {
 // describe tells of a component what must not depend on its way.
 func describe(bundle *Bundle) string {
 	state, reason, _ := bundle.Status.GetState()
-	lines := []string{fmt.Sprintf("%s %s %s %d conditions", state, reason, bundle.Status.Progress, len(bundle.Status.Conditions))}
+	progress := bundle.Status.Progress
+	if bundle.DeletionTimestamp != nil {
+		progress = "in deletion" // a pass counts what was on record when it began
+	}
+	lines := []string{fmt.Sprintf("%s %s %s %d conditions", state, reason, progress, len(bundle.Status.Conditions))}
 	for _, item := range bundle.Status.Inventory.Items {
 		lines = append(lines, fmt.Sprintf("%s %q %q uid %t digest %t", itemName(item), item.Phase, item.Origin, item.UID != "", item.Digest != ""))
 	}
