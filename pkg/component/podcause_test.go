@@ -83,9 +83,8 @@ func TestThePodSaysWhyTheTimeoutComesAndWhatFailsIsAnError(t *testing.T) {
 			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "it does not go on"},
 		}}
 	b.check(b.client.Status().Update(t.Context(), live))
-	w, _, err = b.pass()
-	b.check(err)
-	if state, reason, message := w.Status.GetState(); state != component.StateError || reason != v1alpha1.ReasonObjectFailed ||
+	w = b.until(component.StateError) // once the watch has told
+	if state, reason, message := w.Status.GetState(); reason != v1alpha1.ReasonObjectFailed ||
 		!strings.HasPrefix(message, "Deployment "+b.namespace+"/api: the progress deadline is exceeded, ") {
 		t.Errorf("%s, %s: %s", state, reason, message)
 	}
