@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // replace deletes the component by force, and makes another one of its name.
@@ -96,7 +97,7 @@ func TestSecretsThatCannotBeRemovedAreTriedAgain(t *testing.T) {
 	d := newDesk(t)
 	var refused atomic.Bool
 	c := d.clerk(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 			if refused.Load() && r.Method == http.MethodPatch {
 				return nil, errors.New("the line is cut")
 			}

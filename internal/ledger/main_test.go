@@ -25,6 +25,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/test/env"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 func TestMain(m *testing.M) {
@@ -206,7 +207,7 @@ type gate struct {
 }
 
 func (g *gate) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 		g.mu.Lock()
 		g.count++
 		here := g.count == g.at
@@ -244,8 +245,3 @@ func (g *gate) isDead() bool {
 	defer g.mu.Unlock()
 	return g.dead
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip calls the function.
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

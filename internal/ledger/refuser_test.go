@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 var reasons = map[int]string{http.StatusForbidden: "Forbidden", http.StatusTooManyRequests: "TooManyRequests"}
@@ -41,7 +43,7 @@ func (f *refuser) codeFor(name string) int {
 }
 
 func (f *refuser) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 		if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, "/secrets/") {
 			return next.RoundTrip(r)
 		}

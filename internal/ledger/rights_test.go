@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // denier refuses requests for Secrets with a method, and counts all for Secrets.
@@ -20,7 +22,7 @@ type denier struct {
 }
 
 func (d *denier) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 		if !strings.Contains(r.URL.Path, "/secrets") {
 			return next.RoundTrip(r)
 		}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 var errDead = errors.New("the process is dead")
@@ -83,7 +85,7 @@ func (g *gate) requests() int {
 }
 
 func (g *gate) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (response *http.Response, err error) {
+	return wire.Through(next, func(r *http.Request) (response *http.Response, err error) {
 		if g == nil || !isOfAPass(r) {
 			if g.isDead() {
 				return nil, errDead
@@ -119,8 +121,3 @@ func (g *gate) written() []string {
 func isOfAPass(r *http.Request) bool {
 	return r.Method != http.MethodGet || strings.Contains(r.URL.Path, "/configmaps/")
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip calls the function.
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

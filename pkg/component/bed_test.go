@@ -136,24 +136,6 @@ func newManagerVia(t *testing.T, e *env.Environment, user string, wrap func(http
 	}))(t)
 }
 
-// roundTripper is a function that sends requests through another transport.
-type roundTripper struct {
-	next http.RoundTripper
-	send func(*http.Request) (*http.Response, error)
-}
-
-// through returns a transport that sends requests as the function does, which sends
-// them through next.
-func through(next http.RoundTripper, send func(*http.Request) (*http.Response, error)) http.RoundTripper {
-	return &roundTripper{next: next, send: send}
-}
-
-// RoundTrip calls the function.
-func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return t.send(r) }
-
-// WrappedRoundTripper lets clients find their connections.
-func (t *roundTripper) WrappedRoundTripper() http.RoundTripper { return t.next }
-
 func must[V any](value V, err error) func(testing.TB) V {
 	return func(t testing.TB) V {
 		t.Helper()

@@ -15,6 +15,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // busyServer refuses the first requests of each kind with 429 and asks to come again
@@ -26,7 +27,7 @@ type busyServer struct {
 }
 
 func (s *busyServer) wrap(next http.RoundTripper) http.RoundTripper {
-	return through(next, func(r *http.Request) (*http.Response, error) {
+	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 		if !s.refuses(r.Method + " " + r.URL.Path) {
 			return next.RoundTrip(r)
 		}

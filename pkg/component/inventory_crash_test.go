@@ -22,6 +22,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/test/slice"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 var errDead = errors.New("the process is dead")
@@ -45,7 +46,7 @@ func (k *trap) arm() {
 }
 
 func (k *trap) wrap(next http.RoundTripper) http.RoundTripper {
-	return through(next, func(r *http.Request) (*http.Response, error) {
+	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 		if strings.Contains(r.URL.Path, "/events") {
 			return next.RoundTrip(r)
 		}
@@ -123,7 +124,7 @@ type stage struct {
 
 // countCreated counts what the server says it created.
 func (s *stage) countCreated(next http.RoundTripper) http.RoundTripper {
-	return through(next, func(r *http.Request) (*http.Response, error) {
+	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 		name := ""
 		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/configmaps") {
 			configMap := &corev1.ConfigMap{}

@@ -21,13 +21,14 @@ import (
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 func TestNothingIsDeletedWhileALostPartOfTheInventoryCannotBeRebuilt(t *testing.T) {
 	var broken atomic.Bool
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus, func(b *bed) {
 		b.manager.GetConfig().Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return through(next, func(r *http.Request) (*http.Response, error) {
+			return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 				if broken.Load() && r.Method == http.MethodGet && r.URL.Path == "/api/v1/configmaps" {
 					return nil, fmt.Errorf("the server is on fire")
 				}

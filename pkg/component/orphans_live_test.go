@@ -16,6 +16,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 func TestSecretsOfTheInventoryThatCannotBeFreedAtOnceAreFreedLater(t *testing.T) {
@@ -23,7 +24,7 @@ func TestSecretsOfTheInventoryThatCannotBeFreedAtOnceAreFreedLater(t *testing.T)
 	var cut atomic.Bool
 	var refused atomic.Int64
 	manager := newManagerVia(t, b.env, b.user, func(next http.RoundTripper) http.RoundTripper {
-		return through(next, func(r *http.Request) (*http.Response, error) {
+		return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 			if cut.Load() && r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/secrets/") {
 				refused.Add(1)
 				return nil, errors.New("the line is cut")

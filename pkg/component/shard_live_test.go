@@ -15,6 +15,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // shards are two operators of one kind, each with its own components.
@@ -46,7 +47,7 @@ func (s *shards) restart(shard string) {
 	})
 	component.SetInventoryThreshold(r, 3000)
 	s.check(r.SetupWithManager(newManagerVia(s.T, s.env, s.user, func(next http.RoundTripper) http.RoundTripper {
-		return through(next, func(request *http.Request) (*http.Response, error) {
+		return wire.Through(next, func(request *http.Request) (*http.Response, error) {
 			if shard == "a" && s.broken.Load() && strings.Contains(request.URL.Path, "/widgets/main") {
 				return nil, errors.New("the line is cut")
 			}

@@ -13,13 +13,14 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // busySecrets answers patches of Secrets as a server does that has too much to do.
 type busySecrets struct{ busy atomic.Bool }
 
 func (s *busySecrets) wrap(next http.RoundTripper) http.RoundTripper {
-	return through(next, func(r *http.Request) (*http.Response, error) {
+	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 		if !s.busy.Load() || r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, "/secrets/") {
 			return next.RoundTrip(r)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // watchWire is what a manager sends its requests through. It can cut the watches of
@@ -34,7 +35,7 @@ type watchWire struct {
 }
 
 func (w *watchWire) wrap(next http.RoundTripper) http.RoundTripper {
-	return through(next, func(r *http.Request) (*http.Response, error) {
+	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 		watch := r.URL.Query().Get("watch")
 		if !strings.HasSuffix(r.URL.Path, "/configmaps") || watch != "1" && watch != "true" {
 			return next.RoundTrip(r)

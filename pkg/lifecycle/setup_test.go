@@ -31,6 +31,7 @@ import (
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/widget"
 	"github.com/corbel-run/corbel/test/widget/installed"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 func init() { ctrl.SetLogger(logr.Discard()) }
@@ -77,12 +78,8 @@ type writes struct {
 	list []string
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 func (w *writes) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 		if r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/widgets") {
 			what := "main"
 			if strings.HasSuffix(r.URL.Path, "/status") {

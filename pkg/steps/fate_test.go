@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // errDead is what a process would see of the world after its death: nothing.
@@ -109,7 +111,7 @@ func (f *fate) isDead() bool {
 
 // wrap puts the fate between a client and the API server.
 func (f *fate) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (response *http.Response, err error) {
+	return wire.Through(next, func(r *http.Request) (response *http.Response, err error) {
 		failure := f.request(r.Method, func() error {
 			response, err = next.RoundTrip(r)
 			return nil
@@ -123,8 +125,3 @@ func (f *fate) wrap(next http.RoundTripper) http.RoundTripper {
 		return response, err
 	})
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip calls the function.
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -115,6 +115,7 @@ var rooms = []Room{
 	{Path: "test/slice", Floor: supportFloor, Kind: Support},
 	{Path: "test/trap", Floor: supportFloor, Kind: Support},
 	{Path: "test/widget/...", Floor: supportFloor, Kind: Support},
+	{Path: "test/wire", Floor: supportFloor, Kind: Support},
 	{Path: "test/e2e/...", Floor: supportFloor, Kind: Support},
 	{Path: "test/bench/...", Floor: supportFloor, Kind: Support},
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // barrier stops an operator before one of its requests until it is released, as
@@ -38,7 +40,7 @@ func newBarrier(at int) *barrier {
 // wrap puts the barrier between the operator and the server. While it is down,
 // nothing at all gets through: the operator hears of no change either.
 func (b *barrier) wrap(next http.RoundTripper) http.RoundTripper {
-	return through(next, func(r *http.Request) (*http.Response, error) {
+	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 		if isBackground(r) {
 			return next.RoundTrip(r)
 		}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // faultyWatches puts a fault between the watches of one operator and the server.
@@ -187,7 +189,7 @@ func (w *faultyWatches) wrap(next http.RoundTripper) http.RoundTripper {
 	if w.fault == nil {
 		return next
 	}
-	return through(next, func(r *http.Request) (*http.Response, error) {
+	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 		if isWatch(r) && collectionOf(r) == "bundles" {
 			w.mu.Lock()
 			w.up = true

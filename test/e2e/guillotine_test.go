@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // errDead is what a process would see of the network after its death: nothing.
@@ -34,7 +36,7 @@ func newGuillotine(at int, after bool) *guillotine { return &guillotine{at: at, 
 
 // wrap puts the guillotine between the operator and the server.
 func (g *guillotine) wrap(next http.RoundTripper) http.RoundTripper {
-	return through(next, func(r *http.Request) (*http.Response, error) {
+	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 		if isBackground(r) {
 			if g.isDead() {
 				return nil, errDead
@@ -62,7 +64,7 @@ func (g *guillotine) wrap(next http.RoundTripper) http.RoundTripper {
 
 // count only watches the requests of an operator that does not die.
 func (g *guillotine) count(next http.RoundTripper) http.RoundTripper {
-	return through(next, func(r *http.Request) (*http.Response, error) {
+	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(r)
 		g.jobs.note(r, response)
 		return response, err
@@ -128,21 +130,3 @@ func isInformer(r *http.Request) bool {
 
 // isEvent tells whether a request is an event, which is sent in the background.
 func isEvent(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/events") }
-
-// roundTripper sends requests in a way of its own through another transport.
-type roundTripper struct {
-	next http.RoundTripper
-	send func(*http.Request) (*http.Response, error)
-}
-
-// through returns a transport that sends requests as the function does, which sends
-// them through next.
-func through(next http.RoundTripper, send func(*http.Request) (*http.Response, error)) http.RoundTripper {
-	return &roundTripper{next: next, send: send}
-}
-
-// RoundTrip calls the function.
-func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return t.send(r) }
-
-// WrappedRoundTripper lets clients find their connections.
-func (t *roundTripper) WrappedRoundTripper() http.RoundTripper { return t.next }

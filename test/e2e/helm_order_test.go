@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // writes are the names of the ConfigMaps that were created and deleted, in order.
@@ -25,7 +26,7 @@ type writes struct {
 
 func (w *writes) watch(namespace string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
-		return through(next, func(r *http.Request) (*http.Response, error) {
+		return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(r)
 			below := "/namespaces/" + namespace + "/configmaps"
 			if err != nil || response.StatusCode >= 300 || !strings.Contains(r.URL.Path, below) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // hookJob is a Job of a chart that is a hook for the events.
@@ -72,7 +73,7 @@ func TestTheHooksOfAChartRunAsOftenAsHelmRunsThem(t *testing.T) {
 	f := newFixture(t)
 	counts := &jobs{}
 	f.startWith(t, hooked(t), func(next http.RoundTripper) http.RoundTripper {
-		return through(next, func(r *http.Request) (*http.Response, error) {
+		return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(r)
 			counts.note(r, response)
 			return response, err

@@ -19,6 +19,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // fixedParts are objects with a field that no update can change, by their kinds.
@@ -162,7 +163,7 @@ func TestAnObjectThatMovesBetweenSubchartsStays(t *testing.T) {
 	f := newFixture(t)
 	var deletions atomic.Int32
 	count := func(next http.RoundTripper) http.RoundTripper {
-		return through(next, func(r *http.Request) (*http.Response, error) {
+		return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodDelete {
 				deletions.Add(1)
 			}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/test/env"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // TestAnOutageOfTheAPIServerIsOvercome kills the API server in the middle of an
@@ -74,7 +75,7 @@ func (f *fuse) light(requests int64, call func()) <-chan struct{} {
 }
 
 func (f *fuse) wrap(next http.RoundTripper) http.RoundTripper {
-	return through(next, func(r *http.Request) (*http.Response, error) {
+	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 		if c := f.lit.Load(); c != nil && !isBackground(r) && c.left.Add(-1) == 0 {
 			c.call()
 			close(c.done)

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/test/env"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // far is a second cluster. TestMain stops it.
@@ -94,7 +95,7 @@ func (f *fixture) openGateway(t testing.TB) {
 			r.SetURL(address)
 			r.Out.Header.Del("Authorization")
 		},
-		Transport:    through(transport, func(r *http.Request) (*http.Response, error) { return (*g.view.Load()).RoundTrip(r) }),
+		Transport:    wire.Through(transport, func(r *http.Request) (*http.Response, error) { return (*g.view.Load()).RoundTrip(r) }),
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	g.server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	corbeltypes "github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // TestRequests counts the requests of an operator with one component of 1000
@@ -165,7 +166,7 @@ type counts struct {
 func (c counts) String() string { return fmt.Sprintf("%d reads and %d writes", c.reads, c.writes) }
 
 func (c *tally) wrap(next http.RoundTripper) http.RoundTripper {
-	return through(next, func(r *http.Request) (*http.Response, error) {
+	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 		if !isWatch(r) && !isInformer(r) && !isEvent(r) {
 			c.mu.Lock()
 			if r.Method == http.MethodGet {

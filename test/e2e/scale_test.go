@@ -20,6 +20,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // TestAComponentOfThousandsOfObjects installs, changes and deletes one component
@@ -165,7 +167,7 @@ type census struct {
 }
 
 func (c *census) wrap(next http.RoundTripper) http.RoundTripper {
-	return through(next, func(r *http.Request) (*http.Response, error) {
+	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 		if !isWatch(r) && !isInformer(r) && !isEvent(r) {
 			c.mu.Lock()
 			if c.counts == nil {

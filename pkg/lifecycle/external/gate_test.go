@@ -8,6 +8,8 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 var errDead = errors.New("the process is dead")
@@ -69,7 +71,7 @@ func (g *gate) pass(request string, serve func() error) error {
 
 // transport is the way to the API server.
 func (g *gate) transport(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (response *http.Response, err error) {
+	return wire.Through(next, func(r *http.Request) (response *http.Response, err error) {
 		served := false
 		err = g.pass(r.Method+" "+r.URL.Path, func() (err error) {
 			response, err = next.RoundTrip(r)
@@ -88,8 +90,3 @@ func (g *gate) transport(next http.RoundTripper) http.RoundTripper {
 func (g *gate) wire(ctx context.Context, request string, serve func()) error {
 	return g.pass(request, func() error { return direct(ctx, request, serve) })
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip calls the function.
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // Traffic is what a subject has sent. Requests holds all but watches, events and
@@ -50,7 +52,7 @@ func newCensus() *Census { return &Census{traffic: Traffic{Requests: map[string]
 
 // Wrap counts what goes through a transport.
 func (c *Census) Wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 		if end := c.begin(r); end != nil {
 			defer end()
 		}
@@ -130,8 +132,3 @@ func classify(r *http.Request) (verb, resource string) {
 		return r.Method, resource
 	}
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip calls the function.
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
