@@ -160,8 +160,10 @@ func TestInOneNamespaceAnEventRepairsDriftAndWhoMayNotWatchAnyMoreOnlyRepairsLat
 	b.mark()
 	b.tamper("a", "kubectl-edit")
 	b.comesToHold("a", "1", nothing)
-	// The watch may have begun after the component became ready.
-	repair := slices.DeleteFunc(b.sent("configmaps"), func(request string) bool { return strings.HasPrefix(request, "watch ") })
+	repair := b.sent("configmaps")
+	if len(repair) > 0 && strings.HasPrefix(repair[0], "watch ") { // it may have begun after the component became ready
+		repair = repair[1:]
+	}
 	if diff := cmp.Diff([]string{"get a: 200", "update a: 200"}, repair); diff != "" {
 		t.Errorf("the requests of a repair (-want +got):\n%s", diff)
 	}

@@ -34,8 +34,13 @@ func (s *scenario) check(t *testing.T, f *fixture, cast *cast, earlier map[strin
 	slices.Sort(want)
 	marked := s.withoutRefused(f, read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.marked(ctx, f) }))
 	for _, name := range names(marked) {
-		if len(s.ends) == 0 && !slices.Contains(want, name) { // who is not Ready may not be done
+		if !s.endsInDeletion() && !slices.Contains(want, name) { // else it may still be at it
 			t.Errorf("%s is left over", name)
+		}
+	}
+	for _, name := range want {
+		if _, there := marked[name]; !there && s.meanwhile == nil {
+			t.Errorf("%s is not there, or without our marks", name)
 		}
 	}
 	// What others did may not have come through the watch yet: it is mended then. A
@@ -74,19 +79,42 @@ func (s *scenario) check(t *testing.T, f *fixture, cast *cast, earlier map[strin
 	}
 }
 
-// checkContent expects the objects with our marks to become as the manifests say; what
-// others did, or an operator that lost its lease, may not have come through the watch yet.
+// endsInDeletion tells whether a component is still being deleted at the end.
+func (s *scenario) endsInDeletion() bool {
+	for _, reason := range s.ends {
+		if reason == v1alpha1.ReasonDeletionProcessing {
+			return true
+		}
+	}
+	return false
+}
+
+// checkContent expects the objects with our marks to be as the manifests say, or to
+// become so if others changed them: that may not have come through the watch yet.
 func (s *scenario) checkContent(t *testing.T, f *fixture) {
 	t.Helper()
-	eventually(t, "the objects to be as their manifests say", func(ctx context.Context) error {
-		var differ []error
-		for _, content := range s.wanted {
-			for _, want := range f.objects(t, content) {
-				differ = append(differ, s.compare(ctx, f, want))
-			}
+	if s.meanwhile != nil {
+		s.awaitContent(t, f)
+	} else if err := s.content(t.Context(), t, f); err != nil {
+		t.Error(err)
+	}
+}
+
+// awaitContent waits until the objects with our marks are as the manifests say.
+func (s *scenario) awaitContent(t *testing.T, f *fixture) {
+	t.Helper()
+	eventually(t, "the objects to be as their manifests say", func(ctx context.Context) error { return s.content(ctx, t, f) })
+}
+
+// content returns an error if objects with our marks are not as the manifests say.
+func (s *scenario) content(ctx context.Context, t *testing.T, f *fixture) error {
+	var differ []error
+	for _, manifests := range s.wanted {
+		for _, want := range f.objects(t, manifests) {
+			differ = append(differ, s.compare(ctx, f, want))
 		}
-		return errors.Join(differ...)
-	})
+	}
+	return errors.Join(differ...)
 }
 
 // compare returns an error if an object with our marks is not as it is wanted.
