@@ -12,8 +12,8 @@ import (
 
 // The limits of files and functions, in lines.
 const (
-	maxFileLines     = 300
-	maxFunctionLines = 60
+	maxFileLines     = 500
+	maxFunctionLines = 80
 )
 
 // Size is the length of a file or of a function.
