@@ -72,10 +72,10 @@ func NewReconciler(name string, target cluster.Target, options ReconcilerOptions
 // *OwnerConflictError. A cancelled context ends the call after the requests
 // under way. The inventory of the outcome must be kept in every case.
 func (r *Reconciler) Apply(ctx context.Context, request ApplyRequest) (Outcome, error) {
-	ctx, secrets := confide(ctx, request.Owner, request.Objects, request.Wanted)
+	ctx, _ = confide(ctx, request.Owner, request.Objects, request.Wanted)
 	in, err := r.applyInput(ctx, request)
 	if err != nil {
-		return Outcome{Inventory: request.Inventory}, secrets.Error(err)
+		return r.conclude(ctx, Outcome{Inventory: request.Inventory}, err)
 	}
 	r.observer.Suspicions.Begin(in.Owner.ID)
 	outcome, err := r.run(ctx, in, request.Record)
@@ -84,7 +84,7 @@ func (r *Reconciler) Apply(ctx context.Context, request ApplyRequest) (Outcome, 
 	if outcome.Total > 0 {
 		r.settings.claims.set(in.target, in.Owner.Ref, claimed(in.Input, outcome), r.settings.now())
 	}
-	return r.quiet(ctx, outcome, err)
+	return r.conclude(ctx, outcome, err)
 }
 
 // Delete removes everything that is in the inventory, or leaves it behind as
@@ -97,13 +97,13 @@ func (r *Reconciler) Apply(ctx context.Context, request ApplyRequest) (Outcome, 
 // long as they. One that fails is a *HookFailedError, and nothing goes on until
 // it is ready, is deleted and runs again, or the request skips all of them.
 func (r *Reconciler) Delete(ctx context.Context, request DeleteRequest) (Outcome, error) {
-	ctx, secrets := confide(ctx, request.Owner, request.Objects, nil)
+	ctx, _ = confide(ctx, request.Owner, request.Objects, nil)
 	in, err := r.deleteInput(ctx, request)
 	if err == nil {
 		err = r.addHooks(ctx, &in, request)
 	}
 	if err != nil {
-		return Outcome{Inventory: request.Inventory}, secrets.Error(err)
+		return r.conclude(ctx, Outcome{Inventory: request.Inventory}, err)
 	}
 	r.settings.claims.set(in.target, in.Owner.Ref, nil, r.settings.now())
 	r.contests.forget(in.Owner.Ref)
@@ -111,7 +111,7 @@ func (r *Reconciler) Delete(ctx context.Context, request DeleteRequest) (Outcome
 	if err == nil && outcome.Done() {
 		r.Leave(request.Owner)
 	}
-	return r.quiet(ctx, outcome, err)
+	return r.conclude(ctx, outcome, err)
 }
 
 // FenceSelector is the label, as key=value, of the ValidatingAdmissionPolicies that

@@ -137,10 +137,13 @@ type Outcome struct {
 	// Drifted are the objects that somebody else changed or deleted and that are left
 	// as they are, because their drift policy is to report it.
 	Drifted []Deviation
+	// failed: the call returned an error, so it did not come to its end.
+	failed bool
 }
 
-// Done tells whether nothing is left to do and nothing is waited for.
-func (o Outcome) Done() bool { return !o.Unrecorded && len(o.Waiting) == 0 }
+// Done reports whether nothing is left to do and nothing is waited for. It is false
+// if the call returned an error.
+func (o Outcome) Done() bool { return !o.failed && !o.Unrecorded && len(o.Waiting) == 0 }
 
 type (
 	// Plan is the next batch of work, and why. It prints itself.

@@ -88,9 +88,11 @@ func (c *call) tellOrphans(looked []plan.Key) {
 	}
 }
 
-// quiet returns the outcome and the error without secrets.
-func (r *Reconciler) quiet(ctx context.Context, outcome Outcome, err error) (Outcome, error) {
+// conclude is the only exit of a call: it returns the outcome and the error without
+// secrets, and an outcome with an error is not done.
+func (r *Reconciler) conclude(ctx context.Context, outcome Outcome, err error) (Outcome, error) {
 	secrets := redact.From(ctx)
+	outcome.failed = err != nil
 	quietWaits(secrets, outcome.Waiting)
 	quietNotes(secrets, outcome.Notes)
 	quietDeviations(secrets, outcome.Drifted)
