@@ -68,6 +68,10 @@ type ReconcilerOptions struct {
 	// The first rule whose type matches counts; mistakes are reported by SetupWithManager.
 	// Can be overridden by annotation on object level.
 	ReadyWhen []reconciler.ReadyWhen
+	// Which fields of the objects of some types are left to others: they are not written after the creation, and
+	// their drift is none. All rules that match count, in addition to the annotation on object level; mistakes are
+	// reported by SetupWithManager.
+	IgnoreFields []reconciler.IgnoreFields
 	// Whether nobody can create instances of a type, or objects in a namespace,
 	// from the last look at them until their deletion, see reconciler.ReconcilerOptions.
 	// If unspecified, a loss is only reported, by an event ForeignInstancesLost.
@@ -136,6 +140,7 @@ type settings struct {
 	management     lifecycle.ManagementPolicy
 	ofNamespaces   bool // management policies may stand on namespaces, too
 	readyWhen      []reconciler.ReadyWhen
+	ignoreFields   []reconciler.IgnoreFields
 	typeFence      bool
 	renderOnce     bool
 	schemeBuilder  types.SchemeBuilder  // may be nil
@@ -174,6 +179,7 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 		management:     valueOr(options.ManagementPolicy, v1alpha1.ManagementPolicyManage),
 		ofNamespaces:   options.NamespaceManagementPolicies,
 		readyWhen:      options.ReadyWhen,
+		ignoreFields:   options.IgnoreFields,
 		typeFence:      options.TypeFence,
 		renderOnce:     options.SkipDeterminismCheck,
 		schemeBuilder:  options.SchemeBuilder,
@@ -185,6 +191,9 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 	}
 	var errs []error
 	for _, rule := range options.ReadyWhen {
+		errs = append(errs, rule.Validate())
+	}
+	for _, rule := range options.IgnoreFields {
 		errs = append(errs, rule.Validate())
 	}
 	var err error

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
@@ -53,10 +54,15 @@ func TestOptions(t *testing.T) {
 		{name: "a finalizer of the server", reconcilerName: "a", options: ReconcilerOptions{Finalizer: new("orphan")}, err: "belongs to the API server"},
 		{name: "all mistakes at once", reconcilerName: "a", options: ReconcilerOptions{
 			FieldOwner: new(strings.Repeat("x", 129)), DefaultServiceAccount: new(""), AdoptionPolicy: new(v1alpha1.AdoptionPolicy("x")),
-			ReadyWhen:         []reconciler.ReadyWhen{{Type: reconciler.TypeInfo{Group: "a", Kind: "B"}, Expression: "self."}},
+			ReadyWhen: []reconciler.ReadyWhen{{Type: reconciler.TypeInfo{Group: "a", Kind: "B"}, Expression: "self."}},
+			IgnoreFields: []reconciler.IgnoreFields{
+				{Type: reconciler.TypeInfo{Group: "c", Kind: "D"}, Paths: []string{"spec.replicas", "/metadata/name"}},
+				{Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "Near"}}}},
+			},
 			OperatorNamespace: new("A"), UpdatePolicy: new(v1alpha1.UpdatePolicy("")), DeletePolicy: new(v1alpha1.DeletePolicy("y")), DriftPolicy: new(v1alpha1.DriftPolicy("v")), MissingNamespacesPolicy: new(v1alpha1.MissingNamespacesPolicy("z")),
 			TargetConcurrency: new(0), ManagementPolicy: new(lifecycle.ManagementPolicy("w")),
-		}, err: `TargetConcurrency 0|FieldOwner "xx|OperatorNamespace "A"|DefaultServiceAccount ""|AdoptionPolicy "x"|UpdatePolicy ""|DeletePolicy "y"|DriftPolicy "v"|MissingNamespacesPolicy "z"|ManagementPolicy "w"|ReadyWhen of the type B.a`},
+		}, err: `TargetConcurrency 0|FieldOwner "xx|OperatorNamespace "A"|DefaultServiceAccount ""|AdoptionPolicy "x"|UpdatePolicy ""|DeletePolicy "y"|DriftPolicy "v"|MissingNamespacesPolicy "z"|ManagementPolicy "w"|ReadyWhen of the type B.a` +
+			`|IgnoreFields of the type D.c: "spec.replicas" is not a JSON pointer|"/metadata/name" identifies the object|the kind is missing|selector: "Near" is not a valid label selector operator|names no field`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -76,6 +76,7 @@ func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, workers
 			DriftPolicy:             &s.policies.Drift,
 			MissingNamespacesPolicy: &s.policies.MissingNamespaces,
 			ReadyWhen:               s.readyWhen,
+			IgnoreFields:            s.ignoreFields,
 			TypeFence:               s.typeFence,
 			Scheme:                  scheme,
 			TracerProvider:          s.tracerProvider,

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func TestDeletePoliciesWhenAnObjectIsDroppedAndWhenItsComponentIsDeleted(t *testing.T) {
@@ -34,6 +35,44 @@ func TestDeletePoliciesWhenAnObjectIsDroppedAndWhenItsComponentIsDeleted(t *test
 				}
 				b.checkLeft("a", test.keptOnDelete)
 			})
+		}
+	}
+}
+
+// TestKeepAnnotationsOfOtherToolsAreDeletePolicies: a live object that bears one which
+// its manifest does not have is deleted like any other.
+func TestKeepAnnotationsOfOtherToolsAreDeletePolicies(t *testing.T) {
+	tools := []struct {
+		name, annotation, value string
+		onApply, onDelete       bool
+	}{
+		{"helm", "helm.sh/resource-policy", "keep", true, true},
+		{"lifecycle", "client.lifecycle.config.k8s.io/deletion", "detach", true, true},
+		{"cliutils", "cli-utils.sigs.k8s.io/on-remove", "keep", true, true},
+		{"flux", "kustomize.toolkit.fluxcd.io/prune", "disabled", true, true},
+		{"argoprune", "argocd.argoproj.io/sync-options", "Prune=false", true, false},
+		{"argodelete", "argocd.argoproj.io/sync-options", "Delete=false", false, true},
+		{"byhand", "", "", false, false},
+	}
+	for _, dropped := range []bool{true, false} {
+		b := newBench(t)
+		objects := []client.Object{config("stays", "1")}
+		for _, tool := range tools {
+			object := config(tool.name, "1")
+			if tool.annotation != "" {
+				object.SetAnnotations(map[string]string{tool.annotation: tool.value})
+			}
+			objects = append(objects, object)
+		}
+		b.mustApply(objects...)
+		b.change("byhand", func(c *corev1.ConfigMap) { c.Annotations["helm.sh/resource-policy"] = "keep" })
+		if dropped {
+			b.mustApply(objects[0])
+		} else if outcome, err := b.delete(); err != nil || !outcome.Done() {
+			t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
+		}
+		for _, tool := range tools {
+			b.checkLeft(tool.name, dropped && tool.onApply || !dropped && tool.onDelete)
 		}
 	}
 }

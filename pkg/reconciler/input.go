@@ -61,7 +61,7 @@ func (r *Reconciler) build(ctx context.Context, in *input, from desired.Input, p
 		return nil, &InvalidError{Err: err}
 	}
 	in.MissingNamespaces, in.Managed = missing, from.Managed
-	from.Name, from.Owner, from.Defaults = r.name, in.Owner, defaults
+	from.Name, from.Owner, from.Defaults, from.IgnoreRules = r.name, in.Owner, defaults, r.settings.ignoreRules
 	from.Scheme, from.Hasher, from.Compiler = r.settings.scheme, r.settings.hasher, r.compiler
 	objects, err := desired.Build(ctx, from)
 	if mistakes, invalid := errors.AsType[*desired.InvalidError](err); invalid {

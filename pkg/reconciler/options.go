@@ -45,6 +45,11 @@ type ReconcilerOptions struct {
 	// about them. The first rule whose type matches counts; the annotation
 	// ready-when of an object takes precedence.
 	ReadyWhen []ReadyWhen
+	// IgnoreFields names fields that are not written after the creation of an object, and
+	// whose drift is none, by type and labels. All rules that match count, and so does the
+	// annotation ignore-fields of an object. When the rules for an object change, it is
+	// written once.
+	IgnoreFields []IgnoreFields
 	// TypeFence closes the gap between the last look at the instances of a type
 	// (or the content of a namespace) and its deletion: a
 	// ValidatingAdmissionPolicy that exists only for that moment lets nobody
@@ -82,6 +87,7 @@ type settings struct {
 	parallelism       int
 	typeFence         bool
 	readyWhen         []observe.ReadyWhen
+	ignoreRules       []policy.IgnoreRule
 	scheme            *runtime.Scheme
 	hasher            digest.Hasher
 	claims            *Claims
@@ -112,6 +118,11 @@ func (o ReconcilerOptions) resolve(name string) (settings, error) {
 	}
 	var mistakes []error
 	s.readyWhen, mistakes = expressions(o.ReadyWhen)
+	for _, rule := range o.IgnoreFields {
+		resolved, err := rule.resolve()
+		mistakes = append(mistakes, err)
+		s.ignoreRules = append(s.ignoreRules, resolved)
+	}
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 		mistakes = append(mistakes, fmt.Errorf("reconciler name %q: %s", name, strings.Join(problems, "; ")))
 	}

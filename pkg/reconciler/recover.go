@@ -139,7 +139,9 @@ func (s *search) take(ctx context.Context, resource cluster.Resource, version st
 		Namespace: object.Namespace, Name: object.Name, UID: object.UID,
 		DeletePolicy: v1alpha1.DeletePolicyOrphan, // unless it is known that it may be deleted
 	}
-	if policies, err := policy.Parse(s.name, object.Annotations, s.defaults); err == nil {
+	// Where the manifest is not known, what it has written into the object is all there is.
+	defaults := s.defaults.WithKeep(object.Labels, object.Annotations)
+	if policies, err := policy.Parse(s.name, object.Annotations, defaults); err == nil {
 		item.ApplyOrder, item.DeleteOrder = policies.Order.Apply, policies.Order.Delete
 		item.DependsOn, item.RunOn = plan.RecordOf(policies.DependsOn, object.Namespace), string(policies.RunOn)
 		if item.DeletePolicy = policies.Delete; item.DeletePolicy == v1alpha1.DeletePolicyDelete {

@@ -8,7 +8,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 func TestAReplaceMakesTheObjectWhatTheManifestSays(t *testing.T) {
@@ -136,5 +139,30 @@ func TestIgnoredFieldsAreNeverWrittenAfterTheCreationAndTheirDriftIsNoDrift(t *t
 				t.Errorf("data %v", got)
 			}
 		})
+	}
+}
+
+func TestFieldsAreIgnoredByTypeAndLabels(t *testing.T) {
+	b := newBench(t)
+	b.mustApply(config("a", "1"), config("b", "1"))
+	b.interpose(t, reconciler.ReconcilerOptions{IgnoreFields: []reconciler.IgnoreFields{
+		{Type: reconciler.TypeInfo{Group: "*", Kind: "Secret"}, Paths: []string{"/data"}},
+		{Type: reconciler.TypeInfo{Kind: "ConfigMap"}, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"injected": "yes"}}, Paths: []string{"/data/value"}},
+	}})
+	labelled := config("a", "1")
+	labelled.SetLabels(map[string]string{"injected": "yes"})
+	b.mustApply(labelled, config("b", "1"))
+	for _, name := range []string{"a", "b"} {
+		b.change(name, func(c *corev1.ConfigMap) { c.Data["value"] = "by hand" })
+	}
+	outcome := b.mustApply(labelled, config("b", "1"))
+	if a, b := b.get("a").Data["value"], b.get("b").Data["value"]; a != "by hand" || b != "1" || len(outcome.Steps) != 1 {
+		t.Errorf("a has %q and b has %q after the steps %v; only b is to be repaired", a, b, outcome.Steps)
+	}
+	// Without the rule the manifest counts again.
+	b.interpose(t, reconciler.ReconcilerOptions{})
+	b.mustApply(labelled, config("b", "1"))
+	if value := b.get("a").Data["value"]; value != "1" {
+		t.Errorf("a has %q without a rule", value)
 	}
 }

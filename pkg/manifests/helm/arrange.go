@@ -18,11 +18,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
-const (
-	annotationResourcePolicy = "helm.sh/resource-policy"
-	keep                     = "keep"
-)
-
 // marker writes annotations of ours. What the chart says itself wins.
 type marker struct {
 	// prefix is the name of the reconciler; empty means that there is none.
@@ -75,9 +70,6 @@ func (g *Generator) arrange(ctx context.Context, c *chart.Chart, r rendered, rel
 		objects = append(objects, object.Unstructured)
 	}
 	for _, object := range objects {
-		if object.GetAnnotations()[annotationResourcePolicy] == keep {
-			m.set(object.(*unstructured.Unstructured), v1alpha1.AnnotationDeletePolicy, "orphan")
-		}
 		m.dropNeeds(object.(*unstructured.Unstructured))
 	}
 	return objects, nil

@@ -35,7 +35,8 @@
 //
 // What is in the folders crds is applied and upgraded like everything else; with
 // the option CRDsOnce it is left alone once it is there. Objects with
-// helm.sh/resource-policy: keep get the delete policy orphan.
+// helm.sh/resource-policy: keep are left behind; the reconciler reads this annotation in
+// the manifests of all generators.
 //
 // Hooks become ordinary objects in waves before (pre-install, pre-upgrade) or
 // after (post-install, post-upgrade) all others, ordered by their weights; those

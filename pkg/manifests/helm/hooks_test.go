@@ -186,8 +186,8 @@ func TestHooksNeedAReconciler(t *testing.T) {
 }
 
 func TestAnnotationsOfTheChartWin(t *testing.T) {
-	text := hook("Job", "a", "pre-install", "    app.example.com/apply-order: \"5\"\n    app.example.com/update-policy: replace\n    helm.sh/resource-policy: keep\n")
-	want := []string{"a apply-order=5 reconcile-policy=once-per-manifest update-policy=replace delete-policy=orphan revision=1"}
+	text := hook("Job", "a", "pre-install", "    app.example.com/apply-order: \"5\"\n    app.example.com/update-policy: replace\n")
+	want := []string{"a apply-order=5 reconcile-policy=once-per-manifest update-policy=replace revision=1"}
 	if diff := cmp.Diff(want, marks(t, text, 1, helm.Options{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

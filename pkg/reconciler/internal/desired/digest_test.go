@@ -7,8 +7,12 @@ import (
 	"slices"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
 // digestOf builds one object and returns its digest.
@@ -67,6 +71,21 @@ func TestDigestsOfObjectsThatFollowTheComponent(t *testing.T) {
 	}
 	if len(digests) != 3 {
 		t.Errorf("got %d digests for 3 states of the component", len(digests))
+	}
+}
+
+func TestIgnoreRulesThatChangeAreAReasonToWriteButNotToRunAgain(t *testing.T) {
+	ignoring := func(in *Input) {
+		in.IgnoreRules = []policy.IgnoreRule{{Type: v1alpha1.TypeInfo{Kind: "ConfigMap"}, Selector: labels.Everything(), Fields: []string{"/data/k"}}}
+	}
+	for object, changes := range map[string]bool{
+		cm("a"): true, cm("a", "reconcile-policy=on-object-or-component-change"): true,
+		cm("a", "reconcile-policy=once"): false, cm("a", "reconcile-policy=once-per-manifest"): false,
+		`{apiVersion: v1, kind: Secret, metadata: {name: a}}`: false,
+	} {
+		if before, after := digestOf(t, object, nil), digestOf(t, object, ignoring); (before != after) != changes {
+			t.Errorf("%s: digest %s, with a rule %s", object, before, after)
+		}
 	}
 }
 

@@ -22,27 +22,38 @@ func (i *item) finish(in Input) {
 		i.encodeSecret()
 	}
 	i.checkLimits(in.Owner.Ref.UID)
-	i.parsePolicies(in)
+	ignored := i.parsePolicies(in)
 	if len(i.mistakes) > 0 {
 		return
 	}
 	i.digest = in.Hasher.Manifest(i.content)
-	if i.policies.Reconcile == v1alpha1.ReconcilePolicyOnObjectOrComponentChange {
-		i.digest = plan.WithComponent(i.digest, digest.Combine(in.ComponentDigest))
+	var beside []string
+	switch i.policies.Reconcile {
+	case v1alpha1.ReconcilePolicyOnObjectOrComponentChange:
+		beside = append([]string{in.ComponentDigest}, ignored...)
+	case v1alpha1.ReconcilePolicyOnObjectChange:
+		// The hash of the accepted values depends on the rules. When they change, the
+		// object is written once; otherwise it would look as if it had drifted.
+		beside = ignored
+	}
+	if len(beside) > 0 {
+		i.digest = plan.WithComponent(i.digest, digest.Combine(beside...))
 	}
 }
 
-// parsePolicies reads the annotations and checks what depends on the type.
-func (i *item) parsePolicies(in Input) {
-	annotations := stringsOf(i.content, "annotations")
-	set, err := policy.Parse(in.Name, annotations, in.Defaults)
+// parsePolicies reads the annotations and checks what depends on the type. It returns
+// the fields that rules of the options ignore.
+func (i *item) parsePolicies(in Input) (ignored []string) {
+	labels, annotations := stringsOf(i.content, "labels"), stringsOf(i.content, "annotations")
+	gk := i.key.GroupKind()
+	defaults := in.Defaults.WithKeep(labels, annotations).WithIgnoreRules(in.IgnoreRules, gk.Group, gk.Kind, labels)
+	set, err := policy.Parse(in.Name, annotations, defaults)
 	for _, err := range split(err) {
 		i.mistake("%w", err)
 	}
 	if err != nil {
-		return
+		return nil
 	}
-	gk := i.key.GroupKind()
 	_, asked := annotations[in.Name+"/"+v1alpha1.AnnotationUpdatePolicy]
 	if set.Update == v1alpha1.UpdatePolicyRecreate && !asked && (bearers[gk] || holders[gk]) {
 		set.Update = v1alpha1.UpdatePolicyReplace
@@ -54,6 +65,7 @@ func (i *item) parsePolicies(in Input) {
 		i.mistake("annotation %s/%s: %w", in.Name, v1alpha1.AnnotationReadyWhen, err)
 	}
 	i.policies, i.ruled = set, true
+	return defaults.IgnoreFields
 }
 
 // stringsOf returns labels or annotations, whose values are known to be strings.

@@ -31,6 +31,8 @@ type Input struct {
 	// such objects are mistakes.
 	Namespace string
 	Defaults  policy.Set
+	// IgnoreRules name fields to ignore besides those of the annotations.
+	IgnoreRules []policy.IgnoreRule
 	// ComponentDigest becomes part of the digest of the objects that are to be
 	// written whenever the component changes.
 	ComponentDigest string

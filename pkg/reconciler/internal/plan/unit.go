@@ -105,8 +105,8 @@ func (u *unit) sameManifest() bool {
 const componentMark = "+"
 
 // WithComponent returns the digest of an object that is written also when the
-// component changes. That its manifest is the same is still to be seen: it is
-// not recreated then.
+// component changes, or the options that concern it. That its manifest is the same is
+// still to be seen: it is not recreated then.
 func WithComponent(manifest, component string) string { return manifest + componentMark + component }
 
 // drifted tells whether the live values differ from those that the server

@@ -16,9 +16,18 @@ var identity = []string{"/apiVersion", "/kind", "/metadata", "/metadata/name", "
 // readIgnoreFields reads JSON pointers (RFC 6901), separated by commas or line
 // ends; so a pointer cannot hold a comma. A pointer stands for the field and
 // everything below it; a number stands for the element of a list by its
-// position in the manifest.
+// position in the manifest. They are added to those that are known already.
 func readIgnoreFields(set *Set, text string) error {
 	pointers := split(text)
+	err := CheckPointers(pointers)
+	pointers = append(pointers, set.IgnoreFields...)
+	slices.Sort(pointers)
+	set.IgnoreFields = slices.Compact(pointers)
+	return err
+}
+
+// CheckPointers reports everything that is wrong with the fields to ignore.
+func CheckPointers(pointers []string) error {
 	var errs []error
 	if len(pointers) == 0 {
 		errs = append(errs, errors.New("names no field"))
@@ -28,8 +37,6 @@ func readIgnoreFields(set *Set, text string) error {
 			errs = append(errs, err)
 		}
 	}
-	slices.Sort(pointers)
-	set.IgnoreFields = slices.Compact(pointers)
 	return errors.Join(errs...)
 }
 
