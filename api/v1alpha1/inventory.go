@@ -128,6 +128,10 @@ type InventoryItem struct {
 	// readiness or refresh depends on it.
 	// +optional
 	AppliedAt *metav1.Time `json:"appliedAt,omitempty"`
+	// UnreadSince is set for a namespace that is to be removed, as long as it is not
+	// known whether it is empty, because part of its content cannot be read.
+	// +optional
+	UnreadSince *metav1.Time `json:"unreadSince,omitempty"`
 	// Unknown are the fields that a newer version wrote. They are kept as they are.
 	Unknown map[string]json.RawMessage `json:"-"`
 }

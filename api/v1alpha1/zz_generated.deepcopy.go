@@ -137,6 +137,10 @@ func (in *InventoryItem) DeepCopyInto(out *InventoryItem) {
 		in, out := &in.AppliedAt, &out.AppliedAt
 		*out = (*in).DeepCopy()
 	}
+	if in.UnreadSince != nil {
+		in, out := &in.UnreadSince, &out.UnreadSince
+		*out = (*in).DeepCopy()
+	}
 	if in.Unknown != nil {
 		in, out := &in.Unknown, &out.Unknown
 		*out = make(map[string]json.RawMessage, len(*in))

@@ -17,21 +17,18 @@ import (
 // Namespaced returns all types whose objects live in namespaces, each in the
 // server's preferred version, ordered by group and kind. Groups whose types the
 // server cannot tell, because their aggregated server is out of order, are
-// returned as unreadable: who wants to know everything in a namespace has to
-// reckon with them.
-func (t *Types) Namespaced(ctx context.Context) (readable []Resource, unreadable []schema.GroupVersion, err error) {
+// returned as unreadable, with the reason: a caller that wants to know everything in a
+// namespace has to reckon with them.
+func (t *Types) Namespaced(ctx context.Context) (readable []Resource, unreadable map[schema.GroupVersion]error, err error) {
 	limited, cancel := context.WithTimeout(ctx, 2*t.timeout)
 	defer cancel()
 	lists, err := discovery.NewDiscoveryClient(t.objects.rest).ServerPreferredNamespacedResourcesWithContext(limited)
-	failed, partial := discovery.GroupDiscoveryFailedErrorGroups(err)
+	unreadable, partial := discovery.GroupDiscoveryFailedErrorGroups(err)
 	if partial && ctx.Err() != nil { // nobody waited for the answer, so it says nothing about the server
 		err, partial = ctx.Err(), false
 	}
 	if err != nil && !partial {
 		return nil, nil, fmt.Errorf("ask the server for all its types: %w", err)
-	}
-	for gv := range failed {
-		unreadable = append(unreadable, gv)
 	}
 	for _, list := range lists {
 		resources, err := readPreferred(list)
@@ -43,7 +40,6 @@ func (t *Types) Namespaced(ctx context.Context) (readable []Resource, unreadable
 	slices.SortFunc(readable, func(a, b Resource) int {
 		return cmp.Or(cmp.Compare(a.GVR.Group, b.GVR.Group), cmp.Compare(a.Kind, b.Kind))
 	})
-	slices.SortFunc(unreadable, func(a, b schema.GroupVersion) int { return cmp.Compare(a.String(), b.String()) })
 	return readable, unreadable, nil
 }
 

@@ -72,7 +72,8 @@ type RetryConfiguration interface {
 // tweaking the processing timeout (by default, it would be the value of the requeue interval).
 type TimeoutConfiguration interface {
 	// Get timeout. Should be greater than 1 minute. Values that are not positive
-	// mean the default; values below 1 second mean 1 second.
+	// mean the default; values below 1 second mean 1 second. It is also how long a
+	// deletion tries to read the content of a namespace that was created for the dependents.
 	GetTimeout() time.Duration
 }
 

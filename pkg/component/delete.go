@@ -94,7 +94,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, comm
 		return err
 	}
 	request := reconciler.DeleteRequest{
-		Owner: h.owner(obj), Inventory: record.inventory(), ManagedTypes: managedTypes, Protected: protected, Record: record.save,
+		Owner: h.owner(obj), Inventory: record.inventory(), ManagedTypes: managedTypes, Timeout: intervalsOf(obj).timeout, Protected: protected, Record: record.save,
 	}
 	blockers, err := t.engine.DeletionBlockers(ctx, request)
 	if err != nil {

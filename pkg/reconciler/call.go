@@ -130,7 +130,9 @@ func (c *call) done(result plan.Result) {
 	c.tellDone(result.Step)
 	if result.Released {
 		verb = string(plan.VerbOrphan)
-		c.told = append(c.told, released(result.Step))
+		if !result.Unread { // otherwise the result has a note that says so
+			c.told = append(c.told, released(result.Step))
+		}
 	}
 	c.steps[verb]++
 	if c.writes[key]++; c.writes[key] >= maxWrites {

@@ -42,6 +42,7 @@ func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (inpu
 	if err != nil {
 		return input{}, err
 	}
+	in.Timeout = request.Timeout
 	in.Desired = slices.DeleteFunc(slices.Clone(objects), isHook)
 	in.hooks = len(in.Desired) < len(objects)
 	if err := checkSafety(in.Input, objects, request.AllowEmpty); err != nil {
@@ -78,7 +79,7 @@ func (r *Reconciler) deleteInput(ctx context.Context, request DeleteRequest) (in
 	if err != nil {
 		return input{}, err
 	}
-	in.Managed = request.ManagedTypes
+	in.Managed, in.Timeout = request.ManagedTypes, request.Timeout
 	in.fence = &fence{confirm: request.Confirm, now: r.settings.now}
 	in.hooks = request.Inventory.DeleteHooks
 	return in, nil

@@ -53,6 +53,11 @@ type ApplyRequest struct {
 	Policies        Policies
 	// ManagedTypes are patterns of types that appear at run time.
 	ManagedTypes []v1alpha1.TypeInfo
+	// Timeout is how long a namespace is kept that is not needed any more and whose
+	// content cannot be read, if it was created because objects live in it. Then it
+	// is left behind, with a note. Zero means that it is kept until its content can
+	// be read.
+	Timeout time.Duration
 	// AllowEmpty lets an empty set of objects remove everything that is in the
 	// inventory. Otherwise it is an *InvalidError: most times it comes from a
 	// wrong path or a wrong value.
@@ -92,6 +97,8 @@ type DeleteRequest struct {
 	SkipHooks bool
 	// ManagedTypes are patterns of types that appeared at run time.
 	ManagedTypes []v1alpha1.TypeInfo
+	// Timeout is how long namespaces with unreadable content are kept, as in ApplyRequest.
+	Timeout time.Duration
 	// Protected are objects that are never deleted, as in ApplyRequest.
 	Protected []Key
 	// Record makes the inventory durable, as in ApplyRequest. Deletion needs

@@ -4,15 +4,19 @@
 package execute
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
@@ -22,8 +26,8 @@ import (
 const contentPage = 500
 
 // content looks for objects in a namespace that would go with it and are not
-// noise. Its String is empty if there are none. A type that cannot be read counts
-// as content: what is not known is not absent. At is a resourceVersion, if the
+// noise. Its String is empty if there are none. A type that cannot be read may
+// hide content: what is not known is not absent. At is a resourceVersion, if the
 // content of an earlier moment is meant.
 func (e *Executor) content(ctx context.Context, namespace, at string) (*inhabitants, error) {
 	readable, unreadable, err := e.types.Namespaced(ctx)
@@ -31,8 +35,8 @@ func (e *Executor) content(ctx context.Context, namespace, at string) (*inhabita
 		return nil, err
 	}
 	found := newInhabitants(readable)
-	for _, gv := range unreadable {
-		found.hidden = append(found.hidden, gv.String())
+	for _, gv := range slices.SortedFunc(maps.Keys(unreadable), func(a, b schema.GroupVersion) int { return cmp.Compare(a.String(), b.String()) }) {
+		found.hide(gv.String(), unreadable[gv])
 	}
 	lists := make([]listed, len(readable))
 	var group errgroup.Group
@@ -63,8 +67,8 @@ type listed struct {
 	all bool
 	// more: there are more objects, which were not read.
 	more bool
-	// refused: the type cannot be read.
-	refused bool
+	// unread is why the type cannot be read.
+	unread error
 }
 
 // list reads the metadata of the objects of a type. It ends early when it has
@@ -98,15 +102,34 @@ func (e *Executor) unlisted(ctx context.Context, resource cluster.Resource, err 
 	switch {
 	case unserved:
 		// The type was just removed, perhaps.
+		unservedErr := err
 		_, err := e.types.Resolve(ctx, resource.GVK())
 		_, gone := errors.AsType[*cluster.NotServedError](err)
-		return listed{refused: !gone}, nil
+		if gone {
+			return listed{}, nil
+		}
+		return listed{unread: cmp.Or(err, unservedErr)}, nil
 	case apierrors.IsMethodNotSupported(err):
 		return listed{}, nil // its objects are computed, not stored
-	case apierrors.IsForbidden(err) || apierrors.IsServiceUnavailable(err):
-		return listed{refused: true}, nil
+	case ctx.Err() != nil, cluster.IsUnreachable(err) && cluster.IsBuiltIn(resource.GVR.Group):
+		return listed{}, err // the API server itself does not answer
 	default:
-		return listed{}, err
+		return listed{unread: err}, nil
+	}
+}
+
+// whyUnread says why a type or a version of a group cannot be read, in the same words
+// as long as the reason is the same.
+func whyUnread(err error) string {
+	reason := apierrors.ReasonForError(err)
+	_, stale := errors.AsType[discovery.StaleGroupVersionError](err)
+	switch {
+	case cluster.IsUnreachable(err), stale:
+		return "its server does not answer"
+	case reason != metav1.StatusReasonUnknown:
+		return string(reason)
+	default:
+		return "it cannot be discovered"
 	}
 }
 
@@ -116,8 +139,10 @@ type inhabitants struct {
 	// known are the types whose objects were all read.
 	known   map[schema.GroupKind]bool
 	objects []inhabitant
-	hidden  []string // types that cannot be read
-	more    bool
+	// forbidden are the types that may not be read, failing those that cannot be
+	// read at the moment, with the reason.
+	forbidden, failing []string
+	more               bool
 }
 
 func newInhabitants(readable []cluster.Resource) *inhabitants {
@@ -125,8 +150,8 @@ func newInhabitants(readable []cluster.Resource) *inhabitants {
 }
 
 func (c *inhabitants) add(resource cluster.Resource, list listed) {
-	if list.refused {
-		c.hidden = append(c.hidden, resource.GVR.GroupResource().String())
+	if list.unread != nil {
+		c.hide(resource.GVR.GroupResource().String(), list.unread)
 		return
 	}
 	c.known[resource.GVK().GroupKind()] = list.all
@@ -135,6 +160,27 @@ func (c *inhabitants) add(resource cluster.Resource, list listed) {
 		c.byUID[object.uid] = object
 		c.objects = append(c.objects, object)
 	}
+}
+
+// hide notes that a type, or a version of a group, cannot be read.
+func (c *inhabitants) hide(name string, err error) {
+	if apierrors.IsForbidden(err) {
+		c.forbidden = append(c.forbidden, name)
+	} else {
+		c.failing = append(c.failing, fmt.Sprintf("%s (%s)", name, whyUnread(err)))
+	}
+}
+
+// hidden says what cannot be read; empty if everything was.
+func (c *inhabitants) hidden() string {
+	var parts []string
+	if len(c.failing) > 0 {
+		parts = append(parts, "types that cannot be read: "+enumerate(c.failing, len(c.failing)))
+	}
+	if len(c.forbidden) > 0 {
+		parts = append(parts, "types that may not be listed: "+enumerate(c.forbidden, len(c.forbidden)))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // String is why the namespace must stay; empty if it need not.
@@ -149,8 +195,8 @@ func (c *inhabitants) String() string {
 		}
 		parts = append(parts, fmt.Sprintf("%s %s in it: %s", count, what, enumerate(names, len(names))))
 	}
-	if len(c.hidden) > 0 {
-		parts = append(parts, "types that cannot be read: "+enumerate(c.hidden, len(c.hidden)))
+	if hidden := c.hidden(); hidden != "" {
+		parts = append(parts, hidden)
 	}
 	return strings.Join(parts, "; ")
 }

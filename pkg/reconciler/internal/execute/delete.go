@@ -46,9 +46,13 @@ func (e *Executor) refused(ctx context.Context, step plan.Step, verdict verdict,
 	case verdict.release:
 		result := e.orphan(ctx, step)
 		result.Released = result.Err == nil
+		if result.Unread = verdict.unread != ""; result.Released && result.Unread {
+			result.Notes = []plan.Note{{Key: step.Key, Warning: plan.WarnUnread,
+				Message: "is left behind without our marks, because it is not known whether objects of others live in it: " + verdict.unread}}
+		}
 		return result
 	default:
-		return plan.Result{Step: step, Blocked: verdict.blocked, Obstacles: verdict.obstacles}
+		return plan.Result{Step: step, Blocked: verdict.blocked, Obstacles: verdict.obstacles, Unread: verdict.unread != ""}
 	}
 }
 

@@ -23,6 +23,8 @@ type verdict struct {
 	obstacles []plan.Obstacle
 	// release: the object is left behind without our marks instead.
 	release bool
+	// unread is what keeps it from being known whether a namespace is empty.
+	unread string
 	// counted is the type whose instances were counted; nil if there is none.
 	counted *cluster.Resource
 }
@@ -47,17 +49,30 @@ func (e *Executor) guard(ctx context.Context, step plan.Step) (verdict, error) {
 		}
 		blocked := found.String()
 		return verdict{blocked: blocked, obstacles: found.types, release: blocked == "" && found.keptTotal > 0, counted: found.counted}, nil
-	case plan.GuardEmpty, plan.GuardEmptyOrRelease:
+	case plan.GuardEmpty, plan.GuardEmptyOrRelease, plan.GuardKnownEmptyOrRelease:
 		content, err := e.content(ctx, step.Key.Name, "")
 		if err != nil || content.String() == "" {
 			return verdict{}, err
 		}
-		verdict := inUse(step, content.String())
-		verdict.obstacles = content.obstacles(step.Key.Name)
-		return verdict, nil
+		return judge(step, content), nil
 	default:
 		return verdict{}, fmt.Errorf("the guard %q is not known", step.Guard)
 	}
+}
+
+// judge is the verdict about a namespace that is not known to be empty. What may not be
+// read will not be readable later, either; everything else is worth waiting for.
+func judge(step plan.Step, content *inhabitants) verdict {
+	v := inUse(step, content.String())
+	v.obstacles = content.obstacles(step.Key.Name)
+	if len(content.names()) > 0 {
+		return v
+	}
+	v.unread = content.hidden()
+	if v.release && step.Guard != plan.GuardKnownEmptyOrRelease && len(content.forbidden) == 0 {
+		v.release, v.blocked = false, "whether objects live in it is not known: "+v.unread
+	}
+	return v
 }
 
 // inUse is the verdict about a namespace that must stay.

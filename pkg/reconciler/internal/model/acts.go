@@ -23,6 +23,8 @@ func (m *Model) enabled(s *State, act Act) bool {
 		return !s.isQuiet()
 	case ActLoseLease:
 		return int(s.active)+1 < m.Leaders
+	case ActTimeout:
+		return !s.overdue
 	case ActDelay:
 		_, is := s.isLate(act.Leader, act.Key)
 		return !is
@@ -99,6 +101,10 @@ func (m *Model) act(s *State, act Act) {
 			}
 		}
 		s.forgetAnswers(s.active)
+		return
+	case ActTimeout:
+		s.tell("%s", act.Kind)
+		s.overdue = true
 		return
 	case ActDelay:
 		s.tell("%s, for leader %d and %s", act.Kind, act.Leader+1, act.Key)

@@ -21,6 +21,9 @@ const reconcilerName = "corbel.example.com"
 
 var startOfTime = time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 
+// timeout is that of the components.
+const timeout = 10 * time.Minute
+
 // Want is one wanted object.
 type Want struct {
 	Key     plan.Key
@@ -43,6 +46,8 @@ type Config struct {
 	Acts []Act
 	// Fails lets requests fail: reads and writes, each as a disturbance.
 	Fails bool
+	// Unread lets reads of the content of namespaces fail, each as a disturbance.
+	Unread bool
 	// Fixed objects cannot be changed in place.
 	Fixed []plan.Key
 	// Slow objects never become ready.
@@ -93,6 +98,7 @@ const (
 	ActCrash       ActKind = "crash of the process"
 	ActLoseLease   ActKind = "pause of the leader, and another takes over"
 	ActTouchStatus ActKind = "touches the metadata of component"
+	ActTimeout     ActKind = "timeout of the components passes"
 	ActDelay       ActKind = "the watch falls behind"
 )
 

@@ -144,6 +144,12 @@ var configs = slices.Concat(adoptions(), []Config{
 		Acts:       slices.Concat(of(0, wholeLife...), on(squatter, ActCreate, ActDelete), on(tenants, ActDelete, ActStrip, ActSteal, ActDeleteAnew), on(tenant, ActHold, ActRelease)), Disturbances: 3,
 	},
 	{
+		Name:       "a namespace that is created for its content, which cannot be read",
+		Components: one([]Want{want(tenant, "1")}, []Want{}),
+		Acts:       slices.Concat(of(0, ActChange, ActRemove, ActCrash), []Act{{Kind: ActTimeout}}, on(squatter, ActCreate)),
+		Unread:     true, Disturbances: 4,
+	},
+	{
 		Name:       "a namespace of the manifests",
 		Components: one([]Want{want(tenants, "1"), want(tenant, "1", wave(1, 0))}, []Want{want(tenant, "1", wave(1, 0))}, []Want{}),
 		Acts:       slices.Concat(of(0, wholeLife...), on(squatter, ActCreate, ActDelete), on(tenants, ActDelete, ActHelm), on(tenant, ActSteal)), Disturbances: 3,

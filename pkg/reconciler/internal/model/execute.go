@@ -20,6 +20,8 @@ func (m *Model) execute(s *State, i int, move Move) {
 	s.tell("%s %s: %s", step.Verb, step.Key, step.Because)
 	result, over := plan.Result{Step: step}, true
 	switch {
+	case move.Kind == moveRefuse && a.looksInside(int(move.Arg)):
+		result = m.unread(s, a, step)
 	case move.Kind == moveRefuse:
 		s.tell("refused")
 		result.Err = errRefused
@@ -101,21 +103,41 @@ func (m *Model) guard(s *State, a *actor, step plan.Step) (plan.Result, bool) {
 		return result, false
 	case obstacle < 0:
 		s.tell("it is in use, so it is released")
-		o, result.Err = s.world.mind(step, true)
-		if result.Err == nil {
-			strip := step
-			strip.Verb = plan.VerbOrphan
-			m.checkRemoval(s, a, strip, o)
-			s.world.strip(o)
-			s.writes++
-			result.Released, result.Observation = true, s.world.get(step.Key).observation(false)
-		}
-		return result, true
+		return m.leave(s, a, step, result), true
 	default:
 		s.tell("blocked by %s", inside[obstacle].Key)
 		result.Blocked = fmt.Sprintf("%s is there", inside[obstacle].Key)
 		return result, true
 	}
+}
+
+// unread is the look of a guard at a namespace whose content cannot be read.
+func (m *Model) unread(s *State, a *actor, step plan.Step) plan.Result {
+	result := plan.Result{Step: step, Unread: true}
+	if step.Guard != plan.GuardKnownEmptyOrRelease {
+		s.tell("its content cannot be read")
+		result.Blocked = "its content cannot be read"
+		return result
+	}
+	s.tell("its content cannot be read, so it is released")
+	if !s.overdue {
+		s.violate("S4 never forget: %s is left behind because one read failed", step.Key)
+	}
+	return m.leave(s, a, step, result)
+}
+
+// leave releases the object of a deletion instead.
+func (m *Model) leave(s *State, a *actor, step plan.Step, result plan.Result) plan.Result {
+	var o *Object
+	if o, result.Err = s.world.mind(step, true); result.Err == nil {
+		strip := step
+		strip.Verb = plan.VerbOrphan
+		m.checkRemoval(s, a, strip, o)
+		s.world.strip(o)
+		s.writes++
+		result.Released, result.Observation = true, s.world.get(step.Key).observation(false)
+	}
+	return result
 }
 
 // isKept tells whether the record of a holder says that something in it was left

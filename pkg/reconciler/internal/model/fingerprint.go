@@ -40,6 +40,7 @@ func newFingerprinter(m *Model) *fingerprinter {
 func (f *fingerprinter) of(m *Model, s *State) uint64 {
 	f.buffer, f.uids, f.versions = f.buffer[:0], f.uids[:0], f.versions[:0]
 	f.bytes(byte(s.budget), byte(s.active))
+	f.flags(s.overdue)
 	for _, o := range s.world.objects {
 		f.object(m, o)
 	}
@@ -147,7 +148,8 @@ func (f *fingerprinter) items(m *Model, items []v1alpha1.InventoryItem) {
 		f.bytes(m.keys[plan.KeyOf(*item)], byte(item.ApplyOrder), byte(item.DeleteOrder))
 		f.uidText(item.UID)
 		f.text(item.Digest, item.Seen, item.Accepted, string(item.Phase), string(item.Origin), string(item.DeletePolicy))
-		f.flags(item.AppliedAt != nil, len(item.Defines) > 0, item.Keeps)
+		f.flags(item.AppliedAt != nil, len(item.Defines) > 0, item.Keeps,
+			item.UnreadSince != nil, item.UnreadSince != nil && item.UnreadSince.After(startOfTime))
 		f.bytes(byte(len(item.Kept)))
 		for _, uid := range item.Kept {
 			f.uidText(uid)
@@ -206,7 +208,7 @@ func (f *fingerprinter) progress(m *Model, a *actor) {
 			}
 			f.bytes('r', m.keys[r.Step.Key])
 			f.observation(r.Observation)
-			f.flags(r.Released)
+			f.flags(r.Released, r.Unread)
 			f.text(r.Blocked)
 			if r.Err != nil {
 				f.text(r.Err.Error())

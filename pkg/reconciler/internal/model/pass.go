@@ -178,16 +178,16 @@ func (m *Model) afterLook(s *State, a *actor) {
 	m.plan(s, a)
 }
 
-func (m *Model) input(a *actor) plan.Input {
+func (m *Model) input(s *State, a *actor) plan.Input {
 	return plan.Input{
 		Cause: a.cause(), Name: reconcilerName, Owner: ownerBy(a.snap.UID), Desired: m.wanted(a), Recorded: a.recorded,
-		Live: a.live, Failed: a.failed, MissingNamespaces: m.Missing, Now: startOfTime,
+		Live: a.live, Failed: a.failed, MissingNamespaces: m.Missing, Now: s.now(), Timeout: timeout,
 	}
 }
 
 // plan decides what to do next. It is no request, and so no move of its own.
 func (m *Model) plan(s *State, a *actor) {
-	in := m.input(a)
+	in := m.input(s, a)
 	next, err := plan.Next(in)
 	if err != nil {
 		s.violate("the input of a plan contradicts itself: %v", err)
@@ -228,7 +228,7 @@ func (m *Model) fold(s *State, a *actor) {
 	for _, r := range a.results {
 		blind[r.Step.Key] = a.live[r.Step.Key].Existence == plan.Unseen
 	}
-	a.recorded = plan.Fold(a.plan.Inventory, a.live, a.results, metav1.NewTime(startOfTime))
+	a.recorded = plan.Fold(a.plan.Inventory, a.live, a.results, metav1.NewTime(s.now()))
 	var again []plan.Key
 	for _, r := range a.results {
 		key := r.Step.Key

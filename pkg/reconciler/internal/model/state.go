@@ -6,6 +6,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
@@ -15,10 +16,12 @@ import (
 type State struct {
 	world  World
 	actors []actor
-	budget int8  // of disturbances
-	active int8  // the leader that has the lease
-	late   []lag // ordered by when they fell behind
-	truth  truth
+	budget int8 // of disturbances
+	active int8 // the leader that has the lease
+	// overdue: what was waited for at the start of time has taken too long by now.
+	overdue bool
+	late    []lag // ordered by when they fell behind
+	truth   truth
 
 	// The rest says what the last Move did, and is no part of the state.
 
@@ -94,7 +97,7 @@ func (s *State) Violation() string { return s.violation }
 
 func (s *State) clone() *State {
 	next := &State{
-		world: s.world.clone(), actors: slices.Clone(s.actors), budget: s.budget, active: s.active, late: s.late, truth: s.truth,
+		world: s.world.clone(), actors: slices.Clone(s.actors), budget: s.budget, active: s.active, overdue: s.overdue, late: s.late, truth: s.truth,
 	}
 	return next
 }
@@ -125,6 +128,14 @@ func (s *State) disturbOthers(but int) {
 // isQuiet tells whether no pass is under way.
 func (s *State) isQuiet() bool {
 	return !slices.ContainsFunc(s.actors, func(a actor) bool { return a.at != idle })
+}
+
+// now is the time. Only a timeout lets it pass.
+func (s *State) now() time.Time {
+	if s.overdue {
+		return startOfTime.Add(timeout)
+	}
+	return startOfTime
 }
 
 // cause is what the pass is about.
@@ -178,6 +189,9 @@ func (m *Model) actorMoves(s *State, i int, moves []Move) []Move {
 				continue
 			}
 			moves = append(moves, Move{Kind: moveGo, Actor: int8(i), Arg: int8(j)})
+			if m.Unread && s.budget > 0 && a.looksInside(j) {
+				moves = append(moves, Move{Kind: moveRefuse, Actor: int8(i), Arg: int8(j)})
+			}
 			if fails {
 				moves = append(moves, Move{Kind: moveRefuse, Actor: int8(i), Arg: int8(j)}, Move{Kind: moveLose, Actor: int8(i), Arg: int8(j)})
 			}
@@ -194,6 +208,12 @@ func (m *Model) actorMoves(s *State, i int, moves []Move) []Move {
 		moves = append(moves, step)
 	}
 	return moves
+}
+
+// looksInside tells whether the next request of a step reads the content of a namespace.
+func (a *actor) looksInside(i int) bool {
+	step := a.plan.Steps[i]
+	return isNamespace(step.Key) && step.Guard != plan.GuardNone && a.guarded&(1<<i) == 0
 }
 
 // Do makes a Move.

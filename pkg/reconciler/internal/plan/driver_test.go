@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -71,7 +72,7 @@ func (d *driver) event() bool {
 func (d *driver) input() Input {
 	in := Input{
 		Cause: d.cause, Name: reconcilerName, Owner: theOwner, Managed: d.managed, MissingNamespaces: d.missing,
-		Recorded: d.load(), Live: map[Key]Observation{}, Failed: map[Key]Failure{}, Now: d.world.now,
+		Recorded: d.load(), Live: map[Key]Observation{}, Failed: map[Key]Failure{}, Now: d.world.now, Timeout: 10 * time.Minute,
 	}
 	switch {
 	case d.cause == Applying:

@@ -43,6 +43,8 @@ func (w *world) execute(s Step) Result {
 		r.Err = w.remark(s)
 	case VerbDelete:
 		r.Blocked, r.Released, r.Err = w.delete(s)
+		_, hidden := w.hidden[s.Key]
+		r.Unread = hidden && s.Guard != GuardNone
 	case VerbOrphan:
 		r.Err = w.orphan(s)
 	default:
@@ -188,8 +190,14 @@ func (w *world) delete(s Step) (blocked string, released bool, err error) {
 		if len(found) > 0 {
 			return fmt.Sprintf("%d instances exist, such as %s", len(found), found[0].key), false, nil
 		}
-	case GuardEmpty, GuardEmptyOrRelease:
+	case GuardEmpty, GuardEmptyOrRelease, GuardKnownEmptyOrRelease:
 		found := w.content(o.key.Name)
+		if reason, hidden := w.hidden[s.Key]; hidden && s.Guard != GuardKnownEmptyOrRelease {
+			return reason, false, nil
+		} else if hidden {
+			w.strip(o)
+			return "", true, nil
+		}
 		if len(found) > 0 && s.Guard.Releases() {
 			w.strip(o)
 			return "", true, nil

@@ -52,8 +52,11 @@ type Input struct {
 	// Protected are objects that are never deleted: what the owner itself
 	// needs, or is. They are left behind without our marks instead.
 	Protected map[Key]bool
-	// Now decides only about readiness, refreshes and the corrections of contested
-	// objects, never about anything destructive.
+	// Timeout is how long a namespace is kept whose content cannot be read, if it was
+	// created because objects live in it. Then it is left behind. Zero means for ever.
+	Timeout time.Duration
+	// Now decides only about readiness, refreshes, the corrections of contested
+	// objects and the end of Timeout, never about anything destructive.
 	Now time.Time
 }
 

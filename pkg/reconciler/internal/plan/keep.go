@@ -3,7 +3,10 @@
 
 package plan
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // maxKept is of how many instances a type's record says that they were left behind.
 // Each takes less room than its own record did.
@@ -74,4 +77,15 @@ func (g Guard) orRelease() Guard {
 }
 
 // Releases tells whether what must not be deleted is left behind, without our marks.
-func (g Guard) Releases() bool { return g == GuardEmptyOrRelease || g == GuardNoInstancesOrRelease }
+func (g Guard) Releases() bool {
+	return g == GuardEmptyOrRelease || g == GuardKnownEmptyOrRelease || g == GuardNoInstancesOrRelease
+}
+
+// unreadUntil returns when a namespace whose content cannot be read is released; zero
+// if its content was not tried to be read, or never.
+func (w *work) unreadUntil(u *unit) time.Time {
+	if u.item.UnreadSince == nil || w.in.Timeout <= 0 {
+		return time.Time{}
+	}
+	return u.item.UnreadSince.Add(w.in.Timeout)
+}

@@ -145,7 +145,11 @@ const (
 	// GuardEmpty: nothing but noise lives in the namespace; otherwise the deletion is blocked.
 	GuardEmpty Guard = "empty"
 	// GuardEmptyOrRelease: like GuardEmpty, but a namespace in use is released, not deleted.
+	// Content that cannot be read blocks it for Input.Timeout at most.
 	GuardEmptyOrRelease Guard = "empty, else released"
+	// GuardKnownEmptyOrRelease: like GuardEmptyOrRelease, but a namespace whose content
+	// cannot be read is released as well: its content could not be read for too long.
+	GuardKnownEmptyOrRelease Guard = "known to be empty, else released"
 )
 
 // Wait is an object that is not settled.
@@ -190,6 +194,8 @@ const (
 	WarnInstancesLost = "ForeignInstancesLost"
 	// WarnContentLost: objects of others went with their namespace.
 	WarnContentLost = "ForeignContentLost"
+	// WarnUnread: a namespace stays, because its content cannot be read.
+	WarnUnread = "NamespaceContentUnknown"
 	// WarnKept: a namespace or a type stays, because something in it was left behind.
 	WarnKept = "KeptForOrphan"
 	// WarnConflict: somebody changes or deletes an object again and again.

@@ -42,6 +42,9 @@ func Fold(inventory []v1alpha1.InventoryItem, live map[Key]Observation, results 
 	for _, item := range inventory {
 		r, touched := byKey[KeyOf(item)]
 		switch {
+		case r.Unread && r.Blocked != "" && r.Step.Guard.Releases() && item.UnreadSince == nil:
+			item.UnreadSince = &now
+			folded = append(folded, item)
 		case !touched || r.Err != nil || r.Blocked != "" || r.Observation.Existence == Unknown:
 			folded = append(folded, item)
 		case (r.Released || r.Step.Verb == VerbOrphan) && item.RunOn != "":
@@ -50,6 +53,7 @@ func Fold(inventory []v1alpha1.InventoryItem, live map[Key]Observation, results 
 		case r.Released || r.Step.Verb == VerbOrphan:
 			// It is no longer ours.
 		case r.Step.Verb == VerbDelete || r.Step.Verb == VerbMark:
+			item.UnreadSince = nil
 			folded = append(folded, item) // what was accepted is what it was
 		default:
 			folded = append(folded, written(r, now))

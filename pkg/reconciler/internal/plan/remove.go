@@ -6,6 +6,7 @@ package plan
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
@@ -119,7 +120,7 @@ func (w *work) removeOne(u *unit, because Reason) {
 	case !u.mayRemove():
 		w.release(u)
 	case u.failure != nil:
-		w.wait(u, failureReason(*u.failure), u.failure.Message)
+		w.waitRemoval(u)
 	case w.leftBehind(u, because):
 		w.orphan(u, because)
 	case !u.live.Deleting.IsZero():
@@ -130,8 +131,20 @@ func (w *work) removeOne(u *unit, because Reason) {
 		if u.item.Keeps {
 			s.Guard = s.Guard.orRelease()
 		}
+		if until := w.unreadUntil(u); s.Guard == GuardEmptyOrRelease && !until.IsZero() && !w.in.Now.Before(until) {
+			s.Guard = GuardKnownEmptyOrRelease
+		}
 		w.step(s)
 	}
+}
+
+// waitRemoval waits because the removal failed or was blocked in this pass.
+func (w *work) waitRemoval(u *unit) {
+	wait := Wait{Key: u.key, Reason: failureReason(*u.failure), Message: u.failure.Message, Until: w.unreadUntil(u)}
+	if !wait.Until.IsZero() {
+		wait.Message += "; if that lasts, it is left behind at " + wait.Until.UTC().Format(time.RFC3339)
+	}
+	w.waiting = append(w.waiting, wait)
 }
 
 // drop removes an object from the record.

@@ -24,6 +24,9 @@ type Result struct {
 	Blocked string
 	// Obstacles are whose objects are in the way of a deletion that is blocked.
 	Obstacles []Obstacle
+	// Unread is set if the guard could not find out whether a namespace is empty,
+	// because some of its content cannot be read.
+	Unread bool
 	// Released is set if our marks were stripped instead of deleting the object.
 	Released bool
 	// Notes are what the step found that is worth telling, whatever its outcome.

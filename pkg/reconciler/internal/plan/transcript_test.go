@@ -40,6 +40,7 @@ import (
 //	watch                  lets the component know objects from a watch from now on
 //	late, news             let the watch tell no news of objects, and tell them again
 //	unknown, known         let reads fail, and succeed again
+//	hide, unhide           let reads of the content of namespaces fail, and succeed again
 //	refuse, accept, lose   let writes fail, succeed again, and lose the answer to the next write
 //	clash                  lets creations be refused, because something is taken; so do values such as port-80, for one kind
 //	immutable              lets the server refuse to change values
@@ -127,6 +128,8 @@ var commands = map[string]command{
 	"news":      all(func(w *world, k Key) { delete(w.late, k) }),
 	"unknown":   all(func(w *world, k Key) { w.unreadable[k] = "the server is busy" }),
 	"known":     all(func(w *world, k Key) { delete(w.unreadable, k) }),
+	"hide":      all(func(w *world, k Key) { w.hidden[k] = "widgets.example.com cannot be read" }),
+	"unhide":    all(func(w *world, k Key) { delete(w.hidden, k) }),
 	"refuse":    all(func(w *world, k Key) { w.refused[k] = "denied by a webhook" }),
 	"clash":     all(func(w *world, k Key) { w.clashes[k] = true }),
 	"accept":    all(func(w *world, k Key) { delete(w.refused, k); delete(w.clashes, k) }),

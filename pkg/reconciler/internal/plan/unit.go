@@ -66,6 +66,7 @@ func (u *unit) want(d *Desired) {
 	u.item.Origin = v1alpha1.OriginManifest
 	u.item.ApplyOrder, u.item.DeleteOrder = d.Policies.Order.Apply, d.Policies.Order.Delete
 	u.item.Defines = d.Defines
+	u.item.UnreadSince = nil
 	u.item.DeletePolicy = d.Policies.Delete
 	if u.item.DeletePolicy == v1alpha1.DeletePolicyDelete {
 		u.item.DeletePolicy = ""

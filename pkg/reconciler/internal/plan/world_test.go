@@ -71,6 +71,7 @@ type world struct {
 	uids       int
 	versions   int
 	unreadable map[Key]string      // why reads fail
+	hidden     map[Key]string      // why the content of namespaces cannot be read
 	refused    map[Key]string      // why writes fail
 	clashes    map[Key]bool        // creations are refused, because something is taken
 	lost       map[Key]bool        // the answer to the next write gets lost
@@ -85,7 +86,7 @@ type world struct {
 
 func newWorld() *world {
 	return &world{
-		now: startOfTime, objects: map[Key]*object{}, unreadable: map[Key]string{}, refused: map[Key]string{},
+		now: startOfTime, objects: map[Key]*object{}, unreadable: map[Key]string{}, hidden: map[Key]string{}, refused: map[Key]string{},
 		clashes: map[Key]bool{}, lost: map[Key]bool{}, strips: map[Key]bool{}, unready: map[Key]bool{}, immutable: map[Key]bool{}, late: map[Key]Observation{}, creations: map[Key]int{}, deletions: map[Key]int{},
 	}
 }
