@@ -14,7 +14,11 @@ const (
 	AnnotationAdoptionPolicy  = "adoption-policy"
 	AnnotationReconcilePolicy = "reconcile-policy"
 	AnnotationUpdatePolicy    = "update-policy"
-	AnnotationDeletePolicy    = "delete-policy"
+	// AnnotationRecreatePropagation says what becomes of the dependents of an
+	// object that is recreated, such as the pods of a StatefulSet: "background"
+	// deletes them, "orphan" leaves them to the new object.
+	AnnotationRecreatePropagation = "recreate-propagation"
+	AnnotationDeletePolicy        = "delete-policy"
 	// AnnotationDriftPolicy may stand on the component, too, for all its dependents.
 	AnnotationDriftPolicy     = "drift-policy"
 	AnnotationApplyOrder      = "apply-order"

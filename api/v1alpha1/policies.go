@@ -42,7 +42,7 @@ const (
 
 // UpdatePolicy says how a dependent object is written.
 //
-// +kubebuilder:validation:Enum=Replace;SsaMerge;SsaOverride;Recreate
+// +kubebuilder:validation:Enum=Replace;SsaMerge;SsaOverride;Recreate;RecreateOnImmutable
 type UpdatePolicy string
 
 const (
@@ -55,8 +55,12 @@ const (
 	// of one-off managers such as kubectl and helm.
 	UpdatePolicySsaOverride UpdatePolicy = "SsaOverride"
 	// UpdatePolicyRecreate deletes and creates the object anew when its
-	// manifest changed; drift is repaired in place.
+	// manifest changed; drift is repaired in place. Nothing is deleted before
+	// the server says that it would accept the new object.
 	UpdatePolicyRecreate UpdatePolicy = "Recreate"
+	// UpdatePolicyRecreateOnImmutable sends the manifest as a PUT, and recreates
+	// the object if the server refuses to change an immutable field.
+	UpdatePolicyRecreateOnImmutable UpdatePolicy = "RecreateOnImmutable"
 )
 
 // DeletePolicy says what happens to a dependent object that is no longer wanted.

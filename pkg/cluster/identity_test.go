@@ -30,7 +30,7 @@ func requests(t *testing.T) map[string]func(*cluster.Objects) error {
 			return first(o.Patch(t.Context(), configMaps, "shop", "settings", types.MergePatchType, []byte("{}"), "test"))
 		},
 		"delete": func(o *cluster.Objects) error {
-			gone, live, err := o.Delete(t.Context(), configMaps, "shop", "settings", "one", "7")
+			gone, live, err := o.Delete(t.Context(), configMaps, "shop", "settings", "one", "7", "Background")
 			if err != nil && (gone || live != nil) {
 				t.Errorf("a deletion with an error says gone: %v, live: %v", gone, live)
 			}

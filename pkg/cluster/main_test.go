@@ -12,6 +12,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
@@ -69,7 +70,7 @@ func create(t *testing.T, target cluster.Target, text string) (*unstructured.Uns
 	if !resource.Namespaced {
 		t.Cleanup(func() {
 			ctx := context.WithoutCancel(t.Context())
-			_, _, err := target.Objects().Delete(ctx, resource, "", created.GetName(), created.GetUID(), "")
+			_, _, err := target.Objects().Delete(ctx, resource, "", created.GetName(), created.GetUID(), "", metav1.DeletePropagationBackground)
 			if err != nil && !cluster.IsNotFound(err, resource, created.GetName()) && !apierrors.IsConflict(err) {
 				t.Error(err)
 			}

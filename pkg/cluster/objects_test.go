@@ -46,7 +46,7 @@ func TestEveryWriteReturnsTheObjectAsTheServerKeepsIt(t *testing.T) {
 	if err != nil || patched.Object["data"].(map[string]any)["other"] != "d" {
 		t.Fatalf("got %v, %v", patched, err)
 	}
-	gone, live, err := objects.Delete(ctx, configMaps, namespace, "settings", patched.GetUID(), patched.GetResourceVersion())
+	gone, live, err := objects.Delete(ctx, configMaps, namespace, "settings", patched.GetUID(), patched.GetResourceVersion(), metav1.DeletePropagationBackground)
 	if !gone || live != nil || err != nil {
 		t.Fatalf("got %v, %v, %v", gone, live, err)
 	}
@@ -104,11 +104,11 @@ func TestAWriteIsRefusedIfItsPreconditionDoesNotHold(t *testing.T) {
 			return err
 		},
 		"deletion of another uid": func() error {
-			_, _, err := objects.Delete(ctx, configMaps, namespace, "settings", otherUID, "")
+			_, _, err := objects.Delete(ctx, configMaps, namespace, "settings", otherUID, "", metav1.DeletePropagationBackground)
 			return err
 		},
 		"deletion of an older version": func() error {
-			_, _, err := objects.Delete(ctx, configMaps, namespace, "settings", created.GetUID(), "1")
+			_, _, err := objects.Delete(ctx, configMaps, namespace, "settings", created.GetUID(), "1", metav1.DeletePropagationBackground)
 			return err
 		},
 	} {
@@ -151,7 +151,7 @@ func TestADeletionTellsWhetherTheObjectIsGone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			gone, live, err := objects.Delete(ctx, resource, namespace, object.GetName(), created.GetUID(), "")
+			gone, live, err := objects.Delete(ctx, resource, namespace, object.GetName(), created.GetUID(), "", metav1.DeletePropagationBackground)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -173,7 +173,7 @@ func TestADeletionTellsWhetherTheObjectIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if gone, live, err := objects.Delete(ctx, namespaces, "", namespace, object.GetUID(), object.GetResourceVersion()); gone || live == nil || err != nil {
+	if gone, live, err := objects.Delete(ctx, namespaces, "", namespace, object.GetUID(), object.GetResourceVersion(), metav1.DeletePropagationBackground); gone || live == nil || err != nil {
 		t.Errorf("deletion of a namespace: got %v, %v, %v", gone, live, err)
 	}
 }
@@ -219,7 +219,10 @@ func TestWhatCannotBeAddressedIsNotSent(t *testing.T) {
 		"no name":                    func() error { _, err := objects.Get(ctx, configMaps, namespace, ""); return err },
 		"no namespace":               func() error { _, err := objects.Get(ctx, configMaps, "", "settings"); return err },
 		"a namespace in a namespace": func() error { _, err := objects.Get(ctx, namespaces, namespace, namespace); return err },
-		"a deletion without a uid":   func() error { _, _, err := objects.Delete(ctx, configMaps, namespace, "settings", "", ""); return err },
+		"a deletion without a uid": func() error {
+			_, _, err := objects.Delete(ctx, configMaps, namespace, "settings", "", "", metav1.DeletePropagationBackground)
+			return err
+		},
 		"a create without a namespace": func() error {
 			object := parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}`)
 			_, err := objects.Create(ctx, configMaps, object, "test")

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/pkg/cluster"
@@ -76,7 +77,7 @@ func TestATypeThatComesAndGoesIsFollowed(t *testing.T) {
 	}
 	foos := resolve(t, target, foo)
 
-	if _, _, err := target.Objects().Delete(ctx, definitions, "", crd.GetName(), crd.GetUID(), ""); err != nil {
+	if _, _, err := target.Objects().Delete(ctx, definitions, "", crd.GetName(), crd.GetUID(), "", metav1.DeletePropagationBackground); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the path is not served", func() bool {

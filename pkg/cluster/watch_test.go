@@ -40,7 +40,7 @@ func TestAWatchTellsWhatHappensAndHowItEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer events.Close()
-	_, gone, err := target.Objects().Delete(t.Context(), configMaps, namespace, "one", first.GetUID(), "")
+	_, gone, err := target.Objects().Delete(t.Context(), configMaps, namespace, "one", first.GetUID(), "", metav1.DeletePropagationBackground)
 	if err != nil {
 		t.Fatal(gone, err)
 	}

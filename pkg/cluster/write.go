@@ -103,12 +103,12 @@ func writeParams(fieldManager string) map[string]string {
 	return params
 }
 
-// Delete deletes an object, dependents of the object in the background. With
+// Delete deletes an object, and its dependents as the propagation says. With
 // gone, the server said that the object does not exist any more. Otherwise it
 // still exists, and live is its last state, or nil if the answer does not say.
 // The server refuses the deletion with a conflict if the object has another uid
 // or, where it is given, another resourceVersion.
-func (o *Objects) Delete(ctx context.Context, r Resource, namespace, name string, uid types.UID, resourceVersion string) (gone bool, live *unstructured.Unstructured, err error) {
+func (o *Objects) Delete(ctx context.Context, r Resource, namespace, name string, uid types.UID, resourceVersion string, propagation metav1.DeletionPropagation) (gone bool, live *unstructured.Unstructured, err error) {
 	if err := named(r, name); err != nil {
 		return false, nil, err
 	}
@@ -118,7 +118,7 @@ func (o *Objects) Delete(ctx context.Context, r Resource, namespace, name string
 	options := metav1.DeleteOptions{
 		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
 		Preconditions:     &metav1.Preconditions{UID: &uid},
-		PropagationPolicy: new(metav1.DeletePropagationBackground),
+		PropagationPolicy: &propagation,
 	}
 	if resourceVersion != "" {
 		options.Preconditions.ResourceVersion = &resourceVersion

@@ -43,10 +43,11 @@ const (
 	ReconcilePolicyOnObjectOrComponentChange = v1alpha1.ReconcilePolicyOnObjectOrComponentChange
 	ReconcilePolicyOnce                      = v1alpha1.ReconcilePolicyOnce
 
-	UpdatePolicyReplace     = v1alpha1.UpdatePolicyReplace
-	UpdatePolicySsaMerge    = v1alpha1.UpdatePolicySsaMerge
-	UpdatePolicySsaOverride = v1alpha1.UpdatePolicySsaOverride
-	UpdatePolicyRecreate    = v1alpha1.UpdatePolicyRecreate
+	UpdatePolicyReplace             = v1alpha1.UpdatePolicyReplace
+	UpdatePolicySsaMerge            = v1alpha1.UpdatePolicySsaMerge
+	UpdatePolicySsaOverride         = v1alpha1.UpdatePolicySsaOverride
+	UpdatePolicyRecreate            = v1alpha1.UpdatePolicyRecreate
+	UpdatePolicyRecreateOnImmutable = v1alpha1.UpdatePolicyRecreateOnImmutable
 
 	DeletePolicyDelete         = v1alpha1.DeletePolicyDelete
 	DeletePolicyOrphan         = v1alpha1.DeletePolicyOrphan

@@ -125,6 +125,10 @@ func (c *call) blind(results []plan.Result) map[plan.Key]bool {
 // is given up for this call.
 func (c *call) done(result plan.Result) {
 	key, verb := result.Step.Key, string(result.Step.Verb)
+	if result.Step.Verb == plan.VerbDryRun {
+		c.in.Accepted[key] = true
+		return // nothing was written
+	}
 	delete(c.in.Failed, key)
 	delete(c.errs, key)
 	c.tellDone(result.Step)

@@ -133,6 +133,7 @@ func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, i
 			Recorded:  inventory.Items,
 			Live:      map[plan.Key]plan.Observation{},
 			Failed:    map[plan.Key]plan.Failure{},
+			Accepted:  map[plan.Key]bool{},
 			Protected: protectedBy(owner, protected),
 		},
 		target:  uid,

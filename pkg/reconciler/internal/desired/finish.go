@@ -55,7 +55,8 @@ func (i *item) parsePolicies(in Input) (ignored []string) {
 		return nil
 	}
 	_, asked := annotations[in.Name+"/"+v1alpha1.AnnotationUpdatePolicy]
-	if set.Update == v1alpha1.UpdatePolicyRecreate && !asked && (bearers[gk] || holders[gk]) {
+	recreates := set.Update == v1alpha1.UpdatePolicyRecreate || set.Update == v1alpha1.UpdatePolicyRecreateOnImmutable
+	if recreates && !asked && (bearers[gk] || holders[gk]) {
 		set.Update = v1alpha1.UpdatePolicyReplace
 	}
 	if set.Order.Purge != nil && bearers[gk] {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
@@ -75,7 +77,7 @@ func TestADeletionThatIsUnderWayIsNotSentAgain(t *testing.T) {
 		sent = n
 		b.somebody(d, `metadata: {finalizers: [example.com/f]}`)
 		live := b.live(d)
-		if _, _, err := b.target.Objects().Delete(t.Context(), b.resource(d), d.Key.Namespace, d.Key.Name, live.GetUID(), ""); err != nil {
+		if _, _, err := b.target.Objects().Delete(t.Context(), b.resource(d), d.Key.Namespace, d.Key.Name, live.GetUID(), "", metav1.DeletePropagationBackground); err != nil {
 			t.Error(err)
 		}
 	})
@@ -97,7 +99,7 @@ func takeovers(b *bench, d *plan.Desired) map[string]func() {
 		"nobody":                      patch(`metadata: {labels: {"` + reconciler + `/owner-id": null}, annotations: {"` + reconciler + `/owner": null}}`),
 		"another object of the name": func() {
 			live := b.live(d)
-			if _, _, err := b.target.Objects().Delete(b.t.Context(), b.resource(d), d.Key.Namespace, d.Key.Name, live.GetUID(), ""); err != nil {
+			if _, _, err := b.target.Objects().Delete(b.t.Context(), b.resource(d), d.Key.Namespace, d.Key.Name, live.GetUID(), "", metav1.DeletePropagationBackground); err != nil {
 				b.t.Error(err)
 			}
 			b.create(configMap(d.Key.Namespace, d.Key.Name))

@@ -48,7 +48,7 @@ func (e *Error) read(status metav1.Status) {
 		e.Class = Conflict
 	case isNamespaceGone(e.Key, status):
 		e.Class = NamespaceGone
-	case status.Reason == metav1.StatusReasonInvalid && isImmutable(status):
+	case status.Reason == metav1.StatusReasonInvalid && isImmutable(status) && e.Verb != plan.VerbDryRun:
 		e.Class = Immutable
 	case status.Reason == metav1.StatusReasonInvalid || status.Reason == metav1.StatusReasonBadRequest:
 		e.Class = Invalid
@@ -63,7 +63,7 @@ func (e *Error) read(status metav1.Status) {
 // advise says what can be done about a refusal, by the name of the reconciler.
 func advise(err error, name string) {
 	if e, ok := errors.AsType[*Error](err); ok && e.Class == Immutable {
-		e.text = fmt.Sprintf("%s cannot be changed on an existing object; the annotation %s/%s: recreate lets it be deleted and created anew (%s)",
+		e.text = fmt.Sprintf("%s cannot be changed on an existing object; the annotation %s/%s: recreate-on-immutable lets it be deleted and created anew (%s)",
 			strings.Join(e.Fields, ", "), name, v1alpha1.AnnotationUpdatePolicy, e.text)
 	}
 }
@@ -116,7 +116,10 @@ func fieldsIn(status metav1.Status) []string {
 // immutability are the words in which validations say that a value was fine,
 // but must not change.
 var immutability = []string{
-	"immutable", "may not change", "may not be changed", "cannot change", "cannot be changed", "updates to statefulset spec",
+	"immutable", "may not change", "may not be changed", "cannot change", "cannot be changed",
+	// "updates to statefulset spec for fields other than ... are forbidden", and the
+	// same of the parameters of a StorageClass.
+	"updates to ",
 }
 
 func isImmutable(status metav1.Status) bool {

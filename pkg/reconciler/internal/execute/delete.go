@@ -6,8 +6,11 @@ package execute
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
 // remove deletes an object, if its guard lets it.
@@ -57,7 +60,11 @@ func (e *Executor) refused(ctx context.Context, step plan.Step, verdict verdict,
 }
 
 func (e *Executor) delete(ctx context.Context, resource cluster.Resource, step plan.Step) (plan.Observation, error) {
-	gone, live, err := e.objects.Delete(ctx, resource, step.Key.Namespace, step.Key.Name, step.UID, step.ResourceVersion)
+	propagation := metav1.DeletePropagationBackground
+	if step.Because == plan.BecauseRecreate && step.Desired.Policies.RecreatePropagation == policy.PropagationOrphan {
+		propagation = metav1.DeletePropagationOrphan
+	}
+	gone, live, err := e.objects.Delete(ctx, resource, step.Key.Namespace, step.Key.Name, step.UID, step.ResourceVersion, propagation)
 	switch {
 	case cluster.IsNotFound(err, resource, step.Key.Name):
 		return plan.Observation{Existence: plan.Absent}, nil

@@ -124,8 +124,10 @@ func (e *Executor) contained(ctx context.Context, step plan.Step) (result plan.R
 			result = failed(step, fmt.Errorf("a mistake in the program (%v); the outcome is not known", value))
 		}
 	}()
-	written := e.observer.Writing(ctx, step)
-	defer func() { written(result) }()
+	if step.Verb != plan.VerbDryRun {
+		written := e.observer.Writing(ctx, step)
+		defer func() { written(result) }()
+	}
 	kept := step.Desired
 	step.Desired = kept.Unpacked()
 	result = e.execute(ctx, step)
@@ -146,6 +148,8 @@ func (e *Executor) execute(ctx context.Context, step plan.Step) plan.Result {
 		return e.write(ctx, step, e.override)
 	case plan.VerbMark:
 		return e.write(ctx, step, e.mark)
+	case plan.VerbDryRun:
+		return e.dryRun(ctx, step)
 	case plan.VerbDelete:
 		return e.whileMeant(ctx, step, e.remove)
 	case plan.VerbOrphan:

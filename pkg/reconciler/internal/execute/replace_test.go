@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -124,7 +126,7 @@ func deleteClusterScoped(b *bench, d *plan.Desired) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if _, _, err := b.target.Objects().Delete(ctx, resource, "", d.Key.Name, live.GetUID(), ""); err != nil {
+	if _, _, err := b.target.Objects().Delete(ctx, resource, "", d.Key.Name, live.GetUID(), "", metav1.DeletePropagationBackground); err != nil {
 		b.t.Error(err)
 	}
 }

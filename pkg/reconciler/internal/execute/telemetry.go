@@ -36,17 +36,20 @@ func (e *Executor) told(ctx context.Context, step plan.Step) plan.Result {
 	}
 	describe(span, step, verb, result)
 	controller := metrics.ControllerOf(ctx, e.options.Name)
-	if class == "" {
+	if class == "" && verb != plan.VerbDryRun {
 		metrics.Wrote(controller, string(verb), string(step.Because))
-	} else {
+	} else if class != "" {
 		metrics.WriteFailed(controller, string(step.Verb), string(class))
 	}
 	if logger := log.FromContext(ctx).V(1); logger.Enabled() {
 		logger = logger.WithValues("verb", verb, "object", step.Key.String(), "because", step.Because, "uid", uidOf(result))
-		if class == "" {
-			logger.Info("wrote an object")
-		} else {
+		switch {
+		case class != "":
 			logger.Info("an object was not written", "class", class)
+		case verb == plan.VerbDryRun:
+			logger.Info("the server would accept an object")
+		default:
+			logger.Info("wrote an object")
 		}
 	}
 	return result

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -183,7 +184,7 @@ func (e *Executor) dismiss(ctx context.Context, resource cluster.Resource, name 
 		if live.GetLabels()[e.options.Name+"/"+labelFence] != owner.ID {
 			return fmt.Errorf("%s %s exists and is not ours", resource.Kind, name)
 		}
-		_, _, err = e.objects.Delete(ctx, resource, "", name, live.GetUID(), live.GetResourceVersion())
+		_, _, err = e.objects.Delete(ctx, resource, "", name, live.GetUID(), live.GetResourceVersion(), metav1.DeletePropagationBackground)
 		if apierrors.IsConflict(err) && sends < maxSends {
 			continue // somebody wrote its status
 		}

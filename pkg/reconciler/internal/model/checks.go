@@ -142,16 +142,23 @@ func (m *Model) checkPolicy(s *State, a *actor, step plan.Step, o *Object) {
 		}
 	case step.Because == plan.BecausePurged && wanted.Policies.Order.Purge != nil:
 		m.checkPurge(s, a, step, *wanted)
-	case wanted.Policies.Update != v1alpha1.UpdatePolicyRecreate:
+	case !recreates(wanted.Policies.Update):
 		s.violate("S9 no destructive refresh: delete %s, which is wanted and not to be recreated", step.Key)
 	case o.Made == wanted.Digest && o.Holder == a.snap.UID:
 		s.violate("S9 no destructive refresh: delete %s, whose manifest has not changed", step.Key)
+	case !a.accepted[step.Key]:
+		s.violate("S9 no destructive refresh: delete %s, and nothing says that the server would create it anew", step.Key)
 	case m.phase(s, a, step.Key) != v1alpha1.PhaseRecreating:
 		s.violate("S1 write-ahead: delete %s to create it anew, and the record on the server does not say so", step.Key)
 	}
 	if isNamespace(step.Key) && (step.Key == home || step.Key.Name == "default") {
 		s.violate("S8 namespace fence: delete %s", step.Key)
 	}
+}
+
+// recreates reports whether an object with the policy may be deleted to be created anew.
+func recreates(p v1alpha1.UpdatePolicy) bool {
+	return p == v1alpha1.UpdatePolicyRecreate || p == v1alpha1.UpdatePolicyRecreateOnImmutable
 }
 
 // wantedNow is the wanted object of the key, in the version that the pass is about.

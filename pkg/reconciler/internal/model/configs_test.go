@@ -113,6 +113,13 @@ var configs = slices.Concat(adoptions(), []Config{
 		Fails:      true, Disturbances: 2,
 	},
 	{
+		Name:       "recreated if it cannot be changed",
+		Components: one([]Want{want(configA, "1", update(v1alpha1.UpdatePolicyRecreateOnImmutable)), want(configB, "1", update(v1alpha1.UpdatePolicyRecreateOnImmutable))}, []Want{want(configA, "2", update(v1alpha1.UpdatePolicyRecreateOnImmutable))}),
+		Acts:       slices.Concat(of(0, wholeLife...), on(configA, ActCreate, ActDelete, ActDeleteAnew, ActHold, ActRelease, ActSteal, ActStrip)),
+		Fixed:      []plan.Key{configA},
+		Fails:      true, Disturbances: 2,
+	},
+	{
 		Name:       "a type and its instance",
 		Components: one([]Want{want(foos, "1"), want(foo, "1")}, []Want{want(foos, "1")}, []Want{}),
 		Acts:       slices.Concat(of(0, wholeLife...), on(theirFoo, ActCreate, ActDelete), on(foo, ActSteal, ActHold, ActRelease, ActDeleteAnew), on(foos, ActDelete)), Disturbances: 3,

@@ -49,7 +49,7 @@ func (m *Model) execute(s *State, i int, move Move) {
 	if !over {
 		return
 	}
-	if result.Err == nil && result.Blocked == "" {
+	if result.Err == nil && result.Blocked == "" && step.Verb != plan.VerbDryRun {
 		s.learn(a.leader, step.Key)
 	}
 	a.executed |= bit
@@ -165,6 +165,9 @@ func (m *Model) send(s *State, i int, step plan.Step) plan.Result {
 			m.checkWrite(s, a, step, o)
 			result.Err = w.update(o, step, me, slices.Contains(m.Fixed, step.Key))
 		}
+	case plan.VerbDryRun:
+		result.Err = w.dryRun(step)
+		return result
 	case plan.VerbOrphan:
 		if w.get(step.Key) == nil {
 			result.Observation.Existence = plan.Absent

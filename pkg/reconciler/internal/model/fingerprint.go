@@ -175,6 +175,9 @@ func (f *fingerprinter) actor(m *Model, a *actor) {
 			f.flags(failure.Blocked, failure.Immutable)
 			f.text(failure.Message)
 		}
+		if a.accepted[key] {
+			f.bytes('y', m.keys[key])
+		}
 		if n := a.looks[key]; n > 0 {
 			f.bytes('l', m.keys[key], byte(n))
 		}

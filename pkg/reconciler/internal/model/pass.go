@@ -181,7 +181,7 @@ func (m *Model) afterLook(s *State, a *actor) {
 func (m *Model) input(s *State, a *actor) plan.Input {
 	return plan.Input{
 		Cause: a.cause(), Name: reconcilerName, Owner: ownerBy(a.snap.UID), Desired: m.wanted(a), Recorded: a.recorded,
-		Live: a.live, Failed: a.failed, MissingNamespaces: m.Missing, Now: s.now(), Timeout: timeout,
+		Live: a.live, Failed: a.failed, Accepted: a.accepted, MissingNamespaces: m.Missing, Now: s.now(), Timeout: timeout,
 	}
 }
 
@@ -235,6 +235,13 @@ func (m *Model) fold(s *State, a *actor) {
 		switch {
 		case r.Blocked != "":
 			a.failed[key] = plan.Failure{Blocked: true, Message: r.Blocked, Obstacles: r.Obstacles}
+		case r.Err == nil && r.Step.Verb == plan.VerbDryRun:
+			a.accepted = maps.Clone(a.accepted)
+			if a.accepted == nil {
+				a.accepted = map[plan.Key]bool{}
+			}
+			a.accepted[key] = true
+			continue
 		case r.Err == nil:
 			delete(a.failed, key)
 			s.carried = append(s.carried, r.Step)

@@ -49,6 +49,22 @@ func (w *World) create(s plan.Step, by Holder) error {
 	return nil
 }
 
+// dryRun is a POST that changes nothing. That the name of the object is taken says
+// that nothing else is in the way.
+func (w *World) dryRun(s plan.Step) error {
+	served, _ := w.defined(s.Key.GroupKind())
+	home := w.get(plan.Key{Kind: "Namespace", Name: s.Key.Namespace})
+	switch {
+	case !served:
+		return errNotServed
+	case s.Key.Namespace != "" && home == nil:
+		return errNoNamespace
+	case s.Key.Namespace != "" && home.Deleting:
+		return errTerminating
+	}
+	return nil
+}
+
 // update is a PUT or an apply; an update that changes nothing gives no new resourceVersion.
 func (w *World) update(o *Object, s plan.Step, by Holder, fixed bool) error {
 	next := sent(*o, s, by)

@@ -59,6 +59,7 @@ type actor struct {
 	recorded          []v1alpha1.InventoryItem
 	live              map[plan.Key]plan.Observation
 	failed            map[plan.Key]plan.Failure
+	accepted          map[plan.Key]bool
 	looks, writes     map[plan.Key]int
 	recall            []plan.Key // to be looked up in what is known, before the next plan
 	ask               []plan.Key // to be read, after that

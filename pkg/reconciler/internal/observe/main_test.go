@@ -12,6 +12,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
@@ -84,7 +85,7 @@ func remove(t *testing.T, target cluster.Target, object *unstructured.Unstructur
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = target.Objects().Delete(ctx, resource, object.GetNamespace(), object.GetName(), object.GetUID(), "")
+	_, _, err = target.Objects().Delete(ctx, resource, object.GetNamespace(), object.GetName(), object.GetUID(), "", metav1.DeletePropagationBackground)
 	if err != nil && !cluster.IsNotFound(err, resource, object.GetName()) && !apierrors.IsConflict(err) {
 		t.Error(err) // and not: the object, or this one of its name, is gone
 	}

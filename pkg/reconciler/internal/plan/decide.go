@@ -242,24 +242,33 @@ func (w *work) write(u *unit, verb Verb, because Reason) {
 
 func (u *unit) recreates() bool { return u.desired.Policies.Update == v1alpha1.UpdatePolicyRecreate }
 
-// mustRecreate tells whether an object has to be recreated, because the server
-// refuses to change it in place. It happens when a write was not confirmed:
-// then nobody knows of which manifest the object was made.
+// mustRecreate reports whether an object of ours has to be recreated, because the
+// server refuses to change it in place. Under the policy Recreate this happens when
+// a write was not confirmed: then it is not known of which manifest the object was
+// made. What others have changed is no reason to recreate anything.
 func (w *work) mustRecreate(u *unit) bool {
-	if u.failure == nil || !u.failure.Immutable || !u.recreates() {
+	onImmutable := u.desired.Policies.Update == v1alpha1.UpdatePolicyRecreateOnImmutable
+	if u.failure == nil || !u.failure.Immutable || !u.recreates() && !onImmutable || !u.isOurs() {
 		return false
 	}
 	because, _ := w.writeDue(u)
-	return u.isOurs() && because == BecauseUnconfirmed
+	return because == BecauseUnconfirmed || onImmutable && because == BecauseChanged && !u.sameManifest()
 }
 
-// recreate deletes the object; it is created when its absence is proven.
+// recreate deletes the object once the server would accept its successor; it is
+// created when its absence is proven.
 func (w *work) recreate(u *unit) {
 	if w.namespaceTerminating(u.key.Namespace) {
 		w.waitNamespace(u)
 		return
 	}
 	w.stuck(u)
+	if !w.in.Accepted[u.key] {
+		s := u.step(VerbDryRun, applyStage(u), BecauseRecreate)
+		s.Desired = u.desired
+		w.step(s)
+		return
+	}
 	if u.item.Phase != v1alpha1.PhaseRecreating || u.item.UID != u.live.UID {
 		// No manifest counts as applied until the new object is created.
 		u.item.Phase, u.item.UID, u.item.Digest = v1alpha1.PhaseRecreating, u.live.UID, ""

@@ -72,7 +72,7 @@ func (d *driver) event() bool {
 func (d *driver) input() Input {
 	in := Input{
 		Cause: d.cause, Name: reconcilerName, Owner: theOwner, Managed: d.managed, MissingNamespaces: d.missing,
-		Recorded: d.load(), Live: map[Key]Observation{}, Failed: map[Key]Failure{}, Now: d.world.now, Timeout: 10 * time.Minute,
+		Recorded: d.load(), Live: map[Key]Observation{}, Failed: map[Key]Failure{}, Accepted: map[Key]bool{}, Now: d.world.now, Timeout: 10 * time.Minute,
 	}
 	switch {
 	case d.cause == Applying:
@@ -176,6 +176,10 @@ func (d *driver) execute(steps []Step, in Input) ([]Result, error) {
 		d.before(s)
 		r := d.world.execute(s)
 		results = append(results, r)
+		if s.Verb == VerbDryRun && r.Err == nil {
+			in.Accepted[s.Key] = true
+			continue
+		}
 		delete(failed, s.Key)
 		if r.Observation.Existence != Unknown {
 			d.world.learn(s.Key)

@@ -41,6 +41,8 @@ func (w *world) execute(s Step) Result {
 		r.Err = w.write(s)
 	case VerbMark:
 		r.Err = w.remark(s)
+	case VerbDryRun:
+		r.Err = w.dryRun(s)
 	case VerbDelete:
 		r.Blocked, r.Released, r.Err = w.delete(s)
 		_, hidden := w.hidden[s.Key]
@@ -55,7 +57,7 @@ func (w *world) execute(s Step) Result {
 		// The answer to a write holds the object, whether it can be read or not.
 		r.Observation = o.observation(s.Desired != nil && s.Desired.Digest != namespaceDigest)
 	}
-	if r.Err == nil && w.lost[s.Key] {
+	if r.Err == nil && w.lost[s.Key] && s.Verb != VerbDryRun {
 		delete(w.lost, s.Key)
 		return Result{Step: s, Observation: Observation{Why: errLost.Error()}, Err: errLost}
 	}
@@ -81,6 +83,18 @@ func (w *world) create(s Step) error {
 	o := w.put(object{key: s.Key})
 	w.creations[s.Key]++
 	w.send(o, s)
+	return nil
+}
+
+// dryRun is create without an effect, of an object whose name is taken.
+func (w *world) dryRun(s Step) error {
+	if namespace := w.objects[namespaceKey(s.Key.Namespace)]; s.Key.Namespace != "" && !namespace.deleting.IsZero() {
+		return errTerminating
+	}
+	if w.clashes[s.Key] {
+		return errTaken
+	}
+	w.accepted[s.Key] = true
 	return nil
 }
 
@@ -179,6 +193,10 @@ func (w *world) delete(s Step) (blocked string, released bool, err error) {
 		return "", false, err
 	}
 	w.checkRemoval(o, s)
+	if s.Because == BecauseRecreate && !w.accepted[s.Key] {
+		w.violate("delete %s: nothing says that the server would create it anew", s.Key)
+	}
+	delete(w.accepted, s.Key)
 	switch s.Guard {
 	case GuardNoInstances, GuardNoInstancesOrRelease:
 		found := w.instances(o)

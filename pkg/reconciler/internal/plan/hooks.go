@@ -24,11 +24,16 @@ func (u *unit) ran() bool {
 // replant makes an object that was an ordinary one run at its time: what it did
 // when it was installed does not count.
 func (w *work) replant(u *unit) {
+	recreated := u.live.Existence == Present && u.isOurs() && u.live.Deleting.IsZero()
+	if recreated && !w.in.Accepted[u.key] {
+		w.recreate(u) // it is an ordinary object until the server accepts the other one
+		return
+	}
 	u.item.RunOn, u.item.Phase, u.item.Digest = string(u.desired.Policies.RunOn), v1alpha1.PhaseApplied, ""
 	u.want(u.desired)
 	// Otherwise, after a crash, it would look like the ordinary object again.
 	w.ahead = true
-	if u.live.Existence == Present && u.isOurs() && u.live.Deleting.IsZero() {
+	if recreated {
 		w.recreate(u)
 	}
 }

@@ -39,6 +39,9 @@ type Input struct {
 	// pass. They are not tried again, and what comes after them waits; only an
 	// object that the server cannot change in place may be recreated.
 	Failed map[Key]Failure
+	// Accepted are the objects that the server would create anew, as it said in
+	// this pass.
+	Accepted map[Key]bool
 	// Contested are objects that somebody changes again and again.
 	Contested map[Key]Contest
 	// Claimed are objects that other owners wait for, and who does. Those that are

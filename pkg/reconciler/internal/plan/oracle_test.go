@@ -49,6 +49,7 @@ func (o *oracle) before(s Step) {
 		return
 	}
 	switch s.Verb {
+	case VerbDryRun: // it changes nothing
 	case VerbDelete, VerbOrphan:
 		o.beforeRemoval(s)
 	default:
@@ -126,7 +127,8 @@ func (o *oracle) beforeRemoval(s Step) {
 		return
 	}
 	if d != nil {
-		if s.Because != BecauseRecreate || d.Policies.Update != v1alpha1.UpdatePolicyRecreate {
+		recreates := d.Policies.Update == v1alpha1.UpdatePolicyRecreate || d.Policies.Update == v1alpha1.UpdatePolicyRecreateOnImmutable
+		if s.Because != BecauseRecreate || !recreates {
 			o.driver.world.violate("%s %s: it is wanted", s.Verb, s.Key)
 		}
 		return

@@ -53,6 +53,9 @@ const (
 	VerbOverride Verb = "override"
 	// VerbMark puts our marks back on an object of ours, and changes nothing else.
 	VerbMark Verb = "mark"
+	// VerbDryRun asks the server whether it would create the object anew. It
+	// changes nothing, and comes before the deletion of an object that is recreated.
+	VerbDryRun Verb = "dry-run"
 	// VerbDelete deletes the object of the given uid.
 	VerbDelete Verb = "delete"
 	// VerbOrphan strips our marks and leaves the object alone from then on.

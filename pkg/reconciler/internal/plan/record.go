@@ -36,6 +36,9 @@ func Fold(inventory []v1alpha1.InventoryItem, live map[Key]Observation, results 
 	byKey := make(map[Key]Result, len(results))
 	for _, r := range results {
 		byKey[r.Step.Key] = r
+		if r.Step.Verb == VerbDryRun && r.Err == nil {
+			continue // the live object is as it was seen
+		}
 		live[r.Step.Key] = r.Observation
 	}
 	folded := make([]v1alpha1.InventoryItem, 0, len(inventory))

@@ -119,7 +119,7 @@ func (s *simulation) cast() {
 		set.Adoption = pick(s, v1alpha1.AdoptionPolicyIfUnowned, v1alpha1.AdoptionPolicyIfUnowned, v1alpha1.AdoptionPolicyNever, v1alpha1.AdoptionPolicyAlways)
 		set.Update = pick(s, v1alpha1.UpdatePolicyReplace, v1alpha1.UpdatePolicySsaMerge, v1alpha1.UpdatePolicySsaOverride)
 		if !isCarrier(key) && s.chance(30) {
-			set.Update = v1alpha1.UpdatePolicyRecreate
+			set.Update = pick(s, v1alpha1.UpdatePolicyRecreate, v1alpha1.UpdatePolicyRecreateOnImmutable)
 			s.world.immutable[key] = s.chance(50)
 		}
 		s.candidates[key] = set

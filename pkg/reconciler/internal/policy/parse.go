@@ -16,20 +16,21 @@ import (
 
 // readers read the value of an annotation into a set, by the annotation's suffix.
 var readers = map[string]func(set *Set, value string) error{
-	v1alpha1.AnnotationAdoptionPolicy:  func(s *Set, v string) error { return readEnum(&s.Adoption, adoptionPolicies, v) },
-	v1alpha1.AnnotationReconcilePolicy: func(s *Set, v string) error { return readEnum(&s.Reconcile, reconcilePolicies, v) },
-	v1alpha1.AnnotationUpdatePolicy:    func(s *Set, v string) error { return readEnum(&s.Update, updatePolicies, v) },
-	v1alpha1.AnnotationDeletePolicy:    func(s *Set, v string) error { return readEnum(&s.Delete, deletePolicies, v) },
-	v1alpha1.AnnotationDriftPolicy:     func(s *Set, v string) error { return readEnum(&s.Drift, driftPolicies, v) },
-	v1alpha1.AnnotationRunOn:           func(s *Set, v string) error { return readEnum(&s.RunOn, runOns, v) },
-	v1alpha1.AnnotationApplyOrder:      func(s *Set, v string) error { return readOrder(&s.Order.Apply, v) },
-	v1alpha1.AnnotationDeleteOrder:     func(s *Set, v string) error { return readOrder(&s.Order.Delete, v) },
-	v1alpha1.AnnotationPurgeOrder:      readPurgeOrder,
-	v1alpha1.AnnotationReapplyInterval: readReapply,
-	v1alpha1.AnnotationStatusHint:      readHints,
-	v1alpha1.AnnotationReadyWhen:       readReadyWhen,
-	v1alpha1.AnnotationIgnoreFields:    readIgnoreFields,
-	v1alpha1.AnnotationDependsOn:       readDependsOn,
+	v1alpha1.AnnotationAdoptionPolicy:      func(s *Set, v string) error { return readEnum(&s.Adoption, adoptionPolicies, v) },
+	v1alpha1.AnnotationReconcilePolicy:     func(s *Set, v string) error { return readEnum(&s.Reconcile, reconcilePolicies, v) },
+	v1alpha1.AnnotationUpdatePolicy:        func(s *Set, v string) error { return readEnum(&s.Update, updatePolicies, v) },
+	v1alpha1.AnnotationRecreatePropagation: func(s *Set, v string) error { return readEnum(&s.RecreatePropagation, propagations, v) },
+	v1alpha1.AnnotationDeletePolicy:        func(s *Set, v string) error { return readEnum(&s.Delete, deletePolicies, v) },
+	v1alpha1.AnnotationDriftPolicy:         func(s *Set, v string) error { return readEnum(&s.Drift, driftPolicies, v) },
+	v1alpha1.AnnotationRunOn:               func(s *Set, v string) error { return readEnum(&s.RunOn, runOns, v) },
+	v1alpha1.AnnotationApplyOrder:          func(s *Set, v string) error { return readOrder(&s.Order.Apply, v) },
+	v1alpha1.AnnotationDeleteOrder:         func(s *Set, v string) error { return readOrder(&s.Order.Delete, v) },
+	v1alpha1.AnnotationPurgeOrder:          readPurgeOrder,
+	v1alpha1.AnnotationReapplyInterval:     readReapply,
+	v1alpha1.AnnotationStatusHint:          readHints,
+	v1alpha1.AnnotationReadyWhen:           readReadyWhen,
+	v1alpha1.AnnotationIgnoreFields:        readIgnoreFields,
+	v1alpha1.AnnotationDependsOn:           readDependsOn,
 }
 
 // others are annotations with our prefix that say nothing about a dependent:

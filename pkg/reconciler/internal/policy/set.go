@@ -16,9 +16,12 @@ type Set struct {
 	Adoption  v1alpha1.AdoptionPolicy
 	Reconcile v1alpha1.ReconcilePolicy
 	Update    v1alpha1.UpdatePolicy
-	Delete    v1alpha1.DeletePolicy
-	Drift     v1alpha1.DriftPolicy
-	Order     Order
+	// RecreatePropagation is what becomes of the dependents of an object that is
+	// recreated; empty means PropagationBackground.
+	RecreatePropagation Propagation
+	Delete              v1alpha1.DeletePolicy
+	Drift               v1alpha1.DriftPolicy
+	Order               Order
 	// Reapply is the interval of refreshing writes; zero means none.
 	Reapply time.Duration
 	// Hints say how readiness is judged.
@@ -56,6 +59,17 @@ type StatusHints struct {
 type Reference struct {
 	Group, Kind, Namespace, Name string
 }
+
+// Propagation says what becomes of the dependents of a deleted object, which name
+// it in their owner references.
+type Propagation string
+
+const (
+	// PropagationBackground deletes them after the object.
+	PropagationBackground Propagation = "background"
+	// PropagationOrphan leaves them behind.
+	PropagationOrphan Propagation = "orphan"
+)
 
 // RunOn says when an object is applied, if not with the others.
 type RunOn string

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -175,7 +176,7 @@ func (l *live) patch(place Place, name, patch string) *unstructured.Unstructured
 
 func (l *live) remove(place Place, object *unstructured.Unstructured) {
 	l.Helper()
-	if _, _, err := l.admin.Objects().Delete(context.WithoutCancel(l.Context()), place.Resource, place.Namespace, object.GetName(), object.GetUID(), ""); err != nil {
+	if _, _, err := l.admin.Objects().Delete(context.WithoutCancel(l.Context()), place.Resource, place.Namespace, object.GetName(), object.GetUID(), "", metav1.DeletePropagationBackground); err != nil {
 		l.Fatal(err)
 	}
 }

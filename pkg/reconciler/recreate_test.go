@@ -1,0 +1,178 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// recreated is a manifest whose object is recreated when the manifest changes.
+func recreated(object *unstructured.Unstructured, policy string) *unstructured.Unstructured {
+	object = object.DeepCopy()
+	object.SetAnnotations(map[string]string{engineName + "/update-policy": policy})
+	return object
+}
+
+// uidOf returns the uid of the live object of a manifest; it is empty if there is none.
+func (b *bench) uidOf(object *unstructured.Unstructured) types.UID {
+	b.t.Helper()
+	live := object.DeepCopy()
+	if live.GetKind() != "PriorityClass" {
+		live.SetNamespace(b.namespace)
+	}
+	if err := b.Get(b.t.Context(), client.ObjectKeyFromObject(live), live); client.IgnoreNotFound(err) != nil {
+		b.t.Fatal(err)
+	} else if err != nil {
+		return ""
+	}
+	return live.GetUID()
+}
+
+func TestNothingIsDeletedBeforeTheServerAcceptsTheNewObject(t *testing.T) {
+	b := newBench(t)
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "limits"},
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/limitranges": resource.MustParse("1")}}}
+	if err := b.Create(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	quota.Status.Hard, quota.Status.Used = quota.Spec.Hard, corev1.ResourceList{"count/limitranges": resource.MustParse("1")}
+	limits := func(value string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "LimitRange", "metadata": map[string]any{"name": "limits"},
+			"spec": map[string]any{"limits": []any{map[string]any{"type": "Pod", "max": map[string]any{"cpu": value}}}},
+		}}
+	}
+	badKey := config("a", "2")
+	badKey.Object["data"] = map[string]any{"a b": "2"}
+	for name, tc := range map[string]struct {
+		before, after *unstructured.Unstructured
+		want          string
+	}{
+		"a port that is none":                 {nodePort("web", 30190), nodePort("web", 700000), "spec.ports[0].nodePort"},
+		"a port out of range":                 {nodePort("web", 30190), nodePort("web", 8080), "spec.ports[0].nodePort"},
+		"a bad key":                           {config("a", "1"), badKey, "data[a b]"},
+		"a quota that counts the live object": {limits("1"), limits("2"), "the quota counts it and the new object together"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &bench{Client: b.Client, t: t, engine: b.engine, namespace: b.namespace}
+			b.mustApply(recreated(tc.before, "recreate"))
+			if tc.before.GetKind() == "LimitRange" {
+				if err := b.Status().Update(t.Context(), quota); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := b.uidOf(tc.before)
+			_, err := b.apply(recreated(tc.after, "recreate"))
+			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "the live object stays") {
+				t.Errorf("got %v, want an error that says %q", err, tc.want)
+			}
+			if after := b.uidOf(tc.before); after != before {
+				t.Errorf("the live object is %q, and was %q", after, before)
+			}
+			if outcome := b.mustApply(recreated(tc.before, "recreate")); len(outcome.Steps) > 0 {
+				t.Errorf("steps %v after the manifest was taken back", outcome.Steps)
+			}
+			if _, err := b.delete(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// The server refuses a second owner of a port, an address or the default priority.
+// Those that the live object holds are free once it is deleted.
+func TestWhatTheLiveObjectHoldsIsNoReasonAgainstTheNewOne(t *testing.T) {
+	b := newBench(t)
+	address := ""
+	service := func(value string) *unstructured.Unstructured {
+		object := nodePort("web", 30191)
+		if address != "" {
+			object.Object["spec"].(map[string]any)["clusterIP"] = address
+		}
+		object.Object["spec"].(map[string]any)["selector"] = map[string]any{"value": value}
+		return object
+	}
+	class := func(value int64) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": map[string]any{"name": b.namespace},
+			"value": value, "globalDefault": true,
+		}}
+	}
+	b.mustApply(recreated(service("1"), "recreate"), recreated(class(1), "recreate-on-immutable"))
+	web := &corev1.Service{}
+	if err := b.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "web"}, web); err != nil {
+		t.Fatal(err)
+	}
+	address = web.Spec.ClusterIP
+	before, classBefore := b.uidOf(service("1")), b.uidOf(class(1))
+	outcome := b.mustApply(recreated(service("2"), "recreate"), recreated(class(2), "recreate-on-immutable"))
+	if outcome.Steps["delete"] != 2 || outcome.Steps["create"] != 2 {
+		t.Errorf("steps %v, want that both are recreated", outcome.Steps)
+	}
+	if b.uidOf(service("2")) == before || b.uidOf(class(2)) == classBefore {
+		t.Error("they are as before")
+	}
+	live := &schedulingv1.PriorityClass{}
+	if err := b.Get(t.Context(), client.ObjectKey{Name: b.namespace}, live); err != nil || !live.GlobalDefault || live.Value != 2 {
+		t.Errorf("got %v, %v", live, err)
+	}
+
+	// A port of another Service is no port of this one.
+	theirs := nodePort("theirs", 30192)
+	theirs.SetNamespace(b.namespace)
+	if err := b.Create(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	kept := b.uidOf(service("2"))
+	_, err := b.apply(recreated(nodePort("web", 30192), "recreate"), recreated(class(2), "recreate-on-immutable"))
+	if err == nil || !strings.Contains(err.Error(), "already allocated") || b.uidOf(service("2")) != kept {
+		t.Errorf("got %v, want an error, and the Service as it was", err)
+	}
+	if _, err := b.delete(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRecreateOnImmutableRecreatesOnlyWhatTheServerRefusesToChange(t *testing.T) {
+	for name, policy := range spellings("recreate-on-immutable", "RecreateOnImmutable") {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			manifest := func(value string, fixed bool) client.Object {
+				object := config("a", value, "update-policy", policy, "recreate-propagation", "orphan")
+				object.Object["immutable"] = fixed
+				return object
+			}
+			b.mustApply(manifest("1", false))
+			before := b.get("a").UID
+			b.mustApply(manifest("2", true))
+			if live := b.get("a"); live.UID != before || live.Data["value"] != "2" {
+				t.Errorf("after a change in place: %v", live)
+			}
+			outcome, err := b.apply(manifest("3", true))
+			if err != nil || outcome.Steps["delete"] != 1 {
+				t.Fatalf("steps %v, %v", outcome.Steps, err)
+			}
+			// There is no garbage collector here that would finish the deletion.
+			live := b.get("a")
+			if live == nil || live.UID != before || !slices.Equal(live.Finalizers, []string{metav1.FinalizerOrphanDependents}) {
+				t.Fatalf("the object is %v, want that its dependents are left behind", live)
+			}
+			b.change("a", func(c *corev1.ConfigMap) { c.Finalizers = nil })
+			b.mustApply(manifest("3", true))
+			if live := b.get("a"); live.UID == before || live.Data["value"] != "3" {
+				t.Errorf("after the recreation: %v", live)
+			}
+		})
+	}
+}
