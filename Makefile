@@ -88,6 +88,10 @@ helmparity: ## Compare rendered charts with those of helm template (CORBEL_HELM_
 modelcheck: ## Check the planner against every small history (a million states and more; minutes).
 	CORBEL_SLICE=1/1 $(GOTEST) -v -run 'TestInvariantsHoldInEverySmallHistory' -timeout $(UNIT_TIMEOUT) ./pkg/reconciler/internal/model
 
+.PHONY: mutants
+mutants: ## Break the rules of safety one at a time, and report which breaks no test without a control plane notices (RUN=regexp; minutes).
+	$(GO) run ./test/mutants $(if $(RUN),-run '$(RUN)')
+
 ##@ Measure
 
 # Flux is a module of its own: nobody who uses Corbel needs it.

@@ -111,6 +111,7 @@ var rooms = []Room{
 	{Path: "test/architecture", Floor: supportFloor, Kind: Support},
 	{Path: "test/audit", Floor: supportFloor, Kind: Support},
 	{Path: "test/documented", Floor: supportFloor, Kind: Support},
+	{Path: "test/mutants", Floor: supportFloor, Kind: Support},
 	{Path: "test/env", Floor: supportFloor, Kind: Support},
 	{Path: "test/slice", Floor: supportFloor, Kind: Support},
 	{Path: "test/trap", Floor: supportFloor, Kind: Support},

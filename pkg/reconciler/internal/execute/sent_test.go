@@ -1,0 +1,330 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package execute_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/test/wire"
+)
+
+// recorded is a bench whose requests go to a recorder that holds an object of ours.
+func recorded(t *testing.T, text string) (*bench, *wire.Recorder, *plan.Desired, plan.Observation) {
+	t.Helper()
+	recorder := wire.NewRecorder()
+	b := benchOn(t, recorder.Config())
+	d := b.desired(text, v1alpha1.UpdatePolicyReplace)
+	recorder.Put(d.Manifest)
+	return b, recorder, d, b.observe(d)
+}
+
+// TestEveryWriteSendsWhatThePlanSaw looks at the request of each verb.
+func TestEveryWriteSendsWhatThePlanSaw(t *testing.T) {
+	verbs := map[plan.Verb]string{plan.VerbMark: http.MethodPatch}
+	for verb := range writes {
+		verbs[verb] = http.MethodPatch
+	}
+	verbs[plan.VerbReplace], verbs[plan.VerbDelete] = http.MethodPut, http.MethodDelete
+	for verb, method := range verbs {
+		t.Run(string(verb), func(t *testing.T) {
+			b, recorder, d, live := recorded(t, configMap("shop", "map"))
+			if result := b.run(step(verb, d, live)); result.Err != nil {
+				t.Fatal(result.Err)
+			}
+			sent := recorder.Writes()
+			if len(sent) != 1 || sent[0].Method != method {
+				t.Fatalf("sent %v", sent)
+			}
+			based := "metadata"
+			if verb == plan.VerbDelete {
+				based = "preconditions"
+			}
+			got := []string{sent[0].Field(based, "uid"), sent[0].Field(based, "resourceVersion")}
+			if diff := cmp.Diff([]string{string(live.UID), live.ResourceVersion}, got); diff != "" {
+				t.Errorf("uid and resourceVersion (-want +got):\n%s", diff)
+			}
+			if result := b.run(step(verb, d, plan.Observation{})); result.Err == nil || len(recorder.Writes()) > 1 {
+				t.Errorf("without a precondition: %v, sent %v", result.Err, recorder.Writes())
+			}
+		})
+	}
+}
+
+func TestACreationSendsThatTheObjectMustNotExist(t *testing.T) {
+	for policy, method := range map[v1alpha1.UpdatePolicy]string{
+		v1alpha1.UpdatePolicyReplace: http.MethodPost, v1alpha1.UpdatePolicyRecreate: http.MethodPost,
+		v1alpha1.UpdatePolicySsaMerge: http.MethodPatch, v1alpha1.UpdatePolicySsaOverride: http.MethodPatch,
+	} {
+		recorder := wire.NewRecorder()
+		b := benchOn(t, recorder.Config())
+		b.must(step(plan.VerbCreate, b.desired(configMap("shop", "map"), policy), plan.Observation{}))
+		sent := recorder.Writes()
+		if len(sent) != 1 || sent[0].Method != method {
+			t.Fatalf("%s: sent %v", policy, sent)
+		}
+		// No object has the version 1, so the server refuses to apply to one that exists.
+		if version := sent[0].Field("metadata", "resourceVersion"); method == http.MethodPatch && version != "1" || method == http.MethodPost && version != "" {
+			t.Errorf("%s: the resourceVersion is %q", policy, version)
+		}
+		if got := sent[0].Field("metadata", "labels", reconciler+"/owner-id"); got != ownerID {
+			t.Errorf("%s: the label of the owner is %q", policy, got)
+		}
+	}
+}
+
+func TestAReplaceSendsTheFinalizersOfOthers(t *testing.T) {
+	b, recorder, d, live := recorded(t, strings.Replace(configMap("shop", "map"), "metadata: {", "metadata: {finalizers: [example.com/ours], ", 1))
+	live.Finalizers = []string{"example.com/theirs", "example.com/ours"}
+	b.must(step(plan.VerbReplace, d, live))
+	got, _, err := unstructured.NestedStringSlice(recorder.Writes()[0].Body, "metadata", "finalizers")
+	if diff := cmp.Diff(live.Finalizers, got); diff != "" || err != nil {
+		t.Errorf("finalizers (-want +got):\n%s%v", diff, err)
+	}
+}
+
+func TestAReleaseSendsTheEndOfOurMarksAndNothingElse(t *testing.T) {
+	b, recorder, d, live := recorded(t, configMap("shop", "map"))
+	b.must(step(plan.VerbOrphan, d, live))
+	want := map[string]any{"metadata": map[string]any{
+		"uid": string(live.UID), "resourceVersion": live.ResourceVersion,
+		"labels":      map[string]any{reconciler + "/owner-id": nil},
+		"annotations": map[string]any{reconciler + "/owner": nil},
+	}}
+	if diff := cmp.Diff(want, recorder.Writes()[0].Body); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What changed since the plan is deleted only if it is still ours.
+func TestADeletionThatIsRefusedIsSentAgainOnlyForAnObjectThatIsStillOurs(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*unstructured.Unstructured)
+		sends  int
+	}{
+		"its content changed": {func(o *unstructured.Unstructured) { o.Object["data"] = map[string]any{"key": "new"} }, 2},
+		"it bears the marks of another": {func(o *unstructured.Unstructured) {
+			o.SetLabels(map[string]string{reconciler + "/owner-id": "another"})
+		}, 1},
+		"it lost all marks": {func(o *unstructured.Unstructured) { o.SetLabels(nil); o.SetAnnotations(nil) }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, recorder, d, live := recorded(t, configMap("shop", "map"))
+			deletions := 0
+			recorder.Answer = func(sent wire.Sent) (int, any) {
+				if sent.Method != http.MethodDelete {
+					return 0, nil
+				}
+				if deletions++; deletions > 1 {
+					return 0, nil
+				}
+				changed := d.Manifest.DeepCopy()
+				tc.change(changed)
+				recorder.Put(changed)
+				return http.StatusConflict, wire.Failure(http.StatusConflict, metav1.StatusReasonConflict, nil)
+			}
+			result := b.run(step(plan.VerbDelete, d, live))
+			sent := recorder.Sent(http.MethodDelete)
+			if len(sent) != tc.sends || tc.sends == 1 && !execute.IsConflict(result.Err) {
+				t.Fatalf("sent %v, %v", sent, result.Err)
+			}
+			if last := sent[len(sent)-1].Field("preconditions", "resourceVersion"); (last == live.ResourceVersion) != (tc.sends == 1) {
+				t.Errorf("the last deletion is based on %q", last)
+			}
+		})
+	}
+}
+
+const foosDefinition = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: foos.example.com}, status: {conditions: [{type: Established, status: "True"}]}}`
+
+// foo is an instance of the type that the definition brings.
+func foo(t *testing.T, name string) *unstructured.Unstructured {
+	return parse(t, `{apiVersion: example.com/v1, kind: Foo, metadata: {namespace: shop, name: `+name+`, uid: uid-of-`+name+`}}`)
+}
+
+func TestATypeIsNotDeletedWhileAnythingOfItIsThere(t *testing.T) {
+	own := plan.Key{Group: "example.com", Kind: "Foo", Namespace: "shop", Name: "ours"}
+	refuse := func(code int, reason metav1.StatusReason) func(wire.Sent) (int, any) {
+		return func(sent wire.Sent) (int, any) {
+			if strings.HasSuffix(sent.Path, "/foos") {
+				return code, wire.Failure(code, reason, nil)
+			}
+			return 0, nil
+		}
+	}
+	for name, tc := range map[string]struct {
+		instances []string
+		answer    func(wire.Sent) (int, any)
+		kept      bool
+		blocked   string
+		failed    bool
+		released  bool
+	}{
+		"no instance":                       {},
+		"an instance of others":             {instances: []string{"theirs"}, blocked: "1 foreign instance: Foo shop/theirs"},
+		"an instance of ours":               {instances: []string{"ours"}, blocked: "1 instance of ours that must go first: Foo shop/ours"},
+		"one of each":                       {instances: []string{"ours", "theirs"}, blocked: "1 foreign instance: Foo shop/theirs; 1 instance of ours that must go first: Foo shop/ours"},
+		"instances that we may not list":    {answer: refuse(http.StatusForbidden, metav1.StatusReasonForbidden), failed: true},
+		"instances that cannot be listed":   {answer: refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError), failed: true},
+		"an instance that was left behind":  {instances: []string{"left"}, kept: true, released: true},
+		"one left behind and one of others": {instances: []string{"left", "theirs"}, kept: true, blocked: "1 foreign instance: Foo shop/theirs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, recorder, d, live := recorded(t, foosDefinition)
+			for _, instance := range tc.instances {
+				recorder.Put(foo(t, instance))
+			}
+			recorder.Answer = tc.answer
+			s := step(plan.VerbDelete, d, live)
+			s.Guard, s.Own = plan.GuardNoInstances, []plan.Key{own}
+			if tc.kept {
+				s.Guard, s.Then.Kept = plan.GuardNoInstancesOrRelease, append(s.Then.Kept, "uid-of-left")
+			}
+			result := b.run(s)
+			if result.Blocked != tc.blocked || (result.Err != nil) != tc.failed || result.Released != tc.released {
+				t.Errorf("blocked: %q, error: %v, released: %v", result.Blocked, result.Err, result.Released)
+			}
+			deleted := len(recorder.Sent(http.MethodDelete)) > 0
+			if mayBe := tc.blocked == "" && !tc.failed && !tc.released; deleted != mayBe {
+				t.Errorf("sent %v", recorder.Sent())
+			}
+			if deleted { // what let it pass was a look right before it
+				sent := recorder.Sent()
+				at := slices.IndexFunc(sent, func(s wire.Sent) bool { return s.Method == http.MethodDelete })
+				if at < 1 || !strings.HasSuffix(sent[at-1].Path, "/foos") {
+					t.Errorf("sent %v", sent)
+				}
+			}
+		})
+	}
+}
+
+func TestANamespaceIsNotDeletedWhileAnythingIsInIt(t *testing.T) {
+	forbid := func(sent wire.Sent) (int, any) {
+		if strings.HasSuffix(sent.Path, "/secrets") {
+			return http.StatusForbidden, wire.Failure(http.StatusForbidden, metav1.StatusReasonForbidden, nil)
+		}
+		return 0, nil
+	}
+	for name, tc := range map[string]struct {
+		namespace, content string
+		answer             func(wire.Sent) (int, any)
+		guard              plan.Guard
+		blocked            bool
+	}{
+		"nothing":                           {namespace: "shop", guard: plan.GuardEmpty},
+		"what the control plane puts there": {namespace: "shop", guard: plan.GuardEmpty, content: `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: kube-root-ca.crt}}`},
+		"an object":                         {namespace: "shop", guard: plan.GuardEmpty, content: configMap("shop", "theirs"), blocked: true},
+		"an object whose owner is there":    {namespace: "shop", guard: plan.GuardEmpty, content: `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: theirs, ownerReferences: [{apiVersion: example.org/v1, kind: Bar, name: a, uid: b}]}}`, blocked: true},
+		"an object whose owner is gone":     {namespace: "shop", guard: plan.GuardEmpty, content: `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: theirs, ownerReferences: [{apiVersion: v1, kind: Secret, name: a, uid: b}]}}`},
+		"what we may not read":              {namespace: "shop", guard: plan.GuardEmpty, answer: forbid, blocked: true},
+		"the system's own, without a look":  {namespace: "kube-public", guard: plan.GuardNone, blocked: true},
+		"the default, without a look":       {namespace: "default", guard: plan.GuardNone, blocked: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, recorder, d, live := recorded(t, `{apiVersion: v1, kind: Namespace, metadata: {name: `+tc.namespace+`}}`)
+			if tc.content != "" {
+				recorder.Put(parse(t, tc.content))
+			}
+			recorder.Answer = tc.answer
+			s := step(plan.VerbDelete, d, live)
+			s.Guard = tc.guard
+			result := b.run(s)
+			if (result.Blocked != "") != tc.blocked || result.Err != nil || (len(recorder.Sent(http.MethodDelete)) > 0) == tc.blocked {
+				t.Errorf("blocked: %q, error: %v, sent %v", result.Blocked, result.Err, recorder.Sent())
+			}
+		})
+	}
+}
+
+// Nothing becomes ours without the permit, and what is ours needs none.
+func TestWhatBecomesOursNeedsThePermit(t *testing.T) {
+	refusal := fmt.Errorf("another process leads")
+	ctx := execute.WithPermit(t.Context(), func(context.Context) error { return refusal })
+	b, recorder, d, live := recorded(t, configMap("shop", "map"))
+	adoption := step(plan.VerbReplace, d, live)
+	adoption.Because = plan.BecauseAdopted
+	for name, tc := range map[string]struct {
+		step    plan.Step
+		refused bool
+	}{
+		"a creation":          {step(plan.VerbCreate, b.desired(configMap("shop", "new"), v1alpha1.UpdatePolicyReplace), plan.Observation{}), true},
+		"an adoption":         {adoption, true},
+		"a change of our own": {step(plan.VerbReplace, d, live), false},
+	} {
+		before := len(recorder.Writes())
+		results := b.executor.Run(ctx, []plan.Step{tc.step})
+		if refused := errors.Is(results[0].Err, refusal); refused != tc.refused || (len(recorder.Writes()) == before) != tc.refused {
+			t.Errorf("%s: %v, sent %v", name, results[0].Err, recorder.Writes()[before:])
+		}
+	}
+}
+
+// The server denies the creation of what a fence closes off, and only then the type is
+// deleted. The fence goes in any case.
+func TestATypeIsDeletedOnlyBehindAFenceThatHolds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		denial string
+		holds  bool
+	}{
+		"the server denies the probe because of it":       {"ValidatingAdmissionPolicy 'NAME' with binding 'NAME' denied request: no", true},
+		"the server refuses the probe for another reason": {"may not create configmaps", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, recorder, d, live := recorded(t, foosDefinition)
+			b.executor = execute.New(b.target, b.observer, execute.Options{Name: reconciler, FieldOwner: "corbel", TypeFence: true})
+			var fence string
+			recorder.Answer = func(sent wire.Sent) (int, any) {
+				if strings.HasSuffix(sent.Path, "/validatingadmissionpolicies") {
+					fence = sent.Field("metadata", "name")
+				}
+				if sent.Query.Get("dryRun") == "" {
+					return 0, nil
+				}
+				failure := wire.Failure(http.StatusForbidden, metav1.StatusReasonForbidden, nil)
+				failure.Message = strings.ReplaceAll(tc.denial, "NAME", fence)
+				return http.StatusForbidden, failure
+			}
+			s := step(plan.VerbDelete, d, live)
+			s.Guard, s.Owner = plan.GuardNoInstances, plan.Owner{ID: ownerID, Ref: ownerRef}
+			result := b.run(s)
+			if (result.Err == nil) != tc.holds {
+				t.Errorf("got %v", result.Err)
+			}
+			sent := recorder.Writes()
+			var got []string
+			for _, s := range sent {
+				got = append(got, s.Method+" "+s.Path[strings.LastIndex(strings.TrimSuffix(s.Path, "/"+fence), "/")+1:])
+			}
+			want := []string{"POST validatingadmissionpolicies", "POST validatingadmissionpolicybindings", "POST configmaps",
+				"DELETE foos.example.com", "DELETE validatingadmissionpolicybindings/" + fence, "DELETE validatingadmissionpolicies/" + fence}
+			if !tc.holds {
+				want = slices.Delete(want, 3, 4)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("requests (-want +got):\n%s", diff)
+			}
+			spec, _ := sent[0].Body["spec"].(map[string]any)
+			validations, _ := spec["validations"].([]any)
+			if len(validations) != 1 || validations[0].(map[string]any)["expression"] != "false" || spec["failurePolicy"] != "Fail" {
+				t.Errorf("the policy is %v", spec)
+			}
+			if actions, _, _ := unstructured.NestedStringSlice(sent[1].Body, "spec", "validationActions"); !slices.Equal(actions, []string{"Deny"}) {
+				t.Errorf("the binding is %v", sent[1].Body["spec"])
+			}
+		})
+	}
+}

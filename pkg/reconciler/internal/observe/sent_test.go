@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe_test
+
+import (
+	"net/http"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/test/wire"
+)
+
+// Absence needs a proof; every other answer leaves an object unknown.
+func TestOnlyAProofOfAbsenceMeansAbsent(t *testing.T) {
+	named := &metav1.StatusDetails{Name: "map", Kind: "configmaps"}
+	for name, tc := range map[string]struct {
+		code    int
+		reason  metav1.StatusReason
+		details *metav1.StatusDetails
+		want    plan.Existence
+	}{
+		"NotFound of the object":     {http.StatusNotFound, metav1.StatusReasonNotFound, named, plan.Absent},
+		"NotFound of another object": {http.StatusNotFound, metav1.StatusReasonNotFound, &metav1.StatusDetails{Name: "other", Kind: "configmaps"}, plan.Unknown},
+		"NotFound of nothing":        {http.StatusNotFound, metav1.StatusReasonNotFound, nil, plan.Unknown},
+		"Forbidden":                  {http.StatusForbidden, metav1.StatusReasonForbidden, named, plan.Unknown},
+		"Unauthorized":               {http.StatusUnauthorized, metav1.StatusReasonUnauthorized, named, plan.Unknown},
+		"Gone":                       {http.StatusGone, metav1.StatusReasonGone, named, plan.Unknown},
+		"an internal error":          {http.StatusInternalServerError, metav1.StatusReasonInternalError, named, plan.Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorder := wire.NewRecorder()
+			recorder.Answer = func(wire.Sent) (int, any) { return tc.code, wire.Failure(tc.code, tc.reason, tc.details) }
+			observer := observerOn(targetOn(t, recorder.Config()))
+			live := look(t, observer, observe.Request{Key: plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "map"}, Version: "v1"})
+			if live.Existence != tc.want || (live.Why == "") != (tc.want == plan.Absent) {
+				t.Errorf("got %+v", live)
+			}
+		})
+	}
+}
+
+// An object of a type that is not served may still be stored.
+func TestAnObjectWhoseTypeIsNotServedIsAbsentOnlyIfNothingBringsTheType(t *testing.T) {
+	for name, tc := range map[string]struct {
+		definition string
+		want       plan.Existence
+	}{
+		"nothing brings it":    {"", plan.Absent},
+		"a definition does":    {`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: bars.example.com}, spec: {names: {kind: Bar}}}`, plan.Unknown},
+		"a server is to do so": {`{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v2.example.com}}`, plan.Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorder := wire.NewRecorder()
+			if tc.definition != "" {
+				recorder.Put(parse(t, tc.definition))
+			}
+			observer := observerOn(targetOn(t, recorder.Config()))
+			live := look(t, observer, observe.Request{Key: plan.Key{Group: "example.com", Kind: "Bar", Namespace: "shop", Name: "bar"}, Version: "v1"})
+			if live.Existence != tc.want {
+				t.Errorf("got %+v", live)
+			}
+		})
+	}
+}

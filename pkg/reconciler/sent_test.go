@@ -1,0 +1,217 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apitypes "k8s.io/apimachinery/pkg/types"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/wire"
+)
+
+// recorded returns a bench without a server, and the recorder of its requests. It has
+// no client: a test judges what the engine sends.
+func recorded(t *testing.T, options reconciler.ReconcilerOptions) (*bench, *wire.Recorder) {
+	t.Helper()
+	shop := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}}}
+	recorder := wire.NewRecorder(shop)
+	target, err := cluster.New(recorder.Config(), cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(target.Close)
+	engine, err := reconciler.NewReconciler(engineName, target, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &bench{t: t, engine: engine, namespace: "shop"}, recorder
+}
+
+func TestTheRecordIsDurableBeforeTheFirstRequestThatWrites(t *testing.T) {
+	b, recorder := recorded(t, reconciler.ReconcilerOptions{})
+	request := b.request(config("a", "1"), config("b", "1"))
+	before := -1
+	request.Record = func(ctx context.Context, inventory reconciler.Inventory) error {
+		if before < 0 {
+			before = len(recorder.Writes())
+			if len(inventory.Items) != 2 {
+				t.Errorf("the record has %d items, want 2", len(inventory.Items))
+			}
+		}
+		return b.record(ctx, inventory)
+	}
+	if outcome, err := b.engine.Apply(t.Context(), request); err != nil || !outcome.Done() || before != 0 || len(recorder.Writes()) != 2 {
+		t.Errorf("%v, %d writes before the record, %v in all", err, before, recorder.Writes())
+	}
+
+	b, recorder = recorded(t, reconciler.ReconcilerOptions{})
+	request, broken := b.request(config("a", "1")), errors.New("the status cannot be written")
+	request.Record = func(context.Context, reconciler.Inventory) error { return broken }
+	if _, err := b.engine.Apply(t.Context(), request); !errors.Is(err, broken) || len(recorder.Writes()) > 0 {
+		t.Errorf("with a record that fails: %v, sent %v", err, recorder.Writes())
+	}
+	request.Record = nil
+	if outcome, err := b.engine.Apply(t.Context(), request); err != nil || !outcome.Unrecorded || len(recorder.Writes()) > 0 {
+		t.Errorf("without a way to record: %v, sent %v", err, recorder.Writes())
+	}
+}
+
+func TestNothingIsDeletedForAnEmptySetUnlessThatIsAllowed(t *testing.T) {
+	b, recorder := recorded(t, reconciler.ReconcilerOptions{})
+	b.mustApply(config("a", "1"))
+	_, err := b.apply()
+	if _, invalid := errors.AsType[*reconciler.InvalidError](err); !invalid || len(recorder.Sent(http.MethodDelete)) > 0 {
+		t.Errorf("got %v, sent %v", err, recorder.Writes())
+	}
+	request := b.request()
+	request.AllowEmpty = true
+	if outcome, err := b.engine.Apply(t.Context(), request); err != nil || !outcome.Done() || len(recorder.Sent(http.MethodDelete)) != 1 {
+		t.Errorf("allowed: %v, sent %v", err, recorder.Writes())
+	}
+}
+
+func TestNothingIsCreatedAfterARefusalOfTheFence(t *testing.T) {
+	b, recorder := recorded(t, reconciler.ReconcilerOptions{Parallelism: 1})
+	request := b.request(config("a", "1"), config("b", "1"))
+	request.Inventory = b.mustRecord(request)
+	refusal, asked := errors.New("another process leads"), 0
+	request.Confirm = func(context.Context) error { asked++; return refusal }
+	outcome, err := b.engine.Apply(t.Context(), request)
+	if _, superseded := errors.AsType[*reconciler.SupersededError](err); !superseded || !errors.Is(err, refusal) || asked != 1 {
+		t.Errorf("got %v, asked %d times", err, asked)
+	}
+	if len(recorder.Writes()) > 0 || len(outcome.Inventory.Items) != 2 {
+		t.Errorf("sent %v, recorded %v", recorder.Writes(), outcome.Inventory.Items)
+	}
+}
+
+// A namespace that the owner lives in and an object that it needs are released.
+func TestWhatTheOwnerStandsOnIsNeverDeleted(t *testing.T) {
+	b, recorder := recorded(t, reconciler.ReconcilerOptions{})
+	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop", "uid": "u"}}}
+	b.mustApply(namespace, config("key", "1"), config("other", "1"))
+	outcome, err := b.engine.Delete(t.Context(), reconciler.DeleteRequest{
+		Owner: b.owner(), Inventory: b.inventory, Record: b.record,
+		Protected: []reconciler.Key{{Kind: "ConfigMap", Namespace: "shop", Name: "key"}},
+	})
+	if err != nil || !outcome.Done() {
+		t.Errorf("delete: %v, waiting for %v", err, outcome.Waiting)
+	}
+	if sent := recorder.Sent(http.MethodDelete); len(sent) != 1 || !strings.HasSuffix(sent[0].Path, "/other") {
+		t.Errorf("sent %v", sent)
+	}
+}
+
+// What another owner has marked is neither changed nor deleted, whatever the record says.
+func TestARecordProvesNothingAgainstTheMarksOfAnother(t *testing.T) {
+	b, recorder := recorded(t, reconciler.ReconcilerOptions{})
+	b.mustApply(config("a", "1"))
+	theirs := config("a", "1")
+	theirs.SetNamespace("shop")
+	theirs.SetLabels(map[string]string{engineName + "/owner-id": "another"})
+	theirs.SetAnnotations(map[string]string{engineName + "/owner": "example.com/Release/shop/another/2"})
+	recorder.Put(theirs)
+	before := len(recorder.Writes())
+	if _, err := b.apply(config("a", "2")); err == nil {
+		t.Error("the object of another was applied")
+	}
+	if outcome, err := b.delete(); err != nil || !outcome.Done() || len(recorder.Writes()) > before {
+		t.Errorf("delete: %v, sent %v", err, recorder.Writes()[before:])
+	}
+}
+
+// The uid of the cluster tells an inventory of another one.
+func TestAnInventoryOfAnotherClusterIsRefused(t *testing.T) {
+	b, recorder := recorded(t, reconciler.ReconcilerOptions{})
+	b.mustApply(config("a", "1"))
+	if b.inventory.Target != wire.ClusterUID {
+		t.Errorf("the inventory is of the cluster %q", b.inventory.Target)
+	}
+	b.inventory.Target = apitypes.UID("another")
+	before := len(recorder.Writes())
+	_, err := b.delete()
+	if _, changed := errors.AsType[*reconciler.TargetChangedError](err); !changed || len(recorder.Writes()) > before {
+		t.Errorf("got %v, sent %v", err, recorder.Writes()[before:])
+	}
+}
+
+// A creation of a predecessor may arrive after the deletion.
+func TestAnObjectThatComesBackAfterItsDeletionIsRecordedAndDeletedAgain(t *testing.T) {
+	b, recorder := recorded(t, reconciler.ReconcilerOptions{})
+	b.mustApply(config("a", "1"))
+	late := recorder.Put(mustMark(t, recorder, config("a", "1")))
+	deletions := 0
+	recorder.Answer = func(sent wire.Sent) (int, any) {
+		if sent.Method != http.MethodDelete {
+			return 0, nil
+		}
+		if deletions++; deletions > 1 {
+			return 0, nil
+		}
+		return http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess}
+	}
+	outcome, err := b.delete()
+	if err != nil || !outcome.Done() || len(outcome.Returned) != 1 || deletions != 2 {
+		t.Errorf("%v, returned %v, %d deletions of %s", err, outcome.Returned, deletions, late.GetName())
+	}
+}
+
+// mustMark returns an object with the marks that the engine sent for the one of its name.
+func mustMark(t *testing.T, recorder *wire.Recorder, object *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	sent := recorder.Sent(http.MethodPost)
+	if len(sent) == 0 {
+		t.Fatal("nothing was created")
+	}
+	created := &unstructured.Unstructured{Object: sent[len(sent)-1].Body}
+	object.SetNamespace(created.GetNamespace())
+	object.SetLabels(created.GetLabels())
+	object.SetAnnotations(created.GetAnnotations())
+	return object
+}
+
+func TestOnlyRecordedInstancesOfAManagedTypeAreOurs(t *testing.T) {
+	foo := func(name, uid string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Foo", "metadata": map[string]any{"namespace": "shop", "name": name, "uid": uid}}}
+	}
+	item := func(name, uid string) reconciler.InventoryItem {
+		return reconciler.InventoryItem{Group: "example.com", Version: "v1", Kind: "Foo", Namespace: "shop", Name: name, UID: apitypes.UID(uid)}
+	}
+	b, recorder := recorded(t, reconciler.ReconcilerOptions{})
+	for _, object := range []*unstructured.Unstructured{foo("ours", "1"), foo("made-anew", "3"), foo("theirs", "4"), foo("unconfirmed", "5")} {
+		recorder.Put(object)
+	}
+	blockers, err := b.engine.DeletionBlockers(t.Context(), reconciler.DeleteRequest{
+		Owner: b.owner(), ManagedTypes: []v1alpha1.TypeInfo{{Group: "example.com", Kind: "Foo"}},
+		Inventory: reconciler.Inventory{Items: []reconciler.InventoryItem{item("ours", "1"), item("made-anew", "2"), item("unconfirmed", "")}},
+	})
+	if err != nil || len(blockers) != 1 || blockers[0].Message != "2 foreign instances: Foo shop/made-anew, Foo shop/theirs" {
+		t.Errorf("got %+v, %v", blockers, err)
+	}
+}
+
+// Controllers copy labels to what they make.
+func TestARecoveryFindsOnlyWhatBearsBothMarks(t *testing.T) {
+	b, recorder := recorded(t, reconciler.ReconcilerOptions{})
+	b.mustApply(config("a", "1"))
+	copied := mustMark(t, recorder, config("copied", "1"))
+	copied.SetAnnotations(nil)
+	recorder.Put(copied)
+	found, err := b.engine.Recover(t.Context(), reconciler.RecoverRequest{
+		Owner: b.owner(), Inventory: reconciler.Inventory{Target: wire.ClusterUID}, Types: []reconciler.InventoryType{{Version: "v1", Kind: "ConfigMap"}},
+	})
+	if err != nil || len(found) != 1 || found[0].Name != "a" {
+		t.Errorf("got %+v, %v", found, err)
+	}
+}

@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// Packages whose tests notice mutants.
+const (
+	clusterTests    = "./pkg/cluster"
+	executeTests    = "./pkg/reconciler/internal/execute"
+	observeTests    = "./pkg/reconciler/internal/observe"
+	planTests       = "./pkg/reconciler/internal/plan"
+	reconcilerTests = "./pkg/reconciler"
+	componentTests  = "./pkg/component"
+	lifecycleTests  = "./pkg/lifecycle"
+	eventsTests     = "./internal/events"
+	redactTests     = "./internal/redact"
+	kubeconfigTests = "./internal/kubeconfig"
+)
+
+// mutants are the rules of the engine, each broken in one way. The old texts are
+// short, so that they seldom have to follow a change of the code.
+var mutants = []mutant{
+	// What a request says about what it is based on.
+	{"a DELETE without the uid", "pkg/cluster/write.go", "&metav1.Preconditions{UID: &uid}", "&metav1.Preconditions{}", []string{clusterTests}},
+	{"a DELETE without the resourceVersion", "pkg/cluster/write.go", "options.Preconditions.ResourceVersion = &resourceVersion", "_ = resourceVersion", []string{clusterTests}},
+	{"a step deletes without the resourceVersion", "pkg/reconciler/internal/execute/delete.go", "step.UID, step.ResourceVersion)", `step.UID, "")`, []string{executeTests}},
+	{"a write without the resourceVersion", "pkg/reconciler/internal/execute/write.go", `metadata["resourceVersion"] = step.ResourceVersion`, "_ = step.ResourceVersion", []string{executeTests}},
+	{"a write without the uid", "pkg/reconciler/internal/execute/write.go", `metadata["uid"] = string(step.UID)`, "_ = step.UID", []string{executeTests}},
+	{"a release without the resourceVersion", "pkg/reconciler/internal/execute/orphan.go", `"resourceVersion": step.ResourceVersion,`, "", []string{executeTests}},
+	{"a release without the uid", "pkg/reconciler/internal/execute/orphan.go", `"uid":             step.UID,`, "", []string{executeTests}},
+	{"an apply that creates does not demand absence", "pkg/reconciler/internal/execute/create.go", `metadata["resourceVersion"] = "1"`, "_ = metadata", []string{executeTests}},
+	{"finalizers of others are dropped", "pkg/reconciler/internal/execute/replace.go", "union(step.Finalizers, object.GetFinalizers())", "union(nil, object.GetFinalizers())", []string{executeTests}},
+
+	// What an answer proves.
+	{"Forbidden is absent", "pkg/cluster/errors.go", "return ok && status.Reason == metav1.StatusReasonNotFound && names(", "return ok && (status.Reason == metav1.StatusReasonNotFound || status.Reason == metav1.StatusReasonForbidden) && names(", []string{clusterTests}},
+	{"any answer to a DELETE means gone", "pkg/cluster/deletion.go", "return false, object, nil", "return true, nil, nil", []string{clusterTests}},
+	{"aggregated servers are ignored when a type is gone", "pkg/cluster/gone.go", "aggregated = true", "aggregated = false", []string{clusterTests}},
+	{"definitions are ignored when a type is gone", "pkg/cluster/gone.go", "defined || kind == gk.Kind", `kind == ""`, []string{clusterTests}},
+
+	// What must not be lost.
+	{"no record before the steps", "pkg/reconciler/run.go", "if next.MustRecord {", "if false {", []string{reconcilerTests}},
+	{"foreign instances are ignored", "pkg/reconciler/internal/execute/census.go", "c.foreignTotal++", "c.foreignTotal = 0", []string{executeTests}},
+	{"allow-empty is always given", "pkg/reconciler/protect.go", "len(in.Desired) == 0 && !allowEmpty", "false", []string{reconcilerTests}},
+	{"allow-empty is ignored", "pkg/reconciler/protect.go", "len(in.Desired) == 0 && !allowEmpty", "len(in.Desired) == 0", []string{reconcilerTests}},
+	{"the fence never refuses", "pkg/reconciler/fence.go", "if err := f.confirm(ctx); err != nil {", "if err := f.confirm(ctx); err != nil && false {", []string{reconcilerTests}},
+	{"the namespace of the owner may be deleted", "pkg/reconciler/internal/plan/remove.go", "key.Name == w.in.Owner.Ref.Namespace", "false", []string{reconcilerTests}},
+	{"events are not redacted", "internal/events/redacted.go", "secrets.Text(fmt.Sprintf(note, args...))", `fmt.Sprintf(note, args...)+secrets.Text("")`, []string{eventsTests}},
+
+	// What the planner decides.
+	{"what cannot be read is removed", "pkg/reconciler/internal/plan/remove.go", "case !u.live.known():", "case false:", []string{planTests}},
+	{"what the owner needs may be deleted", "pkg/reconciler/internal/plan/remove.go", "if w.in.Protected[key] {", "if false {", []string{reconcilerTests}},
+	{"the order of removal is ignored", "pkg/reconciler/internal/plan/remove.go", "blocked = blocked || slices.ContainsFunc(", "blocked = false && slices.ContainsFunc(", []string{planTests}},
+	{"orphan-on-delete is ignored", "pkg/reconciler/internal/plan/remove.go", "return because == BecauseDeleting", "return false", []string{planTests}},
+	{"new objects need no record", "pkg/reconciler/internal/plan/record.go", "must = must || !u.recorded", "_ = u.recorded", []string{planTests}},
+	{"an unknown outcome counts as an answer", "pkg/reconciler/internal/plan/record.go", "r.Observation.Existence == Unknown", "false", []string{planTests}},
+	{"any object may be adopted", "pkg/reconciler/internal/plan/ownership.go", "return u.relation == unowned || u.relation == earlier", "return true", []string{planTests}},
+	{"a type is removed without a guard", "pkg/reconciler/internal/plan/stages.go", "return GuardNoInstances\n", "return GuardNone\n", []string{planTests}},
+	{"a namespace is removed without a guard", "pkg/reconciler/internal/plan/stages.go", "return GuardEmpty\n", "return GuardNone\n", []string{planTests}},
+	{"a type that keeps what was left behind is deleted", "pkg/reconciler/internal/plan/keep.go", "return GuardNoInstancesOrRelease", "return g", []string{planTests}},
+
+	// What is done about the plan.
+	{"a step is sent again for an object that changed hands", "pkg/reconciler/internal/execute/again.go", "case !step.StillMeant(live):", "case false:", []string{executeTests}},
+	{"namespaces of the cluster may be deleted", "pkg/reconciler/internal/execute/guard.go", `return name == "default" || strings.HasPrefix(name, "kube-")`, `return strings.HasPrefix(name, "default/")`, []string{executeTests}},
+	{"content that cannot be listed is no content", "pkg/reconciler/internal/execute/content.go", "return listed{refused: true}, nil", "return listed{}, nil", []string{executeTests}},
+	{"objects of unknown owners are noise", "pkg/reconciler/internal/execute/noise.go", "case !ok && c.known[o.kind]:", "case !ok:", []string{executeTests}},
+	{"objects are adopted without the permit", "pkg/reconciler/internal/execute/write.go", "if step.Claims() {", "if false {", []string{executeTests}},
+	{"the policy of a fence denies nothing", "pkg/reconciler/internal/execute/typefence.go", `"expression": "false"`, `"expression": "true"`, []string{executeTests}},
+	{"a fence is not awaited", "pkg/reconciler/internal/execute/typefence.go", "return e.prove(ctx, f)", "return nil", []string{executeTests}},
+	{"a fence stays", "pkg/reconciler/internal/execute/fenced.go", "if err := e.lower(ctx, f, step.Owner); err != nil {", "if err := error(nil); err != nil {", []string{executeTests}},
+	{"what cannot be read is absent", "pkg/reconciler/internal/observe/look.go", "return unknown(err), unserved", "return plan.Observation{Existence: plan.Absent}, unserved", []string{observeTests}},
+	{"an object of a type that is not served is absent", "pkg/reconciler/internal/observe/look.go", "request.Desired == nil && known.gone", "request.Desired == nil", []string{observeTests}},
+	{"what comes back after its removal is not noticed", "pkg/reconciler/lastlook.go", "range c.gone {", "range c.gone[:0] {", []string{reconcilerTests}},
+	{"an inventory of another cluster is accepted", "pkg/reconciler/input.go", `inventory.Target != "" && inventory.Target != uid`, "false", []string{reconcilerTests}},
+	{"an instance of another uid is ours", "pkg/reconciler/blockers.go", `ok && (recorded == "" || recorded == uid)`, "ok && recorded == recorded", []string{reconcilerTests}},
+	{"a label alone proves an owner to a recovery", "pkg/reconciler/recover.go", "ref != s.owner.Ref || ", "", []string{reconcilerTests}},
+
+	// What an address and an answer may do to us.
+	{"an answer about another object is accepted", "pkg/cluster/identity.go", "if !same || uid != a.uid {", "if false && (!same || uid != a.uid) {", []string{clusterTests}},
+	{"a redirect is an answer", "pkg/cluster/transport.go", "response.StatusCode/100 == 3 && ", "false && ", []string{clusterTests}},
+	{"internal addresses are allowed", "pkg/cluster/deny.go", "if class.prefix.Contains(addr) {", "if false && class.prefix.Contains(addr) {", []string{clusterTests}},
+	{"a kubeconfig may run a program", "internal/kubeconfig/user.go", `"exec":                    r.forbidden(program)`, `"exec": ignored`, []string{kubeconfigTests}},
+	{"values of Secrets are told", "internal/redact/text.go", "if s != nil {", "if s != nil && false {", []string{redactTests}},
+
+	// Who acts, and when.
+	{"a leader lock never gets old", "pkg/component/leaderlock.go", "age >= max(l.deadline-ahead, l.deadline/2)", "age < 0", []string{componentTests}},
+	{"an object that was never claimed is deleted", "pkg/lifecycle/stage.go", "case f.deleting && !f.claimed:", "case false:", []string{lifecycleTests}},
+	{"a suspended component is applied", "pkg/lifecycle/stage.go", "case f.suspended || f.policy == Skip:", "case false:", []string{lifecycleTests}},
+}
