@@ -36,7 +36,7 @@ func TestADeletionSaysWhatItIsAbout(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := wire.NewRecorder(parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: shop, uid: u}}`))
-			gone, live, err := recorded(t, recorder).Objects().Delete(t.Context(), configMaps, "shop", "settings", "u", tc.resourceVersion)
+			gone, live, err := recorded(t, recorder).Objects().Delete(t.Context(), configMaps, "shop", "settings", "u", tc.resourceVersion, metav1.DeletePropagationOrphan)
 			if !gone || live != nil || err != nil {
 				t.Errorf("got %v, %v, %v", gone, live, err)
 			}
@@ -47,13 +47,13 @@ func TestADeletionSaysWhatItIsAbout(t *testing.T) {
 			if diff := cmp.Diff(tc.want, sent[0].Body["preconditions"]); diff != "" {
 				t.Errorf("preconditions (-want +got):\n%s", diff)
 			}
-			if got := sent[0].Field("propagationPolicy"); got != string(metav1.DeletePropagationBackground) {
+			if got := sent[0].Field("propagationPolicy"); got != string(metav1.DeletePropagationOrphan) {
 				t.Errorf("the propagation policy is %q", got)
 			}
 		})
 	}
 	recorder := wire.NewRecorder()
-	if _, _, err := recorded(t, recorder).Objects().Delete(t.Context(), configMaps, "shop", "settings", "", "7"); err == nil || len(recorder.Sent()) > 0 {
+	if _, _, err := recorded(t, recorder).Objects().Delete(t.Context(), configMaps, "shop", "settings", "", "7", ""); err == nil || len(recorder.Sent()) > 0 {
 		t.Errorf("without a uid: %v, sent %v", err, recorder.Sent())
 	}
 }
@@ -88,7 +88,7 @@ func TestOnlyAProofOfTheEndOfAnObjectMeansGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			recorder := wire.NewRecorder()
 			recorder.Answer = func(wire.Sent) (int, any) { return tc.code, tc.body }
-			gone, live, err := recorded(t, recorder).Objects().Delete(t.Context(), tc.resource, "shop", "settings", "u", "7")
+			gone, live, err := recorded(t, recorder).Objects().Delete(t.Context(), tc.resource, "shop", "settings", "u", "7", "")
 			if gone != tc.gone || (live != nil) != tc.lives || (err != nil) != tc.isAnError {
 				t.Errorf("gone: %v, live: %v, error: %v", gone, live, err)
 			}

@@ -23,7 +23,7 @@ var mutants = []mutant{
 	// What a request says about what it is based on.
 	{"a DELETE without the uid", "pkg/cluster/write.go", "&metav1.Preconditions{UID: &uid}", "&metav1.Preconditions{}", []string{clusterTests}},
 	{"a DELETE without the resourceVersion", "pkg/cluster/write.go", "options.Preconditions.ResourceVersion = &resourceVersion", "_ = resourceVersion", []string{clusterTests}},
-	{"a step deletes without the resourceVersion", "pkg/reconciler/internal/execute/delete.go", "step.UID, step.ResourceVersion)", `step.UID, "")`, []string{executeTests}},
+	{"a step deletes without the resourceVersion", "pkg/reconciler/internal/execute/delete.go", "step.UID, step.ResourceVersion", `step.UID, ""`, []string{executeTests}},
 	{"a write without the resourceVersion", "pkg/reconciler/internal/execute/write.go", `metadata["resourceVersion"] = step.ResourceVersion`, "_ = step.ResourceVersion", []string{executeTests}},
 	{"a write without the uid", "pkg/reconciler/internal/execute/write.go", `metadata["uid"] = string(step.UID)`, "_ = step.UID", []string{executeTests}},
 	{"a release without the resourceVersion", "pkg/reconciler/internal/execute/orphan.go", `"resourceVersion": step.ResourceVersion,`, "", []string{executeTests}},
@@ -61,7 +61,7 @@ var mutants = []mutant{
 	// What is done about the plan.
 	{"a step is sent again for an object that changed hands", "pkg/reconciler/internal/execute/again.go", "case !step.StillMeant(live):", "case false:", []string{executeTests}},
 	{"namespaces of the cluster may be deleted", "pkg/reconciler/internal/execute/guard.go", `return name == "default" || strings.HasPrefix(name, "kube-")`, `return strings.HasPrefix(name, "default/")`, []string{executeTests}},
-	{"content that cannot be listed is no content", "pkg/reconciler/internal/execute/content.go", "return listed{refused: true}, nil", "return listed{}, nil", []string{executeTests}},
+	{"content that cannot be listed is no content", "pkg/reconciler/internal/execute/content.go", "return listed{unread: err}, nil", "return listed{}, nil", []string{executeTests}},
 	{"objects of unknown owners are noise", "pkg/reconciler/internal/execute/noise.go", "case !ok && c.known[o.kind]:", "case !ok:", []string{executeTests}},
 	{"objects are adopted without the permit", "pkg/reconciler/internal/execute/write.go", "if step.Claims() {", "if false {", []string{executeTests}},
 	{"the policy of a fence denies nothing", "pkg/reconciler/internal/execute/typefence.go", `"expression": "false"`, `"expression": "true"`, []string{executeTests}},
