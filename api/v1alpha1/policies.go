@@ -6,7 +6,7 @@ package v1alpha1
 // AdoptionPolicy says what happens when a dependent object exists already and
 // is not ours.
 //
-// +kubebuilder:validation:Enum=IfUnowned;Never;Always
+// +kubebuilder:validation:Enum=IfUnowned;Never;Always;Ignore
 type AdoptionPolicy string
 
 const (
@@ -17,6 +17,10 @@ const (
 	AdoptionPolicyNever AdoptionPolicy = "Never"
 	// AdoptionPolicyAlways takes the object, whoever owns it.
 	AdoptionPolicyAlways AdoptionPolicy = "Always"
+	// AdoptionPolicyIgnore leaves the object alone: it is neither written nor
+	// recorded nor deleted, and counts as ready. An object that does not exist is
+	// created, and is ours from then on.
+	AdoptionPolicyIgnore AdoptionPolicy = "Ignore"
 )
 
 // ReconcilePolicy says when a dependent object is written again.

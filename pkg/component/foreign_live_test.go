@@ -32,6 +32,24 @@ func TestAnObjectOfSomebodyElseThatGoesAwayWakesWhoWaitsForIt(t *testing.T) {
 	b.until(component.StateReady)
 }
 
+func TestAnIgnoredObjectThatGoesAwayIsCreatedAtOnce(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{AdoptionPolicy: new(v1alpha1.AdoptionPolicyIgnore)})
+	theirs := &corev1.ConfigMap{ObjectMeta: b.object("a")}
+	b.check(b.client.Create(t.Context(), theirs))
+	b.create(widget.Spec{RequeueSpec: aDay, Values: map[string]string{"a": "1"}})
+	b.until(component.StateReady)
+	b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs))
+	if recorded := b.get().Status.Inventory.Items; len(theirs.Data) > 0 || len(recorded) > 0 {
+		t.Errorf("it has %v, and on record is %v", theirs.Data, recorded)
+	}
+	b.check(b.client.Delete(t.Context(), theirs))
+	b.expectWake("the end of the config map")
+	b.until(component.StateReady)
+	b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs))
+	b.check(b.client.Delete(t.Context(), b.get()))
+	b.untilGone()
+}
+
 func TestTheEndOfANamespaceWakesWhoWaitsForIt(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	leaving := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.namespace + "-leaving"}}

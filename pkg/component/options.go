@@ -237,7 +237,7 @@ func checkFinalizer(finalizer string) error {
 func checkPolicies(where string, p reconciler.Policies) []error {
 	return []error{
 		checkValue(where+"AdoptionPolicy", p.Adoption,
-			v1alpha1.AdoptionPolicyIfUnowned, v1alpha1.AdoptionPolicyNever, v1alpha1.AdoptionPolicyAlways),
+			v1alpha1.AdoptionPolicyIfUnowned, v1alpha1.AdoptionPolicyNever, v1alpha1.AdoptionPolicyAlways, v1alpha1.AdoptionPolicyIgnore),
 		checkValue(where+"UpdatePolicy", p.Update,
 			v1alpha1.UpdatePolicyReplace, v1alpha1.UpdatePolicySsaMerge, v1alpha1.UpdatePolicySsaOverride, v1alpha1.UpdatePolicyRecreate,
 			v1alpha1.UpdatePolicyRecreateOnImmutable),

@@ -37,6 +37,7 @@ const (
 	AdoptionPolicyIfUnowned = v1alpha1.AdoptionPolicyIfUnowned
 	AdoptionPolicyNever     = v1alpha1.AdoptionPolicyNever
 	AdoptionPolicyAlways    = v1alpha1.AdoptionPolicyAlways
+	AdoptionPolicyIgnore    = v1alpha1.AdoptionPolicyIgnore
 
 	ReconcilePolicyOnObjectChange            = v1alpha1.ReconcilePolicyOnObjectChange
 	ReconcilePolicyOncePerManifest           = v1alpha1.ReconcilePolicyOncePerManifest

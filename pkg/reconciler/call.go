@@ -207,7 +207,7 @@ func (c *call) outcome(p plan.Plan) Outcome {
 	return Outcome{
 		Inventory:      c.inventory(c.in.Recorded),
 		Waiting:        p.Waiting,
-		Foreign:        c.foreign(p.Waiting),
+		Foreign:        c.foreign(p),
 		Settled:        settled,
 		Total:          total,
 		ManifestDigest: c.in.manifest,

@@ -31,8 +31,9 @@ var (
 	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 )
 
-// foreign returns what of others the waits are for.
-func (c *call) foreign(waits []Wait) []Foreign {
+// foreign returns what of others the plan waits for, and the ignored objects, which are
+// created once they are gone.
+func (c *call) foreign(p plan.Plan) []Foreign {
 	var all []Foreign
 	add := func(more ...Foreign) {
 		for _, one := range more {
@@ -41,7 +42,12 @@ func (c *call) foreign(waits []Wait) []Foreign {
 			}
 		}
 	}
-	for _, wait := range waits {
+	for _, key := range p.Ignored {
+		if at, ok := c.known(c.typeOf(key)); ok {
+			add(Foreign{Type: at, Namespace: key.Namespace, Name: key.Name, ResourceVersion: c.in.Live[key].ResourceVersion, Vanishing: true})
+		}
+	}
+	for _, wait := range p.Waiting {
 		key := wait.Key
 		switch wait.Reason {
 		case plan.WaitOwner:

@@ -118,7 +118,8 @@ func requestsFor(in plan.Input, keys []plan.Key, how manner) []observe.Request {
 	for _, key := range keys {
 		item := recorded[key]
 		request := observe.Request{Owner: in.Owner, Key: key, Desired: wanted[key], Recorded: item, Ask: how.ask}
-		request.Presume = how.presume && request.Desired != nil && unconfirmed(item)
+		// What exists and is ignored is never recorded: it would be created again and again.
+		request.Presume = how.presume && request.Desired != nil && unconfirmed(item) && request.Desired.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore
 		switch {
 		case request.Desired != nil:
 			request.Version = request.Desired.Version

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -63,6 +64,52 @@ func TestAdoption(t *testing.T) {
 				t.Errorf("gone: %v", gone)
 			}
 		})
+	}
+}
+
+// TestWhatExistsIsIgnored: it is neither written nor recorded, it counts as ready although
+// it is not, what depends on it is written, and it survives the component.
+func TestWhatExistsIsIgnored(t *testing.T) {
+	b := newBench(t)
+	create := func(name string) {
+		t.Helper()
+		existing := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}, Data: map[string]string{"value": "theirs"}}
+		if err := b.Create(t.Context(), existing); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create("a")
+	// One more comes after the look, before it is created.
+	happened := b.interpose(t, reconciler.ReconcilerOptions{Parallelism: 1}).before("POST ", func() { create("late") })
+	objects := []client.Object{
+		config("a", "ours", "adoption-policy", "ignore", "ready-when", "false"), config("late", "ours", "adoption-policy", "ignore"),
+		config("b", "1", "adoption-policy", "ignore"), config("other", "1", "depends-on", "ConfigMap/a", "apply-order", "1"),
+	}
+	for range 2 {
+		if outcome := b.mustApply(objects...); outcome.Settled != 4 || outcome.Total != 4 || len(outcome.Inventory.Items) != 2 {
+			t.Errorf("%d of %d are settled, %d on record", outcome.Settled, outcome.Total, len(outcome.Inventory.Items))
+		}
+	}
+	if !happened() {
+		t.Error("nothing was created")
+	}
+	for _, name := range []string{"a", "late"} {
+		if live := b.get(name); live.Data["value"] != "theirs" || len(live.Labels)+len(live.Annotations) > 0 {
+			t.Errorf("%s was touched: %v", name, live)
+		}
+	}
+	if err := b.Delete(t.Context(), b.get("a")); err != nil {
+		t.Fatal(err)
+	}
+	objects[0] = config("a", "ours", "adoption-policy", "ignore")
+	b.mustApply(objects...)
+	if outcome, err := b.delete(); err != nil || !outcome.Done() {
+		t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
+	}
+	for name, left := range map[string]bool{"a": false, "b": false, "late": true} {
+		if live := b.get(name); (live != nil) != left {
+			t.Errorf("%s is left: %t, want %t", name, live != nil, left)
+		}
 	}
 }
 

@@ -59,6 +59,8 @@ func (m *Model) checkWrite(s *State, a *actor, step plan.Step, o *Object) {
 		allowed = !(o.Stolen && known)
 	case adoption == v1alpha1.AdoptionPolicyIfUnowned:
 		allowed = holder == Nobody || sameName(holder, me)
+	case adoption == v1alpha1.AdoptionPolicyIgnore:
+		allowed = sameName(holder, me)
 	}
 	if !allowed {
 		s.violate("S2 no foreign modification: %s %s, which is held by %q, and the adoption policy is %s", step.Verb, step.Key, holder, adoption)

@@ -197,10 +197,13 @@ var configs = slices.Concat(adoptions(), []Config{
 	},
 }, shared(), watched())
 
+// policies are all adoption policies.
+var policies = []v1alpha1.AdoptionPolicy{v1alpha1.AdoptionPolicyIfUnowned, v1alpha1.AdoptionPolicyNever, v1alpha1.AdoptionPolicyAlways, v1alpha1.AdoptionPolicyIgnore}
+
 // adoptions are one object that others want, too, under each policy.
 func adoptions() []Config {
 	var all []Config
-	for _, p := range []v1alpha1.AdoptionPolicy{v1alpha1.AdoptionPolicyIfUnowned, v1alpha1.AdoptionPolicyNever, v1alpha1.AdoptionPolicyAlways} {
+	for _, p := range policies {
 		for _, u := range []v1alpha1.UpdatePolicy{v1alpha1.UpdatePolicyReplace, v1alpha1.UpdatePolicySsaMerge} {
 			acts := slices.Concat(of(0, wholeLife...), on(configA, everything...))
 			if p != v1alpha1.AdoptionPolicyAlways {
@@ -218,7 +221,6 @@ func adoptions() []Config {
 
 // shared are two components that want the same object, under each pair of policies.
 func shared() []Config {
-	policies := []v1alpha1.AdoptionPolicy{v1alpha1.AdoptionPolicyIfUnowned, v1alpha1.AdoptionPolicyNever, v1alpha1.AdoptionPolicyAlways}
 	var all []Config
 	for i, a := range policies {
 		for _, b := range policies[i:] {

@@ -70,10 +70,20 @@ func (s *State) purgeRecorded(me Holder, d plan.Desired) bool {
 // settled tells whether the wanted object is there, ours, as wanted, and ready.
 func (m *Model) settled(s *State, me Holder, d plan.Desired) bool {
 	o := s.world.get(d.Key)
+	if m.ignored(s, me, d) {
+		return true
+	}
 	if o == nil || o.Holder != me {
 		return m.over(s, me, d)
 	}
 	return !o.Deleting && o.Ready && (o.Value == manifestOf(&d).value || d.Policies.Reconcile == once)
+}
+
+// ignored tells whether the object is not the component's and is to be left alone, as
+// it is.
+func (m *Model) ignored(s *State, me Holder, d plan.Desired) bool {
+	o := s.world.get(d.Key)
+	return d.Policies.Adoption == v1alpha1.AdoptionPolicyIgnore && o != nil && !o.Deleting && !sameName(m.holder(s, o), me)
 }
 
 // phase is what the record on the server says about an object.

@@ -142,6 +142,9 @@ func (m *Model) checkWanted(s *State, c *Component) {
 		return cmp.Or(int(a.Policies.Order.Apply)-int(b.Policies.Order.Apply), ranksOf[a.Key.Kind].apply-ranksOf[b.Key.Kind].apply)
 	})
 	for i, d := range wanted {
+		if _, recorded := itemOf(c.Inventory, d.Key); recorded && m.ignored(s, c.UID, d) && !m.over(s, c.UID, d) {
+			s.violate("S13 leave alone: %s is not held by %s, which is to ignore it, and is on record", d.Key, c.UID)
+		}
 		if m.settled(s, c.UID, d) && m.marked(s, c, d) {
 			continue
 		}
@@ -157,7 +160,7 @@ func (m *Model) checkWanted(s *State, c *Component) {
 // marked tells whether an object that is there shows whose it is.
 func (m *Model) marked(s *State, c *Component, d plan.Desired) bool {
 	o := s.world.get(d.Key)
-	return o == nil || o.Holder != c.UID || d.Policies.Reconcile == once || o.Ref.UID == ownerBy(c.UID).Ref.UID && o.OwnerID != ""
+	return o == nil || o.Holder != c.UID || d.Policies.Reconcile == once || m.ignored(s, c.UID, d) || o.Ref.UID == ownerBy(c.UID).Ref.UID && o.OwnerID != ""
 }
 
 // excused tells whether there is a reason why a wanted object is not as wanted.

@@ -133,7 +133,7 @@ func (m *Model) recalled(s *State, a *actor, key plan.Key, watched *Object) (pla
 		found := watched.observation(false)
 		return found, ownerBy(a.snap.UID).Owns(found.Marks) && (wanted == nil || !asksForAccepted(wanted, item, found))
 	}
-	presumed := a.presumes && wanted != nil && (!recorded || isUnconfirmed(item))
+	presumed := a.presumes && wanted != nil && (!recorded || isUnconfirmed(item)) && wanted.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore
 	return plan.Observation{Existence: plan.Unseen}, presumed
 }
 

@@ -119,7 +119,7 @@ func watched() []Config {
 // watchedAdoptions are one object that others want, too, under each policy.
 func watchedAdoptions() []Config {
 	var all []Config
-	for _, p := range []v1alpha1.AdoptionPolicy{v1alpha1.AdoptionPolicyIfUnowned, v1alpha1.AdoptionPolicyNever, v1alpha1.AdoptionPolicyAlways} {
+	for _, p := range policies {
 		acts := slices.Concat(of(0, wholeLife...), behind(configA), on(configA, everything...))
 		if p != v1alpha1.AdoptionPolicyAlways {
 			acts = append(acts, on(configA, ActHelm)...)
@@ -136,7 +136,7 @@ func watchedAdoptions() []Config {
 // watchedShared are two components that want the same object and share a watch.
 func watchedShared() []Config {
 	var all []Config
-	for _, p := range []v1alpha1.AdoptionPolicy{v1alpha1.AdoptionPolicyIfUnowned, v1alpha1.AdoptionPolicyAlways} {
+	for _, p := range []v1alpha1.AdoptionPolicy{v1alpha1.AdoptionPolicyIfUnowned, v1alpha1.AdoptionPolicyAlways, v1alpha1.AdoptionPolicyIgnore} {
 		all = append(all, Config{
 			Name: "watched: shared by IfUnowned and " + string(p),
 			Components: [][][]Want{

@@ -27,7 +27,7 @@ func (w *work) apply(u *unit) {
 			return
 		}
 	}
-	if w.leaveGone(u) {
+	if w.leaveGone(u) || w.ignore(u) {
 		return
 	}
 	switch u.live.Existence {
@@ -207,6 +207,23 @@ func (w *work) refuse(u *unit) {
 		owner = "nobody"
 	}
 	w.wait(u, WaitOwner, fmt.Sprintf("belongs to %s and the adoption policy is %s", owner, u.desired.Policies.Adoption))
+}
+
+// ignore leaves an object alone that is not ours and is not to be adopted: it is not on
+// record, and counts as ready. What was ours before is released.
+func (w *work) ignore(u *unit) bool {
+	ignored := u.desired.Policies.Adoption == v1alpha1.AdoptionPolicyIgnore
+	if !ignored || u.live.Existence != Present || !u.live.Deleting.IsZero() || u.isOurs() || u.mayAdopt() || u.over() {
+		return false
+	}
+	w.ignored = append(w.ignored, u.key)
+	if w.leavesMarks(u) {
+		w.disown(u, BecauseForeign)
+		u.settled = true
+		return true
+	}
+	w.release(u)
+	return true
 }
 
 func (u *unit) updateVerb() Verb {

@@ -263,7 +263,8 @@ func (w *world) checkWrite(o *object, s Step) {
 	adoption := s.Desired.Policies.Adoption
 	allowed := o.holder == heldByUs ||
 		adoption == v1alpha1.AdoptionPolicyAlways && !(o.stolen && o.holder == heldByOther) ||
-		adoption == v1alpha1.AdoptionPolicyIfUnowned && (o.holder == heldByNobody || o.holder == heldByEarlier)
+		adoption == v1alpha1.AdoptionPolicyIfUnowned && (o.holder == heldByNobody || o.holder == heldByEarlier) ||
+		adoption == v1alpha1.AdoptionPolicyIgnore && o.holder == heldByEarlier
 	if !allowed {
 		w.violate("%s %s: writes what is held by %s, adoption is %s", s.Verb, s.Key, o.holder, adoption)
 	}

@@ -44,6 +44,8 @@ type work struct {
 	steps   []Step
 	waiting []Wait
 	notes   []Note
+	// ignored are objects of others that count as ready.
+	ignored []Key
 	// deviations are drifted objects that are left as they are.
 	deviations []Deviation
 	// unwritten is the first apply wave with a write that is outstanding,
@@ -153,7 +155,7 @@ func (w *work) note(key Key, format string, args ...any) {
 
 // plan closes the work.
 func (w *work) plan() Plan {
-	p := Plan{Steps: w.steps, Waiting: w.waiting, Notes: w.notes, Deviations: w.deviations}
+	p := Plan{Steps: w.steps, Waiting: w.waiting, Notes: w.notes, Deviations: w.deviations, Ignored: w.ignored}
 	slices.SortStableFunc(p.Steps, func(a, b Step) int { return a.Stage - b.Stage })
 	p.Inventory, p.Gone, p.MustRecord = w.record()
 	for _, u := range w.units {

@@ -110,13 +110,18 @@ func (o *oracle) over(d Desired) bool {
 func (o *oracle) settled(d Desired) bool {
 	live := o.driver.world.objects[d.Key]
 	if live == nil || live.holder != heldByUs {
-		return o.over(d)
+		return o.over(d) || live != nil && ignores(d, live)
 	}
 	once := d.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce
 	value, _, _ := valueIn(d)
 	ready := live.status.Readiness == Ready ||
 		live.status.Readiness == Unjudged && !o.driver.world.now.Before(live.created.Add(GraceUnjudged))
 	return live.deleting.IsZero() && ready && (live.value == value || once)
+}
+
+// ignores tells whether the object of others is to be left alone, and counts as ready.
+func ignores(d Desired, live *object) bool {
+	return d.Policies.Adoption == v1alpha1.AdoptionPolicyIgnore && live.deleting.IsZero() && live.holder != heldByUs && live.holder != heldByEarlier
 }
 
 // beforeRemoval checks that what has to be gone before is gone.
@@ -127,6 +132,9 @@ func (o *oracle) beforeRemoval(s Step) {
 		return
 	}
 	if d != nil {
+		if s.Verb == VerbOrphan && s.Because == BecauseForeign && d.Policies.Adoption == v1alpha1.AdoptionPolicyIgnore {
+			return
+		}
 		recreates := d.Policies.Update == v1alpha1.UpdatePolicyRecreate || d.Policies.Update == v1alpha1.UpdatePolicyRecreateOnImmutable
 		if s.Because != BecauseRecreate || !recreates {
 			o.driver.world.violate("%s %s: it is wanted", s.Verb, s.Key)

@@ -85,6 +85,8 @@ func (u *unit) mayAdopt() bool {
 		return true
 	case v1alpha1.AdoptionPolicyNever:
 		return false
+	case v1alpha1.AdoptionPolicyIgnore:
+		return u.relation == earlier // an earlier incarnation of the owner has created it
 	default:
 		return u.relation == unowned || u.relation == earlier
 	}

@@ -99,6 +99,7 @@ func TestAdoptionAndRemovalByRelation(t *testing.T) {
 				v1alpha1.AdoptionPolicyIfUnowned: test.ifUnowned,
 				v1alpha1.AdoptionPolicyAlways:    test.always,
 				v1alpha1.AdoptionPolicyNever:     false,
+				v1alpha1.AdoptionPolicyIgnore:    test.relation == earlier,
 			} {
 				d.Policies.Adoption = adoption
 				if got := u.mayAdopt(); got != want {

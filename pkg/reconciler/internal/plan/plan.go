@@ -31,6 +31,8 @@ type Plan struct {
 	Notes []Note
 	// Deviations are objects that have drifted and are left as they are.
 	Deviations []Deviation
+	// Ignored are wanted objects that exist, are not ours, and are left alone.
+	Ignored []Key
 	// Settled and Total count the wanted objects, or in deletion the recorded ones.
 	Settled, Total int
 }
@@ -76,6 +78,7 @@ const (
 	BecauseRecreate    Reason = "recreate"
 	BecauseRedundant   Reason = "redundant"
 	BecausePurged      Reason = "purge due"
+	BecauseForeign     Reason = "owned by others"
 	BecauseDeleting    Reason = "component deleted"
 )
 

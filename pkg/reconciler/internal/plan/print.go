@@ -28,6 +28,9 @@ func (p Plan) String() string {
 	for _, d := range p.Deviations {
 		fmt.Fprintf(&b, "drifted  %s: %s\n", d.Key, d.Drift)
 	}
+	for _, key := range p.Ignored {
+		fmt.Fprintf(&b, "ignored  %s: it exists and is not ours\n", key)
+	}
 	for _, note := range p.Notes {
 		fmt.Fprintf(&b, "note     %s: %s\n", note.Key, note.Message)
 	}

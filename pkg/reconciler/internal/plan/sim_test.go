@@ -116,7 +116,10 @@ func (s *simulation) cast() {
 			s.t.Fatal(err)
 		}
 		set := defaultPolicies()
-		set.Adoption = pick(s, v1alpha1.AdoptionPolicyIfUnowned, v1alpha1.AdoptionPolicyIfUnowned, v1alpha1.AdoptionPolicyNever, v1alpha1.AdoptionPolicyAlways)
+		set.Adoption = pick(s, v1alpha1.AdoptionPolicyIfUnowned, v1alpha1.AdoptionPolicyIfUnowned, v1alpha1.AdoptionPolicyNever, v1alpha1.AdoptionPolicyAlways, v1alpha1.AdoptionPolicyIgnore)
+		if key.Kind == "CustomResourceDefinition" && set.Adoption == v1alpha1.AdoptionPolicyIgnore {
+			set.Adoption = v1alpha1.AdoptionPolicyIfUnowned // a definition of others need not bring the type
+		}
 		set.Update = pick(s, v1alpha1.UpdatePolicyReplace, v1alpha1.UpdatePolicySsaMerge, v1alpha1.UpdatePolicySsaOverride)
 		if !isCarrier(key) && s.chance(30) {
 			set.Update = pick(s, v1alpha1.UpdatePolicyRecreate, v1alpha1.UpdatePolicyRecreateOnImmutable)

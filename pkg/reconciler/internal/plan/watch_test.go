@@ -52,7 +52,7 @@ func (d *driver) look(key Key, wanted *Desired, item *v1alpha1.InventoryItem) Ob
 			d.misled = d.misled || old
 			return told
 		}
-	} else if wanted != nil && d.presumes && unconfirmed(item) {
+	} else if wanted != nil && d.presumes && unconfirmed(item) && wanted.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore {
 		d.misled = d.misled || d.watches && old
 		return Observation{Existence: Unseen}
 	}

@@ -79,6 +79,7 @@ func (w *work) holdOne(u *unit, message string, jammed bool) bool {
 	case u.over():
 		u.retire()
 	case w.leaveGone(u):
+	case w.ignore(u):
 	case w.atRest(u):
 		w.judge(u)
 	default:

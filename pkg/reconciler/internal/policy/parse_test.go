@@ -49,6 +49,7 @@ func TestParseReadsEveryAnnotation(t *testing.T) {
 		{"annotations of others say nothing", map[string]string{"other/update-policy": "x", "update-policy": "x", prefix: "x", prefix + "x/update-policy": "y"}, builtin(nil)},
 		{"adoption policy", annotate("adoption-policy", "never"), builtin(func(s *Set) { s.Adoption = v1alpha1.AdoptionPolicyNever })},
 		{"adoption policy always", annotate("adoption-policy", "always"), builtin(func(s *Set) { s.Adoption = v1alpha1.AdoptionPolicyAlways })},
+		{"adoption policy ignore", annotate("adoption-policy", "ignore"), builtin(func(s *Set) { s.Adoption = v1alpha1.AdoptionPolicyIgnore })},
 		{"reconcile policy", annotate("reconcile-policy", "on-object-or-component-change"), builtin(func(s *Set) { s.Reconcile = v1alpha1.ReconcilePolicyOnObjectOrComponentChange })},
 		{"reconcile policy once", annotate("reconcile-policy", "once"), builtin(func(s *Set) { s.Reconcile = v1alpha1.ReconcilePolicyOnce })},
 		{"update policy", annotate("update-policy", "ssa-override"), builtin(func(s *Set) { s.Update = v1alpha1.UpdatePolicySsaOverride })},
