@@ -121,7 +121,9 @@ func (o *oracle) settled(d Desired) bool {
 
 // ignores tells whether the object of others is to be left alone, and counts as ready.
 func ignores(d Desired, live *object) bool {
-	return d.Policies.Adoption == v1alpha1.AdoptionPolicyIgnore && live.deleting.IsZero() && live.holder != heldByUs && live.holder != heldByEarlier
+	// Without the label nothing says that an earlier incarnation has created it.
+	earlier := live.holder == heldByEarlier && live.marks.OwnerID != ""
+	return d.Policies.Adoption == v1alpha1.AdoptionPolicyIgnore && live.deleting.IsZero() && live.holder != heldByUs && !earlier
 }
 
 // beforeRemoval checks that what has to be gone before is gone.
