@@ -175,5 +175,8 @@ func (r *Reconciler) resolve(ctx context.Context, gvk schema.GroupVersionKind) (
 	if err != nil {
 		return false, false, err
 	}
+	if !resource.Can("create") || !resource.Can("get") || !resource.Can("delete") {
+		return false, true, desired.ErrUnmanageable
+	}
 	return resource.Namespaced, true, nil
 }

@@ -260,3 +260,54 @@ func TestInventoriesOfOthersAreRefused(t *testing.T) {
 		t.Errorf("value %q, want 1", got)
 	}
 }
+
+// What the server answers and does not keep cannot be a dependent object, and holds
+// up nothing if it was recorded by an earlier version.
+func TestWhatCanOnlyBeCreatedIsRefusedAndHoldsUpNothing(t *testing.T) {
+	b := newBench(t)
+	object := func(apiVersion, kind string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": "a"}}}
+	}
+	kinds := []*unstructured.Unstructured{
+		object("authorization.k8s.io/v1", "SubjectAccessReview"), object("authorization.k8s.io/v1", "SelfSubjectRulesReview"),
+		object("authorization.k8s.io/v1", "LocalSubjectAccessReview"), object("authentication.k8s.io/v1", "TokenReview"),
+		object("v1", "Binding"), object("v1", "ComponentStatus"),
+	}
+	objects := []client.Object{config("a", "1")}
+	for _, kind := range kinds {
+		objects = append(objects, kind)
+	}
+	_, err := b.apply(objects...)
+	if _, invalid := errors.AsType[*reconciler.InvalidError](err); !invalid {
+		t.Fatalf("got %v, want that the manifests are invalid", err)
+	}
+	for _, kind := range kinds {
+		if want := "type " + kind.GetAPIVersion() + " " + kind.GetKind() + " is not for dependent objects"; !strings.Contains(err.Error(), want) {
+			t.Errorf("%v lacks %q", err, want)
+		}
+	}
+	if b.get("a") != nil || b.records > 0 {
+		t.Error("something was written")
+	}
+
+	stuck := func() {
+		for _, kind := range kinds {
+			gvk := kind.GroupVersionKind()
+			item := reconciler.InventoryItem{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: "a"}
+			if kind.GetKind() == "LocalSubjectAccessReview" || kind.GetKind() == "Binding" {
+				item.Namespace = b.namespace
+			}
+			b.inventory.Items = append(b.inventory.Items, item)
+		}
+	}
+	b.mustApply(config("a", "1"))
+	stuck()
+	b.mustApply(config("a", "2"))
+	if len(b.inventory.Items) != 1 {
+		t.Errorf("recorded: %v", b.inventory.Items)
+	}
+	stuck()
+	if outcome, err := b.delete(); err != nil || !outcome.Done() || b.get("a") != nil {
+		t.Errorf("delete: %v, waiting for %v", err, outcome.Waiting)
+	}
+}

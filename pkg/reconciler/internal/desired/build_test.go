@@ -39,6 +39,8 @@ func resolveInCluster(_ context.Context, gvk schema.GroupVersionKind) (namespace
 		return true, true, nil
 	case slices.Contains(cluster, version+" "+gvk.Kind):
 		return false, true, nil
+	case gvk.Kind == "SubjectAccessReview":
+		return false, true, ErrUnmanageable
 	case gvk.Group == "down.example.com":
 		return false, false, errors.New("the server is down")
 	default:

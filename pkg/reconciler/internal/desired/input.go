@@ -5,6 +5,7 @@ package desired
 
 import (
 	"context"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -49,9 +50,15 @@ type Input struct {
 }
 
 // Resolve tells whether a type is served and whether its objects live in
-// namespaces. An error means that this is not known at the moment, which is no
-// mistake of the user.
+// namespaces. [ErrUnmanageable] means that its objects cannot be dependents; any
+// other error means that this is not known at the moment, which is no mistake of
+// the user.
 type Resolve func(ctx context.Context, gvk schema.GroupVersionKind) (namespaced, served bool, err error)
+
+// ErrUnmanageable means that the server does not let the objects of a type be
+// created, read and deleted. It keeps nothing of a SubjectAccessReview, for
+// example, but answers it.
+var ErrUnmanageable = errors.New("objects of the type cannot be created, read and deleted")
 
 // InvalidError means that the objects cannot be applied as they are.
 type InvalidError struct {

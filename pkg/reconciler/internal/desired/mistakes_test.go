@@ -56,6 +56,7 @@ func TestMistakesInSingleObjects(t *testing.T) {
 		{"generated name beside a name", cm + `generateName: a-}}`, "metadata.generateName is not possible"},
 		{"file of an object without name", `{apiVersion: v1, kind: ConfigMap, metadata: {annotations: {config.kubernetes.io/path: a/b.yaml}}}`, "object 1 (ConfigMap, a/b.yaml): metadata.name is missing"},
 		{"file of an object without kind", `{metadata: {annotations: {config.kubernetes.io/path: a/b.yaml}}}`, "object 1 (a/b.yaml): kind is missing"},
+		{"a kind that is only created", `{apiVersion: authorization.k8s.io/v1, kind: SubjectAccessReview, metadata: {name: a}}`, "SubjectAccessReview a: type authorization.k8s.io/v1 SubjectAccessReview is not for dependent objects"},
 		{"namespace of a wrong type", cm + `namespace: 5}}`, "metadata.namespace is not a string but a number"},
 		{"namespace that cannot be one", cm + `namespace: A_b}}`, `metadata.namespace "A_b" is not a name of a namespace`},
 		{"deletion timestamp", cm + `deletionTimestamp: "2026-01-01T00:00:00Z"}}`, "ConfigMap shop/a: metadata.deletionTimestamp is set"},

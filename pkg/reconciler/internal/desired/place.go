@@ -17,9 +17,10 @@ import (
 type scope int
 
 const (
-	scopeFailed  scope = iota // asking failed
-	scopeMissing              // nobody knows the type
-	scopeLater                // the type appears at run time
+	scopeFailed       scope = iota // asking failed
+	scopeMissing                   // nobody knows the type
+	scopeLater                     // the type appears at run time
+	scopeUnmanageable              // its objects cannot be dependents
 	scopeNamespace
 	scopeCluster
 )
@@ -55,6 +56,8 @@ func resolve(ctx context.Context, in Input, own ownTypes, gvk schema.GroupVersio
 	}
 	namespaced, served, err := in.Resolve(ctx, gvk)
 	switch {
+	case errors.Is(err, ErrUnmanageable):
+		return scopeUnmanageable, nil
 	case err != nil:
 		return scopeFailed, fmt.Errorf("resolve type %s: %w", typeName(gvk), err)
 	case served && namespaced:
@@ -93,6 +96,8 @@ func (i *item) settle(found scope, namespace string) {
 		i.broken = true
 	case scopeMissing:
 		i.fail("type %s is not served by the cluster, and nothing of this component brings it", typeName(i.gvk()))
+	case scopeUnmanageable:
+		i.fail("type %s is not for dependent objects: the cluster does not let its objects be created, read and deleted; remove the object from the manifests", typeName(i.gvk()))
 	case scopeCluster:
 		// Charts set namespaces on everything, and other tools put up with it.
 		i.key.Namespace = ""

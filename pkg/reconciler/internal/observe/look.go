@@ -37,6 +37,11 @@ func (l *look) attempt(ctx context.Context, request Request) (observation plan.O
 	if resource.Namespaced != (request.Key.Namespace != "") {
 		return l.wrongScope(request, resource), true
 	}
+	if cluster.IsBuiltIn(resource.GVR.Group) && resource.Can("create") != resource.Can("get") {
+		// The server answers such an object when it is created, and keeps none, or
+		// makes up what can be read.
+		return plan.Observation{Existence: plan.Absent}, false
+	}
 	if observation, enough := l.recall(ctx, resource, request); enough {
 		return observation, false
 	}

@@ -30,6 +30,11 @@ func (w *work) apply(u *unit) {
 	if w.leaveGone(u) || w.ignore(u) {
 		return
 	}
+	if u.unkept() && u.live.Existence == Present && u.live.UID == "" {
+		w.stuck(u)
+		w.wait(u, WaitError, "the server has answered the creation without a uid: it keeps no such object, which must be removed from the manifests")
+		return
+	}
 	switch u.live.Existence {
 	case Absent:
 		w.applyAbsent(u)

@@ -180,3 +180,26 @@ func TestUnknownFieldsOfTheRecordSurviveAWrite(t *testing.T) {
 		t.Errorf("the record lost what it did not know:\n%s", diff)
 	}
 }
+
+// The server answers some objects and keeps none of them. Their records leave once
+// they are not wanted any more; those of objects that merely cannot be read stay.
+func TestARecordOfWhatTheServerDoesNotKeepLeaves(t *testing.T) {
+	answered := v1alpha1.InventoryItem{Group: "example.com", Version: "v1", Kind: "Review", Name: "a", Digest: "sha"}
+	begun, created, ran := answered, answered, answered
+	begun.Digest, created.UID, ran.RunOn = "", "u", "pre-delete"
+	for name, tc := range map[string]struct {
+		item  v1alpha1.InventoryItem
+		stays bool
+	}{
+		"answered without a uid": {item: answered}, "not answered": {item: begun, stays: true},
+		"created": {item: created, stays: true}, "ran before the deletion": {item: ran, stays: true},
+	} {
+		for _, cause := range []Cause{Applying, Deleting} {
+			p, err := Next(Input{Cause: cause, Name: reconcilerName, Owner: theOwner, Recorded: []v1alpha1.InventoryItem{tc.item},
+				Live: map[Key]Observation{KeyOf(tc.item): {Why: "the method is not allowed"}}, Now: startOfTime})
+			if err != nil || len(p.Steps) > 0 || len(p.Inventory) > 0 != tc.stays || p.Done() == tc.stays {
+				t.Errorf("%s, cause %d: %v, got\n%swith %d records", name, cause, err, p, len(p.Inventory))
+			}
+		}
+	}
+}

@@ -111,7 +111,7 @@ func (w *work) holdRemoval(u *unit, message string) {
 
 func (w *work) removeOne(u *unit, because Reason) {
 	switch {
-	case u.live.Existence == Absent:
+	case u.live.Existence == Absent || u.unkept() && !u.live.known():
 		u.drop()
 	case !u.live.known():
 		w.wait(u, WaitUnknown, why(u.live))

@@ -110,6 +110,12 @@ const componentMark = "+"
 // still to be seen: it is not recreated then.
 func WithComponent(manifest, component string) string { return manifest + componentMark + component }
 
+// unkept reports whether the server has answered the creation of the object without
+// a uid: it keeps no such object, so that none can be read or deleted.
+func (u *unit) unkept() bool {
+	return u.item.UID == "" && u.item.Digest != "" && u.item.Phase == v1alpha1.PhaseApplied && u.item.RunOn == ""
+}
+
 // drifted tells whether the live values differ from those that the server
 // accepted, at the paths that the manifest sets.
 func (u *unit) drifted() bool {
