@@ -21,7 +21,7 @@ const InventoryFormat = 1
 // is created, so a crash can never leave an object behind that nobody knows.
 //
 // The inventory is a hint, not an authority: an object is changed or deleted
-// only if the object itself shows that it is ours.
+// only if the object itself, or the seal of its item, shows that it is ours.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type Inventory struct {
@@ -65,6 +65,11 @@ type InventoryItem struct {
 	// UID is the uid of the object that we wrote; empty until it is known.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
+	// Seal is a hash over the owner and over the key and the uid of the object, made
+	// with the digest key, which only the operator has. It proves that the object is
+	// the owner's even if its label and annotation are gone.
+	// +optional
+	Seal string `json:"seal,omitempty"`
 	// Digest identifies the manifest that was last accepted by the server;
 	// empty until then.
 	// +optional

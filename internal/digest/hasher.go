@@ -9,6 +9,7 @@ import (
 	"encoding/base32"
 	"encoding/base64"
 	"encoding/binary"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -57,6 +58,17 @@ func (h Hasher) Accepted(live, manifest map[string]any, ignore []string) string 
 
 // Combine returns one digest for several strings, like the function Combine.
 func (h Hasher) Combine(parts ...string) string { return h.sum(framed(parts)) }
+
+// Seal returns the proof that an object belongs to an owner: both are told by strings
+// that identify them. It is empty without a key, because it would prove nothing.
+func (h Hasher) Seal(owner string, object ...string) string {
+	if len(h.Key) == 0 {
+		return ""
+	}
+	// Nothing that is hashed with the key itself, and shown, can be a seal.
+	h.Key = append(slices.Clip(h.Key), "seal"...)
+	return h.Combine(append([]string{owner}, object...)...)
+}
 
 func (h Hasher) sum(data []byte) string {
 	if len(h.Key) > 0 {

@@ -23,6 +23,25 @@ func parse(t testing.TB, text string) map[string]any {
 	return object
 }
 
+func TestSealsTellOwnersObjectsAndKeysApart(t *testing.T) {
+	keyed := Hasher{Key: []byte("k")}
+	seal := keyed.Seal("owner", "ConfigMap", "a", "u1")
+	if len(seal) != 22 {
+		t.Errorf("got %q, want 22 characters", seal)
+	}
+	for name, other := range map[string]string{
+		"owner": keyed.Seal("other", "ConfigMap", "a", "u1"), "object": keyed.Seal("owner", "ConfigMap", "a", "u2"),
+		"key": Hasher{Key: []byte("l")}.Seal("owner", "ConfigMap", "a", "u1"), "purpose": keyed.Combine("owner", "ConfigMap", "a", "u1"),
+	} {
+		if other == seal {
+			t.Errorf("another %s makes no difference", name)
+		}
+	}
+	if unkeyed := (Hasher{}).Seal("owner", "ConfigMap", "a", "u1"); unkeyed != "" {
+		t.Errorf("got the seal %q without a key", unkeyed)
+	}
+}
+
 func TestManifestDependsOnContentOnly(t *testing.T) {
 	tests := []struct {
 		name string

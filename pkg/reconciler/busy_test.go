@@ -84,7 +84,7 @@ func (b *bench) overload(t *testing.T) *overload {
 		t.Fatal(err)
 	}
 	t.Cleanup(target.Close)
-	if b.engine, err = reconciler.NewReconciler(engineName, target, reconciler.ReconcilerOptions{}); err != nil {
+	if b.engine, err = reconciler.NewReconciler(engineName, target, keyed(reconciler.ReconcilerOptions{})); err != nil {
 		t.Fatal(err)
 	}
 	return o

@@ -46,7 +46,7 @@ func newFight(t *testing.T) *fight {
 func (f *fight) write(value string) {
 	f.live = plan.Observation{
 		Existence: plan.Present, UID: "1", ResourceVersion: f.live.ResourceVersion + "1",
-		Marks: plan.Marks{OwnerID: f.owner.ID, Ref: f.owner.Ref, Written: true},
+		Marks: plan.Marks{OwnerID: f.owner.ID, Ref: f.owner.Ref},
 		Seen:  value, Accepted: value, Status: plan.Status{Readiness: plan.Ready},
 	}
 	if value != "ours" {

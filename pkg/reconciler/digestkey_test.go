@@ -11,8 +11,12 @@ import (
 
 func TestAllDigestsInAnInventoryDependOnTheDigestKey(t *testing.T) {
 	b := newBench(t)
+	b.engine = newEngine(t, reconciler.ReconcilerOptions{DigestKey: []byte{}})
 	b.mustApply(config("a", "1"))
 	plain := b.inventory.Items[0]
+	if plain.Seal != "" {
+		t.Errorf("sealed without a key: %+v", plain)
+	}
 	if plain.Digest == "" || plain.Seen == "" || plain.Accepted == "" {
 		t.Fatalf("a digest is missing: %+v", plain)
 	}
@@ -21,6 +25,9 @@ func TestAllDigestsInAnInventoryDependOnTheDigestKey(t *testing.T) {
 	keyed := b.inventory.Items[0]
 	if keyed.Digest == plain.Digest || keyed.Seen == plain.Seen || keyed.Accepted == plain.Accepted {
 		t.Errorf("a digest does not depend on the key:\n%+v\n%+v", plain, keyed)
+	}
+	if keyed.Seal == "" {
+		t.Errorf("not sealed: %+v", keyed)
 	}
 	if outcome = b.mustApply(config("a", "1")); len(outcome.Steps) > 0 {
 		t.Errorf("steps at rest: %v", outcome.Steps)

@@ -40,7 +40,7 @@ func (r *Reconciler) lastLook(ctx context.Context, c *call) (returned bool, err 
 		at := place{schema.GroupVersionKind{Group: item.Group, Version: item.Version, Kind: item.Kind}, item.Namespace}
 		places[at], items[key] = append(places[at], key), item
 	}
-	look := plan.Input{Recorded: c.gone, Live: map[plan.Key]plan.Observation{}}
+	look := plan.Input{Owner: c.in.Owner, Recorded: c.gone, Live: map[plan.Key]plan.Observation{}}
 	var suspects []plan.Key
 	for at, keys := range places {
 		suspects = append(suspects, r.suspects(ctx, c.in.Owner, at, keys)...)
@@ -59,7 +59,9 @@ func (r *Reconciler) lastLook(ctx context.Context, c *call) (returned bool, err 
 	return returned, nil
 }
 
-// suspects returns those of the keys that may be there again.
+// suspects returns those of the keys that may be there again. All objects of the
+// place are listed: one whose label was stripped is ours by its annotation. Where they
+// are so many that it costs less to read the keys one by one, that is done.
 func (r *Reconciler) suspects(ctx context.Context, owner plan.Owner, at place, keys []plan.Key) []plan.Key {
 	if len(keys) <= fewKeys {
 		return keys
@@ -69,16 +71,20 @@ func (r *Reconciler) suspects(ctx context.Context, owner plan.Owner, at place, k
 		return nil // there are no objects of a type that is not served
 	}
 	found := map[string]bool{}
-	for page := (cluster.ListOptions{Selector: r.name + "/" + v1alpha1.LabelOwnerID + "=" + owner.ID, Limit: pageSize}); err == nil; {
+	for page := (cluster.ListOptions{Limit: pageSize}); err == nil; {
 		list, failed := r.target.Objects().ListMetadata(ctx, resource, at.namespace, page)
 		if err = failed; err != nil {
 			break
 		}
 		for _, object := range list.Items {
-			found[object.Name] = true
+			ref, _ := plan.ParseOwnerRef(object.Annotations[r.name+"/"+v1alpha1.AnnotationOwner])
+			found[object.Name] = owner.Owns(plan.Marks{OwnerID: object.Labels[r.name+"/"+v1alpha1.LabelOwnerID], Ref: ref})
 		}
 		if page.Continue = list.Continue; page.Continue == "" {
 			break
+		}
+		if left := list.RemainingItemCount; left == nil || *left/pageSize >= int64(len(keys)) {
+			return keys
 		}
 	}
 	if err != nil {
@@ -96,7 +102,7 @@ func (r *Reconciler) suspects(ctx context.Context, owner plan.Owner, at place, k
 // takeBack returns an object to the record.
 func (c *call) takeBack(item v1alpha1.InventoryItem, live plan.Observation) {
 	key := plan.KeyOf(item)
-	item.UID, item.Phase = live.UID, v1alpha1.PhaseApplied
+	item.UID, item.Seal, item.Phase = live.UID, live.Seal, v1alpha1.PhaseApplied
 	c.in.Recorded = append(c.in.Recorded, item)
 	c.in.Live[key] = live
 	message, warning := "may be there again after it was removed: "+live.Why, ""

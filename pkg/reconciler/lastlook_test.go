@@ -76,22 +76,27 @@ func TestObjectsThatComeBackAfterTheDeletionAreFoundByTheirMarks(t *testing.T) {
 		objects = append(objects, config(name, "1"))
 	}
 	b.mustApply(objects...)
-	mine, theirs := b.get("b"), b.get("c")
+	unlabelled, mine, theirs := b.get("a"), b.get("b"), b.get("c")
+	unlabelled.Labels = nil
 	between.requests("")
 	path := "/api/v1/namespaces/" + b.namespace + "/configmaps"
-	between.afterDeletion(path+"/d", "GET "+path, func() { b.putBack(mine, true); b.putBack(theirs, false) })
+	between.afterDeletion(path+"/d", "GET "+path, func() {
+		b.putBack(unlabelled, true)
+		b.putBack(mine, true)
+		b.putBack(theirs, false)
+	})
 	outcome, err := b.delete()
 	if err != nil || !outcome.Done() || len(b.inventory.Items) > 0 {
 		t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
 	}
-	if b.get("b") != nil || b.get("c") == nil {
+	if b.get("a") != nil || b.get("b") != nil || b.get("c") == nil {
 		t.Error("ours was left behind, or what somebody else made was removed")
 	}
-	if len(outcome.Returned) != 1 {
+	if len(outcome.Returned) != 2 {
 		t.Errorf("returned %v", outcome.Returned)
 	}
-	// Each is read once at the start; then there is one list, and b is read again twice.
-	if gets := between.requests("GET " + path); len(gets) > 7 {
+	// Each is read once at the start; then there is one list, and a and b are read again twice.
+	if gets := between.requests("GET " + path); len(gets) > 9 {
 		t.Errorf("%d reads: %v", len(gets), gets)
 	}
 }

@@ -5,7 +5,6 @@ package reconciler
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -104,8 +103,18 @@ func (r *Reconciler) observe(ctx context.Context, in *plan.Input, keys []plan.Ke
 		return nil
 	}
 	observed, err := r.observer.Observe(ctx, requestsFor(*in, keys, how))
-	maps.Copy(in.Live, observed)
+	for key, live := range observed {
+		in.Live[key] = r.sealed(in.Owner, key, live)
+	}
 	return err
+}
+
+// sealed adds what the record of the object holds if it is the owner's.
+func (r *Reconciler) sealed(owner plan.Owner, key plan.Key, live plan.Observation) plan.Observation {
+	if live.Existence == plan.Present {
+		live.Seal = r.settings.hasher.Seal(owner.ID, key.Group, key.Kind, key.Namespace, key.Name, string(live.UID))
+	}
+	return live
 }
 
 func requestsFor(in plan.Input, keys []plan.Key, how manner) []observe.Request {

@@ -49,11 +49,19 @@ func newTarget(t *testing.T) cluster.Target {
 
 func newEngine(t *testing.T, options reconciler.ReconcilerOptions) *reconciler.Reconciler {
 	t.Helper()
-	engine, err := reconciler.NewReconciler(engineName, newTarget(t), options)
+	engine, err := reconciler.NewReconciler(engineName, newTarget(t), keyed(options))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return engine
+}
+
+// keyed are the options with a key for digests and seals, unless they say which.
+func keyed(options reconciler.ReconcilerOptions) reconciler.ReconcilerOptions {
+	if options.DigestKey == nil {
+		options.DigestKey = []byte("the key of the tests")
+	}
+	return options
 }
 
 func newBench(t *testing.T) *bench {

@@ -63,7 +63,9 @@ type ReconcilerOptions struct {
 	TracerProvider trace.TracerProvider
 	// DigestKey is the key of the digests in inventories, by HMAC. Digests cover the
 	// content of secrets; without a key, who reads an inventory can try out what a
-	// secret might be. With another key every object counts as changed.
+	// secret might be. The items of inventories are sealed with it, too: without a key
+	// an object that lost its label and its annotation is not known as ours any more.
+	// With another key every object counts as changed.
 	DigestKey []byte
 	// Claims are shared by the Reconcilers of one name, so that an object that one
 	// owner drops is left to another who waits for it. By default owners of other

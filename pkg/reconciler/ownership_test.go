@@ -4,6 +4,7 @@
 package reconciler_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -238,6 +239,99 @@ func TestAForgedInventoryTouchesNothing(t *testing.T) {
 	}
 	if b.get("victim") == nil {
 		t.Error("an object that is not ours was deleted")
+	}
+}
+
+func TestARecordCopiedFromAnotherOwnerTouchesNothing(t *testing.T) {
+	b := newBench(t)
+	another := b.owner()
+	another.Name, another.UID = "another", "2"
+	var theirs reconciler.Inventory
+	apply := func(objects ...client.Object) {
+		t.Helper()
+		outcome, err := b.engine.Apply(t.Context(), reconciler.ApplyRequest{
+			Owner: another, Namespace: b.namespace, Objects: objects, Inventory: theirs, AllowEmpty: true,
+			Record: func(_ context.Context, inventory reconciler.Inventory) error { theirs = inventory; return nil },
+		})
+		if theirs = outcome.Inventory; err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(config("left", "1", "delete-policy", "orphan"))
+	copied := theirs.Items[0]
+	if copied.Seal == "" {
+		t.Fatalf("the record is not sealed: %+v", copied)
+	}
+	apply()
+	invented := copied
+	invented.Seal = "AAAAAAAAAAAAAAAAAAAAAA"
+	for name, forged := range map[string]reconciler.InventoryItem{"copied": copied, "invented": invented} {
+		forged.DeletePolicy = ""
+		b.inventory = reconciler.Inventory{Format: 1, Items: []reconciler.InventoryItem{forged}}
+		if outcome, err := b.delete(); err != nil || !outcome.Done() {
+			t.Fatalf("%s: delete: %v, waiting for %v", name, err, outcome.Waiting)
+		}
+		if b.get("left") == nil {
+			t.Fatalf("%s: what another owner has left behind was deleted", name)
+		}
+	}
+}
+
+func TestAnObjectWithoutMarksIsOursByTheSealOfItsRecord(t *testing.T) {
+	b := newBench(t)
+	b.mustApply(config("a", "1"), config("b", "1"))
+	// The record of an older version is sealed again without a write.
+	for i := range b.inventory.Items {
+		b.inventory.Items[i].Seal = ""
+	}
+	if outcome := b.mustApply(config("a", "1"), config("b", "1")); len(outcome.Steps) > 0 {
+		t.Errorf("steps at rest: %v", outcome.Steps)
+	}
+	b.strip("a", true)
+	b.strip("b", true)
+	b.inventory.Items[1].Seal = ""
+	if outcome, err := b.delete(); err != nil || !outcome.Done() {
+		t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
+	}
+	if b.get("a") != nil || b.get("b") == nil {
+		t.Errorf("sealed: left %t; not sealed: left %t", b.get("a") != nil, b.get("b") != nil)
+	}
+}
+
+func TestTheAnnotationAloneShowsWhatIsOurs(t *testing.T) {
+	b := newBench(t)
+	b.mustApply(config("a", "1"), config("b", "1"))
+	// The creation was not answered before the crash.
+	for i := range b.inventory.Items {
+		item := &b.inventory.Items[i]
+		item.UID, item.Seal, item.Digest, item.Seen, item.Accepted = "", "", "", "", ""
+	}
+	b.strip("a", false)
+	b.strip("b", false)
+	b.mustApply(config("a", "1"))
+	if b.get("b") != nil {
+		t.Error("what is not wanted any more was left behind")
+	}
+	if b.get("a").Labels[engineName+"/owner-id"] == "" {
+		t.Error("the label was not put back")
+	}
+	b.inventory.Items[0].UID, b.inventory.Items[0].Seal = "", ""
+	b.strip("a", false)
+	if outcome, err := b.delete(); err != nil || !outcome.Done() || b.get("a") != nil {
+		t.Errorf("delete: %v, waiting for %v, left behind: %t", err, outcome.Waiting, b.get("a") != nil)
+	}
+}
+
+// strip takes our label off an object, and the annotation if all is to go.
+func (b *bench) strip(name string, all bool) {
+	b.t.Helper()
+	object := b.get(name)
+	delete(object.Labels, engineName+"/owner-id")
+	if all {
+		delete(object.Annotations, engineName+"/owner")
+	}
+	if err := b.Update(b.t.Context(), object); err != nil {
+		b.t.Fatal(err)
 	}
 }
 

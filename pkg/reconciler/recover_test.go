@@ -164,7 +164,7 @@ func TestRecoverLooksInTheRecordedNamespacesIfItMayNotLookEverywhere(t *testing.
 		t.Fatal(err)
 	}
 	t.Cleanup(target.Close)
-	if b.engine, err = reconciler.NewReconciler(engineName, target, reconciler.ReconcilerOptions{}); err != nil {
+	if b.engine, err = reconciler.NewReconciler(engineName, target, keyed(reconciler.ReconcilerOptions{})); err != nil {
 		t.Fatal(err)
 	}
 	request := reconciler.RecoverRequest{Owner: b.owner(), Inventory: b.inventory, Types: []reconciler.InventoryType{configMapType}}

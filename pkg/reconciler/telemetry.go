@@ -39,6 +39,9 @@ func (r *Reconciler) next(ctx context.Context, in *plan.Input) (next plan.Plan, 
 func (r *Reconciler) execute(ctx context.Context, steps []plan.Step) (results []plan.Result) {
 	_ = r.part(ctx, metrics.PhaseExecute, func(ctx context.Context) error {
 		results = r.executor.Run(ctx, steps)
+		for i, result := range results {
+			results[i].Observation = r.sealed(result.Step.Owner, result.Step.Key, result.Observation)
+		}
 		return nil
 	})
 	return results

@@ -41,7 +41,7 @@ func TestACreateDemandsAbsence(t *testing.T) {
 		if diff := cmp.Diff(b.observe(d), created); diff != "" || created.Existence != plan.Present {
 			t.Errorf("%s: a read and the answer to the write differ (-read +answer):\n%s", policy, diff)
 		}
-		if created.Marks.OwnerID != ownerID || created.Marks.Ref != ownerRef || !created.Marks.Written {
+		if created.Marks.OwnerID != ownerID || created.Marks.Ref != ownerRef {
 			t.Errorf("%s: got marks %+v", policy, created.Marks)
 		}
 		if again := b.run(step(plan.VerbCreate, d, plan.Observation{})); !execute.IsConflict(again.Err) || again.Observation.Existence != plan.Unknown {

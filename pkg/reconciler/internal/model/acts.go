@@ -49,6 +49,8 @@ func (m *Model) enabled(s *State, act Act) bool {
 		return !o.Deleting && !o.Held
 	case ActStrip:
 		return o.OwnerID != "" || o.Ref != plan.OwnerRef{}
+	case ActUnlabel:
+		return o.OwnerID != ""
 	case ActSteal:
 		return o.OwnerID != stranger.ID
 	case ActHelm:
@@ -159,6 +161,8 @@ func change(o *Object, kind ActKind, known bool) {
 			// Whoever saw the thief's marks may have let go of it.
 			o.Holder, o.Stolen = Nobody, false
 		}
+	case ActUnlabel:
+		o.OwnerID = ""
 	case ActSteal:
 		o.taken(known)
 		o.OwnerID, o.Ref = stranger.ID, stranger.Ref
@@ -222,6 +226,7 @@ func (m *Model) actOn(s *State, act Act) {
 		o := s.world.get(act.Key)
 		forged := v1alpha1.InventoryItem{
 			Group: o.Key.Group, Version: "v1", Kind: o.Key.Kind, Namespace: o.Key.Namespace, Name: o.Key.Name, UID: uidOf(o.UID), Digest: "forged",
+			Seal: sealed(s.ownerBeside(act.Component), o.observation(false)).Seal, // copied from another record
 		}
 		next.Inventory = append(slices.Clone(c.Inventory), forged)
 		s.tell("which is %s", act.Key)
@@ -230,6 +235,16 @@ func (m *Model) actOn(s *State, act Act) {
 	if next.Deleting && !next.Claimed {
 		s.world.components[act.Component] = nil
 	}
+}
+
+// ownerBeside is another component than that of the index.
+func (s *State) ownerBeside(component int) plan.Owner {
+	for i, uid := range s.truth.uids {
+		if i != component {
+			return ownerBy(uid)
+		}
+	}
+	return stranger
 }
 
 // describe says in a word what was seen.

@@ -116,7 +116,7 @@ func (m *Model) checkRemoval(s *State, a *actor, step plan.Step, o *Object) {
 	known, holder := m.records(s, me, o), m.holder(s, o)
 	ours := holder == me || holder == Nobody && o.Former == me && known || sameName(holder, me) && known
 	// From what somebody else has now, next to our marks, only those are taken off.
-	parting := step.Verb == plan.VerbOrphan && o.Helm && o.OwnerID == ownerBy(me).ID
+	parting := step.Verb == plan.VerbOrphan && o.Helm && (o.OwnerID == ownerBy(me).ID || o.Ref == ownerBy(me).Ref)
 	if !ours && !parting {
 		s.violate("S2 no foreign modification: %s %s, which is held by %q", step.Verb, step.Key, holder)
 	}

@@ -84,6 +84,7 @@ const (
 	ActAdd         ActKind = "adds a field to"
 	ActDelete      ActKind = "deletes"
 	ActStrip       ActKind = "strips the marks of"
+	ActUnlabel     ActKind = "strips the label of"
 	ActSteal       ActKind = "puts its own marks on"
 	ActHelm        ActKind = "lets Helm mark"
 	ActHold        ActKind = "adds a finalizer to"

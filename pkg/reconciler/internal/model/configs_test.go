@@ -173,6 +173,19 @@ var configs = slices.Concat(adoptions(), []Config{
 		Acts:       slices.Concat(of(0, wholeLife...), on(configB, ActForge, ActDelete), on(workload, ActForge, ActStrip), on(configA, ActDeleteAnew)), Disturbances: 3,
 	},
 	{
+		Name: "a forged record of what another component has left behind",
+		Components: [][][]Want{
+			{{want(configA, "1")}, {}},
+			{{want(configB, "1", onDelete(v1alpha1.DeletePolicyOrphan))}, {}},
+		},
+		Acts: slices.Concat(of(0, ActChange, ActRemove), of(1, ActChange), on(configB, ActForge)), Disturbances: 3,
+	},
+	{
+		Name:       "the label is stripped",
+		Components: one([]Want{want(configA, "1"), want(configB, "1", wave(1, 0))}, []Want{want(configB, "1", wave(1, 0))}),
+		Acts:       slices.Concat(of(0, wholeLife...), on(configA, ActUnlabel), on(configB, ActUnlabel)), Disturbances: 3,
+	},
+	{
 		Name:       "applied once",
 		Components: one([]Want{want(configA, "1", appliedOnce), want(configB, "1")}, []Want{want(configA, "2", appliedOnce)}, []Want{}),
 		Acts:       slices.Concat(of(0, wholeLife...), on(configA, ActDelete, ActDrift, ActDeleteAnew, ActSteal)), Disturbances: 3,

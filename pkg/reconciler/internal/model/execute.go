@@ -135,7 +135,7 @@ func (m *Model) leave(s *State, a *actor, step plan.Step, result plan.Result) pl
 		m.checkRemoval(s, a, strip, o)
 		s.world.strip(o)
 		s.writes++
-		result.Released, result.Observation = true, s.world.get(step.Key).observation(false)
+		result.Released, result.Observation = true, sealed(ownerBy(a.snap.UID), s.world.get(step.Key).observation(false))
 	}
 	return result
 }
@@ -192,7 +192,7 @@ func (m *Model) send(s *State, i int, step plan.Step) plan.Result {
 	if result.Err == nil {
 		s.writes++
 		m.remember(s, a, step)
-		result.Observation = w.observe(step.Key, step.Desired != nil)
+		result.Observation = sealed(ownerBy(me), w.observe(step.Key, step.Desired != nil))
 	}
 	if w.last != version {
 		s.disturbOthers(i)

@@ -8,6 +8,7 @@ import (
 	"hash/maphash"
 	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -112,7 +113,7 @@ func (f *fingerprinter) object(m *Model, o *Object) {
 	f.uid(o.UID)
 	f.version(o.RV)
 	f.text(o.Value, o.OwnerID, string(o.Ref.UID), string(o.Holder), string(o.Former), o.Made)
-	f.flags(o.Extra, o.Helm, o.Written, o.Ready, o.Deleting, o.Held, o.Stolen, o.Orphaned, len(o.Defines) > 0)
+	f.flags(o.Extra, o.Helm, o.Ready, o.Deleting, o.Held, o.Stolen, o.Orphaned, len(o.Defines) > 0)
 }
 
 // shown is what a watch shows of an object.
@@ -125,7 +126,7 @@ func (f *fingerprinter) shown(o *Object) {
 	f.uid(o.UID)
 	f.version(o.RV)
 	f.text(o.Value, o.OwnerID, string(o.Ref.UID))
-	f.flags(o.Extra, o.Helm, o.Written, o.Ready, o.Deleting, o.Held)
+	f.flags(o.Extra, o.Helm, o.Ready, o.Deleting, o.Held)
 }
 
 func (f *fingerprinter) component(m *Model, c *Component) {
@@ -147,6 +148,9 @@ func (f *fingerprinter) items(m *Model, items []v1alpha1.InventoryItem) {
 		item := &items[i]
 		f.bytes(m.keys[plan.KeyOf(*item)], byte(item.ApplyOrder), byte(item.DeleteOrder))
 		f.uidText(item.UID)
+		by, of, _ := strings.Cut(item.Seal, "/")
+		f.text(by)
+		f.uidText(types.UID(of))
 		f.text(item.Digest, item.Seen, item.Accepted, string(item.Phase), string(item.Origin), string(item.DeletePolicy))
 		f.flags(item.AppliedAt != nil, len(item.Defines) > 0, item.Keeps,
 			item.UnreadSince != nil, item.UnreadSince != nil && item.UnreadSince.After(startOfTime))
@@ -225,7 +229,7 @@ func (f *fingerprinter) observation(o plan.Observation) {
 	f.uidText(o.UID)
 	f.versionText(o.ResourceVersion)
 	f.text(o.Why, o.Seen, o.Accepted)
-	f.flags(o.NotServed, !o.Deleting.IsZero(), len(o.Finalizers) > 0, o.Marks.Written)
+	f.flags(o.NotServed, !o.Deleting.IsZero(), len(o.Finalizers) > 0)
 }
 
 func (f *fingerprinter) truth(m *Model, s *State) {

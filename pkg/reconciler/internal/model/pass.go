@@ -140,7 +140,7 @@ func (m *Model) lookAt(s *State, a *actor, recall, ask []plan.Key) {
 func (m *Model) look(s *State, a *actor, fails bool) {
 	key := a.ask[0]
 	a.ask = a.ask[1:]
-	live := s.world.observe(key, m.wantedNow(a, key) != nil)
+	live := sealed(ownerBy(a.snap.UID), s.world.observe(key, m.wantedNow(a, key) != nil))
 	if fails {
 		live = plan.Observation{Why: "the server is busy"}
 	}

@@ -88,7 +88,7 @@ func newReal(t *testing.T, config Config) *realCluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(target.Close)
-	var options reconciler.ReconcilerOptions
+	options := reconciler.ReconcilerOptions{DigestKey: []byte("0123456789abcdef")}
 	if config.Watched {
 		options.Changed = func(reconciler.Owner, reconciler.Change) {}
 	}

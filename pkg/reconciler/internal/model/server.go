@@ -89,13 +89,13 @@ func (w *World) update(o *Object, s plan.Step, by Holder, fixed bool) error {
 }
 
 func sameContent(a, b *Object) bool {
-	return a.Value == b.Value && a.Extra == b.Extra && a.OwnerID == b.OwnerID && a.Ref == b.Ref && a.Helm == b.Helm && a.Written == b.Written
+	return a.Value == b.Value && a.Extra == b.Extra && a.OwnerID == b.OwnerID && a.Ref == b.Ref && a.Helm == b.Helm
 }
 
 // sent is the object with a manifest in it.
 func sent(o Object, s plan.Step, by Holder) Object {
 	m := manifestOf(s.Desired)
-	o.Value, o.OwnerID, o.Ref, o.Written = m.value, m.ownerID, m.ref, true
+	o.Value, o.OwnerID, o.Ref = m.value, m.ownerID, m.ref
 	o.Defines = s.Desired.Defines
 	o.Holder, o.Former, o.Orphaned, o.Stolen, o.Made = by, Nobody, false, false, s.Desired.Digest
 	return o

@@ -93,7 +93,7 @@ func watched() []Config {
 		{
 			Name:       "watched: an object of an earlier incarnation",
 			Components: one([]Want{want(configA, "1")}, []Want{}),
-			There:      []Object{{Key: configA, Value: "theirs", OwnerID: ownerOf(0, 0).ID, Ref: ownerOf(0, 0).Ref, Written: true, Holder: Holder(ownerOf(0, 0).Ref.UID)}},
+			There:      []Object{{Key: configA, Value: "theirs", OwnerID: ownerOf(0, 0).ID, Ref: ownerOf(0, 0).Ref, Holder: Holder(ownerOf(0, 0).Ref.UID)}},
 			Acts:       slices.Concat(of(0, wholeLife...), behind(configA), on(configA, ActSteal, ActStrip)),
 			Fails:      true,
 		},

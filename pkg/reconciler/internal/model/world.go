@@ -36,7 +36,6 @@ type Object struct {
 	OwnerID string
 	Ref     plan.OwnerRef
 	Helm    bool // the mark of another tool
-	Written bool // our field manager wrote it
 
 	Ready    bool
 	Deleting bool
@@ -223,7 +222,7 @@ func (o *Object) observation(wanted bool) plan.Observation {
 	}
 	live := plan.Observation{
 		Existence: plan.Present, UID: uidOf(o.UID), ResourceVersion: strconv.Itoa(o.RV), Seen: seen,
-		Marks: plan.Marks{OwnerID: o.OwnerID, Ref: o.Ref, Written: o.Written},
+		Marks: plan.Marks{OwnerID: o.OwnerID, Ref: o.Ref},
 	}
 	if o.Helm {
 		live.Marks.Others = []string{"Helm release shop/theirs"}
@@ -241,6 +240,14 @@ func (o *Object) observation(wanted bool) plan.Observation {
 		live.Status.Readiness = plan.Ready
 	} else {
 		live.Status.Message = "not available"
+	}
+	return live
+}
+
+// sealed is the observation as the engine of an owner completes it.
+func sealed(owner plan.Owner, live plan.Observation) plan.Observation {
+	if live.Existence == plan.Present {
+		live.Seal = owner.ID + "/" + string(live.UID)
 	}
 	return live
 }

@@ -5,17 +5,6 @@ package observe
 
 import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-// wrote tells whether a field manager has written the object. It reads the
-// entries as they are: decoding them is costly, and every object has some.
-func wrote(live *unstructured.Unstructured, manager string) bool {
-	for _, entry := range managed(live) {
-		if entry, ok := entry.(map[string]any); ok && entry["manager"] == manager {
-			return true
-		}
-	}
-	return false
-}
-
 // owns tells whether a field manager owns the field with the path.
 func owns(live *unstructured.Unstructured, manager string, path ...string) bool {
 	for _, entry := range managed(live) {

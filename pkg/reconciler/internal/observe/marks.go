@@ -67,7 +67,6 @@ func (o *Observer) marks(live *unstructured.Unstructured, desired *plan.Desired)
 	values := valuesOf(live)
 	found := plan.Marks{
 		OwnerID: values["labels"][name+"/"+v1alpha1.LabelOwnerID],
-		Written: wrote(live, o.options.FieldOwner),
 	}
 	found.Ref, _ = plan.ParseOwnerRef(values["annotations"][name+"/"+v1alpha1.AnnotationOwner])
 

@@ -34,10 +34,9 @@ func TestMarksOfOwnershipAreRead(t *testing.T) {
 		"none": {live: metadata("", "", "")},
 		"ours": {
 			live: metadata(reconciler+"/owner-id: id", reconciler+"/owner: "+ref, "{manager: corbel, operation: Update}"),
-			want: plan.Marks{OwnerID: "id", Ref: plan.OwnerRef{Group: "example.com", Kind: "Shop", Namespace: "shop", Name: "main", UID: "uid"}, Written: true},
+			want: plan.Marks{OwnerID: "id", Ref: plan.OwnerRef{Group: "example.com", Kind: "Shop", Namespace: "shop", Name: "main", UID: "uid"}},
 		},
-		"stripped, but written by us": {live: metadata("", "", "{manager: corbel, operation: Apply}"), want: plan.Marks{Written: true}},
-		"written by somebody":         {live: metadata("", "", "{manager: kubectl, operation: Apply}")},
+		"stripped, though written by us": {live: metadata("", "", "{manager: corbel, operation: Apply}")},
 		"an owner that cannot be read": {
 			live: metadata(reconciler+"/owner-id: id", reconciler+"/owner: nonsense", ""), want: plan.Marks{OwnerID: "id"},
 		},
@@ -69,11 +68,11 @@ func TestMarksOfOwnershipAreRead(t *testing.T) {
 			want:     plan.Marks{Others: []string{"Helm release theirs"}},
 		},
 		"a mark that our last manifest has set": {
-			live: metadata("", "meta.helm.sh/release-name: web", setByUs), want: plan.Marks{Written: true},
+			live: metadata("", "meta.helm.sh/release-name: web", setByUs), want: plan.Marks{},
 		},
 		"a mark that somebody put next to what we have set": {
 			live: metadata("", "meta.helm.sh/release-name: web", strings.Replace(setByUs, "meta.helm.sh/release-name", "example.com/other", 1)),
-			want: plan.Marks{Written: true, Others: []string{"Helm release web"}},
+			want: plan.Marks{Others: []string{"Helm release web"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

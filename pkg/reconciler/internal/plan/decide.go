@@ -257,7 +257,7 @@ func (w *work) write(u *unit, verb Verb, because Reason) {
 	s.Then.Phase = v1alpha1.PhaseApplied
 	if verb == VerbCreate {
 		s.UID, s.ResourceVersion, s.Finalizers, s.Scaled = "", "", nil, false
-		s.Then.UID, s.Then.Keeps, s.Then.Kept = "", false, nil
+		s.Then.UID, s.Then.Seal, s.Then.Keeps, s.Then.Kept = "", "", false, nil
 	}
 	w.step(s)
 }

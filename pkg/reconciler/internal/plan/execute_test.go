@@ -176,7 +176,6 @@ func (w *world) send(o *object, s Step) {
 	o.value = valueOf(s)
 	o.marks.OwnerID = manifest.GetLabels()[reconcilerName+"/"+v1alpha1.LabelOwnerID]
 	o.marks.Ref, _ = ParseOwnerRef(manifest.GetAnnotations()[reconcilerName+"/"+v1alpha1.AnnotationOwner])
-	o.marks.Written = true
 	o.defines, o.holder, o.dependsOn = s.Desired.Defines, heldByUs, s.Desired.Policies.DependsOn
 	if w.strips[s.Key] {
 		o.marks.OwnerID, o.marks.Ref = "", OwnerRef{}
@@ -277,9 +276,9 @@ func (w *world) checkWrite(o *object, s Step) {
 func (w *world) checkRemoval(o *object, s Step) {
 	// What was released because it is in use may be asked for again, if a crash came
 	// before the record: it is deleted only if it is empty by now.
-	again := s.Guard.Releases() && o.marks.Written && o.holder == heldByNobody
+	again := s.Guard.Releases() && s.Then.Seal == o.seal() && o.holder == heldByNobody
 	// From what somebody else has now, next to our marks, only those are taken off.
-	parting := s.Verb == VerbOrphan && len(o.marks.Others) > 0 && o.marks.OwnerID == theOwner.ID
+	parting := s.Verb == VerbOrphan && len(o.marks.Others) > 0 && (o.marks.OwnerID == theOwner.ID || o.marks.Ref == theOwner.Ref)
 	if o.holder != heldByUs && !again && !parting {
 		w.violate("%s %s: takes away what is held by %s", s.Verb, s.Key, o.holder)
 	}

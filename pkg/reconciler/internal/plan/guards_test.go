@@ -18,21 +18,22 @@ func TestWhatIsLetGoIsNoInstanceOfOurs(t *testing.T) {
 	left := Key{Group: "example.com", Kind: "Foo", Namespace: "shop", Name: "left"}
 	taken := Key{Group: "example.com", Kind: "Foo", Namespace: "shop", Name: "taken"}
 	live := func(marks Marks) Observation {
-		return Observation{Existence: Present, UID: "u1", ResourceVersion: "1", Marks: marks}
+		return Observation{Existence: Present, UID: "u1", ResourceVersion: "1", Marks: marks, Seal: "seal"}
 	}
-	ours := Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref, Written: true}
+	ours := Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref}
 	record := func(key Key) v1alpha1.InventoryItem {
 		return v1alpha1.InventoryItem{Group: key.Group, Version: "v1", Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, UID: "u1", Phase: v1alpha1.PhaseApplied}
 	}
 	definition, orphan := record(crd), record(left)
 	definition.Defines = []v1alpha1.TypeInfo{{Group: "example.com", Kind: "Foo"}}
+	orphan.Seal = "seal"
 	orphan.DeletePolicy = v1alpha1.DeletePolicyOrphan
 	p, err := Next(Input{
 		Cause: Deleting, Name: reconcilerName, Owner: theOwner, Now: startOfTime,
 		Recorded: []v1alpha1.InventoryItem{definition, orphan, record(taken)},
 		Live: map[Key]Observation{
 			crd:   live(ours),
-			left:  live(Marks{Written: true}), // our marks are gone already
+			left:  live(Marks{}), // our marks are gone already
 			taken: live(Marks{OwnerID: theOther.ID, Ref: theOther.Ref}),
 		},
 	})

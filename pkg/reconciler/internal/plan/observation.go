@@ -37,6 +37,9 @@ type Observation struct {
 	UID             types.UID
 	ResourceVersion string
 	Marks           Marks
+	// Seal is what the record of this very object holds if it is the owner's: a keyed
+	// hash over the owner, the key and the uid. It is empty if there is no key.
+	Seal string
 	// Seen and Accepted are the hashes described at the inventory item;
 	// Accepted is empty if no manifest is known for the object, or if it was not
 	// asked for because Seen is the recorded one.

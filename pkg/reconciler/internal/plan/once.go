@@ -26,15 +26,15 @@ func (u *unit) completed() bool {
 	return purged && u.desired.Policies.Order.Purge != nil && (u.same() || u.isHook())
 }
 
-// appliedOnce tells whether the object must not be touched again. One that
-// bears our marks was applied, even if the answer was lost.
+// appliedOnce reports whether the object must not be touched again. One that
+// is ours was applied, even if the answer was lost.
 func (u *unit) appliedOnce() bool {
 	if u.isHook() {
 		return false // it runs once in any case, and has to
 	}
 	switch u.desired.Policies.Reconcile {
 	case v1alpha1.ReconcilePolicyOnce:
-		return u.item.Digest != "" || u.relation == ours
+		return u.item.Digest != "" || u.isOurs()
 	case v1alpha1.ReconcilePolicyOncePerManifest:
 		// Of which manifest an object was made is known from the record only.
 		return u.same()

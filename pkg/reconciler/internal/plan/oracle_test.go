@@ -249,7 +249,7 @@ func (o *oracle) orphans(item v1alpha1.InventoryItem) bool {
 	}
 }
 
-// forget gives up what nobody can know: an object that lost our label before
+// forget gives up what nobody can know: an object that lost our marks before
 // its uid was recorded; and an object that was taken from somebody whose marks are
 // still on it, once the policy that allowed it is gone. It also gives up what
 // is to be left behind and bears no marks of ours, because nothing is left to do about it.
@@ -264,7 +264,7 @@ func (o *oracle) forget() {
 			continue
 		}
 		bare := live.marks.OwnerID == "" && live.marks.Ref == OwnerRef{}
-		unknowable := live.marks.OwnerID == "" && item.UID != live.uid
+		unknowable := bare && item.UID != live.uid
 		taken := len(live.marks.Others) > 0 && (o.wanted(key) == nil || live.marks.OwnerID == "")
 		switch {
 		case taken:
@@ -282,7 +282,7 @@ func (o *oracle) isAskedForAgain(live *object, item v1alpha1.InventoryItem) bool
 	if len(live.marks.Others) > 0 {
 		return live.marks.OwnerID == theOwner.ID && d != nil && d.Policies.Adoption == v1alpha1.AdoptionPolicyAlways
 	}
-	return live.holder == heldByNobody && live.marks.Written && (d != nil || !o.orphans(item))
+	return live.holder == heldByNobody && item.Seal == live.seal() && (d != nil || !o.orphans(item))
 }
 
 // leftovers returns the objects of ours that nobody wants.

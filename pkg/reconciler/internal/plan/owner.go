@@ -60,7 +60,4 @@ type Marks struct {
 	// Others names owners that other tools and reconcilers have marked, such
 	// as "Helm release shop/web". Marks that our own manifest sets are left out.
 	Others []string
-	// Written tells that our field manager has written the object. It is the
-	// evidence that is left when somebody strips our label and annotation.
-	Written bool
 }

@@ -17,7 +17,7 @@ const (
 	unowned relation = iota
 	// ours: the object bears our marks.
 	ours
-	// stripped: the object is the recorded one and we wrote it, but our marks are gone.
+	// stripped: the object lacks our label, but its annotation names us, or its record is sealed.
 	stripped
 	// earlier: the object bears the marks of an earlier incarnation of us.
 	earlier
@@ -26,7 +26,9 @@ const (
 )
 
 // relate decides whose a live object is, and names the owner if it is not us.
-// The inventory alone is no evidence: the object itself must show that it is ours.
+// A record proves nothing by what it says, because the status of a component may be
+// writable for others. Evidence is what the object itself shows, or the seal of its
+// record, which only the operator can make.
 func relate(me Owner, item v1alpha1.InventoryItem, adoption v1alpha1.AdoptionPolicy, live Observation) (relation, string) {
 	marks := live.Marks
 	mine := marks.OwnerID == me.ID && (marks.Ref == (OwnerRef{}) || marks.Ref.SameOwner(me.Ref))
@@ -47,10 +49,27 @@ func relate(me Owner, item v1alpha1.InventoryItem, adoption v1alpha1.AdoptionPol
 		return foreign, titleOf(marks)
 	case marks.Ref != (OwnerRef{}) && !marks.Ref.SameOwner(me.Ref):
 		return foreign, marks.Ref.Title()
-	case item.UID != "" && item.UID == live.UID && (marks.Written || marks.Ref == me.Ref):
+	case marks.Ref == me.Ref || isSealed(item, live):
 		return stripped, ""
 	default:
 		return unowned, ""
+	}
+}
+
+// isSealed reports whether the record proves that the live object is ours.
+func isSealed(item v1alpha1.InventoryItem, live Observation) bool {
+	return live.Seal != "" && item.Seal == live.Seal
+}
+
+// seal puts the seal on the record of an object whose annotation names us. So a record
+// of an older version, or of another key, is sealed as soon as the marks are seen. An
+// object that was given away is sealed no more.
+func (u *unit) seal(me Owner) {
+	switch {
+	case u.item.Phase == v1alpha1.PhaseReleased:
+		u.item.Seal = ""
+	case u.live.Existence == Present && u.live.Seal != "" && u.isOurs() && u.item.UID == u.live.UID && u.live.Marks.Ref == me.Ref:
+		u.item.Seal = u.live.Seal
 	}
 }
 
@@ -61,21 +80,22 @@ func titleOf(marks Marks) string {
 	return marks.Ref.Title()
 }
 
-// Owns tells whether the marks are the owner's own and nobody else's.
+// Owns reports whether the marks are the owner's own, and no other owner's. The
+// annotation alone is enough, because it names the owner in full.
 func (o Owner) Owns(marks Marks) bool {
 	found, _ := relate(o, v1alpha1.InventoryItem{}, v1alpha1.AdoptionPolicyIfUnowned, Observation{Existence: Present, Marks: marks})
-	return found == ours
+	return found == ours || found == stripped
 }
 
 // isOurs tells whether the object may be changed and deleted without asking
 // for an adoption.
 func (u *unit) isOurs() bool { return u.relation == ours || u.relation == stripped }
 
-// mayRemove tells whether an object that is not wanted any more may be
-// deleted. What an earlier incarnation of us left must be the very object that is
-// recorded; otherwise we never took it over, perhaps because we must not.
+// mayRemove reports whether an object that is not wanted any more may be
+// deleted. What an earlier incarnation of us left must be sealed; otherwise we never
+// took it over, perhaps because we must not.
 func (u *unit) mayRemove() bool {
-	return u.isOurs() || u.relation == earlier && u.item.UID == u.live.UID
+	return u.isOurs() || u.relation == earlier && isSealed(u.item, u.live)
 }
 
 // mayAdopt tells whether the adoption policy allows to take the live object.

@@ -19,6 +19,8 @@ func TestRelate(t *testing.T) {
 		name     string
 		marks    Marks
 		recorded types.UID
+		seal     string
+		keyless  bool
 		adoption v1alpha1.AdoptionPolicy
 		want     relation
 		owner    string
@@ -27,27 +29,28 @@ func TestRelate(t *testing.T) {
 		{name: "both our marks", marks: Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref}, want: ours},
 		{name: "both our marks, under another uid", marks: Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref}, recorded: "u0", want: ours},
 		{name: "only our label", marks: Marks{OwnerID: theOwner.ID}, want: ours},
+		{name: "only our annotation", marks: Marks{Ref: theOwner.Ref}, want: stripped},
 		{name: "only our annotation, and recorded", marks: Marks{Ref: theOwner.Ref}, recorded: "u1", want: stripped},
-		{name: "only our annotation, but not recorded", marks: Marks{Ref: theOwner.Ref}, want: unowned},
-		{name: "only our annotation, recorded under another uid", marks: Marks{Ref: theOwner.Ref}, recorded: "u0", want: unowned},
-		{name: "no marks, recorded, and written by us", marks: Marks{Written: true}, recorded: "u1", want: stripped},
-		{name: "no marks, recorded, but not written by us", recorded: "u1", want: unowned},
-		{name: "no marks, written by us, but not recorded", marks: Marks{Written: true}, want: unowned},
-		{name: "no marks, written by us, recorded under another uid", marks: Marks{Written: true}, recorded: "u0", want: unowned},
+		{name: "only our annotation, recorded under another uid", marks: Marks{Ref: theOwner.Ref}, recorded: "u0", want: stripped},
+		{name: "no marks, recorded, and sealed", recorded: "u1", seal: "seal", want: stripped},
+		{name: "no marks, recorded, but not sealed", recorded: "u1", want: unowned},
+		{name: "no marks, recorded, and sealed for another object or owner", recorded: "u1", seal: "other", want: unowned},
+		{name: "no marks, recorded, and not sealed without a key", recorded: "u1", keyless: true, want: unowned},
+		{name: "the annotation of an earlier incarnation, recorded", marks: Marks{Ref: theEarlier.Ref}, recorded: "u1", want: unowned},
 
 		{name: "our name, another component uid", marks: Marks{OwnerID: theEarlier.ID, Ref: theEarlier.Ref}, want: earlier, owner: "an earlier Shop shop/main"},
 		{name: "our name and uid, another cluster", marks: Marks{OwnerID: "id-elsewhere", Ref: theOwner.Ref}, want: earlier, owner: "an earlier Shop shop/main"},
 		{name: "our name, another cluster and component uid", marks: Marks{OwnerID: "id-elsewhere", Ref: restored}, want: earlier, owner: "an earlier Shop shop/main"},
 
 		{name: "the marks of another component", marks: Marks{OwnerID: theOther.ID, Ref: theOther.Ref}, want: foreign, owner: "Shop shop/other"},
-		{name: "the marks of another component, recorded and written by us", marks: Marks{OwnerID: theOther.ID, Ref: theOther.Ref, Written: true}, recorded: "u1", want: foreign, owner: "Shop shop/other"},
+		{name: "the marks of another component, recorded and sealed", marks: Marks{OwnerID: theOther.ID, Ref: theOther.Ref}, recorded: "u1", seal: "seal", want: foreign, owner: "Shop shop/other"},
 		{name: "the label of another component only", marks: Marks{OwnerID: theOther.ID}, want: foreign, owner: "the owner with id id-other"},
 		{name: "the annotation of another component only", marks: Marks{Ref: theOther.Ref}, recorded: "u1", want: foreign, owner: "Shop shop/other"},
 		{name: "our label, but the annotation of another component", marks: Marks{OwnerID: theOwner.ID, Ref: theOther.Ref}, want: foreign, owner: "Shop shop/other"},
 
 		{name: "the mark of another tool", marks: Marks{Others: helm}, want: foreign, owner: "Helm release shop/web"},
 		{name: "the marks of several tools", marks: Marks{Others: []string{"Helm release shop/web", "Argo CD"}}, want: foreign, owner: "Helm release shop/web and Argo CD"},
-		{name: "the mark of another tool, recorded and written by us", marks: Marks{Others: helm, Written: true}, recorded: "u1", want: foreign, owner: "Helm release shop/web"},
+		{name: "the mark of another tool, recorded and sealed", marks: Marks{Others: helm}, recorded: "u1", seal: "seal", want: foreign, owner: "Helm release shop/web"},
 		{name: "our marks and that of another tool", marks: Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref, Others: helm}, want: foreign, owner: "Helm release shop/web"},
 		{name: "our marks and that of another tool, taken over with always", marks: Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref, Others: helm}, adoption: v1alpha1.AdoptionPolicyAlways, want: ours},
 		{name: "an earlier incarnation and another tool", marks: Marks{OwnerID: theEarlier.ID, Ref: theEarlier.Ref, Others: helm}, want: foreign, owner: "Helm release shop/web"},
@@ -55,12 +58,15 @@ func TestRelate(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			live := Observation{Existence: Present, UID: "u1", Marks: test.marks}
+			live := Observation{Existence: Present, UID: "u1", Marks: test.marks, Seal: "seal"}
+			if test.keyless {
+				live.Seal = ""
+			}
 			adoption := test.adoption
 			if adoption == "" {
 				adoption = v1alpha1.AdoptionPolicyIfUnowned
 			}
-			got, owner := relate(theOwner, v1alpha1.InventoryItem{UID: test.recorded}, adoption, live)
+			got, owner := relate(theOwner, v1alpha1.InventoryItem{UID: test.recorded, Seal: test.seal}, adoption, live)
 			if got != test.want || owner != test.owner {
 				t.Errorf("got relation %d, owner %q; want %d, %q", got, owner, test.want, test.owner)
 			}
@@ -73,13 +79,15 @@ func TestAdoptionAndRemovalByRelation(t *testing.T) {
 		name              string
 		relation          relation
 		recorded          types.UID
+		seal              string
 		ifUnowned, always bool
 		remove            bool
 	}{
 		{name: "an object that nobody owns", relation: unowned, ifUnowned: true, always: true},
 		{name: "an object that nobody owns, although we recorded it", relation: unowned, recorded: "u1", ifUnowned: true, always: true},
 		{name: "the object of an earlier incarnation", relation: earlier, ifUnowned: true, always: true},
-		{name: "the object of an earlier incarnation, recorded", relation: earlier, recorded: "u1", ifUnowned: true, always: true, remove: true},
+		{name: "the object of an earlier incarnation, recorded", relation: earlier, recorded: "u1", ifUnowned: true, always: true},
+		{name: "the object of an earlier incarnation, recorded and sealed", relation: earlier, recorded: "u1", seal: "seal", ifUnowned: true, always: true, remove: true},
 		{name: "the object of somebody else", relation: foreign, always: true},
 		{name: "the object of somebody else, although we recorded it", relation: foreign, recorded: "u1", always: true},
 		{name: "our object", relation: ours, remove: true},
@@ -88,7 +96,7 @@ func TestAdoptionAndRemovalByRelation(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			d := &Desired{Policies: defaultPolicies()}
-			u := &unit{desired: d, relation: test.relation, item: v1alpha1.InventoryItem{UID: test.recorded}, live: Observation{Existence: Present, UID: "u1"}}
+			u := &unit{desired: d, relation: test.relation, item: v1alpha1.InventoryItem{UID: test.recorded, Seal: test.seal}, live: Observation{Existence: Present, UID: "u1", Seal: "seal"}}
 			if got := u.mayRemove(); got != test.remove {
 				t.Errorf("may be removed: got %t, want %t", got, test.remove)
 			}

@@ -126,7 +126,7 @@ type Step struct {
 func (s Step) StillMeant(live Observation) bool {
 	return live.Existence == Present && live.UID == s.UID &&
 		live.Marks.OwnerID == s.Marks.OwnerID && live.Marks.Ref == s.Marks.Ref &&
-		live.Marks.Written == s.Marks.Written && slices.Equal(live.Marks.Others, s.Marks.Others)
+		slices.Equal(live.Marks.Others, s.Marks.Others)
 }
 
 // Claims tells whether the step puts our marks on what does not bear them: a

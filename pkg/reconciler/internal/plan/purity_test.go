@@ -174,12 +174,12 @@ func TestAForgedRecordIsNoAuthority(t *testing.T) {
 		}
 		for _, key := range s.world.keys() {
 			o := s.world.objects[key]
-			if o.holder == heldByUs || o.marks.Written || s.chance(30) {
+			if o.holder == heldByUs || s.chance(30) {
 				continue
 			}
 			forged := v1alpha1.InventoryItem{
 				Group: key.Group, Version: "v1", Kind: key.Kind, Namespace: key.Namespace, Name: key.Name,
-				Digest: "forged", Seen: "forged", Accepted: "forged",
+				Digest: "forged", Seen: "forged", Accepted: "forged", Seal: pick(s, "", "forged", "seal of another owner for "+string(o.uid)),
 				Phase:  pick(s, v1alpha1.PhaseApplied, v1alpha1.PhaseCompleting, v1alpha1.PhaseCompleted, v1alpha1.PhaseRecreating, v1alpha1.PhaseReleased),
 				Origin: pick(s, v1alpha1.OriginManifest, v1alpha1.OriginNamespace),
 			}

@@ -18,6 +18,7 @@ func (w *work) record() (items, gone []v1alpha1.InventoryItem, must bool) {
 	items = make([]v1alpha1.InventoryItem, 0, len(w.units))
 	must = w.ahead
 	for _, u := range w.units {
+		u.seal(w.in.Owner)
 		if u.dropped && (w.over || !u.ran()) {
 			if u.live.Existence == Absent {
 				gone = append(gone, u.item)
@@ -51,7 +52,7 @@ func Fold(inventory []v1alpha1.InventoryItem, live map[Key]Observation, results 
 		case !touched || r.Err != nil || r.Blocked != "" || r.Observation.Existence == Unknown:
 			folded = append(folded, item)
 		case (r.Released || r.Step.Verb == VerbOrphan) && item.RunOn != "":
-			item.UID = "" // it is no longer ours, but has run
+			item.UID, item.Seal = "", "" // it is no longer ours, but has run
 			folded = append(folded, item)
 		case r.Released || r.Step.Verb == VerbOrphan:
 			// It is no longer ours.
@@ -68,7 +69,8 @@ func Fold(inventory []v1alpha1.InventoryItem, live map[Key]Observation, results 
 // written is the record of an object whose write was answered.
 func written(r Result, now metav1.Time) v1alpha1.InventoryItem {
 	item := r.Step.Then
-	item.UID, item.Seen, item.Accepted = r.Observation.UID, r.Observation.Seen, r.Observation.Accepted
+	item.UID, item.Seal = r.Observation.UID, r.Observation.Seal
+	item.Seen, item.Accepted = r.Observation.Seen, r.Observation.Accepted
 	item.AppliedAt = nil
 	if r.Observation.Status.Readiness == Unjudged || r.Step.Desired != nil && r.Step.Desired.Policies.Reapply > 0 {
 		item.AppliedAt = &now

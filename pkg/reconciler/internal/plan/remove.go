@@ -173,7 +173,7 @@ func (w *work) release(u *unit) {
 // on it next to ours. Left there, ours would tell forever that it is ours, too.
 func (w *work) leavesMarks(u *unit) bool {
 	marks, me := u.live.Marks, w.in.Owner
-	mine := marks.OwnerID == me.ID && (marks.Ref == (OwnerRef{}) || marks.Ref == me.Ref)
+	mine := marks.Ref == me.Ref && (marks.OwnerID == me.ID || marks.OwnerID == "") || marks.Ref == (OwnerRef{}) && marks.OwnerID == me.ID
 	return u.relation == foreign && mine && u.live.Deleting.IsZero()
 }
 

@@ -33,5 +33,5 @@ func contested(s *story, _ []string, lines []line) (string, error) {
 
 func strip(o *object, l line) {
 	o.marks.OwnerID, o.marks.Ref = "", OwnerRef{}
-	o.marks.Written = o.marks.Written && l.value("all") == ""
+	o.keyless = l.value("all") != ""
 }

@@ -227,9 +227,9 @@ func mark(o *object, by holder) {
 	case "helm":
 		o.marks.Others = append(o.marks.Others, "Helm release shop/web")
 	case "earlier":
-		o.marks, o.holder = Marks{OwnerID: theEarlier.ID, Ref: theEarlier.Ref, Written: true}, heldByEarlier
+		o.marks, o.holder = Marks{OwnerID: theEarlier.ID, Ref: theEarlier.Ref}, heldByEarlier
 	case "us":
-		o.marks, o.holder = Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref, Written: true}, heldByUs
+		o.marks, o.holder = Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref}, heldByUs
 	default:
 		o.holder = heldByNobody
 	}

@@ -61,6 +61,7 @@ type object struct {
 	status     Status
 	holder     holder
 	stolen     bool // it was ours, and we knew it
+	keyless    bool // nothing is known that could seal its record
 }
 
 // world is a small cluster in memory. It executes steps as strictly as an API
@@ -224,12 +225,21 @@ func (o *object) observation(manifest bool) Observation {
 		Existence: Present, UID: o.uid, ResourceVersion: strconv.Itoa(o.version), Marks: o.marks,
 		Seen:     strings.Join([]string{o.value, o.extra, marks, strings.Join(o.marks.Others, " ")}, "|"),
 		Deleting: o.deleting, Finalizers: slices.Clone(o.finalizers), Created: o.created, Status: o.status,
+		Seal: o.seal(),
 	}
 	observed.Marks.Others = slices.Clone(o.marks.Others)
 	if manifest {
 		observed.Accepted = o.value + "|" + marks
 	}
 	return observed
+}
+
+// seal is what the record of the object holds if it is ours.
+func (o *object) seal() string {
+	if o.keyless {
+		return ""
+	}
+	return "seal of " + theOwner.ID + " for " + string(o.uid)
 }
 
 // remove takes an object away, with all that a server takes away with it.

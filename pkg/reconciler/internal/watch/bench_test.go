@@ -34,7 +34,7 @@ func reduceConfigMap(live *unstructured.Unstructured) plan.Observation {
 	ref, _ := plan.ParseOwnerRef(live.GetAnnotations()["corbel.example.com/owner"])
 	return plan.Observation{
 		Existence: plan.Present, UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(),
-		Marks:   plan.Marks{OwnerID: live.GetLabels()[label], Ref: ref, Written: true},
+		Marks:   plan.Marks{OwnerID: live.GetLabels()[label], Ref: ref},
 		Seen:    fmt.Sprintf("%022d", 7*len(live.GetName())+len(live.GetResourceVersion())),
 		Created: live.GetCreationTimestamp().Time, Status: plan.Status{Readiness: plan.Ready},
 	}

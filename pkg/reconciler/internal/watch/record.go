@@ -35,10 +35,9 @@ type record struct {
 
 // marks is plan.Marks in a form that can be compared.
 type marks struct {
-	owner   string
-	ref     plan.OwnerRef
-	others  string
-	written bool
+	owner  string
+	ref    plan.OwnerRef
+	others string
 }
 
 const separator = "\n" // is in no finalizer and no name of an owner
@@ -50,7 +49,7 @@ func recordOf(o plan.Observation) *record {
 		version: strings.Clone(o.ResourceVersion),
 		seen:    strings.Clone(o.Seen),
 		marks: unique.Make(marks{
-			owner: o.Marks.OwnerID, ref: o.Marks.Ref, others: strings.Join(o.Marks.Others, separator), written: o.Marks.Written,
+			owner: o.Marks.OwnerID, ref: o.Marks.Ref, others: strings.Join(o.Marks.Others, separator),
 		}),
 		status:     unique.Make(o.Status),
 		finalizers: unique.Make(strings.Join(o.Finalizers, separator)),
@@ -79,7 +78,7 @@ func (r *record) observation() plan.Observation {
 		Existence:       plan.Present,
 		UID:             r.uid,
 		ResourceVersion: r.version,
-		Marks:           plan.Marks{OwnerID: m.owner, Ref: m.ref, Others: split(m.others), Written: m.written},
+		Marks:           plan.Marks{OwnerID: m.owner, Ref: m.ref, Others: split(m.others)},
 		Seen:            r.seen,
 		Deleting:        timeOf(r.deleting),
 		Finalizers:      split(r.finalizers.Value()),

@@ -19,7 +19,7 @@ func TestARecordHoldsTheWholeObservation(t *testing.T) {
 		Existence: plan.Present, UID: "uid", ResourceVersion: "7", Seen: "seen", Scaled: true,
 		Marks: plan.Marks{
 			OwnerID: "a", Ref: plan.OwnerRef{Group: "g", Kind: "K", Namespace: "n", Name: "o", UID: "u"},
-			Others: []string{"Helm release shop/web", "inventory x"}, Written: true,
+			Others: []string{"Helm release shop/web", "inventory x"},
 		},
 		Deleting: time.Unix(2000, 0), Created: time.Unix(1000, 0), Finalizers: []string{"x/y", "z"},
 		Status: plan.Status{Readiness: plan.Failed, Message: "broken"},
