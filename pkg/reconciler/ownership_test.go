@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -111,6 +112,60 @@ func TestWhatExistsIsIgnored(t *testing.T) {
 		if live := b.get(name); (live != nil) != left {
 			t.Errorf("%s is left: %t, want %t", name, live != nil, left)
 		}
+	}
+}
+
+func TestAnObjectWithAControllerBelongsToIt(t *testing.T) {
+	b := newBench(t)
+	web := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "web"}}
+	if err := b.Create(t.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	reference := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "web", UID: web.UID, Controller: new(true)}
+	controlled := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "a", OwnerReferences: []metav1.OwnerReference{reference}},
+		Data:       map[string]string{"value": "theirs"},
+	}
+	if err := b.Create(t.Context(), controlled); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.apply(config("a", "ours"), config("b", "1"))
+	conflict, refused := errors.AsType[*reconciler.OwnerConflictError](err)
+	if !refused || !strings.Contains(conflict.Error(), "belongs to its controller ConfigMap web") || b.get("a").Data["value"] != "theirs" {
+		t.Fatalf("got %v", err)
+	}
+
+	taken := func(value string) client.Object { return config("a", value, "adoption-policy", "always") }
+	outcome := b.mustApply(taken("ours"), config("b", "1"))
+	if len(outcome.Notes) != 1 || outcome.Notes[0].Message != "adopted: it belonged to its controller ConfigMap web" {
+		t.Errorf("notes %v", outcome.Notes)
+	}
+	// A controller that comes to an object of ours is a field of others.
+	ours := b.get("b")
+	ours.OwnerReferences = []metav1.OwnerReference{reference}
+	if err := b.Update(t.Context(), ours, client.FieldOwner("others")); err != nil {
+		t.Fatal(err)
+	}
+	if outcome = b.mustApply(taken("ours"), config("b", "1")); len(outcome.Steps)+len(outcome.Notes) > 0 {
+		t.Errorf("steps %v, notes %v", outcome.Steps, outcome.Notes)
+	}
+	b.mustApply(taken("2"), config("b", "2"))
+	for _, name := range []string{"a", "b"} {
+		got := b.get(name)
+		if diff := cmp.Diff([]metav1.OwnerReference{reference}, got.OwnerReferences); diff != "" || got.Data["value"] != "2" {
+			t.Errorf("%s: value %q, references (-want +got):\n%s", name, got.Data["value"], diff)
+		}
+	}
+	// A reference of our own manifest, which names the component, comes and goes with it.
+	own, owner := config("c", "1"), b.owner()
+	own.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: owner.Group + "/v1", Kind: owner.Kind, Name: owner.Name, UID: owner.UID, Controller: new(true)}})
+	b.mustApply(own, taken("2"), config("b", "2"))
+	if made := b.get("c").OwnerReferences; len(made) != 1 {
+		t.Errorf("references %v", made)
+	}
+	b.mustApply(config("c", "1"), taken("2"), config("b", "2"))
+	if left := b.get("c").OwnerReferences; len(left) > 0 {
+		t.Errorf("the manifest dropped its reference, and it is left: %v", left)
 	}
 }
 

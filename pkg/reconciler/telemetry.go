@@ -68,6 +68,8 @@ var happened = map[plan.Reason]string{
 // tellDone notes a step that is worth an event of its own.
 func (c *call) tellDone(step plan.Step) {
 	switch message := happened[step.Because]; {
+	case step.Former != "":
+		c.note(Note{Key: step.Key, Message: "adopted: it belonged to " + step.Former})
 	case message != "":
 		c.note(Note{Key: step.Key, Message: message})
 	case step.Verb == plan.VerbOrphan:

@@ -8,13 +8,16 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// replace sends the manifest as a PUT. Finalizers that others have set stay.
+// replace sends the manifest as a PUT. Finalizers and ownerReferences that others have
+// set stay.
 // managedFields are not sent: the server takes over what it has.
 func (e *Executor) replace(ctx context.Context, resource cluster.Resource, step plan.Step) (*unstructured.Unstructured, error) {
 	object, metadata := body(step.Desired.Manifest)
@@ -26,7 +29,7 @@ func (e *Executor) replace(ctx context.Context, resource cluster.Resource, step 
 	if err != nil {
 		return nil, err
 	}
-	if len(carriers) > 0 || len(ignored) > 0 {
+	if len(carriers) > 0 || len(ignored) > 0 || step.Referenced {
 		live, err := e.readFirst(ctx, resource, step)
 		if err != nil {
 			return nil, err
@@ -39,12 +42,31 @@ func (e *Executor) replace(ctx context.Context, resource cluster.Resource, step 
 		for _, pointer := range ignored {
 			keepLive(object.Object, live.Object, pointer)
 		}
+		if references := e.references(object, live); len(references) > 0 {
+			object.SetOwnerReferences(references)
+		}
 	}
 	precondition(metadata, step)
 	if finalizers := union(step.Finalizers, object.GetFinalizers()); len(finalizers) > 0 {
 		object.SetFinalizers(finalizers)
 	}
 	return e.objects.Update(ctx, resource, object, e.options.FieldOwner)
+}
+
+// references are those of the manifest, and those that others have set on the live
+// object. If the manifest names a controller, it is the only one.
+func (e *Executor) references(object, live *unstructured.Unstructured) []metav1.OwnerReference {
+	references := object.GetOwnerReferences()
+	controlled := metav1.GetControllerOfNoCopy(object) != nil
+	for _, other := range live.GetOwnerReferences() {
+		known := slices.ContainsFunc(references, func(r metav1.OwnerReference) bool { return r.UID == other.UID })
+		second := controlled && other.Controller != nil && *other.Controller
+		path := []string{"f:metadata", "f:ownerReferences", `k:{"uid":"` + string(other.UID) + `"}`}
+		if !known && !second && !observe.Owns(live, e.options.FieldOwner, path...) {
+			references = append(references, other)
+		}
+	}
+	return references
 }
 
 // readFirst reads the object that is to be written, which must be as the plan saw it.

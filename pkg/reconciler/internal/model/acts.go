@@ -55,6 +55,8 @@ func (m *Model) enabled(s *State, act Act) bool {
 		return o.OwnerID != stranger.ID
 	case ActHelm:
 		return !o.Helm
+	case ActControl:
+		return !o.Controlled
 	case ActHold:
 		return !o.Held && !o.Deleting
 	case ActRelease:
@@ -169,6 +171,8 @@ func change(o *Object, kind ActKind, known bool) {
 	case ActHelm:
 		o.taken(known)
 		o.Helm = true
+	case ActControl:
+		o.Controlled = true
 	case ActHold:
 		o.Held = true
 	case ActRelease:

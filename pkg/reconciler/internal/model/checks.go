@@ -68,17 +68,23 @@ func (m *Model) checkWrite(s *State, a *actor, step plan.Step, o *Object) {
 	if holder == me && step.Desired.Policies.Reconcile == once && (s.truth.once[doneKey{me, step.Key}] || o.OwnerID != "") {
 		s.violate("S19 at most once: %s %s, which is applied only once", step.Verb, step.Key)
 	}
+	if step.Verb == plan.VerbReplace && o.Controlled != step.Referenced {
+		s.violate("S16 field confinement: replace %s does not know of the ownerReferences of others", step.Key)
+	}
 	if step.Verb == plan.VerbReplace && o.Held && !slices.Contains(step.Finalizers, foreignFinalizer) {
 		s.violate("S16 field confinement: replace %s takes off the finalizer of somebody else", step.Key)
 	}
 	m.checkWriteOrder(s, a, step)
 }
 
-// holder is whose the object is as far as anybody can know: what bears no marks
-// and is in no record by its uid is nobody's.
+// holder is the owner of the object as far as that can be known: what bears no marks
+// and is in no record by its uid is its controller's, or nobody's.
 func (m *Model) holder(s *State, o *Object) Holder {
 	bare := o.OwnerID == "" && o.Ref == plan.OwnerRef{}
 	if bare && o.Holder != Stranger && (!m.records(s, o.Holder, o) || m.leaves(s, o)) {
+		if o.Controlled {
+			return Stranger
+		}
 		return Nobody
 	}
 	return o.Holder

@@ -87,6 +87,7 @@ const (
 	ActUnlabel     ActKind = "strips the label of"
 	ActSteal       ActKind = "puts its own marks on"
 	ActHelm        ActKind = "lets Helm mark"
+	ActControl     ActKind = "lets a controller refer to"
 	ActHold        ActKind = "adds a finalizer to"
 	ActRelease     ActKind = "takes the finalizer off"
 	ActDeleteAnew  ActKind = "deletes and creates anew"

@@ -186,6 +186,13 @@ var configs = slices.Concat(adoptions(), []Config{
 		Acts:       slices.Concat(of(0, wholeLife...), on(configA, ActUnlabel), on(configB, ActUnlabel)), Disturbances: 3,
 	},
 	{
+		Name: "objects with controllers",
+		Components: one([]Want{want(configA, "1"), want(configB, "1")},
+			[]Want{want(configA, "2", adoption(v1alpha1.AdoptionPolicyAlways)), want(configB, "2")}, []Want{}),
+		There: []Object{{Key: configA, Value: "theirs", Controlled: true, Holder: Stranger}},
+		Acts:  slices.Concat(of(0, wholeLife...), on(configB, ActControl, ActStrip, ActDrift)), Disturbances: 3,
+	},
+	{
 		Name:       "applied once",
 		Components: one([]Want{want(configA, "1", appliedOnce), want(configB, "1")}, []Want{want(configA, "2", appliedOnce)}, []Want{}),
 		Acts:       slices.Concat(of(0, wholeLife...), on(configA, ActDelete, ActDrift, ActDeleteAnew, ActSteal)), Disturbances: 3,

@@ -113,7 +113,7 @@ func (f *fingerprinter) object(m *Model, o *Object) {
 	f.uid(o.UID)
 	f.version(o.RV)
 	f.text(o.Value, o.OwnerID, string(o.Ref.UID), string(o.Holder), string(o.Former), o.Made)
-	f.flags(o.Extra, o.Helm, o.Ready, o.Deleting, o.Held, o.Stolen, o.Orphaned, len(o.Defines) > 0)
+	f.flags(o.Extra, o.Helm, o.Ready, o.Deleting, o.Held, o.Controlled, o.Stolen, o.Orphaned, len(o.Defines) > 0)
 }
 
 // shown is what a watch shows of an object.
@@ -126,7 +126,7 @@ func (f *fingerprinter) shown(o *Object) {
 	f.uid(o.UID)
 	f.version(o.RV)
 	f.text(o.Value, o.OwnerID, string(o.Ref.UID))
-	f.flags(o.Extra, o.Helm, o.Ready, o.Deleting, o.Held)
+	f.flags(o.Extra, o.Helm, o.Ready, o.Deleting, o.Held, o.Controlled)
 }
 
 func (f *fingerprinter) component(m *Model, c *Component) {

@@ -36,6 +36,8 @@ type Object struct {
 	OwnerID string
 	Ref     plan.OwnerRef
 	Helm    bool // the mark of another tool
+	// Controlled: a controller is among the ownerReferences.
+	Controlled bool
 
 	Ready    bool
 	Deleting bool
@@ -220,12 +222,18 @@ func (o *Object) observation(wanted bool) plan.Observation {
 	if o.Helm {
 		seen += "|helm"
 	}
+	if o.Controlled {
+		seen += "|controlled"
+	}
 	live := plan.Observation{
-		Existence: plan.Present, UID: uidOf(o.UID), ResourceVersion: strconv.Itoa(o.RV), Seen: seen,
+		Existence: plan.Present, Referenced: o.Controlled, UID: uidOf(o.UID), ResourceVersion: strconv.Itoa(o.RV), Seen: seen,
 		Marks: plan.Marks{OwnerID: o.OwnerID, Ref: o.Ref},
 	}
 	if o.Helm {
 		live.Marks.Others = []string{"Helm release shop/theirs"}
+	}
+	if o.Controlled {
+		live.Marks.Controller = plan.Controller{Kind: "Deployment", Name: "theirs", UID: "theirs"}
 	}
 	if wanted {
 		live.Accepted = o.Value + "|" + marks

@@ -5,8 +5,8 @@ package observe
 
 import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-// owns tells whether a field manager owns the field with the path.
-func owns(live *unstructured.Unstructured, manager string, path ...string) bool {
+// Owns reports whether a field manager owns the field with the path.
+func Owns(live *unstructured.Unstructured, manager string, path ...string) bool {
 	for _, entry := range managed(live) {
 		entry, ok := entry.(map[string]any)
 		if !ok || entry["manager"] != manager {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -68,12 +69,22 @@ func (o *Observer) marks(live *unstructured.Unstructured, desired *plan.Desired)
 	found := plan.Marks{
 		OwnerID: values["labels"][name+"/"+v1alpha1.LabelOwnerID],
 	}
+	found.Controller = controllerOf(live)
 	found.Ref, _ = plan.ParseOwnerRef(values["annotations"][name+"/"+v1alpha1.AnnotationOwner])
 
 	for _, m := range o.othersMarks(live, desired, values) {
 		found.Others = append(found.Others, m.title(live, values[m.field][m.key]))
 	}
 	return found
+}
+
+// controllerOf returns the controller among the ownerReferences of an object.
+func controllerOf(live *unstructured.Unstructured) plan.Controller {
+	controller := metav1.GetControllerOfNoCopy(live)
+	if controller == nil {
+		return plan.Controller{}
+	}
+	return plan.Controller{Kind: controller.Kind, Name: controller.Name, UID: controller.UID}
 }
 
 // othersMarks are the marks on the object that name another owner.
@@ -130,7 +141,7 @@ func (o *Observer) reconcilerMarks(labels map[string]string) []mark {
 // is not at hand, as in deletion, the field manager tells.
 func (o *Observer) setByUs(live *unstructured.Unstructured, desired *plan.Desired, field, key, value string) bool {
 	if desired == nil || desired.Manifest == nil {
-		return owns(live, o.options.FieldOwner, "f:metadata", "f:"+field, "f:"+key)
+		return Owns(live, o.options.FieldOwner, "f:metadata", "f:"+field, "f:"+key)
 	}
 	ours, _, _ := unstructured.NestedString(desired.Manifest.Object, "metadata", field, key)
 	return ours == value

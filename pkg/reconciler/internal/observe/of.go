@@ -35,6 +35,7 @@ func (o *Observer) outline(live *unstructured.Unstructured, desired *plan.Desire
 		Marks:           o.marks(live, desired),
 		Seen:            o.options.Hasher.Seen(live.Object),
 		Finalizers:      live.GetFinalizers(),
+		Referenced:      len(live.GetOwnerReferences()) > 0,
 		Scaled:          len(scaledPaths(live)) > 0,
 		Created:         live.GetCreationTimestamp().Time,
 	}

@@ -54,6 +54,11 @@ func TestMarksOfOwnershipAreRead(t *testing.T) {
 			live: metadata("kustomize.toolkit.fluxcd.io/name: k, kustomize.toolkit.fluxcd.io/namespace: flux, helm.toolkit.fluxcd.io/name: h, kapp.k14s.io/app: '1', applyset.kubernetes.io/part-of: s", "config.k8s.io/owning-inventory: i", ""),
 			want: plan.Marks{Others: []string{"inventory i", "Flux Kustomization flux/k", "Flux HelmRelease h", "kapp application 1", "apply set s"}},
 		},
+		"a controller": {
+			live: `{apiVersion: v1, kind: ConfigMap, metadata: {ownerReferences: [{kind: Pod, name: a, uid: "1"}, {kind: Deployment, name: web, uid: "2", controller: true}]}}`,
+			want: plan.Marks{Controller: plan.Controller{Kind: "Deployment", Name: "web", UID: "2"}},
+		},
+		"ownerReferences that no server would keep": {live: `{apiVersion: v1, kind: ConfigMap, metadata: {ownerReferences: ["x", {controller: 1}]}}`},
 		"other reconcilers": {
 			live: metadata("b.example.com/owner-id: x, a.example.com/owner-id: x, c.example.com/owner-id: ''", "b.example.com/owner: "+ref, ""),
 			want: plan.Marks{Others: []string{"an owner of a.example.com", "Shop shop/main of b.example.com"}},

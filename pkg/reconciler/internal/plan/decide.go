@@ -249,6 +249,9 @@ func (w *work) write(u *unit, verb Verb, because Reason) {
 	}
 	s := u.step(verb, applyStage(u), because)
 	s.Desired = u.desired
+	if because == BecauseAdopted {
+		s.Former = u.owner
+	}
 	if because.corrects() || because == BecauseMissing && u.wasDeleted() {
 		s.Drift = u.drift()
 	}
@@ -256,7 +259,7 @@ func (w *work) write(u *unit, verb Verb, because Reason) {
 	s.Then.DependsOn = dependenciesOf(u.desired)
 	s.Then.Phase = v1alpha1.PhaseApplied
 	if verb == VerbCreate {
-		s.UID, s.ResourceVersion, s.Finalizers, s.Scaled = "", "", nil, false
+		s.UID, s.ResourceVersion, s.Finalizers, s.Referenced, s.Scaled = "", "", nil, false, false
 		s.Then.UID, s.Then.Seal, s.Then.Keeps, s.Then.Kept = "", "", false, nil
 	}
 	w.step(s)

@@ -133,6 +133,9 @@ func (w *world) write(s Step) error {
 		return err
 	}
 	w.checkWrite(o, s)
+	if o.referenced != s.Referenced {
+		w.violate("%s %s: does not know of the ownerReferences", s.Verb, s.Key)
+	}
 	if w.immutable[s.Key] && o.value != valueOf(s) {
 		return errImmutable
 	}

@@ -56,6 +56,8 @@ type Observation struct {
 	// Deleting is since when the object has a deletion timestamp; zero if it has none.
 	Deleting   time.Time
 	Finalizers []string
+	// Referenced: the object has ownerReferences.
+	Referenced bool
 	// Created is the object's creation timestamp.
 	Created time.Time
 	Status  Status

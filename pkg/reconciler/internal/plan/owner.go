@@ -60,4 +60,13 @@ type Marks struct {
 	// Others names owners that other tools and reconcilers have marked, such
 	// as "Helm release shop/web". Marks that our own manifest sets are left out.
 	Others []string
+	// Controller is the controller among the object's ownerReferences; zero if there is
+	// none. It is known of objects that were read.
+	Controller Controller
+}
+
+// Controller is an object that controls another one.
+type Controller struct {
+	Kind, Name string
+	UID        types.UID
 }

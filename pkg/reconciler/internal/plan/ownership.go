@@ -21,7 +21,8 @@ const (
 	stripped
 	// earlier: the object bears the marks of an earlier incarnation of us.
 	earlier
-	// foreign: the object bears the marks of somebody else.
+	// foreign: the object bears the marks of another owner, or has a controller and no
+	// marks of ours. An object of ours stays ours if it gets a controller later.
 	foreign
 )
 
@@ -51,6 +52,8 @@ func relate(me Owner, item v1alpha1.InventoryItem, adoption v1alpha1.AdoptionPol
 		return foreign, marks.Ref.Title()
 	case marks.Ref == me.Ref || isSealed(item, live):
 		return stripped, ""
+	case marks.Controller.UID != "" && marks.Controller.UID != me.Ref.UID:
+		return foreign, "its controller " + marks.Controller.Kind + " " + marks.Controller.Name
 	default:
 		return unowned, ""
 	}

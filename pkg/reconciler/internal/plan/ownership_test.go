@@ -14,7 +14,7 @@ import (
 func TestRelate(t *testing.T) {
 	restored := theOwner.Ref
 	restored.UID = "uid-restored"
-	helm := []string{"Helm release shop/web"}
+	helm, web := []string{"Helm release shop/web"}, Controller{Kind: "Deployment", Name: "web", UID: "uid-web"}
 	tests := []struct {
 		name     string
 		marks    Marks
@@ -51,6 +51,12 @@ func TestRelate(t *testing.T) {
 		{name: "the mark of another tool", marks: Marks{Others: helm}, want: foreign, owner: "Helm release shop/web"},
 		{name: "the marks of several tools", marks: Marks{Others: []string{"Helm release shop/web", "Argo CD"}}, want: foreign, owner: "Helm release shop/web and Argo CD"},
 		{name: "the mark of another tool, recorded and sealed", marks: Marks{Others: helm}, recorded: "u1", seal: "seal", want: foreign, owner: "Helm release shop/web"},
+		{name: "a controller", marks: Marks{Controller: web}, want: foreign, owner: "its controller Deployment web"},
+		{name: "a controller, recorded", marks: Marks{Controller: web}, recorded: "u1", want: foreign, owner: "its controller Deployment web"},
+		{name: "a controller, and sealed", marks: Marks{Controller: web}, recorded: "u1", seal: "seal", want: stripped},
+		{name: "a controller, and our annotation", marks: Marks{Ref: theOwner.Ref, Controller: web}, want: stripped},
+		{name: "a controller, and our marks", marks: Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref, Controller: web}, want: ours},
+		{name: "ourselves as the controller", marks: Marks{Controller: Controller{Kind: "Shop", Name: "main", UID: theOwner.Ref.UID}}, want: unowned},
 		{name: "our marks and that of another tool", marks: Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref, Others: helm}, want: foreign, owner: "Helm release shop/web"},
 		{name: "our marks and that of another tool, taken over with always", marks: Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref, Others: helm}, adoption: v1alpha1.AdoptionPolicyAlways, want: ours},
 		{name: "an earlier incarnation and another tool", marks: Marks{OwnerID: theEarlier.ID, Ref: theEarlier.Ref, Others: helm}, want: foreign, owner: "Helm release shop/web"},

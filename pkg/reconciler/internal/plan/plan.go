@@ -106,6 +106,10 @@ type Step struct {
 	Own []Key
 	// Finalizers are the live finalizers, which a PUT has to carry over.
 	Finalizers []string
+	// Referenced: the object has ownerReferences, which a PUT has to carry over.
+	Referenced bool
+	// Former names the owner that an adopted object belongs to.
+	Former string
 	// Desired is the wanted object; nil if it is not wanted any more.
 	Desired *Desired
 	// Scaled: the number of replicas is left to who has set it.

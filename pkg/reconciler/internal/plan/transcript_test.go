@@ -31,8 +31,9 @@ import (
 //	skip-hooks             deletes without the objects that run before and after it
 //	settle                 lets the controllers do their work: objects get ready
 //	ready, unready, failed set what objects say about themselves
-//	foreign                creates objects, owned by nobody, by other (another component), helm, or earlier (us, before)
+//	foreign                creates objects, owned by nobody, by other (another component), helm, controller, or earlier (us, before)
 //	steal, strip           put another owner's mark on objects, or take ours off, with all=yes all trace of us
+//	control                lets a controller put itself into the ownerReferences of objects
 //	drift, remove          edit (as manager by=) and delete objects by hand
 //	drift-policy           sets the policy of the component, for all objects
 //	contested              says that somebody changes objects again and again: by=, and for=, how long they are left alone
@@ -113,6 +114,7 @@ var commands = map[string]command{
 	"failed":  each(func(o *object, _ line) { o.status = Status{Readiness: Failed, Message: "gave up"} }),
 	"steal":   each(func(o *object, l line) { mark(o, holder(l.value("by"))); o.stolen = true }),
 	"strip":   each(strip),
+	"control": each(func(o *object, _ line) { o.control() }),
 	"hold":    each(func(o *object, l line) { o.finalizers = append(o.finalizers, l.value("finalizer")) }),
 
 	"drift": each(func(o *object, l line) {
@@ -226,6 +228,8 @@ func mark(o *object, by holder) {
 		o.marks = Marks{OwnerID: theOther.ID, Ref: theOther.Ref}
 	case "helm":
 		o.marks.Others = append(o.marks.Others, "Helm release shop/web")
+	case "controller":
+		o.control()
 	case "earlier":
 		o.marks, o.holder = Marks{OwnerID: theEarlier.ID, Ref: theEarlier.Ref}, heldByEarlier
 	case "us":

@@ -134,7 +134,7 @@ func (u *unit) step(verb Verb, stage int, because Reason) Step {
 	return Step{
 		Verb: verb, Key: u.key, Version: u.item.Version, Stage: stage, Because: because,
 		UID: u.live.UID, ResourceVersion: u.live.ResourceVersion, Marks: u.live.Marks, Finalizers: u.live.Finalizers,
-		Scaled: u.live.Scaled,
-		Then:   u.item,
+		Referenced: u.live.Referenced, Scaled: u.live.Scaled,
+		Then: u.item,
 	}
 }

@@ -61,6 +61,7 @@ type object struct {
 	status     Status
 	holder     holder
 	stolen     bool // it was ours, and we knew it
+	referenced bool // it has ownerReferences
 	keyless    bool // nothing is known that could seal its record
 }
 
@@ -225,13 +226,18 @@ func (o *object) observation(manifest bool) Observation {
 		Existence: Present, UID: o.uid, ResourceVersion: strconv.Itoa(o.version), Marks: o.marks,
 		Seen:     strings.Join([]string{o.value, o.extra, marks, strings.Join(o.marks.Others, " ")}, "|"),
 		Deleting: o.deleting, Finalizers: slices.Clone(o.finalizers), Created: o.created, Status: o.status,
-		Seal: o.seal(),
+		Seal: o.seal(), Referenced: o.referenced,
 	}
 	observed.Marks.Others = slices.Clone(o.marks.Others)
 	if manifest {
 		observed.Accepted = o.value + "|" + marks
 	}
 	return observed
+}
+
+// control puts a controller into the ownerReferences.
+func (o *object) control() {
+	o.marks.Controller, o.referenced = Controller{Kind: "Deployment", Name: "web", UID: "uid-web"}, true
 }
 
 // seal is what the record of the object holds if it is ours.

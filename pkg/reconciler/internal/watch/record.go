@@ -29,11 +29,12 @@ type record struct {
 	created, deleting int64
 	// unread tells that the object is there, but could not be reduced.
 	unread bool
-	// scaled is plan.Observation.Scaled.
-	scaled bool
+	// scaled and referenced are as in plan.Observation.
+	scaled, referenced bool
 }
 
-// marks is plan.Marks in a form that can be compared.
+// marks is plan.Marks in a form that can be compared, without the controller: it
+// matters only for an object that is not ours, which is read.
 type marks struct {
 	owner  string
 	ref    plan.OwnerRef
@@ -56,6 +57,7 @@ func recordOf(o plan.Observation) *record {
 		created:    seconds(o.Created),
 		deleting:   seconds(o.Deleting),
 		scaled:     o.Scaled,
+		referenced: o.Referenced,
 	}
 }
 
@@ -85,6 +87,7 @@ func (r *record) observation() plan.Observation {
 		Created:         timeOf(r.created),
 		Status:          r.status.Value(),
 		Scaled:          r.scaled,
+		Referenced:      r.referenced,
 	}
 }
 
