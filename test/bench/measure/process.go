@@ -14,6 +14,8 @@ import (
 	"os/exec"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/corbel-run/corbel/test/bench/limit"
 	"github.com/corbel-run/corbel/test/bench/operator"
 	"github.com/corbel-run/corbel/test/bench/report"
@@ -58,20 +60,32 @@ type Process struct {
 	orders  *json.Encoder
 	answers *json.Decoder
 	log     *bytes.Buffer
+	exited  chan struct{} // closed when the process is gone
 }
 
 // Connect starts a subject that works on the environment, under a name of its own.
 // The program is that of Flux, or empty for our own.
 func Connect(ctx context.Context, e *env.Environment, name report.Subject, program, namespace string) (*Process, error) {
-	config, err := e.ConfigFor(User(name), "system:masters")
+	config, err := ConfigFor(e, name)
 	if err != nil {
 		return nil, err
 	}
+	return ConnectTo(ctx, name, program, subject.Order{Cluster: subject.ClusterOf(config), Namespace: namespace})
+}
+
+// ConfigFor returns the configuration of a subject.
+func ConfigFor(e *env.Environment, name report.Subject) (*rest.Config, error) {
+	return e.ConfigFor(User(name), "system:masters")
+}
+
+// ConnectTo starts a subject that connects as ordered.
+func ConnectTo(ctx context.Context, name report.Subject, program string, order subject.Order) (*Process, error) {
 	p, err := start(name, program)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := p.Order(ctx, subject.Order{Do: subject.Connect, Cluster: subject.ClusterOf(config), Namespace: namespace}); err != nil {
+	order.Do = subject.Connect
+	if _, err := p.Order(ctx, order); err != nil {
 		p.End()
 		return nil, err
 	}
@@ -82,7 +96,7 @@ func Connect(ctx context.Context, e *env.Environment, name report.Subject, progr
 func User(name report.Subject) string { return "bench-" + string(name) }
 
 func start(name report.Subject, program string) (*Process, error) {
-	p := &Process{name: name, log: &bytes.Buffer{}}
+	p := &Process{name: name, log: &bytes.Buffer{}, exited: make(chan struct{})}
 	environment := os.Environ()
 	if program == "" {
 		var err error
@@ -106,6 +120,10 @@ func start(name report.Subject, program string) (*Process, error) {
 	if err := p.command.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
+	go func() {
+		_ = p.command.Wait() // how it ended is in its state
+		close(p.exited)
+	}()
 	return p, nil
 }
 
@@ -143,5 +161,16 @@ func (p *Process) End() {
 	_ = p.input.Close() // it is gone already if this fails
 	timer := time.AfterFunc(10*time.Second, func() { _ = p.command.Process.Kill() })
 	defer timer.Stop()
-	_ = p.command.Wait() // how it ends does not matter any more
+	<-p.exited // how it ends does not matter any more
 }
+
+// Exited is closed when the process has ended.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// Ending describes how the process ended. It must have.
+func (p *Process) Ending() (code int, text string) {
+	return p.command.ProcessState.ExitCode(), fmt.Sprintf("%s: %s", p.command.ProcessState, p.log)
+}
+
+// Signal sends a signal to the process.
+func (p *Process) Signal(signal os.Signal) error { return p.command.Process.Signal(signal) }

@@ -37,13 +37,26 @@ type LoadSpec struct {
 	Objects int    `json:"objects,omitempty"`
 	All     string `json:"all,omitempty"`
 	One     string `json:"one,omitempty"`
+	// Away puts every second object into a namespace that nothing brings; see Away.
+	Away bool `json:"away,omitempty"`
 	// Note changes nothing that is rendered.
 	Note string `json:"note,omitempty"`
 }
 
 // ToUnstructured returns the parameters as a map.
 func (s *LoadSpec) ToUnstructured() map[string]any {
-	return map[string]any{"objects": int64(s.Objects), "all": s.All, "one": s.One, "note": s.Note}
+	return map[string]any{"objects": int64(s.Objects), "all": s.All, "one": s.One, "note": s.Note, "away": s.Away}
+}
+
+// Away is the namespace of every second object of a component, if it says so.
+func Away(namespace, name string) string { return namespace + "-" + name }
+
+// NamespaceOf returns where the object of that number is.
+func (l *Load) NamespaceOf(i int) string {
+	if l.Spec.Away && i%2 == 1 {
+		return Away(l.Namespace, l.Name)
+	}
+	return l.Namespace
 }
 
 // GetSpec returns the parameters of the generator.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -35,15 +36,27 @@ func (w *Worker) Connect(ctx context.Context, order subject.Order, census *subje
 	if err != nil {
 		return err
 	}
-	manager, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
+	lock, options := (*component.LeaderLock)(nil), ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}}
+	if order.Lease != "" {
+		if lock, err = component.NewLeaderLock(config, order.Namespace, order.Lease); err != nil {
+			return err
+		}
+		options.LeaderElection, options.LeaderElectionResourceLockInterface = true, lock
+		options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = new(6*time.Second), new(4*time.Second), new(time.Second)
+	}
+	manager, err := ctrl.NewManager(config, options)
 	if err != nil {
 		return err
 	}
-	reconciler := component.NewReconciler[*Load](Name, manifests.GeneratorFunc(generate), component.ReconcilerOptions{})
+	reconciler := component.NewReconciler[*Load](Name, manifests.GeneratorFunc(generate), component.ReconcilerOptions{LeaderLock: lock})
 	if err := reconciler.SetupWithManager(manager); err != nil {
 		return err
 	}
 	w.census, w.ended = census, make(chan error, 1)
+	if order.Lease != "" {
+		go func() { os.Exit(exitCode(manager.Start(ctx))) }()
+		return nil
+	}
 	go func() { w.ended <- manager.Start(ctx) }()
 	select {
 	case <-manager.Elected():
@@ -56,13 +69,29 @@ func (w *Worker) Connect(ctx context.Context, order subject.Order, census *subje
 	return nil
 }
 
-func generate(_ context.Context, _, name string, parameters types.Unstructurable) ([]client.Object, error) {
+// exitCode is that of a process whose manager has ended.
+func exitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(os.Stderr, err)
+	if err.Error() == "leader election lost" {
+		return subject.LeadershipLost
+	}
+	return 1
+}
+
+func generate(_ context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
 	values := parameters.ToUnstructured()
 	n, _ := values["objects"].(int64)
 	all, _ := values["all"].(string)
 	one, _ := values["one"].(string)
 	objects := make([]client.Object, 0, n)
-	for _, object := range (subject.Objects{Prefix: name, N: int(n), All: all, One: one}).Unstructured("") {
+	away, _ := values["away"].(bool)
+	for i, object := range (subject.Objects{Prefix: name, N: int(n), All: all, One: one}).Unstructured("") {
+		if away && i%2 == 1 {
+			object.SetNamespace(Away(namespace, name))
+		}
 		objects = append(objects, object)
 	}
 	return objects, nil

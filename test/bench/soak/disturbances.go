@@ -15,6 +15,7 @@ import (
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/types"
 	"github.com/corbel-run/corbel/test/bench/operator"
@@ -27,60 +28,91 @@ const (
 	requeue = 15 * time.Second
 )
 
-func name(i int) string { return fmt.Sprintf("load-%d", i) }
+// name is that of the component of that number.
+func (s *soak) name(i int) string { return fmt.Sprintf("load-%d", i) }
+
+// key is where the component of that number is: some are in namespaces that are deleted.
+func (s *soak) key(i int) client.ObjectKey {
+	if s.Faults && i%10 == 9 {
+		return client.ObjectKey{Namespace: s.guest(i / 10 % guests), Name: s.name(i)}
+	}
+	return client.ObjectKey{Namespace: s.namespace, Name: s.name(i)}
+}
 
 // component is a new one of that number.
 func (s *soak) component(i int) *operator.Load {
 	return &operator.Load{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name(i)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.key(i).Namespace, Name: s.key(i).Name},
 		Spec: operator.LoadSpec{
 			RequeueSpec: component.RequeueSpec{RequeueInterval: &types.Duration{Duration: requeue}},
-			Objects:     fewest + s.random.IntN(most-fewest+1), All: s.word(), One: s.word(),
+			Objects:     fewest + s.random.IntN(most-fewest+1), All: s.word(), One: s.word(), Away: s.Faults && i%4 == 1,
 		},
 	}
 }
 
 func (s *soak) word() string { return fmt.Sprintf("%08x", s.random.Uint32()) }
 
+// patience is how long a disturbance may take; the API server may not answer.
+const patience = 15 * time.Second
+
 // disturbance changes, damages, or deletes something, or puts something back. That the
 // object is not there just now, or the server does not answer, is part of it.
 func (s *soak) disturbance(ctx context.Context) error {
-	i := s.random.IntN(s.Components)
-	key := client.ObjectKey{Namespace: s.namespace, Name: name(i)}
-	dependent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: fmt.Sprintf("%s-%d", key.Name, s.random.IntN(fewest))}}
-	var err error
-	switch n := s.random.IntN(100); {
-	case n < 15:
-		err = s.edit(ctx, key, map[string]string{"one": quoted(s.word())})
-	case n < 30:
-		err = s.edit(ctx, key, map[string]string{"all": quoted(s.word())})
-	case n < 40:
-		err = s.edit(ctx, key, map[string]string{"note": quoted(s.word())})
-	case n < 50:
-		err = s.edit(ctx, key, map[string]string{"objects": fmt.Sprint(fewest + s.random.IntN(most-fewest+1))})
-	case n < 70:
-		err = s.merge(ctx, dependent, fmt.Sprintf(`{"data":{"all":%q}}`, s.word()))
-	case n < 85:
-		err = s.Delete(ctx, dependent)
-	case n < 90:
-		err = s.Delete(ctx, &operator.Load{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
-	default:
-		err = s.Create(ctx, s.component(i)) // most are there
-	}
-	switch status := apierrors.APIStatus(nil); {
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := s.disturbOne(bounded)
+	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err == nil:
 		s.outcome.Disturbances++
-	case errors.As(err, &status) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err):
-		return fmt.Errorf("disturb %s: %w", key, err)
+	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err):
+		return fmt.Errorf("disturb: %w", err) // the mistake is ours
 	}
 	return nil
 }
 
+func (s *soak) disturbOne(ctx context.Context) error {
+	i, n, k := s.random.IntN(s.Components), s.random.IntN(100), s.random.IntN(fewest)
+	load := &operator.Load{ObjectMeta: metav1.ObjectMeta{Namespace: s.key(i).Namespace, Name: s.key(i).Name}}
+	load.Spec.Away = s.Faults && i%4 == 1
+	dependent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: load.NamespaceOf(k), Name: fmt.Sprintf("%s-%d", load.Name, k)}}
+	away := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operator.Away(load.Namespace, load.Name)}}
+	switch {
+	case n < 12:
+		return s.edit(ctx, load, map[string]string{"one": quoted(s.word())})
+	case n < 24:
+		return s.edit(ctx, load, map[string]string{"all": quoted(s.word())})
+	case n < 32:
+		return s.edit(ctx, load, map[string]string{"note": quoted(s.word())})
+	case n < 42:
+		return s.edit(ctx, load, map[string]string{"objects": fmt.Sprint(fewest + s.random.IntN(most-fewest+1))})
+	case n < 56:
+		return s.merge(ctx, dependent, fmt.Sprintf(`{"data":{"all":%q}}`, s.word()))
+	case n < 68:
+		return s.Delete(ctx, dependent)
+	case n < 78 && s.Faults:
+		return s.strip(ctx, load, dependent)
+	case n < 80 && s.Faults && load.Spec.Away:
+		return s.strip(ctx, load, away)
+	case n < 82 && s.Faults && load.Spec.Away:
+		return s.Delete(ctx, away)
+	case n < 83 && s.Faults:
+		return s.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.guest(i % guests)}})
+	case n < 89:
+		return s.Delete(ctx, load)
+	default:
+		if s.Faults {
+			if err := s.invite(ctx); err != nil {
+				return err
+			}
+		}
+		return s.Create(ctx, s.component(i)) // most are there
+	}
+}
+
 // edit changes fields of a component's spec, given as JSON.
-func (s *soak) edit(ctx context.Context, key client.ObjectKey, fields map[string]string) error {
-	load := &operator.Load{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+func (s *soak) edit(ctx context.Context, load *operator.Load, fields map[string]string) error {
 	for field, value := range fields {
 		if err := s.merge(ctx, load, fmt.Sprintf(`{"spec":{%q:%s}}`, field, value)); err != nil {
 			return err
@@ -90,7 +122,7 @@ func (s *soak) edit(ctx context.Context, key client.ObjectKey, fields map[string
 }
 
 func (s *soak) merge(ctx context.Context, object client.Object, patch string) error {
-	return s.Patch(ctx, object, client.RawPatch(apitypes.MergePatchType, []byte(patch)), client.FieldOwner("somebody"))
+	return s.Patch(ctx, object, client.RawPatch(apitypes.MergePatchType, []byte(patch)), client.FieldOwner("stranger"))
 }
 
 func quoted(text string) string { return fmt.Sprintf("%q", text) }
@@ -98,7 +130,7 @@ func quoted(text string) string { return fmt.Sprintf("%q", text) }
 // recovery changes a dependent, and returns how long it takes until that is undone.
 func (s *soak) recovery(ctx context.Context) (time.Duration, error) {
 	objects := &corev1.ConfigMapList{}
-	if err := s.List(ctx, objects, client.InNamespace(s.namespace), client.Limit(1)); err != nil || len(objects.Items) == 0 {
+	if err := s.List(ctx, objects, client.InNamespace(s.namespace), client.HasLabels{operator.Name + "/" + v1alpha1.LabelOwnerID}, client.Limit(1)); err != nil || len(objects.Items) == 0 {
 		return 0, errors.Join(err, fmt.Errorf("look for a dependent: there are %d", len(objects.Items)))
 	}
 	object, begun, word := &objects.Items[0], time.Now(), s.word()
@@ -118,26 +150,33 @@ func (s *soak) recovery(ctx context.Context) (time.Duration, error) {
 	return 0, fmt.Errorf("ConfigMap %s is not repaired %s after the outage", object.Name, settling)
 }
 
-// restore creates the components that were deleted, when they are gone.
+// restore creates the components, and their namespaces, that were deleted, when they are gone.
 func (s *soak) restore(ctx context.Context) error {
 	deadline := time.Now().Add(settling)
 	for i := range s.Components {
 		for {
 			live := &operator.Load{}
-			err := s.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name(i)}, live)
+			err := s.Get(ctx, s.key(i), live)
 			if err == nil && live.DeletionTimestamp == nil {
 				break
 			}
 			if apierrors.IsNotFound(err) {
-				err = s.Create(ctx, s.component(i))
+				if err = s.Create(ctx, s.component(i)); err == nil {
+					break
+				}
+			}
+			if s.Faults && (apierrors.IsNotFound(err) || apierrors.IsForbidden(err)) {
+				err = s.invite(ctx) // the namespace is gone, or is being deleted
 			}
 			if err != nil {
 				return err
 			}
 			if time.Now().After(deadline) {
-				return fmt.Errorf("component %s is not deleted after %s", name(i), settling)
+				return fmt.Errorf("component %s is not deleted after %s", s.key(i), settling)
 			}
-			time.Sleep(50 * time.Millisecond)
+			if !sleep(ctx, 50*time.Millisecond) {
+				return ctx.Err()
+			}
 		}
 	}
 	return nil

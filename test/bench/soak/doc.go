@@ -1,7 +1,10 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package soak keeps many components busy for minutes, with edits, drift, deletions
-// and an outage of the API server, and then judges whether the operator is still as it
-// should be: everything there, nothing grown, nothing sent at rest.
+// Package soak keeps many components busy for minutes, with edits, drift and deletions.
+// A proxy between the operators and the API server loses, delays, cuts off, refuses and
+// repeats requests and breaks watches; operators, etcd and the API server are killed and
+// stopped; marks are taken off objects, and namespaces are deleted. Then everything comes
+// to rest, and all objects of the cluster are judged: nothing lost, nothing of others
+// touched, nothing left over, nothing grown, nothing sent at rest.
 package soak

@@ -24,8 +24,13 @@ type Outcome struct {
 	Recovery time.Duration
 	// Rest is what it did when nothing happened.
 	Rest Line
-	// Wrong is what was not as it should be in the end.
-	Wrong []string
+	// Findings are what was not as it should be in the end.
+	Findings
+	// Deaths are the operators that ended by themselves.
+	Deaths []string
+	// Storm counts the requests and their faults, and Strikes what happened to processes.
+	Storm   string
+	Strikes map[string]int
 	// Violations are the writes that broke an invariant, of so many Judged.
 	Violations []string
 	Judged     int
@@ -114,7 +119,11 @@ func (o *Outcome) Conditions() []Condition {
 		}
 	}
 	return []Condition{
-		{"everything is Ready and as it should be", len(o.Wrong) == 0, first(o.Wrong)},
+		{"nothing is lost", len(o.Lost) == 0, first(o.Lost)},
+		{"nothing of others was touched", len(o.Stolen) == 0, first(o.Stolen)},
+		{"nothing is left over", len(o.Left) == 0, first(o.Left)},
+		{"everything is Ready and as it should be", len(o.Restless) == 0, first(o.Restless)},
+		{"no operator ended by itself", len(o.Deaths) == 0, first(o.Deaths)},
 		{"goroutines have not grown", o.Late.Goroutines <= o.Early.Goroutines+moreGoroutines,
 			fmt.Sprintf("%d early, %d late, %d more are allowed", o.Early.Goroutines, o.Late.Goroutines, moreGoroutines)},
 		{"the heap has not grown", o.Late.Heap <= o.allowed(),
@@ -127,12 +136,12 @@ func (o *Outcome) Conditions() []Condition {
 	}
 }
 
-// first tells how many there are, and which is the first.
+// first counts things, and names the first few.
 func first(things []string) string {
 	if len(things) == 0 {
-		return "nothing is wrong"
+		return "0"
 	}
-	return fmt.Sprintf("%d things are wrong; the first: %s", len(things), things[0])
+	return fmt.Sprintf("%d: %s", len(things), strings.Join(things[:min(len(things), 10)], "; "))
 }
 
 // Holds tells whether all conditions hold.
@@ -148,6 +157,9 @@ func (o *Outcome) String() string {
 		fmt.Fprintln(&out, line)
 	}
 	fmt.Fprintln(&out)
+	if o.Storm != "" {
+		fmt.Fprintf(&out, "%s; %v\n\n", o.Storm, o.Strikes)
+	}
 	for _, condition := range o.Conditions() {
 		mark := "ok    "
 		if !condition.Holds {

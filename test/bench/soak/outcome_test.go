@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/test/bench/operator"
 	"github.com/corbel-run/corbel/test/bench/subject"
@@ -31,7 +32,11 @@ func TestEachConditionIsJudged(t *testing.T) {
 		t.Fatalf("a good run does not hold:\n%s", o)
 	}
 	for name, spoil := range map[string]func(*Outcome){
-		"everything is Ready":       func(o *Outcome) { o.Wrong = []string{"component a"} },
+		"nothing is lost":           func(o *Outcome) { o.Lost = []string{"ConfigMap a"} },
+		"nothing of others":         func(o *Outcome) { o.Stolen = []string{"ConfigMap a"} },
+		"nothing is left over":      func(o *Outcome) { o.Left = []string{"ConfigMap a"} },
+		"everything is Ready":       func(o *Outcome) { o.Restless = []string{"component a"} },
+		"no operator ended":         func(o *Outcome) { o.Deaths = []string{"exit status 2"} },
 		"goroutines":                func(o *Outcome) { o.Late.Goroutines = 61 },
 		"the heap":                  func(o *Outcome) { o.Late.Heap = 111 << 20 },
 		"no request for a":          func(o *Outcome) { o.Rest.Requests["LIST configmaps"] = 1 },
@@ -91,21 +96,34 @@ func TestOfSeveralLooksTheLeastThatIsHeldCounts(t *testing.T) {
 	}
 }
 
-func TestDependentsAreCompared(t *testing.T) {
-	load := &operator.Load{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: operator.LoadSpec{Objects: 3, All: "1", One: "2"}}
-	object := func(name string, data map[string]string) corev1.ConfigMap {
-		return corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
+func TestTheOracleComparesComponentsWithWhatThereIs(t *testing.T) {
+	meta := func(namespace, name, version string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "u", ResourceVersion: version}
 	}
-	live := map[string]corev1.ConfigMap{
-		"a-0":    object("a-0", map[string]string{"all": "1", "one": "old"}),
-		"a-1":    object("a-1", map[string]string{"all": "1"}),
-		"others": object("others", nil),
+	load := operator.Load{ObjectMeta: meta("soak", "a", "1"), Spec: operator.LoadSpec{Objects: 3, All: "1", One: "2", Away: true}}
+	s := &soak{namespace: "soak", others: map[types.NamespacedName]string{
+		{Namespace: "soak", Name: "changed"}: "u 1", {Namespace: "soak", Name: "gone"}: "u 1", {Namespace: "soak", Name: "same"}: "u 1",
+	}}
+	w := &world{loads: []operator.Load{load}, objects: map[types.NamespacedName]corev1.ConfigMap{}}
+	for _, object := range []corev1.ConfigMap{
+		{ObjectMeta: meta("soak", "a-0", "1"), Data: map[string]string{"all": "1", "one": "old"}},
+		{ObjectMeta: meta("soak-a", "a-1", "1"), Data: map[string]string{"all": "1"}},
+		{ObjectMeta: meta("soak", "a-3", "1")},
+		{ObjectMeta: meta("soak", "changed", "2")},
+		{ObjectMeta: meta("soak", "same", "1")},
+	} {
+		w.objects[types.NamespacedName{Namespace: object.Namespace, Name: object.Name}] = object
 	}
-	wrong := dependentsOf(load, live)
-	if len(wrong) != 2 || !strings.Contains(wrong[0], "a-0 holds") || !strings.Contains(wrong[1], "a-2 is missing") {
-		t.Errorf("wrong: %q", wrong)
+	for _, name := range []string{"soak", "soak-a", "soak-b", "soak-guest-0"} {
+		w.namespaces = append(w.namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	if len(live) != 1 {
-		t.Errorf("%d objects are left for other components, want 1", len(live))
+	got := s.judge(w).all()
+	for i, want := range []string{
+		"lost: ConfigMap soak/a-2", "stolen: ConfigMap soak/", "stolen: ConfigMap soak/", "left over: ConfigMap soak/a-3", "left over: Namespace soak-b",
+		"not at rest: component soak/a,", "not at rest: ConfigMap soak/a-0 holds",
+	} {
+		if len(got) != 7 || !strings.HasPrefix(got[i], want) {
+			t.Fatalf("finding %d is not %q in %q", i, want, got)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/test/bench/measure"
@@ -32,7 +33,11 @@ type Options struct {
 	// Rest is how long the operator is watched in the end, when nothing happens. Each
 	// component is reconciled at least once in that time.
 	Rest time.Duration
-	// Seed makes the disturbances repeatable.
+	// Faults puts a storm between the operators and the API server, kills and stops
+	// processes, takes marks off objects and deletes namespaces. It needs an environment
+	// with a cluster.
+	Faults bool
+	// Seed makes the disturbances repeatable, as far as they do not depend on time.
 	Seed uint64
 	// Profiles is the folder of early.pprof and late.pprof, profiles of the heap; empty
 	// leaves them out.
@@ -49,9 +54,14 @@ type soak struct {
 	Options
 	client.WithWatch
 	env       *env.Environment
-	process   *measure.Process
+	proxy     *proxy
+	operators *operators       // while several elect a leader
+	process   *measure.Process // the one that is measured
 	namespace string
 	random    *rand.Rand
+	fate      *rand.Rand // of the processes
+	strikes   map[string]int
+	others    map[types.NamespacedName]string // fingerprints of the objects of others
 	begun     time.Time
 	outcome   Outcome
 }
@@ -60,7 +70,10 @@ type soak struct {
 // disturbs it. An error says that the run could not be made; what the operator did wrong
 // is in the outcome.
 func Run(ctx context.Context, e *env.Environment, options Options) (*Outcome, error) {
-	s := &soak{Options: options, env: e, random: rand.New(rand.NewPCG(options.Seed, 1))}
+	s := &soak{
+		Options: options, env: e, strikes: map[string]int{},
+		random: rand.New(rand.NewPCG(options.Seed, 1)), fate: rand.New(rand.NewPCG(options.Seed, 3)),
+	}
 	var err error
 	if s.WithWatch, err = measure.Client(ctx, e); err != nil {
 		return nil, err
@@ -70,11 +83,16 @@ func Run(ctx context.Context, e *env.Environment, options Options) (*Outcome, er
 		return nil, err
 	}
 	s.namespace = namespace.Name
-	if s.process, err = measure.Connect(ctx, e, report.Corbel, "", s.namespace); err != nil {
+	config, err := measure.ConfigFor(e, report.Corbel)
+	if err != nil {
 		return nil, err
 	}
-	defer s.process.End()
-	for _, part := range []func(context.Context) error{s.populate, s.disturb, s.finish, s.rest, s.audit} {
+	if s.proxy, err = startProxy(config, options.Seed); err != nil {
+		return nil, err
+	}
+	defer s.proxy.close()
+	defer s.endOperators()
+	for _, part := range []func(context.Context) error{s.populate, s.storm, s.disturb, s.finish, s.rest, s.audit} {
 		if err := part(ctx); err != nil {
 			return &s.outcome, err
 		}
@@ -82,8 +100,34 @@ func Run(ctx context.Context, e *env.Environment, options Options) (*Outcome, er
 	return &s.outcome, nil
 }
 
+// endOperators ends all operators.
+func (s *soak) endOperators() {
+	if s.operators != nil {
+		s.outcome.Deaths = append(s.outcome.Deaths, s.operators.end()...)
+		s.operators = nil
+	}
+	if s.process != nil {
+		s.process.End()
+		s.process = nil
+	}
+}
+
+// measured starts the operator that is measured, alone.
+func (s *soak) measured(ctx context.Context) (err error) {
+	s.process, err = measure.ConnectTo(ctx, report.Corbel, "", subject.Order{Cluster: s.proxy.cluster, Namespace: s.namespace})
+	return err
+}
+
 // populate creates the components and waits for all of them.
 func (s *soak) populate(ctx context.Context) error {
+	if err := s.measured(ctx); err != nil {
+		return err
+	}
+	if s.Faults {
+		if err := s.invite(ctx); err != nil {
+			return err
+		}
+	}
 	for i := range s.Components {
 		if err := s.Create(ctx, s.component(i)); err != nil {
 			return err
@@ -92,14 +136,35 @@ func (s *soak) populate(ctx context.Context) error {
 	if err := s.settle(ctx); err != nil {
 		return fmt.Errorf("install %d components: %w", s.Components, err)
 	}
+	if err := s.settleStrangers(ctx); err != nil {
+		return err
+	}
 	return s.take(ctx, "installed")
+}
+
+// storm replaces the operator by two that elect a leader, for the first part of the
+// time, and kills them. The one that is measured later begins afterwards.
+func (s *soak) storm(ctx context.Context) error {
+	s.begun = time.Now()
+	if !s.Faults {
+		return nil
+	}
+	s.endOperators()
+	var err error
+	if s.operators, err = startOperators(ctx, 2, s.proxy.cluster, s.namespace); err != nil {
+		return err
+	}
+	if err := s.disturbUntil(ctx, s.begun.Add(s.Duration*3/10)); err != nil {
+		return err
+	}
+	s.endOperators()
+	return s.measured(ctx)
 }
 
 // disturb goes on until the time is over. On the way the operator is measured in peace,
 // and the API server restarted in the middle of things.
 func (s *soak) disturb(ctx context.Context) error {
-	s.begun = time.Now()
-	if err := s.disturbUntil(ctx, s.begun.Add(s.Duration*3/10)); err != nil {
+	if err := s.disturbUntil(ctx, s.begun.Add(s.Duration*4/10)); err != nil {
 		return err
 	}
 	if err := s.restore(ctx); err != nil {
@@ -112,7 +177,7 @@ func (s *soak) disturb(ctx context.Context) error {
 		return err
 	}
 	s.outcome.Early = s.outcome.last()
-	if err := s.disturbUntil(ctx, s.begun.Add(s.Duration*6/10)); err != nil {
+	if err := s.disturbUntil(ctx, s.begun.Add(s.Duration*7/10)); err != nil {
 		return err
 	}
 	s.Logf("the API server is killed and started again")
@@ -131,12 +196,26 @@ func (s *soak) disturb(ctx context.Context) error {
 }
 
 // disturbUntil disturbs, and takes the numbers once a minute.
-func (s *soak) disturbUntil(ctx context.Context, end time.Time) error {
+func (s *soak) disturbUntil(ctx context.Context, end time.Time) (err error) {
+	if s.Faults {
+		s.proxy.Rage(true)
+		chaos, calm := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- s.chaos(chaos) }()
+		defer func() {
+			calm()
+			err = errors.Join(err, <-ended)
+			s.proxy.Rage(false)
+			if err == nil {
+				err = s.take(ctx, "")
+			}
+		}()
+	}
 	ticker := time.NewTicker(s.Pause)
 	defer ticker.Stop()
 	minute := time.Now().Add(time.Minute)
 	for time.Now().Before(end) {
-		if time.Now().After(minute) {
+		if !s.Faults && time.Now().After(minute) {
 			minute = minute.Add(time.Minute)
 			if err := s.take(ctx, ""); err != nil {
 				return err
@@ -151,10 +230,14 @@ func (s *soak) disturbUntil(ctx context.Context, end time.Time) error {
 		case <-ticker.C:
 		}
 	}
+	if s.Faults {
+		return nil
+	}
 	return s.take(ctx, "")
 }
 
-// finish lets everything become right, and measures again what was measured early.
+// finish lets everything become right, measures again what was measured early, and
+// judges what there is.
 func (s *soak) finish(ctx context.Context) error {
 	if err := s.restore(ctx); err != nil {
 		return err
@@ -168,20 +251,24 @@ func (s *soak) finish(ctx context.Context) error {
 		return err
 	}
 	s.outcome.Late = s.outcome.last()
-	var wrong *wrongError
-	if errors.As(err, &wrong) { // a verdict on the operator, and not on the run
-		s.outcome.Wrong = wrong.things
-		return nil
+	var unsettled *unsettledError
+	if errors.As(err, &unsettled) { // a verdict on the operator, and not on the run
+		s.outcome.Findings = *unsettled.findings
+		err = nil
 	}
+	if err != nil {
+		return err
+	}
+	left, err := s.search(ctx)
+	s.outcome.Left = append(s.outcome.Left, left...)
+	s.outcome.Storm, s.outcome.Strikes = s.proxy.String(), s.strikes
 	return err
 }
 
 // rest sees what the operator sends when nothing happens.
 func (s *soak) rest(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
+	if !sleep(ctx, s.Rest) {
 		return ctx.Err()
-	case <-time.After(s.Rest):
 	}
 	if err := s.take(ctx, "rest"); err != nil {
 		return err
@@ -192,6 +279,17 @@ func (s *soak) rest(ctx context.Context) error {
 
 // take adds a line to the table.
 func (s *soak) take(ctx context.Context, what string) error {
+	if s.process == nil {
+		s.add(what, subject.Usage{})
+		return nil
+	}
+	select {
+	case <-s.process.Exited():
+		_, text := s.process.Ending()
+		s.outcome.Deaths = append(s.outcome.Deaths, text)
+		return fmt.Errorf("the operator has ended: %s", text)
+	default:
+	}
 	usage, err := s.process.Take(ctx, "")
 	if err != nil {
 		return err
@@ -238,22 +336,35 @@ func (s *soak) add(what string, usage subject.Usage) {
 	s.Logf("%s", line)
 }
 
+// unsettledError tells what is not as it should be although there was time.
+type unsettledError struct{ findings *Findings }
+
+// Error names the first findings.
+func (e *unsettledError) Error() string {
+	return "it does not come to rest: " + first(e.findings.all())
+}
+
 // settle waits until all is as it should be, and the operator has nothing to do.
 func (s *soak) settle(ctx context.Context) error {
 	deadline := time.Now().Add(settling)
 	for {
-		wrong, err := s.wrong(ctx)
-		if err == nil && len(wrong) == 0 {
-			_, err = s.process.Order(ctx, subject.Order{Do: subject.Idle})
+		var findings *Findings
+		w, err := s.observe(ctx)
+		if err == nil {
+			if findings = s.judge(w); findings.Len() == 0 {
+				_, err = s.process.Order(ctx, subject.Order{Do: subject.Idle})
+				return err
+			}
+		}
+		switch {
+		case time.Now().Before(deadline):
+		case err != nil:
 			return err
+		default:
+			return &unsettledError{findings}
 		}
-		if time.Now().After(deadline) {
-			return errors.Join(err, &wrongError{wrong})
-		}
-		select {
-		case <-ctx.Done():
+		if !sleep(ctx, 500*time.Millisecond) {
 			return ctx.Err()
-		case <-time.After(500 * time.Millisecond):
 		}
 	}
 }

@@ -29,12 +29,19 @@ const (
 	Terminated = "terminated"
 )
 
+// LeadershipLost is the exit code of an operator that is not the leader any more.
+const LeadershipLost = 3
+
 // Order is a line to a subject.
 type Order struct {
 	Do string
 	// With Connect.
 	Cluster   *Cluster `json:",omitempty"`
 	Namespace string   `json:",omitempty"`
+	// Lease, with Connect, is the name of the lease by which operators elect a leader, in
+	// the namespace; empty leaves that out. An operator that elects returns before it
+	// leads, and its process ends with LeadershipLost when it does not lead any more.
+	Lease string `json:",omitempty"`
 	// With Apply and Delete.
 	Objects Objects
 	// Collect, with Take, collects the garbage to tell the heap that is in use.
