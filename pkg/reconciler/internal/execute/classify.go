@@ -35,6 +35,9 @@ func classify(step plan.Step, err error) *Error {
 	case answered:
 		e.read(status.ErrStatus)
 	}
+	if text := storageFailure(step, err.Error()); text != "" && e.Class == Failed {
+		e.text = text
+	}
 	return e
 }
 
@@ -56,7 +59,7 @@ func (e *Error) read(status metav1.Status) {
 		e.Class = Forbidden
 	}
 	if e.Key.Group == "" && e.Key.Kind == "Secret" && e.Class != Conflict {
-		e.text = withoutValues(status, e.Fields)
+		e.text = withoutValues(e.Key, status)
 	}
 }
 
@@ -135,17 +138,4 @@ func isImmutable(status metav1.Status) bool {
 func isDenial(message string) bool {
 	return strings.Contains(message, "denied the request") ||
 		strings.Contains(message, "ValidatingAdmissionPolicy") && strings.Contains(message, "denied request")
-}
-
-// withoutValues is what can be told about a refused Secret: no text that may
-// repeat its content.
-func withoutValues(status metav1.Status, fields []string) string {
-	text := fmt.Sprintf("the server refused it (%s, %d)", status.Reason, status.Code)
-	if who, _, denied := strings.Cut(status.Message, "denied the request"); denied {
-		text += ": " + who + "denied the request"
-	}
-	if len(fields) > 0 {
-		text += " because of " + strings.Join(fields, ", ")
-	}
-	return text
 }

@@ -5,10 +5,13 @@ package execute_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
@@ -163,6 +166,57 @@ func TestTheClassOfAFailureFollowsFromTheAnswer(t *testing.T) {
 			}))
 			if failure := b.failure(namespaced(b)); failure.Class != tc.class {
 				t.Errorf("got %s: %v", failure.Class, failure)
+			}
+		})
+	}
+}
+
+// TestRefusalsSayWhatIsWrongAndWhatToDo: what is said of a Secret names its keys, the
+// reason and whoever refused it, but repeats no value.
+func TestRefusalsSayWhatIsWrongAndWhatToDo(t *testing.T) {
+	const invalid = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":"Secret \"s\" is invalid: %[2]s: %[1]s","details":{"name":"s","kind":"Secret","causes":[{"reason":"FieldValueInvalid","message":"%[1]s","field":"%[2]s"}]}}`
+	forbidden := func(message string) string { return status("Forbidden", 403, `secrets \"s\" is forbidden: `+message) }
+	for name, tc := range map[string]struct {
+		kind string
+		code int
+		body string
+		want string
+	}{
+		"a key that is not allowed": {"Secret", 422, fmt.Sprintf(invalid, `Invalid value: \"hunter2\": a valid config key must consist of alphanumeric characters`, "data[a/b]"),
+			`the server refused it (Invalid, 422): data[a/b]: Invalid value: "...": a valid config key must consist of alphanumeric characters`},
+		"a value that is not quoted": {"Secret", 422, fmt.Sprintf(invalid, `Invalid value: map[a:hunter2]: no`, "data"),
+			"the server refused it (Invalid, 422): data: Invalid ..."},
+		"a right that is missing": {"Secret", 403, forbidden(`User \"system:serviceaccount:shop:op\" cannot create resource \"secrets\" in API group \"\" in the namespace \"default\"`),
+			`the server refused it (Forbidden, 403): secrets "s" is forbidden: User "system:serviceaccount:shop:op" cannot create resource "secrets" in API group "" in the namespace "default"`},
+		"a quota": {"Secret", 403, forbidden("exceeded quota: few, requested: secrets=1, used: secrets=1, limited: secrets=1"),
+			`the server refused it (Forbidden, 403): secrets "s" is forbidden: exceeded quota: few, requested: secrets=1, used: secrets=1, limited: secrets=1`},
+		"a webhook": {"Secret", 403, status("Forbidden", 403, `admission webhook \"a.example.com\" denied the request: hunter2`),
+			`the server refused it (Forbidden, 403): admission webhook "a.example.com" denied the request`},
+		"a policy": {"Secret", 422, status("Invalid", 422, `secrets \"s\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: hunter2`),
+			`the server refused it (Invalid, 422): ValidatingAdmissionPolicy 'p' with binding 'b' denied request`},
+		"no reason": {"Secret", 400, status("", 400, `illegal base64 data in \"hunter2`),
+			`the server refused it (400 Bad Request): illegal base64 data in "..."`},
+		"a value of the wrong type": {"Secret", 500, status("InternalError", 500, `.data.k: expected string, got &value.valueUnstructured{Value:hunter2}`),
+			`the server refused it (InternalError, 500): .data.k: expected string...`},
+		"an object that is too large": {"ConfigMap", 500, status("", 500, "etcdserver: request is too large"),
+			"the object is too large (its manifest has 0 KiB): the storage of a cluster takes 1.5 MiB by default; move content of it to other objects (etcdserver: request is too large)"},
+		"a Secret that is too large": {"Secret", 413, status("RequestEntityTooLarge", 413, "Request entity too large: limit is 3145728"),
+			"the object is too large (its manifest has 0 KiB): the storage of a cluster takes 1.5 MiB by default; move content of it to other objects (Request entity too large: limit is 3145728)"},
+		"a storage that is full": {"ConfigMap", 500, status("", 500, "etcdserver: mvcc: database space exceeded"),
+			"the storage of the cluster is full; an administrator has to free space in etcd or raise its quota (etcdserver: mvcc: database space exceeded)"},
+		"a storage that does not answer": {"ConfigMap", 500, status("", 500, "etcdserver: request timed out"),
+			"the storage of the cluster did not take it, and it is tried again (etcdserver: request timed out)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := benchOn(t, fake(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(tc.code)
+				_, _ = w.Write([]byte(tc.body))
+			}))
+			object := b.desired(`{apiVersion: v1, kind: `+tc.kind+`, metadata: {name: s, namespace: default}, data: {k: aHVudGVyMg==}}`, v1alpha1.UpdatePolicyReplace)
+			failure := b.failure(step(plan.VerbCreate, object, plan.Observation{}))
+			if diff := cmp.Diff("create "+tc.kind+" default/s: "+tc.want, failure.Error()); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

@@ -22,7 +22,8 @@ func fake(t *testing.T, handler http.HandlerFunc) *rest.Config {
 	mux.HandleFunc("GET /api/v1", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte(`{"kind":"APIResourceList","groupVersion":"v1","resources":[
-			{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["create","delete","get","list","patch","update"]}]}`))
+			{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["create","delete","get","list","patch","update"]},
+			{"name":"secrets","kind":"Secret","namespaced":true,"verbs":["create","delete","get","list","patch","update"]}]}`))
 	})
 	mux.HandleFunc("/", handler)
 	server := httptest.NewServer(mux)
