@@ -34,7 +34,7 @@ func (r *reader) cluster(path string, value *yaml.Node) cluster {
 	})
 	if insecure {
 		r.report(v1alpha1.ReasonKubeconfigInsecure, path+".insecure-skip-tls-verify",
-			"must not be true, because anybody could answer for the server; put its authority into certificate-authority-data")
+			"must not be true, because any host could answer for the server; put its authority into certificate-authority-data")
 	}
 	r.checkServer(path+".server", c.server)
 	if len(c.authorities) > 0 && !holdCertificates(c.authorities) {

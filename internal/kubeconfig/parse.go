@@ -95,7 +95,7 @@ func namedItems[V any](r *reader, field string, into *[]named[V], read func(path
 			case item.name == "":
 				r.invalid(path+".name", "is missing")
 			case names[item.name]:
-				r.invalid(path+".name", "stands there twice")
+				r.invalid(path+".name", "is defined more than once (duplicate)")
 			}
 			names[item.name] = true
 			*into = append(*into, item)

@@ -43,7 +43,7 @@ func (r *reader) mapping(path string, node *yaml.Node, known fields) {
 		key, value := node.Content[i], node.Content[i+1]
 		field := join(path, key)
 		if seen[key.Value] {
-			r.invalid(field, "stands there twice")
+			r.invalid(field, "is defined more than once (duplicate)")
 			continue
 		}
 		seen[key.Value] = true

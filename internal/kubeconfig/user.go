@@ -20,7 +20,7 @@ func (r *reader) user(path string, value *yaml.Node) user {
 	const (
 		program     = "it runs a program where the operator runs"
 		password    = "passwords are not supported by API servers any more; use a token or a certificate"
-		impersonate = "who is impersonated is said by the component"
+		impersonate = "the component says which user is impersonated"
 	)
 	var u user
 	r.mapping(path, value, fields{

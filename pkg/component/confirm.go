@@ -39,7 +39,7 @@ func (h *handler[T]) confirm(obj T) func(context.Context) error {
 		case current.GetDeletionTimestamp().IsZero() != obj.GetDeletionTimestamp().IsZero():
 			return superseded("it is being deleted")
 		case !equality.Semantic.DeepEqual(current.GetStatus().Inventory, obj.GetStatus().Inventory):
-			return superseded("somebody else keeps its inventory")
+			return superseded("another process writes its inventory")
 		case !maps.Equal(h.instructions(current), h.instructions(obj)):
 			return superseded("its annotations ask for something else")
 		}

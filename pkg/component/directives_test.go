@@ -74,7 +74,7 @@ func TestDirectives(t *testing.T) {
 		{name: "an illegal namespace", spec: widgetSpec{PlacementSpec: PlacementSpec{Namespace: "a.b"}}, err: `deployment namespace "a.b"`},
 		{name: "an illegal name", spec: widgetSpec{PlacementSpec: PlacementSpec{Name: "A"}}, err: `deployment name "A"`},
 		{name: "a policy that does not exist", spec: widgetSpec{PolicySpec: PolicySpec{UpdatePolicy: "Sometimes"}},
-			err: `UpdatePolicy "Sometimes": must be one of [Replace SsaMerge SsaOverride Recreate]`},
+			err: `UpdatePolicy "Sometimes": must be one of [Replace SsaMerge SsaOverride Recreate RecreateOnImmutable]`},
 		{name: "patterns that are none, all of them", spec: widgetSpec{TypeSpec: TypeSpec{[]v1alpha1.TypeInfo{{Group: "a.*", Kind: "Foo"}, {Group: "", Kind: "Pod"}, {Group: "*", Kind: "F*"}}}},
 			err: `type 1: group "a.*"|type 2: group ""|type 3: kind "F*"`},
 	}

@@ -62,7 +62,7 @@ func TestUnderReportDriftIsLeftAndTheConditionSaysWhoChangedWhatAndWhen(t *testi
 	b.eventually("a report of both", func() error { // a pass may come before the watch has told
 		b.until(component.StateReady)
 		said := b.drifted()
-		for _, part := range []string{"/a: kubectl-edit changed data.value at 20", "/b: somebody deleted it"} {
+		for _, part := range []string{"/a: kubectl-edit changed data.value at 20", "/b: another client deleted it"} {
 			if !strings.Contains(said, part) {
 				return fmt.Errorf("the condition says %q, without %q", said, part)
 			}

@@ -64,8 +64,8 @@ func TestReportedDriftIsAConditionAndOneEventAndLeavesReadyAlone(t *testing.T) {
 
 	gone := reconciler.Deviation{Key: deviation("b", "", noon).Key, Drift: reconciler.Drift{Missing: true}}
 	engine.outcome.Drifted = []reconciler.Deviation{deviation("a", "", time.Time{}, "data.x", "data.y"), gone}
-	const both = "ConfigMap shop/a: somebody changed data.x, data.y; ConfigMap shop/b: somebody deleted it"
-	expect("another one", both, "Normal|Drifted|Apply|ConfigMap shop/a: drifted: somebody changed data.x, data.y; ConfigMap shop/b: drifted: somebody deleted it")
+	const both = "ConfigMap shop/a: another client changed data.x, data.y; ConfigMap shop/b: another client deleted it"
+	expect("another one", both, "Normal|Drifted|Apply|ConfigMap shop/a: drifted: another client changed data.x, data.y; ConfigMap shop/b: drifted: another client deleted it")
 	engine.outcome.Drifted = nil
 	expect("it is over", "")
 }

@@ -120,9 +120,9 @@ func TestThousandsOfNotesAreAFewEvents(t *testing.T) {
 		note := noteAbout(fmt.Sprintf("object-%d", i))
 		switch i % 3 {
 		case 0:
-			note.Message = "released: somebody else recreated it"
+			note.Message = "released: another client recreated it"
 		case 1:
-			note.Message = "marks put back: somebody had removed them"
+			note.Message = "marks put back: another client had removed them"
 		default:
 			note.Warning, note.Message = "OrphanFound", "found: "+strings.Repeat("ä", 2000)
 		}

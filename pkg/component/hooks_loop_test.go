@@ -91,7 +91,7 @@ func TestAHookThatMisbehavesIsNamedInEveryPosition(t *testing.T) {
 		{"error", func(context.Context, client.Client, *widget) error { return errors.New("no licence") }, "no licence"},
 		{"a conflict of another object", func(context.Context, client.Client, *widget) error {
 			return fmt.Errorf("patch Gadget shop/x: %w", patch.ErrConflict)
-		}, "patch Gadget shop/x: the object was changed by somebody else"},
+		}, "patch Gadget shop/x: the object was changed by another client"},
 		{"a definition of another object that is outdated", func(context.Context, client.Client, *widget) error {
 			return &patch.PrunedError{Object: "Gadget shop/x", Fields: []string{"status.a"}}
 		}, "the API server does not keep status.a"},

@@ -142,7 +142,7 @@ func (l *LeaderLock) check(ahead time.Duration) error {
 		return fmt.Errorf("%s is not held by this process", l.Describe())
 	}
 	if age := l.now().Sub(l.renewed); age >= max(l.deadline-ahead, l.deadline/2) {
-		return fmt.Errorf("%s was not renewed for %s: somebody else may lead by now", l.Describe(), age.Round(time.Millisecond))
+		return fmt.Errorf("%s was not renewed for %s: another process may lead by now", l.Describe(), age.Round(time.Millisecond))
 	}
 	return nil
 }

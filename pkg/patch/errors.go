@@ -11,7 +11,7 @@ import (
 
 // ErrConflict means that the object on the server is no longer the one that the
 // decisions of this pass rest on. It is no failure: end the pass quietly and come again.
-var ErrConflict = errors.New("the object was changed by somebody else")
+var ErrConflict = errors.New("the object was changed by another client")
 
 // PrunedError means that the API server did not keep status fields as they were
 // sent. Usually the CustomResourceDefinition is older than the operator.

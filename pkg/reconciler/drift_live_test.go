@@ -78,7 +78,7 @@ func TestADriftedFieldIsRepairedByOneWriteThatSaysWhoChangedIt(t *testing.T) {
 		if err := b.Delete(t.Context(), b.get("a")); err != nil {
 			t.Fatal(err)
 		}
-		b.expectRepair("drift repaired: somebody deleted it", object)
+		b.expectRepair("drift repaired: another client deleted it", object)
 	})
 }
 
@@ -126,7 +126,7 @@ func TestAnObjectWhoseManagedFieldsWereClearedIsRepairedAllTheSame(t *testing.T)
 		if fields := b.get("a").ManagedFields; len(fields) > 0 {
 			t.Fatalf("the managed fields are %v", fields)
 		}
-		b.expectRepair("somebody changed data.value", object)
+		b.expectRepair("another client changed data.value", object)
 		b.expectRest(object)
 	})
 }

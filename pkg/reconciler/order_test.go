@@ -66,7 +66,7 @@ func TestAWaveIsWrittenWhenTheWaveBeforeItIsReady(t *testing.T) {
 	if b.get("first") == nil || b.get("second") != nil || b.get("third") != nil {
 		t.Error("a wave did not wait for the first one")
 	}
-	if got := waiting(outcome, "second"); !strings.Contains(got, "wave -32768") {
+	if got := waiting(outcome, "second"); !strings.Contains(got, "first (apply-order -32768)") {
 		t.Errorf("the second wave waits for %q", got)
 	}
 	b.open("first")
@@ -87,7 +87,7 @@ func TestAnObjectThatIsNotReadyHoldsBackNothingOfItsOwnWaveButLateStages(t *test
 	if b.get("beside") == nil || !b.exists(placed(deployment("server"), b.namespace)) {
 		t.Error("an object of the same wave was held back")
 	}
-	if b.exists(webhook(b.namespace)) || !strings.Contains(waiting(outcome, b.namespace), "rest of its wave") {
+	if b.exists(webhook(b.namespace)) || !strings.Contains(waiting(outcome, b.namespace), "waits for ") {
 		t.Errorf("the webhook configuration did not wait: %v", outcome.Waiting)
 	}
 }

@@ -62,7 +62,7 @@ func confide(ctx context.Context, owner Owner, objects []client.Object, wanted *
 // what happened to objects that are worth an event of their own.
 var happened = map[plan.Reason]string{
 	plan.BecauseAdopted:  "adopted: it was there before",
-	plan.BecauseUnmarked: "marks put back: somebody had removed them",
+	plan.BecauseUnmarked: "marks put back: another client had removed them",
 }
 
 // tellDone notes a step that is worth an event of its own.

@@ -199,7 +199,7 @@ func TestWhatHappensToSingleObjectsIsNoted(t *testing.T) {
 	if err := b.Update(t.Context(), stripped); err != nil {
 		t.Fatal(err)
 	}
-	expect(b.mustApply(config("a", "1"), config("b", "1")), "a marks put back: somebody had removed them")
+	expect(b.mustApply(config("a", "1"), config("b", "1")), "a marks put back: another client had removed them")
 
 	b.inventory.Items = b.inventory.Items[:1] // as if it were lost
 	expect(b.mustApply(config("a", "1"), config("b", "1")), "OrphanFound b found: it bears our marks and is in no inventory; from now on it is")

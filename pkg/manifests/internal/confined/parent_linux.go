@@ -144,7 +144,7 @@ func (c *child) death(state *os.ProcessState) error {
 	}
 	status, _ := state.Sys().(syscall.WaitStatus)
 	if status.Signaled() && status.Signal() == syscall.SIGKILL {
-		message = "somebody killed it; perhaps the memory of the container was used up"
+		message = "it was killed; perhaps the memory of the container was used up"
 	}
 	return &DeathError{Status: state.String(), Message: message}
 }

@@ -99,12 +99,12 @@ func TestClusterScopedComponentsNeedNamespacesInTheirManifests(t *testing.T) {
 
 func TestDuplicates(t *testing.T) {
 	const a = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`
-	expectMistake(t, input(parse(t, a+"\n---\n"+strings.Replace(a, "name: a", "name: b", 1)+"\n---\n"+a)...), "ConfigMap shop/a: is there twice, as object 1 and as object 3")
-	expectMistake(t, input(parse(t, a+"\n---\n"+strings.Replace(a, "name: a", "name: a, namespace: shop", 1))...), "is there twice")
+	expectMistake(t, input(parse(t, a+"\n---\n"+strings.Replace(a, "name: a", "name: b", 1)+"\n---\n"+a)...), "ConfigMap shop/a: is defined more than once (duplicate), as object 1 and as object 3")
+	expectMistake(t, input(parse(t, a+"\n---\n"+strings.Replace(a, "name: a", "name: a, namespace: shop", 1))...), "is defined more than once (duplicate)")
 	expectMistake(t, input(parse(t, `{apiVersion: v1, kind: List, items: [`+a+`, `+a+`]}`)...), "as object 1, item 1 and as object 1, item 2")
 	expectMistake(t, input(parse(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}
 ---
-{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: shop}}`)...), "Deployment shop/a: is there twice")
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: shop}}`)...), "Deployment shop/a: is defined more than once (duplicate)")
 }
 
 func TestAllMistakesOfAllObjectsAreListed(t *testing.T) {

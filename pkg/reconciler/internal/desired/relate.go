@@ -58,7 +58,7 @@ type partial struct{ kind, name string }
 
 func (x index) add(added *item) {
 	if first, taken := x.items[added.key]; taken {
-		added.fail("is there twice, as %s and as %s", first.place, added.place)
+		added.fail("is defined more than once (duplicate), as %s and as %s", first.place, added.place)
 		return
 	}
 	x.items[added.key] = added

@@ -33,9 +33,9 @@ type Drift struct {
 func (d Drift) String() string {
 	switch {
 	case d.Replaced:
-		return "somebody deleted it and created another one"
+		return "another client deleted it and created another one"
 	case d.Missing:
-		return "somebody deleted it"
+		return "another client deleted it"
 	}
 	text := d.who() + " changed " + d.what()
 	if !d.At.IsZero() {
@@ -46,7 +46,7 @@ func (d Drift) String() string {
 
 func (d Drift) who() string {
 	if d.Manager == "" {
-		return "somebody"
+		return "another client"
 	}
 	return d.Manager
 }
@@ -82,7 +82,7 @@ type Contest struct {
 // the next.
 func (c Contest) String() string {
 	if c.Last.Missing {
-		return "somebody deletes it again and again, so it is created less and less often"
+		return "another client deletes it again and again, so it is created less and less often"
 	}
 	return c.Last.who() + " changes " + c.Last.what() + " again and again, so it is corrected less and less often"
 }

@@ -88,7 +88,7 @@ func newWork(in Input) (*work, error) {
 			w.add(u)
 		}
 		if u.desired != nil {
-			mistakes = append(mistakes, fmt.Errorf("%s: is desired twice", d.Key))
+			mistakes = append(mistakes, fmt.Errorf("%s: is defined more than once (duplicate)", d.Key))
 			continue
 		}
 		u.want(d)

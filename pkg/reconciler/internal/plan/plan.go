@@ -189,7 +189,7 @@ const (
 )
 
 // Note is something worth telling that needs no request. The message begins with
-// what happened, as in "released: somebody else recreated it".
+// what happened, as in "released: another client recreated it".
 type Note struct {
 	Key     Key
 	Message string

@@ -162,9 +162,9 @@ func (w *work) release(u *unit) {
 	case u.relation == foreign:
 		w.note(u.key, "released: it belongs to %s", u.owner)
 	case u.item.UID == u.live.UID:
-		w.note(u.key, "released: it does not show any more that it is ours")
+		w.note(u.key, "released: it no longer bears the ownership marks of this component")
 	default:
-		w.note(u.key, "released: somebody else recreated it")
+		w.note(u.key, "released: another client recreated it")
 	}
 	u.drop()
 }

@@ -29,6 +29,8 @@ type unit struct {
 	fought bool
 	// stuck: the object is to be written, but cannot be now.
 	stuck bool
+	// held: the object waits for others.
+	held bool
 	// jammed: it cannot be, because its own last write failed or that of one
 	// that comes before it.
 	jammed bool

@@ -32,7 +32,7 @@ func (w *work) applyWaves(units []*unit) bool {
 			continue
 		}
 		for _, later := range orders[i+1:] {
-			w.hold(waves[later], "waits for wave "+strconv.Itoa(order), jammed(waves[order]))
+			w.hold(waves[later], "waits for "+blocking(waves[order])+" (apply-order "+strconv.Itoa(order)+")", jammed(waves[order]))
 		}
 		return false
 	}
@@ -48,9 +48,10 @@ func (w *work) applyWave(units []*unit) bool {
 		stages[applyStage(u)] = append(stages[applyStage(u)], u)
 	}
 	stuck, settled := false, true
+	var before []*unit
 	for stage, members := range stages {
 		if stuck || stage >= stageLate && !settled {
-			w.hold(members, "waits for the rest of its wave", jammed(units))
+			w.hold(members, "waits for "+blocking(before), jammed(units))
 		} else {
 			for _, u := range members {
 				w.applyInOrder(u)
@@ -59,8 +60,22 @@ func (w *work) applyWave(units []*unit) bool {
 		for _, u := range members {
 			stuck, settled = stuck || u.stuck, settled && u.settled
 		}
+		before = append(before, members...)
 	}
 	return settled
+}
+
+// blocking names the object that others wait for: the first that is not settled, if
+// possible one that does not wait for others itself.
+func blocking(units []*unit) string {
+	first := slices.IndexFunc(units, func(u *unit) bool { return !u.settled })
+	if own := slices.IndexFunc(units, func(u *unit) bool { return !u.settled && !u.held }); own >= 0 {
+		first = own
+	}
+	if first < 0 {
+		return "other objects"
+	}
+	return units[first].key.String()
 }
 
 // hold lets objects wait for others, unless nothing is to be done about them;
@@ -83,7 +98,7 @@ func (w *work) holdOne(u *unit, message string, jammed bool) bool {
 	case w.atRest(u):
 		w.judge(u)
 	default:
-		u.jammed = jammed
+		u.jammed, u.held = jammed, true
 		w.unfinished(u)
 		w.wait(u, WaitOrder, message)
 		return true
