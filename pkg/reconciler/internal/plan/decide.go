@@ -207,11 +207,15 @@ func (w *work) leave(u *unit) {
 
 func (w *work) refuse(u *unit) {
 	w.stuck(u)
-	owner := u.owner
-	if owner == "" {
-		owner = "nobody"
+	owner, remedy := "belongs to "+u.owner, "always"
+	if u.owner == "" {
+		owner = "exists, has no owner,"
 	}
-	w.wait(u, WaitOwner, fmt.Sprintf("belongs to %s and the adoption policy is %s", owner, u.desired.Policies.Adoption))
+	if u.relation == unowned || u.relation == earlier {
+		remedy = "if-unowned"
+	}
+	w.wait(u, WaitOwner, fmt.Sprintf("%s and the adoption policy is %s; the annotation %s/%s: %s in its manifest takes it over",
+		owner, u.desired.Policies.Adoption, w.in.Name, v1alpha1.AnnotationAdoptionPolicy, remedy))
 }
 
 // ignore leaves an object alone that is not ours and is not to be adopted: it is not on
