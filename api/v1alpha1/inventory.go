@@ -28,8 +28,9 @@ type Inventory struct {
 	// Format is the version of this form, see InventoryFormat.
 	// +optional
 	Format int32 `json:"format,omitempty"`
-	// Target is the identity (the uid of the namespace kube-system) of the
-	// cluster that the objects live in.
+	// Target is the identity of the cluster that the objects live in: the uid of its
+	// namespace kube-system or, if that may not be read, the URL of the server with a
+	// hash of its certificate authorities.
 	// +optional
 	Target types.UID `json:"target,omitempty"`
 	// Items are the objects, ordered by group, kind, namespace and name.

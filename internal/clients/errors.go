@@ -16,6 +16,10 @@ var ErrBusy = errors.New("the target cluster is in use by others; it is this com
 // impersonated: the operator's owner decides by that what a component may do.
 var ErrLocal = errors.New("the kubeconfig leads to the cluster that the component lives in; remove it, and impersonate a user or service account if the component must have an identity of its own")
 
+// ErrPerhapsLocal means that a kubeconfig may lead to the local cluster, and does not
+// allow to find out.
+var ErrPerhapsLocal = errors.New("the kubeconfig may lead to the cluster that the component lives in: it has the same server or certificate authority; grant its user the right to get the namespace kube-system, whose uid tells clusters apart")
+
 // UnreachableError means that the target did not answer. It is being probed; the
 // waiter is woken when it answers.
 type UnreachableError struct {

@@ -18,7 +18,8 @@ import (
 
 // identity is what a probe finds out.
 type identity struct {
-	local bool // it is the local cluster
+	// refusal is why no kubeconfig may lead there: it is the local cluster, or may be.
+	refusal error
 	// changed tells that it is not, or not for certain, the cluster that the target
 	// remembers things about.
 	changed bool
@@ -39,23 +40,49 @@ func (p *Pool) identify(e *entry) (identity, error) {
 		return identity{}, describe(err)
 	case uid != remembered:
 		return identity{changed: true}, nil
-	case uid == "" || uid == p.options.LocalUID:
-		return identity{local: uid != ""}, nil
+	case uid == "":
+		return identity{}, nil
+	case uid == p.options.LocalUID:
+		return identity{refusal: ErrLocal}, nil
+	case cluster.IsAddress(uid):
+		return p.compareAddress(e)
 	}
 	local, err := p.localUID(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
 		return identity{}, fmt.Errorf("find out which cluster is the local one: %w", describe(err))
+	case uid == local:
+		return identity{refusal: ErrLocal}, nil
 	}
-	return identity{local: uid == local}, nil
+	return identity{}, nil
+}
+
+// compareAddress finds out whether a cluster that is known by its address only may be
+// the local one. It is compared with the address of that one: their uids cannot be.
+func (p *Pool) compareAddress(e *entry) (identity, error) {
+	if p.local == nil {
+		return identity{}, nil
+	}
+	one, err := cluster.MayBeOne(p.local, e.target.Config())
+	switch {
+	case err != nil:
+		return identity{}, fmt.Errorf("find out which cluster is the local one: %w", err)
+	case one:
+		return identity{refusal: ErrPerhapsLocal}, nil
+	}
+	return identity{}, nil
 }
 
 // uids returns the uid that the cluster tells now, and the one that the target has told
-// since it was read first, by which its users know the cluster. What is refused is empty.
+// since it was read first, by which its users know the cluster. If the uid may not be
+// read, it is the address; what is refused otherwise is empty.
 func uids(ctx context.Context, target cluster.Target) (now, remembered types.UID, err error) {
 	namespace, err := target.Objects().Get(ctx, namespaces, "", "kube-system")
 	switch {
 	case err == nil:
 		now = namespace.GetUID()
+	case apierrors.IsForbidden(err):
+		now = target.Address()
 	case !isRefusal(err):
 		return "", "", err
 	}

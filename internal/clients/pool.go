@@ -123,8 +123,8 @@ func (l *Lease) Release() {
 // Enter returns the target of an access, for a waiter that is remembered if it is
 // turned away. It neither blocks nor sends anything.
 //
-// The errors are ErrBusy, *UnreachableError and ErrLocal, which are for targets
-// of kubeconfigs, *kubeconfig.Error, and ErrClosed.
+// The errors are ErrBusy, *UnreachableError, ErrLocal and ErrPerhapsLocal, which are
+// for targets of kubeconfigs, *kubeconfig.Error, and ErrClosed.
 func (p *Pool) Enter(access Access, waiter types.NamespacedName) (*Lease, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,7 +167,7 @@ func (p *Pool) entry(access Access) (*entry, error) {
 	options := p.options.Cluster
 	if access.remote() {
 		e.trust = p.newTrust(e)
-		options.DialPolicy = p.options.DialPolicy
+		options.DialPolicy, options.ByAddress = p.options.DialPolicy, true
 		config.Wrap(e.trust.wrap)
 	}
 	if e.target, err = p.make(config, options); err != nil {

@@ -40,7 +40,7 @@ type trust struct {
 	// doubts counts how often what was proven was withdrawn.
 	doubts  atomic.Int64
 	probing bool
-	local   bool  // it is the local cluster
+	refusal error // why nobody may use it
 	failure error // of the last probe
 	waiters waiters
 
@@ -67,8 +67,8 @@ func (p *Pool) admit(e *entry, waiter apitypes.NamespacedName) error {
 			return &UnreachableError{Err: t.failure}
 		}
 		return ErrBusy
-	case t.local:
-		return ErrLocal
+	case t.refusal != nil:
+		return t.refusal
 	case e.users >= p.options.Slots:
 		t.waiters.add(waiter)
 		return ErrBusy
@@ -133,7 +133,7 @@ func (p *Pool) conclude(e *entry, doubts int64, id identity, err error) bool {
 	case t.doubts.Load() != doubts:
 		t.failure = nil // it answers, but perhaps that was before the doubt
 	default:
-		t.provenAt, t.probing, t.local, t.failure = time.Now(), false, id.local, nil
+		t.provenAt, t.probing, t.refusal, t.failure = time.Now(), false, id.refusal, nil
 		t.hung.Store(false)
 		woken = t.waiters.takeAll()
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -22,8 +23,12 @@ import (
 // Target is a cluster and an identity in it. It is safe for concurrent use.
 type Target interface {
 	// UID returns what tells clusters apart: the uid of the namespace
-	// kube-system. It is read from the server once; failures are not remembered.
+	// kube-system or, if that may not be read, Address. It is read from the server
+	// once; failures are not remembered.
 	UID(ctx context.Context) (types.UID, error)
+	// Address identifies the cluster by the URL of its server and by the certificate
+	// authorities that vouch for it. It is empty without the option ByAddress.
+	Address() types.UID
 	// Objects returns the client for objects of any type.
 	Objects() *Objects
 	// Types returns what is known about the types that the server serves.
@@ -52,6 +57,9 @@ type Options struct {
 	ListTimeout time.Duration
 	// MaxResponseBytes bounds the size of each answer. Defaults to 64 MiB.
 	MaxResponseBytes int64
+	// ByAddress lets a cluster be identified by its address if the server forbids
+	// to get the namespace kube-system. By default that is an error.
+	ByAddress bool
 	// DialPolicy restricts the addresses that connections go to; proxies of the
 	// environment are not used then. Defaults to no restriction.
 	DialPolicy DialPolicy
@@ -75,6 +83,7 @@ type target struct {
 	objects *Objects
 	types   *Types
 	client  client.Client
+	address types.UID
 
 	uidLock sync.Mutex
 	uid     types.UID
@@ -108,6 +117,11 @@ func New(config *rest.Config, options Options) (Target, error) {
 		return nil, fmt.Errorf("client configuration: %w", err)
 	}
 	t := &target{config: original, http: httpClient}
+	if options.ByAddress {
+		if t.address, err = addressOf(original); err != nil {
+			return nil, fmt.Errorf("client configuration: %w", err)
+		}
+	}
 	if t.objects, err = newObjects(config, httpClient, options); err != nil {
 		return nil, fmt.Errorf("client configuration: %w", err)
 	}
@@ -134,11 +148,15 @@ func (t *target) UID(ctx context.Context) (types.UID, error) {
 	// Read without the lock: a target that does not answer holds up nobody
 	// for longer than the context allows.
 	namespace, err := t.objects.Get(ctx, namespaces, "", "kube-system")
-	if err != nil {
+	switch {
+	case apierrors.IsForbidden(err) && t.address != "":
+		uid = t.address
+	case err != nil:
 		return "", fmt.Errorf("read the namespace kube-system, whose uid identifies the cluster: %w", err)
-	}
-	if uid = namespace.GetUID(); uid == "" {
+	case namespace.GetUID() == "":
 		return "", errors.New("the namespace kube-system, whose uid identifies the cluster, has no uid")
+	default:
+		uid = namespace.GetUID()
 	}
 	t.uidLock.Lock()
 	defer t.uidLock.Unlock()
@@ -146,6 +164,7 @@ func (t *target) UID(ctx context.Context) (types.UID, error) {
 	return t.uid, nil
 }
 
+func (t *target) Address() types.UID    { return t.address }
 func (t *target) Objects() *Objects     { return t.objects }
 func (t *target) Types() *Types         { return t.types }
 func (t *target) Client() client.Client { return t.client }

@@ -4,6 +4,7 @@
 package component
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -123,7 +124,27 @@ func (h *handler[T]) apply(ctx context.Context, obj T, commit lifecycle.Commit, 
 		Record:          record.save,
 		Confirm:         h.confirm(obj),
 	})
-	return outcome, record.keep(ctx, outcome.Inventory, err)
+	return outcome, record.keep(ctx, outcome.Inventory, h.aboutTarget(obj, err))
+}
+
+// aboutTarget names the kubeconfig that leads to a target which does not say who it is.
+// Other errors stay as they are.
+func (h *handler[T]) aboutTarget(obj T, err error) error {
+	if _, refused := errors.AsType[*reconciler.UnidentifiedTargetError](err); !refused {
+		return err
+	}
+	own, ok := configurationOf[ClientConfiguration](obj)
+	if !ok || own.GetKubeConfig() == nil {
+		return h.about(obj, err)
+	}
+	name := "its kubeconfig"
+	references, _ := h.finder.find(obj.GetSpec())
+	for _, reference := range references {
+		if secret, ok := reference.pointer.(*SecretKeyReference); ok && bytes.Equal(secret.Value(), own.GetKubeConfig()) {
+			name = fmt.Sprintf("the kubeconfig in Secret %s (%s)", secret.Name, reference.path)
+		}
+	}
+	return h.about(obj, fmt.Errorf("%s is of no use: %w; correct the credentials and the server in it", name, err))
 }
 
 // hooksAfter runs the hooks at the end of a full pass after which nothing is left to do.

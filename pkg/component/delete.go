@@ -47,7 +47,14 @@ func (h *handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit)
 	}
 	ctx = fullContext(ctx, t, componentDigest, obj.GetStatus().Revision)
 	if t.engine != nil {
+		empty := isEmpty(obj)
 		err = h.deleteDependents(ctx, obj, t, commit, managedTypes, componentDigest)
+		if _, refused := errors.AsType[*reconciler.UnidentifiedTargetError](err); refused {
+			if !empty {
+				return result.Empty, h.blocked(obj, h.aboutTarget(obj, err).Error()+h.abandonHint(obj))
+			}
+			err = nil // nothing was ever written there
+		}
 	} else {
 		err = h.begin(ctx, obj)
 	}
@@ -96,9 +103,11 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, comm
 	request := reconciler.DeleteRequest{
 		Owner: h.owner(obj), Inventory: record.inventory(), ManagedTypes: managedTypes, Timeout: intervalsOf(obj).timeout, Protected: protected, Record: record.save,
 	}
-	blockers, err := t.engine.DeletionBlockers(ctx, request)
-	if err != nil {
-		return err
+	var blockers []reconciler.Blocker
+	if !isEmpty(obj) { // otherwise nothing is deleted that instances could need
+		if blockers, err = t.engine.DeletionBlockers(ctx, request); err != nil {
+			return err
+		}
 	}
 	if len(blockers) > 0 {
 		var foreign []reconciler.Foreign

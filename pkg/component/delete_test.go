@@ -28,6 +28,7 @@ func deletedWidget(inventory reconciler.Inventory, finalizers ...string) *widget
 func TestDelete(t *testing.T) {
 	blocker := reconciler.Blocker{Dependent: "CustomResourceDefinition foos.example.com", Message: "2 instances exist"}
 	waiting := []reconciler.Wait{waitFor("/Namespace old", "Terminating", "is being deleted")}
+	refused := &reconciler.UnidentifiedTargetError{Server: "https://there.example.com", Err: errors.New("Unauthorized")}
 	kubeconfig := func(w *widget) { w.Spec.KubeConfig = &KubeConfigSpec{} }
 	tests := []struct {
 		name       string
@@ -55,6 +56,10 @@ func TestDelete(t *testing.T) {
 			state: StateDeleting, reason: v1alpha1.ReasonDeletionBlocked, message: `Widget shop/main: spec.kubeConfig.secretRef: the name of the Secret is missing; ` +
 				`to give up the 1 object that may be left there, set the annotation test.corbel.run/abandon to "true"`},
 		{name: "without its target it goes, because nothing is left", change: kubeconfig, done: true},
+		{name: "a target that refuses it holds nothing that was never written there", engine: fakeEngine{err: refused}, done: true, touched: true},
+		{name: "a target that refuses it is named, because something is left", engine: fakeEngine{err: refused, outcome: reconciler.Outcome{Inventory: someInventory}}, inventory: someInventory, touched: true,
+			state: StateDeleting, reason: v1alpha1.ReasonDeletionBlocked, message: `Widget shop/main: the cluster at https://there.example.com cannot be identified: Unauthorized; ` +
+				`to give up the 1 object that may be left there, set the annotation test.corbel.run/abandon to "true"`},
 		{name: "without its target it still minds finalizers", change: kubeconfig, finalizers: []string{"x.example.com/y"},
 			state: StateDeleting, reason: v1alpha1.ReasonDeletionBlocked, message: "Widget shop/main: has the finalizer x.example.com/y, which is not ours"},
 		{name: "mistakes that do not matter for a deletion", inventory: someInventory, done: true, touched: true,

@@ -93,7 +93,7 @@ func stallingReason(err error) (string, bool) {
 	if _, ok := err.(*cluster.AddressDeniedError); ok {
 		return v1alpha1.ReasonTargetAddressDenied, true
 	}
-	if err == clients.ErrLocal {
+	if err == clients.ErrLocal || err == clients.ErrPerhapsLocal {
 		return v1alpha1.ReasonTargetIsLocal, true
 	}
 	return "", false

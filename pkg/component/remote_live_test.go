@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -297,4 +298,48 @@ func (b *remoteBed) expectEvent(reason string, parts ...string) {
 			b.Fatalf("events: %q", texts)
 		}
 	}
+}
+
+func TestAKubeconfigThatIsLimitedToANamespaceIsEnough(t *testing.T) {
+	b := newRemoteBed(t, otherCluster(t))
+	b.check(b.far.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}}))
+	b.check(b.far.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "admin"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: b.farUser}},
+	}))
+	b.setKubeconfig(kubeconfigOf(b, must(b.there.ConfigFor(b.farUser))(b)))
+	b.create(remoteSpec(map[string]string{"a": "1"}))
+	w := b.until(component.StateReady)
+	if target := w.Status.Inventory.Target; !cluster.IsAddress(target) {
+		t.Errorf("the cluster is known as %q", target)
+	}
+	// More rights later make no other cluster of it.
+	b.setKubeconfig(b.kubeconfig(b.farUser + "-more"))
+	b.update(func(w *widget.Widget) { w.Spec.Values["a"] = "2" })
+	b.until(component.StateReady)
+	b.check(b.client.Delete(t.Context(), b.get()))
+	b.untilGone()
+	if _, ok := b.farConfigMap("a"); ok {
+		t.Error("config map a was left behind")
+	}
+}
+
+func TestATargetThatRefusesItsCredentialsHoldsOnlyWhatWasWrittenThere(t *testing.T) {
+	b := newRemoteBed(t, otherCluster(t))
+	config := b.there.Config()
+	refused := kubeconfigOf(t, &rest.Config{Host: config.Host, BearerToken: "unknown", TLSClientConfig: rest.TLSClientConfig{CAData: config.CAData}})
+	b.setKubeconfig(refused)
+	b.create(remoteSpec(map[string]string{"a": "1"}))
+	b.expect(v1alpha1.ReasonError, "the kubeconfig in Secret far (spec.kubeConfig.secretRef) is of no use: the cluster at "+config.Host+" cannot be identified")
+	b.check(b.client.Delete(t.Context(), b.get()))
+	b.untilGone()
+
+	b.install()
+	b.setKubeconfig(refused)
+	b.check(b.client.Delete(t.Context(), b.get()))
+	b.expect(v1alpha1.ReasonDeletionBlocked, "is of no use: the cluster at "+config.Host+" cannot be identified")
+	b.expect(v1alpha1.ReasonDeletionBlocked, "/abandon to \"true\"")
+	b.setKubeconfig(b.kubeconfig(b.farUser))
+	b.untilGone()
 }

@@ -3,7 +3,12 @@
 
 package reconciler
 
-import "github.com/corbel-run/corbel/api/v1alpha1"
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/cluster"
+)
 
 // InvalidError means that the wanted objects cannot work as they are: nothing
 // was written, and a retry is useless until somebody changes something. The
@@ -49,15 +54,37 @@ func (e *HookFailedError) Error() string {
 // TargetChangedError means that the inventory was recorded for another cluster
 // than the one that the target reaches now. Nothing was read or written.
 type TargetChangedError struct {
-	// Recorded and Actual identify the clusters by the uid of their namespace kube-system.
+	// Recorded and Actual identify the clusters by the uid of their namespace kube-system,
+	// or by URL and certificate authority where that may not be read.
 	Recorded, Actual string
 }
 
 // Error names both clusters.
 func (e *TargetChangedError) Error() string {
+	if cluster.IsAddress(types.UID(e.Actual)) && !cluster.IsAddress(types.UID(e.Recorded)) {
+		return "the dependent objects live in the cluster " + e.Recorded + ", and whether the target " + e.Actual +
+			" is that cluster cannot be told; grant its user the right to get the namespace kube-system, whose uid tells clusters apart"
+	}
 	return "the dependent objects live in the cluster " + e.Recorded + ", but the target is the cluster " + e.Actual +
 		"; point the target back to where they live"
 }
+
+// UnidentifiedTargetError means that the target answers, but not who it is: it refuses
+// the identity, or is no API server. Nothing was read or written.
+type UnidentifiedTargetError struct {
+	// Server is the URL of the target.
+	Server string
+	// Err is what it answered.
+	Err error
+}
+
+// Error names the server.
+func (e *UnidentifiedTargetError) Error() string {
+	return "the cluster at " + e.Server + " cannot be identified: " + e.Err.Error()
+}
+
+// Unwrap returns what the target answered.
+func (e *UnidentifiedTargetError) Unwrap() error { return e.Err }
 
 // SupersededError means that it could not be confirmed that the owner is still
 // as the request said and that it is for this process to act. Nothing was

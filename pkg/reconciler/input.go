@@ -8,8 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -118,12 +120,9 @@ func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, i
 		return input{}, fmt.Errorf("the inventory has format %d, and this version knows %d at most; use a newer version",
 			inventory.Format, v1alpha1.InventoryFormat)
 	}
-	uid, err := r.target.UID(ctx)
+	uid, err := r.identify(ctx, inventory.Target)
 	if err != nil {
 		return input{}, err
-	}
-	if inventory.Target != "" && inventory.Target != uid {
-		return input{}, &TargetChangedError{Recorded: string(inventory.Target), Actual: string(uid)}
 	}
 	return input{
 		Input: plan.Input{
@@ -140,6 +139,34 @@ func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, i
 		unknown: inventory.Unknown,
 		known:   r.target.Types().Known,
 	}, nil
+}
+
+// identify returns the identity of the target. It must be the recorded one, if there is
+// one, and like is compared with like: what was recorded by address is known by address,
+// also if the uid may be read by now; what was recorded by uid is never known by address.
+func (r *Reconciler) identify(ctx context.Context, recorded types.UID) (types.UID, error) {
+	uid, err := r.target.UID(ctx)
+	switch {
+	case err != nil && answers(err):
+		return "", &UnidentifiedTargetError{Server: r.target.Config().Host, Err: err}
+	case err != nil:
+		return "", err
+	case recorded == "" || recorded == uid:
+		return uid, nil
+	case cluster.IsAddress(recorded) && recorded == r.target.Address():
+		return recorded, nil
+	default:
+		return "", &TargetChangedError{Recorded: string(recorded), Actual: string(uid)}
+	}
+}
+
+// answers tells whether an error is an answer that will be the same the next time.
+func answers(err error) bool {
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		code := status.ErrStatus.Code
+		return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusTooManyRequests
+	}
+	return !cluster.IsUnreachable(err) && !errors.Is(err, context.Canceled)
 }
 
 // ownerIn is how an owner marks objects of a cluster.
