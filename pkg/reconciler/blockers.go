@@ -22,7 +22,8 @@ import (
 // with their type, or with what looks after them. Instances that are to be left
 // behind, or were, as the inventory says, block nothing; and nothing blocks a type
 // that is itself to be left behind. Patterns of types cover what the server serves
-// at this moment. Nothing is blocked if none is returned.
+// at this moment. An owner in a namespace is told the names of instances in that
+// namespace, and of the others how many there are. Nothing is blocked if none is returned.
 //
 // The answer holds for the moment; the executor checks again right before it
 // deletes a type.
@@ -50,11 +51,11 @@ func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest
 			continue // the type is not known to be ours, so it will not be deleted without another check
 		}
 		key := plan.KeyOf(item)
-		message, obstacles, err := r.executor.ForeignInstancesOf(ctx, key, known)
+		message, obstacles, err := r.executor.ForeignInstancesOf(ctx, in.Owner, key, known)
 		collect(key.String(), message, obstacles, err)
 	}
 	for _, pattern := range request.ManagedTypes {
-		message, obstacles, err := r.executor.ForeignInstances(ctx, pattern, known)
+		message, obstacles, err := r.executor.ForeignInstances(ctx, in.Owner, pattern, known)
 		collect("type "+schema.GroupKind{Group: pattern.Group, Kind: pattern.Kind}.String(), message, obstacles, err)
 	}
 	return blockers, errors.Join(errs...)

@@ -228,7 +228,7 @@ func TestANamespaceWithForeignContentIsNotDeleted(t *testing.T) {
 		b.create(foreign)
 		outcome, err := b.delete()
 		if err != nil || len(outcome.Waiting) != 1 || outcome.Waiting[0].Reason != reconciler.WaitBlocked ||
-			!strings.Contains(outcome.Waiting[0].Message, "ConfigMap theirs") {
+			!strings.Contains(outcome.Waiting[0].Message, "kubectl get configmaps --namespace "+name) {
 			t.Errorf("got %v, waiting for %v", err, outcome.Waiting)
 		}
 		if !b.stands(namespaceOf(name)) || !b.stands(foreign) || len(b.fences()) > 0 {
@@ -254,7 +254,7 @@ func TestContentCreatedBetweenTheCheckAndTheDeletionOfItsNamespace(t *testing.T)
 			if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) || len(told) > 0 {
 				t.Errorf("it was created, or not refused by the fence: %v, %v", err, told)
 			}
-		} else if want := "ForeignContentLost Namespace " + name + ": created while the namespace was being deleted, and lost with it: ConfigMap theirs"; err != nil || len(told) != 1 || told[0] != want {
+		} else if want := "ForeignContentLost Namespace " + name + ": created while the namespace was being deleted, and lost with it: 1 object (configmaps)"; err != nil || len(told) != 1 || told[0] != want {
 			t.Errorf("got %v, %q, want %q", err, told, want)
 		}
 		if left := b.fences(); len(left) > 0 {

@@ -32,14 +32,18 @@ type Owns func(key plan.Key, uid types.UID) bool
 // census counts the instances of types, foreign ones and our own.
 type census struct {
 	owns Owns
+	// owner is on whose behalf they are counted.
+	owner plan.Owner
 	// kept are the uids of those that were left behind, if they count apart.
 	kept      []types.UID
 	keptTotal int
 	// foreign and ours are the names of the first few.
 	foreign, ours           []string
 	foreignTotal, oursTotal int
-	leaving                 int // of ours, being deleted
-	more                    bool
+	// elsewhere is how many of the foreign ones the owner is not told the names of.
+	elsewhere int
+	leaving   int // of ours, being deleted
+	more      bool
 	// types are those of which there are foreign instances.
 	types []plan.Obstacle
 	// counted is the last type that was counted.
@@ -101,6 +105,10 @@ func (c *census) count(resource cluster.Resource, item metav1.PartialObjectMetad
 	if obstacle := (plan.Obstacle{Type: resource.GVR}); !slices.Contains(c.types, obstacle) {
 		c.types = append(c.types, obstacle)
 	}
+	if !maySee(c.owner, item.Namespace) {
+		c.elsewhere++
+		return
+	}
 	if item.DeletionTimestamp != nil {
 		name += " (being deleted)"
 	}
@@ -114,9 +122,50 @@ func (c *census) count(resource cluster.Resource, item metav1.PartialObjectMetad
 func (c *census) obstacles() string {
 	var parts []string
 	if c.foreignTotal > 0 {
-		parts = append(parts, amount(c.foreignTotal, "foreign instance", c.more)+": "+enumerate(c.foreign, c.foreignTotal))
+		parts = append(parts, amount(c.foreignTotal, "foreign instance", c.more)+c.where())
 	}
 	return strings.Join(append(parts, c.unknown...), "; ")
+}
+
+// where names the foreign instances that the owner may know of, and says how the others
+// are listed.
+func (c *census) where() string {
+	visible := c.foreignTotal - c.elsewhere
+	outside := fmt.Sprintf("outside of namespace %s (listed by kubectl get %s --all-namespaces)", c.owner.Ref.Namespace, listable(c.types))
+	switch {
+	case c.elsewhere == 0:
+		return ": " + enumerate(c.foreign, visible)
+	case visible == 0:
+		return " " + outside
+	default:
+		return fmt.Sprintf(": %s, and %d %s", enumerate(c.foreign, visible), c.elsewhere, outside)
+	}
+}
+
+// maySee tells whether the names of objects in a namespace, which the owner has not made,
+// may be in its status. Readers of a status in a namespace are tenants of that namespace;
+// what others keep elsewhere, such as their Secrets, is not for them.
+func maySee(owner plan.Owner, namespace string) bool {
+	return owner.Ref.Namespace == "" || owner.Ref.Namespace == namespace
+}
+
+// listable is how kubectl is asked for the objects of the types.
+func listable(types []plan.Obstacle) string {
+	var names []string
+	for _, t := range types {
+		if name := t.Type.GroupResource().String(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names[:min(len(names), maxNamed)], ",")
+}
+
+// lost is what can be said of foreign instances that do not exist any more.
+func (c *census) lost() string {
+	if c.elsewhere == 0 {
+		return c.obstacles()
+	}
+	return amount(c.foreignTotal, "foreign instance", c.more)
 }
 
 // String is why the types cannot be deleted at this moment: any instance of

@@ -25,16 +25,17 @@ import (
 // contentPage is the size of the pages in which the content of a namespace is read.
 const contentPage = 500
 
-// content looks for objects in a namespace that would go with it and are not
+// content looks for objects in the namespace of a step that would go with it and are not
 // noise. Its String is empty if there are none. A type that cannot be read may
 // hide content: what is not known is not absent. At is a resourceVersion, if the
 // content of an earlier moment is meant.
-func (e *Executor) content(ctx context.Context, namespace, at string) (*inhabitants, error) {
+func (e *Executor) content(ctx context.Context, step plan.Step, at string) (*inhabitants, error) {
+	namespace := step.Key.Name
 	readable, unreadable, err := e.types.Namespaced(ctx)
 	if err != nil {
 		return nil, err
 	}
-	found := newInhabitants(readable)
+	found := newInhabitants(step, readable)
 	for _, gv := range slices.SortedFunc(maps.Keys(unreadable), func(a, b schema.GroupVersion) int { return cmp.Compare(a.String(), b.String()) }) {
 		found.hide(gv.String(), unreadable[gv])
 	}
@@ -135,6 +136,9 @@ func whyUnread(err error) string {
 
 // inhabitants are the objects found in a namespace.
 type inhabitants struct {
+	namespace string
+	// owner is on whose behalf they were looked for.
+	owner plan.Owner
 	byUID map[string]inhabitant
 	// known are the types whose objects were all read.
 	known   map[schema.GroupKind]bool
@@ -145,8 +149,8 @@ type inhabitants struct {
 	more               bool
 }
 
-func newInhabitants(readable []cluster.Resource) *inhabitants {
-	return &inhabitants{byUID: map[string]inhabitant{}, known: make(map[schema.GroupKind]bool, len(readable))}
+func newInhabitants(step plan.Step, readable []cluster.Resource) *inhabitants {
+	return &inhabitants{namespace: step.Key.Name, owner: step.Owner, byUID: map[string]inhabitant{}, known: make(map[schema.GroupKind]bool, len(readable))}
 }
 
 func (c *inhabitants) add(resource cluster.Resource, list listed) {
@@ -193,7 +197,11 @@ func (c *inhabitants) String() string {
 		} else if len(names) == 1 {
 			what = "object lives"
 		}
-		parts = append(parts, fmt.Sprintf("%s %s in it: %s", count, what, enumerate(names, len(names))))
+		which := ": " + enumerate(names, len(names))
+		if !maySee(c.owner, c.namespace) {
+			which = fmt.Sprintf(" (listed by kubectl get %s --namespace %s)", listable(c.obstacles()), c.namespace)
+		}
+		parts = append(parts, fmt.Sprintf("%s %s in it%s", count, what, which))
 	}
 	if hidden := c.hidden(); hidden != "" {
 		parts = append(parts, hidden)
@@ -201,14 +209,23 @@ func (c *inhabitants) String() string {
 	return strings.Join(parts, "; ")
 }
 
+// lost is what can be said of objects that do not exist any more.
+func (c *inhabitants) lost() string {
+	names := c.names()
+	if maySee(c.owner, c.namespace) {
+		return enumerate(names, len(names))
+	}
+	return fmt.Sprintf("%s (%s)", amount(len(names), "object", c.more), listable(c.obstacles()))
+}
+
 // maxObstacles is of how many types it is told that their objects keep a namespace.
 const maxObstacles = 5
 
 // obstacles are the types of the objects that are no noise.
-func (c *inhabitants) obstacles(namespace string) []plan.Obstacle {
+func (c *inhabitants) obstacles() []plan.Obstacle {
 	var types []plan.Obstacle
 	for _, object := range c.objects {
-		obstacle := plan.Obstacle{Type: object.resource, Namespace: namespace}
+		obstacle := plan.Obstacle{Type: object.resource, Namespace: c.namespace}
 		if len(types) < maxObstacles && !c.isNoise(object) && !slices.Contains(types, obstacle) {
 			types = append(types, obstacle)
 		}

@@ -17,9 +17,9 @@ import (
 
 // ForeignInstancesOf returns a sentence about the instances, other than our own,
 // of the types that a CustomResourceDefinition or an APIService brings, and these
-// types; empty means that there are none.
-func (e *Executor) ForeignInstancesOf(ctx context.Context, key plan.Key, owns Owns) (string, []plan.Obstacle, error) {
-	found, err := e.instances(ctx, key, owns, nil)
+// types; empty means that there are none. It names what the owner may know of.
+func (e *Executor) ForeignInstancesOf(ctx context.Context, owner plan.Owner, key plan.Key, owns Owns) (string, []plan.Obstacle, error) {
+	found, err := e.instances(ctx, owner, key, owns, nil)
 	if err != nil {
 		return "", nil, err
 	}
@@ -31,12 +31,12 @@ func (e *Executor) ForeignInstancesOf(ctx context.Context, key plan.Key, owns Ow
 // empty means that there are none. Types whose objects cannot be listed and deleted, such as
 // metrics, hold nothing that could be lost. A group that matches and whose types
 // or objects the server cannot tell is named as well: what is not known is not absent.
-func (e *Executor) ForeignInstances(ctx context.Context, pattern v1alpha1.TypeInfo, owns Owns) (string, []plan.Obstacle, error) {
+func (e *Executor) ForeignInstances(ctx context.Context, owner plan.Owner, pattern v1alpha1.TypeInfo, owns Owns) (string, []plan.Obstacle, error) {
 	matching, unknown, err := e.types.Matching(ctx, pattern)
 	if err != nil {
 		return "", nil, err
 	}
-	found := &census{owns: owns}
+	found := &census{owns: owns, owner: owner}
 	for _, gv := range unknown {
 		found.unknown = append(found.unknown, fmt.Sprintf("the server cannot tell the types of %s at the moment", gv))
 	}

@@ -43,14 +43,14 @@ func (e *Executor) guard(ctx context.Context, step plan.Step) (verdict, error) {
 		if step.Guard.Releases() {
 			kept = step.Then.Kept
 		}
-		found, err := e.instances(ctx, step.Key, func(key plan.Key, _ types.UID) bool { return slices.Contains(step.Own, key) }, kept)
+		found, err := e.instances(ctx, step.Owner, step.Key, func(key plan.Key, _ types.UID) bool { return slices.Contains(step.Own, key) }, kept)
 		if err != nil {
 			return verdict{}, err
 		}
 		blocked := found.String()
 		return verdict{blocked: blocked, obstacles: found.types, release: blocked == "" && found.keptTotal > 0, counted: found.counted}, nil
 	case plan.GuardEmpty, plan.GuardEmptyOrRelease, plan.GuardKnownEmptyOrRelease:
-		content, err := e.content(ctx, step.Key.Name, "")
+		content, err := e.content(ctx, step, "")
 		if err != nil || content.String() == "" {
 			return verdict{}, err
 		}
@@ -64,7 +64,7 @@ func (e *Executor) guard(ctx context.Context, step plan.Step) (verdict, error) {
 // read will not be readable later, either; everything else is worth waiting for.
 func judge(step plan.Step, content *inhabitants) verdict {
 	v := inUse(step, content.String())
-	v.obstacles = content.obstacles(step.Key.Name)
+	v.obstacles = content.obstacles()
 	if len(content.names()) > 0 {
 		return v
 	}

@@ -29,8 +29,8 @@ var (
 // instances counts the instances of the types that a CustomResourceDefinition or
 // an APIService brings. Deleting the former deletes them all, whoever made them.
 // Those of the uids count apart.
-func (e *Executor) instances(ctx context.Context, key plan.Key, owns Owns, kept []types.UID) (*census, error) {
-	found := &census{owns: owns, kept: kept}
+func (e *Executor) instances(ctx context.Context, owner plan.Owner, key plan.Key, owns Owns, kept []types.UID) (*census, error) {
+	found := &census{owns: owns, owner: owner, kept: kept}
 	prefix, group, ok := strings.Cut(key.Name, ".")
 	if !ok {
 		return nil, fmt.Errorf("the name does not tell what types it brings")
@@ -51,7 +51,7 @@ func (e *Executor) instances(ctx context.Context, key plan.Key, owns Owns, kept 
 func (e *Executor) definedInstances(ctx context.Context, found *census, definition string) error {
 	versions, failures := e.definedTypes(ctx, definition)
 	for _, resource := range versions {
-		one := &census{owns: found.owns, kept: found.kept}
+		one := &census{owns: found.owns, owner: found.owner, kept: found.kept}
 		err := one.take(ctx, e.objects, resource, "")
 		if err == nil {
 			*found = *one

@@ -6,6 +6,8 @@ package execute
 import (
 	"context"
 
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -22,20 +24,20 @@ func (e *Executor) lost(ctx context.Context, step plan.Step, after plan.Observat
 	case step.Guard == plan.GuardNone:
 		return nil
 	case step.Key.GroupKind() == namespaceKind:
-		content, err := e.content(ctx, step.Key.Name, after.ResourceVersion)
+		content, err := e.content(ctx, step, after.ResourceVersion)
 		if err != nil || len(content.names()) == 0 {
 			return nil
 		}
-		names := content.names()
+		log.FromContext(ctx).Info("Objects of others were lost with their namespace", "namespace", step.Key.Name, "objects", enumerate(content.names(), len(content.names())))
 		return []plan.Note{{Key: step.Key, Warning: plan.WarnContentLost,
-			Message: "created while the namespace was being deleted, and lost with it: " + enumerate(names, len(names))}}
+			Message: "created while the namespace was being deleted, and lost with it: " + content.lost()}}
 	case step.Key.GroupKind() == definitionKind && before.counted != nil:
-		late := &census{}
+		late := &census{owner: step.Owner}
 		if err := late.take(ctx, e.objects, *before.counted, after.ResourceVersion); err != nil || late.foreignTotal == 0 {
 			return nil
 		}
 		return []plan.Note{{Key: step.Key, Warning: plan.WarnInstancesLost,
-			Message: "created while the type was being deleted, and lost with it: " + late.obstacles()}}
+			Message: "created while the type was being deleted, and lost with it: " + late.lost()}}
 	default:
 		return nil
 	}
