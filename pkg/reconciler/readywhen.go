@@ -11,7 +11,9 @@ import (
 	"github.com/corbel-run/corbel/pkg/status"
 )
 
-// ReadyWhen tells when the objects of some types are ready.
+// ReadyWhen tells when the objects of some types are ready. It replaces what package
+// status knows about the type, such as that a Service of type LoadBalancer has to have
+// an address.
 type ReadyWhen struct {
 	// Type is the pattern of the types.
 	Type TypeInfo

@@ -58,6 +58,9 @@ func byType(obj *unstructured.Unstructured) Status {
 		return Status{Message: "the status cannot be understood: " + err.Error()}
 	}
 	s := translate(result)
+	if rule, waits := awaited[gk]; waits && s.Readiness == Ready {
+		return rule(obj)
+	}
 	if correct, known := corrections[gk]; known {
 		s = correct(obj, s)
 	}

@@ -9,7 +9,9 @@
 // of conditions and observed generations, and is stricter where these rules would
 // let a wave go on too early: a Job is ready when it is complete, a
 // CustomResourceDefinition when its names are accepted and it is established, an
-// APIService when it is available.
+// APIService when it is available, a Service of type LoadBalancer when it has an address,
+// a Gateway when it is programmed, a Certificate of cert-manager when it is Ready. The
+// whole list is in awaited.go.
 //
 // Who knows more about an object than its type tells can say so: with Hints about
 // what the status is going to hold, or with an expression (see CompileReadyWhen)

@@ -59,7 +59,12 @@ type condition struct {
 
 // findCondition returns the first condition of a type.
 func findCondition(obj *unstructured.Unstructured, name string) (condition, bool) {
-	entries, _ := field(obj.Object, "status", "conditions").([]any)
+	return conditionIn(field(obj.Object, "status"), name)
+}
+
+// conditionIn returns the first condition of a type among the conditions of a part of a status.
+func conditionIn(status any, name string) (condition, bool) {
+	entries, _ := field(status, "conditions").([]any)
 	for _, entry := range entries {
 		if text(entry, "type") == name {
 			return condition{
