@@ -26,7 +26,8 @@ const (
 )
 
 // Types of the conditions that Corbel writes. They follow the conventions of
-// kstatus, so "kubectl wait" and the health checks of deployment tools read them right.
+// kstatus, so "kubectl wait" and the health checks of Flux read them right. Argo CD does not
+// read kstatus and needs a health check in Lua.
 const (
 	// ConditionReady is True when the component does what it should.
 	ConditionReady = "Ready"
@@ -57,6 +58,9 @@ const (
 	// ReasonObjectFailed means that a dependent object says that it failed, such
 	// as a Job that has reached its limit.
 	ReasonObjectFailed = "ObjectFailed"
+	// ReasonForbidden means that the identity on whose behalf objects are read and
+	// written lacks a right. The message names all missing rules, or their number.
+	ReasonForbidden = "Forbidden"
 	// ReasonInvalid means that the manifests cannot work as they are.
 	ReasonInvalid = "Invalid"
 	// ReasonSpecInvalid means that the spec or an annotation of the component

@@ -113,7 +113,7 @@ func (o *Objects) request(c call) (*rest.Request, error) {
 		}
 		return nil, err
 	}
-	if c.verb == http.MethodPost {
+	if c.verb == http.MethodPost && c.name != "" {
 		path = path[:len(path)-1] // sent to the collection
 	}
 	request := o.rest.Verb(c.verb).AbsPath(path...)

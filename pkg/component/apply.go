@@ -233,6 +233,7 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t target, outcome
 	}
 	h.tallies.add(key, outcome)
 	h.lookouts.wait(key, t, outcome.Foreign)
+	err = h.nameMissing(ctx, obj, outcome.Missing, err)
 	if !outcome.Again.IsZero() {
 		h.later(key, max(outcome.Again.Sub(now), minNet))
 	}
@@ -262,6 +263,7 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t target, outcome
 	if err := after(ctx, obj); err != nil {
 		return result.Empty, err
 	}
-	obj.GetStatus().noteApplied(obj.GetGeneration(), len(outcome.Steps) > 0, now)
+	h.journal.of(key).applied = status.AppliedGeneration
+	status.noteApplied(obj.GetGeneration(), len(outcome.Steps) > 0, now)
 	return result.Success, nil
 }

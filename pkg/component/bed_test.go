@@ -230,14 +230,14 @@ func (b *bed) events() []env.AuditEvent {
 	return must(b.env.AuditEvents(b.Context()))(b)
 }
 
-// writes returns what the operator wrote since the mark, without events, as
+// writes returns what the operator wrote since the mark, without events and reviews of rights, as
 // "verb resource/subresource name".
 func (b *bed) writes() []string {
 	b.Helper()
 	var writes []string
 	for _, e := range b.events()[b.since:] {
 		reads := e.Verb == "get" || e.Verb == "list" || e.Verb == "watch"
-		if e.User != b.user || reads || e.Resource == "events" || e.Code >= 400 {
+		if e.User != b.user || reads || e.Resource == "events" || strings.HasPrefix(e.Resource, "selfsubject") || e.Code >= 400 {
 			continue
 		}
 		resource := e.Resource

@@ -64,6 +64,7 @@ func (h *handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit)
 	if err := h.runHooks(ctx, postDelete, obj); err != nil {
 		return result.Empty, err
 	}
+	h.logTransition(ctx, obj, "deleted")
 	return result.Success, nil
 }
 
@@ -129,6 +130,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, comm
 	key, status := client.ObjectKeyFromObject(obj), obj.GetStatus()
 	h.tallies.add(key, outcome)
 	h.lookouts.wait(key, t, outcome.Foreign)
+	err = h.nameMissing(ctx, obj, outcome.Missing, err)
 	before := status.Progress
 	if err == nil || outcome.Total > 0 {
 		status.Progress = progress(outcome.Settled, outcome.Total)
@@ -142,7 +144,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, comm
 	case !outcome.Done():
 		return &unsettledError{message: waitingMessage(outcome.Waiting, nil), net: h.net(key, outcome.Waiting)}
 	}
-	h.tell(obj, deleting)
+	h.tell(ctx, obj, deleting)
 	return record.close(ctx)
 }
 

@@ -92,7 +92,7 @@ func TestRepairsAndContestsAreEvents(t *testing.T) {
 	h.tallies.add(client.ObjectKeyFromObject(newWidget()), reconciler.Outcome{Notes: []reconciler.Note{
 		about("", "drift repaired: kubectl-edit changed data.x"), about("FieldConflict", "their-operator changes data.x again and again"),
 	}})
-	h.tell(newWidget(), applying)
+	h.tell(t.Context(), newWidget(), applying)
 	want := []string{
 		"Warning|FieldConflict|Apply|ConfigMap shop/a: their-operator changes data.x again and again",
 		"Normal|DriftRepaired|Apply|ConfigMap shop/a: drift repaired: kubectl-edit changed data.x",

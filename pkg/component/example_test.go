@@ -4,6 +4,7 @@
 package component_test
 
 import (
+	"flag"
 	"log"
 	"testing/fstest"
 
@@ -57,7 +58,9 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{LeaderElection: true, LeaderElectionID: "greeting.example.com"})
+	leaderElect := flag.Bool("leader-elect", false, "elect one of several replicas; it takes a namespace, as a pod has one")
+	flag.Parse()
+	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{LeaderElection: *leaderElect, LeaderElectionID: "greeting.example.com"})
 	if err != nil {
 		log.Fatal(err)
 	}

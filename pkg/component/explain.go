@@ -30,9 +30,15 @@ func (e *invalidError) Unwrap() error { return e.err }
 // slow down the retry of another one that failed by chance. An error that says itself
 // what it means is left alone.
 func explain(err error) error {
+	judged := false // whether a right is missing
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		if hasMeaning(e) {
 			return err
+		}
+		if forbidden, decided := isForbidden(e); !judged && decided {
+			if judged = true; forbidden {
+				return result.NewWaiting(err, v1alpha1.ReasonForbidden, 0)
+			}
 		}
 		if reason, ok := stallingReason(e); ok {
 			return result.NewStalling(err, reason)

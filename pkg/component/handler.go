@@ -6,6 +6,7 @@ package component
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -47,6 +48,10 @@ type handler[T Component] struct {
 	causes   *causes
 	tallies  *tallies
 	lookouts *lookouts // may be nil
+
+	// missing is what was last said, by component, about rights that are missing.
+	missing sync.Map
+	journal journal
 
 	telemetry *telemetry
 	renders   *renders
@@ -112,6 +117,8 @@ func (h *handler[T]) Finished(ctx context.Context, key client.ObjectKey) {
 	h.turns.Forget(key)
 	h.causes.forget(key)
 	h.tallies.take(key)
+	h.missing.Delete(key)
+	h.journal.forget(key)
 	h.lookouts.forget(key)
 }
 

@@ -21,6 +21,18 @@ type identity struct {
 	groups     []string
 }
 
+// String names the identity in messages.
+func (id identity) String() string {
+	switch {
+	case id.user != "":
+		return id.user
+	case id.kubeConfig != nil:
+		return "the identity of the kubeconfig"
+	default:
+		return "the operator"
+	}
+}
+
 const serviceAccountPrefix = "system:serviceaccount:"
 
 func serviceAccountUser(namespace, name string) string {

@@ -28,17 +28,19 @@ func (h *handler[T]) Judge(ctx context.Context, obj T, pass lifecycle.Pass) (res
 	secrets := redact.From(ctx)
 	v := judge(h.certainFacts(obj, pass, secrets))
 	h.write(obj, v, pass.Now)
+	h.logVerdict(ctx, obj, v, reasonBefore)
 	hideIn(obj.GetStatus(), secrets)
 	h.telemetry.judged(ctx, obj, h.dependents(obj))
 	switch {
 	case v.state == StateReady:
-		h.tell(obj, applying)
+		h.tell(ctx, obj, applying)
+		h.logTransition(ctx, obj, h.became(obj, stateBefore))
 	case v.state == stateBefore && v.reason == reasonBefore:
 		// No transition, so no event: what is to be told is told at the next one.
 	case !obj.GetDeletionTimestamp().IsZero():
-		h.tell(obj, deleting)
+		h.tell(ctx, obj, deleting)
 	default:
-		h.tell(obj, applying)
+		h.tell(ctx, obj, applying)
 	}
 	return v.result, v.err
 }
@@ -92,6 +94,9 @@ func (h *handler[T]) factsOf(obj T, pass lifecycle.Pass, secrets *redact.Secrets
 		for _, notice := range h.renders.notices(client.ObjectKeyFromObject(obj)) {
 			f.done += "; " + notice
 		}
+	}
+	if f.err != nil && f.net == 0 && forbids(f.err) {
+		f.net = h.activity.Next(client.ObjectKeyFromObject(obj))
 	}
 	if f.waiting != "" && !f.deleting {
 		obj.GetStatus().noteWaiting(pass.Now)
@@ -158,7 +163,11 @@ func (b pace) BuildRuntimeResult(res result.Result, err error) ctrl.Result {
 	return built
 }
 
-// tell sends what is to be told about the component.
-func (h *handler[T]) tell(obj T, what doing) {
-	h.send(obj, what, h.tallies.take(client.ObjectKeyFromObject(obj)))
+// tell sends what is to be told about the component, and logs it.
+func (h *handler[T]) tell(ctx context.Context, obj T, what doing) {
+	key := client.ObjectKeyFromObject(obj)
+	told := h.tallies.take(key)
+	h.send(obj, what, told)
+	h.journal.of(key).add(told)
+	h.logNotes(ctx, obj, told)
 }

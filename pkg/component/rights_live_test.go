@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/transport"
@@ -15,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -100,9 +103,9 @@ func TestWhoMayNotReadTheUIDOfTheClusterIsToldWhatToDo(t *testing.T) {
 	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{OperatorNamespace: &b.namespace})
 	b.check(b.reconciler.SetupWithManager(b.restricted(user)))
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	w, _, err := b.pass()
-	if _, _, message := w.Status.GetState(); err == nil || !strings.Contains(message, "give the operator the right to get it, or set the option ClusterUID") {
-		t.Errorf("%v; %s", err, message)
+	w, _, _ := b.pass()
+	if _, reason, message := w.Status.GetState(); reason != v1alpha1.ReasonForbidden || !strings.Contains(message, "give the operator the right to get it, or set the option ClusterUID") {
+		t.Errorf("%s: %s", reason, message)
 	}
 }
 
@@ -134,5 +137,60 @@ func TestTheDefaultServiceAccountWritesForComponentsThatNameNone(t *testing.T) {
 	}
 	if value, _ := b.configMap("a"); value != "1" {
 		t.Errorf("the config map became %q", value)
+	}
+}
+
+func TestMissingRightsAreNamedAtOnceAndAllOfThem(t *testing.T) {
+	role := &rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"}, ObjectMeta: metav1.ObjectMeta{Name: "reader"},
+		Rules: []rbacv1.PolicyRule{rule("", "pods", "get")}}
+	b := newBed(t, rendering(configMap("a", nil), role), component.ReconcilerOptions{DefaultServiceAccount: new("deployer")})
+	deployer := "system:serviceaccount:" + b.namespace + ":deployer"
+	b.create(widget.Spec{})
+	message := func() string {
+		t.Helper()
+		w, result, err := b.pass()
+		state, reason, message := w.Status.GetState()
+		if state != component.StateError || reason != v1alpha1.ReasonForbidden || err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > 10*time.Second {
+			t.Errorf("%s, %s: %s; %v, %v", state, reason, message, result, err)
+		}
+		return message
+	}
+	_, _, _ = b.pass() // claims it
+	const (
+		configs = `{apiGroups: [""], resources: [configmaps], verbs: [get, list, watch, create, update, delete]}`
+		roles   = `{apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [get, list, watch, create, update, delete]}`
+		// The role grants what the account does not hold.
+		escalate = `{apiGroups: [rbac.authorization.k8s.io], resources: [roles], resourceNames: [reader], verbs: [escalate]}`
+	)
+	want := "ServiceAccount " + b.namespace + "/deployer, which is impersonated, does not exist; " + deployer + " lacks rights: in namespace " + b.namespace +
+		" rules: [" + configs + ", " + escalate + ", " + roles + "]; "
+	if got := message(); !strings.HasPrefix(got, want) || !strings.Contains(got, `cannot`) {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	b.wantEvent(v1alpha1.ReasonForbidden, "resources: [configmaps]")
+
+	// What was granted is not named any more, and what is allowed is written.
+	b.check(b.client.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "deployer"}}))
+	b.grant(deployer, rule("", "configmaps", "get create update delete"), rule("rbac.authorization.k8s.io", "roles", "get create update delete"))
+	b.forward += 10 * time.Second
+	want = deployer + " lacks rights: in namespace " + b.namespace + " rules: [" + `{apiGroups: [""], resources: [configmaps], verbs: [list, watch]}, ` + escalate +
+		`, {apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [list, watch]}]; `
+	b.comesTo(func() (string, bool) {
+		b.forward += 10 * time.Second
+		got := message()
+		return got, strings.HasPrefix(got, want) && strings.Contains(got, "is attempting to grant RBAC permissions not currently held")
+	})
+
+	// The rest is asked for only as long as something is missing.
+	role.Rules = nil
+	b.forward += 10 * time.Second
+	b.until(component.StateReady)
+	b.mark()
+	b.update(func(w *widget.Widget) { w.Annotations = map[string]string{"a": "b"} })
+	b.until(component.StateReady)
+	for _, e := range b.events()[b.since:] {
+		if e.User == b.user && strings.HasPrefix(e.Resource, "selfsubject") {
+			t.Errorf("asked at rest: %s %s", e.Verb, e.Resource)
+		}
 	}
 }

@@ -31,6 +31,7 @@ func (r *Reconciler[T]) SetupWithManager(mgr ctrl.Manager) error {
 		return r.setupError(errors.Join(append(r.wiring(), errors.New("the manager is nil"))...))
 	}
 	options := r.settings.controllerOptions(mgr)
+	options.LogConstructor = logConstructor[T](mgr)
 	workers := cmp.Or(options.MaxConcurrentReconciles, mgr.GetControllerOptions().MaxConcurrentReconciles)
 	return r.setup(mgr, ctrl.NewControllerManagedBy(mgr).WithOptions(options), workers, newTriggers())
 }

@@ -56,7 +56,11 @@ func (t *telemetry) secretsOf(key client.ObjectKey) *redact.Secrets {
 }
 
 // outcome is filled in by whoever knows what becomes of a pass.
-type outcome struct{ result metrics.Result }
+type outcome struct {
+	result metrics.Result
+	// logged is the text of the error that the log has already.
+	logged string
+}
 
 type outcomeKey struct{}
 
@@ -91,7 +95,10 @@ func (t *telemetry) pass(ctx context.Context, key client.ObjectKey, run func(ctx
 	span.Set("corbel.result", string(told.result))
 	span.End(err)
 	metrics.Reconciled(t.controller, told.result, time.Since(start))
-	return result, secrets.Error(err)
+	if err = secrets.Error(err); err != nil && err.Error() == secrets.Text(told.logged) {
+		err = &loggedError{err}
+	}
+	return result, err
 }
 
 // part runs a part of a pass, in a span and with its duration measured.

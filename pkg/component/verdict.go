@@ -36,8 +36,8 @@ type facts struct {
 	failed bool
 	// err is why the pass came to no end.
 	err error
-	// net is when the component comes again if nothing wakes it, while it waits
-	// or, if set, while it is stalled.
+	// net is when the component comes again if nothing wakes it, while it waits or
+	// lacks a right or, if set, while it is stalled.
 	net       time.Duration
 	intervals intervals
 	// said is the message of condition Ready before the pass.
@@ -133,6 +133,10 @@ func judgeError(f facts) verdict {
 			v.err = &soonerError{error: v.err, after: f.net}
 		}
 	case result.Waited:
+		if v.reason == v1alpha1.ReasonForbidden {
+			v.err = result.NewWaiting(err, v.reason, f.net)
+			break
+		}
 		v.state, v.ready = StatePending, metav1.ConditionUnknown
 		if f.deleting {
 			v.state = StateDeletionPending

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -98,6 +100,14 @@ func TestVerdict(t *testing.T) {
 			judged{StateError, falsy, stalled, "TargetChanged", "the dependent objects live in the cluster a, but the target is the cluster b; point the target back to where they live", after(testRequeue), false}},
 		{"an ordinary error beside an owner conflict is not slowed down", facts{err: errors.Join(conflict, plain)},
 			judged{StateError, falsy, reconciling, "Error", "ConfigMap shop/a: belongs to Helm release shop/web; the server said no", after(0), true}},
+		{"a forbidden write", facts{err: fmt.Errorf("create: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", plain)), net: testNet},
+			judged{StateError, falsy, reconciling, "Forbidden", `create: pods "a" is forbidden: the server said no`, after(testNet), false}},
+		{"a forbidden read in deletion", facts{deleting: true, err: &reconciler.ForbiddenError{Object: "ConfigMap shop/a", Message: "no"}, net: testNet},
+			judged{StateError, falsy, reconciling, "Forbidden", "ConfigMap shop/a: no", after(testNet), false}},
+		{"a forbidden read beside an owner conflict", facts{err: errors.Join(conflict, &reconciler.ForbiddenError{Object: "ConfigMap shop/b", Message: "no"}), net: testNet},
+			judged{StateError, falsy, reconciling, "Forbidden", "ConfigMap shop/a: belongs to Helm release shop/web; ConfigMap shop/b: no", after(testNet), false}},
+		{"an ordinary error beside a forbidden read is not slowed down", facts{err: errors.Join(plain, &reconciler.ForbiddenError{Object: "ConfigMap shop/b", Message: "no"}), net: testNet},
+			judged{StateError, falsy, reconciling, "Error", "the server said no; ConfigMap shop/b: no", after(0), true}},
 		{"other error", facts{err: plain},
 			judged{StateError, falsy, reconciling, "Error", "the server said no", after(0), true}},
 		{"other error in deletion", facts{deleting: true, err: plain},

@@ -74,6 +74,7 @@ const (
 	WaitGone          = plan.WaitGone
 	WaitType          = plan.WaitType
 	WaitUnknown       = plan.WaitUnknown
+	WaitForbidden     = plan.WaitForbidden
 	WaitOwner         = plan.WaitOwner
 	WaitBlocked       = plan.WaitBlocked
 	WaitError         = plan.WaitError

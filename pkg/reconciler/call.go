@@ -14,6 +14,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/rights"
 )
 
 // call is one Apply or Delete under way.
@@ -34,6 +35,12 @@ type call struct {
 	errs map[plan.Key]error
 	// unavailable is set when the server did not answer a step, or had too much to do.
 	unavailable bool
+	// reviewed and reviewedAgain are set when the rights of the identity were
+	// reviewed, and when that was done again because something was forbidden.
+	reviewed, reviewedAgain bool
+	missing                 rights.Missing
+	// refused are the objects whose write was forbidden.
+	refused map[plan.Key]bool
 	// retried is set when refused creations were given their second try.
 	retried bool
 }
@@ -42,6 +49,7 @@ func newCall(in input) *call {
 	c := &call{
 		in: in, recorded: len(in.Recorded), steps: map[string]int{}, looks: map[plan.Key]int{}, writes: map[plan.Key]int{},
 		notes: map[Note]bool{}, errs: map[plan.Key]error{}, strangers: map[plan.Key]bool{},
+		refused: map[plan.Key]bool{},
 	}
 	for _, wanted := range in.Desired {
 		c.strangers[wanted.Key] = true
@@ -99,6 +107,9 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 		default:
 			c.in.Failed[key] = plan.Failure{Immutable: execute.IsImmutable(result.Err), Taken: execute.IsTaken(result.Err), Message: result.Err.Error()}
 			c.errs[key] = result.Err
+			if execute.IsForbidden(result.Err) {
+				c.refused[key] = true
+			}
 			c.unavailable = c.unavailable || execute.IsUnavailable(result.Err)
 		}
 		again = append(again, key)
@@ -195,6 +206,9 @@ func (c *call) outcome(p plan.Plan) Outcome {
 		if wait.Reason == plan.WaitFailed && c.in.Cause == plan.Deleting {
 			c.errs[wait.Key] = &HookFailedError{Object: wait.Key.String(), Message: wait.Message}
 		}
+		if wait.Reason == plan.WaitForbidden {
+			c.errs[wait.Key] = &ForbiddenError{Object: wait.Key.String(), Message: wait.Message}
+		}
 		if wait.Reason == plan.WaitOwner {
 			c.errs[wait.Key] = &OwnerConflictError{Object: wait.Key.String(), Message: wait.Message, Policy: adoption[wait.Key]}
 		}
@@ -215,6 +229,7 @@ func (c *call) outcome(p plan.Plan) Outcome {
 		Notes:          c.told,
 		Drifted:        p.Deviations,
 		Returned:       c.returned,
+		Missing:        c.missing,
 	}
 }
 

@@ -37,6 +37,18 @@ type OwnerConflictError struct {
 // Error names the object, its owner and the policy.
 func (e *OwnerConflictError) Error() string { return e.Object + ": " + e.Message }
 
+// ForbiddenError means that the identity has no right to read an object. Nothing is
+// done about the object until it has.
+type ForbiddenError struct {
+	// Object names the object, such as "ConfigMap shop/settings".
+	Object string
+	// Message is the answer of the server.
+	Message string
+}
+
+// Error names the object and repeats the answer of the server.
+func (e *ForbiddenError) Error() string { return e.Object + ": " + e.Message }
+
 // HookFailedError means that an object that runs before or after the deletion
 // says that it failed. The deletion waits for it.
 type HookFailedError struct {

@@ -15,6 +15,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/rights"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/watch"
 	"github.com/corbel-run/corbel/pkg/status"
 )
@@ -33,6 +34,7 @@ type Reconciler struct {
 	executor *execute.Executor
 	contests *contests
 	followed followed
+	rights   *rights.Reviewer
 }
 
 // NewReconciler returns a Reconciler that works on the target. The name is a
@@ -48,6 +50,7 @@ func NewReconciler(name string, target cluster.Target, options ReconcilerOptions
 		return nil, fmt.Errorf("reconciler options: %w", err)
 	}
 	r := &Reconciler{name: name, target: target, settings: settings, compiler: &status.Compiler{}, tracer: trace.New(options.TracerProvider), contests: &contests{}}
+	r.rights = rights.NewReviewer(target.Objects(), settings.now)
 	var changed func(watch.Change)
 	if settings.changed != nil {
 		changed = r.changed

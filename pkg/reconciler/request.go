@@ -12,6 +12,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/rights"
 )
 
 // Owner identifies on whose behalf objects are written: a component, a release.
@@ -144,6 +145,10 @@ type Outcome struct {
 	// Drifted are the objects that somebody else changed or deleted and that are left
 	// as they are, because their drift policy is to report it.
 	Drifted []Deviation
+	// Missing are the rights that the identity lacks to apply the objects and to remove them
+	// again, as far as this call found out: before its first write, and when something was
+	// forbidden. They stop nothing by themselves.
+	Missing MissingRights
 	// failed: the call returned an error, so it did not come to its end.
 	failed bool
 }
@@ -163,6 +168,8 @@ type (
 	Drift = plan.Drift
 	// Note is a sentence about an object.
 	Note = plan.Note
+	// MissingRights are rules to grant, by namespace. They print themselves as YAML.
+	MissingRights = rights.Missing
 	// Key identifies an object: group, kind, namespace and name.
 	Key = plan.Key
 )

@@ -49,6 +49,7 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 			return call.outcome(plan.Plan{}), fmt.Errorf("plan: %w", err)
 		}
 		call.remember(next)
+		r.preflight(ctx, call, next)
 		if next.MustRecord {
 			if saved, err := r.save(ctx, call, next, record); err != nil || !saved {
 				return call.unsaved(next, saved), errors.Join(call.err(), err)

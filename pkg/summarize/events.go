@@ -4,6 +4,8 @@
 package summarize
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -13,6 +15,10 @@ import (
 
 // actionReconcile is what the events say was being done.
 const actionReconcile = "Reconcile"
+
+// deletionGoesOn are the reasons for which an object under deletion is not ready although
+// nothing has failed.
+var deletionGoesOn = []string{v1alpha1.ReasonDeletionProcessing, v1alpha1.ReasonDeletionBlocked}
 
 // recordTransition makes an event if Ready is another one than when the object
 // was read. A message that merely counts on is no event. The first success after a
@@ -27,7 +33,7 @@ func (h *Helper) recordTransition(obj conditions.Setter) {
 		return
 	}
 	eventType := corev1.EventTypeNormal
-	if ready.Status == metav1.ConditionFalse && obj.GetDeletionTimestamp().IsZero() {
+	if ready.Status == metav1.ConditionFalse && (obj.GetDeletionTimestamp().IsZero() || !slices.Contains(deletionGoesOn, ready.Reason)) {
 		eventType = corev1.EventTypeWarning
 	}
 	note := ready.Message

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -110,6 +111,24 @@ func TestEventsOnTransitionsOnly(t *testing.T) {
 	step("progress is no recovery", "Normal Ready everything is as it should be")
 	step("a failure again", "Warning Error connection refused", failed)
 	step("recovery", "Normal Ready everything is as it should be (recovered from Error)")
+}
+
+func TestEventsOfADeletionAreWarningsIfSomethingFailed(t *testing.T) {
+	for _, tc := range []struct{ reason, want string }{
+		{"Error", "Warning"}, {"Forbidden", "Warning"}, {"TargetUnreachable", "Warning"},
+		{"DeletionProcessing", "Normal"}, {"DeletionBlocked", "Normal"},
+	} {
+		b := newBench(t, func(w *widget.Widget) {
+			w.DeletionTimestamp, w.Finalizers = new(metav1.Now()), []string{"example.com/a"}
+		})
+		conditions.MarkFalse(b.obj, time.Now(), "Ready", tc.reason, "because")
+		if _, err := b.end(t, summarize.WithTransitionEvents()); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-b.recorder.Events; got != tc.want+" "+tc.reason+" because" {
+			t.Errorf("event %q", got)
+		}
+	}
 }
 
 func TestRecordContextualError(t *testing.T) {

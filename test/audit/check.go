@@ -90,6 +90,7 @@ var unwatched = []schema.GroupResource{
 	{Group: "events.k8s.io", Resource: "events"},
 	{Group: "coordination.k8s.io", Resource: "leases"},
 	{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"},
+	{Group: "authorization.k8s.io", Resource: "selfsubjectrulesreviews"},
 	{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"},
 }
 

@@ -41,7 +41,7 @@ func TestRequests(t *testing.T) {
 
 	bundle := f.bundle(t, map[string]string{"all": "1", "one": "1"})
 	f.ready(t, bundle)
-	expect("install", counts{reads: 20, writes: n + 4*chunks})
+	expect("install", counts{reads: 20, writes: n + 4*chunks + 1}) // one reviews the rights
 
 	f.update(t, bundle, map[string]string{"all": "1", "one": "2"})
 	f.ready(t, bundle)

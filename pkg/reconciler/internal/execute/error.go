@@ -79,6 +79,16 @@ func IsUnavailable(err error) bool {
 	return cluster.IsUnavailable(err) && !(ok && e.Class == Denied)
 }
 
+// IsForbidden reports whether the server refused a write because the identity has no
+// right to it, or a quota or a policy of the server forbids it.
+func IsForbidden(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.IsForbidden()
+}
+
+// IsForbidden is for callers that do not import this package.
+func (e *Error) IsForbidden() bool { return e.Class == Forbidden }
+
 // IsImmutable tells whether the server refused to change a field of the live object.
 func IsImmutable(err error) bool {
 	e, ok := errors.AsType[*Error](err)

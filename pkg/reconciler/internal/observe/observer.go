@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
@@ -160,5 +161,5 @@ func (l *look) contained(ctx context.Context, request Request) (observation plan
 }
 
 func unknown(err error) plan.Observation {
-	return plan.Observation{Why: Sentence("cannot be read: " + err.Error())}
+	return plan.Observation{Why: Sentence("cannot be read: " + err.Error()), Forbidden: apierrors.IsForbidden(err)}
 }

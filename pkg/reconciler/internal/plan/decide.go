@@ -60,7 +60,16 @@ func (w *work) waitUnknown(u *unit) {
 		w.wait(u, WaitType, "the type is not served yet")
 		return
 	}
-	w.wait(u, WaitUnknown, why(u.live))
+	w.waitUnread(u)
+}
+
+// waitUnread waits for an object that could not be read.
+func (w *work) waitUnread(u *unit) {
+	reason := WaitUnknown
+	if u.live.Forbidden {
+		reason = WaitForbidden
+	}
+	w.wait(u, reason, why(u.live))
 }
 
 func why(o Observation) string {

@@ -32,6 +32,8 @@ type Observation struct {
 	Why string
 	// NotServed is set with Unknown if the server does not serve the type.
 	NotServed bool
+	// Forbidden is set with Unknown if the identity has no right to read the object.
+	Forbidden bool
 
 	// The rest holds for Present only.
 	UID             types.UID

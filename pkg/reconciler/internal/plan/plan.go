@@ -181,6 +181,7 @@ const (
 	WaitGone          WaitReason = "Terminating"   // the object is being deleted
 	WaitType          WaitReason = "TypeNotServed" // the type is not served yet
 	WaitUnknown       WaitReason = "Unknown"       // the object cannot be read
+	WaitForbidden     WaitReason = "Forbidden"     // the identity has no right to read the object
 	WaitOwner         WaitReason = "OwnerConflict" // the object belongs to somebody else
 	WaitBlocked       WaitReason = "Blocked"       // the deletion is blocked
 	WaitError         WaitReason = "StepFailed"    // the last step failed

@@ -114,7 +114,7 @@ func (w *work) removeOne(u *unit, because Reason) {
 	case u.live.Existence == Absent || u.unkept() && !u.live.known():
 		u.drop()
 	case !u.live.known():
-		w.wait(u, WaitUnknown, why(u.live))
+		w.waitUnread(u)
 	case w.leavesMarks(u):
 		w.disown(u, because)
 	case !u.mayRemove():

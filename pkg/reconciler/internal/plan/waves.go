@@ -145,7 +145,7 @@ func (w *work) purge(units []*unit) bool {
 	for _, u := range units {
 		if !u.live.known() {
 			gone = false
-			w.wait(u, WaitUnknown, why(u.live))
+			w.waitUnread(u)
 			continue
 		}
 		if !u.isOurs() {

@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+// logLines collects the lines of a logger.
+type logLines struct{ lines []string }
+
+func (l *logLines) logger() logr.Logger {
+	return funcr.New(func(_, line string) { l.lines = append(l.lines, line) }, funcr.Options{})
+}
+
+func TestTheLogHasOneLineForEachTransition(t *testing.T) {
+	engine := &fakeEngine{}
+	h, _ := testHandler(t, engine)
+	now := time.Unix(1000, 0)
+	h.now = func() time.Time { return now }
+	log, obj := &logLines{}, newWidget()
+	ctx := logf.IntoContext(t.Context(), log.logger())
+	reconcile := func(outcome reconciler.Outcome, fails error) {
+		t.Helper()
+		engine.outcome, engine.err = outcome, fails
+		res, err := h.CreateOrUpdate(ctx, obj, func(context.Context) error { return nil })
+		_, _ = h.Judge(ctx, obj, lifecycle.Pass{Stage: lifecycle.StageApply, Result: res, Err: err, Now: now})
+	}
+	expect := func(what string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, log.lines); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+		log.lines = nil
+	}
+	done := func(steps map[string]int, notes ...reconciler.Note) reconciler.Outcome {
+		return reconciler.Outcome{Total: 3, Settled: 3, Steps: steps, Notes: notes}
+	}
+	about := func(name, message string) reconciler.Note {
+		note := noteAbout(name)
+		note.Message = message
+		return note
+	}
+
+	reconcile(reconciler.Outcome{Total: 3, Settled: 1, Steps: map[string]int{"create": 2}, Waiting: []reconciler.Wait{waitFor("/ConfigMap shop/a", "NotReady", "not yet")}}, nil)
+	expect("an installation under way")
+	reconcile(done(map[string]int{"create": 1}, about("a", "adopted: it was there before"), about("b", "adopted: it was there before")), nil)
+	expect("an installation",
+		`"level"=0 "msg"="adopted" "component"="Widget shop/main" "revision"=1 "objects"=2 "first"="ConfigMap shop/a"`,
+		`"level"=0 "msg"="installed" "component"="Widget shop/main" "revision"=1 "dependents"="3/3" "created"=3`)
+	reconcile(done(nil), nil)
+	expect("rest")
+	reconcile(done(map[string]int{"replace": 1}, about("a", "drift repaired: data was changed")), nil)
+	expect("a repair", `"level"=0 "msg"="repaired" "component"="Widget shop/main" "revision"=1 "dependents"="3/3" "replaced"=1`)
+	obj.Generation++
+	reconcile(done(map[string]int{"replace": 2, "delete": 1}, about("x", "released: it belongs to Helm")), nil)
+	expect("an upgrade",
+		`"level"=0 "msg"="released" "component"="Widget shop/main" "revision"=2 "objects"=1 "first"="ConfigMap shop/x"`,
+		`"level"=0 "msg"="upgraded" "component"="Widget shop/main" "revision"=2 "dependents"="3/3" "replaced"=2 "deleted"=1`)
+
+	failure := errors.New("create ConfigMap shop/a: no")
+	for range 3 {
+		reconcile(reconciler.Outcome{Total: 3}, failure)
+	}
+	expect("an error, three times", `"msg"="failed" "error"="create ConfigMap shop/a: no" "component"="Widget shop/main" "revision"=2 "reason"="Error"`)
+	reconcile(reconciler.Outcome{Total: 3}, errors.New("another one"))
+	expect("another error, at once")
+	now = now.Add(errorInterval)
+	reconcile(reconciler.Outcome{Total: 3}, errors.New("another one"))
+	expect("another error that lasts", `"msg"="failed" "error"="another one" "component"="Widget shop/main" "revision"=2 "reason"="Error"`)
+	reconcile(done(nil), nil)
+	expect("the end of an error", `"level"=0 "msg"="ready" "component"="Widget shop/main" "revision"=2 "dependents"="3/3"`)
+
+	for range 2 {
+		_, _ = h.Judge(ctx, obj, lifecycle.Pass{Stage: lifecycle.StageSkip, Now: now})
+	}
+	reconcile(done(nil), nil)
+	expect("a rest that was asked for",
+		`"level"=0 "msg"="suspended" "component"="Widget shop/main" "revision"=2 "dependents"="3/3"`,
+		`"level"=0 "msg"="resumed" "component"="Widget shop/main" "revision"=2 "dependents"="3/3"`,
+		`"level"=0 "msg"="ready" "component"="Widget shop/main" "revision"=2 "dependents"="3/3"`)
+
+	engine.outcome, engine.err = reconciler.Outcome{Steps: map[string]int{"delete": 3}, Total: 3, Settled: 3}, nil
+	for range 2 {
+		if _, err := h.Delete(ctx, obj, func(context.Context) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect("a deletion", `"level"=0 "msg"="deleted" "component"="Widget shop/main" "revision"=2 "dependents"="3/3" "deleted"=3`)
+}
+
+func TestTheControllerDoesNotRepeatWhatTheLogHas(t *testing.T) {
+	log, telemetry := &logLines{}, newTelemetry("widgets", nil)
+	controller := logr.New(&onceSink{log.logger().GetSink()}).WithName("c").WithValues("name", "main")
+	run := func(judged string, err error) {
+		_, returned := telemetry.pass(t.Context(), client.ObjectKey{Name: "main"}, func(ctx context.Context) (ctrl.Result, error) {
+			if told, ok := ctx.Value(outcomeKey{}).(*outcome); ok {
+				told.logged = judged
+			}
+			return ctrl.Result{}, err
+		})
+		if !errors.Is(returned, err) {
+			t.Errorf("%v became %v", err, returned)
+		}
+		controller.Error(returned, "Reconciler error")
+	}
+	told := result.NewGeneric(errors.New("told"), "Error")
+	run("told", told)
+	if len(log.lines) > 0 {
+		t.Errorf("it was logged again: %q", log.lines)
+	}
+	run("told", errors.Join(told, errors.New("write the outcome: no")))
+	run("", errors.New("read Widget shop/main: no"))
+	if len(log.lines) != 2 || !strings.Contains(log.lines[0], "write the outcome") || !strings.Contains(log.lines[1], "read Widget") {
+		t.Errorf("lines: %q", log.lines)
+	}
+}

@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+// maxRules is how much of a condition the missing rules get, in bytes. The log has all of them.
+const maxRules = 640
+
+// forbids reports whether the error means that a right is missing, and nothing more urgent.
+func forbids(err error) bool {
+	computed := result.Compute(result.Empty, explain(err), nil)
+	return computed.Outcome == result.Waited && computed.Reason == v1alpha1.ReasonForbidden
+}
+
+// isForbidden looks at this very error, not further down; decided says that what it
+// wraps does not count.
+func isForbidden(err error) (forbidden, decided bool) {
+	if _, ok := err.(*reconciler.ForbiddenError); ok {
+		return true, true
+	}
+	if step, ok := err.(interface{ IsForbidden() bool }); ok {
+		return step.IsForbidden(), true
+	}
+	status, ok := err.(*apierrors.StatusError)
+	return ok && apierrors.IsForbidden(status) && !apierrors.HasStatusCause(status, corev1.NamespaceTerminatingCause), ok
+}
+
+// nameMissing says which rights the identity of the component lacks: in the error, if it
+// is about that, else by an event; and in the log. It does so once, until something else
+// is missing.
+func (h *handler[T]) nameMissing(ctx context.Context, obj T, missing reconciler.MissingRights, err error) error {
+	key, forbidden := client.ObjectKeyFromObject(obj), forbids(err)
+	if missing.Count() == 0 && !forbidden {
+		h.missing.Delete(key)
+		return err
+	}
+	id, invalid := identityOf(obj, h.settings)
+	if invalid != nil {
+		return err
+	}
+	var absent string
+	if forbidden {
+		absent = h.absentAccount(ctx, id)
+	}
+	sentences := func(limit int) string {
+		rules := missing.String()
+		if len(rules) > limit {
+			rules = fmt.Sprintf("%d rules, all of which are in the log of the operator: %s", missing.Count(), shorten(rules, limit))
+		}
+		if rules != "" {
+			rules = id.String() + " lacks rights: " + rules
+		}
+		return strings.Trim(absent+"; "+rules, "; ")
+	}
+	all := sentences(1 << 20)
+	if all == "" {
+		return err
+	}
+	if before, known := h.missing.Swap(key, all); !known || before != all {
+		logf.FromContext(ctx).Info("rights are missing", "missing", all)
+		if !forbidden {
+			events.Send(h.recorder, obj, 1, events.Event{
+				Type: corev1.EventTypeWarning, Reason: v1alpha1.ReasonForbidden, Action: string(applying), Note: sentences(maxRules),
+			})
+		}
+	}
+	if !forbidden {
+		return err
+	}
+	return worded{err: err, message: errors.Join(errors.New(sentences(maxRules)), err).Error()}
+}
+
+// absentAccount says that a service account that is impersonated does not exist: the
+// server grants what others of its namespace hold, and says nothing about it.
+func (h *handler[T]) absentAccount(ctx context.Context, id identity) string {
+	account, ok := strings.CutPrefix(id.user, serviceAccountPrefix)
+	if !ok || id.kubeConfig != nil || h.local == nil {
+		return ""
+	}
+	namespace, name, _ := strings.Cut(account, ":")
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
+	if err := h.local.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object); !cluster.IsGone(err, name) {
+		return "" // it exists, or the operator has no right to know
+	}
+	return fmt.Sprintf("ServiceAccount %s/%s, which is impersonated, does not exist", namespace, name)
+}

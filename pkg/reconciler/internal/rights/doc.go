@@ -1,0 +1,15 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rights finds out which rights an identity lacks to apply a set of objects and
+// to remove it again.
+//
+// [Of] derives the rights from the objects and their policies; it is pure. A [Reviewer]
+// asks the server: one SelfSubjectRulesReview lists what the identity holds in the whole
+// cluster, one more for each namespace what it holds there. What is not listed is asked by
+// a SelfSubjectAccessReview, whose answer alone counts, because authorizers need not
+// list what they allow. The answers are kept, so that an installation costs one or two
+// requests and everything after it none.
+//
+// The result is a report. No write depends on it: the server itself decides about each.
+package rights

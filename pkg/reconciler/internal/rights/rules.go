@@ -1,0 +1,204 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rights
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// Missing are the rights that an identity lacks, in the form in which they are granted.
+type Missing []Scope
+
+// Scope are the rules for a Role of one namespace, or for a ClusterRole if it is empty.
+type Scope struct {
+	Namespace string
+	Rules     []rbacv1.PolicyRule
+}
+
+// Aggregate returns the rules that grant the rights: one rule for all resources of a
+// group that take the same verbs.
+func Aggregate(rights []Right) Missing {
+	type object struct{ namespace, group, resource, name string }
+	verbs := map[object][]string{}
+	for _, r := range rights {
+		key := object{r.Namespace, r.Group, r.Resource, r.Name}
+		verbs[key] = append(verbs[key], r.Verb)
+	}
+	type rule struct{ namespace, group, name, verbs string }
+	resources := map[rule][]string{}
+	for key, set := range verbs {
+		slices.SortFunc(set, byUse)
+		r := rule{key.namespace, key.group, key.name, strings.Join(slices.Compact(set), " ")}
+		resources[r] = append(resources[r], key.resource)
+	}
+	scopes := map[string][]rbacv1.PolicyRule{}
+	for r, set := range resources {
+		slices.Sort(set)
+		granted := rbacv1.PolicyRule{APIGroups: []string{r.group}, Resources: set, Verbs: strings.Fields(r.verbs)}
+		if r.name != "" {
+			granted.ResourceNames = []string{r.name}
+		}
+		scopes[r.namespace] = append(scopes[r.namespace], granted)
+	}
+	var missing Missing
+	for _, namespace := range slices.Sorted(maps.Keys(scopes)) {
+		rules := scopes[namespace]
+		slices.SortFunc(rules, func(a, b rbacv1.PolicyRule) int { return cmp.Compare(ruleText(a), ruleText(b)) })
+		missing = append(missing, Scope{namespace, joinNames(rules)})
+	}
+	return missing
+}
+
+// joinNames makes one rule of those that differ in the names of objects only.
+func joinNames(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	var joined []rbacv1.PolicyRule
+	for _, r := range rules {
+		same := slices.IndexFunc(joined, func(other rbacv1.PolicyRule) bool {
+			return len(r.ResourceNames) > 0 && len(other.ResourceNames) > 0 && slices.Equal(r.APIGroups, other.APIGroups) &&
+				slices.Equal(r.Resources, other.Resources) && slices.Equal(r.Verbs, other.Verbs)
+		})
+		if same < 0 {
+			joined = append(joined, r)
+			continue
+		}
+		joined[same].ResourceNames = append(joined[same].ResourceNames, r.ResourceNames...)
+	}
+	return joined
+}
+
+// usual is the order in which verbs are written.
+var usual = []string{"get", "list", "watch", "create", "update", "patch", "delete", "escalate", "bind"}
+
+func byUse(a, b string) int {
+	return cmp.Or(cmp.Compare(slices.Index(usual, a), slices.Index(usual, b)), cmp.Compare(a, b))
+}
+
+// String returns the rules as YAML in one line for each scope, to be pasted into a Role or a
+// ClusterRole; empty if nothing is missing.
+func (m Missing) String() string {
+	scopes := make([]string, 0, len(m))
+	for _, scope := range m {
+		rules := make([]string, 0, len(scope.Rules))
+		for _, rule := range scope.Rules {
+			rules = append(rules, ruleText(rule))
+		}
+		where := "in the cluster"
+		if scope.Namespace != "" {
+			where = "in namespace " + scope.Namespace
+		}
+		scopes = append(scopes, where+" rules: ["+strings.Join(rules, ", ")+"]")
+	}
+	return strings.Join(scopes, "; ")
+}
+
+// Count returns the number of rules.
+func (m Missing) Count() (n int) {
+	for _, scope := range m {
+		n += len(scope.Rules)
+	}
+	return n
+}
+
+func ruleText(rule rbacv1.PolicyRule) string {
+	text := fmt.Sprintf("{apiGroups: %s, resources: %s, ", list(rule.APIGroups), list(rule.Resources))
+	if len(rule.ResourceNames) > 0 {
+		text += fmt.Sprintf("resourceNames: %s, ", list(rule.ResourceNames))
+	}
+	return text + "verbs: " + list(rule.Verbs) + "}"
+}
+
+// plain are the scalars that YAML reads as text without quotes.
+var plain = regexp.MustCompile("^[a-z][a-z0-9./-]*$")
+
+// words are scalars that YAML reads as something else than text.
+var words = []string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
+
+func list(values []string) string {
+	quoted := make([]string, 0, len(values))
+	for _, value := range values {
+		if !plain.MatchString(value) || slices.Contains(words, value) {
+			value = strconv.Quote(value)
+		}
+		quoted = append(quoted, value)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+// listing is what an identity holds, as far as the server lists it.
+type listing struct {
+	resources    []authorizationv1.ResourceRule
+	nonResources []authorizationv1.NonResourceRule
+}
+
+// covers reports whether the list holds the right.
+func (l listing) covers(right Right) bool {
+	return slices.ContainsFunc(l.resources, func(rule authorizationv1.ResourceRule) bool {
+		return has(rule.Verbs, right.Verb) && has(rule.APIGroups, right.Group) && hasResource(rule.Resources, right.Resource) &&
+			(len(rule.ResourceNames) == 0 || right.Name != "" && slices.Contains(rule.ResourceNames, right.Name))
+	})
+}
+
+// restricts reports whether the list holds the right for some objects only.
+func (l listing) restricts(right Right) bool {
+	return slices.ContainsFunc(l.resources, func(rule authorizationv1.ResourceRule) bool {
+		return len(rule.ResourceNames) > 0 && has(rule.Verbs, right.Verb) && has(rule.APIGroups, right.Group) && hasResource(rule.Resources, right.Resource)
+	})
+}
+
+// holds reports whether the list holds everything that the rule grants.
+func (l listing) holds(rule rbacv1.PolicyRule) bool {
+	if len(rule.Verbs) == 0 {
+		return false
+	}
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	for _, verb := range rule.Verbs {
+		for _, url := range rule.NonResourceURLs {
+			if !slices.ContainsFunc(l.nonResources, func(own authorizationv1.NonResourceRule) bool {
+				return has(own.Verbs, verb) && hasURL(own.NonResourceURLs, url)
+			}) {
+				return false
+			}
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, name := range names {
+					if !l.covers(Right{Group: group, Resource: resource, Verb: verb, Name: name}) {
+						return false
+					}
+				}
+			}
+		}
+	}
+	return true
+}
+
+func has(values []string, value string) bool {
+	return slices.Contains(values, "*") || slices.Contains(values, value)
+}
+
+// hasResource knows the form */subresource.
+func hasResource(resources []string, resource string) bool {
+	_, subresource, isPart := strings.Cut(resource, "/")
+	return has(resources, resource) || isPart && slices.Contains(resources, "*/"+subresource)
+}
+
+// hasURL knows the form /prefix/*.
+func hasURL(urls []string, url string) bool {
+	return has(urls, url) || slices.ContainsFunc(urls, func(own string) bool {
+		prefix, open := strings.CutSuffix(own, "*")
+		return open && strings.HasPrefix(url, prefix)
+	})
+}
