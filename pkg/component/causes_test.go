@@ -49,6 +49,14 @@ func TestWorstCause(t *testing.T) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 		})}, ""},
 		{"an image that cannot be pulled, without the runtime's message", []*corev1.Pod{pod("a", container(waitingFor("ImagePullBackOff")))}, "pod a: ImagePullBackOff"},
+		{"it is the image of the pod's spec that is named", []*corev1.Pod{pod("a", func(p *corev1.Pod) {
+			container(waitingFor("ErrImagePull"))(p)
+			p.Spec.Containers = []corev1.Container{{Name: "sidecar", Image: "registry.example.com/proxy:1"}, {Name: "web", Image: "registry.example.com/web:typo"}}
+		})}, "pod a: ErrImagePull: image registry.example.com/web:typo"},
+		{"the image of an init container", []*corev1.Pod{pod("a", func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{{Name: "init", Image: "not an image"}}
+			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init", State: waitingFor("InvalidImageName")}}
+		})}, "pod a: InvalidImageName: image not an image"},
 		{"a container that crashes", []*corev1.Pod{pod("a", func(p *corev1.Pod) {
 			crashing(p)
 			p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 3}

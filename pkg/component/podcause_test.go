@@ -57,7 +57,7 @@ func TestThePodSaysWhyTheTimeoutComesAndWhatFailsIsAnError(t *testing.T) {
 	b.forward = 4 * time.Second
 	w, _, err := b.pass()
 	b.check(err)
-	if _, _, message := w.Status.GetState(); !strings.HasSuffix(message, "; pod api-x: ImagePullBackOff") {
+	if _, _, message := w.Status.GetState(); !strings.HasSuffix(message, "; pod api-x: ImagePullBackOff: image nowhere.example.com/api:1") {
 		t.Errorf("message: %s", message)
 	}
 	b.mark()

@@ -6,6 +6,7 @@ package component
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -114,10 +115,10 @@ func podCause(pod *corev1.Pod) (severity, string) {
 		}
 	}
 	for _, container := range pod.Status.InitContainerStatuses {
-		note(containerCause(container, true))
+		note(containerCause(pod, container, true))
 	}
 	for _, container := range pod.Status.ContainerStatuses {
-		note(containerCause(container, false))
+		note(containerCause(pod, container, false))
 	}
 	return worst, text
 }
@@ -125,11 +126,26 @@ func podCause(pod *corev1.Pod) (severity, string) {
 // maxPodMessage is how much of the scheduler's explanation is shown.
 const maxPodMessage = 160
 
-func containerCause(container corev1.ContainerStatus, init bool) (severity, string) {
+// imageReasons are why a container waits for its image.
+var imageReasons = []string{"ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"}
+
+// imageOf returns the image of a container as the pod asks for it.
+func imageOf(pod *corev1.Pod, name string) string {
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if container.Name == name {
+			return container.Image
+		}
+	}
+	return ""
+}
+
+func containerCause(pod *corev1.Pod, container corev1.ContainerStatus, init bool) (severity, string) {
 	state := container.State
 	switch {
 	case state.Waiting != nil && (state.Waiting.Reason == "ContainerCreating" || state.Waiting.Reason == "PodInitializing"):
 		return starting, state.Waiting.Reason
+	case state.Waiting != nil && slices.Contains(imageReasons, state.Waiting.Reason) && imageOf(pod, container.Name) != "":
+		return broken, shorten(fmt.Sprintf("%s: image %s", state.Waiting.Reason, imageOf(pod, container.Name)), maxPodMessage)
 	case state.Waiting != nil && state.Waiting.Reason != "":
 		if last := container.LastTerminationState.Terminated; last != nil {
 			return broken, fmt.Sprintf("%s (exit code %d)", state.Waiting.Reason, last.ExitCode)

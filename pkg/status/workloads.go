@@ -146,7 +146,7 @@ func correctPod(obj *unstructured.Unstructured, s Status) Status {
 		entries, _ := field(obj.Object, "status", list).([]any)
 		for _, entry := range entries {
 			if reason := text(entry, "state", "waiting", "reason"); reason != "" && reason != "PodInitializing" {
-				waiting = append(waiting, "container "+text(entry, "name")+" waits: "+reason)
+				waiting = append(waiting, "container "+text(entry, "name")+" waits: "+reason+imageText(obj, text(entry, "name"), reason))
 			}
 		}
 	}
@@ -154,4 +154,21 @@ func correctPod(obj *unstructured.Unstructured, s Status) Status {
 		s.Message = strings.Join(waiting, ", ")
 	}
 	return s
+}
+
+// imageText names the image that a container of the pod waits for; empty if it is
+// something else that it waits for.
+func imageText(pod *unstructured.Unstructured, container, reason string) string {
+	if !strings.Contains(reason, "Image") {
+		return ""
+	}
+	for _, list := range []string{"initContainers", "containers"} {
+		entries, _ := field(pod.Object, "spec", list).([]any)
+		for _, entry := range entries {
+			if image := text(entry, "image"); image != "" && text(entry, "name") == container {
+				return ": image " + image
+			}
+		}
+	}
+	return ""
 }
