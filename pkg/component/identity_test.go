@@ -21,7 +21,7 @@ func TestDependentsAreWrittenByTheServiceAccount(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{DefaultServiceAccount: new("deployer")})
 	account := "system:serviceaccount:" + b.namespace + ":deployer"
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	w := b.until(component.StateProcessing)
+	w := b.until(component.StateError)
 	if _, _, message := w.Status.GetState(); !strings.Contains(message, account) {
 		t.Errorf("the message does not say who is not allowed: %s", message)
 	}

@@ -4,6 +4,7 @@
 package component
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,14 +28,15 @@ import (
 
 // ReconcilerOptions are creation options for a Reconciler.
 type ReconcilerOptions struct {
-	// Which field manager to use in API calls.
-	// If unspecified, the reconciler name is used.
+	// FieldOwner is the field manager of all writes. The default, also if it is empty,
+	// is the reconciler name.
 	FieldOwner *string
-	// Which finalizer to use.
-	// If unspecified, the reconciler name is used.
+	// Finalizer is set on every component. The default, also if it is empty, is the
+	// reconciler name.
 	Finalizer *string
-	// Default service account used for impersonation of clients.
-	// Of course, components can still customize impersonation by implementing the ImpersonationConfiguration interface.
+	// DefaultServiceAccount is impersonated on behalf of components in whose namespace
+	// it is and that name no user themselves (see ImpersonationConfiguration). By default, also
+	// if it is empty, the operator acts with its own identity.
 	DefaultServiceAccount *string
 	// How to react if a dependent object exists but has no or a different owner.
 	// If unspecified, AdoptionPolicyIfUnowned is assumed.
@@ -166,8 +168,8 @@ const maxFieldOwner = 128
 func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 	s := settings{
 		name:           name,
-		fieldOwner:     valueOr(options.FieldOwner, name),
-		finalizer:      valueOr(options.Finalizer, name),
+		fieldOwner:     cmp.Or(valueOr(options.FieldOwner, ""), name),
+		finalizer:      cmp.Or(valueOr(options.Finalizer, ""), name),
 		serviceAccount: valueOr(options.DefaultServiceAccount, ""),
 		policies: reconciler.Policies{
 			Adoption:          valueOr(options.AdoptionPolicy, v1alpha1.AdoptionPolicyIfUnowned),
@@ -208,7 +210,7 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 		errs = append(errs, fmt.Errorf("option FieldOwner %q (by default the reconciler name): must have 1 to %d characters", s.fieldOwner, maxFieldOwner))
 	}
 	errs = append(errs, checkFinalizer(s.finalizer))
-	if problems := validation.IsDNS1123Subdomain(s.serviceAccount); options.DefaultServiceAccount != nil && len(problems) > 0 {
+	if problems := validation.IsDNS1123Subdomain(s.serviceAccount); s.serviceAccount != "" && len(problems) > 0 {
 		errs = append(errs, fmt.Errorf("option DefaultServiceAccount %q: %s", s.serviceAccount, strings.Join(problems, ", ")))
 	}
 	if s.targetConcurrency < 1 {

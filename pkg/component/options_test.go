@@ -31,6 +31,14 @@ func TestOptions(t *testing.T) {
 				Adoption: v1alpha1.AdoptionPolicyIfUnowned, Update: v1alpha1.UpdatePolicyReplace, Drift: v1alpha1.DriftPolicyRepair,
 				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,
 			}}},
+		{name: "empty is unspecified", reconcilerName: "shop.example.com", options: ReconcilerOptions{
+			FieldOwner: new(""), Finalizer: new(""), DefaultServiceAccount: new(""),
+		}, want: settings{
+			management: lifecycle.Manage, targetConcurrency: 1, operatorNamespace: "operators", name: "shop.example.com", fieldOwner: "shop.example.com", finalizer: "shop.example.com",
+			policies: reconciler.Policies{
+				Adoption: v1alpha1.AdoptionPolicyIfUnowned, Update: v1alpha1.UpdatePolicyReplace, Drift: v1alpha1.DriftPolicyRepair,
+				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,
+			}}},
 		{name: "everything said", reconcilerName: "shop.example.com", options: ReconcilerOptions{
 			FieldOwner: new("owner"), OperatorNamespace: new("elsewhere"), Finalizer: new("shop.example.com/finalizer"), DefaultServiceAccount: new("deployer"),
 			AdoptionPolicy: new(v1alpha1.AdoptionPolicyAlways), UpdatePolicy: new(v1alpha1.UpdatePolicySsaOverride),
@@ -53,7 +61,7 @@ func TestOptions(t *testing.T) {
 			}}},
 		{name: "a finalizer of the server", reconcilerName: "a", options: ReconcilerOptions{Finalizer: new("orphan")}, err: "belongs to the API server"},
 		{name: "all mistakes at once", reconcilerName: "a", options: ReconcilerOptions{
-			FieldOwner: new(strings.Repeat("x", 129)), DefaultServiceAccount: new(""), AdoptionPolicy: new(v1alpha1.AdoptionPolicy("x")),
+			FieldOwner: new(strings.Repeat("x", 129)), DefaultServiceAccount: new("x y"), AdoptionPolicy: new(v1alpha1.AdoptionPolicy("x")),
 			ReadyWhen: []reconciler.ReadyWhen{{Type: reconciler.TypeInfo{Group: "a", Kind: "B"}, Expression: "self."}},
 			IgnoreFields: []reconciler.IgnoreFields{
 				{Type: reconciler.TypeInfo{Group: "c", Kind: "D"}, Paths: []string{"spec.replicas", "/metadata/name"}},
@@ -61,7 +69,7 @@ func TestOptions(t *testing.T) {
 			},
 			OperatorNamespace: new("A"), UpdatePolicy: new(v1alpha1.UpdatePolicy("")), DeletePolicy: new(v1alpha1.DeletePolicy("y")), DriftPolicy: new(v1alpha1.DriftPolicy("v")), MissingNamespacesPolicy: new(v1alpha1.MissingNamespacesPolicy("z")),
 			TargetConcurrency: new(0), ManagementPolicy: new(lifecycle.ManagementPolicy("w")),
-		}, err: `TargetConcurrency 0|FieldOwner "xx|OperatorNamespace "A"|DefaultServiceAccount ""|AdoptionPolicy "x"|UpdatePolicy ""|DeletePolicy "y"|DriftPolicy "v"|MissingNamespacesPolicy "z"|ManagementPolicy "w"|ReadyWhen of the type B.a` +
+		}, err: `TargetConcurrency 0|FieldOwner "xx|OperatorNamespace "A"|DefaultServiceAccount "x y"|AdoptionPolicy "x"|UpdatePolicy ""|DeletePolicy "y"|DriftPolicy "v"|MissingNamespacesPolicy "z"|ManagementPolicy "w"|ReadyWhen of the type B.a` +
 			`|IgnoreFields of the type D.c: "spec.replicas" is not a JSON pointer|"/metadata/name" identifies the object|the kind is missing|selector: "Near" is not a valid label selector operator|names no field`},
 	}
 	for _, test := range tests {

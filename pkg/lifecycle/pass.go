@@ -8,6 +8,9 @@ import (
 	"errors"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // pass is one run over one object.
@@ -63,6 +67,11 @@ func (p *pass[T]) run(ctx context.Context) (reconcile.Result, error) {
 	switch {
 	case errors.Is(p.refused, patch.ErrConflict) && errors.Is(p.err, patch.ErrConflict):
 		return p.again(ctx), nil
+	case p.aboutItself(metav1.StatusReasonConflict):
+		return p.again(ctx), nil
+	case p.aboutItself(metav1.StatusReasonNotFound):
+		logf.FromContext(ctx).V(1).Info("the object was deleted during the reconcile", "answer", p.err.Error())
+		return reconcile.Result{}, nil
 	case errors.Is(ctx.Err(), context.Canceled) && errors.Is(p.err, context.Canceled):
 		return p.abandon(ctx)
 	}
@@ -148,6 +157,33 @@ func (p *pass[T]) release(ctx context.Context, leaving bool) error {
 		p.finished(ctx, p.key)
 	}
 	return nil
+}
+
+// aboutItself reports whether the error is the answer of the server that the object of
+// the reconcile itself has changed or is gone. What the handler joined or gave a meaning is
+// the handler's to judge.
+func (p *pass[T]) aboutItself(reason metav1.StatusReason) bool {
+	for e := p.err; e != nil; e = errors.Unwrap(e) {
+		switch answer := e.(type) {
+		case *Error, *result.Stalling, *result.Waiting, *result.Generic, types.RetriableError, *types.RetriableError:
+			return false
+		case *apierrors.StatusError:
+			details := answer.ErrStatus.Details
+			if answer.ErrStatus.Reason != reason || details == nil || details.Name != p.key.Name {
+				return false
+			}
+			gvk, err := p.options.Client.GroupVersionKindFor(p.obj)
+			if err != nil || details.Group != gvk.Group {
+				return false
+			}
+			if plural, _ := apimeta.UnsafeGuessKindToResource(gvk); details.Kind == plural.Resource {
+				return true
+			}
+			mapping, err := p.options.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+			return err == nil && details.Kind == mapping.Resource.Resource
+		}
+	}
+	return false
 }
 
 // again ends the pass quietly: what it was about is no longer so.

@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/pkg/lifecycle"
@@ -110,6 +112,43 @@ func TestAConflictEndsThePassQuietly(t *testing.T) {
 	h.apply = changedMeanwhile(b)
 	if out, _ := b.pass(); out.RequeueAfter != 50*time.Millisecond {
 		t.Errorf("after a success the delay starts anew, not with %s", out.RequeueAfter)
+	}
+}
+
+func TestAnAnswerAboutTheObjectItselfEndsTheReconcileQuietly(t *testing.T) {
+	own, others := schema.GroupResource{Group: widget.GroupVersion.Group, Resource: "widgets"}, schema.GroupResource{Group: "apps", Resource: "deployments"}
+	again := reconcile.Result{RequeueAfter: 50 * time.Millisecond}
+	for name, tc := range map[string]struct {
+		err   error
+		quiet bool
+		want  reconcile.Result
+	}{
+		"it has changed":            {err: fmt.Errorf("write the spec: %w", apierrors.NewConflict(own, "a", errors.New("no"))), quiet: true, want: again},
+		"it is gone":                {err: apierrors.NewNotFound(own, "a"), quiet: true},
+		"another object is gone":    {err: apierrors.NewNotFound(own, "b")},
+		"another type is gone":      {err: apierrors.NewNotFound(others, "a")},
+		"another object changed":    {err: apierrors.NewConflict(others, "a", errors.New("no"))},
+		"something else has failed": {err: errors.Join(apierrors.NewConflict(own, "a", errors.New("no")), errors.New("refused"))},
+		"it has a meaning":          {err: lifecycle.NewError(apierrors.NewNotFound(own, "a"), lifecycle.SeverityWarning, "Lost")},
+	} {
+		for _, deleting := range []bool{false, true} {
+			h := &handler{
+				apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
+					return result.Empty, tc.err
+				},
+				remove: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
+					return result.Empty, tc.err
+				},
+			}
+			b := newBench(t, h, claimed)
+			if deleting {
+				b.delete()
+			}
+			out, err := b.pass()
+			if written := len(b.read().Status.Conditions) > 0; (err == nil) != tc.quiet || tc.quiet && out != tc.want || written == tc.quiet {
+				t.Errorf("%s (deleting: %t): %v, %v; a status was written: %t", name, deleting, out, err, written)
+			}
+		}
 	}
 }
 

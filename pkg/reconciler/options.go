@@ -100,7 +100,7 @@ type settings struct {
 // resolve validates the options, and reports all mistakes at once.
 func (o ReconcilerOptions) resolve(name string) (settings, error) {
 	s := settings{
-		fieldOwner: value(o.FieldOwner, name),
+		fieldOwner: cmp.Or(value(o.FieldOwner, ""), name),
 		policies: policy.Layer{
 			Adoption: value(o.AdoptionPolicy, ""),
 			Update:   value(o.UpdatePolicy, ""),

@@ -21,7 +21,10 @@ const FallbackDelay = time.Minute
 // RuntimeResultBuilder gives outcomes their meaning in time. Implement it if an
 // interval is not what you need.
 type RuntimeResultBuilder interface {
-	// BuildRuntimeResult converts the result and the error of a pass.
+	// BuildRuntimeResult converts the result and the error of a reconcile. The error is
+	// nil, a *Waiting or a *Stalling: next to an ordinary error the controller ignores the
+	// result, and an ignored one is Success. It may be called several times for one
+	// reconcile, so it must have no side effects.
 	BuildRuntimeResult(result Result, err error) reconcile.Result
 }
 

@@ -54,7 +54,8 @@ func (i *item) parsePolicies(in Input) (ignored []string) {
 	if err != nil {
 		return nil
 	}
-	_, asked := annotations[in.Name+"/"+v1alpha1.AnnotationUpdatePolicy]
+	own, asked := annotations[in.Name+"/"+v1alpha1.AnnotationUpdatePolicy]
+	asked = asked && !policy.IsUnset(own)
 	recreates := set.Update == v1alpha1.UpdatePolicyRecreate || set.Update == v1alpha1.UpdatePolicyRecreateOnImmutable
 	if recreates && !asked && (bearers[gk] || holders[gk]) {
 		set.Update = v1alpha1.UpdatePolicyReplace

@@ -67,3 +67,7 @@ func quote(text string) string {
 	}
 	return fmt.Sprintf("%q", text)
 }
+
+// IsUnset reports whether the value of a policy is "default", which is deprecated and
+// means the same as no annotation.
+func IsUnset(text string) bool { return kebab(text) == "default" }

@@ -66,22 +66,13 @@ func Parse(prefix string, annotations map[string]string, defaults Set) (Set, err
 			mistakes = append(mistakes, mistake{name, err})
 		}
 	}
-	if len(mistakes) == 0 {
-		mistakes = contradictions(prefix, set)
-	}
 	if len(mistakes) > 0 {
 		return Set{}, join(mistakes)
 	}
-	return set, nil
-}
-
-// contradictions finds what is wrong with values that are right one by one.
-func contradictions(prefix string, set Set) []mistake {
-	if purge := set.Order.Purge; purge != nil && *purge < set.Order.Apply {
-		name := prefix + "/" + v1alpha1.AnnotationPurgeOrder
-		return []mistake{{name, fmt.Errorf("%d is less than the apply order %d, so the object would be purged before it is applied", *purge, set.Order.Apply)}}
+	if purge := set.Order.Purge; purge != nil {
+		*purge = max(*purge, set.Order.Apply) // an object is not purged before it is applied
 	}
-	return nil
+	return set, nil
 }
 
 // mistake is what is wrong with an annotation.
@@ -133,6 +124,9 @@ func knownSuffixes() []string {
 }
 
 func readEnum[T ~string](target *T, values []T, text string) error {
+	if IsUnset(text) {
+		return nil
+	}
 	value, err := parseEnum(values, text)
 	if err == nil {
 		*target = value

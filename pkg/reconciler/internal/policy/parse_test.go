@@ -101,7 +101,7 @@ func TestParseExplainsEveryMistake(t *testing.T) {
 		{"wrong adoption policy", "adoption-policy", "sometimes", `"sometimes" is not one of if-unowned, never, always`},
 		{"empty policy", "adoption-policy", "", `"" is not one of`},
 		{"wrong reconcile policy", "reconcile-policy", "twice", `"twice" is not one of on-object-change, on-object-or-component-change, once`},
-		{"wrong update policy", "update-policy", "default", `"default" is not one of replace, ssa-merge, ssa-override, recreate`},
+		{"wrong update policy", "update-policy", "usual", `"usual" is not one of replace, ssa-merge, ssa-override, recreate`},
 		{"wrong delete policy", "delete-policy", "keep", `"keep" is not one of delete, orphan, orphan-on-apply, orphan-on-delete`},
 		{"wrong drift policy", "drift-policy", "warn", `"warn" is not one of repair, report, ignore`},
 		{"wrong run-on", "run-on", "install", `"install" is not one of pre-delete, post-delete`},
@@ -172,10 +172,21 @@ func TestParseShortensLongValues(t *testing.T) {
 	}
 }
 
-func TestParseRefusesToPurgeBeforeApplying(t *testing.T) {
-	_, err := Parse(prefix, annotate("apply-order", "3", "purge-order", "2"), Set{})
-	want := "annotation shop.example.com/purge-order: 2 is less than the apply order 3, so the object would be purged before it is applied"
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v", err)
+func TestAnObjectThatIsToBePurgedBeforeItsWaveIsPurgedAtTheEndOfIt(t *testing.T) {
+	set, err := Parse(prefix, annotate("apply-order", "3", "purge-order", "2"), Set{})
+	if err != nil || *set.Order.Purge != 3 {
+		t.Errorf("got %+v, %v", set.Order, err)
+	}
+}
+
+func TestTheDeprecatedValueDefaultIsNone(t *testing.T) {
+	defaults := Set{Adoption: v1alpha1.AdoptionPolicyAlways, Update: v1alpha1.UpdatePolicySsaMerge, Delete: v1alpha1.DeletePolicyOrphan}
+	want, err := Parse(prefix, nil, defaults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Parse(prefix, annotate("adoption-policy", "default", "update-policy", "Default", "delete-policy", "default"), defaults)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }

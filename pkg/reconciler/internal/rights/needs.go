@@ -92,7 +92,7 @@ func verbsOf(d *plan.Desired) []string {
 	switch d.Policies.Update {
 	case v1alpha1.UpdatePolicySsaMerge, v1alpha1.UpdatePolicySsaOverride:
 		verbs = []string{"get", "create", "patch"}
-	case v1alpha1.UpdatePolicyRecreate:
+	case v1alpha1.UpdatePolicyRecreate, v1alpha1.UpdatePolicyRecreateOnImmutable:
 		verbs = append(verbs, "delete")
 	}
 	return append(verbs, removalVerb(d.Policies.Delete))
