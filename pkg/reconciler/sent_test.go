@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apitypes "k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/cluster"
@@ -96,20 +97,27 @@ func TestNothingIsCreatedAfterARefusalOfTheFence(t *testing.T) {
 	}
 }
 
-// A namespace that the owner lives in and an object that it needs are released.
+// The namespace that the owner lives in, and an object that it needs, are released.
 func TestWhatTheOwnerStandsOnIsNeverDeleted(t *testing.T) {
-	b, recorder := recorded(t, reconciler.ReconcilerOptions{})
-	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop", "uid": "u"}}}
-	b.mustApply(namespace, config("key", "1"), config("other", "1"))
-	outcome, err := b.engine.Delete(t.Context(), reconciler.DeleteRequest{
-		Owner: b.owner(), Inventory: b.inventory, Record: b.record,
-		Protected: []reconciler.Key{{Kind: "ConfigMap", Namespace: "shop", Name: "key"}},
-	})
-	if err != nil || !outcome.Done() {
-		t.Errorf("delete: %v, waiting for %v", err, outcome.Waiting)
-	}
-	if sent := recorder.Sent(http.MethodDelete); len(sent) != 1 || !strings.HasSuffix(sent[0].Path, "/other") {
-		t.Errorf("sent %v", sent)
+	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}}}
+	for name, tc := range map[string]struct {
+		objects   []client.Object
+		protected []reconciler.Key
+	}{
+		"its namespace":           {[]client.Object{namespace, config("other", "1")}, nil},
+		"an object that it needs": {[]client.Object{config("key", "1"), config("other", "1")}, []reconciler.Key{{Kind: "ConfigMap", Namespace: "shop", Name: "key"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, recorder := recorded(t, reconciler.ReconcilerOptions{})
+			b.mustApply(tc.objects...)
+			outcome, err := b.engine.Delete(t.Context(), reconciler.DeleteRequest{Owner: b.owner(), Inventory: b.inventory, Record: b.record, Protected: tc.protected})
+			if err != nil || !outcome.Done() {
+				t.Errorf("delete: %v, waiting for %v", err, outcome.Waiting)
+			}
+			if sent := recorder.Sent(http.MethodDelete); len(sent) != 1 || !strings.HasSuffix(sent[0].Path, "/other") {
+				t.Errorf("sent %v", sent)
+			}
+		})
 	}
 }
 

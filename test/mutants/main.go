@@ -51,9 +51,9 @@ func run(ctx context.Context) error {
 		return fmt.Errorf("no mutant has a name that matches %q", *only)
 	}
 	// A failure that is there without a mutant would look as if it had noticed one.
-	pass, err := test(ctx, root, "the code without a mutant", slices.Compact(packages))
-	if err == nil && !pass {
-		err = errors.New("the tests fail without a mutant: run make test-unit")
+	passes, printed, err := test(ctx, root, "the code without a mutant", slices.Compact(packages))
+	if err == nil && !passes {
+		err = fmt.Errorf("the tests fail without a mutant:\n%s", printed)
 	}
 	if err != nil {
 		return err

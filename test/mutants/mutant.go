@@ -57,25 +57,28 @@ func (m mutant) survives(ctx context.Context, root, folder string) (bool, error)
 	if err := errors.Join(os.WriteFile(source, content, 0o600), os.WriteFile(overlay, replace, 0o600)); err != nil {
 		return false, err
 	}
-	return test(ctx, root, m.name, append([]string{"-overlay", overlay}, m.packages...))
+	passes, _, err := test(ctx, root, m.name, append([]string{"-overlay", overlay}, m.packages...))
+	return passes, err
 }
 
-// test runs tests without a control plane, and reports whether they pass.
-func test(ctx context.Context, root, name string, arguments []string) (bool, error) {
+// test runs tests without a control plane, reports whether they pass, and returns what
+// they print.
+func test(ctx context.Context, root, name string, arguments []string) (passes bool, printed string, err error) {
 	command := exec.CommandContext(ctx, "go", append([]string{"test", "-vet=off", "-short", "-failfast", "-timeout", patience.String()}, arguments...)...)
 	command.Dir = root
 	output, err := command.CombinedOutput()
+	printed = strings.TrimSpace(string(output))
 	failed := &exec.ExitError{}
 	switch {
 	case err == nil:
-		return true, nil
+		return true, printed, nil
 	case ctx.Err() != nil:
-		return false, ctx.Err()
+		return false, printed, ctx.Err()
 	case !errors.As(err, &failed):
-		return false, fmt.Errorf("%s: %w", name, err)
+		return false, printed, fmt.Errorf("%s: %w", name, err)
 	case bytes.Contains(output, []byte("build failed]")) || bytes.Contains(output, []byte("setup failed]")) || !bytes.Contains(output, []byte("FAIL")):
-		return false, fmt.Errorf("%s: it cannot be built:\n%s", name, strings.TrimSpace(string(output)))
+		return false, printed, fmt.Errorf("%s: it cannot be built:\n%s", name, printed)
 	default:
-		return false, nil
+		return false, printed, nil
 	}
 }

@@ -66,13 +66,13 @@ var mutants = []mutant{
 	{"objects are adopted without the permit", "pkg/reconciler/internal/execute/write.go", "if step.Claims() {", "if false {", []string{executeTests}},
 	{"the policy of a fence denies nothing", "pkg/reconciler/internal/execute/typefence.go", `"expression": "false"`, `"expression": "true"`, []string{executeTests}},
 	{"a fence is not awaited", "pkg/reconciler/internal/execute/typefence.go", "return e.prove(ctx, f)", "return nil", []string{executeTests}},
-	{"a fence stays", "pkg/reconciler/internal/execute/fenced.go", "if err := e.lower(ctx, f, step.Owner); err != nil {", "if err := error(nil); err != nil {", []string{executeTests}},
+	{"a fence stays", "pkg/reconciler/internal/execute/fenced.go", "if err := e.lower(ctx, f, step.Owner); err != nil {", "if err := ctx.Err(); err != nil && e.lower(ctx, f, step.Owner) != nil {", []string{executeTests}},
 	{"what cannot be read is absent", "pkg/reconciler/internal/observe/look.go", "return unknown(err), unserved", "return plan.Observation{Existence: plan.Absent}, unserved", []string{observeTests}},
 	{"an object of a type that is not served is absent", "pkg/reconciler/internal/observe/look.go", "request.Desired == nil && known.gone", "request.Desired == nil", []string{observeTests}},
 	{"what comes back after its removal is not noticed", "pkg/reconciler/lastlook.go", "range c.gone {", "range c.gone[:0] {", []string{reconcilerTests}},
 	{"an inventory of another cluster is accepted", "pkg/reconciler/input.go", `inventory.Target != "" && inventory.Target != uid`, "false", []string{reconcilerTests}},
 	{"an instance of another uid is ours", "pkg/reconciler/blockers.go", `ok && (recorded == "" || recorded == uid)`, "ok && recorded == recorded", []string{reconcilerTests}},
-	{"a label alone proves an owner to a recovery", "pkg/reconciler/recover.go", "ref != s.owner.Ref || ", "", []string{reconcilerTests}},
+	{"a label alone proves an owner to a recovery", "pkg/reconciler/recover.go", "ref != s.owner.Ref || ", `ref.Kind == "none" || `, []string{reconcilerTests}},
 
 	// What an address and an answer may do to us.
 	{"an answer about another object is accepted", "pkg/cluster/identity.go", "if !same || uid != a.uid {", "if false && (!same || uid != a.uid) {", []string{clusterTests}},
