@@ -66,7 +66,7 @@ func Check(t testing.TB, events []env.AuditEvent, options Options) {
 // dependents were judged.
 func Violations(events []env.AuditEvent, options Options) (violations []Violation, judged int) {
 	options.Finalizer = cmp.Or(options.Finalizer, options.Name)
-	r := &replay{options: options, components: map[string]*component{}, known: map[string]bool{}, objects: map[key]*object{}, kinds: map[schema.GroupResource]string{}}
+	r := &replay{options: options, components: map[string]*component{}, known: map[string]bool{}, objects: map[key]*object{}, kinds: map[schema.GroupResource]string{}, ids: map[string]string{}}
 	for i, e := range events {
 		r.index, r.event = i, e
 		if isRead(e.Verb) || strings.Contains(e.URI, "dryRun=") || e.Code >= 300 && e.Code < 499 {
@@ -105,6 +105,7 @@ type replay struct {
 	known      map[string]bool       // every component that there ever was
 	objects    map[key]*object
 	kinds      map[schema.GroupResource]string
+	ids        map[string]string // the owner whose label it is
 	violations []Violation
 	judged     int
 }

@@ -24,7 +24,7 @@ var options = Options{Name: name, Component: schema.GroupResource{Group: "exampl
 // looked afterwards, and what was sent. "nobody" as owner means no marks.
 type line struct {
 	user, verb, object string
-	// answer is "uid=u1 owner=main annotation=value rv=5 deleting finalizer=x", or "gone".
+	// answer is "uid=u1 owner=main label=main annotation=value rv=5 deleting finalizer=x", or "gone".
 	answer string
 	sent   string
 	items  string // of a component's record: "a:u1 b:"
@@ -61,6 +61,8 @@ func (l line) event() env.AuditEvent {
 		case "owner":
 			labels[name+"/owner-id"] = "id-" + value
 			annotations[name+"/owner"] = "example.com/Shop/shop/" + value + "/uid-" + value
+		case "label":
+			labels[name+"/owner-id"] = "id-" + value
 		case "deleting":
 			metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 		case "finalizer":
@@ -98,6 +100,10 @@ func TestForgedLogs(t *testing.T) {
 	}{
 		{name: "a whole life", log: append(slices.Clone(good), deleted(demandsUID), claimed(""),
 			line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting"})},
+		{name: "what has lost its annotation is deleted", log: append(slices.Clone(good),
+			line{user: "other", verb: "patch", object: "ConfigMap a", answer: "uid=u1 label=main rv=2"}, deleted(demandsUID))},
+		{name: "what bears the label of another is deleted", log: append(slices.Clone(good),
+			line{user: "other", verb: "patch", object: "ConfigMap a", answer: "uid=u1 label=other rv=2"}, deleted(demandsUID)), want: []string{"S2"}},
 		{name: "created before the record", log: []line{claimed(""), created("uid=u1 owner=main")}, want: []string{"S1"}},
 		{name: "created for a component that is gone", log: []line{
 			claimed("a:"), {user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting"}, created("uid=u1 owner=main"),

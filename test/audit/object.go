@@ -142,6 +142,7 @@ func (r *replay) judge(k key, before *object, after body) {
 
 // judgeWrite judges a write after which an object bears our marks.
 func (r *replay) judgeWrite(k key, before *object, after body, now marks) {
+	r.ids[now.id] = now.owner
 	c := r.owner(now)
 	if c == nil {
 		// What the log has never told of, the test did not create, or not here.
@@ -190,6 +191,8 @@ func (r *replay) mayRemove(k key, o *object) bool {
 		case !recorded && !c.elsewhere:
 		case o.marks.id == "" && (c.elsewhere || i.UID == o.uid), o.marks.owner == c.title:
 			return true
+		case o.marks.owner == "" && r.ids[o.marks.id] == c.title:
+			return true // the annotation was taken off
 		}
 	}
 	return false
