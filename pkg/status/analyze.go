@@ -17,10 +17,15 @@ func Analyze(obj *unstructured.Unstructured, options Options) Status {
 		return Status{Message: "the object is not known"}
 	}
 	s := judge(obj, options)
-	if s.Readiness == Ready {
-		s.Message = ""
-	}
 	s.Message = sentence(s.Message)
+	switch {
+	case s.Readiness == Ready:
+		s.Message = ""
+	case s.Message == "" && s.Readiness == Failed:
+		s.Message = "has failed"
+	case s.Message == "":
+		s.Message = "is not ready"
+	}
 	return s
 }
 

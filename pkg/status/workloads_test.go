@@ -56,6 +56,7 @@ func TestJobs(t *testing.T) {
 		{"about to complete", `batch/v1 Job {metadata: {name: a}, spec: {completions: 1}, status: {startTime: x, succeeded: 1, conditions: [{type: SuccessCriteriaMet, status: "True"}]}}`, Options{}, Status{NotReady, "1 of 1 completions"}},
 		{"complete", `batch/v1 Job {metadata: {name: a}, status: {conditions: [{type: Complete, status: "True"}]}}`, Options{}, Status{Readiness: Ready}},
 		{"failed", `batch/v1 Job {metadata: {name: a}, status: {conditions: [{type: Failed, status: "True", reason: BackoffLimitExceeded, message: m}]}}`, Options{}, Status{Failed, "BackoffLimitExceeded: m"}},
+		{"failed without a word", `batch/v1 Job {metadata: {name: a}, status: {conditions: [{type: Failed, status: "True"}]}}`, Options{}, Status{Failed, "has failed"}},
 		{"suspended", `batch/v1 Job {metadata: {name: a}, spec: {suspend: true}, status: {conditions: [{type: Suspended, status: "True"}]}}`, Options{}, Status{NotReady, "is suspended"}},
 	} {
 		tt.check(t)

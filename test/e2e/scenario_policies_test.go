@@ -39,7 +39,7 @@ func orphanScenarios() []*scenario {
 	return all
 }
 
-// adoptionScenarios are three policies over objects of three owners.
+// adoptionScenarios are the policies over objects of three owners.
 func adoptionScenarios() []*scenario {
 	owners := []struct{ owner, there string }{
 		{"nobody", configMap("there", "theirs")},
@@ -64,7 +64,14 @@ func adoptionScenarios() []*scenario {
 			all = append(all, s)
 		}
 	}
-	return all
+	return append(all, &scenario{
+		name: "ignore what belongs to nobody",
+		wanted: map[string][]string{"main": {
+			configMap("there", "ours", "adoption-policy", "ignore"), configMap("rest", "1", "adoption-policy", "ignore"),
+		}},
+		others: []string{configMap("there", "theirs")},
+		marked: []string{"ConfigMap $NS/rest"},
+	})
 }
 
 // purgeScenarios have Jobs that do their work once and are deleted then, like

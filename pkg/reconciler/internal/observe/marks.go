@@ -48,7 +48,7 @@ var foreignMarks = []mark{
 // argoTitle reads "application:group/kind:namespace/name". Controllers copy
 // annotations to the objects that they make; such a copy names another object.
 func argoTitle(live *unstructured.Unstructured, value string) string {
-	parts := strings.Split(value, ":")
+	parts := strings.SplitN(value, ":", 3) // names may hold colons
 	if len(parts) != 3 || !strings.HasSuffix(parts[1], "/"+live.GetKind()) || !strings.HasSuffix("/"+parts[2], "/"+live.GetName()) {
 		return ""
 	}

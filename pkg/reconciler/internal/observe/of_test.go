@@ -49,6 +49,11 @@ func TestMarksOfOwnershipAreRead(t *testing.T) {
 			live: metadata("", "argocd.argoproj.io/tracking-id: 'web:/ConfigMap:shop/map'", ""),
 			want: plan.Marks{Others: []string{"Argo CD application web"}},
 		},
+		"Argo CD, and a name with colons": {
+			live: `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "system:web", annotations: {
+				argocd.argoproj.io/tracking-id: "web:rbac.authorization.k8s.io/ClusterRole:shop/system:web"}}}`,
+			want: plan.Marks{Others: []string{"Argo CD application web"}},
+		},
 		"a copy of Argo CD's mark": {live: metadata("", "argocd.argoproj.io/tracking-id: 'web:apps/Deployment:shop/web'", "")},
 		"Flux, kapp and apply sets": {
 			live: metadata("kustomize.toolkit.fluxcd.io/name: k, kustomize.toolkit.fluxcd.io/namespace: flux, helm.toolkit.fluxcd.io/name: h, kapp.k14s.io/app: '1', applyset.kubernetes.io/part-of: s", "config.k8s.io/owning-inventory: i", ""),
