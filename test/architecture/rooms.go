@@ -56,6 +56,7 @@ var rooms = []Room{
 	{Path: "internal/kubeconfig", Floor: 1, Kind: Data, Foreign: []string{
 		"crypto/tls", "crypto/x509", "encoding/pem", "net/url", "go.yaml.in/yaml/v3",
 	}},
+	{Path: "internal/jsonsize", Floor: 1, Kind: Data},
 	{Path: "internal/metrics", Floor: 1, Kind: Open},
 	{Path: "internal/redact", Floor: 1, Kind: Open},
 	{Path: "internal/trace", Floor: 1, Kind: Open, Beside: []string{"internal/redact"}},

@@ -14,16 +14,25 @@ const (
 	// maxDepth limits how deep a document may be nested. The API server
 	// accepts more, but nothing that is meant seriously comes near.
 	maxDepth = 500
-	// maxAliased limits how many values the aliases of a document may expand to.
-	maxAliased = 100_000
+	// maxAliased and maxAliasedBytes limit how many values, and how many bytes of
+	// keys and texts, the aliases of a stream may expand to. A text that stands for
+	// ten thousand others takes no memory until the value is encoded.
+	maxAliased      = 100_000
+	maxAliasedBytes = 16 << 20
 	// maxErrors limits how many mistakes of one document are reported.
 	maxErrors = 20
 )
 
+// ErrLimit is what a text exceeds that is nested too deep or expands to too much.
+var ErrLimit = errors.New("a limit of the parser is exceeded")
+
+// expansion counts what the aliases of a stream expand to.
+type expansion struct{ values, bytes int }
+
 // converter turns a node into a value.
 type converter struct {
 	offset  int
-	aliased int
+	aliased *expansion
 	open    []*yaml.Node // the anchored nodes whose aliases are being expanded
 	errs    []*Error
 	stopped bool
@@ -46,16 +55,10 @@ func (c *converter) value(n *yaml.Node, depth int) (value any, ok bool) {
 		return nil, false
 	}
 	if depth > maxDepth {
-		c.fail(n, "the document is nested deeper than %d levels", maxDepth)
-		c.stopped = true
-		return nil, false
+		return nil, c.exceed(n, "the document is nested deeper than %d levels", maxDepth)
 	}
-	if len(c.open) > 0 {
-		if c.aliased++; c.aliased > maxAliased {
-			c.fail(n, "the aliases of the document expand to more than %d values", maxAliased)
-			c.stopped = true
-			return nil, false
-		}
+	if len(c.open) > 0 && !c.expand(n) {
+		return nil, false
 	}
 	switch n.Kind {
 	case yaml.ScalarNode:
@@ -78,6 +81,33 @@ func (c *converter) value(n *yaml.Node, depth int) (value any, ok bool) {
 		return nil, false
 	}
 }
+
+// exceed reports that a limit is exceeded, and stops the conversion.
+func (c *converter) exceed(n *yaml.Node, format string, args ...any) bool {
+	c.errs = append(c.errs, &Error{Line: c.offset + n.Line, Err: limitError(fmt.Sprintf(format, args...))})
+	c.stopped = true
+	return false
+}
+
+// expand counts a node that an alias stands for.
+func (c *converter) expand(n *yaml.Node) bool {
+	c.aliased.values++
+	c.aliased.bytes += len(n.Value) + overhead
+	switch {
+	case c.aliased.values > maxAliased:
+		return c.exceed(n, "the aliases of the document expand to more than %d values", maxAliased)
+	case c.aliased.bytes > maxAliasedBytes:
+		return c.exceed(n, "the aliases of the document expand to more than %d bytes", maxAliasedBytes)
+	}
+	return true
+}
+
+// limitError is a mistake that is ErrLimit.
+type limitError string
+
+func (e limitError) Error() string { return string(e) }
+
+func (e limitError) Is(target error) bool { return target == ErrLimit }
 
 func (c *converter) sequence(n *yaml.Node, depth int) (any, bool) {
 	list, ok := make([]any, 0, len(n.Content)), true

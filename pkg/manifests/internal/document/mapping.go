@@ -46,6 +46,10 @@ func (c *converter) set(m *mapping, keyNode, valueNode *yaml.Node, depth int) bo
 		c.fail(keyNode, "%w", err)
 		return false
 	}
+	// A key is kept in its form as a text, and may be an alias itself.
+	if (len(c.open) > 0 || keyNode.Kind == yaml.AliasNode) && !c.expand(&yaml.Node{Line: keyNode.Line, Value: key}) {
+		return false
+	}
 	line := c.offset + keyNode.Line
 	if first, twice := m.lines[key]; twice {
 		c.fail(keyNode, "key %q is set twice, first in line %d", key, first)
@@ -122,6 +126,9 @@ func keyOf(n *yaml.Node) (string, error) {
 	case float64:
 		if math.IsNaN(raw) || math.IsInf(raw, 0) {
 			break
+		}
+		if isTooLarge(raw, n.Value) {
+			return "", tooLarge(n.Value)
 		}
 		// Only 32 bits: this is what the common parser makes of such a key.
 		return strconv.FormatFloat(raw, 'g', -1, 32), nil

@@ -51,8 +51,9 @@ func Parse(data []byte) ([]Document, []*Error) {
 	var documents []Document
 	var errs []*Error
 	number := 0
+	aliased := &expansion{}
 	for _, c := range split(data) {
-		parsed, failed := parseChunk(c)
+		parsed, failed := parseChunk(c, aliased)
 		for _, d := range parsed {
 			if d.Value == nil {
 				continue
@@ -88,7 +89,7 @@ func Value(data []byte) (any, error) {
 
 // parseChunk reads what stands between two separators. That is one document,
 // but for a stream of JSON objects.
-func parseChunk(c chunk) (documents []Document, errs []*Error) {
+func parseChunk(c chunk, aliased *expansion) (documents []Document, errs []*Error) {
 	defer func() {
 		if value := recover(); value != nil {
 			documents, errs = nil, []*Error{{Line: c.content, Err: fmt.Errorf("the parser failed: %v", value)}}
@@ -96,15 +97,15 @@ func parseChunk(c chunk) (documents []Document, errs []*Error) {
 	}()
 	node, err := parseNode(c)
 	if err != nil {
-		if documents, ok := parseJSON(c); ok {
-			return documents, nil
+		if documents, failed, ok := parseJSON(c); ok {
+			return documents, failed
 		}
 		return nil, []*Error{err}
 	}
 	if node == nil {
 		return nil, nil
 	}
-	v := &converter{offset: c.line - 1}
+	v := &converter{offset: c.line - 1, aliased: aliased}
 	value, ok := v.value(node, 0)
 	if !ok {
 		return nil, v.errs

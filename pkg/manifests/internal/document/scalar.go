@@ -5,6 +5,7 @@ package document
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -31,6 +32,14 @@ var words = map[string]any{
 
 var floatPattern = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
 
+// ErrNumber is what a number exceeds that would become another one.
+var ErrNumber = errors.New("the number is out of range")
+
+// isTooLarge reports whether a number that is written with all its digits was rounded.
+func isTooLarge(value float64, text string) bool {
+	return math.Abs(value) >= 1<<63 && !strings.ContainsAny(text, ".eEfF")
+}
+
 // scalar returns the value of a scalar as it comes out of JSON.
 func scalar(n *yaml.Node) (any, error) {
 	value, err := resolve(n)
@@ -39,9 +48,12 @@ func scalar(n *yaml.Node) (any, error) {
 	}
 	switch value := value.(type) {
 	case float64:
+		if isTooLarge(value, n.Value) {
+			return nil, tooLarge(n.Value)
+		}
 		return jsonNumber(value, n.Value)
 	case uint64:
-		return float64(value), nil
+		return nil, tooLarge(n.Value)
 	case string:
 		if !utf8.ValidString(value) {
 			return nil, fmt.Errorf("the value is not valid UTF-8")
@@ -50,10 +62,22 @@ func scalar(n *yaml.Node) (any, error) {
 	return value, nil
 }
 
+// tooLarge is the error about a number that no object can hold as it is.
+func tooLarge(text string) error {
+	const most = 40
+	if len(text) > most {
+		text = text[:most] + "..."
+	}
+	return fmt.Errorf("%w: %s is beyond what a number in an object can be; put it into quotes if it is a text", ErrNumber, text)
+}
+
 // jsonNumber gives whole numbers as int64, as they come out of JSON, where 1.0
 // and 1 are the same.
 func jsonNumber(f float64, text string) (any, error) {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
+	switch {
+	case math.IsInf(f, 0) && strings.ContainsAny(text, "0123456789"):
+		return nil, tooLarge(text)
+	case math.IsNaN(f) || math.IsInf(f, 0):
 		return nil, fmt.Errorf("%s is no number that JSON can hold", text)
 	}
 	if math.Abs(f) < 1e21 {
@@ -83,7 +107,7 @@ func plain(text string) any {
 	}
 	switch c := text[0]; {
 	case c == '.':
-		if f, err := strconv.ParseFloat(text, 64); err == nil {
+		if f, err := strconv.ParseFloat(text, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 			return f
 		}
 	case c >= '0' && c <= '9', c == '-', c == '+':
@@ -95,9 +119,9 @@ func plain(text string) any {
 			return u
 		}
 		if floatPattern.MatchString(digits) {
-			if f, err := strconv.ParseFloat(digits, 64); err == nil {
-				return f
-			}
+			// Beyond the range it is infinite, which JSON cannot hold.
+			f, _ := strconv.ParseFloat(digits, 64)
+			return f
 		}
 	}
 	return text

@@ -5,6 +5,7 @@ package document
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -31,8 +32,8 @@ func TestValuesAreWhatKubectlMakesOfThem(t *testing.T) {
 	scalars := []string{
 		"", "~", "null", "Null", "nUll", "yes", "Yes", "yEs", "no", "on", "off", "y", "n", "Y", "true", "TRUE", "tRue",
 		"0", "-0", "+1", "1", "-1", "0777", "08", "0o17", "0x1F", "0b101", "-0b101", "1_000", "_1", "1__0",
-		"9007199254740993", "9223372036854775807", "9223372036854775808", "18446744073709551615", "18446744073709551616",
-		"1.0", "1.5", "1.", ".5", "1e3", "1E3", "1e-3", "1e400", "-1e400", "1e21", "1e20", "1e18", "123456789012345678.0", "4611686018427387904.0",
+		"9007199254740993", "9223372036854775807", "-9223372036854775808", "9.3e18", "1.0e300",
+		"1.0", "1.5", "1.", ".5", "1e3", "1E3", "1e-3", "1e21", "1e20", "1e18", "123456789012345678.0", "4611686018427387904.0",
 		"-.5", "+.5", ".", "..", "-", "+", "1:30", "1:30:00", "2001-12-14", "2001-12-14t21:59:43.10-05:00", "12:00", "0x", "1.2.3", "1e", "e1",
 		`"5"`, "'5'", `"yes"`, `"\u00e9\n"`, "!!str 5", "!!str yes", "!!int 5", `!!int "5"`, "!!float 5", "!!bool yes", "!!null ~", "!!binary aGVsbG8=",
 		"!custom 5", "!!timestamp 2001-01-01", "{}", "[]", "[1, [2, {a: 3}]]", "{a: 1, b: {c: [x]}}", "{1: a, true: b, 1.5: c}", "a: b", "- a\n- b",
@@ -74,6 +75,16 @@ func TestValueRefuses(t *testing.T) {
 		{"a merge of itself", "a: &x\n  <<: *x", "line 2: alias *x stands inside"},
 		{"a merge of a string", "a:\n  <<: x", "line 2: the value of << must be a map"},
 		{"a merge of a list of lists", "a:\n  <<: [[{b: 1}]]", "line 2: the value of << must be a map"},
+		{"a whole number beyond int64", "a: 9223372036854775808", "line 1: the number is out of range: 9223372036854775808 is beyond"},
+		{"a whole number below int64", "a: -9223372036854775809", "-9223372036854775809 is beyond"},
+		{"a whole number beyond uint64", "a: 18446744073709551616", "18446744073709551616 is beyond"},
+		{"a number of many digits", "a: " + strings.Repeat("9", 400), "99... is beyond"},
+		{"a hexadecimal number beyond int64", "a: 0xFFFFFFFFFFFFFFFF", "0xFFFFFFFFFFFFFFFF is beyond"},
+		{"a number beyond all floats", "a: 1e400", "1e400 is beyond what a number in an object can be; put it into quotes"},
+		{"a number below all floats", "a: -1.5e400", "-1.5e400 is beyond"},
+		{"a key beyond int64", "9223372036854775808: a", `the key of a map must be a string, not "9223372036854775808"`},
+		{"a key beyond uint64", "99999999999999999999: a", "99999999999999999999 is beyond"},
+		{"a number in JSON that is no YAML", `{"\ud83d\ude00": 9223372036854775808}`, "line 1: the number is out of range"},
 		{"two documents", "a: 1\n---\nb: 1", "line 3: want one document, got 2"},
 		{"deep nesting", strings.Repeat("[", 2000) + strings.Repeat("]", 2000), "nested deeper than 500 levels"},
 		{"deeper nesting", strings.Repeat("[", 100_000), "exceeded max depth"},
@@ -117,6 +128,44 @@ func TestAliasBombIsRefusedCheaply(t *testing.T) {
 	_, err := Value([]byte(bomb.String()))
 	if err == nil || !strings.Contains(err.Error(), "expand to more than 100000 values") {
 		t.Errorf("got the error %v", err)
+	}
+}
+
+// A text that stands for many is shared by all of them, until the value is encoded.
+func TestATextThatIsRepeatedByAliasesIsRefused(t *testing.T) {
+	long := strings.Repeat("x", 50_000)
+	aliases := strings.Repeat("*a, ", 9_999)
+	for name, text := range map[string]string{
+		"values":              "a: &a " + long + "\nb: [" + aliases + "]",
+		"values of maps":      "a: &a {k: " + long + "}\nb: [" + aliases + "]",
+		"keys":                "a: &a " + long + "\nb: [" + strings.Repeat("{*a : 1}, ", 9_999) + "]",
+		"keys of maps":        "a: &a {? " + long + " : 1}\nb: [" + aliases + "]",
+		"merged maps":         "a: &a {k: " + long + "}\nb: [" + strings.Repeat("{<<: *a}, ", 9_999) + "]",
+		"lists of merged":     "a: &a {k: " + long + "}\nb:\n  <<: [" + aliases + "]",
+		"documents of stream": strings.Repeat("a: &a "+long+"\nb: ["+strings.Repeat("*a, ", 30)+"]\n---\n", 12),
+	} {
+		_, errs := Parse([]byte(text))
+		if len(errs) == 0 || !errors.Is(errs[0], ErrLimit) || !strings.Contains(errs[0].Error(), "expand to more than 16777216 bytes") {
+			t.Errorf("%s: got the errors %.300v", name, errs)
+		}
+	}
+}
+
+func TestWhatAnotherParserReadsIsMeasuredFirst(t *testing.T) {
+	long := strings.Repeat("x", 50_000)
+	for name, test := range map[string]struct{ text, want string }{
+		"a text":        {"a: &a " + long + "\nb: [" + strings.Repeat("*a, ", 9_999) + "]", "expand to more than 16777216 bytes"},
+		"many values":   {"a: &a [" + strings.Repeat("x,", 1000) + "]\nb: [" + strings.Repeat("*a, ", 9_999) + "]", "expand to more than 100000 values"},
+		"nesting":       {"a: &a " + strings.Repeat("[", 400) + strings.Repeat("]", 400) + "\nb: " + strings.Repeat("[", 400) + "*a" + strings.Repeat("]", 400), "nested deeper than 500 levels"},
+		"in itself":     {"a: &a [*a]", "an alias stands inside of what it refers to"},
+		"no aliases":    {"a: " + long, ""},
+		"a few aliases": {"a: &a " + long + "\nb: [*a, *a]", ""},
+		"no YAML":       {"a: &a *", ""},
+	} {
+		err := CheckAliases([]byte(test.text))
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: got the error %v, want %q", name, err, test.want)
+		}
 	}
 }
 
