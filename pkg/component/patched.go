@@ -35,11 +35,13 @@ func patched(g manifests.Generator, c Component) manifests.Generator {
 		if err != nil {
 			return nil, err
 		}
-		changed, err := transformer.TransformObjects(namespace, name, objects)
-		if err != nil {
+		changed, err := manifests.TransformObjects(ctx, transformer, namespace, name, objects)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return nil, err // it took too long, which a slow machine may be the cause of
+		case err != nil:
 			return nil, wrongPatches(err)
 		}
-		manifests.KeepOrigins(ctx, objects, changed)
 		return changed, nil
 	})
 }

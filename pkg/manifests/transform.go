@@ -51,10 +51,7 @@ func (t *transformed) Generate(ctx context.Context, namespace, name string, para
 	}
 	err = t.each(func(transformer Transformer) (err error) {
 		if transformer.objects != nil {
-			before := objects
-			if objects, err = transformObjects(transformer.objects, namespace, name, before); err == nil {
-				KeepOrigins(ctx, before, objects)
-			}
+			objects, err = TransformObjects(ctx, transformer.objects, namespace, name, objects)
 		}
 		return err
 	})
@@ -101,13 +98,38 @@ func transformParameters(t ParameterTransformer, namespace, name string, paramet
 	return parameters, err
 }
 
-func transformObjects(t ObjectTransformer, namespace, name string, objects []client.Object) ([]client.Object, error) {
+// TransformObjects calls the transformer and turns everything it does wrong into an
+// error, as Generate does: a nil transformer, a panic (PanicError), an early end of its
+// goroutine, nil objects. The transformers of package transform end when the context
+// does. The origins of objects are kept.
+func TransformObjects(ctx context.Context, t ObjectTransformer, namespace, name string, objects []client.Object) ([]client.Object, error) {
+	if isNil(t) {
+		return nil, errNilTransformer
+	}
+	transform := t.TransformObjects
+	if interruptible, ok := t.(interruptibleTransformer); ok {
+		transform = func(namespace, name string, objects []client.Object) ([]client.Object, error) {
+			return interruptible.TransformObjectsContext(ctx, namespace, name, objects)
+		}
+	}
+	var transformed []client.Object
 	err := protect(func() (err error) {
-		objects, err = t.TransformObjects(namespace, name, objects)
+		transformed, err = transform(namespace, name, objects)
 		return err
 	})
 	if err == nil {
-		err = checkObjects(objects)
+		err = checkObjects(transformed)
 	}
-	return objects, err
+	if err != nil {
+		return nil, err
+	}
+	KeepOrigins(ctx, objects, transformed)
+	return transformed, nil
 }
+
+// interruptibleTransformer is an ObjectTransformer that ends when the context does.
+type interruptibleTransformer interface {
+	TransformObjectsContext(ctx context.Context, namespace, name string, objects []client.Object) ([]client.Object, error)
+}
+
+var errNilTransformer = errors.New("the transformer is nil")

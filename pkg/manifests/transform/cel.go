@@ -4,6 +4,7 @@
 package transform
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -95,11 +96,16 @@ func (e *Expression) TransformParameters(namespace, name string, parameters type
 
 // TransformObjects implements manifests.ObjectTransformer.
 func (e *Expression) TransformObjects(namespace, name string, objects []client.Object) ([]client.Object, error) {
+	return e.TransformObjectsContext(context.Background(), namespace, name, objects)
+}
+
+// TransformObjectsContext is TransformObjects that ends when the context does.
+func (e *Expression) TransformObjectsContext(ctx context.Context, namespace, name string, objects []client.Object) ([]client.Object, error) {
 	list, err := untyped.All(objects)
 	if err != nil {
 		return nil, err
 	}
-	list, err = each(list,
+	list, err = (&budget{interrupted: ctx.Err}).each(list,
 		func(object *unstructured.Unstructured) bool { return e.target.matches(object, namespace) },
 		func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			content, err := e.change(namespace, name, runtime.DeepCopyJSON(object.Object))
@@ -135,6 +141,9 @@ func (e *Expression) change(namespace, name string, content map[string]any) (map
 		return nil, fmt.Errorf("expression: %w", err)
 	}
 	native, err := nativeOf(value, 0)
+	if err == nil {
+		err = checkSize(native)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func parseOperations(list []any) (operations, error) {
 			errs = append(errs, fmt.Errorf("operation %d of %d: %w", i+1, len(list), err))
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(append(errs, checkSize(list))...); err != nil {
 		return operations{}, err
 	}
 	encoded, err := json.Marshal(list)

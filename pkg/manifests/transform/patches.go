@@ -4,6 +4,7 @@
 package transform
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -14,6 +15,9 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/untyped"
 )
+
+// maxImage limits what the name of an image is replaced by, in bytes.
+const maxImage = 1024
 
 // patch is a v1alpha1.Patch that is known to be right.
 type patch struct {
@@ -49,6 +53,9 @@ func Patches(patches []v1alpha1.Patch, images []v1alpha1.Image) (manifests.Objec
 		if image.Name == "" {
 			errs = append(errs, fmt.Errorf("image %d of %d: it has no name", i+1, len(images)))
 		}
+		if len(image.NewName)+len(image.NewTag)+len(image.Digest) > maxImage {
+			errs = append(errs, fmt.Errorf("image %d of %d: it is longer than %d bytes", i+1, len(images), maxImage))
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -80,25 +87,37 @@ func parsePatch(position string, given v1alpha1.Patch) (parsed patch, err error)
 }
 
 // TransformObjects implements manifests.ObjectTransformer.
-func (p *patcher) TransformObjects(namespace, _ string, objects []client.Object) ([]client.Object, error) {
+func (p *patcher) TransformObjects(namespace, name string, objects []client.Object) ([]client.Object, error) {
+	return p.TransformObjectsContext(context.Background(), namespace, name, objects)
+}
+
+// TransformObjectsContext is TransformObjects that ends when the context does.
+func (p *patcher) TransformObjectsContext(ctx context.Context, namespace, _ string, objects []client.Object) ([]client.Object, error) {
 	list, err := untyped.All(objects)
 	if err != nil {
 		return nil, err
 	}
+	b := &budget{interrupted: ctx.Err}
 	for _, patch := range p.patches {
-		if list, err = patch.apply(namespace, list); err != nil {
+		if list, err = patch.apply(b, namespace, list); err != nil {
 			return nil, fmt.Errorf("%s: %w", patch.position, err)
 		}
 	}
-	for _, object := range list {
-		replaceImages(object, p.images)
+	if len(p.images) > 0 {
+		list, err = b.each(list, all, func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+			replaceImages(object, p.images)
+			return object, nil
+		})
+	}
+	if err != nil {
+		return nil, err
 	}
 	return untyped.Objects(list), nil
 }
 
-func (p patch) apply(namespace string, list []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+func (p patch) apply(b *budget, namespace string, list []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	if p.target != nil {
-		return each(list, func(object *unstructured.Unstructured) bool { return p.target.matches(object, namespace) },
+		return b.each(list, func(object *unstructured.Unstructured) bool { return p.target.matches(object, namespace) },
 			func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 				return p.change(object, namespace)
 			})
@@ -106,7 +125,7 @@ func (p patch) apply(namespace string, list []*unstructured.Unstructured) ([]*un
 	for _, content := range p.text.objects {
 		found := false
 		var err error
-		list, err = each(list, func(object *unstructured.Unstructured) bool {
+		list, err = b.each(list, func(object *unstructured.Unstructured) bool {
 			same := isMeant(content, object, namespace)
 			found = found || same
 			return same
@@ -149,26 +168,4 @@ func isMeant(patch, object *unstructured.Unstructured, namespace string) bool {
 		return namespace
 	}
 	return patch.GroupVersionKind() == object.GroupVersionKind() && patch.GetName() == object.GetName() && of(patch) == of(object)
-}
-
-// each changes the objects that match; nil takes an object away.
-func each(
-	list []*unstructured.Unstructured,
-	matches func(*unstructured.Unstructured) bool,
-	change func(*unstructured.Unstructured) (*unstructured.Unstructured, error),
-) ([]*unstructured.Unstructured, error) {
-	var errs []error
-	changed := make([]*unstructured.Unstructured, 0, len(list))
-	for _, object := range list {
-		if matches(object) {
-			var err error
-			if object, err = change(object); err != nil {
-				errs = append(errs, err)
-			}
-		}
-		if object != nil {
-			changed = append(changed, object)
-		}
-	}
-	return changed, errors.Join(errs...)
 }

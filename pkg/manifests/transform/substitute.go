@@ -4,6 +4,7 @@
 package transform
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -45,49 +47,66 @@ func Substitute(values map[string]string, t *v1alpha1.PatchTarget) (manifests.Ob
 		if err != nil {
 			return nil, err
 		}
-		for _, object := range list {
-			if parsed.matches(object, namespace) {
+		b := &budget{interrupted: context.Background().Err}
+		list, err = b.each(list, func(object *unstructured.Unstructured) bool { return parsed.matches(object, namespace) },
+			func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 				kind, name, own := object.GroupVersionKind(), object.GetName(), object.GetNamespace()
-				substitute(object.Object, values)
+				s := &substitution{values: values, left: maxObject}
+				s.value(object.Object)
 				object.SetGroupVersionKind(kind)
 				object.SetName(name)
 				object.SetNamespace(own)
-			}
+				if s.left < 0 {
+					return nil, fmt.Errorf("%s: the values make it larger than %d bytes", untyped.Name(object), maxObject)
+				}
+				return object, nil
+			})
+		if err != nil {
+			return nil, err
 		}
 		return untyped.Objects(list), nil
 	}), nil
 }
 
-func substitute(value any, values map[string]string) any {
+// substitution changes the texts of one object.
+type substitution struct {
+	values map[string]string
+	// left is how many bytes may still be put in.
+	left int
+}
+
+func (s *substitution) value(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, child := range value {
-			value[key] = substitute(child, values)
+			value[key] = s.value(child)
 		}
 	case []any:
 		for i, child := range value {
-			value[i] = substitute(child, values)
+			value[i] = s.value(child)
 		}
 	case string:
-		return substituteText(value, values)
+		return s.text(value)
 	}
 	return value
 }
 
-func substituteText(text string, values map[string]string) string {
+func (s *substitution) text(text string) string {
 	if !strings.Contains(text, "${") {
 		return text
 	}
 	return variablePattern.ReplaceAllStringFunc(text, func(found string) string {
 		name := strings.TrimSuffix(found[strings.Index(found, "{")+1:], "}")
-		value, known := values[name]
+		value, known := s.values[name]
 		switch {
 		case !known:
 			return found
 		case strings.HasPrefix(found, "$$"):
 			return found[1:]
-		default:
-			return value
 		}
+		if s.left -= len(value); s.left < 0 {
+			return ""
+		}
+		return value
 	})
 }

@@ -40,6 +40,9 @@ func parseText(patch string) (*text, error) {
 			parsed.operations = &list
 			return parsed, err
 		case map[string]any:
+			if err := checkSize(value); err != nil {
+				return nil, fmt.Errorf("line %d: %w", d.Line, err)
+			}
 			parsed.objects = append(parsed.objects, &unstructured.Unstructured{Object: value})
 		default:
 			return nil, fmt.Errorf("line %d: want a merge patch or a list of JSON patch operations", d.Line)

@@ -1,0 +1,168 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package transform_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/transform"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// things returns objects of a type that Kubernetes does not know.
+func things(count int) []client.Object {
+	objects := make([]client.Object, count)
+	for i := range objects {
+		objects[i] = &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": fmt.Sprint("t", i)},
+			"spec": map[string]any{"text": "${A}"},
+		}}
+	}
+	return objects
+}
+
+// Each of these patches fits into a component of some kilobytes, and becomes
+// gigabytes where it is encoded.
+func TestAShortPatchDoesNotBecomeGigabytes(t *testing.T) {
+	long, thing := strings.Repeat("x", 50_000), &v1alpha1.PatchTarget{Kind: "Thing"}
+	aliases := strings.Repeat("*a, ", 9_999)
+	for name, test := range map[string]struct {
+		patches []v1alpha1.Patch
+		objects int
+		want    string
+	}{
+		"operations with aliases": {
+			patches: []v1alpha1.Patch{{Target: thing, Patch: "- {op: add, path: /spec/a, value: &a " + long + "}\n- {op: add, path: /spec/b, value: [" + aliases + "]}"}},
+			want:    "the aliases of the document expand to more than 16777216 bytes",
+		},
+		"a merge with aliases": {
+			patches: []v1alpha1.Patch{{Target: thing, Patch: "spec: {a: &a " + long + ", b: [" + aliases + "]}"}},
+			want:    "the aliases of the document expand to more than 16777216 bytes",
+		},
+		"a merge with a few aliases": {
+			patches: []v1alpha1.Patch{{Target: thing, Patch: "spec: {a: &a " + long + ", b: [" + strings.Repeat("*a, ", 100) + "]}"}},
+			want:    "patch 1 of 1: line 1: it is larger than 3145728 bytes once its aliases are expanded",
+		},
+		"many copies": {
+			patches: repeated(v1alpha1.Patch{Target: thing, Patch: "- {op: copy, from: /spec, path: /spec/c}\n- {op: add, path: /spec/a, value: " + long + "}\n- {op: copy, from: /spec, path: /spec/d}"}, 64),
+			want:    "patch 5 of 64: Thing t0: Unable to complete the copy",
+		},
+		"many texts": {
+			patches: texts(64),
+			want:    "patch 4 of 64: Thing t0: it becomes larger than 3145728 bytes",
+		},
+		"nesting by copies": {
+			patches: []v1alpha1.Patch{{Target: thing, Patch: deepening(30)}},
+			want:    "Thing t0: it becomes larger than 3145728 bytes, or is nested deeper than 500 levels",
+		},
+		"a merge into all objects": {
+			patches: texts(1), objects: 400,
+			want: "the objects grow by more than 268435456 bytes",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			transformer, err := transform.Patches(test.patches, nil)
+			if err == nil {
+				_, err = manifests.TransformObjects(t.Context(), transformer, "ns", "app", things(max(1, test.objects)))
+			}
+			if err == nil || !strings.Contains(err.Error(), test.want) || len(err.Error()) > 4096 {
+				t.Errorf("got the error %.500v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func repeated(patch v1alpha1.Patch, count int) []v1alpha1.Patch {
+	patches := make([]v1alpha1.Patch, count)
+	for i := range patches {
+		patches[i] = patch
+	}
+	return patches
+}
+
+// texts returns patches that each add a text of almost a megabyte.
+func texts(count int) []v1alpha1.Patch {
+	patches := make([]v1alpha1.Patch, count)
+	for i := range patches {
+		patches[i] = v1alpha1.Patch{Target: &v1alpha1.PatchTarget{Kind: "Thing"}, Patch: fmt.Sprintf("spec: {a%d: %s}", i, strings.Repeat("x", 1_000_000))}
+	}
+	return patches
+}
+
+// deepening copies a value into its own depths again and again.
+func deepening(count int) string {
+	text, path := "- {op: add, path: /spec/a, value: {}}\n", "/spec/a"
+	for range count {
+		text += "- {op: copy, from: /spec/a, path: " + path + "/a}\n"
+		path += "/a"
+	}
+	for range 5 {
+		text += "- {op: copy, from: /spec/a, path: " + path + "/a}\n"
+		path += strings.Repeat("/a", strings.Count(path, "/")-1)
+	}
+	return text
+}
+
+func TestPatchesEndWhenTheContextEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	patches, err := transform.Patches([]v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{}, Patch: "spec: {a: b}"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expression, err := transform.CEL(`{"a": "b"}`, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, transformer := range map[string]manifests.ObjectTransformer{"patches": patches, "an expression": expression} {
+		if _, err := manifests.TransformObjects(ctx, transformer, "ns", "app", things(1)); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: got the error %v", name, err)
+		}
+	}
+}
+
+func TestSubstitutedValuesAreLimited(t *testing.T) {
+	substitute, err := transform.Substitute(map[string]string{"A": strings.Repeat("x", 1<<20)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := things(1)
+	objects[0].(*unstructured.Unstructured).Object["spec"] = strings.Repeat("${A}", 100_000)
+	_, err = manifests.TransformObjects(t.Context(), substitute, "ns", "app", objects)
+	if err == nil || !strings.Contains(err.Error(), "Thing t0: the values make it larger than 3145728 bytes") {
+		t.Errorf("got the error %v", err)
+	}
+}
+
+func TestTheResultOfAnExpressionIsLimited(t *testing.T) {
+	values := types.UnstructurableMap{"text": strings.Repeat("x", 50_000), "many": make([]any, 5_000)}
+	for _, text := range []string{
+		`{"a": self.many.map(x, self.text)}`,
+		`[{"op": "add", "path": "/a", "value": self.many.map(x, self.text)}]`,
+	} {
+		expression, err := transform.CEL(text, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := expression.TransformParameters("ns", "app", values); err == nil || !strings.Contains(err.Error(), "it is larger than 3145728 bytes") {
+			t.Errorf("%s: got the error %v", text, err)
+		}
+	}
+}
+
+func TestLongNamesOfImagesAreRefused(t *testing.T) {
+	_, err := transform.Patches(nil, []v1alpha1.Image{{Name: "a", NewName: strings.Repeat("x", 2000)}})
+	if err == nil || !strings.Contains(err.Error(), "image 1 of 1: it is longer than 1024 bytes") {
+		t.Errorf("got the error %v", err)
+	}
+}
