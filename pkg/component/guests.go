@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -56,7 +57,9 @@ func (g *guests) run(ctx context.Context, key any, what string, timeout time.Dur
 				outcome = fmt.Errorf("panicked: %v", value)
 			}
 		}()
-		outcome = f(limited)
+		if outcome = f(limited); isNilPointer(outcome) {
+			outcome = fmt.Errorf("returned an error of type %T that is a nil pointer; return nil where there is no error", outcome)
+		}
 	}()
 	err, returned := g.await(limited, done)
 	switch {
@@ -70,6 +73,13 @@ func (g *guests) run(ctx context.Context, key any, what string, timeout time.Dur
 		return fmt.Errorf("%s: %w", what, ctx.Err())
 	}
 	return fmt.Errorf("%s: did not return within %s", what, timeout)
+}
+
+// isNilPointer reports whether an error is an interface around a nil pointer, whose
+// methods may panic.
+func isNilPointer(err error) bool {
+	value := reflect.ValueOf(err)
+	return value.Kind() == reflect.Pointer && value.IsNil()
 }
 
 // await waits until the deadline, and a little longer.

@@ -24,6 +24,7 @@ func TestGuests(t *testing.T) {
 		{"panics", func(context.Context) error { panic("oh") }, "hook: panicked: oh"},
 		{"panics with nil", func(context.Context) error { panic(nil) }, "hook: panicked"},
 		{"ends its goroutine", func(context.Context) error { runtime.Goexit(); return nil }, "hook: ended its goroutine"},
+		{"returns a nil pointer", func(context.Context) error { var err *invalidError; return err }, "hook: returned an error of type *component.invalidError that is a nil pointer"},
 		{"notices the deadline", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, "hook: context deadline exceeded"},
 	}
 	for _, test := range tests {

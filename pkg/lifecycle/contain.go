@@ -5,6 +5,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"reflect"
 	"runtime/debug"
 )
 
@@ -44,6 +45,10 @@ func contain(f func() error) error {
 		}()
 		err := f()
 		returned = true
+		if value := reflect.ValueOf(err); value.Kind() == reflect.Pointer && value.IsNil() {
+			// Its methods may panic where nothing contains it.
+			err = fmt.Errorf("the handler returned an error of type %T that is a nil pointer; return nil where there is no error", err)
+		}
 		done <- err
 	}()
 	return <-done

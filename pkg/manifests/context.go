@@ -26,6 +26,7 @@ const (
 	componentNamespaceKey key = "component namespace"
 	componentDigestKey    key = "component digest"
 	componentRevisionKey  key = "component revision"
+	measuredKey           key = "measurement of the result"
 )
 
 func valueFrom[T any](ctx context.Context, k key) (T, error) {

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/jsonsize"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -38,25 +40,61 @@ func (f GeneratorFunc) Generate(ctx context.Context, namespace, name string, par
 
 var errNilGenerator = errors.New("the generator is nil")
 
+const (
+	// maxObjects and maxObjectBytes limit what a generator may return: the number of
+	// objects and their size as JSON, all together. A value that is shared by many
+	// objects takes little memory only until it is encoded.
+	maxObjects     = 100_000
+	maxObjectBytes = 256 << 20
+)
+
 // Generate calls the generator and turns everything it does wrong into an
 // error: a nil generator, a panic (PanicError), an early end of its goroutine,
-// nil objects.
+// nil objects, more than 100,000 objects, more than 256 MiB.
 func Generate(ctx context.Context, g Generator, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
 	if isNil(g) {
 		return nil, errNilGenerator
 	}
+	// A generator that calls others is measured once.
+	inner := context.WithValue(ctx, measuredKey, true)
+	outermost := ctx.Value(measuredKey) == nil
 	var objects []client.Object
 	err := protect(func() (err error) {
-		objects, err = g.Generate(ctx, namespace, name, parameters)
-		return err
+		if objects, err = g.Generate(inner, namespace, name, parameters); err != nil {
+			return err
+		}
+		if err := checkObjects(objects); err != nil || !outermost {
+			return err
+		}
+		return checkAmount(objects)
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := checkObjects(objects); err != nil {
-		return nil, err
-	}
 	return objects, nil
+}
+
+// checkAmount refuses what would take all memory.
+func checkAmount(objects []client.Object) error {
+	if len(objects) > maxObjects {
+		return fmt.Errorf("it returned %d objects; at most %d are accepted", len(objects), maxObjects)
+	}
+	total := 0
+	for i, object := range objects {
+		var content any = object
+		if u, ok := object.(runtime.Unstructured); ok {
+			content = u.UnstructuredContent()
+		}
+		size := jsonsize.Of(content, maxObjectBytes)
+		if size > maxObjectBytes {
+			return fmt.Errorf("object %d of %d (%T %s) has more than %d bytes, or is nested deeper than %d levels",
+				i+1, len(objects), object, object.GetName(), maxObjectBytes, jsonsize.MaxDepth)
+		}
+		if total += size; total > maxObjectBytes {
+			return fmt.Errorf("it returned %d objects of more than %d bytes together; at most these are accepted", len(objects), maxObjectBytes)
+		}
+	}
+	return nil
 }
 
 // checkObjects refuses nil objects; an interface that holds a nil pointer is

@@ -7,12 +7,15 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,6 +50,35 @@ func namesOf(objects []client.Object) []string {
 	return names
 }
 
+func returning(objects ...client.Object) manifests.Generator {
+	return generator(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+		return objects, nil
+	})
+}
+
+// shared returns an object that is small in memory, but doubles with each level when it
+// is encoded. Without levels it contains itself.
+func shared(levels int) *unstructured.Unstructured {
+	value := map[string]any{"text": strings.Repeat("x", 2000)}
+	if levels == 0 {
+		value["self"] = value
+	}
+	for range levels {
+		value = map[string]any{"a": value, "b": value}
+	}
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}, "data": value}}
+}
+
+// large returns a typed object whose values share their text.
+func large() *corev1.ConfigMap {
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Data: map[string]string{}}
+	text := strings.Repeat("x", 1<<20)
+	for i := range 300 {
+		object.Data[strconv.Itoa(i)] = text
+	}
+	return object
+}
+
 type pointerGenerator struct{ field string }
 
 func (p *pointerGenerator) Generate(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
@@ -77,6 +109,21 @@ func TestGenerateTurnsMistakesIntoErrors(t *testing.T) {
 		{"nil objects", generator(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 			return []client.Object{nil, &corev1.Secret{}, (*corev1.ConfigMap)(nil)}, nil
 		}), "object 1 of 3 is nil (<nil>)\nobject 3 of 3 is nil (*v1.ConfigMap)"},
+		{"an error that is a nil pointer", generator(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+			var err *manifests.DecodeError
+			return nil, err
+		}), "it returned an error of type *manifests.DecodeError that is a nil pointer"},
+		{"too many objects", generator(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+			objects := make([]client.Object, 100_001)
+			for i := range objects {
+				objects[i] = &corev1.ConfigMap{}
+			}
+			return objects, nil
+		}), "it returned 100001 objects; at most 100000 are accepted"},
+		{"an object that shares its parts", returning(shared(40)), "object 1 of 1 (*unstructured.Unstructured a) has more than 268435456 bytes, or is nested deeper than 500 levels"},
+		{"an object that contains itself", returning(shared(0)), "object 1 of 1 (*unstructured.Unstructured a) has more than 268435456 bytes, or is nested deeper"},
+		{"objects that share their parts", manifests.Join(returning(shared(15)), returning(slices.Repeat([]client.Object{shared(15)}, 20)...)), "objects of more than 268435456 bytes together"},
+		{"a large typed object", returning(&corev1.ConfigMap{Data: map[string]string{"a": strings.Repeat("x", 1<<20)}}, large()), "object 2 of 2 (*v1.ConfigMap b) has more than 268435456 bytes"},
 		{"inside of Join", manifests.Join(serving("a"), nil, failing("broken")), "generator 2 of 3: the generator is nil\ngenerator 3 of 3: broken"},
 		{"inside of Transform", manifests.Transform(nil), "the generator is nil"},
 	}

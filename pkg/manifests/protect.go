@@ -40,7 +40,9 @@ func protect(f func() error) error {
 				err = &PanicError{Value: value, Stack: debug.Stack()}
 			}
 		}()
-		err = f()
+		if err = f(); err != nil && isNil(err) {
+			err = fmt.Errorf("it returned an error of type %T that is a nil pointer; return nil where there is no error", err)
+		}
 	}()
 	return <-done
 }

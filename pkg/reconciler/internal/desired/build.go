@@ -22,7 +22,10 @@ import (
 // resolved, the error of that is returned, joined with the InvalidError if there
 // are mistakes as well.
 func Build(ctx context.Context, in Input) ([]plan.Desired, error) {
-	items := read(in.Objects, in.Scheme)
+	items, err := read(in.Objects, in.Scheme)
+	if err != nil {
+		return nil, &InvalidError{Err: err}
+	}
 	for _, item := range items {
 		item.identify()
 		item.aside = in.HooksOnly && !item.isHook(in.Name)

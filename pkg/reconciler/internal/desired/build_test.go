@@ -115,7 +115,7 @@ func TestBuildMakesCompleteObjects(t *testing.T) {
 // normalize reads a manifest as a server would, so that numbers are int64.
 func normalize(t *testing.T, manifest map[string]any) map[string]any {
 	t.Helper()
-	copied, err := cloneMap(manifest)
+	copied, err := cloneMap(manifest, new(amount(maxBytes)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
@@ -16,34 +17,58 @@ import (
 // maxDepth bounds the nesting of values, so that a value that contains itself is found.
 const maxDepth = 500
 
+// amount is how many bytes may still be copied. A value that shares its parts takes
+// little memory, and its copy may take all of it.
+type amount int
+
+// take reports whether there is enough for a value with a text of this length.
+func (a *amount) take(length int) bool {
+	*a -= amount(length + valueBytes)
+	return *a >= 0
+}
+
+// valueBytes is what a value counts beside its text.
+const valueBytes = 4
+
 // cloneMap returns a deep copy of the content of an untyped object. Generators
 // written in Go put all kinds of values into maps; the copy has only those that
 // JSON decoders of Kubernetes give.
-func cloneMap(content map[string]any) (map[string]any, error) {
+func cloneMap(content map[string]any, left *amount) (map[string]any, error) {
 	if content == nil {
 		return map[string]any{}, nil
 	}
-	value, err := clone(content, maxDepth)
+	value, err := clone(content, maxDepth, left)
 	if err != nil {
 		return nil, err
 	}
 	return value.(map[string]any), nil
 }
 
-func clone(value any, depth int) (any, error) {
+func clone(value any, depth int, left *amount) (any, error) {
+	text, _ := value.(string)
+	if !left.take(len(text)) {
+		return nil, errAmount
+	}
 	switch v := value.(type) {
 	case nil, string, bool, int64:
 		return v, nil
 	case map[string]any:
-		return cloneFields(v, depth)
+		return cloneFields(v, depth, left)
 	case []any:
-		return cloneElements(v, depth)
+		return cloneElements(v, depth, left)
 	case map[string]string:
-		return cloneFields(v, depth)
+		return cloneFields(v, depth, left)
 	case []string:
-		return cloneElements(v, depth)
+		return cloneElements(v, depth, left)
 	case []map[string]any:
-		return cloneElements(v, depth)
+		return cloneElements(v, depth, left)
+	case uint64:
+		if v > math.MaxInt64 {
+			return nil, fieldError{"", fmt.Errorf("%d is beyond what a number in an object can be", v)}
+		}
+		return int64(v), nil
+	case uint:
+		return clone(uint64(v), depth, left)
 	case int:
 		return int64(v), nil
 	case int32:
@@ -59,7 +84,7 @@ func clone(value any, depth int) (any, error) {
 	}
 }
 
-func cloneFields[T any](fields map[string]T, depth int) (any, error) {
+func cloneFields[T any](fields map[string]T, depth int, left *amount) (any, error) {
 	if fields == nil {
 		return nil, nil
 	}
@@ -68,16 +93,19 @@ func cloneFields[T any](fields map[string]T, depth int) (any, error) {
 	}
 	copied := make(map[string]any, len(fields))
 	for name, value := range fields {
-		element, err := clone(value, depth-1)
+		element, err := clone(value, depth-1, left)
 		if err != nil {
 			return nil, within("."+name, err)
+		}
+		if !left.take(len(name)) {
+			return nil, errAmount
 		}
 		copied[name] = element
 	}
 	return copied, nil
 }
 
-func cloneElements[T any](elements []T, depth int) (any, error) {
+func cloneElements[T any](elements []T, depth int, left *amount) (any, error) {
 	if elements == nil {
 		return nil, nil
 	}
@@ -86,7 +114,7 @@ func cloneElements[T any](elements []T, depth int) (any, error) {
 	}
 	copied := make([]any, len(elements))
 	for i, value := range elements {
-		element, err := clone(value, depth-1)
+		element, err := clone(value, depth-1, left)
 		if err != nil {
 			return nil, within("["+strconv.Itoa(i)+"]", err)
 		}
@@ -107,7 +135,10 @@ func cloneNumber(v json.Number) (any, error) {
 		return i, nil
 	}
 	f, err := strconv.ParseFloat(string(v), 64)
-	if err != nil {
+	switch {
+	case errors.Is(err, strconv.ErrRange), err == nil && math.Abs(f) >= 1<<63 && !strings.ContainsAny(string(v), ".eE"):
+		return nil, fieldError{"", fmt.Errorf("%s is beyond what a number in an object can be", v)}
+	case err != nil:
 		return nil, fieldError{"", fmt.Errorf("%q is not a number", string(v))}
 	}
 	return cloneFloat(f)
@@ -126,7 +157,11 @@ func cloneByJSON(value any) (any, error) {
 	return decoded, nil
 }
 
-var errDepth = errors.New("values are nested too deeply")
+var (
+	errDepth = errors.New("values are nested too deeply")
+	// errAmount is about all objects, not only the one that exceeds it.
+	errAmount = fmt.Errorf("the objects have more than %d bytes together", maxBytes)
+)
 
 // fieldError says at which field a value cannot be used.
 type fieldError struct {

@@ -21,7 +21,7 @@ func (i *item) finish(in Input) {
 	if i.key.GroupKind() == kindSecret {
 		i.encodeSecret()
 	}
-	i.checkLimits(in.Owner.Ref.UID)
+	i.checkLimits(in)
 	ignored := i.parsePolicies(in)
 	if len(i.mistakes) > 0 {
 		return

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -144,6 +145,9 @@ func (i *item) checkList(metadata map[string]any, field string) {
 		_, isMap := element.(map[string]any)
 		if field == "finalizers" && !isString || field == "ownerReferences" && !isMap {
 			i.fail("metadata.%s holds %s", field, describe(element))
+		}
+		if field == "finalizers" && (element == metav1.FinalizerOrphanDependents || element == metav1.FinalizerDeleteDependents) {
+			i.mistake("metadata.finalizers: %s is set by the garbage collector only: it says how a deletion goes on, and would hold up the deletion of the object", element)
 		}
 	}
 }

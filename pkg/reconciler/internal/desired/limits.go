@@ -13,6 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	namevalidation "k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/jsonsize"
 )
 
 // Limits of the API server: what is beyond them it refuses, and then the objects
@@ -27,19 +30,21 @@ const (
 var kindConfigMap = schema.GroupKind{Kind: "ConfigMap"}
 
 // checkLimits finds what the API server would refuse in any object.
-func (i *item) checkLimits(owner types.UID) {
+func (i *item) checkLimits(in Input) {
 	i.checkLabels()
-	i.checkAnnotations()
-	i.checkOwners(owner)
-	switch gk := i.key.GroupKind(); gk {
-	case kindConfigMap, kindSecret:
-		if size := i.dataSize(); size > maxData {
-			i.mistake("has %d bytes of data; the server takes %d at most", size, maxData)
-		}
-	default:
-		if size := sizeOf(i.content); size > maxBody {
-			i.mistake("has at least %d bytes; the server takes %d at most", size, maxBody)
-		}
+	i.checkAnnotations(in)
+	i.checkOwners(in.Owner.Ref.UID)
+	switch i.key.GroupKind() {
+	case kindConfigMap:
+		i.checkData("data", false)
+		i.checkData("binaryData", true)
+		i.checkDataSize()
+	case kindSecret:
+		i.checkData("data", true)
+		i.checkDataSize()
+	}
+	if size := jsonsize.Of(i.content, maxBody); size > maxBody {
+		i.mistake("has more than %d bytes, or is nested deeper than %d levels; the server takes no more", maxBody, jsonsize.MaxDepth)
 	}
 }
 
@@ -55,9 +60,10 @@ func (i *item) checkLabels() {
 	}
 }
 
-func (i *item) checkAnnotations() {
+// checkAnnotations counts the annotation that names the owner, too.
+func (i *item) checkAnnotations(in Input) {
 	annotations := stringsOf(i.content, "annotations")
-	size := 0
+	size := len(in.Name+"/"+v1alpha1.AnnotationOwner) + len(in.Owner.Ref.String())
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {
 		size += len(name) + len(annotations[name])
 		// The server compares the names of annotations in lower case.
@@ -66,7 +72,7 @@ func (i *item) checkAnnotations() {
 		}
 	}
 	if size > validation.TotalAnnotationSizeLimitB {
-		i.mistake("metadata.annotations have %d bytes; the server takes %d at most", size, validation.TotalAnnotationSizeLimitB)
+		i.mistake("metadata.annotations have %d bytes with the one that names the component; the server takes %d at most", size, validation.TotalAnnotationSizeLimitB)
 	}
 }
 
@@ -83,8 +89,40 @@ func (i *item) checkOwners(owner types.UID) {
 	}
 }
 
-// dataSize is the size of the values as the server counts it.
-func (i *item) dataSize() int {
+// checkData refuses values that the server cannot read, and names that it does not
+// allow. Values must not get into messages.
+func (i *item) checkData(field string, encoded bool) {
+	values, isMap := i.content[field].(map[string]any)
+	if !isMap && i.content[field] != nil {
+		i.mistake("%s is not a map but %s", field, describe(i.content[field]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if problems := namevalidation.IsConfigMapKey(name); len(problems) > 0 {
+			i.mistake("%s: %q is not a valid key: %s", field, name, strings.Join(problems, "; "))
+		}
+		text, isString := values[name].(string)
+		switch {
+		case values[name] == nil:
+		case !isString:
+			i.mistake("%s: the value of %s is not a string but %s: quote it", field, name, describe(values[name]))
+		case encoded:
+			if _, err := base64.StdEncoding.DecodeString(text); err != nil {
+				i.mistake("%s: the value of %s is not base64%s", field, name, i.plainField())
+			}
+		}
+	}
+}
+
+// plainField names the field for values that are not encoded.
+func (i *item) plainField() string {
+	if i.key.GroupKind() == kindSecret {
+		return ": encode it, or put it into stringData"
+	}
+	return ": encode it, or put it into data"
+}
+
+// checkDataSize compares the size of the values, as the server counts it.
+func (i *item) checkDataSize() {
 	size := 0
 	for _, field := range []string{"data", "binaryData"} {
 		values, _ := i.content[field].(map[string]any)
@@ -98,27 +136,7 @@ func (i *item) dataSize() int {
 			}
 		}
 	}
-	return size
-}
-
-// sizeOf is a lower bound of the size of the value as JSON.
-func sizeOf(value any) int {
-	switch v := value.(type) {
-	case map[string]any:
-		size := 2
-		for name, element := range v {
-			size += len(name) + 4 + sizeOf(element)
-		}
-		return size
-	case []any:
-		size := 2
-		for _, element := range v {
-			size += 1 + sizeOf(element)
-		}
-		return size
-	case string:
-		return len(v) + 2
-	default:
-		return 1
+	if size > maxData {
+		i.mistake("has %d bytes of data; the server takes %d at most", size, maxData)
 	}
 }

@@ -12,17 +12,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/internal/jsonsize"
 )
 
 // maxNesting bounds lists of lists.
 const maxNesting = 8
 
+const (
+	// maxObjects and maxBytes limit the objects, all together.
+	maxObjects = 100_000
+	maxBytes   = 256 << 20
+)
+
 // read returns one item for each object, after lists were replaced by their elements.
-func read(objects []client.Object, scheme *runtime.Scheme) []*item {
+// The error means that they are too many or too large.
+func read(objects []client.Object, scheme *runtime.Scheme) ([]*item, error) {
 	items := make([]*item, 0, len(objects))
+	left := amount(maxBytes)
 	for index, obj := range objects {
 		place := position{index: index}
-		content, err := contentOf(obj, scheme)
+		content, err := contentOf(obj, scheme, &left)
+		if errors.Is(err, errAmount) {
+			return nil, err
+		}
 		if err != nil {
 			broken := &item{place: place}
 			broken.fail("%w", err)
@@ -30,13 +43,16 @@ func read(objects []client.Object, scheme *runtime.Scheme) []*item {
 			continue
 		}
 		items = flatten(items, &item{place: place, content: content}, maxNesting)
+		if len(items) > maxObjects {
+			return nil, fmt.Errorf("there are more than %d objects", maxObjects)
+		}
 	}
-	return items
+	return items, nil
 }
 
 // contentOf returns a copy of the object as JSON-like values. Nothing that an
 // untyped object holds is lost: it never takes the form of a Go type.
-func contentOf(obj client.Object, scheme *runtime.Scheme) (content map[string]any, err error) {
+func contentOf(obj client.Object, scheme *runtime.Scheme, left *amount) (content map[string]any, err error) {
 	// Objects may be of any type that a user wrote.
 	defer func() {
 		if value := recover(); value != nil {
@@ -48,10 +64,15 @@ func contentOf(obj client.Object, scheme *runtime.Scheme) (content map[string]an
 	}
 	switch o := obj.(type) {
 	case runtime.Unstructured:
-		return cloneMap(o.UnstructuredContent())
+		return cloneMap(o.UnstructuredContent(), left)
 	case *metav1.PartialObjectMetadata:
 		return nil, errors.New("holds metadata only, so what to apply is not known")
 	default:
+		if size := jsonsize.Of(obj, maxBytes); size > int(*left) {
+			return nil, errAmount
+		} else {
+			*left -= amount(size)
+		}
 		return convert(obj, scheme)
 	}
 }

@@ -88,14 +88,14 @@ func TestValuesThatGeneratorsPutIntoMaps(t *testing.T) {
 		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{"name": "a", "labels": map[string]string{"x": "y"}, "finalizers": []string{"f"}},
 		"values": []any{
-			1, int32(2), int8(3), uint64(math.MaxUint64), float32(0.5), json.Number("7"), json.Number("1.5"),
+			1, int32(2), int8(3), uint64(math.MaxInt64), float32(0.5), json.Number("7"), json.Number("1.5"),
 			[]string{"a"}, []map[string]any{{"b": 1}}, map[string]int{"c": 2}, intstr.FromString("80%"), new("p"), label("l"),
 			map[string]string(nil), []any(nil),
 		},
 	}}
 	objects := build(t, input(obj))
 	want := []any{
-		int64(1), int64(2), int64(3), float64(math.MaxUint64), 0.5, int64(7), 1.5,
+		int64(1), int64(2), int64(3), int64(math.MaxInt64), 0.5, int64(7), 1.5,
 		[]any{"a"}, []any{map[string]any{"b": int64(1)}}, map[string]any{"c": int64(2)}, "80%", "p", "l",
 		nil, nil,
 	}

@@ -82,6 +82,9 @@ func (i *item) readDefinition(own ownTypes) {
 			d.versions[text(version, "name")] = true
 		}
 	}
+	if len(d.versions) == 0 {
+		i.mistake("spec.versions has no version that is served, so the type could not be used")
+	}
 	own.definitions[schema.GroupKind{Group: group, Kind: kind}] = d
 	i.defines = []v1alpha1.TypeInfo{{Group: group, Kind: kind}}
 }
