@@ -75,7 +75,7 @@ func TestBadInputIsOneClearErrorAndNothingIsWritten(t *testing.T) {
 		manifest("lists in lists without an end", nested(20), "List"),
 		manifest("a dependency that nobody renders", annotated("a", "depends-on", "ConfigMap/nowhere"), "/a: ", "nowhere"),
 		manifest("the definition of the component itself", read("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.test.corbel.run}, "+
-			"spec: {group: test.corbel.run, scope: Namespaced, names: {kind: Widget, plural: widgets}, versions: []}}"),
+			"spec: {group: test.corbel.run, scope: Namespaced, names: {kind: Widget, plural: widgets}, versions: [{name: v1, served: true}]}}"),
 			"CustomResourceDefinition widgets.test.corbel.run: ", "cannot manage it itself"),
 		manifest("the component itself", read("{apiVersion: test.corbel.run/v1, kind: Widget, metadata: {name: main}}"), "Widget ", "/main"),
 		broken("a generator that panics", "generator: panic: oh", func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) { panic("oh") }),

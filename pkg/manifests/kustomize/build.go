@@ -10,6 +10,7 @@ import (
 	"math"
 	"path"
 	"runtime/debug"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -23,14 +24,32 @@ import (
 // use the one that is built in share it; one that sets another needs it alone.
 var schema = semaphore.NewWeighted(math.MaxInt64)
 
+// schemaPoll is how often a build that needs the schema alone looks whether it is free.
+const schemaPoll = 20 * time.Millisecond
+
+// acquireSchema waits for the schema. A build that needs it alone does not queue: it would
+// keep all others from starting until the slowest of those under way has ended.
+func acquireSchema(ctx context.Context, alone bool) (share int64, err error) {
+	if !alone {
+		return 1, schema.Acquire(ctx, 1)
+	}
+	ticker := time.NewTicker(schemaPoll)
+	defer ticker.Stop()
+	for !schema.TryAcquire(math.MaxInt64) {
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-ticker.C:
+		}
+	}
+	return math.MaxInt64, nil
+}
+
 // build builds a kustomization to YAML. The context ends the wait for other builds,
 // but not the build.
 func build(ctx context.Context, p *plan, limits Limits) (data []byte, err error) {
-	share := int64(1)
-	if p.setsSchema {
-		share = math.MaxInt64
-	}
-	if err := schema.Acquire(ctx, share); err != nil {
+	share, err := acquireSchema(ctx, p.setsSchema)
+	if err != nil {
 		return nil, fmt.Errorf("wait for other builds to end: %w", err)
 	}
 	defer schema.Release(share)

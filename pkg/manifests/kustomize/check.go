@@ -22,12 +22,13 @@ const maxMistakes = 50
 type checker struct {
 	tree   *tree
 	limits Limits
+	growth growth
 	errs   []error
 	// visits counts the kustomizations, open are those being looked at.
 	visits int
 	open   []string
-	// bounded are the files whose extent is known to be fine.
-	bounded map[string]bool
+	// bounded are the sizes of the files whose extent is known to be fine.
+	bounded map[string]int
 	// approved are the kustomizations that were looked at, as the library gets them.
 	approved map[string][]byte
 	// setsSchema says that a kustomization sets an OpenAPI schema.
@@ -38,9 +39,9 @@ type checker struct {
 // check looks at the kustomization in the folder and all that it refers to, and
 // returns what can be built.
 func check(t *tree, folder string, limits Limits) (*plan, error) {
-	c := &checker{tree: t, limits: limits, bounded: map[string]bool{}, approved: map[string][]byte{}}
+	c := &checker{tree: t, limits: limits, bounded: map[string]int{}, approved: map[string][]byte{}}
 	c.folder(folder)
-	if err := errors.Join(c.errs...); err != nil {
+	if err := errors.Join(append(c.errs, c.growth.check())...); err != nil {
 		return nil, err
 	}
 	return &plan{files: memory{tree: t, kustomizations: c.approved}, folder: folder, setsSchema: c.setsSchema}, nil
@@ -102,10 +103,12 @@ func (c *checker) load(folder string) (place, *types.Kustomization) {
 	}
 	at := place{file: names[0], folder: folder}
 	data := c.tree.files[at.file]
-	if err := checkBounds(data, c.limits.Values); err != nil {
+	size, err := checkBounds(data, c.limits)
+	if err != nil {
 		c.add(fmt.Errorf("%s: %w", at.file, err))
 		return place{}, nil
 	}
+	c.weigh(size)
 	k := &types.Kustomization{}
 	if err := k.Unmarshal(data); err != nil {
 		c.add(fmt.Errorf("%s: %w", at.file, err))
@@ -190,9 +193,11 @@ func (c *checker) file(at place, p string) {
 
 // plain looks at a reference to a file that may hold anything.
 func (c *checker) plain(at place, p string) {
-	if name, ok := c.find(at, p); ok && c.tree.folders[name] {
+	name, ok := c.find(at, p)
+	if ok && c.tree.folders[name] {
 		c.fail(at, p, errors.New("it is a folder, want a file"))
 	}
+	c.weigh(len(c.tree.files[name]))
 }
 
 func (c *checker) yaml(at place, name string) {
@@ -200,19 +205,21 @@ func (c *checker) yaml(at place, name string) {
 		c.fail(at, name, errors.New("it is a folder, want a file"))
 		return
 	}
-	if c.bounded[name] {
-		return
+	size, known := c.bounded[name]
+	if !known {
+		var err error
+		if size, err = checkBounds(c.tree.files[name], c.limits); err != nil {
+			c.add(fmt.Errorf("%s: %w", name, err))
+			return
+		}
+		c.bounded[name] = size
 	}
-	if err := checkBounds(c.tree.files[name], c.limits.Values); err != nil {
-		c.add(fmt.Errorf("%s: %w", name, err))
-		return
-	}
-	c.bounded[name] = true
+	c.weigh(size)
 }
 
 // text looks at YAML that stands in the field itself.
 func (c *checker) text(at place, text string) {
-	if err := checkBounds([]byte(text), c.limits.Values); err != nil {
+	if _, err := checkBounds([]byte(text), c.limits); err != nil {
 		c.fail(at, "", err)
 	}
 }
@@ -230,5 +237,6 @@ func (c *checker) resource(at place, p string) {
 		c.folder(name)
 	default:
 		c.yaml(at, name)
+		c.resourceFile(c.tree.files[name])
 	}
 }

@@ -7,6 +7,7 @@ package kustomize
 
 import (
 	"errors"
+	"path"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -33,7 +34,9 @@ func (c *checker) fields(at place, k *types.Kustomization) {
 		c.file(at.in("openapi.path"), p)
 	}
 	c.setsSchema = c.setsSchema || len(k.OpenAPI) > 0
+	c.everywhere(k)
 	for i, patch := range k.PatchesStrategicMerge {
+		c.patch(string(patch), nil)
 		c.inlineOrFile(at.in("patchesStrategicMerge[%d]", i), string(patch))
 	}
 	c.patches(at.in("patches"), k.Patches)
@@ -41,8 +44,12 @@ func (c *checker) fields(at place, k *types.Kustomization) {
 	for i, replacement := range k.Replacements {
 		if replacement.Path != "" {
 			c.file(at.in("replacements[%d].path", i), replacement.Path)
+			c.replacementFile(c.tree.files[path.Join(at.folder, replacement.Path)])
+			continue
 		}
+		c.replacement(replacement.Replacement)
 	}
+	c.growth.objects += len(k.ConfigMapGenerator) + len(k.SecretGenerator)
 	for i := range k.ConfigMapGenerator {
 		c.sources(at.in("configMapGenerator[%d]", i), k.ConfigMapGenerator[i].KvPairSources)
 	}
@@ -77,7 +84,9 @@ func (c *checker) patches(at place, patches []types.Patch) {
 	for i, patch := range patches {
 		if patch.Path != "" {
 			c.file(at.in("[%d].path", i), patch.Path)
+			c.patch(string(c.tree.files[path.Join(at.folder, patch.Path)]), patch.Target)
 		}
+		c.patch(patch.Patch, patch.Target)
 		c.text(at.in("[%d].patch", i), patch.Patch)
 	}
 }

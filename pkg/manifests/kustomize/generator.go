@@ -32,11 +32,16 @@ type Generator struct {
 	err     error
 	options Options
 	folder  string
+	input
+	results *kept.Cache[[]*unstructured.Unstructured]
+	runner  *bounded.Runner
+}
+
+// input is what New reads.
+type input struct {
 	tree    *tree
 	ignored ignoreRules
 	texts   *gotemplate.Texts
-	results *kept.Cache[[]*unstructured.Unstructured]
-	runner  *bounded.Runner
 }
 
 var _ manifests.Generator = &Generator{}
@@ -56,49 +61,51 @@ func New(fsys fs.FS, folder string, options Options) (*Generator, error) {
 		results: kept.New[[]*unstructured.Unstructured](maxResults, maxResultBytes),
 	}
 	g.runner = bounded.New(g.description())
-	g.err = g.prepare(fsys)
+	g.input, g.err = bounded.Run(context.Background(), g.runner, g.options.Timeout, func(context.Context) (input, error) {
+		return g.prepare(fsys)
+	})
 	return g, g.err
 }
 
 // description names the kustomization in messages.
 func (g *Generator) description() string { return "kustomization in folder " + g.folder }
 
-func (g *Generator) prepare(fsys fs.FS) error {
+// prepare does not change the generator: if it takes too long, it is left behind.
+func (g *Generator) prepare(fsys fs.FS) (in input, err error) {
 	if !fs.ValidPath(g.folder) {
-		return fmt.Errorf("folder %q: %w", g.folder, ErrOutside)
+		return in, fmt.Errorf("folder %q: %w", g.folder, ErrOutside)
 	}
-	var err error
-	if g.tree, err = readTree(fsys, g.options); err != nil {
-		return err
+	if in.tree, err = readTree(fsys, g.options); err != nil {
+		return in, err
 	}
-	if !g.tree.folders[g.folder] {
-		return fmt.Errorf("folder %q: %w", g.folder, fs.ErrNotExist)
+	if !in.tree.folders[g.folder] {
+		return in, fmt.Errorf("folder %q: %w", g.folder, fs.ErrNotExist)
 	}
-	if g.ignored, err = parseIgnore(g.options.IgnoreFile, g.tree.files[g.options.IgnoreFile]); err != nil {
-		return err
+	if in.ignored, err = parseIgnore(g.options.IgnoreFile, in.tree.files[g.options.IgnoreFile]); err != nil {
+		return in, err
 	}
 	if g.options.Templates != nil {
-		g.texts, err = parseTemplates(g.tree, g.folder, g.ignored, g.options.IgnoreFile, g.options.Templates)
-		return err
+		in.texts, err = parseTemplates(in.tree, g.folder, in.ignored, g.options.IgnoreFile, g.options.Templates)
+		return in, err
 	}
 	// Without templates all is known already.
-	_, err = g.checked(g.tree)
-	return err
+	_, err = in.checked(in.tree, g.folder, g.options.Limits)
+	return in, err
 }
 
 // checked returns what to build, or nothing if there is nothing to build.
-func (g *Generator) checked(t *tree) (*plan, error) {
-	complete, ok, err := t.withKustomization(g.folder, g.ignored)
+func (in input) checked(t *tree, folder string, limits Limits) (*plan, error) {
+	complete, ok, err := t.withKustomization(folder, in.ignored)
 	if err != nil {
 		return nil, err
 	}
-	if !ok && g.texts == nil {
-		return nil, fmt.Errorf("folder %q: %w", g.folder, errNoFiles)
+	if !ok && in.texts == nil {
+		return nil, fmt.Errorf("folder %q: %w", folder, errNoFiles)
 	}
 	if !ok {
 		return nil, nil
 	}
-	return check(complete, g.folder, g.options.Limits)
+	return check(complete, folder, limits)
 }
 
 // Generate implements manifests.Generator. Builds that are not done in time end
@@ -144,7 +151,7 @@ func (g *Generator) build(ctx context.Context, texts map[string]string) ([]*unst
 	if g.texts != nil {
 		t = t.rendered(texts, g.options.Templates)
 	}
-	plan, err := g.checked(t)
+	plan, err := g.checked(t, g.folder, g.options.Limits)
 	if err != nil || plan == nil {
 		return nil, err
 	}

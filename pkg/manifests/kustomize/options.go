@@ -8,6 +8,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
 )
 
 // Options are the options of New. The zero value builds what is there, without
@@ -48,7 +49,8 @@ type Templates struct {
 type Limits struct {
 	// FileBytes limits the size of each file, by default 16 MiB.
 	FileBytes int64
-	// TotalBytes limits the size of all files together, by default 64 MiB.
+	// TotalBytes limits the size of all files together, and that of each file once its
+	// aliases are expanded, by default 64 MiB.
 	TotalBytes int64
 	// Kustomizations limits how many kustomizations a build may go through,
 	// counting one every time that it is referred to, by default 1,000.
@@ -72,6 +74,7 @@ func (o Options) complete() Options {
 		o.IgnoreFile = defaultIgnoreFile
 	}
 	o.Timeout = positiveOr(o.Timeout, defaultTimeout)
+	o.Limits.TotalBytes = positiveOr(o.Limits.TotalBytes, files.DefaultMaxTotalSize)
 	o.Limits.Kustomizations = positiveOr(o.Limits.Kustomizations, 1000)
 	o.Limits.Values = positiveOr(o.Limits.Values, 1_000_000)
 	o.Limits.OutputBytes = positiveOr(o.Limits.OutputBytes, 32<<20)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -73,10 +74,11 @@ func (c *checker) pluginFolder(folder string) {
 
 // configuration looks at the documents that configure plugins.
 func (c *checker) configuration(at place, data []byte) {
-	if err := checkBounds(data, c.limits.Values); err != nil {
+	if _, err := checkBounds(data, c.limits); err != nil {
 		c.fail(at, "", err)
 		return
 	}
+	c.patch(string(data), &types.Selector{})
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	for number := 1; ; number++ {
 		var document any
@@ -118,7 +120,18 @@ func (c *checker) configurations(at place, document any) {
 	case kind == "HelmChartInflationGenerator":
 		c.fail(at, kind, errCharts)
 	default:
+		c.replacements(content)
 		c.paths(at, content)
+	}
+}
+
+// replacements counts those that a plugin holds.
+func (c *checker) replacements(content map[string]any) {
+	list, _ := content["replacements"].([]any)
+	for _, item := range list {
+		if data, err := yaml.Marshal(item); err == nil {
+			c.replacementFile(data)
+		}
 	}
 }
 
@@ -151,6 +164,19 @@ func isLoading(key string) bool {
 	return false
 }
 
+// pluginFile counts a file, whatever the plugin does with it. What is no file may be the
+// path of a field.
+func (c *checker) pluginFile(at place, value string) {
+	name, err := resolve(at.folder, value)
+	if data, isFile := c.tree.files[name]; err == nil && isFile {
+		if slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
+			c.yaml(at, name)
+		}
+		c.patch(string(data), &types.Selector{})
+		c.replacementFile(data)
+	}
+}
+
 func (c *checker) loaded(at place, value any) {
 	switch value := value.(type) {
 	case string:
@@ -161,6 +187,8 @@ func (c *checker) loaded(at place, value any) {
 		case isKustomization(cmp.Or(after, value)):
 			// It would not be what stands in the file, see approve.
 			c.fail(at, value, errors.New("a kustomization cannot be the data of a plugin"))
+		default:
+			c.pluginFile(at, value)
 		}
 	case []any:
 		for i, item := range value {

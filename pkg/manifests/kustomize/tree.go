@@ -30,9 +30,12 @@ func readTree(fsys fs.FS, options Options) (*tree, error) {
 		MaxFileSize: options.Limits.FileBytes, MaxTotalSize: options.Limits.TotalBytes,
 	})
 	errs := []error{err}
-	contents := make(map[string][]byte, len(read))
+	contents, left := make(map[string][]byte, len(read)), options.Limits.TotalBytes
 	for _, file := range read {
 		plain, err := decrypt(options.Decryptor, file.Data, file.Path)
+		if left -= int64(len(plain)); err == nil && left < 0 {
+			err = &LimitError{Message: fmt.Sprintf("the files have more than %d bytes together", options.Limits.TotalBytes)}
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: decrypt it: %w", file.Path, err))
 		}

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -98,7 +99,8 @@ func (i *item) checkData(field string, encoded bool) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if problems := namevalidation.IsConfigMapKey(name); len(problems) > 0 {
-			i.mistake("%s: %q is not a valid key: %s", field, name, strings.Join(problems, "; "))
+			i.mistake("%s: %s is not valid: %s", field, i.keyName(name), strings.Join(problems, "; "))
+			continue
 		}
 		text, isString := values[name].(string)
 		switch {
@@ -111,6 +113,14 @@ func (i *item) checkData(field string, encoded bool) {
 			}
 		}
 	}
+}
+
+// keyName names a key that is not valid. In a Secret it may be a value in the wrong place.
+func (i *item) keyName(name string) string {
+	if i.key.GroupKind() == kindSecret {
+		return "the name of a key"
+	}
+	return strconv.Quote(name)
 }
 
 // plainField names the field for values that are not encoded.

@@ -1,0 +1,162 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kustomize
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/utils"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	// maxCopied limits the bytes that the operations "copy" of one patch add to an
+	// object.
+	maxCopied = 256 << 10
+	// maxGrowth limits the bytes that patches, labels and annotations may add to all
+	// objects together, and maxLoaded those of the files that a build loads, each
+	// counted as often as it is referred to.
+	maxGrowth = 1 << 30
+	maxLoaded = 256 << 20
+	// maxNested limits the replacements that may copy what others have changed. Each of
+	// them can double an object.
+	maxNested = 8
+)
+
+// A build can neither be interrupted nor measured. The library applies JSON patches by
+// one that has a limit, which is off by default; the API server sets it in this way, too.
+func init() {
+	if limit := jsonpatch.AccumulatedCopySizeLimit; limit <= 0 || limit > maxCopied {
+		jsonpatch.AccumulatedCopySizeLimit = maxCopied
+	}
+}
+
+// growth estimates, before a build, how large its objects may become.
+type growth struct {
+	// loaded counts the bytes of the files, objects the documents of resources.
+	loaded, objects int
+	// spread counts the bytes that may be added to each object, and aimed those that
+	// are added to the objects of one name.
+	spread, aimed int
+	sources       []source
+	targets       [][]string
+}
+
+// source is where a replacement copies from, and how many fields it copies to.
+type source struct {
+	path   []string
+	fields int
+}
+
+// literal matches names that a selector takes for no expression.
+var literal = regexp.MustCompile(`^[A-Za-z0-9.:-]+$`)
+
+// weigh counts a file.
+func (c *checker) weigh(size int) { c.growth.loaded += size }
+
+// resourceFile counts the objects of a file, those of lists as well.
+func (c *checker) resourceFile(data []byte) {
+	c.growth.objects += max(1+bytes.Count(data, []byte("\n---")), bytes.Count(data, []byte("apiVersion")))
+}
+
+// patch counts a patch. Without a target it is for the object that it names.
+func (c *checker) patch(text string, target *types.Selector) {
+	size := len(text)
+	if strings.Contains(text, "copy") {
+		size += maxCopied
+	}
+	if target == nil || literal.MatchString(target.Name) {
+		c.growth.aimed += size
+	} else {
+		c.growth.spread += size
+	}
+}
+
+// everywhere counts what a kustomization adds to each object.
+func (c *checker) everywhere(k *types.Kustomization) {
+	pairs := []map[string]string{k.CommonLabels, k.CommonAnnotations}
+	for _, label := range k.Labels {
+		pairs = append(pairs, label.Pairs)
+	}
+	for _, m := range pairs {
+		for key, value := range m {
+			c.growth.spread += len(key) + len(value)
+		}
+	}
+	c.growth.spread += len(k.NamePrefix) + len(k.NameSuffix)
+}
+
+// replacement counts what a replacement copies. A scalar that is cut out does not count.
+func (c *checker) replacement(r types.Replacement) {
+	fields := 0
+	for _, target := range r.Targets {
+		if target == nil {
+			continue
+		}
+		fields += len(target.FieldPaths)
+		for _, path := range target.FieldPaths {
+			c.growth.targets = append(c.growth.targets, utils.SmarterPathSplitter(path, "."))
+		}
+	}
+	if r.Source != nil && r.Source.FieldPath != "" && (r.Source.Options == nil || r.Source.Options.Delimiter == "") {
+		c.growth.sources = append(c.growth.sources, source{path: utils.SmarterPathSplitter(r.Source.FieldPath, "."), fields: fields})
+	}
+}
+
+// replacementFile looks at a file of replacements, which holds one or a list.
+func (c *checker) replacementFile(data []byte) {
+	var list []types.Replacement
+	if yaml.Unmarshal(data, &list) != nil {
+		var one types.Replacement
+		if yaml.Unmarshal(data, &one) != nil {
+			return // the library says why
+		}
+		list = append(list, one)
+	}
+	for _, r := range list {
+		c.replacement(r)
+	}
+}
+
+// check refuses a build that might take all memory.
+func (g *growth) check() error {
+	nested := 0
+	for _, s := range g.sources {
+		if slices.ContainsFunc(g.targets, s.holds) {
+			nested += s.fields
+		}
+	}
+	var errs []error
+	if g.loaded > maxLoaded {
+		errs = append(errs, &LimitError{Message: fmt.Sprintf("the files that it refers to have more than %d bytes, each counted as often as it is referred to", maxLoaded)})
+	}
+	if g.spread > maxGrowth/max(1, g.objects) || g.aimed > maxGrowth-g.spread*g.objects {
+		errs = append(errs, &LimitError{Message: fmt.Sprintf("its patches, labels and annotations may add more than %d bytes to its objects; "+
+			"select fewer objects by each patch, and have fewer patches that copy", maxGrowth)})
+	}
+	if nested > maxNested {
+		errs = append(errs, &LimitError{Message: fmt.Sprintf("its replacements copy more than %d times what other replacements change; each time the object may double", maxNested)})
+	}
+	return errors.Join(errs...)
+}
+
+// holds reports whether the field at a path may lie below the source.
+func (s source) holds(path []string) bool {
+	if len(path) <= len(s.path) {
+		return false
+	}
+	for i, segment := range s.path {
+		if segment != path[i] && !strings.ContainsAny(segment+path[i], "*[]0123456789") {
+			return false
+		}
+	}
+	return true
+}

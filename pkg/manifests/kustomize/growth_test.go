@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kustomize_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/kustomize"
+)
+
+// Each of these builds would take all memory, and nothing can end a build.
+func TestWhatWouldGrowWithoutLimitIsNotBuilt(t *testing.T) {
+	resource := configMap("a") + "data: {k: " + strings.Repeat("x", 10_000) + "}\n"
+	copies := func(count int) string {
+		text := ""
+		for i := range count {
+			text += fmt.Sprintf("- {op: copy, from: /data, path: /data/c%d}\n", i)
+		}
+		return text
+	}
+	patches := func(count int, target string) string {
+		text := "resources: [a.yaml]\npatches:\n"
+		for i := range count {
+			text += fmt.Sprintf("- {target: {kind: ConfigMap%s}, patch: '[{op: copy, from: /data, path: /data/c%d}]'}\n", target, i)
+		}
+		return text
+	}
+	replacements := func(count int) string {
+		text := ""
+		for i := range count {
+			text += fmt.Sprintf("- {source: {kind: ConfigMap, name: a, fieldPath: data}, targets: [{select: {kind: ConfigMap}, options: {create: true}, fieldPaths: [data.c%d]}]}\n", i)
+		}
+		return text
+	}
+	many := ""
+	for i := range 2000 {
+		many += configMap(fmt.Sprint("m", i)) + "---\n"
+	}
+	bomb := "a: &a " + strings.Repeat("x", 50_000) + "\nb: [" + strings.Repeat("*a, ", 9_999) + "]\n"
+	const replaced, added, copied = "its replacements copy more than 8 times", "may add more than 1073741824 bytes", "Unable to complete the copy"
+	for name, test := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"copies in a patch":            {map[string]string{"kustomization.yaml": "resources: [a.yaml]\npatches: [{path: p.yaml, target: {kind: ConfigMap}}]", "p.yaml": copies(40)}, copied},
+		"copies in an old patch":       {map[string]string{"kustomization.yaml": "resources: [a.yaml]\npatchesJson6902: [{path: p.yaml, target: {version: v1, kind: ConfigMap, name: a}}]", "p.yaml": copies(40)}, copied},
+		"copies in a transformer":      {map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "t.yaml": "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: t}\npath: p.yaml\ntarget: {kind: ConfigMap}", "p.yaml": copies(40)}, copied},
+		"copies in many patches":       {map[string]string{"kustomization.yaml": patches(40, ""), "a.yaml": many + resource}, added},
+		"copies for one name":          {map[string]string{"kustomization.yaml": patches(5000, ", name: a")}, added},
+		"a patch for many objects":     {map[string]string{"kustomization.yaml": "resources: [a.yaml]\npatches: [{path: p.yaml, target: {kind: ConfigMap}}]", "a.yaml": many, "p.yaml": "data: {k: " + strings.Repeat("x", 1_000_000) + "}"}, added},
+		"an annotation for many":       {map[string]string{"kustomization.yaml": "resources: [a.yaml]\ncommonAnnotations: {a: " + strings.Repeat("x", 1_000_000) + "}", "a.yaml": many}, added},
+		"replacements":                 {map[string]string{"kustomization.yaml": "resources: [a.yaml]\nreplacements:\n" + replacements(40)}, replaced},
+		"replacements in a file":       {map[string]string{"kustomization.yaml": "resources: [a.yaml]\nreplacements: [{path: r.yaml}]", "r.yaml": replacements(40)}, replaced},
+		"replacements of a plugin":     {map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "t.yaml": "apiVersion: builtin\nkind: ReplacementTransformer\nmetadata: {name: t}\nreplacements:\n" + replacements(40)}, replaced},
+		"aliases":                      {map[string]string{"kustomization.yaml": "resources: [a.yaml, b.yaml]", "b.yaml": configMap("b") + bomb}, "b.yaml: its aliases expand to more than 67108864 bytes"},
+		"aliases in a transformer":     {map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "t.yaml": "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: t}\npath: p.yaml\n", "p.yaml": bomb}, "p.yaml: its aliases expand to more than 67108864 bytes"},
+		"a file that is used 60 times": {map[string]string{"kustomization.yaml": "configMapGenerator:" + generators(60), "big": strings.Repeat("x", 5_000_000)}, "the files that it refers to have more than 268435456 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.files["a.yaml"] == "" {
+				test.files["a.yaml"] = resource
+			}
+			_, err := generate(t.Context(), test.files, ".", kustomize.Options{}, nil)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got the error %.500v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func generators(count int) string {
+	text := ""
+	for i := range count {
+		text += fmt.Sprintf("\n- {name: g%d, files: [big]}", i)
+	}
+	return text
+}
+
+func TestOrdinaryCopiesAndReplacementsAreBuilt(t *testing.T) {
+	objects, err := generate(t.Context(), map[string]string{
+		"a.yaml": configMap("a") + "data: {k: x, l: z}\n" + "---\n" + configMap("b") + "data: {k: y}\n",
+		"kustomization.yaml": "resources: [a.yaml]\npatches: [{target: {kind: ConfigMap}, patch: '- {op: copy, from: /data/k, path: /data/c}'}]\n" +
+			"replacements: [{source: {kind: ConfigMap, name: a, fieldPath: data}, targets: [{select: {name: b}, options: {create: true}, fieldPaths: [other]}]}]",
+	}, ".", kustomize.Options{}, nil)
+	if err != nil || len(objects) != 2 {
+		t.Fatalf("got %v, %v", objects, err)
+	}
+}
+
+func TestADecryptorThatHangsIsLeftBehind(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	started := time.Now()
+	g, err := kustomize.New(folder(map[string]string{"a.yaml": configMap("a")}), ".", kustomize.Options{
+		Timeout:   50 * time.Millisecond,
+		Decryptor: manifests.DecryptorFunc(func(data []byte, _ string) ([]byte, error) { <-release; return data, nil }),
+	})
+	late, ok := errors.AsType[*manifests.RenderTimeoutError](err)
+	if !ok || time.Since(started) > time.Minute {
+		t.Fatalf("got the error %v after %s", err, time.Since(started))
+	}
+	if _, again := manifests.Generate(t.Context(), g, "ns", "app", nil); !errors.Is(again, late) {
+		t.Errorf("got the error %v", again)
+	}
+}
+
+func TestWhatADecryptorReturnsIsLimited(t *testing.T) {
+	_, err := kustomize.New(folder(map[string]string{"a.yaml": configMap("a")}), ".", kustomize.Options{
+		Limits:    kustomize.Limits{TotalBytes: 1000},
+		Decryptor: manifests.DecryptorFunc(func([]byte, string) ([]byte, error) { return make([]byte, 2000), nil }),
+	})
+	if err == nil || !strings.Contains(err.Error(), "a.yaml: decrypt it: the files have more than 1000 bytes together") {
+		t.Errorf("got the error %v", err)
+	}
+}
