@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"go.yaml.in/yaml/v3"
 )
 
 // publicFields of a kubeconfig hold names, addresses and words. To hide them would
@@ -25,9 +25,9 @@ func isKubeconfig(text string) bool {
 // kubeconfigParts returns what a message may tell alone of a kubeconfig.
 func kubeconfigParts(text string) []string {
 	var parts []string
-	var document any
+	var document yaml.Node
 	if yaml.Unmarshal([]byte(text), &document) == nil {
-		parts = secretLeaves(document, parts)
+		parts = secretLeaves(&document, parts)
 	}
 	for line := range strings.Lines(text) {
 		if len(parts) >= maxParts {
@@ -43,21 +43,26 @@ func kubeconfigParts(text string) []string {
 	return parts
 }
 
-// secretLeaves are the leaves that do not stand in public fields.
-func secretLeaves(value any, into []string) []string {
-	switch v := value.(type) {
-	case map[string]any:
-		for field, child := range v {
-			if _, leaf := child.(string); !leaf || !slices.Contains(publicFields, field) {
+// secretLeaves are the leaves that do not stand in public fields. Aliases are not
+// followed: what they stand for is among the leaves, and to expand them may take all
+// memory.
+func secretLeaves(node *yaml.Node, into []string) []string {
+	switch node.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			field, child := node.Content[i], node.Content[i+1]
+			if child.Kind != yaml.ScalarNode || !slices.Contains(publicFields, field.Value) {
 				into = secretLeaves(child, into)
 			}
 		}
-	case []any:
-		for _, child := range v {
+	case yaml.DocumentNode, yaml.SequenceNode:
+		for _, child := range node.Content {
 			into = secretLeaves(child, into)
 		}
-	case string:
-		into = append(into, v)
+	case yaml.ScalarNode:
+		if node.ShortTag() == "!!str" {
+			into = append(into, node.Value)
+		}
 	}
 	return into
 }

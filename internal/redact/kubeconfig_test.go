@@ -49,3 +49,14 @@ contexts:
 		}
 	}
 }
+
+func TestAliasesOfAKubeconfigAreNotExpanded(t *testing.T) {
+	text := "current-context: a\nclusters: []\ncontexts: [&a " + strings.Repeat("x", 50_000) + ", " + strings.Repeat("*a, ", 9_999) + "]\n"
+	size := 0
+	for _, part := range kubeconfigParts(text) {
+		size += len(part)
+	}
+	if size > 4*len(text) {
+		t.Errorf("%d bytes are kept of a text of %d", size, len(text))
+	}
+}

@@ -83,6 +83,31 @@ func TestBadArchivesAreOneClearError(t *testing.T) {
 		_, err := render(t.Context(), folder(map[string]string{"web/charts/web.tgz": string(changed)}), nil, helm.Options{})
 		wantError(t, err, "charts/web.tgz: it is no packed chart: gzip: invalid checksum")
 	})
+	// The library limits each archive, not all of them together.
+	nested := func(levels, filler int) string {
+		packed := string(archived(t, regular("web/Chart.yaml", chartFile), regular("web/filler", strings.Repeat("x", filler))))
+		for range levels {
+			packed = string(archived(t, regular("web/Chart.yaml", chartFile), regular("web/filler", strings.Repeat("x", filler)), regular("web/charts/web.tgz", packed)))
+		}
+		return packed
+	}
+	for name, files := range map[string]fstest.MapFS{
+		"in a folder":              folder(map[string]string{"web/charts/web.tgz": nested(8, 15<<20)}),
+		"in an unpacked sub-chart": folder(map[string]string{"web/charts/db/Chart.yaml": chartFile, "web/charts/db/charts/web.tgz": nested(8, 15<<20)}),
+		"in a packed chart":        {"web": {Data: []byte(nested(8, 15<<20))}},
+	} {
+		t.Run("Z25 packed sub-charts in each other "+name, func(t *testing.T) {
+			_, err := render(t.Context(), files, nil, helm.Options{})
+			wantError(t, err, "packed sub-charts, at all levels together, are larger than 104857600 bytes")
+		})
+	}
+	t.Run("Z25 packed sub-charts without end", func(t *testing.T) {
+		_, err := render(t.Context(), folder(map[string]string{"web/charts/web.tgz": nested(60, 1)}), nil, helm.Options{})
+		wantError(t, err, "sub-charts are nested deeper than 50 levels")
+		if err != nil && len(err.Error()) > 4096 {
+			t.Errorf("the error has %d bytes", len(err.Error()))
+		}
+	})
 	// As Helm has it.
 	twice := archived(t, regular("web/Chart.yaml", chartFile), regular("web/templates/a.yaml", manifest("x")), regular("web/templates/a.yaml", manifest("y")))
 	t.Run("Z09 a file twice", func(t *testing.T) {

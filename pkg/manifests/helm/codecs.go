@@ -12,6 +12,8 @@ import (
 	"github.com/BurntSushi/toml"
 	"sigs.k8s.io/yaml"
 	goyaml "sigs.k8s.io/yaml/goyaml.v3"
+
+	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
 )
 
 // codecs are the functions of Helm that turn values into texts and back. They
@@ -21,8 +23,8 @@ var codecs = template.FuncMap{
 	"toYaml":        lenient(toYaml),
 	"mustToYaml":    toYaml,
 	"toYamlPretty":  lenient(toYamlPretty),
-	"fromYaml":      decodeMap(func(text string, into any) error { return yaml.Unmarshal([]byte(text), into) }),
-	"fromYamlArray": decodeList(func(text string, into any) error { return yaml.Unmarshal([]byte(text), into) }),
+	"fromYaml":      decodeMap(fromYaml),
+	"fromYamlArray": decodeList(fromYaml),
 	"toJson":        lenient(toJSON),
 	"mustToJson":    toJSON,
 	"fromJson":      decodeMap(func(text string, into any) error { return json.Unmarshal([]byte(text), into) }),
@@ -43,6 +45,15 @@ func toYamlPretty(value any) (string, error) {
 	encoder.SetIndent(2)
 	err := encoder.Encode(value)
 	return strings.TrimSuffix(text.String(), "\n"), err
+}
+
+// fromYaml refuses a text whose aliases expand to too much: the parser expands all of
+// them, and tenants may write the text.
+func fromYaml(text string, into any) error {
+	if err := document.CheckAliases([]byte(text)); err != nil {
+		return err
+	}
+	return yaml.Unmarshal([]byte(text), into)
 }
 
 func toJSON(value any) (string, error) {

@@ -109,3 +109,31 @@ func TestValuesThatDoNotFitTheSchemaAreListedWithoutTheirText(t *testing.T) {
 		t.Errorf("the error tells the value: %v", err)
 	}
 }
+
+// Helm's parser expands all aliases, and a text that stands for many becomes as many.
+func TestTextsWithAliasesAreLimited(t *testing.T) {
+	bomb := "a: &a " + strings.Repeat("x", 50_000) + "\nb: [" + strings.Repeat("*a, ", 9_999) + "]\n"
+	const want = "the aliases of the document expand to more than 16777216 bytes"
+	text, err := evaluate(t.Context(), `{{ (fromYaml .Values.text).Error }}{{ fromYamlArray .Values.list | first }}`, map[string]any{
+		"text": bomb, "list": "- " + strings.ReplaceAll(bomb, "\n", "\n  "),
+	}, helm.Options{})
+	if err != nil || strings.Count(text, want) != 2 {
+		t.Errorf("got %.500q, %v", text, err)
+	}
+	for name, files := range map[string]map[string]string{
+		"a.yaml (rendered): " + want:                                 {"web/templates/a.yaml": manifest("x") + "{{ .Values.text }}"},
+		"values.yaml: " + want:                                       {"web/values.yaml": bomb},
+		"charts/db/values.yaml: " + want:                             {"web/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n", "web/charts/db/values.yaml": bomb},
+		"charts/db.tgz: it is no packed chart: values.yaml: " + want: {"web/charts/db.tgz": string(archived(t, regular("db/Chart.yaml", "apiVersion: v2\nname: db\nversion: 1.0.0\n"), regular("db/values.yaml", bomb)))},
+	} {
+		_, err := render(t.Context(), folder(files), map[string]any{"text": bomb}, helm.Options{})
+		wantError(t, err, name)
+	}
+}
+
+func TestNumbersThatWouldBecomeOthersAreRefused(t *testing.T) {
+	for _, number := range []string{"9223372036854775808", "1e400"} {
+		_, err := render(t.Context(), folder(map[string]string{"web/templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\nspec: " + number + "\n"}), nil, helm.Options{})
+		wantError(t, err, "web/templates/a.yaml (rendered): document 1, line 5: ", number+" is beyond what a number in an object can be")
+	}
+}

@@ -100,14 +100,13 @@ func checkNesting(files []*archive.BufferedFile) error {
 	return nil
 }
 
-// checkPacked refuses packed sub-charts that are damaged or hold links.
+// checkPacked refuses packed sub-charts that are damaged, hold links, or unpack to too
+// much, and files whose aliases expand to too much.
 func checkPacked(files []*archive.BufferedFile) error {
+	inspected := &inspection{left: maxChart}
 	for _, file := range files {
-		if path.Dir(file.Name) != "charts" || path.Ext(file.Name) != ".tgz" {
-			continue
-		}
-		if err := inspect(file.Data); err != nil {
-			return fmt.Errorf("%s: it is no packed chart: %w", file.Name, err)
+		if err := inspected.file(path.Clean(file.Name), file.Data, 0); err != nil {
+			return err
 		}
 	}
 	return nil

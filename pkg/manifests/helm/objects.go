@@ -6,6 +6,8 @@ package helm
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
@@ -13,21 +15,31 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
 )
 
 // notes are what Helm shows after an installation. They are rendered, because
 // charts check their values there, and then thrown away.
 const notes = "NOTES.txt"
 
-// manifestsIn takes out of the outputs of the templates what is no manifest.
-func manifestsIn(outputs map[string]string) {
-	for name, text := range outputs {
+// manifestsIn takes out of the outputs of the templates what is no manifest. Texts whose
+// aliases expand to too much are refused before Helm's parser expands them.
+func manifestsIn(outputs map[string]string) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(outputs)) {
 		if strings.HasSuffix(name, notes) {
 			delete(outputs, name)
-		} else {
-			outputs[name] = withoutUnknownHooks(text)
+			continue
 		}
+		if err := document.CheckAliases([]byte(outputs[name])); err != nil {
+			errs = append(errs, fmt.Errorf("%s (rendered): %w", name, err))
+			continue
+		}
+		var err error
+		outputs[name], err = withoutFormerHooks(name, outputs[name])
+		errs = append(errs, err)
 	}
+	return errors.Join(errs...)
 }
 
 // objectsOf reads manifests. All mistakes are reported.
@@ -59,7 +71,7 @@ func decode(name, text string) ([]*unstructured.Unstructured, error) {
 	// Without it a block of text at the end would lose its last line end.
 	text += "\n"
 	objects, err := manifests.Decode(name+" (rendered)", []byte(text))
-	if err != nil {
+	if err != nil && !errors.Is(err, document.ErrNumber) && !errors.Is(err, document.ErrLimit) {
 		data, lenientErr := yaml.YAMLToJSON([]byte(text))
 		if lenientErr != nil {
 			return nil, err
@@ -67,6 +79,7 @@ func decode(name, text string) ([]*unstructured.Unstructured, error) {
 		if objects, lenientErr = manifests.Decode(name, data); lenientErr != nil {
 			return nil, fmt.Errorf("%w", err)
 		}
+		err = nil
 	}
-	return objects, nil
+	return objects, err
 }

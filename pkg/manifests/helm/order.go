@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 )
 
 // starts returns for each name the first level that is free for it: after
@@ -70,7 +68,7 @@ func (l *nameList) UnmarshalJSON(data []byte) error {
 func namesIn(text string) (nameList, error) {
 	var names []string
 	if text = strings.TrimSpace(text); strings.HasPrefix(text, "[") {
-		if err := yaml.Unmarshal([]byte(text), &names); err != nil {
+		if err := fromYaml(text, &names); err != nil {
 			return nil, fmt.Errorf("%q is no list of names", text)
 		}
 	} else {

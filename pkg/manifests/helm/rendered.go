@@ -46,7 +46,9 @@ type hook struct {
 // read returns the objects of the manifests, which are read once as long as the
 // templates give the same.
 func (g *Generator) read(ctx context.Context, outputs map[string]string) (rendered, error) {
-	manifestsIn(outputs)
+	if err := manifestsIn(outputs); err != nil {
+		return rendered{}, err
+	}
 	key, size := kept.KeyOf(outputs), kept.SizeOf(outputs)
 	result, ok := g.results.Get(key)
 	if !ok {

@@ -12,10 +12,13 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"regexp"
 	"strings"
 
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	"helm.sh/helm/v4/pkg/ignore"
+
+	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
 )
 
 // maxChart limits the size of all files of a chart together, in bytes.
@@ -49,9 +52,9 @@ func readChart(fsys fs.FS, root string) ([]*archive.BufferedFile, error) {
 
 // unpack reads a packed chart. The library refuses names that lead out of it.
 func unpack(name string, data []byte) ([]*archive.BufferedFile, error) {
-	err := inspect(data)
+	err := (&inspection{left: 2 * maxChart}).archive(data, 0)
 	var files []*archive.BufferedFile
-	if err == nil {
+	if err == nil || errors.Is(err, errTooLarge) { // the library says so, if it is this archive
 		files, err = archive.LoadArchiveFiles(bytes.NewReader(data))
 	}
 	if err != nil {
@@ -60,21 +63,33 @@ func unpack(name string, data []byte) ([]*archive.BufferedFile, error) {
 	return files, nil
 }
 
-// inspect refuses what the library lets pass: archives that are damaged, because it
+var (
+	errTooLarge = fmt.Errorf("packed sub-charts, at all levels together, are larger than %d bytes", maxChart)
+	// packedChart is the name of a packed sub-chart below its chart, and parsedFile that
+	// of a file that is parsed when a chart is loaded. Both may be in an unpacked sub-chart.
+	packedChart = regexp.MustCompile(`^(charts/[^/]+/)*charts/[^/_.][^/]*\.tgz$`)
+	parsedFile  = regexp.MustCompile(`^(charts/[^/]+/)*(Chart|values|requirements)\.(yaml|lock)$`)
+)
+
+// inspection looks into archives before the library does. It counts what all of them
+// unpack to: the library limits each archive, and an archive may hold others.
+type inspection struct{ left int64 }
+
+// archive refuses what the library lets pass: archives that are damaged, because it
 // does not read up to the check sum, and links, which it takes for empty files.
-func inspect(data []byte) error {
+func (i *inspection) archive(data []byte, depth int) error {
+	if depth > maxSubcharts {
+		return fmt.Errorf("sub-charts are nested deeper than %d levels", maxSubcharts)
+	}
 	unzipped, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		return err
 	}
-	limited := &io.LimitedReader{R: unzipped, N: 2 * maxChart}
+	limited := &counted{from: unzipped, inspection: i}
 	for entries := tar.NewReader(limited); ; {
 		entry, err := entries.Next()
 		if errors.Is(err, io.EOF) {
 			break
-		}
-		if limited.N == 0 {
-			return nil // the library says that it is too much
 		}
 		if err != nil {
 			return err
@@ -82,12 +97,56 @@ func inspect(data []byte) error {
 		if entry.Typeflag == tar.TypeSymlink || entry.Typeflag == tar.TypeLink {
 			return fmt.Errorf("%s: it is a link", entry.Name)
 		}
+		_, below, _ := strings.Cut(path.Clean(entry.Name), "/")
+		if !packedChart.MatchString(below) && !parsedFile.MatchString(below) {
+			continue
+		}
+		content, err := io.ReadAll(entries)
+		if err == nil {
+			err = i.file(below, content, depth)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	_, err = io.Copy(io.Discard, limited)
 	if errors.Is(err, gzip.ErrHeader) {
 		return nil // something else follows
 	}
 	return err
+}
+
+// file looks at one file of a chart.
+func (i *inspection) file(name string, data []byte, depth int) error {
+	switch {
+	case packedChart.MatchString(name):
+		if err := i.archive(data, depth+1); err != nil {
+			return fmt.Errorf("%s: it is no packed chart: %w", name, err)
+		}
+	case parsedFile.MatchString(name):
+		if err := document.CheckAliases(data); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// counted reads as much as is left.
+type counted struct {
+	from       io.Reader
+	inspection *inspection
+}
+
+// Read implements io.Reader.
+func (c *counted) Read(buffer []byte) (int, error) {
+	if c.inspection.left < 0 {
+		return 0, errTooLarge
+	}
+	n, err := c.from.Read(buffer)
+	if c.inspection.left -= int64(n); c.inspection.left < 0 {
+		return n, errTooLarge
+	}
+	return n, err
 }
 
 // readFolder reads the files that are not ignored. The rules of .helmignore

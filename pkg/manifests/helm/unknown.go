@@ -4,6 +4,8 @@
 package helm
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -19,11 +21,17 @@ var knownHooks = []release.HookEvent{
 	release.HookPostUpgrade, release.HookPreRollback, release.HookPostRollback, release.HookTest, "test-success",
 }
 
-// withoutUnknownHooks leaves out the manifests that are hooks for moments which
-// Helm does not know. Helm does so, too, but logs what their annotation says.
-func withoutUnknownHooks(text string) string {
+// formerHooks are those that Helm 2 knew. Charts for all versions of Helm still have
+// them, and later versions leave out what bears them.
+var formerHooks = []release.HookEvent{"crd-install", "test-failure"}
+
+// withoutFormerHooks leaves out the manifests that are hooks of Helm 2 only, as Helm
+// does. Helm leaves out manifests with any other unknown hook as well: a hook whose name
+// is misspelt never runs. That is an error here. It does not hold the unknown name, which
+// may come from a value.
+func withoutFormerHooks(name, text string) (string, error) {
 	if !strings.Contains(text, release.HookAnnotation) {
-		return text
+		return text, nil
 	}
 	documents := releaseutil.SplitManifests(text)
 	names := slices.SortedFunc(maps.Keys(documents), func(a, b string) int {
@@ -32,24 +40,52 @@ func withoutUnknownHooks(text string) string {
 		}
 		return 1
 	})
-	known := slices.DeleteFunc(names, func(name string) bool { return isUnknownHook(documents[name]) })
-	if len(known) == len(documents) {
-		return text
-	}
+	var errs []error
 	var rest strings.Builder
-	for _, name := range known {
-		rest.WriteString("---\n" + documents[name])
+	removed := false
+	for _, document := range names {
+		former, err := hookOf(name, documents[document])
+		errs = append(errs, err)
+		if former {
+			removed = true
+			continue
+		}
+		rest.WriteString("---\n" + documents[document])
 	}
-	return rest.String()
+	if err := errors.Join(errs...); err != nil || !removed {
+		return text, err
+	}
+	return rest.String(), nil
 }
 
-func isUnknownHook(document string) bool {
+// hookOf reports whether a document is a hook of Helm 2 only. A hook that no version of
+// Helm knows is an error.
+func hookOf(name, document string) (former bool, err error) {
 	var head releaseutil.SimpleHead
 	if err := yaml.Unmarshal([]byte(document), &head); err != nil || head.Metadata == nil {
-		return false // it is refused, or no hook
+		return false, nil // it is refused, or no hook
 	}
 	moments, isHook := head.Metadata.Annotations[release.HookAnnotation]
-	return isHook && slices.ContainsFunc(strings.Split(moments, ","), func(moment string) bool {
-		return !slices.Contains(knownHooks, release.HookEvent(strings.ToLower(strings.TrimSpace(moment))))
-	})
+	if !isHook {
+		return false, nil
+	}
+	for moment := range strings.SplitSeq(moments, ",") {
+		event := release.HookEvent(strings.ToLower(strings.TrimSpace(moment)))
+		switch {
+		case slices.Contains(formerHooks, event):
+			former = true
+		case !slices.Contains(knownHooks, event):
+			return false, fmt.Errorf("%s: %s %s: annotation %s has a value that Helm does not know, so the hook would never run; allowed are %s",
+				name, head.Kind, head.Metadata.Name, release.HookAnnotation, joined(knownHooks))
+		}
+	}
+	return former, nil
+}
+
+func joined(events []release.HookEvent) string {
+	names := make([]string, len(events))
+	for i, event := range events {
+		names[i] = event.String()
+	}
+	return strings.Join(names, ", ")
 }

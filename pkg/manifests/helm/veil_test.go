@@ -5,6 +5,7 @@ package helm_test
 
 import (
 	"bytes"
+	"fmt"
 	"log"
 	"log/slog"
 	"strings"
@@ -117,17 +118,24 @@ func put(values map[string]any, path string, value any) {
 	values[name] = copied
 }
 
-func TestWhatAnUnknownHookSaysIsNotLogged(t *testing.T) {
+func TestAnUnknownHookIsAnErrorThatDoesNotHoldItsValue(t *testing.T) {
 	heard := listen(t)
-	text := "# first\n" + manifest("one") + "---\n" + hook("Job", "b", "'pre-install,canary-77'", "") + hook("ConfigMap", "c", "pre-install", "") + manifest("two")
+	text := manifest("one") + "---\n" + hook("Job", "b", "'pre-install,canary-77'", "") + hook("ConfigMap", "c", "pre-install", "") + hook("Job", "d", "pre-instal", "")
+	_, err := render(reconciling(t.Context(), 1), folder(map[string]string{"web/templates/a.yaml": text}), nil, helm.Options{})
+	wantError(t, err, "web/templates/a.yaml: Job b: annotation helm.sh/hook has a value that Helm does not know", "Job d: annotation",
+		"allowed are pre-install, post-install, pre-delete, post-delete, pre-upgrade, post-upgrade, pre-rollback, post-rollback, test")
+	if logged := heard.text.String() + fmt.Sprint(err); strings.Contains(logged, "canary") {
+		t.Errorf("the value is told: %s", logged)
+	}
+}
+
+func TestHooksOfHelm2AreLeftOut(t *testing.T) {
+	text := "# first\n" + manifest("one") + "---\n" + hook("Job", "b", "crd-install", "") + hook("ConfigMap", "c", "pre-install", "") + manifest("two")
 	objects, err := render(reconciling(t.Context(), 1), folder(map[string]string{"web/templates/a.yaml": text}), nil, helm.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(objects) != 3 || data(t, objects[0]) != "one" || data(t, objects[1]) != "two" || objects[2].GetName() != "c" {
 		t.Errorf("got %v", objects)
-	}
-	if logged := heard.text.String(); strings.Contains(logged, "canary") {
-		t.Errorf("logged: %s", logged)
 	}
 }
