@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,6 +40,9 @@ var (
 // the file system ("." for all of it) or a packed chart (*.tgz). The chart is
 // read once, here. Generators of charts with the same files share what these were
 // parsed to, among the charts that were loaded last.
+//
+// A folder that a program embeds needs the pattern "all:", as in //go:embed all:chart:
+// without it, files like _helpers.tpl are missing.
 //
 // If options are wrong or the chart cannot be loaded, there is an error. The
 // generator is usable even then: it returns the same error whenever it is called.
@@ -95,7 +99,10 @@ func (g *Generator) render(ctx context.Context, namespace, name string, values m
 		meter: meter, functions: functionsFor(meter, find), sets: g.sets,
 	}
 	outputs, err := r.run(ctx)
-	if err != nil {
+	switch {
+	case err != nil && g.bare && strings.Contains(err.Error(), metered.NoTemplate):
+		return nil, fmt.Errorf("%w; %s", err, embedding)
+	case err != nil:
 		return nil, err
 	}
 	result, err := g.read(ctx, outputs)

@@ -29,6 +29,8 @@ type loaded struct {
 	chart  *chart.Chart // must not be changed
 	sets   *sets
 	digest string
+	// bare says that the chart has none of the files that //go:embed leaves out.
+	bare bool
 }
 
 // charts are those that were loaded last, as long as their files are not larger than
@@ -50,11 +52,15 @@ func load(fsys fs.FS, root string) (loaded, error) {
 	if known, ok := charts.Get(key); ok {
 		return known, nil
 	}
+	bare := isBare(files)
 	c, err := parseChart(root, files)
+	if err == nil && bare {
+		err = checkEmbedded(c)
+	}
 	if err != nil {
 		return loaded{}, err
 	}
-	l := loaded{chart: c, sets: &sets{}, digest: digestOf(files)}
+	l := loaded{chart: c, sets: &sets{}, digest: digestOf(files), bare: bare}
 	charts.Put(key, l, kept.SizeOf(contents))
 	return l, nil
 }

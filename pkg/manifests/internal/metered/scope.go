@@ -18,6 +18,9 @@ type Scope struct {
 	meter     *Meter
 }
 
+// NoTemplate is how the error about a template that does not exist begins.
+const NoTemplate = "there is no template"
+
 // NewScope returns a scope of the templates, which it changes, with these
 // functions. Those that a template could do harm with get a guard.
 func NewScope(templates *template.Template, parser Parser, meter *Meter, functions template.FuncMap) *Scope {
@@ -31,7 +34,7 @@ func NewScope(templates *template.Template, parser Parser, meter *Meter, functio
 func (s *Scope) Execute(name string, data any) (string, error) {
 	called := s.templates.Lookup(name)
 	if called == nil || called.Tree == nil {
-		return "", fmt.Errorf("there is no template %q", name)
+		return "", fmt.Errorf(NoTemplate+" %q", name)
 	}
 	s.meter.callers = append(s.meter.callers[:0], name)
 	output := &buffer{meter: s.meter, total: true}
@@ -63,7 +66,7 @@ func (s *Scope) include(name string, data any) (string, error) {
 		called = s.templates.Lookup(path.Clean(name))
 	}
 	if called == nil || called.Tree == nil {
-		return "", fmt.Errorf("there is no template %q", name)
+		return "", fmt.Errorf(NoTemplate+" %q", name)
 	}
 	text, err := s.run(called, data)
 	if err != nil {

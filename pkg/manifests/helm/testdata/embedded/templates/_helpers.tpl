@@ -1,0 +1,1 @@
+{{ define "web.fullname" }}{{ .Release.Name }}{{ end }}
