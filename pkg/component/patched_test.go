@@ -31,6 +31,9 @@ func TestTheEngineGetsWhatThePatchesOfTheComponentLeave(t *testing.T) {
 		}},
 		{name: "a patch of nothing", err: "patches of the component: patch 1 of 1: there is no Pod b of v1 to patch",
 			spec: PatchesSpec{Patches: []v1alpha1.Patch{{Patch: "{apiVersion: v1, kind: Pod, metadata: {name: b}}"}}}},
+		{name: "a text that expands to gigabytes", err: "patches of the component: patch 1 of 1: line 1: the aliases of the document expand to more than 16777216 bytes",
+			spec: PatchesSpec{Patches: []v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{Kind: "Pod"},
+				Patch: "- {op: add, path: /spec/a, value: &a " + strings.Repeat("x", 10_000) + "}\n- {op: add, path: /spec/b, value: [" + strings.Repeat("*a, ", 10_000) + "]}"}}}},
 		{name: "a mistake", err: "patches of the component: patch 1 of 1: it is empty", spec: PatchesSpec{Patches: []v1alpha1.Patch{{}}}},
 	}
 	for _, test := range tests {

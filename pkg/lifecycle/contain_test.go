@@ -48,3 +48,10 @@ func TestContain(t *testing.T) {
 		})
 	}
 }
+
+func TestAnErrorThatIsANilPointerIsNotHandedOn(t *testing.T) {
+	err := contain(func() error { var err *PanicError; return err })
+	if err == nil || !strings.Contains(err.Error(), "the handler returned an error of type *lifecycle.PanicError that is a nil pointer") {
+		t.Errorf("got the error %v", err)
+	}
+}

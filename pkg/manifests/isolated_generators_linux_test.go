@@ -58,7 +58,7 @@ func chart(action string) manifests.Generator {
 
 func kustomization(manifest string) manifests.Generator {
 	g, err := kustomize.New(fstest.MapFS{"a.yaml": {Data: []byte(manifest)}}, ".", kustomize.Options{
-		Timeout: time.Hour, Limits: kustomize.Limits{Values: much, OutputBytes: much},
+		Timeout: time.Hour, Limits: kustomize.Limits{TotalBytes: much, Values: much, OutputBytes: much},
 	})
 	if err != nil {
 		panic(err)

@@ -40,7 +40,7 @@ var codecs = template.FuncMap{
 
 func toYaml(value any) (string, error) {
 	data, err := sigsyaml.Marshal(value)
-	return strings.TrimSuffix(string(data), "\n"), err
+	return strings.TrimSuffix(string(document.Quoted(data)), "\n"), err
 }
 
 // toYamlPretty indents lists, too.
@@ -55,7 +55,7 @@ func toYamlPretty(value any) (string, error) {
 	if err := errors.Join(encoder.Encode(plain), encoder.Close()); err != nil {
 		return "", err
 	}
-	return strings.TrimSuffix(text.String(), "\n"), nil
+	return strings.TrimSuffix(string(document.Quoted(text.Bytes())), "\n"), nil
 }
 
 func toJSON(value any) (string, error) {

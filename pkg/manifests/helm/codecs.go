@@ -36,7 +36,7 @@ var codecs = template.FuncMap{
 
 func toYaml(value any) (string, error) {
 	data, err := yaml.Marshal(value)
-	return strings.TrimSuffix(string(data), "\n"), err
+	return strings.TrimSuffix(string(document.Quoted(data)), "\n"), err
 }
 
 func toYamlPretty(value any) (string, error) {
@@ -44,7 +44,7 @@ func toYamlPretty(value any) (string, error) {
 	encoder := goyaml.NewEncoder(&text)
 	encoder.SetIndent(2)
 	err := encoder.Encode(value)
-	return strings.TrimSuffix(text.String(), "\n"), err
+	return strings.TrimSuffix(string(document.Quoted(text.Bytes())), "\n"), err
 }
 
 // fromYaml refuses a text whose aliases expand to too much: the parser expands all of

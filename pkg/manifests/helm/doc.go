@@ -86,7 +86,11 @@
 //
 //   - Templates have no access to the network: getHostByName fails, where it
 //     gives an empty text in Helm, and schemas cannot refer to URLs and files.
-//   - Links in charts are refused, and so are packed charts that are damaged.
+//   - Links in charts are refused, and so are packed charts that are damaged, or
+//     whose packed sub-charts have more than 100 MiB at all levels together.
+//   - A hook for a moment that neither Helm nor Helm 2 knows is an error, where Helm
+//     leaves it out.
+//   - Numbers beyond 64 bits in rendered manifests are refused, where Helm rounds them.
 //   - Whole numbers of more than 53 bits in the parameters are refused, because
 //     Helm would round them.
 //   - Rendering is limited in depth, output, memory and time, see Limits and

@@ -41,7 +41,7 @@ type checker struct {
 func check(t *tree, folder string, limits Limits) (*plan, error) {
 	c := &checker{tree: t, limits: limits, bounded: map[string]int{}, approved: map[string][]byte{}}
 	c.folder(folder)
-	if err := errors.Join(append(c.errs, c.growth.check())...); err != nil {
+	if err := errors.Join(append(c.errs, c.growth.check(limits))...); err != nil {
 		return nil, err
 	}
 	return &plan{files: memory{tree: t, kustomizations: c.approved}, folder: folder, setsSchema: c.setsSchema}, nil

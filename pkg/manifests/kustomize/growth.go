@@ -22,10 +22,11 @@ const (
 	// object.
 	maxCopied = 256 << 10
 	// maxGrowth limits the bytes that patches, labels and annotations may add to all
-	// objects together, and maxLoaded those of the files that a build loads, each
-	// counted as often as it is referred to.
+	// objects together.
 	maxGrowth = 1 << 30
-	maxLoaded = 256 << 20
+	// maxLoads is how many times the limit of all files together a build may load, each
+	// file counted as often as it is referred to.
+	maxLoads = 4
 	// maxNested limits the replacements that may copy what others have changed. Each of
 	// them can double an object.
 	maxNested = 8
@@ -113,6 +114,9 @@ func (c *checker) replacement(r types.Replacement) {
 
 // replacementFile looks at a file of replacements, which holds one or a list.
 func (c *checker) replacementFile(data []byte) {
+	if _, err := checkBounds(data, c.limits); err != nil {
+		return // the look at the file says so
+	}
 	var list []types.Replacement
 	if yaml.Unmarshal(data, &list) != nil {
 		var one types.Replacement
@@ -127,7 +131,7 @@ func (c *checker) replacementFile(data []byte) {
 }
 
 // check refuses a build that might take all memory.
-func (g *growth) check() error {
+func (g *growth) check(limits Limits) error {
 	nested := 0
 	for _, s := range g.sources {
 		if slices.ContainsFunc(g.targets, s.holds) {
@@ -135,8 +139,8 @@ func (g *growth) check() error {
 		}
 	}
 	var errs []error
-	if g.loaded > maxLoaded {
-		errs = append(errs, &LimitError{Message: fmt.Sprintf("the files that it refers to have more than %d bytes, each counted as often as it is referred to", maxLoaded)})
+	if most := maxLoads * limits.TotalBytes; int64(g.loaded) > most {
+		errs = append(errs, &LimitError{Message: fmt.Sprintf("the files that it refers to have more than %d bytes, each counted as often as it is referred to", most)})
 	}
 	if g.spread > maxGrowth/max(1, g.objects) || g.aimed > maxGrowth-g.spread*g.objects {
 		errs = append(errs, &LimitError{Message: fmt.Sprintf("its patches, labels and annotations may add more than %d bytes to its objects; "+

@@ -50,7 +50,8 @@ type Limits struct {
 	// FileBytes limits the size of each file, by default 16 MiB.
 	FileBytes int64
 	// TotalBytes limits the size of all files together, and that of each file once its
-	// aliases are expanded, by default 64 MiB.
+	// aliases are expanded, by default 64 MiB. A build may load four times as much if it
+	// refers to files more than once.
 	TotalBytes int64
 	// Kustomizations limits how many kustomizations a build may go through,
 	// counting one every time that it is referred to, by default 1,000.

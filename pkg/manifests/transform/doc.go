@@ -24,5 +24,6 @@
 // (unstructured.Unstructured), whatever type the generator gave.
 //
 // What users may write, patches and expressions, is limited in size and in
-// cost. Mistakes in it are found when the transformer is made.
+// cost. No object becomes larger than 3 MiB, which is what the API server accepts, and
+// all together grow by at most 256 MiB. Mistakes in it are found when the transformer is made.
 package transform

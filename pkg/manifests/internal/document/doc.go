@@ -6,7 +6,8 @@
 //
 // It reads what kubectl and the API server's clients read, with the same
 // result, and refuses what they let pass silently: keys that are set twice,
-// keys that become the same only as strings, and values that JSON cannot hold.
+// keys that become the same only as strings, values that JSON cannot hold, and numbers
+// that would become others.
 // Every mistake comes with its line, counted in the stream and not in the
-// document. Nesting and the expansion of aliases are limited.
+// document. Nesting is limited, and so is what aliases expand to, in values and in bytes.
 package document

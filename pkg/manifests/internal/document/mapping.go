@@ -124,11 +124,11 @@ func keyOf(n *yaml.Node) (string, error) {
 	case int64:
 		return strconv.FormatInt(raw, 10), nil
 	case float64:
-		if math.IsNaN(raw) || math.IsInf(raw, 0) {
-			break
-		}
 		if isTooLarge(raw, n.Value) {
 			return "", tooLarge(n.Value)
+		}
+		if math.IsNaN(raw) || math.IsInf(raw, 0) {
+			break
 		}
 		// Only 32 bits: this is what the common parser makes of such a key.
 		return strconv.FormatFloat(raw, 'g', -1, 32), nil

@@ -35,9 +35,13 @@ var floatPattern = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-
 // ErrNumber is what a number exceeds that would become another one.
 var ErrNumber = errors.New("the number is out of range")
 
-// isTooLarge reports whether a number that is written with all its digits was rounded.
+// isTooLarge reports whether a number is out of range, or is written with all its digits
+// and was rounded.
 func isTooLarge(value float64, text string) bool {
-	return math.Abs(value) >= 1<<63 && !strings.ContainsAny(text, ".eEfF")
+	if math.IsInf(value, 0) {
+		return strings.ContainsAny(text, "0123456789")
+	}
+	return math.Abs(value) >= 1<<63 && !strings.ContainsAny(text, ".eE")
 }
 
 // scalar returns the value of a scalar as it comes out of JSON.
@@ -74,10 +78,7 @@ func tooLarge(text string) error {
 // jsonNumber gives whole numbers as int64, as they come out of JSON, where 1.0
 // and 1 are the same.
 func jsonNumber(f float64, text string) (any, error) {
-	switch {
-	case math.IsInf(f, 0) && strings.ContainsAny(text, "0123456789"):
-		return nil, tooLarge(text)
-	case math.IsNaN(f) || math.IsInf(f, 0):
+	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil, fmt.Errorf("%s is no number that JSON can hold", text)
 	}
 	if math.Abs(f) < 1e21 {

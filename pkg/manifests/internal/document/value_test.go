@@ -169,6 +169,30 @@ func TestWhatAnotherParserReadsIsMeasuredFirst(t *testing.T) {
 	}
 }
 
+// A text that the common encoder writes without quotes stays a text.
+func TestTextsThatLookLikeNumbersAreQuoted(t *testing.T) {
+	value := map[string]any{"sha": "123e456", "1e400": []any{"-1.5e999", "12e34", "1e4567 x", "text\n1e400\n"}, "n": int64(5)}
+	data, err := yaml.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Value(data); !errors.Is(err, ErrNumber) {
+		t.Errorf("got the error %v without quotes", err)
+	}
+	got, err := Value(Quoted(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(any(value), got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for _, text := range []string{"a: 1e5\n", "a: .inf\nb: 1e300\n", "a: [\n"} {
+		if quoted := Quoted([]byte(text)); string(quoted) != text {
+			t.Errorf("got %q for %q", quoted, text)
+		}
+	}
+}
+
 func TestAliasesShareNothing(t *testing.T) {
 	value, err := Value([]byte("a: &x {k: v}\nb: *x\n"))
 	if err != nil {
