@@ -6,10 +6,14 @@ package execute
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/pkg/cluster"
@@ -61,6 +65,12 @@ func (e *Executor) apply(ctx context.Context, resource cluster.Resource, step pl
 	}
 	precondition(metadata, step)
 	live, err := e.objects.Apply(ctx, resource, object, e.options.FieldOwner)
+	if isServerFailure(err) {
+		var migrated bool
+		if migrated, err = e.migrateVersions(ctx, resource, step, metadata, err); migrated {
+			live, err = e.objects.Apply(ctx, resource, object, e.options.FieldOwner)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +93,47 @@ func (e *Executor) apply(ctx context.Context, resource cluster.Resource, step pl
 func needsApplyCopy(resource cluster.Resource, ignored []string) bool {
 	_, bundled := bundlePaths[resource.GVK().GroupKind()]
 	return bundled || len(ignored) > 0 || isClaim(resource)
+}
+
+// migrateVersions rewrites the entries of managedFields whose version the server does
+// not serve any more, and puts the new resourceVersion into the metadata of what is
+// to be applied. The server converts an object to the version of each entry when it
+// is applied, and fails if the definition of the type does not have that version. If
+// there are no such entries, the object is not changed and failure is returned.
+func (e *Executor) migrateVersions(ctx context.Context, resource cluster.Resource, step plan.Step, metadata map[string]any, failure error) (migrated bool, err error) {
+	live, err := e.readFirst(ctx, resource, step)
+	if err != nil {
+		return false, err
+	}
+	served := map[string]bool{resource.GVR.Version: true}
+	for _, entry := range live.GetManagedFields() {
+		gv, err := schema.ParseGroupVersion(entry.APIVersion)
+		if err != nil || gv.Group != resource.GVR.Group || served[gv.Version] {
+			continue
+		}
+		// What is remembered of the version may have been true before.
+		kinds, err := e.types.Kinds(ctx, gv)
+		if err != nil {
+			return false, errors.Join(failure, err)
+		}
+		_, served[gv.Version] = kinds[resource.Kind]
+	}
+	entries, changed := translate(live.GetManagedFields(), resource.GVR.GroupVersion(), served)
+	if !changed {
+		return false, failure
+	}
+	live, err = e.setManagers(ctx, resource, step, live, entries)
+	if err != nil {
+		return false, err
+	}
+	metadata["resourceVersion"] = live.GetResourceVersion()
+	return true, nil
+}
+
+// isServerFailure reports whether the server has failed without a reason of its own.
+func isServerFailure(err error) bool {
+	status, answered := errors.AsType[*apierrors.StatusError](err)
+	return answered && status.ErrStatus.Code == http.StatusInternalServerError
 }
 
 // setManagers replaces the entries of the managers of the object, as it was answered.

@@ -4,13 +4,16 @@
 package execute_test
 
 import (
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/test/env"
 )
@@ -190,4 +193,75 @@ func TestFieldsToIgnoreKeepTheirLiveValue(t *testing.T) {
 			t.Errorf("%s: the ignored annotation is %q", verb, got)
 		}
 	}
+}
+
+// A definition drops a version in which the object was written before. The server
+// converts the object to the version of each entry of managedFields when it is
+// applied, and cannot do so any more.
+func TestAnApplySurvivesTheRemovalOfAVersionThatManagersUsed(t *testing.T) {
+	b := newBench(t)
+	kind := strings.ReplaceAll("Versioned"+unique(""), "-", "")
+	plural := strings.ToLower(kind) + "s"
+	const schema = `{openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {
+		a: {type: string}, b: {type: string}, dropped: {type: string}, theirs: {type: string}}}}}}`
+	definitionOf := func(kind, plural, versions string) string {
+		return `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: ` + plural + `.apply.example.com}, spec: {
+			group: apply.example.com, scope: Namespaced, names: {kind: ` + kind + `, plural: ` + plural + `}, versions: [` + versions + `]}}`
+	}
+	definition := func(versions string) string { return definitionOf(kind, plural, versions) }
+	// Another type of the group still has the version.
+	b.create(definitionOf("Other"+kind, "other"+plural, `{name: v1alpha1, served: true, storage: true, schema: `+schema+`}`))
+	const current = `{name: v1, served: true, storage: true, schema: ` + schema + `}`
+	crd := b.desired(definition(`{name: v1alpha1, served: true, storage: false, schema: `+schema+`}, `+current), v1alpha1.UpdatePolicyReplace)
+	b.must(step(plan.VerbCreate, crd, plan.Observation{}))
+	eventually(t, "the type is served", func() bool {
+		_, err := b.target.Types().Resolve(t.Context(), crdKind(kind, "v1alpha1"))
+		_, current := b.target.Types().Resolve(t.Context(), crdKind(kind, "v1"))
+		return err == nil && current == nil
+	})
+	object := func(version, name, spec string, verb plan.Verb) *plan.Desired {
+		return b.desired(`{apiVersion: apply.example.com/`+version+`, kind: `+kind+`, metadata: {namespace: default, name: `+name+`}, spec: `+spec+`}`, writes[verb])
+	}
+	verbs := []plan.Verb{plan.VerbMerge, plan.VerbOverride}
+	for _, verb := range verbs {
+		old := object("v1alpha1", string(verb), `{a: "1", b: "1", dropped: "1"}`, verb)
+		b.must(step(plan.VerbCreate, old, plan.Observation{}))
+		b.somebody(old, `spec: {theirs: "1", b: "2"}`)
+	}
+	b.must(step(plan.VerbReplace, b.desired(definition(current), v1alpha1.UpdatePolicyReplace), b.observe(crd)))
+	eventually(t, "the version is gone", func() bool {
+		b.target.Types().Forget(crdKind(kind, "v1alpha1"))
+		_, err := b.target.Types().Resolve(t.Context(), crdKind(kind, "v1alpha1"))
+		return err != nil
+	})
+	for _, verb := range verbs {
+		d := object("v1", string(verb), `{a: "2", b: "1"}`, verb)
+		var result plan.Result
+		eventually(t, "the write is no conflict", func() bool {
+			result = b.run(step(verb, d, b.observe(d)))
+			return !execute.IsConflict(result.Err)
+		})
+		if result.Err != nil {
+			t.Errorf("%s: %v", verb, result.Err)
+			continue
+		}
+		live := b.live(d)
+		if got := fmt.Sprint(live.Object["spec"]); got != "map[a:2 b:1 theirs:1]" {
+			t.Errorf("%s: got %s", verb, got)
+		}
+		for _, entry := range live.GetManagedFields() {
+			if entry.APIVersion != "apply.example.com/v1" {
+				t.Errorf("%s: the entry of %s is of %s", verb, entry.Manager, entry.APIVersion)
+			}
+		}
+		b.requests()
+		b.must(step(verb, d, b.observe(d)))
+		if got := methods(b.requests()); got != "GET, PATCH" {
+			t.Errorf("%s: the requests at rest were %s", verb, got)
+		}
+	}
+}
+
+func crdKind(kind, version string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "apply.example.com", Version: version, Kind: kind}
 }

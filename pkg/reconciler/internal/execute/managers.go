@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -64,6 +65,36 @@ func unite(entries []metav1.ManagedFieldsEntry, owner string, counts func(metav1
 	}
 	united[ours].FieldsV1 = metav1.NewFieldsV1(string(raw))
 	return united, !all.Equals(before), nil
+}
+
+// translate gives the entries of versions that are not served the version of the
+// object, and unites those of one manager. An entry whose fields cannot be read is
+// dropped. The second result reports whether there were any such entries.
+func translate(entries []metav1.ManagedFieldsEntry, to schema.GroupVersion, served map[string]bool) (translated []metav1.ManagedFieldsEntry, changed bool) {
+	for _, entry := range entries {
+		gv, err := schema.ParseGroupVersion(entry.APIVersion)
+		if unserved := err != nil || gv.Group == to.Group && !served[gv.Version]; unserved {
+			entry.APIVersion, changed = to.String(), true
+		}
+		fields, err := fieldsOf(entry)
+		if err != nil {
+			changed = true
+			continue
+		}
+		same := slices.IndexFunc(translated, func(other metav1.ManagedFieldsEntry) bool {
+			return other.Manager == entry.Manager && other.Operation == entry.Operation &&
+				other.Subresource == entry.Subresource && other.APIVersion == entry.APIVersion
+		})
+		if same < 0 {
+			translated = append(translated, entry)
+			continue
+		}
+		known, _ := fieldsOf(translated[same]) // it was read before
+		if raw, err := known.Union(fields).ToJSON(); err == nil {
+			translated[same].FieldsV1, changed = metav1.NewFieldsV1(string(raw)), true
+		}
+	}
+	return translated, changed
 }
 
 func fieldsOf(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func entry(manager string, operation metav1.ManagedFieldsOperationType, subresource, fields string) metav1.ManagedFieldsEntry {
@@ -61,6 +62,49 @@ func TestOnlyEntriesThatCountAsOursAreUnited(t *testing.T) {
 	}
 	if _, _, err := unite([]metav1.ManagedFieldsEntry{ours, entry("helm", update, "", "nonsense")}, "corbel", counts); err == nil {
 		t.Error("nonsense was understood")
+	}
+}
+
+func TestEntriesOfVersionsThatAreNotServedAreTranslated(t *testing.T) {
+	const apply, update = metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate
+	of := func(version string, e metav1.ManagedFieldsEntry) metav1.ManagedFieldsEntry {
+		e.APIVersion = version
+		return e
+	}
+	to := schema.GroupVersion{Group: "example.com", Version: "v2"}
+	for name, tc := range map[string]struct{ entries, want []metav1.ManagedFieldsEntry }{
+		"all are served": {entries: []metav1.ManagedFieldsEntry{
+			of("example.com/v1", entry("corbel", apply, "", `{"f:a":{}}`)), of("example.com/v2", entry("corbel", apply, "", `{"f:b":{}}`)),
+		}},
+		"another group, such as that of scale": {entries: []metav1.ManagedFieldsEntry{of("autoscaling/v1", entry("hpa", update, "scale", `{"f:a":{}}`))}},
+		"one is not served": {
+			entries: []metav1.ManagedFieldsEntry{of("example.com/v0", entry("corbel", apply, "", `{"f:a":{}}`)), of("example.com/v1", entry("hpa", update, "", `{"f:b":{}}`))},
+			want:    []metav1.ManagedFieldsEntry{of("example.com/v2", entry("corbel", apply, "", `{"f:a":{}}`)), of("example.com/v1", entry("hpa", update, "", `{"f:b":{}}`))},
+		},
+		"of one manager, beside a subresource": {
+			entries: []metav1.ManagedFieldsEntry{
+				of("example.com/v0", entry("corbel", apply, "", `{"f:a":{}}`)), of("example.com/v2", entry("corbel", apply, "", `{"f:b":{}}`)),
+				of("example.com/v0", entry("corbel", update, "", `{"f:c":{}}`)), of("example.com/v0", entry("other", update, "status", `{"f:d":{}}`)),
+			},
+			want: []metav1.ManagedFieldsEntry{
+				of("example.com/v2", entry("corbel", apply, "", `{"f:a":{},"f:b":{}}`)), of("example.com/v2", entry("corbel", update, "", `{"f:c":{}}`)),
+				of("example.com/v2", entry("other", update, "status", `{"f:d":{}}`)),
+			},
+		},
+		"fields that cannot be read": {
+			entries: []metav1.ManagedFieldsEntry{of("example.com/v0", entry("corbel", apply, "", `nonsense`)), of("a/b/c", entry("x", update, "", `{"f:b":{}}`))},
+			want:    []metav1.ManagedFieldsEntry{of("example.com/v2", entry("x", update, "", `{"f:b":{}}`))},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, changed := translate(tc.entries, to, map[string]bool{"v2": true, "v1": true})
+			if changed != (tc.want != nil) {
+				t.Errorf("changed: %t", changed)
+			}
+			if diff := cmp.Diff(tc.want, got); changed && diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
