@@ -4,6 +4,7 @@
 package reconciler_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -127,4 +128,34 @@ func instance(kind, name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "engine.corbel.run/v1", "kind": kind, "metadata": map[string]any{"name": name},
 	}}
+}
+
+func TestAnObjectThatMovesToAnotherGroupStays(t *testing.T) {
+	b := newBench(t)
+	event := func(apiVersion string, fields map[string]any) *unstructured.Unstructured {
+		object := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": apiVersion, "kind": "Event", "eventTime": "2026-01-01T00:00:00.000000Z",
+			"action": "Install", "reason": "Installed", "type": "Normal", "reportingInstance": "corbel-0",
+		}}
+		object.SetNamespace(b.namespace)
+		object.SetName("a")
+		maps.Copy(object.Object, fields)
+		return object
+	}
+	about := map[string]any{"apiVersion": "v1", "kind": "Namespace", "name": b.namespace, "namespace": b.namespace}
+	b.mustApply(config("other", "1"), event("v1", map[string]any{"involvedObject": about, "reportingComponent": "example.com/corbel"}))
+	uid := b.inventory.Items[1].UID
+	moved := event("events.k8s.io/v1", map[string]any{"regarding": about, "reportingController": "example.com/corbel"})
+	for range 2 {
+		outcome := b.mustApply(config("other", "1"), moved)
+		if items := b.inventory.Items; outcome.Steps["delete"] > 0 || len(items) != 2 || items[1].Group != "events.k8s.io" || items[1].UID != uid {
+			t.Fatalf("steps %v, on record %+v", outcome.Steps, items)
+		}
+	}
+	if outcome, err := b.delete(); err != nil || !outcome.Done() {
+		t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
+	}
+	if err := b.Get(t.Context(), client.ObjectKeyFromObject(moved), moved); !apierrors.IsNotFound(err) {
+		t.Errorf("it was left behind: %v", err)
+	}
 }

@@ -28,6 +28,12 @@ func (k Key) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: k.Group, Kind: k.Kind}
 }
 
+// anyGroup returns the key without its group.
+func (k Key) anyGroup() Key {
+	k.Group = ""
+	return k
+}
+
 // String returns the form that messages use, such as "Deployment shop/api" or
 // "ClusterRole reader".
 func (k Key) String() string {

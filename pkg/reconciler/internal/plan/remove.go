@@ -17,8 +17,13 @@ import (
 // first if it is in the way of what failed.
 func (w *work) prune() {
 	var redundant []*unit
+	twins := w.twins()
 	for _, u := range w.units {
 		if u.desired == nil && !u.dropped {
+			if u.twins = twins[u.key.anyGroup()]; u.moved() {
+				u.drop()
+				continue
+			}
 			w.keepLeaving(u)
 			redundant = append(redundant, u)
 		}
@@ -115,6 +120,8 @@ func (w *work) removeOne(u *unit, because Reason) {
 		u.drop()
 	case !u.live.known():
 		w.waitUnread(u)
+	case u.unknownTwin() != nil:
+		w.waitTwin(u)
 	case w.leavesMarks(u):
 		w.disown(u, because)
 	case !u.mayRemove():

@@ -50,6 +50,8 @@ type unit struct {
 	departure int
 	// neededBy are those that need this one and must not be left without it.
 	neededBy []*unit
+	// twins are the wanted objects of the same kind and name in other groups.
+	twins []*unit
 	// visited marks units that the walk under way has met, visiting those that
 	// it came through.
 	visited, visiting bool
