@@ -7,7 +7,10 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	apiregistrationhelper "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
 )
 
 // rules replace those of kstatus, which regards a Job as done as soon as it
@@ -36,14 +39,17 @@ func judgeDefinition(obj *unstructured.Unstructured) Status {
 }
 
 func judgeAPIService(obj *unstructured.Unstructured) Status {
-	available, found := findCondition(obj, "Available")
-	switch {
-	case available.status == "True":
-		return Status{Readiness: Ready}
-	case !found:
+	service := &apiregistrationv1.APIService{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, service); err != nil {
+		return Status{Message: "the status cannot be understood: " + err.Error()}
+	}
+	switch available := apiregistrationhelper.GetAPIServiceConditionByType(service, apiregistrationv1.Available); {
+	case available == nil:
 		return Status{Message: "is not available yet"}
+	case available.Status == apiregistrationv1.ConditionTrue:
+		return Status{Readiness: Ready}
 	default:
-		return Status{Message: explain("is not available", explain(available.reason, available.message))}
+		return Status{Message: explain("is not available", explain(available.Reason, available.Message))}
 	}
 }
 

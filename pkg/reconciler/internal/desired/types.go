@@ -4,7 +4,9 @@
 package desired
 
 import (
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
@@ -90,13 +92,17 @@ func (i *item) readDefinition(own ownTypes) {
 }
 
 func (i *item) readAPIService(own ownTypes) {
-	group, version := text(i.content, "spec", "group"), text(i.content, "spec", "version")
-	if group == "" || version == "" {
+	service := &apiregistrationv1.APIService{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(i.content, service); err != nil {
+		i.mistake("cannot be understood: %v", err)
+		return
+	}
+	if service.Spec.Group == "" || service.Spec.Version == "" {
 		i.mistake("spec.group or spec.version is missing")
 		return
 	}
-	own.services[schema.GroupVersion{Group: group, Version: version}] = true
-	i.defines = []v1alpha1.TypeInfo{{Group: group, Kind: "*"}}
+	own.services[schema.GroupVersion{Group: service.Spec.Group, Version: service.Spec.Version}] = true
+	i.defines = []v1alpha1.TypeInfo{{Group: service.Spec.Group, Kind: "*"}}
 }
 
 // at returns the value at a path, or nil.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	apiregistrationhelper "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
 
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
@@ -31,15 +32,14 @@ var (
 // Those of the uids count apart.
 func (e *Executor) instances(ctx context.Context, owner plan.Owner, key plan.Key, owns Owns, kept []types.UID) (*census, error) {
 	found := &census{owns: owns, owner: owner, kept: kept}
-	prefix, group, ok := strings.Cut(key.Name, ".")
-	if !ok {
+	if !strings.Contains(key.Name, ".") {
 		return nil, fmt.Errorf("the name does not tell what types it brings")
 	}
 	switch key.GroupKind() {
 	case definitionKind:
 		return found, e.definedInstances(ctx, found, key.Name)
 	case apiServiceKind:
-		return found, e.aggregatedInstances(ctx, found, schema.GroupVersion{Group: group, Version: prefix})
+		return found, e.aggregatedInstances(ctx, found, apiregistrationhelper.APIServiceNameToGroupVersion(key.Name))
 	default:
 		return nil, fmt.Errorf("objects of kind %s bring no types", key.Kind)
 	}

@@ -29,6 +29,7 @@ const (
 const (
 	removeWebhook = iota
 	removeInstance
+	removeAPI
 	removeRest
 	removeConfiguration
 	removeType
@@ -43,6 +44,8 @@ var rest = kind{stageRest, removeRest}
 // kinds places the kinds whose position matters. Admission webhooks come after
 // everything that may serve them, and are removed before it. Workloads
 // are removed before the configuration and the rights that they need to shut down.
+// An APIService is removed before the server behind it: without that one nothing tells
+// whether there are instances of others, which would be lost with it.
 var kinds = map[schema.GroupKind]kind{
 	{Kind: "Namespace"}: {stageNamespace, removeNamespace},
 
@@ -67,7 +70,7 @@ var kinds = map[schema.GroupKind]kind{
 	{Kind: "Secret"}:                {stageConfiguration, removeConfiguration},
 	{Kind: "PersistentVolumeClaim"}: {stageConfiguration, removeConfiguration},
 
-	{Group: "apiregistration.k8s.io", Kind: "APIService"}:                           {stageLate, removeType},
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:                           {stageLate, removeAPI},
 	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: {stageLate, removeWebhook},
 	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   {stageLate, removeWebhook},
 }
@@ -116,7 +119,7 @@ func (t managedTypes) isInstance(gk schema.GroupKind) bool {
 // guardOf returns the condition under which the object may be deleted.
 func guardOf(u *unit) Guard {
 	switch kindOf(u.key).remove {
-	case removeType:
+	case removeType, removeAPI:
 		return GuardNoInstances
 	case removeNamespace:
 		if u.item.Origin == v1alpha1.OriginNamespace {
