@@ -73,7 +73,10 @@ var mutants = []mutant{
 	{"what cannot be read is absent", "pkg/reconciler/internal/observe/look.go", "return unknown(err), unserved", "return plan.Observation{Existence: plan.Absent}, unserved", []string{observeTests}},
 	{"an object of a type that is not served is absent", "pkg/reconciler/internal/observe/look.go", "request.Desired == nil && known.gone", "request.Desired == nil", []string{observeTests}},
 	{"what comes back after its removal is not noticed", "pkg/reconciler/lastlook.go", "range c.gone {", "range c.gone[:0] {", []string{reconcilerTests}},
-	{"an inventory of another cluster is accepted", "pkg/reconciler/input.go", `inventory.Target != "" && inventory.Target != uid`, "false", []string{reconcilerTests}},
+	{"an inventory of another cluster is accepted", "pkg/reconciler/input.go", `case recorded == "" || recorded == uid:`, "case true:", []string{reconcilerTests}},
+	{"a namespace is released because one read failed", "pkg/reconciler/internal/execute/guard.go", "v.release && step.Guard != plan.GuardKnownEmptyOrRelease", "false", []string{executeTests}},
+	{"a namespace is released before the timeout", "pkg/reconciler/internal/plan/remove.go", "!w.in.Now.Before(until)", "true", []string{planTests}},
+	{"names of other namespaces are told", "pkg/reconciler/internal/execute/census.go", `return owner.Ref.Namespace == "" || owner.Ref.Namespace == namespace`, "return true", []string{executeTests}},
 	{"an instance of another uid is ours", "pkg/reconciler/blockers.go", `ok && (recorded == "" || recorded == uid)`, "ok && recorded == recorded", []string{reconcilerTests}},
 	{"a label alone proves an owner to a recovery", "pkg/reconciler/recover.go", "ref != s.owner.Ref || ", `ref.Kind == "none" || `, []string{reconcilerTests}},
 
