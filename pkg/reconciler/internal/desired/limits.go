@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -90,37 +89,29 @@ func (i *item) checkOwners(owner types.UID) {
 	}
 }
 
-// checkData refuses values that the server cannot read, and names that it does not
-// allow. Values must not get into messages.
+// checkData refuses values that the server cannot read. They must not get into messages,
+// nor must names that are no keys: they may be values in the wrong place.
 func (i *item) checkData(field string, encoded bool) {
 	values, isMap := i.content[field].(map[string]any)
 	if !isMap && i.content[field] != nil {
 		i.mistake("%s is not a map but %s", field, describe(i.content[field]))
 	}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if problems := namevalidation.IsConfigMapKey(name); len(problems) > 0 {
-			i.mistake("%s: %s is not valid: %s", field, i.keyName(name), strings.Join(problems, "; "))
-			continue
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		text, isString := values[key].(string)
+		name := key
+		if len(namevalidation.IsConfigMapKey(key)) > 0 {
+			name = "a key that is not valid"
 		}
-		text, isString := values[name].(string)
 		switch {
-		case values[name] == nil:
+		case values[key] == nil:
 		case !isString:
-			i.mistake("%s: the value of %s is not a string but %s: quote it", field, name, describe(values[name]))
+			i.mistake("%s: the value of %s is not a string but %s: quote it", field, name, describe(values[key]))
 		case encoded:
 			if _, err := base64.StdEncoding.DecodeString(text); err != nil {
 				i.mistake("%s: the value of %s is not base64%s", field, name, i.plainField())
 			}
 		}
 	}
-}
-
-// keyName names a key that is not valid. In a Secret it may be a value in the wrong place.
-func (i *item) keyName(name string) string {
-	if i.key.GroupKind() == kindSecret {
-		return "the name of a key"
-	}
-	return strconv.Quote(name)
 }
 
 // plainField names the field for values that are not encoded.
