@@ -37,7 +37,7 @@ func explain(err error) error {
 		}
 		if forbidden, decided := isForbidden(e); !judged && decided {
 			if judged = true; forbidden {
-				return result.NewWaiting(err, v1alpha1.ReasonForbidden, 0)
+				return result.NewWaiting(err, v1alpha1.ReasonForbidden, minInterval)
 			}
 		}
 		if reason, ok := stallingReason(e); ok {

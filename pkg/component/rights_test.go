@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+func TestMissingRightsThatStopNothingAreAnEvent(t *testing.T) {
+	engine := &fakeEngine{outcome: reconciler.Outcome{Total: 1, Settled: 1, Missing: reconciler.MissingRights{{Namespace: "shop", Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"delete"}},
+	}}}}}
+	h, events := testHandler(t, engine)
+	log := &logLines{}
+	ctx := logf.IntoContext(t.Context(), log.logger())
+	obj := newWidget()
+	commit := func(context.Context) error { return nil }
+	for range 2 {
+		if _, err := h.CreateOrUpdate(ctx, obj, commit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const rules = `the operator lacks rights: in namespace shop rules: [{apiGroups: [""], resources: [configmaps], verbs: [delete]}]`
+	if got, want := strings.Join(events.lines, "\n"), "Warning|Forbidden|Apply|"+rules; got != want {
+		t.Errorf("events:\n%s\nwant\n%s", got, want)
+	}
+	if len(log.lines) != 1 || !strings.Contains(log.lines[0], "rights are missing") {
+		t.Errorf("log: %q", log.lines)
+	}
+	// Once they are held, and missing again, they are named again.
+	missing := engine.outcome.Missing
+	for _, engine.outcome.Missing = range []reconciler.MissingRights{nil, missing} {
+		if _, err := h.CreateOrUpdate(ctx, obj, commit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(events.lines) != 2 {
+		t.Errorf("events: %q", events.lines)
+	}
+}
+
+func TestAConditionNamesAsManyRulesAsFitAndTheLogAll(t *testing.T) {
+	scope := reconciler.MissingRights{{Namespace: "shop"}}
+	for i := range 60 {
+		scope[0].Rules = append(scope[0].Rules, rbacv1.PolicyRule{APIGroups: []string{fmt.Sprintf("group-%02d.example.com", i)}, Resources: []string{"things"}, Verbs: []string{"get", "create"}})
+	}
+	denied := errors.Join(&reconciler.ForbiddenError{Object: "Thing shop/a", Message: "no"}, types.NewRetriableError(errors.New("a reference is missing"), nil))
+	h, _ := testHandler(t, &fakeEngine{outcome: reconciler.Outcome{Total: 60, Missing: scope}, err: denied})
+	log := &logLines{}
+	ctx := logf.IntoContext(t.Context(), log.logger())
+	obj := newWidget()
+	_, err := h.CreateOrUpdate(ctx, obj, func(context.Context) error { return nil })
+	_, _ = h.Judge(ctx, obj, lifecycle.Pass{Stage: lifecycle.StageApply, Err: err, Now: h.now()})
+	state, reason, message := obj.GetStatus().GetState()
+	if state != StateError || reason != v1alpha1.ReasonForbidden {
+		t.Errorf("%s, %s", state, reason)
+	}
+	for _, text := range []string{"60 rules, all of which are in the log of the operator: in namespace shop rules: [", "Thing shop/a: no"} {
+		if !strings.Contains(message, text) {
+			t.Errorf("the message lacks %q: %s", text, message)
+		}
+	}
+	if len(message) > 1024 || !strings.Contains(log.lines[0], "group-59.example.com") {
+		t.Errorf("%d bytes: %s\nlog: %q", len(message), message, log.lines)
+	}
+}
