@@ -22,6 +22,10 @@ type Commit func(ctx context.Context) error
 // Handler does the work of one kind of object. All methods are idempotent. They
 // may change metadata and status of obj in memory; the loop writes them. No two
 // calls for one object run at the same time.
+//
+// The answer of the API server that obj itself has changed (Conflict) or does not exist any more
+// (NotFound), wrapped or not, ends the reconcile quietly: the object is reconciled again after
+// a conflict, and left alone after its deletion.
 type Handler[T client.Object] interface {
 	// Claim prepares an object before CreateOrUpdate, in every pass. What it
 	// changes in metadata is durable before CreateOrUpdate runs; in the pass that
