@@ -13,6 +13,8 @@ const (
 	componentTests  = "./pkg/component"
 	lifecycleTests  = "./pkg/lifecycle"
 	eventsTests     = "./internal/events"
+	ledgerTests     = "./internal/ledger"
+	patchTests      = "./pkg/patch"
 	redactTests     = "./internal/redact"
 	kubeconfigTests = "./internal/kubeconfig"
 )
@@ -30,6 +32,9 @@ var mutants = []mutant{
 	{"a release without the uid", "pkg/reconciler/internal/execute/orphan.go", `"uid":             step.UID,`, "", []string{executeTests}},
 	{"an apply that creates does not demand absence", "pkg/reconciler/internal/execute/create.go", `metadata["resourceVersion"] = "1"`, "_ = metadata", []string{executeTests}},
 	{"finalizers of others are dropped", "pkg/reconciler/internal/execute/replace.go", "union(step.Finalizers, object.GetFinalizers())", "union(nil, object.GetFinalizers())", []string{executeTests}},
+
+	{"a part of a record is written without its resourceVersion", "internal/ledger/update.go", `metadata["uid"], metadata["resourceVersion"] = s.uid, s.resourceVersion`, `metadata["uid"] = s.uid`, []string{ledgerTests}},
+	{"a component is written without its resourceVersion", "pkg/patch/write.go", `metadata["resourceVersion"] = resourceVersion`, "_ = resourceVersion", []string{patchTests}},
 
 	// What an answer proves.
 	{"Forbidden is absent", "pkg/cluster/errors.go", "return ok && status.Reason == metav1.StatusReasonNotFound && names(", "return ok && (status.Reason == metav1.StatusReasonNotFound || status.Reason == metav1.StatusReasonForbidden) && names(", []string{clusterTests}},

@@ -39,13 +39,15 @@ type LoadSpec struct {
 	One     string `json:"one,omitempty"`
 	// Away puts every second object into a namespace that nothing brings; see Away.
 	Away bool `json:"away,omitempty"`
+	// Job adds a Job that ends, and whose time to live is short.
+	Job bool `json:"job,omitempty"`
 	// Note changes nothing that is rendered.
 	Note string `json:"note,omitempty"`
 }
 
 // ToUnstructured returns the parameters as a map.
 func (s *LoadSpec) ToUnstructured() map[string]any {
-	return map[string]any{"objects": int64(s.Objects), "all": s.All, "one": s.One, "note": s.Note, "away": s.Away}
+	return map[string]any{"objects": int64(s.Objects), "all": s.All, "one": s.One, "note": s.Note, "away": s.Away, "job": s.Job}
 }
 
 // Away is the namespace of every second object of a component, if it says so.

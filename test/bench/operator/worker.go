@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -94,7 +95,23 @@ func generate(_ context.Context, namespace, name string, parameters types.Unstru
 		}
 		objects = append(objects, object)
 	}
+	if job, _ := values["job"].(bool); job {
+		objects = append(objects, jobOf(name))
+	}
 	return objects, nil
+}
+
+// jobOf is the Job of a component. Once it has ended its time to live removes it.
+func jobOf(name string) client.Object {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{
+			"ttlSecondsAfterFinished": int64(5),
+			"template": map[string]any{"spec": map[string]any{
+				"restartPolicy": "Never", "containers": []any{map[string]any{"name": "job", "image": "job"}},
+			}},
+		},
+	}}
 }
 
 // Work waits until there is nothing to do; an operator needs no other orders.

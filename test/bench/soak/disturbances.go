@@ -45,7 +45,7 @@ func (s *soak) component(i int) *operator.Load {
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.key(i).Namespace, Name: s.key(i).Name},
 		Spec: operator.LoadSpec{
 			RequeueSpec: component.RequeueSpec{RequeueInterval: &types.Duration{Duration: requeue}},
-			Objects:     fewest + s.random.IntN(most-fewest+1), All: s.word(), One: s.word(), Away: s.Faults && i%4 == 1,
+			Objects:     fewest + s.random.IntN(most-fewest+1), All: s.word(), One: s.word(), Away: s.Faults && i%4 == 1, Job: s.Faults && i%8 == 3,
 		},
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/test/audit"
 	"github.com/corbel-run/corbel/test/bench/measure"
 	"github.com/corbel-run/corbel/test/bench/operator"
@@ -214,7 +215,9 @@ func (s *soak) searchOne(ctx context.Context, gvk schema.GroupVersionKind, resou
 	for i := range objects.Items {
 		object := &objects.Items[i]
 		own := gvk.Kind == "Secret" && object.Name == operator.Name+"-digest-key"
-		if marks := marksOf(object); marks != "" && !own && !components[object.Labels[operator.Name+"/inventory-of"]] {
+		owner := object.Annotations[operator.Name+"/"+v1alpha1.AnnotationOwner]
+		owned := components[object.Labels[operator.Name+"/inventory-of"]] || components[owner[strings.LastIndex(owner, "/")+1:]]
+		if marks := marksOf(object); marks != "" && !own && !owned {
 			left = append(left, fmt.Sprintf("%s %s/%s (%s)", gvk.Kind, object.Namespace, object.Name, marks))
 		}
 	}
