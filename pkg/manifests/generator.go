@@ -77,7 +77,7 @@ func Generate(ctx context.Context, g Generator, namespace, name string, paramete
 // checkAmount refuses what would take all memory.
 func checkAmount(objects []client.Object) error {
 	if len(objects) > maxObjects {
-		return fmt.Errorf("it returned %d objects; at most %d are accepted", len(objects), maxObjects)
+		return fmt.Errorf("there are %d objects; at most %d are accepted", len(objects), maxObjects)
 	}
 	total := 0
 	for i, object := range objects {
@@ -91,7 +91,7 @@ func checkAmount(objects []client.Object) error {
 				i+1, len(objects), object, object.GetName(), maxObjectBytes, jsonsize.MaxDepth)
 		}
 		if total += size; total > maxObjectBytes {
-			return fmt.Errorf("it returned %d objects of more than %d bytes together; at most these are accepted", len(objects), maxObjectBytes)
+			return fmt.Errorf("the %d objects have more than %d bytes together", len(objects), maxObjectBytes)
 		}
 	}
 	return nil

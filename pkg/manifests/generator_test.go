@@ -119,10 +119,10 @@ func TestGenerateTurnsMistakesIntoErrors(t *testing.T) {
 				objects[i] = &corev1.ConfigMap{}
 			}
 			return objects, nil
-		}), "it returned 100001 objects; at most 100000 are accepted"},
+		}), "there are 100001 objects; at most 100000 are accepted"},
 		{"an object that shares its parts", returning(shared(40)), "object 1 of 1 (*unstructured.Unstructured a) has more than 268435456 bytes, or is nested deeper than 500 levels"},
 		{"an object that contains itself", returning(shared(0)), "object 1 of 1 (*unstructured.Unstructured a) has more than 268435456 bytes, or is nested deeper"},
-		{"objects that share their parts", manifests.Join(returning(shared(15)), returning(slices.Repeat([]client.Object{shared(15)}, 20)...)), "objects of more than 268435456 bytes together"},
+		{"objects that share their parts", manifests.Join(returning(shared(15)), returning(slices.Repeat([]client.Object{shared(15)}, 20)...)), "the 21 objects have more than 268435456 bytes together"},
 		{"a large typed object", returning(&corev1.ConfigMap{Data: map[string]string{"a": strings.Repeat("x", 1<<20)}}, large()), "object 2 of 2 (*v1.ConfigMap b) has more than 268435456 bytes"},
 		{"inside of Join", manifests.Join(serving("a"), nil, failing("broken")), "generator 2 of 3: the generator is nil\ngenerator 3 of 3: broken"},
 		{"inside of Transform", manifests.Transform(nil), "the generator is nil"},

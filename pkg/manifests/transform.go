@@ -114,6 +114,10 @@ func TransformObjects(ctx context.Context, t ObjectTransformer, namespace, name 
 	}
 	var transformed []client.Object
 	err := protect(func() (err error) {
+		// A transformer may encode what it is given.
+		if err := checkAmount(objects); err != nil {
+			return err
+		}
 		transformed, err = transform(namespace, name, objects)
 		return err
 	})

@@ -84,3 +84,12 @@ func TestTransformReportsItsTransformers(t *testing.T) {
 		})
 	}
 }
+
+func TestATransformerDoesNotGetWhatIsTooMuch(t *testing.T) {
+	g := manifests.Transform(returning(shared(40)), manifests.WithObjectTransformer(
+		manifests.ObjectTransformerFunc(func(_, _ string, _ []client.Object) ([]client.Object, error) { panic("it was called") })))
+	_, err := manifests.Generate(t.Context(), g, "ns", "app", nil)
+	if err == nil || !strings.Contains(err.Error(), "transformer 1 of 1: object 1 of 1 (*unstructured.Unstructured a) has more than 268435456 bytes") {
+		t.Errorf("got the error %v", err)
+	}
+}
