@@ -14,7 +14,7 @@ import (
 
 // chaosPause is the time between two of what happens to processes: between this and
 // three times as much.
-const chaosPause = 4 * time.Second
+const chaosPause = 2 * time.Second
 
 // chaos kills and stops processes until the context ends. It is alone in doing so.
 func (s *soak) chaos(ctx context.Context) error {
