@@ -30,6 +30,10 @@ const (
 	AnnotationIgnoreFields    = "ignore-fields"
 	AnnotationDependsOn       = "depends-on"
 	AnnotationRunOn           = "run-on"
+	// AnnotationRevision is any text. An object that bears it counts as changed when
+	// the text changes, and not when something else of its manifest does, unless the
+	// object has failed. The hooks of a chart bear the revision of the component.
+	AnnotationRevision = "revision"
 
 	// AnnotationManagementPolicy stands on the component, like those below, or on
 	// its namespace.

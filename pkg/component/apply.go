@@ -49,16 +49,16 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 	if err := h.runHooks(ctx, postRead, obj); err != nil {
 		return result.Empty, err
 	}
-	componentDigest, err := h.digestOf(ctx, obj)
+	digests, err := h.digestsOf(ctx, obj)
 	if err != nil {
 		return result.Empty, err
 	}
-	if obj.GetStatus().beginProcessing(componentDigest, h.now()) {
+	if obj.GetStatus().beginProcessing(digests, h.now()) {
 		// What was found out about the manifests before says nothing any more.
 		h.activity.Reset(client.ObjectKeyFromObject(obj))
 		h.causes.forget(client.ObjectKeyFromObject(obj))
 	}
-	ctx = fullContext(ctx, t, componentDigest, obj.GetStatus().Revision)
+	ctx = fullContext(ctx, t, digests.component, obj.GetStatus().Revision)
 	if err := h.runHooks(ctx, preReconcile, obj); err != nil {
 		return result.Empty, err
 	}
@@ -71,7 +71,7 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 		return result.Empty, err
 	}
 	known := prepared{
-		directives: wanted, id: id, digest: componentDigest, allowEmpty: allowEmpty,
+		directives: wanted, id: id, digest: digests.component, allowEmpty: allowEmpty,
 		root:  root,
 		until: h.now().Add(intervalsOf(obj).requeue),
 	}
@@ -193,25 +193,34 @@ func (h *handler[T]) about(obj T, err error) error {
 // render is generate, told about.
 func (h *handler[T]) render(ctx context.Context, obj T, wanted directives) (objects []client.Object, err error) {
 	redact.From(ctx).Renew()
+	var read *answers
 	err = h.telemetry.part(ctx, metrics.PhaseRender, func(ctx context.Context) error {
-		objects, err = h.generate(ctx, obj, wanted)
+		objects, read, err = h.generate(ctx, obj, wanted)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	h.probe(ctx, obj, wanted, objects)
-	return h.hold(ctx, obj, objects), nil
+	h.probe(ctx, obj, wanted, objects, read)
+	return h.hold(ctx, obj, objects, read), nil
 }
 
-// generate renders the dependent objects. The generator gets a copy of the
-// component: if it does not come back in time, it is left behind with it.
-func (h *handler[T]) generate(ctx context.Context, obj T, wanted directives) ([]client.Object, error) {
+// generate renders the dependent objects, and returns what was read for it. The
+// generator gets a copy of the component: if it does not come back in time, it is left
+// behind with it.
+func (h *handler[T]) generate(ctx context.Context, obj T, wanted directives) ([]client.Object, *answers, error) {
 	theirs, err := copyOf(obj)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ctx = manifests.WithComponent(ctx, theirs)
+	read := &answers{}
+	if target, err := manifests.ClientFromContext(ctx); err == nil {
+		ctx = manifests.WithClient(ctx, read.client(target))
+	}
+	if local, err := manifests.LocalClientFromContext(ctx); err == nil {
+		ctx = manifests.WithLocalClient(ctx, read.client(local))
+	}
 	var objects []client.Object
 	rendered := make(chan []client.Object, 1)
 	err = h.guests.run(ctx, client.ObjectKeyFromObject(obj), "generator", h.generateTimeout, func(ctx context.Context) error {
@@ -222,7 +231,7 @@ func (h *handler[T]) generate(ctx context.Context, obj T, wanted directives) ([]
 	if err == nil {
 		objects = <-rendered
 	}
-	return objects, err
+	return objects, read, err
 }
 
 // concludeApply takes over what the engine reports, and says whether it is enough.

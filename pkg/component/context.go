@@ -57,13 +57,14 @@ func ComponentNamespaceFromContext(ctx context.Context) (string, error) {
 }
 
 // ComponentDigestFromContext returns the digest of the component: it is another
-// one when anything that the dependents follow from has changed.
+// one when the spec, the annotations, the generator or what a reference holds has changed.
 func ComponentDigestFromContext(ctx context.Context) (string, error) {
 	return manifests.ComponentDigestFromContext(ctx)
 }
 
-// ComponentRevisionFromContext returns how often the component has changed,
-// counting from 1.
+// ComponentRevisionFromContext returns the revision of the component, counting from 1. A
+// new one begins when the generator, its parameters, the patches of the component or what
+// a reference holds has changed.
 func ComponentRevisionFromContext(ctx context.Context) (int64, error) {
 	return manifests.ComponentRevisionFromContext(ctx)
 }

@@ -41,14 +41,14 @@ func (h *handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit)
 	if err := h.runHooks(ctx, postRead, obj); err != nil {
 		return result.Empty, err
 	}
-	componentDigest, err := h.digestOf(ctx, obj)
+	digests, err := h.digestsOf(ctx, obj)
 	if err != nil && !isEmpty(obj) {
 		return result.Empty, err
 	}
-	ctx = fullContext(ctx, t, componentDigest, obj.GetStatus().Revision)
+	ctx = fullContext(ctx, t, digests.component, obj.GetStatus().Revision)
 	if t.engine != nil {
 		empty := isEmpty(obj)
-		err = h.deleteDependents(ctx, obj, t, commit, managedTypes, componentDigest)
+		err = h.deleteDependents(ctx, obj, t, commit, managedTypes, digests.component)
 		if _, refused := errors.AsType[*reconciler.UnidentifiedTargetError](err); refused {
 			if !empty {
 				return result.Empty, h.blocked(obj, h.aboutTarget(obj, err).Error()+h.abandonHint(obj))

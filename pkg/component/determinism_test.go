@@ -6,12 +6,16 @@ package component
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
@@ -109,5 +113,126 @@ func TestAFindingNamesObjectFieldAndTemplateButNoValue(t *testing.T) {
 	h.Finished(t.Context(), key)
 	if notices := h.renders.notices(key); notices != nil {
 		t.Errorf("after the end there are still %q", notices)
+	}
+}
+
+// keeper is a chart that keeps the password that it finds in the cluster.
+const keeper = `
+{{- $found := lookup "v1" "Secret" "shop" "db" -}}
+apiVersion: v1
+kind: Secret
+metadata: {name: db, namespace: shop}
+data:
+  password: {{ if $found }}{{ $found.data.password }}{{ else }}{{ randAlphaNum 20 | b64enc }}{{ end }}
+`
+
+// fromTemplate is a handler whose generator is one template, with a target that holds the
+// objects, and renders into the values of an object.
+func fromTemplate(t *testing.T, template string, objects ...client.Object) (*handler[*widget], *eventLog, client.Client, func(digest string) *unstructured.Unstructured) {
+	t.Helper()
+	h, log := testHandler(t, &fakeEngine{})
+	generator, err := gotemplate.New(fstest.MapFS{"t/a.yaml": {Data: []byte(template)}}, "t", gotemplate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.generator = generator
+	target := fake.NewClientBuilder().WithObjects(objects...).Build()
+	return h, log, target, func(digest string) *unstructured.Unstructured {
+		t.Helper()
+		ctx := manifests.WithClient(manifests.WithComponentDigest(t.Context(), digest), target)
+		objects, err := h.render(ctx, newWidget(), directives{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return objects[0].(*unstructured.Unstructured)
+	}
+}
+
+func TestATemplateThatKeepsWhatItFindsIsDeterministic(t *testing.T) {
+	h, log, target, render := fromTemplate(t, keeper)
+	key := client.ObjectKeyFromObject(newWidget())
+	installed := render("1")
+	if err := target.Create(t.Context(), installed.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if diff := cmp.Diff(installed.Object["data"], render("1").Object["data"]); diff != "" {
+			t.Errorf("what was found is not kept (-want +got):\n%s", diff)
+		}
+	}
+	if notices := h.renders.notices(key); log.lines != nil || notices != nil {
+		t.Errorf("events %q, notices %q", log.lines, notices)
+	}
+	if probed := h.renders.probes[key]; probed.inputs == "" {
+		t.Error("nothing is probed although everything was found")
+	}
+}
+
+func TestWhatAnotherInputHasShownIsOver(t *testing.T) {
+	h, _ := testHandler(t, &fakeEngine{})
+	key := client.ObjectKeyFromObject(newWidget())
+	h.renders.found(key, "an earlier input", "differs")
+	h.renders.unprobed(key, "this input", false)
+	if notices := h.renders.notices(key); notices != nil {
+		t.Errorf("notices %q", notices)
+	}
+}
+
+func TestAnObjectThatIsAppliedOnceMayBeRenderedInAnyWay(t *testing.T) {
+	h, log, _, render := fromTemplate(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: a, annotations: {"+
+		testSettings(t, ReconcilerOptions{}).name+"/reconcile-policy: once}}\nstringData: {p: '{{ randAlphaNum 20 }}'}\n")
+	for range 3 {
+		render("1")
+	}
+	if notices := h.renders.notices(client.ObjectKeyFromObject(newWidget())); log.lines != nil || notices != nil {
+		t.Errorf("events %q, notices %q", log.lines, notices)
+	}
+}
+
+func TestAnotherAnswerOfTheClusterIsApplied(t *testing.T) {
+	const template = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a}
+data: {color: '{{ (lookup "v1" "ConfigMap" "shop" "asked").data.color }}'%s}
+`
+	tests := []struct {
+		name, extra string
+		wantHeld    bool
+	}{
+		{name: "a deterministic generator"},
+		{name: "a random one", extra: ", random: '{{ randAlphaNum 20 }}'", wantHeld: true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			asked := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "asked"}, Data: map[string]string{"color": "white"}}
+			_, _, target, render := fromTemplate(t, fmt.Sprintf(template, test.extra), asked)
+			render("1")
+			var applied []string
+			for _, color := range []string{"red", "green", "blue"} {
+				asked.Data["color"] = color
+				if err := target.Update(t.Context(), asked); err != nil {
+					t.Fatal(err)
+				}
+				got, _, _ := unstructured.NestedString(render("1").Object, "data", "color")
+				applied = append(applied, got)
+			}
+			want := []string{"red", "green", "blue"}
+			if test.wantHeld {
+				want = []string{"red", "red", "red"}
+			}
+			if diff := cmp.Diff(want, applied); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAnotherLabelIsAnotherInput(t *testing.T) {
+	ctx, w := manifests.WithComponentDigest(t.Context(), "1"), newWidget()
+	before := inputsOf(ctx, w)
+	w.Labels = map[string]string{"tier": "gold"}
+	if after := inputsOf(ctx, w); before == "" || after == before {
+		t.Errorf("inputs %q, then %q", before, after)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"strconv"
 
 	"github.com/corbel-run/corbel/internal/digest"
@@ -23,57 +24,105 @@ var noisyAnnotations = []string{
 	"objectset.rio.cattle.io/applied",
 }
 
-// digestOf identifies the state of the component that its dependents follow from.
-func (h *handler[T]) digestOf(ctx context.Context, obj T) (string, error) {
-	key, err := h.digestKey.get(ctx)
-	if err != nil {
-		return "", err
-	}
-	references, _ := h.finder.find(obj.GetSpec())
-	return digestOf(obj, references, manifests.Digest(h.generator), digest.Hasher{Key: key})
+// digests identify the state of a component.
+type digests struct {
+	// component covers the whole spec, the annotations, the references and the
+	// generator. With it the timeout begins anew, and objects under the reconcile
+	// policy OnObjectOrComponentChange are written.
+	component string
+	// revision covers what a revision is counted by: the generator, its parameters, the
+	// patches and the references. An annotation, or a field of the spec that the
+	// generator does not get, is no part of it.
+	revision string
 }
 
-func digestOf(c Component, references []found, generator string, hasher digest.Hasher) (string, error) {
+func (h *handler[T]) digestsOf(ctx context.Context, obj T) (digests, error) {
+	key, err := h.digestKey.get(ctx)
+	if err != nil {
+		return digests{}, err
+	}
+	references, _ := h.finder.find(obj.GetSpec())
+	return digestsOf(obj, references, manifests.Digest(h.generator), digest.Hasher{Key: key})
+}
+
+func digestsOf(c Component, references []found, generator string, hasher digest.Hasher) (digests, error) {
 	annotations := maps.Clone(c.GetAnnotations())
 	maps.DeleteFunc(annotations, func(key, _ string) bool { return isNoisy(key) })
 	annotationsJSON, err := json.Marshal(annotations)
 	if err != nil {
-		return "", fmt.Errorf("digest of the annotations: %w", err)
+		return digests{}, fmt.Errorf("digest of the annotations: %w", err)
 	}
-	var parameters map[string]any
-	if spec := c.GetSpec(); !isNil(spec) {
-		parameters = spec.ToUnstructured()
-	}
-	// Maps are marshalled in the order of their keys, so equal content is equal text.
-	specJSON, err := json.Marshal(parameters)
+	parametersJSON, err := parametersOf(c)
 	if err != nil {
-		return "", fmt.Errorf("digest of the spec: %w", err)
+		return digests{}, err
 	}
-	parts := []string{strconv.FormatInt(c.GetGeneration(), 10), string(annotationsJSON), string(specJSON)}
+	patchesJSON, err := patchesOf(c)
+	if err != nil {
+		return digests{}, err
+	}
+	whole := []string{strconv.FormatInt(c.GetGeneration(), 10), string(annotationsJSON), string(parametersJSON)}
+	rendered := []string{string(parametersJSON), string(patchesJSON)}
 	for _, reference := range references {
 		if reference.ignoredByDigest() {
 			continue
 		}
-		parts = append(parts, reference.path, reference.digest(hasher))
+		content, loads := reference.digest(hasher)
+		whole = append(whole, reference.path, content)
+		if loads {
+			rendered = append(rendered, reference.path, content)
+		}
 	}
 	if generator != "" {
-		parts = append(parts, "generator", generator)
+		whole, rendered = append(whole, "generator", generator), append(rendered, "generator", generator)
 	}
-	return hasher.Combine(parts...), nil
+	return digests{component: hasher.Combine(whole...), revision: hasher.Combine(rendered...)}, nil
 }
 
-// digest identifies what was loaded.
-func (f found) digest(hasher digest.Hasher) string {
+// parametersOf returns what the generator gets, as JSON. Maps are marshalled in the order
+// of their keys, so equal content is equal text.
+func parametersOf(c Component) (text []byte, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("the parameters of the component: %w", &manifests.PanicError{Value: value, Stack: debug.Stack()})
+		}
+	}()
+	var parameters map[string]any
+	if spec := c.GetSpec(); !isNil(spec) {
+		parameters = spec.ToUnstructured()
+	}
+	if text, err = json.Marshal(parameters); err != nil {
+		return nil, fmt.Errorf("digest of the spec: %w", err)
+	}
+	return text, nil
+}
+
+// patchesOf returns the patches of the component, as JSON: they change the rendered
+// objects, hooks included. It is empty if there are none.
+func patchesOf(c Component) ([]byte, error) {
+	own, ok := configurationOf[PatchesConfiguration](c)
+	if !ok || len(own.GetPatches()) == 0 && len(own.GetImages()) == 0 {
+		return nil, nil
+	}
+	text, err := json.Marshal([]any{own.GetPatches(), own.GetImages()})
+	if err != nil {
+		return nil, fmt.Errorf("digest of the patches: %w", err)
+	}
+	return text, nil
+}
+
+// digest identifies what was loaded. What was found for its mistakes only, such as a
+// duration, loads nothing.
+func (f found) digest(hasher digest.Hasher) (content string, loads bool) {
 	switch reference := f.pointer.(type) {
 	case loadable:
 		if reference.loaded() == nil {
-			return ""
+			return "", true
 		}
-		return hasher.Combine(reference.loaded().parts()...)
+		return hasher.Combine(reference.loaded().parts()...), true
 	case interface{ Digest() string }:
-		return reference.Digest()
+		return reference.Digest(), true
 	}
-	return ""
+	return "", false
 }
 
 func isNoisy(annotation string) bool {

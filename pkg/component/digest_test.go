@@ -4,64 +4,147 @@
 package component
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	hash "github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
 func TestDigest(t *testing.T) {
 	key, generator := "key", ""
-	digest := func(t *testing.T, change func(*widget)) string {
+	digest := func(t *testing.T, change func(*widget)) digests {
 		t.Helper()
 		obj := newWidget()
 		obj.Annotations = map[string]string{"a": "1"}
 		obj.Spec.Refs = &widgetReferences{Password: &SecretKeyReference{Name: "creds"}, Own: &ownReference{}}
 		change(obj)
 		references, _ := finderFor[*widget]().find(obj.GetSpec())
-		text, err := digestOf(obj, references, generator, hash.Hasher{Key: []byte(key)})
-		if err != nil || text == "" {
-			t.Fatalf("digest %q, error %v", text, err)
+		found, err := digestsOf(obj, references, generator, hash.Hasher{Key: []byte(key)})
+		if err != nil || found.component == "" || found.revision == "" {
+			t.Fatalf("digests %+v, error %v", found, err)
 		}
-		return text
+		return found
 	}
 	before := digest(t, func(*widget) {})
 	tests := []struct {
-		name   string
-		change func(*widget)
-		same   bool
+		name                string
+		change              func(*widget)
+		component, revision bool // are another one
 	}{
-		{"nothing changed", func(*widget) {}, true},
-		{"the status", func(w *widget) { w.Status.Note, w.Status.Revision = "x", 7 }, true},
-		{"what kubectl notes", func(w *widget) { w.Annotations["kubectl.kubernetes.io/last-applied-configuration"] = "{}" }, true},
+		{"nothing changed", func(*widget) {}, false, false},
+		{"the status", func(w *widget) { w.Status.Note, w.Status.Revision = "x", 7 }, false, false},
+		{"what kubectl notes", func(w *widget) { w.Annotations["kubectl.kubernetes.io/last-applied-configuration"] = "{}" }, false, false},
 		{"labels, finalizers, resourceVersion", func(w *widget) {
 			w.Labels, w.Finalizers, w.ResourceVersion = map[string]string{"a": "b"}, []string{"x"}, "9"
-		}, true},
-		{"an annotation", func(w *widget) { w.Annotations["a"] = "2" }, false},
-		{"the generation", func(w *widget) { w.Generation = 2 }, false},
-		{"the spec", func(w *widget) { w.Spec.Size = 3 }, false},
-		{"what a reference of the package loaded", func(w *widget) { w.Spec.Refs.Password.value = []byte("2") }, false},
-		{"that what is referred to is empty", func(w *widget) { w.Spec.Refs.Password.value = []byte{} }, false},
-		{"what a reference of the author loaded", func(w *widget) { w.Spec.Refs.Own.loaded = "2" }, false},
-		{"what the generator renders from", func(*widget) { generator = "another" }, false},
-		{"the key", func(*widget) { key = "another" }, false},
+		}, false, false},
+		{"an annotation", func(w *widget) { w.Annotations["a"] = "2" }, true, false},
+		{"a part of the spec that is no parameter", func(w *widget) { w.Generation = 2 }, true, false},
+		{"the timeout, suspension", func(w *widget) {
+			w.Generation, w.Spec.Suspend, w.Spec.Timeout = 2, true, &types.Duration{Duration: time.Minute}
+		}, true, false},
+		{"a parameter", func(w *widget) { w.Spec.Size = 3 }, true, true},
+		{"a patch", func(w *widget) { w.Generation, w.Spec.Patches = 2, []v1alpha1.Patch{{Patch: "{}"}} }, true, true},
+		{"an image", func(w *widget) { w.Generation, w.Spec.Images = 2, []v1alpha1.Image{{Name: "a", NewTag: "2"}} }, true, true},
+		{"what a reference of the package loaded", func(w *widget) { w.Spec.Refs.Password.value = []byte("2") }, true, true},
+		{"that what is referred to is empty", func(w *widget) { w.Spec.Refs.Password.value = []byte{} }, true, true},
+		{"what a reference of the author loaded", func(w *widget) { w.Spec.Refs.Own.loaded = "2" }, true, true},
+		{"what the generator renders from", func(*widget) { generator = "another" }, true, true},
+		{"the key", func(*widget) { key = "another" }, true, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			generator = ""
-			if same := digest(t, test.change) == before; same != test.same {
-				t.Errorf("the digest is the same: %v, want %v", same, test.same)
+			after := digest(t, test.change)
+			if changed := after.component != before.component; changed != test.component {
+				t.Errorf("the component is another one: %v, want %v", changed, test.component)
+			}
+			if changed := after.revision != before.revision; changed != test.revision {
+				t.Errorf("the revision is another one: %v, want %v", changed, test.revision)
 			}
 		})
 	}
 }
 
+func TestParametersAreTheSpecWithoutItsConfiguration(t *testing.T) {
+	w := newWidget()
+	configured := types.Duration{Duration: time.Minute}
+	w.Spec = widgetSpec{
+		PlacementSpec: PlacementSpec{Namespace: "a", Name: "b"}, ClientSpec: ClientSpec{KubeConfig: &KubeConfigSpec{}},
+		ImpersonationSpec: ImpersonationSpec{ServiceAccountName: "a"}, SuspensionSpec: SuspensionSpec{Suspend: true},
+		RequeueSpec: RequeueSpec{RequeueInterval: &configured}, RetrySpec: RetrySpec{RetryInterval: &configured},
+		TimeoutSpec: TimeoutSpec{Timeout: &configured}, ReapplySpec: ReapplySpec{ReapplyInterval: &configured},
+		PolicySpec: PolicySpec{AdoptionPolicy: "Always", UpdatePolicy: "Replace", DeletePolicy: "Orphan", MissingNamespacesPolicy: "Create"},
+		DriftSpec:  DriftSpec{DriftPolicy: "Report"}, TypeSpec: TypeSpec{AdditionalManagedTypes: []v1alpha1.TypeInfo{{}}},
+		PatchesSpec: PatchesSpec{Patches: []v1alpha1.Patch{{}}, Images: []v1alpha1.Image{{}}},
+		Size:        3,
+	}
+	type Shared struct {
+		*TimeoutSpec `json:",inline"`
+		Color        string `json:"color"`
+	}
+	tests := []struct {
+		name string
+		spec any
+		want map[string]any
+	}{
+		{"all of it", &w.Spec, map[string]any{"size": int64(3)}},
+		{"a value", w.Spec, map[string]any{"size": int64(3)}},
+		{"a field of the author with the name of one that is left out", struct {
+			PlacementSpec `json:",inline"`
+			Name          string `json:"name"`
+		}{PlacementSpec{Namespace: "a", Name: "b"}, "c"}, map[string]any{"name": "c"}},
+		{"in another embedded struct", &struct {
+			*Shared `json:",inline"`
+			Timeout float64 `json:"seconds"`
+		}{&Shared{&TimeoutSpec{Timeout: &configured}, "red"}, 1.5}, map[string]any{"color": "red", "seconds": 1.5}},
+		{"a field that is not embedded is the author's", struct {
+			Placement PlacementSpec `json:"placement"`
+		}{PlacementSpec{Name: "b"}}, map[string]any{"placement": map[string]any{"name": "b"}}},
+		{"values of any form", struct {
+			Values *apiextensionsv1.JSON `json:"values,omitempty"`
+		}{&apiextensionsv1.JSON{Raw: []byte(`{"a":[1,{"b":2.5}]}`)}}, map[string]any{"values": map[string]any{"a": []any{int64(1), map[string]any{"b": 2.5}}}}},
+		{"no spec", (*widgetSpec)(nil), nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, Parameters(test.spec)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	if w.Spec.Namespace != "a" || w.Spec.Timeout == nil {
+		t.Error("the spec itself was changed")
+	}
+}
+
+func TestASpecThatIsNoParametersRendersNothing(t *testing.T) {
+	for name, spec := range map[string]any{
+		"cannot be marshalled": &struct{ F func() }{func() {}}, "is no object": []string{"a"},
+		"holds no JSON": &struct{ V *apiextensionsv1.JSON }{&apiextensionsv1.JSON{Raw: []byte("{")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj := &specless{widget: *newWidget(), spec: unstructurable(func() map[string]any { return Parameters(spec) })}
+			if _, err := digestsOf(obj, nil, "", hash.Hasher{}); err == nil || !strings.Contains(err.Error(), "cannot be turned into parameters") {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+type unstructurable func() map[string]any
+
+func (f unstructurable) ToUnstructured() map[string]any { return f() }
+
 func TestDigestOfWhatIsNoJSONIsAnError(t *testing.T) {
 	obj := &specless{widget: *newWidget(), spec: types.UnstructurableMap{"f": func() {}}}
-	if _, err := digestOf(obj, nil, "", hash.Hasher{}); err == nil {
+	if _, err := digestsOf(obj, nil, "", hash.Hasher{}); err == nil {
 		t.Error("no error")
 	}
 }
@@ -78,12 +161,12 @@ func TestProcessing(t *testing.T) {
 		}
 	}
 	s := &Status{}
-	if !s.beginProcessing("c1", at(0)) || s.Revision != 1 {
+	if !s.beginProcessing(digests{"c1", "r1"}, at(0)) || s.Revision != 1 {
 		t.Errorf("a new component is not revision 1 but %d", s.Revision)
 	}
 	s.noteManifests("m1", at(1))
 	since(t, s, new(at(0)))
-	if s.beginProcessing("c1", at(2)) || s.Revision != 1 {
+	if s.beginProcessing(digests{"c1", "r1"}, at(2)) || s.Revision != 1 {
 		t.Error("the same component is a new revision")
 	}
 	s.noteManifests("m2", at(3))
@@ -106,14 +189,48 @@ func TestProcessing(t *testing.T) {
 	}
 	s.noteWaiting(at(40))
 	since(t, s, new(at(40)))
-	if !s.beginProcessing("c2", at(50)) || s.Revision != 2 || s.ProcessingDigest != "c2/" {
+	if !s.beginProcessing(digests{"c2", "r2"}, at(50)) || s.Revision != 2 || s.ProcessingDigest != "c2//r2" {
 		t.Errorf("revision %d, digest %q", s.Revision, s.ProcessingDigest)
 	}
 	since(t, s, new(at(50)))
+	s.noteManifests("m3", at(51))
+	if !s.beginProcessing(digests{"c3", "r2"}, at(52)) || s.Revision != 2 || s.ProcessingDigest != "c3//r2" {
+		t.Errorf("a change that is no new revision: revision %d, digest %q", s.Revision, s.ProcessingDigest)
+	}
+	since(t, s, new(at(52)))
 	s.ProcessingSince = new(metav1.NewTime(at(100000)))
 	s.noteWaiting(at(60))
 	since(t, s, new(at(60)))
 	if s.ProcessingSince.Nanosecond() != 0 {
 		t.Error("the time has a fraction that its serialised form has not")
+	}
+}
+
+func TestARevisionThatAnEarlierVersionCountedIsTakenOver(t *testing.T) {
+	now := time.Unix(1000, 0)
+	tests := []struct {
+		name, recorded string
+		want           int64
+		wantChanged    bool
+	}{
+		{"nothing has changed since", "c/m", 4, false},
+		{"nothing was rendered yet", "c/", 4, false},
+		{"the component has changed since", "before/m", 5, true},
+		{"the status was emptied", "", 5, true},
+		{"this version, nothing has changed", "c/m/r", 4, false},
+		{"this version, the component has changed", "before/m/r", 4, true},
+		{"this version, the parameters have changed", "before/m/before", 5, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := &Status{Revision: 4, ProcessingDigest: test.recorded}
+			if changed := s.beginProcessing(digests{"c", "r"}, now); changed != test.wantChanged || s.Revision != test.want {
+				t.Errorf("revision %d, changed %v; want %d, %v", s.Revision, changed, test.want, test.wantChanged)
+			}
+			s.noteManifests("m", now)
+			if s.beginProcessing(digests{"c", "r"}, now) || s.Revision != test.want || s.ProcessingDigest != "c/m/r" {
+				t.Errorf("afterwards: revision %d, digest %q", s.Revision, s.ProcessingDigest)
+			}
+		})
 	}
 }

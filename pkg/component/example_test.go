@@ -38,7 +38,7 @@ type GreetingSpec struct {
 	Text string `json:"text"`
 }
 
-func (s *GreetingSpec) ToUnstructured() map[string]any { return map[string]any{"text": s.Text} }
+func (s *GreetingSpec) ToUnstructured() map[string]any { return component.Parameters(s) }
 
 func (g *Greeting) GetSpec() types.Unstructurable { return &g.Spec }
 func (g *Greeting) GetStatus() *component.Status  { return &g.Status }

@@ -5,7 +5,6 @@ package component
 
 import (
 	"maps"
-	"strings"
 	"sync"
 	"time"
 
@@ -84,8 +83,7 @@ func (l *lately) of(c Component, now time.Time) (prepared, bool) {
 	l.lock.Lock()
 	known, ok := l.byKey[client.ObjectKeyFromObject(c)]
 	l.lock.Unlock()
-	digest, _, _ := strings.Cut(c.GetStatus().ProcessingDigest, digestSeparator)
-	return known, ok && known.root.equal(rootOf(c)) && known.digest == digest && now.Before(known.until)
+	return known, ok && known.root.equal(rootOf(c)) && known.digest == c.GetStatus().processing().component && now.Before(known.until)
 }
 
 // dueIn is how long it is until the next full pass is due; ok is false if that is not

@@ -10,32 +10,52 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The processing digest has two parts, because they are known at different times:
-// the component's digest before rendering, the manifests' digest after it.
+// digestSeparator separates the parts of the processing digest.
 const digestSeparator = "/"
 
-// beginProcessing notes the digest of the component before anything is rendered.
-// Another one than before is a new revision, and restarts the timeout; then the
-// answer is true.
-func (s *Status) beginProcessing(componentDigest string, now time.Time) bool {
-	before, _, _ := strings.Cut(s.ProcessingDigest, digestSeparator)
-	if before == componentDigest {
-		return false
+// processing is what the processing digest holds. The digest of the manifests is empty
+// until they are rendered. Versions that counted a revision with each change of the
+// component recorded no digest of the revision.
+type processing struct{ component, manifests, revision string }
+
+func (s *Status) processing() processing {
+	parts := append(strings.SplitN(s.ProcessingDigest, digestSeparator, 3), "", "")
+	return processing{component: parts[0], manifests: parts[1], revision: parts[2]}
+}
+
+func (s *Status) setProcessing(p processing) {
+	s.ProcessingDigest = strings.Join([]string{p.component, p.manifests, p.revision}, digestSeparator)
+}
+
+// beginProcessing notes the digests of the component before anything is rendered, and
+// counts the revision. Another component restarts the timeout; then the answer is true.
+func (s *Status) beginProcessing(now digests, at time.Time) bool {
+	before := s.processing()
+	changed := before.component != now.component
+	if before.revision != now.revision && (before.revision != "" || changed) {
+		s.Revision++
 	}
-	s.ProcessingDigest = componentDigest + digestSeparator
-	s.Revision++
-	s.ProcessingSince = timestamp(now)
-	return true
+	after := processing{component: now.component, manifests: before.manifests, revision: now.revision}
+	if changed {
+		after.manifests = ""
+		s.ProcessingSince = timestamp(at)
+	}
+	if after != before {
+		s.setProcessing(after)
+	}
+	return changed
 }
 
 // noteManifests notes the digest of what was rendered. Another one than before
 // restarts the timeout.
 func (s *Status) noteManifests(manifestDigest string, now time.Time) {
-	component, before, _ := strings.Cut(s.ProcessingDigest, digestSeparator)
+	p := s.processing()
+	before := p.manifests
 	if before == manifestDigest || manifestDigest == "" {
 		return
 	}
-	s.ProcessingDigest = component + digestSeparator + manifestDigest
+	p.manifests = manifestDigest
+	s.setProcessing(p)
 	if before != "" {
 		s.ProcessingSince = timestamp(now)
 	}

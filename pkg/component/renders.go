@@ -7,8 +7,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/events"
@@ -44,8 +47,9 @@ type renders struct {
 
 // rendering is what was let through last.
 type rendering struct {
-	inputs string // the digest of the component
-	digest string // of the objects
+	inputs  string // the digest of what the component says
+	answers string // the digest of what the generator read
+	digest  string // of the objects
 	// changes counts the changes without a cause.
 	changes int
 	// until is when the next change is let through; before, objects are applied.
@@ -58,27 +62,28 @@ func newRenders() *renders {
 }
 
 // choose returns the objects to apply, and whether they are not those that were
-// rendered. Inputs is the digest of what the objects should follow from.
-func (r *renders) choose(key client.ObjectKey, inputs string, objects []client.Object, now time.Time) (chosen []client.Object, held bool) {
-	current := digestOfObjects(objects)
+// rendered. Another answer of the cluster is a cause of another rendering if the generator
+// is known to be deterministic.
+func (r *renders) choose(key client.ObjectKey, current rendering, objects []client.Object, now time.Time) (chosen []client.Object, held bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last, known := r.byKey[key]
+	probed := r.probes[key]
+	deterministic := probed.inputs == current.inputs && probed.finding == ""
 	switch {
-	case !known || last.inputs != inputs:
-		r.byKey[key] = rendering{inputs: inputs, digest: current}
-	case last.digest == current:
+	case !known || last.inputs != current.inputs || last.answers != current.answers && deterministic:
+		r.byKey[key] = current
+	case last.digest == current.digest:
 		if last.changes > 0 && !now.Before(last.until) {
 			// It has settled.
-			r.byKey[key] = rendering{inputs: inputs, digest: current}
+			r.byKey[key] = current
 		}
 	case now.Before(last.until):
 		return last.objects, true
 	default:
-		r.byKey[key] = rendering{
-			inputs: inputs, digest: current, objects: objects, changes: last.changes + 1,
-			until: now.Add(backoff.Delay(last.changes, holdBase, holdLimit)),
-		}
+		current.objects, current.changes = objects, last.changes+1
+		current.until = now.Add(backoff.Delay(last.changes, holdBase, holdLimit))
+		r.byKey[key] = current
 	}
 	return objects, false
 }
@@ -100,6 +105,21 @@ func (r *renders) forget(key client.ObjectKey) {
 	defer r.mu.Unlock()
 	delete(r.byKey, key)
 	delete(r.probes, key)
+}
+
+// followed returns the objects whose manifests count with every rendering. One that is
+// applied once, such as a generated password, may be rendered in any way.
+func (h *handler[T]) followed(objects []client.Object) []client.Object {
+	policy := h.settings.name + "/" + v1alpha1.AnnotationReconcilePolicy
+	return slices.DeleteFunc(slices.Clone(objects), func(object client.Object) bool {
+		return strings.EqualFold(annotationsOf(object)[policy], string(v1alpha1.ReconcilePolicyOnce))
+	})
+}
+
+// annotationsOf is empty for what cannot be read, which the engine refuses.
+func annotationsOf(object client.Object) (annotations map[string]string) {
+	defer func() { _ = recover() }() // the object may be of any type that a user wrote
+	return object.GetAnnotations()
 }
 
 // digestOfObjects is the same whatever the order of the objects is. It stays in
@@ -133,15 +153,30 @@ func digestOfObject(object client.Object) (sum string) {
 // something else every time.
 const reasonNonDeterministic = "NonDeterministicRendering"
 
-// hold returns the objects to apply for those that were rendered.
-func (h *handler[T]) hold(ctx context.Context, obj T, objects []client.Object) []client.Object {
-	inputs, err := manifests.ComponentDigestFromContext(ctx)
+// inputsOf identifies what the component says to its generator. It is empty if that is
+// not known.
+func inputsOf(ctx context.Context, c Component) string {
+	component, err := manifests.ComponentDigestFromContext(ctx)
 	if err != nil {
+		return ""
+	}
+	parts := []string{component}
+	for _, key := range slices.Sorted(maps.Keys(c.GetLabels())) {
+		parts = append(parts, key, c.GetLabels()[key])
+	}
+	return digest.Combine(parts...)
+}
+
+// hold returns the objects to apply for those that were rendered.
+func (h *handler[T]) hold(ctx context.Context, obj T, objects []client.Object, read *answers) []client.Object {
+	inputs := inputsOf(ctx, obj)
+	if inputs == "" {
 		return objects
 	}
 	key := client.ObjectKeyFromObject(obj)
 	before := h.renders.notice(key)
-	chosen, held := h.renders.choose(key, inputs, objects, h.now())
+	current := rendering{inputs: inputs, answers: read.digest(), digest: digestOfObjects(h.followed(objects))}
+	chosen, held := h.renders.choose(key, current, objects, h.now())
 	if held {
 		metrics.RenderHeldBack(h.telemetry.controller)
 		logf.FromContext(ctx).V(1).Info("the rendered manifests are held back, because they change without a cause")

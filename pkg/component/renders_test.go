@@ -27,7 +27,8 @@ func changes(interval, duration time.Duration, render func(pass int) []client.Ob
 	var at []time.Duration
 	for pass := 0; time.Duration(pass)*interval < duration; pass++ {
 		elapsed := time.Duration(pass) * interval
-		chosen, _ := r.choose(rendersKey, "inputs", render(pass), start.Add(elapsed))
+		objects := render(pass)
+		chosen, _ := r.choose(rendersKey, rendering{inputs: "inputs", digest: digestOfObjects(objects)}, objects, start.Add(elapsed))
 		if digest := digestOfObjects(chosen); digest != last {
 			at, last = append(at, elapsed), digest
 		}
@@ -64,7 +65,8 @@ func TestARenderingWithACauseIsNeverHeldBack(t *testing.T) {
 	r, now := newRenders(), time.Unix(1000, 0)
 	apply := func(inputs, value string, wantHeld bool, wantValue string) {
 		t.Helper()
-		chosen, held := r.choose(rendersKey, inputs, rendered(value), now)
+		objects := rendered(value)
+		chosen, held := r.choose(rendersKey, rendering{inputs: inputs, digest: digestOfObjects(objects)}, objects, now)
 		if got := chosen[0].(*corev1.ConfigMap).Data["value"]; held != wantHeld || got != wantValue {
 			t.Errorf("value %s, held back %v; want %s, %v", got, held, wantValue, wantHeld)
 		}

@@ -3,6 +3,15 @@
 
 package component
 
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
 // The ...Spec types are ready-made parts of a spec. Embed them inline:
 //
 //	type ShopSpec struct {
@@ -12,6 +21,75 @@ package component
 //	}
 //
 // Their methods can be called on nil, so that they can be embedded as pointers, too.
+// Generators have no use for them: Parameters leaves them out.
+
+// configurationSpecs are the types that Parameters leaves out. All their fields are
+// omitted from JSON if they are empty.
+var configurationSpecs = []reflect.Type{
+	reflect.TypeFor[PlacementSpec](), reflect.TypeFor[ImpersonationSpec](), reflect.TypeFor[SuspensionSpec](), reflect.TypeFor[ClientSpec](),
+	reflect.TypeFor[RequeueSpec](), reflect.TypeFor[RetrySpec](), reflect.TypeFor[TimeoutSpec](), reflect.TypeFor[ReapplySpec](),
+	reflect.TypeFor[PolicySpec](), reflect.TypeFor[DriftSpec](), reflect.TypeFor[TypeSpec](), reflect.TypeFor[PatchesSpec](),
+}
+
+// Parameters returns the spec of a component as the parameters of its generator: what
+// json.Marshal makes of it, without the ...Spec types of this package that are embedded
+// in it, also those in other embedded structs. Integers are int64. It is meant for the
+// method of a spec:
+//
+//	func (s *ShopSpec) ToUnstructured() map[string]any { return component.Parameters(s) }
+//
+// What is left out, such as a timeout, can change without a new revision, so that no hook
+// of a chart runs for it.
+//
+// A spec that is no JSON object, or cannot be marshalled, is a mistake in its Go type.
+// Parameters panics then, because without its parameters a generator would render its
+// defaults. The reconciler makes an error of the component of it, and renders nothing.
+func Parameters(spec any) map[string]any {
+	text, err := json.Marshal(withoutConfiguration(reflect.ValueOf(spec)))
+	if err != nil {
+		panic(fmt.Errorf("%T cannot be turned into parameters: %w", spec, err))
+	}
+	var parameters map[string]any
+	if err := utiljson.Unmarshal(text, &parameters); err != nil {
+		panic(fmt.Errorf("%T cannot be turned into parameters: %w", spec, err))
+	}
+	return parameters
+}
+
+// withoutConfiguration returns a shallow copy of a struct, or of what the pointer points
+// to, in which what is embedded for the reconciler is empty.
+func withoutConfiguration(value reflect.Value) any {
+	pointed := reflect.Indirect(value)
+	switch {
+	case !value.IsValid():
+		return nil
+	case pointed.Kind() != reflect.Struct:
+		return value.Interface()
+	}
+	duplicate := reflect.New(pointed.Type())
+	duplicate.Elem().Set(pointed)
+	clearConfiguration(duplicate.Elem())
+	return duplicate.Interface()
+}
+
+func clearConfiguration(value reflect.Value) {
+	for i := range value.NumField() {
+		field, declared := value.Field(i), value.Type().Field(i)
+		kind := declared.Type
+		if kind.Kind() == reflect.Pointer {
+			kind = kind.Elem()
+		}
+		switch {
+		case !declared.Anonymous:
+		case slices.Contains(configurationSpecs, kind):
+			field.SetZero()
+		case field.Kind() == reflect.Struct:
+			clearConfiguration(field)
+		case field.CanSet() && field.Kind() == reflect.Pointer && field.Elem().Kind() == reflect.Struct:
+			field.Set(reflect.ValueOf(withoutConfiguration(field)))
+		}
+	}
+}
 
 // PlacementSpec implements PlacementConfiguration.
 //

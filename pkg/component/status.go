@@ -34,7 +34,8 @@ type Status struct {
 	// +optional
 	AppliedGeneration int64 `json:"appliedGeneration,omitempty"`
 
-	// Revision counts the changes of the component.
+	// Revision counts the changes of what the dependent objects are rendered from: the
+	// generator, its parameters, the patches of the component, and what references hold.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 

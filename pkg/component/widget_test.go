@@ -65,13 +65,7 @@ func (r *ownReference) Load(_ context.Context, _ client.Client, w *widget) (err 
 
 func (r *ownReference) Digest() string { return r.loaded }
 
-func (s *widgetSpec) ToUnstructured() map[string]any {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
-	if err != nil {
-		panic(err)
-	}
-	return content
-}
+func (s *widgetSpec) ToUnstructured() map[string]any { return Parameters(s) }
 
 type widgetStatus struct {
 	Status `json:",inline"`

@@ -10,14 +10,18 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/pkg/types"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -36,6 +40,7 @@ spec:
     metadata:
       annotations:
         podsim.corbel.run/exit-code: '{{ if eq .Values.bad %[1]q }}1{{ else }}0{{ end }}'
+        answer: '{{ (lookup "v1" "ConfigMap" .Release.Namespace "asked").data | toJson }}'
     spec:
       restartPolicy: Never
       containers:
@@ -61,7 +66,7 @@ func hooked(t *testing.T) *helm.Generator {
 		"Chart.yaml":         {Data: []byte("apiVersion: v2\nname: hooked\nversion: 1.0.0\n")},
 		"values.yaml":        {Data: []byte("bad: none\nvalue: first\n")},
 		"templates/hooks":    {Data: []byte(text)},
-		"templates/own.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\ndata: {value: '{{ .Values.value }}'}\n")},
+		"templates/own.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\ndata: {value: '{{ .Values.value }}', answer: '{{ (lookup \"v1\" \"ConfigMap\" .Release.Namespace \"asked\").data | toJson }}'}\n")},
 	}, ".", helm.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -104,6 +109,14 @@ func TestTheHooksOfAChartRunAsOftenAsHelmRunsThem(t *testing.T) {
 		expect("upgrade to "+value, "pre-both", "pre-upgrade", "post-both", "post-upgrade", "many-post")
 	}
 
+	// An annotation, the timeout and another answer of the cluster are no upgrade.
+	f.answer(t, bundle)
+	f.ready(t, bundle)
+	expect("annotation, timeout and answer")
+	if bundle.Status.Revision != 3 {
+		t.Errorf("revision %d, want 3", bundle.Status.Revision)
+	}
+
 	// A Job that was cleaned up does not run again.
 	f.cleanUp(t, "post-both")
 
@@ -119,6 +132,34 @@ func TestTheHooksOfAChartRunAsOftenAsHelmRunsThem(t *testing.T) {
 	}
 	f.gone(t, bundle)
 	expect("deletion", "pre-delete", "many-pre-delete", "post-delete")
+}
+
+// answer changes what the chart looks up and what it cannot see of the component, and waits
+// until the answer is applied.
+func (f *fixture) answer(t *testing.T, bundle *Bundle) {
+	t.Helper()
+	asked := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "asked"}, Data: map[string]string{"answer": "42"}}
+	if err := f.Create(t.Context(), asked); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the update of the Bundle", func(ctx context.Context) error {
+		if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {
+			return err
+		}
+		bundle.Annotations = map[string]string{"reconcile.fluxcd.io/requestedAt": "now"}
+		bundle.Spec.Timeout = &types.Duration{Duration: time.Minute}
+		return f.Update(ctx, bundle)
+	})
+	eventually(t, "the answer to be applied", func(ctx context.Context) error {
+		own := &corev1.ConfigMap{}
+		if err := f.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: "own"}, own); err != nil {
+			return err
+		}
+		if got := own.Data["answer"]; got != `{"answer":"42"}` {
+			return fmt.Errorf("the answer is %s", got)
+		}
+		return nil
+	})
 }
 
 // cleanUp deletes a Job, like somebody who needs the room.

@@ -33,8 +33,8 @@ const (
 	preDeleteRow  = 100_000
 	postDeleteRow = 200_000
 
-	// annotationRevision makes the manifest of a hook another one with every
-	// revision, so that it runs again.
+	// annotationRevision is the revision that a hook runs for. It makes the manifest of
+	// the hook another one with every revision, as earlier versions recorded it.
 	annotationRevision = "helm.corbel.run/revision"
 )
 
@@ -132,8 +132,10 @@ func (m marker) applied(r run, weight int, succeeded bool, current common.Releas
 		m.set(r.object, v1alpha1.AnnotationPurgeOrder, strconv.Itoa(end))
 	}
 	if runs(r.object) || succeeded {
+		revision := strconv.Itoa(current.Revision)
+		m.set(r.object, v1alpha1.AnnotationRevision, revision)
 		annotations := r.object.GetAnnotations()
-		annotations[annotationRevision] = strconv.Itoa(current.Revision)
+		annotations[annotationRevision] = revision
 		r.object.SetAnnotations(annotations)
 	}
 	return wave

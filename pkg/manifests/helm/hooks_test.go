@@ -39,7 +39,7 @@ func marks(t *testing.T, text string, revision int64, options helm.Options) []st
 				line += " " + name + "=" + value
 			}
 		}
-		if value, ok := object.GetAnnotations()["helm.corbel.run/revision"]; ok {
+		if value, ok := object.GetAnnotations()["app.example.com/revision"]; ok {
 			line += " revision=" + value
 		}
 		all = append(all, line)

@@ -5,7 +5,6 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -60,13 +59,7 @@ type CacheValues struct {
 
 // ToUnstructured returns the values of the chart, and leaves out what Corbel
 // itself reads in the spec.
-func (s *ShopSpec) ToUnstructured() map[string]any {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s.ShopValues)
-	if err != nil {
-		return nil // every field is a plain JSON value
-	}
-	return content
-}
+func (s *ShopSpec) ToUnstructured() map[string]any { return component.Parameters(s) }
 
 // ShopStatus is what Corbel reports.
 type ShopStatus struct {

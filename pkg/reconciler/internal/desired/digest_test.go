@@ -5,6 +5,7 @@ package desired
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -86,6 +87,22 @@ func TestIgnoreRulesThatChangeAreAReasonToWriteButNotToRunAgain(t *testing.T) {
 		if before, after := digestOf(t, object, nil), digestOf(t, object, ignoring); (before != after) != changes {
 			t.Errorf("%s: digest %s, with a rule %s", object, before, after)
 		}
+	}
+}
+
+func TestTheRevisionOfAnObjectIsApartFromItsManifest(t *testing.T) {
+	annotated := func(revision string) string {
+		return digestOf(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {x: one, shop.example.com/revision: "`+revision+`"}}}`, nil)
+	}
+	plain := digestOf(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {x: one}}}`, nil)
+	one, _ := strings.CutPrefix(annotated("1"), plain)
+	two, _ := strings.CutPrefix(annotated("2"), plain)
+	if one == annotated("1") || two == annotated("2") || one == two {
+		t.Errorf("the digest %s becomes %s in revision 1 and %s in revision 2", plain, annotated("1"), annotated("2"))
+	}
+	object := build(t, input(parse(t, cm("a", "revision=7"))...))[0]
+	if got := object.Manifest.GetAnnotations()["shop.example.com/revision"]; got != "7" {
+		t.Errorf("the manifest says the revision %q", got)
 	}
 }
 

@@ -26,7 +26,7 @@ func (i *item) finish(in Input) {
 	if len(i.mistakes) > 0 {
 		return
 	}
-	i.digest = in.Hasher.Manifest(i.content)
+	i.digest = i.manifestDigest(in)
 	var beside []string
 	switch i.policies.Reconcile {
 	case v1alpha1.ReconcilePolicyOnObjectOrComponentChange:
@@ -39,6 +39,20 @@ func (i *item) finish(in Input) {
 	if len(beside) > 0 {
 		i.digest = plan.WithComponent(i.digest, digest.Combine(beside...))
 	}
+	if i.policies.Revision != "" {
+		i.digest = plan.WithRevision(i.digest, digest.Combine(i.policies.Revision))
+	}
+}
+
+// manifestDigest identifies the manifest without its revision.
+func (i *item) manifestDigest(in Input) string {
+	annotations, _ := at(i.content, "metadata", "annotations").(map[string]any)
+	name := in.Name + "/" + v1alpha1.AnnotationRevision
+	if revision, tied := annotations[name]; tied {
+		delete(annotations, name)
+		defer func() { annotations[name] = revision }()
+	}
+	return in.Hasher.Manifest(i.content)
 }
 
 // parsePolicies reads the annotations and checks what depends on the type. It returns

@@ -241,6 +241,9 @@ func wanted(key Key, value string, policies policy.Set, defines ...v1alpha1.Type
 	if policies.Drift != v1alpha1.DriftPolicyRepair {
 		d.Digest += string(policies.Drift)
 	}
+	if policies.Revision != "" {
+		d.Digest = WithRevision(d.Digest, policies.Revision)
+	}
 	return d
 }
 

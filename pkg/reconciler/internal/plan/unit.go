@@ -64,6 +64,7 @@ func (u *unit) want(d *Desired) {
 	if u.misplaced = u.recorded && u.isHook() && u.item.RunOn == ""; u.misplaced {
 		return // it is an ordinary object until it is gone
 	}
+	u.item.Digest = carried(u.item.Digest, d.Digest)
 	u.item.RunOn = string(d.Policies.RunOn)
 	u.item.Group, u.item.Version, u.item.Kind = d.Key.Group, d.Version, d.Key.Kind
 	u.item.Namespace, u.item.Name = d.Key.Namespace, d.Key.Name
@@ -96,18 +97,35 @@ func (u *unit) observe(in Input) {
 	u.relation, u.owner = relate(in.Owner, u.item, adoption, u.live)
 }
 
-// same tells whether the manifest that was last accepted is the desired one.
-func (u *unit) same() bool { return u.item.Digest == u.desired.Digest }
-
-// sameManifest is same, whatever became of the component.
-func (u *unit) sameManifest() bool {
-	recorded, _, _ := strings.Cut(u.item.Digest, componentMark)
-	desired, _, _ := strings.Cut(u.desired.Digest, componentMark)
-	return recorded == desired
+// same reports whether the manifest that was last accepted is the desired one, or
+// counts as the same because its revision is. What has failed in a revision follows its
+// manifest, so that a mistake can be corrected without a new revision.
+func (u *unit) same() bool {
+	if u.item.Digest == u.desired.Digest {
+		return true
+	}
+	_, recorded, _ := strings.Cut(u.item.Digest, revisionMark)
+	_, desired, tied := strings.Cut(u.desired.Digest, revisionMark)
+	return tied && recorded == desired && u.live.Status.Readiness != Failed
 }
 
-// componentMark separates, in a digest, the manifest from the component.
-const componentMark = "+"
+// sameManifest is same, whatever became of the component and of the revision.
+func (u *unit) sameManifest() bool {
+	return manifestOf(u.item.Digest) == manifestOf(u.desired.Digest)
+}
+
+func manifestOf(digest string) string {
+	manifest, _, _ := strings.Cut(digest, revisionMark)
+	manifest, _, _ = strings.Cut(manifest, componentMark)
+	return manifest
+}
+
+// These marks separate, in a digest, the manifest from the component and from the
+// revision, which are there only if they count.
+const (
+	componentMark = "+"
+	revisionMark  = "@"
+)
 
 // WithComponent returns the digest of an object that is written also when the
 // component changes, or the options that concern it. That its manifest is the same is
@@ -118,6 +136,22 @@ func WithComponent(manifest, component string) string { return manifest + compon
 // a uid: it keeps no such object, so that none can be read or deleted.
 func (u *unit) unkept() bool {
 	return u.item.UID == "" && u.item.Digest != "" && u.item.Phase == v1alpha1.PhaseApplied && u.item.RunOn == ""
+}
+
+// WithRevision returns the digest of an object that counts as changed only when the
+// revision does.
+func WithRevision(manifest, revision string) string { return manifest + revisionMark + revision }
+
+// carried returns the recorded digest in the form of the desired one, if the two differ
+// only in that one of them has a revision: an object whose manifest says no revision yet,
+// or none any more, is no changed object.
+func carried(recorded, desired string) string {
+	was, _, hadRevision := strings.Cut(recorded, revisionMark)
+	is, _, hasRevision := strings.Cut(desired, revisionMark)
+	if was == is && hadRevision != hasRevision {
+		return desired
+	}
+	return recorded
 }
 
 // drifted tells whether the live values differ from those that the server

@@ -31,6 +31,7 @@ var readers = map[string]func(set *Set, value string) error{
 	v1alpha1.AnnotationReadyWhen:           readReadyWhen,
 	v1alpha1.AnnotationIgnoreFields:        readIgnoreFields,
 	v1alpha1.AnnotationDependsOn:           readDependsOn,
+	v1alpha1.AnnotationRevision:            readRevision,
 }
 
 // others are annotations with our prefix that say nothing about a dependent:
@@ -158,6 +159,13 @@ func readReapply(set *Set, text string) error {
 		return fmt.Errorf("%s is not a duration of at least 1m, such as 30m or 12h", quote(text))
 	}
 	set.Reapply = interval
+	return nil
+}
+
+func readRevision(set *Set, text string) error {
+	if set.Revision = strings.TrimSpace(text); set.Revision == "" {
+		return errors.New("the revision is empty")
+	}
 	return nil
 }
 

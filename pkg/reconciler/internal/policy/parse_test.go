@@ -51,6 +51,7 @@ func TestParseReadsEveryAnnotation(t *testing.T) {
 		{"adoption policy always", annotate("adoption-policy", "always"), builtin(func(s *Set) { s.Adoption = v1alpha1.AdoptionPolicyAlways })},
 		{"adoption policy ignore", annotate("adoption-policy", "ignore"), builtin(func(s *Set) { s.Adoption = v1alpha1.AdoptionPolicyIgnore })},
 		{"reconcile policy", annotate("reconcile-policy", "on-object-or-component-change"), builtin(func(s *Set) { s.Reconcile = v1alpha1.ReconcilePolicyOnObjectOrComponentChange })},
+		{"revision", annotate("revision", " 7"), builtin(func(s *Set) { s.Revision = "7" })},
 		{"reconcile policy once", annotate("reconcile-policy", "once"), builtin(func(s *Set) { s.Reconcile = v1alpha1.ReconcilePolicyOnce })},
 		{"update policy", annotate("update-policy", "ssa-override"), builtin(func(s *Set) { s.Update = v1alpha1.UpdatePolicySsaOverride })},
 		{"update policy in camel case", annotate("update-policy", "SsaMerge"), builtin(func(s *Set) { s.Update = v1alpha1.UpdatePolicySsaMerge })},

@@ -33,6 +33,9 @@ type Set struct {
 	// DependsOn are other dependents that must be ready before.
 	DependsOn []Reference
 	RunOn     RunOn
+	// Revision is the text with which the object counts as changed, in place of its
+	// manifest; empty means none.
+	Revision string
 }
 
 // Order places an object among the waves.
