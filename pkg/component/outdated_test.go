@@ -4,10 +4,12 @@
 package component_test
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,7 +82,7 @@ func TestOutdatedDefinitions(t *testing.T) {
 			b.check(user.Create(t.Context(), w))
 
 			result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")})
-			if err != nil || result.RequeueAfter == 0 {
+			if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > 15*time.Second {
 				t.Errorf("the pass returned %+v, %v", result, err)
 			}
 			b.check(user.Get(t.Context(), b.key("main"), w))
@@ -92,6 +94,18 @@ func TestOutdatedDefinitions(t *testing.T) {
 			if _, exists := b.configMap("a"); exists {
 				t.Error("something was written that no record can be kept of")
 			}
+
+			// A corrected definition is all that it takes.
+			installVariant(b, test.group, func(*apiextensionsv1.CustomResourceDefinition) {})
+			b.eventually("the component to be ready", func() error {
+				if result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")}); err != nil || result.RequeueAfter > 10*time.Minute {
+					return fmt.Errorf("the pass returned %+v, %v", result, err)
+				}
+				if b.check(user.Get(t.Context(), b.key("main"), w)); !w.Status.IsReady() {
+					return fmt.Errorf("conditions %+v", w.Status.Conditions)
+				}
+				return nil
+			})
 		})
 	}
 }

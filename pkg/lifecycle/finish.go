@@ -22,9 +22,18 @@ import (
 // of the pass, so that a shutdown does not lose what was done.
 const exitTimeout = 15 * time.Second
 
+// outdatedBase and outdatedLimit are how soon an object whose definition is outdated is
+// tried again, at first and later. A new definition causes no event for the object, and
+// operators are often rolled out before their definitions.
+const (
+	outdatedBase  = 5 * time.Second
+	outdatedLimit = 15 * time.Second
+)
+
 // finish judges the pass and writes the outcome.
 func (p *pass[T]) finish(ctx context.Context) (reconcile.Result, error) {
-	if outdated(p.refused) && outdated(p.err) {
+	refused := outdated(p.refused) && outdated(p.err)
+	if refused {
 		p.err = result.NewStalling(p.err, v1alpha1.ReasonCRDOutdated)
 	}
 	conditions, res, err := p.judge(ctx)
@@ -46,9 +55,15 @@ func (p *pass[T]) finish(ctx context.Context) (reconcile.Result, error) {
 	helper := summarize.NewHelper(p.options.Recorder, p.patcher)
 	out, outErr := helper.SummarizeAndPatch(exit, p.options.Conditions(p.obj), options...)
 	if outdated(outErr) && result.Compute(res, err, builder).Err == nil {
-		return p.reportOutdated(ctx, outErr, builder), nil
+		return p.reportOutdated(ctx, outErr), nil
 	}
-	return p.pace(out, res, err), outErr
+	out = p.pace(out, res, err)
+	if refused {
+		out.RequeueAfter = p.outdated.Next(p.key)
+	} else {
+		p.outdated.Reset(p.key)
+	}
+	return out, outErr
 }
 
 // abandon is for a pass that was cut off because the process stops: what it has
@@ -64,19 +79,18 @@ func (p *pass[T]) abandon(ctx context.Context) (reconcile.Result, error) {
 
 // reportOutdated is for a definition that may not even hold the complaint about
 // itself: then the log and an event have to do.
-func (p *pass[T]) reportOutdated(ctx context.Context, err error, builder result.RuntimeResultBuilder) reconcile.Result {
+func (p *pass[T]) reportOutdated(ctx context.Context, err error) reconcile.Result {
+	delay := p.outdated.Next(p.key)
+	if delay > outdatedBase {
+		return reconcile.Result{RequeueAfter: delay} // it is reported already
+	}
 	logf.FromContext(ctx).Error(err, "the CustomResourceDefinition is outdated")
 	before := p.patcher.OriginalCondition(v1alpha1.ConditionStalled)
 	known := before != nil && before.Reason == v1alpha1.ReasonCRDOutdated
 	if p.options.Recorder != nil && !known {
 		p.options.Recorder.Eventf(p.obj, nil, corev1.EventTypeWarning, v1alpha1.ReasonCRDOutdated, "Reconcile", "%s", shortNote(err))
 	}
-	out := builder.BuildRuntimeResult(result.Success, nil)
-	if out.RequeueAfter <= 0 {
-		// A new definition causes no event for the object.
-		out.RequeueAfter = p.options.RequeueInterval
-	}
-	return out
+	return reconcile.Result{RequeueAfter: delay}
 }
 
 // shortNote keeps to the API server's limit for the note of an event.

@@ -34,6 +34,8 @@ type Loop[T client.Object] struct {
 	options  Options[T]
 	kind     string
 	activity *backoff.Activity[client.ObjectKey]
+	// outdated paces the objects whose definition does not keep their status.
+	outdated *backoff.Activity[client.ObjectKey]
 	absences *backoff.Activity[client.ObjectKey] // passes in a row that met no served type
 	attempts attempts
 	told     sync.Map // object key: the last thing that was told once about it
@@ -61,6 +63,7 @@ func NewLoop[T client.Object](handler Handler[T], options Options[T]) (*Loop[T],
 		options:  options,
 		kind:     gvk.Kind,
 		activity: backoff.DefaultActivity[client.ObjectKey](),
+		outdated: backoff.NewActivity[client.ObjectKey](outdatedBase, outdatedLimit),
 		absences: backoff.NewActivity[client.ObjectKey](absenceBase, absenceLimit),
 	}, nil
 }
@@ -179,6 +182,7 @@ func (l *Loop[T]) finished(ctx context.Context, key client.ObjectKey) {
 // letGo forgets what would be done about an object next: nothing is.
 func (l *Loop[T]) letGo(ctx context.Context, key client.ObjectKey) {
 	l.activity.Forget(key)
+	l.outdated.Forget(key)
 	l.attempts.forget(key)
 	if l.options.RateLimiter != nil {
 		l.options.RateLimiter.Forget(reconcile.Request{NamespacedName: key})
