@@ -138,9 +138,24 @@ type InventoryItem struct {
 	// known whether it is empty, because part of its content cannot be read.
 	// +optional
 	UnreadSince *metav1.Time `json:"unreadSince,omitempty"`
+	// Finished says how an object that has a time to live after its end, such as a
+	// Job with ttlSecondsAfterFinished, has ended; it is empty for all others.
+	// +optional
+	Finished Finish `json:"finished,omitempty"`
 	// Unknown are the fields that a newer version wrote. They are kept as they are.
 	Unknown map[string]json.RawMessage `json:"-"`
 }
+
+// Finish is how the work of an object has ended.
+type Finish string
+
+const (
+	// FinishComplete: the work is done. When the object is gone it is in
+	// PhaseCompleted.
+	FinishComplete Finish = "Complete"
+	// FinishFailed: the work has failed. When the object is gone it is created again.
+	FinishFailed Finish = "Failed"
+)
 
 // Phase is where a dependent object is in its life.
 type Phase string
@@ -153,8 +168,8 @@ const (
 	// It is recorded before the deletion starts, so that a crash in between
 	// does not create the object a second time.
 	PhaseCompleting Phase = "Completing"
-	// PhaseCompleted means that the object was purged; it is not created again
-	// while its manifest is unchanged.
+	// PhaseCompleted means that the object was purged, or completed and was removed
+	// by its time to live; it is not created again while its manifest is unchanged.
 	PhaseCompleted Phase = "Completed"
 	// PhaseRecreating means that the object of the recorded uid is being
 	// deleted to be created anew. It is recorded before the deletion starts,

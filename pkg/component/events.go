@@ -50,6 +50,8 @@ var noteReasons = map[string]string{
 	"drifted":        reasonDrifted,
 	"drift repaired": "DriftRepaired",
 	"left alone":     "LeftAlone",
+
+	"counts as complete": "AssumedComplete",
 }
 
 // tally is what was done for a component since it was last told.

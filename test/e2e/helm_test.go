@@ -48,6 +48,25 @@ spec:
         image: registry.example.com/work:1
 ---`
 
+// shortJob is a Job of a chart that is no hook, and is removed soon after its end.
+const shortJob = `
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: short
+spec:
+  backoffLimit: 0
+  ttlSecondsAfterFinished: 1
+  template:
+    metadata:
+      annotations: {podsim.corbel.run/exit-code: '0'}
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: work
+        image: registry.example.com/work:1
+`
+
 // hooked is a chart with hooks of every kind.
 func hooked(t *testing.T) *helm.Generator {
 	t.Helper()
@@ -66,6 +85,7 @@ func hooked(t *testing.T) *helm.Generator {
 		"Chart.yaml":         {Data: []byte("apiVersion: v2\nname: hooked\nversion: 1.0.0\n")},
 		"values.yaml":        {Data: []byte("bad: none\nvalue: first\n")},
 		"templates/hooks":    {Data: []byte(text)},
+		"templates/short":    {Data: []byte(shortJob)},
 		"templates/own.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\ndata: {value: '{{ .Values.value }}', answer: '{{ (lookup \"v1\" \"ConfigMap\" .Release.Namespace \"asked\").data | toJson }}'}\n")},
 	}, ".", helm.Options{})
 	if err != nil {
@@ -102,12 +122,16 @@ func TestTheHooksOfAChartRunAsOftenAsHelmRunsThem(t *testing.T) {
 		}
 	}
 	f.ready(t, bundle)
-	expect("installation", "pre-install", "pre-both", "many", "post-install", "post-both", "many-post")
+	expect("installation", "pre-install", "pre-both", "many", "post-install", "post-both", "many-post", "short")
 	for _, value := range []string{"two", "three"} {
 		f.update(t, bundle, map[string]string{"value": value})
 		f.ready(t, bundle)
 		expect("upgrade to "+value, "pre-both", "pre-upgrade", "post-both", "post-upgrade", "many-post")
 	}
+
+	// A Job that its time to live removed does not run again.
+	f.waitGone(t, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "short"}})
+	f.ready(t, bundle)
 
 	// An annotation, the timeout and another answer of the cluster are no upgrade.
 	f.answer(t, bundle)
@@ -173,8 +197,13 @@ func (f *fixture) cleanUp(t *testing.T, name string) {
 	if err := f.Delete(t.Context(), job, client.PropagationPolicy("Background")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the Job to be gone", func(ctx context.Context) error {
-		if err := f.Get(ctx, key, job); !apierrors.IsNotFound(err) {
+	f.waitGone(t, job)
+}
+
+func (f *fixture) waitGone(t *testing.T, job *batchv1.Job) {
+	t.Helper()
+	eventually(t, "the Job "+job.Name+" to be gone", func(ctx context.Context) error {
+		if err := f.Get(ctx, client.ObjectKeyFromObject(job), job); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there: %v", err)
 		}
 		return nil

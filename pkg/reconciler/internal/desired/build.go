@@ -82,6 +82,7 @@ func (i *item) desired(in Input) plan.Desired {
 		Version:  i.version,
 		Policies: i.policies,
 		Digest:   i.digest,
+		Expires:  i.key.GroupKind() == kindJob && at(i.content, "spec", "ttlSecondsAfterFinished") != nil,
 		Defines:  i.defines,
 		Manifest: &unstructured.Unstructured{Object: i.content},
 	}

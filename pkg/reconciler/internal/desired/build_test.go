@@ -130,6 +130,24 @@ func normalize(t *testing.T, manifest map[string]any) map[string]any {
 	return read.Object
 }
 
+func TestJobsWithATimeToLiveExpire(t *testing.T) {
+	for text, want := range map[string]bool{
+		"{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {ttlSecondsAfterFinished: 0}}":    true,
+		"{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {ttlSecondsAfterFinished: null}}": false,
+		"{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {}}":                              false,
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, spec: {ttlSecondsAfterFinished: 0}}":    false,
+	} {
+		objects := build(t, input(parse(t, text)...))
+		pack, ok := NewPack(objects)
+		if !ok {
+			t.Fatalf("%s: cannot be packed", text)
+		}
+		if objects[0].Expires != want || pack.Objects()[0].Expires != want {
+			t.Errorf("%s: expires %v, packed %v", text, objects[0].Expires, pack.Objects()[0].Expires)
+		}
+	}
+}
+
 func TestBuildLeavesItsInputAlone(t *testing.T) {
 	objects := parse(t, `{apiVersion: v1, kind: Secret, metadata: {name: s, uid: x, annotations: {shop.example.com/owner: other}}, stringData: {a: b}, status: {}}
 ---

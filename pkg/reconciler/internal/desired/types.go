@@ -14,6 +14,7 @@ import (
 var (
 	kindNamespace  = schema.GroupKind{Kind: "Namespace"}
 	kindSecret     = schema.GroupKind{Kind: "Secret"}
+	kindJob        = schema.GroupKind{Group: "batch", Kind: "Job"}
 	kindDefinition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 	kindAPIService = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
 )

@@ -63,6 +63,8 @@ func (m *Model) enabled(s *State, act Act) bool {
 		return o.Held
 	case ActUnready:
 		return o.Ready && !readyAtOnce(o.Key)
+	case ActExpire:
+		return o.Expires && o.Ready && !o.Deleting
 	default:
 		panic("an unknown act: " + string(act.Kind))
 	}
@@ -126,6 +128,10 @@ func (m *Model) act(s *State, act Act) {
 		s.world.put(theirs(act))
 		return
 	case ActDelete:
+		s.world.removed(o)
+		return
+	case ActExpire:
+		s.truth.done = with(s.truth.done, doneKey{o.Holder, o.Key}, o.Made)
 		s.world.removed(o)
 		return
 	case ActDeleteAnew:

@@ -35,13 +35,24 @@ func (m *Model) checkCreate(s *State, a *actor, step plan.Step) {
 		s.violate("P6 staleness: create %s demands an object, not its absence", step.Key)
 	}
 	k := doneKey{a.snap.UID, step.Key}
-	if s.truth.done[k] == step.Desired.Digest && step.Desired.Policies.Order.Purge != nil {
-		s.violate("S19 at most once: %s did its work, was purged, and is created again", step.Key)
+	if s.truth.done[k] == step.Desired.Digest && (step.Desired.Policies.Order.Purge != nil || step.Desired.Expires && m.isMade(s, a, step)) {
+		s.violate("S19 at most once: %s did its work, was removed, and is created again", step.Key)
 	}
 	if s.truth.once[k] && step.Desired.Policies.Reconcile == once {
 		s.violate("S19 at most once: %s is applied only once, and is created again", step.Key)
 	}
 	m.checkWriteOrder(s, a, step)
+}
+
+// isMade tells whether the record on the server says that the object was made of the
+// manifest. What was never recorded cannot be known to have done its work.
+func (m *Model) isMade(s *State, a *actor, step plan.Step) bool {
+	c := s.world.components[a.component]
+	if c == nil {
+		return false
+	}
+	item, _ := itemOf(c.Inventory, step.Key)
+	return item.UID != "" && item.Digest == step.Desired.Digest
 }
 
 func (m *Model) checkWrite(s *State, a *actor, step plan.Step, o *Object) {

@@ -29,6 +29,8 @@ type Want struct {
 	Key     plan.Key
 	Value   string
 	Defines []v1alpha1.TypeInfo
+	// Expires: the cluster removes the object after its end.
+	Expires bool
 	// Policies change the documented defaults.
 	Policies func(*policy.Set)
 }
@@ -92,6 +94,7 @@ const (
 	ActRelease     ActKind = "takes the finalizer off"
 	ActDeleteAnew  ActKind = "deletes and creates anew"
 	ActUnready     ActKind = "breaks"
+	ActExpire      ActKind = "lets the time to live remove"
 	ActForge       ActKind = "forges the record of a component to hold"
 	ActChange      ActKind = "changes the spec of component"
 	ActRemove      ActKind = "deletes component"
@@ -200,7 +203,7 @@ func desiredOf(w Want, owner plan.Owner) plan.Desired {
 	manifest := &unstructured.Unstructured{Object: map[string]any{"value": w.Value}}
 	manifest.SetLabels(map[string]string{reconcilerName + "/" + v1alpha1.LabelOwnerID: owner.ID})
 	manifest.SetAnnotations(map[string]string{reconcilerName + "/" + v1alpha1.AnnotationOwner: owner.Ref.String()})
-	d := plan.Desired{Key: w.Key, Version: "v1", Policies: set, Defines: w.Defines, Manifest: manifest}
+	d := plan.Desired{Key: w.Key, Version: "v1", Policies: set, Defines: w.Defines, Expires: w.Expires, Manifest: manifest}
 	purge := "-"
 	if set.Order.Purge != nil {
 		purge = fmt.Sprint(*set.Order.Purge)

@@ -38,6 +38,13 @@ func want(key plan.Key, value string, change ...func(*policy.Set)) Want {
 	return w
 }
 
+// expiring is a Job that the cluster removes after its end.
+func expiring(value string) Want {
+	w := want(job, value)
+	w.Expires = true
+	return w
+}
+
 func adoption(p v1alpha1.AdoptionPolicy) func(*policy.Set) {
 	return func(s *policy.Set) { s.Adoption = p }
 }
@@ -103,6 +110,12 @@ var configs = slices.Concat(adoptions(), []Config{
 		Name:       "a job that is purged",
 		Components: one([]Want{want(job, "1", purge(0)), want(workload, "1", wave(1, 0))}, []Want{want(job, "2", purge(1)), want(workload, "1", wave(1, 0))}),
 		Acts:       slices.Concat(of(0, wholeLife...), on(job, ActDelete, ActHold, ActRelease, ActSteal)),
+		Fails:      true, Disturbances: 2,
+	},
+	{
+		Name:       "a job with a time to live",
+		Components: one([]Want{expiring("1"), want(workload, "1", wave(1, 0))}, []Want{expiring("2"), want(workload, "1", wave(1, 0))}),
+		Acts:       slices.Concat(of(0, wholeLife...), on(job, ActExpire, ActStrip, ActDrift)),
 		Fails:      true, Disturbances: 2,
 	},
 	{

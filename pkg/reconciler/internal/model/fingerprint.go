@@ -113,7 +113,7 @@ func (f *fingerprinter) object(m *Model, o *Object) {
 	f.uid(o.UID)
 	f.version(o.RV)
 	f.text(o.Value, o.OwnerID, string(o.Ref.UID), string(o.Holder), string(o.Former), o.Made)
-	f.flags(o.Extra, o.Helm, o.Ready, o.Deleting, o.Held, o.Controlled, o.Stolen, o.Orphaned, len(o.Defines) > 0)
+	f.flags(o.Extra, o.Helm, o.Ready, o.Deleting, o.Held, o.Controlled, o.Stolen, o.Orphaned, len(o.Defines) > 0, o.Expires)
 }
 
 // shown is what a watch shows of an object.
@@ -151,7 +151,7 @@ func (f *fingerprinter) items(m *Model, items []v1alpha1.InventoryItem) {
 		by, of, _ := strings.Cut(item.Seal, "/")
 		f.text(by)
 		f.uidText(types.UID(of))
-		f.text(item.Digest, item.Seen, item.Accepted, string(item.Phase), string(item.Origin), string(item.DeletePolicy))
+		f.text(item.Digest, item.Seen, item.Accepted, string(item.Phase), string(item.Origin), string(item.DeletePolicy), string(item.Finished))
 		f.flags(item.AppliedAt != nil, len(item.Defines) > 0, item.Keeps,
 			item.UnreadSince != nil, item.UnreadSince != nil && item.UnreadSince.After(startOfTime))
 		f.bytes(byte(len(item.Kept)))

@@ -53,8 +53,11 @@ func (m *Model) over(s *State, me Holder, d plan.Desired) bool {
 	if d.Policies.Reconcile == once && s.truth.once[k] {
 		return true
 	}
-	return d.Policies.Order.Purge != nil && (s.truth.done[k] == d.Digest || s.purgeRecorded(me, d))
+	return ends(d) && (s.truth.done[k] == d.Digest || s.purgeRecorded(me, d))
 }
+
+// ends reports whether the object does its work and goes.
+func ends(d plan.Desired) bool { return d.Policies.Order.Purge != nil || d.Expires }
 
 // purgeRecorded tells whether the record on the server says that the object did its work.
 func (s *State) purgeRecorded(me Holder, d plan.Desired) bool {

@@ -96,7 +96,7 @@ func sameContent(a, b *Object) bool {
 func sent(o Object, s plan.Step, by Holder) Object {
 	m := manifestOf(s.Desired)
 	o.Value, o.OwnerID, o.Ref = m.value, m.ownerID, m.ref
-	o.Defines = s.Desired.Defines
+	o.Defines, o.Expires = s.Desired.Defines, s.Desired.Expires
 	o.Holder, o.Former, o.Orphaned, o.Stolen, o.Made = by, Nobody, false, false, s.Desired.Digest
 	return o
 }

@@ -43,6 +43,7 @@ type Object struct {
 	Deleting bool
 	Held     bool // by a finalizer of others
 	Defines  []v1alpha1.TypeInfo
+	Expires  bool // the cluster removes it after its end
 
 	// The rest is the truth that no planner sees.
 
@@ -243,6 +244,12 @@ func (o *Object) observation(wanted bool) plan.Observation {
 	}
 	if o.Held {
 		live.Finalizers = []string{foreignFinalizer}
+	}
+	switch {
+	case o.Expires && o.Ready:
+		live.Ending = plan.EndingComplete
+	case o.Expires:
+		live.Ending = plan.EndingOpen
 	}
 	if o.Ready {
 		live.Status.Readiness = plan.Ready

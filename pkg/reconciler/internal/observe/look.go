@@ -12,6 +12,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/watch"
 )
 
 // object reads one object. The type is looked up a second time if the server
@@ -52,11 +53,20 @@ func (l *look) attempt(ctx context.Context, request Request) (observation plan.O
 		request.Desired = request.Desired.Unpacked()
 		return l.remember(resource, request, l.observer.compared(ctx, live, request)), false
 	case cluster.IsNotFound(err, resource, request.Key.Name):
-		return plan.Observation{Existence: plan.Absent}, false
+		return plan.Observation{Existence: plan.Absent, Ending: l.lastEnding(resource, request)}, false
 	default:
 		_, unserved := errors.AsType[*cluster.UnservedPathError](err)
 		return unknown(err), unserved
 	}
+}
+
+// lastEnding is how far the recorded object had come when a watch saw it go.
+func (l *look) lastEnding(resource cluster.Resource, request Request) plan.Ending {
+	if l.observer.store == nil || request.Recorded == nil {
+		return plan.EndingUnknown
+	}
+	place := watch.Place{Resource: resource, Namespace: request.Key.Namespace}
+	return l.observer.store.Ending(place, request.Key.Name, request.Recorded.UID)
 }
 
 func (l *look) heard(err error) {

@@ -38,11 +38,36 @@ func (o *Observer) outline(live *unstructured.Unstructured, desired *plan.Desire
 		Referenced:      len(live.GetOwnerReferences()) > 0,
 		Scaled:          len(scaledPaths(live)) > 0,
 		Created:         live.GetCreationTimestamp().Time,
+		Ending:          endingOf(live),
 	}
 	if deleting := live.GetDeletionTimestamp(); deleting != nil {
 		observation.Deleting = deleting.Time
 	}
 	return observation
+}
+
+// endingOf is how far a Job has come that is removed after its end. Its readiness does not
+// tell: an expression may say when it counts as ready.
+func endingOf(live *unstructured.Unstructured) plan.Ending {
+	if gvk := live.GroupVersionKind(); gvk.Group != "batch" || gvk.Kind != "Job" {
+		return plan.EndingUnknown
+	}
+	if ttl, set, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", "ttlSecondsAfterFinished"); !set || ttl == nil {
+		return plan.EndingUnknown
+	}
+	conditions, _, _ := unstructured.NestedFieldNoCopy(live.Object, "status", "conditions")
+	list, _ := conditions.([]any)
+	for _, element := range list {
+		condition, _ := element.(map[string]any)
+		switch {
+		case condition["status"] != "True":
+		case condition["type"] == "Complete":
+			return plan.EndingComplete
+		case condition["type"] == "Failed":
+			return plan.EndingFailed
+		}
+	}
+	return plan.EndingOpen
 }
 
 // compared is Of, and says how the object came to differ from what is recorded.

@@ -123,6 +123,37 @@ func TestHintsAndExpressionsOfThePolicyDecideAboutReadiness(t *testing.T) {
 	}
 }
 
+func TestHowFarAJobHasComeThatHasATimeToLive(t *testing.T) {
+	observer := observerOn(targetOn(t, &rest.Config{Host: "http://127.0.0.1:1"}))
+	job := func(spec, conditions string) string {
+		return "{apiVersion: batch/v1, kind: Job, metadata: {name: job, namespace: shop}, spec: {" + spec + "}, status: {conditions: [" + conditions + "]}}"
+	}
+	const ttl = "ttlSecondsAfterFinished: 0"
+	for name, tc := range map[string]struct {
+		live string
+		want plan.Ending
+	}{
+		"no time to live":      {job("", "{type: Complete, status: 'True'}"), plan.EndingUnknown},
+		"null is none":         {job("ttlSecondsAfterFinished: null", "{type: Complete, status: 'True'}"), plan.EndingUnknown},
+		"no Job":               {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, spec: {" + ttl + "}}", plan.EndingUnknown},
+		"a Job of another API": {"{apiVersion: example.com/v1, kind: Job, metadata: {name: a}, spec: {" + ttl + "}}", plan.EndingUnknown},
+		"it runs":              {job(ttl, ""), plan.EndingOpen},
+		"about to be complete": {job(ttl, "{type: SuccessCriteriaMet, status: 'True'}, {type: Complete, status: 'False'}"), plan.EndingOpen},
+		"suspended":            {job(ttl, "{type: Suspended, status: 'True'}"), plan.EndingOpen},
+		"complete":             {job(ttl, "{type: Suspended, status: 'False'}, {type: Complete, status: 'True'}"), plan.EndingComplete},
+		"failed":               {job(ttl, "{type: Failed, status: 'True'}"), plan.EndingFailed},
+	} {
+		live := parse(t, tc.live)
+		always := &plan.Desired{Manifest: live, Policies: policy.Set{ReadyWhen: "true"}}
+		if got := observer.Of(t.Context(), live, always).Ending; got != tc.want {
+			t.Errorf("%s: got %d, want %d", name, got, tc.want)
+		}
+		if got := observer.Reduce(live).Ending; got != tc.want {
+			t.Errorf("%s, in a watch: got %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
 func TestASentenceIsOneLineOfBoundedLength(t *testing.T) {
 	for _, text := range []string{"", "short", "two\n\tlines  here", strings.Repeat("ä", 1000), strings.Repeat("x", 1_000_000), "\xff\xfe" + strings.Repeat("ü\n", 400)} {
 		got := observe.Sentence(text)

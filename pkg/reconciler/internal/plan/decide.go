@@ -27,7 +27,7 @@ func (w *work) apply(u *unit) {
 			return
 		}
 	}
-	if w.leaveGone(u) || w.ignore(u) {
+	if w.expire(u) || w.leaveGone(u) || w.ignore(u) {
 		return
 	}
 	if u.unkept() && u.live.Existence == Present && u.live.UID == "" {
@@ -106,7 +106,7 @@ func (w *work) applyAbsent(u *unit) {
 // applyUnseen creates an object that nobody has looked for: if it is there after
 // all, the server refuses the creation. What may have had its time is looked for first.
 func (w *work) applyUnseen(u *unit) {
-	if u.completed() || u.appliedOnce() {
+	if u.completed() || u.expired() || u.appliedOnce() {
 		w.waitUnknown(u)
 		return
 	}
@@ -273,7 +273,7 @@ func (w *work) write(u *unit, verb Verb, because Reason) {
 	s.Then.Phase = v1alpha1.PhaseApplied
 	if verb == VerbCreate {
 		s.UID, s.ResourceVersion, s.Finalizers, s.Referenced, s.Scaled = "", "", nil, false, false
-		s.Then.UID, s.Then.Seal, s.Then.Keeps, s.Then.Kept = "", "", false, nil
+		s.Then.UID, s.Then.Seal, s.Then.Keeps, s.Then.Kept, s.Then.Finished = "", "", false, nil, ""
 	}
 	w.step(s)
 }
@@ -309,7 +309,7 @@ func (w *work) recreate(u *unit) {
 	}
 	if u.item.Phase != v1alpha1.PhaseRecreating || u.item.UID != u.live.UID {
 		// No manifest counts as applied until the new object is created.
-		u.item.Phase, u.item.UID, u.item.Digest = v1alpha1.PhaseRecreating, u.live.UID, ""
+		u.item.Phase, u.item.UID, u.item.Digest, u.item.Finished = v1alpha1.PhaseRecreating, u.live.UID, "", ""
 		w.ahead = true
 	}
 	s := u.step(VerbDelete, applyStage(u), BecauseRecreate)

@@ -17,6 +17,8 @@ type Drift struct {
 	// Missing: the object was deleted; Replaced: and another one was created in its
 	// place. Nothing else is known then.
 	Missing, Replaced bool
+	// Expired, with Missing: it had failed, and its time to live removed it.
+	Expired bool
 	// Fields are paths of the manifest at which the object differs, such as
 	// spec.template.spec.containers[name=api].image; the first few, in order.
 	// They are empty if it cannot be said.
@@ -34,6 +36,8 @@ func (d Drift) String() string {
 	switch {
 	case d.Replaced:
 		return "another client deleted it and created another one"
+	case d.Expired:
+		return "it had failed, and its time to live removed it"
 	case d.Missing:
 		return "another client deleted it"
 	}
@@ -81,7 +85,10 @@ type Contest struct {
 // String says who contests what, without anything that changes from one time to
 // the next.
 func (c Contest) String() string {
-	if c.Last.Missing {
+	switch {
+	case c.Last.Expired:
+		return "it fails and its time to live removes it, again and again, so it is created less and less often"
+	case c.Last.Missing:
 		return "another client deletes it again and again, so it is created less and less often"
 	}
 	return c.Last.who() + " changes " + c.Last.what() + " again and again, so it is corrected less and less often"
@@ -128,7 +135,7 @@ func (u *unit) leavesGone() bool {
 func (u *unit) drift() *Drift {
 	switch {
 	case u.wasDeleted():
-		return &Drift{Missing: true}
+		return &Drift{Missing: true, Expired: u.ending() == EndingFailed}
 	case u.wasReplaced():
 		return &Drift{Missing: true, Replaced: true}
 	case u.live.Drift != nil:

@@ -179,7 +179,7 @@ func (w *world) send(o *object, s Step) {
 	o.value = valueOf(s)
 	o.marks.OwnerID = manifest.GetLabels()[reconcilerName+"/"+v1alpha1.LabelOwnerID]
 	o.marks.Ref, _ = ParseOwnerRef(manifest.GetAnnotations()[reconcilerName+"/"+v1alpha1.AnnotationOwner])
-	o.defines, o.holder, o.dependsOn = s.Desired.Defines, heldByUs, s.Desired.Policies.DependsOn
+	o.defines, o.holder, o.dependsOn, o.expires = s.Desired.Defines, heldByUs, s.Desired.Policies.DependsOn, s.Desired.Expires
 	if w.strips[s.Key] {
 		o.marks.OwnerID, o.marks.Ref = "", OwnerRef{}
 	}

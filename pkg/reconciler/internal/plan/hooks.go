@@ -29,7 +29,7 @@ func (w *work) replant(u *unit) {
 		w.recreate(u) // it is an ordinary object until the server accepts the other one
 		return
 	}
-	u.item.RunOn, u.item.Phase, u.item.Digest = string(u.desired.Policies.RunOn), v1alpha1.PhaseApplied, ""
+	u.item.RunOn, u.item.Phase, u.item.Digest, u.item.Finished = string(u.desired.Policies.RunOn), v1alpha1.PhaseApplied, "", ""
 	u.want(u.desired)
 	// Otherwise, after a crash, it would look like the ordinary object again.
 	w.ahead = true

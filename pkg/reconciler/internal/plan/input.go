@@ -85,6 +85,8 @@ type Desired struct {
 	Policies policy.Set
 	// Digest identifies the manifest.
 	Digest string
+	// Expires: the manifest says that the cluster removes the object after its end.
+	Expires bool
 	// Defines are the types that a CustomResourceDefinition or APIService brings.
 	Defines []v1alpha1.TypeInfo
 	// Manifest is the object to send, our marks included. It is opaque to the

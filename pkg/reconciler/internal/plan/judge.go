@@ -27,6 +27,7 @@ func (w *work) judge(u *unit) {
 		u.item.Seen = u.live.Seen
 	}
 	u.item.Phase, u.item.DependsOn = v1alpha1.PhaseApplied, dependenciesOf(u.desired)
+	u.item.Finished = finishes[u.live.Ending]
 	switch u.live.Status.Readiness {
 	case Ready:
 		w.settle(u)
@@ -38,6 +39,10 @@ func (w *work) judge(u *unit) {
 		w.wait(u, WaitReady, u.live.Status.Message)
 	}
 }
+
+// finishes are the ends that are recorded: of an object that has a time to live, so that
+// what is gone is known to have ended.
+var finishes = map[Ending]v1alpha1.Finish{EndingComplete: v1alpha1.FinishComplete, EndingFailed: v1alpha1.FinishFailed}
 
 // settle finds an object ready. One that runs before or after a deletion has done
 // its work then. That is durable before it, or anything that waits for it, is

@@ -25,9 +25,28 @@ const (
 	Unseen
 )
 
+// Ending is how far an object has come that has a time to live after its end, such as a
+// Job with ttlSecondsAfterFinished: the cluster removes it some time after its end.
+type Ending uint8
+
+const (
+	// EndingUnknown: the object has no time to live; or it is absent, and nothing
+	// watched it go.
+	EndingUnknown Ending = iota
+	// EndingOpen: its work has not ended, or had not when it went.
+	EndingOpen
+	// EndingComplete: its work is done.
+	EndingComplete
+	// EndingFailed: its work has failed.
+	EndingFailed
+)
+
 // Observation is what is known about one object. The zero value is Unknown.
 type Observation struct {
 	Existence Existence
+	// Ending holds for Present, and for Absent if a watch has seen the recorded object
+	// go.
+	Ending Ending
 	// Why explains Unknown, in words for the user.
 	Why string
 	// NotServed is set with Unknown if the server does not serve the type.

@@ -5,11 +5,11 @@ package plan
 
 import "github.com/corbel-run/corbel/api/v1alpha1"
 
-// over tells whether the object had its time and is gone: it did its work and
-// was purged, or it is applied only once. It is not created again, and what
-// somebody else put in its place is left alone.
+// over reports whether the object had its time and is gone: it did its work and was
+// purged or removed by its time to live, or it is applied only once. It is not created
+// again, and what others put in its place is left alone.
 func (u *unit) over() bool {
-	return (u.completed() || u.appliedOnce()) && u.live.known() && !u.isOurs()
+	return (u.completed() || u.expired() || u.appliedOnce()) && u.live.known() && !u.isOurs()
 }
 
 // retire settles an object that is over.
@@ -18,6 +18,62 @@ func (u *unit) retire() {
 	if u.completed() || u.isHook() {
 		u.item.Phase = v1alpha1.PhaseCompleted
 	}
+}
+
+// ending is how the work of an object ended that has a time to live and is gone. What was
+// recorded counts first, because an end is not undone.
+func (u *unit) ending() Ending {
+	switch u.item.Finished {
+	case v1alpha1.FinishComplete:
+		return EndingComplete
+	case v1alpha1.FinishFailed:
+		return EndingFailed
+	}
+	return u.live.Ending
+}
+
+// expires reports whether the object, which we had made of the manifest, is absent or
+// going, and may have been removed by its time to live.
+func (u *unit) expires() bool {
+	made := u.item.UID != "" && u.item.Phase == v1alpha1.PhaseApplied && (u.same() || u.isHook())
+	going := u.live.Existence == Present && !u.live.Deleting.IsZero() && u.item.UID == u.live.UID && u.isOurs()
+	return made && (u.live.Existence == Absent || going)
+}
+
+// completes reports whether the object is complete and absent or going, and whether that
+// is only assumed, because nothing has watched it go.
+func (u *unit) completes() (complete, assumed bool) {
+	switch u.ending() {
+	case EndingComplete:
+		return u.expires(), false
+	case EndingUnknown:
+		return u.live.Existence == Absent && u.desired.Expires && u.expires() && !u.appliedOnce(), true
+	}
+	return false, false
+}
+
+// expired reports whether it is recorded that the object completed and was removed by its
+// time to live.
+func (u *unit) expired() bool {
+	return u.item.Phase == v1alpha1.PhaseCompleted && u.desired.Policies.Order.Purge == nil && (u.same() || u.isHook())
+}
+
+// expire settles an object that completed and is removed by its time to live, and reports
+// whether it is one.
+func (w *work) expire(u *unit) bool {
+	complete, assumed := u.completes()
+	if !complete {
+		return false
+	}
+	w.settle(u)
+	u.item.Finished = v1alpha1.FinishComplete
+	if u.live.Existence == Absent {
+		u.item.Phase = v1alpha1.PhaseCompleted
+	}
+	if assumed {
+		w.note(u.key, "counts as complete: it has a time to live after its end, and went while nothing watched it")
+	}
+	return true
 }
 
 // completed tells whether the object did its work, and its manifest is unchanged.
@@ -37,7 +93,14 @@ func (u *unit) appliedOnce() bool {
 		return u.item.Digest != "" || u.isOurs()
 	case v1alpha1.ReconcilePolicyOncePerManifest:
 		// Of which manifest an object was made is known from the record only.
-		return u.same()
+		return u.same() && !u.brokeOff()
 	}
 	return false
+}
+
+// brokeOff reports whether the object is gone without having completed, as far as that is
+// known of one that has a time to live.
+func (u *unit) brokeOff() bool {
+	ending := u.ending()
+	return u.live.Existence == Absent && (ending == EndingOpen || ending == EndingFailed)
 }

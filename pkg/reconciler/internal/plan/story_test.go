@@ -71,11 +71,12 @@ func parseLines(text string) ([]line, error) {
 }
 
 // wanted makes a wanted object of a line. The options are annotations, but for
-// value, and defines, which names the kind that a definition brings.
+// value, ttl, which says that the object is removed after its end, and defines, which
+// names the kind that a definition brings.
 func (l line) wanted() (Desired, error) {
 	annotations := map[string]string{}
 	for name, value := range l.words {
-		if name != "value" && name != "defines" {
+		if name != "value" && name != "defines" && name != "ttl" {
 			annotations[reconcilerName+"/"+name] = value
 		}
 	}
@@ -83,7 +84,9 @@ func (l line) wanted() (Desired, error) {
 	if err != nil {
 		return Desired{}, fmt.Errorf("%s: %w", l.key, err)
 	}
-	return wanted(l.key, l.value("value"), policies, l.defines()...), nil
+	d := wanted(l.key, l.value("value"), policies, l.defines()...)
+	d.Expires = l.value("ttl") != ""
+	return d, nil
 }
 
 func (l line) defines() []v1alpha1.TypeInfo {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
@@ -98,7 +99,7 @@ var commands = map[string]command{
 	"missing-namespaces": missingNamespaces,
 	"next":               next,
 	"run":                run,
-	"watch":              func(s *story, _ []string, _ []line) (string, error) { s.driver.watches = true; return "", nil },
+	"watch":              watchObjects,
 	"delete":             func(s *story, _ []string, _ []line) (string, error) { s.driver.cause = Deleting; return "", nil },
 	"skip-hooks":         func(s *story, _ []string, _ []line) (string, error) { s.driver.skipHooks = true; return "", nil },
 	"settle":             func(s *story, _ []string, _ []line) (string, error) { s.world.settle(); return "", nil },
@@ -237,6 +238,11 @@ func mark(o *object, by holder) {
 	default:
 		o.holder = heldByNobody
 	}
+}
+
+func watchObjects(s *story, _ []string, _ []line) (string, error) {
+	s.driver.watches, s.world.left = true, map[types.UID]Ending{}
+	return "", nil
 }
 
 func next(s *story, _ []string, _ []line) (string, error) {

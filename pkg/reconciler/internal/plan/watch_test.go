@@ -56,7 +56,11 @@ func (d *driver) look(key Key, wanted *Desired, item *v1alpha1.InventoryItem) Ob
 		d.misled = d.misled || d.watches && old
 		return Observation{Existence: Unseen}
 	}
-	return d.read(key, wanted != nil)
+	found := d.read(key, wanted != nil)
+	if found.Existence == Absent && item != nil {
+		found.Ending = d.world.left[item.UID]
+	}
+	return found
 }
 
 // read asks for an object.

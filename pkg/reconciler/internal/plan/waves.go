@@ -93,6 +93,7 @@ func (w *work) holdOne(u *unit, message string, jammed bool) bool {
 		u.settled = true
 	case u.over():
 		u.retire()
+	case w.expire(u):
 	case w.leaveGone(u):
 	case w.ignore(u):
 	case w.atRest(u):

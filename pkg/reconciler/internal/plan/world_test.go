@@ -59,6 +59,7 @@ type object struct {
 	defines    []v1alpha1.TypeInfo
 	dependsOn  []policy.Reference // when we last wrote it
 	status     Status
+	expires    bool // the cluster removes it after its end
 	holder     holder
 	stolen     bool // it was ours, and we knew it
 	referenced bool // it has ownerReferences
@@ -83,6 +84,9 @@ type world struct {
 	immutable  map[Key]bool        // the value cannot be changed
 	accepted   map[Key]bool        // a dry run was accepted
 	violations []string
+	// left is how far objects had come that a watch saw go, by their uids; nil if there
+	// is no watch.
+	left map[types.UID]Ending
 	// creations and deletions by us count the objects' lives.
 	creations, deletions map[Key]int
 }
@@ -228,7 +232,7 @@ func (o *object) observation(manifest bool) Observation {
 		Deleting: o.deleting, Finalizers: slices.Clone(o.finalizers), Created: o.created, Status: o.status,
 		Seal: o.seal(), Referenced: o.referenced,
 	}
-	observed.Marks.Others = slices.Clone(o.marks.Others)
+	observed.Marks.Others, observed.Ending = slices.Clone(o.marks.Others), o.ending()
 	if manifest {
 		observed.Accepted = o.value + "|" + marks
 	}
@@ -248,6 +252,18 @@ func (o *object) seal() string {
 	return "seal of " + theOwner.ID + " for " + string(o.uid)
 }
 
+func (o *object) ending() Ending {
+	switch {
+	case !o.expires:
+		return EndingUnknown
+	case o.status.Readiness == Ready:
+		return EndingComplete
+	case o.status.Readiness == Failed:
+		return EndingFailed
+	}
+	return EndingOpen
+}
+
 // remove takes an object away, with all that a server takes away with it.
 func (w *world) remove(o *object) {
 	if len(o.finalizers) > 0 {
@@ -256,6 +272,9 @@ func (w *world) remove(o *object) {
 			w.touch(o)
 		}
 		return
+	}
+	if w.left != nil {
+		w.left[o.uid] = o.ending()
 	}
 	delete(w.objects, o.key)
 	if o.key.Kind == "CustomResourceDefinition" {

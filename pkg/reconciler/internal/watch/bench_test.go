@@ -59,7 +59,7 @@ func BenchmarkRecord(b *testing.B) {
 		before := heap()
 		s, source := watching()
 		for i := range objects {
-			s.event(source.scope, source.reduce(b.Context(), configMap(i, 1_000_000+i), true))
+			s.event(source.scope, source.reduce(b.Context(), configMap(i, 1_000_000+i)))
 		}
 		b.ReportMetric(float64(heap()-before)/objects, "B/record")
 		if stats := s.Stats(); stats.Records != objects {
@@ -85,7 +85,7 @@ func BenchmarkEvent(b *testing.B) {
 	for b.Loop() {
 		version++
 		live.SetResourceVersion(strconv.Itoa(version))
-		s.event(source.scope, source.reduce(b.Context(), live, true))
+		s.event(source.scope, source.reduce(b.Context(), live))
 	}
 }
 
@@ -93,7 +93,7 @@ func BenchmarkEvent(b *testing.B) {
 func BenchmarkLook(b *testing.B) {
 	s, source := watching()
 	for i := range 20_000 {
-		s.event(source.scope, source.reduce(b.Context(), configMap(i, 1_000_000+i), true))
+		s.event(source.scope, source.reduce(b.Context(), configMap(i, 1_000_000+i)))
 	}
 	source.scope.synced = true
 	place := Place{Resource: configMaps, Namespace: "namespace-7"}

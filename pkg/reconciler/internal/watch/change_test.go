@@ -4,12 +4,14 @@
 package watch
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
@@ -168,5 +170,54 @@ func TestOnlyAnEditIsToldAsAnEdit(t *testing.T) {
 		if len(changes) != 1 || changes[0].Edited {
 			t.Errorf("%s: told is %+v", name, changes)
 		}
+	}
+}
+
+func TestHowAnObjectHadEndedThatAWatchSawGo(t *testing.T) {
+	became := func(status string) func(*server) {
+		return edit(func(o *unstructured.Unstructured) { o.Object["status"] = status })
+	}
+	remove := func(s *server) { s.remove("shop", "pod") }
+	tests := map[string]struct {
+		what []func(*server)
+		uid  types.UID
+		want plan.Ending
+	}{
+		"it was complete":          {[]func(*server){became("complete"), remove}, "1", plan.EndingComplete},
+		"it had failed":            {[]func(*server){became("failed"), remove}, "1", plan.EndingFailed},
+		"it had not ended":         {[]func(*server){became("runs"), remove}, "1", plan.EndingOpen},
+		"it is there":              {[]func(*server){became("complete")}, "1", plan.EndingUnknown},
+		"another object":           {[]func(*server){became("complete"), remove}, "2", plan.EndingUnknown},
+		"no object":                {[]func(*server){became("complete"), remove}, "", plan.EndingUnknown},
+		"both came together":       {[]func(*server){(*server).hold, became("complete"), remove, (*server).release}, "1", plan.EndingComplete},
+		"only a list shows it":     {[]func(*server){became("runs"), lose(remove)}, "1", plan.EndingUnknown},
+		"complete, and in no list": {[]func(*server){became("complete"), lose(remove)}, "1", plan.EndingComplete},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Options{}, func(b *bed) {
+				b.server.put(object("shop", "pod", "1", "a", "one"))
+				b.keep("a", inShop)
+				for _, change := range test.what {
+					change(b.server)
+					pass(2 * time.Second)
+				}
+				pass(time.Minute)
+				if got := b.store.Ending(inShop, "pod", test.uid); got != test.want {
+					t.Errorf("got %d, want %d", got, test.want)
+				}
+			})
+		})
+	}
+}
+
+// lose makes a change while no watch goes on, and after it the watch begins with a list.
+func lose(change func(*server)) func(*server) {
+	return func(s *server) {
+		s.set(func(s *server) { s.refuse = func(string, string) error { return errors.New("down") } })
+		s.cut()
+		time.Sleep(time.Minute)
+		change(s)
+		s.set(func(s *server) { s.refuse = nil })
 	}
 }

@@ -87,7 +87,7 @@ func (k *kind) present(at objectName, live *record, believe bool) []Change {
 }
 
 func (k *kind) vanished(at objectName, told *reduced) []Change {
-	old, changed := k.records.left(at, told.GetResourceVersion(), time.Now())
+	old, changed := k.records.left(at, told.GetResourceVersion(), told.record, time.Now())
 	if !changed || k.records.writes[at] != nil {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (k *kind) replace(namespace string, list []*reduced, version string, restor
 			if listed[at] || before(version, old.version) && !restored {
 				continue // our own answer is newer than the list
 			}
-			k.records.bury(at, version, time.Now())
+			k.records.bury(at, version, old.ended(), time.Now())
 			if k.records.writes[at] == nil {
 				changes = append(changes, k.difference(at, old, nil, "")...)
 			}

@@ -6,6 +6,8 @@ package watch
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -28,4 +30,20 @@ func (s *Store) Look(place Place, name string) (observation plan.Observation, kn
 	default:
 		return live.observation(), true, true
 	}
+}
+
+// Ending returns how far an object with a time to live had come when a watch saw it go. It
+// is EndingUnknown if no watch did, or saw an object of another uid, or that was some time
+// ago.
+func (s *Store) Ending(place Place, name string, uid types.UID) plan.Ending {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	k := s.kinds[place.kind()]
+	if k == nil || uid == "" {
+		return plan.EndingUnknown
+	}
+	if left, known := k.records.graves.get(place.object(name)); known && left.uid == uid {
+		return left.ending
+	}
+	return plan.EndingUnknown
 }

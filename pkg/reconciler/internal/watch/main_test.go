@@ -37,6 +37,7 @@ func judged(live *unstructured.Unstructured) plan.Observation {
 		Existence: plan.Present, UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(),
 		Marks: plan.Marks{OwnerID: live.GetLabels()[label]}, Seen: content,
 		Finalizers: live.GetFinalizers(), Status: plan.Status{Readiness: plan.Ready, Message: status},
+		Ending: map[string]plan.Ending{"runs": plan.EndingOpen, "complete": plan.EndingComplete, "failed": plan.EndingFailed}[status],
 	}
 	if deleting := live.GetDeletionTimestamp(); deleting != nil {
 		o.Deleting = deleting.Time

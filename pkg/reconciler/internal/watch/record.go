@@ -31,6 +31,8 @@ type record struct {
 	unread bool
 	// scaled and referenced are as in plan.Observation.
 	scaled, referenced bool
+	// ending is plan.Observation.Ending.
+	ending plan.Ending
 }
 
 // marks is plan.Marks in a form that can be compared, without the controller: it
@@ -58,6 +60,7 @@ func recordOf(o plan.Observation) *record {
 		deleting:   seconds(o.Deleting),
 		scaled:     o.Scaled,
 		referenced: o.Referenced,
+		ending:     o.Ending,
 	}
 }
 
@@ -88,7 +91,17 @@ func (r *record) observation() plan.Observation {
 		Status:          r.status.Value(),
 		Scaled:          r.scaled,
 		Referenced:      r.referenced,
+		Ending:          r.ending,
 	}
+}
+
+// ended returns the record if the work of the object has ended, which is not undone;
+// otherwise nil.
+func (r *record) ended() *record {
+	if r.ending == plan.EndingComplete || r.ending == plan.EndingFailed {
+		return r
+	}
+	return nil
 }
 
 func (r *record) owner() string { return r.marks.Value().owner }

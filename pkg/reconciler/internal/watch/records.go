@@ -21,11 +21,19 @@ type records struct {
 	spaces map[string]map[string]*record
 	// graves are the versions at which objects left: what is not newer comes too
 	// late and does not bring them back.
-	graves memory[objectName, string]
+	graves memory[objectName, grave]
 	// dead are objects that do not exist any more, in whatever version.
 	dead memory[types.UID, struct{}]
 	// writes are our own requests under way.
 	writes map[objectName]*writing
+}
+
+// grave is what is known of an object that left.
+type grave struct {
+	version string
+	// uid and ending are those of the last state that is known to be the last one.
+	uid    types.UID
+	ending plan.Ending
 }
 
 func newRecords(group, kind string) records {
@@ -48,19 +56,24 @@ func (r *records) set(name objectName, live *record) {
 	r.graves.drop(name)
 }
 
-// bury removes the record, if there is one, and remembers the version.
-func (r *records) bury(name objectName, version string, now time.Time) {
+// bury removes the record, if there is one, and remembers the version, and the last state
+// of the object, which may be nil.
+func (r *records) bury(name objectName, version string, last *record, now time.Time) {
 	if space := r.spaces[name.namespace]; space != nil {
 		if delete(space, name.name); len(space) == 0 {
 			delete(r.spaces, name.namespace)
 		}
 	}
-	r.graves.put(name, version, now)
+	left := grave{version: version}
+	if last != nil && last.ending != plan.EndingUnknown {
+		left.uid, left.ending = last.uid, last.ending
+	}
+	r.graves.put(name, left, now)
 }
 
 // forget forgets who left.
 func (r *records) forget() {
-	r.graves = memory[objectName, string]{}
+	r.graves = memory[objectName, grave]{}
 	r.dead = memory[types.UID, struct{}]{}
 }
 
@@ -75,19 +88,19 @@ func (r *records) late(name objectName, version string) bool {
 		return before(version, known.version)
 	}
 	grave, left := r.graves.get(name)
-	return left && compare(version, grave) <= 0
+	return left && compare(version, grave.version) <= 0
 }
 
-// left takes over that an object left the watch, at a version.
-func (r *records) left(name objectName, version string, now time.Time) (old *record, changed bool) {
+// left takes over that an object left the watch, at a version, with its last state.
+func (r *records) left(name objectName, version string, last *record, now time.Time) (old *record, changed bool) {
 	old = r.get(name)
 	if old != nil && before(version, old.version) {
 		return nil, false
 	}
-	if known, left := r.graves.get(name); old == nil && left && before(version, known) {
+	if known, left := r.graves.get(name); old == nil && left && before(version, known.version) {
 		return nil, false
 	}
-	r.bury(name, version, now)
+	r.bury(name, version, last, now)
 	return old, old != nil
 }
 
@@ -96,6 +109,6 @@ func (r *records) left(name objectName, version string, now time.Time) (old *rec
 func (r *records) gone(name objectName, uid types.UID, now time.Time) {
 	r.dead.put(uid, struct{}{}, now)
 	if old := r.get(name); old != nil && old.uid == uid {
-		r.bury(name, old.version, now)
+		r.bury(name, old.version, nil, now)
 	}
 }

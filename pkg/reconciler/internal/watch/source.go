@@ -87,7 +87,7 @@ func (s *source) list(ctx context.Context, options metav1.ListOptions) (runtime.
 	}
 	page := &metav1.List{ListMeta: metav1.ListMeta{ResourceVersion: list.GetResourceVersion(), Continue: list.GetContinue()}}
 	for i := range list.Items {
-		if told := s.reduce(ctx, &list.Items[i], true); told != nil {
+		if told := s.reduce(ctx, &list.Items[i]); told != nil {
 			page.Items = append(page.Items, runtime.RawExtension{Object: told})
 		}
 	}
@@ -162,7 +162,7 @@ func isAboutVersion(err error) bool {
 
 // reduce returns what is kept of an object, or nil if it has no business here: a
 // server may send anything.
-func (s *source) reduce(ctx context.Context, live *unstructured.Unstructured, whole bool) *reduced {
+func (s *source) reduce(ctx context.Context, live *unstructured.Unstructured) *reduced {
 	name, namespace := live.GetName(), live.GetNamespace()
 	inside := s.scope.namespace == wide || s.scope.namespace == namespace
 	if name == "" || live.GetUID() == "" || !inside || s.scope.kind.key.namespaced != (namespace != "") {
@@ -170,8 +170,6 @@ func (s *source) reduce(ctx context.Context, live *unstructured.Unstructured, wh
 	}
 	told := &reduced{}
 	told.Name, told.Namespace, told.UID, told.ResourceVersion = name, namespace, live.GetUID(), live.GetResourceVersion()
-	if whole {
-		told.record = s.store.reduce(ctx, live)
-	}
+	told.record = s.store.reduce(ctx, live)
 	return told
 }

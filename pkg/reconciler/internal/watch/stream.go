@@ -89,7 +89,7 @@ func (s *stream) reduce(what apiwatch.EventType, live *unstructured.Unstructured
 		}
 		return mark
 	}
-	if told := s.source.reduce(s.ctx, live, what != apiwatch.Deleted); told != nil {
+	if told := s.source.reduce(s.ctx, live); told != nil {
 		return told
 	}
 	return nil // and not a nil of another type

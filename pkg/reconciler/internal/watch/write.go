@@ -120,7 +120,7 @@ func (k *kind) take(at objectName, answer *plan.Observation, before *record) *st
 		}
 		if !late {
 			// The watch will not tell what becomes of it.
-			r.bury(at, live.version, now)
+			r.bury(at, live.version, nil, now)
 		}
 		return &state{nil, live.version}
 	}
