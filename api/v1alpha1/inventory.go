@@ -33,6 +33,10 @@ type Inventory struct {
 	// hash of its certificate authorities.
 	// +optional
 	Target types.UID `json:"target,omitempty"`
+	// Operator is the operator that sealed the items last. Another one that looks after
+	// the same object is noticed by it.
+	// +optional
+	Operator *InventoryOperator `json:"operator,omitempty"`
 	// Items are the objects, ordered by group, kind, namespace and name.
 	// +optional
 	// +listType=atomic
@@ -47,6 +51,18 @@ type Inventory struct {
 	DeleteHooks bool `json:"deleteHooks,omitempty"`
 	// Unknown are the fields that a newer version wrote. They are kept as they are.
 	Unknown map[string]json.RawMessage `json:"-"`
+}
+
+// InventoryOperator identifies an operator.
+type InventoryOperator struct {
+	// Key identifies the digest key of the operator, and says nothing about it.
+	Key string `json:"key"`
+	// Namespace is where the operator keeps its key.
+	Namespace string `json:"namespace"`
+	// Lease is the namespace and the name of its leader election's lease, with a slash
+	// between them. It is empty if the operator has no leader lock.
+	// +optional
+	Lease string `json:"lease,omitempty"`
 }
 
 // InventoryItem is the record of one dependent object. Fields hold only what

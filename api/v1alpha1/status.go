@@ -41,6 +41,9 @@ const (
 	// and are left as they are, because their drift policy says so. It is absent
 	// otherwise.
 	ConditionDrifted = "Drifted"
+	// ConditionOperatorConflict is True while a second operator of the same name, with
+	// a key of its own in another namespace, reconciles the component. It is absent otherwise.
+	ConditionOperatorConflict = "OperatorConflict"
 )
 
 // Reasons of the conditions.

@@ -70,6 +70,16 @@ func (h Hasher) Seal(owner string, object ...string) string {
 	return h.Combine(append([]string{owner}, object...)...)
 }
 
+// ID identifies the key, and says nothing about it. It is empty without a key.
+func (h Hasher) ID() string {
+	const length = 8
+	if len(h.Key) == 0 {
+		return ""
+	}
+	h.Key = append(slices.Clip(h.Key), "id"...)
+	return h.Combine()[:length]
+}
+
 func (h Hasher) sum(data []byte) string {
 	if len(h.Key) > 0 {
 		mac := hmac.New(sha256.New, h.Key)

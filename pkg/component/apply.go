@@ -26,7 +26,11 @@ import (
 // references, runs hooks and renders. A light one follows when nothing but dependents
 // changed; it goes by what the last full one has found out.
 func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
-	if h.begins(client.ObjectKeyFromObject(obj)) {
+	light := h.begins(client.ObjectKeyFromObject(obj))
+	if err := h.meetOperator(ctx, obj, commit); err != nil {
+		return result.Empty, err
+	}
+	if light {
 		if known, ok := h.lately.of(obj, h.now()); ok {
 			res, err := h.applyAgain(ctx, obj, commit, known)
 			if !errors.Is(err, reconciler.ErrOutdated) {

@@ -58,6 +58,7 @@ func (r *Reconciler[T]) newHandler(about *running[T], gvk schema.GroupVersionKin
 		left:      backoff.NewActivity[client.ObjectKey](leftBase, leftLimit),
 		causes:    newCauses(r.now),
 		tallies:   newTallies(),
+		operators: newOperators(),
 		telemetry: about.telemetry,
 		renders:   newRenders(),
 		lately:    newLately(),

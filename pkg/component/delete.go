@@ -20,6 +20,9 @@ import (
 // Delete removes the dependent objects, unless something blocks that.
 func (h *handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
 	h.lately.forget(client.ObjectKeyFromObject(obj))
+	if err := h.meetOperator(ctx, obj, commit); err != nil {
+		return result.Empty, err
+	}
 	_, abandonErr := abandonOf(obj, h.settings.name)
 	managedTypes, typesErr := managedTypesOf(obj)
 	if err := errors.Join(abandonErr, typesErr); err != nil && !isEmpty(obj) {

@@ -101,6 +101,7 @@ func testHandler(t *testing.T, engine *fakeEngine) (*handler[*widget], *eventLog
 		left:      backoff.NewActivity[client.ObjectKey](leftBase, leftLimit),
 		causes:    newCauses(now),
 		tallies:   newTallies(),
+		operators: newOperators(),
 		telemetry: newTelemetry("widgets", nil),
 		renders:   newRenders(),
 		lately:    newLately(),

@@ -42,12 +42,13 @@ type handler[T Component] struct {
 	guests                                    *guests
 	hookTimeout, generateTimeout, loadTimeout time.Duration
 
-	activity *backoff.Activity[client.ObjectKey]
-	turns    *backoff.Activity[client.ObjectKey] // to get into the target
-	left     *backoff.Activity[client.ObjectKey] // to find out what has become of it
-	causes   *causes
-	tallies  *tallies
-	lookouts *lookouts // may be nil
+	activity  *backoff.Activity[client.ObjectKey]
+	turns     *backoff.Activity[client.ObjectKey] // to get into the target
+	left      *backoff.Activity[client.ObjectKey] // to find out what has become of it
+	causes    *causes
+	tallies   *tallies
+	lookouts  *lookouts // may be nil
+	operators *operators
 
 	// missing is what was last said, by component, about rights that are missing.
 	missing sync.Map
@@ -120,6 +121,7 @@ func (h *handler[T]) Finished(ctx context.Context, key client.ObjectKey) {
 	h.missing.Delete(key)
 	h.journal.forget(key)
 	h.lookouts.forget(key)
+	h.operators.forget(key)
 }
 
 // ownerNamed is the component of that name in the eyes of the engine, in whatever incarnation.

@@ -51,6 +51,10 @@ func TestCreateOrUpdateAsksTheEngine(t *testing.T) {
 		request.Namespace != "other" || len(request.Objects) != 1 || request.Policies.ReapplyInterval != time.Hour || request.ComponentDigest == "" {
 		t.Errorf("the engine got %+v", request)
 	}
+	if by := committed.Inventory.Operator; by == nil || by.Namespace != "default" || len(by.Key) != 8 {
+		t.Errorf("the record names the operator %+v", by)
+	}
+	committed.Inventory.Operator = nil
 	if diff := cmp.Diff(someInventory, committed.Inventory); diff != "" || committed.Revision != 1 {
 		t.Errorf("committed before acting, revision %d (-want +got):\n%s", committed.Revision, diff)
 	}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/ledger"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
@@ -31,6 +32,8 @@ type record struct {
 	status func() *Status
 	commit ledger.Commit
 	lock   *LeaderLock // may be nil
+	// operator is what the record names as the operator that sealed it.
+	operator *v1alpha1.InventoryOperator
 }
 
 // openRecord reads the inventory, wherever it is kept, and rebuilds what was lost of
@@ -44,7 +47,11 @@ func (h *handler[T]) openRecord(ctx context.Context, obj T, commit lifecycle.Com
 	if err != nil {
 		return nil, h.about(obj, err)
 	}
-	r := &record{book: book, status: obj.GetStatus, lock: lock}
+	operator, err := h.operator(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &record{book: book, status: obj.GetStatus, lock: lock, operator: operator}
 	r.commit = func(ctx context.Context, stored reconciler.Inventory) error {
 		before := obj.GetStatus().Inventory
 		obj.GetStatus().Inventory = stored
@@ -106,7 +113,15 @@ func (r *record) save(ctx context.Context, inventory reconciler.Inventory) error
 	if err := r.lock.leadingFor(creating); err != nil {
 		return err
 	}
-	return r.book.Record(ctx, inventory, r.commit)
+	return r.book.Record(ctx, r.signed(inventory), r.commit)
+}
+
+// signed is the inventory with the name of this operator, unless it is empty.
+func (r *record) signed(inventory reconciler.Inventory) reconciler.Inventory {
+	if inventory.Operator = nil; !inventory.IsEmpty() {
+		inventory.Operator = r.operator
+	}
+	return inventory
 }
 
 // keep takes over what became of the record; the status is durable at the end of
@@ -121,7 +136,7 @@ func (r *record) keep(ctx context.Context, inventory reconciler.Inventory, err e
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
 		defer cancel()
 	}
-	stored, keepErr := r.book.Keep(ctx, inventory, r.commit)
+	stored, keepErr := r.book.Keep(ctx, r.signed(inventory), r.commit)
 	r.status().Inventory = stored
 	if keepErr == nil {
 		return err

@@ -1,0 +1,182 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	apitypes "k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+)
+
+// Two releases of one operator in two namespaces have two digest keys, and elect two
+// leaders. Each would take the dependents of the other for changed and write them in
+// turns. The inventory names the operator that sealed it, so each can see the other.
+// An operator that sees the lease of the other waits; one whose other is gone takes over.
+
+const (
+	// reasonOperatorConflict is the reason of the condition and of the event.
+	reasonOperatorConflict = "OperatorConflict"
+	// otherOperatorDelay is when an operator that waits looks at the lease again.
+	otherOperatorDelay = time.Minute
+	// conflictLife is after which time without the other operator a conflict is over.
+	conflictLife = 30 * time.Minute
+	// leaseLeft is for how long the lease of another operator counts as held after it
+	// was renewed last. It allows for clocks that differ.
+	leaseLeft = time.Minute
+)
+
+// operators are the components whose inventories other operators seal, too.
+type operators struct {
+	mu sync.Mutex
+	// sealed are the components that this process has found sealed by itself.
+	sealed map[client.ObjectKey]apitypes.UID
+	// met are the conflicts that are known.
+	met map[client.ObjectKey]conflict
+}
+
+// conflict is a component that another operator reconciles, too.
+type conflict struct {
+	uid  apitypes.UID
+	last time.Time // when it was noticed
+}
+
+func newOperators() *operators {
+	return &operators{sealed: map[client.ObjectKey]apitypes.UID{}, met: map[client.ObjectKey]conflict{}}
+}
+
+func (o *operators) forget(key client.ObjectKey) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.sealed, key)
+	delete(o.met, key)
+}
+
+// ours notes that the inventory is sealed by this operator. It reports whether no
+// conflict is left: the other operator did nothing for a while.
+func (o *operators) ours(key client.ObjectKey, uid apitypes.UID, now time.Time) (over bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.sealed[key] = uid
+	if c := o.met[key]; c.uid == uid && now.Sub(c.last) < conflictLife {
+		return false
+	}
+	delete(o.met, key)
+	return true
+}
+
+// returned reports whether this process has found the inventory sealed by itself
+// before, so that it changes back and forth.
+func (o *operators) returned(key client.ObjectKey, uid apitypes.UID) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.sealed[key] == uid
+}
+
+// meet notes a conflict, and reports whether it is news.
+func (o *operators) meet(key client.ObjectKey, uid apitypes.UID, now time.Time) (news bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	news = o.met[key].uid != uid
+	o.met[key] = conflict{uid, now}
+	return news
+}
+
+// operator is this operator as inventories name it.
+func (h *handler[T]) operator(ctx context.Context) (*v1alpha1.InventoryOperator, error) {
+	key, err := h.digestKey.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	me := &v1alpha1.InventoryOperator{Key: digest.Hasher{Key: key}.ID(), Namespace: h.settings.operatorNamespace}
+	if lock := h.settings.leaderLock; lock != nil {
+		me.Lease = lock.Describe()
+	}
+	return me, nil
+}
+
+// meetOperator compares the operator that sealed the inventory with this one. If the
+// other one is alive, the pass ends, and nothing but a condition is written.
+func (h *handler[T]) meetOperator(ctx context.Context, obj T, commit lifecycle.Commit) error {
+	other := obj.GetStatus().Inventory.Operator
+	if other == nil {
+		return nil
+	}
+	me, err := h.operator(ctx)
+	if err != nil {
+		return err
+	}
+	key, uid, setter := client.ObjectKeyFromObject(obj), obj.GetUID(), conditionsOf(obj)
+	// Operators that select different components hand over what changes its labels.
+	switch alive := h.settings.selector == nil && h.isAlive(ctx, *other, *me); {
+	case other.Key == me.Key || other.Namespace == me.Namespace:
+		if h.operators.ours(key, uid, h.now()) {
+			conditions.Delete(setter, v1alpha1.ConditionOperatorConflict)
+		}
+		return nil
+	case alive:
+		message := h.noteConflict(obj, other, me, "the operator in "+me.Namespace+" waits as long as the lease "+other.Lease+" is held")
+		if err := commit(ctx); err != nil {
+			return err
+		}
+		return &lifecycle.LaterError{After: backoff.Jitter(otherOperatorDelay, jitter, backoff.Random()), Err: errors.New(message)}
+	case h.operators.returned(key, uid):
+		h.noteConflict(obj, other, me, "they write its dependent objects in turns")
+		return nil
+	default: // the other one is gone, and this one takes over
+		h.operators.forget(key)
+		conditions.Delete(setter, v1alpha1.ConditionOperatorConflict)
+		return nil
+	}
+}
+
+// noteConflict sets the condition, and sends an event if the conflict is news.
+func (h *handler[T]) noteConflict(obj T, other, me *v1alpha1.InventoryOperator, does string) (message string) {
+	message = fmt.Sprintf("two operators named %s reconcile this object, one in namespace %s and one in namespace %s: %s; remove one of them",
+		h.settings.name, other.Namespace, me.Namespace, does)
+	conditions.Set(conditionsOf(obj), h.now(), metav1.Condition{
+		Type: v1alpha1.ConditionOperatorConflict, Status: metav1.ConditionTrue, Reason: reasonOperatorConflict, Message: message,
+	})
+	if h.operators.meet(client.ObjectKeyFromObject(obj), obj.GetUID(), h.now()) {
+		events.Send(h.recorder, obj, 1, events.Event{
+			Type: corev1.EventTypeWarning, Reason: reasonOperatorConflict, Action: "Reconcile", Note: message,
+		})
+	}
+	return message
+}
+
+// isAlive reports whether the lease of an operator is held. One that has no lease, or
+// whose lease cannot be read, is not known to be alive.
+func (h *handler[T]) isAlive(ctx context.Context, other, me v1alpha1.InventoryOperator) bool {
+	namespace, name, ok := strings.Cut(other.Lease, "/")
+	if !ok || other.Lease == me.Lease || other.Key == me.Key {
+		return false
+	}
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
+	lease := &coordinationv1.Lease{}
+	if h.local.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, live) != nil ||
+		runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, lease) != nil {
+		return false
+	}
+	held := lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != ""
+	return held && lease.Spec.RenewTime != nil && h.now().Sub(lease.Spec.RenewTime.Time) < leaseLeft
+}
