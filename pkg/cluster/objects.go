@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -150,6 +151,9 @@ func do(ctx context.Context, request *rest.Request, timeout time.Duration) ([]by
 	if err == nil && len(body) == 0 {
 		// A server that notices that we leave may end an answer that it has not begun.
 		err = late
+	}
+	if status, answered := errors.AsType[*apierrors.StatusError](err); answered && status.ErrStatus.Message == "" {
+		status.ErrStatus.Message = fmt.Sprintf("the server gave no reason (%d %s)", status.ErrStatus.Code, http.StatusText(int(status.ErrStatus.Code)))
 	}
 	if err != nil && late != nil && ctx.Err() == nil {
 		return nil, fmt.Errorf("the server did not answer within %s: %w", timeout, err)

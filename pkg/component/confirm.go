@@ -33,7 +33,7 @@ func (h *handler[T]) confirm(obj T) func(context.Context) error {
 		}
 		switch {
 		case current.GetUID() != obj.GetUID():
-			return superseded("it was deleted and made anew")
+			return superseded("it was deleted and created again")
 		case current.GetGeneration() != obj.GetGeneration():
 			return superseded("its spec changed")
 		case current.GetDeletionTimestamp().IsZero() != obj.GetDeletionTimestamp().IsZero():

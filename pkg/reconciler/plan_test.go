@@ -61,7 +61,7 @@ func TestAPlanTellsWhatBearsOurMarksAndIsInNoInventory(t *testing.T) {
 	b := newBench(t)
 	b.mustApply(config("a", "1"))
 	b.inventory = reconciler.Inventory{}
-	if got := b.plan(b.request(config("a", "1"))).String(); !strings.Contains(got, "found: it bears our marks and is in no inventory") {
+	if got := b.plan(b.request(config("a", "1"))).String(); !strings.Contains(got, "found: it bears the ownership marks of this component") {
 		t.Errorf("got\n%s", got)
 	}
 }

@@ -87,7 +87,7 @@ func (c *call) tellOrphans(looked []plan.Key) {
 		case !c.strangers[key] || live.Existence == plan.Unseen:
 			continue
 		case live.Existence == plan.Present && c.in.Owner.Owns(live.Marks):
-			c.note(Note{Key: key, Warning: plan.WarnOrphan, Message: "found: it bears our marks and is in no inventory; from now on it is"})
+			c.note(Note{Key: key, Warning: plan.WarnOrphan, Message: "found: it bears the ownership marks of this component, but was not in its inventory; it is recorded now"})
 		}
 		delete(c.strangers, key)
 	}

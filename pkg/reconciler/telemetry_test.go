@@ -202,7 +202,7 @@ func TestWhatHappensToSingleObjectsIsNoted(t *testing.T) {
 	expect(b.mustApply(config("a", "1"), config("b", "1")), "a marks put back: another client had removed them")
 
 	b.inventory.Items = b.inventory.Items[:1] // as if it were lost
-	expect(b.mustApply(config("a", "1"), config("b", "1")), "OrphanFound b found: it bears our marks and is in no inventory; from now on it is")
+	expect(b.mustApply(config("a", "1"), config("b", "1")), "OrphanFound b found: it bears the ownership marks of this component, but was not in its inventory; it is recorded now")
 
 	b.mustApply(config("a", "1"), config("b", "1", "delete-policy", "orphan"))
 	expect(b.mustApply(config("a", "1")), "b released: it is left behind, without our marks")

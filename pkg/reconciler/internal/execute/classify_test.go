@@ -196,6 +196,7 @@ func TestRefusalsSayWhatIsWrongAndWhatToDo(t *testing.T) {
 			`the server refused it (Invalid, 422): ValidatingAdmissionPolicy 'p' with binding 'b' denied request`},
 		"no reason": {"Secret", 400, status("", 400, `illegal base64 data in \"hunter2`),
 			`the server refused it (400 Bad Request): illegal base64 data in "..."`},
+		"no message": {"ConfigMap", 400, status("", 400, ""), "the server gave no reason (400 Bad Request)"},
 		"a value of the wrong type": {"Secret", 500, status("InternalError", 500, `.data.k: expected string, got &value.valueUnstructured{Value:hunter2}`),
 			`the server refused it (InternalError, 500): .data.k: expected string...`},
 		"an object that is too large": {"ConfigMap", 500, status("", 500, "etcdserver: request is too large"),

@@ -121,7 +121,7 @@ func (e *Executor) contained(ctx context.Context, step plan.Step) (result plan.R
 		if value := recover(); value != nil {
 			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", value), "executing a step",
 				"verb", step.Verb, "object", step.Key.String(), "stack", string(debug.Stack()))
-			result = failed(step, fmt.Errorf("a mistake in the program (%v); the outcome is not known", value))
+			result = failed(step, fmt.Errorf("internal error of the operator (%v); the outcome is not known, and the log has the stack", value))
 		}
 	}()
 	if step.Verb != plan.VerbDryRun {

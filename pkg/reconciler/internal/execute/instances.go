@@ -33,7 +33,7 @@ var (
 func (e *Executor) instances(ctx context.Context, owner plan.Owner, key plan.Key, owns Owns, kept []types.UID) (*census, error) {
 	found := &census{owns: owns, owner: owner, kept: kept}
 	if !strings.Contains(key.Name, ".") {
-		return nil, fmt.Errorf("the name does not tell what types it brings")
+		return nil, fmt.Errorf("the name does not say which types it brings")
 	}
 	switch key.GroupKind() {
 	case definitionKind:

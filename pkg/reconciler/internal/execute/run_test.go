@@ -134,7 +134,7 @@ func TestAMistakeOfOursFailsOneStepOnly(t *testing.T) {
 	}
 	b.before = func(*http.Request) { panic("a mistake") }
 	result := b.run(steps[2])
-	if result.Err == nil || !strings.Contains(result.Err.Error(), "a mistake in the program") {
+	if result.Err == nil || !strings.Contains(result.Err.Error(), "internal error of the operator") {
 		t.Errorf("got %v", result.Err)
 	}
 }

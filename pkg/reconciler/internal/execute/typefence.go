@@ -153,7 +153,7 @@ func (e *Executor) prove(ctx context.Context, f *fence) error {
 			return fmt.Errorf("find out whether it holds: %w", err)
 		}
 		if !pause(ctx, fencePause) {
-			return errors.Join(fmt.Errorf("the server did not mind it within %s", fenceProof), err)
+			return errors.Join(fmt.Errorf("the server did not enforce it within %s", fenceProof), err)
 		}
 	}
 }

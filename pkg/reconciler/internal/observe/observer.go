@@ -149,7 +149,7 @@ type look struct {
 func (l *look) contained(ctx context.Context, request Request) (observation plan.Observation) {
 	defer func() {
 		if value := recover(); value != nil {
-			observation = unknown(fmt.Errorf("a mistake in the program that reads it (%v)", value))
+			observation = unknown(fmt.Errorf("internal error of the operator (%v)", value))
 		}
 	}()
 	// A server that had an answer to none of as many requests as are under way at
