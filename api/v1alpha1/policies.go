@@ -39,8 +39,8 @@ const (
 	// touched again, nor recreated when somebody deletes it.
 	ReconcilePolicyOnce ReconcilePolicy = "Once"
 	// ReconcilePolicyOncePerManifest is the same as long as the manifest is: a
-	// Job that is done, or somebody deleted, runs again only when its manifest
-	// changed.
+	// Job that is done, or was deleted, runs again only when its manifest
+	// changed, or, if it has a time to live, when it went without having completed.
 	ReconcilePolicyOncePerManifest ReconcilePolicy = "OncePerManifest"
 )
 
