@@ -69,6 +69,7 @@ func TestTheLogHasOneLineForEachTransition(t *testing.T) {
 	reconcile(done(map[string]int{"replace": 1}, about("a", "drift repaired: data was changed")), nil)
 	expect("a repair", `"level"=0 "msg"="repaired" "component"="Widget shop/main" "revision"=1 "dependents"="3/3" "replaced"=1`)
 	obj.Generation++
+	obj.Spec.Size++
 	reconcile(done(map[string]int{"replace": 2, "delete": 1}, about("x", "released: it belongs to Helm")), nil)
 	expect("an upgrade",
 		`"level"=0 "msg"="released" "component"="Widget shop/main" "revision"=2 "objects"=1 "first"="ConfigMap shop/x"`,
