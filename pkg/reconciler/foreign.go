@@ -12,7 +12,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// Foreign is an object of somebody else, or all objects of a type, that is waited for.
+// Foreign is an object of others, or all objects of a type, that an owner depends on: it
+// is waited for, or ignored until it is gone.
 type Foreign struct {
 	Type schema.GroupVersionResource
 	// Namespace is empty for objects that live in none.
