@@ -150,6 +150,10 @@ type InventoryItem struct {
 	// readiness or refresh depends on it.
 	// +optional
 	AppliedAt *metav1.Time `json:"appliedAt,omitempty"`
+	// Replicas is the number of replicas in the manifest that was last written, of an
+	// object that can be scaled; nil if the manifest does not say it.
+	// +optional
+	Replicas *int64 `json:"replicas,omitempty"`
 	// UnreadSince is set for a namespace that is to be removed, as long as it is not
 	// known whether it is empty, because part of its content cannot be read.
 	// +optional

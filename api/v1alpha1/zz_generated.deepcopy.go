@@ -142,6 +142,11 @@ func (in *InventoryItem) DeepCopyInto(out *InventoryItem) {
 		in, out := &in.AppliedAt, &out.AppliedAt
 		*out = (*in).DeepCopy()
 	}
+	if in.Replicas != nil {
+		in, out := &in.Replicas, &out.Replicas
+		*out = new(int64)
+		**out = **in
+	}
 	if in.UnreadSince != nil {
 		in, out := &in.UnreadSince, &out.UnreadSince
 		*out = (*in).DeepCopy()

@@ -4,6 +4,7 @@
 package reconciler_test
 
 import (
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -11,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 func workload(policy, image string, replicas any) *unstructured.Unstructured {
@@ -40,10 +43,11 @@ func (b *bench) deployment() *appsv1.Deployment {
 	return live
 }
 
-func (b *bench) scale(replicas int32) {
+func (b *bench) scale(replicas int32, by ...string) {
 	b.t.Helper()
+	manager := append(by, "somebody")[0]
 	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "a"}, Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
-	if err := b.SubResource("scale").Update(b.t.Context(), b.deployment(), client.WithSubResourceBody(scale), client.FieldOwner("autoscaler")); err != nil {
+	if err := b.SubResource("scale").Update(b.t.Context(), b.deployment(), client.WithSubResourceBody(scale), client.FieldOwner(manager)); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -55,7 +59,8 @@ func TestWhoScalesThroughTheSubresourceHasTheNumberOfReplicas(t *testing.T) {
 				expect := func(what string, want int, object client.Object) {
 					t.Helper()
 					outcome, err := b.apply(object)
-					if err != nil || writes(outcome) != want || len(outcome.Drifted) > 0 {
+					drifts := replicas != nil && what != "install"
+					if err != nil || writes(outcome) != want || (len(outcome.Drifted) > 0) != drifts {
 						t.Errorf("%s: %v, steps %v, drifted %v", what, err, outcome.Steps, outcome.Drifted)
 					}
 					if got := *b.deployment().Spec.Replicas; what != "install" && got != 5 {
@@ -79,6 +84,57 @@ func TestWhoScalesThroughTheSubresourceHasTheNumberOfReplicas(t *testing.T) {
 					t.Errorf("the image is %s", image)
 				}
 				expect("at rest", 0, workload(policy, "two", replicas))
+			})
+		})
+	}
+}
+
+// A number of replicas that changes in the manifest is what was asked for last. It is
+// left alone only if an autoscaler decides about it.
+func TestAChangedNumberOfReplicasIsWrittenUnlessAnAutoscalerDecides(t *testing.T) {
+	autoscaler := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": map[string]any{"name": "a"},
+		"spec": map[string]any{"maxReplicas": int64(9), "scaleTargetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}},
+	}}
+	for name, tc := range map[string]struct {
+		by      string
+		beside  []client.Object
+		written bool
+	}{
+		"by hand":                          {by: "kubectl", written: true},
+		"by the controller of autoscalers": {by: "kube-controller-manager"},
+		"an autoscaler is a dependent":     {by: "somebody", beside: []client.Object{autoscaler}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			underEachUpdatePolicy(t, func(t *testing.T, b *bench, policy string) {
+				apply := func(replicas int64) reconciler.Outcome {
+					t.Helper()
+					outcome, err := b.apply(append([]client.Object{workload(policy, "one", replicas)}, tc.beside...)...)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return outcome
+				}
+				apply(3)
+				b.scale(1, tc.by)
+				outcome := apply(3)
+				if got := *b.deployment().Spec.Replicas; got != 1 || (len(outcome.Drifted) == 1) != tc.written {
+					t.Errorf("scaled: %d replicas, drifted %v", got, outcome.Drifted)
+				}
+				if tc.written && !strings.HasPrefix(outcome.Drifted[0].Drift.String(), "kubectl changed spec.replicas") {
+					t.Errorf("drifted: %s", outcome.Drifted[0].Drift)
+				}
+				want := int32(1)
+				if tc.written {
+					want = 4
+				}
+				outcome = apply(4)
+				if got := *b.deployment().Spec.Replicas; got != want || len(outcome.Drifted) > 0 {
+					t.Errorf("the manifest asks for 4: %d replicas, drifted %v", got, outcome.Drifted)
+				}
+				if outcome := apply(4); writes(outcome) > 0 {
+					t.Errorf("steps %v at rest", outcome.Steps)
+				}
 			})
 		})
 	}

@@ -4,6 +4,7 @@
 package desired
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
@@ -84,8 +86,28 @@ func (i *item) desired(in Input) plan.Desired {
 		Digest:   i.digest,
 		Expires:  i.key.GroupKind() == kindJob && at(i.content, "spec", "ttlSecondsAfterFinished") != nil,
 		Defines:  i.defines,
+		Scales:   i.scales(),
 		Manifest: &unstructured.Unstructured{Object: i.content},
 	}
+}
+
+// scales returns the object whose number of replicas the item decides about, if it
+// configures an autoscaler.
+func (i *item) scales() *plan.Key {
+	target := plan.Key{Namespace: i.key.Namespace}
+	switch i.key.GroupKind() {
+	case schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:
+	case schema.GroupKind{Group: "keda.sh", Kind: "ScaledObject"}:
+		target.Group, target.Kind = "apps", "Deployment"
+	default:
+		return nil
+	}
+	reference := at(i.content, "spec", "scaleTargetRef")
+	if gv, err := schema.ParseGroupVersion(text(reference, "apiVersion")); err == nil && !gv.Empty() {
+		target.Group = gv.Group
+	}
+	target.Kind, target.Name = cmp.Or(text(reference, "kind"), target.Kind), text(reference, "name")
+	return &target
 }
 
 // ManifestDigest identifies a set of objects, whatever their order.

@@ -249,3 +249,25 @@ func TestBuildAsksOncePerType(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestAnAutoscalerNamesWhatItScales(t *testing.T) {
+	for name, tc := range map[string]struct {
+		object string
+		want   *plan.Key
+	}{
+		"an autoscaler": {
+			`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: a}, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: StatefulSet, name: db}}}`,
+			&plan.Key{Group: "apps", Kind: "StatefulSet", Namespace: "shop", Name: "db"},
+		},
+		"of a core type":   {`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: a}, spec: {scaleTargetRef: {kind: ReplicationController, name: db}}}`, &plan.Key{Kind: "ReplicationController", Namespace: "shop", Name: "db"}},
+		"KEDA":             {`{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: a}, spec: {scaleTargetRef: {name: api}}}`, &plan.Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "api"}},
+		"something else":   {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, spec: {scaleTargetRef: {name: api}}}`, nil},
+		"without a target": {`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: a}}`, &plan.Key{Namespace: "shop"}},
+	} {
+		in := input(parse(t, tc.object)...)
+		in.Resolve = func(context.Context, schema.GroupVersionKind) (bool, bool, error) { return true, true, nil }
+		if diff := cmp.Diff(tc.want, build(t, in)[0].Scales); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

@@ -40,6 +40,7 @@ type packedObject struct {
 	digest   string
 	expires  bool
 	defines  []v1alpha1.TypeInfo
+	scales   *plan.Key
 	manifest packedManifest
 }
 
@@ -62,7 +63,7 @@ func NewPack(objects []plan.Desired) (pack *Pack, ok bool) {
 		}
 		pack.objects[i] = packedObject{
 			key: shared(object.Key), version: unique.Make(object.Version).Value(), policies: policies,
-			digest: object.Digest, expires: object.Expires, defines: object.Defines, manifest: manifest,
+			digest: object.Digest, expires: object.Expires, defines: object.Defines, scales: object.Scales, manifest: manifest,
 		}
 	}
 	p.close()
@@ -79,7 +80,7 @@ func (p *Pack) Objects() []plan.Desired {
 	for i := range p.objects {
 		o := &p.objects[i]
 		objects[i] = plan.Desired{
-			Key: o.key, Version: o.version, Policies: *o.policies, Digest: o.digest, Expires: o.expires, Defines: o.defines, Packed: &o.manifest,
+			Key: o.key, Version: o.version, Policies: *o.policies, Digest: o.digest, Expires: o.expires, Defines: o.defines, Scales: o.scales, Packed: &o.manifest,
 		}
 	}
 	return objects

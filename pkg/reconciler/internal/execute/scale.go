@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -30,12 +31,40 @@ func (e *Executor) replicasPath(ctx context.Context, resource cluster.Resource) 
 	return path, err
 }
 
+// wantedReplicas is the number of replicas that a manifest asks for, of an object
+// that can be scaled; nil if it asks for none.
+func (e *Executor) wantedReplicas(ctx context.Context, resource cluster.Resource, manifest *unstructured.Unstructured) *int64 {
+	if !resource.Has("scale") {
+		return nil
+	}
+	path, err := e.replicasPath(ctx, resource)
+	if err != nil {
+		return nil
+	}
+	value, there, err := unstructured.NestedFieldNoCopy(manifest.Object, path...)
+	if !there || err != nil {
+		return nil
+	}
+	replicas, err := strconv.ParseInt(fmt.Sprint(value), 10, 64)
+	if err != nil {
+		return nil
+	}
+	return &replicas
+}
+
+// asksAnew reports whether the manifest asks for another number of replicas than
+// when it was last written, and no autoscaler decides about it.
+func (e *Executor) asksAnew(ctx context.Context, resource cluster.Resource, step plan.Step) bool {
+	before, wanted := step.Then.Replicas, e.wantedReplicas(ctx, resource, step.Desired.Manifest)
+	return !step.Autoscaled && before != nil && wanted != nil && *before != *wanted
+}
+
 // leftFields are the fields, as JSON pointers, that a write leaves as they are: those
-// that are to be ignored, and the number of replicas if somebody has set it through
-// the subresource scale, as autoscalers do.
+// that are to be ignored, and the number of replicas if it was set through the
+// subresource scale, unless the manifest asks for another number than before.
 func (e *Executor) leftFields(ctx context.Context, resource cluster.Resource, step plan.Step) ([]string, error) {
 	ignored := step.Desired.Policies.IgnoreFields
-	if !step.Scaled || !resource.Has("scale") {
+	if !step.Scaled || !resource.Has("scale") || e.asksAnew(ctx, resource, step) {
 		return ignored, nil
 	}
 	path, err := e.replicasPath(ctx, resource)

@@ -27,6 +27,7 @@ func (e *Executor) write(ctx context.Context, step plan.Step, send send) plan.Re
 		return failed(step, errors.New("there is no precondition"))
 	}
 	var notes []plan.Note
+	var replicas *int64
 	live, err := retryPath(func() (*unstructured.Unstructured, error) {
 		resource, err := e.types.Resolve(ctx, step.Key.GroupKind().WithVersion(step.Desired.Version))
 		if err != nil {
@@ -41,7 +42,7 @@ func (e *Executor) write(ctx context.Context, step plan.Step, send send) plan.Re
 		if err != nil {
 			return nil, err
 		}
-		notes = e.tellScaled(ctx, resource, step, live)
+		notes, replicas = e.tellScaled(ctx, resource, step, live), e.wantedReplicas(ctx, resource, step.Desired.Manifest)
 		return e.disown(ctx, resource, step, live)
 	})
 	if err != nil {
@@ -51,7 +52,7 @@ func (e *Executor) write(ctx context.Context, step plan.Step, send send) plan.Re
 	if step.Verb == plan.VerbMark {
 		observation.Drift = observe.DriftOf(live, step.Desired, e.options.FieldOwner) // what else has changed stays
 	}
-	return plan.Result{Step: step, Observation: observation, Notes: notes}
+	return plan.Result{Step: step, Observation: observation, Replicas: replicas, Notes: notes}
 }
 
 // retryPath repeats a request, once, with what the server says about the type

@@ -36,7 +36,7 @@ func (o *Observer) outline(live *unstructured.Unstructured, desired *plan.Desire
 		Seen:            o.options.Hasher.Seen(live.Object),
 		Finalizers:      live.GetFinalizers(),
 		Referenced:      len(live.GetOwnerReferences()) > 0,
-		Scaled:          len(scaledPaths(live)) > 0,
+		Scaled:          scalingOf(live),
 		Created:         live.GetCreationTimestamp().Time,
 		Ending:          endingOf(live),
 	}

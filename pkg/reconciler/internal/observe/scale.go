@@ -5,10 +5,37 @@ package observe
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
+
+// autoscalers are the field managers of autoscalers: the controller of
+// HorizontalPodAutoscalers, and KEDA, which scales to and from zero by itself.
+var autoscalers = []string{"kube-controller-manager", "keda", "keda-operator"}
+
+// scalingOf returns the number of replicas that was set through the subresource
+// scale; nil if none was.
+func scalingOf(live *unstructured.Unstructured) *plan.Scaling {
+	for _, raw := range managed(live) {
+		raw, ok := raw.(map[string]any)
+		if !ok || raw["subresource"] != "scale" {
+			continue
+		}
+		entry := entryOf(raw, "")
+		for _, path := range leaves(nil, nil, entry.fields) {
+			replicas, _, _ := unstructured.NestedInt64(live.Object, path...)
+			return &plan.Scaling{
+				Path: strings.Join(path, "."), Replicas: replicas, Manager: strings.Clone(entry.manager), At: entry.at,
+				Autoscaler: slices.Contains(autoscalers, entry.manager),
+			}
+		}
+	}
+	return nil
+}
 
 // scaledPaths are the fields that somebody has set through the subresource scale, as
 // autoscalers do. They are his until somebody else sets them.

@@ -261,7 +261,7 @@ func (w *work) write(u *unit, verb Verb, because Reason) {
 		w.ahead = true
 	}
 	s := u.step(verb, applyStage(u), because)
-	s.Desired = u.desired
+	s.Desired, s.Autoscaled = u.desired, w.isAutoscaled(u)
 	if because == BecauseAdopted {
 		s.Former = u.owner
 	}

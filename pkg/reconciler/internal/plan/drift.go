@@ -5,6 +5,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -161,6 +162,35 @@ func (w *work) report(u *unit) {
 	if u.desired.Policies.Drift == v1alpha1.DriftPolicyReport {
 		w.deviations = append(w.deviations, Deviation{Key: u.key, Drift: *u.drift()})
 	}
+}
+
+// isAutoscaled reports whether an autoscaler decides about the number of replicas of
+// the object: it has set the number, or one of the wanted objects configures it.
+func (w *work) isAutoscaled(u *unit) bool {
+	if u.live.Scaled == nil {
+		return false
+	}
+	return u.live.Scaled.Autoscaler || slices.ContainsFunc(w.units, func(other *unit) bool {
+		return other.desired != nil && other.desired.Scales != nil && *other.desired.Scales == u.key
+	})
+}
+
+// reportScaled reports an object that has another number of replicas than its
+// manifest, because it was scaled by hand. It is left alone until the manifest asks
+// for another number.
+func (w *work) reportScaled(u *unit) {
+	scaled, wanted := u.live.Scaled, u.item.Replicas
+	silent := u.desired.Policies.Drift == v1alpha1.DriftPolicyIgnore || u.appliedOnce()
+	if scaled == nil || wanted == nil || *wanted == scaled.Replicas || silent || w.isAutoscaled(u) {
+		return
+	}
+	if last := len(w.deviations) - 1; last >= 0 && w.deviations[last].Key == u.key {
+		w.deviations[last].Fields = append(slices.Clone(w.deviations[last].Fields), scaled.Path)
+		return
+	}
+	w.deviations = append(w.deviations, Deviation{Key: u.key, Drift: Drift{
+		Fields: []string{scaled.Path}, Manager: scaled.Manager, At: scaled.At,
+	}})
 }
 
 // contest tells whether the object must not be corrected now, because somebody

@@ -55,3 +55,41 @@ func TestWhatWasReportedOfAnObjectHoldsUntilItIsLookedAtAgain(t *testing.T) {
 }
 
 var lastingKey = Key{Kind: "ConfigMap", Namespace: "shop", Name: "lease"}
+
+// A number of replicas that was set by hand is reported as long as it is another one
+// than that of the manifest, unless an autoscaler decides about it.
+func TestANumberOfReplicasThatWasSetByHandIsReported(t *testing.T) {
+	key := Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "api"}
+	for name, tc := range map[string]struct {
+		wanted   *int64
+		scaled   *Scaling
+		drift    v1alpha1.DriftPolicy
+		beside   *Key
+		reported bool
+	}{
+		"by hand":                      {wanted: new(int64(3)), scaled: &Scaling{Path: "spec.replicas", Replicas: 1, Manager: "kubectl"}, reported: true},
+		"under report":                 {wanted: new(int64(3)), scaled: &Scaling{Path: "spec.replicas", Replicas: 1}, drift: v1alpha1.DriftPolicyReport, reported: true},
+		"under ignore":                 {wanted: new(int64(3)), scaled: &Scaling{Path: "spec.replicas", Replicas: 1}, drift: v1alpha1.DriftPolicyIgnore},
+		"the same number":              {wanted: new(int64(3)), scaled: &Scaling{Path: "spec.replicas", Replicas: 3}},
+		"not in the manifest":          {scaled: &Scaling{Path: "spec.replicas", Replicas: 1}},
+		"not scaled":                   {wanted: new(int64(3))},
+		"by an autoscaler":             {wanted: new(int64(3)), scaled: &Scaling{Path: "spec.replicas", Replicas: 1, Autoscaler: true}},
+		"an autoscaler is a dependent": {wanted: new(int64(3)), scaled: &Scaling{Path: "spec.replicas", Replicas: 1}, beside: &key},
+		"an autoscaler of another one": {wanted: new(int64(3)), scaled: &Scaling{Path: "spec.replicas", Replicas: 1}, beside: &Key{Kind: "Deployment", Name: "api"}, reported: true},
+	} {
+		policies := defaultPolicies()
+		if tc.drift != "" {
+			policies.Drift = tc.drift
+		}
+		scaler := wanted(Key{Kind: "ConfigMap", Namespace: "shop", Name: "scaler"}, "1", defaultPolicies())
+		scaler.Scales = tc.beside
+		d := wanted(key, "1", policies)
+		live := Observation{Existence: Present, UID: "u", Seen: "s", Marks: Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref}, Scaled: tc.scaled, Status: Status{Readiness: Ready}}
+		p, err := Next(Input{Name: reconcilerName, Owner: theOwner, Desired: []Desired{d, scaler}, Now: startOfTime,
+			Recorded: []v1alpha1.InventoryItem{{Group: key.Group, Version: "v1", Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, UID: "u", Seen: "s", Accepted: "a", Digest: d.Digest, Replicas: tc.wanted}},
+			Live:     map[Key]Observation{key: live, namespaceKey("shop"): {Existence: Present, UID: "n"}}})
+		if err != nil || (len(p.Deviations) == 1) != tc.reported {
+			t.Errorf("%s: %v, got\n%s", name, err, p)
+		}
+	}
+}

@@ -89,6 +89,9 @@ type Desired struct {
 	Expires bool
 	// Defines are the types that a CustomResourceDefinition or APIService brings.
 	Defines []v1alpha1.TypeInfo
+	// Scales is the object whose number of replicas this one decides about, if it
+	// configures an autoscaler; else nil.
+	Scales *Key
 	// Manifest is the object to send, our marks included. It is opaque to the
 	// planner and must not be changed. It is nil if it is packed.
 	Manifest *unstructured.Unstructured

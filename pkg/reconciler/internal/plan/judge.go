@@ -15,6 +15,7 @@ func (w *work) judge(u *unit) {
 	if (u.drifted() || u.hadDrifted()) && u.leavesDrift() && !u.appliedOnce() {
 		w.report(u)
 	}
+	w.reportScaled(u)
 	switch {
 	case u.item.Digest == "" || u.item.UID != u.live.UID:
 		// It is applied only once, and the answer to that was lost.

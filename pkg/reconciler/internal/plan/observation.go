@@ -72,8 +72,8 @@ type Observation struct {
 	// at again, because it is edited all the time. Accepted is empty then, and Drift is
 	// what the last look found. So nothing is known to have drifted or to be right again.
 	Postponed bool
-	// Scaled: somebody has set the number of replicas through the subresource scale.
-	Scaled bool
+	// Scaled is set if the number of replicas was set through the subresource scale.
+	Scaled *Scaling
 	// Deleting is since when the object has a deletion timestamp; zero if it has none.
 	Deleting   time.Time
 	Finalizers []string
@@ -112,3 +112,15 @@ const (
 
 // GraceUnjudged is how long a written object whose status is still empty counts as not ready.
 const GraceUnjudged = 5 * time.Second
+
+// Scaling is a number of replicas that was set through the subresource scale.
+type Scaling struct {
+	// Path is where the object holds the number, such as spec.replicas.
+	Path     string
+	Replicas int64
+	// Manager is the field manager that set it, and At when.
+	Manager string
+	At      time.Time
+	// Autoscaler: the manager is an autoscaler, which sets the number again and again.
+	Autoscaler bool
+}

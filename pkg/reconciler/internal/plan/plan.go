@@ -112,8 +112,10 @@ type Step struct {
 	Former string
 	// Desired is the wanted object; nil if it is not wanted any more.
 	Desired *Desired
-	// Scaled: the number of replicas is left to who has set it.
-	Scaled bool
+	// Scaled: the number of replicas was set through the subresource scale. It is left
+	// alone unless the manifest has another number than when it was last written.
+	// Autoscaled: an autoscaler decides about it, so that it is left alone in any case.
+	Scaled, Autoscaled bool
 	// Drift is what the step undoes, if somebody else changed or deleted the object;
 	// nil if that is not why it is done.
 	Drift *Drift

@@ -71,7 +71,7 @@ func written(r Result, now metav1.Time) v1alpha1.InventoryItem {
 	item := r.Step.Then
 	item.UID, item.Seal = r.Observation.UID, r.Observation.Seal
 	item.Seen, item.Accepted = r.Observation.Seen, r.Observation.Accepted
-	item.AppliedAt = nil
+	item.AppliedAt, item.Replicas = nil, r.Replicas
 	if r.Observation.Status.Readiness == Unjudged || r.Step.Desired != nil && r.Step.Desired.Policies.Reapply > 0 {
 		item.AppliedAt = &now
 	}

@@ -29,6 +29,9 @@ type Result struct {
 	Unread bool
 	// Released is set if our marks were stripped instead of deleting the object.
 	Released bool
+	// Replicas is the number of replicas that the manifest asks for, of an object that
+	// can be scaled; nil if it asks for none.
+	Replicas *int64
 	// Notes are what the step found that is worth telling, whatever its outcome.
 	Notes []Note
 	// Err is why the step failed. It names the object.

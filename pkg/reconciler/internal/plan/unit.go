@@ -172,7 +172,7 @@ func (u *unit) step(verb Verb, stage int, because Reason) Step {
 	return Step{
 		Verb: verb, Key: u.key, Version: u.item.Version, Stage: stage, Because: because,
 		UID: u.live.UID, ResourceVersion: u.live.ResourceVersion, Marks: u.live.Marks, Finalizers: u.live.Finalizers,
-		Referenced: u.live.Referenced, Scaled: u.live.Scaled,
+		Referenced: u.live.Referenced, Scaled: u.live.Scaled != nil,
 		Then: u.item,
 	}
 }

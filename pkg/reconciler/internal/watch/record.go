@@ -30,7 +30,8 @@ type record struct {
 	// unread tells that the object is there, but could not be reduced.
 	unread bool
 	// scaled and referenced are as in plan.Observation.
-	scaled, referenced bool
+	scaled     *plan.Scaling
+	referenced bool
 	// ending is plan.Observation.Ending.
 	ending plan.Ending
 }

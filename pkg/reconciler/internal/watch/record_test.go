@@ -16,7 +16,7 @@ import (
 
 func TestARecordHoldsTheWholeObservation(t *testing.T) {
 	full := plan.Observation{
-		Existence: plan.Present, UID: "uid", ResourceVersion: "7", Seen: "seen", Scaled: true, Referenced: true, Ending: plan.EndingFailed,
+		Existence: plan.Present, UID: "uid", ResourceVersion: "7", Seen: "seen", Scaled: &plan.Scaling{Path: "spec.replicas", Replicas: 3, Manager: "kubectl"}, Referenced: true, Ending: plan.EndingFailed,
 		Marks: plan.Marks{
 			OwnerID: "a", Ref: plan.OwnerRef{Group: "g", Kind: "K", Namespace: "n", Name: "o", UID: "u"},
 			Others: []string{"Helm release shop/web", "inventory x"},
