@@ -11,123 +11,154 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// The PlacementConfiguration interface is meant to be implemented by components (or their spec) which allow to
-// place the dependent objects elsewhere than beside the component.
+// A component type implements the ...Configuration interfaces of this file itself or in
+// its spec. If both implement one of them, the component counts. A spec may have pointer
+// receivers even if GetSpec returns it by value; a spec that is a nil pointer counts as
+// none. The ...Spec types of this package, embedded in a spec, implement the interfaces.
+//
+// Values may come from users, so an invalid one does not fail the operator: the component
+// stalls, by default with the reason SpecInvalid, until it changes.
+
+// PlacementConfiguration sets the namespace and the name that the dependent objects of a
+// component are rendered with. Without it, they are those of the component.
 type PlacementConfiguration interface {
-	// GetDeploymentNamespace returns the namespace that the generator gets, and
-	// that namespaced objects without a namespace are put into. If it is empty, it
-	// is the component's own namespace.
+	// GetDeploymentNamespace returns the namespace that the generator receives, and that
+	// namespaced objects without a namespace are created in. It must be a DNS label. An
+	// empty value means the namespace of the component.
 	GetDeploymentNamespace() string
-	// GetDeploymentName returns the name that the generator gets. If it is empty,
-	// it is the component's own name.
+	// GetDeploymentName returns the name that the generator receives. It must be a DNS
+	// subdomain. An empty value means the name of the component.
 	GetDeploymentName() string
 }
 
-// The ClientConfiguration interface is meant to be implemented by components (or their spec) which allow to
-// deploy into another cluster.
+// ClientConfiguration selects the cluster that a component deploys into. Without it, that
+// is the cluster that the component lives in.
 type ClientConfiguration interface {
-	// GetKubeConfig returns the kubeconfig of the target cluster. Nil means the
-	// cluster that the component lives in; anything else that holds no usable
-	// kubeconfig is an error.
+	// GetKubeConfig returns the content of a kubeconfig for the target cluster. Nil means
+	// the cluster that the component lives in. Any other value must be usable: an empty
+	// slice is an error, so that a kubeconfig that is missing is not mistaken for none. The
+	// default service account of the reconciler does not apply if it is not nil.
 	GetKubeConfig() []byte
 }
 
-// The ImpersonationConfiguration interface is meant to be implemented by components (or their spec) whose
-// dependent objects are written on behalf of somebody else than the operator.
+// ImpersonationConfiguration sets the identity that the dependent objects of a component
+// are read and written with. Without it, that is the identity in the kubeconfig of the
+// component or, in the local cluster, the default service account of the reconciler or
+// else the operator itself.
 type ImpersonationConfiguration interface {
 	// GetImpersonationUser returns the user to impersonate, such as
-	// "system:serviceaccount:shop:deployer". If the namespace in the name of a
-	// service account is empty, it is the component's own. If the user is empty,
-	// the default service account of the reconciler is impersonated, if there is one.
+	// "system:serviceaccount:shop:deployer". An empty namespace in the user name of a
+	// service account means the namespace of the component; a malformed name of a service
+	// account is an error. An empty value means the default of the interface.
 	GetImpersonationUser() string
-	// GetImpersonationGroups returns the groups to impersonate.
+	// GetImpersonationGroups returns the groups to impersonate. Groups without a user are
+	// an error. A service account needs none: the API server derives its groups.
 	GetImpersonationGroups() []string
 }
 
-// The SuspensionConfiguration interface is meant to be implemented by components (or their spec) which can be
-// suspended.
+// SuspensionConfiguration suspends a component. Without it, a component is suspended only
+// by its management policy.
 type SuspensionConfiguration interface {
-	// IsSuspended tells whether the dependent objects are to be left alone. It
-	// does not affect the deletion of the component.
+	// IsSuspended reports whether the dependent objects are left as they are. While it
+	// does, the timeout does not run and no hook is called. The deletion of the component
+	// goes on regardless.
 	IsSuspended() bool
 }
 
-// The RequeueConfiguration interface is meant to be implemented by components (or their spec) which offer
-// tweaking the requeue interval (by default, it would be 10 minutes).
+// RequeueConfiguration sets how often a component is reconciled although no event asks
+// for it. Without it, that is every 10 minutes.
 type RequeueConfiguration interface {
-	// Get requeue interval. Should be greater than 1 minute. Values that are not
-	// positive mean the default; values below 1 second mean 1 second.
+	// GetRequeueInterval returns the time between two such reconciles, which come up to
+	// 10 % earlier, at random, so that components spread. A value that is zero or negative
+	// means 10 minutes. The floor is 1 second and the ceiling 10 years. Each reconcile
+	// renders the manifests, so prefer more than 1 minute.
 	GetRequeueInterval() time.Duration
 }
 
-// The RetryConfiguration interface is meant to be implemented by components (or their spec) which offer
-// tweaking the retry interval (by default, it would be the value of the requeue interval).
+// RetryConfiguration sets when a component is reconciled again after its generator or a
+// hook asked for a retry. Without it, the requeue interval applies.
 type RetryConfiguration interface {
-	// Get retry interval. Should be greater than 1 minute. Values that are not
-	// positive mean the default; values below 1 second mean 1 second.
+	// GetRetryInterval returns the delay after an error that asks for a retry and names no
+	// delay of its own (types.RetriableError). A value that is zero or negative means the
+	// requeue interval. The floor is 1 second and the ceiling 10 years; prefer more than
+	// 1 minute. Ordinary errors are retried by the rate limiter of the controller.
 	GetRetryInterval() time.Duration
 }
 
-// The TimeoutConfiguration interface is meant to be implemented by components (or their spec) which offer
-// tweaking the processing timeout (by default, it would be the value of the requeue interval).
+// TimeoutConfiguration sets how long the dependent objects of a component may take to
+// become ready. Without it, the requeue interval applies.
 type TimeoutConfiguration interface {
-	// Get timeout. Should be greater than 1 minute. Values that are not positive
-	// mean the default; values below 1 second mean 1 second. It is also how long a
-	// deletion tries to read the content of a namespace that was created for the dependents.
+	// GetTimeout returns the time after which a component that is not ready changes from
+	// the state Processing to Error, with the reason Timeout. Reconciling continues. The
+	// time starts anew with each change of the component or its manifests, and a restart
+	// of the operator does not reset it. A deletion tries for as long to read the content
+	// of a namespace that was created for the dependents. A value that is zero or negative
+	// means the requeue interval. The floor is 1 second and the ceiling 10 years; prefer
+	// more than 1 minute.
 	GetTimeout() time.Duration
 }
 
-// The PolicyConfiguration interface is meant to be implemented by components (or their spec) which offer
-// tweaking policies affecting the dependents handling.
+// PolicyConfiguration sets the policies for all dependent objects of a component. For
+// each policy the annotation of the object counts first, where there is one, then the
+// method, then the option of the reconciler. A value that is not one of the constants of
+// its type is an error that lists them.
 type PolicyConfiguration interface {
-	// Get adoption policy.
-	// Must return a valid AdoptionPolicy, or the empty string (then the reconciler/framework default applies).
+	// GetAdoptionPolicy returns what happens if an object exists already and has no owner
+	// or another one. An empty value means the option AdoptionPolicy. The annotation of
+	// objects is adoption-policy.
 	GetAdoptionPolicy() reconciler.AdoptionPolicy
-	// Get update policy.
-	// Must return a valid UpdatePolicy, or the empty string (then the reconciler/framework default applies).
+	// GetUpdatePolicy returns how objects are written. An empty value means the option
+	// UpdatePolicy. The annotation of objects is update-policy.
 	GetUpdatePolicy() reconciler.UpdatePolicy
-	// Get delete policy.
-	// Must return a valid DeletePolicy, or the empty string (then the reconciler/framework default applies).
+	// GetDeletePolicy returns whether objects are deleted or orphaned when the manifests
+	// no longer contain them, or when the component is deleted. An empty value means the
+	// option DeletePolicy. The annotation of objects is delete-policy.
 	GetDeletePolicy() reconciler.DeletePolicy
-	// Get namespace auto-creation policy.
-	// Must return a valid MissingNamespacesPolicy, or the empty string (then the reconciler/framework default applies).
+	// GetMissingNamespacesPolicy returns whether a namespace is created if objects need it
+	// and no manifest defines it. An empty value means the option MissingNamespacesPolicy.
+	// There is no annotation.
 	GetMissingNamespacesPolicy() reconciler.MissingNamespacesPolicy
 }
 
-// The DriftConfiguration interface is meant to be implemented by components (or their spec) which offer
-// tweaking what happens when somebody else changes or deletes their dependents.
+// DriftConfiguration sets what happens when a dependent object is changed or deleted by
+// another client than the reconciler.
 type DriftConfiguration interface {
-	// Get drift policy.
-	// Must return a valid DriftPolicy, or the empty string (then the reconciler/framework default applies).
-	// The annotation drift-policy on the component takes precedence.
+	// GetDriftPolicy returns the policy for all dependent objects of the component. An
+	// empty value means the option DriftPolicy; a value that does not exist is an error.
+	// The annotation drift-policy on the component takes precedence over the method, and
+	// the one on an object over both.
 	GetDriftPolicy() reconciler.DriftPolicy
 }
 
-// The TypeConfiguration interface is meant to be implemented by components (or their spec) which allow
-// to specify additional managed types.
+// TypeConfiguration names types that no manifest of the component defines, but that its
+// dependent objects bring into being, such as those of the providers of Crossplane.
 type TypeConfiguration interface {
-	// Get additional managed types; instances of these types are handled differently during
-	// apply and delete; foreign instances of these types will block deletion of the component.
-	// The fields of the returned TypeInfo structs can be concrete api groups, kinds,
-	// or wildcards ("*"); in addition, groups can be specified as a pattern of the form "*.<suffix>",
-	// where the wildcard matches one or multiple dns labels.
+	// GetAdditionalManagedTypes returns patterns of such types. The group is the name of
+	// an API group, "*" for all, or "*." and a suffix, where the asterisk stands for one or
+	// more DNS labels; the core group cannot be named. The kind is the name of a kind, or
+	// "*" for all. Dependent objects of these types are applied late and deleted early, and
+	// instances that do not belong to the component block its deletion. A nil or empty
+	// slice means none. A malformed pattern is an error, and blocks the deletion of a
+	// component that still has dependents.
 	GetAdditionalManagedTypes() []reconciler.TypeInfo
 }
 
-// The ReapplyConfiguration interface is meant to be implemented by components (or their spec) which want
-// their dependent objects refreshed although nothing changed.
+// ReapplyConfiguration sets how often the dependent objects of a component are written
+// although neither they nor their manifests changed. Without it, they are not.
 type ReapplyConfiguration interface {
-	// Get reapply interval. Values that are not positive mean never; values below
-	// 1 minute mean 1 minute.
+	// GetReapplyInterval returns the time between two such writes of an object. A value
+	// that is zero or negative means never; the floor is 1 minute. The annotation
+	// reapply-interval of an object takes precedence.
 	GetReapplyInterval() time.Duration
 }
 
-// The PatchesConfiguration interface is meant to be implemented by components (or their spec) whose users
-// may change the dependent objects after they were rendered.
+// PatchesConfiguration changes the dependent objects of a component after the generator
+// rendered them.
 type PatchesConfiguration interface {
-	// GetPatches returns the patches, which are applied one after the other.
+	// GetPatches returns the patches, which are applied in their order. A patch that is
+	// malformed or cannot be applied is an error.
 	GetPatches() []v1alpha1.Patch
-	// GetImages returns the images to replace, after the patches.
+	// GetImages returns the images to replace. They are replaced after the patches.
 	GetImages() []v1alpha1.Image
 }
 

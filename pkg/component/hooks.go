@@ -22,18 +22,27 @@ import (
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
-// HookFunc is the function signature that can be used to
-// establish callbacks at certain points in the reconciliation logic.
-// Hooks will be passed the current (potentially unsaved) state of the component.
-// Post-hooks will only be called if the according operation (read, reconcile, delete)
-// has been successful.
+// HookFunc is code of an operator that runs at a fixed point of a reconcile. The client is
+// the client of the manager. In all hooks except post-read hooks ClientFromContext returns
+// a client for the target cluster. The component is a copy as it is in memory: it has the
+// changes of this reconcile to the status, whether they are saved already or not.
 //
-// A hook may change the status of the component; that is saved with the rest of
-// the status. A hook that changes anything else of it fails. So does one that
-// panics or that does not return within a minute.
+// Hooks of one point run in the order of their registration. The first error ends the
+// reconcile and is handled as any other (see package result and types.RetriableError); an
+// error that declares itself ignored is logged, and the next hook runs. Post hooks run only
+// after the step that they are named for has succeeded. Reconciles are repeated, and hooks
+// with them: a hook must be idempotent.
 //
-// The client is that of the manager. All hooks but the post-read hooks can
-// retrieve a client for the deployment target by calling ClientFromContext.
+// A hook may set conditions of its own types and fields of the status outside of Status;
+// they are saved, also if it fails. Other changes to Status are discarded, and changes to
+// anything but the status are an error.
+//
+// The context of a hook expires after 1 minute. A hook that panics, or does not return soon
+// after that, fails; while it is still running, the component is not rendered and no other
+// hook of it runs.
+//
+// A nil hook is an error of SetupWithManager. After a hook was registered later than that,
+// every reconcile fails.
 type HookFunc[T Component] func(ctx context.Context, client client.Client, component T) error
 
 // hookPoint is when a hook is called.
@@ -47,41 +56,39 @@ const (
 	postDelete    hookPoint = "post-delete"
 )
 
-// WithPostReadHook registers a post-read hook with the reconciler.
-// This hook will be called if the component is not suspended, after the reconciled
-// component object has been retrieved from the Kubernetes API. A pass that only looks
-// after dependents that changed does not call it.
+// WithPostReadHook adds a hook that runs once the component and what its spec refers to are
+// read, before anything is rendered or deleted. It runs during the deletion, too. It does not
+// run while the component is suspended, nor in a reconcile that was caused by dependent
+// objects alone.
 func (r *Reconciler[T]) WithPostReadHook(hook HookFunc[T]) *Reconciler[T] {
 	return r.addHook(postRead, hook)
 }
 
-// WithPreReconcileHook registers a pre-reconcile hook with the reconciler.
-// This hook will be called if the reconciled component is not in deletion (has no deletionTimestamp set),
-// right before the reconcilation of the dependent objects starts. A pass that only looks
-// after dependents that changed, to repair drift or because they got ready, does not call it.
+// WithPreReconcileHook adds a hook that runs before the manifests are rendered and applied.
+// It does not run during the deletion, while the component is suspended, nor in a reconcile
+// that was caused by dependent objects alone, which drifted or became ready.
 func (r *Reconciler[T]) WithPreReconcileHook(hook HookFunc[T]) *Reconciler[T] {
 	return r.addHook(preReconcile, hook)
 }
 
-// WithPostReconcileHook registers a post-reconcile hook with the reconciler.
-// This hook will be called if the reconciled component is not in deletion (has no deletionTimestamp set),
-// right after the reconcilation of the dependent objects happened, and was successful.
-// A pass that only looks after dependents that changed calls it if the component becomes
-// ready by that, and not if it was: do not count on a call after each repair of drift.
+// WithPostReconcileHook adds a hook that runs after all dependent objects were applied and
+// are ready. It does not run during the deletion nor while the component is suspended. In a
+// reconcile that was caused by dependent objects alone it runs only if the component becomes
+// ready by it, so it does not run after each repair of drift.
 func (r *Reconciler[T]) WithPostReconcileHook(hook HookFunc[T]) *Reconciler[T] {
 	return r.addHook(postReconcile, hook)
 }
 
-// WithPreDeleteHook registers a pre-delete hook with the reconciler.
-// This hook will be called if the reconciled component is in deletion (has a deletionTimestamp set),
-// right before the deletion of the dependent objects starts.
+// WithPreDeleteHook adds a hook that runs during the deletion of a component, once nothing
+// blocks it, and before dependent objects are deleted. Deletions take several reconciles; it
+// runs in each of them. It does not run if the deletion orphans all dependents.
 func (r *Reconciler[T]) WithPreDeleteHook(hook HookFunc[T]) *Reconciler[T] {
 	return r.addHook(preDelete, hook)
 }
 
-// WithPostDeleteHook registers a post-delete hook with the reconciler.
-// This hook will be called if the reconciled component is in deletion (has a deletionTimestamp set),
-// right after the deletion of the dependent objects happened, and was successful.
+// WithPostDeleteHook adds a hook that runs during the deletion of a component, once no
+// dependent object is left, and before the finalizer is removed. If it fails, the component
+// remains. It does not run if the deletion orphans all dependents.
 func (r *Reconciler[T]) WithPostDeleteHook(hook HookFunc[T]) *Reconciler[T] {
 	return r.addHook(postDelete, hook)
 }

@@ -34,64 +34,68 @@ type ReconcilerOptions struct {
 	// Finalizer is set on every component. The default, also if it is empty, is the
 	// reconciler name.
 	Finalizer *string
-	// DefaultServiceAccount is impersonated on behalf of components in whose namespace
-	// it is and that name no user themselves (see ImpersonationConfiguration). By default, also
-	// if it is empty, the operator acts with its own identity.
+	// DefaultServiceAccount is the name of a service account to impersonate for components
+	// that name neither a user (see ImpersonationConfiguration) nor a kubeconfig. It is the
+	// account of that name in the namespace of the component. By default, also if it is
+	// empty, the operator acts with its own identity.
 	DefaultServiceAccount *string
-	// How to react if a dependent object exists but has no or a different owner.
-	// If unspecified, AdoptionPolicyIfUnowned is assumed.
-	// Can be overridden by annotation on object level.
+	// AdoptionPolicy is what happens if a dependent object exists already and has no owner or
+	// another one. Nil means AdoptionPolicyIfUnowned. PolicyConfiguration takes precedence over
+	// it, and the annotation adoption-policy of an object over both. As for all policies here,
+	// a value that does not exist, also an empty one, is an error of SetupWithManager.
 	AdoptionPolicy *reconciler.AdoptionPolicy
-	// How to perform updates to dependent objects.
-	// If unspecified, UpdatePolicyReplace is assumed.
-	// Can be overridden by annotation on object level.
+	// UpdatePolicy is how dependent objects are written. Nil means UpdatePolicyReplace.
+	// PolicyConfiguration takes precedence over it, and the annotation update-policy of an
+	// object over both.
 	UpdatePolicy *reconciler.UpdatePolicy
-	// How to perform deletion of dependent objects.
-	// If unspecified, DeletePolicyDelete is assumed.
-	// Can be overridden by annotation on object level.
+	// DeletePolicy is whether dependent objects are deleted or orphaned when they are no longer
+	// desired. Nil means DeletePolicyDelete. PolicyConfiguration takes precedence over it, and
+	// the annotation delete-policy of an object over both.
 	DeletePolicy *reconciler.DeletePolicy
-	// What to do about dependent objects that somebody else changed or deleted.
-	// If unspecified, DriftPolicyRepair is assumed.
-	// Can be overridden by annotation on the component and on object level.
+	// DriftPolicy is what happens when another client changes or deletes a dependent object.
+	// Nil means DriftPolicyRepair. Precedence, lowest first: this option, DriftConfiguration,
+	// the annotation drift-policy of the component, and that of the object.
 	DriftPolicy *reconciler.DriftPolicy
-	// Whether namespaces are auto-created if missing.
-	// If unspecified, MissingNamespacesPolicyCreate is assumed.
+	// MissingNamespacesPolicy is whether a namespace is created if dependent objects need it and
+	// no manifest defines it. Nil means MissingNamespacesPolicyCreate. PolicyConfiguration takes
+	// precedence over it.
 	MissingNamespacesPolicy *reconciler.MissingNamespacesPolicy
-	// What may be done about the dependents of a component at all.
-	// If unspecified, lifecycle.Manage is assumed.
-	// Can be overridden by annotation on the component.
+	// ManagementPolicy is which changes to the dependents of a component are allowed at all. Nil
+	// means lifecycle.Manage. The annotation management-policy of the component takes precedence.
 	ManagementPolicy *lifecycle.ManagementPolicy
-	// Whether the annotation of the management policy may also stand on a namespace, for
-	// all components in it that have none of their own. The operator then needs the right
-	// to get, list and watch namespaces, and reads the namespace in every pass.
-	// If unspecified, annotations of namespaces do not count.
+	// NamespaceManagementPolicies makes the annotation management-policy of a namespace count for
+	// all components in it that have none of their own. The operator then needs the right to get,
+	// list and watch namespaces, and reads the namespace in every reconcile. If it cannot be read,
+	// nothing is done for the component. By default annotations of namespaces do not count.
 	NamespaceManagementPolicies bool
-	// When the objects of some types are ready, beyond what is known about them.
-	// The first rule whose type matches counts; mistakes are reported by SetupWithManager.
-	// Can be overridden by annotation on object level.
+	// ReadyWhen adds rules for when the objects of some types are ready. The first rule that matches
+	// the type counts; the annotation ready-when of an object takes precedence. Invalid rules are an
+	// error of SetupWithManager.
 	ReadyWhen []reconciler.ReadyWhen
-	// Which fields of the objects of some types are left to others: they are not written after the creation, and
-	// their drift is none. All rules that match count, in addition to the annotation on object level; mistakes are
-	// reported by SetupWithManager.
+	// IgnoreFields are rules for fields that the reconciler does not own: it writes them at the
+	// creation of an object only, and their changes are no drift. All rules that match count, in
+	// addition to the annotation ignore-fields of the object. Invalid rules are an error of
+	// SetupWithManager.
 	IgnoreFields []reconciler.IgnoreFields
-	// Whether nobody can create instances of a type, or objects in a namespace,
-	// from the last look at them until their deletion, see reconciler.ReconcilerOptions.
-	// If unspecified, a loss is only reported, by an event ForeignInstancesLost.
+	// TypeFence keeps other clients from creating instances of a type, or objects in a namespace,
+	// between the last check of them and the deletion of the type or namespace. It needs further
+	// rights, see reconciler.ReconcilerOptions. By default what is lost in that time is reported
+	// by an event ForeignInstancesLost.
 	TypeFence bool
-	// Which addresses the clusters of kubeconfigs may have; it is asked before every connection to such a cluster.
-	// If unspecified, cluster.DenyInternal is used.
+	// TargetDialPolicy decides which addresses the API servers of kubeconfigs may have. It is asked
+	// before every connection to one. Nil means cluster.DenyInternal.
 	TargetDialPolicy cluster.DialPolicy
-	// How many components may work on the cluster of one kubeconfig at the same time, so that a cluster that begins
-	// to hang holds up few of them.
-	// If unspecified, 1 is assumed.
+	// TargetConcurrency is how many components may be reconciled in the cluster of one kubeconfig
+	// at the same time, so that a cluster that does not answer delays few of them. Nil means 1;
+	// a value below 1 is an error of SetupWithManager.
 	TargetConcurrency *int
-	// SchemeBuilder allows to define additional schemes to be made available in the
-	// target client.
+	// SchemeBuilder adds types to the scheme of the clients for target clusters, on top of those
+	// that the scheme of the manager has. The generator may add more. An error or a panic in it is
+	// an error of SetupWithManager. Nil adds nothing.
 	SchemeBuilder types.SchemeBuilder
-	// Whether manifests are rendered only once when the component changes. If unspecified,
-	// they are rendered a second time after each change and after a start of the operator, and
-	// if the two are not the same, an event NonDeterministicRendering and the message of the
-	// component say where they differ.
+	// SkipDeterminismCheck saves the second rendering of the manifests that follows each change of
+	// a component and each start of the operator. By default an event NonDeterministicRendering and
+	// the message of the component report where the two differ.
 	SkipDeterminismCheck bool
 	// TracerProvider makes OpenTelemetry spans around each pass, its hooks, its
 	// rendering and planning, and each batch and write.
@@ -126,9 +130,9 @@ type ReconcilerOptions struct {
 	// not get that namespace, a kubeconfig that leads to the local cluster is noticed
 	// only if this is the uid of the namespace.
 	ClusterUID *string
-	// LeaderLock is the lock of the manager's leader election. With it, nothing is
-	// begun once the lease is so old that somebody else may lead. If unspecified,
-	// nobody checks the age of the lease.
+	// LeaderLock is the lock of the manager's leader election. With it, the reconciler begins
+	// nothing once the lease is so old that another process may lead. By default the age of the
+	// lease is not checked.
 	LeaderLock *LeaderLock
 }
 
@@ -137,7 +141,7 @@ type settings struct {
 	name           string
 	fieldOwner     string
 	finalizer      string
-	serviceAccount string // empty: nobody is impersonated by default
+	serviceAccount string // empty: no impersonation by default
 	policies       reconciler.Policies
 	management     lifecycle.ManagementPolicy
 	ofNamespaces   bool // management policies may stand on namespaces, too

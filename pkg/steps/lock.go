@@ -70,7 +70,8 @@ func NewLock(obj ConditionalResource, c client.Client, ct ConditionType, options
 	return l
 }
 
-// Condition returns a copy of the condition at the time when the Lock was made.
+// Condition returns what NewLock found as the condition of the step, as a copy. Execute
+// does not change it. If the object had no such condition, its status is ConditionInitialized.
 func (l *Lock) Condition() Condition { return *l.condition.DeepCopy() }
 
 // Execute locks the step, runs the task and releases the lock.
