@@ -83,6 +83,7 @@ func (c *checker) patch(text string, target *types.Selector) {
 
 // everywhere counts what a kustomization adds to each object.
 func (c *checker) everywhere(k *types.Kustomization) {
+	//lint:ignore SA1019 kustomizations with commonLabels are in use
 	pairs := []map[string]string{k.CommonLabels, k.CommonAnnotations}
 	for _, label := range k.Labels {
 		pairs = append(pairs, label.Pairs)

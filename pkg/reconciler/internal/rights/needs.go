@@ -120,7 +120,9 @@ func (n *Needs) add(c Context, key plan.Key, version string, verbs []string) {
 		return
 	}
 	for _, right.Verb = range []string{"list", "watch"} {
-		n.Rights[right] = n.Rights[right]
+		if _, needed := n.Rights[right]; !needed {
+			n.Rights[right] = false
+		}
 	}
 }
 
