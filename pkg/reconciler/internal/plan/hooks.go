@@ -24,10 +24,14 @@ func (u *unit) ran() bool {
 // replant makes an object that was an ordinary one run at its time: what it did
 // when it was installed does not count.
 func (w *work) replant(u *unit) {
-	recreated := u.live.Existence == Present && u.isOurs() && u.live.Deleting.IsZero()
+	stays := u.live.Existence == Present && u.live.Deleting.IsZero()
+	recreated := stays && u.isOurs()
 	if recreated && !w.in.Accepted[u.key] {
 		w.recreate(u) // it is an ordinary object until the server accepts the other one
 		return
+	}
+	if !stays {
+		u.item.UID = "" // otherwise it would look as if the new one had completed and gone
 	}
 	u.item.RunOn, u.item.Phase, u.item.Digest, u.item.Finished = string(u.desired.Policies.RunOn), v1alpha1.PhaseApplied, "", ""
 	u.want(u.desired)

@@ -35,7 +35,7 @@ func (u *unit) ending() Ending {
 // expires reports whether the object, which we had made of the manifest, is absent or
 // going, and may have been removed by its time to live.
 func (u *unit) expires() bool {
-	made := u.item.UID != "" && u.item.Phase == v1alpha1.PhaseApplied && (u.same() || u.isHook())
+	made := u.item.UID != "" && u.item.Phase == v1alpha1.PhaseApplied && (u.same() || u.isHook()) && !u.misplaced
 	going := u.live.Existence == Present && !u.live.Deleting.IsZero() && u.item.UID == u.live.UID && u.isOurs()
 	return made && (u.live.Existence == Absent || going)
 }
