@@ -56,6 +56,45 @@ func TestWhatWasReportedOfAnObjectHoldsUntilItIsLookedAtAgain(t *testing.T) {
 
 var lastingKey = Key{Kind: "ConfigMap", Namespace: "shop", Name: "lease"}
 
+// What was accepted of one manifest says nothing about the paths of another one. An object
+// that counts as unchanged because its revision is has not drifted when others change it.
+func TestAnObjectOfAnotherManifestInTheSameRevisionHasNotDrifted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		recorded string // of which manifest the object was made
+		want     Verb
+	}{
+		"of another manifest": {"0", ""},
+		"of the same":         {"1", VerbReplace},
+	} {
+		policies := defaultPolicies()
+		policies.Revision = "r"
+		d := wanted(lastingKey, "1", policies)
+		item := v1alpha1.InventoryItem{
+			Version: d.Version, Kind: lastingKey.Kind, Namespace: lastingKey.Namespace, Name: lastingKey.Name,
+			UID: "u1", Digest: wanted(lastingKey, tc.recorded, policies).Digest, Seen: "seen", Accepted: "accepted",
+			Phase: v1alpha1.PhaseApplied, Origin: v1alpha1.OriginManifest,
+		}
+		live := Observation{
+			Existence: Present, UID: "u1", ResourceVersion: "7", Marks: Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref},
+			Seen: "new", Accepted: "another", Status: Status{Readiness: Ready},
+		}
+		p, err := Next(Input{
+			Name: reconcilerName, Owner: theOwner, Desired: []Desired{d}, Recorded: []v1alpha1.InventoryItem{item},
+			Live: map[Key]Observation{lastingKey: live},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var verb Verb
+		if len(p.Steps) > 0 {
+			verb = p.Steps[0].Verb
+		}
+		if verb != tc.want || p.Inventory[0].Seen != item.Seen {
+			t.Errorf("%s: the record says seen %q, and the plan is\n%s", name, p.Inventory[0].Seen, p)
+		}
+	}
+}
+
 // A number of replicas that was set by hand is reported as long as it is another one
 // than that of the manifest, unless an autoscaler decides about it.
 func TestANumberOfReplicasThatWasSetByHandIsReported(t *testing.T) {

@@ -21,7 +21,7 @@ func (w *work) judge(u *unit) {
 		// It is applied only once, and the answer to that was lost.
 		u.item.Digest, u.item.UID = u.desired.Digest, u.live.UID
 		u.item.Seen, u.item.Accepted = u.live.Seen, u.live.Accepted
-	case !u.drifted() && (u.live.Accepted != "" || u.item.Accepted == ""):
+	case !u.drifted() && !u.tied() && (u.live.Accepted != "" || u.item.Accepted == ""):
 		// Without a look at the values that the manifest sets, nobody knows. Drift that
 		// nobody repairs, because the object is applied only once, stays visible: the
 		// policy may change.

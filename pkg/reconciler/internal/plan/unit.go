@@ -154,10 +154,15 @@ func carried(recorded, desired string) string {
 	return recorded
 }
 
+// tied reports whether the object counts as unchanged only because its revision is: it
+// was made of another manifest than the wanted one.
+func (u *unit) tied() bool { return u.item.Digest != u.desired.Digest && u.same() }
+
 // drifted tells whether the live values differ from those that the server
-// accepted, at the paths that the manifest sets.
+// accepted, at the paths that the manifest sets. It is not known of an object that was
+// made of another manifest, because that one may set other paths.
 func (u *unit) drifted() bool {
-	if u.item.Accepted == "" || u.live.Accepted == "" {
+	if u.item.Accepted == "" || u.live.Accepted == "" || u.tied() {
 		return false
 	}
 	return u.live.Seen != u.item.Seen && u.live.Accepted != u.item.Accepted
