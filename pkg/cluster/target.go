@@ -23,8 +23,8 @@ import (
 // Target is a cluster and an identity in it. It is safe for concurrent use.
 type Target interface {
 	// UID returns what tells clusters apart: the uid of the namespace
-	// kube-system or, if that may not be read, Address. It is read from the server
-	// once; failures are not remembered.
+	// kube-system or, if that may not be read, Address. The uid is read from the server
+	// once; that it may not be read is remembered for a minute, other failures are not.
 	UID(ctx context.Context) (types.UID, error)
 	// Address identifies the cluster by the URL of its server and by the certificate
 	// authorities that vouch for it. It is empty without the option ByAddress.
@@ -87,6 +87,7 @@ type target struct {
 
 	uidLock sync.Mutex
 	uid     types.UID
+	refused time.Time // when the server last said that the uid may not be read
 }
 
 // New returns the target that the configuration describes. It sends no
@@ -138,25 +139,35 @@ func New(config *rest.Config, options Options) (Target, error) {
 
 var namespaces = Resource{GVR: gvr("", "v1", "namespaces"), Kind: "Namespace"}
 
+// refusedFor is how long a target is known by its address before the uid is asked for
+// again: the right to read it may be granted, and a server that has just started
+// refuses everything for a moment.
+const refusedFor = time.Minute
+
 func (t *target) UID(ctx context.Context) (types.UID, error) {
 	t.uidLock.Lock()
-	uid := t.uid
+	uid, refused := t.uid, time.Since(t.refused) < refusedFor
 	t.uidLock.Unlock()
-	if uid != "" {
+	switch {
+	case uid != "":
 		return uid, nil
+	case refused:
+		return t.address, nil
 	}
 	// Read without the lock: a target that does not answer holds up nobody
 	// for longer than the context allows.
 	namespace, err := t.objects.Get(ctx, namespaces, "", "kube-system")
-	switch {
-	case apierrors.IsForbidden(err) && t.address != "":
-		uid = t.address
-	case err != nil:
+	if apierrors.IsForbidden(err) && t.address != "" {
+		t.uidLock.Lock()
+		defer t.uidLock.Unlock()
+		t.refused = time.Now()
+		return cmp.Or(t.uid, t.address), nil
+	}
+	if err != nil {
 		return "", fmt.Errorf("read the namespace kube-system, whose uid identifies the cluster: %w", err)
-	case namespace.GetUID() == "":
+	}
+	if uid = namespace.GetUID(); uid == "" {
 		return "", errors.New("the namespace kube-system, whose uid identifies the cluster, has no uid")
-	default:
-		uid = namespace.GetUID()
 	}
 	t.uidLock.Lock()
 	defer t.uidLock.Unlock()
