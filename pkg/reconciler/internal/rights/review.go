@@ -30,6 +30,9 @@ const (
 	trustedFor = 5 * time.Second
 	// timeout bounds one report: a write waits for it.
 	timeout = 10 * time.Second
+	// maxKnown bounds the answers that are remembered. An identity without rights in the
+	// whole cluster has some for each namespace; when there are more, all are forgotten.
+	maxKnown = 20_000
 )
 
 // everywhere is the namespace whose rules are asked for to learn what holds in the
@@ -97,6 +100,9 @@ func (r *Reviewer) known(right Right, refused bool) (allowed, known bool) {
 func (r *Reviewer) remember(right Right, allowed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if len(r.answers) >= maxKnown {
+		clear(r.answers)
+	}
 	r.answers[right] = answer{allowed, r.now()}
 }
 

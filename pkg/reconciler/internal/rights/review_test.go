@@ -134,3 +134,14 @@ func TestOnlyWhatIsNotKnownIsAsked(t *testing.T) {
 		t.Errorf("a server that answers no review: %v; missing %s", err, missing)
 	}
 }
+
+func TestTheAnswersThatAreRememberedAreBounded(t *testing.T) {
+	r := NewReviewer(nil, time.Now)
+	for i := range 2*maxKnown + 1 {
+		right := Right{Resource: "configmaps", Namespace: fmt.Sprint("shop-", i), Verb: "get"}
+		r.remember(right, true)
+		if allowed, known := r.known(right, false); !allowed || !known || len(r.answers) > maxKnown {
+			t.Fatalf("after %d answers %d are remembered, the last one: %v", i+1, len(r.answers), known)
+		}
+	}
+}
