@@ -91,14 +91,16 @@ func TestIgnoreRulesThatChangeAreAReasonToWriteButNotToRunAgain(t *testing.T) {
 }
 
 func TestTheRevisionOfAnObjectIsApartFromItsManifest(t *testing.T) {
-	annotated := func(revision string) string {
-		return digestOf(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {x: one, shop.example.com/revision: "`+revision+`"}}}`, nil)
-	}
-	plain := digestOf(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {x: one}}}`, nil)
-	one, _ := strings.CutPrefix(annotated("1"), plain)
-	two, _ := strings.CutPrefix(annotated("2"), plain)
-	if one == annotated("1") || two == annotated("2") || one == two {
-		t.Errorf("the digest %s becomes %s in revision 1 and %s in revision 2", plain, annotated("1"), annotated("2"))
+	for _, others := range []string{"x: one", ""} {
+		annotated := func(revision string) string {
+			return digestOf(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {shop.example.com/revision: "`+revision+`",`+others+`}}}`, nil)
+		}
+		plain := digestOf(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {`+others+`}}}`, nil)
+		one, _ := strings.CutPrefix(annotated("1"), plain)
+		two, _ := strings.CutPrefix(annotated("2"), plain)
+		if one == annotated("1") || two == annotated("2") || one == two {
+			t.Errorf("beside %q: the digest %s becomes %s in revision 1 and %s in revision 2", others, plain, annotated("1"), annotated("2"))
+		}
 	}
 	object := build(t, input(parse(t, cm("a", "revision=7"))...))[0]
 	if got := object.Manifest.GetAnnotations()["shop.example.com/revision"]; got != "7" {

@@ -46,11 +46,12 @@ func (i *item) finish(in Input) {
 
 // manifestDigest identifies the manifest without its revision.
 func (i *item) manifestDigest(in Input) string {
-	annotations, _ := at(i.content, "metadata", "annotations").(map[string]any)
-	name := in.Name + "/" + v1alpha1.AnnotationRevision
-	if revision, tied := annotations[name]; tied {
-		delete(annotations, name)
-		defer func() { annotations[name] = revision }()
+	if i.policies.Revision != "" {
+		metadata := i.content["metadata"].(map[string]any)
+		name := in.Name + "/" + v1alpha1.AnnotationRevision
+		revision := stringsOf(i.content, "annotations")[name]
+		unset(metadata, "annotations", name)
+		defer set(metadata, "annotations", name, revision)
 	}
 	return in.Hasher.Manifest(i.content)
 }
