@@ -16,6 +16,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -171,6 +172,9 @@ func (p *pass[T]) aboutItself(reason metav1.StatusReason) bool {
 			details := answer.ErrStatus.Details
 			if answer.ErrStatus.Reason != reason || details == nil || details.Name != p.key.Name {
 				return false
+			}
+			if reason == metav1.StatusReasonNotFound && !cluster.IsGone(answer, p.key.Name) {
+				return false // the path of the type is not served
 			}
 			gvk, err := p.options.Client.GroupVersionKindFor(p.obj)
 			if err != nil || details.Group != gvk.Group {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime"
 	"strings"
 	"testing"
@@ -127,6 +128,7 @@ func TestAnAnswerAboutTheObjectItselfEndsTheReconcileQuietly(t *testing.T) {
 		"it is gone":                {err: apierrors.NewNotFound(own, "a"), quiet: true},
 		"another object is gone":    {err: apierrors.NewNotFound(own, "b")},
 		"another type is gone":      {err: apierrors.NewNotFound(others, "a")},
+		"its type is not served":    {err: apierrors.NewGenericServerResponse(http.StatusNotFound, "patch", own, "a", "404 page not found", 0, true)},
 		"another object changed":    {err: apierrors.NewConflict(others, "a", errors.New("no"))},
 		"something else has failed": {err: errors.Join(apierrors.NewConflict(own, "a", errors.New("no")), errors.New("refused"))},
 		"it has a meaning":          {err: lifecycle.NewError(apierrors.NewNotFound(own, "a"), lifecycle.SeverityWarning, "Lost")},
