@@ -5,6 +5,7 @@ package kustomize
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -69,9 +70,13 @@ func (c *checker) resourceFile(data []byte) {
 }
 
 // patch counts a patch. Without a target it is for the object that it names.
-func (c *checker) patch(text string, target *types.Selector) {
-	size := len(text)
-	if strings.Contains(text, "copy") {
+// Copies reports whether a text within the limits may copy.
+func (c *checker) patch(text string, target *types.Selector, copies func(text string) bool) {
+	size, err := checkBounds([]byte(text), c.limits)
+	if err != nil {
+		return // the look at the text says so
+	}
+	if copies(text) {
 		size += maxCopied
 	}
 	if target == nil || literal.MatchString(target.Name) {
@@ -80,6 +85,21 @@ func (c *checker) patch(text string, target *types.Selector) {
 		c.growth.spread += size
 	}
 }
+
+// copies reports whether a patch is a JSON patch with an operation "copy". It reads the
+// patch as the library does: what begins like JSON is no YAML.
+func copies(text string) bool {
+	unmarshal := func(data []byte, into any) error { return yaml.Unmarshal(data, into) }
+	if text = strings.TrimSpace(text); strings.HasPrefix(text, "[") {
+		unmarshal = json.Unmarshal
+	}
+	var operations []map[string]any
+	return unmarshal([]byte(text), &operations) == nil &&
+		slices.ContainsFunc(operations, func(operation map[string]any) bool { return operation["op"] == "copy" })
+}
+
+// mayCopy reports whether the configuration of a plugin may hold a JSON patch that copies.
+func mayCopy(configuration string) bool { return strings.Contains(configuration, "copy") }
 
 // everywhere counts what a kustomization adds to each object.
 func (c *checker) everywhere(k *types.Kustomization) {

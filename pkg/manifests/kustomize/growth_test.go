@@ -27,7 +27,7 @@ func TestWhatWouldGrowWithoutLimitIsNotBuilt(t *testing.T) {
 	patches := func(count int, target string) string {
 		text := "resources: [a.yaml]\npatches:\n"
 		for i := range count {
-			text += fmt.Sprintf("- {target: {kind: ConfigMap%s}, patch: '[{op: copy, from: /data, path: /data/c%d}]'}\n", target, i)
+			text += fmt.Sprintf("- {target: {kind: ConfigMap%s}, patch: '- {op: copy, from: /data, path: /data/c%d}'}\n", target, i)
 		}
 		return text
 	}
@@ -52,6 +52,8 @@ func TestWhatWouldGrowWithoutLimitIsNotBuilt(t *testing.T) {
 		"copies in an old patch":       {map[string]string{"kustomization.yaml": "resources: [a.yaml]\npatchesJson6902: [{path: p.yaml, target: {version: v1, kind: ConfigMap, name: a}}]", "p.yaml": copies(40)}, copied},
 		"copies in a transformer":      {map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "t.yaml": "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: t}\npath: p.yaml\ntarget: {kind: ConfigMap}", "p.yaml": copies(40)}, copied},
 		"copies in many patches":       {map[string]string{"kustomization.yaml": patches(40, ""), "a.yaml": many + resource}, added},
+		"copies by an escaped name":    {map[string]string{"kustomization.yaml": strings.ReplaceAll(patches(40, ""), "op: copy", `"op": "\u0063opy"`), "a.yaml": many + resource}, added},
+		"aliases in a patch":           {map[string]string{"kustomization.yaml": "resources: [a.yaml]\npatches: [{path: p.yaml, target: {kind: ConfigMap}}]", "a.yaml": many, "p.yaml": configMap("any") + "a: &a " + strings.Repeat("x", 10_000) + "\nb: [" + strings.Repeat("*a, ", 100) + "]\n"}, added},
 		"copies for one name":          {map[string]string{"kustomization.yaml": patches(5000, ", name: a")}, added},
 		"a patch for many objects":     {map[string]string{"kustomization.yaml": "resources: [a.yaml]\npatches: [{path: p.yaml, target: {kind: ConfigMap}}]", "a.yaml": many, "p.yaml": "data: {k: " + strings.Repeat("x", 1_000_000) + "}"}, added},
 		"an annotation for many":       {map[string]string{"kustomization.yaml": "resources: [a.yaml]\ncommonAnnotations: {a: " + strings.Repeat("x", 1_000_000) + "}", "a.yaml": many}, added},
@@ -90,6 +92,19 @@ func TestOrdinaryCopiesAndReplacementsAreBuilt(t *testing.T) {
 	}, ".", kustomize.Options{}, nil)
 	if err != nil || len(objects) != 2 {
 		t.Fatalf("got %v, %v", objects, err)
+	}
+}
+
+// The word alone is no copy.
+func TestPatchesThatNameACopyAreBuilt(t *testing.T) {
+	files := map[string]string{"a.yaml": "", "kustomization.yaml": "resources: [a.yaml]\npatches:\n"}
+	for i := range 60 {
+		files["a.yaml"] += configMap(fmt.Sprint("m", i)) + "---\n"
+		files["kustomization.yaml"] += "- {target: {kind: ConfigMap}, patch: '[{\"op\": \"add\", \"path\": \"/data\", \"value\": {\"command\": \"copy\"}}]'}\n" +
+			"- {target: {kind: ConfigMap}, patch: '{kind: ConfigMap, metadata: {name: any, labels: {copy: \"yes\"}}}'}\n"
+	}
+	if objects, err := generate(t.Context(), files, ".", kustomize.Options{}, nil); err != nil || len(objects) != 60 {
+		t.Fatalf("got %d objects, %.300v", len(objects), err)
 	}
 }
 
