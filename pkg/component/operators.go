@@ -128,7 +128,10 @@ func (h *handler[T]) meetOperator(ctx context.Context, obj T, commit lifecycle.C
 	// Operators that select different components hand over what changes its labels.
 	switch alive := h.settings.selector == nil && h.isAlive(ctx, *other, *me); {
 	case other.Key == me.Key || other.Namespace == me.Namespace:
-		if h.operators.ours(key, uid, h.now()) {
+		// The other operator may wait, and set the condition: it changes nothing else.
+		condition := conditions.Get(setter, v1alpha1.ConditionOperatorConflict)
+		lasts := condition != nil && h.now().Sub(condition.LastTransitionTime.Time) < conflictLife
+		if h.operators.ours(key, uid, h.now()) && !lasts {
 			conditions.Delete(setter, v1alpha1.ConditionOperatorConflict)
 		}
 		return nil

@@ -101,7 +101,11 @@ func TestAnOperatorWaitsAsLongAsTheLeaseOfAnotherIsHeld(t *testing.T) {
 	if _, err := blue.Delete(t.Context(), deletedWidget(obj.GetStatus().Inventory), noCommit); err == nil || len(blue.engine.deleted) > 0 {
 		t.Errorf("in deletion: %v", err)
 	}
-	checkReconcile(t, "the first one goes on", red, obj, true, false)
+	// It would be set again within a minute.
+	checkReconcile(t, "the first one goes on, and leaves the condition", red, obj, true, true)
+	red.now = func() time.Time { return time.Unix(1000, 0).Add(conflictLife) }
+	checkReconcile(t, "the second one has not set the condition for a while", red, obj, true, false)
+	checkReconcile(t, "the second one waits again", blue, obj, false, true)
 
 	if err := errors.Join(
 		local.Delete(t.Context(), leaseOf("red-0", time.Unix(990, 0))), local.Create(t.Context(), leaseOf("red-0", time.Unix(900, 0))),
