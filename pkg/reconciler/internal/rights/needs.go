@@ -74,7 +74,7 @@ func Of(in plan.Input, c Context) Needs {
 		}
 	}
 	for key, item := range recorded {
-		n.add(c, key, item.Version, []string{"get", removalVerb(item.DeletePolicy)})
+		n.add(c, key, item.Version, append(removalVerbs(item.DeletePolicy), "get"))
 	}
 	if in.MissingNamespaces != v1alpha1.MissingNamespacesPolicyDoNotCreate {
 		for key, live := range in.Live {
@@ -95,15 +95,23 @@ func verbsOf(d *plan.Desired) []string {
 	case v1alpha1.UpdatePolicyRecreate, v1alpha1.UpdatePolicyRecreateOnImmutable:
 		verbs = append(verbs, "delete")
 	}
-	return append(verbs, removalVerb(d.Policies.Delete))
+	leavesDrift := d.Policies.Drift == v1alpha1.DriftPolicyReport || d.Policies.Drift == v1alpha1.DriftPolicyIgnore
+	if d.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || leavesDrift {
+		verbs = append(verbs, "patch") // of marks alone: those of a former owner, or ours
+	}
+	return append(verbs, removalVerbs(d.Policies.Delete)...)
 }
 
-// removalVerb is the verb by which an object is removed, or left behind without our marks.
-func removalVerb(policy v1alpha1.DeletePolicy) string {
-	if policy == v1alpha1.DeletePolicyOrphan {
-		return "patch"
+// removalVerbs are those by which an object is removed, or left behind without our marks.
+func removalVerbs(policy v1alpha1.DeletePolicy) []string {
+	switch policy {
+	case v1alpha1.DeletePolicyOrphan:
+		return []string{"patch"}
+	case v1alpha1.DeletePolicyOrphanOnApply, v1alpha1.DeletePolicyOrphanOnDelete:
+		return []string{"patch", "delete"}
+	default:
+		return []string{"delete"}
 	}
-	return "delete"
 }
 
 func (n *Needs) add(c Context, key plan.Key, version string, verbs []string) {

@@ -115,6 +115,9 @@ func TestNeedsFollowTheObjectsAndTheirPolicies(t *testing.T) {
 	}
 	merged := desired("", "ConfigMap", "shop", "b", nil)
 	merged.Policies.Update, merged.Policies.Delete = v1alpha1.UpdatePolicySsaMerge, v1alpha1.DeletePolicyOrphan
+	taken, reported, left := desired("", "ConfigMap", "shop", "a", nil), desired("", "ConfigMap", "shop", "a", nil), desired("", "ConfigMap", "shop", "a", nil)
+	taken.Policies.Adoption, reported.Policies.Drift = v1alpha1.AdoptionPolicyAlways, v1alpha1.DriftPolicyReport
+	left.Policies.Delete = v1alpha1.DeletePolicyOrphanOnApply
 	crd := desired("apiextensions.k8s.io", "CustomResourceDefinition", "", "foos.example.com", map[string]any{"spec": map[string]any{
 		"group": "example.com", "names": map[string]any{"plural": "foos"}}})
 	crd.Defines = []v1alpha1.TypeInfo{{Group: "example.com", Kind: "Foo"}}
@@ -132,6 +135,12 @@ func TestNeedsFollowTheObjectsAndTheirPolicies(t *testing.T) {
 			want: `in namespace shop rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, list, watch, create, patch]}]`},
 		"recorded only": {in: plan.Input{Cause: plan.Deleting, Recorded: []v1alpha1.InventoryItem{{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a"}}},
 			want: `in namespace shop rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, delete]}]`},
+		"taken from others, whose marks go": {in: plan.Input{Desired: []plan.Desired{taken}},
+			want: `in namespace shop rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, create, update, patch, delete]}]`},
+		"reported, and marked again": {in: plan.Input{Desired: []plan.Desired{reported}},
+			want: `in namespace shop rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, create, update, patch, delete]}]`},
+		"left behind or deleted": {in: plan.Input{Desired: []plan.Desired{left}},
+			want: `in namespace shop rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, create, update, patch, delete]}]`},
 		"a missing namespace": {in: plan.Input{Live: map[plan.Key]plan.Observation{{Kind: "Namespace", Name: "shop"}: {Existence: plan.Absent}}},
 			want: `in the cluster rules: [{apiGroups: [""], resources: [namespaces], verbs: [get, create, patch, delete]}]`},
 		"a type that is not served yet": {in: plan.Input{Desired: []plan.Desired{desired("example.com", "Foo", "shop", "a", nil)}}},
