@@ -112,7 +112,7 @@ func allDropped(units []*unit) bool {
 func (w *work) holdRemovals(message string) {
 	for _, u := range w.units {
 		if u.desired == nil && u.live.Existence != Absent {
-			w.wait(u, WaitOrder, message)
+			w.holdRemoval(u, message)
 		}
 	}
 }

@@ -111,6 +111,9 @@ func (w *work) holdRemoval(u *unit, message string) {
 		u.drop()
 		return
 	}
+	if u.failure == nil {
+		u.item.UnreadSince = nil // its content is not read meanwhile, so nothing lasts
+	}
 	w.wait(u, WaitOrder, message)
 }
 
