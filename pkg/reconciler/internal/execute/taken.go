@@ -22,7 +22,8 @@ var takenWords = []string{"already", "exceeded quota"}
 // because something that it asks for, such as a port, is taken.
 func IsTaken(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	if !ok || e.Verb != plan.VerbCreate || e.Class != Invalid && e.Class != Denied && e.Class != Forbidden {
+	creates := ok && (e.Verb == plan.VerbCreate || e.Verb == plan.VerbDryRun)
+	if !creates || e.Class != Invalid && e.Class != Denied && e.Class != Forbidden {
 		return false
 	}
 	status, answered := errors.AsType[*apierrors.StatusError](e.Err)

@@ -30,6 +30,7 @@ func TestARefusalSaysThatSomethingIsTaken(t *testing.T) {
 		"the object itself":      {plan.VerbCreate, execute.Conflict, "already exists", false},
 		"a failing server":       {plan.VerbCreate, execute.Failed, "already allocated, or perhaps not", false},
 		"a change":               {plan.VerbReplace, execute.Invalid, port, false},
+		"a dry run":              {plan.VerbDryRun, execute.Invalid, port, true},
 	} {
 		status := &apierrors.StatusError{ErrStatus: metav1.Status{Message: tc.message}}
 		if got := execute.IsTaken(&execute.Error{Verb: tc.verb, Class: tc.class, Err: status}); got != tc.want {

@@ -91,7 +91,7 @@ func (w *world) dryRun(s Step) error {
 	if namespace := w.objects[namespaceKey(s.Key.Namespace)]; s.Key.Namespace != "" && !namespace.deleting.IsZero() {
 		return errTerminating
 	}
-	if w.clashes[s.Key] {
+	if w.taken(s.Key, valueOf(s)) {
 		return errTaken
 	}
 	w.accepted[s.Key] = true
@@ -108,7 +108,7 @@ func (w *world) taken(asking Key, value string) bool {
 		return false
 	}
 	for key, o := range w.objects {
-		if key.GroupKind() == asking.GroupKind() && o.value == value {
+		if key != asking && key.GroupKind() == asking.GroupKind() && o.value == value {
 			return true
 		}
 	}

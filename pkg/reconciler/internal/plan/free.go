@@ -28,7 +28,8 @@ type impasse struct {
 func (w *work) failed(u *unit) {
 	u.jammed = true
 	w.stuck(u)
-	if u.failure.Taken && !u.failure.Blocked && u.live.Existence == Absent {
+	// An object of ours that is there is to be recreated, and the dry run was refused.
+	if u.failure.Taken && !u.failure.Blocked && (u.live.Existence == Absent || u.isOurs()) {
 		gk, order := u.key.GroupKind(), int(u.item.ApplyOrder)
 		if first, known := w.taken[gk]; !known || order < first {
 			w.taken[gk] = order
@@ -92,7 +93,7 @@ func Retry(in Input, results []Result) bool {
 	}
 	retried := false
 	for key, failure := range in.Failed {
-		if failure.Taken && freed[key.GroupKind()] && in.Live[key].Existence == Absent {
+		if failure.Taken && freed[key.GroupKind()] && in.Live[key].known() {
 			delete(in.Failed, key)
 			retried = true
 		}
