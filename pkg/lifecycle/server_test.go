@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,9 +95,10 @@ func TestServerWithAnOutdatedDefinition(t *testing.T) {
 			c, loop, recorder := onServer(t, world, tc.change)
 			var generations []int64
 			w := &widget.Widget{}
-			for range 4 {
-				if out, err := loop.Reconcile(context.WithoutCancel(t.Context()), request); err != nil || out.RequeueAfter != interval {
-					t.Errorf("returned %v, %v", out, err)
+			for i := range 4 {
+				want := min(time.Duration(i+1)*5, 15) * time.Second // it may be corrected at any time
+				if out, err := loop.Reconcile(context.WithoutCancel(t.Context()), request); err != nil || out.RequeueAfter != want {
+					t.Errorf("returned %v, %v, want %s", out, err, want)
 				}
 				if err := c.Get(t.Context(), request.NamespacedName, w); err != nil {
 					t.Fatal(err)
