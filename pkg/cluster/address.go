@@ -37,10 +37,10 @@ func addressOf(config *rest.Config) (types.UID, error) {
 	return types.UID(server + "#" + hex.EncodeToString(sum[:16])), nil
 }
 
-// IsAddress tells whether the identity of a cluster is an address, not a uid.
+// IsAddress reports whether the identity of a cluster is an address, not a uid.
 func IsAddress(identity types.UID) bool { return strings.Contains(string(identity), "://") }
 
-// MayBeOne tells whether two configurations may lead to one cluster, going by their
+// MayBeOne reports whether two configurations may lead to one cluster, going by their
 // addresses: they have the same server, or trust the same certificate authority.
 func MayBeOne(a, b *rest.Config) (bool, error) {
 	for _, config := range []*rest.Config{a, b} {

@@ -160,7 +160,7 @@ func (r *Reconciler) identify(ctx context.Context, recorded types.UID) (types.UI
 	}
 }
 
-// answers tells whether an error is an answer that will be the same the next time.
+// answers reports whether an error is an answer that will be the same the next time.
 func answers(err error) bool {
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		code := status.ErrStatus.Code

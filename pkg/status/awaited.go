@@ -76,7 +76,7 @@ func awaitConditions(names ...string) func(*unstructured.Unstructured) Status {
 	}
 }
 
-// isOutdated tells whether something was observed of an earlier generation of the object.
+// isOutdated reports whether something was observed of an earlier generation of the object.
 func isOutdated(obj *unstructured.Unstructured, observed any) bool {
 	generation, known := integer(field(obj.Object, "metadata", "generation"))
 	seen, said := integer(observed)

@@ -142,7 +142,7 @@ func (c *census) where() string {
 	}
 }
 
-// maySee tells whether the names of objects in a namespace, which the owner has not made,
+// maySee reports whether the names of objects in a namespace, which the owner has not made,
 // may be in its status. Readers of a status in a namespace are tenants of that namespace;
 // what others keep elsewhere, such as their Secrets, is not for them.
 func maySee(owner plan.Owner, namespace string) bool {

@@ -198,7 +198,7 @@ func (n *Needs) addGrant(d *plan.Desired, roles map[role][]rbacv1.PolicyRule, re
 			return
 		}
 		if !known {
-			rules = []rbacv1.PolicyRule{{}} // held by nobody
+			rules = []rbacv1.PolicyRule{{}} // not held by any identity
 		}
 		n.Grants = append(n.Grants, Grant{Namespace: where, Rules: rules,
 			Right: Right{Group: rbacv1.GroupName, Resource: bound.resource(), Namespace: where, Verb: "bind", Name: bound.name}})

@@ -135,7 +135,7 @@ func TestNeedsFollowTheObjectsAndTheirPolicies(t *testing.T) {
 			want: `in namespace shop rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, list, watch, create, patch]}]`},
 		"recorded only": {in: plan.Input{Cause: plan.Deleting, Recorded: []v1alpha1.InventoryItem{{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a"}}},
 			want: `in namespace shop rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, delete]}]`},
-		"taken from others, whose marks go": {in: plan.Input{Desired: []plan.Desired{taken}},
+		"taken from others, and their marks go": {in: plan.Input{Desired: []plan.Desired{taken}},
 			want: `in namespace shop rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, create, update, patch, delete]}]`},
 		"reported, and marked again": {in: plan.Input{Desired: []plan.Desired{reported}},
 			want: `in namespace shop rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, create, update, patch, delete]}]`},
