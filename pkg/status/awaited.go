@@ -139,13 +139,20 @@ func awaitSnapshot(obj *unstructured.Unstructured) Status {
 }
 
 // awaitParents waits until a route is accepted by all the parents that it names, and what
-// it leads to is found.
+// it leads to is found. What is said of a parent that it does not name any more is left
+// over.
 func awaitParents(obj *unstructured.Unstructured) Status {
 	wanted, _ := field(obj.Object, "spec", "parentRefs").([]any)
 	parents, _ := field(obj.Object, "status", "parents").([]any)
-	accepted := map[string]bool{}
+	named, accepted := map[string]bool{}, map[string]bool{}
+	for _, ref := range wanted {
+		named[parentName(obj, ref)] = true
+	}
 	for _, parent := range parents {
 		name := parentName(obj, field(parent, "parentRef"))
+		if !named[name] {
+			continue
+		}
 		for _, kind := range []string{"Accepted", "ResolvedRefs"} {
 			c, found := conditionIn(parent, kind)
 			switch {

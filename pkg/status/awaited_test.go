@@ -41,6 +41,7 @@ func TestKindsThatOthersCallCurrentTooEarly(t *testing.T) {
 		{"a route to nowhere", route + parent + `{type: Accepted, status: "True"}, {type: ResolvedRefs, status: "False", reason: BackendNotFound}]}]}}`, Options{}, Status{NotReady, "parent shop/g, section http: condition ResolvedRefs is False: BackendNotFound"}},
 		{"a route that was accepted before its change", route + parent + `{type: Accepted, status: "True", observedGeneration: 1}]}]}}`, Options{}, Status{NotReady, "the latest change is not observed yet"}},
 		{"a route that is accepted", route + parent + `{type: Accepted, status: "True", observedGeneration: 2}]}]}}`, Options{}, Status{Readiness: Ready}},
+		{"a route that a former parent refuses", route + parent + `{type: Accepted, status: "True"}]}, {parentRef: {name: old}, conditions: [{type: Accepted, status: "False", reason: NoMatchingParent}]}]}}`, Options{}, Status{Readiness: Ready}},
 		{"a route of another kind", `gateway.networking.k8s.io/v1 GRPCRoute {metadata: {name: a}}`, Options{}, Status{Readiness: Ready}},
 
 		{"a Certificate without a status", cert + `}`, Options{}, Status{NotReady, "has no condition Ready yet"}},
