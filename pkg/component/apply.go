@@ -57,6 +57,9 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 	if err != nil {
 		return result.Empty, err
 	}
+	if err := h.keepRevision(ctx, obj, digests); err != nil {
+		return result.Empty, err
+	}
 	if obj.GetStatus().beginProcessing(digests, h.now()) {
 		// What was found out about the manifests before says nothing any more.
 		h.activity.Reset(client.ObjectKeyFromObject(obj))

@@ -45,6 +45,25 @@ func (h *handler[T]) digestsOf(ctx context.Context, obj T) (digests, error) {
 	return digestsOf(obj, references, manifests.Digest(h.generator), digest.Hasher{Key: key})
 }
 
+// keepRevision keeps the revision of a component whose digests were made with another
+// key, by an operator that is gone or whose key was lost: they differ although nothing
+// has changed. Another generation is another revision all the same.
+func (h *handler[T]) keepRevision(ctx context.Context, obj T, now digests) error {
+	me, err := h.operator(ctx)
+	if err != nil {
+		return err
+	}
+	status := obj.GetStatus()
+	if before := status.Inventory.Operator; before == nil || before.Key == me.Key || status.ObservedGeneration != obj.GetGeneration() {
+		return nil
+	}
+	if recorded := status.processing(); recorded.revision != "" {
+		recorded.revision = now.revision
+		status.setProcessing(recorded)
+	}
+	return nil
+}
+
 func digestsOf(c Component, references []found, generator string, hasher digest.Hasher) (digests, error) {
 	annotations := maps.Clone(c.GetAnnotations())
 	maps.DeleteFunc(annotations, func(key, _ string) bool { return isNoisy(key) })

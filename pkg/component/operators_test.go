@@ -142,3 +142,27 @@ func TestAnOperatorWithANewKeyIsNoOtherOperator(t *testing.T) {
 	checkReconcile(t, "after", after, obj, true, false)
 	checkReconcile(t, "before again", before, obj, true, false)
 }
+
+func TestAnotherKeyIsNoNewRevision(t *testing.T) {
+	local := fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()
+	obj := newWidget()
+	for _, step := range []struct {
+		what, namespace, key string
+		size                 int
+		want                 int64
+	}{
+		{"it is installed", "red", "key of red", 1, 1},
+		{"another operator takes over", "blue", "key of blue", 1, 1},
+		{"the key is lost", "blue", "new key of blue", 1, 1},
+		{"the spec changes as well", "blue", "key after that", 2, 2},
+	} {
+		obj.Status.ObservedGeneration = obj.Generation
+		if obj.Spec.Size != step.size {
+			obj.Generation, obj.Spec.Size = obj.Generation+1, step.size
+		}
+		checkReconcile(t, step.what, newRelease(t, step.namespace, step.key, "", local), obj, true, false)
+		if got := obj.GetStatus().Revision; got != step.want {
+			t.Errorf("%s: revision %d, want %d", step.what, got, step.want)
+		}
+	}
+}
