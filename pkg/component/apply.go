@@ -249,7 +249,7 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t target, outcome
 	}
 	h.tallies.add(key, outcome)
 	h.lookouts.wait(key, t, outcome.Foreign)
-	err = h.nameMissing(ctx, obj, outcome.Missing, err)
+	err = h.nameMissing(ctx, obj, outcome, err)
 	if !outcome.Again.IsZero() {
 		h.later(key, max(outcome.Again.Sub(now), minNet))
 	}

@@ -133,7 +133,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, comm
 	key, status := client.ObjectKeyFromObject(obj), obj.GetStatus()
 	h.tallies.add(key, outcome)
 	h.lookouts.wait(key, t, outcome.Foreign)
-	err = h.nameMissing(ctx, obj, outcome.Missing, err)
+	err = h.nameMissing(ctx, obj, outcome, err)
 	before := status.Progress
 	if err == nil || outcome.Total > 0 {
 		status.Progress = progress(outcome.Settled, outcome.Total)

@@ -50,7 +50,7 @@ type handler[T Component] struct {
 	lookouts  *lookouts // may be nil
 	operators *operators
 
-	// missing is what was last said, by component, about rights that are missing.
+	// missing holds, by component, the namedRights.
 	missing sync.Map
 	journal journal
 

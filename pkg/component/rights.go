@@ -44,13 +44,21 @@ func isForbidden(err error) (forbidden, decided bool) {
 	return ok && apierrors.IsForbidden(status) && !apierrors.HasStatusCause(status, corev1.NamespaceTerminatingCause), ok
 }
 
+// namedRights are the rights that were last named, and whether their lack stopped something.
+type namedRights struct {
+	text      string
+	forbidden bool
+}
+
 // nameMissing says which rights the identity of the component lacks: in the error, if it
 // is about that, else by an event; and in the log. It does so once, until something else
-// is missing.
-func (h *handler[T]) nameMissing(ctx context.Context, obj T, missing reconciler.MissingRights, err error) error {
-	key, forbidden := client.ObjectKeyFromObject(obj), forbids(err)
+// is missing. Where nothing was written, the rights were not reviewed.
+func (h *handler[T]) nameMissing(ctx context.Context, obj T, outcome reconciler.Outcome, err error) error {
+	key, missing, forbidden := client.ObjectKeyFromObject(obj), outcome.Missing, forbids(err)
 	if missing.Count() == 0 && !forbidden {
-		h.missing.Delete(key)
+		if before, known := h.missing.Load(key); known && (len(outcome.Steps) > 0 || before.(namedRights).forbidden) {
+			h.missing.Delete(key)
+		}
 		return err
 	}
 	id, invalid := identityOf(obj, h.settings)
@@ -75,7 +83,7 @@ func (h *handler[T]) nameMissing(ctx context.Context, obj T, missing reconciler.
 	if all == "" {
 		return err
 	}
-	if before, known := h.missing.Swap(key, all); !known || before != all {
+	if before, known := h.missing.Swap(key, namedRights{all, forbidden}); !known || before.(namedRights).text != all {
 		logf.FromContext(ctx).Info("rights are missing", "missing", all)
 		if !forbidden {
 			events.Send(h.recorder, obj, 1, events.Event{

@@ -40,15 +40,19 @@ func TestMissingRightsThatStopNothingAreAnEvent(t *testing.T) {
 	if len(log.lines) != 1 || !strings.Contains(log.lines[0], "rights are missing") {
 		t.Errorf("log: %q", log.lines)
 	}
-	// Once they are held, and missing again, they are named again.
 	missing := engine.outcome.Missing
-	for _, engine.outcome.Missing = range []reconciler.MissingRights{nil, missing} {
-		if _, err := h.CreateOrUpdate(ctx, obj, commit); err != nil {
-			t.Fatal(err)
+	for _, steps := range []map[string]int{nil, {"replace": 1}} {
+		// A reconcile that writes nothing reviews no rights. Once they are held, and missing
+		// again, they are named again.
+		for _, engine.outcome.Missing = range []reconciler.MissingRights{nil, missing} {
+			engine.outcome.Steps = steps
+			if _, err := h.CreateOrUpdate(ctx, obj, commit); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if len(events.lines) != 2 {
-		t.Errorf("events: %q", events.lines)
+		if got, want := len(events.lines), 1+len(steps); got != want {
+			t.Errorf("with the steps %v: events: %q", steps, events.lines)
+		}
 	}
 }
 
