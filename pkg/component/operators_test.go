@@ -149,14 +149,16 @@ func TestAnotherKeyIsNoNewRevision(t *testing.T) {
 	for _, step := range []struct {
 		what, namespace, key string
 		size                 int
+		applied              int64
 		want                 int64
 	}{
-		{"it is installed", "red", "key of red", 1, 1},
-		{"another operator takes over", "blue", "key of blue", 1, 1},
-		{"the key is lost", "blue", "new key of blue", 1, 1},
-		{"the spec changes as well", "blue", "key after that", 2, 2},
+		{"it is installed", "red", "key of red", 0, 0, 1},
+		{"another operator takes over during the installation", "blue", "key of blue", 0, 0, 1},
+		{"the key is lost", "blue", "new key of blue", 0, 1, 1},
+		{"the spec changes as well", "blue", "key after that", 1, 1, 2},
+		{"the next one takes over before it is applied", "red", "key of red", 1, 1, 3},
 	} {
-		obj.Status.ObservedGeneration = obj.Generation
+		obj.Status.ObservedGeneration, obj.Status.AppliedGeneration = obj.Generation, step.applied
 		if obj.Spec.Size != step.size {
 			obj.Generation, obj.Spec.Size = obj.Generation+1, step.size
 		}

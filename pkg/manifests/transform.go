@@ -100,8 +100,8 @@ func transformParameters(t ParameterTransformer, namespace, name string, paramet
 
 // TransformObjects calls the transformer and turns everything it does wrong into an
 // error, as Generate does: a nil transformer, a panic (PanicError), an early end of its
-// goroutine, nil objects. The transformers of package transform end when the context
-// does. The origins of objects are kept.
+// goroutine, nil objects. Patches and expressions of package transform end when the
+// context does. The origins of objects are kept.
 func TransformObjects(ctx context.Context, t ObjectTransformer, namespace, name string, objects []client.Object) ([]client.Object, error) {
 	if isNil(t) {
 		return nil, errNilTransformer
