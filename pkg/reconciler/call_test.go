@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
@@ -33,5 +34,22 @@ func TestARefusedCreationThatNobodyHadLookedBeforeIsTriedAgainUnlessTheServerHas
 		if _, failed := c.in.Failed[key]; failed != test.failed || errors.Is(c.err(), err) != test.failed {
 			t.Errorf("%s: failed: %t, %v", name, failed, c.err())
 		}
+	}
+}
+
+// An object that cannot be read when it is looked at for the last time stays on record until
+// it is known to be gone.
+func TestWhatMayBeThereAgainStaysOnRecord(t *testing.T) {
+	item := v1alpha1.InventoryItem{
+		Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", UID: "gone", Digest: "d", Phase: v1alpha1.PhaseApplied, Finished: v1alpha1.FinishComplete,
+	}
+	c := newCall(input{Input: plan.Input{Cause: plan.Deleting, Live: map[plan.Key]plan.Observation{}}})
+	c.takeBack(item, plan.Observation{Why: "the server is busy"})
+	next, err := plan.Next(c.in.Input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(next.Inventory) != 1 || next.Inventory[0].Finished != "" || next.Done() || len(c.returned) != 1 {
+		t.Errorf("recorded %+v, returned %v, and the plan is\n%s", next.Inventory, c.returned, next)
 	}
 }
