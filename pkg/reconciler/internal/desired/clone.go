@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/corbel-run/corbel/internal/jsonsize"
 )
 
 // maxDepth bounds the nesting of values, so that a value that contains itself is found.
@@ -80,6 +82,9 @@ func clone(value any, depth int, left *amount) (any, error) {
 	case json.Number:
 		return cloneNumber(v)
 	default:
+		if !left.take(jsonsize.Of(value, int(*left))) {
+			return nil, errAmount
+		}
 		return cloneByJSON(value)
 	}
 }

@@ -78,6 +78,9 @@ func definitionWith(versions string) string {
 		`spec: {group: example.org, scope: Cluster, names: {kind: Thing, plural: things}, versions: ` + versions + `}}`
 }
 
+// values is a map of a type of its own, as templates are given.
+type values map[string]any
+
 func TestObjectsThatAreTooMuchTogetherAreOneMistake(t *testing.T) {
 	const bytes = "the objects have more than 268435456 bytes together"
 	shared := map[string]any{"text": strings.Repeat("x", 2000)}
@@ -97,6 +100,7 @@ func TestObjectsThatAreTooMuchTogetherAreOneMistake(t *testing.T) {
 		want    string
 	}{
 		"an object that shares its parts": {[]client.Object{untyped(shared)}, bytes},
+		"values of another type":          {[]client.Object{untyped(map[string]any{"list": slices.Repeat([]values{{"text": strings.Repeat("x", 1<<20)}}, 300)})}, bytes},
 		"typed objects":                   {slices.Repeat([]client.Object{typed}, 10), bytes},
 		"a list": {[]client.Object{&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "List", "items": elements}}},
 			"there are more than 100000 objects"},
