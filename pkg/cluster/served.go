@@ -69,6 +69,14 @@ func (t *Types) Served(ctx context.Context) (Served, error) {
 	})
 }
 
+// LastServed returns the last answer of Served, however old it is, and asks nothing. It
+// reports whether there is one.
+func (t *Types) LastServed() (last Served, known bool) {
+	t.lock.RLock()
+	defer t.lock.RUnlock()
+	return t.memory.answer.clone(), !t.memory.at.IsZero()
+}
+
 func (s Served) clone() Served {
 	s.APIVersions = slices.Clone(s.APIVersions)
 	return s

@@ -237,6 +237,7 @@ func (h *handler[T]) generate(ctx context.Context, obj T, wanted directives) ([]
 	})
 	if err == nil {
 		objects = <-rendered
+		read.noteServed(ctx)
 	}
 	return objects, read, err
 }

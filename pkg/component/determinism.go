@@ -143,6 +143,17 @@ func (a *answers) noteNothing(parts ...string) {
 	a.nothing = true
 }
 
+// noteServed notes what the target serves, if that is known: a generator may have asked.
+func (a *answers) noteServed(ctx context.Context) {
+	target, err := manifests.TargetFromContext(ctx)
+	if err != nil {
+		return
+	}
+	if served, known := target.Types().LastServed(); known {
+		a.note(append([]string{"served", served.Version}, served.APIVersions...)...)
+	}
+}
+
 // digest identifies everything that was read, in whatever order.
 func (a *answers) digest() string {
 	a.lock.Lock()

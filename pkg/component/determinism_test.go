@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 	"testing/fstest"
 
@@ -17,9 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // playback is a generator that renders one value after the other; an empty one is an error.
@@ -225,6 +228,37 @@ data: {color: '{{ (lookup "v1" "ConfigMap" "shop" "asked").data.color }}'%s}
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestOtherCapabilitiesOfTheTargetAreApplied(t *testing.T) {
+	version, recorder := "", wire.NewRecorder()
+	recorder.Answer = func(wire.Sent) (int, any) { // discovery is answered already
+		return http.StatusOK, map[string]any{"gitVersion": version}
+	}
+	h, _ := testHandler(t, &fakeEngine{})
+	h.generator = manifests.GeneratorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
+		target, err := manifests.TargetFromContext(ctx)
+		if err != nil {
+			return nil, err
+		}
+		served, err := target.Types().Served(ctx)
+		return rendered(served.Version), err
+	})
+	for _, want := range []string{"v1.31.0", "v1.32.0", "v1.33.0", "v1.34.0"} {
+		version = want
+		// A target remembers the answer for a while.
+		target, err := cluster.New(recorder.Config(), cluster.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, err := h.render(manifests.WithTarget(manifests.WithComponentDigest(t.Context(), "1"), target), newWidget(), directives{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := objects[0].(*corev1.ConfigMap).Data["value"]; got != want {
+			t.Errorf("applied %s, want %s", got, want)
+		}
 	}
 }
 
