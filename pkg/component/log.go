@@ -78,9 +78,7 @@ func (h *handler[T]) became(obj T, stateBefore State) string {
 	switch {
 	case c.applied == 0:
 		return "installed"
-	case c.applied != obj.GetStatus().AppliedGeneration:
-		return "upgraded"
-	case c.repaired:
+	case c.repaired && c.applied == obj.GetStatus().AppliedGeneration:
 		return "repaired"
 	case len(c.steps) > 0:
 		return "upgraded"

@@ -75,6 +75,10 @@ func TestTheLogHasOneLineForEachTransition(t *testing.T) {
 		`"level"=0 "msg"="released" "component"="Widget shop/main" "revision"=2 "objects"=1 "first"="ConfigMap shop/x"`,
 		`"level"=0 "msg"="upgraded" "component"="Widget shop/main" "revision"=2 "dependents"="3/3" "replaced"=2 "deleted"=1`)
 
+	obj.Generation++
+	reconcile(done(nil), nil)
+	expect("a change that concerns no dependent")
+
 	failure := errors.New("create ConfigMap shop/a: no")
 	for range 3 {
 		reconcile(reconciler.Outcome{Total: 3}, failure)
