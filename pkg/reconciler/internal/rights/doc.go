@@ -6,10 +6,11 @@
 //
 // [Of] derives the rights from the objects and their policies; it is pure. A [Reviewer]
 // asks the server: one SelfSubjectRulesReview lists what the identity holds in the whole
-// cluster, one more for each namespace what it holds there. What is not listed is asked by
-// a SelfSubjectAccessReview, whose answer alone counts, because authorizers need not
-// list what they allow. The answers are kept, so that an installation costs one or two
-// requests and everything after it none.
+// cluster, one more for each namespace what it holds there. Where the server says that the
+// list is not complete, because authorizers need not list what they allow, each right
+// that is not listed is asked by a SelfSubjectAccessReview. What is allowed is remembered, so that
+// an installation costs one or two requests and everything after it none. What is denied
+// is asked again before each report.
 //
 // The result is a report. No write depends on it: the server itself decides about each.
 package rights

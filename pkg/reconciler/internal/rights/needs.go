@@ -70,7 +70,7 @@ func Of(in plan.Input, c Context) Needs {
 			n.addInstances(d)
 		}
 		if d.Key.Group == rbacv1.GroupName && (item == nil || item.Digest != d.Digest) {
-			n.addGrant(d, roles, c.Refused[d.Key])
+			n.addGrant(d, roles, in.Live[d.Key].Existence, c.Refused[d.Key])
 		}
 	}
 	for key, item := range recorded {
@@ -177,13 +177,19 @@ func rolesOf(objects []plan.Desired) map[role][]rbacv1.PolicyRule {
 // addGrant adds what it takes to write a role or a binding. A binding to a role that is
 // not among the objects counts only if the server refused it: the rules of that
 // role are not known.
-func (n *Needs) addGrant(d *plan.Desired, roles map[role][]rbacv1.PolicyRule, refused bool) {
+//
+// The server checks escalate with the name in the request, which a creation does not have,
+// and bind with the name of the role.
+func (n *Needs) addGrant(d *plan.Desired, roles map[role][]rbacv1.PolicyRule, existence plan.Existence, refused bool) {
 	where := d.Key.Namespace
 	switch d.Key.Kind {
 	case "Role", "ClusterRole":
 		own := role{where, d.Key.Name}
-		n.Grants = append(n.Grants, Grant{Namespace: where, Rules: roles[own],
-			Right: Right{Group: rbacv1.GroupName, Resource: own.resource(), Namespace: where, Verb: "escalate", Name: own.name}})
+		right := Right{Group: rbacv1.GroupName, Resource: own.resource(), Namespace: where, Verb: "escalate"}
+		if existence == plan.Present {
+			right.Name = own.name
+		}
+		n.Grants = append(n.Grants, Grant{Namespace: where, Rules: roles[own], Right: right})
 	case "RoleBinding", "ClusterRoleBinding":
 		binding := &rbacv1.RoleBinding{}
 		if !decode(d, binding) {

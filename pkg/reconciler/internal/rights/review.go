@@ -24,8 +24,9 @@ const (
 	maxAsked = 200
 	// parallelism is how many of them are under way at once.
 	parallelism = 8
-	// deniedFor is how long it is remembered that a right is missing.
-	deniedFor = time.Minute
+	// deniedFor is how long a denial is remembered: for the reviews of one call. A right
+	// may be granted at any time, and is not reported as missing after that.
+	deniedFor = time.Second
 	// trustedFor is how long an answer is believed after the server has said otherwise.
 	trustedFor = 5 * time.Second
 	// timeout bounds one report: a write waits for it.
@@ -67,6 +68,12 @@ func (r *Reviewer) Missing(ctx context.Context, needs Needs, refused bool) (Miss
 	defer cancel()
 	q := &review{Reviewer: r, refused: refused, needs: needs, listings: map[string]listing{}}
 	missing, err := q.run(ctx)
+	for i := range missing {
+		// A creation has no name for the authorizer, so the rule cannot have one.
+		if missing[i].Verb == "escalate" {
+			missing[i].Name = ""
+		}
+	}
 	// What drift and lists take is named together with what fails, and not alone.
 	if !slices.ContainsFunc(missing, func(right Right) bool {
 		required, known := needs.Rights[unnamed(right)]
@@ -138,14 +145,22 @@ func (q *review) run(ctx context.Context) (missing []Right, err error) {
 	}
 	open = q.unlisted(ctx, open)
 	for _, grant := range grants {
-		if !q.holds(ctx, grant) {
+		if !q.holds(ctx, grant) && !q.isListed(ctx, grant.Right) {
 			open = append(open, grant.Right)
 		}
 	}
 	if q.failed != nil {
 		return missing, q.failed // every other question would wait for its own timeout
 	}
+	open = slices.DeleteFunc(open, func(right Right) bool {
+		denied := q.isDenied(right)
+		if denied {
+			missing = append(missing, right)
+		}
+		return denied
+	})
 	slices.SortFunc(open, compare)
+	open = slices.Compact(open)
 	denied, err := q.ask(ctx, open[:min(len(open), maxAsked)])
 	return append(missing, denied...), err
 }
@@ -199,6 +214,18 @@ func (q *review) isListed(ctx context.Context, right Right) bool {
 	return false
 }
 
+// isDenied reports whether the lists that were read are complete, so that a right that
+// is in none of them is denied, and remembers that.
+func (q *review) isDenied(right Right) bool {
+	for _, place := range placesOf(right.Namespace) {
+		if !q.listings[place].complete {
+			return false
+		}
+	}
+	q.remember(right, false)
+	return true
+}
+
 // placesOf are the namespaces by whose rules a right is looked up: first those
 // that hold everywhere, so that one request serves all namespaces.
 func placesOf(namespace string) []string {
@@ -232,7 +259,10 @@ func (q *review) listing(ctx context.Context, namespace string) listing {
 	if err := q.post(ctx, "SelfSubjectRulesReview", "selfsubjectrulesreviews", &list); err != nil {
 		q.failed = err
 	}
-	q.listings[namespace] = listing{list.Status.ResourceRules, list.Status.NonResourceRules}
+	q.listings[namespace] = listing{
+		resources: list.Status.ResourceRules, nonResources: list.Status.NonResourceRules,
+		complete: q.failed == nil && !list.Status.Incomplete && list.Status.EvaluationError == "",
+	}
 	return q.listings[namespace]
 }
 

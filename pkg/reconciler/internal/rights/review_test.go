@@ -26,7 +26,9 @@ type authority struct {
 	listed  map[string][]authorizationv1.ResourceRule // by namespace
 	allowed map[string]bool                           // verb resource name
 	broken  bool
-	asked   []string
+	// complete: what is listed is all.
+	complete bool
+	asked    []string
 }
 
 func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -44,6 +46,7 @@ func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewDecoder(r.Body).Decode(&review)
 		a.asked = append(a.asked, "list "+review.Spec.Namespace)
 		review.Status.ResourceRules = slices.Concat(a.listed[""], a.listed[review.Spec.Namespace])
+		review.Status.Incomplete = !a.complete
 		_ = json.NewEncoder(w).Encode(review)
 		return
 	}
@@ -105,7 +108,7 @@ func TestOnlyWhatIsNotKnownIsAsked(t *testing.T) {
 			missing: `in namespace shop rules: [{apiGroups: [""], resources: [pods], verbs: [create]}]`},
 		{name: "a denial is remembered", needs: need("shop", "pods", "create", true),
 			missing: `in namespace shop rules: [{apiGroups: [""], resources: [pods], verbs: [create]}]`},
-		{name: "for a minute", after: 2 * time.Minute, needs: need("shop", "pods", "create", true), asked: []string{"list -", "list shop", "may create pods "},
+		{name: "for a second", after: 2 * time.Second, needs: need("shop", "pods", "create", true), asked: []string{"list -", "list shop", "may create pods "},
 			missing: `in namespace shop rules: [{apiGroups: [""], resources: [pods], verbs: [create]}]`},
 		{name: "what was refused is asked again", refused: true, after: 10 * time.Second, needs: need("shop", "services", "get", true), asked: []string{"list -"}},
 		{name: "a right to some objects only", needs: need("shop", "secrets", "get", true), asked: []string{"list -", "list shop", "may get secrets two"},
@@ -126,8 +129,22 @@ func TestOnlyWhatIsNotKnownIsAsked(t *testing.T) {
 	grant.Grants[0].Rules[0].Verbs = []string{"delete"}
 	grant.Grants[0].Right.Name = "other"
 	if missing, err := reviewer.Missing(t.Context(), grant, false); err != nil ||
-		missing.String() != `in namespace shop rules: [{apiGroups: [rbac.authorization.k8s.io], resources: [roles], resourceNames: [other], verbs: [escalate]}]` {
+		missing.String() != `in namespace shop rules: [{apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [escalate]}]` {
 		t.Errorf("%v; missing %s", err, missing)
+	}
+	// What was denied and is granted now is not reported.
+	a.allowed["create pods "], now = true, now.Add(2*time.Second)
+	if missing, err := reviewer.Missing(t.Context(), need("shop", "pods", "create", true), false); err != nil || missing.Count() > 0 {
+		t.Errorf("a right that was granted since: %v; missing %s", err, missing)
+	}
+	a.complete = true
+	_ = a.take()
+	missing, err := reviewer.Missing(t.Context(), need("shop", "pods", "patch", true), false)
+	if got, want := missing.String(), `in namespace shop rules: [{apiGroups: [""], resources: [pods], verbs: [patch]}]`; err != nil || got != want {
+		t.Errorf("a complete list: %v; missing %s", err, got)
+	}
+	if got := a.take(); !slices.Equal(got, []string{"list -", "list shop"}) {
+		t.Errorf("a complete list: asked %q", got)
 	}
 	a.broken = true
 	if missing, err := reviewer.Missing(t.Context(), need("third", "pods", "get", true), false); err == nil || missing.Count() > 0 {

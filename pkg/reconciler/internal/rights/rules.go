@@ -138,6 +138,8 @@ func list(values []string) string {
 type listing struct {
 	resources    []authorizationv1.ResourceRule
 	nonResources []authorizationv1.NonResourceRule
+	// complete: the server says that the identity holds nothing else.
+	complete bool
 }
 
 // covers reports whether the list holds the right.

@@ -122,6 +122,7 @@ func TestNeedsFollowTheObjectsAndTheirPolicies(t *testing.T) {
 		"group": "example.com", "names": map[string]any{"plural": "foos"}}})
 	crd.Defines = []v1alpha1.TypeInfo{{Group: "example.com", Kind: "Foo"}}
 	applied := desired(rbacv1.GroupName, "Role", "shop", "applied", map[string]any{"rules": rules})
+	existing := desired(rbacv1.GroupName, "Role", "shop", "existing", map[string]any{"rules": rules})
 	unknown := desired(rbacv1.GroupName, "RoleBinding", "shop", "to-view", to("ClusterRole", "view"))
 	for name, c := range map[string]struct {
 		in      plan.Input
@@ -152,7 +153,11 @@ func TestNeedsFollowTheObjectsAndTheirPolicies(t *testing.T) {
 				desired(rbacv1.GroupName, "RoleBinding", "shop", "reader", to("Role", "reader")), unknown,
 			}},
 			want:   `in namespace shop rules: [{apiGroups: [rbac.authorization.k8s.io], resources: [rolebindings, roles], verbs: [get, create, update, delete]}]`,
-			grants: []string{"escalate roles shop/reader: 1", "bind roles shop/reader: 1"}},
+			grants: []string{"escalate roles shop/: 1", "bind roles shop/reader: 1"}},
+		"a role that exists": {
+			in:     plan.Input{Desired: []plan.Desired{existing}, Live: map[plan.Key]plan.Observation{existing.Key: {Existence: plan.Present}}},
+			want:   `in namespace shop rules: [{apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [get, create, update, delete]}]`,
+			grants: []string{"escalate roles shop/existing: 1"}},
 		"a refused binding to a role of others, and a role that is applied": {
 			in:      plan.Input{Desired: []plan.Desired{unknown, applied}, Recorded: []v1alpha1.InventoryItem{{Group: rbacv1.GroupName, Version: "v1", Kind: "Role", Namespace: "shop", Name: "applied", Digest: "1"}}},
 			context: Context{Refused: map[plan.Key]bool{unknown.Key: true}},
