@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -111,11 +112,25 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 				c.refused[key] = true
 			}
 			c.unavailable = c.unavailable || execute.IsUnavailable(result.Err)
+			c.blame(key, result.Err)
 		}
 		again = append(again, key)
 	}
 	c.retried = c.retried || plan.Retry(c.in.Input, results)
 	return again
+}
+
+// blame says why nothing was created in a namespace that does not exist: it may not be
+// read, so that it was not seen to be missing. That is one failure, whatever else it stops.
+func (c *call) blame(key plan.Key, err error) {
+	namespace := plan.Key{Kind: "Namespace", Name: key.Namespace}
+	seen, creates := c.in.Live[namespace], c.in.MissingNamespaces == v1alpha1.MissingNamespacesPolicyCreate
+	if !creates || !seen.Forbidden || !execute.IsNamespaceGone(err) || !apierrors.IsNotFound(err) {
+		return
+	}
+	delete(c.errs, key)
+	c.refused[namespace] = true
+	c.errs[namespace] = &ForbiddenError{Object: namespace.String(), Message: "does not exist, and is not created, because it " + seen.Why}
 }
 
 // blind are the objects among the results that nobody had looked for.

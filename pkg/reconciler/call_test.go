@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
@@ -51,5 +52,33 @@ func TestWhatMayBeThereAgainStaysOnRecord(t *testing.T) {
 	}
 	if len(next.Inventory) != 1 || next.Inventory[0].Finished != "" || next.Done() || len(c.returned) != 1 {
 		t.Errorf("recorded %+v, returned %v, and the plan is\n%s", next.Inventory, c.returned, next)
+	}
+}
+
+func TestANamespaceThatMayNotBeReadIsForbiddenWhenItIsMissing(t *testing.T) {
+	key, namespace := plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "a"}, plan.Key{Kind: "Namespace", Name: "shop"}
+	for name, test := range map[string]struct {
+		policy    v1alpha1.MissingNamespacesPolicy
+		seen      plan.Observation
+		forbidden bool
+	}{
+		"it may not be read": {policy: v1alpha1.MissingNamespacesPolicyCreate, seen: plan.Observation{Forbidden: true, Why: "cannot be read: no"}, forbidden: true},
+		"it is not created":  {policy: v1alpha1.MissingNamespacesPolicyDoNotCreate, seen: plan.Observation{Forbidden: true, Why: "cannot be read: no"}},
+		"it was read":        {policy: v1alpha1.MissingNamespacesPolicyCreate, seen: plan.Observation{Existence: plan.Present}},
+	} {
+		c := newCall(input{Input: plan.Input{MissingNamespaces: test.policy,
+			Live: map[plan.Key]plan.Observation{key: {Existence: plan.Absent}, namespace: test.seen}, Failed: map[plan.Key]plan.Failure{}}})
+		gone := apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "shop")
+		failed := &execute.Error{Key: key, Verb: plan.VerbCreate, Class: execute.NamespaceGone, Err: gone}
+		for range maxLooks + 1 {
+			c.fold(plan.Plan{}, []plan.Result{{Step: plan.Step{Key: key, Verb: plan.VerbCreate}, Err: failed}}, metav1.NewTime(time.Unix(0, 0)))
+		}
+		refusal, forbidden := errors.AsType[*ForbiddenError](c.err())
+		if forbidden != test.forbidden || errors.Is(c.err(), failed) == test.forbidden || c.refused[namespace] != test.forbidden {
+			t.Errorf("%s: %v, refused %v", name, c.err(), c.refused)
+		}
+		if forbidden && refusal.Error() != "Namespace shop: does not exist, and is not created, because it cannot be read: no" {
+			t.Errorf("%s: %v", name, refusal)
+		}
 	}
 }

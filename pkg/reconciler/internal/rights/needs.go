@@ -48,7 +48,8 @@ type Context struct {
 	Known func(schema.GroupVersionKind) (cluster.Resource, bool)
 	// Watched: objects are watched.
 	Watched bool
-	// Refused are the objects whose last write was forbidden.
+	// Refused are the objects whose last write was forbidden, and the namespaces
+	// that do not exist and may not be read.
 	Refused map[plan.Key]bool
 }
 
@@ -78,8 +79,14 @@ func Of(in plan.Input, c Context) Needs {
 	}
 	if in.MissingNamespaces != v1alpha1.MissingNamespacesPolicyDoNotCreate {
 		for key, live := range in.Live {
-			if key.Group == "" && key.Kind == "Namespace" && live.Existence == plan.Absent {
+			if key.Group != "" || key.Kind != "Namespace" {
+				continue
+			}
+			switch get := (Right{Resource: "namespaces", Verb: "get"}); {
+			case live.Existence == plan.Absent, c.Refused[key]:
 				n.add(c, key, "v1", []string{"get", "create", "patch", "delete"})
+			case live.Forbidden:
+				n.Rights[get] = n.Rights[get] // if it exists, nothing fails
 			}
 		}
 	}
