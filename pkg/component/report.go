@@ -95,8 +95,11 @@ func (h *handler[T]) factsOf(obj T, pass lifecycle.Pass, secrets *redact.Secrets
 			f.done += "; " + notice
 		}
 	}
-	if f.err != nil && f.net == 0 && forbids(f.err) {
-		f.net = h.activity.Next(client.ObjectKeyFromObject(obj))
+	if f.err != nil && forbids(f.err) {
+		f.err = h.nameImpersonation(obj, f.err)
+		if f.net == 0 {
+			f.net = h.activity.Next(client.ObjectKeyFromObject(obj))
+		}
 	}
 	if f.waiting != "" && !f.deleting {
 		obj.GetStatus().noteWaiting(pass.Now)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -111,4 +112,35 @@ func (h *handler[T]) absentAccount(ctx context.Context, id identity) string {
 		return "" // it exists, or the operator has no right to know
 	}
 	return fmt.Sprintf("ServiceAccount %s/%s, which is impersonated, does not exist", namespace, name)
+}
+
+// nameImpersonation says which identity must be impersonated for the component, and by which
+// rules, if that is what the server forbids. It does so for any request: those of
+// a generator come before the rights are reviewed.
+func (h *handler[T]) nameImpersonation(obj T, err error) error {
+	id, invalid := identityOf(obj, h.settings)
+	if invalid != nil || id.user == "" || !strings.Contains(err.Error(), "cannot impersonate") {
+		return err
+	}
+	rule := func(resource string, names ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, ResourceNames: names, Verbs: []string{"impersonate"}}
+	}
+	var missing reconciler.MissingRights
+	var cluster []rbacv1.PolicyRule
+	whom := "user " + id.user
+	if account, ok := strings.CutPrefix(id.user, serviceAccountPrefix); ok {
+		namespace, name, _ := strings.Cut(account, ":")
+		whom = fmt.Sprintf("ServiceAccount %s/%s, which the component names (serviceAccountName) or the option DefaultServiceAccount", namespace, name)
+		missing = reconciler.MissingRights{{Namespace: namespace, Rules: []rbacv1.PolicyRule{rule("serviceaccounts", name)}}}
+	} else {
+		cluster = append(cluster, rule("users", id.user))
+	}
+	if len(id.groups) > 0 {
+		cluster = append(cluster, rule("groups", id.groups...))
+	}
+	if len(cluster) > 0 {
+		missing = append(missing, reconciler.MissingRights{{Rules: cluster}}...)
+	}
+	by := identity{kubeConfig: id.kubeConfig}
+	return worded{err: err, message: fmt.Sprintf("%s cannot impersonate %s; it lacks rights: %s; %s", by, whom, missing, err)}
 }

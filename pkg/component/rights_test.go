@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -79,5 +81,31 @@ func TestAConditionNamesAsManyRulesAsFitAndTheLogAll(t *testing.T) {
 	}
 	if len(message) > 1024 || !strings.Contains(log.lines[0], "group-59.example.com") {
 		t.Errorf("%d bytes: %s\nlog: %q", len(message), message, log.lines)
+	}
+}
+
+func TestAForbiddenImpersonationNamesTheAccountAndTheRule(t *testing.T) {
+	const answer = `User "op" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "shop"`
+	for name, c := range map[string]struct{ account, answer, want string }{
+		"a service account": {account: "deployer", answer: answer,
+			want: `the operator cannot impersonate ServiceAccount shop/deployer, which the component names (serviceAccountName) or the option DefaultServiceAccount; ` +
+				`it lacks rights: in namespace shop rules: [{apiGroups: [""], resources: [serviceaccounts], resourceNames: [deployer], verbs: [impersonate]}]; generator: `},
+		"another right":    {account: "deployer", answer: `User "op" cannot get path "/version"`},
+		"no impersonation": {answer: answer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, _ := testHandler(t, &fakeEngine{})
+			obj := newWidget()
+			obj.Namespace, obj.Spec.ServiceAccountName = "shop", c.account
+			err := fmt.Errorf("generator: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, c.account, errors.New(c.answer)))
+			_, _ = h.Judge(t.Context(), obj, lifecycle.Pass{Stage: lifecycle.StageApply, Err: err, Now: h.now()})
+			_, reason, message := obj.GetStatus().GetState()
+			if reason != v1alpha1.ReasonForbidden || !strings.HasPrefix(message, c.want) || !strings.Contains(message, c.answer) {
+				t.Errorf("%s: %s", reason, message)
+			}
+			if c.want == "" && strings.Contains(message, "lacks rights") {
+				t.Errorf("names rights: %s", message)
+			}
+		})
 	}
 }
