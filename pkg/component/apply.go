@@ -60,7 +60,12 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 	if err := h.keepRevision(ctx, obj, digests); err != nil {
 		return result.Empty, err
 	}
-	if obj.GetStatus().beginProcessing(digests, h.now()) {
+	revision := obj.GetStatus().Revision
+	changed := obj.GetStatus().beginProcessing(digests, h.now())
+	if obj.GetStatus().Revision != revision {
+		h.journal.of(client.ObjectKeyFromObject(obj)).began = true
+	}
+	if changed {
 		// What was found out about the manifests before says nothing any more.
 		h.activity.Reset(client.ObjectKeyFromObject(obj))
 		h.causes.forget(client.ObjectKeyFromObject(obj))

@@ -34,6 +34,8 @@ type journal struct {
 type chapter struct {
 	steps    map[string]int
 	repaired bool
+	// began reports whether a revision began that is not ready yet.
+	began bool
 	// applied is the generation that was applied before.
 	applied int64
 	// became is the last transition that was logged.
@@ -73,16 +75,18 @@ func (c *chapter) add(told tally) {
 }
 
 // became is the name of what has made the component ready; empty if nothing has happened.
-func (h *handler[T]) became(obj T, stateBefore State) string {
+func (h *handler[T]) became(obj T, stateBefore State, reasonBefore string) string {
 	c := h.journal.of(client.ObjectKeyFromObject(obj))
 	switch {
 	case c.applied == 0:
 		return "installed"
-	case c.repaired && c.applied == obj.GetStatus().AppliedGeneration:
+	case c.began:
+		return "upgraded"
+	case c.repaired:
 		return "repaired"
 	case len(c.steps) > 0:
 		return "upgraded"
-	case stateBefore != StateReady:
+	case stateBefore != StateReady && reasonBefore != v1alpha1.ReasonSuspended:
 		return "ready"
 	}
 	return ""
@@ -104,7 +108,9 @@ func (h *handler[T]) logTransition(ctx context.Context, obj T, became string) {
 		}
 	}
 	logf.FromContext(ctx).Info(became, about...)
-	*c = chapter{steps: map[string]int{}, applied: c.applied, became: became}
+	// A revision goes on after a suspension.
+	began := c.began && (became == "suspended" || became == "resumed")
+	*c = chapter{steps: map[string]int{}, began: began, applied: c.applied, became: became}
 }
 
 // logNotes writes one line about the objects that were adopted, and one about those

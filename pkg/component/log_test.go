@@ -98,8 +98,19 @@ func TestTheLogHasOneLineForEachTransition(t *testing.T) {
 	reconcile(done(nil), nil)
 	expect("a rest that was asked for",
 		`"level"=0 "msg"="suspended" "component"="Widget shop/main" "revision"=2 "dependents"="3/3"`,
-		`"level"=0 "msg"="resumed" "component"="Widget shop/main" "revision"=2 "dependents"="3/3"`,
-		`"level"=0 "msg"="ready" "component"="Widget shop/main" "revision"=2 "dependents"="3/3"`)
+		`"level"=0 "msg"="resumed" "component"="Widget shop/main" "revision"=2 "dependents"="3/3"`)
+	obj.Generation++
+	reconcile(done(nil), nil)
+	expect("a change that begins no revision")
+	_, _ = h.Judge(ctx, obj, lifecycle.Pass{Stage: lifecycle.StageSkip, Now: now})
+	obj.Generation++
+	obj.Spec.Size++
+	reconcile(reconciler.Outcome{Total: 3, Waiting: []reconciler.Wait{waitFor("/ConfigMap shop/a", "NotReady", "not yet")}}, nil)
+	reconcile(done(nil), nil)
+	expect("a revision that begins during a rest",
+		`"level"=0 "msg"="suspended" "component"="Widget shop/main" "revision"=2 "dependents"="3/3"`,
+		`"level"=0 "msg"="resumed" "component"="Widget shop/main" "revision"=3 "dependents"="0/3"`,
+		`"level"=0 "msg"="upgraded" "component"="Widget shop/main" "revision"=3 "dependents"="3/3"`)
 
 	engine.outcome, engine.err = reconciler.Outcome{Steps: map[string]int{"delete": 3}, Total: 3, Settled: 3}, nil
 	for range 2 {
@@ -107,7 +118,7 @@ func TestTheLogHasOneLineForEachTransition(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	expect("a deletion", `"level"=0 "msg"="deleted" "component"="Widget shop/main" "revision"=2 "dependents"="3/3" "deleted"=3`)
+	expect("a deletion", `"level"=0 "msg"="deleted" "component"="Widget shop/main" "revision"=3 "dependents"="3/3" "deleted"=3`)
 }
 
 func TestTheControllerDoesNotRepeatWhatTheLogHas(t *testing.T) {

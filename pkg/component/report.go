@@ -34,7 +34,7 @@ func (h *handler[T]) Judge(ctx context.Context, obj T, pass lifecycle.Pass) (res
 	switch {
 	case v.state == StateReady:
 		h.tell(ctx, obj, applying)
-		h.logTransition(ctx, obj, h.became(obj, stateBefore))
+		h.logTransition(ctx, obj, h.became(obj, stateBefore, reasonBefore))
 	case v.state == stateBefore && v.reason == reasonBefore:
 		// No transition, so no event: what is to be told is told at the next one.
 	case !obj.GetDeletionTimestamp().IsZero():
