@@ -70,7 +70,7 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 		h.activity.Reset(client.ObjectKeyFromObject(obj))
 		h.causes.forget(client.ObjectKeyFromObject(obj))
 	}
-	ctx = fullContext(ctx, t, digests.component, obj.GetStatus().Revision)
+	ctx = fullContext(ctx, t, digests.component, obj.GetStatus())
 	if err := h.runHooks(ctx, preReconcile, obj); err != nil {
 		return result.Empty, err
 	}
@@ -102,7 +102,7 @@ func (h *handler[T]) applyAgain(ctx context.Context, obj T, commit lifecycle.Com
 		return result.Empty, err
 	}
 	defer t.leave()
-	ctx = fullContext(h.basicContext(ctx, obj), t, known.digest, obj.GetStatus().Revision)
+	ctx = fullContext(h.basicContext(ctx, obj), t, known.digest, obj.GetStatus())
 	outcome, err := h.apply(ctx, obj, commit, t, known, nil)
 	if errors.Is(err, reconciler.ErrOutdated) {
 		return result.Empty, err

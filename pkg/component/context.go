@@ -78,7 +78,7 @@ func (h *handler[T]) basicContext(ctx context.Context, obj T) context.Context {
 }
 
 // fullContext adds what generators and the hooks around apply and delete get.
-func fullContext(ctx context.Context, t target, componentDigest string, revision int64) context.Context {
+func fullContext(ctx context.Context, t target, componentDigest string, status *Status) context.Context {
 	if t.client != nil {
 		ctx = manifests.WithClient(ctx, redact.From(ctx).Client(t.client))
 	}
@@ -86,5 +86,6 @@ func fullContext(ctx context.Context, t target, componentDigest string, revision
 		ctx = manifests.WithTarget(ctx, t.lease.Target)
 	}
 	ctx = manifests.WithComponentDigest(ctx, componentDigest)
-	return manifests.WithComponentRevision(ctx, revision)
+	ctx = manifests.WithComponentRevision(ctx, status.Revision)
+	return manifests.WithComponentInstallation(ctx, status.installs())
 }

@@ -48,7 +48,7 @@ func (h *handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit)
 	if err != nil && !isEmpty(obj) {
 		return result.Empty, err
 	}
-	ctx = fullContext(ctx, t, digests.component, obj.GetStatus().Revision)
+	ctx = fullContext(ctx, t, digests.component, obj.GetStatus())
 	if t.engine != nil {
 		empty := isEmpty(obj)
 		err = h.deleteDependents(ctx, obj, t, commit, managedTypes, digests.component)

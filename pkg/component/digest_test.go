@@ -4,6 +4,10 @@
 package component
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,9 +15,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	hash "github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -203,6 +209,51 @@ func TestProcessing(t *testing.T) {
 	since(t, s, new(at(60)))
 	if s.ProcessingSince.Nanosecond() != 0 {
 		t.Error("the time has a fraction that its serialised form has not")
+	}
+}
+
+func TestARevisionIsAnInstallationUntilOneWasApplied(t *testing.T) {
+	engine, obj := &fakeEngine{}, newWidget()
+	h, _ := testHandler(t, engine)
+	var rendered []string
+	h.generator = generatorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
+		revision, err := manifests.ComponentRevisionFromContext(ctx)
+		if line := fmt.Sprint(revision, manifests.IsComponentInstallation(ctx)); !slices.Contains(rendered, line) {
+			rendered = append(rendered, line)
+		}
+		return nil, err
+	})
+	for _, step := range []struct {
+		changes bool
+		err     error
+	}{
+		{err: errors.New("Job shop/migration: failed")},
+		{changes: true, err: errors.New("Job shop/migration: failed")},
+		{changes: true}, {}, {changes: true},
+	} {
+		if step.changes {
+			obj.Generation++
+			obj.Spec.Size++
+		}
+		engine.err = step.err
+		if _, err := h.CreateOrUpdate(t.Context(), obj, noCommit); !errors.Is(err, step.err) {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"1 true", "2 true", "3 true", "4 false"}, rendered); diff != "" || obj.Status.InstalledRevision != 3 {
+		t.Errorf("the installed revision is %d; rendered (-want +got):\n%s", obj.Status.InstalledRevision, diff)
+	}
+	for _, test := range []struct {
+		status Status
+		want   bool
+	}{
+		{Status{Revision: 1, AppliedGeneration: 1}, true},
+		{Status{Revision: 2, AppliedGeneration: 1}, false}, // of a version that recorded none
+		{Status{Revision: 2}, true},
+	} {
+		if got := test.status.installs(); got != test.want {
+			t.Errorf("%+v: got %v, want %v", test.status, got, test.want)
+		}
 	}
 }
 

@@ -74,8 +74,17 @@ func (s *Status) noteApplied(generation int64, wrote bool, now time.Time) {
 	if wrote || s.AppliedGeneration != generation || s.LastAppliedAt == nil {
 		s.LastAppliedAt = timestamp(now)
 	}
+	if s.AppliedGeneration == 0 {
+		s.InstalledRevision = s.Revision
+	}
 	s.AppliedGeneration = generation
 	s.ProcessingSince = nil
+}
+
+// installs reports whether the revision is rendered as an installation: it was the first
+// that was applied, or none was. Versions that recorded no such revision took the first.
+func (s *Status) installs() bool {
+	return s.AppliedGeneration == 0 || s.Revision <= max(s.InstalledRevision, 1)
 }
 
 // timedOut tells whether the current attempt has taken too long.

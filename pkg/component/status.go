@@ -39,6 +39,11 @@ type Status struct {
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
+	// InstalledRevision is the first revision whose dependent objects were all applied
+	// and ready. It is rendered as the installation, and so are those before it.
+	// +optional
+	InstalledRevision int64 `json:"installedRevision,omitempty"`
+
 	// State is the component's condition in one word.
 	// +optional
 	State v1alpha1.State `json:"state,omitempty"`

@@ -26,6 +26,7 @@ const (
 	componentNamespaceKey key = "component namespace"
 	componentDigestKey    key = "component digest"
 	componentRevisionKey  key = "component revision"
+	installationKey       key = "installation of the component"
 	measuredKey           key = "measurement of the result"
 )
 
@@ -137,4 +138,21 @@ func WithComponentRevision(ctx context.Context, revision int64) context.Context 
 // context holds none.
 func ComponentRevisionFromContext(ctx context.Context) (int64, error) {
 	return valueFrom[int64](ctx, componentRevisionKey)
+}
+
+// WithComponentInstallation returns a context that says whether the revision of the
+// component is its installation or an upgrade.
+func WithComponentInstallation(ctx context.Context, installation bool) context.Context {
+	return context.WithValue(ctx, installationKey, installation)
+}
+
+// IsComponentInstallation reports whether the revision of the component is its
+// installation: no earlier revision was applied and ready. If the context does not say
+// so, the first revision is, and so is a context that holds no revision.
+func IsComponentInstallation(ctx context.Context) bool {
+	if installation, err := valueFrom[bool](ctx, installationKey); err == nil {
+		return installation
+	}
+	revision, err := ComponentRevisionFromContext(ctx)
+	return err != nil || revision <= 1
 }

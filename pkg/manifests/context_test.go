@@ -52,6 +52,19 @@ func TestContextHoldsWhatWasPutIntoIt(t *testing.T) {
 			}
 		})
 	}
+	for _, test := range []struct {
+		ctx  context.Context
+		want bool
+	}{
+		{t.Context(), true}, {full, false},
+		{manifests.WithComponentRevision(t.Context(), 1), true},
+		{manifests.WithComponentInstallation(full, true), true},
+		{manifests.WithComponentInstallation(manifests.WithComponentRevision(t.Context(), 1), false), false},
+	} {
+		if got := manifests.IsComponentInstallation(test.ctx); got != test.want {
+			t.Errorf("%v: got %v, want %v", test.ctx, got, test.want)
+		}
+	}
 	if _, err := manifests.ClientFromContext(manifests.WithClient(t.Context(), nil)); err == nil {
 		t.Error("a nil client is not missed")
 	}

@@ -33,6 +33,7 @@ metadata:
 data:
   values: {{ toJson .Values | quote }}
   revision: {{ .Release.Revision | quote }}
+  install: {{ .Release.IsInstall | quote }}
   service: {{ .Release.Service }}
   digest: {{ .Component.Digest }}
   found: {{ if .Values.lookup }}{{ lookup "v1" "Secret" "ns" "x" | toJson | quote }}{{ else }}""{{ end }}

@@ -28,6 +28,7 @@ import (
 
 func TestAnIsolatedGeneratorRendersTheSame(t *testing.T) {
 	ctx := manifests.WithComponentRevision(manifests.WithReconcilerName(manifests.WithComponentDigest(t.Context(), "d"), "r"), 3)
+	ctx = manifests.WithComponentInstallation(ctx, true)
 	ctx = manifests.WithComponent(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"team": "a"}}})
 	parameters := types.UnstructurableMap{"int": int64(9007199254740993), "float": 1.5, "list": []any{"<", nil, true}, "map": map[string]any{}}
 	render := func(g manifests.Generator) []*unstructured.Unstructured {

@@ -42,10 +42,12 @@ type work struct {
 	Namespace, Name string
 	Parameters      map[string]any
 	// Texts are what the context holds, and Component is serialised.
-	Texts     map[key]string
-	Revision  *int64
-	Component map[string]any
-	Origins   bool
+	Texts    map[key]string
+	Revision *int64
+	// Installation says whether that revision is the installation.
+	Installation bool
+	Component    map[string]any
+	Origins      bool
 }
 
 // answer is what it found out.
@@ -65,7 +67,7 @@ type answer struct {
 var texts = []key{reconcilerNameKey, componentNameKey, componentNamespaceKey, componentDigestKey}
 
 func encodeWork(ctx context.Context, generator, namespace, name string, parameters types.Unstructurable) ([]byte, error) {
-	w := work{Generator: generator, Namespace: namespace, Name: name, Texts: map[key]string{}}
+	w := work{Generator: generator, Namespace: namespace, Name: name, Texts: map[key]string{}, Installation: IsComponentInstallation(ctx)}
 	err := protect(func() error {
 		if !isNil(parameters) {
 			w.Parameters = parameters.ToUnstructured()
@@ -156,6 +158,7 @@ func (w *work) context(ctx context.Context) (context.Context, *Origins) {
 	if w.Revision != nil {
 		ctx = WithComponentRevision(ctx, *w.Revision)
 	}
+	ctx = WithComponentInstallation(ctx, w.Installation)
 	if w.Component != nil {
 		ctx = WithComponent(ctx, &unstructured.Unstructured{Object: w.Component})
 	}

@@ -20,7 +20,8 @@
 //
 //	.Values      the parameters, usually the spec of the component
 //	.Release     Name and Namespace of the deployment, Revision of the component,
-//	             IsInstall (revision 1) and IsUpgrade, Service (name of the reconciler)
+//	             IsInstall (until a revision was applied and ready, and in that one)
+//	             and IsUpgrade, Service (name of the reconciler)
 //	.Name        short for .Release.Name
 //	.Namespace   short for .Release.Namespace
 //	.Component   Name, Namespace, Digest, Revision, Labels and Annotations of the

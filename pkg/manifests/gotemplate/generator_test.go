@@ -124,6 +124,10 @@ func TestTemplatesSeeTheComponent(t *testing.T) {
 	if want := "cns/cname abc 3 1 2 3 false true shop.example.com"; got != want || err != nil {
 		t.Errorf("got %q and the error %v, want %q", got, err, want)
 	}
+	ctx = manifests.WithComponentInstallation(ctx, true)
+	if got, err := evaluate(ctx, `{{ .Release.IsInstall }} {{ .Release.IsUpgrade }}`, nil, gotemplate.Options{}); got != "true false" || err != nil {
+		t.Errorf("an installation of revision 3: got %q and the error %v", got, err)
+	}
 }
 
 type panicking struct{}

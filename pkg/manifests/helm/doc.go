@@ -20,9 +20,9 @@
 // spec of the component, take the place of a file with values.
 //
 // .Release holds the name and the namespace of the deployment, and the revision
-// of the component. The first revision is the installation, all others are
-// upgrades: also when nothing in the component changed, but the operator comes with
-// another chart. .Capabilities are those of the target cluster, in a fixed order. An
+// of the component. A revision is an installation as long as no earlier one was applied
+// and ready, and all others are upgrades: also when nothing in the component changed,
+// but the operator comes with another chart. .Capabilities are those of the target cluster, in a fixed order. An
 // API whose server is down is still among them, with the kinds that it had; but
 // after a restart of the operator without them, until that server is back. lookup reads the target with the
 // identity that the dependent objects are written with. The options can fix the
@@ -42,7 +42,10 @@
 // after (post-install, post-upgrade) all others, ordered by their weights; those
 // for deletions get run-on. Jobs and Pods run once in each revision that they are
 // for, one after the other. One that fails is an error of the component that
-// names it; the next revision runs it again. Hooks for tests and rollbacks are
+// names it; the next revision runs it again. After an installation that failed, the
+// next revision is an installation, too, where helm upgrade would leave out the hooks
+// that are only for installations: all hooks for installations run in it, also those
+// that succeeded before. Hooks for tests and rollbacks are
 // left out.
 //
 // A Job or Pod that is a hook for several moments runs at each of them. Helm uses

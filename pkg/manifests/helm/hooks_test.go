@@ -5,11 +5,13 @@ package helm_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 )
 
@@ -129,6 +131,27 @@ func TestAHookThatLastsIsAppliedAsHelmAppliesIt(t *testing.T) {
 	} {
 		if diff := cmp.Diff(want, marks(t, text, revision, helm.Options{})); diff != "" {
 			t.Errorf("revision %d: -want +got:\n%s", revision, diff)
+		}
+	}
+}
+
+func TestARevisionAfterAFailedInstallationIsAnInstallation(t *testing.T) {
+	text := hook("Job", "a", "pre-install", "") + hook("Job", "b", "pre-upgrade", "") +
+		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c-{{ .Release.IsInstall }}-{{ .Release.IsUpgrade }}-{{ .Release.Revision }}\n"
+	for installation, want := range map[bool][]string{true: {"c-true-false-2", "a"}, false: {"c-false-true-2", "b"}} {
+		ctx := manifests.WithComponentInstallation(reconciling(t.Context(), 2), installation)
+		objects, err := render(ctx, folder(map[string]string{"web/templates/a.yaml": text}), nil, helm.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, object := range objects {
+			got = append(got, object.GetName())
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("installation %v: -want +got:\n%s", installation, diff)
 		}
 	}
 }

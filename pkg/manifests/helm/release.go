@@ -12,17 +12,18 @@ import (
 )
 
 // releaseFor describes the deployment as a release of Helm. Its revision is that
-// of the component; the first one is the installation.
+// of the component; all are installations until one was applied and ready.
 func releaseFor(ctx context.Context, namespace, name string) common.ReleaseOptions {
 	revision := int64(1)
 	if r, err := manifests.ComponentRevisionFromContext(ctx); err == nil {
 		revision = max(r, 1)
 	}
+	installation := manifests.IsComponentInstallation(ctx)
 	return common.ReleaseOptions{
 		Name:      name,
 		Namespace: namespace,
 		Revision:  int(revision),
-		IsInstall: revision == 1,
-		IsUpgrade: revision > 1,
+		IsInstall: installation,
+		IsUpgrade: !installation,
 	}
 }
