@@ -29,96 +29,122 @@ func (l *logLines) logger() logr.Logger {
 	return funcr.New(func(_, line string) { l.lines = append(l.lines, line) }, funcr.Options{})
 }
 
+// logStory is the life of a component, and what the log says about it.
+type logStory struct {
+	*testing.T
+	h      *handler[*widget]
+	engine *fakeEngine
+	obj    *widget
+	log    logLines
+	now    time.Time
+}
+
+func newLogStory(t *testing.T) *logStory {
+	s := &logStory{T: t, engine: &fakeEngine{}, obj: newWidget(), now: time.Unix(1000, 0)}
+	s.h, _ = testHandler(t, s.engine)
+	s.h.now = func() time.Time { return s.now }
+	return s
+}
+
+func (s *logStory) ctx() context.Context { return logf.IntoContext(s.Context(), s.log.logger()) }
+
+func (s *logStory) reconcile(outcome reconciler.Outcome, fails error) {
+	s.Helper()
+	s.engine.outcome, s.engine.err = outcome, fails
+	res, err := s.h.CreateOrUpdate(s.ctx(), s.obj, noCommit)
+	_, _ = s.h.Judge(s.ctx(), s.obj, lifecycle.Pass{Stage: lifecycle.StageApply, Result: res, Err: err, Now: s.now})
+}
+
+func (s *logStory) suspend() {
+	_, _ = s.h.Judge(s.ctx(), s.obj, lifecycle.Pass{Stage: lifecycle.StageSkip, Now: s.now})
+}
+
+func (s *logStory) expect(what string, want ...string) {
+	s.Helper()
+	if diff := cmp.Diff(want, s.log.lines); diff != "" {
+		s.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+	s.log.lines = nil
+}
+
+func done(steps map[string]int, notes ...reconciler.Note) reconciler.Outcome {
+	return reconciler.Outcome{Total: 3, Settled: 3, Steps: steps, Notes: notes}
+}
+
 func TestTheLogHasOneLineForEachTransition(t *testing.T) {
-	engine := &fakeEngine{}
-	h, _ := testHandler(t, engine)
-	now := time.Unix(1000, 0)
-	h.now = func() time.Time { return now }
-	log, obj := &logLines{}, newWidget()
-	ctx := logf.IntoContext(t.Context(), log.logger())
-	reconcile := func(outcome reconciler.Outcome, fails error) {
-		t.Helper()
-		engine.outcome, engine.err = outcome, fails
-		res, err := h.CreateOrUpdate(ctx, obj, func(context.Context) error { return nil })
-		_, _ = h.Judge(ctx, obj, lifecycle.Pass{Stage: lifecycle.StageApply, Result: res, Err: err, Now: now})
-	}
-	expect := func(what string, want ...string) {
-		t.Helper()
-		if diff := cmp.Diff(want, log.lines); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", what, diff)
-		}
-		log.lines = nil
-	}
-	done := func(steps map[string]int, notes ...reconciler.Note) reconciler.Outcome {
-		return reconciler.Outcome{Total: 3, Settled: 3, Steps: steps, Notes: notes}
-	}
+	s := newLogStory(t)
 	about := func(name, message string) reconciler.Note {
 		note := noteAbout(name)
 		note.Message = message
 		return note
 	}
 
-	reconcile(reconciler.Outcome{Total: 3, Settled: 1, Steps: map[string]int{"create": 2}, Waiting: []reconciler.Wait{waitFor("/ConfigMap shop/a", "NotReady", "not yet")}}, nil)
-	expect("an installation under way")
-	reconcile(done(map[string]int{"create": 1}, about("a", "adopted: it was there before"), about("b", "adopted: it was there before")), nil)
-	expect("an installation",
+	s.reconcile(reconciler.Outcome{Total: 3, Settled: 1, Steps: map[string]int{"create": 2}, Waiting: []reconciler.Wait{waitFor("/ConfigMap shop/a", "NotReady", "not yet")}}, nil)
+	s.expect("an installation under way")
+	s.reconcile(done(map[string]int{"create": 1}, about("a", "adopted: it was there before"), about("b", "adopted: it was there before")), nil)
+	s.expect("an installation",
 		`"level"=0 "msg"="adopted" "component"="Widget shop/main" "revision"=1 "objects"=2 "first"="ConfigMap shop/a"`,
 		`"level"=0 "msg"="installed" "component"="Widget shop/main" "revision"=1 "dependents"="3/3" "created"=3`)
-	reconcile(done(nil), nil)
-	expect("rest")
-	reconcile(done(map[string]int{"replace": 1}, about("a", "drift repaired: data was changed")), nil)
-	expect("a repair", `"level"=0 "msg"="repaired" "component"="Widget shop/main" "revision"=1 "dependents"="3/3" "replaced"=1`)
-	obj.Generation++
-	obj.Spec.Size++
-	reconcile(done(map[string]int{"replace": 2, "delete": 1}, about("x", "released: it belongs to Helm")), nil)
-	expect("an upgrade",
+	s.reconcile(done(nil), nil)
+	s.expect("rest")
+	s.reconcile(done(map[string]int{"replace": 1}, about("a", "drift repaired: data was changed")), nil)
+	s.expect("a repair", `"level"=0 "msg"="repaired" "component"="Widget shop/main" "revision"=1 "dependents"="3/3" "replaced"=1`)
+	s.obj.Generation++
+	s.obj.Spec.Size++
+	s.reconcile(done(map[string]int{"replace": 2, "delete": 1}, about("x", "released: it belongs to Helm")), nil)
+	s.expect("an upgrade",
 		`"level"=0 "msg"="released" "component"="Widget shop/main" "revision"=2 "objects"=1 "first"="ConfigMap shop/x"`,
 		`"level"=0 "msg"="upgraded" "component"="Widget shop/main" "revision"=2 "dependents"="3/3" "replaced"=2 "deleted"=1`)
 
-	obj.Generation++
-	reconcile(done(nil), nil)
-	expect("a change that concerns no dependent")
+	s.obj.Generation++
+	s.reconcile(done(nil), nil)
+	s.expect("a change that concerns no dependent")
 
 	failure := errors.New("create ConfigMap shop/a: no")
 	for range 3 {
-		reconcile(reconciler.Outcome{Total: 3}, failure)
+		s.reconcile(reconciler.Outcome{Total: 3}, failure)
 	}
-	expect("an error, three times", `"msg"="failed" "error"="create ConfigMap shop/a: no" "component"="Widget shop/main" "revision"=2 "reason"="Error"`)
-	reconcile(reconciler.Outcome{Total: 3}, errors.New("another one"))
-	expect("another error, at once")
-	now = now.Add(errorInterval)
-	reconcile(reconciler.Outcome{Total: 3}, errors.New("another one"))
-	expect("another error that lasts", `"msg"="failed" "error"="another one" "component"="Widget shop/main" "revision"=2 "reason"="Error"`)
-	reconcile(done(nil), nil)
-	expect("the end of an error", `"level"=0 "msg"="ready" "component"="Widget shop/main" "revision"=2 "dependents"="3/3"`)
+	s.expect("an error, three times", `"msg"="failed" "error"="create ConfigMap shop/a: no" "component"="Widget shop/main" "revision"=2 "reason"="Error"`)
+	s.reconcile(reconciler.Outcome{Total: 3}, errors.New("another one"))
+	s.expect("another error, at once")
+	s.now = s.now.Add(errorInterval)
+	s.reconcile(reconciler.Outcome{Total: 3}, errors.New("another one"))
+	s.expect("another error that lasts", `"msg"="failed" "error"="another one" "component"="Widget shop/main" "revision"=2 "reason"="Error"`)
+	s.reconcile(done(nil), nil)
+	s.expect("the end of an error", `"level"=0 "msg"="ready" "component"="Widget shop/main" "revision"=2 "dependents"="3/3"`)
 
+	s.engine.outcome, s.engine.err = reconciler.Outcome{Steps: map[string]int{"delete": 3}, Total: 3, Settled: 3}, nil
 	for range 2 {
-		_, _ = h.Judge(ctx, obj, lifecycle.Pass{Stage: lifecycle.StageSkip, Now: now})
-	}
-	reconcile(done(nil), nil)
-	expect("a rest that was asked for",
-		`"level"=0 "msg"="suspended" "component"="Widget shop/main" "revision"=2 "dependents"="3/3"`,
-		`"level"=0 "msg"="resumed" "component"="Widget shop/main" "revision"=2 "dependents"="3/3"`)
-	obj.Generation++
-	reconcile(done(nil), nil)
-	expect("a change that begins no revision")
-	_, _ = h.Judge(ctx, obj, lifecycle.Pass{Stage: lifecycle.StageSkip, Now: now})
-	obj.Generation++
-	obj.Spec.Size++
-	reconcile(reconciler.Outcome{Total: 3, Waiting: []reconciler.Wait{waitFor("/ConfigMap shop/a", "NotReady", "not yet")}}, nil)
-	reconcile(done(nil), nil)
-	expect("a revision that begins during a rest",
-		`"level"=0 "msg"="suspended" "component"="Widget shop/main" "revision"=2 "dependents"="3/3"`,
-		`"level"=0 "msg"="resumed" "component"="Widget shop/main" "revision"=3 "dependents"="0/3"`,
-		`"level"=0 "msg"="upgraded" "component"="Widget shop/main" "revision"=3 "dependents"="3/3"`)
-
-	engine.outcome, engine.err = reconciler.Outcome{Steps: map[string]int{"delete": 3}, Total: 3, Settled: 3}, nil
-	for range 2 {
-		if _, err := h.Delete(ctx, obj, func(context.Context) error { return nil }); err != nil {
+		if _, err := s.h.Delete(s.ctx(), s.obj, noCommit); err != nil {
 			t.Fatal(err)
 		}
 	}
-	expect("a deletion", `"level"=0 "msg"="deleted" "component"="Widget shop/main" "revision"=3 "dependents"="3/3" "deleted"=3`)
+	s.expect("a deletion", `"level"=0 "msg"="deleted" "component"="Widget shop/main" "revision"=2 "dependents"="3/3" "deleted"=3`)
+}
+
+func TestAResumeIsAnUpgradeOnlyIfARevisionBegan(t *testing.T) {
+	s := newLogStory(t)
+	s.reconcile(done(map[string]int{"create": 3}), nil)
+	s.log.lines = nil
+	for range 2 {
+		s.suspend()
+	}
+	s.reconcile(done(nil), nil)
+	s.expect("a rest that was asked for",
+		`"level"=0 "msg"="suspended" "component"="Widget shop/main" "revision"=1 "dependents"="3/3"`,
+		`"level"=0 "msg"="resumed" "component"="Widget shop/main" "revision"=1 "dependents"="3/3"`)
+	s.obj.Generation++
+	s.reconcile(done(nil), nil)
+	s.expect("a change that begins no revision")
+	s.suspend()
+	s.obj.Generation++
+	s.obj.Spec.Size++
+	s.reconcile(reconciler.Outcome{Total: 3, Waiting: []reconciler.Wait{waitFor("/ConfigMap shop/a", "NotReady", "not yet")}}, nil)
+	s.reconcile(done(nil), nil)
+	s.expect("a revision that begins during a rest",
+		`"level"=0 "msg"="suspended" "component"="Widget shop/main" "revision"=1 "dependents"="3/3"`,
+		`"level"=0 "msg"="resumed" "component"="Widget shop/main" "revision"=2 "dependents"="0/3"`,
+		`"level"=0 "msg"="upgraded" "component"="Widget shop/main" "revision"=2 "dependents"="3/3"`)
 }
 
 func TestTheControllerDoesNotRepeatWhatTheLogHas(t *testing.T) {
