@@ -10,8 +10,13 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -58,6 +63,9 @@ func (h *handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit)
 			}
 			err = nil // nothing was ever written there
 		}
+		if !empty && forbids(err) {
+			err = h.forbiddenDeletion(ctx, obj, err)
+		}
 	} else {
 		err = h.begin(ctx, obj)
 	}
@@ -69,6 +77,19 @@ func (h *handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit)
 	}
 	h.logTransition(ctx, obj, "deleted")
 	return result.Success, nil
+}
+
+// forbiddenDeletion adds the way out to an error about missing rights. A component that
+// lacked rights before its deletion makes no transition, so it gets an event.
+func (h *handler[T]) forbiddenDeletion(ctx context.Context, obj T, err error) error {
+	hint := h.abandonHint(obj)
+	message := shorten(oneLine(redact.From(ctx).Text(err.Error())), conditions.MaxMessage-len(hint)) + hint
+	if _, reason, before := obj.GetStatus().GetState(); reason == v1alpha1.ReasonForbidden && !strings.Contains(before, hint) {
+		events.Send(h.recorder, obj, 1, events.Event{
+			Type: corev1.EventTypeWarning, Reason: reason, Action: string(deleting), Note: message,
+		})
+	}
+	return worded{err: err, message: message}
 }
 
 // prepareDelete returns the target; it has no engine if there never was one that

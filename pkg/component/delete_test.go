@@ -6,6 +6,7 @@ package component
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +53,9 @@ func TestDelete(t *testing.T) {
 			state: StateDeleting, reason: v1alpha1.ReasonDeletionProcessing, message: "Namespace old: is being deleted"},
 		{name: "it fails", engine: fakeEngine{err: errors.New("delete ConfigMap shop/a: no"), outcome: reconciler.Outcome{Inventory: someInventory}}, inventory: someInventory, touched: true,
 			state: StateError, reason: v1alpha1.ReasonError, message: "delete ConfigMap shop/a: no"},
+		{name: "it is forbidden", engine: fakeEngine{err: &reconciler.ForbiddenError{Object: "ConfigMap shop/a", Message: "no"}, outcome: reconciler.Outcome{Inventory: someInventory}}, inventory: someInventory, touched: true,
+			state: StateError, reason: v1alpha1.ReasonForbidden, message: `ConfigMap shop/a: no; ` +
+				`to give up the 1 object that may be left there, set the annotation test.corbel.run/abandon to "true"`},
 		{name: "without its target it waits, because something is left", inventory: someInventory, change: kubeconfig,
 			state: StateDeleting, reason: v1alpha1.ReasonDeletionBlocked, message: `Widget shop/main: spec.kubeConfig.secretRef: the name of the Secret is missing; ` +
 				`to give up the 1 object that may be left there, set the annotation test.corbel.run/abandon to "true"`},
@@ -102,5 +106,25 @@ func TestDelete(t *testing.T) {
 				t.Errorf("the engine deleted: %v", touched)
 			}
 		})
+	}
+}
+
+func TestADeletionThatIsForbiddenLikeTheApplyBeforeItIsAnEvent(t *testing.T) {
+	engine := &fakeEngine{err: &reconciler.ForbiddenError{Object: "ConfigMap shop/a", Message: strings.Repeat("no", 1000)}, outcome: reconciler.Outcome{Inventory: someInventory}}
+	h, log := testHandler(t, engine)
+	obj := deletedWidget(someInventory)
+	deleted := obj.DeletionTimestamp
+	obj.DeletionTimestamp = nil
+	passOver(t, h, obj)
+	obj.DeletionTimestamp, log.lines = deleted, nil
+	for range 2 {
+		passOver(t, h, obj)
+	}
+	const hint = `to give up the 1 object that may be left there, set the annotation test.corbel.run/abandon to "true"`
+	if len(log.lines) != 1 || !strings.HasPrefix(log.lines[0], "Warning|Forbidden|Delete|ConfigMap shop/a: no") || !strings.HasSuffix(log.lines[0], hint) {
+		t.Errorf("events: %q", log.lines)
+	}
+	if _, _, message := obj.GetStatus().GetState(); !strings.HasSuffix(message, hint) || len(message) > 1024 {
+		t.Errorf("%d bytes: %s", len(message), message)
 	}
 }
