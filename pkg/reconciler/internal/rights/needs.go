@@ -79,14 +79,9 @@ func Of(in plan.Input, c Context) Needs {
 	}
 	if in.MissingNamespaces != v1alpha1.MissingNamespacesPolicyDoNotCreate {
 		for key, live := range in.Live {
-			if key.Group != "" || key.Kind != "Namespace" {
-				continue
-			}
-			switch get := (Right{Resource: "namespaces", Verb: "get"}); {
-			case live.Existence == plan.Absent, c.Refused[key]:
+			// One that may not be read exists, unless the server says that it does not.
+			if key.Group == "" && key.Kind == "Namespace" && (live.Existence == plan.Absent || c.Refused[key]) {
 				n.add(c, key, "v1", []string{"get", "create", "patch", "delete"})
-			case live.Forbidden:
-				n.Rights[get] = n.Rights[get] // if it exists, nothing fails
 			}
 		}
 	}

@@ -129,8 +129,6 @@ func TestNeedsFollowTheObjectsAndTheirPolicies(t *testing.T) {
 		context Context
 		want    string
 		grants  []string
-		// optional: nothing fails without the rights.
-		optional bool
 	}{
 		"replaced": {in: plan.Input{Desired: []plan.Desired{desired("", "ConfigMap", "shop", "a", nil)}},
 			want: `in namespace shop rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, create, update, delete]}]`},
@@ -146,8 +144,7 @@ func TestNeedsFollowTheObjectsAndTheirPolicies(t *testing.T) {
 			want: `in namespace shop rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, create, update, patch, delete]}]`},
 		"a missing namespace": {in: plan.Input{Live: map[plan.Key]plan.Observation{{Kind: "Namespace", Name: "shop"}: {Existence: plan.Absent}}},
 			want: `in the cluster rules: [{apiGroups: [""], resources: [namespaces], verbs: [get, create, patch, delete]}]`},
-		"a namespace that may not be read, and may exist": {in: plan.Input{Live: map[plan.Key]plan.Observation{{Kind: "Namespace", Name: "shop"}: {Forbidden: true}}},
-			want: `in the cluster rules: [{apiGroups: [""], resources: [namespaces], verbs: [get]}]`, optional: true},
+		"a namespace that may not be read, and may exist": {in: plan.Input{Live: map[plan.Key]plan.Observation{{Kind: "Namespace", Name: "shop"}: {Forbidden: true}}}},
 		"a missing namespace that may not be read": {in: plan.Input{Live: map[plan.Key]plan.Observation{{Kind: "Namespace", Name: "shop"}: {Forbidden: true}}},
 			context: Context{Refused: map[plan.Key]bool{{Kind: "Namespace", Name: "shop"}: true}},
 			want:    `in the cluster rules: [{apiGroups: [""], resources: [namespaces], verbs: [get, create, patch, delete]}]`},
@@ -175,11 +172,8 @@ func TestNeedsFollowTheObjectsAndTheirPolicies(t *testing.T) {
 			c.context.Known = known
 			needs := Of(c.in, c.context)
 			var all []Right
-			for right, required := range needs.Rights {
+			for right := range needs.Rights {
 				all = append(all, right)
-				if c.optional && required {
-					t.Errorf("required: %v", right)
-				}
 			}
 			if got := Aggregate(all).String(); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
