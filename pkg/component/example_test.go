@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
@@ -60,7 +62,11 @@ func Example() {
 	}
 	leaderElect := flag.Bool("leader-elect", false, "elect one of several replicas; it takes a namespace, as a pod has one")
 	flag.Parse()
-	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{LeaderElection: *leaderElect, LeaderElectionID: "greeting.example.com"})
+	ctrl.SetLogger(zap.New())
+	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
+		LeaderElection: *leaderElect, LeaderElectionID: "greeting.example.com",
+		Metrics: metricsserver.Options{BindAddress: "0"}, // not served; the default is :8080 on all addresses
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
