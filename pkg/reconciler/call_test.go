@@ -82,3 +82,22 @@ func TestANamespaceThatMayNotBeReadIsForbiddenWhenItIsMissing(t *testing.T) {
 		}
 	}
 }
+
+func TestAnOrphanIsRecordedOnlyIfTheInventoryNamesIt(t *testing.T) {
+	const found = "found: it bears the ownership marks of this component, but was not in its inventory"
+	item := InventoryItem{Kind: "ConfigMap", Version: "v1", Namespace: "shop", Name: "a"}
+	for name, test := range map[string]struct {
+		outcome Outcome
+		want    string
+	}{
+		"the record was saved":      {Outcome{Inventory: Inventory{Items: []InventoryItem{item}}}, found + "; it is recorded now"},
+		"the record was not saved":  {Outcome{}, found},
+		"the caller has to save it": {Outcome{Inventory: Inventory{Items: []InventoryItem{item}}, Unrecorded: true}, found},
+	} {
+		test.outcome.Notes = []Note{{Key: plan.KeyOf(item), Warning: plan.WarnOrphan, Message: found}}
+		got, err := new(Reconciler).conclude(t.Context(), test.outcome, nil)
+		if err != nil || got.Notes[0].Message != test.want {
+			t.Errorf("%s: %q, error %v", name, got.Notes[0].Message, err)
+		}
+	}
+}

@@ -5,6 +5,7 @@ package reconciler
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -87,7 +88,7 @@ func (c *call) tellOrphans(looked []plan.Key) {
 		case !c.strangers[key] || live.Existence == plan.Unseen:
 			continue
 		case live.Existence == plan.Present && c.in.Owner.Owns(live.Marks):
-			c.note(Note{Key: key, Warning: plan.WarnOrphan, Message: "found: it bears the ownership marks of this component, but was not in its inventory; it is recorded now"})
+			c.note(Note{Key: key, Warning: plan.WarnOrphan, Message: "found: it bears the ownership marks of this component, but was not in its inventory"})
 		}
 		delete(c.strangers, key)
 	}
@@ -101,8 +102,12 @@ func (r *Reconciler) conclude(ctx context.Context, outcome Outcome, err error) (
 	quietWaits(secrets, outcome.Waiting)
 	quietNotes(secrets, outcome.Notes)
 	quietDeviations(secrets, outcome.Drifted)
-	for _, note := range outcome.Notes {
+	for i, note := range outcome.Notes {
 		if note.Warning == plan.WarnOrphan {
+			isNote := func(item InventoryItem) bool { return plan.KeyOf(item) == note.Key }
+			if !outcome.Unrecorded && slices.ContainsFunc(outcome.Inventory.Items, isNote) {
+				outcome.Notes[i].Message += "; it is recorded now"
+			}
 			metrics.OrphansFound(metrics.ControllerOf(ctx, r.name), 1)
 		}
 	}
