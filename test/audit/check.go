@@ -66,7 +66,7 @@ func Check(t testing.TB, events []env.AuditEvent, options Options) {
 // dependents were judged.
 func Violations(events []env.AuditEvent, options Options) (violations []Violation, judged int) {
 	options.Finalizer = cmp.Or(options.Finalizer, options.Name)
-	r := &replay{options: options, components: map[string]*component{}, known: map[string]bool{}, objects: map[key]*object{}, kinds: map[schema.GroupResource]string{}, ids: map[string]string{}}
+	r := &replay{options: options, components: map[string]*component{}, known: map[string]bool{}, objects: map[key]*object{}, kinds: map[schema.GroupResource]string{}, ids: map[string]string{}, incomplete: incomplete(events, options)}
 	for i, e := range events {
 		r.index, r.event = i, e
 		if isRead(e.Verb) || strings.Contains(e.URI, "dryRun=") || e.Code >= 300 && e.Code < 499 {
@@ -106,6 +106,7 @@ type replay struct {
 	objects    map[key]*object
 	kinds      map[schema.GroupResource]string
 	ids        map[string]string // the owner whose label it is
+	incomplete map[int]bool      // writes to components after which the log lacks one
 	violations []Violation
 	judged     int
 }

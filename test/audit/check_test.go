@@ -105,6 +105,14 @@ func TestForgedLogs(t *testing.T) {
 		{name: "what bears the label of another is deleted", log: append(slices.Clone(good),
 			line{user: "other", verb: "patch", object: "ConfigMap a", answer: "uid=u1 label=other rv=2"}, deleted(demandsUID)), want: []string{"S2"}},
 		{name: "created before the record", log: []line{claimed(""), created("uid=u1 owner=main")}, want: []string{"S1"}},
+		{name: "created after a record that a killed server did not log", log: []line{
+			{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main rv=5 finalizer=" + name}, created("uid=u1 owner=main"),
+			{user: "operator", verb: "patch", object: "Shop main", sent: `{"metadata":{"resourceVersion":"7"}}`, answer: "uid=uid-main rv=9 finalizer=" + name, items: "a:u1"},
+		}},
+		{name: "created before a record that is logged", log: []line{
+			{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main rv=5 finalizer=" + name}, created("uid=u1 owner=main"),
+			{user: "operator", verb: "patch", object: "Shop main", sent: `{"metadata":{"resourceVersion":"5"}}`, answer: "uid=uid-main rv=9 finalizer=" + name, items: "a:u1"},
+		}, want: []string{"S1"}},
 		{name: "created for a component that is gone", log: []line{
 			claimed("a:"), {user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting"}, created("uid=u1 owner=main"),
 		}, want: []string{"S1"}},

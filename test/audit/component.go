@@ -5,7 +5,10 @@ package audit
 
 import (
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/corbel-run/corbel/test/env"
 )
 
 // component is a component as the log has told it so far.
@@ -14,8 +17,8 @@ type component struct {
 	uid        string
 	finalizers []string
 	items      map[key]item
-	// elsewhere: the record is not known, because it is not in the status, or
-	// because nobody knows whether the last write was done.
+	// elsewhere: the record is not known, because it is not in the status, because it is
+	// not known whether the last write was done, or because the log lacks that write.
 	elsewhere bool
 	// forged: somebody else took objects out of the record, which the operator
 	// may not have found again.
@@ -38,7 +41,7 @@ func (r *replay) ofComponent() {
 	k := after.key()
 	now := &component{
 		title: strings.Join([]string{k.group, k.kind, k.namespace, k.name}, "/"), uid: after.Metadata.UID,
-		finalizers: after.Metadata.Finalizers, items: map[key]item{}, elsewhere: len(after.Status.Inventory.Chunks) > 0,
+		finalizers: after.Metadata.Finalizers, items: map[key]item{}, elsewhere: len(after.Status.Inventory.Chunks) > 0 || r.incomplete[r.index],
 	}
 	for _, i := range after.Status.Inventory.Items {
 		now.items[i.key()] = i
@@ -52,6 +55,37 @@ func (r *replay) ofComponent() {
 	if r.components[place] = now; after.Metadata.DeletionTimestamp != "" && len(now.finalizers) == 0 {
 		delete(r.components, place)
 	}
+}
+
+// incomplete returns the writes to components, by their place in the log, after which the
+// log lacks a write: a server that is killed answers a write and does not log it. A later
+// write that demands a version which no logged write has answered shows that.
+func incomplete(events []env.AuditEvent, options Options) map[int]bool {
+	type write struct {
+		index   int
+		version int64
+	}
+	found := map[int]bool{}
+	writes := map[string][]write{} // by the uid of the component
+	for i, e := range events {
+		if isRead(e.Verb) || e.Code < 200 || e.Code > 299 || e.Group != options.Component.Group || e.Resource != options.Component.Resource {
+			continue
+		}
+		after := parse(e.Answered)
+		version, _ := strconv.ParseInt(after.Metadata.ResourceVersion, 10, 64)
+		demanded, _ := strconv.ParseInt(parse(e.Sent).Metadata.ResourceVersion, 10, 64)
+		earlier := writes[after.Metadata.UID]
+		last := slices.IndexFunc(earlier, func(w write) bool { return w.version >= demanded })
+		switch {
+		case demanded == 0 || len(earlier) == 0:
+		case last < 0:
+			found[earlier[len(earlier)-1].index] = true
+		case last > 0 && earlier[last].version > demanded:
+			found[earlier[last-1].index] = true
+		}
+		writes[after.Metadata.UID] = append(earlier, write{i, version})
+	}
+	return found
 }
 
 // judgeRecord judges what the operator made of its record.
