@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,17 +60,18 @@ type world struct {
 	loads      []operator.Load
 	objects    map[types.NamespacedName]corev1.ConfigMap
 	namespaces []corev1.Namespace
+	jobs       []batchv1.Job
 }
 
 // observe reads what belongs to the run.
 func (s *soak) observe(ctx context.Context) (*world, error) {
-	loads, objects, namespaces := &operator.LoadList{}, &corev1.ConfigMapList{}, &corev1.NamespaceList{}
-	for _, list := range []client.ObjectList{loads, objects, namespaces} {
+	loads, objects, namespaces, jobs := &operator.LoadList{}, &corev1.ConfigMapList{}, &corev1.NamespaceList{}, &batchv1.JobList{}
+	for _, list := range []client.ObjectList{loads, objects, namespaces, jobs} {
 		if err := s.List(ctx, list); err != nil {
 			return nil, err
 		}
 	}
-	w := &world{loads: loads.Items, objects: map[types.NamespacedName]corev1.ConfigMap{}}
+	w := &world{loads: loads.Items, jobs: jobs.Items, objects: map[types.NamespacedName]corev1.ConfigMap{}}
 	for _, object := range objects.Items {
 		if s.isPlace(object.Namespace) && object.Name != "kube-root-ca.crt" {
 			w.objects[client.ObjectKeyFromObject(&object)] = object
@@ -120,6 +122,10 @@ func (s *soak) judge(w *world) *Findings {
 	for _, key := range slices.SortedFunc(maps.Keys(w.objects), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }) {
 		object := w.objects[key]
 		f.Left = append(f.Left, fmt.Sprintf("ConfigMap %s (%s)", key, marksOf(&object.ObjectMeta)))
+	}
+	for i := range w.jobs {
+		// The end of each is written into the status of its component.
+		f.Restless = append(f.Restless, fmt.Sprintf("Job %s has not gone by its time to live", client.ObjectKeyFromObject(&w.jobs[i])))
 	}
 	for _, namespace := range w.namespaces {
 		if !places[namespace.Name] {

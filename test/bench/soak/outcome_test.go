@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -117,12 +118,13 @@ func TestTheOracleComparesComponentsWithWhatThereIs(t *testing.T) {
 	for _, name := range []string{"soak", "soak-a", "soak-b", "soak-guest-0"} {
 		w.namespaces = append(w.namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
+	w.jobs = []batchv1.Job{{ObjectMeta: meta("soak", "b", "1")}}
 	got := s.judge(w).all()
 	for i, want := range []string{
 		"lost: ConfigMap soak/a-2", "stolen: ConfigMap soak/", "stolen: ConfigMap soak/", "left over: ConfigMap soak/a-3", "left over: Namespace soak-b",
-		"not at rest: component soak/a,", "not at rest: ConfigMap soak/a-0 holds",
+		"not at rest: component soak/a,", "not at rest: ConfigMap soak/a-0 holds", "not at rest: Job soak/b",
 	} {
-		if len(got) != 7 || !strings.HasPrefix(got[i], want) {
+		if len(got) != 8 || !strings.HasPrefix(got[i], want) {
 			t.Fatalf("finding %d is not %q in %q", i, want, got)
 		}
 	}
