@@ -61,8 +61,8 @@ const (
 	// ReasonObjectFailed means that a dependent object says that it failed, such
 	// as a Job that has reached its limit.
 	ReasonObjectFailed = "ObjectFailed"
-	// ReasonForbidden means that the identity on whose behalf objects are read and
-	// written lacks a right. The message names all missing rules, or their number.
+	// ReasonForbidden means that the identity with which objects are read and written
+	// lacks a right. The message names all missing rules, or their number.
 	ReasonForbidden = "Forbidden"
 	// ReasonInvalid means that the manifests cannot work as they are.
 	ReasonInvalid = "Invalid"

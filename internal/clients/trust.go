@@ -40,7 +40,7 @@ type trust struct {
 	// doubts counts how often what was proven was withdrawn.
 	doubts  atomic.Int64
 	probing bool
-	refusal error // why nobody may use it
+	refusal error // why the target is not used
 	failure error // of the last probe
 	waiters waiters
 

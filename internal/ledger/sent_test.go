@@ -14,7 +14,7 @@ import (
 	"github.com/corbel-run/corbel/test/wire"
 )
 
-// A part of a record that somebody else has written meanwhile must not be overwritten.
+// A part of a record that another writer has changed meanwhile must not be overwritten.
 func TestAWriteOfAPartSendsWhatItIsBasedOn(t *testing.T) {
 	held := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "shop", "name": "part"}}}
 	recorder := wire.NewRecorder(held)
