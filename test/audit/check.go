@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -30,6 +31,9 @@ type Options struct {
 	Impersonated string
 	// AdoptsAlways tells that the default adoption policy is Always.
 	AdoptsAlways bool
+	// Killed is when the API server was killed, in the order of time. The log may lack
+	// the last requests before each of these times, among them deletions.
+	Killed []time.Time
 }
 
 // Violation is a request of the operator that breaks an invariant.
@@ -67,8 +71,13 @@ func Check(t testing.TB, events []env.AuditEvent, options Options) {
 func Violations(events []env.AuditEvent, options Options) (violations []Violation, judged int) {
 	options.Finalizer = cmp.Or(options.Finalizer, options.Name)
 	r := &replay{options: options, components: map[string]*component{}, known: map[string]bool{}, objects: map[key]*object{}, kinds: map[schema.GroupResource]string{}, ids: map[string]string{}, incomplete: incomplete(events, options)}
+	killed := options.Killed
 	for i, e := range events {
 		r.index, r.event = i, e
+		for len(killed) > 0 && e.Time.After(killed[0]) {
+			r.blur(func(key) bool { return true })
+			killed = killed[1:]
+		}
 		if isRead(e.Verb) || strings.Contains(e.URI, "dryRun=") || e.Code >= 300 && e.Code < 499 {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -255,6 +256,26 @@ func TestNobodyKnowsWhatAnUnansweredWriteDid(t *testing.T) {
 			if violations, _ := Violations(events, options); len(violations) == 0 {
 				t.Errorf("%s that was refused: nothing was found", name)
 			}
+		}
+	}
+}
+
+func TestAKilledServerMayHaveDoneWhatItsLogLacks(t *testing.T) {
+	var events []env.AuditEvent
+	begin := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+	for i, l := range []line{claimed("a:"), created("uid=u1 owner=main"), claimed("a:u1"), claimed("")} {
+		event := l.event()
+		event.Time = begin.Add(time.Duration(i) * time.Minute)
+		events = append(events, event)
+	}
+	for _, test := range []struct {
+		minute float64
+		want   int
+	}{{0.5, 1}, {1.5, 0}, {2.5, 0}, {3.5, 1}} {
+		lossy := options
+		lossy.Killed = []time.Time{begin.Add(-time.Minute), begin.Add(time.Duration(test.minute * float64(time.Minute)))}
+		if violations, _ := Violations(events, lossy); len(violations) != test.want {
+			t.Errorf("killed after %v minutes: got %v, want %d of S4", test.minute, violations, test.want)
 		}
 	}
 }

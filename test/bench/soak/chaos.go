@@ -51,7 +51,7 @@ func (s *soak) strike(ctx context.Context) (what string, err error) {
 	case n < 90:
 		return "etcd killed", s.env.RestartEtcd(context.WithoutCancel(ctx))
 	default:
-		return "API server killed", s.env.RestartAPIServer(context.WithoutCancel(ctx))
+		return "API server killed", s.restartAPIServer(context.WithoutCancel(ctx))
 	}
 }
 

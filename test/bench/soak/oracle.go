@@ -240,6 +240,7 @@ func (s *soak) audit(ctx context.Context) error {
 		Name:      operator.Name,
 		Component: schema.GroupResource{Group: operator.GroupVersion.Group, Resource: "loads"},
 		User:      measure.User(report.Corbel),
+		Killed:    s.killed,
 	})
 	s.outcome.Judged = judged
 	for _, violation := range violations {

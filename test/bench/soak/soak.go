@@ -63,6 +63,7 @@ type soak struct {
 	strikes   map[string]int
 	others    map[types.NamespacedName]string // fingerprints of the objects of others
 	begun     time.Time
+	killed    []time.Time // when the API server was killed
 	outcome   Outcome
 }
 
@@ -181,7 +182,7 @@ func (s *soak) disturb(ctx context.Context) error {
 		return err
 	}
 	s.Logf("the API server is killed and started again")
-	if err := s.env.RestartAPIServer(ctx); err != nil {
+	if err := s.restartAPIServer(ctx); err != nil {
 		return err
 	}
 	took, err := s.recovery(ctx)
@@ -193,6 +194,14 @@ func (s *soak) disturb(ctx context.Context) error {
 		return err
 	}
 	return s.disturbUntil(ctx, s.begun.Add(s.Duration))
+}
+
+// restartAPIServer kills the API server and starts it again. The audit log lacks what the
+// server did last.
+func (s *soak) restartAPIServer(ctx context.Context) error {
+	err := s.env.KillAPIServer()
+	s.killed = append(s.killed, time.Now())
+	return errors.Join(err, s.env.RestartAPIServer(ctx))
 }
 
 // disturbUntil disturbs, and takes the numbers once a minute.

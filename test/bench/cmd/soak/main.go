@@ -58,5 +58,8 @@ func run(ctx context.Context) error {
 	if err == nil && !outcome.Holds() {
 		err = errors.New("the soak does not end as it should")
 	}
+	if err != nil {
+		e.KeepLogs() // with the audit log, which shows each write
+	}
 	return errors.Join(err, e.Stop())
 }
