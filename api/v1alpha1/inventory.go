@@ -34,7 +34,8 @@ type Inventory struct {
 	// +optional
 	Target types.UID `json:"target,omitempty"`
 	// Operator is the operator that sealed the items last. Another one that looks after
-	// the same object is noticed by it.
+	// the same object is noticed by it, and another key, with which no hash in the items
+	// can be compared.
 	// +optional
 	Operator *InventoryOperator `json:"operator,omitempty"`
 	// Items are the objects, ordered by group, kind, namespace and name.
@@ -88,7 +89,8 @@ type InventoryItem struct {
 	// +optional
 	Seal string `json:"seal,omitempty"`
 	// Digest identifies the manifest that was last accepted by the server;
-	// empty until then.
+	// empty until then. It begins with a question mark if that manifest is not known any
+	// more, because it was hashed with another key.
 	// +optional
 	Digest string `json:"digest,omitempty"`
 	// Seen is a hash over the object as the server answered our last write,
@@ -158,6 +160,10 @@ type InventoryItem struct {
 	// known whether it is empty, because part of its content cannot be read.
 	// +optional
 	UnreadSince *metav1.Time `json:"unreadSince,omitempty"`
+	// UnreadLast is when that was last tried, to within a quarter of the component's
+	// timeout. After half of the timeout without a try UnreadSince begins anew.
+	// +optional
+	UnreadLast *metav1.Time `json:"unreadLast,omitempty"`
 	// Finished says how an object that has a time to live after its end, such as a
 	// Job with ttlSecondsAfterFinished, has ended; it is empty for all others.
 	// +optional

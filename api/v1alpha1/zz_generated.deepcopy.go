@@ -151,6 +151,10 @@ func (in *InventoryItem) DeepCopyInto(out *InventoryItem) {
 		in, out := &in.UnreadSince, &out.UnreadSince
 		*out = (*in).DeepCopy()
 	}
+	if in.UnreadLast != nil {
+		in, out := &in.UnreadLast, &out.UnreadLast
+		*out = (*in).DeepCopy()
+	}
 	if in.Unknown != nil {
 		in, out := &in.Unknown, &out.Unknown
 		*out = make(map[string]json.RawMessage, len(*in))

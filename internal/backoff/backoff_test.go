@@ -120,3 +120,16 @@ func TestActivity(t *testing.T) {
 		t.Error("something is kept about forgotten keys")
 	}
 }
+
+func TestAStreakGetsSlowerUntilItEnds(t *testing.T) {
+	var s Streak
+	for _, want := range []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 3 * time.Second} {
+		if got := s.Next(time.Second, 3*time.Second); got != want {
+			t.Errorf("delay %s, want %s", got, want)
+		}
+	}
+	s.Reset()
+	if first, second := s.Idle(), s.Idle(); first != activityBase || second != 2*activityBase {
+		t.Errorf("after the end of the streak %s and %s", first, second)
+	}
+}

@@ -29,6 +29,14 @@ func BenchmarkManifest(b *testing.B) {
 	}
 }
 
+func BenchmarkSeal(b *testing.B) {
+	h := Hasher{Key: []byte("0123456789abcdef0123456789abcdef")}
+	b.ReportAllocs()
+	for b.Loop() {
+		h.Seal("lllr6ue5bxf7bvwub2bwmeviwxfxt4ka", "", "ConfigMap", "shop", "settings", "0c1a2b3c-0000-4000-8000-123456789abc")
+	}
+}
+
 func BenchmarkSeen(b *testing.B) {
 	live, _ := workload(b)
 	b.ReportAllocs()

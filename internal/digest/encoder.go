@@ -47,6 +47,13 @@ func (e *encoder) text(text string) {
 	e.out = append(e.out, text...)
 }
 
+// texts writes strings one after the other. They cannot run into each other.
+func (e *encoder) texts(texts []string) {
+	for _, text := range texts {
+		e.text(text)
+	}
+}
+
 func (e *encoder) value(value any) {
 	switch v := value.(type) {
 	case nil:

@@ -4,11 +4,12 @@
 package digest
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/base64"
-	"encoding/binary"
+	"hash"
 	"slices"
 	"strings"
 	"sync"
@@ -57,7 +58,12 @@ func (h Hasher) Accepted(live, manifest map[string]any, ignore []string) string 
 }
 
 // Combine returns one digest for several strings, like the function Combine.
-func (h Hasher) Combine(parts ...string) string { return h.sum(framed(parts)) }
+func (h Hasher) Combine(parts ...string) string {
+	e := newEncoder()
+	defer e.free()
+	e.texts(parts)
+	return h.sum(e.out)
+}
 
 // Seal returns the proof that an object belongs to an owner: both are told by strings
 // that identify them. It is empty without a key, because it would prove nothing.
@@ -65,9 +71,11 @@ func (h Hasher) Seal(owner string, object ...string) string {
 	if len(h.Key) == 0 {
 		return ""
 	}
-	// Nothing that is hashed with the key itself, and shown, can be a seal.
-	h.Key = append(slices.Clip(h.Key), "seal"...)
-	return h.Combine(append([]string{owner}, object...)...)
+	e := newEncoder()
+	defer e.free()
+	e.text(owner)
+	e.texts(object)
+	return h.sumFor("seal", e.out)
 }
 
 // ID identifies the key, and says nothing about it. It is empty without a key.
@@ -76,19 +84,41 @@ func (h Hasher) ID() string {
 	if len(h.Key) == 0 {
 		return ""
 	}
-	h.Key = append(slices.Clip(h.Key), "id"...)
-	return h.Combine()[:length]
+	return h.sumFor("id", nil)[:length]
 }
 
 func (h Hasher) sum(data []byte) string {
 	if len(h.Key) > 0 {
-		mac := hmac.New(sha256.New, h.Key)
-		mac.Write(data)
-		return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:size])
+		return h.sumFor("", data)
 	}
 	sum := sha256.Sum256(data)
 	return base64.RawURLEncoding.EncodeToString(sum[:size])
 }
+
+// sumFor hashes with the key for a purpose: nothing that is hashed with the key itself,
+// and shown, can be a seal.
+func (h Hasher) sumFor(purpose string, data []byte) string {
+	m := macs.Get().(*mac)
+	defer macs.Put(m)
+	if m.hash == nil || !bytes.HasPrefix(m.key, h.Key) || string(m.key[len(h.Key):]) != purpose {
+		m.key = slices.Concat(h.Key, []byte(purpose))
+		m.hash = hmac.New(sha256.New, m.key)
+	}
+	m.hash.Reset()
+	m.hash.Write(data)
+	m.out = m.hash.Sum(m.out[:0])
+	return base64.RawURLEncoding.EncodeToString(m.out[:size])
+}
+
+// mac is an HMAC with its key. They are kept between calls, because to begin one costs
+// more than to hash a small object.
+type mac struct {
+	key  []byte
+	hash hash.Hash
+	out  []byte
+}
+
+var macs = sync.Pool{New: func() any { return new(mac) }}
 
 // Combine returns one digest for several strings. Their order matters, and
 // strings cannot run into each other: ("a", "b") differs from ("ab", "").
@@ -100,18 +130,11 @@ func Combine(parts ...string) string {
 // characters, a to z and 2 to 7.
 func OwnerID(clusterUID, group, kind, namespace, name string) string {
 	const bytes = 20 // 160 bits fill 32 characters of base32 without padding
-	sum := sha256.Sum256(framed([]string{clusterUID, group, kind, namespace, name}))
+	e := newEncoder()
+	defer e.free()
+	e.texts([]string{clusterUID, group, kind, namespace, name})
+	sum := sha256.Sum256(e.out)
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:bytes]))
-}
-
-// framed writes strings one after the other, each with its length before it.
-func framed(parts []string) []byte {
-	var out []byte
-	for _, part := range parts {
-		out = binary.AppendUvarint(out, uint64(len(part)))
-		out = append(out, part...)
-	}
-	return out
 }
 
 // encoders are kept between calls, because a process makes many digests and

@@ -42,6 +42,15 @@ func TestSealsTellOwnersObjectsAndKeysApart(t *testing.T) {
 	}
 }
 
+// Each observed object is sealed in each pass.
+func TestSealsTakeFewAllocations(t *testing.T) {
+	h := Hasher{Key: []byte("0123456789abcdef0123456789abcdef")}
+	// A pool keeps less when the race detector is on.
+	if n := testing.AllocsPerRun(100, func() { h.Seal("owner", "", "ConfigMap", "shop", "a", "uid") }); n > 6 {
+		t.Errorf("%v allocations for one seal", n)
+	}
+}
+
 func TestManifestDependsOnContentOnly(t *testing.T) {
 	tests := []struct {
 		name string
@@ -90,6 +99,8 @@ func TestDigestsStayTheSame(t *testing.T) {
 		"seen":     {Hasher{}.Seen(live), "ngbgXzCBs3QQTgShP9G8CQ"},
 		"accepted": {Hasher{}.Accepted(live, manifest, nil), "jxxUNq-o6QBwVJqzZqMBOA"},
 		"keyed":    {Hasher{Key: []byte("key")}.Manifest(manifest), "vWflNI9IREBh0ukCs5xVrA"},
+		"sealed":   {Hasher{Key: []byte("key")}.Seal("a", "b", "c"), "YlAnsV8nmtB3eyVlF9H1Tg"},
+		"id":       {Hasher{Key: []byte("key")}.ID(), "3G91HAfP"},
 		"combined": {Combine("a", "b"), "-ko1D1kGAh4nssrxlAkxng"},
 		"owner":    {OwnerID("uid", "example.com", "Shop", "shop", "main"), "lllr6ue5bxf7bvwub2bwmeviwxfxt4ka"},
 	} {
@@ -139,16 +150,18 @@ func TestCombineAndOwnerIDKeepTheirPartsApart(t *testing.T) {
 
 func TestHashersAreSafeForConcurrentUse(t *testing.T) {
 	objects := make([]map[string]any, 16)
+	hashers := make([]Hasher, len(objects))
 	want := make([]string, len(objects))
 	for i := range objects {
 		objects[i] = parse(t, `{"data":{"k":"`+strings.Repeat("v", i*100)+`"},"list":[{"name":"a"},{"name":"b"}]}`)
-		want[i] = Hasher{}.Manifest(objects[i])
+		hashers[i].Key = []byte("key"[:i%4])
+		want[i] = hashers[i].Manifest(objects[i]) + hashers[i].Seal("owner", "object")
 	}
 	var group sync.WaitGroup
 	for i := range objects {
 		group.Go(func() {
 			for range 200 {
-				if got := (Hasher{}).Manifest(objects[i]); got != want[i] {
+				if got := hashers[i].Manifest(objects[i]) + hashers[i].Seal("owner", "object"); got != want[i] {
 					t.Errorf("object %d: %s, want %s", i, got, want[i])
 					return
 				}

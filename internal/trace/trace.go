@@ -42,8 +42,8 @@ func (t Tracer) Start(ctx context.Context, name string) (context.Context, Span) 
 	return ctx, Span{span: span, secrets: redact.From(ctx)}
 }
 
-// On tells whether anybody will see the span. Attributes that cost something to
-// compute are worth it only then.
+// On reports whether the span is recorded. Attributes that cost something to compute
+// are worth it only then.
 func (s Span) On() bool { return s.span != nil && s.span.IsRecording() }
 
 // Set sets an attribute. Values are redacted.

@@ -9,25 +9,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 )
 
-// contain calls f and makes a *lifecycle.PanicError of a panic. The call has a goroutine
-// of its own, because runtime.Goexit would end the worker of the controller for good.
+// contain calls f and makes a *lifecycle.PanicError of a panic.
 func contain(f func() (ReconcileResult, error)) (out ReconcileResult, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		returned := false
-		defer func() {
-			if value := recover(); value != nil || !returned {
-				out, err = ReconcileResult{}, &lifecycle.PanicError{Value: value, Stack: debug.Stack(), Goexit: value == nil}
-			}
-		}()
+	err = guard.Call(func() (err error) {
 		out, err = f()
-		returned = true
-	}()
-	<-done
+		return err
+	})
+	if panicked, ok := err.(*guard.PanicError); ok {
+		err = &lifecycle.PanicError{Value: panicked.Value, Stack: panicked.Stack, Goexit: panicked.Goexit}
+	}
 	return out, err
 }
 

@@ -8,37 +8,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/metrics"
-	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
-	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
-// CreateOrUpdate brings the dependent objects closer to what the component asks for.
+// createOrUpdate brings the dependent objects closer to what the component asks for.
 //
 // There are two kinds of passes. A full one finds out what that is: it loads
 // references, runs hooks and renders. A light one follows when nothing but dependents
 // changed; it goes by what the last full one has found out.
-func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
+func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
 	light := h.begins(client.ObjectKeyFromObject(obj))
 	if err := h.meetOperator(ctx, obj, commit); err != nil {
 		return result.Empty, err
 	}
 	if light {
-		if known, ok := h.lately.of(obj, h.now()); ok {
+		if known, ok := h.memory.renderedFor(obj, h.now()); ok {
 			res, err := h.applyAgain(ctx, obj, commit, known)
 			if !errors.Is(err, reconciler.ErrOutdated) {
 				return res, err
 			}
 		}
 	}
-	before := h.lately.forget(client.ObjectKeyFromObject(obj))
+	before := h.memory.takeRendered(client.ObjectKeyFromObject(obj))
 	root := rootOf(obj) // a hook may change it, in memory
 	wanted, id, err := h.prepareApply(ctx, obj)
 	if err != nil {
@@ -48,7 +49,7 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 	if err != nil {
 		return result.Empty, err
 	}
-	defer t.leave()
+	defer t.release()
 	ctx = h.basicContext(ctx, obj)
 	if err := h.runHooks(ctx, postRead, obj); err != nil {
 		return result.Empty, err
@@ -61,14 +62,21 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 		return result.Empty, err
 	}
 	revision := obj.GetStatus().Revision
+	dropped := revision == 0 && obj.GetStatus().AppliedGeneration != 0
 	changed := obj.GetStatus().beginProcessing(digests, h.now())
 	if obj.GetStatus().Revision != revision {
-		h.journal.of(client.ObjectKeyFromObject(obj)).began = true
+		h.remembered(obj).unlogged.began = true
+	}
+	if _, reason, _ := obj.GetStatus().GetState(); dropped || reason == v1alpha1.ReasonCRDOutdated {
+		// Nothing is written again before the definition keeps what was counted.
+		if err := commit(ctx); err != nil {
+			return result.Empty, err
+		}
 	}
 	if changed {
 		// What was found out about the manifests before says nothing any more.
-		h.activity.Reset(client.ObjectKeyFromObject(obj))
-		h.causes.forget(client.ObjectKeyFromObject(obj))
+		h.remembered(obj).idle.Reset()
+		h.remembered(obj).causes = nil
 	}
 	ctx = fullContext(ctx, t, digests.component, obj.GetStatus())
 	if err := h.runHooks(ctx, preReconcile, obj); err != nil {
@@ -90,7 +98,7 @@ func (h *handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 	outcome, err := h.apply(ctx, obj, commit, t, known, objects)
 	if known.wanted = outcome.Wanted.Pack(before.wanted); known.wanted != nil {
 		known.size = known.wanted.Size()
-		h.lately.keep(client.ObjectKeyFromObject(obj), known)
+		h.memory.keepRendered(client.ObjectKeyFromObject(obj), known)
 	}
 	return h.concludeApply(ctx, obj, t, outcome, err, h.hooksAfter)
 }
@@ -101,7 +109,7 @@ func (h *handler[T]) applyAgain(ctx context.Context, obj T, commit lifecycle.Com
 	if err != nil {
 		return result.Empty, err
 	}
-	defer t.leave()
+	defer t.release()
 	ctx = fullContext(h.basicContext(ctx, obj), t, known.digest, obj.GetStatus())
 	outcome, err := h.apply(ctx, obj, commit, t, known, nil)
 	if errors.Is(err, reconciler.ErrOutdated) {
@@ -112,7 +120,7 @@ func (h *handler[T]) applyAgain(ctx context.Context, obj T, commit lifecycle.Com
 
 // apply lets the engine bring the dependent objects closer to what is wanted: those
 // that were rendered, if they are not known from an earlier pass.
-func (h *handler[T]) apply(ctx context.Context, obj T, commit lifecycle.Commit, t target, known prepared, rendered []client.Object) (reconciler.Outcome, error) {
+func (h *handler[T]) apply(ctx context.Context, obj T, commit lifecycle.Commit, t connection, known prepared, rendered []client.Object) (reconciler.Outcome, error) {
 	protected, err := h.protected(obj)
 	if err != nil {
 		return reconciler.Outcome{}, err
@@ -202,58 +210,14 @@ func (h *handler[T]) about(obj T, err error) error {
 	return fmt.Errorf("%s: %w", objectName(h.kind.Kind, obj), err)
 }
 
-// render is generate, told about.
-func (h *handler[T]) render(ctx context.Context, obj T, wanted directives) (objects []client.Object, err error) {
-	redact.From(ctx).Renew()
-	var read *answers
-	err = h.telemetry.part(ctx, metrics.PhaseRender, func(ctx context.Context) error {
-		objects, read, err = h.generate(ctx, obj, wanted)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	h.probe(ctx, obj, wanted, objects, read)
-	return h.hold(ctx, obj, objects, read), nil
-}
-
-// generate renders the dependent objects, and returns what was read for it. The
-// generator gets a copy of the component: if it does not come back in time, it is left
-// behind with it.
-func (h *handler[T]) generate(ctx context.Context, obj T, wanted directives) ([]client.Object, *answers, error) {
-	theirs, err := copyOf(obj)
-	if err != nil {
-		return nil, nil, err
-	}
-	ctx = manifests.WithComponent(ctx, theirs)
-	read := &answers{}
-	if target, err := manifests.ClientFromContext(ctx); err == nil {
-		ctx = manifests.WithClient(ctx, read.client(target))
-	}
-	if local, err := manifests.LocalClientFromContext(ctx); err == nil {
-		ctx = manifests.WithLocalClient(ctx, read.client(local))
-	}
-	var objects []client.Object
-	rendered := make(chan []client.Object, 1)
-	err = h.guests.run(ctx, client.ObjectKeyFromObject(obj), "generator", h.generateTimeout, func(ctx context.Context) error {
-		result, err := manifests.Generate(ctx, patched(h.generator, theirs), wanted.namespace, wanted.name, theirs.GetSpec())
-		rendered <- result
-		return err
-	})
-	if err == nil {
-		objects = <-rendered
-		read.noteServed(ctx)
-	}
-	return objects, read, err
-}
-
 // concludeApply takes over what the engine reports, and says whether it is enough.
-func (h *handler[T]) concludeApply(ctx context.Context, obj T, t target, outcome reconciler.Outcome, err error, after func(context.Context, T) error) (result.Result, error) {
+func (h *handler[T]) concludeApply(ctx context.Context, obj T, t connection, outcome reconciler.Outcome, err error, after func(context.Context, T) error) (result.Result, error) {
 	key, status, now := client.ObjectKeyFromObject(obj), obj.GetStatus(), h.now()
+	known := h.remembered(obj)
 	if err == nil || outcome.Total > 0 {
 		outcome.Notes = append(outcome.Notes, h.noteDrift(obj, outcome.Drifted, now)...)
 	}
-	h.tallies.add(key, outcome)
+	known.untold.add(outcome)
 	h.lookouts.wait(key, t, outcome.Foreign)
 	err = h.nameMissing(ctx, obj, outcome, err)
 	if !outcome.Again.IsZero() {
@@ -265,7 +229,7 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t target, outcome
 		status.Progress = progress(outcome.Settled, outcome.Total)
 	}
 	if len(outcome.Steps) > 0 || status.Progress != before {
-		h.activity.Reset(key)
+		known.idle.Reset()
 	}
 	switch {
 	case err != nil && !stillMoving(outcome.Waiting):
@@ -274,18 +238,75 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t target, outcome
 		}
 		return result.Empty, err
 	case err != nil:
-		return result.Empty, &unsettledError{err: err, net: h.net(key, outcome.Waiting)}
+		return result.Empty, &unfinishedError{facts: facts{err: err, net: h.net(known, outcome.Waiting)}, cause: err}
 	case !outcome.Done():
-		causes := h.causes.explain(ctx, key, outcome.Waiting, t.client)
+		causes := known.causes.explain(ctx, now, outcome.Waiting, t.client)
 		message := waitingMessage(outcome.Waiting, causes)
-		return result.Empty, &unsettledError{message: message, failed: anyFailed(outcome.Waiting), net: h.net(key, outcome.Waiting)}
+		return result.Empty, &unfinishedError{facts: facts{waiting: message, failed: anyFailed(outcome.Waiting), net: h.net(known, outcome.Waiting)}}
 	}
-	h.activity.Reset(key)
-	h.causes.forget(key)
+	known.idle.Reset()
+	known.causes = nil
 	if err := after(ctx, obj); err != nil {
 		return result.Empty, err
 	}
-	h.journal.of(key).applied = status.AppliedGeneration
+	known.unlogged.applied = status.AppliedGeneration
 	status.noteApplied(obj.GetGeneration(), len(outcome.Steps) > 0, now)
 	return result.Success, nil
+}
+
+// confirm returns what the engine asks before it creates objects and it is some time
+// ago that anybody knew: whether the component is still as this pass read it, and
+// whether it is for this process to act. The server cannot refuse a stale creation,
+// as it refuses a stale update.
+func (h *handler[T]) confirm(obj T) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := h.settings.leaderLock.leadingFor(creating); err != nil {
+			return err
+		}
+		current := newComponent[T]()
+		switch err := h.local.Get(ctx, client.ObjectKeyFromObject(obj), current); {
+		case cluster.IsGone(err, obj.GetName()):
+			return superseded("it is not there any more")
+		case err != nil:
+			return fmt.Errorf("read %s again: %w", objectName(h.kind.Kind, obj), err)
+		}
+		switch {
+		case current.GetUID() != obj.GetUID():
+			return superseded("it was deleted and created again")
+		case current.GetGeneration() != obj.GetGeneration():
+			return superseded("its spec changed")
+		case current.GetDeletionTimestamp().IsZero() != obj.GetDeletionTimestamp().IsZero():
+			return superseded("it is being deleted")
+		case !equality.Semantic.DeepEqual(current.GetStatus().Inventory, obj.GetStatus().Inventory):
+			return superseded("another process writes its inventory")
+		case !maps.Equal(h.instructions(current), h.instructions(obj)):
+			return superseded("its annotations ask for something else")
+		}
+		return nil
+	}
+}
+
+// instructions are the annotations that say what is to be done with the component. They
+// belong to no generation. Others may be a hook's, in memory.
+func (h *handler[T]) instructions(obj T) map[string]string {
+	own := maps.Clone(obj.GetAnnotations())
+	maps.DeleteFunc(own, func(key, _ string) bool { return !strings.HasPrefix(key, h.settings.name+"/") })
+	return own
+}
+
+// protected returns what the component, and its operator, cannot live without. In
+// another cluster objects of the same names are other objects.
+func (h *handler[T]) protected(obj T) ([]reconciler.Key, error) {
+	if own, ok := configurationOf[ClientConfiguration](obj); ok && own.GetKubeConfig() != nil {
+		return nil, nil
+	}
+	mapping, err := h.mapper.RESTMapping(h.kind.GroupKind())
+	if err != nil {
+		return nil, fmt.Errorf("find the definition of the type %s: %w", h.kind, err)
+	}
+	return []reconciler.Key{
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: mapping.Resource.GroupResource().String()},
+		{Kind: "Namespace", Name: h.settings.operatorNamespace},
+		{Kind: "Secret", Namespace: h.settings.operatorNamespace, Name: h.settings.name + digestKeySuffix},
+	}, nil
 }

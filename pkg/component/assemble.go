@@ -14,13 +14,14 @@ import (
 
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/ledger"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 )
 
-// newLoop makes the loop of what is about to run, and adds to the manager what runs beside it.
-func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, about *running[T], gvk schema.GroupVersionKind, workers int) (*lifecycle.Loop[T], error) {
+// connect makes the handler of what is about to run, and adds to the manager what runs beside it.
+func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running[T], gvk schema.GroupVersionKind, workers int) (*handler[T], error) {
 	scheme, err := targetScheme(mgr.GetScheme(), r.settings, r.generator)
 	if err != nil {
 		return nil, err
@@ -31,7 +32,7 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, about *running[T], gvk schema.
 	key := newDigestKey(about.client, r.settings)
 	targets := newTargets(mgr.GetConfig(), scheme, r.settings, workers, key.known, newClusterUID(about.client, r.settings), about.triggers, r.now)
 	handler.digestKey, handler.targets = key, targets
-	if about.lookouts, err = newLookouts(mgr.GetConfig(), about.triggers.wake, handler.activity.Reset); err != nil {
+	if about.lookouts, err = newLookouts(mgr.GetConfig(), about.triggers.wake, handler.memory.moved); err != nil {
 		return nil, err
 	}
 	handler.lookouts = about.lookouts
@@ -40,7 +41,8 @@ func (r *Reconciler[T]) newLoop(mgr ctrl.Manager, about *running[T], gvk schema.
 			return nil, err
 		}
 	}
-	return lifecycle.NewLoop(handler, r.loopOptions(about, handler))
+	handler.sessions, err = lifecycle.NewSessions(r.sessionOptions(about, handler))
+	return handler, err
 }
 
 // newHandler returns a handler without what the manager has for it.
@@ -50,18 +52,12 @@ func (r *Reconciler[T]) newHandler(about *running[T], gvk schema.GroupVersionKin
 		generator: r.generator,
 		hooks:     cloneHooks(r.hooks),
 		kind:      gvk,
-		guests:    newGuests(),
+		guard:     guard.New(gracePeriod),
 		finder:    finderFor[T](),
 		local:     about.client,
-		activity:  backoff.DefaultActivity[client.ObjectKey](),
-		turns:     backoff.NewActivity[client.ObjectKey](turnBase, turnLimit),
+		memory:    newMemory(),
 		left:      backoff.NewActivity[client.ObjectKey](leftBase, leftLimit),
-		causes:    newCauses(r.now),
-		tallies:   newTallies(),
-		operators: newOperators(),
 		telemetry: about.telemetry,
-		renders:   newRenders(),
-		lately:    newLately(),
 		begins:    about.triggers.begin,
 		later:     about.triggers.changed,
 		now:       r.now,
@@ -76,7 +72,7 @@ func (r *Reconciler[T]) newHandler(about *running[T], gvk schema.GroupVersionKin
 	}
 }
 
-func (r *Reconciler[T]) loopOptions(about *running[T], h *handler[T]) lifecycle.Options[T] {
+func (r *Reconciler[T]) sessionOptions(about *running[T], h *handler[T]) lifecycle.Options[T] {
 	options := lifecycle.Options[T]{
 		Name:             r.settings.name,
 		ManagementPolicy: r.settings.management,

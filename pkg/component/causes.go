@@ -5,9 +5,15 @@ package component
 
 import (
 	"context"
-	"sync"
+	"fmt"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -22,14 +28,9 @@ const (
 	causeInterval = 10 * time.Second
 )
 
-// causes finds out why workloads do not become ready: the reason is usually not
-// in the workload, but in one of its pods.
-type causes struct {
-	now func() time.Time
-
-	mu    sync.Mutex
-	byKey map[client.ObjectKey]map[string]cause // component; wait
-}
+// causes says, by waitID, why workloads of a component do not become ready: the reason is
+// usually not in the workload, but in one of its pods.
+type causes map[string]cause
 
 // cause is what is known about one unready workload.
 type cause struct {
@@ -38,53 +39,33 @@ type cause struct {
 	text  string
 }
 
-func newCauses(now func() time.Time) *causes {
-	return &causes{now: now, byKey: map[client.ObjectKey]map[string]cause{}}
-}
-
-func (c *causes) forget(key client.ObjectKey) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.byKey, key)
-}
-
-// explain returns the causes for the waits that a message names, by waitID. It
-// asks the cluster about those that are due. Passes over one component do not overlap.
-func (c *causes) explain(ctx context.Context, key client.ObjectKey, waits []reconciler.Wait, reader client.Reader) map[string]string {
-	now := c.now()
-	c.mu.Lock()
-	before := c.byKey[key]
-	c.mu.Unlock()
-
-	known := map[string]cause{}
-	texts := map[string]string{}
+// explain returns the causes for the waits that a message names, by waitID. It asks the
+// cluster about those that are due, and forgets what is not waited for any more.
+func (c *causes) explain(ctx context.Context, now time.Time, waits []reconciler.Wait, reader client.Reader) map[string]string {
+	known, texts := causes{}, map[string]string{}
 	for i, wait := range byImportance(waits) {
 		if !isWorkload(wait) {
 			continue
 		}
 		id := waitID(wait)
-		entry, ok := before[id]
+		entry, ok := (*c)[id]
 		if !ok {
 			entry.since = now
 		}
 		if i < maxNamed && now.Sub(entry.since) >= causePatience && now.Sub(entry.asked) >= causeInterval {
-			entry.asked, entry.text = now, c.ask(ctx, wait, reader)
+			entry.asked, entry.text = now, askPods(ctx, wait, reader)
 		}
 		known[id] = entry
 		texts[id] = entry.text
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(known) == 0 {
-		delete(c.byKey, key)
-	} else {
-		c.byKey[key] = known
+	if *c = known; len(known) == 0 {
+		*c = nil
 	}
 	return texts
 }
 
-// ask never fails: a message without a cause is better than none.
-func (c *causes) ask(ctx context.Context, wait reconciler.Wait, reader client.Reader) string {
+// askPods never fails: a message without a cause is better than none.
+func askPods(ctx context.Context, wait reconciler.Wait, reader client.Reader) string {
 	if reader == nil {
 		return ""
 	}
@@ -98,3 +79,144 @@ func (c *causes) ask(ctx context.Context, wait reconciler.Wait, reader client.Re
 
 // waitID identifies what is waited for; kinds of different groups may have one name.
 func waitID(wait reconciler.Wait) string { return wait.Key.Group + "/" + wait.Key.String() }
+
+// maxPods bounds how many pods of a workload are looked at.
+const maxPods = 500
+
+// workloads are the kinds that have pods found by spec.selector, and a version
+// that every server serves.
+var workloads = map[schema.GroupKind]string{
+	{Group: "apps", Kind: "Deployment"}:  "v1",
+	{Group: "apps", Kind: "StatefulSet"}: "v1",
+	{Group: "apps", Kind: "DaemonSet"}:   "v1",
+	{Group: "apps", Kind: "ReplicaSet"}:  "v1",
+	{Group: "batch", Kind: "Job"}:        "v1",
+}
+
+// isWorkload tells whether the wait is about readiness that pods can explain.
+func isWorkload(wait reconciler.Wait) bool {
+	_, ok := workloads[wait.Key.GroupKind()]
+	return ok && (wait.Reason == reconciler.WaitReady || wait.Reason == reconciler.WaitFailed)
+}
+
+// podsCause returns what keeps the pods of a workload from being ready, such as
+// "pod api-x: ImagePullBackOff"; empty if they show nothing. It reads the
+// workload, because not every selector is in the manifest, and lists its pods.
+func podsCause(ctx context.Context, wait reconciler.Wait, reader client.Reader) (string, error) {
+	gk := wait.Key.GroupKind()
+	workload := &unstructured.Unstructured{}
+	workload.SetGroupVersionKind(gk.WithVersion(workloads[gk]))
+	if err := reader.Get(ctx, client.ObjectKey{Namespace: wait.Key.Namespace, Name: wait.Key.Name}, workload); err != nil {
+		return "", err
+	}
+	content, _, err := unstructured.NestedMap(workload.Object, "spec", "selector")
+	if err != nil || len(content) == 0 {
+		return "", fmt.Errorf("%s has no selector", wait.Key)
+	}
+	labelSelector := &metav1.LabelSelector{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, labelSelector); err != nil {
+		return "", err
+	}
+	selector, err := metav1.LabelSelectorAsSelector(labelSelector)
+	if err != nil {
+		return "", err
+	}
+	pods := &corev1.PodList{}
+	err = reader.List(ctx, pods, client.InNamespace(wait.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(maxPods))
+	if err != nil {
+		return "", err
+	}
+	return worstCause(pods.Items), nil
+}
+
+// severity orders causes.
+type severity int
+
+const (
+	fine severity = iota
+	starting
+	unready
+	broken
+)
+
+// worstCause picks the worst pod; of equally bad ones the first by name, so that
+// the message stays the same as long as nothing changes.
+func worstCause(pods []corev1.Pod) string {
+	worst, name, text := fine, "", ""
+	for i := range pods {
+		pod := &pods[i]
+		if !pod.DeletionTimestamp.IsZero() {
+			continue
+		}
+		s, t := podCause(pod)
+		if s > worst || s == worst && s > fine && pod.Name < name {
+			worst, name, text = s, pod.Name, t
+		}
+	}
+	if worst == fine {
+		return ""
+	}
+	return fmt.Sprintf("pod %s: %s", name, text)
+}
+
+// podCause returns what is wrong with a pod. Messages of the container runtime are
+// left out, because they may hold what is secret.
+func podCause(pod *corev1.Pod) (severity, string) {
+	worst, text := fine, ""
+	note := func(s severity, t string) {
+		if s > worst {
+			worst, text = s, t
+		}
+	}
+	if pod.Status.Phase == corev1.PodFailed && pod.Status.Reason != "" {
+		note(broken, pod.Status.Reason)
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			note(broken, shorten(condition.Reason+": "+oneLine(condition.Message), maxPodMessage))
+		}
+	}
+	for _, container := range pod.Status.InitContainerStatuses {
+		note(containerCause(pod, container, true))
+	}
+	for _, container := range pod.Status.ContainerStatuses {
+		note(containerCause(pod, container, false))
+	}
+	return worst, text
+}
+
+// maxPodMessage is how much of the scheduler's explanation is shown.
+const maxPodMessage = 160
+
+// imageReasons are why a container waits for its image.
+var imageReasons = []string{"ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"}
+
+// imageOf returns the image of a container as the pod asks for it.
+func imageOf(pod *corev1.Pod, name string) string {
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if container.Name == name {
+			return container.Image
+		}
+	}
+	return ""
+}
+
+func containerCause(pod *corev1.Pod, container corev1.ContainerStatus, init bool) (severity, string) {
+	state := container.State
+	switch {
+	case state.Waiting != nil && (state.Waiting.Reason == "ContainerCreating" || state.Waiting.Reason == "PodInitializing"):
+		return starting, state.Waiting.Reason
+	case state.Waiting != nil && slices.Contains(imageReasons, state.Waiting.Reason) && imageOf(pod, container.Name) != "":
+		return broken, shorten(fmt.Sprintf("%s: image %s", state.Waiting.Reason, imageOf(pod, container.Name)), maxPodMessage)
+	case state.Waiting != nil && state.Waiting.Reason != "":
+		if last := container.LastTerminationState.Terminated; last != nil {
+			return broken, fmt.Sprintf("%s (exit code %d)", state.Waiting.Reason, last.ExitCode)
+		}
+		return broken, state.Waiting.Reason
+	case state.Terminated != nil && state.Terminated.ExitCode != 0:
+		return broken, fmt.Sprintf("container %s ended with exit code %d", container.Name, state.Terminated.ExitCode)
+	case state.Running != nil && !container.Ready && !init:
+		return unready, fmt.Sprintf("container %s is not ready", container.Name)
+	}
+	return fine, ""
+}

@@ -78,7 +78,7 @@ func (h *handler[T]) basicContext(ctx context.Context, obj T) context.Context {
 }
 
 // fullContext adds what generators and the hooks around apply and delete get.
-func fullContext(ctx context.Context, t target, componentDigest string, status *Status) context.Context {
+func fullContext(ctx context.Context, t connection, componentDigest string, status *Status) context.Context {
 	if t.client != nil {
 		ctx = manifests.WithClient(ctx, redact.From(ctx).Client(t.client))
 	}

@@ -20,11 +20,12 @@ import (
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// Delete removes the dependent objects, unless something blocks that.
-func (h *handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
-	h.lately.forget(client.ObjectKeyFromObject(obj))
+// delete removes the dependent objects, unless something blocks that.
+func (h *handler[T]) delete(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
+	h.memory.takeRendered(client.ObjectKeyFromObject(obj))
 	if err := h.meetOperator(ctx, obj, commit); err != nil {
 		return result.Empty, err
 	}
@@ -44,7 +45,7 @@ func (h *handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit)
 	if err != nil {
 		return result.Empty, h.blocked(obj, err.Error()+h.abandonHint(obj))
 	}
-	defer t.leave()
+	defer t.release()
 	ctx = h.basicContext(ctx, obj)
 	if err := h.runHooks(ctx, postRead, obj); err != nil {
 		return result.Empty, err
@@ -96,18 +97,18 @@ func (h *handler[T]) forbiddenDeletion(ctx context.Context, obj T, err error) er
 // anything was written to. So a component that names a target that does not work
 // can go if nothing is left of it, and otherwise waits. The error says what is
 // missing to find out about the target.
-func (h *handler[T]) prepareDelete(ctx context.Context, obj T, missing error) (t target, err error) {
+func (h *handler[T]) prepareDelete(ctx context.Context, obj T, missing error) (t connection, err error) {
 	defer func() {
 		if isEmpty(obj) {
 			err = nil
 		}
 	}()
 	if missing != nil {
-		return target{}, h.about(obj, missing)
+		return connection{}, h.about(obj, missing)
 	}
 	id, err := identityOf(obj, h.settings)
 	if err != nil {
-		return target{}, h.about(obj, err)
+		return connection{}, h.about(obj, err)
 	}
 	return h.enter(ctx, obj, id)
 }
@@ -116,7 +117,7 @@ func (h *handler[T]) prepareDelete(ctx context.Context, obj T, missing error) (t
 func isEmpty(c Component) bool { return c.GetStatus().Inventory.IsEmpty() }
 
 // deleteDependents returns nil when nothing is left.
-func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, commit lifecycle.Commit, managedTypes []reconciler.TypeInfo, componentDigest string) error {
+func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t connection, commit lifecycle.Commit, managedTypes []reconciler.TypeInfo, componentDigest string) error {
 	record, err := h.openRecord(ctx, obj, commit, t, policiesOf(obj, h.settings.policies), false)
 	if err != nil {
 		return err
@@ -151,8 +152,8 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, comm
 	}
 	outcome, err := t.engine.Delete(ctx, request)
 	err = record.keep(ctx, outcome.Inventory, err)
-	key, status := client.ObjectKeyFromObject(obj), obj.GetStatus()
-	h.tallies.add(key, outcome)
+	key, status, known := client.ObjectKeyFromObject(obj), obj.GetStatus(), h.remembered(obj)
+	known.untold.add(outcome)
 	h.lookouts.wait(key, t, outcome.Foreign)
 	err = h.nameMissing(ctx, obj, outcome, err)
 	before := status.Progress
@@ -160,13 +161,13 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t target, comm
 		status.Progress = progress(outcome.Settled, outcome.Total)
 	}
 	if len(outcome.Steps) > 0 || status.Progress != before {
-		h.activity.Reset(key)
+		known.idle.Reset()
 	}
 	switch {
 	case err != nil:
 		return err
 	case !outcome.Done():
-		return &unsettledError{message: waitingMessage(outcome.Waiting, nil), net: h.net(key, outcome.Waiting)}
+		return &unfinishedError{facts: facts{waiting: waitingMessage(outcome.Waiting, nil), net: h.net(known, outcome.Waiting)}}
 	}
 	h.tell(ctx, obj, deleting)
 	return record.close(ctx)
@@ -195,5 +196,46 @@ func (h *handler[T]) checkFinalizers(obj T) error {
 }
 
 func (h *handler[T]) blocked(obj T, message string) error {
-	return &blockedError{message: message, net: h.activity.Next(client.ObjectKeyFromObject(obj))}
+	return &unfinishedError{facts: facts{blocked: message, net: h.remembered(obj).idle.Idle()}}
+}
+
+// addDeleteHooks renders what runs before and after the deletion. That is done
+// only if the record says that there is any, and the component does not skip it.
+func (h *handler[T]) addDeleteHooks(ctx context.Context, obj T, request *reconciler.DeleteRequest, componentDigest string) error {
+	if !request.Inventory.DeleteHooks {
+		return nil
+	}
+	annotation := h.settings.name + "/" + v1alpha1.AnnotationSkipDeleteHooks
+	skip, err := flagOf(obj, annotation)
+	if err != nil {
+		return &invalidError{h.about(obj, err)}
+	}
+	if request.SkipHooks = skip; skip {
+		return nil
+	}
+	wanted, err := directivesOf(obj, h.settings)
+	if err != nil {
+		return &invalidError{h.about(obj, err)}
+	}
+	objects, err := h.render(ctx, obj, wanted)
+	if err != nil {
+		delay := h.remembered(obj).idle.Idle()
+		return types.NewRetriableError(fmt.Errorf(
+			`render what runs before and after the deletion: %w; to delete without that, set the annotation %s: "true"`, err, annotation), &delay)
+	}
+	request.Objects, request.Namespace, request.Policies = objects, wanted.namespace, wanted.policies
+	request.ComponentDigest, request.Confirm = componentDigest, h.confirm(obj)
+	return nil
+}
+
+// flagOf reads an annotation that is true or false; by default it is false.
+func flagOf(c Component, annotation string) (bool, error) {
+	switch value := c.GetAnnotations()[annotation]; value {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, fmt.Errorf(`annotation %s: %q must be "true" or "false"`, annotation, value)
+	}
 }

@@ -87,7 +87,7 @@ func TestDelete(t *testing.T) {
 				}}
 			}
 			if test.done {
-				if res, err := h.Delete(t.Context(), obj, noCommit); res != result.Success || err != nil {
+				if res, err := h.delete(t.Context(), obj, noCommit); res != result.Success || err != nil {
 					t.Errorf("result %v, error %v", res, err)
 				}
 				if len(hooks) != 2 {

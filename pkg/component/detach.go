@@ -8,8 +8,6 @@ import (
 	"errors"
 	"slices"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -30,7 +28,7 @@ func (h *handler[T]) detach(ctx context.Context, obj T) error {
 	if err != nil {
 		return h.blocked(obj, err.Error()+h.abandonHint(obj))
 	}
-	defer t.leave()
+	defer t.release()
 	// What was lost of the record is looked for, but nothing more is recorded.
 	record, err := h.openRecord(ctx, obj, func(context.Context) error { return nil }, t, policiesOf(obj, h.settings.policies), false)
 	if err != nil {
@@ -46,7 +44,7 @@ func (h *handler[T]) detach(ctx context.Context, obj T) error {
 	case err != nil:
 		return err
 	case !outcome.Done():
-		return &unsettledError{message: waitingMessage(outcome.Waiting, nil), net: h.net(client.ObjectKeyFromObject(obj), outcome.Waiting)}
+		return &unfinishedError{facts: facts{waiting: waitingMessage(outcome.Waiting, nil), net: h.net(h.remembered(obj), outcome.Waiting)}}
 	}
 	return nil
 }

@@ -236,7 +236,7 @@ func TestARevisionIsAnInstallationUntilOneWasApplied(t *testing.T) {
 			obj.Spec.Size++
 		}
 		engine.err = step.err
-		if _, err := h.CreateOrUpdate(t.Context(), obj, noCommit); !errors.Is(err, step.err) {
+		if _, err := h.createOrUpdate(t.Context(), obj, noCommit); !errors.Is(err, step.err) {
 			t.Fatal(err)
 		}
 	}
@@ -253,6 +253,49 @@ func TestARevisionIsAnInstallationUntilOneWasApplied(t *testing.T) {
 	} {
 		if got := test.status.installs(); got != test.want {
 			t.Errorf("%+v: got %v, want %v", test.status, got, test.want)
+		}
+	}
+}
+
+func TestARevisionThatTheDefinitionDropsIsSentAgain(t *testing.T) {
+	applied := Status{AppliedGeneration: 1, InstalledRevision: 1, ProcessingDigest: "c1/m1/r1"}
+	for _, test := range []struct {
+		name     string
+		status   Status
+		now      digests
+		want     int64
+		installs bool
+	}{
+		{"nothing was applied", Status{}, digests{"c1", "r1"}, 1, true},
+		{"nothing has changed since", applied, digests{"c1", "r1"}, 2, false},
+		{"the spec has changed since", applied, digests{"c2", "r2"}, 2, false},
+	} {
+		s := test.status
+		for range 3 {
+			s.Revision = 0 // the other fields are kept
+			s.beginProcessing(test.now, time.Unix(1000, 0))
+		}
+		if s.Revision != test.want || s.installs() != test.installs {
+			t.Errorf("%s: revision %d, installation %v, want %d, %v", test.name, s.Revision, s.installs(), test.want, test.installs)
+		}
+	}
+}
+
+func TestNothingIsAppliedWhileTheDefinitionIsOutdated(t *testing.T) {
+	dropped := errors.New("the API server does not keep status.revision as sent")
+	for name, status := range map[string]Status{
+		"known":  {Revision: 1},
+		"unseen": {AppliedGeneration: 1},
+	} {
+		engine, obj := &fakeEngine{}, newWidget()
+		h, _ := testHandler(t, engine)
+		obj.Status.Revision, obj.Status.AppliedGeneration = status.Revision, status.AppliedGeneration
+		if name == "known" {
+			h.write(obj, verdict{state: StateError, ready: metav1.ConditionFalse, stalled: true, reason: v1alpha1.ReasonCRDOutdated}, h.now())
+		}
+		_, err := h.createOrUpdate(t.Context(), obj, func(context.Context) error { return dropped })
+		if !errors.Is(err, dropped) || len(engine.applied) > 0 {
+			t.Errorf("%s: got %v, and %d calls of the engine", name, err, len(engine.applied))
 		}
 	}
 }

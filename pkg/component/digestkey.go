@@ -47,8 +47,8 @@ func (k *digestKey) known() []byte {
 	return nil
 }
 
-// get reads the key; the first time ever it makes it. A process reads it once:
-// another key would let every object look changed.
+// get reads the key; the first time ever it makes it. A process reads it once: with
+// another key the record says no more of which manifests the objects were made.
 func (k *digestKey) get(ctx context.Context) ([]byte, error) {
 	if key := k.known(); key != nil {
 		return key, nil

@@ -103,14 +103,14 @@ func TestWithoutADigestKeyNothingIsApplied(t *testing.T) {
 	h.digestKey = newDigestKey(fake.NewFakeClient(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "shop.example.com-digest-key"},
 	}), keySettings)
-	if _, err := h.CreateOrUpdate(t.Context(), newWidget(), noCommit); err == nil || len(engine.applied) > 0 {
+	if _, err := h.createOrUpdate(t.Context(), newWidget(), noCommit); err == nil || len(engine.applied) > 0 {
 		t.Errorf("error %v", err)
 	}
 	// But a component that has nothing to lose can go.
-	if _, err := h.Delete(t.Context(), deletedWidget(someInventory), noCommit); err == nil {
+	if _, err := h.delete(t.Context(), deletedWidget(someInventory), noCommit); err == nil {
 		t.Error("no error in deletion")
 	}
-	if _, err := h.Delete(t.Context(), deleted(newWidget()), noCommit); err != nil {
+	if _, err := h.delete(t.Context(), deleted(newWidget()), noCommit); err != nil {
 		t.Errorf("in the deletion of an empty component: %v", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-func testSettings(t *testing.T, options ReconcilerOptions) settings {
+func testSettings(t testing.TB, options ReconcilerOptions) settings {
 	t.Helper()
 	s, err := resolveOptions("test.corbel.run", options)
 	if err != nil {

@@ -16,7 +16,7 @@
 //
 // # One pass
 //
-// The pass is a pass of pkg/lifecycle; this package is its handler:
+// A reconcile is a session of pkg/lifecycle, and follows this course:
 //
 //	finalizer, first status      lifecycle: durable before anything else happens
 //	options and interfaces       resolved to valid directives; mistakes stall the component

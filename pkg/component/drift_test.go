@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -89,7 +88,7 @@ func TestRepairsAndContestsAreEvents(t *testing.T) {
 		return reconciler.Note{Key: deviation("a", "", time.Time{}).Key, Warning: warning, Message: message}
 	}
 	h, log := testHandler(t, &fakeEngine{})
-	h.tallies.add(client.ObjectKeyFromObject(newWidget()), reconciler.Outcome{Notes: []reconciler.Note{
+	h.remembered(newWidget()).untold.add(reconciler.Outcome{Notes: []reconciler.Note{
 		about("", "drift repaired: kubectl-edit changed data.x"), about("FieldConflict", "their-operator changes data.x again and again"),
 	}})
 	h.tell(t.Context(), newWidget(), applying)
@@ -104,13 +103,12 @@ func TestRepairsAndContestsAreEvents(t *testing.T) {
 
 func TestWhoWaitsForAContestComesWhenItsTimeHasCome(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
-	key := client.ObjectKeyFromObject(newWidget())
 	contest := waitFor("/ConfigMap shop/a", string(reconciler.WaitConflict), "again and again")
 	contest.Until = h.now().Add(4 * time.Minute)
-	if got := h.net(key, []reconciler.Wait{contest}); got < 3*time.Minute || got > 4*time.Minute {
+	if got := h.net(h.remembered(newWidget()), []reconciler.Wait{contest}); got < 3*time.Minute || got > 4*time.Minute {
 		t.Errorf("it comes again after %s", got)
 	}
-	if got := h.net(key, []reconciler.Wait{contest, waitFor("/ConfigMap shop/b", "NotReady", "not yet")}); got > time.Second {
+	if got := h.net(h.remembered(newWidget()), []reconciler.Wait{contest, waitFor("/ConfigMap shop/b", "NotReady", "not yet")}); got > time.Second {
 		t.Errorf("what else is waited for is looked at after %s", got)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/ledger"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -26,6 +27,7 @@ type fakeEngine struct {
 	err      error
 	blockers []reconciler.Blocker
 	record   bool
+	echo     bool // the inventory of the outcome is that of the request
 
 	applied []reconciler.ApplyRequest
 	deleted []reconciler.DeleteRequest
@@ -37,6 +39,9 @@ func (e *fakeEngine) Apply(ctx context.Context, request reconciler.ApplyRequest)
 		if err := request.Record(ctx, e.outcome.Inventory); err != nil {
 			return reconciler.Outcome{Inventory: request.Inventory}, err
 		}
+	}
+	if e.echo {
+		return reconciler.Outcome{Inventory: request.Inventory}, e.err
 	}
 	return e.outcome, e.err
 }
@@ -56,14 +61,14 @@ func (e *fakeEngine) DeletionBlockers(context.Context, reconciler.DeleteRequest)
 
 // fakeTargets gives everybody the same engine, and remembers who asked.
 type fakeTargets struct {
-	target target
+	target connection
 	asked  []identity
 	err    error
 
 	forgotten []reconciler.Owner
 }
 
-func (f *fakeTargets) enter(id identity, _ client.ObjectKey) (target, error) {
+func (f *fakeTargets) enter(id identity, _ client.ObjectKey) (connection, error) {
 	f.asked = append(f.asked, id)
 	return f.target, f.err
 }
@@ -77,7 +82,7 @@ func (*fakeEngine) Watching() bool         { return false }
 func (*fakeEngine) Close()                 {}
 
 // testHandler returns a handler without a cluster, its engine and its events.
-func testHandler(t *testing.T, engine *fakeEngine) (*handler[*widget], *eventLog) {
+func testHandler(t testing.TB, engine *fakeEngine) (*handler[*widget], *eventLog) {
 	t.Helper()
 	log := &eventLog{}
 	now := func() time.Time { return time.Unix(1000, 0) }
@@ -91,20 +96,14 @@ func testHandler(t *testing.T, engine *fakeEngine) (*handler[*widget], *eventLog
 		kind:      widgetKind.WithVersion("v1"),
 		finder:    finderFor[*widget](),
 		digestKey: fixedKey("0123456789abcdef"),
-		targets:   &fakeTargets{target: target{engine: engine}},
+		targets:   &fakeTargets{target: connection{engine: engine}},
 		recorder:  events.Bounded(log),
 		now:       now,
 		ledger:    ledger.New(ledger.Options{Name: "test.corbel.run"}),
-		guests:    newGuests(),
-		activity:  backoff.DefaultActivity[client.ObjectKey](),
-		turns:     backoff.DefaultActivity[client.ObjectKey](),
+		guard:     guard.New(gracePeriod),
+		memory:    newMemory(),
 		left:      backoff.NewActivity[client.ObjectKey](leftBase, leftLimit),
-		causes:    newCauses(now),
-		tallies:   newTallies(),
-		operators: newOperators(),
 		telemetry: newTelemetry("widgets", nil),
-		renders:   newRenders(),
-		lately:    newLately(),
 		begins:    func(client.ObjectKey) bool { return false },
 		later:     func(client.ObjectKey, time.Duration) {},
 

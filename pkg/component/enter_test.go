@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/clients"
 	"github.com/corbel-run/corbel/internal/kubeconfig"
+	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -30,11 +30,11 @@ func TestTargetsThatCannotBeEntered(t *testing.T) {
 		message string
 	}{
 		{"an empty kubeconfig", empty, StateError, v1alpha1.ReasonKubeconfigEmpty, true, "Widget shop/main: kubeconfig: is empty"},
-		{"the local cluster", clients.ErrLocal, StateError, v1alpha1.ReasonTargetIsLocal, true, "Widget shop/main: the kubeconfig leads to the cluster that the component lives in"},
-		{"an address that is not allowed", &clients.UnreachableError{Err: fmt.Errorf("dial: %w", &cluster.AddressDeniedError{
+		{"the local cluster", target.ErrLocal, StateError, v1alpha1.ReasonTargetIsLocal, true, "Widget shop/main: the kubeconfig leads to the cluster that the component lives in"},
+		{"an address that is not allowed", &target.UnreachableError{Err: fmt.Errorf("dial: %w", &cluster.AddressDeniedError{
 			Address: netip.MustParseAddrPort("169.254.169.254:443"), Err: errors.New("no")})}, StateError, v1alpha1.ReasonTargetAddressDenied, true,
 			"Widget shop/main: the target cluster cannot be reached: dial: connections to the address 169.254.169.254 are not allowed: no"},
-		{"no answer", &clients.UnreachableError{Err: errors.New("it did not answer within 10s")}, StateError, v1alpha1.ReasonTargetUnreachable, false,
+		{"no answer", &target.UnreachableError{Err: errors.New("it did not answer within 10s")}, StateError, v1alpha1.ReasonTargetUnreachable, false,
 			"Widget shop/main: the target cluster cannot be reached: it did not answer within 10s"},
 	}
 	for _, test := range tests {
@@ -68,15 +68,15 @@ func TestTargetsThatCannotBeEntered(t *testing.T) {
 
 func TestWhoseTurnHasNotComeComesAgain(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
-	h.targets = &fakeTargets{err: clients.ErrBusy}
+	h.targets = &fakeTargets{err: target.ErrBusy}
 	for _, obj := range []*widget{newWidget(), deletedWidget(someInventory)} {
 		var err error
 		if obj.DeletionTimestamp.IsZero() {
-			_, err = h.CreateOrUpdate(t.Context(), obj, noCommit)
+			_, err = h.createOrUpdate(t.Context(), obj, noCommit)
 		} else {
-			_, err = h.Delete(t.Context(), obj, noCommit)
+			_, err = h.delete(t.Context(), obj, noCommit)
 		}
-		if later, ok := errors.AsType[*lifecycle.LaterError](err); !ok || later.After <= 0 || later.After > time.Second {
+		if later, ok := errors.AsType[*lifecycle.LaterError](err); !ok || later.After <= 0 || later.After > 11*time.Second {
 			t.Errorf("got %v", err)
 		}
 	}

@@ -9,10 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -46,6 +44,7 @@ const (
 var noteReasons = map[string]string{
 	"adopted":        "Adopted",
 	"released":       "Released",
+	"recreated":      "Recreated",
 	"marks put back": "MarksPutBack",
 	"drifted":        reasonDrifted,
 	"drift repaired": "DriftRepaired",
@@ -54,7 +53,8 @@ var noteReasons = map[string]string{
 	"counts as complete": "AssumedComplete",
 }
 
-// tally is what was done for a component since it was last told.
+// tally is what was done for a component since it was last told. It is collected over the
+// reconciles: an install of many waves is one story, not one event per wave.
 type tally struct {
 	steps map[string]int
 	notes []reconciler.Note
@@ -62,51 +62,27 @@ type tally struct {
 	more map[string]int
 }
 
-// tallies collects over the passes what events tell at the next transition:
-// an install of many waves is one story, not one event per wave.
-type tallies struct {
-	mu    sync.Mutex
-	byKey map[client.ObjectKey]tally
-}
-
-func newTallies() *tallies { return &tallies{byKey: map[client.ObjectKey]tally{}} }
-
-func (t *tallies) add(key client.ObjectKey, outcome reconciler.Outcome) {
-	if len(outcome.Steps) == 0 && len(outcome.Notes) == 0 {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	known := t.byKey[key]
-	if known.steps == nil {
-		known.steps = map[string]int{}
-	}
+func (t *tally) add(outcome reconciler.Outcome) {
 	for verb, n := range outcome.Steps {
-		known.steps[verb] += n
+		if t.steps == nil {
+			t.steps = map[string]int{}
+		}
+		t.steps[verb] += n
 	}
 	for _, note := range outcome.Notes {
 		// The same note comes again while what it is about lasts.
-		if slices.Contains(known.notes, note) {
+		if slices.Contains(t.notes, note) {
 			continue
 		}
-		if len(known.notes) < maxKeptNotes {
-			known.notes = append(known.notes, note)
+		if len(t.notes) < maxKeptNotes {
+			t.notes = append(t.notes, note)
 			continue
 		}
-		if known.more == nil {
-			known.more = map[string]int{}
+		if t.more == nil {
+			t.more = map[string]int{}
 		}
-		known.more[noteReason(note)]++
+		t.more[noteReason(note)]++
 	}
-	t.byKey[key] = known
-}
-
-func (t *tallies) take(key client.ObjectKey) tally {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	known := t.byKey[key]
-	delete(t.byKey, key)
-	return known
 }
 
 // noteReason is the reason of the event about a note: its message begins with what happened.

@@ -61,7 +61,7 @@ func judgePass(t *testing.T, h *handler[*widget], obj *widget, err error) {
 	if err == nil {
 		res = result.Success
 	}
-	_, _ = h.Judge(t.Context(), obj, lifecycle.Pass{Stage: lifecycle.StageApply, Result: res, Err: err, Now: h.now()})
+	_ = h.report(t.Context(), obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply, Result: res, Err: err, Now: h.now()})
 }
 
 func TestEventsComeWithTransitions(t *testing.T) {
@@ -80,9 +80,9 @@ func TestEventsComeWithTransitions(t *testing.T) {
 		for _, name := range notes {
 			o.Notes = append(o.Notes, noteAbout(name))
 		}
-		h.tallies.add(key, o)
+		h.memory.of(key).untold.add(o)
 	}
-	waiting := &unsettledError{message: "ConfigMap shop/a"}
+	waiting := &unfinishedError{facts: facts{waiting: "ConfigMap shop/a"}}
 
 	judgePass(t, h, obj, waiting)
 	expect()
@@ -102,12 +102,12 @@ func TestEventsComeWithTransitions(t *testing.T) {
 
 	harm := noteAbout("theirs")
 	harm.Warning, harm.Message = "ForeignInstancesLost", "lost"
-	h.tallies.add(key, reconciler.Outcome{Notes: []reconciler.Note{noteAbout("a"), harm}})
+	h.memory.of(key).untold.add(reconciler.Outcome{Notes: []reconciler.Note{noteAbout("a"), harm}})
 	judgePass(t, h, obj, nil)
 	expect("Warning|ForeignInstancesLost|Apply|ConfigMap shop/theirs: lost", "Normal|Adopted|Apply|ConfigMap shop/a: adopted")
 
 	outcome(1)
-	h.Finished(t.Context(), key)
+	h.forget(t.Context(), key)
 	judgePass(t, h, obj, nil)
 	expect()
 }
@@ -128,7 +128,7 @@ func TestThousandsOfNotesAreAFewEvents(t *testing.T) {
 		}
 		outcome.Notes = append(outcome.Notes, note)
 	}
-	h.tallies.add(client.ObjectKeyFromObject(obj), outcome)
+	h.remembered(obj).untold.add(outcome)
 	judgePass(t, h, obj, nil)
 	if len(log.lines) != 3 || !strings.HasPrefix(log.lines[0], "Warning|OrphanFound|") {
 		t.Fatalf("events: %q", log.lines)

@@ -10,9 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/clients"
 	"github.com/corbel-run/corbel/internal/kubeconfig"
 	"github.com/corbel-run/corbel/internal/ledger"
+	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -99,7 +99,7 @@ func stallingReason(err error) (string, bool) {
 	if _, ok := err.(*cluster.AddressDeniedError); ok {
 		return v1alpha1.ReasonTargetAddressDenied, true
 	}
-	if err == clients.ErrLocal || err == clients.ErrPerhapsLocal {
+	if err == target.ErrLocal || err == target.ErrPerhapsLocal {
 		return v1alpha1.ReasonTargetIsLocal, true
 	}
 	return "", false

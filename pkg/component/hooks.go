@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +19,9 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/metrics"
+	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
@@ -144,19 +147,18 @@ func (h *handler[T]) runHook(ctx context.Context, what string, hook HookFunc[T],
 	if err != nil {
 		return err
 	}
-	returned := make(chan struct{}, 1)
-	err = h.guests.run(ctx, client.ObjectKeyFromObject(obj), what, h.hookTimeout, func(ctx context.Context) error {
+	returned, err := guarded(ctx, h.guard, client.ObjectKeyFromObject(obj), what, h.hookTimeout, func(ctx context.Context) (bool, error) {
 		err := hook(ctx, h.managers, theirs)
-		returned <- struct{}{}
-		return err
+		return true, err
 	})
-	select {
-	case <-returned:
-		// Also a hook that fails may say why in a condition of its own.
-	default:
+	if !returned {
 		return err // it panicked, or still runs
 	}
-	return errors.Join(err, takeOver(what, obj, theirs))
+	// Also a hook that fails may say why in a condition of its own, and the status may be
+	// written before the reconcile ends.
+	err = errors.Join(err, takeOver(what, obj, theirs))
+	hideIn(obj.GetStatus(), redact.From(ctx))
+	return err
 }
 
 // takeOver makes theirs, a copy that code which is not ours has worked on, the
@@ -228,4 +230,26 @@ func onlyStatusDiffers(before, after Component) error {
 		return errors.New("changed more of the component than its status")
 	}
 	return nil
+}
+
+const (
+	// generateTimeout and hookTimeout are the deadlines of code that is not ours.
+	generateTimeout = 2 * time.Minute
+	hookTimeout     = time.Minute
+	// gracePeriod is for code that notices the deadline and wants to say what it was at.
+	gracePeriod = 2 * time.Second
+)
+
+// guarded calls code of the author of the operator with a deadline and returns what it
+// returns. Since it may be left behind, f must not share with the caller what the caller
+// goes on to use. While it still runs, nothing else is run for the same component.
+func guarded[R any](ctx context.Context, g *guard.Guard, key client.ObjectKey, what string, timeout time.Duration, f func(context.Context) (R, error)) (R, error) {
+	returned, err := guard.Run(ctx, g, key, what, timeout, f)
+	if err == nil {
+		return returned, nil
+	}
+	if panicked, ok := errors.AsType[*guard.PanicError](err); ok && !panicked.Goexit {
+		logf.FromContext(ctx).Error(nil, "contained a panic", "in", what, "value", panicked.Value, "stack", string(panicked.Stack))
+	}
+	return returned, fmt.Errorf("%s: %w", what, err)
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/patch"
@@ -36,8 +37,8 @@ func (l *widgetList) DeepCopyObject() runtime.Object { return &widgetList{} }
 // looped runs the handler in the real loop, over a component in a store.
 type looped struct {
 	*testing.T
-	client client.Client
-	loop   *lifecycle.Loop[*widget]
+	client  client.Client
+	handler *handler[*widget]
 }
 
 func newLooped(t *testing.T, h *handler[*widget], obj *widget) *looped {
@@ -48,20 +49,21 @@ func newLooped(t *testing.T, h *handler[*widget], obj *widget) *looped {
 	metav1.AddToGroupVersion(scheme, version)
 	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&widget{}).WithObjects(obj).Build()
 	h.local = c
-	loop, err := lifecycle.NewLoop[*widget](h, lifecycle.Options[*widget]{
+	var err error
+	h.sessions, err = lifecycle.NewSessions(lifecycle.Options[*widget]{
 		Client: c, Finalizer: h.settings.finalizer, Clock: h.now, New: newComponent[*widget], Conditions: conditionsOf[*widget],
 		ObservedGenerationAlways: true,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &looped{T: t, client: c, loop: loop}
+	return &looped{T: t, client: c, handler: h}
 }
 
 // pass makes one pass; the component is nil if it is gone then.
 func (l *looped) pass() (*widget, ctrl.Result, error) {
 	l.Helper()
-	result, err := l.loop.Reconcile(l.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "shop", Name: "main"}})
+	result, err := l.handler.reconcile(l.Context(), client.ObjectKey{Namespace: "shop", Name: "main"})
 	after := &widget{}
 	if getErr := l.client.Get(l.Context(), client.ObjectKey{Namespace: "shop", Name: "main"}, after); getErr != nil {
 		return nil, result, err
@@ -101,7 +103,7 @@ func TestAHookThatMisbehavesIsNamedInEveryPosition(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, deleting %v: %s", position.point, position.deleting, test.name), func(t *testing.T) {
 				h, _ := testHandler(t, &fakeEngine{outcome: reconciler.Outcome{Settled: 1, Total: 1}})
 				if test.name == "deadline" {
-					h.hookTimeout, h.guests.grace = 5*time.Millisecond, 0
+					h.hookTimeout, h.guard = 5*time.Millisecond, guard.New(0)
 				}
 				h.hooks[position.point] = []HookFunc[*widget]{test.hook}
 				obj := newWidget()

@@ -129,12 +129,12 @@ func TestContextOfHooksAndGenerators(t *testing.T) {
 		look(ctx)
 		return nil, nil
 	})
-	if _, err := h.CreateOrUpdate(t.Context(), newWidget(), noCommit); err != nil {
+	if _, err := h.createOrUpdate(t.Context(), newWidget(), noCommit); err != nil {
 		t.Fatal(err)
 	}
 	const full = "reconciler local client main shop digest revision+"
 	// The generator is called twice after a change.
-	want := []string{"reconciler local main shop", full, full + " main itself", full + " main itself", full}
+	want := []string{"reconciler local main shop", full, full + " main itself", full}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("contexts (-want +got):\n%s", diff)
 	}

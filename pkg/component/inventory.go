@@ -38,7 +38,7 @@ type record struct {
 
 // openRecord reads the inventory, wherever it is kept, and rebuilds what was lost of
 // it. A light pass does not look whether the Secrets are as they were.
-func (h *handler[T]) openRecord(ctx context.Context, obj T, commit lifecycle.Commit, t target, policies reconciler.Policies, light bool) (*record, error) {
+func (h *handler[T]) openRecord(ctx context.Context, obj T, commit lifecycle.Commit, t connection, policies reconciler.Policies, light bool) (*record, error) {
 	lock := h.settings.leaderLock
 	if err := lock.leading(); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (h *handler[T]) openBook(ctx context.Context, obj T, light bool) (*ledger.B
 // has succeeded, nothing is planned: what is missing would look like something
 // that nobody knows. In deletion, where nothing is added to a record, it is not
 // made durable: the next process does it again.
-func (h *handler[T]) rebuild(ctx context.Context, obj T, r *record, t target, policies reconciler.Policies) error {
+func (h *handler[T]) rebuild(ctx context.Context, obj T, r *record, t connection, policies reconciler.Policies) error {
 	losses := r.book.Losses()
 	found, err := t.engine.Recover(ctx, reconciler.RecoverRequest{
 		Owner: h.owner(obj), Inventory: r.inventory(), Types: r.book.Types(), Namespaces: r.book.Namespaces(),
@@ -105,8 +105,15 @@ func (h *handler[T]) rebuild(ctx context.Context, obj T, r *record, t target, po
 	return r.save(ctx, r.inventory())
 }
 
-// inventory is the whole record.
-func (r *record) inventory() reconciler.Inventory { return r.book.Inventory() }
+// inventory is the whole record. What was hashed with another key than ours says nothing:
+// it is left out, because what is saved from then on names our key.
+func (r *record) inventory() reconciler.Inventory {
+	inventory := r.book.Inventory()
+	if by := inventory.Operator; by != nil && by.Key != r.operator.Key {
+		inventory.Items = reconciler.Rekeyed(inventory.Items)
+	}
+	return inventory
+}
 
 // save makes the record durable, before the engine acts.
 func (r *record) save(ctx context.Context, inventory reconciler.Inventory) error {
@@ -153,15 +160,15 @@ func (r *record) close(ctx context.Context) error {
 	return r.commit(ctx, r.status().Inventory)
 }
 
-// Release lets go of what is left behind, and removes what the inventory was kept in.
-func (h *handler[T]) Release(ctx context.Context, obj T) error {
-	if h.Detached(obj) {
+// release lets go of what is left behind, and removes what the inventory was kept in.
+func (h *handler[T]) release(ctx context.Context, obj T) error {
+	if h.isAbandoned(obj) {
 		h.abandon(ctx, obj)
 	} else if err := h.detach(ctx, obj); err != nil {
 		return err
 	}
 	err := h.ledger.Erase(ctx, h.ledgerComponent(obj), obj.GetStatus().Inventory)
-	if h.Detached(obj) && apierrors.IsForbidden(err) {
+	if h.isAbandoned(obj) && apierrors.IsForbidden(err) {
 		// Whoever abandons a component wants it to go, whatever is left of it.
 		events.Send(h.recorder, obj, 1, events.Event{
 			Type: corev1.EventTypeWarning, Reason: reasonAbandoned, Action: string(deleting), Note: unerasedText(err, h.settings.name),

@@ -129,7 +129,7 @@ func TestWhoMayHaveBeenDeposedRecordsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	commits := 0
-	record, err := h.openRecord(t.Context(), &widget{}, func(context.Context) error { commits++; return nil }, target{}, reconciler.Policies{}, false)
+	record, err := h.openRecord(t.Context(), &widget{}, func(context.Context) error { commits++; return nil }, connection{}, reconciler.Policies{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,13 +6,12 @@ package component
 import (
 	"context"
 	"errors"
-	"sync"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -24,13 +23,8 @@ import (
 // gets a line in the log, as long as its reason stays the same.
 const errorInterval = time.Minute
 
-// journal is what the log is told about components: one line for each transition.
-type journal struct {
-	mu    sync.Mutex
-	byKey map[client.ObjectKey]*chapter
-}
-
-// chapter is what has happened to a component since the last line.
+// chapter is what has happened to a component since the last line: the log gets one line for
+// each transition.
 type chapter struct {
 	steps    map[string]int
 	repaired bool
@@ -45,28 +39,12 @@ type chapter struct {
 	at              time.Time
 }
 
-// of returns the chapter of a component. Reconciles of one component do not overlap.
-func (j *journal) of(key client.ObjectKey) *chapter {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.byKey == nil {
-		j.byKey = map[client.ObjectKey]*chapter{}
-	}
-	if j.byKey[key] == nil {
-		j.byKey[key] = &chapter{steps: map[string]int{}}
-	}
-	return j.byKey[key]
-}
-
-func (j *journal) forget(key client.ObjectKey) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	delete(j.byKey, key)
-}
-
 // add takes over what events tell.
 func (c *chapter) add(told tally) {
 	for verb, n := range told.steps {
+		if c.steps == nil {
+			c.steps = map[string]int{}
+		}
 		c.steps[verb] += n
 	}
 	for _, note := range told.notes {
@@ -76,7 +54,7 @@ func (c *chapter) add(told tally) {
 
 // became is the name of what has made the component ready; empty if nothing has happened.
 func (h *handler[T]) became(obj T, stateBefore State, reasonBefore string) string {
-	c := h.journal.of(client.ObjectKeyFromObject(obj))
+	c := &h.remembered(obj).unlogged
 	switch {
 	case c.applied == 0:
 		return "installed"
@@ -94,7 +72,7 @@ func (h *handler[T]) became(obj T, stateBefore State, reasonBefore string) strin
 
 // logTransition writes the line about a transition, and begins a new chapter.
 func (h *handler[T]) logTransition(ctx context.Context, obj T, became string) {
-	c := h.journal.of(client.ObjectKeyFromObject(obj))
+	c := &h.remembered(obj).unlogged
 	if became == "" || became == "deleted" && c.became == became {
 		return
 	}
@@ -110,24 +88,26 @@ func (h *handler[T]) logTransition(ctx context.Context, obj T, became string) {
 	logf.FromContext(ctx).Info(became, about...)
 	// A revision goes on after a suspension.
 	began := c.began && (became == "suspended" || became == "resumed")
-	*c = chapter{steps: map[string]int{}, began: began, applied: c.applied, became: became}
+	*c = chapter{began: began, applied: c.applied, became: became}
 }
 
-// logNotes writes one line about the objects that were adopted, and one about those
-// that were released.
+// logNotes writes one line about the objects that were adopted, one about those that
+// were released, and one about those that were recreated, with the reason of the first.
 func (h *handler[T]) logNotes(ctx context.Context, obj T, told tally) {
-	for _, happened := range []string{"adopted", "released"} {
-		n, first := told.more[noteReasons[happened]], ""
+	for _, happened := range []string{"adopted", "released", "recreated"} {
+		n, first, why := told.more[noteReasons[happened]], "", ""
 		for _, note := range told.notes {
 			if noteReason(note) != noteReasons[happened] {
 				continue
 			}
 			if n++; first == "" {
 				first = note.Key.String()
+				_, why, _ = strings.Cut(note.Message, ": ")
 			}
 		}
 		if n > 0 {
-			logf.FromContext(ctx).Info(happened, "component", objectName(h.kind.Kind, obj), "revision", obj.GetStatus().Revision, "objects", n, "first", first)
+			logf.FromContext(ctx).Info(happened, "component", objectName(h.kind.Kind, obj), "revision", obj.GetStatus().Revision, "objects", n, "first", first,
+				"why", shorten(oneLine(why), maxSentence))
 		}
 	}
 }
@@ -139,10 +119,10 @@ func (h *handler[T]) logVerdict(ctx context.Context, obj T, v verdict, reasonBef
 	switch {
 	case suspended && !wasSuspended:
 		h.logTransition(ctx, obj, "suspended")
-	case wasSuspended && !suspended:
+	case wasSuspended && !suspended && obj.GetDeletionTimestamp().IsZero():
 		h.logTransition(ctx, obj, "resumed")
 	}
-	c := h.journal.of(client.ObjectKeyFromObject(obj))
+	c := &h.remembered(obj).unlogged
 	if v.state != StateError {
 		c.reason = ""
 		return

@@ -13,10 +13,12 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -51,12 +53,12 @@ func (s *logStory) ctx() context.Context { return logf.IntoContext(s.Context(), 
 func (s *logStory) reconcile(outcome reconciler.Outcome, fails error) {
 	s.Helper()
 	s.engine.outcome, s.engine.err = outcome, fails
-	res, err := s.h.CreateOrUpdate(s.ctx(), s.obj, noCommit)
-	_, _ = s.h.Judge(s.ctx(), s.obj, lifecycle.Pass{Stage: lifecycle.StageApply, Result: res, Err: err, Now: s.now})
+	res, err := s.h.createOrUpdate(s.ctx(), s.obj, noCommit)
+	_ = s.h.report(s.ctx(), s.obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply, Result: res, Err: err, Now: s.now})
 }
 
 func (s *logStory) suspend() {
-	_, _ = s.h.Judge(s.ctx(), s.obj, lifecycle.Pass{Stage: lifecycle.StageSkip, Now: s.now})
+	_ = s.h.report(s.ctx(), s.obj, lifecycle.Outcome{Phase: lifecycle.PhaseSkip, Now: s.now})
 }
 
 func (s *logStory) expect(what string, want ...string) {
@@ -83,7 +85,7 @@ func TestTheLogHasOneLineForEachTransition(t *testing.T) {
 	s.expect("an installation under way")
 	s.reconcile(done(map[string]int{"create": 1}, about("a", "adopted: it was there before"), about("b", "adopted: it was there before")), nil)
 	s.expect("an installation",
-		`"level"=0 "msg"="adopted" "component"="Widget shop/main" "revision"=1 "objects"=2 "first"="ConfigMap shop/a"`,
+		`"level"=0 "msg"="adopted" "component"="Widget shop/main" "revision"=1 "objects"=2 "first"="ConfigMap shop/a" "why"="it was there before"`,
 		`"level"=0 "msg"="installed" "component"="Widget shop/main" "revision"=1 "dependents"="3/3" "created"=3`)
 	s.reconcile(done(nil), nil)
 	s.expect("rest")
@@ -91,9 +93,10 @@ func TestTheLogHasOneLineForEachTransition(t *testing.T) {
 	s.expect("a repair", `"level"=0 "msg"="repaired" "component"="Widget shop/main" "revision"=1 "dependents"="3/3" "replaced"=1`)
 	s.obj.Generation++
 	s.obj.Spec.Size++
-	s.reconcile(done(map[string]int{"replace": 2, "delete": 1}, about("x", "released: it belongs to Helm")), nil)
+	s.reconcile(done(map[string]int{"replace": 2, "delete": 1}, about("x", "released: it belongs to Helm"), about("y", "recreated: the field is immutable")), nil)
 	s.expect("an upgrade",
-		`"level"=0 "msg"="released" "component"="Widget shop/main" "revision"=2 "objects"=1 "first"="ConfigMap shop/x"`,
+		`"level"=0 "msg"="released" "component"="Widget shop/main" "revision"=2 "objects"=1 "first"="ConfigMap shop/x" "why"="it belongs to Helm"`,
+		`"level"=0 "msg"="recreated" "component"="Widget shop/main" "revision"=2 "objects"=1 "first"="ConfigMap shop/y" "why"="the field is immutable"`,
 		`"level"=0 "msg"="upgraded" "component"="Widget shop/main" "revision"=2 "dependents"="3/3" "replaced"=2 "deleted"=1`)
 
 	s.obj.Generation++
@@ -115,7 +118,7 @@ func TestTheLogHasOneLineForEachTransition(t *testing.T) {
 
 	s.engine.outcome, s.engine.err = reconciler.Outcome{Steps: map[string]int{"delete": 3}, Total: 3, Settled: 3}, nil
 	for range 2 {
-		if _, err := s.h.Delete(s.ctx(), s.obj, noCommit); err != nil {
+		if _, err := s.h.delete(s.ctx(), s.obj, noCommit); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -147,6 +150,18 @@ func TestAResumeIsAnUpgradeOnlyIfARevisionBegan(t *testing.T) {
 		`"level"=0 "msg"="upgraded" "component"="Widget shop/main" "revision"=2 "dependents"="3/3"`)
 }
 
+func TestTheDeletionOfASuspendedComponentIsNoResume(t *testing.T) {
+	s := newLogStory(t)
+	s.reconcile(done(map[string]int{"create": 3}), nil)
+	s.log.lines = nil
+	s.suspend()
+	s.obj.DeletionTimestamp = &metav1.Time{Time: s.now}
+	s.engine.outcome = reconciler.Outcome{Total: 3, Waiting: []reconciler.Wait{waitFor("/ConfigMap shop/a", "Gone", "is being deleted")}}
+	res, err := s.h.delete(s.ctx(), s.obj, noCommit)
+	_ = s.h.report(s.ctx(), s.obj, lifecycle.Outcome{Phase: lifecycle.PhaseDelete, Result: res, Err: err, Now: s.now})
+	s.expect("a deletion", `"level"=0 "msg"="suspended" "component"="Widget shop/main" "revision"=1 "dependents"="3/3"`)
+}
+
 func TestTheControllerDoesNotRepeatWhatTheLogHas(t *testing.T) {
 	log, telemetry := &logLines{}, newTelemetry("widgets", nil)
 	controller := logr.New(&onceSink{log.logger().GetSink()}).WithName("c").WithValues("name", "main")
@@ -171,5 +186,27 @@ func TestTheControllerDoesNotRepeatWhatTheLogHas(t *testing.T) {
 	run("", errors.New("read Widget shop/main: no"))
 	if len(log.lines) != 2 || !strings.Contains(log.lines[0], "write the outcome") || !strings.Contains(log.lines[1], "read Widget") {
 		t.Errorf("lines: %q", log.lines)
+	}
+}
+
+func TestSecretsEndWithTheirReconcile(t *testing.T) {
+	telemetry, key := newTelemetry("widgets", nil), client.ObjectKey{Namespace: "shop", Name: "main"}
+	for range 2 {
+		_, err := telemetry.pass(t.Context(), key, func(ctx context.Context) (ctrl.Result, error) {
+			if text := redact.From(ctx).Text("hunter22"); text != "hunter22" {
+				t.Errorf("an earlier reconcile is remembered: %s", text)
+			}
+			redact.From(ctx).Add("hunter22")
+			if text := telemetry.secretsOf(key).Text("hunter22"); text != redact.Mark {
+				t.Errorf("an event would say %s", text)
+			}
+			return ctrl.Result{}, errors.New("bad hunter22")
+		})
+		if err == nil || err.Error() != "bad "+redact.Mark {
+			t.Errorf("got %v", err)
+		}
+	}
+	if telemetry.secretsOf(key) != nil {
+		t.Error("secrets are kept after the reconcile")
 	}
 }

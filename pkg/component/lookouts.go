@@ -75,7 +75,7 @@ func (l *lookouts) refer(key client.ObjectKey, points []lookout.Point) {
 }
 
 // wait says what of others a component waits for in its target.
-func (l *lookouts) wait(key client.ObjectKey, t target, foreign []reconciler.Foreign) {
+func (l *lookouts) wait(key client.ObjectKey, t connection, foreign []reconciler.Foreign) {
 	if l == nil {
 		return
 	}
@@ -119,5 +119,5 @@ func (l *lookouts) leave(key client.ObjectKey, there cluster.Target) {
 // forget is for components that depend on nothing any more.
 func (l *lookouts) forget(key client.ObjectKey) {
 	l.refer(key, nil)
-	l.wait(key, target{}, nil)
+	l.wait(key, connection{}, nil)
 }

@@ -8,9 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -77,28 +74,28 @@ func TestMessagesAreBounded(t *testing.T) {
 
 func TestNet(t *testing.T) {
 	now := time.Unix(1000, 0)
-	h := &handler[*widget]{activity: backoff.DefaultActivity[client.ObjectKey](), now: func() time.Time { return now }}
-	key := client.ObjectKey{Name: "a"}
+	h := &handler[*widget]{now: func() time.Time { return now }}
+	known := &remembered{}
 	until := func(d time.Duration) reconciler.Wait {
 		wait := waitFor("/ConfigMap a", "NotReady", "")
 		wait.Until = now.Add(d)
 		return wait
 	}
-	first, second := h.net(key, nil), h.net(key, nil)
+	first, second := h.net(known, nil), h.net(known, nil)
 	if first <= 0 || second <= first {
 		t.Errorf("waits %s, then %s", first, second)
 	}
 	for range 20 {
-		h.net(key, nil)
+		h.net(known, nil)
 	}
-	if got := h.net(key, []reconciler.Wait{waitFor("/ConfigMap b", "NotReady", ""), until(2 * time.Second)}); got != 2*time.Second {
+	if got := h.net(known, []reconciler.Wait{waitFor("/ConfigMap b", "NotReady", ""), until(2 * time.Second)}); got != 2*time.Second {
 		t.Errorf("comes after %s, though an object settles after 2s", got)
 	}
-	if got := h.net(key, []reconciler.Wait{until(-time.Hour)}); got != minNet {
+	if got := h.net(known, []reconciler.Wait{until(-time.Hour)}); got != minNet {
 		t.Errorf("comes after %s, though an object should have settled", got)
 	}
-	h.activity.Reset(key)
-	if got := h.net(key, nil); got != first {
+	known.idle.Reset()
+	if got := h.net(known, nil); got != first {
 		t.Errorf("after progress it waits %s, not %s", got, first)
 	}
 }

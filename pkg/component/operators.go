@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -28,8 +27,8 @@ import (
 )
 
 // Two releases of one operator in two namespaces have two digest keys, and elect two
-// leaders. Each would take the dependents of the other for changed and write them in
-// turns. The inventory names the operator that sealed it, so each can see the other.
+// leaders. Neither knows of which manifests the other has made the dependents, so each
+// would write them in turns. The inventory names the operator that sealed it, so each can see the other.
 // An operator that sees the lease of the other waits; one whose other is gone takes over.
 
 const (
@@ -44,59 +43,35 @@ const (
 	leaseLeft = time.Minute
 )
 
-// operators are the components whose inventories other operators seal, too.
+// operators is what is known of another operator that seals the inventory of a component.
 type operators struct {
-	mu sync.Mutex
-	// sealed are the components that this process has found sealed by itself.
-	sealed map[client.ObjectKey]apitypes.UID
-	// met are the conflicts that are known.
-	met map[client.ObjectKey]conflict
-}
-
-// conflict is a component that another operator reconciles, too.
-type conflict struct {
-	uid  apitypes.UID
-	last time.Time // when it was noticed
-}
-
-func newOperators() *operators {
-	return &operators{sealed: map[client.ObjectKey]apitypes.UID{}, met: map[client.ObjectKey]conflict{}}
-}
-
-func (o *operators) forget(key client.ObjectKey) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.sealed, key)
-	delete(o.met, key)
+	// sealed is the uid of the component if this process has found it sealed by itself.
+	sealed apitypes.UID
+	// conflict is the uid of the component if another operator reconciles it, too; noticed
+	// is when that was last seen.
+	conflict apitypes.UID
+	noticed  time.Time
 }
 
 // ours notes that the inventory is sealed by this operator. It reports whether no
 // conflict is left: the other operator did nothing for a while.
-func (o *operators) ours(key client.ObjectKey, uid apitypes.UID, now time.Time) (over bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.sealed[key] = uid
-	if c := o.met[key]; c.uid == uid && now.Sub(c.last) < conflictLife {
+func (o *operators) ours(uid apitypes.UID, now time.Time) (over bool) {
+	o.sealed = uid
+	if o.conflict == uid && now.Sub(o.noticed) < conflictLife {
 		return false
 	}
-	delete(o.met, key)
+	o.conflict = ""
 	return true
 }
 
 // returned reports whether this process has found the inventory sealed by itself
 // before, so that it changes back and forth.
-func (o *operators) returned(key client.ObjectKey, uid apitypes.UID) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.sealed[key] == uid
-}
+func (o *operators) returned(uid apitypes.UID) bool { return o.sealed == uid }
 
 // meet notes a conflict, and reports whether it is news.
-func (o *operators) meet(key client.ObjectKey, uid apitypes.UID, now time.Time) (news bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	news = o.met[key].uid != uid
-	o.met[key] = conflict{uid, now}
+func (o *operators) meet(uid apitypes.UID, now time.Time) (news bool) {
+	news = o.conflict != uid
+	o.conflict, o.noticed = uid, now
 	return news
 }
 
@@ -124,14 +99,14 @@ func (h *handler[T]) meetOperator(ctx context.Context, obj T, commit lifecycle.C
 	if err != nil {
 		return err
 	}
-	key, uid, setter := client.ObjectKeyFromObject(obj), obj.GetUID(), conditionsOf(obj)
+	known, uid, setter := &h.remembered(obj).operators, obj.GetUID(), conditionsOf(obj)
 	// Operators that select different components hand over what changes its labels.
 	switch alive := h.settings.selector == nil && h.isAlive(ctx, *other, *me); {
 	case other.Key == me.Key || other.Namespace == me.Namespace:
 		// The other operator may wait, and set the condition: it changes nothing else.
 		condition := conditions.Get(setter, v1alpha1.ConditionOperatorConflict)
 		lasts := condition != nil && h.now().Sub(condition.LastTransitionTime.Time) < conflictLife
-		if h.operators.ours(key, uid, h.now()) && !lasts {
+		if known.ours(uid, h.now()) && !lasts {
 			conditions.Delete(setter, v1alpha1.ConditionOperatorConflict)
 		}
 		return nil
@@ -141,11 +116,11 @@ func (h *handler[T]) meetOperator(ctx context.Context, obj T, commit lifecycle.C
 			return err
 		}
 		return &lifecycle.LaterError{After: backoff.Jitter(otherOperatorDelay, jitter, backoff.Random()), Err: errors.New(message)}
-	case h.operators.returned(key, uid):
+	case known.returned(uid):
 		h.noteConflict(obj, other, me, "they write its dependent objects in turns")
 		return nil
 	default: // the other one is gone, and this one takes over
-		h.operators.forget(key)
+		*known = operators{}
 		conditions.Delete(setter, v1alpha1.ConditionOperatorConflict)
 		return nil
 	}
@@ -158,7 +133,7 @@ func (h *handler[T]) noteConflict(obj T, other, me *v1alpha1.InventoryOperator, 
 	conditions.Set(conditionsOf(obj), h.now(), metav1.Condition{
 		Type: v1alpha1.ConditionOperatorConflict, Status: metav1.ConditionTrue, Reason: reasonOperatorConflict, Message: message,
 	})
-	if h.operators.meet(client.ObjectKeyFromObject(obj), obj.GetUID(), h.now()) {
+	if h.remembered(obj).operators.meet(obj.GetUID(), h.now()) {
 		events.Send(h.recorder, obj, 1, events.Event{
 			Type: corev1.EventTypeWarning, Reason: reasonOperatorConflict, Action: "Reconcile", Note: message,
 		})

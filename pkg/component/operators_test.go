@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -57,7 +59,7 @@ func newRelease(t *testing.T, namespace, key, lease string, local client.Client)
 func (r *release) reconcile(t *testing.T, obj *widget) (applied, waits bool) {
 	t.Helper()
 	before := len(r.engine.applied)
-	_, err := r.CreateOrUpdate(t.Context(), obj, func(context.Context) error { r.commits++; return nil })
+	_, err := r.createOrUpdate(t.Context(), obj, func(context.Context) error { r.commits++; return nil })
 	later, waits := errors.AsType[*lifecycle.LaterError](err)
 	if waits && later.After < otherOperatorDelay || err != nil && !waits {
 		t.Fatalf("got %v", err)
@@ -98,7 +100,7 @@ func TestAnOperatorWaitsAsLongAsTheLeaseOfAnotherIsHeld(t *testing.T) {
 	if len(blue.events.lines) != 1 || !strings.Contains(blue.events.lines[0], "Warning|OperatorConflict|Reconcile|") || len(blue.engine.applied) > 0 {
 		t.Errorf("events %v", blue.events.lines)
 	}
-	if _, err := blue.Delete(t.Context(), deletedWidget(obj.GetStatus().Inventory), noCommit); err == nil || len(blue.engine.deleted) > 0 {
+	if _, err := blue.delete(t.Context(), deletedWidget(obj.GetStatus().Inventory), noCommit); err == nil || len(blue.engine.deleted) > 0 {
 		t.Errorf("in deletion: %v", err)
 	}
 	// It would be set again within a minute.
@@ -165,6 +167,38 @@ func TestAnotherKeyIsNoNewRevision(t *testing.T) {
 		checkReconcile(t, step.what, newRelease(t, step.namespace, step.key, "", local), obj, true, false)
 		if got := obj.GetStatus().Revision; got != step.want {
 			t.Errorf("%s: revision %d, want %d", step.what, got, step.want)
+		}
+	}
+}
+
+// What the engine gets and what is saved with the name of our key says nothing that was
+// hashed with another one.
+func TestWhatWasHashedWithAnotherKeyIsLeftOut(t *testing.T) {
+	local := fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()
+	item := v1alpha1.InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", UID: "u", Digest: "manifest@revision", Seen: "seen", Accepted: "accepted"}
+	left := item
+	left.Digest, left.Seen, left.Accepted = "?@revision", "", ""
+	obj := newWidget()
+	obj.Status.Inventory = v1alpha1.Inventory{Format: v1alpha1.InventoryFormat, Items: []v1alpha1.InventoryItem{item}}
+	for _, step := range []struct {
+		what, key string
+		want      v1alpha1.InventoryItem
+	}{
+		{"an earlier version has named no key", "old key", item},
+		{"the same key", "old key", item},
+		{"another key", "new key", left},
+		{"the same key after that", "new key", left},
+	} {
+		r := newRelease(t, "red", step.key, "", local)
+		r.engine.echo = true // as if the manifests were invalid
+		checkReconcile(t, step.what, r, obj, true, false)
+		for where, got := range map[string][]v1alpha1.InventoryItem{"request": r.engine.applied[0].Inventory.Items, "status": obj.Status.Inventory.Items} {
+			if diff := cmp.Diff([]v1alpha1.InventoryItem{step.want}, got); diff != "" {
+				t.Errorf("%s: %s (-want +got):\n%s", step.what, where, diff)
+			}
+		}
+		if me := (digest.Hasher{Key: []byte(step.key)}).ID(); obj.Status.Inventory.Operator.Key != me {
+			t.Errorf("%s: the record names the key %s", step.what, obj.Status.Inventory.Operator.Key)
 		}
 	}
 }

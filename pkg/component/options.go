@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -32,7 +33,9 @@ type ReconcilerOptions struct {
 	// is the reconciler name.
 	FieldOwner *string
 	// Finalizer is set on every component. The default, also if it is empty, is the
-	// reconciler name.
+	// reconciler name. The API server warns of one without a path, such as the default.
+	// On components that exist the former finalizer counts as that of another client,
+	// and blocks the deletion.
 	Finalizer *string
 	// DefaultServiceAccount is the name of a service account to impersonate for components
 	// that name neither a user (see ImpersonationConfiguration) nor a kubeconfig. It is the
@@ -93,10 +96,6 @@ type ReconcilerOptions struct {
 	// that the scheme of the manager has. The generator may add more. An error or a panic in it is
 	// an error of SetupWithManager. Nil adds nothing.
 	SchemeBuilder types.SchemeBuilder
-	// SkipDeterminismCheck saves the second rendering of the manifests that follows each change of
-	// a component and each start of the operator. By default an event NonDeterministicRendering and
-	// the message of the component report where the two differ.
-	SkipDeterminismCheck bool
 	// TracerProvider makes OpenTelemetry spans around each pass, its hooks, its
 	// rendering and planning, and each batch and write.
 	// If unspecified, nothing is traced.
@@ -148,7 +147,6 @@ type settings struct {
 	readyWhen      []reconciler.ReadyWhen
 	ignoreFields   []reconciler.IgnoreFields
 	typeFence      bool
-	renderOnce     bool
 	schemeBuilder  types.SchemeBuilder  // may be nil
 	leaderLock     *LeaderLock          // may be nil
 	tracerProvider trace.TracerProvider // may be nil
@@ -187,7 +185,6 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 		readyWhen:      options.ReadyWhen,
 		ignoreFields:   options.IgnoreFields,
 		typeFence:      options.TypeFence,
-		renderOnce:     options.SkipDeterminismCheck,
 		schemeBuilder:  options.SchemeBuilder,
 		leaderLock:     options.LeaderLock,
 		tracerProvider: options.TracerProvider,
@@ -268,4 +265,43 @@ func valueOr[V any](pointer *V, otherwise V) V {
 		return otherwise
 	}
 	return *pointer
+}
+
+const (
+	// podNamespaceVariable is usually filled by the downward API.
+	podNamespaceVariable = "POD_NAMESPACE"
+	// podNamespaceFile is mounted into every pod that has a service account.
+	podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+	// fallbackNamespace is for an operator that runs outside of a cluster.
+	fallbackNamespace = "default"
+)
+
+// surroundings are what a process can find out about where it runs.
+type surroundings struct {
+	getenv   func(variable string) string
+	readFile func(path string) ([]byte, error)
+}
+
+func processSurroundings() surroundings {
+	return surroundings{getenv: os.Getenv, readFile: os.ReadFile}
+}
+
+// operatorNamespace returns the namespace of the operator's own objects. The error
+// says where a bad name comes from.
+func operatorNamespace(option *string, around surroundings) (name string, err error) {
+	from := "option OperatorNamespace"
+	if option != nil {
+		name = *option
+	} else if name = around.getenv(podNamespaceVariable); name != "" {
+		from = "variable " + podNamespaceVariable
+	} else {
+		// A file that cannot be read is that of a process outside of a cluster.
+		content, _ := around.readFile(podNamespaceFile)
+		from = "file " + podNamespaceFile
+		name = cmp.Or(strings.TrimSpace(string(content)), fallbackNamespace)
+	}
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return name, fmt.Errorf("%s %q: %s", from, name, strings.Join(problems, ", "))
+	}
+	return name, nil
 }

@@ -35,7 +35,12 @@ func (h *handler[T]) releaseOrphans(ctx context.Context) error {
 			return nil
 		}
 		after := backoff.Delay(attempt, leftBase, leftLimit)
-		log.Error(err, "Secrets of inventories may outlive their components; will be tried again", "after", after)
+		switch {
+		case !meta.IsNoMatchError(err):
+			log.Error(err, "Secrets of inventories may outlive their components; will be tried again", "after", after)
+		case attempt == 0: // until somebody installs the definition, there is nothing new to say
+			log.Info("Secrets of inventories that outlive their component are looked for when the type is served", "type", h.kind.String())
+		}
 		select {
 		case <-ctx.Done():
 			return nil

@@ -67,6 +67,8 @@ func TestOutdatedDefinitions(t *testing.T) {
 		{"no status subresource", "nosub.corbel.run", func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Subresources = nil }, "status subresource"},
 		{"no field for the inventory", "noinventory.corbel.run", without("inventory"), "status.inventory"},
 		{"no field for the state", "nostate.corbel.run", without("state"), "status.state"},
+		{"no field for the revision", "norevision.corbel.run", without("revision"), "status.revision"},
+		{"no field for the installed revision", "noinstalled.corbel.run", without("installedRevision"), "status.installedRevision"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -81,9 +83,11 @@ func TestOutdatedDefinitions(t *testing.T) {
 			w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "main"}}
 			b.check(user.Create(t.Context(), w))
 
-			result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")})
-			if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > 15*time.Second {
-				t.Errorf("the pass returned %+v, %v", result, err)
+			for range 3 { // trying again does not help
+				result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")})
+				if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > 15*time.Second {
+					t.Errorf("the pass returned %+v, %v", result, err)
+				}
 			}
 			b.check(user.Get(t.Context(), b.key("main"), w))
 			conditionstest.Check(t, conditions.For(w, &w.Status.Conditions))
@@ -106,6 +110,9 @@ func TestOutdatedDefinitions(t *testing.T) {
 				}
 				return nil
 			})
+			if w.Status.Revision != 1 || w.Status.InstalledRevision != 1 {
+				t.Errorf("revision %d, and %d installed, want 1 and 1", w.Status.Revision, w.Status.InstalledRevision)
+			}
 		})
 	}
 }

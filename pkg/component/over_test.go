@@ -21,12 +21,12 @@ func TestNothingIsKeptForPassesThatDoNotCome(t *testing.T) {
 		unwatched, over bool
 	}{
 		"it is gone, or somebody else's": {func(h *handler[*widget], obj *widget) error {
-			h.Finished(t.Context(), client.ObjectKeyFromObject(obj))
+			h.forget(t.Context(), client.ObjectKeyFromObject(obj))
 			return nil
 		}, true, true},
-		"it is suspended": {func(h *handler[*widget], obj *widget) error { return h.UpdateStatus(t.Context(), obj) }, true, false},
+		"it is suspended": {func(h *handler[*widget], obj *widget) error { h.rest(obj); return nil }, true, false},
 		"it is being deleted": {func(h *handler[*widget], obj *widget) error {
-			_, err := h.Delete(t.Context(), obj, noCommit)
+			_, err := h.delete(t.Context(), obj, noCommit)
 			return err
 		}, false, false},
 	} {
@@ -35,12 +35,12 @@ func TestNothingIsKeptForPassesThatDoNotCome(t *testing.T) {
 		h.begins = wakes.begin
 		obj := newWidget()
 		key := client.ObjectKeyFromObject(obj)
-		h.lately.keep(key, prepared{})
+		h.memory.keepRendered(key, prepared{size: 1})
 		wakes.onChange(h.owner(obj), reconciler.Change{What: reconciler.EventContent})
 		if err := tc.end(h, obj); err != nil {
 			t.Fatal(err)
 		}
-		if len(h.lately.byKey) > 0 {
+		if h.memory.cacheOf(key).size > 0 {
 			t.Errorf("%s: what was rendered is kept", name)
 		}
 		if forgotten := slices.Contains(h.targets.(*fakeTargets).forgotten, h.ownerNamed(key)); forgotten != tc.unwatched {

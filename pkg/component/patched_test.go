@@ -6,14 +6,18 @@ package component
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -45,7 +49,7 @@ func TestTheEngineGetsWhatThePatchesOfTheComponentLeave(t *testing.T) {
 				pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 				return []client.Object{pod}, nil
 			})
-			_, err := h.CreateOrUpdate(t.Context(), withSpec(widgetSpec{PatchesSpec: test.spec}), func(context.Context) error { return nil })
+			_, err := h.createOrUpdate(t.Context(), withSpec(widgetSpec{PatchesSpec: test.spec}), func(context.Context) error { return nil })
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) || len(engine.applied) > 0 {
 					t.Errorf("got the error %v, and %d calls of the engine", err, len(engine.applied))
@@ -63,6 +67,53 @@ func TestTheEngineGetsWhatThePatchesOfTheComponentLeave(t *testing.T) {
 				t.Errorf("the engine got %s", encoded)
 			}
 		})
+	}
+}
+
+func TestAPatchOfAHookThatRunsAtAnotherMomentIsNoMistake(t *testing.T) {
+	hook := func(name, moment string) string {
+		return "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: " + name + ", annotations: {helm.sh/hook: " + moment + "}}\n"
+	}
+	generator, err := helm.New(fstest.MapFS{
+		"chart/Chart.yaml": {Data: []byte("apiVersion: v2\nname: chart\nversion: 1.0.0\n")},
+		"chart/templates/all.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n" +
+			hook("first", "pre-install") + hook("later", "post-upgrade") +
+			"{{- if .Release.IsInstall }}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: welcome}\n{{- end }}\n")},
+	}, "chart", helm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch := func(kind, name string) v1alpha1.Patch {
+		return v1alpha1.Patch{Patch: "{apiVersion: " + map[string]string{"Job": "batch/v1", "ConfigMap": "v1"}[kind] + ", kind: " + kind +
+			", metadata: {name: " + name + ", labels: {patched: once}}}"}
+	}
+	more := v1alpha1.Patch{Target: &v1alpha1.PatchTarget{Name: "a"}, Patch: `[{op: add, path: /data, value: {}}, {op: add, path: /data/one, value: "1"}]`}
+	spec := PatchesSpec{Patches: []v1alpha1.Patch{more, patch("Job", "first"), patch("Job", "later"), patch("ConfigMap", "welcome"), patch("ConfigMap", "a")}}
+	for _, test := range []struct {
+		installation bool
+		want         []string
+	}{{true, []string{"a", "first", "welcome"}}, {false, []string{"a", "later"}}} {
+		ctx := manifests.WithComponentInstallation(manifests.WithReconcilerName(t.Context(), "shop.example.com"), test.installation)
+		objects, err := manifests.Generate(ctx, patched(generator, withSpec(widgetSpec{PatchesSpec: spec})), "shop", "web", types.UnstructurableMap{})
+		if err != nil {
+			t.Fatalf("installation %v: %v", test.installation, err)
+		}
+		var names []string
+		for _, object := range objects {
+			names = append(names, object.GetName())
+			if object.GetLabels()["patched"] != "once" {
+				t.Errorf("%s has the labels %v", object.GetName(), object.GetLabels())
+			}
+		}
+		slices.Sort(names)
+		if !slices.Equal(names, test.want) {
+			t.Errorf("installation %v: got %q, want %q", test.installation, names, test.want)
+		}
+		spec := PatchesSpec{Patches: []v1alpha1.Patch{patch("Job", "other")}}
+		_, err = manifests.Generate(ctx, patched(generator, withSpec(widgetSpec{PatchesSpec: spec})), "shop", "web", types.UnstructurableMap{})
+		if err == nil || !strings.Contains(err.Error(), "there is no Job other of batch/v1 to patch; a patch with a target may match nothing") {
+			t.Errorf("a hook that the chart does not have: %v", err)
+		}
 	}
 }
 

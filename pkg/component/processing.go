@@ -29,11 +29,22 @@ func (s *Status) setProcessing(p processing) {
 
 // beginProcessing notes the digests of the component before anything is rendered, and
 // counts the revision. Another component restarts the timeout; then the answer is true.
+//
+// A revision that is missing although a digest is recorded was dropped by an outdated
+// CustomResourceDefinition. It is sent again, so that the pass notices if that is still
+// so. If something was applied, it counts as an upgrade: a hook may run again, but none
+// is left out.
 func (s *Status) beginProcessing(now digests, at time.Time) bool {
 	before := s.processing()
 	changed := before.component != now.component
-	if before.revision != now.revision && (before.revision != "" || changed) {
+	switch {
+	case s.Revision == 0 && s.AppliedGeneration != 0:
+		s.Revision = max(s.InstalledRevision, 1) + 1
+	case s.Revision == 0 || before.revision != now.revision && (before.revision != "" || changed):
 		s.Revision++
+	}
+	if s.AppliedGeneration == 0 {
+		s.InstalledRevision = s.Revision
 	}
 	after := processing{component: now.component, manifests: before.manifests, revision: now.revision}
 	if changed {
@@ -69,13 +80,14 @@ func (s *Status) noteWaiting(now time.Time) {
 	}
 }
 
+// stopWaiting stops the timeout, which begins anew with the next wait: the dependents had
+// no chance to become ready while the component was suspended or lacked a right.
+func (s *Status) stopWaiting() { s.ProcessingSince = nil }
+
 // noteApplied ends the attempt: everything is applied and ready.
 func (s *Status) noteApplied(generation int64, wrote bool, now time.Time) {
 	if wrote || s.AppliedGeneration != generation || s.LastAppliedAt == nil {
 		s.LastAppliedAt = timestamp(now)
-	}
-	if s.AppliedGeneration == 0 {
-		s.InstalledRevision = s.Revision
 	}
 	s.AppliedGeneration = generation
 	s.ProcessingSince = nil

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
@@ -39,7 +38,7 @@ type Reconciler[T Component] struct {
 
 // running is what a setup brings into being.
 type running[T Component] struct {
-	loop      *lifecycle.Loop[T]
+	handler   *handler[T]
 	triggers  *triggers
 	lookouts  *lookouts
 	client    client.Client // of the operator; reads from the server
@@ -112,7 +111,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 		return ctrl.Result{}, reconcile.TerminalError(fmt.Errorf("reconciler %s: %w", r.settings.name, *late))
 	}
 	return running.telemetry.pass(ctx, request.NamespacedName, func(ctx context.Context) (ctrl.Result, error) {
-		result, err := running.loop.Reconcile(ctx, request)
+		result, err := running.handler.reconcile(ctx, request.NamespacedName)
 		if mistake, ok := errors.AsType[*undecodableError](err); ok {
 			return reportUndecodable(ctx, running.client, r.settings.fieldOwner, mistake, r.now())
 		}

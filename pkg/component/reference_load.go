@@ -111,26 +111,21 @@ func (h *handler[T]) loadCustom(ctx context.Context, obj T, l *loader) {
 		l.failed = append(l.failed, err)
 		return
 	}
-	var own loader
-	returned := make(chan struct{}, 1)
 	const what = "loading references"
-	err = h.guests.run(h.basicContext(ctx, obj), client.ObjectKeyFromObject(obj), what, h.loadTimeout, func(ctx context.Context) error {
+	absent, err := guarded(h.basicContext(ctx, obj), h.guard, client.ObjectKeyFromObject(obj), what, h.loadTimeout, func(ctx context.Context) (absence, error) {
 		references, keep := h.finder.find(theirs.GetSpec())
-		own.component = theirs
+		own := loader{component: theirs}
 		for _, reference := range references {
 			if custom, ok := reference.pointer.(Reference[T]); ok {
 				own.note(reference, custom.Load(ctx, redact.From(ctx).Client(h.local), theirs))
 			}
 		}
 		keep()
-		returned <- struct{}{}
-		return nil
+		return own.absence, nil
 	})
-	select {
-	case <-returned:
-		l.missing, l.failed = append(l.missing, own.missing...), append(l.failed, own.failed...)
+	if err == nil {
+		l.missing, l.failed = append(l.missing, absent.missing...), append(l.failed, absent.failed...)
 		err = takeOver(what, obj, theirs)
-	default:
 	}
 	if err != nil {
 		l.failed = append(l.failed, err)

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -186,7 +187,7 @@ func TestReferencesOfTheAuthorAreContained(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			h, _ := testHandler(t, &fakeEngine{})
 			if test.name == "no end" {
-				h.loadTimeout, h.guests.grace = 10*time.Millisecond, 0
+				h.loadTimeout, h.guard = 10*time.Millisecond, guard.New(0)
 			}
 			obj := withRefs(widgetReferences{Own: &ownReference{load: test.load}})
 			checkMistakes(t, h.loadReferences(t.Context(), obj).retry(), test.err)

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/ledger"
@@ -215,10 +216,14 @@ func TestWhetherOrphansAreLookedForAgain(t *testing.T) {
 				l.refused = func() error { return attempt(tc.list) }
 				l.refuse = func(string) error { return attempt(tc.patch) }
 				if tc.unknown {
-					l.handler.mapper = lateMapper{l.handler.mapper, l.started.Add(time.Second)}
+					l.handler.mapper = lateMapper{l.handler.mapper, l.started.Add(time.Minute)}
 				}
-				if err := l.handler.releaseOrphans(t.Context()); err != nil {
+				var log logLines
+				if err := l.handler.releaseOrphans(logf.IntoContext(t.Context(), log.logger())); err != nil {
 					t.Error(err)
+				}
+				if tc.unknown && (len(log.lines) != 1 || !strings.HasPrefix(log.lines[0], `"level"=0`)) {
+					t.Errorf("got %q, want one line that is no error", log.lines)
 				}
 				if len(l.listed) != tc.attempts {
 					t.Errorf("%d attempts, want %d", len(l.listed), tc.attempts)

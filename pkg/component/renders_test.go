@@ -15,20 +15,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-var rendersKey = client.ObjectKey{Namespace: "shop", Name: "main"}
-
 func rendered(value string) []client.Object {
 	return []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"value": value}}}
 }
 
+// byNothing explains no change.
+func byNothing() bool { return false }
+
 // changes plays passes at the interval and returns when what is applied changed.
 func changes(interval, duration time.Duration, render func(pass int) []client.Object) []time.Duration {
-	r, start, last := newRenders(), time.Unix(1000, 0), ""
+	r, start, last := rendering{}, time.Unix(1000, 0), ""
 	var at []time.Duration
 	for pass := 0; time.Duration(pass)*interval < duration; pass++ {
 		elapsed := time.Duration(pass) * interval
 		objects := render(pass)
-		chosen, _ := r.choose(rendersKey, rendering{inputs: "inputs", digest: digestOfObjects(objects)}, objects, start.Add(elapsed))
+		chosen, _ := r.accept(rendering{inputs: "inputs", digest: digestOfObjects(objects), objects: objects}, start.Add(elapsed), byNothing)
 		if digest := digestOfObjects(chosen); digest != last {
 			at, last = append(at, elapsed), digest
 		}
@@ -61,12 +62,30 @@ func TestARandomRenderingIsAppliedSeldom(t *testing.T) {
 	}
 }
 
+func TestAChangeThatTheClusterExplainsIsAppliedAlthoughOthersAreHeldBack(t *testing.T) {
+	r, now := rendering{}, time.Unix(1000, 0)
+	apply := func(answers, value string, explained, wantHeld bool, wantValue string) {
+		t.Helper()
+		objects := rendered(value)
+		current := rendering{inputs: "1", answers: answers, digest: digestOfObjects(objects), objects: objects}
+		chosen, held := r.accept(current, now, func() bool { return explained })
+		if got := chosen[0].(*corev1.ConfigMap).Data["value"]; held != wantHeld || got != wantValue {
+			t.Errorf("value %s, held back %v; want %s, %v", got, held, wantValue, wantHeld)
+		}
+	}
+	apply("1", "a", false, false, "a")
+	apply("2", "b", false, false, "b") // it could not be rendered again
+	apply("3", "c", true, false, "c")
+	apply("3", "d", false, true, "c")
+	apply("4", "e", false, true, "c")
+}
+
 func TestARenderingWithACauseIsNeverHeldBack(t *testing.T) {
-	r, now := newRenders(), time.Unix(1000, 0)
+	r, now := rendering{}, time.Unix(1000, 0)
 	apply := func(inputs, value string, wantHeld bool, wantValue string) {
 		t.Helper()
 		objects := rendered(value)
-		chosen, held := r.choose(rendersKey, rendering{inputs: inputs, digest: digestOfObjects(objects)}, objects, now)
+		chosen, held := r.accept(rendering{inputs: inputs, digest: digestOfObjects(objects), objects: objects}, now, byNothing)
 		if got := chosen[0].(*corev1.ConfigMap).Data["value"]; held != wantHeld || got != wantValue {
 			t.Errorf("value %s, held back %v; want %s, %v", got, held, wantValue, wantHeld)
 		}
@@ -76,8 +95,8 @@ func TestARenderingWithACauseIsNeverHeldBack(t *testing.T) {
 	apply("2", "b", false, "b")
 	apply("2", "c", false, "c") // perhaps something that was looked up
 	apply("2", "d", true, "c")
-	if notice := r.notice(rendersKey); notice != "" {
-		t.Errorf("after one change there is the notice %q", notice)
+	if notices := r.notices(); notices != nil {
+		t.Errorf("after one change there are the notices %q", notices)
 	}
 	apply("3", "e", false, "e")
 	now = now.Add(time.Second)
@@ -85,7 +104,7 @@ func TestARenderingWithACauseIsNeverHeldBack(t *testing.T) {
 	apply("3", "g", true, "f")
 	now = now.Add(holdBase)
 	apply("3", "h", false, "h")
-	if notice := r.notice(rendersKey); notice == "" {
+	if r.notices() == nil {
 		t.Error("nobody says that manifests are held back")
 	}
 	apply("3", "i", true, "h")
@@ -93,7 +112,7 @@ func TestARenderingWithACauseIsNeverHeldBack(t *testing.T) {
 	apply("3", "h", false, "h") // it has settled
 	apply("3", "j", false, "j")
 	apply("3", "k", true, "j")
-	r.forget(rendersKey)
+	r = rendering{}
 	apply("3", "l", false, "l")
 }
 
@@ -105,6 +124,9 @@ func TestTheOrderOfObjectsIsNoChange(t *testing.T) {
 	}
 	if digestOfObjects([]client.Object{a, b}) == digestOfObjects([]client.Object{a, a}) {
 		t.Error("the objects do not count")
+	}
+	if c := (&corev1.Secret{ObjectMeta: b.ObjectMeta}); digestOfObjects([]client.Object{b}) == digestOfObjects([]client.Object{c}) {
+		t.Error("the type of an object does not count")
 	}
 	_ = digestOfObjects([]client.Object{nil, (*corev1.ConfigMap)(nil)})
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -22,12 +21,12 @@ import (
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
-// Judge writes the verdict about the pass into the status.
-func (h *handler[T]) Judge(ctx context.Context, obj T, pass lifecycle.Pass) (result.Result, error) {
+// report writes the verdict about the reconcile into the status, the events and the log.
+func (h *handler[T]) report(ctx context.Context, obj T, outcome lifecycle.Outcome) result.Verdict {
 	stateBefore, reasonBefore, _ := obj.GetStatus().GetState()
 	secrets := redact.From(ctx)
-	v := judge(h.certainFacts(obj, pass, secrets))
-	h.write(obj, v, pass.Now)
+	v := judge(h.certainFacts(obj, outcome, secrets))
+	h.write(obj, v, outcome.Now)
 	h.logVerdict(ctx, obj, v, reasonBefore)
 	hideIn(obj.GetStatus(), secrets)
 	h.telemetry.judged(ctx, obj, h.dependents(obj))
@@ -42,70 +41,71 @@ func (h *handler[T]) Judge(ctx context.Context, obj T, pass lifecycle.Pass) (res
 	default:
 		h.tell(ctx, obj, applying)
 	}
-	return v.result, v.err
+	return v.returned()
 }
 
 // certainFacts are the facts also of a component whose own methods panic: then that is
 // the verdict, whatever else happened.
-func (h *handler[T]) certainFacts(obj T, pass lifecycle.Pass, secrets *redact.Secrets) (f facts) {
+func (h *handler[T]) certainFacts(obj T, outcome lifecycle.Outcome, secrets *redact.Secrets) (f facts) {
 	defer func() {
 		if value := recover(); value != nil {
-			err := pass.Err
+			err := outcome.Err
 			if _, known := errors.AsType[*lifecycle.PanicError](err); !known {
 				err = fmt.Errorf("a method of the component panicked: %v", value)
 			}
 			f = facts{deleting: !obj.GetDeletionTimestamp().IsZero(), intervals: defaultIntervals, err: err, secrets: secrets}
 		}
 	}()
-	return h.factsOf(obj, pass, secrets)
+	return h.factsOf(obj, outcome, secrets)
 }
 
 // factsOf collects what the verdict depends on.
-func (h *handler[T]) factsOf(obj T, pass lifecycle.Pass, secrets *redact.Secrets) facts {
-	f := facts{
-		secrets:   secrets,
-		said:      said(obj.GetStatus()),
-		deleting:  !obj.GetDeletionTimestamp().IsZero(),
-		intervals: intervalsOf(obj),
+func (h *handler[T]) factsOf(obj T, outcome lifecycle.Outcome, secrets *redact.Secrets) facts {
+	var f facts
+	unfinished, isUnfinished := errors.AsType[*unfinishedError](outcome.Err)
+	if isUnfinished {
+		f = unfinished.facts
+		f.waiting, f.blocked, f.unreachable = secrets.Text(f.waiting), secrets.Text(f.blocked), secrets.Text(f.unreachable)
 	}
-	unsettled, isUnsettled := errors.AsType[*unsettledError](pass.Err)
-	blocked, isBlocked := errors.AsType[*blockedError](pass.Err)
-	unreachable, isUnreachable := errors.AsType[*unreachableError](pass.Err)
+	f.secrets, f.said, f.deleting = secrets, said(obj.GetStatus()), !obj.GetDeletionTimestamp().IsZero()
+	f.intervals, f.random = h.intervals(obj), backoff.Random
 	switch {
-	case isBlocked:
-		f.blocked, f.net = secrets.Text(blocked.message), blocked.net
-	case isUnreachable:
-		f.unreachable, f.net = secrets.Text(unreachable.Error()), unreachable.net
-	case isUnsettled && unsettled.err == nil:
-		f.waiting, f.failed, f.net = secrets.Text(unsettled.message), unsettled.failed, unsettled.net
-	case isUnsettled:
-		f.err, f.net = unsettled.err, unsettled.net
-	case pass.Err != nil:
-		f.err = pass.Err
-	case pass.Stage == lifecycle.StageSkip:
-		f.skipped = skipOf(pass)
-	case pass.Stage == lifecycle.StageClaim && pass.Result != result.Success:
+	case isUnfinished:
+	case outcome.Err != nil:
+		f.err = outcome.Err
+	case outcome.Phase == lifecycle.PhaseSkip:
+		f.skipped = skipOf(outcome)
+	case outcome.Phase == lifecycle.PhaseClaim && outcome.Result != result.Success:
 		f.claimed = true
 	case f.deleting:
 		f.done = "nothing is left"
 	default:
 		settled, total, _ := strings.Cut(obj.GetStatus().Progress, "/")
 		f.done = fmt.Sprintf("%s of %s dependent objects are ready", settled, total)
-		for _, notice := range h.renders.notices(client.ObjectKeyFromObject(obj)) {
+		for _, notice := range h.remembered(obj).rendering.notices() {
 			f.done += "; " + notice
 		}
 	}
 	if f.err != nil && forbids(f.err) {
 		f.err = h.nameImpersonation(obj, f.err)
+		obj.GetStatus().stopWaiting()
 		if f.net == 0 {
-			f.net = h.activity.Next(client.ObjectKeyFromObject(obj))
+			f.net = h.remembered(obj).idle.Idle()
 		}
 	}
 	if f.waiting != "" && !f.deleting {
-		obj.GetStatus().noteWaiting(pass.Now)
-		f.timedOut = obj.GetStatus().timedOut(f.intervals.timeout, pass.Now)
+		obj.GetStatus().noteWaiting(outcome.Now)
+		f.timedOut = obj.GetStatus().timedOut(f.intervals.timeout, outcome.Now)
 	}
 	return f
+}
+
+// skipOf says why the dependents were left alone in a reconcile that did so.
+func skipOf(outcome lifecycle.Outcome) skip {
+	if outcome.Policy == lifecycle.Skip {
+		return skippedByPolicy
+	}
+	return skippedBySpec
 }
 
 func said(status *Status) string {
@@ -137,40 +137,22 @@ func (h *handler[T]) write(obj T, v verdict, now time.Time) {
 	})
 }
 
-// ResultBuilder says when the component comes again.
-func (h *handler[T]) ResultBuilder(obj T) result.RuntimeResultBuilder {
-	requeue := intervalsOf(obj).requeue
-	if due, known := h.lately.dueIn(client.ObjectKeyFromObject(obj), h.now()); known {
-		requeue = min(requeue, due) // light passes do not put it off
+// intervals returns the intervals of the component. Light reconciles do not put off the
+// next full one.
+func (h *handler[T]) intervals(obj T) intervals {
+	all := intervalsOf(obj)
+	if due, known := h.memory.dueIn(client.ObjectKeyFromObject(obj), h.now()); known {
+		all.requeue = min(all.requeue, due)
 	}
-	return pace{requeue: requeue, random: backoff.Random}
-}
-
-// pace spreads the regular passes of many components a little, so that they do
-// not stay in step forever after a restart.
-type pace struct {
-	requeue time.Duration
-	random  func() float64
-}
-
-// jitter is the greatest share by which a regular pass comes early.
-const jitter = 0.1
-
-// BuildRuntimeResult implements result.RuntimeResultBuilder.
-func (b pace) BuildRuntimeResult(res result.Result, err error) ctrl.Result {
-	early := time.Duration(float64(b.requeue) * jitter * b.random())
-	built := result.AlwaysRequeueResultBuilder{RequeueAfter: b.requeue - early}.BuildRuntimeResult(res, err)
-	if soon, ok := errors.AsType[*soonerError](err); ok && built.RequeueAfter > soon.after {
-		built.RequeueAfter = soon.after
-	}
-	return built
+	return all
 }
 
 // tell sends what is to be told about the component, and logs it.
 func (h *handler[T]) tell(ctx context.Context, obj T, what doing) {
-	key := client.ObjectKeyFromObject(obj)
-	told := h.tallies.take(key)
+	known := h.remembered(obj)
+	told := known.untold
+	known.untold = tally{}
 	h.send(obj, what, told)
-	h.journal.of(key).add(told)
+	known.unlogged.add(told)
 	h.logNotes(ctx, obj, told)
 }

@@ -55,10 +55,11 @@ type namedRights struct {
 // is about that, else by an event; and in the log. It does so once, until something else
 // is missing. Where nothing was written, the rights were not reviewed.
 func (h *handler[T]) nameMissing(ctx context.Context, obj T, outcome reconciler.Outcome, err error) error {
-	key, missing, forbidden := client.ObjectKeyFromObject(obj), outcome.Missing, forbids(err)
+	missing, forbidden := outcome.Missing, forbids(err)
+	before := &h.remembered(obj).missing
 	if missing.Count() == 0 && !forbidden {
-		if before, known := h.missing.Load(key); known && (len(outcome.Steps) > 0 || before.(namedRights).forbidden) {
-			h.missing.Delete(key)
+		if len(outcome.Steps) > 0 || before.forbidden {
+			*before = namedRights{}
 		}
 		return err
 	}
@@ -84,7 +85,8 @@ func (h *handler[T]) nameMissing(ctx context.Context, obj T, outcome reconciler.
 	if all == "" {
 		return err
 	}
-	if before, known := h.missing.Swap(key, namedRights{all, forbidden}); !known || before.(namedRights).text != all {
+	said := before.text
+	if *before = (namedRights{all, forbidden}); said != all {
 		logf.FromContext(ctx).Info("rights are missing", "missing", all)
 		if !forbidden {
 			events.Send(h.recorder, obj, 1, events.Event{

@@ -157,7 +157,7 @@ func TestMissingRightsAreNamedAtOnceAndAllOfThem(t *testing.T) {
 	}
 	_, _, _ = b.pass() // claims it
 	const (
-		configs = `{apiGroups: [""], resources: [configmaps], verbs: [get, list, watch, create, update, delete]}`
+		configs = `{apiGroups: [''], resources: [configmaps], verbs: [get, list, watch, create, update, delete]}`
 		// The role grants what the account does not hold.
 		roles = `{apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [get, list, watch, create, update, delete, escalate]}`
 	)
@@ -172,7 +172,7 @@ func TestMissingRightsAreNamedAtOnceAndAllOfThem(t *testing.T) {
 	b.check(b.client.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "deployer"}}))
 	b.grant(deployer, rule("", "configmaps", "get create update delete"), rule("rbac.authorization.k8s.io", "roles", "get create update delete"))
 	b.forward += 10 * time.Second
-	want = deployer + " lacks rights: in namespace " + b.namespace + " rules: [" + `{apiGroups: [""], resources: [configmaps], verbs: [list, watch]}, ` +
+	want = deployer + " lacks rights: in namespace " + b.namespace + " rules: [" + `{apiGroups: [''], resources: [configmaps], verbs: [list, watch]}, ` +
 		`{apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [list, watch, escalate]}]; `
 	b.comesTo(func() (string, bool) {
 		b.forward += 10 * time.Second

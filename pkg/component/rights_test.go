@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,11 +32,11 @@ func TestMissingRightsThatStopNothingAreAnEvent(t *testing.T) {
 	obj := newWidget()
 	commit := func(context.Context) error { return nil }
 	for range 2 {
-		if _, err := h.CreateOrUpdate(ctx, obj, commit); err != nil {
+		if _, err := h.createOrUpdate(ctx, obj, commit); err != nil {
 			t.Fatal(err)
 		}
 	}
-	const rules = `the operator lacks rights: in namespace shop rules: [{apiGroups: [""], resources: [configmaps], verbs: [delete]}]`
+	const rules = `the operator lacks rights: in namespace shop rules: [{apiGroups: [''], resources: [configmaps], verbs: [delete]}]`
 	if got, want := strings.Join(events.lines, "\n"), "Warning|Forbidden|Apply|"+rules; got != want {
 		t.Errorf("events:\n%s\nwant\n%s", got, want)
 	}
@@ -48,7 +49,7 @@ func TestMissingRightsThatStopNothingAreAnEvent(t *testing.T) {
 		// again, they are named again.
 		for _, engine.outcome.Missing = range []reconciler.MissingRights{nil, missing} {
 			engine.outcome.Steps = steps
-			if _, err := h.CreateOrUpdate(ctx, obj, commit); err != nil {
+			if _, err := h.createOrUpdate(ctx, obj, commit); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -68,8 +69,8 @@ func TestAConditionNamesAsManyRulesAsFitAndTheLogAll(t *testing.T) {
 	log := &logLines{}
 	ctx := logf.IntoContext(t.Context(), log.logger())
 	obj := newWidget()
-	_, err := h.CreateOrUpdate(ctx, obj, func(context.Context) error { return nil })
-	_, _ = h.Judge(ctx, obj, lifecycle.Pass{Stage: lifecycle.StageApply, Err: err, Now: h.now()})
+	_, err := h.createOrUpdate(ctx, obj, func(context.Context) error { return nil })
+	_ = h.report(ctx, obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply, Err: err, Now: h.now()})
 	state, reason, message := obj.GetStatus().GetState()
 	if state != StateError || reason != v1alpha1.ReasonForbidden {
 		t.Errorf("%s, %s", state, reason)
@@ -84,12 +85,42 @@ func TestAConditionNamesAsManyRulesAsFitAndTheLogAll(t *testing.T) {
 	}
 }
 
+func TestTheTimeoutDoesNotCountWhileARightIsMissing(t *testing.T) {
+	h, _ := testHandler(t, &fakeEngine{})
+	obj := newWidget()
+	began := h.now()
+	report := func(after time.Duration, err error) (State, string) {
+		t.Helper()
+		_ = h.report(t.Context(), obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply, Err: err, Now: began.Add(after)})
+		state, reason, _ := obj.GetStatus().GetState()
+		return state, reason
+	}
+	timeout := intervalsOf(obj).timeout
+	waiting := &unfinishedError{facts: facts{waiting: "Deployment shop/api: 0 of 1 updated", net: time.Minute}}
+	forbidden := &reconciler.ForbiddenError{Object: "Deployment shop/api", Message: "no"}
+	for i, step := range []struct {
+		after  time.Duration
+		err    error
+		reason string
+	}{
+		{0, waiting, v1alpha1.ReasonProcessing},
+		{timeout / 2, forbidden, v1alpha1.ReasonForbidden},
+		{3 * timeout, &unfinishedError{facts: facts{err: forbidden, net: time.Minute}, cause: forbidden}, v1alpha1.ReasonForbidden},
+		{3*timeout + time.Second, waiting, v1alpha1.ReasonProcessing},
+		{4*timeout + time.Second, waiting, v1alpha1.ReasonTimeout},
+	} {
+		if state, reason := report(step.after, step.err); reason != step.reason {
+			t.Errorf("step %d: %s, %s; want %s", i, state, reason, step.reason)
+		}
+	}
+}
+
 func TestAForbiddenImpersonationNamesTheAccountAndTheRule(t *testing.T) {
 	const answer = `User "op" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "shop"`
 	for name, c := range map[string]struct{ account, answer, want string }{
 		"a service account": {account: "deployer", answer: answer,
 			want: `the operator cannot impersonate ServiceAccount shop/deployer, which the component names (serviceAccountName) or the option DefaultServiceAccount; ` +
-				`it lacks rights: in namespace shop rules: [{apiGroups: [""], resources: [serviceaccounts], resourceNames: [deployer], verbs: [impersonate]}]; generator: `},
+				`it lacks rights: in namespace shop rules: [{apiGroups: [''], resources: [serviceaccounts], resourceNames: [deployer], verbs: [impersonate]}]; generator: `},
 		"another right":    {account: "deployer", answer: `User "op" cannot get path "/version"`},
 		"no impersonation": {answer: answer},
 	} {
@@ -98,7 +129,7 @@ func TestAForbiddenImpersonationNamesTheAccountAndTheRule(t *testing.T) {
 			obj := newWidget()
 			obj.Namespace, obj.Spec.ServiceAccountName = "shop", c.account
 			err := fmt.Errorf("generator: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, c.account, errors.New(c.answer)))
-			_, _ = h.Judge(t.Context(), obj, lifecycle.Pass{Stage: lifecycle.StageApply, Err: err, Now: h.now()})
+			_ = h.report(t.Context(), obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply, Err: err, Now: h.now()})
 			_, reason, message := obj.GetStatus().GetState()
 			if reason != v1alpha1.ReasonForbidden || !strings.HasPrefix(message, c.want) || !strings.Contains(message, c.answer) {
 				t.Errorf("%s: %s", reason, message)

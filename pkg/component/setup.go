@@ -7,17 +7,27 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apitypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
 // SetupWithManager registers the reconciler with the manager. The manager's
@@ -76,7 +86,7 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 	running := &running[T]{
 		triggers: triggers, client: uncached, telemetry: newTelemetry(controllerName(gvk), r.settings.tracerProvider),
 	}
-	if running.loop, err = r.newLoop(mgr, running, gvk, workers); err != nil {
+	if running.handler, err = r.connect(mgr, running, gvk, workers); err != nil {
 		return r.setupError(err)
 	}
 	if r.settings.ofNamespaces {
@@ -140,4 +150,89 @@ func unthrottled(config *rest.Config) *rest.Config {
 		config.QPS = -1
 	}
 	return config
+}
+
+// defaultConcurrency is how many components are reconciled at the same time,
+// unless the options or the manager say something else.
+const defaultConcurrency = 5
+
+// resolveSetup resolves the options that concern the setup.
+func (s *settings) resolveSetup(options ReconcilerOptions) error {
+	var errs []error
+	s.newClient, s.rateLimiter = options.NewClient, options.RateLimiter
+	if options.MaxConcurrentReconciles != nil {
+		if s.concurrency = *options.MaxConcurrentReconciles; s.concurrency < 1 {
+			errs = append(errs, fmt.Errorf("option MaxConcurrentReconciles %d: must be at least 1", s.concurrency))
+		}
+	}
+	if options.LabelSelector != nil {
+		selector, err := metav1.LabelSelectorAsSelector(options.LabelSelector)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("option LabelSelector: %w", err))
+		}
+		s.selector = selector
+	}
+	if options.ClusterUID != nil {
+		if s.clusterUID = apitypes.UID(*options.ClusterUID); s.clusterUID == "" {
+			errs = append(errs, errors.New("option ClusterUID is empty"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// controllerOptions are what the options leave to the controller.
+func (s *settings) controllerOptions(mgr ctrl.Manager) controller.Options {
+	options := controller.Options{RateLimiter: s.rateLimiter, MaxConcurrentReconciles: s.concurrency}
+	if options.RateLimiter == nil {
+		options.RateLimiter = backoff.NewRateLimiter()
+	}
+	configured := mgr.GetControllerOptions()
+	if s.concurrency == 0 && configured.MaxConcurrentReconciles == 0 && len(configured.GroupKindConcurrency) == 0 {
+		options.MaxConcurrentReconciles = defaultConcurrency
+	}
+	return options
+}
+
+// inShard lets pass what the selector selects, and what it selected before: that is
+// to be forgotten.
+func inShard(selector labels.Selector) predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return selects(selector, e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return selects(selector, e.ObjectOld) || selects(selector, e.ObjectNew)
+		},
+		DeleteFunc: func(e event.DeleteEvent) bool { return selects(selector, e.Object) },
+	}
+}
+
+// selects tells whether an object is selected; by nil, everything is.
+func selects(selector labels.Selector, object client.Object) bool {
+	return selector == nil || object != nil && selector.Matches(labels.Set(object.GetLabels()))
+}
+
+// targetScheme returns the scheme for clients of targets: what the manager knows,
+// and what the options and the generator add. The manager's own scheme is left
+// alone, because it may be in use already.
+func targetScheme(managers *runtime.Scheme, s settings, generator manifests.Generator) (scheme *runtime.Scheme, err error) {
+	// A scheme panics when one kind is registered with two types.
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("scheme for the target cluster: %v", value)
+		}
+	}()
+	scheme = runtime.NewScheme()
+	for gvk, t := range managers.AllKnownTypes() {
+		if object, ok := reflect.New(t).Interface().(runtime.Object); ok {
+			scheme.AddKnownTypeWithName(gvk, object)
+		}
+	}
+	if s.schemeBuilder != nil {
+		if err := s.schemeBuilder.AddToScheme(scheme); err != nil {
+			return nil, fmt.Errorf("option SchemeBuilder: %w", err)
+		}
+	}
+	if err := manifests.AddToScheme(generator, scheme); err != nil {
+		return nil, fmt.Errorf("scheme of the resource generator: %w", err)
+	}
+	return scheme, nil
 }

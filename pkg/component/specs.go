@@ -8,8 +8,13 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // The ...Spec types are ready-made parts of a spec. Embed them inline:
@@ -185,4 +190,215 @@ func (s *ClientSpec) GetKubeConfig() []byte {
 		return kubeConfig
 	}
 	return []byte{}
+}
+
+// PolicySpec implements PolicyConfiguration.
+//
+// +kubebuilder:object:generate=true
+type PolicySpec struct {
+	// AdoptionPolicy says what happens when a dependent object exists already and is not ours.
+	// +optional
+	AdoptionPolicy v1alpha1.AdoptionPolicy `json:"adoptionPolicy,omitempty"`
+	// UpdatePolicy says how dependent objects are written.
+	// +optional
+	UpdatePolicy v1alpha1.UpdatePolicy `json:"updatePolicy,omitempty"`
+	// DeletePolicy says what happens to dependent objects that are no longer wanted.
+	// +optional
+	DeletePolicy v1alpha1.DeletePolicy `json:"deletePolicy,omitempty"`
+	// MissingNamespacesPolicy says whether missing namespaces are created.
+	// +optional
+	MissingNamespacesPolicy v1alpha1.MissingNamespacesPolicy `json:"missingNamespacesPolicy,omitempty"`
+}
+
+// GetAdoptionPolicy returns the policy, or nothing if the default applies.
+func (s *PolicySpec) GetAdoptionPolicy() reconciler.AdoptionPolicy {
+	if s == nil {
+		return ""
+	}
+	return s.AdoptionPolicy
+}
+
+// GetUpdatePolicy returns the policy, or nothing if the default applies.
+func (s *PolicySpec) GetUpdatePolicy() reconciler.UpdatePolicy {
+	if s == nil {
+		return ""
+	}
+	return s.UpdatePolicy
+}
+
+// GetDeletePolicy returns the policy, or nothing if the default applies.
+func (s *PolicySpec) GetDeletePolicy() reconciler.DeletePolicy {
+	if s == nil {
+		return ""
+	}
+	return s.DeletePolicy
+}
+
+// GetMissingNamespacesPolicy returns the policy, or nothing if the default applies.
+func (s *PolicySpec) GetMissingNamespacesPolicy() reconciler.MissingNamespacesPolicy {
+	if s == nil {
+		return ""
+	}
+	return s.MissingNamespacesPolicy
+}
+
+// DriftSpec implements DriftConfiguration.
+//
+// +kubebuilder:object:generate=true
+type DriftSpec struct {
+	// DriftPolicy says what happens when somebody else changes or deletes dependent objects.
+	// +optional
+	DriftPolicy v1alpha1.DriftPolicy `json:"driftPolicy,omitempty"`
+}
+
+// GetDriftPolicy returns the policy, or nothing if the default applies.
+func (s *DriftSpec) GetDriftPolicy() reconciler.DriftPolicy {
+	if s == nil {
+		return ""
+	}
+	return s.DriftPolicy
+}
+
+// TypeSpec implements TypeConfiguration.
+//
+// +kubebuilder:object:generate=true
+type TypeSpec struct {
+	// AdditionalManagedTypes are types that appear at run time, because of what
+	// the dependent objects do. The group may be "*" or "*.suffix", the kind "*".
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	AdditionalManagedTypes []v1alpha1.TypeInfo `json:"additionalManagedTypes,omitempty"`
+}
+
+// GetAdditionalManagedTypes returns the types.
+func (s *TypeSpec) GetAdditionalManagedTypes() []reconciler.TypeInfo {
+	if s == nil {
+		return nil
+	}
+	return s.AdditionalManagedTypes
+}
+
+// Durations are bounded by the schema in their length and in their numbers, so
+// that no accepted value overflows. What was stored before the schema was there
+// is a mistake that the component says itself.
+
+// RequeueSpec implements RequeueConfiguration.
+//
+// +kubebuilder:object:generate=true
+type RequeueSpec struct {
+	// RequeueInterval is how often the component is reconciled although nothing changed; 10m by default.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern="^([0-9]{1,5}(\\.[0-9]{1,9})?(ms|s|m|h))+$"
+	// +kubebuilder:validation:MaxLength=32
+	RequeueInterval *types.Duration `json:"requeueInterval,omitempty"`
+}
+
+// GetRequeueInterval returns the interval, or 0 if there is none.
+func (s *RequeueSpec) GetRequeueInterval() time.Duration {
+	if s == nil {
+		return 0
+	}
+	return durationOf(s.RequeueInterval)
+}
+
+// RetrySpec implements RetryConfiguration.
+//
+// +kubebuilder:object:generate=true
+type RetrySpec struct {
+	// RetryInterval is when the component is reconciled again after it asked for a retry; the requeue interval by default.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern="^([0-9]{1,5}(\\.[0-9]{1,9})?(ms|s|m|h))+$"
+	// +kubebuilder:validation:MaxLength=32
+	RetryInterval *types.Duration `json:"retryInterval,omitempty"`
+}
+
+// GetRetryInterval returns the interval, or 0 if there is none.
+func (s *RetrySpec) GetRetryInterval() time.Duration {
+	if s == nil {
+		return 0
+	}
+	return durationOf(s.RetryInterval)
+}
+
+// TimeoutSpec implements TimeoutConfiguration.
+//
+// +kubebuilder:object:generate=true
+type TimeoutSpec struct {
+	// Timeout is how long the dependent objects may take to become ready; the requeue interval by default.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern="^([0-9]{1,5}(\\.[0-9]{1,9})?(ms|s|m|h))+$"
+	// +kubebuilder:validation:MaxLength=32
+	Timeout *types.Duration `json:"timeout,omitempty"`
+}
+
+// GetTimeout returns the timeout, or 0 if there is none.
+func (s *TimeoutSpec) GetTimeout() time.Duration {
+	if s == nil {
+		return 0
+	}
+	return durationOf(s.Timeout)
+}
+
+// ReapplySpec implements ReapplyConfiguration.
+//
+// +kubebuilder:object:generate=true
+type ReapplySpec struct {
+	// ReapplyInterval is how often dependent objects are written although nothing changed; never by default.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern="^([0-9]{1,5}(\\.[0-9]{1,9})?(ms|s|m|h))+$"
+	// +kubebuilder:validation:MaxLength=32
+	ReapplyInterval *types.Duration `json:"reapplyInterval,omitempty"`
+}
+
+// GetReapplyInterval returns the interval, or 0 if there is none.
+func (s *ReapplySpec) GetReapplyInterval() time.Duration {
+	if s == nil {
+		return 0
+	}
+	return durationOf(s.ReapplyInterval)
+}
+
+func durationOf(d *types.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return d.Duration
+}
+
+// PatchesSpec implements PatchesConfiguration. It lets the users of an operator
+// change what its author did not foresee, as in a kustomization.
+//
+// +kubebuilder:object:generate=true
+type PatchesSpec struct {
+	// Patches change the dependent objects after they were rendered, one after the other.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Patches []v1alpha1.Patch `json:"patches,omitempty"`
+	// Images are replaced wherever containers of dependent objects use them, after the patches.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Images []v1alpha1.Image `json:"images,omitempty"`
+}
+
+// GetPatches returns the patches.
+func (s *PatchesSpec) GetPatches() []v1alpha1.Patch {
+	if s == nil {
+		return nil
+	}
+	return s.Patches
+}
+
+// GetImages returns the images.
+func (s *PatchesSpec) GetImages() []v1alpha1.Image {
+	if s == nil {
+		return nil
+	}
+	return s.Images
 }

@@ -40,7 +40,8 @@ type Status struct {
 	Revision int64 `json:"revision,omitempty"`
 
 	// InstalledRevision is the first revision whose dependent objects were all applied
-	// and ready. It is rendered as the installation, and so are those before it.
+	// and ready or, as long as there is none, the latest. It is rendered as the
+	// installation, and so are those before it.
 	// +optional
 	InstalledRevision int64 `json:"installedRevision,omitempty"`
 
@@ -66,7 +67,7 @@ type Status struct {
 
 	// ProcessingSince is when the current attempt to become ready began: with
 	// the last change of the component or of its manifests. The timeout counts
-	// from here. It is empty while the component is ready.
+	// from here. It is empty while the component is ready, is suspended or lacks a right.
 	// +optional
 	ProcessingSince *metav1.Time `json:"processingSince,omitempty"`
 

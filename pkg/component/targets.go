@@ -5,6 +5,7 @@ package component
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -15,8 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/backoff"
-	"github.com/corbel-run/corbel/internal/clients"
+	"github.com/corbel-run/corbel/internal/metrics"
+	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -31,19 +34,20 @@ type engine interface {
 	Close()
 }
 
-// target is where, and on whose behalf, dependent objects are kept.
-type target struct {
+// connection is a client and an engine for the dependent objects of a component, in its
+// target cluster and with its identity.
+type connection struct {
 	client client.Client
 	engine engine
-	lease  *clients.Lease // may be nil
+	lease  *target.Lease // may be nil
 }
 
-// leave ends the use of the target.
-func (t target) leave() { t.lease.Release() }
+// release gives the lease of the target back.
+func (t connection) release() { t.lease.Release() }
 
 // targets keeps one engine for each target of the pool.
 type targets struct {
-	pool    *clients.Pool
+	pool    *target.Pool
 	name    string
 	options reconciler.ReconcilerOptions
 	// digestKey returns the key of the digests that engines make.
@@ -89,7 +93,7 @@ func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, workers
 		homes:     map[reconciler.Owner]engine{},
 		later:     wakes.changed,
 	}
-	t.pool = clients.New(config, clients.Options{
+	t.pool = target.New(config, target.Options{
 		Cluster:    cluster.Options{Scheme: scheme},
 		DialPolicy: s.dialPolicy,
 		LocalUID:   s.clusterUID,
@@ -103,29 +107,29 @@ func newTargets(config *rest.Config, scheme *runtime.Scheme, s settings, workers
 	return t
 }
 
-// enter returns the target for an identity; leave it after the pass. The errors
-// are those of clients.Pool.
-func (t *targets) enter(id identity, who client.ObjectKey) (target, error) {
-	access := clients.Access{Kubeconfig: id.kubeConfig, User: id.user, Groups: id.groups}
-	lease, err := t.pool.Enter(access, who)
+// enter returns a connection for an identity; release it after the reconcile. The errors
+// are those of target.Pool.
+func (t *targets) enter(id identity, component client.ObjectKey) (connection, error) {
+	access := target.Access{Kubeconfig: id.kubeConfig, User: id.user, Groups: id.groups}
+	lease, err := t.pool.Acquire(access, component)
 	if err != nil {
-		return target{}, err
+		return connection{}, err
 	}
 	return t.on(lease, id.kubeConfig == nil)
 }
 
-// on returns the target of a lease, which it ends if that fails.
-func (t *targets) on(lease *clients.Lease, atHome bool) (target, error) {
+// on returns the connection of a lease, which it releases if that fails.
+func (t *targets) on(lease *target.Lease, atHome bool) (connection, error) {
 	chosen, err := t.engineOf(lease.Target, atHome)
 	if err != nil {
 		lease.Release()
-		return target{}, fmt.Errorf("make an engine for the target cluster: %w", err)
+		return connection{}, fmt.Errorf("make an engine for the target cluster: %w", err)
 	}
 	if lease.Evicted() {
-		// It was let go of before its engine was kept, so nobody else would.
+		// It was evicted before its engine was kept, so t.close was called without it.
 		t.close(lease.Target)
 	}
-	return target{client: lease.Target.Client(), engine: chosen, lease: lease}, nil
+	return connection{client: lease.Target.Client(), engine: chosen, lease: lease}, nil
 }
 
 // engineOf returns the engine for a target, which may be in the cluster that components live in.
@@ -149,8 +153,8 @@ func (t *targets) engineOf(chosen cluster.Target, atHome bool) (engine, error) {
 	return made, nil
 }
 
-// close drops the engine of a target that the pool lets go of. No watch wakes those
-// whose dependents are there, so they come again to look after them.
+// close drops the engine of a target that the pool evicts. No watch wakes the components
+// with dependents there any more, so they are requeued.
 func (t *targets) close(gone cluster.Target) {
 	t.mu.Lock()
 	leaving, known := t.engines[gone]
@@ -172,10 +176,10 @@ func (t *targets) close(gone cluster.Target) {
 	}
 }
 
-// isWatched tells whether what happens in the target wakes any component.
-func (t *targets) isWatched(target cluster.Target) bool {
+// isWatched reports whether what happens in the target wakes any component.
+func (t *targets) isWatched(watched cluster.Target) bool {
 	t.mu.Lock()
-	engine, known := t.engines[target]
+	engine, known := t.engines[watched]
 	t.mu.Unlock()
 	return known && engine.Watching()
 }
@@ -203,4 +207,46 @@ func (t *targets) forget(owner reconciler.Owner) {
 	if known {
 		home.Leave(owner)
 	}
+}
+
+// A component that cannot use its target cluster is requeued when that changes. These
+// delays are the fallback.
+const (
+	busyDelay        = 10 * time.Second
+	unreachableDelay = 30 * time.Second
+)
+
+// targetSource is targets.
+type targetSource interface {
+	enter(id identity, component client.ObjectKey) (connection, error)
+	settle(owner reconciler.Owner, home engine)
+	forget(owner reconciler.Owner)
+}
+
+// enter returns a connection to the target cluster for an identity; release it at the
+// end of the reconcile. If the cluster is busy, the reconcile ends here: no worker waits.
+// The engine of the target makes digests, so the key has to be there.
+func (h *handler[T]) enter(ctx context.Context, obj T, id identity) (connection, error) {
+	if _, err := h.digestKey.get(ctx); err != nil {
+		return connection{}, err
+	}
+	t, err := h.targets.enter(id, client.ObjectKeyFromObject(obj))
+	if errors.Is(err, target.ErrBusy) {
+		note(ctx, metrics.ResultPending)
+		after := backoff.Jitter(busyDelay, jitter, backoff.Random())
+		return connection{}, &lifecycle.LaterError{After: after, Err: err}
+	}
+	if err == nil {
+		h.targets.settle(h.owner(obj), t.engine)
+		return t, nil
+	}
+	err = h.about(obj, err)
+	_, unreachable := errors.AsType[*target.UnreachableError](err)
+	_, denied := errors.AsType[*cluster.AddressDeniedError](err)
+	if unreachable && !denied {
+		return connection{}, &unfinishedError{
+			facts: facts{unreachable: err.Error(), net: backoff.Jitter(unreachableDelay, jitter, backoff.Random())}, cause: err,
+		}
+	}
+	return connection{}, err
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/corbel-run/corbel/internal/clients"
+	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -20,7 +20,7 @@ func TestNoEngineIsKeptForATargetThatNobodyWillGetAgain(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
 	ts := newTargets(&rest.Config{Host: "http://127.0.0.1:1"}, runtime.NewScheme(), h.settings, 1,
 		func() []byte { return nil }, &clusterUID{}, newTriggers(), time.Now)
-	lease, err := ts.pool.Enter(clients.Access{}, types.NamespacedName{})
+	lease, err := ts.pool.Acquire(target.Access{}, types.NamespacedName{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestNoEngineIsKeptForATargetThatNobodyWillGetAgain(t *testing.T) {
 	if err != nil || found.engine == nil {
 		t.Fatalf("whoever entered it cannot go on: %v", err)
 	}
-	found.leave()
+	found.release()
 	if len(ts.engines) > 0 {
 		t.Errorf("%d engines are kept", len(ts.engines))
 	}
@@ -41,13 +41,13 @@ func TestComponentsWhoseTargetIsLetGoOfComeAgain(t *testing.T) {
 	ts := newTargets(&rest.Config{Host: "http://127.0.0.1:1"}, runtime.NewScheme(), h.settings, 1,
 		func() []byte { return nil }, &clusterUID{}, wakes, time.Now)
 	defer ts.pool.Close()
-	var used []target
+	var used []connection
 	for _, user := range []string{"here", "there"} {
 		entered, err := ts.enter(identity{user: user}, types.NamespacedName{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer entered.leave()
+		defer entered.release()
 		ts.settle(reconciler.Owner{Kind: "Widget", Namespace: "shop", Name: user, UID: "u"}, entered.engine)
 		used = append(used, entered)
 	}

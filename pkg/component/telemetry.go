@@ -29,8 +29,7 @@ type telemetry struct {
 	population *metrics.Population[client.ObjectKey]
 
 	mu sync.Mutex
-	// secrets outlive a pass: one that does not render still tells about objects
-	// that hold what an earlier one rendered.
+	// secrets are those that the reconciles under way have met, by component.
 	secrets map[client.ObjectKey]*redact.Secrets
 }
 
@@ -43,16 +42,24 @@ func newTelemetry(controller string, provider oteltrace.TracerProvider) *telemet
 	}
 }
 
-// secretsOf returns the secrets of a component.
+// secretsOf returns the secrets that the reconcile of a component has met; nil, which is
+// an empty set, if none is under way.
 func (t *telemetry) secretsOf(key client.ObjectKey) *redact.Secrets {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	known, ok := t.secrets[key]
-	if !ok {
-		known = redact.New()
-		t.secrets[key] = known
+	return t.secrets[key]
+}
+
+// keepSecrets lets secretsOf return the set of a reconcile until done is called.
+func (t *telemetry) keepSecrets(key client.ObjectKey, secrets *redact.Secrets) (done func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.secrets[key] = secrets
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.secrets, key)
 	}
-	return known
 }
 
 // outcome is filled in by whoever knows what becomes of a pass.
@@ -74,7 +81,8 @@ func note(ctx context.Context, result metrics.Result) {
 // pass runs a pass over a component, and tells about it.
 func (t *telemetry) pass(ctx context.Context, key client.ObjectKey, run func(ctx context.Context) (ctrl.Result, error)) (ctrl.Result, error) {
 	start := time.Now()
-	secrets := t.secretsOf(key)
+	secrets := redact.New()
+	defer t.keepSecrets(key, secrets)()
 	told := &outcome{}
 	ctx = context.WithValue(ctx, outcomeKey{}, told)
 	ctx = metrics.WithController(redact.With(ctx, secrets), t.controller)
@@ -158,9 +166,6 @@ func resultOf(state State, reason string) metrics.Result {
 func (t *telemetry) gone(ctx context.Context, key client.ObjectKey) {
 	note(ctx, metrics.ResultGone)
 	t.population.Forget(key)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.secrets, key)
 }
 
 // counted returns a client whose requests are counted.

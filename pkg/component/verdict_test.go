@@ -144,8 +144,7 @@ func seen(t *testing.T, f facts) judged {
 	(&handler[*widget]{}).write(obj, v, time.Unix(1000, 0))
 	conditionstest.Check(t, conditionsOf(obj))
 
-	computed := result.Compute(v.result, v.err, pace{requeue: f.intervals.requeue, random: func() float64 { return 0 }})
-	got := judged{State: v.state, Ready: v.ready, Reason: v.reason, Message: v.message, Returns: computed.Result, Err: computed.Err != nil}
+	got := judged{State: v.state, Ready: v.ready, Reason: v.reason, Message: v.message, Returns: ctrl.Result{RequeueAfter: v.after}, Err: v.err != nil}
 	for _, condition := range obj.GetStatus().Conditions {
 		if condition.Type != v1alpha1.ConditionReady {
 			got.Other = condition.Type
@@ -154,20 +153,13 @@ func seen(t *testing.T, f facts) judged {
 			t.Errorf("condition %s says %s: %q", condition.Type, condition.Reason, condition.Message)
 		}
 	}
-	// The exit of the pass must come to the same conclusion about Stalled.
-	if marked := computed.Stalled == result.Mark; marked != v.stalled {
-		t.Errorf("the verdict is stalled: %v, its result: %v", v.stalled, marked)
-	} else if marked && (computed.Reason != v.reason || computed.Message != v.message) {
-		t.Errorf("Stalled would say %s: %q", computed.Reason, computed.Message)
-	}
 	return got
 }
 
-func TestPaceComesEarlyNotLate(t *testing.T) {
+func TestARegularReconcileComesEarlyNotLate(t *testing.T) {
 	for _, random := range []float64{0, 0.5, 1} {
-		p := pace{requeue: testRequeue, random: func() float64 { return random }}
-		got := p.BuildRuntimeResult(result.Success, nil).RequeueAfter
-		if got > testRequeue || got < testRequeue*9/10 {
+		f := facts{intervals: intervals{requeue: testRequeue}, random: func() float64 { return random }}
+		if got := judge(f).after; got > testRequeue || got < testRequeue*9/10 {
 			t.Errorf("random %v: comes after %s", random, got)
 		}
 	}

@@ -88,7 +88,7 @@ type bench struct {
 	*testing.T
 	server   *widget.Server
 	recorder *events.FakeRecorder
-	loop     *lifecycle.Loop[*widget.Widget]
+	loop     reconcile.Reconciler
 	handler  *handler
 	options  lifecycle.Options[*widget.Widget]
 }

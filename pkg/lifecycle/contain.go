@@ -4,9 +4,13 @@
 package lifecycle
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"reflect"
-	"runtime/debug"
+
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/corbel-run/corbel/internal/guard"
 )
 
 // PanicError is what a panic in a handler becomes. It is an ordinary error: the
@@ -29,27 +33,20 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("the handler panicked: %v", e.Value)
 }
 
-// contain calls f and makes an error of a panic. The call has a goroutine of its
-// own, because runtime.Goexit would end the controller's worker for good. What f
-// starts itself it must contain itself.
+// contain calls f and makes an error of a panic. What f starts itself it must contain itself.
 func contain(f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		returned := false
-		defer func() {
-			if value := recover(); value != nil {
-				done <- &PanicError{Value: value, Stack: debug.Stack()}
-			} else if !returned {
-				done <- &PanicError{Goexit: true, Stack: debug.Stack()}
-			}
-		}()
-		err := f()
-		returned = true
-		if value := reflect.ValueOf(err); value.Kind() == reflect.Pointer && value.IsNil() {
-			// Its methods may panic where nothing contains it.
-			err = fmt.Errorf("the handler returned an error of type %T that is a nil pointer; return nil where there is no error", err)
-		}
-		done <- err
-	}()
-	return <-done
+	switch err := guard.Call(f).(type) {
+	case *guard.PanicError:
+		return &PanicError{Value: err.Value, Stack: err.Stack, Goexit: err.Goexit}
+	case *guard.NilPointerError:
+		return fmt.Errorf("the handler %w", err)
+	default:
+		return err
+	}
+}
+
+func logPanic(ctx context.Context, err error) {
+	if p, ok := errors.AsType[*PanicError](err); ok {
+		logf.FromContext(ctx).Error(p, "contained a panic", "stack", string(p.Stack))
+	}
 }

@@ -1,22 +1,22 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lifecycle is the loop that every reconciler of something outside the
+// Package lifecycle is what every reconciler of something outside the
 // object needs: claim it, create or update it, delete it, or only look at it.
 //
 // A [Handler] does the domain's work in four idempotent methods. The [Loop] does
 // the rest, once and right: it reads the object, finds out to whom it belongs and what
-// may be done about it, decides about the stage of the pass by a pure function, puts the
+// may be done about it, decides about the phase of the reconcile by a pure function, puts the
 // finalizer on the server before anything else happens and takes it away after
 // everything is gone, contains panics, and leaves through pkg/summarize, which writes the
 // status at most once. [SetupWithManager] runs it in a controller. For resources behind an
 // API that can observe, create, update and delete them, package external has the Handler.
 //
-//	object                                          stage    what happens
+//	object                                          phase    what happens
 //	that belongs to another operator                ignore   nothing
 //	being deleted, without our finalizer            ignore   nothing
 //	being deleted, what was made is to stay         release  the finalizer goes
-//	whose management policy is not known            hold     nothing; the conditions say why
+//	whose management policy is not known            paused   nothing; the conditions say why
 //	being deleted                                   delete   Delete; on Success the finalizer goes
 //	suspended, or under the policy skip             skip     UpdateStatus
 //	without our finalizer                           claim    Claim and the finalizer made durable, then as apply
@@ -55,9 +55,10 @@
 // waits for a change), and an object that is stuck can always be deleted, by mending
 // what is wrong or by the policy detach-on-delete.
 //
-// # What a handler may leave to the loop
+// # More than a handler can say
 //
-// A handler that implements only Handler gets Ready, Reconciling and Stalled
-// worded from its result and error. One that also implements [Judge] words them itself.
-// [Suspender], [Detacher], [Releaser], [Builder] and [Finisher] are optional too.
+// Ready, Reconciling and Stalled are worded from the result and the error of the handler.
+// [Suspender], [Detacher], [Releaser] and [Finisher] are optional. A reconciler that words
+// the conditions itself, or decides itself when an object is reconciled again, uses
+// [Sessions] in place of a Handler and the Loop.
 package lifecycle

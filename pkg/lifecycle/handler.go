@@ -5,7 +5,6 @@ package lifecycle
 
 import (
 	"context"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,7 +32,7 @@ type Handler[T client.Object] interface {
 	// ends the pass.
 	Claim(ctx context.Context, obj T) error
 	// CreateOrUpdate brings what the object describes into being. Empty without an
-	// error means that nothing was to be done: unless the handler is a Judge, an
+	// error means that nothing was to be done: an
 	// object that is not Ready becomes so, as after Success.
 	CreateOrUpdate(ctx context.Context, obj T, commit Commit) (result.Result, error)
 	// Delete takes it away. Only Success with a nil error means that nothing is
@@ -65,35 +64,6 @@ type Releaser[T client.Object] interface {
 	// was deleted by Delete or is left as it is. An error keeps the finalizer.
 	// It may be called more than once.
 	Release(ctx context.Context, obj T) error
-}
-
-// Judge is a Handler that words conditions and status itself.
-type Judge[T client.Object] interface {
-	// Judge is called once, at the end of every pass but those that end quietly
-	// and those that remove the finalizer. It sets conditions and status of obj
-	// and returns result and error, which may be others than those of the pass. They
-	// go through result.Compute, which has the last word on Reconciling and Stalled.
-	Judge(ctx context.Context, obj T, pass Pass) (result.Result, error)
-}
-
-// Pass is what happened, for the Judge.
-type Pass struct {
-	// Stage is what the pass was about.
-	Stage Stage
-	// Policy is the management policy that applied, or empty if it was not found out.
-	Policy ManagementPolicy
-	// Result and Err are what the handler returned. A panic is a PanicError. An
-	// outdated CustomResourceDefinition is a result.Stalling with the reason CRDOutdated.
-	Result result.Result
-	Err    error
-	// Now is the time of the judgement.
-	Now time.Time
-}
-
-// Builder is a Handler that says when an object comes again.
-type Builder[T client.Object] interface {
-	// ResultBuilder returns the builder for the object, after the pass.
-	ResultBuilder(obj T) result.RuntimeResultBuilder
 }
 
 // Finisher is a Handler that keeps something about objects in memory.

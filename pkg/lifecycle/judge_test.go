@@ -17,35 +17,61 @@ import (
 	"github.com/corbel-run/corbel/test/widget"
 )
 
-// judging is a handler that words its own conditions.
+// judging is a reconciler that uses sessions, and words its own conditions.
 type judging struct {
 	*handler
-	judge   func(*widget.Widget, lifecycle.Pass) (result.Result, error)
-	builder func() result.RuntimeResultBuilder
+	sessions *lifecycle.Sessions[*widget.Widget]
+	judge    func(*widget.Widget, lifecycle.Outcome) (result.Result, error)
 }
 
-func (j *judging) Judge(_ context.Context, w *widget.Widget, pass lifecycle.Pass) (result.Result, error) {
-	j.calls = append(j.calls, "Judge "+string(pass.Stage))
-	return j.judge(w, pass)
+func (j *judging) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	session, err := j.sessions.Open(ctx, request.NamespacedName, func(w *widget.Widget) lifecycle.Wishes {
+		return lifecycle.Wishes{Suspended: j.Suspended(w), Detached: j.Detached(w)}
+	})
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	w := session.Object
+	session.Run(ctx, func(ctx context.Context) (result.Result, error) {
+		switch session.Phase {
+		case lifecycle.PhaseSkip:
+			return result.Empty, j.UpdateStatus(ctx, w)
+		case lifecycle.PhaseDelete:
+			return j.Delete(ctx, w, session.Commit)
+		default:
+			if err := session.Claim(ctx); err != nil {
+				return result.Empty, err
+			}
+			return j.CreateOrUpdate(ctx, w, session.Commit)
+		}
+	})
+	session.Release(ctx, func(context.Context, bool) error { return nil })
+	if session.Gone {
+		j.Finished(ctx, request.NamespacedName)
+	}
+	return session.Close(ctx, func(outcome lifecycle.Outcome) result.Verdict {
+		j.calls = append(j.calls, "Judge "+string(outcome.Phase))
+		res, err := j.judge(w, outcome)
+		return result.Compute(res, err, result.AlwaysRequeueResultBuilder{RequeueAfter: time.Hour})
+	})
 }
-
-func (j *judging) ResultBuilder(*widget.Widget) result.RuntimeResultBuilder { return j.builder() }
 
 func newJudging(t *testing.T, h *handler, change func(*widget.Widget)) (*bench, *judging) {
 	t.Helper()
 	b := newBench(t, h, change)
 	j := &judging{
 		handler: h,
-		judge: func(w *widget.Widget, pass lifecycle.Pass) (result.Result, error) {
+		judge: func(w *widget.Widget, outcome lifecycle.Outcome) (result.Result, error) {
 			w.Status.Phase = "Judged"
-			conditions.MarkTrue(w, pass.Now, "Ready", "AllWell", "as judged")
+			conditions.MarkTrue(w, outcome.Now, "Ready", "AllWell", "as judged")
 			return result.Success, nil
 		},
-		builder: func() result.RuntimeResultBuilder {
-			return result.AlwaysRequeueResultBuilder{RequeueAfter: time.Hour}
-		},
 	}
-	b.use(j)
+	var err error
+	if j.sessions, err = lifecycle.NewSessions(b.options); err != nil {
+		t.Fatal(err)
+	}
+	b.loop = j
 	return b, j
 }
 
@@ -55,7 +81,7 @@ func TestTheJudgeHasTheWord(t *testing.T) {
 	if err != nil || out != (reconcile.Result{RequeueAfter: time.Hour}) {
 		t.Errorf("returned %v, %v", out, err)
 	}
-	b.wantCalls("Claim", "CreateOrUpdate", "Judge Claim")
+	b.wantCalls("CreateOrUpdate", "Judge Claim")
 	b.wantReady(yes, "AllWell", "as judged")
 	if b.read().Status.Phase != "Judged" {
 		t.Error("the status of the judge is not written")
@@ -64,12 +90,12 @@ func TestTheJudgeHasTheWord(t *testing.T) {
 	j.apply = func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
 		return result.Success, errors.New("refused")
 	}
-	j.judge = func(w *widget.Widget, pass lifecycle.Pass) (result.Result, error) {
-		if pass.Stage != lifecycle.StageApply || pass.Result != result.Success || pass.Err == nil {
-			t.Errorf("judged %+v", pass)
+	j.judge = func(w *widget.Widget, outcome lifecycle.Outcome) (result.Result, error) {
+		if outcome.Phase != lifecycle.PhaseApply || outcome.Result != result.Success || outcome.Err == nil {
+			t.Errorf("judged %+v", outcome)
 		}
-		conditions.MarkFalse(w, pass.Now, "Ready", "Hopeless", "translated")
-		return result.Empty, result.NewStalling(pass.Err, "Hopeless")
+		conditions.MarkFalse(w, outcome.Now, "Ready", "Hopeless", "translated")
+		return result.Empty, result.NewStalling(outcome.Err, "Hopeless")
 	}
 	if _, err := b.pass(); err != nil {
 		t.Errorf("the translated error is not returned: %v", err)
@@ -106,12 +132,12 @@ func TestTheJudgeIsAskedOncePerPass(t *testing.T) {
 func TestTheJudgeSeesPanics(t *testing.T) {
 	h := &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { panic("boom") }}
 	b, j := newJudging(t, h, claimed)
-	j.judge = func(w *widget.Widget, pass lifecycle.Pass) (result.Result, error) {
-		if _, ok := errors.AsType[*lifecycle.PanicError](pass.Err); !ok {
-			t.Errorf("judged %v", pass.Err)
+	j.judge = func(w *widget.Widget, outcome lifecycle.Outcome) (result.Result, error) {
+		if _, ok := errors.AsType[*lifecycle.PanicError](outcome.Err); !ok {
+			t.Errorf("judged %v", outcome.Err)
 		}
-		conditions.MarkFalse(w, pass.Now, "Ready", "Panicked", "")
-		return result.Empty, pass.Err
+		conditions.MarkFalse(w, outcome.Now, "Ready", "Panicked", "")
+		return result.Empty, outcome.Err
 	}
 	if _, err := b.pass(); err == nil {
 		t.Error("the error is lost")
@@ -119,19 +145,13 @@ func TestTheJudgeSeesPanics(t *testing.T) {
 	b.wantReady(no, "Panicked", "")
 }
 
-func TestAJudgeOrBuilderThatPanicsIsReplaced(t *testing.T) {
+func TestAJudgeThatPanicsIsReplaced(t *testing.T) {
 	b, j := newJudging(t, &handler{}, claimed)
-	j.judge = func(*widget.Widget, lifecycle.Pass) (result.Result, error) { panic("unjust") }
+	j.judge = func(*widget.Widget, lifecycle.Outcome) (result.Result, error) { panic("unjust") }
 	if _, err := b.pass(); err == nil {
 		t.Error("the error is lost")
 	}
 	b.wantReady(no, "Error", "the handler panicked: unjust")
-
-	b, j = newJudging(t, &handler{}, claimed)
-	j.builder = func() result.RuntimeResultBuilder { panic("broken") }
-	if out, err := b.pass(); err != nil || out.RequeueAfter != interval {
-		t.Errorf("returned %v, %v", out, err)
-	}
 }
 
 // The zero value of a Result is Empty. A handler that returns it must not keep the

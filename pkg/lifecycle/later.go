@@ -39,8 +39,8 @@ func (e *LaterError) PassesByItself() bool { return true }
 const notLeading = 5 * time.Second
 
 // leading returns a LaterError if this process may not act.
-func (l *Loop[T]) leading() error {
-	err := l.options.Leading()
+func (s *Sessions[T]) leading() error {
+	err := s.options.Leading()
 	if _, ok := errors.AsType[*LaterError](err); err == nil || ok {
 		return err
 	}

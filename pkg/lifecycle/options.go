@@ -25,9 +25,9 @@ const (
 	defaultJitter          = 0.1
 )
 
-// Options configure a Loop.
+// Options configure a Loop or Sessions.
 type Options[T client.Object] struct {
-	// Name is the prefix of the annotations that the loop knows, as in
+	// Name is the prefix of the annotations that it reads, as in
 	// "buckets.example.com/management-policy". It should be a DNS name that belongs to
 	// the author of the operator, and must never change. Without a name there are no
 	// annotations. SetupWithManager requires it.
@@ -77,7 +77,7 @@ type Options[T client.Object] struct {
 	// itself, if it is a conditions.Setter.
 	Conditions func(obj T) conditions.Setter
 	// RequeueInterval is when an object comes again at the latest, whatever came
-	// out, unless the handler is a Builder or says that the object is suspended. Default
+	// out, unless the object is suspended. Default
 	// is 10 minutes.
 	RequeueInterval time.Duration
 	// Jitter is the greatest share by which an object comes early at random, so that
@@ -93,7 +93,7 @@ type Options[T client.Object] struct {
 	// memory, because the spec belongs to the user.
 	PersistSpec bool
 	// ObservedGenerationAlways sets status.observedGeneration to the generation
-	// that the pass judged, whatever came out. Default is only after success, when
+	// that was judged, whatever came out. Default is only after success, when
 	// there was nothing to do, and when stalled.
 	ObservedGenerationAlways bool
 }

@@ -27,56 +27,59 @@ func ownershipAnnotation(name string) string {
 }
 
 // ownerOf returns the namespace of the operator that the object belongs to, or nothing.
-func (l *Loop[T]) ownerOf(obj T) string {
-	if l.options.OperatorNamespace == "" {
+func (s *Sessions[T]) ownerOf(obj T) string {
+	if s.options.OperatorNamespace == "" {
 		return ""
 	}
-	return obj.GetAnnotations()[ownershipAnnotation(l.options.Name)]
+	return obj.GetAnnotations()[ownershipAnnotation(s.options.Name)]
 }
 
 // isElsewhere tells whether the object belongs to another operator.
-func (l *Loop[T]) isElsewhere(obj T) bool {
-	owner := l.ownerOf(obj)
-	return owner != "" && owner != l.options.OperatorNamespace
+func (s *Sessions[T]) isElsewhere(obj T) bool {
+	owner := s.ownerOf(obj)
+	return owner != "" && owner != s.options.OperatorNamespace
 }
 
 // own marks the object as ours. It is durable with the finalizer, or not at all: of
 // two operators that see an object without an owner, the second meets a conflict.
-func (l *Loop[T]) own(obj T) {
-	if l.options.OperatorNamespace == "" {
+func (s *Sessions[T]) own(obj T) {
+	if s.options.OperatorNamespace == "" {
 		return
 	}
 	annotations := obj.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[ownershipAnnotation(l.options.Name)] = l.options.OperatorNamespace
+	annotations[ownershipAnnotation(s.options.Name)] = s.options.OperatorNamespace
 	obj.SetAnnotations(annotations)
 }
 
-// ignore ends a pass over an object that is not our concern. Nothing may be written
-// to an object of somebody else; an event says why nothing happens. It may have been
-// our concern until now.
-func (l *Loop[T]) ignore(ctx context.Context, obj T) {
-	l.letGo(ctx, client.ObjectKeyFromObject(obj))
-	if !l.isElsewhere(obj) {
+// tellOwner says why nothing is done about an object of another operator. Nothing may be
+// written to it.
+func (s *Sessions[T]) tellOwner(ctx context.Context, obj T) {
+	if !s.isElsewhere(obj) {
 		return
 	}
-	owner := l.ownerOf(obj)
+	owner := s.ownerOf(obj)
 	logf.FromContext(ctx).V(1).Info("the object belongs to another operator", "operatorNamespace", owner)
-	l.tellOnce(obj, owner, reasonOwnedElsewhere, actionReconcile,
-		"the annotation "+ownershipAnnotation(l.options.Name)+" says that the object belongs to the operator in namespace "+owner+"; this one, in namespace "+l.options.OperatorNamespace+", leaves it alone")
+	s.tellOnce(obj, owner, reasonOwnedElsewhere, actionReconcile,
+		"the annotation "+ownershipAnnotation(s.options.Name)+" says that the object belongs to the operator in namespace "+owner+"; this one, in namespace "+s.options.OperatorNamespace+", leaves it alone")
 }
 
 // tellOnce makes an event the first time that this process has this to say about the
 // very object.
-func (l *Loop[T]) tellOnce(obj T, detail, reason, action, note string) {
-	if l.options.Recorder == nil {
+func (s *Sessions[T]) tellOnce(obj T, detail, reason, action, note string) {
+	if s.options.Recorder == nil {
 		return
 	}
-	key, said := client.ObjectKeyFromObject(obj), string(obj.GetUID())+" "+reason+" "+detail
-	if before, loaded := l.told.Swap(key, said); loaded && before == said {
+	known, said := s.memory.of(client.ObjectKeyFromObject(obj)), string(obj.GetUID())+" "+reason+" "+detail
+	if known.said == said {
 		return
 	}
-	l.options.Recorder.Eventf(obj, nil, corev1.EventTypeNormal, reason, action, "%s", note)
+	known.said = said
+	s.options.Recorder.Eventf(obj, nil, corev1.EventTypeNormal, reason, action, "%s", note)
+}
+
+func (p *Session[T]) tellOnce(detail, reason, action, note string) {
+	p.sessions.tellOnce(p.Object, detail, reason, action, note)
 }

@@ -42,29 +42,29 @@ func ParseManagementPolicy(value string) (ManagementPolicy, error) {
 // object counts before that of its namespace, and that before the option. A value that
 // does not exist is not passed over for the next one: it may have been meant to prevent
 // a deletion. So is a namespace that cannot be read.
-func (l *Loop[T]) policyOf(ctx context.Context, obj T) (ManagementPolicy, error) {
-	if l.options.Name == "" {
-		return l.options.ManagementPolicy, nil
+func (s *Sessions[T]) policyOf(ctx context.Context, obj T) (ManagementPolicy, error) {
+	if s.options.Name == "" {
+		return s.options.ManagementPolicy, nil
 	}
-	annotation := policyAnnotation(l.options.Name)
+	annotation := policyAnnotation(s.options.Name)
 	if value, ok := obj.GetAnnotations()[annotation]; ok {
-		return l.parsePolicy(fmt.Sprintf("%s %s", l.kind, nameOf(client.ObjectKeyFromObject(obj))), annotation, value)
+		return s.parsePolicy(fmt.Sprintf("%s %s", s.kind, nameOf(client.ObjectKeyFromObject(obj))), annotation, value)
 	}
-	if l.options.Namespaces == nil || obj.GetNamespace() == "" {
-		return l.options.ManagementPolicy, nil
+	if s.options.Namespaces == nil || obj.GetNamespace() == "" {
+		return s.options.ManagementPolicy, nil
 	}
 	namespace := namespaceMetadata()
-	if err := l.options.Namespaces.Get(ctx, client.ObjectKey{Name: obj.GetNamespace()}, namespace); err != nil {
+	if err := s.options.Namespaces.Get(ctx, client.ObjectKey{Name: obj.GetNamespace()}, namespace); err != nil {
 		return "", fmt.Errorf("%s %s: find out the management policy of its namespace; the annotation %s on the object itself makes that unnecessary: %w",
-			l.kind, nameOf(client.ObjectKeyFromObject(obj)), annotation, err)
+			s.kind, nameOf(client.ObjectKeyFromObject(obj)), annotation, err)
 	}
 	if value, ok := namespace.GetAnnotations()[annotation]; ok {
-		return l.parsePolicy("Namespace "+obj.GetNamespace(), annotation, value)
+		return s.parsePolicy("Namespace "+obj.GetNamespace(), annotation, value)
 	}
-	return l.options.ManagementPolicy, nil
+	return s.options.ManagementPolicy, nil
 }
 
-func (l *Loop[T]) parsePolicy(where, annotation, value string) (ManagementPolicy, error) {
+func (s *Sessions[T]) parsePolicy(where, annotation, value string) (ManagementPolicy, error) {
 	policy, err := ParseManagementPolicy(value)
 	if err != nil {
 		return "", result.NewStalling(fmt.Errorf("%s: annotation %s: %w", where, annotation, err), v1alpha1.ReasonSpecInvalid)

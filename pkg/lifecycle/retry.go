@@ -4,10 +4,7 @@
 package lifecycle
 
 import (
-	"sync"
 	"time"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/backoff"
 )
@@ -24,47 +21,22 @@ func delayOf(class Retry, attempt int, interval time.Duration) time.Duration {
 	}
 }
 
-// attempts counts, by object, how often in a row it came again in the same class
-// and generation.
+// attempts counts how often in a row an object came again in the same class and generation.
 type attempts struct {
-	mu     sync.Mutex
-	counts map[client.ObjectKey]attempt
-}
-
-type attempt struct {
 	class      Retry
 	generation int64
 	count      int
 }
 
 // of returns the number of attempts so far.
-func (a *attempts) of(key client.ObjectKey, class Retry, generation int64) int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if last := a.counts[key]; last.class == class && last.generation == generation {
-		return last.count
+func (a attempts) of(class Retry, generation int64) int {
+	if a.class == class && a.generation == generation {
+		return a.count
 	}
 	return 0
 }
 
 // add counts one more.
-func (a *attempts) add(key client.ObjectKey, class Retry, generation int64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	last := a.counts[key]
-	if last.class != class || last.generation != generation {
-		last = attempt{class: class, generation: generation}
-	}
-	last.count++
-	if a.counts == nil {
-		a.counts = map[client.ObjectKey]attempt{}
-	}
-	a.counts[key] = last
-}
-
-// forget starts the object anew.
-func (a *attempts) forget(key client.ObjectKey) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.counts, key)
+func (a *attempts) add(class Retry, generation int64) {
+	*a = attempts{class: class, generation: generation, count: a.of(class, generation) + 1}
 }

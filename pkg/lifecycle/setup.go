@@ -54,18 +54,18 @@ func SetupWithManagerAndBuilder[T client.Object](mgr ctrl.Manager, blder *ctrl.B
 		return err
 	}
 	if options.Name == "" {
-		return fmt.Errorf("set up the lifecycle of %s: option Name is missing", loop.kind)
+		return fmt.Errorf("set up the lifecycle of %s: option Name is missing", loop.sessions.kind)
 	}
-	gvk, err := apiutil.GVKForObject(loop.options.New(), mgr.GetScheme())
+	gvk, err := apiutil.GVKForObject(loop.sessions.options.New(), mgr.GetScheme())
 	if err != nil {
-		return fmt.Errorf("set up the lifecycle of %s: %w", loop.kind, err)
+		return fmt.Errorf("set up the lifecycle of %s: %w", loop.sessions.kind, err)
 	}
-	if loop.options.Namespaces != nil {
+	if loop.sessions.options.Namespaces != nil {
 		WatchNamespaces(mgr, blder, gvk, options.Name)
 	}
 	return blder.
 		// The watch needs no more than metadata.
-		For(loop.options.New(), builder.OnlyMetadata, builder.WithPredicates(Significant(loop.options.Finalizer))).
+		For(loop.sessions.options.New(), builder.OnlyMetadata, builder.WithPredicates(Significant(loop.sessions.options.Finalizer))).
 		Named(strings.ToLower(gvk.GroupKind().String())).
 		Complete(loop)
 }

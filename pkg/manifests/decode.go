@@ -6,6 +6,8 @@ package manifests
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -23,7 +25,7 @@ type DecodeError struct {
 	// Document counts the documents of the file that hold something, from 1;
 	// it is 0 if the mistake concerns the whole file.
 	Document int
-	// Line counts the lines of the file, from 1.
+	// Line counts the lines of the file, from 1; it is 0 if it is not known.
 	Line int
 	// Err says what is wrong.
 	Err error
@@ -31,14 +33,23 @@ type DecodeError struct {
 
 // Error returns the place and the mistake.
 func (e *DecodeError) Error() string {
-	if e.Document == 0 {
+	switch {
+	case e.Document == 0:
 		return fmt.Sprintf("%s: line %d: %v", e.File, e.Line, e.Err)
+	case e.Line == 0:
+		return fmt.Sprintf("%s: document %d: %v", e.File, e.Document, e.Err)
 	}
 	return fmt.Sprintf("%s: document %d, line %d: %v", e.File, e.Document, e.Line, e.Err)
 }
 
 // Unwrap returns the mistake without its place.
 func (e *DecodeError) Unwrap() error { return e.Err }
+
+// DecodeOption is an option of Decode.
+type DecodeOption int
+
+// LastKeyWins accepts keys that are set twice, and takes the last value, as Helm does.
+const LastKeyWins DecodeOption = 1
 
 // Decode reads the objects in a file of YAML or JSON documents. The name is for
 // errors only. Values become what the API server's clients make of them.
@@ -47,14 +58,29 @@ func (e *DecodeError) Unwrap() error { return e.Err }
 // under "items". Refused are: text that does not parse or is not UTF-8, keys
 // that are set twice, documents that are no objects, objects without
 // apiVersion, kind or name, and labels and annotations that are no strings.
-// The error lists all mistakes of the file, each as a DecodeError; there are
-// no objects then.
-func Decode(name string, data []byte) ([]*unstructured.Unstructured, error) {
-	documents, failed := document.Parse(data)
+// The error lists all mistakes of the file, each as a DecodeError, but only the
+// first one of a document that is no valid YAML; there are no objects then.
+func Decode(name string, data []byte, options ...DecodeOption) ([]*unstructured.Unstructured, error) {
+	documents, failed := document.Options{LastKeyWins: slices.Contains(options, LastKeyWins)}.Parse(data)
 	mistakes := &mistakes{file: name}
 	for _, e := range failed {
 		mistakes.add(e.Document, e.Line, e.Err)
 	}
+	return objectsOf(documents, mistakes)
+}
+
+// ObjectsOf returns the objects that values are, each as a document would be that is
+// decoded; see Decode. The values belong to the objects afterwards. The name is for errors
+// only.
+func ObjectsOf(name string, values ...any) ([]*unstructured.Unstructured, error) {
+	documents := make([]document.Document, len(values))
+	for i, value := range values {
+		documents[i] = document.Document{Number: i + 1, Value: value}
+	}
+	return objectsOf(documents, &mistakes{file: name})
+}
+
+func objectsOf(documents []document.Document, mistakes *mistakes) ([]*unstructured.Unstructured, error) {
 	objects := make([]*unstructured.Unstructured, 0, len(documents))
 	for _, d := range documents {
 		content, ok := d.Value.(map[string]any)
@@ -69,6 +95,30 @@ func Decode(name string, data []byte) ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	return objects, nil
+}
+
+// WithoutLists returns decoded objects with the items of lists in place of the lists.
+// Items without a type have the one that their list implies.
+func WithoutLists(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	var all []*unstructured.Unstructured
+	for _, object := range objects {
+		items, isList := itemsOf(object.Object)
+		if !isList {
+			all = append(all, object)
+			continue
+		}
+		for _, item := range items {
+			content, ok := item.(map[string]any)
+			if !ok {
+				continue // Decode refuses it
+			}
+			if kind := strings.TrimSuffix(object.GetKind(), "List"); kind != "" && content["kind"] == nil && content["apiVersion"] == nil {
+				content["kind"], content["apiVersion"] = kind, object.GetAPIVersion()
+			}
+			all = append(all, WithoutLists([]*unstructured.Unstructured{{Object: content}})...)
+		}
+	}
+	return all
 }
 
 // mistakes collects the mistakes of a file.

@@ -42,16 +42,13 @@ func (c checker) object(object map[string]any) {
 	c.metadata(object)
 }
 
-// itemsOf tells whether the object is a list. An object whose kind happens to
-// end in List has a name.
+// itemsOf returns the items of a list, and false for other objects. An object whose kind
+// happens to end in List has a name.
 func itemsOf(object map[string]any) ([]any, bool) {
 	kind, _ := object["kind"].(string)
 	items, ok := object["items"].([]any)
-	if object["items"] == nil {
-		metadata, _ := object["metadata"].(map[string]any)
-		ok = metadata["name"] == nil
-	}
-	return items, ok && strings.HasSuffix(kind, "List")
+	metadata, _ := object["metadata"].(map[string]any)
+	return items, strings.HasSuffix(kind, "List") && (ok || object["items"] == nil) && (kind == "List" || metadata["name"] == nil)
 }
 
 func isPlainList(object map[string]any) bool { return object["kind"] == "List" }

@@ -32,6 +32,7 @@ func TestDecodeReturnsTheObjects(t *testing.T) {
 		{"a list of one kind", "apiVersion: v1\nkind: ConfigMapList\nitems:\n- metadata:\n    name: a\n", []string{"v1 ConfigMapList "}},
 		{"an empty list", "apiVersion: v1\nkind: List\nitems: []\n", []string{"v1 List "}},
 		{"no list but a kind that sounds like one", "apiVersion: x/v1\nkind: BlackList\nmetadata:\n  name: a\nitems: 5\n", []string{"x/v1 BlackList a"}},
+		{"a kind that sounds like one, with items", "apiVersion: x/v1\nkind: BlackList\nmetadata:\n  name: a\nitems: [x]\n", []string{"x/v1 BlackList a"}},
 		{"a generated name, which is judged later", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  generateName: a-\n", []string{"v1 ConfigMap "}},
 	}
 	for _, test := range tests {
@@ -58,7 +59,7 @@ func TestDecodeNamesFileDocumentAndLine(t *testing.T) {
 	}{
 		{"does not parse", configMap + "---\na: b: c\n", []string{"a.yaml: document 2, line 6: mapping values are not allowed in this context"}},
 		{"key twice", configMap + "data: {}\ndata: {}\n", []string{`a.yaml: document 1, line 6: key "data" is set twice, first in line 5`}},
-		{"no text", "\x00", []string{"a.yaml: line 1: control character U+0000"}},
+		{"no text", "\x00", []string{"a.yaml: line 1: the character U+0000 is not allowed"}},
 		{"a string", "hello\n", []string{"a.yaml: document 1, line 1: want an object, got a string"}},
 		{"a list", configMap + "---\n- a\n", []string{"a.yaml: document 2, line 6: want an object, got a list"}},
 		{"an empty object", "{}", []string{"a.yaml: document 1, line 1: apiVersion is missing", "a.yaml: document 1, line 1: kind is missing", "a.yaml: document 1, line 1: metadata.name is missing"}},

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/pkg/manifests/internal/confined"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/subprocess"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -103,7 +103,7 @@ type isolated struct {
 
 // Generate implements Generator.
 func (i *isolated) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
-	if confined.IsChild() {
+	if subprocess.IsChild() {
 		// One inside of another one.
 		return Generate(ctx, i.generator, namespace, name, parameters)
 	}
@@ -115,17 +115,17 @@ func (i *isolated) Generate(ctx context.Context, namespace, name string, paramet
 		return nil, i.failed(err)
 	}
 	start := time.Now()
-	answer, err := confined.Run(ctx, work, confined.Limits{
+	answer, err := subprocess.Run(ctx, work, subprocess.Limits{
 		Time: i.isolation.Timeout, Memory: i.isolation.MemoryBytes, Output: i.isolation.OutputBytes,
 	})
 	switch {
-	case errors.Is(err, confined.ErrTime), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, subprocess.ErrTime), errors.Is(err, context.DeadlineExceeded):
 		return nil, &RenderTimeoutError{
 			Generator: fmt.Sprintf("isolated generator %q", i.isolation.Name), After: time.Since(start), Err: context.DeadlineExceeded,
 		}
-	case errors.Is(err, confined.ErrMemory):
+	case errors.Is(err, subprocess.ErrMemory):
 		return nil, i.failed(fmt.Errorf("%w: %d MiB", err, i.isolation.MemoryBytes>>20))
-	case errors.Is(err, confined.ErrOutput):
+	case errors.Is(err, subprocess.ErrOutput):
 		return nil, i.failed(fmt.Errorf("%w: %d bytes", err, i.isolation.OutputBytes))
 	case err != nil:
 		return nil, i.failed(err)

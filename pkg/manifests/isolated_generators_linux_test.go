@@ -39,7 +39,7 @@ data:
   found: {{ if .Values.lookup }}{{ lookup "v1" "Secret" "ns" "x" | toJson | quote }}{{ else }}""{{ end }}
 `
 
-func templates(text string, limits gotemplate.Limits) manifests.Generator {
+func templates(text string, limits manifests.TemplateLimits) manifests.Generator {
 	g, err := gotemplate.New(fstest.MapFS{"t/a.yaml": {Data: []byte(text)}}, "t", gotemplate.Options{Timeout: time.Hour, Limits: limits})
 	if err != nil {
 		panic(err)
@@ -79,14 +79,14 @@ func bomb(levels int) string {
 const much = 1 << 40
 
 // boundless are limits that limit nothing.
-var boundless = gotemplate.Limits{Depth: much, OutputBytes: much, StringBytes: much, Items: much, WorkBytes: much}
+var boundless = manifests.TemplateLimits{Depth: much, OutputBytes: much, StringBytes: much, Items: much, WorkBytes: much}
 
 var (
 	small       = manifests.Isolation{Name: "small", Timeout: time.Minute, MemoryBytes: 128 << 20, OutputBytes: 1 << 20}
 	misbehaving = manifests.Isolated(generator(misbehave), small)
 	slow        = manifests.Isolated(generator(misbehave), manifests.Isolation{Name: "slow", Timeout: 3 * time.Second})
 
-	direct    = templates(templateText, gotemplate.Limits{})
+	direct    = templates(templateText, manifests.TemplateLimits{})
 	templated = manifests.Isolated(direct, manifests.Isolation{})
 	nested    = manifests.Isolated(manifests.Join(templated), manifests.Isolation{Name: "nested"})
 

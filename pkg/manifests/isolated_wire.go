@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/corbel-run/corbel/pkg/manifests/internal/confined"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/subprocess"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -31,8 +31,8 @@ func RunIsolated() {
 	isolates.mu.Lock()
 	isolates.hooked = true
 	isolates.mu.Unlock()
-	if confined.IsChild() {
-		confined.Serve(answerWork)
+	if subprocess.IsChild() {
+		subprocess.Serve(answerWork)
 	}
 }
 
@@ -53,7 +53,7 @@ type work struct {
 // answer is what it found out.
 type answer struct {
 	Objects []map[string]any
-	Origins []string // of the objects; none if nobody wants to know
+	Origins []string // of the objects; none if the context does not ask for them
 
 	Error string
 	// Isolation means that the process is to blame, not the generator.

@@ -4,10 +4,10 @@
 package manifests
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
-	"runtime/debug"
+
+	"github.com/corbel-run/corbel/internal/guard"
 )
 
 // PanicError is the error that a panic in a generator or a transformer becomes.
@@ -27,24 +27,20 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// protect calls f in a goroutine of its own. A panic in a reconciler's
-// goroutine ends the operator, and runtime.Goexit would silently take one of
-// its workers away; here both end as errors.
+// protect calls f, and makes errors of a panic, of the end of its goroutine, and of an error
+// that is a nil pointer.
 func protect(f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		err := errors.New("it ended its goroutine (runtime.Goexit) in place of returning")
-		defer func() { done <- err }()
-		defer func() {
-			if value := recover(); value != nil {
-				err = &PanicError{Value: value, Stack: debug.Stack()}
-			}
-		}()
-		if err = f(); err != nil && isNil(err) {
-			err = fmt.Errorf("it returned an error of type %T that is a nil pointer; return nil where there is no error", err)
+	switch err := guard.Call(f).(type) {
+	case *guard.PanicError:
+		if err.Goexit {
+			return fmt.Errorf("it %w", err)
 		}
-	}()
-	return <-done
+		return &PanicError{Value: err.Value, Stack: err.Stack}
+	case *guard.NilPointerError:
+		return fmt.Errorf("it %w", err)
+	default:
+		return err
+	}
 }
 
 // isNil tells whether v is nil or an interface around a nil pointer or function.

@@ -6,6 +6,7 @@ package reconciler_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -150,8 +151,13 @@ func TestMissingNamespacesAreCreatedAndReleased(t *testing.T) {
 	if err := b.Create(t.Context(), guest); err != nil {
 		t.Fatal(err)
 	}
-	if outcome, err := b.delete(); err != nil || !outcome.Done() {
+	outcome, err := b.delete()
+	if err != nil || !outcome.Done() {
 		t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
+	}
+	why := "released: it is in use by others: 1 object lives in it (listed by kubectl get configmaps --namespace " + elsewhere.GetNamespace() + ")"
+	if !slices.ContainsFunc(outcome.Notes, func(note reconciler.Note) bool { return note.Message == why }) {
+		t.Errorf("notes %v", outcome.Notes)
 	}
 	namespace := &corev1.Namespace{}
 	if err := b.Get(t.Context(), client.ObjectKey{Name: elsewhere.GetNamespace()}, namespace); err != nil {

@@ -49,7 +49,7 @@ type call struct {
 func newCall(in input) *call {
 	c := &call{
 		in: in, recorded: len(in.Recorded), steps: map[string]int{}, looks: map[plan.Key]int{}, writes: map[plan.Key]int{},
-		notes: map[Note]bool{}, errs: map[plan.Key]error{}, strangers: map[plan.Key]bool{},
+		notes: map[Note]bool{}, errs: map[plan.Key]error{}, strangers: make(map[plan.Key]bool, len(in.Desired)),
 		refused: map[plan.Key]bool{},
 	}
 	for _, wanted := range in.Desired {
@@ -155,14 +155,11 @@ func (c *call) done(result plan.Result) {
 		c.in.Accepted[key] = true
 		return // nothing was written
 	}
+	c.tellDone(result.Step)
 	delete(c.in.Failed, key)
 	delete(c.errs, key)
-	c.tellDone(result.Step)
 	if result.Released {
 		verb = string(plan.VerbOrphan)
-		if !result.Unread { // otherwise the result has a note that says so
-			c.told = append(c.told, released(result.Step))
-		}
 	}
 	c.steps[verb]++
 	if c.writes[key]++; c.writes[key] >= maxWrites {
@@ -171,15 +168,6 @@ func (c *call) done(result plan.Result) {
 		c.in.Failed[key] = plan.Failure{Message: err.Error()}
 		c.errs[key] = err
 	}
-}
-
-// released notes that an object was left behind that was to be deleted.
-func released(step plan.Step) Note {
-	if step.Then.Keeps && step.Then.Origin != v1alpha1.OriginNamespace {
-		return Note{Key: step.Key, Warning: plan.WarnKept,
-			Message: "is left behind without our marks, because something in it was left behind before and would go with it"}
-	}
-	return Note{Key: step.Key, Message: "released: it is in use by others"}
 }
 
 // end forgets what runs before and after a deletion that is done.
@@ -213,10 +201,7 @@ func (c *call) inventory(items []v1alpha1.InventoryItem) v1alpha1.Inventory {
 // outcome closes the call. Conflicts of ownership are errors: nobody but a
 // person can say who is right.
 func (c *call) outcome(p plan.Plan) Outcome {
-	adoption := map[plan.Key]v1alpha1.AdoptionPolicy{}
-	for _, d := range c.in.Desired {
-		adoption[d.Key] = d.Policies.Adoption
-	}
+	adoption := adoptionOf(c.in.Input)
 	for _, wait := range p.Waiting {
 		if wait.Reason == plan.WaitFailed && c.in.Cause == plan.Deleting {
 			c.errs[wait.Key] = &HookFailedError{Object: wait.Key.String(), Message: wait.Message}
@@ -225,7 +210,7 @@ func (c *call) outcome(p plan.Plan) Outcome {
 			c.errs[wait.Key] = &ForbiddenError{Object: wait.Key.String(), Message: wait.Message}
 		}
 		if wait.Reason == plan.WaitOwner {
-			c.errs[wait.Key] = &OwnerConflictError{Object: wait.Key.String(), Message: wait.Message, Policy: adoption[wait.Key]}
+			c.errs[wait.Key] = &OwnerConflictError{Object: wait.Key.String(), Message: wait.Message, Policy: adoption()[wait.Key]}
 		}
 	}
 	settled, total := p.Settled, p.Total

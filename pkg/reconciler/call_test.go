@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,6 +35,31 @@ func TestARefusedCreationThatNobodyHadLookedBeforeIsTriedAgainUnlessTheServerHas
 		}
 		if _, failed := c.in.Failed[key]; failed != test.failed || errors.Is(c.err(), err) != test.failed {
 			t.Errorf("%s: failed: %t, %v", name, failed, c.err())
+		}
+	}
+}
+
+func TestARecreationSaysWhy(t *testing.T) {
+	key := plan.Key{Kind: "Job", Namespace: "shop", Name: "a"}
+	for name, test := range map[string]struct {
+		policy v1alpha1.UpdatePolicy
+		failed *plan.Failure
+		want   string
+	}{
+		"its manifest has changed": {policy: v1alpha1.UpdatePolicyRecreate, want: "recreated: its manifest has changed, and its update policy is Recreate"},
+		"the server does not change it": {policy: v1alpha1.UpdatePolicyRecreateOnImmutable, failed: &plan.Failure{Immutable: true, Message: "spec.template: field is immutable"},
+			want: "recreated: spec.template: field is immutable"},
+		"the process was stopped in between": {policy: v1alpha1.UpdatePolicyRecreateOnImmutable, want: "recreated: its manifest has changed, and its update policy is RecreateOnImmutable"},
+	} {
+		c := newCall(input{Input: plan.Input{Live: map[plan.Key]plan.Observation{}, Failed: map[plan.Key]plan.Failure{}}})
+		if test.failed != nil {
+			c.in.Failed[key] = *test.failed
+		}
+		step := plan.Step{Key: key, Verb: plan.VerbDelete, Because: plan.BecauseRecreate, Desired: &plan.Desired{}}
+		step.Desired.Policies.Update = test.policy
+		c.done(plan.Result{Step: step})
+		if diff := cmp.Diff([]Note{{Key: key, Message: test.want}}, c.told); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

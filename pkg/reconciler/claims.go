@@ -75,15 +75,24 @@ func (c *Claims) of(target types.UID, owner plan.OwnerRef, now time.Time) map[pl
 // claimed returns the objects that the outcome waits for because they belong to
 // somebody else, and that would be taken over if they belonged to nobody.
 func claimed(in plan.Input, outcome Outcome) []plan.Key {
-	adoptable := map[plan.Key]bool{}
-	for _, d := range in.Desired {
-		adoptable[d.Key] = d.Policies.Adoption == v1alpha1.AdoptionPolicyIfUnowned
-	}
+	adoption := adoptionOf(in)
 	var keys []plan.Key
 	for _, wait := range outcome.Waiting {
-		if wait.Reason == plan.WaitOwner && adoptable[wait.Key] {
+		if wait.Reason == plan.WaitOwner && adoption()[wait.Key] == v1alpha1.AdoptionPolicyIfUnowned {
 			keys = append(keys, wait.Key)
 		}
 	}
 	return keys
+}
+
+// adoptionOf returns the adoption policies of the wanted objects. Only conflicts of
+// ownership ask for them.
+func adoptionOf(in plan.Input) func() map[plan.Key]v1alpha1.AdoptionPolicy {
+	return sync.OnceValue(func() map[plan.Key]v1alpha1.AdoptionPolicy {
+		policies := make(map[plan.Key]v1alpha1.AdoptionPolicy, len(in.Desired))
+		for _, d := range in.Desired {
+			policies[d.Key] = d.Policies.Adoption
+		}
+		return policies
+	})
 }

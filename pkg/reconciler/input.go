@@ -45,8 +45,10 @@ func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (inpu
 		return input{}, err
 	}
 	in.Timeout = request.Timeout
-	in.Desired = slices.DeleteFunc(slices.Clone(objects), isHook)
-	in.hooks = len(in.Desired) < len(objects)
+	in.Desired = objects
+	if in.hooks = slices.ContainsFunc(objects, isHook); in.hooks {
+		in.Desired = slices.DeleteFunc(slices.Clone(objects), isHook)
+	}
 	if err := checkSafety(in.Input, objects, request.AllowEmpty); err != nil {
 		return input{}, &InvalidError{Err: err}
 	}
@@ -130,7 +132,7 @@ func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, i
 			Name:      r.name,
 			Owner:     ownerIn(uid, owner),
 			Recorded:  inventory.Items,
-			Live:      map[plan.Key]plan.Observation{},
+			Live:      make(map[plan.Key]plan.Observation, len(inventory.Items)),
 			Failed:    map[plan.Key]plan.Failure{},
 			Accepted:  map[plan.Key]bool{},
 			Protected: protectedBy(owner, protected),

@@ -104,7 +104,7 @@ func (c *call) takeBack(item v1alpha1.InventoryItem, live plan.Observation) {
 	key := plan.KeyOf(item)
 	item.UID, item.Seal, item.Phase = live.UID, live.Seal, v1alpha1.PhaseApplied
 	// Of which manifest it was made is not known, and what happened to the former one says nothing.
-	item.Digest, item.Finished, item.UnreadSince = "", "", nil
+	item.Digest, item.Finished, item.UnreadSince, item.UnreadLast = "", "", nil, nil
 	c.in.Recorded = append(c.in.Recorded, item)
 	c.in.Live[key] = live
 	message, warning := "may be there again after it was removed: "+live.Why, ""

@@ -6,6 +6,7 @@ package reconciler
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
@@ -69,9 +70,9 @@ func (r *Reconciler) look(ctx context.Context, in *plan.Input, keys []plan.Key, 
 // Not if one of the objects must not be there: then nothing is written before all
 // of them were looked for.
 func presumes(in plan.Input) bool {
-	recorded := itemsOf(in.Recorded)
+	recorded := sync.OnceValue(func() map[plan.Key]*v1alpha1.InventoryItem { return itemsOf(in.Recorded) })
 	return in.Cause == plan.Applying && !slices.ContainsFunc(in.Desired, func(d plan.Desired) bool {
-		return d.Policies.Adoption == v1alpha1.AdoptionPolicyNever && unconfirmed(recorded[d.Key])
+		return d.Policies.Adoption == v1alpha1.AdoptionPolicyNever && unconfirmed(recorded()[d.Key])
 	})
 }
 
@@ -123,13 +124,13 @@ func requestsFor(in plan.Input, keys []plan.Key, how manner) []observe.Request {
 		wanted[in.Desired[i].Key] = &in.Desired[i]
 	}
 	recorded := itemsOf(in.Recorded)
-	twins := plan.TwinsOf(in.Recorded)
+	twins := sync.OnceValue(func() plan.Twins { return plan.TwinsOf(in.Recorded) }) // at rest none is asked for
 	requests := make([]observe.Request, 0, len(keys))
 	for _, key := range keys {
 		item := recorded[key]
 		request := observe.Request{Owner: in.Owner, Key: key, Desired: wanted[key], Recorded: item, Ask: how.ask}
 		// What exists and is ignored is never recorded: it would be created again and again.
-		request.Presume = how.presume && request.Desired != nil && unconfirmed(item) && !twins.Has(key) && request.Desired.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore
+		request.Presume = how.presume && request.Desired != nil && unconfirmed(item) && !twins().Has(key) && request.Desired.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore
 		switch {
 		case request.Desired != nil:
 			request.Version = request.Desired.Version

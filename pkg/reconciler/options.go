@@ -65,7 +65,7 @@ type ReconcilerOptions struct {
 	// content of secrets; without a key, who reads an inventory can try out what a
 	// secret might be. The items of inventories are sealed with it, too: without a key
 	// an object that lost its label and its annotation is not known as ours any more.
-	// With another key every object counts as changed.
+	// With another key every object counts as changed, unless the items go through Rekeyed.
 	DigestKey []byte
 	// Claims are shared by the Reconcilers of one name, so that an object that one
 	// owner drops is left to another who waits for it. By default owners of other

@@ -71,6 +71,38 @@ func TestAdoption(t *testing.T) {
 
 // TestWhatExistsIsIgnored: it is neither written nor recorded, it counts as ready although
 // it is not, what depends on it is written, and it survives the component.
+func TestARefusedAdoptionSaysWhatHelpsAndDeletesNothing(t *testing.T) {
+	for _, policy := range []string{"replace", "ssa-merge", "recreate", "recreate-on-immutable"} {
+		t.Run(policy, func(t *testing.T) {
+			b := newBench(t)
+			existing := &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "a"},
+				Immutable:  new(true), Data: map[string]string{"value": "theirs"},
+			}
+			if err := b.Create(t.Context(), existing); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				_, err := b.apply(config("a", "ours", "adoption-policy", "always", "update-policy", policy))
+				if err == nil || strings.Contains(err.Error(), "recreate-on-immutable") ||
+					!strings.Contains(err.Error(), "no policy deletes what is not ours: delete it yourself, or give the dependent object another name") {
+					t.Errorf("got the error %v", err)
+				}
+			}
+			if live := b.get("a"); live.UID != existing.UID || live.Data["value"] != "theirs" {
+				t.Errorf("the object became %v", live)
+			}
+			if err := b.Delete(t.Context(), existing); err != nil {
+				t.Fatal(err)
+			}
+			b.mustApply(config("a", "ours", "adoption-policy", "always", "update-policy", policy))
+			if got := b.get("a").Data["value"]; got != "ours" {
+				t.Errorf("value %q after the way out", got)
+			}
+		})
+	}
+}
+
 func TestWhatExistsIsIgnored(t *testing.T) {
 	b := newBench(t)
 	create := func(name string) {

@@ -174,3 +174,9 @@ func (s *search) defines(ctx context.Context, resource cluster.Resource, name st
 		return nil, nil
 	}
 }
+
+// Rekeyed returns the items of an inventory whose digests were made with another key than
+// ReconcilerOptions.DigestKey, because that key was lost or another operator had it. They say no more
+// of which manifest an object was made: Apply writes most objects in place once, and neither
+// recreates an object nor runs one again for that.
+func Rekeyed(items []InventoryItem) []InventoryItem { return plan.Rekeyed(items) }

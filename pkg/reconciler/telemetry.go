@@ -5,6 +5,7 @@ package reconciler
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -66,13 +67,20 @@ var happened = map[plan.Reason]string{
 	plan.BecauseUnmarked: "marks put back: another client had removed them",
 }
 
-// tellDone notes a step that is worth an event of its own.
+// tellDone notes a step that is worth an event of its own. What has failed before it is
+// still known.
 func (c *call) tellDone(step plan.Step) {
 	switch message := happened[step.Because]; {
 	case step.Former != "":
 		c.note(Note{Key: step.Key, Message: "adopted: it belonged to " + step.Former})
 	case message != "":
 		c.note(Note{Key: step.Key, Message: message})
+	case step.Verb == plan.VerbDelete && step.Because == plan.BecauseRecreate:
+		why := fmt.Sprintf("its manifest has changed, and its update policy is %s", step.Desired.Policies.Update)
+		if failed := c.in.Failed[step.Key]; failed.Immutable {
+			why = failed.Message // names the field
+		}
+		c.note(Note{Key: step.Key, Message: "recreated: " + why})
 	case step.Verb == plan.VerbOrphan:
 		c.note(Note{Key: step.Key, Message: "released: it is left behind, without our marks"})
 	}

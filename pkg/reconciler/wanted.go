@@ -31,7 +31,7 @@ type Wanted struct {
 	digest            string // of all manifests
 	managed           []v1alpha1.TypeInfo
 	missingNamespaces v1alpha1.MissingNamespacesPolicy
-	secrets           *redact.Secrets // knows what must not be told of them
+	secrets           *redact.Secrets // that the reconcile which rendered them has met
 	// pack holds the objects in place of objects, if it is not nil.
 	pack *desired.Pack
 }
@@ -71,7 +71,7 @@ func (w *Wanted) desired() []plan.Desired {
 // says tells whether both want the same.
 func (w *Wanted) says(other *Wanted) bool {
 	return w.owner == other.owner && w.prefix == other.prefix && bytes.Equal(w.key, other.key) && w.digest == other.digest &&
-		slices.Equal(w.unserved, other.unserved) && w.secrets == other.secrets &&
+		slices.Equal(w.unserved, other.unserved) && w.secrets.Equal(other.secrets) &&
 		slices.Equal(w.managed, other.managed) && w.missingNamespaces == other.missingNamespaces &&
 		slices.EqualFunc(w.desired(), other.desired(), func(a, b plan.Desired) bool {
 			a.Manifest, a.Packed, b.Manifest, b.Packed = nil, nil, nil, nil
@@ -87,21 +87,20 @@ func (w *Wanted) Size() int {
 	if w == nil || w.pack == nil {
 		return 0
 	}
-	return w.pack.Size + w.pack.Len()*perObject
+	return w.pack.Size + w.pack.Len()*perObject + w.secrets.Size()
 }
 
-// confide notes the secrets among the objects, unless they are known.
+// confide adds the secrets that the objects may hold.
 func (w *Wanted) confide(secrets *redact.Secrets) {
-	if w == nil || w.secrets == secrets {
+	if w == nil {
+		return
+	}
+	secrets.Include(w.secrets)
+	if w.secrets.Size() == 0 {
 		return
 	}
 	for _, object := range w.desired() {
-		if object.Key.GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
-			continue
-		}
-		if manifest := object.Unpacked().Manifest; manifest != nil {
-			secrets.AddObjects(manifest)
-		}
+		secrets.Publish(object.Key.Namespace, object.Key.Name)
 	}
 }
 
@@ -133,7 +132,7 @@ func (r *Reconciler) wanted(ctx context.Context, in *input, request ApplyRequest
 	in.manifest = desired.ManifestDigest(objects)
 	in.wanted = &Wanted{
 		owner: in.Owner, prefix: r.name, key: r.settings.hasher.Key, unserved: unserved, objects: objects, digest: in.manifest,
-		managed: slices.Clone(in.Managed), missingNamespaces: in.MissingNamespaces, secrets: redact.From(ctx),
+		managed: slices.Clone(in.Managed), missingNamespaces: in.MissingNamespaces, secrets: redact.From(ctx).Copy(),
 	}
 	return objects, nil
 }

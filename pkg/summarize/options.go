@@ -47,6 +47,9 @@ type HelperOptions struct {
 	// ResultBuilder gives them their meaning in time. Without one nothing is
 	// computed, and the caller ignores what SummarizeAndPatch returns as result.
 	ResultBuilder result.RuntimeResultBuilder
+	// Verdict, if it is not nil, counts in place of what would be computed from ReconcileResult
+	// and ReconcileError.
+	Verdict *result.Verdict
 	// IgnoreNotFound makes it no error that an object under deletion is gone.
 	IgnoreNotFound bool
 	// ObservedGenerationAlways sets status.observedGeneration whatever came out.
@@ -92,6 +95,11 @@ func WithReconcileError(err error) Option {
 // WithResultBuilder sets the builder, and thereby asks for the result to be computed.
 func WithResultBuilder(builder result.RuntimeResultBuilder) Option {
 	return func(o *HelperOptions) { o.ResultBuilder = builder }
+}
+
+// WithVerdict sets what the pass came to, for a caller that has judged it already.
+func WithVerdict(verdict result.Verdict) Option {
+	return func(o *HelperOptions) { o.Verdict = &verdict }
 }
 
 // WithIgnoreNotFound makes it no error that an object under deletion is gone.

@@ -24,7 +24,11 @@ func (h *Helper) settle(obj conditions.Setter, o HelperOptions) (result.Verdict,
 	}
 	options := []patch.Option{patch.WithOwnedConditions{Conditions: owned}}
 	var verdict result.Verdict
-	if o.ResultBuilder != nil {
+	switch {
+	case o.Verdict != nil:
+		verdict = *o.Verdict
+		applyVerdict(obj, now, verdict)
+	case o.ResultBuilder != nil:
 		verdict = result.Compute(o.ReconcileResult, o.ReconcileError, o.ResultBuilder)
 		if verdict.Outcome == result.Succeeded {
 			if err := contradiction(obj, o); err != nil {

@@ -68,7 +68,7 @@ type Library struct {
 var libraries = []Library{
 	{Path: "helm.sh/helm/v4/pkg/action/...", Why: "it brings a second engine that applies objects"},
 	{Path: "helm.sh/helm/...", Rooms: []string{"pkg/manifests/helm"}, Why: "only charts need Helm"},
-	{Path: "github.com/Masterminds/sprig/...", Rooms: []string{"pkg/manifests/gotemplate", "pkg/manifests/helm"}, Why: "only Go templates need its functions"},
+	{Path: "github.com/Masterminds/sprig/...", Rooms: []string{"pkg/manifests/internal/templates"}, Why: "only Go templates need its functions"},
 	{Path: "sigs.k8s.io/kustomize/...", Rooms: []string{"pkg/manifests/kustomize"}, TestsToo: true, Why: "only kustomizations need it"},
 	{Path: "github.com/google/cel-go/...", Rooms: []string{"pkg/status", "pkg/manifests/transform"}, Why: "only ready-when expressions and transformers need CEL"},
 	{Path: "github.com/fluxcd/cli-utils/pkg/kstatus/status", Rooms: []string{"pkg/status"}, TestsToo: true, Why: "pkg/status is the one place that judges readiness"},

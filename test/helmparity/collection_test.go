@@ -15,7 +15,8 @@ import (
 )
 
 // TestACollectionIsRenderedAsByHelm renders every chart in the folder that
-// CORBEL_HELM_CHARTS names, however deep. Sub-charts that a chart does not bring are
+// CORBEL_HELM_CHARTS names, however deep, with each of its values files, the settings in
+// turn. Sub-charts that a chart does not bring are
 // taken from the collection, if they are there.
 func TestACollectionIsRenderedAsByHelm(t *testing.T) {
 	root := os.Getenv("CORBEL_HELM_CHARTS")
@@ -33,9 +34,10 @@ func TestACollectionIsRenderedAsByHelm(t *testing.T) {
 			continue
 		}
 		for name, values := range valuesOf(t, path) {
+			at := settings()[total%len(settings())]
 			total++
-			where := strings.TrimPrefix(path, root) + " (" + name + ")"
-			switch v := compare(whole, values, false); {
+			where := fmt.Sprintf("%s (%s, %s)", strings.TrimPrefix(path, root), name, at)
+			switch v := compare(whole, values, at); {
 			case v.refused:
 				refused++
 				why := reason(v.byHelm)
@@ -70,7 +72,7 @@ const failing = "a template fails with these values"
 // reasonOf are the classes of refusals, by what Helm says.
 var reasonOf = []struct{ pattern, reason string }{
 	{`missing in charts/ directory`, "a sub-chart is neither in the chart nor in the collection"},
-	{`requires? kubeVersion|requires Kubernetes`, "it is for another version of Kubernetes than " + kubeVersion},
+	{`requires? kubeVersion|requires Kubernetes`, "it is for another version of Kubernetes"},
 	{`library charts are not installable`, "it is a library"},
 	{`specifications of the schema|values of chart`, "the values do not fit the schema"},
 	{`execution error at|error calling (fail|required)`, "the chart demands other values"},

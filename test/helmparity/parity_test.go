@@ -4,13 +4,18 @@
 package helmparity
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"sigs.k8s.io/yaml"
 )
 
@@ -25,9 +30,9 @@ type verdict struct {
 	difference string
 }
 
-func compare(path string, values map[string]any, upgrade bool) verdict {
-	want, wantErr := byHelm(path, values, upgrade)
-	got, err := byUs(path, values, upgrade)
+func compare(path string, values map[string]any, at setting) verdict {
+	want, wantErr := byHelm(path, values, at)
+	got, err := byUs(path, values, at)
 	switch {
 	case err != nil && wantErr != nil:
 		return verdict{refused: true, byHelm: wantErr, byUs: err}
@@ -36,22 +41,27 @@ func compare(path string, values map[string]any, upgrade bool) verdict {
 	case wantErr != nil:
 		return verdict{difference: "only Helm refuses: " + wantErr.Error()}
 	}
-	v := verdict{difference: cmp.Diff(texts(want), texts(got))}
+	v := verdict{difference: cmp.Diff(want, got)}
 	if v.difference == "" {
 		return v
 	}
-	again, err := byHelm(path, values, upgrade)
+	again, err := byHelm(path, values, at)
 	if err != nil {
 		return v
 	}
 	expected, actual, random := withoutRandom(texts(want), texts(again), texts(got))
-	return verdict{difference: cmp.Diff(expected, actual), random: random}
+	if random {
+		v.difference = cmp.Diff(expected, actual)
+	}
+	return verdict{difference: v.difference, random: random}
 }
 
+// texts returns the objects line by line.
 func texts(objects []object) []string {
 	result := make([]string, len(objects))
 	for i, o := range objects {
-		result[i] = o.name + "\n" + o.text
+		text, err := yaml.Marshal(o.Content)
+		result[i] = fmt.Sprintf("%s\n%s%v", o.Name, text, err)
 	}
 	return result
 }
@@ -66,10 +76,10 @@ func TestChartsAreRenderedAsByHelm(t *testing.T) {
 	}
 	for _, entry := range charts {
 		path := filepath.Join("testdata/charts", entry.Name())
-		for _, upgrade := range []bool{false, true} {
+		for _, at := range settings() {
 			for name, values := range valuesOf(t, path) {
-				t.Run(fmt.Sprintf("%s/%s/upgrade=%t", entry.Name(), name, upgrade), func(t *testing.T) {
-					v := compare(path, values, upgrade)
+				t.Run(fmt.Sprintf("%s/%s/%s", entry.Name(), name, at), func(t *testing.T) {
+					v := compare(path, values, at)
 					refuses := strings.HasPrefix(entry.Name(), "refused-")
 					if v.difference != "" {
 						t.Errorf("-Helm +ours:\n%s", v.difference)
@@ -82,25 +92,68 @@ func TestChartsAreRenderedAsByHelm(t *testing.T) {
 	}
 }
 
-// valuesOf returns the values to render a chart with: those of the chart itself,
-// and those in its files ci/*.yaml.
-func valuesOf(t *testing.T, path string) map[string]map[string]any {
-	t.Helper()
-	sets := map[string]map[string]any{"defaults": {}}
-	files, err := filepath.Glob(filepath.Join(path, "ci", "*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
+// The comparison would show little if it took texts for numbers, or rounded them.
+func TestValuesOfOtherTypesAreDifferent(t *testing.T) {
+	contentOf := func(value string) []object {
+		objects, err := split("kind: A\nvalue: " + value + "\n")
 		if err != nil {
 			t.Fatal(err)
 		}
-		values := map[string]any{}
-		if err := yaml.Unmarshal(data, &values); err != nil {
-			t.Fatalf("%s: %v", file, err)
+		return objects
+	}
+	for value, other := range map[string]string{`"1"`: "1", "true": `"true"`, "9007199254740993": "9007199254740992", "[]": "null"} {
+		if cmp.Equal(contentOf(value), contentOf(other)) {
+			t.Errorf("%s is the same as %s", value, other)
 		}
-		sets[filepath.Base(file)] = values
+	}
+	if !cmp.Equal(contentOf("1"), contentOf("1.0")) {
+		t.Error("1 and 1.0 are the same in JSON")
+	}
+}
+
+func TestEachValuesFileOfAChartIsUsed(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{"values.yaml", "values-small.yaml", "ci/large.yaml", "examples/a/values.yml", "templates/values.yaml"} {
+		file := filepath.Join(folder, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("a: 1"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := slices.Sorted(maps.Keys(valuesOf(t, folder)))
+	if diff := cmp.Diff([]string{"ci/large.yaml", "defaults", "examples/a/values.yml", "values-small.yaml"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// valuesOf returns the values to render a chart with: those of the chart itself, and
+// each values file that it ships, beside them or in a folder for tests and examples.
+func valuesOf(t *testing.T, path string) map[string]map[string]any {
+	t.Helper()
+	sets := map[string]map[string]any{"defaults": {}}
+	for _, pattern := range []string{"*values*.y*ml", "ci/*.y*ml", "values/*.y*ml", "examples/*values*.y*ml", "examples/*/*values*.y*ml"} {
+		files, err := filepath.Glob(filepath.Join(path, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			name, err := filepath.Rel(path, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if name == "values.yaml" {
+				continue // the defaults
+			}
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			values, err := loader.LoadValues(bytes.NewReader(data))
+			if err != nil {
+				t.Logf("%s holds no values: %v", file, err)
+				continue
+			}
+			sets[name] = values
+		}
 	}
 	return sets
 }

@@ -5,6 +5,7 @@ package helmparity
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -15,11 +16,14 @@ import (
 	"strings"
 
 	"helm.sh/helm/v4/pkg/action"
+	charter "helm.sh/helm/v4/pkg/chart"
 	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/loader"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
-	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	release "helm.sh/helm/v4/pkg/release/v1"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -30,6 +34,7 @@ import (
 const (
 	releaseName = "shop"
 	namespace   = "prod"
+	// kubeVersion is that of the target, if nothing else is said.
 	kubeVersion = "1.33.1"
 	// prefix is the name of the reconciler, with which our annotations begin.
 	prefix = "parity.example.com"
@@ -38,11 +43,32 @@ const (
 // apiVersions are those that charts of the operators' world ask for.
 var apiVersions = []string{"monitoring.coreos.com/v1", "cert-manager.io/v1", "cert-manager.io/v1/Certificate"}
 
-// object is one rendered object as YAML.
-type object struct{ name, text string }
+// setting is what a chart is rendered for.
+type setting struct {
+	kubeVersion string
+	upgrade     bool
+}
+
+// settings are those that charts are rendered for: the oldest and the newest version of
+// Kubernetes that charts may still be for, as an installation and as an upgrade.
+func settings() []setting {
+	var all []setting
+	for _, version := range []string{"1.28.0", kubeVersion, "1.37.2"} {
+		all = append(all, setting{version, false}, setting{version, true})
+	}
+	return all
+}
+
+func (s setting) String() string { return fmt.Sprintf("%s,upgrade=%t", s.kubeVersion, s.upgrade) }
+
+// object is one rendered object, with the values that a client gets of it.
+type object struct {
+	Name    string
+	Content map[string]any
+}
 
 // byHelm renders a chart with the code of helm template --include-crds.
-func byHelm(path string, values map[string]any, upgrade bool) (objects []object, err error) {
+func byHelm(path string, values map[string]any, at setting) (objects []object, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("panic: %v", value)
@@ -52,13 +78,13 @@ func byHelm(path string, values map[string]any, upgrade bool) (objects []object,
 	if err != nil {
 		return nil, err
 	}
-	rendered, err := renderByHelm(loaded, releaseName, values, upgrade)
+	rendered, err := renderByHelm(loaded, releaseName, values, at)
 	if err != nil {
 		return nil, err
 	}
 	text := rendered.Manifest
 	for _, hook := range rendered.Hooks {
-		if !runs(hook, upgrade) {
+		if !runs(hook, at.upgrade) {
 			continue
 		}
 		text += "---\n# Source: " + hook.Path + "\n" + hook.Manifest + "\n"
@@ -66,25 +92,35 @@ func byHelm(path string, values map[string]any, upgrade bool) (objects []object,
 	return split(text)
 }
 
+// loadByHelm loads a chart as the command does, which looks at the version of the chart
+// first, and installs charts of one kind only.
 func loadByHelm(path string) (*chart.Chart, error) {
-	loaded, err := loader.Load(path)
+	found, err := loader.Load(path)
 	if err != nil {
 		return nil, err
+	}
+	loaded, ok := found.(*chart.Chart)
+	if !ok {
+		return nil, errors.New("invalid chart apiVersion")
 	}
 	if kind := loaded.Metadata.Type; kind != "" && kind != "application" {
 		return nil, fmt.Errorf("%s charts are not installable", kind)
 	}
-	return loaded, checkDependencies(loaded)
+	accessor, err := charter.NewAccessor(loaded)
+	if err != nil {
+		return nil, err
+	}
+	return loaded, action.CheckDependencies(loaded, accessor.MetaDependencies())
 }
 
-func renderByHelm(loaded *chart.Chart, name string, values map[string]any, upgrade bool) (*release.Release, error) {
-	version, err := common.ParseKubeVersion(kubeVersion)
+func renderByHelm(loaded *chart.Chart, name string, values map[string]any, at setting) (*release.Release, error) {
+	version, err := common.ParseKubeVersion(at.kubeVersion)
 	if err != nil {
 		return nil, err
 	}
 	install := action.NewInstall(action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler)))
 	install.DryRunStrategy, install.Replace, install.IncludeCRDs = action.DryRunClient, true, true
-	install.ReleaseName, install.Namespace, install.IsUpgrade = name, namespace, upgrade
+	install.ReleaseName, install.Namespace, install.IsUpgrade = name, namespace, at.upgrade
 	install.KubeVersion, install.APIVersions = version, apiVersions
 	result, err := install.RunWithContext(context.Background(), loaded, values)
 	if err != nil {
@@ -114,31 +150,51 @@ func runs(h *release.Hook, upgrade bool) bool {
 	return false
 }
 
-// split returns the objects of a stream in their order.
+// split returns the objects of a stream in their order, as clients decode them.
 func split(text string) ([]object, error) {
 	documents := releaseutil.SplitManifests(text)
 	var objects []object
 	for i := range len(documents) {
-		document := documents[fmt.Sprintf("manifest-%d", i)]
+		data, err := yaml.YAMLToJSON([]byte(documents[fmt.Sprintf("manifest-%d", i)]))
+		if err != nil {
+			return nil, err
+		}
 		var content map[string]any
-		if err := yaml.Unmarshal([]byte(document), &content); err != nil {
+		if err := json.Unmarshal(data, &content); err != nil {
 			return nil, err
 		}
 		if len(content) == 0 {
 			continue
 		}
-		o, err := objectOf(content)
-		if err != nil {
-			return nil, err
+		for _, item := range withoutLists(content) {
+			objects = append(objects, objectOf(item))
 		}
-		objects = append(objects, o)
 	}
 	return objects, nil
 }
 
+// withoutLists returns the items of a list, which Helm prints as it is and then installs
+// one by one.
+func withoutLists(content map[string]any) []map[string]any {
+	items, isList := content["items"].([]any)
+	kind, _ := content["kind"].(string)
+	if kind = strings.TrimSuffix(kind, "List"); !isList || kind == content["kind"] {
+		return []map[string]any{content}
+	}
+	var all []map[string]any
+	for _, item := range items {
+		inner, _ := item.(map[string]any)
+		if kind != "" && inner["kind"] == nil {
+			inner["kind"], inner["apiVersion"] = kind, content["apiVersion"]
+		}
+		all = append(all, withoutLists(inner)...)
+	}
+	return all
+}
+
 // objectOf normalises an object: the API server takes null annotations for none,
 // and refuses those whose names have two slashes, so that ours has none.
-func objectOf(content map[string]any) (object, error) {
+func objectOf(content map[string]any) object {
 	metadata, _ := content["metadata"].(map[string]any)
 	for _, field := range []string{"annotations", "labels"} {
 		entries, _ := metadata[field].(map[string]any)
@@ -154,26 +210,31 @@ func objectOf(content map[string]any) (object, error) {
 			delete(metadata, field)
 		}
 	}
-	text, err := yaml.Marshal(content)
-	return object{name: fmt.Sprintf("%v %v", content["kind"], metadata["name"]), text: string(text)}, err
+	return object{Name: fmt.Sprintf("%v %v", content["kind"], metadata["name"]), Content: content}
 }
 
-func generatorOf(path string) (*helm.Generator, error) {
-	return helm.New(os.DirFS(filepath.Dir(path)), filepath.Base(path), helmOptions())
+// generatorOf follows links in the path itself, because Helm does; the generator does not
+// leave its file system.
+func generatorOf(path string, at setting) (*helm.Generator, error) {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, err
+	}
+	return helm.New(os.DirFS(filepath.Dir(path)), filepath.Base(path), helmOptions(at))
 }
 
-func helmOptions() helm.Options {
-	return helm.Options{KubeVersion: kubeVersion, APIVersions: append(common.DefaultCapabilities.Copy().APIVersions, apiVersions...)}
+func helmOptions(at setting) helm.Options {
+	return helm.Options{KubeVersion: at.kubeVersion, APIVersions: append(common.DefaultCapabilities.Copy().APIVersions, apiVersions...)}
 }
 
 // byUs renders a chart with the generator.
-func byUs(path string, values map[string]any, upgrade bool) ([]object, error) {
-	generator, err := generatorOf(path)
+func byUs(path string, values map[string]any, at setting) ([]object, error) {
+	generator, err := generatorOf(path, at)
 	if err != nil {
 		return nil, err
 	}
 	ctx := manifests.WithComponentRevision(context.Background(), 1)
-	if upgrade {
+	if at.upgrade {
 		ctx = manifests.WithComponentRevision(ctx, 2)
 	}
 	ctx = manifests.WithReconcilerName(ctx, prefix)
@@ -183,35 +244,9 @@ func byUs(path string, values map[string]any, upgrade bool) ([]object, error) {
 	}
 	var objects []object
 	for _, item := range generated {
-		// Through YAML, so that numbers are what they are on the other side.
-		text, err := yaml.Marshal(item)
-		if err != nil {
-			return nil, err
-		}
-		parts, err := split(string(text))
-		if err != nil {
-			return nil, err
-		}
-		objects = append(objects, parts...)
+		objects = append(objects, objectOf(item.(*unstructured.Unstructured).Object))
 	}
 	return objects, nil
-}
-
-func checkDependencies(c *chart.Chart) error {
-	var missing []string
-	for _, wanted := range c.Metadata.Dependencies {
-		found := false
-		for _, dependency := range c.Dependencies() {
-			found = found || dependency.Name() == wanted.Name
-		}
-		if !found {
-			missing = append(missing, wanted.Name)
-		}
-	}
-	if len(missing) > 0 {
-		return fmt.Errorf("found in Chart.yaml, but missing in charts/ directory: %s", strings.Join(missing, ", "))
-	}
-	return nil
 }
 
 func init() { log.SetOutput(io.Discard) }

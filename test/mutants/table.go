@@ -56,6 +56,9 @@ var mutants = []mutant{
 	{"what the owner needs may be deleted", "pkg/reconciler/internal/plan/remove.go", "if w.in.Protected[key] {", "if false {", []string{reconcilerTests}},
 	{"the order of removal is ignored", "pkg/reconciler/internal/plan/remove.go", "blocked = blocked || slices.ContainsFunc(", "blocked = false && slices.ContainsFunc(", []string{planTests}},
 	{"orphan-on-delete is ignored", "pkg/reconciler/internal/plan/remove.go", "return because == BecauseDeleting", "return false", []string{planTests}},
+	{"an unknown manifest counts as another one", "pkg/reconciler/internal/plan/unit.go", "return recorded == desired", "return false", []string{planTests}},
+	{"what is not known is recreated whatever it is", "pkg/reconciler/internal/plan/rekeyed.go", "u.item.UID == u.live.UID && !u.live.Differs", "false", []string{planTests}},
+	{"the digests of another key are believed", "pkg/component/inventory.go", "by.Key != r.operator.Key", "false", []string{componentTests}},
 	{"new objects need no record", "pkg/reconciler/internal/plan/record.go", "must = must || !u.recorded", "_ = u.recorded", []string{planTests}},
 	{"an unknown outcome counts as an answer", "pkg/reconciler/internal/plan/record.go", "r.Observation.Existence == Unknown", "false", []string{planTests}},
 	{"any object may be adopted", "pkg/reconciler/internal/plan/ownership.go", "return u.relation == unowned || u.relation == earlier", "return true", []string{planTests}},
@@ -81,6 +84,7 @@ var mutants = []mutant{
 	{"an inventory of another cluster is accepted", "pkg/reconciler/input.go", `case recorded == "" || recorded == uid:`, "case true:", []string{reconcilerTests}},
 	{"a namespace is released because one read failed", "pkg/reconciler/internal/execute/guard.go", "v.release && step.Guard != plan.GuardKnownEmptyOrRelease", "false", []string{executeTests}},
 	{"a namespace is released before the timeout", "pkg/reconciler/internal/plan/remove.go", "!w.in.Now.Before(until)", "true", []string{planTests}},
+	{"a gap without a try counts as part of the timeout", "pkg/reconciler/internal/plan/keep.go", "w.in.Now.Sub(last.Time) > gap:", "gap < 0:", []string{planTests}},
 	{"names of other namespaces are told", "pkg/reconciler/internal/execute/census.go", `return owner.Ref.Namespace == "" || owner.Ref.Namespace == namespace`, "return true", []string{executeTests}},
 	{"an instance of another uid is ours", "pkg/reconciler/blockers.go", `ok && (recorded == "" || recorded == uid)`, "ok && recorded == recorded", []string{reconcilerTests}},
 	{"a label alone proves an owner to a recovery", "pkg/reconciler/recover.go", "ref != s.owner.Ref || ", `ref.Kind == "none" || `, []string{reconcilerTests}},
@@ -89,11 +93,11 @@ var mutants = []mutant{
 	{"an answer about another object is accepted", "pkg/cluster/identity.go", "if !same || uid != a.uid {", "if false && (!same || uid != a.uid) {", []string{clusterTests}},
 	{"a redirect is an answer", "pkg/cluster/transport.go", "response.StatusCode/100 == 3 && ", "false && ", []string{clusterTests}},
 	{"internal addresses are allowed", "pkg/cluster/deny.go", "if class.prefix.Contains(addr) {", "if false && class.prefix.Contains(addr) {", []string{clusterTests}},
-	{"a kubeconfig may run a program", "internal/kubeconfig/user.go", `"exec":                    r.forbidden(program)`, `"exec": ignored`, []string{kubeconfigTests}},
-	{"values of Secrets are told", "internal/redact/text.go", "if s != nil {", "if s != nil && false {", []string{redactTests}},
+	{"a kubeconfig may run a program", "internal/kubeconfig/kubeconfig.go", `"token", "client-certificate-data"`, `"token", "exec", "client-certificate-data"`, []string{kubeconfigTests}},
+	{"values of Secrets are told", "internal/redact/secrets.go", "if s != nil {", "if s != nil && false {", []string{redactTests}},
 
 	// Who acts, and when.
 	{"a leader lock never gets old", "pkg/component/leaderlock.go", "age >= max(l.deadline-ahead, l.deadline/2)", "age < 0", []string{componentTests}},
-	{"an object that was never claimed is deleted", "pkg/lifecycle/stage.go", "case f.deleting && !f.claimed:", "case false:", []string{lifecycleTests}},
-	{"a suspended component is applied", "pkg/lifecycle/stage.go", "case f.suspended || f.policy == Skip:", "case false:", []string{lifecycleTests}},
+	{"an object that was never claimed is deleted", "pkg/lifecycle/phase.go", "case f.deleting && !f.claimed:", "case false:", []string{lifecycleTests}},
+	{"a suspended component is applied", "pkg/lifecycle/phase.go", "case f.suspended || f.policy == Skip:", "case false:", []string{lifecycleTests}},
 }

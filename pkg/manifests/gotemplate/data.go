@@ -5,20 +5,18 @@ package gotemplate
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/metered"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // dataFor returns what templates see as the dot. It is made anew for every
 // rendering, as templates can change it.
 func dataFor(ctx context.Context, namespace, name string, parameters types.Unstructurable) (map[string]any, error) {
-	values, err := valuesOf(parameters)
+	values, err := convert.Values(parameters)
 	if err != nil {
-		return nil, fmt.Errorf("parameters: %w", err)
+		return nil, err
 	}
 	revision := int64(1)
 	if r, err := manifests.ComponentRevisionFromContext(ctx); err == nil {
@@ -65,23 +63,4 @@ func copyInto(target map[string]any, source map[string]string) {
 	for key, value := range source {
 		target[key] = value
 	}
-}
-
-func valuesOf(parameters types.Unstructurable) (values map[string]any, err error) {
-	if parameters == nil {
-		return map[string]any{}, nil
-	}
-	defer func() {
-		if value := recover(); value != nil {
-			err = &manifests.PanicError{Value: value, Stack: debug.Stack()}
-		}
-	}()
-	copied, err := metered.Copy(parameters.ToUnstructured())
-	if err != nil {
-		return nil, err
-	}
-	if values, _ = copied.(map[string]any); values == nil {
-		values = map[string]any{}
-	}
-	return values, nil
 }

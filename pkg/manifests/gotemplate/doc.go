@@ -46,7 +46,8 @@
 //
 // The last ones are as in Helm: those without "must" return an empty text, or a
 // map with the key Error, or a list with the error, where the others fail.
-// Numbers that they read are integers if they are whole.
+// Numbers that they read are integers if they are whole. Functions that want an integer,
+// such as until and trunc, take any whole number.
 //
 // The functions env, expandenv and getHostByName fail: what a template gives
 // depends on its data alone. Calls of lookup are the exception; they read with
@@ -62,11 +63,13 @@
 //
 // # Limits
 //
-// Templates, and values that reach tpl, may come from people who do not own the
-// operator. A rendering is therefore limited in depth, output, memory and time,
-// see Limits and Options.Timeout. Functions whose result can be much larger than
-// their arguments compute its size first. A rendering is interrupted at the next
-// call of a template or a function, or round of a loop. One that does not even
-// get there is left behind, and the generator refuses to render anything else
-// until it has ended.
+// Templates, and values that reach tpl, may come from authors who do not own the
+// operator. A rendering is therefore limited in depth, output, memory and work;
+// manifests.TemplateLimits has the numbers, and until, for example, gives at most
+// 100,000 of them. Functions whose result can be much larger than their arguments
+// compute its size first. What exceeds a limit is a manifests.LimitError.
+//
+// Options.Timeout limits the time. A rendering is interrupted at the next call of a
+// template or a function, or round of a loop. One that does not get there is left
+// behind, and the generator refuses to render anything else until it has ended.
 package gotemplate

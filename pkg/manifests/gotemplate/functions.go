@@ -4,47 +4,87 @@
 package gotemplate
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"text/template"
 
-	"github.com/corbel-run/corbel/pkg/manifests/internal/metered"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/templates"
 )
 
-// functionsFor returns the functions that are the same for every rendering, not
-// yet guarded.
-func functionsFor(library template.FuncMap, options Options) template.FuncMap {
-	functions := maps.Clone(library)
-	for name, reason := range unavailable {
-		functions[name] = refuse(name, reason)
-	}
-	maps.Copy(functions, codecs)
-	functions["required"] = required
-	maps.Copy(functions, metered.Ordered())
-	maps.Copy(functions, metered.Builtin())
-	maps.Copy(functions, options.Functions)
-	return functions
+// functions are those that are the same for every rendering. The decoders make whole
+// numbers int64, where those of sprig make every number a float64. As in Helm, those
+// without "must" do not fail: they put the error into the result.
+var functions = func() template.FuncMap {
+	all := templates.Functions()
+	maps.Copy(all, template.FuncMap{
+		"env":       templates.Refuse("env", "templates cannot read the environment"),
+		"expandenv": templates.Refuse("expandenv", "templates cannot read the environment"),
+
+		"fromYaml":          orError(fromYaml[map[string]any]),
+		"mustFromYaml":      fromYaml[any],
+		"fromYamlArray":     orErrorItem(fromYaml[[]any]),
+		"mustFromYamlArray": fromYaml[[]any],
+		"fromJson":          orError(fromJSON[map[string]any]),
+		"mustFromJson":      fromJSON[any],
+		"fromJsonArray":     orErrorItem(fromJSON[[]any]),
+		"mustFromJsonArray": fromJSON[[]any],
+	})
+	return all
+}()
+
+// fromYaml reads one document; an empty one is the zero value.
+func fromYaml[T any](text string) (T, error) {
+	value, err := document.Value([]byte(text))
+	return as[T](value, err)
 }
 
-// unavailable are functions that would let a template see more than it is
-// given. An empty result in their place would go unnoticed.
-var unavailable = map[string]string{
-	"env":           "templates cannot read the environment",
-	"expandenv":     "templates cannot read the environment",
-	"getHostByName": "templates cannot use the network",
+func fromJSON[T any](text string) (T, error) {
+	var value any
+	err := utiljson.Unmarshal([]byte(text), &value)
+	return as[T](value, err)
 }
 
-func refuse(name, reason string) func(...any) (string, error) {
-	return func(...any) (string, error) {
-		return "", fmt.Errorf("%s is not available: %s", name, reason)
+func as[T any](value any, err error) (T, error) {
+	result, ok := value.(T)
+	if err == nil && value != nil && !ok {
+		err = fmt.Errorf("want %s, got %s", nameOf(any(result)), nameOf(value))
+	}
+	return result, err
+}
+
+func nameOf(value any) string {
+	switch value.(type) {
+	case map[string]any:
+		return "a map"
+	case []any:
+		return "a list"
+	default:
+		return "a scalar"
 	}
 }
 
-// required returns the value, or fails with the message if there is none.
-func required(message string, value any) (any, error) {
-	if value == nil || value == "" {
-		return nil, errors.New(message)
+func orError(decode func(string) (map[string]any, error)) func(string) map[string]any {
+	return func(text string) map[string]any {
+		value, err := decode(text)
+		if err != nil {
+			return map[string]any{"Error": err.Error()}
+		}
+		if value == nil {
+			return map[string]any{}
+		}
+		return value
 	}
-	return value, nil
+}
+
+func orErrorItem(decode func(string) ([]any, error)) func(string) []any {
+	return func(text string) []any {
+		value, err := decode(text)
+		if err != nil {
+			return []any{err.Error()}
+		}
+		return value
+	}
 }

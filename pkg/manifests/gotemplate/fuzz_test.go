@@ -25,7 +25,7 @@ func FuzzGenerate(f *testing.F) {
 		f.Add(seed)
 	}
 	values := types.UnstructurableMap{"a": "b", "t": "{{ tpl .Values.t . }}", "l": []any{"x", int64(1), nil}}
-	options := gotemplate.Options{Timeout: 5 * time.Second, Limits: gotemplate.Limits{Depth: 50, OutputBytes: 1 << 16, StringBytes: 1 << 16, Items: 1000, WorkBytes: 1 << 24}}
+	options := gotemplate.Options{Timeout: 5 * time.Second, Limits: manifests.TemplateLimits{Depth: 50, OutputBytes: 1 << 16, StringBytes: 1 << 16, Items: 1000, WorkBytes: 1 << 24}}
 	f.Fuzz(func(t *testing.T, text string) {
 		g, err := gotemplate.New(folder(map[string]string{"a.yaml": text}), ".", options)
 		if err != nil {

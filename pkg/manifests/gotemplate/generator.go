@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/bounded"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/kept"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -32,7 +32,7 @@ type Generator struct {
 	err   error
 	texts *Texts
 	// read are the objects of texts that were rendered lately.
-	read *kept.Cache[[]*unstructured.Unstructured]
+	read *cache.Cache[[]*unstructured.Unstructured]
 }
 
 var _ manifests.Generator = &Generator{}
@@ -48,7 +48,7 @@ var _ manifests.Generator = &Generator{}
 // error whenever it is called. So the caller has the choice to stop the
 // operator, or to go on and let the mistake show up at the components.
 func New(fsys fs.FS, root string, options Options) (*Generator, error) {
-	g := &Generator{read: kept.New[[]*unstructured.Unstructured](maxTexts, maxTextBytes)}
+	g := &Generator{read: cache.New[[]*unstructured.Unstructured](maxTexts, maxTextBytes)}
 	if _, g.err = options.complete(); g.err != nil {
 		return g, g.err
 	}
@@ -74,7 +74,7 @@ func missingKey(strict bool) string {
 
 // Generate implements manifests.Generator. Rendering that is not done in time
 // ends as a manifests.RenderTimeoutError, and what exceeds a limit as a
-// LimitError. Mistakes in the rendered manifests are manifests.DecodeErrors,
+// manifests.LimitError. Mistakes in the rendered manifests are manifests.DecodeErrors,
 // whose lines count in the rendered text.
 func (g *Generator) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
 	if g.err != nil {
@@ -84,7 +84,7 @@ func (g *Generator) Generate(ctx context.Context, namespace, name string, parame
 	if err != nil {
 		return nil, err
 	}
-	return bounded.Run(ctx, g.texts.runner, g.texts.options.Timeout, func(ctx context.Context) ([]client.Object, error) {
+	return timeout.Run(ctx, g.texts.runner, g.texts.options.Timeout, func(ctx context.Context) ([]client.Object, error) {
 		objects := []client.Object{}
 		err := g.texts.render(ctx, data, func(name, text string) error {
 			decoded, err := g.decode(name, text)
@@ -105,7 +105,7 @@ func (g *Generator) Generate(ctx context.Context, namespace, name string, parame
 // decode returns the objects of a text, which must not be changed. They are read once
 // as long as the template gives the same.
 func (g *Generator) decode(name, text string) ([]*unstructured.Unstructured, error) {
-	key := kept.KeyOf(map[string]string{name: text})
+	key := cache.KeyOf(map[string]string{name: text})
 	if objects, ok := g.read.Get(key); ok {
 		return objects, nil
 	}

@@ -5,6 +5,7 @@ package gotemplate_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +23,8 @@ func TestHostileTemplatesEndAsLimitErrors(t *testing.T) {
 		{"recursion by tpl", `{{ tpl .Values.self . }}`, "more than 512 levels deep (... tpl, tpl, tpl, tpl)"},
 		{"recursion deep inside of a structure", `{{ define "r" }}` + strings.Repeat("{{ if true }}", 110) + `{{ include "r" . }}` + strings.Repeat("{{ end }}", 110) + `{{ end }}{{ include "r" . }}`, "more than 512 levels deep"},
 		{"until", `{{ until 1000000000 }}`, "error calling until: there would be more than 100000 items"},
-		{"untilStep", `{{ untilStep -9223372036854775808 9223372036854775807 1 }}`, "there would be more than 100000 items"},
+		{"untilStep", `{{ untilStep -1000000 1000000 1 }}`, "there would be more than 100000 items"},
+		{"untilStep with overflow", `{{ untilStep 0 9223372036854775807 9223372036854775800 }}`, "larger than 2 to the power of 53"},
 		{"seq", `{{ seq 1 1000000000 }}`, "there would be more than 100000 items"},
 		{"repeat", `{{ repeat 1000000000 "xxxx" }}`, "error calling repeat: the text would be longer than 16777216 bytes"},
 		{"repeat with overflow", `{{ repeat 9223372036854775807 "xxxx" }}`, "the text would be longer than"},
@@ -42,23 +44,37 @@ func TestHostileTemplatesEndAsLimitErrors(t *testing.T) {
 		{"printf with a width as argument", `{{ printf (repeat 1000 "%[1]*[2]d") 1000000 1 }}`, "the text would be longer than"},
 		{"printf with many verbs", mega + `{{ printf (repeat 1000 "%[1]s") $s }}`, "the text would be longer than"},
 		{"cat", mega + `{{ cat $s $s $s $s $s $s $s $s $s $s $s $s $s $s $s $s $s }}`, "takes more than 16777216 bytes"},
-		{"random text", `{{ randAlphaNum 1000000000 }}`, "between 0 and 1048576"},
-		{"random text of negative length", `{{ randBytes -1 }}`, "between 0 and 1048576"},
-		{"comparisons", `{{ uniq (until 50000) | len }}`, "too long to compare"},
+		{"random text", `{{ randAlphaNum 1000000000 }}`, "functions and loops worked on more than 536870912 bytes"},
+		{"random text of negative length", `{{ randBytes -1 }}`, "makeslice: len out of range"},
+		{"comparisons", `{{ uniq (until 50000) | len }}`, "functions and loops worked on more than 536870912 bytes"},
 		{"a dict in itself", `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ $d }}`, "nested deeper than 1000 levels, or contains itself"},
 		{"a dict in itself as JSON", `{{ $d := dict }}{{ $_ := set $d "d" (list $d) }}{{ toJson $d }}`, "or contains itself"},
 		{"a dict in itself copied", `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ $_ := deepCopy $d }}`, "or contains itself"},
 		{"a dict merged into itself", `{{ $d := dict "a" (dict) }}{{ $_ := merge $d (dict "b" $d) }}{{ $_ := mergeOverwrite $d $d }}`, "or contains itself"},
 		{"a deep list", `{{ $d := list }}{{ range until 2000 }}{{ $d = list $d }}{{ end }}{{ print $d }}`, "nested deeper than 1000 levels"},
 		{"a list of the same list", `{{ $d := list "x" }}{{ range until 64 }}{{ $d = list $d $d }}{{ end }}{{ $d }}`, "takes more than 16777216 bytes"},
+		{"a deep and long list as YAML", `{{ $l := until 100000 }}{{ $l = list $l $l $l }}{{ range until 900 }}{{ $l = list $l }}{{ end }}{{ toYaml $l | len }}`, "takes more than 16777216 bytes"},
+		{"a dict in itself as a key", `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ dict $d 1 }}`, "or contains itself"},
+		{"a dict in itself compared", `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ eq $d $d }}`, "incompatible types for comparison: map[string]interface {} and map[string]interface {}"},
+		{"a dict in itself compared in a pipeline", `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ if $d | ne $d }}x{{ end }}`, "incompatible types for comparison"},
+		{"a long argument of a method", mega + `{{ now.Format $s }}`, "an argument of a method takes more than 65536 bytes"},
+		{"recursion by tpl of a long text", `{{ tpl .Values.long . }}`, "functions and loops worked on more than 536870912 bytes"},
+		{"recursion by tpl of many definitions", `{{ tpl .Values.definitions . }}`, "functions and loops worked on more than 536870912 bytes"},
 		{"output", mega + `{{ range until 100 }}{{ $s }}{{ end }}`, "the text would be longer than"},
-		{"work", `{{ range until 1000 }}{{ $_ := repeat 16000000 "x" }}{{ end }}`, "functions returned more than 536870912 bytes"},
+		{"work", `{{ range until 1000 }}{{ $_ := repeat 16000000 "x" }}{{ end }}`, "functions and loops worked on more than 536870912 bytes"},
 		{"nesting", strings.Repeat("{{ if true }}", 300) + strings.Repeat("{{ end }}", 300), "nested deeper than 120 levels"},
 		{"nesting of pipelines", `{{ ` + strings.Repeat("(", 300) + "1" + strings.Repeat(")", 300) + ` }}`, "nested deeper than 120 levels"},
 		{"nesting in tpl", `{{ tpl (repeat 100000 "{{if 1}}") . }}`, "unexpected EOF"},
-		{"a long tpl", `{{ tpl (repeat 1000000 "{{if 1}}") . }}`, "the template is longer than 1048576 bytes"},
+		{"a long tpl", `{{ tpl (repeat 1000000 "{{if 1}}") . }}`, "the template has more than 16777216 bytes, or more than 100000 actions or parentheses"},
 	}
+	// Each level keeps what it has parsed.
 	values := map[string]any{"self": "{{ tpl .Values.self . }}"}
+	values["long"] = "{{ tpl .Values.long . }}{{ if false }}" + strings.Repeat("{{.}}", 5000) + "{{ end }}"
+	definitions := "{{ tpl .Values.definitions . }}"
+	for i := range 2500 {
+		definitions += fmt.Sprintf("{{ define %q }}x{{ end }}", fmt.Sprint(i))
+	}
+	values["definitions"] = definitions
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			start := time.Now()
@@ -77,20 +93,22 @@ func TestHostileTemplatesEndAsLimitErrors(t *testing.T) {
 func TestLimitsAreOptions(t *testing.T) {
 	tests := []struct {
 		name, action, want string
-		limits             gotemplate.Limits
+		limits             manifests.TemplateLimits
 	}{
-		{"depth", `{{ define "r" }}{{ include "r" . }}{{ end }}{{ include "r" . }}`, "more than 3 levels deep", gotemplate.Limits{Depth: 3}},
-		{"keys", `{{ range until 9 }}{{ $_ := bcrypt "x" }}{{ end }}`, "more than 9000000 bytes", gotemplate.Limits{WorkBytes: 9_000_000}},
-		{"text", `{{ repeat 201 "x" }}`, "longer than 200 bytes", gotemplate.Limits{StringBytes: 200}},
-		{"items", `{{ until 4 }}`, "more than 3 items", gotemplate.Limits{Items: 3}},
-		{"output", `{{ "x" }}`, "the output is larger than 50 bytes", gotemplate.Limits{OutputBytes: 50}},
-		{"work", `{{ repeat 100 "x" }}`, "more than 99 bytes", gotemplate.Limits{WorkBytes: 99}},
+		{"depth", `{{ define "r" }}{{ include "r" . }}{{ end }}{{ include "r" . }}`, "more than 3 levels deep", manifests.TemplateLimits{Depth: 3}},
+		{"keys", `{{ range until 9 }}{{ $_ := bcrypt "x" }}{{ end }}`, "more than 9000000 bytes", manifests.TemplateLimits{WorkBytes: 9_000_000}},
+		{"copies", `{{ $l := until 1000 }}{{ range until 1000 }}{{ $_ := deepCopy $l }}{{ end }}`, "more than 900000 bytes", manifests.TemplateLimits{WorkBytes: 900_000}},
+		{"rounds", `{{ range 1000000000000 }}{{ end }}`, "functions and loops worked on more than 900000 bytes", manifests.TemplateLimits{WorkBytes: 900_000}},
+		{"text", `{{ repeat 201 "x" }}`, "longer than 200 bytes", manifests.TemplateLimits{StringBytes: 200}},
+		{"items", `{{ until 4 }}`, "more than 3 items", manifests.TemplateLimits{Items: 3}},
+		{"output", `{{ "x" }}`, "the output is larger than 50 bytes", manifests.TemplateLimits{OutputBytes: 50}},
+		{"work", `{{ repeat 100 "x" }}`, "more than 99 bytes", manifests.TemplateLimits{WorkBytes: 99}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := evaluate(t.Context(), test.action, nil, gotemplate.Options{Limits: test.limits})
 			wantError(t, err, test.want)
-			var limit *gotemplate.LimitError
+			var limit *manifests.LimitError
 			if !errors.As(err, &limit) {
 				t.Errorf("the error %v holds no LimitError", err)
 			}

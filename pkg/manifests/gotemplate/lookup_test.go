@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -90,6 +91,23 @@ func TestLookupFails(t *testing.T) {
 	_, err := evaluate(ctx, fmt.Sprintf("{{ %s }}", `lookup "v1" "Secret" "ns" "a"`), nil, gotemplate.Options{})
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("the cause is lost in %v", err)
+	}
+}
+
+func TestWhatLookupFindsCountsAsWork(t *testing.T) {
+	large := secret("ns", "a", strings.Repeat("x", 100_000))
+	ctx := manifests.WithClient(t.Context(), fake.NewClientBuilder().WithObjects(large).Build())
+	limits := manifests.TemplateLimits{WorkBytes: 1_000_000, StringBytes: 50_000}
+	for action, want := range map[string]string{
+		`{{ range until 5 }}{{ $_ := lookup "v1" "Secret" "ns" "" }}{{ end }}`:  "",
+		`{{ range until 50 }}{{ $_ := lookup "v1" "Secret" "ns" "" }}{{ end }}`: "functions and loops worked on more than 1000000 bytes",
+	} {
+		_, err := evaluate(ctx, action, nil, gotemplate.Options{Limits: limits})
+		if want == "" && err != nil {
+			t.Error(err)
+		} else if want != "" {
+			wantError(t, err, want)
+		}
 	}
 }
 

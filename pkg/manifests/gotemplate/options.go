@@ -14,7 +14,7 @@ import (
 	"text/template"
 	"time"
 
-	"github.com/corbel-run/corbel/pkg/manifests/internal/metered"
+	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
 // Options are the options of New; the zero value is a good choice.
@@ -29,21 +29,14 @@ type Options struct {
 	// Functions are added to the functions that templates can call, or replace
 	// them. They may be called by several goroutines at once.
 	Functions template.FuncMap
-	// Timeout limits one rendering, by default 10 s; the deadline of the
-	// context counts as well.
+	// Timeout limits one rendering, by default 2 minutes; the deadline of the
+	// context counts as well. A template without end exceeds Limits.WorkBytes before.
 	Timeout time.Duration
 	// Limits are the limits of one rendering.
-	Limits Limits
+	Limits manifests.TemplateLimits
 }
 
-// Limits keep a template, or the values that it is given, from taking all
-// memory or all stack. What exceeds one ends as a LimitError.
-type Limits = metered.Limits
-
-// LimitError says that a rendering exceeded one of its limits.
-type LimitError = metered.LimitError
-
-const defaultTimeout = 10 * time.Second
+const defaultTimeout = 2 * time.Minute
 
 // complete fills in the defaults, and checks the rest.
 func (o Options) complete() (Options, error) {
@@ -52,7 +45,6 @@ func (o Options) complete() (Options, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
 	}
-	o.Limits = o.Limits.Complete()
 	var errs []error
 	for _, delimiter := range []string{o.LeftDelimiter, o.RightDelimiter} {
 		if strings.ContainsAny(delimiter, " \t\r\n\"`") || strings.HasPrefix(delimiter, "-") {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/lookup"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/metered"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/templates"
 )
 
 // maxFailures limits how many files are reported that do not render.
@@ -21,13 +21,13 @@ const maxFailures = 10
 // render renders all templates and hands over what they give. A mistake in one
 // of them does not keep the others from being tried.
 func (t *Texts) render(ctx context.Context, data map[string]any, take func(name, text string) error) error {
-	s, err := t.scopeFor(ctx)
+	r, err := t.renderingFor(ctx)
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, name := range t.rendered {
-		text, err := t.renderOne(s, name, data)
+		text, err := t.renderOne(r, name, data)
 		if err == nil {
 			err = take(name, text)
 		}
@@ -41,25 +41,23 @@ func (t *Texts) render(ctx context.Context, data map[string]any, take func(name,
 	return errors.Join(errs...)
 }
 
-// scopeFor returns the templates with functions that count for this rendering.
-func (t *Texts) scopeFor(ctx context.Context) (*metered.Scope, error) {
-	templates, err := t.templates.Clone()
+// renderingFor returns the templates with functions for this rendering.
+func (t *Texts) renderingFor(ctx context.Context) (*templates.Rendering, error) {
+	set, err := t.templates.Clone()
 	if err != nil {
 		return nil, err
 	}
-	meter := metered.NewMeter(t.options.Limits, ctx.Err, "")
-	functions := maps.Clone(t.functions)
-	maps.Copy(functions, meter.Bounded(t.library))
-	// Functions of the user win.
-	maps.Copy(functions, t.options.Functions)
-	functions["lookup"] = lookup.Disabled
+	all := maps.Clone(functions)
+	all["lookup"] = lookup.Disabled
 	if !t.options.DisableLookup {
-		functions["lookup"] = lookup.For(ctx)
+		all["lookup"] = lookup.For(ctx)
 	}
-	return metered.NewScope(templates, t.parser, meter, functions), nil
+	return templates.NewRendering(set, t.parser, all, templates.Options{
+		Limits: t.options.Limits, Interrupted: ctx.Err, WholeNumbers: true, Functions: t.options.Functions,
+	}), nil
 }
 
-func (t *Texts) renderOne(s *metered.Scope, name string, data map[string]any) (text string, err error) {
+func (t *Texts) renderOne(r *templates.Rendering, name string, data map[string]any) (text string, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("%s: %w", name, &manifests.PanicError{Value: value, Stack: debug.Stack()})
@@ -67,5 +65,5 @@ func (t *Texts) renderOne(s *metered.Scope, name string, data map[string]any) (t
 	}()
 	data = maps.Clone(data)
 	data["Template"] = map[string]any{"Name": name, "BasePath": t.base}
-	return s.Execute(name, data)
+	return r.Execute(name, data)
 }

@@ -12,10 +12,8 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/Masterminds/sprig/v3"
-
-	"github.com/corbel-run/corbel/pkg/manifests/internal/bounded"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/metered"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/templates"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -24,14 +22,12 @@ import (
 // be used by several goroutines at once.
 type Texts struct {
 	options   Options
-	library   template.FuncMap
-	functions template.FuncMap
-	parser    metered.Parser
+	parser    templates.Parser
 	templates *template.Template
 	// rendered are the names of the templates that give texts.
 	rendered []string
 	base     string
-	runner   *bounded.Runner
+	runner   *timeout.Runner
 }
 
 // NewTexts parses the templates, by their names. All of them share their
@@ -50,14 +46,14 @@ func NewTexts(base string, sources map[string]string, options Options) (*Texts, 
 
 // newTexts is NewTexts with a choice of what is rendered.
 func newTexts(base string, sources map[string]string, rendered []string, options Options) (*Texts, error) {
-	t := &Texts{base: path.Clean(base), rendered: rendered, runner: bounded.New("templates in " + path.Clean(base))}
+	t := &Texts{base: path.Clean(base), rendered: rendered, runner: timeout.New("templates in " + path.Clean(base))}
 	var err error
 	if t.options, err = options.complete(); err != nil {
 		return nil, err
 	}
-	t.library = template.FuncMap(sprig.GenericFuncMap())
-	t.functions = functionsFor(t.library, t.options)
-	t.parser = metered.NewParser(t.options.LeftDelimiter, t.options.RightDelimiter, t.functions)
+	names := maps.Clone(functions)
+	maps.Copy(names, t.options.Functions)
+	t.parser = templates.NewParser(t.options.LeftDelimiter, t.options.RightDelimiter, names)
 	t.templates = template.New("").Option(missingKey(t.options.Strict))
 	taken := map[string]string{}
 	var errs []error
@@ -78,7 +74,7 @@ func (t *Texts) Render(ctx context.Context, namespace, name string, parameters t
 	if err != nil {
 		return nil, err
 	}
-	return bounded.Run(ctx, t.runner, t.options.Timeout, func(ctx context.Context) (map[string]string, error) {
+	return timeout.Run(ctx, t.runner, t.options.Timeout, func(ctx context.Context) (map[string]string, error) {
 		texts := make(map[string]string, len(t.rendered))
 		err := t.render(ctx, data, func(name, text string) error {
 			texts[name] = text

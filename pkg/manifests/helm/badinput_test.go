@@ -34,7 +34,7 @@ type badChart struct {
 }
 
 const (
-	overTime = "rendering was not done after|functions returned more than"
+	overTime = "rendering was not done after|functions and loops worked on more than"
 	tooLong  = "the text would be longer than 16777216 bytes"
 )
 
@@ -54,7 +54,7 @@ func badActions() []badChart {
 		at("T05 templates that include each other", `{{ define "a" }}{{ include "b" . }}{{ end }}{{ define "b" }}{{ include "a" . }}{{ end }}{{ include "a" . }}`, "more than 512 levels deep (... a, b, a, b)"),
 		at("T05 a template that includes itself", `{{ define "a" }}{{ include "a" . }}{{ end }}{{ include "a" . }}`, "more than 512 levels deep (... a, a, a, a)"),
 		at("T07 a value that renders itself", `{{ tpl .Values.self . }}`, "more than 512 levels deep (... tpl, tpl, tpl, tpl)"),
-		at("T09 a negative count", `{{ repeat -1 "x" }}`, "the count is negative"),
+		at("T09 a negative count", `{{ repeat -1 "x" }}`, "negative Repeat count"),
 		at("T11 a wide indent", `{{ indent 2147483647 "x" }}`, tooLong),
 		at("T11 a wide nindent", `{{ nindent 2147483647 "x" }}`, tooLong),
 		brief("T13 loops in loops", `{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}`),

@@ -7,9 +7,16 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
 	"testing"
 	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
@@ -85,8 +92,15 @@ func TestWhatIsNoChartIsRefused(t *testing.T) {
 		{"a missing sub-chart", folder(map[string]string{"web/Chart.yaml": chartFile + "dependencies: [{name: db, version: 1.x.x}]\n"}), "web", "missing in charts/ directory: db"},
 		{"a broken sub-chart", folder(map[string]string{"web/charts/db/x.yaml": ""}), "web", "error unpacking subchart db"},
 		{"values that do not parse", folder(map[string]string{"web/values.yaml": "a: [\n"}), "web", "cannot load values.yaml"},
+		{"a later version of charts", folder(map[string]string{"web/Chart.yaml": "apiVersion: v3\nname: web\nversion: 1.0.0\n"}), "web", `chart web: Chart.yaml: apiVersion "v3" is not supported; Helm installs charts of v1 and v2`},
+		{"no version of charts", folder(map[string]string{"web/Chart.yaml": "apiVersion: apps/v1\nname: web\nversion: 1.0.0\n"}), "web", `apiVersion "apps/v1" is not supported`},
 		{"a wrong alias", folder(map[string]string{"web/Chart.yaml": chartFile + "dependencies: [{name: db, alias: 'a b'}]\n"}), "web", "disallowed characters in the alias"},
-		{"a symbolic link", fstest.MapFS{"web/Chart.yaml": {Data: []byte(chartFile)}, "web/templates/x.yaml": {Mode: fs.ModeSymlink}}, "web", "symbolic link"},
+		{"a symbolic link to a folder above", fstest.MapFS{"web/Chart.yaml": {Data: []byte(chartFile)}, "web/templates/x": {Mode: fs.ModeSymlink, Data: []byte("../../web")}}, "web", "templates/x: links lead in a circle to folder web"},
+		{"a symbolic link that leads out", fstest.MapFS{"web/Chart.yaml": {Data: []byte(chartFile)}, "web/templates/x.yaml": {Mode: fs.ModeSymlink, Data: []byte("/etc/passwd")}}, "web", "templates/x.yaml: the symbolic link leads out of the file system; put a copy in its place"},
+		{"a pipe", fstest.MapFS{"web/Chart.yaml": {Data: []byte(chartFile)}, "web/templates/x.yaml": {Mode: fs.ModeNamedPipe}}, "web", "templates/x.yaml: it is no regular file"},
+		{"a chart that leads out", fstest.MapFS{"web": {Mode: fs.ModeSymlink, Data: []byte("../other")}}, "web", `chart "web": the symbolic link leads out of the file system`},
+		{"rules that are a pipe", fstest.MapFS{"web/Chart.yaml": {Data: []byte(chartFile)}, "web/.helmignore": {Mode: fs.ModeNamedPipe}}, "web", "web/.helmignore: it is no regular file"},
+		{"rules that lead out", fstest.MapFS{"web/Chart.yaml": {Data: []byte(chartFile)}, "web/.helmignore": {Mode: fs.ModeSymlink, Data: []byte("/etc/passwd")}}, "web", "web/.helmignore: the symbolic link leads out of the file system"},
 		{"rules that are not supported", folder(map[string]string{"web/.helmignore": "a/**\n"}), "web", "double-star"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -99,6 +113,60 @@ func TestWhatIsNoChartIsRefused(t *testing.T) {
 	}
 }
 
+// Links are followed as Helm does, but not out of the file system.
+func TestLinksInAChartAreFollowed(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	write := func(name, text string) {
+		t.Helper()
+		if err := errors.Join(root.MkdirAll(path.Dir(name), 0o700), root.WriteFile(name, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outside := filepath.Join(t.TempDir(), "outside")
+	if err := os.WriteFile(outside, []byte("outside"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write("web/Chart.yaml", chartFile)
+	write("web/.helmignore", "templates/ignored\n")
+	write("web/templates/b.yaml", manifest(`{{ .Files.Get "LICENSE" }}{{ .Files.Get "files/x.txt" }}{{ .Files.Get "out.txt" }}{{ .Files.Get "gone.txt" }}`))
+	write("common/values.yaml", "a: 1\n")
+	write("common/more/a.yaml", manifest(`{{ .Values.a }}`))
+	write("common/files/x.txt", "text")
+	write("LICENSE", "free ")
+	for link, target := range map[string]string{
+		"web/values.yaml": "../common/values.yaml", "web/templates/more": "../../common/more", "web/files": "../common/files", "web/LICENSE": "../LICENSE",
+		"web/gone.txt": "nowhere", "web/templates/gone.yaml": "nowhere", "web/out.txt": outside, "web/templates/ignored": outside,
+		"common/files/again": "../files/x.txt",
+	} {
+		if err := root.Symlink(target, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, fsys := range map[string]fs.FS{"a folder": os.DirFS(root.Name()), "a root": root.FS()} {
+		g, err := helm.New(fsys, "web", helm.Options{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		objects, err := manifests.Generate(t.Context(), g, "ns", "app", nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var got []string
+		for _, object := range objects {
+			text, _, _ := unstructured.NestedString(object.(*unstructured.Unstructured).Object, "data", "v")
+			got = append(got, text)
+		}
+		if diff := cmp.Diff([]string{"free text", "1"}, got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+	}
+}
+
 func TestWrongOptionsAreRefused(t *testing.T) {
 	_, err := helm.New(folder(nil), "web", helm.Options{CRDs: "sometimes", KubeVersion: "x"})
 	wantError(t, err, `option CRDs: "sometimes" is not one of apply, once, never`, "option KubeVersion")
@@ -106,12 +174,31 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 
 func TestManifestsThatAreNoObjectsAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"a: [":                         "YAML parse error on web/templates/a.yaml",
-		"apiVersion: v1\nkind: Secret": "web/templates/a.yaml (rendered): document 1, line 1: metadata.name is missing",
-		"just text":                    "web/templates/a.yaml",
+		"a: [": "web/templates/a.yaml (rendered): document 1, line 1: did not find expected node content",
+		"apiVersion: v1\nkind: A\nmetadata: {name: a}\n---\n\nkind: B\n": "web/templates/a.yaml (rendered): document 1, line 6: apiVersion is missing",
+		"apiVersion: v1\nkind: Secret":                                   "web/templates/a.yaml (rendered): document 1, line 1: metadata.name is missing",
+		"just text":                                                      "web/templates/a.yaml",
 	} {
 		_, err := render(t.Context(), folder(map[string]string{"web/templates/a.yaml": text}), nil, helm.Options{})
 		wantError(t, err, want)
+	}
+}
+
+// Helm installs the items of a list one by one, and looks for hooks in the list.
+func TestListsAreTakenApart(t *testing.T) {
+	item := func(name string) string { return "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + "}}" }
+	text := "apiVersion: v1\nkind: List\nitems:\n- " + item("a") + "\n- {apiVersion: v1, kind: List, items: [" + item("b") + "]}\n---\n" +
+		"apiVersion: v1\nkind: ConfigMapList\nitems: [{metadata: {name: c}}]\n---\n" +
+		"apiVersion: v1\nkind: List\nmetadata: {annotations: {helm.sh/hook: pre-install}}\nitems: [" + item("d") + "]\n---\n" +
+		"apiVersion: v1\nkind: Service\nmetadata: {name: e}\n"
+	got := marks(t, text, 1, helm.Options{})
+	if diff := cmp.Diff([]string{"e", "c", "a", "b", "d apply-order=-20000"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	crds := folder(map[string]string{"web/crds/a.yaml": "apiVersion: v1\nkind: List\nitems: [" + item("a") + ", " + item("b") + "]\n"})
+	objects, err := render(t.Context(), crds, nil, helm.Options{})
+	if err != nil || len(objects) != 2 {
+		t.Errorf("got %v, %v", objects, err)
 	}
 }
 

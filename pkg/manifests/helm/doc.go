@@ -81,27 +81,34 @@
 //
 // # What is kept
 //
-// A chart is parsed once for all generators with the same files, and the manifests that
-// it renders are read once as long as they stay the same. The templates are executed
-// every time, because they may look something up.
+// A chart is parsed once for all generators with the same files, and a text that a
+// template gives is read once for all components, as long as it is kept. The templates
+// are executed every time, because they may look something up.
 //
 // # Where it differs from Helm
 //
 //   - Templates have no access to the network: getHostByName fails, where it
 //     gives an empty text in Helm, and schemas cannot refer to URLs and files.
-//   - Links in charts are refused, and so are packed charts that are damaged, or
+//   - Symbolic links in the folder of a chart are followed within the file system. A
+//     broken link is left out, and so is one that leads out of the file system, unless
+//     Helm loads its file itself, such as a template: then it is refused. So is a
+//     folder or file of a chart that is itself such a link.
+//   - Links in packed charts are refused, and so are packed charts that are damaged, or
 //     whose packed sub-charts have more than 100 MiB at all levels together.
 //   - A hook for a moment that neither Helm nor Helm 2 knows is an error, where Helm
 //     leaves it out.
 //   - Numbers beyond 64 bits in rendered manifests are refused, where Helm rounds them.
 //   - Whole numbers of more than 53 bits in the parameters are refused, because
 //     Helm would round them.
-//   - Rendering is limited in depth, output, memory and time, see Limits and
-//     Options.Timeout. Calls are limited to 512 levels, where Helm lets each
-//     template call itself 1000 times.
+//   - Rendering is limited in depth, output, memory, work and time;
+//     manifests.TemplateLimits and Options.Timeout have the numbers. Calls are limited
+//     to 512 levels, where Helm lets each template call itself 1000 times, and lists to
+//     100,000 items, where Helm's until has no end.
+//   - fromToml gives an error for a text with more than 100,000 brackets.
 //   - keys and values return things in the order of the keys, not in any order.
 //   - Objects that Helm could not install, without a kind or a name for example,
 //     are refused.
+//   - Lists are taken apart; Helm prints them, and installs their items.
 //   - Hooks belong to the component: they are deleted with it, unless
 //     helm.sh/resource-policy says keep. What the delete policy hook-succeeded
 //     deletes, it deletes when all hooks of the moment succeeded. A Job that
@@ -111,10 +118,13 @@
 //
 // # Secrets
 //
-// Helm warns about values whose types are in conflict through the standard logger,
-// such as a text where a chart has a table by default. These warnings name the
-// fields. Values are hidden in them, but for true and false. What templates fail
-// with (fail, required) is the error of the rendering, as the chart has put it.
+// Helm warns through the standard logger about most values whose types are in conflict,
+// such as a text where a chart has a table by default. These warnings name the fields.
+// There is none about a field at the top of the values of a chart that has a table there:
+// the text replaces the table, and the templates fail or not. A schema of the values
+// (values.schema.json) refuses such values. Values are hidden in the warnings, but for true
+// and false. What templates fail with (fail, required) is the error of the rendering, as
+// the chart has put it.
 //
 // # Determinism
 //

@@ -4,46 +4,67 @@
 package helm
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
-	"reflect"
-	"regexp"
+	"strings"
 	"text/template"
 
-	"github.com/Masterminds/sprig/v3"
+	"helm.sh/helm/v4/pkg/chart/common"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/engine"
+	"sigs.k8s.io/yaml"
 
-	"github.com/corbel-run/corbel/pkg/manifests/internal/lookup"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/metered"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/templates"
 )
 
-// library are the functions of sprig that Helm leaves to charts.
-var library = func() template.FuncMap {
-	functions := template.FuncMap(sprig.GenericFuncMap())
-	delete(functions, "env")
-	delete(functions, "expandenv")
-	return functions
-}()
-
-// functions are those that are the same for every rendering.
+// functions are those that are the same for every rendering. Helm's engine does not export
+// its own: those that charts call often are written again here, as short as they are
+// there, and the others are called through an engine.
 var functions = func() template.FuncMap {
-	all := maps.Clone(library)
-	for _, part := range []template.FuncMap{codecs, durations, metered.Builtin(), metered.Ordered()} {
-		maps.Copy(all, part)
+	all := templates.Functions()
+	delete(all, "env")
+	delete(all, "expandenv")
+	maps.Copy(all, template.FuncMap{
+		"fromYaml":      decodeMap(fromYaml),
+		"fromYamlArray": decodeList(fromYaml),
+		"fromJson":      decodeMap(fromJSON),
+		"fromJsonArray": decodeList(fromJSON),
+		"fromToml":      fromToml,
+		"lookup":        nothingFound,
+	})
+	for _, name := range []string{
+		"toToml", "mustToToml", "mustToDuration",
+		"durationSeconds", "durationMilliseconds", "durationMicroseconds", "durationNanoseconds", "durationMinutes",
+		"durationHours", "durationDays", "durationWeeks", "durationRoundTo", "durationTruncateTo",
+	} {
+		all[name] = byEngine(name)
 	}
-	all["required"] = required
-	all["fail"] = func(message string) (string, error) { return "", errors.New(message) }
-	all["getHostByName"] = func(string) (string, error) {
-		return "", errors.New("it is not available: templates cannot use the network")
-	}
-	all["lookup"] = lookup.Function(nothingFound)
 	return all
 }()
 
-func required(message string, value any) (any, error) {
-	if value == nil || value == "" {
-		return nil, errors.New(message)
+// byEngine returns a function of Helm's engine.
+func byEngine(name string) func(arguments ...any) (any, error) {
+	return func(arguments ...any) (result any, err error) {
+		var call strings.Builder
+		for i := range arguments {
+			fmt.Fprintf(&call, " (index .Values.arguments %d)", i)
+		}
+		e := engine.Engine{CustomTemplateFuncs: template.FuncMap{
+			"_result": func(value any) string { result = value; return "" },
+		}}
+		_, err = e.RenderWithContext(context.Background(), &chart.Chart{
+			Metadata:  &chart.Metadata{Name: name},
+			Templates: []*common.File{{Name: "templates/call", Data: []byte("{{ _result (" + name + call.String() + ") }}")}},
+		}, common.Values{"Values": map[string]any{"arguments": arguments}})
+		if err != nil {
+			return nil, errors.New(strings.TrimSpace(err.Error()))
+		}
+		return result, nil
 	}
-	return value, nil
 }
 
 // nothingFound is lookup where it is switched off, as in helm template.
@@ -51,62 +72,55 @@ func nothingFound(string, string, string, string) (map[string]any, error) {
 	return map[string]any{}, nil
 }
 
-// functionsFor returns the functions for one rendering.
-func functionsFor(meter *metered.Meter, find lookup.Function) template.FuncMap {
-	all := maps.Clone(functions)
-	for name, f := range meter.Bounded(library) {
-		// Charts that Helm refuses, because they count with the wrong kind of
-		// number, are refused here.
-		all[name] = as(reflect.TypeOf(functions[name]), reflect.ValueOf(f))
+// fromYaml refuses a text whose aliases expand to too much: the parser expands all of
+// them, and tenants may write the text.
+func fromYaml(text string, into any) error {
+	if err := document.CheckAliases([]byte(text)); err != nil {
+		return err
 	}
-	all["regexMatch"] = matching(all["regexMatch"].(func(string, string) bool))
-	all["lookup"] = find
-	return all
+	return yaml.Unmarshal([]byte(text), into)
 }
 
-// matching lets an expression that does not parse match nothing, as in Helm.
-func matching(match func(pattern, text string) bool) func(pattern, text string) bool {
-	const short = 1 << 10
-	return func(pattern, text string) bool {
-		if len(pattern) <= short {
-			if _, err := regexp.Compile(pattern); err != nil {
-				return false
-			}
+func fromJSON(text string, into any) error { return json.Unmarshal([]byte(text), into) }
+
+// fromToml refuses a text that may be nested deeper than the stack of its parser reaches,
+// or has so many dotted keys that the parser, which keeps the whole path of each part of
+// one, would take all memory.
+func fromToml(text string) (any, error) {
+	const (
+		most     = 100_000
+		mostDots = 4_000_000 // squared and summed: some 100 MiB
+	)
+	if strings.Count(text, "[")+strings.Count(text, "{") > most {
+		return map[string]any{"Error": fmt.Sprintf("the text has more than %d brackets", most)}, nil
+	}
+	dots := 0
+	for line := range strings.Lines(text) {
+		n := min(strings.Count(line, "."), mostDots)
+		if dots += n * n; dots > mostDots {
+			return map[string]any{"Error": "the text has too many dots in a line, or too many lines with dots"}, nil
 		}
-		return match(pattern, text)
+	}
+	return byEngine("fromToml")(text)
+}
+
+// decodeMap puts an error into the result.
+func decodeMap(decode func(text string, into any) error) func(string) map[string]any {
+	return func(text string) map[string]any {
+		decoded := map[string]any{}
+		if err := decode(text, &decoded); err != nil {
+			decoded["Error"] = err.Error()
+		}
+		return decoded
 	}
 }
 
-// as gives a function the type of another one, which has the same number of
-// parameters. Its error ends the template.
-func as(wanted reflect.Type, f reflect.Value) any {
-	if f.Type() == wanted {
-		return f.Interface()
-	}
-	call := f.Call
-	if wanted.IsVariadic() {
-		call = f.CallSlice
-	}
-	return reflect.MakeFunc(wanted, func(arguments []reflect.Value) []reflect.Value {
-		for i, argument := range arguments {
-			arguments[i] = convert(argument, f.Type().In(i))
+func decodeList(decode func(text string, into any) error) func(string) []any {
+	return func(text string) []any {
+		decoded := []any{}
+		if err := decode(text, &decoded); err != nil {
+			return []any{err.Error()}
 		}
-		results := call(arguments)
-		if last := results[len(results)-1]; len(results) > wanted.NumOut() && !last.IsNil() {
-			panic(last.Interface())
-		}
-		return results[:wanted.NumOut()]
-	}).Interface()
-}
-
-// convert makes a list of numbers a list of anything, and so on.
-func convert(value reflect.Value, wanted reflect.Type) reflect.Value {
-	if value.Type() == wanted || wanted.Kind() != reflect.Slice {
-		return value.Convert(wanted)
+		return decoded
 	}
-	list := reflect.MakeSlice(wanted, value.Len(), value.Len())
-	for i := range value.Len() {
-		list.Index(i).Set(value.Index(i))
-	}
-	return list
 }

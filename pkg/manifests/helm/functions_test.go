@@ -57,6 +57,7 @@ func TestFunctionsGiveWhatThoseOfHelmGive(t *testing.T) {
 		`{{ keys .Values.map | sortAlpha }}`, `{{ regexReplaceAll "[aeiou]" .Values.s "${0}${0}" }}`, `{{ regexFindAll "t" .Values.s -1 }}`, `{{ regexMatch "[" "x" }}`, `{{ mustRegexMatch "[" "x" }}`,
 		`{{ uniq (list 1 1 2) }}{{ without (list 1 2) 1 }}`, `{{ dig "a" "b" "d" .Values.map }}`, `{{ get .Values.map "b" }}`, `{{ deepCopy .Values.map }}`, `{{ merge (dict "q" 1) .Values.map }}`, `{{ toString nil }}`, `{{ quote nil }}{{ squote .Values.none .Values.s }}`,
 		`{{ range $i, $e := .Values.list }}{{ if eq $i 1 }}{{ continue }}{{ end }}{{ $i }}{{ $e }}{{ else }}none{{ end }}`, `{{ range .Values.none }}x{{ else }}none{{ end }}`, `{{ range 3 }}{{ . }}{{ end }}`, `{{ with .Values.s }}{{ . }}{{ end }}{{ block "b" . }}blk{{ end }}`,
+		`{{ .Values.YAML }}{{ (.Values.Table "map").z.k }}{{ .Values.PathValue "map.b" }}{{ .Values.AsMap.s }}{{ .Values.Table "none" }}`, `{{ eq nil .Values.none }}{{ eq .Values.n 1.0 3.0 }}{{ eq .Values.s .Values.n }}`, `{{ eq .Values.map .Values.map }}`, `{{ eq 1 }}`, `{{ .Values.s | eq "some text" }}{{ ne .Values.n 3.0 }}{{ ne .Values.none .Values.s }}{{ eq true (not false) }}`,
 		`{{ $x := 1 }}{{ $x = 2 }}{{ $x }}{{- "  trim" -}}  `, `{{ eq .Values.n 3 }}`, `{{ eq .Values.n 3.0 }}`, `{{ kindOf .Values.n }}{{ typeOf .Values.n }}`, `{{ add 1 .Values.n }}{{ div 7 2 }}{{ int64 .Values.big }}`, `x`, `{{ sha256sum .Values.s }}{{ b64enc .Values.s }}`,
 	} {
 		t.Run(action, func(t *testing.T) {

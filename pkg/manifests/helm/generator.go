@@ -10,14 +10,13 @@ import (
 	"path"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/bounded"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/kept"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/lookup"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/metered"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/templates"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -26,9 +25,8 @@ type Generator struct {
 	err     error
 	options Options
 	loaded
-	results *kept.Cache[rendered]
-	crds    *kept.Cache[[]*unstructured.Unstructured]
-	runner  *bounded.Runner
+	texts  *cache.Cache[[]manifest]
+	runner *timeout.Runner
 }
 
 var (
@@ -50,13 +48,12 @@ var (
 // mistake show up at the components.
 func New(fsys fs.FS, root string, options Options) (*Generator, error) {
 	g := &Generator{
-		results: kept.New[rendered](maxResults, maxResultBytes), crds: kept.New[[]*unstructured.Unstructured](maxCRDs, maxChart),
-		runner: bounded.New("chart " + path.Clean(root)),
+		texts: cache.New[[]manifest](maxTexts, maxTextBytes), runner: timeout.New("chart " + path.Clean(root)),
 	}
 	if g.options, g.err = options.complete(); g.err != nil {
 		return g, g.err
 	}
-	g.loaded, g.err = bounded.Run(context.Background(), g.runner, 0, func(context.Context) (loaded, error) {
+	g.loaded, g.err = timeout.Run(context.Background(), g.runner, 0, func(context.Context) (loaded, error) {
 		return load(fsys, root)
 	})
 	return g, g.err
@@ -68,7 +65,7 @@ func (g *Generator) Digest() string { return g.digest }
 
 // Generate implements manifests.Generator. The parameters are the values of the
 // chart. Rendering that is not done in time ends as a
-// manifests.RenderTimeoutError, and what exceeds a limit as a LimitError.
+// manifests.RenderTimeoutError, and what exceeds a limit as a manifests.LimitError.
 // Mistakes in the rendered manifests are manifests.DecodeErrors, whose lines
 // count in the rendered text.
 func (g *Generator) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
@@ -79,7 +76,7 @@ func (g *Generator) Generate(ctx context.Context, namespace, name string, parame
 	if err != nil {
 		return nil, fmt.Errorf("parameters: %w", err)
 	}
-	return bounded.Run(ctx, g.runner, g.options.Timeout, func(ctx context.Context) ([]client.Object, error) {
+	return timeout.Run(ctx, g.runner, g.options.Timeout, func(ctx context.Context) ([]client.Object, error) {
 		return g.render(ctx, namespace, name, values)
 	})
 }
@@ -93,14 +90,13 @@ func (g *Generator) render(ctx context.Context, namespace, name string, values m
 	if _, err := manifests.ClientFromContext(ctx); err == nil && !g.options.DisableLookup {
 		find = lookup.For(ctx)
 	}
-	meter := metered.NewMeter(g.options.Limits, ctx.Err, "<no value>")
 	r := &rendering{
 		chart: clone(g.chart), values: values, release: releaseFor(ctx, namespace, name), capabilities: capabilities,
-		meter: meter, functions: functionsFor(meter, find), sets: g.sets,
+		lookup: find, limits: g.options.Limits, sets: g.sets,
 	}
 	outputs, err := r.run(ctx)
 	switch {
-	case err != nil && g.bare && strings.Contains(err.Error(), metered.NoTemplate):
+	case err != nil && g.bare && strings.Contains(err.Error(), templates.NoTemplate):
 		return nil, fmt.Errorf("%w; %s", err, embedding)
 	case err != nil:
 		return nil, err

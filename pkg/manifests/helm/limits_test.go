@@ -14,7 +14,7 @@ import (
 )
 
 func TestHostileTemplatesEndAsErrorsThatNameTheTemplate(t *testing.T) {
-	const mega = `{{ $s := repeat 1000000 "x" }}`
+	const mega, deep = `{{ $s := repeat 1000000 "x" }}`, `{{ $l := list }}{{ range 2000 }}{{ $l = list $l }}{{ end }}`
 	values := map[string]any{"self": "{{ tpl .Values.self . }}", "text": "x"}
 	for _, test := range []struct{ name, action, want string }{
 		{"env", `{{ env "HOME" }}`, `function "env" not defined`},
@@ -24,17 +24,25 @@ func TestHostileTemplatesEndAsErrorsThatNameTheTemplate(t *testing.T) {
 		{"templates that include each other", `{{ define "a" }}{{ include "b" . }}{{ end }}{{ define "b" }}{{ template "a" . }}{{ end }}{{ include "a" . }}`, "more than 512 levels deep"},
 		{"tpl of itself", `{{ tpl .Values.self . }}`, "more than 512 levels deep"},
 		{"repeat", `{{ repeat 1000000000 "x" }}`, "the text would be longer than"},
-		{"repeat less than nothing", `{{ repeat -1 "x" }}`, "the count is negative"},
+		{"repeat less than nothing", `{{ repeat -1 "x" }}`, "negative Repeat count"},
 		{"until", `{{ until 2147483647 }}`, "more than 100000 items"},
 		{"seq", `{{ seq 1 2147483647 }}`, "more than 100000 items"},
 		{"indent", `{{ indent 2147483647 "x" }}`, "the text would be longer than"},
 		{"nindent", `{{ nindent 2147483647 "x" }}`, "the text would be longer than"},
+		{"a large regular expression", `{{ regexMatch (print (repeat 7000 "x?") "z") (repeat 2000000 "x") }}`, "functions and loops worked on more than"},
+		{"all matches of a large regular expression", `{{ regexFindAll (print (repeat 7000 "x?") "z") (repeat 2000000 "x") -1 }}`, "functions and loops worked on more than"},
 		{"replace", mega + `{{ replace "x" $s $s }}`, "the text would be longer than"},
 		{"a value in itself", `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ toYaml $d }}`, "or contains itself"},
 		{"a value in itself as TOML", `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ toToml $d }}`, "or contains itself"},
 		{"all values in themselves", `{{ $_ := set .Values "self" .Values }}{{ toYaml .Values }}`, "or contains itself"},
+		{"a value in itself as a key", `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ dict $d 1 }}`, "or contains itself"},
+		{"a value in itself compared", `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ eq $d $d }}`, "incompatible types for comparison"},
+		{"deep values", deep + `{{ $_ := set .Values "l" $l }}{{ .Values.YAML }}`, "error calling YAML: a value is nested deeper than 1000 levels"},
+		{"deep values of a template", deep + `{{ $_ := set .Values "l" $l }}{{ .YAML }}`, "error calling YAML: a value is nested deeper than 1000 levels"},
+		{"a deep pattern", `{{ .Files.Glob (repeat 3000000 "{") }}`, "at <(repeat 3000000 \"{\")>: an argument of a method takes more than 65536 bytes"},
+		{"a deep pattern in a pipeline", `{{ repeat 3000000 "{" | .Files.Glob }}`, "an argument of a method takes more than 65536 bytes"},
 		{"output", mega + `{{ range until 100 }}{{ $s }}{{ end }}`, "the text would be longer than"},
-		{"many keys", `{{ range until 1000 }}{{ $_ := genPrivateKey "ed25519" }}{{ end }}`, "functions returned more than"},
+		{"many keys", `{{ range until 1000 }}{{ $_ := genPrivateKey "ed25519" }}{{ end }}`, "functions and loops worked on more than"},
 		{"required", `{{ required "text is needed" .Values.missing }}`, "text is needed"},
 		{"fail", `{{ fail "not like this" }}`, "not like this"},
 		{"an action without an end", `{{ .Values.text `, "unclosed action"},
@@ -51,11 +59,37 @@ func TestHostileTemplatesEndAsErrorsThatNameTheTemplate(t *testing.T) {
 	}
 }
 
+func TestADeepTextIsNotParsedAsTOML(t *testing.T) {
+	for _, text := range []string{"[", "{a="} {
+		got, err := evaluate(t.Context(), `{{ (fromToml (print "a = " (repeat 3000000 "`+text+`"))).Error }}`, nil, helm.Options{})
+		if want := "the text has more than 100000 brackets"; err != nil || got != want {
+			t.Errorf("%s: got %q, %v, want %q", text, got, err, want)
+		}
+	}
+	got, err := evaluate(t.Context(), `{{ (fromToml (print "a = " (repeat 90000 "["))).Error | trunc 9 }}`, nil, helm.Options{})
+	if err != nil || got != "toml: lin" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func TestATextWithManyDottedKeysIsNotParsedAsTOML(t *testing.T) {
+	for text, want := range map[string]string{
+		`repeat 10000 "a."`:                   "the text has too many dots in a line, or too many lines with dots",
+		`repeat 1000 "a.b.c.d.e = 1\n"`:       "",
+		`print "a = '" (repeat 1500 ".") "'"`: "",
+	} {
+		got, err := evaluate(t.Context(), `{{ (fromToml (`+text+`)).Error | default "" | trunc 70 }}`, nil, helm.Options{})
+		if err != nil || want != "" && got != want || want == "" && strings.Contains(got, "dots") {
+			t.Errorf("%s: got %q, %v, want %q", text, got, err, want)
+		}
+	}
+}
+
 func TestATemplateWithoutEndIsGivenUp(t *testing.T) {
 	action := `{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}`
 	_, err := evaluate(t.Context(), action, nil, helm.Options{Timeout: 300 * time.Millisecond})
 	var late *manifests.RenderTimeoutError
-	var limit *helm.LimitError
+	var limit *manifests.LimitError
 	if !errors.As(err, &late) && !errors.As(err, &limit) {
 		t.Errorf("got %v", err)
 	}
@@ -121,7 +155,7 @@ func TestTextsWithAliasesAreLimited(t *testing.T) {
 		t.Errorf("got %.500q, %v", text, err)
 	}
 	for name, files := range map[string]map[string]string{
-		"a.yaml (rendered): " + want:                                 {"web/templates/a.yaml": manifest("x") + "{{ .Values.text }}"},
+		"a.yaml (rendered): document 1, line 1: " + want:             {"web/templates/a.yaml": manifest("x") + "{{ .Values.text }}"},
 		"values.yaml: " + want:                                       {"web/values.yaml": bomb},
 		"charts/db/values.yaml: " + want:                             {"web/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n", "web/charts/db/values.yaml": bomb},
 		"charts/db.tgz: it is no packed chart: values.yaml: " + want: {"web/charts/db.tgz": string(archived(t, regular("db/Chart.yaml", "apiVersion: v2\nname: db\nversion: 1.0.0\n"), regular("db/values.yaml", bomb)))},

@@ -15,9 +15,10 @@ import (
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/internal/digest"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/kept"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
 )
 
 // maxSubcharts limits how deep sub-charts may contain others.
@@ -35,7 +36,7 @@ type loaded struct {
 
 // charts are those that were loaded last, as long as their files are not larger than
 // this together.
-var charts = kept.New[loaded](64, 32<<20)
+var charts = cache.New[loaded](64, 32<<20)
 
 // load reads a chart as Helm does, unless one with the same files was loaded before.
 func load(fsys fs.FS, root string) (loaded, error) {
@@ -48,7 +49,7 @@ func load(fsys fs.FS, root string) (loaded, error) {
 		// Their order counts, and in an archive a name may come twice.
 		contents[fmt.Sprintf("%8d %s", i, file.Name)] = file.Data
 	}
-	key := kept.KeyOf(contents)
+	key := cache.KeyOf(contents)
 	if known, ok := charts.Get(key); ok {
 		return known, nil
 	}
@@ -61,7 +62,7 @@ func load(fsys fs.FS, root string) (loaded, error) {
 		return loaded{}, err
 	}
 	l := loaded{chart: c, sets: &sets{}, digest: digestOf(files), bare: bare}
-	charts.Put(key, l, kept.SizeOf(contents))
+	charts.Put(key, l, cache.SizeOf(contents))
 	return l, nil
 }
 
@@ -71,6 +72,9 @@ func parseChart(root string, files []*archive.BufferedFile) (*chart.Chart, error
 	}
 	if err := checkPacked(files); err != nil {
 		return nil, err
+	}
+	if err := checkVersion(files); err != nil {
+		return nil, fmt.Errorf("chart %s: %w", root, err)
 	}
 	c, err := loader.LoadFiles(files)
 	if err != nil {
@@ -84,6 +88,23 @@ func parseChart(root string, files []*archive.BufferedFile) (*chart.Chart, error
 	}
 	settle(c)
 	return c, checkSequences(c)
+}
+
+// checkVersion refuses charts of an apiVersion that Helm does not install. The library for
+// charts of version v2, which is called afterwards, loads any as such. It looks at
+// sub-charts no more than Helm does, and says what is wrong with other files.
+func checkVersion(files []*archive.BufferedFile) error {
+	at := slices.IndexFunc(files, func(file *archive.BufferedFile) bool { return file.Name == "Chart.yaml" })
+	var head struct {
+		APIVersion string `json:"apiVersion"`
+	}
+	if at < 0 || yaml.Unmarshal(files[at].Data, &head) != nil {
+		return nil
+	}
+	if known := []string{"", chart.APIVersionV1, chart.APIVersionV2}; !slices.Contains(known, head.APIVersion) {
+		return fmt.Errorf("Chart.yaml: apiVersion %q is not supported; Helm installs charts of v1 and v2", head.APIVersion)
+	}
+	return nil
 }
 
 // digestOf is the same for the same files, in whatever order they come.

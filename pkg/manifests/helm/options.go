@@ -11,7 +11,7 @@ import (
 
 	"helm.sh/helm/v4/pkg/chart/common"
 
-	"github.com/corbel-run/corbel/pkg/manifests/internal/metered"
+	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
 // CRDPolicy says what becomes of the objects in the folders crds of a chart.
@@ -41,21 +41,14 @@ type Options struct {
 	// APIVersions are the API versions to render for, such as "apps/v1" and
 	// "apps/v1/Deployment". By default they are those that the target serves.
 	APIVersions []string
-	// Timeout limits one rendering, by default 10 s; the deadline of the
-	// context counts as well.
+	// Timeout limits one rendering, by default 2 minutes; the deadline of the
+	// context counts as well. A template without end exceeds Limits.WorkBytes before.
 	Timeout time.Duration
 	// Limits are the limits of one rendering.
-	Limits Limits
+	Limits manifests.TemplateLimits
 }
 
-// Limits keep a chart, or the values that it is given, from taking all memory or
-// all stack. What exceeds one ends as a LimitError.
-type Limits = metered.Limits
-
-// LimitError says that a rendering exceeded one of its limits.
-type LimitError = metered.LimitError
-
-const defaultTimeout = 10 * time.Second
+const defaultTimeout = 2 * time.Minute
 
 // complete fills in the defaults, and checks the rest.
 func (o Options) complete() (Options, error) {
@@ -63,7 +56,6 @@ func (o Options) complete() (Options, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
 	}
-	o.Limits = o.Limits.Complete()
 	var errs []error
 	switch o.CRDs {
 	case CRDsApply, CRDsOnce, CRDsNever:

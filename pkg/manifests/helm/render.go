@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"path"
 	"strconv"
 	"strings"
 	"text/template"
@@ -18,7 +20,9 @@ import (
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/engine"
 
-	"github.com/corbel-run/corbel/pkg/manifests/internal/metered"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/lookup"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/templates"
 )
 
 // renderName is the function that the engine calls for every template.
@@ -30,8 +34,8 @@ type rendering struct {
 	values       map[string]any
 	release      common.ReleaseOptions
 	capabilities *common.Capabilities
-	meter        *metered.Meter
-	functions    template.FuncMap
+	lookup       lookup.Function
+	limits       manifests.TemplateLimits
 	sets         *sets
 }
 
@@ -55,32 +59,27 @@ func (r *rendering) run(ctx context.Context) (map[string]string, error) {
 	}
 	files := map[string]*common.File{}
 	templatesOf(r.chart, files)
-	scope, err := r.scope(files)
-	if err != nil {
-		return nil, err
-	}
-	return r.drive(ctx, scope, data)
-}
-
-func (r *rendering) scope(files map[string]*common.File) (*metered.Scope, error) {
 	set, err := r.sets.get(files)
 	if err != nil {
 		return nil, err
 	}
-	set, err = set.Clone()
-	if err != nil {
-		return nil, err
-	}
-	return metered.NewScope(set, parser, r.meter, r.functions), nil
+	return r.drive(ctx, set, data)
 }
 
 // drive lets Helm's engine lay out what each template sees, in its order, and
 // call back for the template itself, because the engine can neither be counted
 // nor interrupted.
-func (r *rendering) drive(ctx context.Context, scope *metered.Scope, data common.Values) (map[string]string, error) {
+func (r *rendering) drive(ctx context.Context, set *template.Template, data common.Values) (map[string]string, error) {
+	set, err := set.Clone()
+	if err != nil {
+		return nil, err
+	}
+	all := maps.Clone(functions)
+	all["lookup"] = r.lookup
+	executor := templates.NewRendering(set, parser, all, templates.Options{Limits: r.limits, Interrupted: ctx.Err, Nothing: "<no value>"})
 	var failed error
-	render := func(name string, dot any) (string, error) {
-		text, err := scope.Execute(name, dot)
+	render := func(name string, dot map[string]any) (string, error) {
+		text, err := executor.Execute(name, guarded(dot))
 		failed = cmp.Or(failed, err)
 		return text, err
 	}
@@ -103,7 +102,7 @@ func callBack(c *chart.Chart) {
 			continue
 		}
 		name := c.ChartFullPath() + "/" + file.Name
-		call := "{{" + renderName + " " + strconv.Quote(cleaned(name)) + " .}}"
+		call := "{{" + renderName + " " + strconv.Quote(path.Clean(name)) + " .}}"
 		c.Templates[i] = &common.File{Name: file.Name, Data: []byte(call)}
 	}
 	for _, dependency := range c.Dependencies() {

@@ -6,23 +6,30 @@ package helm
 import (
 	"context"
 	"errors"
+	"maps"
+	"math"
+	"path"
 	"slices"
+	"strings"
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	release "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corbel-run/corbel/internal/jsonsize"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/kept"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
 )
 
 const (
-	// maxResults and maxResultBytes limit the texts whose objects a generator keeps.
-	maxResults     = 16
-	maxResultBytes = 16 << 20
-	// maxCRDs limits the files of crds whose objects it keeps.
-	maxCRDs = 1000
+	// maxTexts and maxTextBytes limit the texts whose objects a generator keeps.
+	maxTexts     = 2000
+	maxTextBytes = 32 << 20
 )
+
+// notes are what Helm shows after an installation. They are rendered, because
+// charts check their values there, and then thrown away.
+const notes = "NOTES.txt"
 
 // rendered are the objects of a chart, in the order in which Helm prints them.
 type rendered struct {
@@ -43,64 +50,88 @@ type hook struct {
 	objects []*unstructured.Unstructured
 }
 
-// read returns the objects of the manifests, which are read once as long as the
-// templates give the same.
+// read returns the objects of what the templates gave, in the order of Helm. Each text is
+// parsed once, as long as it is kept; components of one chart have most texts in common.
+// All mistakes are reported.
 func (g *Generator) read(ctx context.Context, outputs map[string]string) (rendered, error) {
-	if err := manifestsIn(outputs); err != nil {
+	var found []manifest
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(outputs)) {
+		text := outputs[name]
+		if strings.HasSuffix(name, notes) || strings.HasPrefix(path.Base(name), "_") || strings.TrimSpace(text) == "" {
+			continue
+		}
+		parsed, err := g.parsed(name, text, manifestsIn)
+		found, errs = append(found, parsed...), append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
 		return rendered{}, err
 	}
-	key, size := kept.KeyOf(outputs), kept.SizeOf(outputs)
-	result, ok := g.results.Get(key)
-	if !ok {
-		var err error
-		if result, err = objectsOf(outputs); err != nil {
-			return rendered{}, err
+	slices.SortStableFunc(found, byKind)
+	var result rendered
+	for _, m := range found {
+		objects := copies(ctx, m)
+		if m.hook != nil {
+			result.hooks = append(result.hooks, hook{Hook: m.hook, objects: objects})
+			continue
 		}
-		g.results.Put(key, result, size)
+		for _, object := range objects {
+			result.manifests = append(result.manifests, templated{Unstructured: object, file: m.file})
+		}
 	}
-	return result.copy(ctx), nil
+	return result, nil
 }
 
-// copy returns a copy that may be changed, and says where its objects come from.
-func (r rendered) copy(ctx context.Context) rendered {
-	r.manifests, r.hooks = slices.Clone(r.manifests), slices.Clone(r.hooks)
-	for i, object := range r.manifests {
-		r.manifests[i].Unstructured = object.DeepCopy()
-		manifests.NoteOrigin(ctx, r.manifests[i].Unstructured, object.file)
+// parsed returns what a file holds. It must not be changed.
+func (g *Generator) parsed(name, text string, parse func(name, text string) ([]manifest, error)) ([]manifest, error) {
+	key := cache.KeyOf(map[string]string{name: text})
+	found, ok := g.texts.Get(key)
+	if ok {
+		return found, nil
 	}
-	for i, found := range r.hooks {
-		copied := *found.Hook
-		copied.Events, copied.DeletePolicies = slices.Clone(copied.Events), slices.Clone(copied.DeletePolicies)
-		r.hooks[i] = hook{Hook: &copied, objects: copies(ctx, found.objects, found.Path)}
+	found, err := parse(name, text)
+	if err == nil {
+		g.texts.Put(key, found, int64(len(text))+memoryOf(found))
 	}
-	return r
+	return found, err
 }
 
-func copies(ctx context.Context, objects []*unstructured.Unstructured, origin string) []*unstructured.Unstructured {
-	copied := make([]*unstructured.Unstructured, len(objects))
-	for i, object := range objects {
+// memoryOf estimates what objects take in memory. With aliases it is much more than their text.
+func memoryOf(parsed []manifest) (bytes int64) {
+	const perByte = 4 // of JSON: maps and interfaces take several times their text
+	for _, m := range parsed {
+		for _, object := range m.objects {
+			bytes += perByte * int64(jsonsize.Of(object.Object, math.MaxInt32))
+		}
+	}
+	return bytes
+}
+
+// copies returns objects that may be changed, and says where they come from.
+func copies(ctx context.Context, m manifest) []*unstructured.Unstructured {
+	copied := make([]*unstructured.Unstructured, len(m.objects))
+	for i, object := range m.objects {
 		copied[i] = object.DeepCopy()
-		manifests.NoteOrigin(ctx, copied[i], origin)
+		manifests.NoteOrigin(ctx, copied[i], m.file)
 	}
 	return copied
 }
 
-// readCRDs reads the folders crds of the chart and its sub-charts, each file once.
+// readCRDs reads the folders crds of the chart and its sub-charts.
 func (g *Generator) readCRDs(ctx context.Context, c *chart.Chart) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	var errs []error
 	for _, crd := range c.CRDObjects() {
-		key := kept.KeyOf(map[string][]byte{crd.Filename: crd.File.Data})
-		objects, ok := g.crds.Get(key)
-		if !ok {
-			var err error
-			if objects, err = manifests.Decode(crd.Filename, crd.File.Data); err != nil {
-				errs = append(errs, err)
-				continue
-			}
-			g.crds.Put(key, objects, int64(len(crd.File.Data)))
+		found, err := g.parsed(crd.Filename, string(crd.File.Data), crdsIn)
+		errs = append(errs, err)
+		for _, m := range found {
+			all = append(all, copies(ctx, m)...)
 		}
-		all = append(all, copies(ctx, objects, crd.Filename)...)
 	}
 	return all, errors.Join(errs...)
+}
+
+func crdsIn(name, text string) ([]manifest, error) {
+	objects, err := manifests.Decode(name, []byte(text))
+	return []manifest{{objects: manifests.WithoutLists(objects), file: name}}, err
 }

@@ -17,7 +17,7 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/kept"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
 )
 
 // maxFaults limits how many faults of the values are reported for one chart.
@@ -67,10 +67,10 @@ func checkSchema(data []byte, values map[string]any) (err error) {
 }
 
 // schemas are those that were compiled last. They are not changed by their use.
-var schemas = kept.New[*jsonschema.Schema](64, 8<<20)
+var schemas = cache.New[*jsonschema.Schema](64, 8<<20)
 
 func compile(data []byte) (*jsonschema.Schema, error) {
-	key := kept.KeyOf(map[string][]byte{"": data})
+	key := cache.KeyOf(map[string][]byte{"": data})
 	if known, ok := schemas.Get(key); ok {
 		return known, nil
 	}

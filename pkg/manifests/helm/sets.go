@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +15,7 @@ import (
 
 	"helm.sh/helm/v4/pkg/chart/common"
 
-	"github.com/corbel-run/corbel/pkg/manifests/internal/metered"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/templates"
 )
 
 // maxSets limits how many sets of parsed templates a generator keeps. There is
@@ -24,7 +23,7 @@ import (
 const maxSets = 8
 
 // parser parses the templates of all charts.
-var parser = metered.NewParser("", "", functions)
+var parser = templates.NewParser("", "", functions)
 
 // sets are the parsed templates of a chart.
 type sets struct {
@@ -75,5 +74,3 @@ func inOrder(files map[string]*common.File) []string {
 		return cmp.Or(cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")), cmp.Compare(b, a))
 	})
 }
-
-func cleaned(name string) string { return path.Clean(name) }

@@ -16,7 +16,6 @@ import (
 	"strings"
 
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
-	"helm.sh/helm/v4/pkg/ignore"
 
 	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
 )
@@ -36,14 +35,14 @@ func readChart(fsys fs.FS, root string) ([]*archive.BufferedFile, error) {
 	if !fs.ValidPath(root) {
 		return nil, fmt.Errorf("chart %q: want a slash-separated path below the root of the file system, without \"..\" and without a slash at the start", root)
 	}
-	info, err := fs.Stat(fsys, root)
+	at, info, err := follow(fsys, root)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("chart %q: %w", root, err)
 	}
 	if info.IsDir() {
-		return readFolder(fsys, root)
+		return readFolder(fsys, at)
 	}
-	data, err := readFile(fsys, root, maxChart)
+	data, err := readFile(fsys, at, maxChart)
 	if err != nil {
 		return nil, err
 	}
@@ -147,65 +146,6 @@ func (c *counted) Read(buffer []byte) (int, error) {
 		return n, errTooLarge
 	}
 	return n, err
-}
-
-// readFolder reads the files that are not ignored. The rules of .helmignore
-// count for the whole folder, unpacked sub-charts included.
-func readFolder(fsys fs.FS, root string) ([]*archive.BufferedFile, error) {
-	rules, err := ignored(fsys, root)
-	if err != nil {
-		return nil, err
-	}
-	files, left := []*archive.BufferedFile{}, int64(maxChart)
-	err = fs.WalkDir(fsys, root, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || name == root {
-			return err
-		}
-		below := strings.TrimPrefix(name, root+"/")
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		if rules.Ignore(below, info) {
-			if entry.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if entry.IsDir() {
-			return nil
-		}
-		if !info.Mode().IsRegular() {
-			return fmt.Errorf("%s: it is a symbolic link or no regular file", name)
-		}
-		data, err := readFile(fsys, name, left)
-		if err != nil {
-			return err
-		}
-		left -= int64(len(data))
-		files = append(files, &archive.BufferedFile{Name: below, ModTime: info.ModTime(), Data: withoutBOM(data)})
-		return nil
-	})
-	return files, err
-}
-
-func withoutBOM(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) }
-
-func ignored(fsys fs.FS, root string) (*ignore.Rules, error) {
-	rules := ignore.Empty()
-	name := path.Join(root, ignore.HelmIgnore)
-	data, err := readFile(fsys, name, 1<<20)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return nil, err
-	default:
-		if rules, err = ignore.Parse(bytes.NewReader(data)); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	rules.AddDefaults()
-	return rules, nil
 }
 
 func readFile(fsys fs.FS, name string, limit int64) (data []byte, err error) {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/untyped"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -70,7 +70,7 @@ func (t *Transformer) TransformObjects(namespace, name string, objects []client.
 	if t.err != nil {
 		return nil, t.err
 	}
-	plain, err := untyped.All(objects)
+	plain, err := convert.ToUnstructuredList(objects)
 	if err != nil {
 		return nil, err
 	}
@@ -104,5 +104,5 @@ func (f Function) apply(ctx context.Context, namespace, name string, parameters 
 	for _, object := range given.objects {
 		manifests.NoteOrigin(ctx, object, f.label())
 	}
-	return untyped.Objects(given.objects), nil
+	return convert.ToObjects(given.objects), nil
 }

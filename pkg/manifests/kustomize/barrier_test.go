@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/types"
 
 	"github.com/corbel-run/corbel/test/trap"
@@ -170,10 +171,19 @@ func TestNoFieldOfAKustomizationReachesAnotherMachine(t *testing.T) {
 				case class == located && isRepository(value) && isURL(value) && !errors.Is(err, ErrRemote):
 					t.Errorf("%s: got the error %v", data, err)
 				}
-				traps.Check(t, string(got), fmt.Sprint(err))
+				traps.Check(t, asJSON(t, got), fmt.Sprint(err))
 			}
 		})
 	}
+}
+
+func asJSON(t *testing.T, objects []*unstructured.Unstructured) string {
+	t.Helper()
+	data, err := json.Marshal(objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }
 
 // What the look at the fields would let pass is not fetched either.
@@ -192,10 +202,10 @@ func TestAnApprovedKustomizationReachesNoOtherMachine(t *testing.T) {
 					t.Fatal(err)
 				}
 				c.approve(place{file: "kustomization.yaml", folder: "."}, k)
-				got, err := build(context.Background(), &plan{files: memory{tree: tree, kustomizations: c.approved}, folder: "."}, Limits{OutputBytes: 1 << 20})
-				traps.Check(t, string(got), fmt.Sprint(err))
+				got, _, err := build(context.Background(), &plan{files: memory{tree: tree, kustomizations: c.approved}, folder: "."}, Limits{OutputBytes: 1 << 20})
+				traps.Check(t, asJSON(t, got), fmt.Sprint(err))
 				// Without the barrier something would be reached: else this test shows nothing.
-				_, _ = build(context.Background(), &plan{files: memory{tree: tree, kustomizations: tree.files}, folder: "."}, Limits{OutputBytes: 1 << 20})
+				_, _, _ = build(context.Background(), &plan{files: memory{tree: tree, kustomizations: tree.files}, folder: "."}, Limits{OutputBytes: 1 << 20})
 				reached = len(traps.Caught()) > 0 || reached
 			}
 			if !reached {
@@ -208,7 +218,7 @@ func TestAnApprovedKustomizationReachesNoOtherMachine(t *testing.T) {
 func TestKustomizationsThatWereNotLookedAtAreNotBuilt(t *testing.T) {
 	tree := newTree(map[string][]byte{"kustomization.yaml": []byte("resources: [sub]"), "sub/kustomization.yaml": []byte("namePrefix: x-")})
 	approved := map[string][]byte{"kustomization.yaml": []byte("resources: [./sub]")}
-	_, err := build(context.Background(), &plan{files: memory{tree: tree, kustomizations: approved}, folder: "."}, Limits{})
+	_, _, err := build(context.Background(), &plan{files: memory{tree: tree, kustomizations: approved}, folder: "."}, Limits{})
 	if err == nil || !strings.Contains(err.Error(), "unable to find one of 'kustomization.yaml'") {
 		t.Errorf("got the error %v", err)
 	}

@@ -6,6 +6,7 @@ package kustomize
 import (
 	"fmt"
 
+	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
 )
 
@@ -13,14 +14,23 @@ import (
 // it recursively.
 const maxDepth = 500
 
+// maxExtents limits how many texts a generator knows the extent of.
+const maxExtents = 10_000
+
 // checkBounds refuses a YAML text that is nested too deep, or whose aliases
 // expand to too much: the library expands all of them. What does not parse is
 // left to the library, which says why. It returns the size of the expanded text.
-func checkBounds(data []byte, limits Limits) (size int, err error) {
-	extent, err := document.ExtentOf(data)
+// A text is parsed for it once, as most files are the same in every build.
+func (t *tree) checkBounds(data []byte, limits Limits) (size int, err error) {
+	key := cache.KeyOf(map[string][]byte{"": data})
+	extent, known := t.extents.Get(key)
+	if !known {
+		if extent, err = document.ExtentOf(data); err != nil {
+			return 0, err
+		}
+		t.extents.Put(key, extent, 1)
+	}
 	switch {
-	case err != nil:
-		return 0, err
 	case extent.Depth > maxDepth:
 		return 0, &LimitError{Message: fmt.Sprintf("it is nested deeper than %d levels", maxDepth)}
 	case extent.Values > limits.Values:

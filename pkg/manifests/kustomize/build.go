@@ -13,11 +13,14 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
 )
 
 // schema guards the OpenAPI schema of the library, which is global. Builds that
@@ -45,12 +48,12 @@ func acquireSchema(ctx context.Context, alone bool) (share int64, err error) {
 	return math.MaxInt64, nil
 }
 
-// build builds a kustomization to YAML. The context ends the wait for other builds,
-// but not the build.
-func build(ctx context.Context, p *plan, limits Limits) (data []byte, err error) {
+// build builds a kustomization, and returns the size of the result, too. The context ends
+// the wait for other builds, but not the build.
+func build(ctx context.Context, p *plan, limits Limits) (built []*unstructured.Unstructured, size int64, err error) {
 	share, err := acquireSchema(ctx, p.setsSchema)
 	if err != nil {
-		return nil, fmt.Errorf("wait for other builds to end: %w", err)
+		return nil, 0, fmt.Errorf("wait for other builds to end: %w", err)
 	}
 	defer schema.Release(share)
 	if p.setsSchema {
@@ -62,20 +65,36 @@ func build(ctx context.Context, p *plan, limits Limits) (data []byte, err error)
 			err = &manifests.PanicError{Value: value, Stack: debug.Stack()}
 		}
 		if err != nil {
-			data, err = nil, fmt.Errorf("kustomization in folder %s: %w", p.folder, err)
+			built, err = nil, fmt.Errorf("kustomization in folder %s: %w", p.folder, err)
 		}
 	}()
 	resources, err := krusty.MakeKustomizer(krustyOptions()).Run(p.files, path.Join("/", p.folder))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	if data, err = resources.AsYaml(); err != nil {
-		return nil, err
+	return objectsOf(resources, limits)
+}
+
+// objectsOf turns what was built into objects without the detour through a text, in which
+// the library spends most of its time. Scalars become what the library would write.
+func objectsOf(resources resmap.ResMap, limits Limits) (built []*unstructured.Unstructured, size int64, err error) {
+	values := make([]any, 0, resources.Size())
+	for _, resource := range resources.Resources() {
+		extent, err := document.ExtentOfNode(resource.YNode())
+		if err != nil {
+			return nil, 0, fmt.Errorf("%s: %w", resource.CurId(), err)
+		}
+		if size += int64(extent.Bytes); size > limits.OutputBytes {
+			return nil, 0, &LimitError{Message: fmt.Sprintf("it gives more than %d bytes", limits.OutputBytes)}
+		}
+		value, err := document.Options{Core: true}.FromNode(resource.YNode())
+		if err != nil {
+			return nil, 0, fmt.Errorf("%s: %w", resource.CurId(), err)
+		}
+		values = append(values, value)
 	}
-	if int64(len(data)) > limits.OutputBytes {
-		return nil, &LimitError{Message: fmt.Sprintf("it gives more than %d bytes", limits.OutputBytes)}
-	}
-	return data, nil
+	built, err = manifests.ObjectsOf("result", values...)
+	return built, size, err
 }
 
 // krustyOptions are those of the command, but that all of the tree may be used.

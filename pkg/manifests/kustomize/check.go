@@ -6,7 +6,6 @@ package kustomize
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -27,8 +26,6 @@ type checker struct {
 	// visits counts the kustomizations, open are those being looked at.
 	visits int
 	open   []string
-	// bounded are the sizes of the files whose extent is known to be fine.
-	bounded map[string]int
 	// approved are the kustomizations that were looked at, as the library gets them.
 	approved map[string][]byte
 	// setsSchema says that a kustomization sets an OpenAPI schema.
@@ -39,7 +36,7 @@ type checker struct {
 // check looks at the kustomization in the folder and all that it refers to, and
 // returns what can be built.
 func check(t *tree, folder string, limits Limits) (*plan, error) {
-	c := &checker{tree: t, limits: limits, bounded: map[string]int{}, approved: map[string][]byte{}}
+	c := &checker{tree: t, limits: limits, approved: map[string][]byte{}}
 	c.folder(folder)
 	if err := errors.Join(append(c.errs, c.growth.check(limits))...); err != nil {
 		return nil, err
@@ -83,8 +80,9 @@ func (c *checker) fail(at place, value string, err error) {
 func (t *tree) kustomizationFiles(folder string) []string {
 	var names []string
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
-		if _, ok := t.files[path.Join(folder, name)]; ok {
-			names = append(names, path.Join(folder, name))
+		name = path.Join(folder, name)
+		if _, ok := t.files[name]; ok || t.irregular[name] != nil {
+			names = append(names, name)
 		}
 	}
 	return names
@@ -102,8 +100,12 @@ func (c *checker) load(folder string) (place, *types.Kustomization) {
 		return place{}, nil
 	}
 	at := place{file: names[0], folder: folder}
+	if err := c.tree.irregular[at.file]; err != nil {
+		c.add(err)
+		return place{}, nil
+	}
 	data := c.tree.files[at.file]
-	size, err := checkBounds(data, c.limits)
+	size, err := c.tree.checkBounds(data, c.limits)
 	if err != nil {
 		c.add(fmt.Errorf("%s: %w", at.file, err))
 		return place{}, nil
@@ -157,7 +159,7 @@ func (c *checker) folder(folder string) {
 func (c *checker) find(at place, p string) (name string, ok bool) {
 	name, err := resolve(at.folder, p)
 	if _, isFile := c.tree.files[name]; err == nil && !isFile && !c.tree.folders[name] {
-		err = fs.ErrNotExist
+		err = c.tree.missing(name)
 	}
 	if err != nil {
 		c.fail(at, p, err)
@@ -205,21 +207,17 @@ func (c *checker) yaml(at place, name string) {
 		c.fail(at, name, errors.New("it is a folder, want a file"))
 		return
 	}
-	size, known := c.bounded[name]
-	if !known {
-		var err error
-		if size, err = checkBounds(c.tree.files[name], c.limits); err != nil {
-			c.add(fmt.Errorf("%s: %w", name, err))
-			return
-		}
-		c.bounded[name] = size
+	size, err := c.tree.checkBounds(c.tree.files[name], c.limits)
+	if err != nil {
+		c.add(fmt.Errorf("%s: %w", name, err))
+		return
 	}
 	c.weigh(size)
 }
 
 // text looks at YAML that stands in the field itself.
 func (c *checker) text(at place, text string) {
-	if _, err := checkBounds([]byte(text), c.limits); err != nil {
+	if _, err := c.tree.checkBounds([]byte(text), c.limits); err != nil {
 		c.fail(at, "", err)
 	}
 }

@@ -42,6 +42,13 @@ func (t *tree) resources(folder string, ignored ignoreRules) []string {
 		prefix = ""
 	}
 	found := map[string]bool{}
+	for name := range t.irregular {
+		if below, inside := strings.CutPrefix(name, prefix); inside && isManifest(below) && !ignored.ignores(name) {
+			if _, ok := t.ownKustomization(folder, below); !ok {
+				found[below] = true // the look at it says why it cannot be read
+			}
+		}
+	}
 	for name, data := range t.files {
 		below, inside := strings.CutPrefix(name, prefix)
 		if !inside || ignored.ignores(name) {
@@ -54,8 +61,7 @@ func (t *tree) resources(folder string, ignored ignoreRules) []string {
 			}
 			continue
 		}
-		extension := strings.ToLower(path.Ext(below))
-		if (extension == ".yaml" || extension == ".yml") && !isHidden(below) && holdsContent(data) {
+		if isManifest(below) && holdsContent(data) {
 			found[below] = true
 		}
 	}
@@ -73,6 +79,12 @@ func (t *tree) ownKustomization(folder, below string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// isManifest reports whether a file is one that a generated kustomization lists.
+func isManifest(below string) bool {
+	extension := strings.ToLower(path.Ext(below))
+	return (extension == ".yaml" || extension == ".yml") && !isHidden(below)
 }
 
 func isHidden(below string) bool {

@@ -15,8 +15,8 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/bounded"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/kept"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -33,8 +33,8 @@ type Generator struct {
 	options Options
 	folder  string
 	input
-	results *kept.Cache[[]*unstructured.Unstructured]
-	runner  *bounded.Runner
+	results *cache.Cache[[]*unstructured.Unstructured]
+	runner  *timeout.Runner
 }
 
 // input is what New reads.
@@ -58,10 +58,10 @@ var _ manifests.Generator = &Generator{}
 func New(fsys fs.FS, folder string, options Options) (*Generator, error) {
 	g := &Generator{
 		options: options.complete(), folder: path.Clean(folder),
-		results: kept.New[[]*unstructured.Unstructured](maxResults, maxResultBytes),
+		results: cache.New[[]*unstructured.Unstructured](maxResults, maxResultBytes),
 	}
-	g.runner = bounded.New(g.description())
-	g.input, g.err = bounded.Run(context.Background(), g.runner, g.options.Timeout, func(context.Context) (input, error) {
+	g.runner = timeout.New(g.description())
+	g.input, g.err = timeout.Run(context.Background(), g.runner, g.options.Timeout, func(context.Context) (input, error) {
 		return g.prepare(fsys)
 	})
 	return g, g.err
@@ -79,7 +79,10 @@ func (g *Generator) prepare(fsys fs.FS) (in input, err error) {
 		return in, err
 	}
 	if !in.tree.folders[g.folder] {
-		return in, fmt.Errorf("folder %q: %w", g.folder, fs.ErrNotExist)
+		return in, fmt.Errorf("folder %q: %w", g.folder, in.tree.missing(g.folder))
+	}
+	if err := in.tree.irregular[g.options.IgnoreFile]; err != nil {
+		return in, err
 	}
 	if in.ignored, err = parseIgnore(g.options.IgnoreFile, in.tree.files[g.options.IgnoreFile]); err != nil {
 		return in, err
@@ -116,7 +119,7 @@ func (g *Generator) Generate(ctx context.Context, namespace, name string, parame
 	if g.err != nil {
 		return nil, g.err
 	}
-	return bounded.Run(ctx, g.runner, g.options.Timeout, func(ctx context.Context) ([]client.Object, error) {
+	return timeout.Run(ctx, g.runner, g.options.Timeout, func(ctx context.Context) ([]client.Object, error) {
 		var texts map[string]string
 		if g.texts != nil {
 			var err error
@@ -143,7 +146,7 @@ func (g *Generator) Generate(ctx context.Context, namespace, name string, parame
 
 // build returns objects that must not be changed.
 func (g *Generator) build(ctx context.Context, texts map[string]string) ([]*unstructured.Unstructured, error) {
-	key := kept.KeyOf(texts)
+	key := cache.KeyOf(texts)
 	if built, ok := g.results.Get(key); ok {
 		return built, nil
 	}
@@ -155,14 +158,10 @@ func (g *Generator) build(ctx context.Context, texts map[string]string) ([]*unst
 	if err != nil || plan == nil {
 		return nil, err
 	}
-	data, err := build(ctx, plan, g.options.Limits)
+	built, size, err := build(ctx, plan, g.options.Limits)
 	if err != nil {
 		return nil, err
 	}
-	built, err := manifests.Decode(g.description()+" (built)", data)
-	if err != nil {
-		return nil, err
-	}
-	g.results.Put(key, built, int64(len(data)))
+	g.results.Put(key, built, size)
 	return built, nil
 }

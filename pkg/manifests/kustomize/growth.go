@@ -72,7 +72,7 @@ func (c *checker) resourceFile(data []byte) {
 // patch counts a patch. Without a target it is for the object that it names.
 // Copies reports whether a text within the limits may copy.
 func (c *checker) patch(text string, target *types.Selector, copies func(text string) bool) {
-	size, err := checkBounds([]byte(text), c.limits)
+	size, err := c.tree.checkBounds([]byte(text), c.limits)
 	if err != nil {
 		return // the look at the text says so
 	}
@@ -135,7 +135,7 @@ func (c *checker) replacement(r types.Replacement) {
 
 // replacementFile looks at a file of replacements, which holds one or a list.
 func (c *checker) replacementFile(data []byte) {
-	if _, err := checkBounds(data, c.limits); err != nil {
+	if _, err := c.tree.checkBounds(data, c.limits); err != nil {
 		return // the look at the file says so
 	}
 	var list []types.Replacement

@@ -22,8 +22,9 @@ type Options struct {
 	// IgnoreFile is the name of the ignore file in the root, by default
 	// ".corbelignore". It need not exist.
 	IgnoreFile string
-	// FollowSymlinks reads what symbolic links to files lead to; otherwise a
-	// link is an error. See manifests.FollowSymlinks for when this is safe.
+	// FollowSymlinks reads what symbolic links to files lead to. See
+	// manifests.FollowSymlinks for when this is safe. A link that is not followed, that is
+	// broken or that leads to a folder is an error only if a kustomization refers to it.
 	FollowSymlinks bool
 	// Timeout limits one rendering, by default 30 s; the deadline of the context
 	// counts as well.

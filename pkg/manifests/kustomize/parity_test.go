@@ -15,10 +15,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
 // collectionVariable names a folder with kustomizations to compare.
@@ -39,7 +42,7 @@ func TestWhatIsBuiltEqualsWhatTheLibraryBuildsOnDisk(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("-on disk +in memory:\n%s", diff)
 			}
 		})
@@ -70,8 +73,8 @@ func TestACollectionIsBuiltAsTheLibraryBuildsItOnDisk(t *testing.T) {
 			rest = append(rest, folder+": only refused in memory: "+err.Error())
 		case wantErr != nil:
 			rest = append(rest, folder+": only refused on disk: "+wantErr.Error())
-		case string(got) != string(want):
-			rest = append(rest, folder+": "+cmp.Diff(string(want), string(got)))
+		case !cmp.Equal(want, got):
+			rest = append(rest, folder+": "+cmp.Diff(want, got))
 		default:
 			identical++
 		}
@@ -115,16 +118,18 @@ func treeOf(t *testing.T, root string) *tree {
 	return all
 }
 
-func inMemory(all *tree, folder string) ([]byte, error) {
+func inMemory(all *tree, folder string) ([]*unstructured.Unstructured, error) {
 	limits := Options{}.complete().Limits
 	plan, err := check(all, folder, limits)
 	if err != nil {
 		return nil, err
 	}
-	return build(context.Background(), plan, limits)
+	built, _, err := build(context.Background(), plan, limits)
+	return built, err
 }
 
-func onDisk(folder string) (data []byte, err error) {
+// onDisk returns what the YAML that the library builds is for a client.
+func onDisk(folder string) (built []*unstructured.Unstructured, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("panic: %v", value)
@@ -135,5 +140,9 @@ func onDisk(folder string) (data []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return resources.AsYaml()
+	data, err := resources.AsYaml()
+	if err != nil {
+		return nil, err
+	}
+	return manifests.Decode(folder, data)
 }

@@ -74,7 +74,7 @@ func (c *checker) pluginFolder(folder string) {
 
 // configuration looks at the documents that configure plugins.
 func (c *checker) configuration(at place, data []byte) {
-	if _, err := checkBounds(data, c.limits); err != nil {
+	if _, err := c.tree.checkBounds(data, c.limits); err != nil {
 		c.fail(at, "", err)
 		return
 	}

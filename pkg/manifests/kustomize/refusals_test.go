@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -126,6 +127,33 @@ func TestNothingOutsideTheRootIsRead(t *testing.T) {
 	defer func() { _ = confined.Close() }()
 	if _, err := kustomize.New(confined.FS(), ".", kustomize.Options{FollowSymlinks: true}); err == nil || !strings.Contains(err.Error(), "link.yaml") {
 		t.Errorf("got the error %v", err)
+	}
+}
+
+func TestLinksThatNothingRefersToRefuseNothing(t *testing.T) {
+	link := func(target string) *fstest.MapFile {
+		return &fstest.MapFile{Mode: fs.ModeSymlink, Data: []byte(target)}
+	}
+	for name, test := range map[string]struct {
+		root, kustomization, want string
+		files                     fstest.MapFS
+	}{
+		"nothing refers to it":    {".", "resources: [a.yaml]", "", nil},
+		"a file is needed":        {".", "resources: [b.yaml]", `resources[0]: "b.yaml": b.yaml: it is a symbolic link, want a regular file`, nil},
+		"a folder is needed":      {".", "resources: [sub]", `resources[0]: "sub": sub: it is a symbolic link`, nil},
+		"a file below is needed":  {".", "resources: [sub/a.yaml]", `resources[0]: "sub/a.yaml": sub: it is a symbolic link`, nil},
+		"it is the folder":        {"sub", "resources: [a.yaml]", `folder "sub": sub: it is a symbolic link`, nil},
+		"it is the ignore file":   {".", "resources: [a.yaml]", ".corbelignore: it is a symbolic link", fstest.MapFS{".corbelignore": link("x")}},
+		"all files count":         {"all", "", "all/a.yaml: it is a symbolic link", fstest.MapFS{"all/a.yaml": link("x"), "all/b.yaml": {Data: []byte(configMap("b"))}}},
+		"all files but others":    {"all", "", "", fstest.MapFS{"all/a.txt": link("x"), "all/b.yaml": {Data: []byte(configMap("b"))}, "all/sub": link("..")}},
+		"it is the kustomization": {"all", "", "all/kustomization.yaml: it is a symbolic link", fstest.MapFS{"all/kustomization.yaml": link("../kustomization.yaml"), "all/b.yaml": {Data: []byte(configMap("b"))}}},
+	} {
+		files := fstest.MapFS{"a.yaml": {Data: []byte(configMap("a"))}, "b.yaml": link("a.yaml"), "broken": link("nowhere"), "sub": link("."), "kustomization.yaml": {Data: []byte(test.kustomization)}}
+		maps.Copy(files, test.files)
+		_, err := kustomize.New(files, test.root, kustomize.Options{})
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: got the error %v, want %q", name, err, test.want)
+		}
 	}
 }
 

@@ -13,9 +13,12 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/kept"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -35,7 +38,7 @@ func TestTheSameIsNotBuiltTwice(t *testing.T) {
 	}
 	generate(1)
 	// Whoever gets this name got what was kept.
-	key := kept.KeyOf(map[string]string{"a.yaml": strings.ReplaceAll(string(sample["a.yaml"].Data), "{{ .Values.size }}", "1")})
+	key := cache.KeyOf(map[string]string{"a.yaml": strings.ReplaceAll(string(sample["a.yaml"].Data), "{{ .Values.size }}", "1")})
 	built, ok := g.results.Get(key)
 	if !ok {
 		t.Fatal("nothing was kept")
@@ -51,6 +54,50 @@ func TestTheSameIsNotBuiltTwice(t *testing.T) {
 	}
 	if got := generate(1); got != "a1" {
 		t.Errorf("got %s, more than %d results are kept", got, maxResults)
+	}
+}
+
+// The library would write these as YAML that others read as something else.
+func TestTextsAndNumbersStayWhatTheyAre(t *testing.T) {
+	build := func(number string) (map[string]any, error) {
+		built, err := inMemory(newTree(map[string][]byte{
+			"kustomization.yaml": []byte("resources: [a.yaml]\ncommonAnnotations: {release: 123e456}\n"),
+			"a.yaml":             []byte("apiVersion: example.com/v1\nkind: A\nmetadata: {name: a}\nspec: {number: " + number + "}\n"),
+		}), ".")
+		if err != nil {
+			return nil, err
+		}
+		return built[0].Object, nil
+	}
+	got, err := build("9223372036854775807")
+	want := map[string]any{
+		"apiVersion": "example.com/v1", "kind": "A", "spec": map[string]any{"number": int64(9223372036854775807)},
+		"metadata": map[string]any{"name": "a", "annotations": map[string]any{"release": "123e456"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v, -want +got:\n%s", err, diff)
+	}
+	if _, err := build("9223372036854775808"); err == nil || !strings.Contains(err.Error(), "A.v1.example.com/a.[noNs]: the number is out of range") {
+		t.Errorf("got the error %v", err)
+	}
+}
+
+func TestAFileThatNoTemplateChangesIsCheckedOnce(t *testing.T) {
+	fixed := []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: fixed}\n")
+	g, err := New(fstest.MapFS{"a.yaml.tmpl": sample["a.yaml"], "b.yaml": {Data: fixed}}, ".", Options{Templates: &Templates{Suffix: ".tmpl", TrimSuffix: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	generate := func(size int) error {
+		_, err := manifests.Generate(t.Context(), g, "", "", types.UnstructurableMap{"size": size})
+		return err
+	}
+	if err := generate(1); err != nil {
+		t.Fatal(err)
+	}
+	g.tree.extents.Put(cache.KeyOf(map[string][]byte{"": fixed}), document.Extent{Depth: maxDepth + 1}, 1)
+	if err := generate(2); err == nil || !strings.Contains(err.Error(), "b.yaml: it is nested deeper") {
+		t.Errorf("got the error %v, the file was parsed again", err)
 	}
 }
 
@@ -81,7 +128,7 @@ func TestTheWaitForOtherBuildsEnds(t *testing.T) {
 	defer schema.Release(1)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	_, err := build(ctx, &plan{folder: ".", setsSchema: true}, Limits{})
+	_, _, err := build(ctx, &plan{folder: ".", setsSchema: true}, Limits{})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got the error %v", err)
 	}

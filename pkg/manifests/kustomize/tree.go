@@ -13,6 +13,8 @@ import (
 	"slices"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
 )
 
@@ -21,12 +23,18 @@ import (
 type tree struct {
 	files   map[string][]byte
 	folders map[string]bool
+	// irregular is what was not read, such as links that are not followed, and why. That
+	// is an error only where a kustomization refers to it.
+	irregular map[string]error
+	// extents are those of texts, also of trees that were made from this one.
+	extents *cache.Cache[document.Extent]
 }
 
 // readTree reads all files and decrypts them.
 func readTree(fsys fs.FS, options Options) (*tree, error) {
+	irregular := map[string]error{}
 	read, err := files.Read(fsys, ".", files.Selection{
-		Hidden: true, FollowSymlinks: options.FollowSymlinks,
+		Hidden: true, FollowSymlinks: options.FollowSymlinks, Irregular: irregular,
 		MaxFileSize: options.Limits.FileBytes, MaxTotalSize: options.Limits.TotalBytes,
 	})
 	errs := []error{err}
@@ -41,7 +49,9 @@ func readTree(fsys fs.FS, options Options) (*tree, error) {
 		}
 		contents[file.Path] = plain
 	}
-	return newTree(contents), errors.Join(errs...)
+	t := newTree(contents)
+	t.irregular = irregular
+	return t, errors.Join(errs...)
 }
 
 func decrypt(d manifests.Decryptor, data []byte, name string) (plain []byte, err error) {
@@ -57,7 +67,10 @@ func decrypt(d manifests.Decryptor, data []byte, name string) (plain []byte, err
 }
 
 func newTree(contents map[string][]byte) *tree {
-	t := &tree{files: contents, folders: map[string]bool{".": true}}
+	t := &tree{
+		files: contents, folders: map[string]bool{".": true},
+		extents: cache.New[document.Extent](maxExtents, maxExtents),
+	}
 	for name := range contents {
 		for folder := path.Dir(name); !t.folders[folder]; folder = path.Dir(folder) {
 			t.folders[folder] = true
@@ -66,9 +79,22 @@ func newTree(contents map[string][]byte) *tree {
 	return t
 }
 
+// missing returns why nothing is at a path: it, or a folder above it, was not read, or it
+// does not exist.
+func (t *tree) missing(name string) error {
+	for at := name; at != "."; at = path.Dir(at) {
+		if err := t.irregular[at]; err != nil {
+			return err
+		}
+	}
+	return fs.ErrNotExist
+}
+
 // with returns a tree in which files are replaced or added.
 func (t *tree) with(contents map[string][]byte) *tree {
 	merged := maps.Clone(t.files)
 	maps.Copy(merged, contents)
-	return newTree(merged)
+	replaced := newTree(merged)
+	replaced.extents, replaced.irregular = t.extents, t.irregular
+	return replaced
 }

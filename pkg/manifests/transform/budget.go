@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/internal/jsonsize"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/untyped"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 )
 
 const (
@@ -69,7 +69,7 @@ func (b *budget) spend(object *unstructured.Unstructured, before int) error {
 	}
 	size := jsonsize.Of(object.Object, maxGrowth)
 	if size > maxObject && size > before {
-		return fmt.Errorf("%s: it becomes larger than %d bytes, or is nested deeper than %d levels", untyped.Name(object), maxObject, jsonsize.MaxDepth)
+		return fmt.Errorf("%s: it becomes larger than %d bytes, or is nested deeper than %d levels", convert.Name(object), maxObject, jsonsize.MaxDepth)
 	}
 	if b.grown += max(0, size-before); b.grown > maxGrowth {
 		return fmt.Errorf("the objects grow by more than %d bytes", maxGrowth)

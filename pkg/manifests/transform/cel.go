@@ -17,7 +17,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/untyped"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -101,7 +101,7 @@ func (e *Expression) TransformObjects(namespace, name string, objects []client.O
 
 // TransformObjectsContext is TransformObjects that ends when the context does.
 func (e *Expression) TransformObjectsContext(ctx context.Context, namespace, name string, objects []client.Object) ([]client.Object, error) {
-	list, err := untyped.All(objects)
+	list, err := convert.ToUnstructuredList(objects)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (e *Expression) TransformObjectsContext(ctx context.Context, namespace, nam
 		func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			content, err := e.change(namespace, name, runtime.DeepCopyJSON(object.Object))
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", untyped.Name(object), err)
+				return nil, fmt.Errorf("%s: %w", convert.Name(object), err)
 			}
 			changed := &unstructured.Unstructured{Object: content}
 			return changed, checkIdentity(object, changed)
@@ -118,13 +118,13 @@ func (e *Expression) TransformObjectsContext(ctx context.Context, namespace, nam
 	if err != nil {
 		return nil, err
 	}
-	return untyped.Objects(list), nil
+	return convert.ToObjects(list), nil
 }
 
 // checkIdentity refuses what is no object any more.
 func checkIdentity(before, after *unstructured.Unstructured) error {
 	if after.GetAPIVersion() == "" || after.GetKind() == "" || after.GetName() == "" {
-		return fmt.Errorf("%s: apiVersion, kind and metadata.name must stay texts that are not empty", untyped.Name(before))
+		return fmt.Errorf("%s: apiVersion, kind and metadata.name must stay texts that are not empty", convert.Name(before))
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/corbel-run/corbel/pkg/manifests/internal/untyped"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 )
 
 // merge merges a patch into the object, by the rules of its type if that is one
@@ -28,7 +28,7 @@ func merge(object, patch *unstructured.Unstructured) (*unstructured.Unstructured
 	before.SetNamespace(object.GetNamespace())
 	merged, err := mergeContent(object, content)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", untyped.Name(before), err)
+		return nil, fmt.Errorf("%s: %w", convert.Name(before), err)
 	}
 	result := &unstructured.Unstructured{Object: merged}
 	result.SetGroupVersionKind(before.GroupVersionKind())

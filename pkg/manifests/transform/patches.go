@@ -7,13 +7,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/untyped"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 )
 
 // maxImage limits what the name of an image is replaced by, in bytes.
@@ -30,7 +32,12 @@ type patch struct {
 type patcher struct {
 	patches []patch
 	images  []v1alpha1.Image
+	others  Others
 }
+
+// Others returns objects that are not transformed, but that a patch may name without being a
+// mistake, such as hooks of a chart that run at another moment. Its objects are not changed.
+type Others func(ctx context.Context) ([]client.Object, error)
 
 // Patches returns a transformer that applies patches, one after the other, and
 // then replaces images. The error lists all mistakes. A patch with a target that
@@ -38,7 +45,14 @@ type patcher struct {
 // object does not exist. No patch makes another object of one: merge patches leave
 // its type, name and namespace as they are, and JSON patches that change them fail.
 func Patches(patches []v1alpha1.Patch, images []v1alpha1.Image) (manifests.ObjectTransformer, error) {
-	p := &patcher{images: append([]v1alpha1.Image(nil), images...)}
+	return PatchesBeside(patches, images, nil)
+}
+
+// PatchesBeside is Patches, but a patch that names one of the others changes nothing and does
+// not fail. The others are asked for only when a patch names an object that does not exist;
+// if that fails, the patch does. Nil others are none.
+func PatchesBeside(patches []v1alpha1.Patch, images []v1alpha1.Image, others Others) (manifests.ObjectTransformer, error) {
+	p := &patcher{images: append([]v1alpha1.Image(nil), images...), others: others}
 	var errs []error
 	for i, given := range patches {
 		position := fmt.Sprintf("patch %d of %d", i+1, len(patches))
@@ -93,13 +107,14 @@ func (p *patcher) TransformObjects(namespace, name string, objects []client.Obje
 
 // TransformObjectsContext is TransformObjects that ends when the context does.
 func (p *patcher) TransformObjectsContext(ctx context.Context, namespace, _ string, objects []client.Object) ([]client.Object, error) {
-	list, err := untyped.All(objects)
+	list, err := convert.ToUnstructuredList(objects)
 	if err != nil {
 		return nil, err
 	}
 	b := &budget{interrupted: ctx.Err}
+	others := sync.OnceValue(func() []*unstructured.Unstructured { return p.others.list(ctx) })
 	for _, patch := range p.patches {
-		if list, err = patch.apply(b, namespace, list); err != nil {
+		if list, err = patch.apply(b, namespace, list, others); err != nil {
 			return nil, fmt.Errorf("%s: %w", patch.position, err)
 		}
 	}
@@ -112,10 +127,26 @@ func (p *patcher) TransformObjectsContext(ctx context.Context, namespace, _ stri
 	if err != nil {
 		return nil, err
 	}
-	return untyped.Objects(list), nil
+	return convert.ToObjects(list), nil
 }
 
-func (p patch) apply(b *budget, namespace string, list []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+// list returns the objects as maps, and none if there is an error.
+func (o Others) list(ctx context.Context) []*unstructured.Unstructured {
+	if o == nil {
+		return nil
+	}
+	objects, err := o(ctx)
+	if err != nil {
+		return nil
+	}
+	list, err := convert.ToUnstructuredList(objects)
+	if err != nil {
+		return nil
+	}
+	return list
+}
+
+func (p patch) apply(b *budget, namespace string, list []*unstructured.Unstructured, others func() []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	if p.target != nil {
 		return b.each(list, func(object *unstructured.Unstructured) bool { return p.target.matches(object, namespace) },
 			func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
@@ -135,8 +166,8 @@ func (p patch) apply(b *budget, namespace string, list []*unstructured.Unstructu
 		if err != nil {
 			return nil, err
 		}
-		if !found {
-			return nil, fmt.Errorf("there is no %s of %s to patch", untyped.Name(content), content.GetAPIVersion())
+		if !found && !slices.ContainsFunc(others(), func(object *unstructured.Unstructured) bool { return isMeant(content, object, namespace) }) {
+			return nil, fmt.Errorf("there is no %s of %s to patch; a patch with a target may match nothing", convert.Name(content), content.GetAPIVersion())
 		}
 	}
 	return list, nil
@@ -149,11 +180,11 @@ func (p patch) change(object *unstructured.Unstructured, namespace string) (*uns
 	}
 	content, err := p.text.operations.apply(object.Object)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", untyped.Name(object), err)
+		return nil, fmt.Errorf("%s: %w", convert.Name(object), err)
 	}
 	changed := &unstructured.Unstructured{Object: content}
 	if !isMeant(changed, object, namespace) {
-		return nil, fmt.Errorf("%s: a patch cannot make another object of it: apiVersion, kind, metadata.name and metadata.namespace must stay as they are", untyped.Name(object))
+		return nil, fmt.Errorf("%s: a patch cannot make another object of it: apiVersion, kind, metadata.name and metadata.namespace must stay as they are", convert.Name(object))
 	}
 	return changed, nil
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/untyped"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 )
 
 var (
@@ -43,7 +43,7 @@ func Substitute(values map[string]string, t *v1alpha1.PatchTarget) (manifests.Ob
 	}
 	values = maps.Clone(values)
 	return manifests.ObjectTransformerFunc(func(namespace, _ string, objects []client.Object) ([]client.Object, error) {
-		list, err := untyped.All(objects)
+		list, err := convert.ToUnstructuredList(objects)
 		if err != nil {
 			return nil, err
 		}
@@ -57,14 +57,14 @@ func Substitute(values map[string]string, t *v1alpha1.PatchTarget) (manifests.Ob
 				object.SetName(name)
 				object.SetNamespace(own)
 				if s.left < 0 {
-					return nil, fmt.Errorf("%s: the values make it larger than %d bytes", untyped.Name(object), maxObject)
+					return nil, fmt.Errorf("%s: the values make it larger than %d bytes", convert.Name(object), maxObject)
 				}
 				return object, nil
 			})
 		if err != nil {
 			return nil, err
 		}
-		return untyped.Objects(list), nil
+		return convert.ToObjects(list), nil
 	}), nil
 }
 

@@ -12,15 +12,35 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+const (
+	// maxDepth limits how deep a document may be nested. The API server
+	// accepts more, but nothing that is meant seriously comes near.
+	maxDepth = 500
+	// maxAliased and maxAliasedBytes limit how many values, and how many bytes of
+	// keys and texts, the aliases of a stream may expand to. A text that stands for
+	// ten thousand others takes no memory until the value is encoded.
+	maxAliased      = 100_000
+	maxAliasedBytes = 16 << 20
+	// overhead is what a value takes beside its text.
+	overhead = 2
+)
+
+// ErrLimit is what a text exceeds that is nested too deep or expands to too much.
+var ErrLimit = errors.New("a limit of the parser is exceeded")
+
+// limitError is a mistake that is ErrLimit.
+type limitError string
+
+func (e limitError) Error() string { return string(e) }
+
+func (e limitError) Is(target error) bool { return target == ErrLimit }
+
 // Extent is how much a stream holds once its aliases are expanded.
 type Extent struct {
 	// Values counts the values, Depth is the deepest nesting, and Bytes is about the
 	// size as JSON. What is too much to be counted is math.MaxInt.
 	Values, Depth, Bytes int
 }
-
-// overhead is what a value takes beside its text.
-const overhead = 2
 
 // ExtentOf returns the extent of a YAML stream without expanding it. The text after a
 // syntax error does not count. An alias inside of what it refers to is an error.
@@ -36,11 +56,13 @@ func ExtentOf(data []byte) (total Extent, err error) {
 		if decoder.Decode(&root) != nil {
 			return total, nil
 		}
-		extent, err := (&measure{known: map[*yaml.Node]Extent{}}).of(&root)
-		if err != nil {
-			return total, err
+		for _, content := range root.Content {
+			extent, err := ExtentOfNode(content)
+			if err != nil {
+				return total, err
+			}
+			total.add(extent)
 		}
-		total.add(extent)
 	}
 }
 
@@ -51,14 +73,20 @@ func CheckAliases(data []byte) error {
 		return nil // there is neither an anchor nor an alias
 	}
 	extent, err := ExtentOf(data)
+	if err == nil {
+		err = extent.check(len(data))
+	}
+	return err
+}
+
+// check refuses an extent that a text of this size has only by its aliases.
+func (e Extent) check(size int) error {
 	switch {
-	case err != nil:
-		return err
-	case extent.Depth > maxDepth:
+	case e.Depth > maxDepth:
 		return limitError(fmt.Sprintf("the document is nested deeper than %d levels", maxDepth))
-	case extent.Values > len(data)+maxAliased:
+	case e.Values > size+maxAliased:
 		return limitError(fmt.Sprintf("the aliases of the document expand to more than %d values", maxAliased))
-	case extent.Bytes > (1+overhead)*len(data)+maxAliasedBytes:
+	case e.Bytes > (1+overhead)*size+maxAliasedBytes:
 		return limitError(fmt.Sprintf("the aliases of the document expand to more than %d bytes", maxAliasedBytes))
 	}
 	return nil
@@ -76,33 +104,49 @@ func sum(a, b int) int {
 	return a + b
 }
 
-// measure looks at each node once.
-type measure struct{ known map[*yaml.Node]Extent }
-
-// of returns the extent of a node, each alias counted as what it refers to. The parser
-// limits the depth of the nodes, and thereby that of the recursion.
-func (m *measure) of(n *yaml.Node) (Extent, error) {
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
+// ExtentOfNode returns the extent of a node. An alias inside of what it refers to is an
+// error.
+func ExtentOfNode(n *yaml.Node) (Extent, error) {
+	extent, circle := extentOf(n)
+	if circle != nil {
+		return Extent{}, circle.Err
 	}
-	if known, ok := m.known[n]; ok {
+	return extent, nil
+}
+
+// extentOf returns the extent of a node. The error has the line in the text of the node.
+func extentOf(n *yaml.Node) (Extent, *Error) {
+	return measure{}.of(n)
+}
+
+// measure keeps the extents of nodes with anchors, so that each node is looked at once.
+// That of a node that is being looked at is empty.
+type measure map[*yaml.Node]Extent
+
+// of counts each alias as what it refers to. The parser limits the depth of the nodes,
+// and thereby that of the recursion.
+func (m measure) of(n *yaml.Node) (Extent, *Error) {
+	target := resolved(n)
+	if known, ok := m[target]; ok {
 		if known.Values == 0 {
-			return Extent{}, errors.New("an alias stands inside of what it refers to")
+			return Extent{}, &Error{Line: n.Line, Err: fmt.Errorf("alias *%s stands inside of what it refers to", n.Value)}
 		}
 		return known, nil
 	}
-	m.known[n] = Extent{}
-	extent := Extent{Values: 1, Bytes: len(n.Value) + overhead}
-	for _, child := range n.Content {
+	if target.Anchor != "" {
+		m[target] = Extent{}
+	}
+	extent := Extent{Values: 1, Bytes: len(target.Value) + overhead}
+	for _, child := range target.Content {
 		below, err := m.of(child)
 		if err != nil {
 			return Extent{}, err
 		}
 		extent.add(below)
 	}
-	if n.Kind != yaml.DocumentNode {
-		extent.Depth++
+	extent.Depth++
+	if target.Anchor != "" {
+		m[target] = extent
 	}
-	m.known[n] = extent
 	return extent, nil
 }

@@ -4,7 +4,7 @@
 package document
 
 import (
-	"errors"
+	"bytes"
 	"fmt"
 
 	"go.yaml.in/yaml/v3"
@@ -41,33 +41,43 @@ func (e *Error) Error() string {
 // Unwrap returns the mistake.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Parse reads a stream. Documents that hold nothing (or null) are left out. A
-// mistake in one document does not keep the others from being read.
-func Parse(data []byte) ([]Document, []*Error) {
-	data, err := clean(data)
-	if err != nil {
+// Options are for texts that other programs read in another way.
+type Options struct {
+	// LastKeyWins accepts keys that are set twice.
+	LastKeyWins bool
+	// Core reads words as YAML 1.2 does, in which "yes" is a text, and times as full
+	// timestamps.
+	Core bool
+}
+
+// Parse reads a stream. Documents that hold nothing (or null) are left out. There is at
+// most one error for each document; the others are read nevertheless.
+func Parse(data []byte) ([]Document, []*Error) { return Options{}.Parse(data) }
+
+// Parse reads a stream as the function Parse does.
+func (o Options) Parse(data []byte) ([]Document, []*Error) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if err := checkText(data); err != nil {
 		return nil, []*Error{err}
 	}
 	var documents []Document
 	var errs []*Error
 	number := 0
-	aliased := &expansion{}
+	all := &stream{Options: o, size: len(data)}
 	for _, c := range split(data) {
-		parsed, failed := parseChunk(c, aliased)
+		parsed, err := all.parse(c)
+		if err != nil {
+			number++
+			err.Document = number
+			errs = append(errs, err)
+			continue
+		}
 		for _, d := range parsed {
-			if d.Value == nil {
-				continue
+			if d.Value != nil {
+				number++
+				d.Number = number
+				documents = append(documents, d)
 			}
-			number++
-			d.Number = number
-			documents = append(documents, d)
-		}
-		if len(failed) > 0 {
-			number++
-		}
-		for _, e := range failed {
-			e.Document = number
-			errs = append(errs, e)
 		}
 	}
 	return documents, errs
@@ -87,30 +97,96 @@ func Value(data []byte) (any, error) {
 	return documents[0].Value, nil
 }
 
-// parseChunk reads what stands between two separators. That is one document,
-// but for a stream of JSON objects.
-func parseChunk(c chunk, aliased *expansion) (documents []Document, errs []*Error) {
+// FromNode returns the value of a node that was parsed already, and whose extent is known
+// to be fine. The error names no line.
+func (o Options) FromNode(n *yaml.Node) (any, error) {
+	value, mistake := converter{Options: o}.value(n)
+	if mistake != nil {
+		return nil, mistake.Err
+	}
+	return value, nil
+}
+
+// stream is a stream that is being read.
+type stream struct {
+	Options
+	size   int    // in bytes
+	extent Extent // of what was read
+}
+
+// parse reads what stands between two separators. That is one document, but for JSON
+// objects that follow each other.
+func (s *stream) parse(c chunk) (documents []Document, err *Error) {
 	defer func() {
 		if value := recover(); value != nil {
-			documents, errs = nil, []*Error{{Line: c.content, Err: fmt.Errorf("the parser failed: %v", value)}}
+			documents, err = nil, &Error{Line: c.content, Err: fmt.Errorf("the parser failed: %v", value)}
 		}
 	}()
 	node, err := parseNode(c)
 	if err != nil {
-		if documents, failed, ok := parseJSON(c); ok {
-			return documents, failed
+		if documents, mistake, ok := parseJSON(c); ok {
+			return documents, mistake
 		}
-		return nil, []*Error{err}
+		return nil, err
 	}
 	if node == nil {
 		return nil, nil
 	}
-	v := &converter{offset: c.line - 1, aliased: aliased}
-	value, ok := v.value(node, 0)
-	if !ok {
-		return nil, v.errs
+	offset := c.line - 1
+	extent, problem := extentOf(node)
+	if problem != nil {
+		problem.Line += offset
+		return nil, problem
 	}
-	return []Document{{Line: c.content, Value: value, node: node, offset: v.offset}}, nil
+	s.extent.add(extent)
+	if exceeded := s.extent.check(s.size); exceeded != nil {
+		return nil, &Error{Line: c.content, Err: exceeded}
+	}
+	value, err := converter{s.Options, offset}.value(node)
+	if err != nil {
+		return nil, err
+	}
+	return []Document{{Line: c.content, Value: value, node: node, offset: offset}}, nil
 }
 
-var errTrailing = errors.New("want \"---\" in a line of its own before the next document")
+// LineOf returns the line of the stream in which the value at the path begins;
+// the path consists of keys (string) and positions in lists (int). If the path
+// leads nowhere, it is the line of the last value that exists on it. Values
+// that came through aliases and merges have the line of what they stand for.
+func (d Document) LineOf(path ...any) int {
+	line, node := d.Line, d.node
+	for _, step := range path {
+		if node = resolved(node); node == nil {
+			return line
+		}
+		position := 0
+		switch step := step.(type) {
+		case string:
+			position, node = Options{}.child(node, step)
+		case int:
+			if node.Kind != yaml.SequenceNode || step >= len(node.Content) {
+				return line
+			}
+			node = node.Content[step]
+			position = node.Line
+		}
+		if node == nil {
+			return line
+		}
+		line = d.offset + position
+	}
+	return line
+}
+
+// child returns the value of a key and the line of the key.
+func (o Options) child(n *yaml.Node, name string) (int, *yaml.Node) {
+	if n.Kind != yaml.MappingNode {
+		return 0, nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if key, err := o.keyOf(n.Content[i]); err == nil && key == name {
+			return n.Content[i].Line, n.Content[i+1]
+		}
+	}
+	return 0, nil
+}

@@ -5,7 +5,6 @@ package document
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -72,9 +71,9 @@ func TestParseNamesTheLine(t *testing.T) {
 		{"a lone brace", "}\n", []string{"document 1, line 1: did not find expected node content"}},
 		{"template remains", "a: 1\nb: {{ x }}\nc: 1\n", []string{"document 1, line 2: the key of a map must be a string, not a map or a list"}},
 		{"bytes that are no text", "a: 1\nb: \xff\n", []string{"document 0, line 2: the text is not valid UTF-8"}},
-		{"a control character", "a: 1\nb: \x01\n", []string{"document 0, line 2: control character U+0001"}},
-		{"a zero", "a: \x00\n", []string{"document 0, line 1: control character U+0000"}},
-		{"UTF-16", "\xff\xfea\x00", []string{"document 0, line 1: the text is UTF-16, want UTF-8"}},
+		{"a control character", "a: 1\nb: \x01\n", []string{"document 0, line 2: the character U+0001 is not allowed"}},
+		{"a zero", "a: \x00\n", []string{"document 0, line 1: the character U+0000 is not allowed"}},
+		{"UTF-16", "\xff\xfea\x00", []string{"document 0, line 1: the text is not valid UTF-8"}},
 		{"two documents without separator", "{a: 1}\nb: 2\n", []string{"document 1, line 2: want \"---\" in a line of its own before the next document"}},
 		{
 			"mistakes in several documents", "a: 1\na: 2\n---\nb: 1\n---\nx: [\n---\nc: 1\nd: *y\n",
@@ -85,12 +84,8 @@ func TestParseNamesTheLine(t *testing.T) {
 			},
 		},
 		{
-			"several mistakes in a document", "a: 1\na: 2\nb: .inf\nb: 3\n",
-			[]string{
-				"document 1, line 2: key \"a\" is set twice, first in line 1",
-				"document 1, line 3: .inf is no number that JSON can hold",
-				"document 1, line 4: key \"b\" is set twice, first in line 3",
-			},
+			"the first of several mistakes in a document", "x: 1\n---\na: 1\na: 2\nb: .inf\nb: 3\n",
+			[]string{"document 2, line 4: key \"a\" is set twice, first in line 3"},
 		},
 	}
 	for _, test := range tests {
@@ -104,16 +99,6 @@ func TestParseNamesTheLine(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestParseLimitsTheNumberOfMistakes(t *testing.T) {
-	_, errs := Parse([]byte(strings.Repeat("a: 1\n", 10_000)))
-	if len(errs) != maxErrors+1 {
-		t.Fatalf("got %d errors", len(errs))
-	}
-	if got := errs[maxErrors].Error(); !strings.Contains(got, "more mistakes") {
-		t.Errorf("got %q", got)
 	}
 }
 

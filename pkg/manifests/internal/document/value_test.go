@@ -68,8 +68,8 @@ func TestValueRefuses(t *testing.T) {
 		{"a key that is a list", "? [a]\n: b", "line 1: the key of a map must be a string, not a map or a list"},
 		{"a key that is null", "~: b", `line 1: the key of a map must be a string, not "~"`},
 		{"a tag that does not fit", "a: !!int x", "line 1: the value does not fit its tag !!int"},
-		{"bad base64", "a: !!binary '*'", "line 1: the value of !!binary is not base64"},
-		{"binary data", "a: !!binary /w==", "line 1: the value is not valid UTF-8"},
+		{"bad base64", "a: !!binary '*'", "line 1: the value of !!binary is not a text in base64"},
+		{"binary data", "a: !!binary /w==", "line 1: the value of !!binary is not a text in base64: it is not valid UTF-8"},
 		{"an alias of nothing", "a: 1\nb: [*x]\n", "line 2: alias *x: there is no anchor &x"},
 		{"an alias in what it stands for", "a: &x\n  - *x", "line 2: alias *x stands inside of what it refers to"},
 		{"a merge of itself", "a: &x\n  <<: *x", "line 2: alias *x stands inside"},
@@ -82,7 +82,7 @@ func TestValueRefuses(t *testing.T) {
 		{"a hexadecimal number beyond int64", "a: 0xFFFFFFFFFFFFFFFF", "0xFFFFFFFFFFFFFFFF is beyond"},
 		{"a number beyond all floats", "a: 1e400", "1e400 is beyond what a number in an object can be; put it into quotes"},
 		{"a number below all floats", "a: -1.5e400", "-1.5e400 is beyond"},
-		{"a key beyond int64", "9223372036854775808: a", `the key of a map must be a string, not "9223372036854775808"`},
+		{"a key beyond int64", "9223372036854775808: a", "9223372036854775808 is beyond"},
 		{"a key beyond uint64", "99999999999999999999: a", "99999999999999999999 is beyond"},
 		{"a number in JSON that is no YAML", `{"\ud83d\ude00": 9223372036854775808}`, "line 1: the number is out of range"},
 		{"two documents", "a: 1\n---\nb: 1", "line 3: want one document, got 2"},
@@ -100,6 +100,25 @@ func TestValueRefuses(t *testing.T) {
 				t.Errorf("got the error %q, want it to contain %q", err, test.want)
 			}
 		})
+	}
+}
+
+func TestOptionsReadAsOthersDo(t *testing.T) {
+	const text = "a: yes\na: [on, 2001-12-14]\n"
+	for _, test := range []struct {
+		options Options
+		want    any
+	}{
+		{Options{LastKeyWins: true}, []any{true, "2001-12-14"}},
+		{Options{LastKeyWins: true, Core: true}, []any{"on", "2001-12-14T00:00:00Z"}},
+	} {
+		documents, errs := test.options.Parse([]byte(text))
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		if diff := cmp.Diff(any(map[string]any{"a": test.want}), documents[0].Value); diff != "" {
+			t.Errorf("%v: -want +got:\n%s", test.options, diff)
+		}
 	}
 }
 
@@ -157,7 +176,7 @@ func TestWhatAnotherParserReadsIsMeasuredFirst(t *testing.T) {
 		"a text":        {"a: &a " + long + "\nb: [" + strings.Repeat("*a, ", 9_999) + "]", "expand to more than 16777216 bytes"},
 		"many values":   {"a: &a [" + strings.Repeat("x,", 1000) + "]\nb: [" + strings.Repeat("*a, ", 9_999) + "]", "expand to more than 100000 values"},
 		"nesting":       {"a: &a " + strings.Repeat("[", 400) + strings.Repeat("]", 400) + "\nb: " + strings.Repeat("[", 400) + "*a" + strings.Repeat("]", 400), "nested deeper than 500 levels"},
-		"in itself":     {"a: &a [*a]", "an alias stands inside of what it refers to"},
+		"in itself":     {"a: &a [*a]", "alias *a stands inside of what it refers to"},
 		"no aliases":    {"a: " + long, ""},
 		"a few aliases": {"a: &a " + long + "\nb: [*a, *a]", ""},
 		"no YAML":       {"a: &a *", ""},

@@ -3,5 +3,5 @@
 
 // Package files picks and reads the files of a generator. It reads nothing but
 // regular files of the given file system, in a fixed order and up to a limit,
-// because the file system may hold what somebody else has put there.
+// because the file system may hold what others have put there.
 package files

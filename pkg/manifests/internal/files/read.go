@@ -97,6 +97,8 @@ func (r *reader) visit(name string, entry fs.DirEntry, err error) error {
 	case errors.Is(err, errTotal):
 		r.errs = append(r.errs, err)
 		return fs.SkipAll
+	case r.selection.Irregular != nil && errors.As(err, &irregularError{}):
+		r.selection.Irregular[name] = err
 	case err != nil:
 		r.errs = append(r.errs, err)
 	default:
@@ -107,20 +109,23 @@ func (r *reader) visit(name string, entry fs.DirEntry, err error) error {
 
 var errTotal = errors.New("the files are too large together")
 
+// irregularError is why something was not read that is no regular file.
+type irregularError struct{ error }
+
 func (r *reader) read(name string, entry fs.DirEntry) (data []byte, err error) {
 	mode := entry.Type()
 	if mode&fs.ModeSymlink != 0 {
 		if !r.selection.FollowSymlinks {
-			return nil, fmt.Errorf("%s: it is a symbolic link, want a regular file", name)
+			return nil, irregularError{fmt.Errorf("%s: it is a symbolic link, want a regular file", name)}
 		}
 		info, err := fs.Stat(r.fsys, name)
 		if err != nil {
-			return nil, err
+			return nil, irregularError{err}
 		}
 		mode = info.Mode().Type()
 	}
 	if !mode.IsRegular() {
-		return nil, fmt.Errorf("%s: it is no regular file", name)
+		return nil, irregularError{fmt.Errorf("%s: it is no regular file", name)}
 	}
 	file, err := r.fsys.Open(name)
 	if err != nil {

@@ -36,6 +36,9 @@ type Selection struct {
 	// FollowSymlinks reads what symbolic links to files lead to; otherwise
 	// such a link is an error.
 	FollowSymlinks bool
+	// Irregular, if it is not nil, gets what is no regular file, such as a link that is not
+	// followed, with why it was not read. Otherwise that is an error.
+	Irregular map[string]error
 	// MaxFileSize and MaxTotalSize are limits in bytes; the defaults apply if
 	// they are not greater than 0.
 	MaxFileSize, MaxTotalSize int64
@@ -59,7 +62,7 @@ func (s Selection) wanted() string {
 	return " (" + strings.Join(s.Extensions, ", ") + ")"
 }
 
-// hides tells whether a file or folder with this base name is left out.
+// hides reports whether a file or folder with this base name is left out.
 func (s Selection) hides(base string) bool {
 	if s.Hidden {
 		return base == ".git" || strings.HasPrefix(base, "..")
@@ -67,7 +70,7 @@ func (s Selection) hides(base string) bool {
 	return strings.HasPrefix(base, ".")
 }
 
-// picks tells whether the file with this path below the root is to be read.
+// picks reports whether the file with this path below the root is to be read.
 func (s Selection) picks(below string) bool {
 	extension := strings.ToLower(path.Ext(below))
 	wanted := len(s.Extensions) == 0

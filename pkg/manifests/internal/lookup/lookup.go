@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/metered"
 )
 
 const (
@@ -81,7 +80,7 @@ func list(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, nam
 			items = append(items, page.Items[i].DeepCopy().Object)
 		}
 		if len(items) > maxItems {
-			return nil, metered.Exceeded("there are more than %d objects", maxItems)
+			return nil, &manifests.LimitError{Message: fmt.Sprintf("there are more than %d objects", maxItems)}
 		}
 		if next = page.GetContinue(); next == "" {
 			break

@@ -43,13 +43,13 @@ func Build(ctx context.Context, in Input) ([]plan.Desired, error) {
 	if err := errors.Join(invalid(items), unresolved); err != nil {
 		return nil, err
 	}
+	slices.SortFunc(items, func(a, b *item) int { return a.key.Compare(b.key) })
 	objects := make([]plan.Desired, 0, len(items))
 	for _, item := range items {
 		if !item.aside {
 			objects = append(objects, item.desired(in))
 		}
 	}
-	slices.SortFunc(objects, func(a, b plan.Desired) int { return a.Key.Compare(b.Key) })
 	return objects, nil
 }
 

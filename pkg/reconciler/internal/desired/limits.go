@@ -50,7 +50,7 @@ func (i *item) checkLimits(in Input) {
 
 func (i *item) checkLabels() {
 	labels := stringsOf(i.content, "labels")
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
+	for _, name := range sortedKeys(labels) {
 		if problems := namevalidation.IsQualifiedName(name); len(problems) > 0 {
 			i.mistake("metadata.labels: %q: %s", name, strings.Join(problems, "; "))
 		}
@@ -60,11 +60,20 @@ func (i *item) checkLabels() {
 	}
 }
 
+// sortedKeys allocates nothing for a map without entries, such as the labels and
+// annotations of most objects.
+func sortedKeys(values map[string]string) []string {
+	if len(values) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(values))
+}
+
 // checkAnnotations counts the annotation that names the owner, too.
 func (i *item) checkAnnotations(in Input) {
 	annotations := stringsOf(i.content, "annotations")
 	size := len(in.Name+"/"+v1alpha1.AnnotationOwner) + len(in.Owner.Ref.String())
-	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+	for _, name := range sortedKeys(annotations) {
 		size += len(name) + len(annotations[name])
 		// The server compares the names of annotations in lower case.
 		if problems := namevalidation.IsQualifiedName(strings.ToLower(name)); len(problems) > 0 {
@@ -96,22 +105,40 @@ func (i *item) checkData(field string, encoded bool) {
 	if !isMap && i.content[field] != nil {
 		i.mistake("%s is not a map but %s", field, describe(i.content[field]))
 	}
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		text, isString := values[key].(string)
-		name := key
+	var wrong []string
+	for key, value := range values {
+		if value != nil && problemOf(value, encoded) != "" {
+			wrong = append(wrong, key)
+		}
+	}
+	slices.Sort(wrong)
+	for _, key := range wrong {
+		name, problem := key, problemOf(values[key], encoded)
 		if len(namevalidation.IsConfigMapKey(key)) > 0 {
 			name = "a key that is not valid"
 		}
-		switch {
-		case values[key] == nil:
-		case !isString:
-			i.mistake("%s: the value of %s is not a string but %s: quote it", field, name, describe(values[key]))
-		case encoded:
-			if _, err := base64.StdEncoding.DecodeString(text); err != nil {
-				i.mistake("%s: the value of %s is not base64%s", field, name, i.plainField())
-			}
+		if problem == notBase64 {
+			problem += i.plainField()
+		}
+		i.mistake("%s: the value of %s is %s", field, name, problem)
+	}
+}
+
+const notBase64 = "not base64"
+
+// problemOf says what the value of a ConfigMap or Secret is in place of a string that
+// the server can read; it is empty if it is one.
+func problemOf(value any, encoded bool) string {
+	text, isString := value.(string)
+	if !isString {
+		return "not a string but " + describe(value) + ": quote it"
+	}
+	if encoded {
+		if _, err := base64.StdEncoding.DecodeString(text); err != nil {
+			return notBase64
 		}
 	}
+	return ""
 }
 
 // plainField names the field for values that are not encoded.

@@ -63,12 +63,19 @@ func (e *Error) read(status metav1.Status) {
 	}
 }
 
-// advise says what can be done about a refusal, by the name of the reconciler.
-func advise(err error, name string) {
-	if e, ok := errors.AsType[*Error](err); ok && e.Class == Immutable {
-		e.text = fmt.Sprintf("%s cannot be changed on an existing object; the annotation %s/%s: recreate-on-immutable lets it be deleted and created anew (%s)",
-			strings.Join(e.Fields, ", "), name, v1alpha1.AnnotationUpdatePolicy, e.text)
+// advise says what can be done about a refusal, by the name of the reconciler. Because is
+// why the step was done.
+func advise(err error, because plan.Reason, name string) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.Class != Immutable {
+		return
 	}
+	remedy := fmt.Sprintf("the annotation %s/%s: recreate-on-immutable lets it be deleted and created anew", name, v1alpha1.AnnotationUpdatePolicy)
+	if because == plan.BecauseAdopted {
+		// A write that is refused adopts nothing, and what is not ours is not deleted.
+		remedy = "it is not adopted, and no policy deletes what is not ours: delete it yourself, or give the dependent object another name"
+	}
+	e.text = fmt.Sprintf("%s cannot be changed on an existing object; %s (%s)", strings.Join(e.Fields, ", "), remedy, e.text)
 }
 
 // isConflict tells whether the object is not as the plan saw it. Server-side

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
@@ -48,14 +49,27 @@ func (e *Executor) refused(ctx context.Context, step plan.Step, verdict verdict,
 		return failed(step, err)
 	case verdict.release:
 		result := e.orphan(ctx, step)
-		result.Released = result.Err == nil
-		if result.Unread = verdict.unread != ""; result.Released && result.Unread {
-			result.Notes = []plan.Note{{Key: step.Key, Warning: plan.WarnUnread,
-				Message: "is left behind without our marks, because it is not known whether objects of others live in it: " + verdict.unread}}
+		result.Unread = verdict.unread != ""
+		if result.Released = result.Err == nil; result.Released {
+			result.Notes = []plan.Note{leftBehind(step, verdict)}
 		}
 		return result
 	default:
 		return plan.Result{Step: step, Blocked: verdict.blocked, Obstacles: verdict.obstacles, Unread: verdict.unread != ""}
+	}
+}
+
+// leftBehind notes that an object was left behind that was to be deleted.
+func leftBehind(step plan.Step, verdict verdict) plan.Note {
+	const left = "is left behind without our marks, because "
+	switch {
+	case verdict.unread != "":
+		return plan.Note{Key: step.Key, Warning: plan.WarnUnread,
+			Message: left + "it is not known whether objects of others live in it: " + verdict.unread}
+	case step.Then.Keeps && step.Then.Origin != v1alpha1.OriginNamespace:
+		return plan.Note{Key: step.Key, Warning: plan.WarnKept, Message: left + "something in it was left behind before and would go with it"}
+	default:
+		return plan.Note{Key: step.Key, Message: "released: " + verdict.why}
 	}
 }
 

@@ -132,7 +132,7 @@ func (e *Executor) contained(ctx context.Context, step plan.Step) (result plan.R
 	step.Desired = kept.Unpacked()
 	result = e.execute(ctx, step)
 	result.Step.Desired = kept // the manifest is not needed any more
-	advise(result.Err, e.options.Name)
+	advise(result.Err, step.Because, e.options.Name)
 	return result
 }
 

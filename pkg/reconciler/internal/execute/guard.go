@@ -21,8 +21,9 @@ type verdict struct {
 	blocked string
 	// obstacles are the types whose objects block it.
 	obstacles []plan.Obstacle
-	// release: the object is left behind without our marks instead.
+	// release: the object is left behind without our marks instead; why is the reason.
 	release bool
+	why     string
 	// unread is what keeps it from being known whether a namespace is empty.
 	unread string
 	// counted is the type whose instances were counted; nil if there is none.
@@ -66,6 +67,9 @@ func judge(step plan.Step, content *inhabitants) verdict {
 	v := inUse(step, content.String())
 	v.obstacles = content.obstacles()
 	if len(content.names()) > 0 {
+		if v.release {
+			v.why = "it is in use by others: " + v.why
+		}
 		return v
 	}
 	v.unread = content.hidden()
@@ -78,7 +82,7 @@ func judge(step plan.Step, content *inhabitants) verdict {
 // inUse is the verdict about a namespace that must stay.
 func inUse(step plan.Step, why string) verdict {
 	if step.Guard.Releases() {
-		return verdict{release: true}
+		return verdict{release: true, why: why}
 	}
 	return verdict{blocked: why}
 }

@@ -223,8 +223,13 @@ func TestANamespaceIsNotDeletedWhileAnythingIsInIt(t *testing.T) {
 		namespace, content string
 		answer             func(wire.Sent) (int, any)
 		guard              plan.Guard
+		owner              string // the namespace of the component; empty if it has none
 		blocked            bool
+		note               string // if it is left behind
 	}{
+		"an object in one that was created":                           {namespace: "shop", guard: plan.GuardEmptyOrRelease, content: configMap("shop", "theirs"), note: "released: it is in use by others: 1 object lives in it: ConfigMap theirs"},
+		"an object in one that was created, which is not to be named": {namespace: "shop", guard: plan.GuardEmptyOrRelease, owner: "bank", content: configMap("shop", "theirs"), note: "released: it is in use by others: 1 object lives in it (listed by kubectl get configmaps --namespace shop)"},
+		"the system's own":                  {namespace: "kube-public", guard: plan.GuardEmptyOrRelease, note: "released: it is never deleted"},
 		"nothing":                           {namespace: "shop", guard: plan.GuardEmpty},
 		"what the control plane puts there": {namespace: "shop", guard: plan.GuardEmpty, content: `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: kube-root-ca.crt}}`},
 		"an object":                         {namespace: "shop", guard: plan.GuardEmpty, content: configMap("shop", "theirs"), blocked: true},
@@ -241,10 +246,17 @@ func TestANamespaceIsNotDeletedWhileAnythingIsInIt(t *testing.T) {
 			}
 			recorder.Answer = tc.answer
 			s := step(plan.VerbDelete, d, live)
-			s.Guard = tc.guard
+			s.Guard, s.Owner.Ref.Namespace = tc.guard, tc.owner
 			result := b.run(s)
-			if (result.Blocked != "") != tc.blocked || result.Err != nil || (len(recorder.Sent(http.MethodDelete)) > 0) == tc.blocked {
+			if stays := tc.blocked || tc.note != ""; (result.Blocked != "") != tc.blocked || result.Err != nil || (len(recorder.Sent(http.MethodDelete)) > 0) == stays {
 				t.Errorf("blocked: %q, error: %v, sent %v", result.Blocked, result.Err, recorder.Sent())
+			}
+			var want []plan.Note
+			if tc.note != "" {
+				want = []plan.Note{{Key: s.Key, Message: tc.note}}
+			}
+			if diff := cmp.Diff(want, result.Notes); diff != "" {
+				t.Errorf("notes (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -14,6 +14,9 @@ import (
 // stranger is another component of the same kind that the model does not run.
 var stranger = plan.Owner{ID: "id-other", Ref: plan.OwnerRef{Group: "example.com", Kind: "Shop", Namespace: "shop", Name: "other", UID: "other1"}}
 
+// isFree reports whether an act is no disturbance: time passes in any case.
+func (a Act) isFree() bool { return a.Kind == ActHalfTimeout }
+
 // enabled tells whether an act is possible, and makes a difference.
 func (m *Model) enabled(s *State, act Act) bool {
 	switch act.Kind {
@@ -21,10 +24,12 @@ func (m *Model) enabled(s *State, act Act) bool {
 		return m.enabledOn(s, act)
 	case ActCrash:
 		return !s.isQuiet()
+	case ActLoseKey:
+		return s.key+1 < m.Config.keys()
 	case ActLoseLease:
 		return int(s.active)+1 < m.Leaders
-	case ActTimeout:
-		return !s.overdue
+	case ActHalfTimeout:
+		return s.halves < 2
 	case ActDelay:
 		_, is := s.isLate(act.Leader, act.Key)
 		return !is
@@ -99,8 +104,11 @@ func (m *Model) act(s *State, act Act) {
 	case ActChange, ActRemove, ActRecreate, ActForce, ActTouchStatus, ActForge:
 		m.actOn(s, act)
 		return
-	case ActCrash:
+	case ActCrash, ActLoseKey:
 		s.tell("%s", act.Kind)
+		if act.Kind == ActLoseKey {
+			s.key++
+		}
 		for i := range s.actors {
 			if s.actors[i].leader == s.active {
 				s.actors[i].reset()
@@ -108,9 +116,9 @@ func (m *Model) act(s *State, act Act) {
 		}
 		s.forgetAnswers(s.active)
 		return
-	case ActTimeout:
+	case ActHalfTimeout:
 		s.tell("%s", act.Kind)
-		s.overdue = true
+		s.halves++
 		return
 	case ActDelay:
 		s.tell("%s, for leader %d and %s", act.Kind, act.Leader+1, act.Key)
@@ -131,7 +139,7 @@ func (m *Model) act(s *State, act Act) {
 		s.world.removed(o)
 		return
 	case ActExpire:
-		s.truth.done = with(s.truth.done, doneKey{o.Holder, o.Key}, o.Made)
+		s.truth.done = with(s.truth.done, doneKey{o.Holder, o.Key}, s.madeOf(o))
 		s.world.removed(o)
 		return
 	case ActDeleteAnew:
@@ -236,7 +244,7 @@ func (m *Model) actOn(s *State, act Act) {
 		o := s.world.get(act.Key)
 		forged := v1alpha1.InventoryItem{
 			Group: o.Key.Group, Version: "v1", Kind: o.Key.Kind, Namespace: o.Key.Namespace, Name: o.Key.Name, UID: uidOf(o.UID), Digest: "forged",
-			Seal: sealed(s.ownerBeside(act.Component), o.observation(false)).Seal, // copied from another record
+			Seal: sealed(s.ownerBeside(act.Component), s.key, o.observation(false)).Seal, // copied from another record
 		}
 		next.Inventory = append(slices.Clone(c.Inventory), forged)
 		s.tell("which is %s", act.Key)

@@ -35,7 +35,7 @@ func (m *Model) checkCreate(s *State, a *actor, step plan.Step) {
 		s.violate("P6 staleness: create %s demands an object, not its absence", step.Key)
 	}
 	k := doneKey{a.snap.UID, step.Key}
-	if s.truth.done[k] == step.Desired.Digest && (step.Desired.Policies.Order.Purge != nil || step.Desired.Expires && m.isMade(s, a, step)) {
+	if s.truth.done[k] == unkeyed(step.Desired.Digest) && (step.Desired.Policies.Order.Purge != nil || step.Desired.Expires && m.isMade(s, a, step)) {
 		s.violate("S19 at most once: %s did its work, was removed, and is created again", step.Key)
 	}
 	if s.truth.once[k] && step.Desired.Policies.Reconcile == once {
@@ -52,7 +52,7 @@ func (m *Model) isMade(s *State, a *actor, step plan.Step) bool {
 		return false
 	}
 	item, _ := itemOf(c.Inventory, step.Key)
-	return item.UID != "" && item.Digest == step.Desired.Digest
+	return item.UID != "" && (plan.IsRekeyed(item) || unkeyed(item.Digest) == unkeyed(step.Desired.Digest))
 }
 
 func (m *Model) checkWrite(s *State, a *actor, step plan.Step, o *Object) {
@@ -163,7 +163,7 @@ func (m *Model) checkPolicy(s *State, a *actor, step plan.Step, o *Object) {
 		m.checkPurge(s, a, step, *wanted)
 	case !recreates(wanted.Policies.Update):
 		s.violate("S9 no destructive refresh: delete %s, which is wanted and not to be recreated", step.Key)
-	case o.Made == wanted.Digest && o.Holder == a.snap.UID:
+	case o.Made == unkeyed(wanted.Digest) && o.Holder == a.snap.UID:
 		s.violate("S9 no destructive refresh: delete %s, whose manifest has not changed", step.Key)
 	case !a.accepted[step.Key]:
 		s.violate("S9 no destructive refresh: delete %s, and nothing says that the server would create it anew", step.Key)

@@ -59,12 +59,12 @@ func (m *Model) commit(s *State, i int, items []v1alpha1.InventoryItem) bool {
 		s.tell("refused: the component has changed")
 		return false
 	}
-	if sameItems(c.Inventory, items) {
+	if sameItems(c.Inventory, items) && c.Key == a.key {
 		return true
 	}
 	m.checkRecord(s, a, c, items)
 	next := *c
-	next.Inventory = items
+	next.Inventory, next.Key = items, a.key
 	m.store(s, i, next)
 	return true
 }

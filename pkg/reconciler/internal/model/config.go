@@ -101,9 +101,10 @@ const (
 	ActRecreate    ActKind = "creates anew component"
 	ActForce       ActKind = "takes the finalizer off component"
 	ActCrash       ActKind = "crash of the process"
+	ActLoseKey     ActKind = "crash of the process, and the digest key is lost"
 	ActLoseLease   ActKind = "pause of the leader, and another takes over"
 	ActTouchStatus ActKind = "touches the metadata of component"
-	ActTimeout     ActKind = "timeout of the components passes"
+	ActHalfTimeout ActKind = "half of the timeout of the components passes"
 	ActDelay       ActKind = "the watch falls behind"
 )
 
@@ -112,7 +113,8 @@ type Model struct {
 	Config
 	keys    map[plan.Key]byte
 	desired map[Holder]map[int][]plan.Desired
-	moves   []Move // all disturbances by acts
+	keyed   []map[Holder]map[int][]plan.Desired // by digest key
+	moves   []Move                              // all disturbances by acts
 	// allowed tells which first disturbances are explored; nil means all.
 	allowed func(index int) bool
 }
@@ -146,6 +148,7 @@ func New(c Config) *Model {
 			}
 		}
 	}
+	m.keyed = m.wantedKeyed()
 	for _, o := range c.There {
 		note(o.Key)
 	}

@@ -39,8 +39,10 @@ func want(key plan.Key, value string, change ...func(*policy.Set)) Want {
 }
 
 // expiring is a Job that the cluster removes after its end.
-func expiring(value string) Want {
-	w := want(job, value)
+func expiring(value string) Want { return expiringAs(job, value) }
+
+func expiringAs(key plan.Key, value string) Want {
+	w := want(key, value)
 	w.Expires = true
 	return w
 }
@@ -58,6 +60,7 @@ func wave(apply, remove int16) func(*policy.Set) {
 func purge(at int16) func(*policy.Set) { return func(s *policy.Set) { s.Order.Purge = &at } }
 func recreate(s *policy.Set)           { s.Update = v1alpha1.UpdatePolicyRecreate }
 func appliedOnce(s *policy.Set)        { s.Reconcile = once }
+func oncePerManifest(s *policy.Set)    { s.Reconcile = v1alpha1.ReconcilePolicyOncePerManifest }
 
 // on makes acts of several kinds on one object.
 func on(key plan.Key, kinds ...ActKind) []Act {
@@ -133,6 +136,21 @@ var configs = slices.Concat(adoptions(), []Config{
 		Fails:      true, Disturbances: 2,
 	},
 	{
+		Name: "the digest key is lost",
+		Components: one(
+			[]Want{want(configA, "1", update(v1alpha1.UpdatePolicyRecreate)), want(workload, "1", update(v1alpha1.UpdatePolicyRecreateOnImmutable)), want(configB, "1", wave(1, 0))},
+			[]Want{want(configA, "2", update(v1alpha1.UpdatePolicyRecreate)), want(workload, "2", update(v1alpha1.UpdatePolicyRecreateOnImmutable))}),
+		Acts:  slices.Concat(of(0, wholeLife...), []Act{{Kind: ActLoseKey}}, on(configA, ActDrift, ActDelete), on(configB, ActHold)),
+		Fixed: []plan.Key{workload},
+		Fails: true, Disturbances: 2,
+	},
+	{
+		Name:       "the digest key is lost, and jobs run once",
+		Components: one([]Want{want(job, "1", purge(0)), expiringAs(configA, "1"), want(configB, "1", oncePerManifest, recreate)}, []Want{want(job, "2", purge(0)), expiringAs(configA, "2"), want(configB, "1", oncePerManifest, recreate)}),
+		Acts:       slices.Concat(of(0, ActChange, ActCrash), []Act{{Kind: ActLoseKey}}, on(configA, ActExpire), on(configB, ActDrift)),
+		Fails:      true, Disturbances: 2,
+	},
+	{
 		Name:       "a type and its instance",
 		Components: one([]Want{want(foos, "1"), want(foo, "1")}, []Want{want(foos, "1")}, []Want{}),
 		Acts:       slices.Concat(of(0, wholeLife...), on(theirFoo, ActCreate, ActDelete), on(foo, ActSteal, ActHold, ActRelease, ActDeleteAnew), on(foos, ActDelete)), Disturbances: 3,
@@ -166,7 +184,7 @@ var configs = slices.Concat(adoptions(), []Config{
 	{
 		Name:       "a namespace that is created for its content, which cannot be read",
 		Components: one([]Want{want(tenant, "1")}, []Want{}),
-		Acts:       slices.Concat(of(0, ActChange, ActRemove, ActCrash), []Act{{Kind: ActTimeout}}, on(squatter, ActCreate)),
+		Acts:       slices.Concat(of(0, ActChange, ActRemove, ActCrash), []Act{{Kind: ActHalfTimeout}}, on(squatter, ActCreate)),
 		Unread:     true, Disturbances: 4,
 	},
 	{

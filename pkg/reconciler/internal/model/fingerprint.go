@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -40,8 +41,8 @@ func newFingerprinter(m *Model) *fingerprinter {
 // of returns the fingerprint of a State.
 func (f *fingerprinter) of(m *Model, s *State) uint64 {
 	f.buffer, f.uids, f.versions = f.buffer[:0], f.uids[:0], f.versions[:0]
-	f.bytes(byte(s.budget), byte(s.active))
-	f.flags(s.overdue)
+	f.bytes(byte(s.budget), byte(s.active), byte(s.key))
+	f.bytes(byte(s.halves), s.unread)
 	for _, o := range s.world.objects {
 		f.object(m, o)
 	}
@@ -137,7 +138,7 @@ func (f *fingerprinter) component(m *Model, c *Component) {
 	f.bytes('c')
 	f.text(string(c.UID))
 	f.version(c.RV)
-	f.bytes(byte(c.Version))
+	f.bytes(byte(c.Version), byte(c.Key))
 	f.flags(c.Deleting, c.Claimed)
 	f.items(m, c.Inventory)
 }
@@ -152,13 +153,23 @@ func (f *fingerprinter) items(m *Model, items []v1alpha1.InventoryItem) {
 		f.text(by)
 		f.uidText(types.UID(of))
 		f.text(item.Digest, item.Seen, item.Accepted, string(item.Phase), string(item.Origin), string(item.DeletePolicy), string(item.Finished))
-		f.flags(item.AppliedAt != nil, len(item.Defines) > 0, item.Keeps,
-			item.UnreadSince != nil, item.UnreadSince != nil && item.UnreadSince.After(startOfTime))
+		f.flags(item.AppliedAt != nil, len(item.Defines) > 0, item.Keeps)
+		f.moment(item.UnreadSince)
+		f.moment(item.UnreadLast)
 		f.bytes(byte(len(item.Kept)))
 		for _, uid := range item.Kept {
 			f.uidText(uid)
 		}
 	}
+}
+
+// moment is which half of the timeout begins at the time.
+func (f *fingerprinter) moment(t *metav1.Time) {
+	if t == nil {
+		f.bytes(0)
+		return
+	}
+	f.bytes(1 + byte(2*t.Sub(startOfTime)/timeout))
 }
 
 func (f *fingerprinter) actor(m *Model, a *actor) {
@@ -229,7 +240,7 @@ func (f *fingerprinter) observation(o plan.Observation) {
 	f.uidText(o.UID)
 	f.versionText(o.ResourceVersion)
 	f.text(o.Why, o.Seen, o.Accepted)
-	f.flags(o.NotServed, !o.Deleting.IsZero(), len(o.Finalizers) > 0)
+	f.flags(o.NotServed, o.Differs, !o.Deleting.IsZero(), len(o.Finalizers) > 0)
 }
 
 func (f *fingerprinter) truth(m *Model, s *State) {

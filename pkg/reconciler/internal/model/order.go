@@ -53,7 +53,8 @@ func (m *Model) over(s *State, me Holder, d plan.Desired) bool {
 	if d.Policies.Reconcile == once && s.truth.once[k] {
 		return true
 	}
-	return ends(d) && (s.truth.done[k] == d.Digest || s.purgeRecorded(me, d))
+	done := s.truth.done[k]
+	return ends(d) && (done == unkeyed(d.Digest) || done == anyManifest || s.purgeRecorded(me, d))
 }
 
 // ends reports whether the object does its work and goes.
@@ -64,7 +65,8 @@ func (s *State) purgeRecorded(me Holder, d plan.Desired) bool {
 	for _, c := range s.world.components {
 		if c != nil && c.UID == me {
 			item, _ := itemOf(c.Inventory, d.Key)
-			return item.Digest == d.Digest && (item.Phase == v1alpha1.PhaseCompleting || item.Phase == v1alpha1.PhaseCompleted)
+			made := plan.IsRekeyed(item) || unkeyed(item.Digest) == unkeyed(d.Digest)
+			return made && (item.Phase == v1alpha1.PhaseCompleting || item.Phase == v1alpha1.PhaseCompleted)
 		}
 	}
 	return false
@@ -79,7 +81,8 @@ func (m *Model) settled(s *State, me Holder, d plan.Desired) bool {
 	if o == nil || o.Holder != me {
 		return m.over(s, me, d)
 	}
-	return !o.Deleting && o.Ready && (o.Value == manifestOf(&d).value || d.Policies.Reconcile == once)
+	left := d.Policies.Reconcile == once || d.Policies.Reconcile == v1alpha1.ReconcilePolicyOncePerManifest && o.Made == unkeyed(d.Digest)
+	return !o.Deleting && o.Ready && (o.Value == manifestOf(&d).value || left)
 }
 
 // ignored tells whether the object is not the component's and is to be left alone, as

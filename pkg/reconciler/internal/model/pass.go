@@ -62,7 +62,7 @@ func (m *Model) begin(s *State, a *actor) {
 	if c.Deleting && !c.Claimed {
 		return
 	}
-	a.snap, a.recorded = c, c.Inventory
+	a.snap, a.recorded = c, m.open(s, a, c)
 	a.live, a.failed = map[plan.Key]plan.Observation{}, map[plan.Key]plan.Failure{}
 	a.presumes = m.presumes(a)
 	switch {
@@ -119,7 +119,7 @@ func (m *Model) wanted(a *actor) []plan.Desired {
 	if a.snap.Deleting {
 		return nil
 	}
-	return m.desired[a.snap.UID][a.snap.Version]
+	return m.keyed[a.key][a.snap.UID][a.snap.Version]
 }
 
 // lookAt looks at objects, and plans then: at those to ask for with a read for each.
@@ -140,7 +140,10 @@ func (m *Model) lookAt(s *State, a *actor, recall, ask []plan.Key) {
 func (m *Model) look(s *State, a *actor, fails bool) {
 	key := a.ask[0]
 	a.ask = a.ask[1:]
-	live := sealed(ownerBy(a.snap.UID), s.world.observe(key, m.wantedNow(a, key) != nil))
+	live := sealed(ownerBy(a.snap.UID), a.key, s.world.observe(key, m.wantedNow(a, key) != nil))
+	if live.Existence == plan.Present {
+		live.Differs = m.differs(a, s.world.get(key))
+	}
 	if fails {
 		live = plan.Observation{Why: "the server is busy"}
 	}

@@ -97,7 +97,7 @@ func sent(o Object, s plan.Step, by Holder) Object {
 	m := manifestOf(s.Desired)
 	o.Value, o.OwnerID, o.Ref = m.value, m.ownerID, m.ref
 	o.Defines, o.Expires = s.Desired.Defines, s.Desired.Expires
-	o.Holder, o.Former, o.Orphaned, o.Stolen, o.Made = by, Nobody, false, false, s.Desired.Digest
+	o.Holder, o.Former, o.Orphaned, o.Stolen, o.Made = by, Nobody, false, false, unkeyed(s.Desired.Digest)
 	return o
 }
 

@@ -18,10 +18,14 @@ type State struct {
 	actors []actor
 	budget int8 // of disturbances
 	active int8 // the leader that has the lease
-	// overdue: what was waited for at the start of time has taken too long by now.
-	overdue bool
-	late    []lag // ordered by when they fell behind
-	truth   truth
+	key    int8 // the digest key
+	// halves of the timeout have passed since the start of time.
+	halves int8
+	// unread has a bit for each number of halves at which the content of a namespace
+	// could not be read.
+	unread uint8
+	late   []lag // ordered by when they fell behind
+	truth  truth
 
 	// The rest says what the last Move did, and is no part of the state.
 
@@ -54,6 +58,7 @@ const (
 // is never changed in place.
 type actor struct {
 	component, leader int8
+	key               int8 // the digest key
 	at                stage
 	snap              *Component // as it was read, or as our last write was answered
 	recorded          []v1alpha1.InventoryItem
@@ -98,7 +103,7 @@ func (s *State) Violation() string { return s.violation }
 
 func (s *State) clone() *State {
 	next := &State{
-		world: s.world.clone(), actors: slices.Clone(s.actors), budget: s.budget, active: s.active, overdue: s.overdue, late: s.late, truth: s.truth,
+		world: s.world.clone(), actors: slices.Clone(s.actors), budget: s.budget, active: s.active, key: s.key, halves: s.halves, unread: s.unread, late: s.late, truth: s.truth,
 	}
 	return next
 }
@@ -126,18 +131,17 @@ func (s *State) disturbOthers(but int) {
 	}
 }
 
+// lasts reports whether the content of a namespace could not be read, and has not yet
+// been tried in this half of the timeout. That it cannot be read again is no new disturbance.
+func (s *State) lasts() bool { return s.unread != 0 && s.unread&(1<<s.halves) == 0 }
+
 // isQuiet tells whether no pass is under way.
 func (s *State) isQuiet() bool {
 	return !slices.ContainsFunc(s.actors, func(a actor) bool { return a.at != idle })
 }
 
-// now is the time. Only a timeout lets it pass.
-func (s *State) now() time.Time {
-	if s.overdue {
-		return startOfTime.Add(timeout)
-	}
-	return startOfTime
-}
+// now is the time. Only half a timeout lets it pass.
+func (s *State) now() time.Time { return startOfTime.Add(time.Duration(s.halves) * timeout / 2) }
 
 // cause is what the pass is about.
 func (a *actor) cause() plan.Cause {
@@ -163,10 +167,10 @@ func (m *Model) Moves(s *State, moves []Move) []Move {
 			moves = append(moves, Move{Kind: moveReady, Arg: int8(i)})
 		}
 	}
-	if s.budget == 0 {
-		return moves
-	}
 	for i, move := range m.moves {
+		if s.budget == 0 && !m.Acts[i].isFree() {
+			continue
+		}
 		first := int(s.budget) == m.Disturbances
 		if (!first || m.allowed == nil || m.allowed(i)) && m.enabled(s, m.Acts[i]) {
 			moves = append(moves, move)
@@ -190,7 +194,7 @@ func (m *Model) actorMoves(s *State, i int, moves []Move) []Move {
 				continue
 			}
 			moves = append(moves, Move{Kind: moveGo, Actor: int8(i), Arg: int8(j)})
-			if m.Unread && s.budget > 0 && a.looksInside(j) {
+			if (m.Unread && s.budget > 0 || s.lasts()) && a.looksInside(j) {
 				moves = append(moves, Move{Kind: moveRefuse, Actor: int8(i), Arg: int8(j)})
 			}
 			if fails {
@@ -233,11 +237,13 @@ func (m *Model) Do(s *State, move Move) *State {
 		next.world.sweep(o)
 		next.disturbOthers(-1)
 	case moveAct:
-		next.budget--
+		if !m.Acts[move.Arg].isFree() {
+			next.budget--
+		}
 		m.act(next, m.Acts[move.Arg])
 		next.disturbOthers(-1)
 	default:
-		if move.Kind == moveRefuse || move.Kind == moveLose {
+		if (move.Kind == moveRefuse || move.Kind == moveLose) && !s.lasts() {
 			next.budget--
 		}
 		m.advance(next, int(move.Actor), move)

@@ -131,7 +131,7 @@ func (m *Model) recalled(s *State, a *actor, key plan.Key, watched *Object) (pla
 		// That an object is somebody else's is never taken for granted: we may have
 		// taken it over since, and may not know it.
 		me := ownerBy(a.snap.UID)
-		found := sealed(me, watched.observation(false))
+		found := sealed(me, a.key, watched.observation(false))
 		return found, me.Owns(found.Marks) && (wanted == nil || !asksForAccepted(wanted, item, found))
 	}
 	presumed := a.presumes && wanted != nil && (!recorded || isUnconfirmed(item)) && wanted.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore

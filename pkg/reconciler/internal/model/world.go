@@ -65,6 +65,7 @@ type Component struct {
 	Version   int // of what it asks for
 	Deleting  bool
 	Claimed   bool // has our finalizer
+	Key       int8 // the digest key of the inventory
 	Inventory []v1alpha1.InventoryItem
 }
 
@@ -259,8 +260,10 @@ func (o *Object) observation(wanted bool) plan.Observation {
 	return live
 }
 
-// sealed is the observation as the engine of an owner completes it.
-func sealed(owner plan.Owner, live plan.Observation) plan.Observation {
+// sealed is the observation as the engine of an owner completes it. The seal is the same
+// with each key, as if the marks had been seen.
+func sealed(owner plan.Owner, key int8, live plan.Observation) plan.Observation {
+	live.Seen, live.Accepted = keyed(live.Seen, key), keyed(live.Accepted, key)
 	if live.Existence == plan.Present {
 		live.Seal = owner.ID + "/" + string(live.UID)
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
@@ -130,5 +131,30 @@ func TestWhatIsScaledIsAcceptedAsTheManifestHasIt(t *testing.T) {
 	edited := objectOf(t, "apiVersion: v1\nkind: Thing\n"+managers(`edit {"f:spec": {"f:replicas": {}}}`)+"}\nspec: {replicas: 5, x: 1}")
 	if accepted(edited) == accepted(manifest) {
 		t.Error("another number, set by hand, is no drift")
+	}
+}
+
+// Of which manifest an object was made is not known with another digest key. Then it is
+// compared with the wanted one, whoever owns the fields, and nothing counts as drift.
+func TestAnObjectOfAnUnknownManifestIsComparedWithTheWantedOne(t *testing.T) {
+	observer := &Observer{options: Options{Name: "corbel.example.com", FieldOwner: "us"}}
+	live := objectOf(t, "apiVersion: v1\nkind: ConfigMap\n"+managers(`us {"f:data": {"f:x": {}}}`)+"}\ndata: {x: '1', y: '2'}")
+	for _, tt := range []struct {
+		recorded, wanted string
+		differs          bool
+	}{
+		{"?", "{x: '1', y: '2'}", false},
+		{"?@r", "{x: '1'}", false},
+		{"?", "{x: '2'}", true},
+		{"?@r", "{x: '1', z: '1'}", true},
+		{"digest", "{x: '2'}", false},
+		{"", "{x: '2'}", false},
+	} {
+		desired := &plan.Desired{Digest: "digest", Manifest: objectOf(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: "+tt.wanted)}
+		recorded := &v1alpha1.InventoryItem{Digest: tt.recorded}
+		seen := observer.compared(t.Context(), live, Request{Desired: desired, Recorded: recorded})
+		if seen.Differs != tt.differs || seen.Drift != nil || seen.Accepted == "" {
+			t.Errorf("recorded as %q, wanted %s: %+v", tt.recorded, tt.wanted, seen)
+		}
 	}
 }

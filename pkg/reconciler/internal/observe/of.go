@@ -70,11 +70,16 @@ func endingOf(live *unstructured.Unstructured) plan.Ending {
 	return plan.EndingOpen
 }
 
-// compared is Of, and says how the object came to differ from what is recorded.
+// compared is Of, and says how the object came to differ from what is recorded. If it is
+// not known of which manifest the object was made, it says whether it differs from the wanted one.
 func (o *Observer) compared(ctx context.Context, live *unstructured.Unstructured, request Request) plan.Observation {
 	observation := o.Of(ctx, live, request.Desired)
 	recorded, wanted := request.Recorded, request.Desired
-	if recorded != nil && wanted != nil && recorded.Digest == wanted.Digest && recorded.Accepted != "" && recorded.Accepted != observation.Accepted {
+	switch {
+	case recorded == nil || wanted == nil:
+	case plan.IsRekeyed(*recorded):
+		observation.Differs = len(DriftOf(live, wanted, "").Fields) > 0 // by any manager
+	case recorded.Digest == wanted.Digest && recorded.Accepted != "" && recorded.Accepted != observation.Accepted:
 		observation.Drift = DriftOf(live, wanted, o.options.FieldOwner)
 	}
 	return observation

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
 // apply decides about one wanted object whose turn it is: it plans a write,
@@ -169,6 +170,8 @@ func (w *work) writeDue(u *unit) (Reason, bool) {
 		return BecauseUnconfirmed, true
 	case !u.same():
 		return BecauseChanged, true
+	case u.isRekeyed():
+		return BecauseRekeyed, true
 	case u.relation == stripped && u.live.Seen != u.item.Seen:
 		// If it is as our last write was answered, the server itself strips
 		// the marks; another write would end the same way.
@@ -224,7 +227,7 @@ func (w *work) refuse(u *unit) {
 		remedy = "if-unowned"
 	}
 	w.wait(u, WaitOwner, fmt.Sprintf("%s and the adoption policy is %s; the annotation %s/%s: %s in its manifest takes it over",
-		owner, u.desired.Policies.Adoption, w.in.Name, v1alpha1.AnnotationAdoptionPolicy, remedy))
+		owner, policy.Kebab(string(u.desired.Policies.Adoption)), w.in.Name, v1alpha1.AnnotationAdoptionPolicy, remedy))
 }
 
 // ignore leaves an object alone that is not ours and is not to be adopted: it is not on
@@ -282,15 +285,22 @@ func (u *unit) recreates() bool { return u.desired.Policies.Update == v1alpha1.U
 
 // mustRecreate reports whether an object of ours has to be recreated, because the
 // server refuses to change it in place. Under the policy Recreate this happens when
-// a write was not confirmed: then it is not known of which manifest the object was
-// made. What others have changed is no reason to recreate anything.
+// a write was not confirmed, or when the digest key is another one: then it is not known
+// of which manifest the object was made. Another key alone is no reason to recreate
+// anything, nor is what others have changed.
 func (w *work) mustRecreate(u *unit) bool {
 	onImmutable := u.desired.Policies.Update == v1alpha1.UpdatePolicyRecreateOnImmutable
 	if u.failure == nil || !u.failure.Immutable || !u.recreates() && !onImmutable || !u.isOurs() {
 		return false
 	}
-	because, _ := w.writeDue(u)
-	return because == BecauseUnconfirmed || onImmutable && because == BecauseChanged && !u.sameManifest()
+	switch because, _ := w.writeDue(u); because {
+	case BecauseUnconfirmed:
+		return true
+	case BecauseRekeyed:
+		return u.live.Differs
+	default:
+		return onImmutable && because == BecauseChanged && !u.sameManifest()
+	}
 }
 
 // recreate deletes the object once the server would accept its successor; it is

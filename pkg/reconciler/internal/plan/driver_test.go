@@ -99,7 +99,19 @@ func (d *driver) input() Input {
 	}
 	in.Contested = d.contested
 	d.findDrift(in)
+	d.compare(in)
 	return in
+}
+
+// compare says which objects of an unknown manifest differ from the wanted one.
+func (d *driver) compare(in Input) {
+	for _, wanted := range in.Desired {
+		live, o := in.Live[wanted.Key], d.world.objects[wanted.Key]
+		unknown := slices.ContainsFunc(in.Recorded, func(item v1alpha1.InventoryItem) bool { return KeyOf(item) == wanted.Key && IsRekeyed(item) })
+		value, _, _ := valueIn(wanted)
+		live.Differs = unknown && o != nil && live.Accepted != "" && o.value != value
+		in.Live[wanted.Key] = live
+	}
 }
 
 // findDrift says who changed the objects that are not as recorded.
@@ -156,6 +168,7 @@ func (d *driver) pass() (Plan, error) {
 			return p, err
 		}
 		in.Recorded = Fold(p.Inventory, in.Live, results, metav1.NewTime(d.world.now))
+		d.compare(in)
 		retried = retried || Retry(in, results)
 	}
 	return Plan{}, fmt.Errorf("the pass does not end")

@@ -136,7 +136,7 @@ func (w *world) write(s Step) error {
 	if o.referenced != s.Referenced {
 		w.violate("%s %s: does not know of the ownerReferences", s.Verb, s.Key)
 	}
-	if w.immutable[s.Key] && o.value != valueOf(s) {
+	if w.frozen[s.Key] || w.immutable[s.Key] && o.value != valueOf(s) {
 		return errImmutable
 	}
 	if s.Verb == VerbReplace {

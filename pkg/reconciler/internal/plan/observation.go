@@ -72,6 +72,10 @@ type Observation struct {
 	// at again, because it is edited all the time. Accepted is empty then, and Drift is
 	// what the last look found. So nothing is known to have drifted or to be right again.
 	Postponed bool
+	// Differs: at some path that the manifest sets, the object has another value. It is
+	// looked for only if it is not known of which manifest the object was made, because
+	// the digest key is another one.
+	Differs bool
 	// Scaled is set if the number of replicas was set through the subresource scale.
 	Scaled *Scaling
 	// Deleting is since when the object has a deletion timestamp; zero if it has none.

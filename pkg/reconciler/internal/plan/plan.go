@@ -75,6 +75,7 @@ const (
 	BecauseAdopted     Reason = "adopted"
 	BecauseUnconfirmed Reason = "last write not confirmed"
 	BecauseReapply     Reason = "reapply due"
+	BecauseRekeyed     Reason = "digest key changed"
 	BecauseRecreate    Reason = "recreate"
 	BecauseRedundant   Reason = "redundant"
 	BecausePurged      Reason = "purge due"
@@ -121,7 +122,8 @@ type Step struct {
 	Drift *Drift
 	// Then is the record once the step succeeded; the uid and the hashes are
 	// filled in from the server's answer. VerbDelete and VerbOrphan leave no record;
-	// a guard reads from it what was left behind.
+	// a guard reads from it what was left behind. If the guard cannot read the content of a
+	// namespace, it has since when, and when that was last recorded; nil means now.
 	Then v1alpha1.InventoryItem
 }
 

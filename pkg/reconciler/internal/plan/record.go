@@ -4,6 +4,8 @@
 package plan
 
 import (
+	"cmp"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -46,8 +48,8 @@ func Fold(inventory []v1alpha1.InventoryItem, live map[Key]Observation, results 
 	for _, item := range inventory {
 		r, touched := byKey[KeyOf(item)]
 		switch {
-		case r.Unread && r.Blocked != "" && r.Step.Guard.Releases() && item.UnreadSince == nil:
-			item.UnreadSince = &now
+		case r.Unread && r.Blocked != "" && r.Step.Guard.Releases():
+			item.UnreadSince, item.UnreadLast = cmp.Or(r.Step.Then.UnreadSince, &now), cmp.Or(r.Step.Then.UnreadLast, &now)
 			folded = append(folded, item)
 		case !touched || r.Err != nil || r.Blocked != "" || r.Observation.Existence == Unknown:
 			folded = append(folded, item)
@@ -57,7 +59,7 @@ func Fold(inventory []v1alpha1.InventoryItem, live map[Key]Observation, results 
 		case r.Released || r.Step.Verb == VerbOrphan:
 			// It is no longer ours.
 		case r.Step.Verb == VerbDelete || r.Step.Verb == VerbMark:
-			item.UnreadSince = nil
+			beRead(&item)
 			folded = append(folded, item) // what was accepted is what it was
 		default:
 			folded = append(folded, written(r, now))

@@ -88,6 +88,17 @@ func TestFold(t *testing.T) {
 			want:   recorded,
 		},
 		{
+			name:   "a content that cannot be read begins to be measured",
+			result: Result{Step: Step{Verb: VerbDelete, Guard: GuardEmptyOrRelease}, Observation: present, Blocked: "unread", Unread: true},
+			want:   item(func(i *v1alpha1.InventoryItem) { i.UnreadSince, i.UnreadLast = &now, &now }),
+		},
+		{
+			name: "a content that still cannot be read goes on being measured",
+			result: Result{Step: Step{Verb: VerbDelete, Guard: GuardEmptyOrRelease, Then: v1alpha1.InventoryItem{UnreadSince: &before}},
+				Observation: present, Blocked: "unread", Unread: true},
+			want: item(func(i *v1alpha1.InventoryItem) { i.UnreadSince, i.UnreadLast = &before, &now }),
+		},
+		{
 			name:   "a released object leaves the record",
 			result: Result{Step: Step{Verb: VerbDelete}, Observation: present, Released: true},
 		},

@@ -17,9 +17,12 @@ import (
 // first if it is in the way of what failed.
 func (w *work) prune() {
 	var redundant []*unit
-	twins := w.twins()
+	var twins map[Key][]*unit // at rest none is asked for
 	for _, u := range w.units {
 		if u.desired == nil && !u.dropped {
+			if twins == nil {
+				twins = w.twins()
+			}
 			if u.twins = twins[u.key.anyGroup()]; u.moved() {
 				u.drop()
 				continue
@@ -112,7 +115,7 @@ func (w *work) holdRemoval(u *unit, message string) {
 		return
 	}
 	if u.failure == nil {
-		u.item.UnreadSince = nil // its content is not read meanwhile, so nothing lasts
+		beRead(&u.item) // its content is not read meanwhile, so nothing lasts
 	}
 	w.wait(u, WaitOrder, message)
 }
@@ -141,6 +144,7 @@ func (w *work) removeOne(u *unit, because Reason) {
 		if u.item.Keeps {
 			s.Guard = s.Guard.orRelease()
 		}
+		s.Then.UnreadSince, s.Then.UnreadLast = w.unread(u)
 		if until := w.unreadUntil(u); s.Guard == GuardEmptyOrRelease && !until.IsZero() && !w.in.Now.Before(until) {
 			s.Guard = GuardKnownEmptyOrRelease
 		}
@@ -153,6 +157,9 @@ func (w *work) waitRemoval(u *unit) {
 	wait := Wait{Key: u.key, Reason: failureReason(*u.failure), Message: u.failure.Message, Until: w.unreadUntil(u)}
 	if !wait.Until.IsZero() {
 		wait.Message += "; if that lasts, it is left behind at " + wait.Until.UTC().Format(time.RFC3339)
+		if again := w.in.Now.Add(w.unreadGap() / 2); again.Before(wait.Until) {
+			wait.Until = again // a try must come before the measure begins anew
+		}
 	}
 	w.waiting = append(w.waiting, wait)
 }

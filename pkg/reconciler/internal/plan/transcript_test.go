@@ -45,8 +45,9 @@ import (
 //	hide, unhide           let reads of the content of namespaces fail, and succeed again
 //	refuse, accept, lose   let writes fail, succeed again, and lose the answer to the next write
 //	clash                  lets creations be refused, because something is taken; so do values such as port-80, for one kind
-//	immutable              lets the server refuse to change values
+//	immutable, frozen      let the server refuse to change values, or to write objects in place at all
 //	webhook                lets an admission webhook take our marks off objects
+//	rekey                  lets the operator have another digest key than the one that the record was made with
 //	clock                  lets time pass
 //	inventory, objects     show what is recorded, and what exists
 func TestTranscripts(t *testing.T) {
@@ -102,13 +103,17 @@ var commands = map[string]command{
 	"watch":              watchObjects,
 	"delete":             func(s *story, _ []string, _ []line) (string, error) { s.driver.cause = Deleting; return "", nil },
 	"skip-hooks":         func(s *story, _ []string, _ []line) (string, error) { s.driver.skipHooks = true; return "", nil },
-	"settle":             func(s *story, _ []string, _ []line) (string, error) { s.world.settle(); return "", nil },
-	"clock":              clock,
-	"inventory":          inventory,
-	"objects":            objects,
-	"foreign":            foreigners,
-	"contested":          contested,
-	"drift-policy":       driftPolicy,
+	"rekey": func(s *story, _ []string, _ []line) (string, error) {
+		s.driver.durable = Rekeyed(s.driver.durable)
+		return "", nil
+	},
+	"settle":       func(s *story, _ []string, _ []line) (string, error) { s.world.settle(); return "", nil },
+	"clock":        clock,
+	"inventory":    inventory,
+	"objects":      objects,
+	"foreign":      foreigners,
+	"contested":    contested,
+	"drift-policy": driftPolicy,
 
 	"ready":   each(func(o *object, _ line) { o.status = Status{Readiness: Ready} }),
 	"unready": each(func(o *object, _ line) { o.status = Status{Message: "not available"} }),
@@ -138,6 +143,7 @@ var commands = map[string]command{
 	"accept":    all(func(w *world, k Key) { delete(w.refused, k); delete(w.clashes, k) }),
 	"lose":      all(func(w *world, k Key) { w.lost[k] = true }),
 	"immutable": all(func(w *world, k Key) { w.immutable[k] = true }),
+	"frozen":    all(func(w *world, k Key) { w.frozen[k] = true }),
 	"webhook":   all(func(w *world, k Key) { w.strips[k] = true }),
 }
 
@@ -295,6 +301,9 @@ func inventory(s *story, _ []string, _ []line) (string, error) {
 		words := []string{KeyOf(item).String(), string(item.Phase), string(item.UID), string(item.Origin)}
 		if item.Digest == "" {
 			words = append(words, "about to be applied")
+		}
+		if IsRekeyed(item) {
+			words = append(words, "of another key")
 		}
 		b.WriteString(strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ") + "\n")
 	}

@@ -29,7 +29,7 @@ func (w *work) twins() map[Key][]*unit {
 func (u *unit) moved() bool {
 	return slices.ContainsFunc(u.twins, func(twin *unit) bool {
 		uid := twin.live.UID
-		return twin.live.Existence == Present && (uid == u.item.UID || uid == u.live.UID)
+		return twin.live.Existence == Present && uid != "" && (uid == u.item.UID || uid == u.live.UID)
 	})
 }
 

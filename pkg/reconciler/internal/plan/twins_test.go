@@ -29,6 +29,7 @@ func TestAnObjectThatMovesToAnotherGroupIsNotDeleted(t *testing.T) {
 		{name: "it is the same object", twin: present("u1"), live: present("u1")},
 		{name: "it is the same object, which is to be left behind", twin: present("u1"), live: present("u1"), policy: v1alpha1.DeletePolicyOrphan},
 		{name: "the old group cannot be read", twin: present("u1"), live: Observation{Why: "the server is busy"}},
+		{name: "neither has a uid", twin: present(""), live: Observation{Why: "the server is busy"}, recorded: true},
 		{name: "it is another object", twin: present("u2"), live: present("u1"), recorded: true, step: "delete"},
 		{name: "the object of the new group does not exist", twin: Observation{Existence: Absent}, live: present("u1"), recorded: true, step: "delete"},
 		{name: "the object of the new group cannot be read", twin: Observation{Why: "the server is busy"}, live: present("u1"), recorded: true, waits: true},

@@ -71,12 +71,12 @@ func (u *unit) want(d *Desired) {
 	u.item.Origin = v1alpha1.OriginManifest
 	u.item.ApplyOrder, u.item.DeleteOrder = d.Policies.Order.Apply, d.Policies.Order.Delete
 	u.item.Defines = d.Defines
-	u.item.UnreadSince = nil
+	beRead(&u.item)
 	u.item.DeletePolicy = d.Policies.Delete
 	if u.item.DeletePolicy == v1alpha1.DeletePolicyDelete {
 		u.item.DeletePolicy = ""
 	}
-	if !u.recorded || u.same() {
+	if !u.recorded || u.same() && !u.isRekeyed() {
 		u.item.DependsOn = dependenciesOf(d)
 	}
 }
@@ -87,25 +87,28 @@ func (u *unit) observe(in Input) {
 	if failure, failed := in.Failed[u.key]; failed {
 		u.failure = &failure
 	}
-	if u.live.Existence != Present {
-		return
+	if u.live.Existence == Present {
+		adoption := v1alpha1.AdoptionPolicyIfUnowned
+		if u.desired != nil {
+			adoption = u.desired.Policies.Adoption
+		}
+		u.relation, u.owner = relate(in.Owner, u.item, adoption, u.live)
 	}
-	adoption := v1alpha1.AdoptionPolicyIfUnowned
-	if u.desired != nil {
-		adoption = u.desired.Policies.Adoption
-	}
-	u.relation, u.owner = relate(in.Owner, u.item, adoption, u.live)
+	u.inherit()
 }
 
 // same reports whether the manifest that was last accepted is the desired one, or
-// counts as the same because its revision is. What has failed in a revision follows its
-// manifest, so that a mistake can be corrected without a new revision.
+// counts as the same because its revision is, or because it is not known. What has failed
+// in a revision follows its manifest, so that a mistake can be corrected without a new revision.
 func (u *unit) same() bool {
 	if u.item.Digest == u.desired.Digest {
 		return true
 	}
 	_, recorded, _ := strings.Cut(u.item.Digest, revisionMark)
 	_, desired, tied := strings.Cut(u.desired.Digest, revisionMark)
+	if u.isRekeyed() {
+		return recorded == desired
+	}
 	return tied && recorded == desired && u.live.Status.Readiness != Failed
 }
 
@@ -148,8 +151,13 @@ func WithRevision(manifest, revision string) string { return manifest + revision
 func carried(recorded, desired string) string {
 	was, _, hadRevision := strings.Cut(recorded, revisionMark)
 	is, _, hasRevision := strings.Cut(desired, revisionMark)
-	if was == is && hadRevision != hasRevision {
+	switch {
+	case hadRevision == hasRevision:
+		return recorded
+	case was == is:
 		return desired
+	case was == rekeyed:
+		return rekeyed + strings.TrimPrefix(desired, is)
 	}
 	return recorded
 }

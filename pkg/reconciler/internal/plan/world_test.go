@@ -82,6 +82,7 @@ type world struct {
 	strips     map[Key]bool        // an admission webhook strips our marks
 	unready    map[Key]bool        // the object never becomes ready by itself
 	immutable  map[Key]bool        // the value cannot be changed
+	frozen     map[Key]bool        // nothing can be written in place, and be it the same
 	accepted   map[Key]bool        // a dry run was accepted
 	violations []string
 	// left is how far objects had come that a watch saw go, by their uids; nil if there
@@ -94,7 +95,7 @@ type world struct {
 func newWorld() *world {
 	return &world{
 		now: startOfTime, objects: map[Key]*object{}, unreadable: map[Key]string{}, hidden: map[Key]string{}, refused: map[Key]string{},
-		clashes: map[Key]bool{}, lost: map[Key]bool{}, strips: map[Key]bool{}, unready: map[Key]bool{}, immutable: map[Key]bool{}, accepted: map[Key]bool{}, late: map[Key]Observation{}, creations: map[Key]int{}, deletions: map[Key]int{},
+		clashes: map[Key]bool{}, lost: map[Key]bool{}, strips: map[Key]bool{}, unready: map[Key]bool{}, immutable: map[Key]bool{}, frozen: map[Key]bool{}, accepted: map[Key]bool{}, late: map[Key]Observation{}, creations: map[Key]int{}, deletions: map[Key]int{},
 	}
 }
 

@@ -25,9 +25,9 @@ var (
 
 // parseEnum finds the value that text names, in kebab-case or CamelCase.
 func parseEnum[T ~string](values []T, text string) (T, error) {
-	wanted := kebab(text)
+	wanted := Kebab(text)
 	for _, value := range values {
-		if kebab(string(value)) == wanted {
+		if Kebab(string(value)) == wanted {
 			return value, nil
 		}
 	}
@@ -38,13 +38,14 @@ func parseEnum[T ~string](values []T, text string) (T, error) {
 func list[T ~string](values []T) string {
 	names := make([]string, len(values))
 	for i, value := range values {
-		names[i] = kebab(string(value))
+		names[i] = Kebab(string(value))
 	}
 	return strings.Join(names, ", ")
 }
 
-// kebab turns "SsaMerge" and "ssaMerge" into "ssa-merge"; what is kebab-case already stays.
-func kebab(text string) string {
+// Kebab turns "SsaMerge" and "ssaMerge" into "ssa-merge", as values are written in annotations; what is
+// kebab-case already stays.
+func Kebab(text string) string {
 	text = strings.TrimSpace(text)
 	if strings.IndexFunc(text, unicode.IsUpper) < 0 {
 		return text
@@ -70,4 +71,4 @@ func quote(text string) string {
 
 // IsUnset reports whether the value of a policy is "default", which is deprecated and
 // means the same as no annotation.
-func IsUnset(text string) bool { return kebab(text) == "default" }
+func IsUnset(text string) bool { return Kebab(text) == "default" }

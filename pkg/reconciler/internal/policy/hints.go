@@ -26,7 +26,7 @@ func readHints(set *Set, text string) error {
 	}
 	for _, item := range items {
 		name, value, assigned := strings.Cut(item, "=")
-		switch name = kebab(name); {
+		switch name = Kebab(name); {
 		case name == hintObservedGeneration && !assigned:
 			hints.ObservedGeneration = true
 		case name == hintReadyCondition && !assigned:

@@ -62,11 +62,12 @@ func Of(in plan.Input, c Context) Needs {
 		recorded[plan.KeyOf(in.Recorded[i])] = &in.Recorded[i]
 	}
 	roles := rolesOf(in.Desired)
+	var verbs [8]string
 	for i := range in.Desired {
 		d := &in.Desired[i]
 		item := recorded[d.Key]
 		delete(recorded, d.Key)
-		n.add(c, d.Key, d.Version, verbsOf(d))
+		n.add(c, d.Key, d.Version, appendVerbs(verbs[:0], d))
 		if len(d.Defines) > 0 {
 			n.addInstances(d)
 		}
@@ -75,7 +76,7 @@ func Of(in plan.Input, c Context) Needs {
 		}
 	}
 	for key, item := range recorded {
-		n.add(c, key, item.Version, append(removalVerbs(item.DeletePolicy), "get"))
+		n.add(c, key, item.Version, appendRemoval(append(verbs[:0], "get"), item.DeletePolicy))
 	}
 	if in.MissingNamespaces != v1alpha1.MissingNamespacesPolicyDoNotCreate {
 		for key, live := range in.Live {
@@ -88,31 +89,34 @@ func Of(in plan.Input, c Context) Needs {
 	return n
 }
 
-// verbsOf returns the verbs that an object takes in its life.
-func verbsOf(d *plan.Desired) []string {
-	verbs := []string{"get", "create", "update"}
+// appendVerbs appends the verbs that an object takes in its life.
+func appendVerbs(verbs []string, d *plan.Desired) []string {
+	verbs = append(verbs, "get", "create")
 	switch d.Policies.Update {
 	case v1alpha1.UpdatePolicySsaMerge, v1alpha1.UpdatePolicySsaOverride:
-		verbs = []string{"get", "create", "patch"}
+		verbs = append(verbs, "patch")
 	case v1alpha1.UpdatePolicyRecreate, v1alpha1.UpdatePolicyRecreateOnImmutable:
-		verbs = append(verbs, "delete")
+		verbs = append(verbs, "update", "delete")
+	default:
+		verbs = append(verbs, "update")
 	}
 	leavesDrift := d.Policies.Drift == v1alpha1.DriftPolicyReport || d.Policies.Drift == v1alpha1.DriftPolicyIgnore
 	if d.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || leavesDrift {
 		verbs = append(verbs, "patch") // of marks alone: those of a former owner, or ours
 	}
-	return append(verbs, removalVerbs(d.Policies.Delete)...)
+	return appendRemoval(verbs, d.Policies.Delete)
 }
 
-// removalVerbs are those by which an object is removed, or left behind without our marks.
-func removalVerbs(policy v1alpha1.DeletePolicy) []string {
+// appendRemoval appends those by which an object is removed, or left behind without our
+// marks.
+func appendRemoval(verbs []string, policy v1alpha1.DeletePolicy) []string {
 	switch policy {
 	case v1alpha1.DeletePolicyOrphan:
-		return []string{"patch"}
+		return append(verbs, "patch")
 	case v1alpha1.DeletePolicyOrphanOnApply, v1alpha1.DeletePolicyOrphanOnDelete:
-		return []string{"patch", "delete"}
+		return append(verbs, "patch", "delete")
 	default:
-		return []string{"delete"}
+		return append(verbs, "delete")
 	}
 }
 

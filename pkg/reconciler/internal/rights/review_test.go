@@ -105,14 +105,14 @@ func TestOnlyWhatIsNotKnownIsAsked(t *testing.T) {
 		{name: "what holds in the namespace takes two", needs: need("shop", "pods", "get", true), asked: []string{"list -", "list shop"}},
 		{name: "then none", needs: need("shop", "pods", "get", true)},
 		{name: "what is not listed is asked", needs: need("shop", "pods", "create", true), asked: []string{"list -", "list shop", "may create pods "},
-			missing: `in namespace shop rules: [{apiGroups: [""], resources: [pods], verbs: [create]}]`},
+			missing: `in namespace shop rules: [{apiGroups: [''], resources: [pods], verbs: [create]}]`},
 		{name: "a denial is remembered", needs: need("shop", "pods", "create", true),
-			missing: `in namespace shop rules: [{apiGroups: [""], resources: [pods], verbs: [create]}]`},
+			missing: `in namespace shop rules: [{apiGroups: [''], resources: [pods], verbs: [create]}]`},
 		{name: "for a second", after: 2 * time.Second, needs: need("shop", "pods", "create", true), asked: []string{"list -", "list shop", "may create pods "},
-			missing: `in namespace shop rules: [{apiGroups: [""], resources: [pods], verbs: [create]}]`},
+			missing: `in namespace shop rules: [{apiGroups: [''], resources: [pods], verbs: [create]}]`},
 		{name: "what was refused is asked again", refused: true, after: 10 * time.Second, needs: need("shop", "services", "get", true), asked: []string{"list -"}},
 		{name: "a right to some objects only", needs: need("shop", "secrets", "get", true), asked: []string{"list -", "list shop", "may get secrets two"},
-			missing: `in namespace shop rules: [{apiGroups: [""], resources: [secrets], resourceNames: [two], verbs: [get]}]`},
+			missing: `in namespace shop rules: [{apiGroups: [''], resources: [secrets], resourceNames: [two], verbs: [get]}]`},
 		{name: "what nothing fails without is not named alone", needs: need("shop", "pods", "watch", false), asked: []string{"list -", "list shop", "may watch pods "}},
 		{name: "a role whose rules are held", needs: grant, asked: []string{"list -", "list shop"}},
 	}
@@ -140,7 +140,7 @@ func TestOnlyWhatIsNotKnownIsAsked(t *testing.T) {
 	a.complete = true
 	_ = a.take()
 	missing, err := reviewer.Missing(t.Context(), need("shop", "pods", "patch", true), false)
-	if got, want := missing.String(), `in namespace shop rules: [{apiGroups: [""], resources: [pods], verbs: [patch]}]`; err != nil || got != want {
+	if got, want := missing.String(), `in namespace shop rules: [{apiGroups: [''], resources: [pods], verbs: [patch]}]`; err != nil || got != want {
 		t.Errorf("a complete list: %v; missing %s", err, got)
 	}
 	if got := a.take(); !slices.Equal(got, []string{"list -", "list shop"}) {

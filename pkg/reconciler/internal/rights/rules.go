@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -127,11 +128,21 @@ func list(values []string) string {
 	quoted := make([]string, 0, len(values))
 	for _, value := range values {
 		if !plain.MatchString(value) || slices.Contains(words, value) {
-			value = strconv.Quote(value)
+			value = quote(value)
 		}
 		quoted = append(quoted, value)
 	}
 	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+// quote quotes a scalar so that a line of a log in JSON holds it as it is: such a line
+// escapes double quotes, and `\"\"` is the name of no group. Only double quotes can hold
+// what is not printable.
+func quote(value string) string {
+	if strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(value)
+	}
+	return "'" + strings.ReplaceAll(value, "'", "''") + "'"
 }
 
 // listing is what an identity holds, as far as the server lists it.

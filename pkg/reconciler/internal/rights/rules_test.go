@@ -4,6 +4,7 @@
 package rights
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -30,15 +31,19 @@ func TestMissingRightsAreRulesToPaste(t *testing.T) {
 		{Group: rbacv1.GroupName, Resource: "clusterroles", Verb: "bind", Name: "system:edit"},
 		{Group: "*", Resource: "*", Verb: "*"},
 	})
-	const want = `in the cluster rules: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}, ` +
-		`{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], resourceNames: ["system:edit", view], verbs: [bind]}]; ` +
-		`in namespace shop rules: [{apiGroups: [""], resources: [configmaps, services], verbs: [get, create]}, ` +
+	const want = `in the cluster rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}, ` +
+		`{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], resourceNames: ['system:edit', view], verbs: [bind]}]; ` +
+		`in namespace shop rules: [{apiGroups: [''], resources: [configmaps, services], verbs: [get, create]}, ` +
 		`{apiGroups: [apps], resources: [deployments], verbs: [delete]}]`
 	if got := missing.String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if missing.Count() != 4 {
 		t.Errorf("%d rules", missing.Count())
+	}
+	// A log in JSON shows the same text.
+	if logged, err := json.Marshal(want); err != nil || string(logged) != `"`+want+`"` {
+		t.Errorf("a line of a log has %s, %v", logged, err)
 	}
 	for i, text := range strings.Split(missing.String(), "; in ") {
 		_, text, _ = strings.Cut(text, " rules: ")
@@ -48,6 +53,15 @@ func TestMissingRightsAreRulesToPaste(t *testing.T) {
 		}
 		if diff := cmp.Diff(missing[i].Rules, pasted); diff != "" {
 			t.Errorf("pasted (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestQuotedNamesAreTheSameInYAML(t *testing.T) {
+	for _, name := range []string{"", "*", "system:edit", "it's", `a"b\c`, "two\nlines", "null", "1"} {
+		var read []string
+		if err := yaml.UnmarshalStrict([]byte(list([]string{name})), &read); err != nil || len(read) != 1 || read[0] != name {
+			t.Errorf("%q is written %s and read %q, %v", name, list([]string{name}), read, err)
 		}
 	}
 }
@@ -131,23 +145,23 @@ func TestNeedsFollowTheObjectsAndTheirPolicies(t *testing.T) {
 		grants  []string
 	}{
 		"replaced": {in: plan.Input{Desired: []plan.Desired{desired("", "ConfigMap", "shop", "a", nil)}},
-			want: `in namespace shop rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, create, update, delete]}]`},
+			want: `in namespace shop rules: [{apiGroups: [''], resources: [configmaps], verbs: [get, create, update, delete]}]`},
 		"merged, left behind and watched": {in: plan.Input{Desired: []plan.Desired{merged}}, context: Context{Watched: true},
-			want: `in namespace shop rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, list, watch, create, patch]}]`},
+			want: `in namespace shop rules: [{apiGroups: [''], resources: [configmaps], verbs: [get, list, watch, create, patch]}]`},
 		"recorded only": {in: plan.Input{Cause: plan.Deleting, Recorded: []v1alpha1.InventoryItem{{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a"}}},
-			want: `in namespace shop rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, delete]}]`},
+			want: `in namespace shop rules: [{apiGroups: [''], resources: [configmaps], verbs: [get, delete]}]`},
 		"taken from others, and their marks go": {in: plan.Input{Desired: []plan.Desired{taken}},
-			want: `in namespace shop rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, create, update, patch, delete]}]`},
+			want: `in namespace shop rules: [{apiGroups: [''], resources: [configmaps], verbs: [get, create, update, patch, delete]}]`},
 		"reported, and marked again": {in: plan.Input{Desired: []plan.Desired{reported}},
-			want: `in namespace shop rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, create, update, patch, delete]}]`},
+			want: `in namespace shop rules: [{apiGroups: [''], resources: [configmaps], verbs: [get, create, update, patch, delete]}]`},
 		"left behind or deleted": {in: plan.Input{Desired: []plan.Desired{left}},
-			want: `in namespace shop rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, create, update, patch, delete]}]`},
+			want: `in namespace shop rules: [{apiGroups: [''], resources: [configmaps], verbs: [get, create, update, patch, delete]}]`},
 		"a missing namespace": {in: plan.Input{Live: map[plan.Key]plan.Observation{{Kind: "Namespace", Name: "shop"}: {Existence: plan.Absent}}},
-			want: `in the cluster rules: [{apiGroups: [""], resources: [namespaces], verbs: [get, create, patch, delete]}]`},
+			want: `in the cluster rules: [{apiGroups: [''], resources: [namespaces], verbs: [get, create, patch, delete]}]`},
 		"a namespace that may not be read, and may exist": {in: plan.Input{Live: map[plan.Key]plan.Observation{{Kind: "Namespace", Name: "shop"}: {Forbidden: true}}}},
 		"a missing namespace that may not be read": {in: plan.Input{Live: map[plan.Key]plan.Observation{{Kind: "Namespace", Name: "shop"}: {Forbidden: true}}},
 			context: Context{Refused: map[plan.Key]bool{{Kind: "Namespace", Name: "shop"}: true}},
-			want:    `in the cluster rules: [{apiGroups: [""], resources: [namespaces], verbs: [get, create, patch, delete]}]`},
+			want:    `in the cluster rules: [{apiGroups: [''], resources: [namespaces], verbs: [get, create, patch, delete]}]`},
 		"a type that is not served yet": {in: plan.Input{Desired: []plan.Desired{desired("example.com", "Foo", "shop", "a", nil)}}},
 		"a type": {in: plan.Input{Desired: []plan.Desired{crd}},
 			want: `in the cluster rules: [{apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [get, create, update, delete]}, {apiGroups: [example.com], resources: [foos], verbs: [list]}]`},

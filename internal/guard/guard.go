@@ -1,0 +1,205 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// PanicError is the error that a panic becomes. It does not unwrap: a value that was thrown
+// was not meant as an answer.
+type PanicError struct {
+	// Value is what panic was called with.
+	Value any
+	// Stack is the stack trace. It is no part of the message: it belongs in the log.
+	Stack []byte
+	// Goexit means that the goroutine was ended without a panic, by runtime.Goexit.
+	Goexit bool
+}
+
+// Error returns what happened, as the end of a sentence.
+func (e *PanicError) Error() string {
+	if e.Goexit {
+		return "ended its goroutine (runtime.Goexit) in place of returning"
+	}
+	return fmt.Sprintf("panicked: %v", e.Value)
+}
+
+// NilPointerError is what an error becomes that is an interface around a nil pointer: its
+// methods may panic.
+type NilPointerError struct{ Type reflect.Type }
+
+// Error returns what happened, as the end of a sentence.
+func (e *NilPointerError) Error() string {
+	return fmt.Sprintf("returned an error of type %s that is a nil pointer; return nil where there is no error", e.Type)
+}
+
+// TimeoutError is the error of code that has not returned in time.
+type TimeoutError struct {
+	// After is how long the code was waited for.
+	After time.Duration
+	// Busy, if it is not empty, names the code that has exceeded its time in an earlier call
+	// and is still running; then this call was not made.
+	Busy string
+	// Since is when the call that is still running was made, if Busy is not empty.
+	Since time.Time
+}
+
+// Error returns what happened, as the end of a sentence.
+func (e *TimeoutError) Error() string {
+	if e.Busy != "" {
+		return "not called, because the " + e.Busy + " exceeded its time earlier and is still running"
+	}
+	return fmt.Sprintf("did not return within %s", e.After)
+}
+
+// Into makes an error of a panic. It must be deferred itself.
+func Into(err *error) {
+	if value := recover(); value != nil {
+		*err = &PanicError{Value: value, Stack: debug.Stack()}
+	}
+}
+
+// Call calls f in a goroutine of its own, and returns its error, a *PanicError or a
+// *NilPointerError.
+func Call(f func() error) error {
+	done := make(chan error, 1)
+	go call(f, func(err error) { done <- err })
+	return <-done
+}
+
+// call hands the outcome of f to done, however f ends.
+func call(f func() error, done func(error)) {
+	var outcome error
+	returned := false
+	defer func() { done(outcome) }()
+	defer func() {
+		if value := recover(); value != nil {
+			outcome = &PanicError{Value: value, Stack: debug.Stack()}
+		} else if !returned {
+			outcome = &PanicError{Goexit: true, Stack: debug.Stack()}
+		}
+	}()
+	outcome = f()
+	if returned = true; isNilPointer(outcome) {
+		outcome = &NilPointerError{Type: reflect.TypeOf(outcome)}
+	}
+}
+
+func isNilPointer(err error) bool {
+	value := reflect.ValueOf(err)
+	return value.Kind() == reflect.Pointer && value.IsNil()
+}
+
+// Guard remembers the calls that were left behind and still run. For the key of such a call
+// nothing else is run: otherwise each attempt would leave one more behind. It is safe for
+// concurrent use.
+type Guard struct {
+	// grace is for code that notices the deadline and returns what it was doing.
+	grace time.Duration
+
+	mu   sync.Mutex
+	left map[*running]struct{}
+}
+
+// running is one call of Run.
+type running struct {
+	key   any
+	what  string
+	start time.Time
+	ended bool
+}
+
+// New returns a Guard. After the deadline of a call it waits for the grace period, too.
+func New(grace time.Duration) *Guard { return &Guard{grace: grace, left: map[*running]struct{}{}} }
+
+// Run calls f in a goroutine of its own, with a context that expires after the timeout; 0
+// means none of its own. What names f in errors about later calls with the key. The error is
+// that of Call, or of the context if that has ended before f returned, or a
+// *TimeoutError.
+//
+// Since f may be left behind, it must not share with the caller what the caller goes on to
+// use.
+func Run[T any](ctx context.Context, g *Guard, key any, what string, timeout time.Duration, f func(context.Context) (T, error)) (T, error) {
+	var none T
+	if earlier := g.busy(key); earlier != nil {
+		return none, &TimeoutError{Busy: earlier.what, After: time.Since(earlier.start), Since: earlier.start}
+	}
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if timeout > 0 {
+		limited, cancel = context.WithTimeout(ctx, timeout)
+	}
+	type answer struct {
+		value T
+		err   error
+	}
+	current := &running{key: key, what: what, start: time.Now()}
+	done := make(chan answer, 1)
+	go func() {
+		defer cancel()
+		var value T
+		call(func() (err error) {
+			value, err = f(limited)
+			return err
+		}, func(err error) {
+			done <- answer{value, err}
+			g.end(current)
+		})
+	}()
+	select {
+	case got := <-done:
+		return got.value, got.err
+	case <-limited.Done():
+	}
+	grace := time.NewTimer(g.grace)
+	defer grace.Stop()
+	select {
+	case got := <-done:
+		return got.value, got.err
+	case <-grace.C:
+	}
+	if !g.leave(current) {
+		got := <-done
+		return got.value, got.err
+	}
+	if ctx.Err() != nil {
+		return none, ctx.Err()
+	}
+	return none, &TimeoutError{After: timeout}
+}
+
+// busy returns a call with the key that was left behind and still runs, or nil.
+func (g *Guard) busy(key any) *running {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for earlier := range g.left {
+		if earlier.key == key {
+			return earlier
+		}
+	}
+	return nil
+}
+
+// end notes that a call has returned.
+func (g *Guard) end(current *running) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	current.ended = true
+	delete(g.left, current)
+}
+
+// leave notes that a call is left behind. It reports false if the call has just returned.
+func (g *Guard) leave(current *running) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !current.ended {
+		g.left[current] = struct{}{}
+	}
+	return !current.ended
+}

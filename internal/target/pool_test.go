@@ -1,0 +1,399 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package target
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/kubeconfig"
+	"github.com/corbel-run/corbel/pkg/cluster"
+)
+
+var nowhere = &rest.Config{Host: "http://127.0.0.1:1"}
+
+func TestAnIdentityHasOneTarget(t *testing.T) {
+	pool := New(nowhere, Options{})
+	defer pool.Close()
+	get := func(user string, groups ...string) cluster.Target {
+		t.Helper()
+		lease, err := pool.Acquire(Access{User: user, Groups: groups}, component("one"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lease.Release()
+		return lease.Target
+	}
+	if get("") != get("") || get("jane", "a", "b") != get("jane", "b", "a", "b") {
+		t.Error("the same identity has two targets")
+	}
+	different := []cluster.Target{get(""), get("jane"), get("jane", "a"), get("jane", "b"), get("jane", "a", "b"), get("jane", `a""b`), get("janea"), get("jan", "ea")}
+	for i, target := range different {
+		for _, other := range different[:i] {
+			if target == other {
+				t.Errorf("identity %d shares its target with another", i)
+			}
+		}
+	}
+	keys := map[key]bool{}
+	for _, access := range []Access{{}, {Kubeconfig: []byte{}}, {Kubeconfig: []byte("x")}, {User: "x"}, {User: "kubeconfig"}, {Kubeconfig: []byte("x"), User: "x"}} {
+		keys[access.key()] = true
+	}
+	if len(keys) != 6 {
+		t.Error("two accesses share a key")
+	}
+}
+
+// userServer answers with the user of the request, as the uid of a cluster.
+func userServer(w http.ResponseWriter, request *http.Request) {
+	user := request.Header.Get("Authorization") + "/" + request.Header.Get("Impersonate-User") + "/" + strings.Join(request.Header.Values("Impersonate-Group"), ",")
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, kubeSystem(user))
+}
+
+func TestTheIdentityIsSent(t *testing.T) {
+	local := httptest.NewServer(http.HandlerFunc(userServer))
+	defer local.Close()
+	there := serverOf(t, userServer)
+	config := &rest.Config{Host: local.URL, BearerToken: "own"}
+	pool := New(config, Options{DialPolicy: loopbackToo})
+	defer pool.Close()
+	for want, access := range map[string]Access{
+		"Bearer own//":           {},
+		"Bearer own/jane/a,b":    {User: "jane", Groups: []string{"b", "a"}},
+		"Bearer secret//":        {Kubeconfig: there},
+		"Bearer secret/jane/a,b": {Kubeconfig: there, User: "jane", Groups: []string{"b", "a"}},
+	} {
+		lease := patiently(t, pool, access)
+		if user, err := lease.Target.UID(t.Context()); string(user) != want || err != nil {
+			t.Errorf("got %q, %v, want %q", user, err, want)
+		}
+		lease.Release()
+	}
+	if config.Impersonate.UserName != "" {
+		t.Error("the configuration was changed")
+	}
+}
+
+// patiently enters as soon as it is possible.
+func patiently(t *testing.T, pool *Pool, access Access) *Lease {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		lease, err := pool.Acquire(access, component("one"))
+		if err == nil {
+			return lease
+		}
+		if !errors.Is(err, ErrBusy) || time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestMistakesAreErrorsAndNeverTheLocalIdentity(t *testing.T) {
+	pool := New(nowhere, Options{})
+	for _, access := range []Access{{Groups: []string{"system:masters"}}, {Kubeconfig: []byte("{}")}, {Kubeconfig: []byte{}}} {
+		if lease, err := pool.Acquire(access, component("one")); err == nil || lease != nil {
+			t.Errorf("got %v, %v", lease, err)
+		}
+	}
+	_, err := pool.Acquire(Access{Kubeconfig: []byte{}}, component("one"))
+	if refused, ok := errors.AsType[*kubeconfig.Error](err); !ok || refused.Reason() != v1alpha1.ReasonKubeconfigEmpty {
+		t.Errorf("got %v", err)
+	}
+	none := New(nil, Options{})
+	defer none.Close()
+	if lease, err := none.Acquire(Access{}, component("one")); err == nil || lease != nil {
+		t.Errorf("got %v, %v", lease, err)
+	}
+	pool.Close()
+	if _, err := pool.Acquire(Access{}, component("one")); !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A target that cannot be made leaves nothing that goes on.
+func TestATargetThatCannotBeMadeLeavesNothingRunning(t *testing.T) {
+	w := newWorld(t, Options{})
+	var kept *health
+	w.Pool.make = func(config *rest.Config, _ cluster.Options) (cluster.Target, error) {
+		kept = config.WrapTransport(w).(*watchedTransport).health
+		return nil, errors.New("no")
+	}
+	if _, err := w.Acquire(remote("a"), component("one")); err == nil || kept == nil {
+		t.Fatalf("got %v", err)
+	}
+	if kept.ctx.Err() == nil {
+		t.Error("what watches over it is alive")
+	}
+}
+
+func TestWithoutAPolicyInternalAddressesAreRefused(t *testing.T) {
+	there := serverOf(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") })
+	pool := New(nowhere, Options{})
+	defer pool.Close()
+	denied := &cluster.AddressDeniedError{}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		_, err := pool.Acquire(Access{Kubeconfig: there}, component("one"))
+		if errors.As(err, &denied) {
+			return
+		}
+		if !errors.Is(err, ErrBusy) || time.Now().After(deadline) {
+			t.Fatalf("got %v", err)
+		}
+	}
+}
+
+func untilError(t *testing.T, pool *Pool, access Access, want error) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		_, err := pool.Acquire(access, component("one"))
+		if errors.Is(err, want) {
+			return
+		}
+		if !errors.Is(err, ErrBusy) || time.Now().After(deadline) {
+			t.Fatalf("got %v, want %v", err, want)
+		}
+	}
+}
+
+func TestTargetsAreAskedForByManyAtOnce(t *testing.T) {
+	there := serverOf(t, answering("there"))
+	pool := New(nowhere, Options{DialPolicy: loopbackToo, Slots: 2, Remote: 3})
+	var group sync.WaitGroup
+	for i := range 60 {
+		group.Go(func() {
+			if i == 45 {
+				pool.Close()
+			}
+			access := []Access{{User: "jane"}, {User: "john"}, {Kubeconfig: there}}[i%3]
+			lease, err := pool.Acquire(access, component("one"))
+			if err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, ErrBusy) {
+				if _, ok := errors.AsType[*UnreachableError](err); !ok {
+					t.Error(err)
+				}
+			}
+			pool.sweep()
+			lease.Release()
+		})
+	}
+	group.Wait()
+}
+
+func TestWhatIsUnusedIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		go func() { _ = w.Run(t.Context()) }()
+		for _, name := range []string{"a", "b", "c"} {
+			_, _ = w.Acquire(remote(name), component(name))
+		}
+		synctest.Wait()
+		w.answers(refuses)
+		_, _ = w.Acquire(remote("dead"), component("dead"))
+		synctest.Wait()
+		used := w.acquire(t, remote("a"), "a")
+		for range 16 { // b is used again and again
+			lease, _ := w.Acquire(remote("b"), component("b"))
+			lease.Release()
+			time.Sleep(time.Minute)
+		}
+		synctest.Wait()
+		if len(w.entries) != 2 || len(w.evicted) != 2 {
+			t.Errorf("%d targets are kept and %d were evicted", len(w.entries), len(w.evicted))
+		}
+		used.Release()
+		w.requests()
+		time.Sleep(time.Hour)
+		if n := w.requests(); len(w.entries) != 0 || n > 60 {
+			t.Errorf("an hour later there are %d targets; %d probes", len(w.entries), n)
+		}
+	})
+}
+
+func TestTheNumberOfTargetsIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		w.limit = 3
+		names := []string{"a", "b", "c", "d", "e"}
+		user := func(name string) Access { return Access{Kubeconfig: remote(name).Kubeconfig, User: name} }
+		_, _ = w.Acquire(user("a"), component("a"))
+		synctest.Wait()
+		used := w.acquire(t, user("a"), "a")
+		for _, name := range names[1:] {
+			time.Sleep(time.Second)
+			_, _ = w.Acquire(user(name), component(name))
+			synctest.Wait()
+		}
+		for name, kept := range map[string]bool{"a": true, "b": false, "c": false, "d": true, "e": true} {
+			if _, ok := w.entries[user(name).key()]; ok != kept {
+				t.Errorf("%s is kept: %v", name, ok)
+			}
+		}
+		used.Release()
+	})
+}
+
+func TestCloseLeavesNothingBehind(t *testing.T) {
+	var open sync.Map
+	there := serverOf(t, answering("there"), func(conn net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			open.Delete(conn)
+		} else {
+			open.Store(conn, state)
+		}
+	})
+	local := httptest.NewServer(answering("here"))
+	defer local.Close()
+	before := runtime.NumGoroutine()
+	pool := New(&rest.Config{Host: local.URL}, Options{DialPolicy: loopbackToo})
+	for _, user := range []string{"", "a", "b", "c"} {
+		lease := patiently(t, pool, Access{Kubeconfig: there, User: user})
+		if _, err := lease.Target.UID(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		lease.Release()
+	}
+	_, _ = pool.Acquire(Access{Kubeconfig: kubeconfigFor("https://127.0.0.1:1", "", "x")}, component("dead"))
+	pool.Close()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		connections := 0
+		open.Range(func(any, any) bool { connections++; return true })
+		if goroutines := runtime.NumGoroutine(); connections == 0 && goroutines <= before {
+			return
+		} else if time.Now().After(deadline) {
+			t.Fatalf("%d connections are open, %d goroutines run instead of %d", connections, goroutines, before)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func TestABusyTargetGoesOnlyIfNothingIsIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy := map[cluster.Target]bool{}
+		w := newWorld(t, Options{Busy: func(target cluster.Target) bool { return busy[target] }})
+		w.limit = 3
+		enter := func(name string) {
+			time.Sleep(time.Second)
+			_, _ = w.Acquire(remote(name), component(name))
+			synctest.Wait()
+			if lease, err := w.Acquire(remote(name), component(name)); err == nil {
+				lease.Release()
+			}
+		}
+		kept := func(what string, names ...string) {
+			t.Helper()
+			for _, name := range names {
+				if w.entries[remote(name).key()] == nil {
+					t.Errorf("%s: %s is not kept", what, name)
+				}
+			}
+		}
+		for _, name := range []string{"a", "b"} {
+			enter(name)
+			busy[w.entries[remote(name).key()].target] = true
+		}
+		enter("idle")
+		enter("c")
+		kept("one was idle", "a", "b", "c")
+		busy[w.entries[remote("c").key()].target] = true
+		enter("d")
+		kept("the longest unused goes if all are busy", "b", "c", "d")
+	})
+}
+
+// patience is how long a test waits for what should happen at once.
+const patience = 20 * time.Second
+
+// What is told of an eviction waits for those that use the target in the background, and their last requests may fail.
+func TestWhatEndsWithATargetReportsToThePool(t *testing.T) {
+	for name, evict := range map[string]func(t *testing.T, w *world){
+		"it is unused": func(_ *testing.T, w *world) {
+			w.Pool.mu.Lock()
+			w.entries[remote("a").key()].usedAt = time.Now().Add(-unusedFor)
+			w.Pool.mu.Unlock()
+			w.sweep()
+		},
+		"others need the room": func(_ *testing.T, w *world) {
+			_, _ = w.Acquire(remote("b"), component("b"))
+		},
+		"its address leads to another cluster": func(_ *testing.T, w *world) {
+			w.answers(says(200, kubeSystem("another")))
+			w.invalidate(w.entries[remote("a").key()])
+			_, _ = w.Acquire(remote("a"), component("one"))
+		},
+		"the pool is closed": func(_ *testing.T, w *world) { w.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, Options{})
+			w.limit = 1
+			lease := patiently(t, w.Pool, remote("a"))
+			gone, told, returned := lease.Target, make(chan struct{}), make(chan struct{})
+			lease.Release()
+			closes := name == "the pool is closed"
+			w.options.Evicted = func(target cluster.Target) {
+				if target != gone {
+					return
+				}
+				defer close(told)
+				reported := w.breaks(t, target)
+				// Only Close waits.
+				if reported && !closes && within(t, returned, "the eviction waits for the end of the target") {
+					w.answers(says(200, kubeSystem("another")))
+					next := patiently(t, w.Pool, remote("a"))
+					defer next.Release()
+					if next.Target == gone {
+						t.Error("a lease of the target that ends was given")
+					}
+				}
+			}
+			evict(t, w)
+			close(returned)
+			if closes {
+				select {
+				case <-told:
+				default:
+					t.Error("Close returned before all were told")
+				}
+			}
+			within(t, told, "Evicted was not called")
+		})
+	}
+}
+
+// breaks lets a watch of the target fail in the background, and reports whether it did.
+func (w *world) breaks(t *testing.T, target cluster.Target) bool {
+	w.answers(refuses)
+	failed := make(chan struct{})
+	go func() {
+		defer close(failed)
+		if _, err := target.Objects().Watch(t.Context(), namespaces, "", metav1.ListOptions{}); err == nil {
+			t.Error("the watch did not fail")
+		}
+	}()
+	return within(t, failed, "a watch cannot report its failure")
+}
+
+func within(t *testing.T, happened <-chan struct{}, otherwise string) bool {
+	t.Helper()
+	select {
+	case <-happened:
+		return true
+	case <-time.After(patience):
+		t.Error(otherwise)
+		return false
+	}
+}

@@ -1,0 +1,268 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
+	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/wire"
+)
+
+// playback is a generator that renders one value after the other; an empty one is an error.
+type playback struct {
+	values []string
+	calls  int
+}
+
+func (p *playback) Generate(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+	value := p.values[min(p.calls, len(p.values)-1)]
+	p.calls++
+	if value == "" {
+		return nil, errors.New("broken")
+	}
+	return rendered(value), nil
+}
+
+// play renders once for each digest and returns the values to apply.
+func play(t *testing.T, h *handler[*widget], digests ...string) []string {
+	t.Helper()
+	var values []string
+	for _, digest := range digests {
+		objects, err := h.render(manifests.WithComponentDigest(t.Context(), digest), newWidget(), directives{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		values = append(values, objects[0].(*corev1.ConfigMap).Data["value"])
+	}
+	return values
+}
+
+func TestManifestsThatChangeForNoReasonAreRenderedAgain(t *testing.T) {
+	const differ = "Warning|NonDeterministicRendering|Apply|two renderings of the same input are not the same: ConfigMap a differs in data.value"
+	tests := []struct {
+		name       string
+		rendered   []string
+		digests    []string
+		wantValues []string
+		wantCalls  int
+		wantEvents []string
+	}{
+		{name: "always the same", rendered: []string{"a"}, digests: []string{"1", "1", "1"}, wantValues: []string{"a", "a", "a"}, wantCalls: 3},
+		{name: "another digest", rendered: []string{"a", "a", "b"}, digests: []string{"1", "1", "2", "2"}, wantValues: []string{"a", "a", "b", "b"}, wantCalls: 4},
+		{name: "always another", rendered: []string{"a", "b", "c", "d", "e", "f"}, digests: []string{"1", "1", "1"}, wantValues: []string{"a", "b", "b"}, wantCalls: 4, wantEvents: []string{differ}},
+		{name: "something looked up elsewhere has changed", rendered: []string{"a", "b", "b"}, digests: []string{"1", "1", "1"}, wantValues: []string{"a", "b", "b"}, wantCalls: 4},
+		{name: "the second time fails", rendered: []string{"a", "b", "", "b"}, digests: []string{"1", "1", "1"}, wantValues: []string{"a", "b", "b"}, wantCalls: 4},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			h, log := testHandler(t, &fakeEngine{})
+			generator := &playback{values: test.rendered}
+			h.generator = generator
+			values := play(t, h, test.digests...)
+			if diff := cmp.Diff(test.wantValues, values); diff != "" {
+				t.Errorf("applied (-want +got):\n%s", diff)
+			}
+			if generator.calls != test.wantCalls {
+				t.Errorf("%d renderings, want %d", generator.calls, test.wantCalls)
+			}
+			if diff := cmp.Diff(test.wantEvents, log.lines); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAFindingNamesObjectFieldAndTemplateButNoValue(t *testing.T) {
+	h, log := testHandler(t, &fakeEngine{})
+	generator, err := gotemplate.New(fstest.MapFS{
+		"t/secret.yaml": {Data: []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: shop}\nstringData:\n  password: {{ randAlphaNum 20 }}\n  user: root\n")},
+	}, "t", gotemplate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.generator = generator
+	for range 2 {
+		if _, err := h.render(manifests.WithComponentDigest(t.Context(), "1"), newWidget(), directives{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = "two renderings of the same input are not the same: Secret shop/db differs in stringData.password (from t/secret.yaml)"
+	if diff := cmp.Diff([]string{"Warning|NonDeterministicRendering|Apply|" + want}, log.lines); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	key := client.ObjectKeyFromObject(newWidget())
+	if diff := cmp.Diff([]string{want}, h.memory.of(key).rendering.notices()); diff != "" {
+		t.Errorf("notices (-want +got):\n%s", diff)
+	}
+	h.forget(t.Context(), key)
+	if notices := h.memory.of(key).rendering.notices(); notices != nil {
+		t.Errorf("after the end there are still %q", notices)
+	}
+}
+
+// keeper is a chart that keeps the password that it finds in the cluster.
+const keeper = `
+{{- $found := lookup "v1" "Secret" "shop" "db" -}}
+apiVersion: v1
+kind: Secret
+metadata: {name: db, namespace: shop}
+data:
+  password: {{ if $found }}{{ $found.data.password }}{{ else }}{{ randAlphaNum 20 | b64enc }}{{ end }}
+`
+
+// fromTemplate is a handler whose generator is one template, with a target that holds the
+// objects, and renders into the values of an object.
+func fromTemplate(t *testing.T, template string, objects ...client.Object) (*handler[*widget], *eventLog, client.Client, func(digest string) *unstructured.Unstructured) {
+	t.Helper()
+	h, log := testHandler(t, &fakeEngine{})
+	generator, err := gotemplate.New(fstest.MapFS{"t/a.yaml": {Data: []byte(template)}}, "t", gotemplate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.generator = generator
+	target := fake.NewClientBuilder().WithObjects(objects...).Build()
+	return h, log, target, func(digest string) *unstructured.Unstructured {
+		t.Helper()
+		ctx := manifests.WithClient(manifests.WithComponentDigest(t.Context(), digest), target)
+		objects, err := h.render(ctx, newWidget(), directives{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return objects[0].(*unstructured.Unstructured)
+	}
+}
+
+func TestATemplateThatKeepsWhatItFindsIsDeterministic(t *testing.T) {
+	h, log, target, render := fromTemplate(t, keeper)
+	key := client.ObjectKeyFromObject(newWidget())
+	installed := render("1")
+	if err := target.Create(t.Context(), installed.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if diff := cmp.Diff(installed.Object["data"], render("1").Object["data"]); diff != "" {
+			t.Errorf("what was found is not kept (-want +got):\n%s", diff)
+		}
+	}
+	if notices := h.memory.of(key).rendering.notices(); log.lines != nil || notices != nil {
+		t.Errorf("events %q, notices %q", log.lines, notices)
+	}
+}
+
+func TestWhatAnotherInputHasShownIsOver(t *testing.T) {
+	last := rendering{inputs: "an earlier input", finding: "differs"}
+	last.accept(rendering{inputs: "this input"}, time.Unix(1000, 0), byNothing)
+	if notices := last.notices(); notices != nil {
+		t.Errorf("notices %q", notices)
+	}
+}
+
+func TestAnObjectThatIsAppliedOnceMayBeRenderedInAnyWay(t *testing.T) {
+	h, log, _, render := fromTemplate(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: a, annotations: {"+
+		testSettings(t, ReconcilerOptions{}).name+"/reconcile-policy: once}}\nstringData: {p: '{{ randAlphaNum 20 }}'}\n")
+	for range 3 {
+		render("1")
+	}
+	if notices := h.remembered(newWidget()).rendering.notices(); log.lines != nil || notices != nil {
+		t.Errorf("events %q, notices %q", log.lines, notices)
+	}
+}
+
+func TestAnotherAnswerOfTheClusterIsApplied(t *testing.T) {
+	const template = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a}
+data: {color: '{{ (lookup "v1" "ConfigMap" "shop" "asked").data.color }}'%s}
+`
+	tests := []struct {
+		name, extra string
+		wantHeld    bool
+	}{
+		{name: "a deterministic generator"},
+		{name: "one that also looks up what never exists", extra: `, more: '{{ if lookup "v1" "ConfigMap" "shop" "never" }}yes{{ end }}'`},
+		{name: "a random one", extra: ", random: '{{ randAlphaNum 20 }}'", wantHeld: true},
+		{name: "one that is random until something exists", extra: `, random: '{{ if not (lookup "v1" "ConfigMap" "shop" "never") }}{{ randAlphaNum 20 }}{{ end }}'`, wantHeld: true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			asked := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "asked"}, Data: map[string]string{"color": "white"}}
+			_, _, target, render := fromTemplate(t, fmt.Sprintf(template, test.extra), asked)
+			render("1")
+			var applied []string
+			for _, color := range []string{"red", "green", "blue"} {
+				asked.Data["color"] = color
+				if err := target.Update(t.Context(), asked); err != nil {
+					t.Fatal(err)
+				}
+				got, _, _ := unstructured.NestedString(render("1").Object, "data", "color")
+				applied = append(applied, got)
+			}
+			want := []string{"red", "green", "blue"}
+			if test.wantHeld {
+				want = []string{"red", "red", "red"}
+			}
+			if diff := cmp.Diff(want, applied); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOtherCapabilitiesOfTheTargetAreApplied(t *testing.T) {
+	version, recorder := "", wire.NewRecorder()
+	recorder.Answer = func(wire.Sent) (int, any) { // discovery is answered already
+		return http.StatusOK, map[string]any{"gitVersion": version}
+	}
+	h, _ := testHandler(t, &fakeEngine{})
+	h.generator = manifests.GeneratorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
+		target, err := manifests.TargetFromContext(ctx)
+		if err != nil {
+			return nil, err
+		}
+		served, err := target.Types().Served(ctx)
+		return rendered(served.Version), err
+	})
+	for _, want := range []string{"v1.31.0", "v1.32.0", "v1.33.0", "v1.34.0"} {
+		version = want
+		// A target remembers the answer for a while.
+		target, err := cluster.New(recorder.Config(), cluster.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, err := h.render(manifests.WithTarget(manifests.WithComponentDigest(t.Context(), "1"), target), newWidget(), directives{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := objects[0].(*corev1.ConfigMap).Data["value"]; got != want {
+			t.Errorf("applied %s, want %s", got, want)
+		}
+	}
+}
+
+func TestAnotherLabelIsAnotherInput(t *testing.T) {
+	ctx, w := manifests.WithComponentDigest(t.Context(), "1"), newWidget()
+	before := inputsOf(ctx, w)
+	w.Labels = map[string]string{"tier": "gold"}
+	if after := inputsOf(ctx, w); before == "" || after == before {
+		t.Errorf("inputs %q, then %q", before, after)
+	}
+}

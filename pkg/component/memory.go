@@ -1,0 +1,184 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	apitypes "k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// memory holds what this process remembers about components from one reconcile to the
+// next. It saves requests, and repeated events and log lines; a process that starts with an
+// empty one does nothing wrong.
+type memory struct {
+	mu    sync.Mutex
+	byKey map[client.ObjectKey]*remembered
+	// rendered is the size of the render caches of all components, in bytes.
+	rendered int
+}
+
+// remembered is what is remembered about one component. Reconciles of one component do not
+// overlap, so the fields need no lock. The exceptions are idle, which is safe for
+// concurrent use, and cache, which is accessed by methods of memory only.
+type remembered struct {
+	// idle counts the reconciles in a row in which nothing moved.
+	idle backoff.Streak
+	// cache is what the last full reconcile rendered.
+	cache prepared
+	// rendering is the last one, to notice when another one differs for no reason.
+	rendering rendering
+	// causes says why workloads do not become ready, as far as it was asked.
+	causes causes
+	// untold is what was done since the last event about the component.
+	untold tally
+	// unlogged is what was done since the last line in the log about the component.
+	unlogged chapter
+	// missing are the rights that were last reported as missing.
+	missing namedRights
+	// operators is what is known of another operator that reconciles the component.
+	operators operators
+}
+
+func newMemory() *memory { return &memory{byKey: map[client.ObjectKey]*remembered{}} }
+
+// of returns what is remembered about a component, which may be nothing yet.
+func (m *memory) of(key client.ObjectKey) *remembered {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.entry(key)
+}
+
+func (m *memory) entry(key client.ObjectKey) *remembered {
+	known, ok := m.byKey[key]
+	if !ok {
+		known = &remembered{}
+		m.byKey[key] = known
+	}
+	return known
+}
+
+// moved notes that something has changed that a component waits for.
+func (m *memory) moved(key client.ObjectKey) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known, ok := m.byKey[key]; ok {
+		known.idle.Reset()
+	}
+}
+
+// forget drops everything about a component.
+func (m *memory) forget(key client.ObjectKey) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known, ok := m.byKey[key]; ok {
+		m.rendered -= known.cache.size
+		delete(m.byKey, key)
+	}
+}
+
+// maxRendered is how much memory the render caches of all components may take together, in
+// bytes.
+const maxRendered = 128 << 20
+
+// prepared is what a full reconcile has found out about what a component wants, as far as
+// its dependents are concerned, so that a reconcile that repairs a dependent, or looks
+// whether it is ready, need not find it out again. Without it every reconcile is a full one.
+type prepared struct {
+	directives
+	id         identity
+	digest     string // of the component
+	allowEmpty bool
+	// wanted are the dependents, as the engine keeps them.
+	wanted *reconciler.Wanted
+	size   int // of wanted, in bytes of memory
+
+	// root is what this follows from.
+	root root
+	// until is when the next full pass is due.
+	until time.Time
+}
+
+// keepRendered remembers what a component wants. If there is too much to remember, the
+// caches of other components are dropped, whichever they are.
+func (m *memory) keepRendered(key client.ObjectKey, p prepared) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.entry(key)
+	m.dropRendered(known)
+	if p.size > maxRendered {
+		return
+	}
+	for _, other := range m.byKey {
+		if m.rendered+p.size <= maxRendered {
+			break
+		}
+		m.dropRendered(other)
+	}
+	known.cache = p
+	m.rendered += p.size
+}
+
+// takeRendered drops what a component wanted, and returns it.
+func (m *memory) takeRendered(key client.ObjectKey) prepared {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known, ok := m.byKey[key]
+	if !ok {
+		return prepared{}
+	}
+	cache := known.cache
+	m.dropRendered(known)
+	return cache
+}
+
+func (m *memory) dropRendered(known *remembered) {
+	m.rendered -= known.cache.size
+	known.cache = prepared{}
+}
+
+// renderedFor returns what the component wants, if that is known and still so. Otherwise
+// a full reconcile has to find it out.
+func (m *memory) renderedFor(c Component, now time.Time) (prepared, bool) {
+	known := m.cacheOf(client.ObjectKeyFromObject(c))
+	return known, known.root.equal(rootOf(c)) && known.digest == c.GetStatus().processing().component && now.Before(known.until)
+}
+
+// dueIn is how long it is until the next full reconcile is due; ok is false if that is not
+// known.
+func (m *memory) dueIn(key client.ObjectKey, now time.Time) (due time.Duration, ok bool) {
+	known := m.cacheOf(key)
+	return max(known.until.Sub(now), minInterval), now.Before(known.until)
+}
+
+func (m *memory) cacheOf(key client.ObjectKey) prepared {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known, ok := m.byKey[key]; ok {
+		return known.cache
+	}
+	return prepared{}
+}
+
+// root is what of a component its dependents follow from, as it was read.
+type root struct {
+	uid                 apitypes.UID
+	generation          int64
+	labels, annotations map[string]string
+}
+
+func rootOf(c Component) root {
+	return root{c.GetUID(), c.GetGeneration(), maps.Clone(c.GetLabels()), maps.Clone(c.GetAnnotations())}
+}
+
+func (s root) equal(other root) bool {
+	return s.uid == other.uid && s.generation == other.generation &&
+		maps.Equal(s.labels, other.labels) && maps.Equal(s.annotations, other.annotations)
+}

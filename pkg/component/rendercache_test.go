@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+func TestWhatWasFoundOutHoldsAsLongAsTheComponentIsTheSame(t *testing.T) {
+	now := time.Unix(1000, 0)
+	component := func(change func(*widget)) *widget {
+		w := &widget{}
+		w.Namespace, w.Name, w.UID, w.Generation = "shop", "main", "1", 3
+		w.Status.ProcessingDigest = "digest/manifests"
+		change(w)
+		return w
+	}
+	unchanged := func(*widget) {}
+	m := newMemory()
+	known := prepared{
+		digest: "digest", root: rootOf(component(unchanged)), until: now.Add(time.Minute),
+	}
+	m.keepRendered(client.ObjectKeyFromObject(component(unchanged)), known)
+	for name, tc := range map[string]struct {
+		component *widget
+		now       time.Time
+		want      bool
+	}{
+		"the same":              {component: component(unchanged), now: now, want: true},
+		"another spec":          {component: component(func(w *widget) { w.Generation = 4 }), now: now},
+		"made anew":             {component: component(func(w *widget) { w.UID = "2" }), now: now},
+		"another annotation":    {component: component(func(w *widget) { w.Annotations = map[string]string{"tier": "gold"} }), now: now},
+		"another label":         {component: component(func(w *widget) { w.Labels = map[string]string{"tier": "gold"} }), now: now},
+		"somebody wrote status": {component: component(func(w *widget) { w.Status.ProcessingDigest = "" }), now: now},
+		"another component":     {component: component(func(w *widget) { w.Name = "other" }), now: now},
+		"a full pass is due":    {component: component(unchanged), now: now.Add(time.Minute)},
+	} {
+		if _, got := m.renderedFor(tc.component, tc.now); got != tc.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+func TestWhatIsRememberedIsBounded(t *testing.T) {
+	m := newMemory()
+	for i := range 10 {
+		m.keepRendered(client.ObjectKey{Name: string(rune('a' + i))}, prepared{size: maxRendered / 4})
+		if m.rendered > maxRendered {
+			t.Fatalf("%d bytes are kept", m.rendered)
+		}
+	}
+	kept := 0
+	for _, known := range m.byKey {
+		if known.cache.size > 0 {
+			kept++
+		}
+	}
+	if kept != 4 {
+		t.Errorf("the caches of %d components are kept", kept)
+	}
+	m.keepRendered(client.ObjectKey{Name: "large"}, prepared{size: maxRendered + 1})
+	if m.cacheOf(client.ObjectKey{Name: "large"}).size > 0 {
+		t.Error("what is too much is kept")
+	}
+	for key := range m.byKey {
+		m.forget(key)
+	}
+	if len(m.byKey) > 0 {
+		t.Errorf("%d components are remembered", len(m.byKey))
+	}
+	if m.rendered != 0 {
+		t.Errorf("%d bytes are left", m.rendered)
+	}
+}
+
+func TestWhenTheNextFullPassIsDueIsKnownUntilThen(t *testing.T) {
+	now, m, key := time.Unix(1000, 0), newMemory(), client.ObjectKey{Name: "main"}
+	m.keepRendered(key, prepared{until: now.Add(time.Minute)})
+	for name, tc := range map[string]struct {
+		now   time.Time
+		due   time.Duration
+		known bool
+	}{
+		"long before":   {now: now, due: time.Minute, known: true},
+		"right before":  {now: now.Add(time.Minute - time.Millisecond), due: minInterval, known: true},
+		"when it is":    {now: now.Add(time.Minute)},
+		"long after it": {now: now.Add(time.Hour)},
+	} {
+		if due, known := m.dueIn(key, tc.now); known != tc.known || known && due != tc.due {
+			t.Errorf("%s: due in %s, %v", name, due, known)
+		}
+	}
+}
+
+// What the hooks of a light pass see was not rendered, so a change of it still counts.
+func TestTheHooksOfALightPassDoNotHideAChangeOfAReference(t *testing.T) {
+	h, _ := testHandler(t, &fakeEngine{})
+	h.local = fake.NewFakeClient(configMapObject("settings", map[string]string{"a": "1"}))
+	var err error
+	nobody := func(client.ObjectKey) {}
+	if h.lookouts, err = newLookouts(&rest.Config{Host: "http://127.0.0.1:1"}, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.lookouts.home.Close)
+	seen := ""
+	h.hooks[postReconcile] = []HookFunc[*widget]{func(_ context.Context, _ client.Client, w *widget) error {
+		seen = w.Spec.Refs.Settings.Data()["a"]
+		return nil
+	}}
+	obj := withRefs(widgetReferences{Settings: &ConfigMapReference{Name: "settings"}})
+	if err := h.hooksAfterLight(h.basicContext(t.Context(), obj), obj); err != nil || seen != "1" {
+		t.Errorf("the hook saw %q, %v", seen, err)
+	}
+	if waiters := h.lookouts.home.Stats().Waiters; waiters != 0 {
+		t.Errorf("the light pass says what it has seen to %d lookouts", waiters)
+	}
+	h.loadReferences(t.Context(), obj)
+	if waiters := h.lookouts.home.Stats().Waiters; waiters != 1 {
+		t.Errorf("a full pass says it to %d lookouts", waiters)
+	}
+}
+
+// It may be that types come to be served while nothing but dependents change.
+func TestALightPassBecomesAFullOneIfWhatIsKnownDoesNotHoldAnyMore(t *testing.T) {
+	engine := &outdated{fakeEngine: &fakeEngine{outcome: reconciler.Outcome{Total: 1, Settled: 1, Wanted: &reconciler.Wanted{}}}}
+	h, _ := testHandler(t, engine.fakeEngine)
+	h.targets.(*fakeTargets).target.engine = engine
+	h.begins = func(client.ObjectKey) bool { return true }
+	obj := newWidget()
+	for range 2 {
+		if _, err := h.createOrUpdate(t.Context(), obj, noCommit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := len(engine.applied); got != 2 || engine.light != 1 {
+		t.Errorf("%d full passes and %d light ones, want 2 and 1", got, engine.light)
+	}
+}
+
+// outdated is an engine that what was wanted before is never enough for.
+type outdated struct {
+	*fakeEngine
+	light int
+}
+
+func (e *outdated) Apply(ctx context.Context, request reconciler.ApplyRequest) (reconciler.Outcome, error) {
+	if request.Wanted != nil {
+		e.light++
+		return reconciler.Outcome{Inventory: request.Inventory}, reconciler.ErrOutdated
+	}
+	return e.fakeEngine.Apply(ctx, request)
+}

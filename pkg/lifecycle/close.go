@@ -1,0 +1,263 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/pkg/patch"
+	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/pkg/summarize"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// exitTimeout bounds the last write of a reconcile. It does not depend on the context
+// of the reconcile, so that a shutdown does not lose what was done.
+const exitTimeout = 15 * time.Second
+
+// outdatedBase and outdatedLimit are how soon an object whose definition is outdated is
+// tried again, at first and later. A new definition causes no event for the object, and
+// operators are often rolled out before their definitions.
+const (
+	outdatedBase  = 5 * time.Second
+	outdatedLimit = 15 * time.Second
+)
+
+// standard are the conditions of a handler that does not word its own.
+var standard = summarize.Conditions{
+	Target: v1alpha1.ConditionReady,
+	Owned:  []string{v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled},
+}
+
+// Outcome is what happened in a reconcile.
+type Outcome struct {
+	// Phase is what the reconcile was about.
+	Phase Phase
+	// Policy is the management policy that applied, or empty if it was not found out.
+	Policy ManagementPolicy
+	// Result and Err are what came out. A panic is a PanicError. An
+	// outdated CustomResourceDefinition is a result.Stalling with the reason CRDOutdated.
+	Result result.Result
+	Err    error
+	// Now is the time of the judgement.
+	Now time.Time
+}
+
+// Close ends a session: it writes the status, once, and returns when the object is
+// reconciled again. Judge sets the conditions of the object and returns the verdict, which
+// counts as it is. Nil, and one that panics, means the standard conditions, and a verdict
+// that follows from result and error.
+//
+// A session ends quietly, with nothing judged and nothing written, if another process may
+// lead, or if the object changed or was deleted meanwhile.
+func (p *Session[T]) Close(ctx context.Context, judge func(Outcome) result.Verdict) (out reconcile.Result, err error) {
+	if p.ended {
+		return p.requeue, nil
+	}
+	panicked := contain(func() error {
+		out, err = p.close(ctx, judge)
+		return nil
+	})
+	if panicked != nil {
+		return reconcile.Result{}, p.sessions.panicked(ctx, p.key, panicked)
+	}
+	return out, err
+}
+
+func (p *Session[T]) close(ctx context.Context, judge func(Outcome) result.Verdict) (reconcile.Result, error) {
+	logPanic(ctx, p.err)
+	if err := p.sessions.leading(); err != nil {
+		p.err = errors.Join(p.err, err)
+	}
+	if why, ok := errors.AsType[*LaterError](p.err); ok {
+		return later(ctx, why), nil
+	}
+	switch {
+	case errors.Is(p.refused, patch.ErrConflict) && errors.Is(p.err, patch.ErrConflict):
+		return p.again(ctx), nil
+	case p.aboutItself(metav1.StatusReasonConflict):
+		return p.again(ctx), nil
+	case p.aboutItself(metav1.StatusReasonNotFound):
+		logf.FromContext(ctx).V(1).Info("the object was deleted during the reconcile", "answer", p.err.Error())
+		return reconcile.Result{}, nil
+	case errors.Is(ctx.Err(), context.Canceled) && errors.Is(p.err, context.Canceled):
+		return p.cutOff(ctx)
+	}
+	return p.summarize(ctx, judge)
+}
+
+// summarize judges the reconcile and writes the status.
+func (p *Session[T]) summarize(ctx context.Context, judge func(Outcome) result.Verdict) (reconcile.Result, error) {
+	refused := outdated(p.refused) && outdated(p.err)
+	if refused {
+		p.err = result.NewStalling(p.err, v1alpha1.ReasonCRDOutdated)
+	}
+	options := p.sessions.options
+	summary := []summarize.Option{summarize.WithIgnoreNotFound(), summarize.WithTransitionEvents(), summarize.WithClock(options.Clock)}
+	if options.ObservedGenerationAlways {
+		summary = append(summary, summarize.WithObservedGenerationAlways())
+	}
+	verdict, judged := p.judge(ctx, judge)
+	if judged {
+		summary = append(summary, summarize.WithVerdict(verdict))
+	} else {
+		verdict = p.judgeByDefault()
+		summary = append(summary, summarize.WithConditions(standard), summarize.WithReconcileResult(p.result),
+			summarize.WithReconcileError(p.err), summarize.WithResultBuilder(p.builder()))
+	}
+	exit, cancel := context.WithTimeout(context.WithoutCancel(ctx), exitTimeout)
+	defer cancel()
+	out, err := summarize.NewHelper(options.Recorder, p.patcher).SummarizeAndPatch(exit, options.Conditions(p.Object), summary...)
+	if outdated(err) && verdict.Err == nil {
+		return p.reportOutdated(ctx, err), nil
+	}
+	if judged {
+		p.known.idle.Reset()
+	} else {
+		out = p.pace(out)
+	}
+	if refused {
+		out.RequeueAfter = p.known.outdated.Next(outdatedBase, outdatedLimit)
+	} else {
+		p.known.outdated.Reset()
+	}
+	return out, err
+}
+
+// judge asks for the verdict, if there is a judge. If it panics, that is the outcome.
+func (p *Session[T]) judge(ctx context.Context, judge func(Outcome) result.Verdict) (verdict result.Verdict, judged bool) {
+	if judge == nil {
+		return verdict, false
+	}
+	err := contain(func() error {
+		verdict = judge(Outcome{Phase: p.Phase, Policy: p.Policy, Result: p.result, Err: p.err, Now: p.sessions.options.Clock()})
+		return nil
+	})
+	if err == nil {
+		return verdict, true
+	}
+	logPanic(ctx, err)
+	p.result, p.err = result.Empty, err
+	return verdict, false
+}
+
+func (p *Session[T]) builder() result.RuntimeResultBuilder {
+	return result.AlwaysRequeueResultBuilder{RequeueAfter: p.sessions.options.early(p.sessions.options.RequeueInterval)}
+}
+
+// judgeByDefault says that work goes on as long as there is something to
+// come. Ready itself follows from the summary.
+func (p *Session[T]) judgeByDefault() result.Verdict {
+	obj, now := p.sessions.options.Conditions(p.Object), p.sessions.options.Clock()
+	acted := p.Phase == PhaseClaim || p.Phase == PhaseApply
+	if acted && p.err == nil && p.result == result.Empty && !conditions.IsTrue(obj, v1alpha1.ConditionReady) {
+		// Nothing was to be done and nothing is to come. What Ready says is of an earlier reconcile.
+		p.result = result.Success
+	}
+	verdict := result.Compute(p.result, p.err, p.builder())
+	switch {
+	case p.Phase == PhaseSkip && p.err == nil:
+		message := "suspended: nothing is created or updated"
+		if p.Policy == Skip {
+			message = "the management policy is skip: nothing is created, updated or deleted"
+		}
+		conditions.Delete(obj, v1alpha1.ConditionReconciling)
+		conditions.MarkUnknown(obj, now, v1alpha1.ConditionReady, v1alpha1.ReasonSuspended, "%s", message)
+	case verdict.Outcome == result.Requeued, verdict.Outcome == result.Waited, verdict.Outcome == result.Failed:
+		conditions.MarkReconciling(obj, now, verdict.Reason, "%s", cmp.Or(verdict.Message, "work goes on"))
+	}
+	return verdict
+}
+
+// cutOff is for a reconcile that was cut off because the process stops: what it has
+// recorded so far is kept, but that it was cut off is no status.
+func (p *Session[T]) cutOff(ctx context.Context) (reconcile.Result, error) {
+	exit, cancel := context.WithTimeout(context.WithoutCancel(ctx), exitTimeout)
+	defer cancel()
+	if err := p.patcher.Patch(exit, p.Object); err != nil && !errors.Is(err, patch.ErrConflict) {
+		return reconcile.Result{}, errors.Join(p.err, err)
+	}
+	return reconcile.Result{}, p.err
+}
+
+// again ends the reconcile quietly: what it was about is no longer so.
+func (p *Session[T]) again(ctx context.Context) reconcile.Result {
+	delay := p.known.idle.Idle()
+	logf.FromContext(ctx).V(1).Info("the object changed during the pass; coming again", "conflict", p.err.Error(), "after", delay)
+	return reconcile.Result{RequeueAfter: delay}
+}
+
+// reportOutdated is for a definition that may not even hold the complaint about
+// itself: then the log and an event have to do.
+func (p *Session[T]) reportOutdated(ctx context.Context, err error) reconcile.Result {
+	delay := p.known.outdated.Next(outdatedBase, outdatedLimit)
+	if delay > outdatedBase {
+		return reconcile.Result{RequeueAfter: delay} // it is reported already
+	}
+	logf.FromContext(ctx).Error(err, "the CustomResourceDefinition is outdated")
+	before := p.patcher.OriginalCondition(v1alpha1.ConditionStalled)
+	known := before != nil && before.Reason == v1alpha1.ReasonCRDOutdated
+	if p.sessions.options.Recorder != nil && !known {
+		p.sessions.options.Recorder.Eventf(p.Object, nil, corev1.EventTypeWarning, v1alpha1.ReasonCRDOutdated, "Reconcile", "%s", shortNote(err))
+	}
+	return reconcile.Result{RequeueAfter: delay}
+}
+
+// shortNote keeps to the API server's limit for the note of an event.
+func shortNote(err error) string {
+	note := []rune(err.Error())
+	return string(note[:min(len(note), 250)]) // at most 4 bytes each
+}
+
+// outdated tells whether the CustomResourceDefinition does not keep our status.
+func outdated(err error) bool {
+	if _, pruned := errors.AsType[*patch.PrunedError](err); pruned {
+		return true
+	}
+	_, missing := errors.AsType[*patch.NoStatusSubresourceError](err)
+	return missing
+}
+
+// aboutItself reports whether the error is the answer of the server that the object of
+// the reconcile itself has changed or is gone. What the handler joined or gave a meaning is
+// the handler's to judge.
+func (p *Session[T]) aboutItself(reason metav1.StatusReason) bool {
+	for e := p.err; e != nil; e = errors.Unwrap(e) {
+		switch answer := e.(type) {
+		case *Error, *result.Stalling, *result.Waiting, *result.Generic, types.RetriableError, *types.RetriableError:
+			return false
+		case *apierrors.StatusError:
+			details := answer.ErrStatus.Details
+			if answer.ErrStatus.Reason != reason || details == nil || details.Name != p.key.Name {
+				return false
+			}
+			if reason == metav1.StatusReasonNotFound && !cluster.IsGone(answer, p.key.Name) {
+				return false // the path of the type is not served
+			}
+			gvk, err := p.sessions.options.Client.GroupVersionKindFor(p.Object)
+			if err != nil || details.Group != gvk.Group {
+				return false
+			}
+			if plural, _ := apimeta.UnsafeGuessKindToResource(gvk); details.Kind == plural.Resource {
+				return true
+			}
+			mapping, err := p.sessions.options.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+			return err == nil && details.Kind == mapping.Resource.Resource
+		}
+	}
+	return false
+}

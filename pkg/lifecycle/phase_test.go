@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import "testing"
+
+// TestStageOf is the whole truth table: the facts that are not in a row are false,
+// and the policy is Manage unless it says otherwise.
+func TestStageOf(t *testing.T) {
+	const unknown = ManagementPolicy("unknown")
+	for _, tc := range []struct {
+		name string
+		facts
+		want Phase
+	}{
+		{"new", facts{}, PhaseClaim},
+		{"ours", facts{claimed: true}, PhaseApply},
+		{"suspended before it was claimed", facts{suspended: true}, PhaseSkip},
+		{"suspended", facts{claimed: true, suspended: true}, PhaseSkip},
+		{"detached is about deletion only", facts{claimed: true, detached: true}, PhaseApply},
+		{"detached and new", facts{detached: true}, PhaseClaim},
+		{"suspended and detached", facts{suspended: true, detached: true}, PhaseSkip},
+		{"suspended and detached and ours", facts{claimed: true, suspended: true, detached: true}, PhaseSkip},
+		{"deleted before it was claimed", facts{deleting: true}, PhaseIgnore},
+		{"deleted before it was claimed, suspended", facts{deleting: true, suspended: true}, PhaseIgnore},
+		{"deleted before it was claimed, detached", facts{deleting: true, detached: true}, PhaseIgnore},
+		{"deleted", facts{deleting: true, claimed: true}, PhaseDelete},
+		{"deleted while suspended", facts{deleting: true, claimed: true, suspended: true}, PhaseDelete},
+		{"deleted and detached", facts{deleting: true, claimed: true, detached: true}, PhaseRelease},
+		{"deleted, detached and suspended", facts{deleting: true, claimed: true, detached: true, suspended: true}, PhaseRelease},
+
+		{"skip and new: not even claimed", facts{policy: Skip}, PhaseSkip},
+		{"skip", facts{claimed: true, policy: Skip}, PhaseSkip},
+		{"skip and suspended", facts{claimed: true, suspended: true, policy: Skip}, PhaseSkip},
+		{"skip, deleted before it was claimed", facts{deleting: true, policy: Skip}, PhaseIgnore},
+		{"skip and deleted: left behind", facts{deleting: true, claimed: true, policy: Skip}, PhaseRelease},
+		{"skip, deleted and suspended", facts{deleting: true, claimed: true, suspended: true, policy: Skip}, PhaseRelease},
+
+		{"detach-on-delete and new", facts{policy: DetachOnDelete}, PhaseClaim},
+		{"detach-on-delete", facts{claimed: true, policy: DetachOnDelete}, PhaseApply},
+		{"detach-on-delete and suspended", facts{claimed: true, suspended: true, policy: DetachOnDelete}, PhaseSkip},
+		{"detach-on-delete, deleted before it was claimed", facts{deleting: true, policy: DetachOnDelete}, PhaseIgnore},
+		{"detach-on-delete and deleted: left behind", facts{deleting: true, claimed: true, policy: DetachOnDelete}, PhaseRelease},
+		{"detach-on-delete, deleted and suspended", facts{deleting: true, claimed: true, suspended: true, policy: DetachOnDelete}, PhaseRelease},
+
+		{"unknown policy and new", facts{policy: unknown}, PhasePaused},
+		{"unknown policy", facts{claimed: true, policy: unknown}, PhasePaused},
+		{"unknown policy and suspended", facts{claimed: true, suspended: true, policy: unknown}, PhasePaused},
+		{"unknown policy and deleted", facts{deleting: true, claimed: true, policy: unknown}, PhasePaused},
+		{"unknown policy, deleted before it was claimed", facts{deleting: true, policy: unknown}, PhaseIgnore},
+		{"unknown policy, deleted and detached: the handler's word is enough", facts{deleting: true, claimed: true, detached: true, policy: unknown}, PhaseRelease},
+
+		{"somebody else's", facts{elsewhere: true}, PhaseIgnore},
+		{"somebody else's with a finalizer like ours", facts{elsewhere: true, claimed: true}, PhaseIgnore},
+		{"somebody else's under deletion", facts{elsewhere: true, claimed: true, deleting: true}, PhaseIgnore},
+		{"somebody else's under deletion, to be left behind", facts{elsewhere: true, claimed: true, deleting: true, detached: true, policy: DetachOnDelete}, PhaseIgnore},
+		{"somebody else's, suspended", facts{elsewhere: true, claimed: true, suspended: true}, PhaseIgnore},
+		{"somebody else's under an unknown policy", facts{elsewhere: true, claimed: true, policy: unknown}, PhaseIgnore},
+	} {
+		switch tc.policy {
+		case "":
+			tc.policy = Manage
+		case unknown:
+			tc.policy = ""
+		}
+		if got := phaseOf(tc.facts); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+}
+
+// everyFact calls f with every combination of facts.
+func everyFact(f func(facts)) {
+	for bits := range 32 {
+		for _, policy := range []ManagementPolicy{"", Manage, Skip, DetachOnDelete} {
+			f(facts{
+				elsewhere: bits&1 != 0, deleting: bits&2 != 0, claimed: bits&4 != 0,
+				suspended: bits&8 != 0, detached: bits&16 != 0, policy: policy,
+			})
+		}
+	}
+}
+
+// TestStagesKeepTheirPromises holds for all 128 combinations of facts.
+func TestStagesKeepTheirPromises(t *testing.T) {
+	everyFact(func(f facts) {
+		stage := phaseOf(f)
+		acts := stage == PhaseClaim || stage == PhaseApply || stage == PhaseDelete
+		for promise, broken := range map[string]bool{
+			"an object of somebody else is left alone":          f.elsewhere && stage != PhaseIgnore,
+			"nothing is done while the policy is unknown":       f.policy == "" && acts,
+			"skip creates, updates and deletes nothing":         f.policy == Skip && acts,
+			"detach-on-delete deletes nothing":                  f.policy == DetachOnDelete && stage == PhaseDelete,
+			"suspension creates and updates nothing":            f.suspended && (stage == PhaseClaim || stage == PhaseApply),
+			"suspension does not hold up a deletion":            f.deleting && stage == PhaseSkip,
+			"no finalizer is added to an object under deletion": f.deleting && stage == PhaseClaim,
+			"an object that is not claimed is neither applied":  !f.claimed && stage == PhaseApply,
+			"nor deleted": !f.claimed && (stage == PhaseDelete || stage == PhaseRelease),
+			"nothing is deleted or released that nobody deletes":     !f.deleting && (stage == PhaseDelete || stage == PhaseRelease),
+			"what the handler wants to leave behind can always go":   f.deleting && f.claimed && f.detached && !f.elsewhere && stage != PhaseRelease,
+			"an object of ours that nobody deletes is never ignored": !f.deleting && !f.elsewhere && stage == PhaseIgnore,
+		} {
+			if broken {
+				t.Errorf("%s: %+v gives %s", promise, f, stage)
+			}
+		}
+	})
+}

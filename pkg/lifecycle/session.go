@@ -1,0 +1,310 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/patch"
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+// Between these a reconcile is tried again if the type of its object is not served.
+const (
+	absenceBase  = time.Second
+	absenceLimit = 10 * time.Minute
+)
+
+// Sessions opens the sessions of one kind of objects. It is safe for concurrent use with
+// different objects, as a controller does. [Loop] is a reconciler that uses it with a
+// [Handler]; a reconciler with needs of its own uses it directly:
+//
+//	session, err := sessions.Open(ctx, key, wishes)
+//	if err != nil {
+//		return reconcile.Result{}, err
+//	}
+//	session.Run(ctx, func(ctx context.Context) (result.Result, error) {
+//		... // what session.Phase asks for
+//	})
+//	session.Release(ctx, release)
+//	return session.Close(ctx, judge)
+type Sessions[T client.Object] struct {
+	options Options[T]
+	kind    string
+	memory  memory
+}
+
+// Wishes is what an object itself says about its reconcile, besides its management policy.
+type Wishes struct {
+	// Suspended: nothing may be created or updated. Deletion is not affected.
+	Suspended bool
+	// Detached: its deletion leaves behind what was made.
+	Detached bool
+}
+
+// Session is one reconcile of one object: from the read of the object to the one write of its
+// status at the end. Code that is not ours is called by its methods, which make errors of
+// panics.
+type Session[T client.Object] struct {
+	// Object is the object as it was read. Its metadata and status may be changed.
+	Object T
+	// Phase is what the reconcile is about.
+	Phase Phase
+	// Policy is the management policy that applies, or empty if it was not found out.
+	Policy ManagementPolicy
+	// Gone means that the object is gone, or not the concern of this process any more: it was
+	// handed to another operator, or is being deleted and does not bear our finalizer. What
+	// is kept about it in memory can go.
+	Gone bool
+
+	sessions *Sessions[T]
+	key      client.ObjectKey
+	known    *remembered
+	patcher  *patch.Helper
+
+	// ended means that nothing is judged and nothing is written; requeue is the answer then.
+	ended   bool
+	requeue reconcile.Result
+
+	result result.Result
+	err    error
+	// refused is the error of our own last write that was refused. Only with it do the
+	// errors of a reconcile mean what patch says they mean: a handler may write other objects, too.
+	refused error
+}
+
+// NewSessions returns Sessions. The error names every mistake in the options.
+func NewSessions[T client.Object](options Options[T]) (*Sessions[T], error) {
+	if err := options.complete(); err != nil {
+		return nil, setupError[T](err)
+	}
+	gvk, err := options.Client.GroupVersionKindFor(options.New())
+	if err != nil {
+		return nil, setupError[T](err)
+	}
+	return &Sessions[T]{options: options, kind: gvk.Kind}, nil
+}
+
+func setupError[T any](err error) error {
+	return fmt.Errorf("set up the lifecycle of %s: %w", reflect.TypeFor[T](), err)
+}
+
+// Open reads an object and decides what its reconcile is about. The session may be over
+// already; then its methods do nothing, and Close returns when the object is reconciled
+// again. Wishes returns what the object says about its reconcile.
+func (s *Sessions[T]) Open(ctx context.Context, key client.ObjectKey, wishes func(T) Wishes) (session *Session[T], err error) {
+	panicked := contain(func() error {
+		session, err = s.open(ctx, key, wishes)
+		return nil
+	})
+	if panicked != nil {
+		return nil, s.panicked(ctx, key, panicked)
+	}
+	return session, err
+}
+
+func (s *Sessions[T]) panicked(ctx context.Context, key client.ObjectKey, err error) error {
+	logPanic(ctx, err)
+	return fmt.Errorf("reconcile %s %s: %w", s.kind, key, err)
+}
+
+func (s *Sessions[T]) open(ctx context.Context, key client.ObjectKey, wishes func(T) Wishes) (*Session[T], error) {
+	session := &Session[T]{sessions: s, key: key, Phase: PhaseIgnore}
+	if why, ok := errors.AsType[*LaterError](s.leading()); ok {
+		return session.end(later(ctx, why)), nil
+	}
+	obj := s.options.New()
+	switch err := s.options.Reader.Get(ctx, key, obj); {
+	case cluster.IsGone(err, key.Name):
+		session.forget(false)
+		return session.end(reconcile.Result{}), nil
+	case apierrors.IsNotFound(err):
+		return session.end(s.unserved(ctx, key, err)), nil
+	case err != nil:
+		return nil, fmt.Errorf("read %s %s: %w", s.kind, key, err)
+	}
+	session.Object = obj
+	session.known = s.memory.of(key)
+	session.known.unserved.Reset()
+	f, err := s.factsOf(ctx, obj, wishes)
+	session.Phase, session.Policy, session.err = phaseOf(f), f.policy, err
+	if session.Phase == PhaseIgnore {
+		session.forget(true)
+		s.tellOwner(ctx, obj)
+		return session.end(reconcile.Result{}), nil
+	}
+	options := []patch.HelperOption{patch.WithReader(s.options.Reader), patch.WithFieldOwner(s.options.FieldOwner)}
+	if !s.options.PersistSpec {
+		options = append(options, patch.WithoutSpec())
+	}
+	if session.patcher, err = patch.NewHelper(obj, s.options.Client, options...); err != nil {
+		return nil, err
+	}
+	return session, nil
+}
+
+// factsOf asks the object and the annotations. The facts are usable even if there is
+// an error: then something is not known, and nothing is to be done but to report that.
+func (s *Sessions[T]) factsOf(ctx context.Context, obj T, wishes func(T) Wishes) (facts, error) {
+	f := facts{
+		elsewhere: s.isElsewhere(obj),
+		deleting:  !obj.GetDeletionTimestamp().IsZero(),
+		claimed:   slices.Contains(obj.GetFinalizers(), s.options.Finalizer),
+	}
+	if phaseOf(f) == PhaseIgnore {
+		return f, nil
+	}
+	err := contain(func() error {
+		wished := wishes(obj)
+		f.suspended, f.detached = wished.Suspended, wished.Detached
+		return nil
+	})
+	if err == nil && f.deleting && f.detached {
+		// What the policy is does not matter any more.
+		return f, nil
+	}
+	policy, policyErr := s.policyOf(ctx, obj)
+	f.policy = policy
+	if phaseOf(f) == PhaseRelease {
+		// To leave everything behind, the handler is not needed.
+		return f, nil
+	}
+	if err == nil {
+		return f, policyErr
+	}
+	return f, errors.Join(err, policyErr)
+}
+
+// unserved comes again for an object about which the server said nothing but 404: the
+// path of its type is not served, for a moment or, if its definition was deleted, for
+// good. The former must not end the reconciles of an object that is there; the latter
+// must not cost more and more often than little.
+func (s *Sessions[T]) unserved(ctx context.Context, key client.ObjectKey, err error) reconcile.Result {
+	after := s.memory.of(key).unserved.Next(absenceBase, absenceLimit)
+	logf.FromContext(ctx).Info("the type of the object is not served; coming again", "error", err.Error(), "after", after)
+	return reconcile.Result{RequeueAfter: after}
+}
+
+// end makes a session be over.
+func (p *Session[T]) end(requeue reconcile.Result) *Session[T] {
+	p.ended, p.requeue = true, requeue
+	return p
+}
+
+// forget drops what would be done about the object next: nothing is. An object that still
+// exists may be seen again; then its events are not sent again.
+func (p *Session[T]) forget(exists bool) {
+	p.Gone = true
+	memory := &p.sessions.memory
+	said := memory.of(p.key).said
+	memory.forget(p.key)
+	if exists && said != "" {
+		memory.of(p.key).said = said
+	}
+	if p.sessions.options.RateLimiter != nil {
+		p.sessions.options.RateLimiter.Forget(reconcile.Request{NamespacedName: p.key})
+	}
+}
+
+// Run calls f, which does what the phase asks for, with a context that holds the management
+// policy. It is not called if the session is over, or if there is an error already. In
+// deletion, Success means that nothing is left; then the phase becomes PhaseRelease.
+func (p *Session[T]) Run(ctx context.Context, f func(context.Context) (result.Result, error)) {
+	if p.ended || p.err != nil || p.Phase == PhaseRelease {
+		return
+	}
+	deleting := p.Phase == PhaseDelete
+	if deleting {
+		p.tellOnce("", reasonBeginDelete, actionDelete, "the deletion begins")
+	}
+	p.err = contain(func() (err error) {
+		p.result, err = f(context.WithValue(ctx, policyKey{}, p.Policy))
+		return err
+	})
+	switch {
+	case !deleting || p.err != nil:
+	case p.result == result.Success:
+		p.Phase = PhaseRelease
+	case p.result == result.Empty:
+		// Only Success ends a deletion; without it, it goes on.
+		p.result = result.Requeue
+	}
+}
+
+// Claim puts our finalizer on the object, and makes that and other changes of its metadata
+// durable, before anything is done for it.
+func (p *Session[T]) Claim(ctx context.Context) error {
+	// The finalizer goes first: if we crashed after the first side effect without
+	// it, a deleted object would leave behind what was made for it.
+	controllerutil.AddFinalizer(p.Object, p.sessions.options.Finalizer)
+	p.sessions.own(p.Object)
+	changed, err := p.patcher.MetadataChanged(p.Object)
+	if err != nil || !changed {
+		return err
+	}
+	return p.Commit(ctx)
+}
+
+// Commit makes the metadata and the status of the object durable. It is a [Commit].
+func (p *Session[T]) Commit(ctx context.Context) error {
+	if err := p.sessions.leading(); err != nil {
+		return err
+	}
+	return p.note(p.patcher.Commit(ctx, p.Object))
+}
+
+// note remembers the error of a write of our own.
+func (p *Session[T]) note(err error) error {
+	if err != nil {
+		p.refused = err
+	}
+	return err
+}
+
+// Release removes our finalizer if the phase is PhaseRelease, in one write. Right before,
+// it calls f; an error of f keeps the finalizer. The status stays as it is: usually the
+// object is gone after this. Leaving means that what was made for the object stays.
+func (p *Session[T]) Release(ctx context.Context, f func(ctx context.Context, leaving bool) error) {
+	if p.ended || p.err != nil || p.Phase != PhaseRelease {
+		return
+	}
+	leaving := p.result != result.Success
+	// What came out before does not matter: nothing is left to be done.
+	p.result, p.err = result.Empty, p.release(context.WithValue(ctx, policyKey{}, p.Policy), leaving, f)
+	if p.err == nil {
+		p.end(reconcile.Result{})
+	}
+}
+
+func (p *Session[T]) release(ctx context.Context, leaving bool, f func(context.Context, bool) error) error {
+	if err := p.sessions.leading(); err != nil {
+		return err
+	}
+	if err := contain(func() error { return f(ctx, leaving) }); err != nil {
+		return err
+	}
+	controllerutil.RemoveFinalizer(p.Object, p.sessions.options.Finalizer)
+	if err := p.note(p.patcher.PatchMetadata(ctx, p.Object)); err != nil {
+		return err
+	}
+	if leaving {
+		p.tellOnce("", reasonDetached, actionDelete, "what was made for the object is left behind")
+	}
+	if len(p.Object.GetFinalizers()) == 0 {
+		p.forget(false)
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package subprocess
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// marker is what the child is called, in place of the path of the program. The
+// environment cannot say it, because it is empty.
+const marker = "corbel-subprocess"
+
+// answerDescriptor is where the child writes its answer. Whatever the work prints,
+// it cannot get between.
+const answerDescriptor = 3
+
+// Limits are what a child may use.
+type Limits struct {
+	// Time is from the start of the child to the end of its answer.
+	Time time.Duration
+	// Memory is in bytes, in addition to what the program takes when it starts.
+	Memory int64
+	// Output is the size of the answer in bytes.
+	Output int64
+}
+
+// ErrMemory, ErrTime and ErrOutput say which limit a child exceeded.
+var (
+	ErrMemory = errors.New("it needed more memory than it may have")
+	ErrTime   = errors.New("it took more time than it may")
+	ErrOutput = errors.New("its answer is longer than it may be")
+)
+
+// ErrUnsupported says that there are no children on this operating system.
+var ErrUnsupported = errors.New("a child process with limits needs Linux")
+
+// DeathError says that a child ended without an answer.
+type DeathError struct {
+	// Status is how the process ended, such as "exit status 2".
+	Status string
+	// Message is the last word of the Go runtime, if it had any.
+	Message string
+}
+
+// Error says how the child ended.
+func (e *DeathError) Error() string {
+	if e.Message == "" {
+		return fmt.Sprintf("its process ended without an answer (%s)", e.Status)
+	}
+	return fmt.Sprintf("its process ended without an answer (%s): %s", e.Status, e.Message)
+}
+
+// IsChild reports whether this process is a child.
+func IsChild() bool { return len(os.Args) > 0 && os.Args[0] == marker }
+
+// header is the beginning of what goes to the child. The work follows.
+type header struct {
+	Size   int64
+	Limits Limits
+}

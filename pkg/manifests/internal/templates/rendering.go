@@ -1,0 +1,233 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package templates
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"reflect"
+	"regexp"
+	"strings"
+	"text/template"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+)
+
+// maxArgument limits what the arguments of a method take. The methods of Helm's objects
+// compile patterns, and a deeply nested one overflows the stack.
+const maxArgument = 64 << 10
+
+// NoTemplate is how the error about a template that does not exist begins.
+const NoTemplate = "there is no template"
+
+// errInner ends a template that called one that failed. The cause is kept in the
+// rendering: text/template would repeat it at every level, and there may be hundreds.
+var errInner = errors.New("the template that it called failed")
+
+// Options are the options of a rendering.
+type Options struct {
+	Limits manifests.TemplateLimits
+	// Interrupted returns why the rendering has to end, or nil.
+	Interrupted func() error
+	// Nothing is printed for a value that does not exist.
+	Nothing string
+	// WholeNumbers lets functions that want an int take any whole number, such as the
+	// int64 or float64 of a value.
+	WholeNumbers bool
+	// Functions are those of the user. They may have the name of another one.
+	Functions template.FuncMap
+}
+
+// Rendering is a set of templates that call each other, with what has been used so far.
+type Rendering struct {
+	templates *template.Template
+	parser    Parser
+	options   Options
+	*state
+}
+
+// state is what the templates of a rendering share with those of its calls of tpl.
+type state struct {
+	budget
+	// own is how many templates there are but for those that texts of tpl define.
+	own int
+	// failure is the first error of the template that is executed, and failed the
+	// template.
+	failure error
+	failed  string
+}
+
+// NewRendering returns a rendering of the templates, which it changes, with these
+// functions and include, tpl and template.
+func NewRendering(set *template.Template, parser Parser, functions template.FuncMap, options Options) *Rendering {
+	s := &state{budget: budget{limits: options.Limits.WithDefaults(), interrupted: options.Interrupted}, own: len(set.Templates())}
+	r := &Rendering{templates: set, parser: parser, options: options, state: s}
+	guarded := make(template.FuncMap, len(functions))
+	for name, f := range functions {
+		guarded[name] = s.guard(reflect.ValueOf(f), name, options.WholeNumbers)
+	}
+	for name, f := range options.Functions {
+		guarded[name] = s.guard(reflect.ValueOf(f), "", false)
+	}
+	guarded[printName], guarded[stepName] = r.print, s.step
+	guarded[argumentName] = s.argument
+	set.Funcs(guarded)
+	return r.bind()
+}
+
+// bind makes the functions that depend on the set known to its templates.
+func (r *Rendering) bind() *Rendering {
+	r.templates.Funcs(template.FuncMap{"include": r.include, templateName: r.include, "tpl": r.tpl})
+	return r
+}
+
+// Execute returns the output of a template, which counts as output of the rendering.
+func (r *Rendering) Execute(name string, data any) (string, error) {
+	called := r.templates.Lookup(name)
+	if called == nil || called.Tree == nil {
+		return "", fmt.Errorf(NoTemplate+" %q", name)
+	}
+	r.callers, r.failure = append(r.callers[:0], name), nil
+	output := &buffer{budget: &r.budget, total: true}
+	if err := r.execute(called, output, data); err != nil {
+		return "", r.describe(err)
+	}
+	return output.String(), nil
+}
+
+func (r *Rendering) execute(called *template.Template, output *buffer, data any) error {
+	err := called.Execute(output, data)
+	if err != nil && r.failure == nil {
+		r.failure, r.failed = err, called.Name()
+	}
+	return err
+}
+
+// include returns the output of a template.
+func (r *Rendering) include(name string, data any) (string, error) {
+	if err := r.enter(name); err != nil {
+		return "", err
+	}
+	defer r.leave()
+	called := r.templates.Lookup(name)
+	if called == nil {
+		// The folder of the templates may be "." and lead to "./name".
+		called = r.templates.Lookup(path.Clean(name))
+	}
+	if called == nil || called.Tree == nil {
+		return "", fmt.Errorf(NoTemplate+" %q", name)
+	}
+	return r.call(called, data)
+}
+
+// tpl renders a text as a template. Templates that it defines, or defines
+// anew, are so for this text only.
+func (r *Rendering) tpl(text string, data any) (string, error) {
+	if err := r.enter("tpl"); err != nil {
+		return "", err
+	}
+	defer r.leave()
+	// What is cloned and parsed is kept as long as the templates that the text calls run.
+	added := int64(len(r.templates.Templates()) - r.own)
+	if err := r.spend(sum(int64(len(text)), product(added, nodeBytes))); err != nil {
+		return "", err
+	}
+	clone, err := r.templates.Clone()
+	if err != nil {
+		return "", err
+	}
+	inner := (&Rendering{templates: clone, parser: r.parser, options: r.options, state: r.state}).bind()
+	// A new one: a text of blanks would not take the place of the text that calls it.
+	called := clone.New("tpl")
+	nodes, err := inner.parser.parse(called, "tpl", text, nil)
+	if err != nil {
+		return "", err
+	}
+	if err := r.spend(product(nodes, nodeBytes)); err != nil {
+		return "", err
+	}
+	result, err := inner.call(called, data)
+	if r.options.Nothing != "" {
+		// As Helm does, unlike for include.
+		result = strings.ReplaceAll(result, r.options.Nothing, "")
+	}
+	return result, err
+}
+
+// call returns the output of a template as the result of a function.
+func (r *Rendering) call(called *template.Template, data any) (string, error) {
+	output := &buffer{budget: &r.budget}
+	if err := r.execute(called, output, data); err != nil {
+		return "", errInner
+	}
+	return output.String(), r.spend(int64(output.Len()))
+}
+
+// print passes a value on to text/template, which prints it: fmt does not notice that a
+// value contains itself.
+func (r *Rendering) print(value reflect.Value) (reflect.Value, error) {
+	if err := r.interrupted(); err != nil {
+		return value, err
+	}
+	if !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil() {
+		return reflect.ValueOf(r.options.Nothing), nil
+	}
+	_, err := r.measure(value)
+	return value, err
+}
+
+// CheckDepth refuses a value that is nested too deep to be walked, or contains itself.
+func CheckDepth(value any) error {
+	_, err := measure(manifests.TemplateLimits{}.WithDefaults().StringBytes, reflect.ValueOf(value))
+	return err
+}
+
+// argument passes an argument of a method on.
+func (b *budget) argument(value reflect.Value) (reflect.Value, error) {
+	given, err := b.measure(value)
+	if err == nil && given.bytes > maxArgument {
+		err = exceeded("an argument of a method takes more than %d bytes", maxArgument)
+	}
+	return value, err
+}
+
+// renderError is an error in a template.
+type renderError struct {
+	message string
+	err     error
+}
+
+func (e *renderError) Error() string { return e.message }
+func (e *renderError) Unwrap() error { return e.err }
+
+var (
+	placePattern = regexp.MustCompile(`^template: (.+?:\d+(?::\d+)?): `)
+	ownNames     = strings.NewReplacer(" | "+printName, "", "error calling "+printName+": ", "", "error calling "+stepName+": ", "",
+		argumentName+" | ", "", argumentName+" ", "", "error calling "+argumentName+": ", "",
+		"<"+templateName+">", "<template>", templateName+" ", "template ")
+)
+
+// describe returns the error that ended a template in a form that begins with its place
+// and the cause, and ends with the place in the template that it all began in.
+func (r *Rendering) describe(outer error) error {
+	// Errors of the writer have no place in the template that they end.
+	message := r.failed + ": " + r.failure.Error()
+	if place := placeOf(r.failure); place != "" {
+		message = strings.TrimPrefix(r.failure.Error(), "template: ")
+	}
+	message = ownNames.Replace(message)
+	if began := placeOf(outer); began != "" && began != placeOf(r.failure) {
+		message += " (called from " + began + ")"
+	}
+	return &renderError{message: message, err: r.failure}
+}
+
+// placeOf returns the file, line and column that an error of text/template begins with.
+func placeOf(err error) string {
+	if match := placePattern.FindStringSubmatch(err.Error()); match != nil {
+		return match[1]
+	}
+	return ""
+}

@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package timeout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/corbel-run/corbel/internal/guard"
+	"github.com/corbel-run/corbel/pkg/manifests"
+)
+
+// grace is how long a rendering may take to notice that its time is over. Most
+// do, and then they tell where they were.
+const grace = 200 * time.Millisecond
+
+// Runner runs the renderings of one generator. As long as one that was given up
+// goes on, it refuses to run others: a template that never ends would otherwise
+// take one more processor with every attempt.
+type Runner struct {
+	name  string
+	guard *guard.Guard
+}
+
+// New returns a runner; the name is for errors.
+func New(name string) *Runner { return &Runner{name: name, guard: guard.New(grace)} }
+
+// Run runs f in a goroutine of its own, until f returns, the context ends or
+// the timeout, if it is greater than 0, is over. Panics become errors. What ends
+// late or is refused becomes a RenderTimeoutError.
+func Run[T any](ctx context.Context, r *Runner, timeout time.Duration, f func(context.Context) (T, error)) (T, error) {
+	var none T
+	if ctx.Err() != nil {
+		return none, ctx.Err()
+	}
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	start := time.Now()
+	result, err := guard.Run(ctx, r.guard, r, r.name, 0, f)
+	switch failure := err.(type) { // the guard's own: what f returned may wrap that of another guard
+	case nil:
+		return result, nil
+	case *guard.PanicError:
+		if failure.Goexit {
+			return none, fmt.Errorf("the rendering %w", failure)
+		}
+		return none, &manifests.PanicError{Value: failure.Value, Stack: failure.Stack}
+	case *guard.TimeoutError:
+		return none, &manifests.RenderTimeoutError{Generator: r.name, After: failure.After, Busy: true}
+	}
+	switch {
+	case ctx.Err() == nil || !errors.Is(err, ctx.Err()):
+		return none, err
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return none, &manifests.RenderTimeoutError{Generator: r.name, After: time.Since(start), Err: err}
+	default:
+		return none, fmt.Errorf("%s: %w", r.name, err)
+	}
+}

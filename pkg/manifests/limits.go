@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+// TemplateLimits keep the templates of one rendering, or the values that they are given,
+// from taking all memory or all stack. What exceeds one ends as a LimitError. A limit
+// that is not greater than 0 has its default.
+//
+// Other limits are fixed. The text of a template, also one for the function tpl, has at
+// most 16 MiB, 100,000 actions and 100,000 parentheses, and is nested at most 120 levels
+// deep. A value that is printed, or walked by a function, is nested at most 1,000 levels
+// deep. A regular expression has at most 16 KiB, an argument of a method 64 KiB, and
+// lookup lists at most 10,000 objects.
+type TemplateLimits struct {
+	// Depth limits how deep templates may call each other, with include, template and
+	// tpl; by default 512, at most 1,000.
+	Depth int
+	// OutputBytes limits all output together, by default 32 MiB.
+	OutputBytes int64
+	// StringBytes limits each text that a function takes or returns, and the text that a
+	// value would be written as, by default 16 MiB.
+	StringBytes int64
+	// Items limits the length of each list and map that a function returns, such as that
+	// of until, by default 100,000.
+	Items int
+	// WorkBytes limits the work of functions and loops together, by default 512 MiB. It
+	// counts all that functions return, a sixteenth of what they read, and 64 bytes for
+	// each call of a function and each round of a loop. Slow functions count more:
+	// 4 MiB for each key, certificate or slow hash, 512 bytes for each random character, and
+	// 256 bytes for each node that a text for tpl is parsed to.
+	WorkBytes int64
+}
+
+// maxDepth is as far as the stack of a goroutine reaches safely, given how deep a
+// template may be nested.
+const maxDepth = 1000
+
+// WithDefaults fills in the defaults.
+func (l TemplateLimits) WithDefaults() TemplateLimits {
+	return TemplateLimits{
+		Depth:       min(positiveOr(l.Depth, 512), maxDepth),
+		OutputBytes: positiveOr(l.OutputBytes, 32<<20),
+		StringBytes: positiveOr(l.StringBytes, 16<<20),
+		Items:       positiveOr(l.Items, 100_000),
+		WorkBytes:   positiveOr(l.WorkBytes, 512<<20),
+	}
+}
+
+func positiveOr[T int | int64](value, fallback T) T {
+	if value > 0 {
+		return value
+	}
+	return fallback
+}
+
+// LimitError says that a rendering exceeded one of its limits.
+type LimitError struct {
+	// Message says which one.
+	Message string
+}
+
+// Error returns the message.
+func (e *LimitError) Error() string { return e.Message }

@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+)
+
+func TestOfARecordMadeWithAnotherKeyStaysWhatWasNotHashedWithIt(t *testing.T) {
+	kept := v1alpha1.InventoryItem{
+		Kind: "Job", Name: "a", UID: "u1", Seal: "seal", Phase: v1alpha1.PhaseCompleted, Finished: v1alpha1.FinishComplete,
+		Kept: []types.UID{"u2"}, Replicas: new(int64(3)),
+	}
+	for recorded, want := range map[string]string{
+		"": "", "M": "?", "M+C": "?", "M@R": "?@R", "M+C@R": "?@R", "?": "?", "?@R": "?@R",
+	} {
+		before, after := kept, kept
+		before.Digest, before.Seen, before.Accepted, after.Digest = recorded, "seen", "accepted", want
+		items := []v1alpha1.InventoryItem{before}
+		if diff := cmp.Diff([]v1alpha1.InventoryItem{after}, Rekeyed(items)); diff != "" || items[0].Digest != recorded {
+			t.Errorf("%q (-want +got):\n%s", recorded, diff)
+		}
+		if got := IsRekeyed(after); got != (want != "") {
+			t.Errorf("%q is rekeyed: %t", want, got)
+		}
+	}
+}
+
+func TestAnUnknownManifestCountsAsTheSameButInAnotherRevision(t *testing.T) {
+	for _, tt := range []struct {
+		recorded, desired string
+		same              bool
+	}{
+		{"?", "M", true},
+		{"?", "M+C", true},
+		{"?", "M@1", true},
+		{"?@1", "M@1", true},
+		{"?@1", "M+C@1", true},
+		{"?@1", "M+C", true},
+		{"?@1", "M@2", false},
+		{"", "M", false},
+	} {
+		u := &unit{recorded: true, item: v1alpha1.InventoryItem{Digest: tt.recorded}, live: Observation{Status: Status{Readiness: Failed}}}
+		u.want(&Desired{Digest: tt.desired, Policies: policy.Set{DependsOn: []policy.Reference{{Kind: "ConfigMap", Name: "new"}}}})
+		if u.same() != tt.same {
+			t.Errorf("%s, then %s: same %t", tt.recorded, tt.desired, u.same())
+		}
+		if u.item.DependsOn != nil {
+			t.Errorf("%s, then %s: it depends on %v before it is written", tt.recorded, tt.desired, u.item.DependsOn)
+		}
+	}
+}
+
+// Another digest key alone deletes nothing and creates nothing, wherever the
+// process stops meanwhile.
+func TestAnotherDigestKeyRecreatesNothing(t *testing.T) {
+	eachSeed(t, 300, func(s *simulation) {
+		s.heal()
+		s.draw()
+		s.converge()
+		before := s.lives()
+		for range 1 + s.rng.IntN(2) {
+			s.note("rekey")
+			s.driver.durable = Rekeyed(s.driver.durable)
+			s.driver.events, s.driver.crashAt = 0, s.rng.IntN(8)
+			s.pass()
+		}
+		s.driver.crashAt = 0
+		s.converge()
+		if diff := cmp.Diff(before, s.lives()); diff != "" {
+			s.fail("objects (-before +after):\n%s", diff)
+		}
+		s.checkApplied()
+		s.checkAtRest()
+		for _, item := range s.driver.durable {
+			if d := s.oracle.wanted(KeyOf(item)); d != nil && item.Digest != d.Digest && d.Policies.Reconcile != v1alpha1.ReconcilePolicyOnce {
+				s.fail("%s is recorded with the digest %q", KeyOf(item), item.Digest)
+			}
+		}
+		s.draw()
+		s.converge()
+		s.checkApplied()
+	})
+}
+
+// lives are the uids of all objects.
+func (s *simulation) lives() map[Key]types.UID {
+	uids := map[Key]types.UID{}
+	for key, o := range s.world.objects {
+		uids[key] = o.uid
+	}
+	return uids
+}
