@@ -158,10 +158,6 @@ verify: ## Check that generated files and go.mod are up to date, then lint.
 	cd test/bench/flux && $(GO) mod tidy -diff && $(GO) vet ./...
 	@$(MAKE) --no-print-directory lint controlplane-vet
 
-.PHONY: shape
-shape: ## Print the ten longest files and functions.
-	@$(GO) test -vet=off -count=1 -v ./test/architecture -shape
-
 ##@ Build
 
 .PHONY: generate

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package architecture keeps the house in the order that ARCHITECTURE.md
+// Package architecture checks that the repository is laid out as ARCHITECTURE.md
 // describes. Its tests read the sources of the repository and fail, with a
 // sentence that says what to do, when
 //
@@ -10,10 +10,9 @@
 //     allow-list, or reads the clock;
 //   - a heavy library is imported outside the one package that needs it;
 //   - a package has no doc.go, or a public one no Example that runs;
-//   - a file or a function grows beyond its limit;
-//   - a source lacks its license header, or text holds what belongs to
-//     somebody's machine or to a later day;
-//   - tests make passes over objects and do not judge the conditions that are left;
+//   - a source lacks its license header, or a text names a path of one machine or
+//     unfinished work;
+//   - tests reconcile objects and do not check the resulting conditions;
 //   - the documents name a package or a file that does not exist.
 //
 // The rules are tables: rooms.go says which packages exist and on which floor,

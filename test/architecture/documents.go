@@ -5,6 +5,8 @@ package architecture
 
 import (
 	"fmt"
+	"go/ast"
+	"go/doc"
 	"io/fs"
 	"path"
 	"regexp"
@@ -21,24 +23,24 @@ const (
 var (
 	// pathInText is a path of the repository that a document names as code.
 	pathInText = regexp.MustCompile("`((?:api|pkg|internal|cmd|test|hack|examples|docs|\\.ci)/[A-Za-z0-9_./-]*)`")
-	// codeOf marks a block of code that must also stand in a file, where it is compiled.
+	// codeOf marks a block of code that must also be in a file, where it is compiled.
 	codeOf = regexp.MustCompile("(?s)<!-- code of (\\S+) -->\n```go\n(.*?)\n```")
 	// relativeLink is the target of a link that stays in the repository.
 	relativeLink = regexp.MustCompile(`\]\(([A-Za-z0-9_.][A-Za-z0-9_./-]*)(?:#[^)]*)?\)`)
 )
 
-// Documents checks that the documents at the root and in docs tell the truth
-// about the tree: the floors, the package map, every path and every link.
-func Documents(t *Tree, house []Room) []Violation {
+// Documents checks that the documents at the root and in docs agree with the
+// tree: the floors, the package map, every path and every link.
+func Documents(t *Tree, rooms []Room) []Violation {
 	var found []Violation
 	for _, text := range t.Texts {
 		if path.Ext(text.Path) == ".md" {
-			found = append(found, deadPaths(t, house, text)...)
+			found = append(found, deadPaths(t, rooms, text)...)
 			found = append(found, staleCode(t, text)...)
 		}
 	}
 	if architecture, ok := t.text(floorsFile); ok {
-		if rewritten, err := withFloors(architecture.Content, house); err != nil {
+		if rewritten, err := withFloors(architecture.Content, rooms); err != nil {
 			found = append(found, violation(floorsFile, "%v", err))
 		} else if rewritten != architecture.Content {
 			found = append(found, violation(floorsFile, "its floors are not those of test/architecture/rooms.go: run go test ./test/architecture -rewrite"))
@@ -46,7 +48,7 @@ func Documents(t *Tree, house []Room) []Violation {
 	}
 	if readme, ok := t.text("README.md"); ok {
 		for _, p := range t.ours() {
-			if room, known := roomOf(house, p.Path); known && isPublic(room) && !strings.Contains(readme.Content, "`"+p.Path+"`") {
+			if room, known := roomOf(rooms, p.Path); known && isPublic(room) && !strings.Contains(readme.Content, "`"+p.Path+"`") {
 				found = append(found, violation("README.md", "its package map lacks `%s`", p.Path))
 			}
 		}
@@ -62,12 +64,12 @@ func (t *Tree) text(name string) (*Text, bool) {
 	return t.Texts[index], true
 }
 
-// deadPaths finds paths and links of a document that lead nowhere.
-func deadPaths(t *Tree, house []Room, text *Text) []Violation {
+// deadPaths finds paths and links of a document whose target does not exist.
+func deadPaths(t *Tree, rooms []Room, text *Text) []Violation {
 	var found []Violation
 	for number, line := range strings.Split(text.Content, "\n") {
 		for _, match := range pathInText.FindAllStringSubmatch(line, -1) {
-			if name := path.Clean(strings.TrimSuffix(match[1], "...")); !t.exists(name) && !awaited(t, house, name) {
+			if name := path.Clean(strings.TrimSuffix(match[1], "...")); !t.exists(name) && !awaited(t, rooms, name) {
 				found = append(found, violation(lineOf(text, number+1), "names `%s`, which does not exist", match[1]))
 			}
 		}
@@ -112,37 +114,37 @@ func squeeze(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// exists tells whether a file or folder is in the tree.
+// exists reports whether a file or folder is in the tree.
 func (t *Tree) exists(name string) bool {
 	_, err := fs.Stat(t.root, name)
 	return err == nil
 }
 
-// awaited tells whether a path lies in a room that is planned and not built yet.
-func awaited(t *Tree, house []Room, name string) bool {
-	return slices.ContainsFunc(house, func(room Room) bool {
+// awaited reports whether a path is in a room that is planned and not built yet.
+func awaited(t *Tree, rooms []Room, name string) bool {
+	return slices.ContainsFunc(rooms, func(room Room) bool {
 		folder := strings.TrimSuffix(room.Path, "/...")
 		return covers(folder+"/...", name) && !t.exists(folder)
 	})
 }
 
-// withFloors returns the document with the floors of the house between its marks.
-func withFloors(document string, house []Room) (string, error) {
+// withFloors returns the document with the table of floors between the two comments.
+func withFloors(document string, rooms []Room) (string, error) {
 	before, rest, begins := strings.Cut(document, floorsBegin)
 	_, after, ends := strings.Cut(rest, floorsEnd)
 	if !begins || !ends {
 		return "", fmt.Errorf("lacks the lines %q and %q", strings.TrimSpace(floorsBegin), floorsEnd)
 	}
-	return before + floorsBegin + renderFloors(house) + floorsEnd + after, nil
+	return before + floorsBegin + renderFloors(rooms) + floorsEnd + after, nil
 }
 
-// renderFloors writes the house as a table, the highest floor first, and the
+// renderFloors writes the rooms as a table, the highest floor first, and the
 // exceptions below it.
-func renderFloors(house []Room) string {
+func renderFloors(rooms []Room) string {
 	floors := map[int][]string{}
 	kinds := map[Kind][]string{}
 	var edges []string
-	for _, room := range house {
+	for _, room := range rooms {
 		name := "`" + room.Path + "`"
 		floors[room.Floor] = append(floors[room.Floor], name)
 		kinds[room.Kind] = append(kinds[room.Kind], name)
@@ -165,4 +167,47 @@ func renderFloors(house []Room) string {
 	fmt.Fprintf(&b, "- Closed: %s.\n", strings.Join(kinds[Closed], ", "))
 	fmt.Fprintf(&b, "- Data: %s.\n", strings.Join(kinds[Data], ", "))
 	return b.String()
+}
+
+// PackageDocs checks that every package is described: a library in its doc.go,
+// a command above any of its package clauses.
+func PackageDocs(t *Tree) []Violation {
+	var found []Violation
+	for _, p := range t.Packages {
+		home := slices.IndexFunc(p.Files, func(f *File) bool { return path.Base(f.Path) == "doc.go" })
+		switch {
+		case p.Name == "main":
+			if !slices.ContainsFunc(p.Files, func(f *File) bool { return f.Syntax.Doc.Text() != "" }) {
+				found = append(found, violation(p.Path, "the command has no comment above its package clause that says what it does"))
+			}
+		case home < 0:
+			found = append(found, violation(p.Path, "the package has no doc.go that describes it"))
+		case !strings.HasPrefix(p.Files[home].Syntax.Doc.Text(), "Package "+p.Name+" "):
+			found = append(found, violation(p.Files[home].Path, "its package comment has to begin with %q", "Package "+p.Name+" "))
+		}
+	}
+	return found
+}
+
+// Examples checks that every public package has an Example that go test runs,
+// which it does if the Example states its output.
+func Examples(t *Tree, rooms []Room) []Violation {
+	var found []Violation
+	for _, p := range t.ours() {
+		room, ok := roomOf(rooms, p.Path)
+		if !ok || !isPublic(room) {
+			continue
+		}
+		var tests []*ast.File
+		for _, file := range p.Files {
+			if file.Test {
+				tests = append(tests, file.Syntax)
+			}
+		}
+		runs := func(e *doc.Example) bool { return e.Output != "" || e.EmptyOutput }
+		if !slices.ContainsFunc(doc.Examples(tests...), runs) {
+			found = append(found, violation(p.Path, "the public package has no Example with an output comment that shows its use"))
+		}
+	}
+	return found
 }

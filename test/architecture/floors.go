@@ -10,18 +10,18 @@ import (
 
 // Floors checks that every package of ours has a room and that imports between
 // rooms point down, or along an edge that the room lists.
-func Floors(t *Tree, house []Room) []Violation {
+func Floors(t *Tree, rooms []Room) []Violation {
 	var found []Violation
 	for _, p := range t.ours() {
-		room, ok := roomOf(house, p.Path)
+		room, ok := roomOf(rooms, p.Path)
 		if !ok {
 			found = append(found, violation(p.Path,
-				"the package has no place in the house: add it to rooms in test/architecture/rooms.go, and to ARCHITECTURE.md"))
+				"the package has no room: add it to rooms in test/architecture/rooms.go, and to ARCHITECTURE.md"))
 			continue
 		}
 		for _, file := range p.Files {
 			for _, imported := range t.localImports(file) {
-				if what := forbiddenEdge(house, room, imported, file.Test); what != "" {
+				if what := forbiddenEdge(rooms, room, imported, file.Test); what != "" {
 					found = append(found, violation(file.Path, "%s", what))
 				}
 			}
@@ -31,8 +31,8 @@ func Floors(t *Tree, house []Room) []Violation {
 }
 
 // forbiddenEdge says why a room must not import a package, or nothing.
-func forbiddenEdge(house []Room, from Room, imported string, test bool) string {
-	to, ok := roomOf(house, imported)
+func forbiddenEdge(rooms []Room, from Room, imported string, test bool) string {
+	to, ok := roomOf(rooms, imported)
 	switch {
 	case !ok:
 		return "" // reported where it is

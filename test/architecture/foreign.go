@@ -3,9 +3,14 @@
 
 package architecture
 
+import (
+	"slices"
+	"strings"
+)
+
 // closedForeign is what a closed package, and everything of ours that it
 // reaches, may import from elsewhere. Some of apimachinery reaches the network
-// itself; the packages here are those whose names are types and pure functions.
+// itself; the packages listed here hold only types and pure functions.
 var closedForeign = []string{
 	"bytes", "cmp", "errors", "fmt", "hash", "hash/fnv", "iter", "maps", "math", "math/bits",
 	"reflect", "regexp", "slices", "sort", "strconv", "strings", "text/tabwriter", "time",
@@ -64,14 +69,14 @@ type Library struct {
 }
 
 // libraries are those that cost every user of a package that imports them.
-// A more specific line stands before a more general one.
+// A more specific line precedes a more general one.
 var libraries = []Library{
 	{Path: "helm.sh/helm/v4/pkg/action/...", Why: "it brings a second engine that applies objects"},
 	{Path: "helm.sh/helm/...", Rooms: []string{"pkg/manifests/helm"}, Why: "only charts need Helm"},
 	{Path: "github.com/Masterminds/sprig/...", Rooms: []string{"pkg/manifests/internal/templates"}, Why: "only Go templates need its functions"},
 	{Path: "sigs.k8s.io/kustomize/...", Rooms: []string{"pkg/manifests/kustomize"}, TestsToo: true, Why: "only kustomizations need it"},
 	{Path: "github.com/google/cel-go/...", Rooms: []string{"pkg/status", "pkg/manifests/transform"}, Why: "only ready-when expressions and transformers need CEL"},
-	{Path: "github.com/fluxcd/cli-utils/pkg/kstatus/status", Rooms: []string{"pkg/status"}, TestsToo: true, Why: "pkg/status is the one place that judges readiness"},
+	{Path: "github.com/fluxcd/cli-utils/pkg/kstatus/status", Rooms: []string{"pkg/status"}, TestsToo: true, Why: "pkg/status is the one place that computes readiness"},
 	{Path: "github.com/fluxcd/cli-utils/...", Why: "only its kstatus package is wanted"},
 	{Path: "github.com/fluxcd/pkg/...", Why: "it pulls test libraries into what is shipped"},
 	{Path: "github.com/prometheus/client_golang/...", Rooms: []string{"internal/metrics"}, TestsToo: true, Why: "internal/metrics declares all metrics"},
@@ -88,4 +93,38 @@ var libraries = []Library{
 	{Path: "github.com/onsi/...", Why: "tests use the testing package and go-cmp"},
 	{Path: "github.com/pkg/errors", Why: "the standard library wraps errors"},
 	{Path: "io/ioutil", Why: "it is deprecated"},
+}
+
+// Libraries checks that heavy or unwanted foreign packages are imported only
+// where they belong.
+func Libraries(t *Tree, rooms []Room, limits []Library) []Violation {
+	var found []Violation
+	for _, p := range t.ours() {
+		room, _ := roomOf(rooms, p.Path)
+		for _, file := range p.Files {
+			for _, i := range file.Imports {
+				at := slices.IndexFunc(limits, func(l Library) bool { return covers(l.Path, i.Path) })
+				if at < 0 || slices.Contains(limits[at].Rooms, room.Path) {
+					continue
+				}
+				if test := file.Test || room.Kind == Support; test && limits[at].TestsToo {
+					continue
+				}
+				found = append(found, violation(file.Path, "imports %s, which belongs %s, because %s",
+					i.Path, belongs(limits[at]), limits[at].Why))
+			}
+		}
+	}
+	return found
+}
+
+func belongs(l Library) string {
+	places := slices.Clone(l.Rooms)
+	if l.TestsToo {
+		places = append(places, "tests")
+	}
+	if len(places) == 0 {
+		return "nowhere"
+	}
+	return "to " + strings.Join(places, " and ") + " only"
 }

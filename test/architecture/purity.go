@@ -12,10 +12,10 @@ import (
 // Purity checks what closed and data packages import from elsewhere, and that
 // they do not read the clock. For a closed package this holds for everything of
 // ours that it reaches, too, because a helper one import away is as impure.
-func Purity(t *Tree, house []Room) []Violation {
+func Purity(t *Tree, rooms []Room) []Violation {
 	var found []Violation
 	for _, p := range t.ours() {
-		room, _ := roomOf(house, p.Path)
+		room, _ := roomOf(rooms, p.Path)
 		switch room.Kind {
 		case Data:
 			allowed := slices.Concat(closedForeign, dataForeign, room.Foreign)

@@ -5,7 +5,6 @@ package architecture
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,22 +13,7 @@ import (
 
 const root = "../.."
 
-var (
-	shape   = flag.Bool("shape", false, "print the longest files and functions instead of testing")
-	rewrite = flag.Bool("rewrite", false, "write the floors of rooms.go into "+floorsFile)
-)
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if *shape {
-		if err := printShape(10); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
+var rewrite = flag.Bool("rewrite", false, "write the floors of rooms.go into "+floorsFile)
 
 // TestRepository applies every rule to this repository.
 func TestRepository(t *testing.T) {
@@ -41,14 +25,13 @@ func TestRepository(t *testing.T) {
 		{"imports point down", func() []Violation { return Floors(tree, rooms) }},
 		{"packages that decide are pure", func() []Violation { return Purity(tree, rooms) }},
 		{"heavy libraries stay where they belong", func() []Violation { return Libraries(tree, rooms, libraries) }},
-		{"packages say what they are", func() []Violation { return PackageDocs(tree) }},
+		{"packages are described", func() []Violation { return PackageDocs(tree) }},
 		{"public packages have an example", func() []Violation { return Examples(tree, rooms) }},
-		{"files and functions are short", func() []Violation { return Sizes(tree) }},
 		{"sources have the license header", func() []Violation { return Headers(tree) }},
 		{"nothing unfinished or private is in the text", func() []Violation { return Words(tree, words) }},
-		{"documents tell the truth", func() []Violation { return Documents(tree, rooms) }},
+		{"documents agree with the tree", func() []Violation { return Documents(tree, rooms) }},
 		{"documents name tests that exist", func() []Violation { return NamedTests(tree) }},
-		{"tests that make passes judge the conditions", func() []Violation { return Judged(tree) }},
+		{"tests that reconcile check the conditions", func() []Violation { return CheckedConditions(tree) }},
 		{"every invariant is listed and held", func() []Violation { return Invariants(tree) }},
 	}
 	for _, check := range checks {
@@ -122,21 +105,4 @@ func rewriteFloors() error {
 		return err
 	}
 	return os.WriteFile(name, []byte(rewritten), 0o644)
-}
-
-func printShape(count int) error {
-	tree, err := Load(os.DirFS(root))
-	if err != nil {
-		return err
-	}
-	files, functions := measure(tree)
-	fmt.Printf("longest of %d files (at most %d lines)\n", len(files), maxFileLines)
-	for _, s := range files[:min(count, len(files))] {
-		fmt.Printf("%5d  %s\n", s.Lines, s.Where)
-	}
-	fmt.Printf("longest of %d functions (at most %d lines, tables not counted)\n", len(functions), maxFunctionLines)
-	for _, s := range functions[:min(count, len(functions))] {
-		fmt.Printf("%5d  %s %s\n", s.Lines, s.Where, s.Name)
-	}
-	return nil
 }

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Kind says how much a room may know of the world.
+// Kind says what a room may depend on.
 type Kind string
 
 const (
-	// Open rooms may import whatever their floor allows.
+	// Open rooms may import everything that their floor allows.
 	Open Kind = "open"
 	// Data rooms import from a list and get the time as a parameter.
 	Data Kind = "data"
@@ -23,8 +23,8 @@ const (
 	Support Kind = "support"
 )
 
-// Room is the place of a package, or of all packages below a folder if Path
-// ends in "/...", in the house.
+// Room is the place of a package in the layers of the repository, or of all
+// packages below a folder if Path ends in "/...".
 type Room struct {
 	Path  string
 	Floor int
@@ -35,10 +35,10 @@ type Room struct {
 	Foreign []string
 }
 
-// supportFloor is above everything: tests may use the whole house.
+// supportFloor is above everything: tests may use everything.
 const supportFloor = 7
 
-// rooms is the house. Packages of ours that are in no room fail the test.
+// rooms are all rooms. A package of this module without a room fails the test.
 var rooms = []Room{
 	{Path: "api/v1alpha1", Floor: 0, Kind: Data},
 	{Path: "pkg/types", Floor: 0, Kind: Data},
@@ -130,20 +130,20 @@ var rooms = []Room{
 	{Path: "test/bench/...", Floor: supportFloor, Kind: Support},
 }
 
-// covers tells whether a path is pattern, or below it if it ends in "/...".
+// covers reports whether a path is pattern, or below it if it ends in "/...".
 func covers(pattern, path string) bool {
 	folder, open := strings.CutSuffix(pattern, "/...")
 	return path == folder || open && strings.HasPrefix(path, folder+"/")
 }
 
-// coversAny tells whether any of the patterns covers the path.
+// coversAny reports whether any of the patterns covers the path.
 func coversAny(patterns []string, path string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return covers(pattern, path) })
 }
 
 // roomOf returns the room that a package lives in.
-func roomOf(house []Room, path string) (Room, bool) {
-	for _, room := range house {
+func roomOf(rooms []Room, path string) (Room, bool) {
+	for _, room := range rooms {
 		if covers(room.Path, path) {
 			return room, true
 		}
@@ -151,7 +151,7 @@ func roomOf(house []Room, path string) (Room, bool) {
 	return Room{}, false
 }
 
-// isPublic tells whether users import the package, so that it owes them an Example.
+// isPublic reports whether users import the package, so that it needs an Example.
 func isPublic(room Room) bool {
 	inside := strings.HasPrefix(room.Path, "pkg/") || strings.HasPrefix(room.Path, "api/")
 	return inside && room.Kind != Support && !slices.Contains(strings.Split(room.Path, "/"), "internal")

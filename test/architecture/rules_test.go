@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// house is a small house for trees that break one rule each.
+// house are rooms for small trees that break one rule each.
 var house = []Room{
 	{Path: "pkg/words", Floor: 0, Kind: Data},
 	{Path: "pkg/rules", Floor: 1, Kind: Closed},
@@ -89,13 +89,13 @@ func TestFloors(t *testing.T) {
 			files: map[string]string{"pkg/words/a_test.go": "package words\nimport _ \"$/test/bed\"\n"}},
 		{name: "packages of one open room may import each other",
 			files: map[string]string{"examples/shop/main.go": "package main\nimport _ \"$/examples/shop/api\"\n", "examples/shop/api/a.go": "package api\n"}},
-		{name: "an unknown package is told where to register",
+		{name: "an unknown package is reported with the place to register it",
 			files: map[string]string{"pkg/shed/a.go": "package shed\n"},
-			want:  []string{"pkg/shed: the package has no place in the house: add it to rooms in test/architecture/rooms.go"}},
+			want:  []string{"pkg/shed: the package has no room: add it to rooms in test/architecture/rooms.go"}},
 		{name: "a package below a closed path has no room of its own",
 			files: map[string]string{"pkg/words/deep/a.go": "package deep\n"},
-			want:  []string{"pkg/words/deep: the package has no place"}},
-		{name: "a nested module has its own house",
+			want:  []string{"pkg/words/deep: the package has no room"}},
+		{name: "a nested module has its own layers",
 			files: map[string]string{"hack/x/go.mod": "module example.com/x\n", "hack/x/a.go": "package x\nimport _ \"$/pkg/hands\"\n"}},
 	})
 }

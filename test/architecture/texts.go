@@ -49,7 +49,7 @@ func commentMark(name string) (string, bool) {
 	}
 }
 
-// Word is something that must not stand in the repository.
+// Word is a text that must not be in the repository.
 type Word struct {
 	Pattern *regexp.Regexp
 	Why     string
@@ -58,7 +58,7 @@ type Word struct {
 // words are put together from parts, because this file is checked as well.
 var words = []Word{
 	{regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`), "finish it, or open an issue; the code says what is"},
-	{regexp.MustCompile(`(^|[\s"'` + "`" + `(=:,])/(wo` + `rk|ro` + `ot|ho` + `me|Us` + `ers)/`), "it is a path on somebody's machine"},
+	{regexp.MustCompile(`(^|[\s"'` + "`" + `(=:,])/(wo` + `rk|ro` + `ot|ho` + `me|Us` + `ers)/`), "it is a path of one machine"},
 	{regexp.MustCompile(`pro` + `xy\.golang\.org|sum\.golang\.org`), "which module proxy is used is the user's choice"},
 	{regexp.MustCompile(`^(<<<<<<<|>>>>>>>) `), "it is left over from a merge"},
 }

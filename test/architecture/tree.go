@@ -43,10 +43,8 @@ type Package struct {
 
 // File is one Go source.
 type File struct {
-	Path      string
-	Lines     int
-	Test      bool
-	Generated bool
+	Path string
+	Test bool
 	// Imports are the imported paths with their local names ("" if not renamed).
 	Imports []Import
 	Syntax  *ast.File
@@ -59,10 +57,7 @@ type Import struct{ Path, Name string }
 // Text is the content of a file.
 type Text struct{ Path, Content string }
 
-var (
-	moduleLine    = regexp.MustCompile(`(?m)^module\s+(\S+)`)
-	generatedLine = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
-)
+var moduleLine = regexp.MustCompile(`(?m)^module\s+(\S+)`)
 
 // Load reads the tree below root. Folders that are not sources (bin, testdata,
 // vendor, hidden ones except .ci) are passed by.
@@ -159,12 +154,10 @@ func parseFile(name string, content []byte) (*File, error) {
 		return nil, err
 	}
 	file := &File{
-		Path:      name,
-		Lines:     strings.Count(string(content), "\n"),
-		Test:      strings.HasSuffix(name, "_test.go"),
-		Generated: generatedLine.Match(content),
-		Syntax:    syntax,
-		set:       set,
+		Path:   name,
+		Test:   strings.HasSuffix(name, "_test.go"),
+		Syntax: syntax,
+		set:    set,
 	}
 	for _, spec := range syntax.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
@@ -182,3 +175,22 @@ func parseFile(name string, content []byte) (*File, error) {
 
 // line is the line of a position.
 func (f *File) line(at token.Pos) int { return f.set.Position(at).Line }
+
+// Violation is one rule broken in one place.
+type Violation struct {
+	// Where is a package or a file, with a line if there is one.
+	Where string
+	// What is broken and what to do about it.
+	What string
+}
+
+// String is the line that the test prints.
+func (v Violation) String() string { return v.Where + ": " + v.What }
+
+func violation(where, format string, args ...any) Violation {
+	return Violation{Where: where, What: fmt.Sprintf(format, args...)}
+}
+
+func at(f *File, line int) string { return fmt.Sprintf("%s:%d", f.Path, line) }
+
+func lineOf(text *Text, line int) string { return fmt.Sprintf("%s:%d", text.Path, line) }

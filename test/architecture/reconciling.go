@@ -10,23 +10,23 @@ import (
 	"strings"
 )
 
-// passMakers are the functions whose values make passes over objects with conditions, by package.
-var passMakers = map[string][]string{
+// reconcilerConstructors are the functions whose values reconcile objects with conditions, by package.
+var reconcilerConstructors = map[string][]string{
 	"pkg/component": {"NewReconciler"},
 	"pkg/lifecycle": {"NewLoop"},
 	"pkg/summarize": {"NewHelper"},
 }
 
-// judge is the package whose Check says whether conditions make sense.
-const judge = "pkg/conditions/conditionstest"
+// conditionsCheck is the package whose Check reports conditions that contradict each other.
+const conditionsCheck = "pkg/conditions/conditionstest"
 
-// Judged checks that tests which make passes judge the conditions that these leave: in the
-// function itself, or in a function that the tests of the package share. Examples show
-// something else.
-func Judged(t *Tree) []Violation {
+// CheckedConditions checks that tests which reconcile objects also check the resulting
+// conditions: in the function itself, or in a function that the tests of the package share.
+// Examples need not.
+func CheckedConditions(t *Tree) []Violation {
 	var found []Violation
 	for _, p := range t.Packages {
-		var makers []string
+		var unchecked []string
 		shared := false
 		for _, file := range p.Files {
 			if !file.Test {
@@ -37,25 +37,25 @@ func Judged(t *Tree) []Violation {
 				if !ok || strings.HasPrefix(function.Name.Name, "Example") {
 					continue
 				}
-				judges := file.calls(function, t.Module+"/"+judge, "Check", "Errors")
-				shared = shared || judges && !strings.HasPrefix(function.Name.Name, "Test")
-				if !judges && t.makesPasses(p, file, function) {
-					makers = append(makers, at(file, file.line(function.Pos())))
+				checks := file.calls(function, t.Module+"/"+conditionsCheck, "Check", "Errors")
+				shared = shared || checks && !strings.HasPrefix(function.Name.Name, "Test")
+				if !checks && t.constructsReconciler(p, file, function) {
+					unchecked = append(unchecked, at(file, file.line(function.Pos())))
 				}
 			}
 		}
 		if shared {
 			continue
 		}
-		for _, where := range makers {
-			found = append(found, violation(where, "makes passes and does not judge the conditions; end with Check of %s, best in a Cleanup of what the tests share", judge))
+		for _, where := range unchecked {
+			found = append(found, violation(where, "reconciles and does not check the conditions: end with Check of %s, best in a Cleanup of the shared setup", conditionsCheck))
 		}
 	}
 	return found
 }
 
-func (t *Tree) makesPasses(p *Package, file *File, function *ast.FuncDecl) bool {
-	for home, names := range passMakers {
+func (t *Tree) constructsReconciler(p *Package, file *File, function *ast.FuncDecl) bool {
+	for home, names := range reconcilerConstructors {
 		if file.calls(function, t.Module+"/"+home, names...) || p.Path == home && callsUnqualified(function, names) {
 			return true
 		}
@@ -63,7 +63,7 @@ func (t *Tree) makesPasses(p *Package, file *File, function *ast.FuncDecl) bool 
 	return false
 }
 
-// calls tells whether the function uses one of the names of an imported package.
+// calls reports whether the function uses one of the names of an imported package.
 func (f *File) calls(function *ast.FuncDecl, imported string, names ...string) bool {
 	at := slices.IndexFunc(f.Imports, func(i Import) bool { return i.Path == imported })
 	if at < 0 {

@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package architecture
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestInvariants(t *testing.T) {
+	var rows []string
+	for _, group := range invariants {
+		for n := range group.count {
+			rows = append(rows, fmt.Sprintf("| %s%d | it shines | held | `TestLight` |", group.kind, n+1))
+		}
+	}
+	with := func(change func([]string) []string) map[string]string {
+		return map[string]string{invariantsFile: strings.Join(change(append([]string(nil), rows...)), "\n") + "\n"}
+	}
+	runRules(t, Invariants, []rule{
+		{name: "all are there", files: with(func(r []string) []string { return r })},
+		{name: "one is not held, and says so", files: with(func(r []string) []string {
+			r[0] = "| S1 | it shines | not yet: it is dark | - |"
+			return r
+		})},
+		{name: "no list", files: map[string]string{"docs/other.md": ""}, want: []string{invariantsFile + ": does not exist"}},
+		{name: "one is missing", files: with(func(r []string) []string { return r[1:] }), want: []string{invariantsFile + ":1: has 0 rows for S1, want 1"}},
+		{name: "one has two rows", files: with(func(r []string) []string { return append(r, r[0]) }), want: []string{invariantsFile + ":1: has 2 rows for S1, want 1"}},
+		{name: "an unknown invariant", files: with(func(r []string) []string { return append(r, "| S25 | it shines | held | `TestLight` |") }),
+			want: []string{invariantsFile + ":1: has a row for S25"}},
+		{name: "one that nothing holds", files: with(func(r []string) []string {
+			r[1] = "| S2 | it shines | held | hope |"
+			return r
+		}), want: []string{invariantsFile + ":2: S2 is held by no test"}},
+	})
+}
+
+func TestNamedTests(t *testing.T) {
+	tests := "package a\nimport \"testing\"\nfunc TestLight(t *testing.T) {\n\tt.Run(\"it shines\", nil)\n}\nfunc Example() {}\n"
+	with := func(document string) map[string]string {
+		return map[string]string{"a/a_test.go": tests, "a/b.go": "package a\nfunc TestLooksLikeOne() {}\n", "docs/rules.md": document}
+	}
+	runRules(t, NamedTests, []rule{
+		{name: "a test that exists", files: with("`TestLight` and `Example`\n")},
+		{name: "a subtest that exists", files: with("`TestLight/it shines`\n")},
+		{name: "words that are no code", files: with("TestNothing\n")},
+		{name: "a test that is gone", files: with("\n| a | `TestDark` |\n"),
+			want: []string{"docs/rules.md:2: names the test TestDark, which does not exist"}},
+		{name: "a subtest that is gone", files: with("`TestLight/it glows`\n"),
+			want: []string{`docs/rules.md:1: names "it glows" of the test TestLight, which has no such subtest`}},
+		{name: "a function that is no test", files: with("`TestLooksLikeOne`\n"),
+			want: []string{"docs/rules.md:1: names the test TestLooksLikeOne, which does not exist"}},
+	})
+}
+
+func TestCheckedConditions(t *testing.T) {
+	const imports = "import (\n\t\"$/pkg/component\"\n\t\"$/pkg/conditions/conditionstest\"\n)\n"
+	runRules(t, CheckedConditions, []rule{
+		{name: "a test that reconciles and checks",
+			files: map[string]string{"a/a_test.go": "package a\n" + imports + "func TestA(t *T) {\n\tcomponent.NewReconciler[X](1)\n\tconditionstest.Check(t, 1)\n}\n"}},
+		{name: "a test whose shared setup checks",
+			files: map[string]string{
+				"a/a_test.go":     "package a\nimport \"$/pkg/component\"\nfunc TestA(t *T) { component.NewReconciler[X](1) }\n",
+				"a/setup_test.go": "package a\n" + imports + "func newSetup(t *T) { t.Cleanup(func() { conditionstest.Check(t, 1) }) }\n",
+			}},
+		{name: "one that does not check is reported",
+			files: map[string]string{"a/a_test.go": "package a\nimport c \"$/pkg/component\"\nfunc TestA(t *T) { c.NewReconciler[X](1) }\n"},
+			want:  []string{"a/a_test.go:3: reconciles and does not check the conditions"}},
+		{name: "the check of another test does not count",
+			files: map[string]string{"a/a_test.go": "package a\n" + imports + "func TestA(t *T) { component.NewReconciler[X](1) }\nfunc TestB(t *T) { conditionstest.Check(t, 1) }\n"},
+			want:  []string{"a/a_test.go:6: reconciles"}},
+		{name: "tests inside a package of reconcilers are seen, too",
+			files: map[string]string{"pkg/lifecycle/a_test.go": "package lifecycle\nfunc TestA(t *T) { NewLoop(1) }\nfunc TestB(t *T) { NewLoop[X](1) }\n"},
+			want:  []string{"pkg/lifecycle/a_test.go:2: reconciles", "pkg/lifecycle/a_test.go:3: reconciles"}},
+		{name: "examples and programs are not tests",
+			files: map[string]string{
+				"a/a_test.go": "package a\nimport \"$/pkg/component\"\nfunc ExampleA() { component.NewReconciler[X](1) }\n",
+				"b/b.go":      "package b\nimport \"$/pkg/component\"\nfunc main() { component.NewReconciler[X](1) }\n",
+			}},
+	})
+}
