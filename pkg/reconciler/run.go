@@ -32,7 +32,7 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 	if err := r.executor.Sweep(ctx, in.Owner, in.Recorded); err != nil {
 		return call.outcome(plan.Plan{}), err
 	}
-	ctx = execute.WithPermit(ctx, in.fence.pass)
+	ctx = execute.WithConfirm(ctx, in.fence.pass)
 	again, how := keysOf(in.Input), manner{presume: presumes(in.Input)}
 	for {
 		if err := r.part(ctx, metrics.PhaseRead, func(ctx context.Context) error {

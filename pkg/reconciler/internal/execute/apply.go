@@ -9,38 +9,27 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// merge sends the manifest as a server-side apply and leaves the fields of
-// other managers alone. What we wrote as a PUT under another policy becomes ours
-// in the sense of server-side apply.
-func (e *Executor) merge(ctx context.Context, resource cluster.Resource, step plan.Step) (*unstructured.Unstructured, error) {
-	return e.apply(ctx, resource, step, func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == e.options.FieldOwner
-	})
-}
-
-// override is merge, and takes over the fields of one-off managers.
-func (e *Executor) override(ctx context.Context, resource cluster.Resource, step plan.Step) (*unstructured.Unstructured, error) {
-	return e.apply(ctx, resource, step, func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == e.options.FieldOwner || isOneOff(entry.Manager)
-	})
-}
-
-// apply sends the manifest as a server-side apply. Whether earlier entries of
-// managers count as ours shows in the answer, so nothing has to be read before.
-// If there are any, they are united with ours and the apply is sent again; only
-// then the server removes those of their fields that the manifest lacks.
-func (e *Executor) apply(ctx context.Context, resource cluster.Resource, step plan.Step, counts func(metav1.ManagedFieldsEntry) bool) (*unstructured.Unstructured, error) {
+// apply sends the manifest as a server-side apply and leaves the fields of other
+// managers alone. Some earlier entries in managedFields count as ours: what we wrote as
+// a PUT under another policy, and under the verb override the fields of one-off
+// managers. The answer shows whether there are any, so nothing has to be read before.
+// If so, they are united with ours and the apply is sent again; only then the server
+// removes those of their fields that the manifest lacks.
+func (e *Executor) apply(ctx context.Context, resource cluster.Resource, step plan.Step) (*unstructured.Unstructured, error) {
 	object, metadata := body(step.Desired.Manifest)
 	ignored, err := e.leftFields(ctx, resource, step)
 	if err != nil {
@@ -74,7 +63,9 @@ func (e *Executor) apply(ctx context.Context, resource cluster.Resource, step pl
 	if err != nil {
 		return nil, err
 	}
-	united, more, err := unite(live.GetManagedFields(), e.options.FieldOwner, counts)
+	united, more, err := unite(live.GetManagedFields(), e.options.FieldOwner, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == e.options.FieldOwner || step.Verb == plan.VerbOverride && isOneOff(entry.Manager)
+	})
 	if err != nil || united == nil {
 		return live, err
 	}
@@ -151,4 +142,99 @@ func (e *Executor) setManagers(ctx context.Context, resource cluster.Resource, s
 		return nil, fmt.Errorf("take over fields of earlier managers: %w", err)
 	}
 	return live, nil
+}
+
+// oneOff are managers behind which there is a person or a script, not a
+// controller that would write its fields again. The last one is what the server
+// invents for an object whose managers it does not know.
+var oneOff = []string{"kubectl", "helm", "oc", "k9s", "before-first-apply"}
+
+// isOneOff tells whether the manager is one of them, or a command of kubectl
+// with a name of its own, such as kubectl-edit.
+func isOneOff(manager string) bool {
+	return slices.Contains(oneOff, manager) || strings.HasPrefix(manager, "kubectl-")
+}
+
+// unite merges the entries that count as ours into our entry of server-side
+// apply. The result is nil if there are none. Entries for subresources are other
+// business: a number of replicas set through "scale" stays where it is. The
+// second result tells whether we own more fields than before.
+func unite(entries []metav1.ManagedFieldsEntry, owner string, counts func(metav1.ManagedFieldsEntry) bool) (united []metav1.ManagedFieldsEntry, more bool, err error) {
+	ours, taken := -1, 0
+	for _, entry := range entries {
+		isOurs := entry.Manager == owner && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
+		switch {
+		case isOurs && ours < 0:
+			ours = len(united)
+		case !isOurs && entry.Subresource == "" && counts(entry):
+			taken++
+			continue
+		}
+		united = append(united, entry)
+	}
+	if taken == 0 || ours < 0 {
+		return nil, false, nil
+	}
+	before, err := fieldsOf(united[ours])
+	if err != nil {
+		return nil, false, err
+	}
+	all := before
+	for _, entry := range entries {
+		if entry.Subresource != "" || !counts(entry) {
+			continue
+		}
+		fields, err := fieldsOf(entry)
+		if err != nil {
+			return nil, false, err
+		}
+		all = all.Union(fields)
+	}
+	raw, err := all.ToJSON()
+	if err != nil {
+		return nil, false, fmt.Errorf("managed fields of %s: %w", owner, err)
+	}
+	united[ours].FieldsV1 = metav1.NewFieldsV1(string(raw))
+	return united, !all.Equals(before), nil
+}
+
+// translate gives the entries of versions that are not served the version of the
+// object, and unites those of one manager. An entry whose fields cannot be read is
+// dropped. The second result reports whether there were any such entries.
+func translate(entries []metav1.ManagedFieldsEntry, to schema.GroupVersion, served map[string]bool) (translated []metav1.ManagedFieldsEntry, changed bool) {
+	for _, entry := range entries {
+		gv, err := schema.ParseGroupVersion(entry.APIVersion)
+		if unserved := err != nil || gv.Group == to.Group && !served[gv.Version]; unserved {
+			entry.APIVersion, changed = to.String(), true
+		}
+		fields, err := fieldsOf(entry)
+		if err != nil {
+			changed = true
+			continue
+		}
+		same := slices.IndexFunc(translated, func(other metav1.ManagedFieldsEntry) bool {
+			return other.Manager == entry.Manager && other.Operation == entry.Operation &&
+				other.Subresource == entry.Subresource && other.APIVersion == entry.APIVersion
+		})
+		if same < 0 {
+			translated = append(translated, entry)
+			continue
+		}
+		known, _ := fieldsOf(translated[same]) // it was read before
+		if raw, err := known.Union(fields).ToJSON(); err == nil {
+			translated[same].FieldsV1, changed = metav1.NewFieldsV1(string(raw)), true
+		}
+	}
+	return translated, changed
+}
+
+func fieldsOf(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+	fields := fieldpath.NewSet()
+	if entry.FieldsV1 == nil {
+		return fields, nil
+	}
+	if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
+		return nil, fmt.Errorf("managed fields of %s: %w", entry.Manager, err)
+	}
+	return fields, nil
 }

@@ -5,18 +5,58 @@ package execute
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
+// maxSends is how often a deletion or the removal of our marks is sent in one step
+// because of conflicts. An object that changes faster than that is left to the next plan.
+const maxSends = 5
+
+// retryOnConflict executes a step that does not depend on the content of the object,
+// only on its owner. If the object has changed since the plan was made, it is read
+// again, and the step is executed again as long as it still applies to the object,
+// each time with the resourceVersion of the last read: the server does not delete an
+// object whose owner changed between that read and the request.
+func (e *Executor) retryOnConflict(ctx context.Context, step plan.Step, execute func(context.Context, plan.Step) plan.Result) plan.Result {
+	if step.UID == "" || step.ResourceVersion == "" {
+		return failed(step, errors.New("there is no precondition"))
+	}
+	for sends := 1; ; sends++ {
+		result := execute(ctx, step)
+		if !IsConflict(result.Err) || sends == maxSends {
+			return result
+		}
+		live := e.read(ctx, step)
+		switch {
+		case live.Existence == plan.Absent, step.Verb == plan.VerbDelete && live.UID == step.UID && !live.Deleting.IsZero():
+			return plan.Result{Step: step, Observation: live}
+		case !step.StillMeant(live):
+			return result
+		}
+		step.ResourceVersion = live.ResourceVersion
+	}
+}
+
+// read observes the object of a step.
+func (e *Executor) read(ctx context.Context, step plan.Step) plan.Observation {
+	// The only error is the end of the context; then nothing is known.
+	observed, _ := e.observer.Observe(ctx, []observe.Request{{Owner: step.Owner, Key: step.Key, Version: step.Version, Desired: step.Desired, Ask: true}})
+	return observed[step.Key]
+}
+
 // remove deletes an object, if its guard lets it.
 func (e *Executor) remove(ctx context.Context, step plan.Step) plan.Result {
-	if e.options.TypeFence && fenceable(step) {
+	if e.isFenced(step) {
 		return e.removeFenced(ctx, step)
 	}
 	return e.removeGuarded(ctx, step)
@@ -29,13 +69,7 @@ func (e *Executor) removeGuarded(ctx context.Context, step plan.Step) plan.Resul
 	if err != nil || !verdict.passes() {
 		return e.refused(ctx, step, verdict, err)
 	}
-	observation, err := retryPath(func() (plan.Observation, error) {
-		resource, err := e.types.ResolveAny(ctx, step.Key.GroupKind(), step.Version)
-		if err != nil {
-			return plan.Observation{}, err
-		}
-		return e.delete(ctx, resource, step)
-	})
+	observation, err := e.delete(ctx, step)
 	if err != nil {
 		return failed(step, err)
 	}
@@ -73,7 +107,11 @@ func leftBehind(step plan.Step, verdict verdict) plan.Note {
 	}
 }
 
-func (e *Executor) delete(ctx context.Context, resource cluster.Resource, step plan.Step) (plan.Observation, error) {
+func (e *Executor) delete(ctx context.Context, step plan.Step) (plan.Observation, error) {
+	resource, err := e.types.ResolveAny(ctx, step.Key.GroupKind(), step.Version)
+	if err != nil {
+		return plan.Observation{}, err
+	}
 	propagation := metav1.DeletePropagationBackground
 	if step.Because == plan.BecauseRecreate && step.Desired.Policies.RecreatePropagation == policy.PropagationOrphan {
 		propagation = metav1.DeletePropagationOrphan
@@ -91,4 +129,37 @@ func (e *Executor) delete(ctx context.Context, resource cluster.Resource, step p
 	default:
 		return e.observer.Of(ctx, live, step.Desired), nil
 	}
+}
+
+// orphan removes our marks from an object. What the manifest has set stays.
+func (e *Executor) orphan(ctx context.Context, step plan.Step) plan.Result {
+	patch, err := e.unmarkPatch(step)
+	if err != nil {
+		return failed(step, err)
+	}
+	resource, err := e.types.ResolveAny(ctx, step.Key.GroupKind(), step.Version)
+	if err != nil {
+		return failed(step, err)
+	}
+	live, err := e.objects.Patch(ctx, resource, step.Key.Namespace, step.Key.Name, types.MergePatchType, patch, e.options.FieldOwner)
+	switch {
+	case cluster.IsNotFound(err, resource, step.Key.Name):
+		return plan.Result{Step: step, Observation: plan.Observation{Existence: plan.Absent}}
+	case err != nil:
+		return failed(step, err)
+	case live.GetUID() != step.UID:
+		return failed(step, errors.New("the server answered with an object of another uid"))
+	}
+	return plan.Result{Step: step, Observation: e.observer.Of(ctx, live, nil)}
+}
+
+// unmarkPatch is the merge patch that removes our marks, on the condition that the
+// object is the one that the plan saw.
+func (e *Executor) unmarkPatch(step plan.Step) ([]byte, error) {
+	return json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":             step.UID,
+		"resourceVersion": step.ResourceVersion,
+		"labels":          map[string]any{e.options.Name + "/" + v1alpha1.LabelOwnerID: nil},
+		"annotations":     map[string]any{e.options.Name + "/" + v1alpha1.AnnotationOwner: nil},
+	}})
 }

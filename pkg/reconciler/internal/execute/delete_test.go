@@ -4,10 +4,14 @@
 package execute_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -71,5 +75,130 @@ func TestAnOrphanLosesOurMarksAndNothingElse(t *testing.T) {
 	live := b.live(d)
 	if len(live.GetLabels()) != 1 || len(live.GetAnnotations()) != 1 || data(b, d)["key"] != "value" {
 		t.Errorf("got %v", live)
+	}
+}
+
+func TestEveryDeletionDemandsTheUIDAndTheResourceVersion(t *testing.T) {
+	b := newBench(t)
+	d := b.desired(configMap(b.namespace(), "map"), v1alpha1.UpdatePolicyReplace)
+	seen := b.must(step(plan.VerbCreate, d, plan.Observation{}))
+	for name, change := range map[string]func(*plan.Step){
+		"no uid":              func(s *plan.Step) { s.UID = "" },
+		"no resource version": func(s *plan.Step) { s.ResourceVersion = "" },
+	} {
+		s := step(plan.VerbDelete, d, seen)
+		change(&s)
+		if result := b.run(s); result.Err == nil || execute.IsConflict(result.Err) {
+			t.Errorf("%s: got %+v", name, result)
+		}
+	}
+	if live := b.observe(d); live.ResourceVersion != seen.ResourceVersion {
+		t.Error("the object was touched")
+	}
+}
+
+func TestAnObjectThatMovesIsDeletedAllTheSame(t *testing.T) {
+	b := newBench(t)
+	d := b.desired(configMap(b.namespace(), "busy"), v1alpha1.UpdatePolicyReplace)
+	seen := b.must(step(plan.VerbCreate, d, plan.Observation{}))
+	b.requests()
+	b.beforeEach("DELETE", func(n int) {
+		if n <= 2 {
+			b.somebody(d, fmt.Sprintf(`data: {status: "%d"}`, n))
+		}
+	})
+	if gone := b.must(step(plan.VerbDelete, d, seen)); gone.Existence != plan.Absent {
+		t.Errorf("got %+v", gone)
+	}
+	if got := methods(b.requests()); got != "DELETE, PATCH, GET, DELETE, PATCH, GET, DELETE" {
+		t.Errorf("the requests were %s", got)
+	}
+}
+
+func TestAnObjectThatNeverRestsIsLeftToTheNextPlan(t *testing.T) {
+	b := newBench(t)
+	d := b.desired(configMap(b.namespace(), "restless"), v1alpha1.UpdatePolicyReplace)
+	seen := b.must(step(plan.VerbCreate, d, plan.Observation{}))
+	sent := 0
+	b.beforeEach("DELETE", func(n int) {
+		sent = n
+		b.somebody(d, fmt.Sprintf(`data: {status: "%d"}`, n))
+	})
+	if result := b.run(step(plan.VerbDelete, d, seen)); !execute.IsConflict(result.Err) || sent != 5 {
+		t.Errorf("after %d requests: %+v", sent, result)
+	}
+	if live := b.observe(d); live.Existence != plan.Present || !live.Deleting.IsZero() {
+		t.Errorf("got %+v", live)
+	}
+}
+
+func TestADeletionThatIsUnderWayIsNotSentAgain(t *testing.T) {
+	b := newBench(t)
+	d := b.desired(configMap(b.namespace(), "held"), v1alpha1.UpdatePolicyReplace)
+	seen := b.must(step(plan.VerbCreate, d, plan.Observation{}))
+	sent := 0
+	b.beforeEach("DELETE", func(n int) {
+		sent = n
+		b.somebody(d, `metadata: {finalizers: [example.com/f]}`)
+		live := b.live(d)
+		if _, _, err := b.target.Objects().Delete(t.Context(), b.resource(d), d.Key.Namespace, d.Key.Name, live.GetUID(), "", metav1.DeletePropagationBackground); err != nil {
+			t.Error(err)
+		}
+	})
+	result := b.run(step(plan.VerbDelete, d, seen))
+	if result.Err != nil || result.Observation.Deleting.IsZero() || sent != 1 {
+		t.Errorf("after %d deletions: %+v", sent, result)
+	}
+}
+
+// takeovers are changes after which an object is not ours any more, or not
+// certainly.
+func takeovers(b *bench, d *plan.Desired) map[string]func() {
+	patch := func(text string) func() { return func() { b.somebody(d, text) } }
+	return map[string]func(){
+		"another owner of ours":       patch(`metadata: {labels: {"` + reconciler + `/owner-id": other}}`),
+		"another incarnation of ours": patch(`metadata: {annotations: {"` + reconciler + `/owner": "example.com/Shop/shop/main/later"}}`),
+		"another reconciler":          patch(`metadata: {labels: {"bank.example.com/owner-id": theirs}}`),
+		"a Helm release":              patch(`metadata: {annotations: {meta.helm.sh/release-name: theirs}}`),
+		"nobody":                      patch(`metadata: {labels: {"` + reconciler + `/owner-id": null}, annotations: {"` + reconciler + `/owner": null}}`),
+		"another object of the name": func() {
+			live := b.live(d)
+			if _, _, err := b.target.Objects().Delete(b.t.Context(), b.resource(d), d.Key.Namespace, d.Key.Name, live.GetUID(), "", metav1.DeletePropagationBackground); err != nil {
+				b.t.Error(err)
+			}
+			b.create(configMap(d.Key.Namespace, d.Key.Name))
+		},
+	}
+}
+
+func TestWhatChangedHandsBetweenTheLookAndTheRequestIsNotTouched(t *testing.T) {
+	b := newBench(t)
+	namespace := b.namespace()
+	methodOf := map[plan.Verb]string{plan.VerbDelete: "DELETE", plan.VerbOrphan: "PATCH"}
+	for name := range takeovers(b, nil) {
+		for verb, method := range methodOf {
+			for _, at := range []int{1, 2} { // before the first request, or between the second look and the second request
+				t.Run(fmt.Sprintf("%s, %s %d", name, method, at), func(t *testing.T) {
+					d := b.desired(configMap(namespace, unique("map")), v1alpha1.UpdatePolicyReplace)
+					seen := b.must(step(plan.VerbCreate, d, plan.Observation{}))
+					var taken string
+					b.beforeEach(method, func(n int) {
+						if n < at {
+							b.somebody(d, `data: {status: moved}`)
+							return
+						}
+						takeovers(b, d)[name]()
+						taken = b.live(d).GetResourceVersion()
+					})
+					result := b.run(step(verb, d, seen))
+					if !execute.IsConflict(result.Err) {
+						t.Errorf("got %+v", result)
+					}
+					if live := b.live(d); live.GetResourceVersion() != taken {
+						t.Errorf("it was touched: %v", live)
+					}
+				})
+			}
+		}
 	}
 }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package execute does what a plan decided. Every verb has its file; nothing
-// here decides whether something should be done, only how.
+// Package execute executes the steps of a plan. It decides how each step is done, and
+// never whether it should be done.
 //
 //   - create demands that the object does not exist.
 //   - replace is a PUT of the manifest. For the kinds in carriers, on which

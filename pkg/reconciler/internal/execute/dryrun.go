@@ -22,24 +22,21 @@ import (
 // dryRun asks the server whether it would create the object of a step that is to be
 // recreated. Nothing is deleted for a successor that the server refuses.
 func (e *Executor) dryRun(ctx context.Context, step plan.Step) plan.Result {
-	var notes []plan.Note
-	_, err := retryPath(func() (struct{}, error) {
-		resource, err := e.types.Resolve(ctx, step.Key.GroupKind().WithVersion(step.Desired.Version))
-		if err == nil {
-			notes, err = e.tryAnew(ctx, resource, step)
-		}
-		return struct{}{}, err
-	})
+	resource, err := e.types.Resolve(ctx, step.Key.GroupKind().WithVersion(step.Desired.Version))
+	if err != nil {
+		return failed(step, err)
+	}
+	notes, err := e.tryRecreate(ctx, resource, step)
 	if err != nil {
 		return failed(step, err)
 	}
 	return plan.Result{Step: step, Notes: notes}
 }
 
-// tryAnew creates the object as a dry run. The server validates it and asks its
+// tryRecreate creates the object as a dry run. The server validates it and asks its
 // admission plugins before it finds out that the name is taken, so that
 // AlreadyExists means that nothing else is in the way.
-func (e *Executor) tryAnew(ctx context.Context, resource cluster.Resource, step plan.Step) ([]plan.Note, error) {
+func (e *Executor) tryRecreate(ctx context.Context, resource cluster.Resource, step plan.Step) ([]plan.Note, error) {
 	manifest := step.Desired.Manifest
 	err := e.tryCreate(ctx, resource, manifest)
 	if isAllocated(err) || err == nil && asksForPort(resource, manifest) {
@@ -81,7 +78,7 @@ func (e *Executor) tryCreate(ctx context.Context, resource cluster.Resource, obj
 // before it finds out that the name is taken. If the live object has gone meanwhile,
 // the new one is what is wanted, and its key is on record.
 func (e *Executor) takenCreate(ctx context.Context, resource cluster.Resource, object *unstructured.Unstructured) error {
-	if err := permitted(ctx); err != nil {
+	if err := confirmOwner(ctx); err != nil {
 		return err
 	}
 	_, err := e.objects.Create(ctx, resource, object, e.options.FieldOwner)

@@ -4,8 +4,20 @@
 package execute
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
@@ -98,3 +110,253 @@ func IsImmutable(err error) bool {
 // errChanged means that a read before a write has found another object than the
 // plan saw, so that the write would be refused.
 var errChanged = errors.New("it has changed since it was looked at")
+
+// classify makes an Error of whatever went wrong with a step.
+func classify(step plan.Step, err error) *Error {
+	e := &Error{Key: step.Key, Verb: step.Verb, Class: Failed, Err: err, text: err.Error()}
+	status, answered := errors.AsType[*apierrors.StatusError](err)
+	_, notServed := errors.AsType[*cluster.NotServedError](err)
+	_, unserved := errors.AsType[*cluster.UnservedPathError](err)
+	switch {
+	case errors.Is(err, errChanged):
+		e.Class = Conflict
+	case notServed || unserved:
+		e.Class = NotServed
+	case errors.Is(err, context.Canceled):
+		e.text = "interrupted; the outcome is not known"
+	case answered:
+		e.read(status.ErrStatus)
+	}
+	if text := storageFailure(step, err.Error()); text != "" && e.Class == Failed {
+		e.text = text
+	}
+	return e
+}
+
+// read takes over what the server's answer says.
+func (e *Error) read(status metav1.Status) {
+	e.Fields = fieldsIn(status)
+	switch denied := isDenial(status.Message); {
+	case denied:
+		e.Class = Denied
+	case isConflict(e.Key, e.Verb, status):
+		e.Class = Conflict
+	case isNamespaceGone(e.Key, status):
+		e.Class = NamespaceGone
+	case status.Reason == metav1.StatusReasonInvalid && isImmutable(status) && e.Verb != plan.VerbDryRun:
+		e.Class = Immutable
+	case status.Reason == metav1.StatusReasonInvalid || status.Reason == metav1.StatusReasonBadRequest:
+		e.Class = Invalid
+	case status.Reason == metav1.StatusReasonForbidden:
+		e.Class = Forbidden
+	}
+	if e.Key.Group == "" && e.Key.Kind == "Secret" && e.Class != Conflict {
+		e.text = withoutValues(e.Key, status)
+	}
+}
+
+// adviseOnImmutable says what can be done about a refusal, by the name of the reconciler. Because is
+// why the step was done.
+func adviseOnImmutable(err error, because plan.Reason, name string) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.Class != Immutable {
+		return
+	}
+	remedy := fmt.Sprintf("the annotation %s/%s: recreate-on-immutable lets it be deleted and created anew", name, v1alpha1.AnnotationUpdatePolicy)
+	if because == plan.BecauseAdopted {
+		// A write that is refused adopts nothing, and what is not ours is not deleted.
+		remedy = "it is not adopted, and no policy deletes what is not ours: delete it yourself, or give the dependent object another name"
+	}
+	e.text = fmt.Sprintf("%s cannot be changed on an existing object; %s (%s)", strings.Join(e.Fields, ", "), remedy, e.text)
+}
+
+// isConflict tells whether the object is not as the plan saw it. Server-side
+// apply reports another uid as a change of an immutable field.
+func isConflict(key plan.Key, verb plan.Verb, status metav1.Status) bool {
+	switch status.Reason {
+	case metav1.StatusReasonConflict, metav1.StatusReasonAlreadyExists:
+		return true
+	case metav1.StatusReasonInvalid:
+		return slices.Contains(fieldsIn(status), "metadata.uid")
+	case metav1.StatusReasonNotFound:
+		// The object vanished. On a create, it is something else that is missing.
+		details := status.Details
+		return verb != plan.VerbCreate && details != nil && details.Name == key.Name && details.Group == key.Group &&
+			(details.Kind != "namespaces" || key.Kind == "Namespace")
+	default:
+		return false
+	}
+}
+
+// isNamespaceGone tells whether the server refused to create something in a
+// namespace that is being deleted (403 with a cause of its own) or does not exist.
+func isNamespaceGone(key plan.Key, status metav1.Status) bool {
+	details := status.Details
+	if details == nil || key.Namespace == "" {
+		return false
+	}
+	terminating := slices.ContainsFunc(details.Causes, func(cause metav1.StatusCause) bool {
+		return cause.Type == corev1.NamespaceTerminatingCause
+	})
+	missing := status.Reason == metav1.StatusReasonNotFound && details.Kind == "namespaces" && details.Name == key.Namespace
+	return terminating || missing
+}
+
+func fieldsIn(status metav1.Status) []string {
+	if status.Details == nil {
+		return nil
+	}
+	var fields []string
+	for _, cause := range status.Details.Causes {
+		if cause.Field != "" && !slices.Contains(fields, cause.Field) {
+			fields = append(fields, cause.Field)
+		}
+	}
+	return fields
+}
+
+// immutability are the words in which validations say that a value was fine,
+// but must not change.
+var immutability = []string{
+	"immutable", "may not change", "may not be changed", "cannot change", "cannot be changed",
+	// "updates to statefulset spec for fields other than ... are forbidden", and the
+	// same of the parameters of a StorageClass.
+	"updates to ",
+}
+
+func isImmutable(status metav1.Status) bool {
+	if status.Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Details.Causes, func(cause metav1.StatusCause) bool {
+		message := strings.ToLower(cause.Message)
+		return slices.ContainsFunc(immutability, func(words string) bool { return strings.Contains(message, words) })
+	})
+}
+
+func isDenial(message string) bool {
+	return strings.Contains(message, "denied the request") ||
+		strings.Contains(message, "ValidatingAdmissionPolicy") && strings.Contains(message, "denied request")
+}
+
+// takenWords are the words in which validations, quotas and webhooks say that
+// another object has what this one asks for: "provided port is already
+// allocated", "exceeded quota", "host and path are already defined".
+var takenWords = []string{"already", "exceeded quota"}
+
+// IsTaken tells whether the server or a webhook refused to create the object,
+// because something that it asks for, such as a port, is taken.
+func IsTaken(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	creates := ok && (e.Verb == plan.VerbCreate || e.Verb == plan.VerbDryRun)
+	if !creates || e.Class != Invalid && e.Class != Denied && e.Class != Forbidden {
+		return false
+	}
+	status, answered := errors.AsType[*apierrors.StatusError](e.Err)
+	if !answered {
+		return false
+	}
+	message := strings.ToLower(status.ErrStatus.Message)
+	return slices.ContainsFunc(takenWords, func(words string) bool { return strings.Contains(message, words) })
+}
+
+var (
+	// quoted are texts in quotes, the last of which may have been cut off.
+	quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*(?:"|$)`)
+	// printed are other forms in which a message may repeat a value, up to its end.
+	printed = regexp.MustCompile(`(?:value: [^"]|, got |&|\[\]|map\[|\[[0-9]).*`)
+	// missingRight is the answer of an authorizer, which knows no content.
+	missingRight = regexp.MustCompile(`^secrets( "[^"]*")? is forbidden: User "[^"]*" cannot `)
+	// policyDenial is how the server begins the message of a ValidatingAdmissionPolicy.
+	policyDenial = regexp.MustCompile(`ValidatingAdmissionPolicy '[^']*'( with binding '[^']*')? denied request`)
+)
+
+// withoutValues is what can be told about a refused Secret: the fields, which name its
+// keys, and why they are refused, but no text that may repeat its content.
+func withoutValues(key plan.Key, status metav1.Status) string {
+	text := "the server refused it" + answer(status)
+	who, _, denied := strings.Cut(status.Message, "denied the request")
+	if policy := policyDenial.FindString(status.Message); policy != "" {
+		return text + ": " + policy
+	}
+	switch {
+	case denied:
+		return text + ": " + who + "denied the request"
+	case missingRight.MatchString(status.Message):
+		return text + ": " + status.Message
+	}
+	var reasons []string
+	if status.Details != nil {
+		for _, cause := range status.Details.Causes {
+			if cause.Field != "" {
+				reasons = append(reasons, cause.Field+": "+hideValues(key, cause.Message))
+			}
+		}
+	}
+	if len(reasons) == 0 && status.Message != "" {
+		reasons = []string{hideValues(key, status.Message)}
+	}
+	if len(reasons) > 0 {
+		text += ": " + strings.Join(reasons, "; ")
+	}
+	return text
+}
+
+// hideValues replaces whatever a message may repeat of an object but its name.
+func hideValues(key plan.Key, message string) string {
+	message = quoted.ReplaceAllStringFunc(message, func(text string) string {
+		if text == `"`+key.Name+`"` {
+			return text
+		}
+		return `"..."`
+	})
+	return printed.ReplaceAllString(message, "...")
+}
+
+// answer is the reason and the code of an answer, as far as it has them.
+func answer(status metav1.Status) string {
+	switch {
+	case status.Reason != "" && status.Code != 0:
+		return fmt.Sprintf(" (%s, %d)", status.Reason, status.Code)
+	case status.Reason != "":
+		return fmt.Sprintf(" (%s)", status.Reason)
+	case status.Code != 0:
+		return strings.TrimRight(fmt.Sprintf(" (%d %s", status.Code, http.StatusText(int(status.Code))), " ") + ")"
+	default:
+		return ""
+	}
+}
+
+// storageFailure says what is wrong if the storage of the cluster did not take an
+// object; it is empty if something else is wrong.
+func storageFailure(step plan.Step, message string) string {
+	switch {
+	case strings.Contains(message, "etcdserver: request is too large"),
+		strings.Contains(message, "trying to send message larger than max"),
+		strings.Contains(message, "Request entity too large"):
+		return "the object is too large" + sizeOf(step) +
+			": the storage of a cluster takes 1.5 MiB by default; move content of it to other objects (" + message + ")"
+	case strings.Contains(message, "etcdserver: mvcc: database space exceeded"):
+		return "the storage of the cluster is full; an administrator has to free space in etcd or raise its quota (" + message + ")"
+	case strings.Contains(message, "etcdserver: "):
+		return "the storage of the cluster did not take it, and it is tried again (" + message + ")"
+	default:
+		return ""
+	}
+}
+
+// sizeOf says how large the manifest of a step is, if it has one.
+func sizeOf(step plan.Step) string {
+	if step.Desired == nil {
+		return ""
+	}
+	manifest := step.Desired.Unpacked().Manifest
+	if manifest == nil {
+		return ""
+	}
+	data, err := json.Marshal(manifest.Object)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf(" (its manifest has %d KiB)", len(data)>>10)
+}

@@ -6,14 +6,19 @@ package execute
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/corbel-run/corbel/internal/metrics"
 	"github.com/corbel-run/corbel/internal/trace"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
@@ -36,11 +41,11 @@ type Options struct {
 	Tracer trace.Tracer
 }
 
-// Executor executes the steps of plans on one target. All that it remembers
-// between calls is which owners have left no fence behind, and how fast the server
-// is. It is safe for concurrent use.
+// Executor executes the steps of plans on one target. Between calls it remembers only
+// which owners have no fence left, and how fast the server is. It is safe for
+// concurrent use.
 type Executor struct {
-	pace     *pace
+	limiter  *limiter
 	swept    sync.Map // by the id of the owner
 	objects  *cluster.Objects
 	types    *cluster.Types
@@ -48,17 +53,17 @@ type Executor struct {
 	options  Options
 }
 
-// New returns an Executor. The observer judges the server's answers.
+// New returns an Executor. The observer evaluates the server's answers.
 func New(target cluster.Target, observer *observe.Observer, options Options) *Executor {
 	options.Parallelism = cmp.Or(max(options.Parallelism, 0), observe.DefaultParallelism)
-	return &Executor{pace: newPace(options.Parallelism), objects: target.Objects(), types: target.Types(), observer: observer, options: options}
+	return &Executor{limiter: newLimiter(options.Parallelism), objects: target.Objects(), types: target.Types(), observer: observer, options: options}
 }
 
-// Run executes steps, which are ordered by stage, and returns what became of
-// them, in their order. A stage in which a step failed or was blocked is the
-// last one. Steps that were not started have no result: those of later stages,
-// those that were left when the context ended, and the rest of a stage in which
-// the server does not answer any more, or has too much to do.
+// Run executes steps, which are ordered by stage, and returns their results in the
+// same order. A stage in which a step failed or was blocked is the last one. Steps
+// that were not started have no result: those of later stages, those that were left
+// when the context ended, and the rest of a stage in which the server does not answer
+// any more, or has too much to do.
 func (e *Executor) Run(ctx context.Context, steps []plan.Step) []plan.Result {
 	var results []plan.Result
 	for len(steps) > 0 {
@@ -66,7 +71,7 @@ func (e *Executor) Run(ctx context.Context, steps []plan.Step) []plan.Result {
 		if end < 0 {
 			end = len(steps)
 		}
-		done := e.wave(ctx, steps[:end])
+		done := e.runStage(ctx, steps[:end])
 		results = append(results, done...)
 		failed := slices.ContainsFunc(done, func(r plan.Result) bool { return r.Err != nil || r.Blocked != "" })
 		if failed || len(done) < end || ctx.Err() != nil {
@@ -77,34 +82,41 @@ func (e *Executor) Run(ctx context.Context, steps []plan.Step) []plan.Result {
 	return results
 }
 
-// stage executes steps that do not depend on each other.
-func (e *Executor) stage(ctx context.Context, steps []plan.Step) []plan.Result {
-	var silent atomic.Int64 // failures in a row because the server is not available
+// runStage executes steps that do not depend on each other. A step with a fence takes
+// no slot of the limiter: it waits for the server most of the time.
+func (e *Executor) runStage(ctx context.Context, steps []plan.Step) []plan.Result {
+	ctx, span := e.options.Tracer.Start(ctx, "corbel.wave")
+	defer span.End(nil)
+	span.SetInt("corbel.stage", steps[0].Stage)
+	span.SetInt("corbel.steps", len(steps))
+	var unavailable atomic.Int64 // failures in a row because the server is not available
 	results := make([]*plan.Result, len(steps))
-	var group sync.WaitGroup
-	room := make(chan struct{}, maxSpeedup*e.options.Parallelism)
+	var group errgroup.Group
+	group.SetLimit(maxSpeedup * e.options.Parallelism)
 	for i, step := range steps {
-		room <- struct{}{} // before the turn: whoever has one does not wait for anything
-		if ctx.Err() != nil || silent.Load() >= int64(e.options.Parallelism) {
+		if ctx.Err() != nil || unavailable.Load() >= int64(e.options.Parallelism) {
 			break
 		}
-		turn := &turn{pace: e.pace}
-		if turn.take(ctx) != nil {
+		fenced := e.isFenced(step)
+		if !fenced && e.limiter.acquire(ctx) != nil {
 			break
 		}
-		group.Go(func() {
-			defer func() { <-room }()
-			defer turn.end()
-			result := e.told(withTurn(ctx, turn), step)
+		group.Go(func() error {
+			start := time.Now()
+			result := e.runStep(ctx, step)
+			if !fenced {
+				e.limiter.release(time.Since(start))
+			}
 			if IsUnavailable(result.Err) {
-				silent.Add(1)
+				unavailable.Add(1)
 			} else {
-				silent.Store(0)
+				unavailable.Store(0)
 			}
 			results[i] = &result
+			return nil
 		})
 	}
-	group.Wait()
+	_ = group.Wait() // no function returns an error
 	done := make([]plan.Result, 0, len(steps))
 	for _, result := range results {
 		if result != nil {
@@ -114,46 +126,47 @@ func (e *Executor) stage(ctx context.Context, steps []plan.Step) []plan.Result {
 	return done
 }
 
-// contained executes one step and turns a panic, which only a mistake of ours
-// can cause, into a failure of this step.
-func (e *Executor) contained(ctx context.Context, step plan.Step) (result plan.Result) {
+// runStep executes one step, lets the observer know the answer, and records it in a
+// span, the log and the metrics. A panic, which only a bug in this repository can
+// cause, becomes a failure of this step.
+func (e *Executor) runStep(ctx context.Context, step plan.Step) (result plan.Result) {
+	ctx, span := e.options.Tracer.Start(ctx, "corbel.write")
+	answered := func(plan.Result) {}
 	defer func() {
 		if value := recover(); value != nil {
 			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", value), "executing a step",
 				"verb", step.Verb, "object", step.Key.String(), "stack", string(debug.Stack()))
 			result = failed(step, fmt.Errorf("internal error of the operator (%v); the outcome is not known, and the log has the stack", value))
 		}
+		answered(result)
+		e.report(ctx, span, step, result)
 	}()
 	if step.Verb != plan.VerbDryRun {
-		written := e.observer.Writing(ctx, step)
-		defer func() { written(result) }()
+		answered = e.observer.Writing(ctx, step)
 	}
-	kept := step.Desired
-	step.Desired = kept.Unpacked()
+	packed := step.Desired
+	step.Desired = packed.Unpacked()
 	result = e.execute(ctx, step)
-	result.Step.Desired = kept // the manifest is not needed any more
-	advise(result.Err, step.Because, e.options.Name)
+	if _, unserved := errors.AsType[*cluster.UnservedPathError](result.Err); unserved {
+		// The path of the type is not served, so nothing was done. The second try asks the
+		// server for the path.
+		result = e.execute(ctx, step)
+	}
+	step.Desired, result.Step.Desired = packed, packed // the manifest is not needed any more
+	adviseOnImmutable(result.Err, step.Because, e.options.Name)
 	return result
 }
 
 func (e *Executor) execute(ctx context.Context, step plan.Step) plan.Result {
 	switch step.Verb {
-	case plan.VerbCreate:
-		return e.write(ctx, step, e.create)
-	case plan.VerbReplace:
-		return e.write(ctx, step, e.replace)
-	case plan.VerbMerge:
-		return e.write(ctx, step, e.merge)
-	case plan.VerbOverride:
-		return e.write(ctx, step, e.override)
-	case plan.VerbMark:
-		return e.write(ctx, step, e.mark)
+	case plan.VerbCreate, plan.VerbReplace, plan.VerbMerge, plan.VerbOverride, plan.VerbMark:
+		return e.write(ctx, step)
 	case plan.VerbDryRun:
 		return e.dryRun(ctx, step)
 	case plan.VerbDelete:
-		return e.whileMeant(ctx, step, e.remove)
+		return e.retryOnConflict(ctx, step, e.remove)
 	case plan.VerbOrphan:
-		return e.whileMeant(ctx, step, e.orphan)
+		return e.retryOnConflict(ctx, step, e.orphan)
 	default:
 		return failed(step, fmt.Errorf("the verb %q is not known", step.Verb))
 	}
@@ -167,4 +180,64 @@ func failed(step plan.Step, err error) plan.Result {
 		Observation: plan.Observation{Why: observe.Sentence(classified.Error())},
 		Err:         classified,
 	}
+}
+
+// report records a result in the span, the metrics and the log. The text of an error
+// is not in it: the caller reports that, once.
+func (e *Executor) report(ctx context.Context, span trace.Span, step plan.Step, result plan.Result) {
+	verb, class := step.Verb, classOf(result)
+	if result.Released {
+		verb = plan.VerbOrphan
+	}
+	if span.On() {
+		span.Set("corbel.verb", string(verb))
+		span.Set("corbel.object", step.Key.String())
+		span.Set("corbel.because", string(step.Because))
+		span.Set("corbel.uid", string(uidOf(result)))
+		if result.Blocked != "" {
+			span.Set("corbel.blocked", result.Blocked)
+		}
+	}
+	span.End(result.Err)
+	controller := metrics.ControllerOf(ctx, e.options.Name)
+	if class == "" && verb != plan.VerbDryRun {
+		metrics.Wrote(controller, string(verb), string(step.Because))
+	} else if class != "" {
+		metrics.WriteFailed(controller, string(step.Verb), string(class))
+	}
+	if logger := log.FromContext(ctx).V(1); logger.Enabled() {
+		logger = logger.WithValues("verb", verb, "object", step.Key.String(), "because", step.Because, "uid", uidOf(result))
+		switch {
+		case class != "":
+			logger.Info("an object was not written", "class", class)
+		case verb == plan.VerbDryRun:
+			logger.Info("the server would accept an object")
+		default:
+			logger.Info("wrote an object")
+		}
+	}
+}
+
+// blocked is the class of a step that its guard held back.
+const blocked Class = "Blocked"
+
+// classOf is empty if the step succeeded.
+func classOf(result plan.Result) Class {
+	switch failure, ok := errors.AsType[*Error](result.Err); {
+	case result.Blocked != "":
+		return blocked
+	case result.Err == nil:
+		return ""
+	case ok:
+		return failure.Class
+	default:
+		return Failed
+	}
+}
+
+func uidOf(result plan.Result) types.UID {
+	if result.Observation.UID != "" {
+		return result.Observation.UID
+	}
+	return result.Step.UID
 }

@@ -262,10 +262,10 @@ func TestANamespaceIsNotDeletedWhileAnythingIsInIt(t *testing.T) {
 	}
 }
 
-// Nothing becomes ours without the permit, and what is ours needs none.
+// An object becomes ours only if the owner is confirmed; a write of an object that is ours needs no confirmation.
 func TestWhatBecomesOursNeedsThePermit(t *testing.T) {
 	refusal := fmt.Errorf("another process leads")
-	ctx := execute.WithPermit(t.Context(), func(context.Context) error { return refusal })
+	ctx := execute.WithConfirm(t.Context(), func(context.Context) error { return refusal })
 	b, recorder, d, live := recorded(t, configMap("shop", "map"))
 	adoption := step(plan.VerbReplace, d, live)
 	adoption.Because = plan.BecauseAdopted

@@ -5,64 +5,84 @@ package execute
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
+	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// send is one way to write a manifest. It returns the server's answer.
-type send func(ctx context.Context, resource cluster.Resource, step plan.Step) (*unstructured.Unstructured, error)
+// Confirm reports, right before an object becomes ours, whether the owner is still ours
+// to act for. The server refuses every other write that is based on something outdated,
+// but it cannot refuse a write of an object that does not exist or has no owner yet.
+type Confirm func(ctx context.Context) error
+
+type confirmKey struct{}
+
+// WithConfirm returns a context in which no object becomes ours before confirm was
+// called. An error of it fails the step.
+func WithConfirm(ctx context.Context, confirm Confirm) context.Context {
+	return context.WithValue(ctx, confirmKey{}, confirm)
+}
+
+func confirmOwner(ctx context.Context) error {
+	if confirm, ok := ctx.Value(confirmKey{}).(Confirm); ok {
+		return confirm(ctx)
+	}
+	return nil
+}
 
 // write writes the manifest of a step.
-func (e *Executor) write(ctx context.Context, step plan.Step, send send) plan.Result {
+func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 	if step.Desired == nil || step.Desired.Manifest == nil {
 		return failed(step, errors.New("there is no manifest"))
 	}
 	if step.Verb != plan.VerbCreate && (step.UID == "" || step.ResourceVersion == "") {
 		return failed(step, errors.New("there is no precondition"))
 	}
-	var notes []plan.Note
-	var replicas *int64
-	live, err := retryPath(func() (*unstructured.Unstructured, error) {
-		resource, err := e.types.Resolve(ctx, step.Key.GroupKind().WithVersion(step.Desired.Version))
-		if err != nil {
-			return nil, err
-		}
-		if step.Claims() {
-			if err := permitted(ctx); err != nil {
-				return nil, err
-			}
-		}
-		live, err := send(ctx, resource, step)
-		if err != nil {
-			return nil, err
-		}
-		notes, replicas = e.tellScaled(ctx, resource, step, live), e.wantedReplicas(ctx, resource, step.Desired.Manifest)
-		return e.disown(ctx, resource, step, live)
-	})
+	resource, err := e.types.Resolve(ctx, step.Key.GroupKind().WithVersion(step.Desired.Version))
 	if err != nil {
 		return failed(step, err)
+	}
+	if step.Claims() {
+		if err := confirmOwner(ctx); err != nil {
+			return failed(step, err)
+		}
+	}
+	var live *unstructured.Unstructured
+	switch step.Verb {
+	case plan.VerbCreate:
+		live, err = e.create(ctx, resource, step)
+	case plan.VerbReplace:
+		live, err = e.replace(ctx, resource, step)
+	case plan.VerbMerge, plan.VerbOverride:
+		live, err = e.apply(ctx, resource, step)
+	case plan.VerbMark:
+		live, err = e.mark(ctx, resource, step)
+	}
+	if err != nil {
+		return failed(step, err)
+	}
+	notes, replicas := e.noteScaled(ctx, resource, step, live), e.desiredReplicas(ctx, resource, step.Desired.Manifest)
+	if takesOver(step) {
+		if live, err = e.removeFormerOwner(ctx, resource, step, live); err != nil {
+			return failed(step, err)
+		}
 	}
 	observation := e.observer.Of(ctx, live, step.Desired)
 	if step.Verb == plan.VerbMark {
 		observation.Drift = observe.DriftOf(live, step.Desired, e.options.FieldOwner) // what else has changed stays
 	}
 	return plan.Result{Step: step, Observation: observation, Replicas: replicas, Notes: notes}
-}
-
-// retryPath repeats a request, once, with what the server says about the type
-// now, if the path that it was known by is not served. Nothing was done then.
-func retryPath[R any](request func() (R, error)) (R, error) {
-	result, err := request()
-	if _, unserved := errors.AsType[*cluster.UnservedPathError](err); unserved {
-		return request()
-	}
-	return result, err
 }
 
 // body returns a copy of the manifest whose metadata may be changed. The rest
@@ -83,4 +103,152 @@ func body(manifest *unstructured.Unstructured) (*unstructured.Unstructured, map[
 func precondition(metadata map[string]any, step plan.Step) {
 	metadata["uid"] = string(step.UID)
 	metadata["resourceVersion"] = step.ResourceVersion
+}
+
+// create creates an object that must not exist. Under the server-side apply
+// policies the create is an apply, too: after a POST every field would have a
+// second owner, and a field that the manifest drops later would stay.
+func (e *Executor) create(ctx context.Context, resource cluster.Resource, step plan.Step) (*unstructured.Unstructured, error) {
+	switch step.Desired.Policies.Update {
+	case v1alpha1.UpdatePolicySsaMerge, v1alpha1.UpdatePolicySsaOverride:
+		object, metadata := body(step.Desired.Manifest)
+		// No existing object has this version, so the server refuses to
+		// apply to one, while it ignores the version of a new object.
+		metadata["resourceVersion"] = "1"
+		return e.objects.Apply(ctx, resource, object, e.options.FieldOwner)
+	default:
+		return e.objects.Create(ctx, resource, step.Desired.Manifest, e.options.FieldOwner)
+	}
+}
+
+// mark puts our marks back on an object, and changes nothing else.
+func (e *Executor) mark(ctx context.Context, resource cluster.Resource, step plan.Step) (*unstructured.Unstructured, error) {
+	manifest := step.Desired.Manifest
+	label, annotation := e.options.Name+"/"+v1alpha1.LabelOwnerID, e.options.Name+"/"+v1alpha1.AnnotationOwner
+	metadata := map[string]any{
+		"labels":      map[string]any{label: manifest.GetLabels()[label]},
+		"annotations": map[string]any{annotation: manifest.GetAnnotations()[annotation]},
+	}
+	precondition(metadata, step)
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return nil, err
+	}
+	return e.objects.Patch(ctx, resource, step.Key.Namespace, step.Key.Name, types.MergePatchType, patch, e.options.FieldOwner)
+}
+
+// replace sends the manifest as a PUT. Finalizers and ownerReferences that others have
+// set stay. managedFields are not sent: the server takes over what it has.
+func (e *Executor) replace(ctx context.Context, resource cluster.Resource, step plan.Step) (*unstructured.Unstructured, error) {
+	object, metadata := body(step.Desired.Manifest)
+	carriers, err := e.carriersOf(ctx, resource, object.Object)
+	if err != nil {
+		return nil, err
+	}
+	ignored, err := e.leftFields(ctx, resource, step)
+	if err != nil {
+		return nil, err
+	}
+	if len(carriers) > 0 || len(ignored) > 0 || step.Referenced {
+		live, err := e.readFirst(ctx, resource, step)
+		if err != nil {
+			return nil, err
+		}
+		object = object.DeepCopy()
+		metadata = object.Object["metadata"].(map[string]any)
+		for _, carry := range carriers {
+			carry(object.Object, live.Object)
+		}
+		for _, pointer := range ignored {
+			keepLive(object.Object, live.Object, pointer)
+		}
+		if references := e.references(object, live); len(references) > 0 {
+			object.SetOwnerReferences(references)
+		}
+	}
+	precondition(metadata, step)
+	if finalizers := union(step.Finalizers, object.GetFinalizers()); len(finalizers) > 0 {
+		object.SetFinalizers(finalizers)
+	}
+	return e.objects.Update(ctx, resource, object, e.options.FieldOwner)
+}
+
+// references are those of the manifest, and those that others have set on the live
+// object. If the manifest names a controller, it is the only one.
+func (e *Executor) references(object, live *unstructured.Unstructured) []metav1.OwnerReference {
+	references := object.GetOwnerReferences()
+	controlled := metav1.GetControllerOfNoCopy(object) != nil
+	for _, other := range live.GetOwnerReferences() {
+		known := slices.ContainsFunc(references, func(r metav1.OwnerReference) bool { return r.UID == other.UID })
+		second := controlled && other.Controller != nil && *other.Controller
+		path := []string{"f:metadata", "f:ownerReferences", `k:{"uid":"` + string(other.UID) + `"}`}
+		if !known && !second && !observe.Owns(live, e.options.FieldOwner, path...) {
+			references = append(references, other)
+		}
+	}
+	return references
+}
+
+// readFirst reads the object that is to be written, which must be as the plan saw it.
+func (e *Executor) readFirst(ctx context.Context, resource cluster.Resource, step plan.Step) (*unstructured.Unstructured, error) {
+	live, err := e.objects.Get(ctx, resource, step.Key.Namespace, step.Key.Name)
+	if err != nil {
+		return nil, fmt.Errorf("read it before the write: %w", err)
+	}
+	if live.GetUID() != step.UID || live.GetResourceVersion() != step.ResourceVersion {
+		return nil, errChanged
+	}
+	return live, nil
+}
+
+func union(live, desired []string) []string {
+	all := slices.Clone(live)
+	for _, finalizer := range desired {
+		if !slices.Contains(all, finalizer) {
+			all = append(all, finalizer)
+		}
+	}
+	return all
+}
+
+// removeFormerOwner removes the marks of the former owner from an object that was just
+// taken over, as the server answered it. A server-side apply leaves them, and so does
+// every write that keeps ignored fields; as long as they are there, the object does not
+// show which owner came last. If it fails, the write counts as not confirmed, and both
+// are done again.
+func (e *Executor) removeFormerOwner(ctx context.Context, resource cluster.Resource, step plan.Step, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	labels, annotations := e.observer.OthersMarks(live, step.Desired)
+	if len(labels)+len(annotations) == 0 {
+		return live, nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":             live.GetUID(),
+		"resourceVersion": live.GetResourceVersion(),
+		"labels":          nullsAt(labels),
+		"annotations":     nullsAt(annotations),
+	}})
+	if err != nil {
+		return nil, err
+	}
+	live, err = e.objects.Patch(ctx, resource, step.Key.Namespace, step.Key.Name, types.MergePatchType, patch, e.options.FieldOwner)
+	if err != nil {
+		return nil, fmt.Errorf("take off the marks of the former owner: %w", err)
+	}
+	return live, nil
+}
+
+// takesOver reports whether the step may have taken the object from another owner, now
+// or in an attempt whose outcome is not known.
+func takesOver(step plan.Step) bool {
+	return step.Verb != plan.VerbCreate && step.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways &&
+		(step.Because == plan.BecauseAdopted || step.Because == plan.BecauseUnconfirmed)
+}
+
+// nullsAt is the part of a merge patch that removes the keys.
+func nullsAt(keys []string) map[string]any {
+	nulls := make(map[string]any, len(keys))
+	for _, key := range keys {
+		nulls[key] = nil
+	}
+	return nulls
 }

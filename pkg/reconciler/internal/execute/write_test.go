@@ -1,0 +1,327 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package execute_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// writes are all ways to write an existing object.
+var writes = map[plan.Verb]v1alpha1.UpdatePolicy{
+	plan.VerbReplace:  v1alpha1.UpdatePolicyReplace,
+	plan.VerbMerge:    v1alpha1.UpdatePolicySsaMerge,
+	plan.VerbOverride: v1alpha1.UpdatePolicySsaOverride,
+	plan.VerbOrphan:   v1alpha1.UpdatePolicyReplace,
+	plan.VerbDelete:   v1alpha1.UpdatePolicyReplace,
+}
+
+func configMap(namespace, name string) string {
+	return `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ` + namespace + `, name: ` + name + `}, data: {key: value}}`
+}
+
+func TestACreateDemandsAbsence(t *testing.T) {
+	b := newBench(t)
+	namespace := b.namespace()
+	for _, policy := range []v1alpha1.UpdatePolicy{
+		v1alpha1.UpdatePolicyReplace, v1alpha1.UpdatePolicyRecreate, v1alpha1.UpdatePolicySsaMerge, v1alpha1.UpdatePolicySsaOverride,
+	} {
+		d := b.desired(configMap(namespace, unique("map")), policy)
+		b.requests()
+		created := b.must(step(plan.VerbCreate, d, plan.Observation{}))
+		if sent := len(b.requests()); sent > 2 { // and discovery, once
+			t.Errorf("%s: the create took %d requests", policy, sent)
+		}
+		if diff := cmp.Diff(b.observe(d), created); diff != "" || created.Existence != plan.Present {
+			t.Errorf("%s: a read and the answer to the write differ (-read +answer):\n%s", policy, diff)
+		}
+		if created.Marks.OwnerID != ownerID || created.Marks.Ref != ownerRef {
+			t.Errorf("%s: got marks %+v", policy, created.Marks)
+		}
+		if again := b.run(step(plan.VerbCreate, d, plan.Observation{})); !execute.IsConflict(again.Err) || again.Observation.Existence != plan.Unknown {
+			t.Errorf("%s: a second create: got %+v", policy, again)
+		}
+		if live := b.observe(d); live.ResourceVersion != created.ResourceVersion {
+			t.Errorf("%s: the second create changed the object", policy)
+		}
+	}
+}
+
+func TestAWriteIsAConflictIfTheObjectChanged(t *testing.T) {
+	b := newBench(t)
+	namespace := b.namespace()
+	for verb, policy := range writes {
+		d := b.desired(configMap(namespace, unique("map")), policy)
+		seen := b.must(step(plan.VerbCreate, d, plan.Observation{}))
+		changed := b.somebody(d, `data: {other: value}`)
+		result := b.run(step(verb, d, seen))
+		switch {
+		case verb == plan.VerbDelete && (result.Err != nil || result.Observation.Existence != plan.Absent),
+			verb == plan.VerbOrphan && (result.Err != nil || result.Observation.Marks.OwnerID != ""):
+			t.Errorf("%s: it is still meant for the object, got %+v", verb, result)
+		}
+		if verb == plan.VerbDelete || verb == plan.VerbOrphan {
+			continue
+		}
+		if !execute.IsConflict(result.Err) {
+			t.Errorf("%s: got %v", verb, result.Err)
+		}
+		if live := b.live(d); live.GetResourceVersion() != changed.GetResourceVersion() {
+			t.Errorf("%s: it changed the object", verb)
+		}
+	}
+}
+
+func TestAWriteIsAConflictIfTheObjectIsAnotherOne(t *testing.T) {
+	b := newBench(t)
+	namespace := b.namespace()
+	for verb, policy := range writes {
+		d := b.desired(configMap(namespace, unique("map")), policy)
+		first := b.must(step(plan.VerbCreate, d, plan.Observation{}))
+		b.must(step(plan.VerbDelete, d, first))
+		second := b.must(step(plan.VerbCreate, d, plan.Observation{}))
+		mixed := second
+		mixed.UID = first.UID
+		for what, live := range map[string]plan.Observation{"as it was": first, "with the uid only": mixed} {
+			if result := b.run(step(verb, d, live)); !execute.IsConflict(result.Err) {
+				t.Errorf("%s %s: got %v", verb, what, result.Err)
+			}
+		}
+		if live := b.observe(d); live.ResourceVersion != second.ResourceVersion {
+			t.Errorf("%s: it changed the other object", verb)
+		}
+	}
+}
+
+func TestAWriteOfAVanishedObjectCreatesNothing(t *testing.T) {
+	b := newBench(t)
+	namespace := b.namespace()
+	for verb, policy := range writes {
+		d := b.desired(configMap(namespace, unique("map")), policy)
+		seen := b.must(step(plan.VerbCreate, d, plan.Observation{}))
+		b.must(step(plan.VerbDelete, d, seen))
+		result := b.run(step(verb, d, seen))
+		switch verb {
+		case plan.VerbDelete, plan.VerbOrphan:
+			if result.Err != nil || result.Observation.Existence != plan.Absent {
+				t.Errorf("%s: got %+v", verb, result)
+			}
+		default:
+			if !execute.IsConflict(result.Err) {
+				t.Errorf("%s: got %v", verb, result.Err)
+			}
+		}
+		if live := b.observe(d); live.Existence != plan.Absent {
+			t.Errorf("%s: it created the object", verb)
+		}
+	}
+}
+
+func TestNothingIsWrittenWithoutAPrecondition(t *testing.T) {
+	b := newBench(t)
+	namespace := b.namespace()
+	for verb, policy := range writes {
+		d := b.desired(configMap(namespace, unique("map")), policy)
+		seen := b.must(step(plan.VerbCreate, d, plan.Observation{}))
+		if result := b.run(step(verb, d, plan.Observation{})); result.Err == nil || execute.IsConflict(result.Err) {
+			t.Errorf("%s: got %v", verb, result.Err)
+		}
+		if live := b.observe(d); live.ResourceVersion != seen.ResourceVersion {
+			t.Errorf("%s: it changed the object", verb)
+		}
+	}
+}
+
+// withoutBookkeeping is an object without what every write changes.
+func withoutBookkeeping(t *testing.T, object map[string]any) map[string]any {
+	t.Helper()
+	text, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clone := map[string]any{}
+	if err := json.Unmarshal(text, &clone); err != nil {
+		t.Fatal(err)
+	}
+	metadata := clone["metadata"].(map[string]any)
+	delete(clone, "status")
+	for _, key := range []string{"managedFields", "resourceVersion", "generation"} {
+		delete(metadata, key)
+	}
+	return clone
+}
+
+// Each file in testdata/same holds a manifest; what others do to the object
+// after its creation, as a merge patch; and how many requests a PUT of the very
+// same manifest may take. It has to be accepted and to change nothing.
+func TestAPutOfTheSameManifestChangesNothing(t *testing.T) {
+	b := newBench(t)
+	namespace := b.namespace()
+	files, err := filepath.Glob("testdata/same/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("got %d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts := strings.Split(strings.ReplaceAll(string(text), "NAMESPACE", namespace), "\n---\n")
+			b := newBench(t)
+			d := b.desired(parts[0], v1alpha1.UpdatePolicyReplace)
+			b.must(step(plan.VerbCreate, d, plan.Observation{}))
+			t.Cleanup(func() { deleteClusterScoped(b, d) })
+			if len(parts) > 1 {
+				b.somebody(d, parts[1])
+			}
+			before := b.live(d)
+			observed, after := replaceSame(t, b, d, strings.HasPrefix(parts[0], "# reads first"))
+			if diff := cmp.Diff(withoutBookkeeping(t, before.Object), withoutBookkeeping(t, b.live(d).Object)); diff != "" {
+				t.Errorf("it changed the object (-before +after):\n%s", diff)
+			}
+			if after.Seen != observed.Seen || after.Accepted != observed.Accepted {
+				t.Errorf("the digests changed: %+v, then %+v", observed, after)
+			}
+		})
+	}
+}
+
+// replaceSame replaces the object, again if the server wrote a status in between.
+func replaceSame(t *testing.T, b *bench, d *plan.Desired, readsFirst bool) (before, after plan.Observation) {
+	t.Helper()
+	want := "PUT"
+	if readsFirst {
+		want = "GET, PUT"
+	}
+	eventually(t, "the object is replaced", func() bool {
+		before = b.observe(d)
+		b.requests()
+		result := b.run(step(plan.VerbReplace, d, before))
+		if execute.IsConflict(result.Err) {
+			return false
+		}
+		if result.Err != nil {
+			t.Fatal(result.Err)
+		}
+		if got := methods(b.requests()); got != want {
+			t.Errorf("the requests were %s, not %s", got, want)
+		}
+		after = result.Observation
+		return true
+	})
+	return before, after
+}
+
+// methods are the methods of the requests for objects, without discovery.
+func methods(requests []string) string {
+	var all []string
+	for _, request := range requests {
+		method, path, _ := strings.Cut(request, " ")
+		if strings.Count(path, "/") > 3 || method != "GET" {
+			all = append(all, method)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+func deleteClusterScoped(b *bench, d *plan.Desired) {
+	if d.Key.Namespace != "" {
+		return
+	}
+	ctx := context.WithoutCancel(b.t.Context())
+	resource, err := b.target.Types().Resolve(ctx, d.Key.GroupKind().WithVersion(d.Version))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	live, err := b.target.Objects().Get(ctx, resource, "", d.Key.Name)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if _, _, err := b.target.Objects().Delete(ctx, resource, "", d.Key.Name, live.GetUID(), "", metav1.DeletePropagationBackground); err != nil {
+		b.t.Error(err)
+	}
+}
+
+// takeover is the step that takes over an object of Helm's.
+func takeover(b *bench, name string) plan.Step {
+	b.t.Helper()
+	text := `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ` + b.namespace() + `, name: ` + name
+	b.create(text + `, annotations: {meta.helm.sh/release-name: web, theirs: "1"}}}`)
+	d := b.desired(text+`}, data: {key: value}}`, v1alpha1.UpdatePolicySsaMerge)
+	d.Policies.Adoption = v1alpha1.AdoptionPolicyAlways
+	s := step(plan.VerbMerge, d, b.observe(d))
+	s.Because = plan.BecauseAdopted
+	return s
+}
+
+func TestATakeoverTakesTheMarksOfTheFormerOwnerOff(t *testing.T) {
+	b := newBench(t)
+	s := takeover(b, unique("map"))
+	b.requests()
+	taken := b.must(s)
+	if sent := b.requests(); len(sent) != 2 {
+		t.Errorf("the takeover took the requests %v", sent)
+	}
+	if len(taken.Marks.Others) > 0 || taken.Marks.OwnerID != ownerID || taken.ResourceVersion != b.observe(s.Desired).ResourceVersion {
+		t.Errorf("got %+v", taken)
+	}
+	if b.live(s.Desired).GetAnnotations()["theirs"] != "1" {
+		t.Error("an annotation that is no mark was taken off")
+	}
+}
+
+func TestMarksAreLeftAloneByEveryOtherWrite(t *testing.T) {
+	b := newBench(t)
+	for _, change := range []func(s *plan.Step){
+		func(s *plan.Step) { s.Because = plan.BecauseChanged },
+		func(s *plan.Step) { s.Desired.Policies.Adoption = v1alpha1.AdoptionPolicyIfUnowned },
+		func(s *plan.Step) { // the mark is our own manifest's
+			annotations := s.Desired.Manifest.GetAnnotations()
+			annotations["meta.helm.sh/release-name"] = "web"
+			s.Desired.Manifest.SetAnnotations(annotations)
+		},
+	} {
+		s := takeover(b, unique("map"))
+		change(&s)
+		b.must(s)
+		if b.live(s.Desired).GetAnnotations()["meta.helm.sh/release-name"] != "web" {
+			t.Errorf("%s under %s: the mark is gone", s.Because, s.Desired.Policies.Adoption)
+		}
+	}
+}
+
+func TestATakeoverThatIsInterruptedIsFinishedByTheWriteThatConfirmsIt(t *testing.T) {
+	b := newBench(t)
+	s := takeover(b, unique("map"))
+	b.beforeEach(http.MethodPatch, func(n int) {
+		if n == 2 {
+			b.somebody(s.Desired, `metadata: {annotations: {theirs: "2"}}`)
+		}
+	})
+	if result := b.run(s); !execute.IsConflict(result.Err) {
+		t.Fatalf("the object changed in between: got %v", result.Err)
+	}
+	live := b.observe(s.Desired)
+	if len(live.Marks.Others) != 1 || live.Marks.OwnerID != ownerID {
+		t.Fatalf("got %+v", live.Marks)
+	}
+	again := step(plan.VerbMerge, s.Desired, live)
+	again.Because = plan.BecauseUnconfirmed
+	if finished := b.must(again); len(finished.Marks.Others) > 0 {
+		t.Errorf("got %+v", finished.Marks)
+	}
+}
