@@ -63,7 +63,7 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 	}
 	revision := obj.GetStatus().Revision
 	dropped := revision == 0 && obj.GetStatus().AppliedGeneration != 0
-	changed := obj.GetStatus().beginProcessing(digests, h.now())
+	changed := obj.GetStatus().beginProcessing(obj.GetGeneration(), digests, h.now())
 	if obj.GetStatus().Revision != revision {
 		h.remembered(obj).unlogged.began = true
 	}
@@ -246,6 +246,7 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t connection, out
 	}
 	known.idle.Reset()
 	known.causes = nil
+	known.timeoutPassed = 0
 	if err := after(ctx, obj); err != nil {
 		return result.Empty, err
 	}

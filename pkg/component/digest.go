@@ -47,19 +47,15 @@ func (h *handler[T]) digestsOf(ctx context.Context, obj T) (digests, error) {
 
 // keepRevision keeps the revision of a component whose digests were made with another
 // key, by an operator that is gone or whose key was lost: they differ although nothing
-// has changed. A generation that was not applied yet is another revision all the same,
-// unless it is the first.
+// has changed. A generation that no revision was counted for may be another one all the same.
 func (h *handler[T]) keepRevision(ctx context.Context, obj T, now digests) error {
 	me, err := h.operator(ctx)
 	if err != nil {
 		return err
 	}
-	status, generation := obj.GetStatus(), obj.GetGeneration()
-	installs := status.AppliedGeneration == 0 && status.ObservedGeneration == generation
-	if before := status.Inventory.Operator; before == nil || before.Key == me.Key || status.AppliedGeneration != generation && !installs {
-		return nil
-	}
-	if recorded := status.processing(); recorded.revision != "" {
+	status := obj.GetStatus()
+	recorded, sealedBy := status.processing(), status.Inventory.Operator
+	if sealedBy != nil && sealedBy.Key != me.Key && recorded.generation == strconv.FormatInt(obj.GetGeneration(), 10) {
 		recorded.revision = now.revision
 		status.setProcessing(recorded)
 	}

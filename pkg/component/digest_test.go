@@ -167,19 +167,19 @@ func TestProcessing(t *testing.T) {
 		}
 	}
 	s := &Status{}
-	if !s.beginProcessing(digests{"c1", "r1"}, at(0)) || s.Revision != 1 {
+	if !s.beginProcessing(1, digests{"c1", "r1"}, at(0)) || s.Revision != 1 {
 		t.Errorf("a new component is not revision 1 but %d", s.Revision)
 	}
 	s.noteManifests("m1", at(1))
 	since(t, s, new(at(0)))
-	if s.beginProcessing(digests{"c1", "r1"}, at(2)) || s.Revision != 1 {
+	if s.beginProcessing(1, digests{"c1", "r1"}, at(2)) || s.Revision != 1 {
 		t.Error("the same component is a new revision")
 	}
 	s.noteManifests("m2", at(3))
 	since(t, s, new(at(3)))
 	s.noteManifests("m2", at(4))
 	s.noteManifests("", at(4))
-	s.noteWaiting(at(5))
+	s.startTimeout(at(5), 0)
 	since(t, s, new(at(3)))
 	if s.timedOut(10*time.Second, at(12)) || !s.timedOut(10*time.Second, at(13)) {
 		t.Error("the timeout does not count from the last change")
@@ -193,19 +193,19 @@ func TestProcessing(t *testing.T) {
 	if s.LastAppliedAt.Unix() != at(20).Unix() || s.AppliedGeneration != 4 {
 		t.Error("a pass that wrote nothing changes the status")
 	}
-	s.noteWaiting(at(40))
+	s.startTimeout(at(40), 0)
 	since(t, s, new(at(40)))
-	if !s.beginProcessing(digests{"c2", "r2"}, at(50)) || s.Revision != 2 || s.ProcessingDigest != "c2//r2" {
+	if !s.beginProcessing(1, digests{"c2", "r2"}, at(50)) || s.Revision != 2 || s.ProcessingDigest != "c2//r2/1" {
 		t.Errorf("revision %d, digest %q", s.Revision, s.ProcessingDigest)
 	}
 	since(t, s, new(at(50)))
 	s.noteManifests("m3", at(51))
-	if !s.beginProcessing(digests{"c3", "r2"}, at(52)) || s.Revision != 2 || s.ProcessingDigest != "c3//r2" {
+	if !s.beginProcessing(1, digests{"c3", "r2"}, at(52)) || s.Revision != 2 || s.ProcessingDigest != "c3//r2/1" {
 		t.Errorf("a change that is no new revision: revision %d, digest %q", s.Revision, s.ProcessingDigest)
 	}
 	since(t, s, new(at(52)))
 	s.ProcessingSince = new(metav1.NewTime(at(100000)))
-	s.noteWaiting(at(60))
+	s.startTimeout(at(60), 0)
 	since(t, s, new(at(60)))
 	if s.ProcessingSince.Nanosecond() != 0 {
 		t.Error("the time has a fraction that its serialised form has not")
@@ -273,7 +273,7 @@ func TestARevisionThatTheDefinitionDropsIsSentAgain(t *testing.T) {
 		s := test.status
 		for range 3 {
 			s.Revision = 0 // the other fields are kept
-			s.beginProcessing(test.now, time.Unix(1000, 0))
+			s.beginProcessing(1, test.now, time.Unix(1000, 0))
 		}
 		if s.Revision != test.want || s.installs() != test.installs {
 			t.Errorf("%s: revision %d, installation %v, want %d, %v", test.name, s.Revision, s.installs(), test.want, test.installs)
@@ -318,11 +318,11 @@ func TestARevisionThatAnEarlierVersionCountedIsTakenOver(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s := &Status{Revision: 4, ProcessingDigest: test.recorded}
-			if changed := s.beginProcessing(digests{"c", "r"}, now); changed != test.wantChanged || s.Revision != test.want {
+			if changed := s.beginProcessing(1, digests{"c", "r"}, now); changed != test.wantChanged || s.Revision != test.want {
 				t.Errorf("revision %d, changed %v; want %d, %v", s.Revision, changed, test.want, test.wantChanged)
 			}
 			s.noteManifests("m", now)
-			if s.beginProcessing(digests{"c", "r"}, now) || s.Revision != test.want || s.ProcessingDigest != "c/m/r" {
+			if s.beginProcessing(1, digests{"c", "r"}, now) || s.Revision != test.want || s.ProcessingDigest != "c/m/r/1" {
 				t.Errorf("afterwards: revision %d, digest %q", s.Revision, s.ProcessingDigest)
 			}
 		})

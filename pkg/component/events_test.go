@@ -4,15 +4,18 @@
 package component
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -138,5 +141,17 @@ func TestThousandsOfNotesAreAFewEvents(t *testing.T) {
 		if !strings.HasSuffix(note, "; and 997 more") || len(note) > 1024 || !utf8.ValidString(note) {
 			t.Errorf("%d bytes: %s", len(note), line)
 		}
+	}
+}
+
+func TestAnOutdatedDefinitionIsReportedWhileDependentsAreUnderWay(t *testing.T) {
+	h, _ := testHandler(t, &fakeEngine{})
+	obj := newWidget()
+	pruned := errors.New("the API server does not keep status.inventory as sent")
+	unfinished := &unfinishedError{facts: facts{err: pruned, net: time.Minute}, cause: pruned}
+	judgePass(t, h, obj, result.NewStalling(unfinished, v1alpha1.ReasonCRDOutdated))
+	state, reason, message := obj.GetStatus().GetState()
+	if state != StateError || reason != v1alpha1.ReasonCRDOutdated || message != pruned.Error() {
+		t.Errorf("%s, %s: %s", state, reason, message)
 	}
 }

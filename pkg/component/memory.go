@@ -43,6 +43,8 @@ type remembered struct {
 	unlogged chapter
 	// missing are the rights that were last reported as missing.
 	missing namedRights
+	// timeoutPassed is how much of the timeout had passed when a right was found missing.
+	timeoutPassed time.Duration
 	// operators is what is known of another operator that reconciles the component.
 	operators operators
 }

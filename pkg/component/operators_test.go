@@ -158,7 +158,8 @@ func TestAnotherKeyIsNoNewRevision(t *testing.T) {
 		{"another operator takes over during the installation", "blue", "key of blue", 0, 0, 1},
 		{"the key is lost", "blue", "new key of blue", 0, 1, 1},
 		{"the spec changes as well", "blue", "key after that", 1, 1, 2},
-		{"the next one takes over before it is applied", "red", "key of red", 1, 1, 3},
+		{"the next one takes over before it is applied", "red", "key of red", 1, 1, 2},
+		{"the spec changes while the one after that takes over", "blue", "key of blue", 2, 1, 3},
 	} {
 		obj.Status.ObservedGeneration, obj.Status.AppliedGeneration = obj.Generation, step.applied
 		if obj.Spec.Size != step.size {

@@ -4,6 +4,7 @@
 package component
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,15 +17,20 @@ const digestSeparator = "/"
 // processing is what the processing digest holds. The digest of the manifests is empty
 // until they are rendered. Versions that counted a revision with each change of the
 // component recorded no digest of the revision.
-type processing struct{ component, manifests, revision string }
+type processing struct {
+	component, manifests, revision string
+	// generation is the generation of the component that the revision was last counted
+	// for, as text. It is the only part that does not depend on the digest key.
+	generation string
+}
 
 func (s *Status) processing() processing {
-	parts := append(strings.SplitN(s.ProcessingDigest, digestSeparator, 3), "", "")
-	return processing{component: parts[0], manifests: parts[1], revision: parts[2]}
+	parts := append(strings.SplitN(s.ProcessingDigest, digestSeparator, 4), "", "", "")
+	return processing{component: parts[0], manifests: parts[1], revision: parts[2], generation: parts[3]}
 }
 
 func (s *Status) setProcessing(p processing) {
-	s.ProcessingDigest = strings.Join([]string{p.component, p.manifests, p.revision}, digestSeparator)
+	s.ProcessingDigest = strings.Join([]string{p.component, p.manifests, p.revision, p.generation}, digestSeparator)
 }
 
 // beginProcessing notes the digests of the component before anything is rendered, and
@@ -34,7 +40,7 @@ func (s *Status) setProcessing(p processing) {
 // CustomResourceDefinition. It is sent again, so that the pass notices if that is still
 // so. If something was applied, it counts as an upgrade: a hook may run again, but none
 // is left out.
-func (s *Status) beginProcessing(now digests, at time.Time) bool {
+func (s *Status) beginProcessing(generation int64, now digests, at time.Time) bool {
 	before := s.processing()
 	changed := before.component != now.component
 	switch {
@@ -46,7 +52,7 @@ func (s *Status) beginProcessing(now digests, at time.Time) bool {
 	if s.AppliedGeneration == 0 {
 		s.InstalledRevision = s.Revision
 	}
-	after := processing{component: now.component, manifests: before.manifests, revision: now.revision}
+	after := processing{component: now.component, manifests: before.manifests, revision: now.revision, generation: strconv.FormatInt(generation, 10)}
 	if changed {
 		after.manifests = ""
 		s.ProcessingSince = timestamp(at)
@@ -72,17 +78,25 @@ func (s *Status) noteManifests(manifestDigest string, now time.Time) {
 	}
 }
 
-// noteWaiting starts the timeout if it is not running. A start in the future,
-// which a restored status may hold, would never time out.
-func (s *Status) noteWaiting(now time.Time) {
+// startTimeout starts the timeout if it is not running; passed is how much of it has
+// passed already. A start in the future, which a restored status may hold, would never
+// time out.
+func (s *Status) startTimeout(now time.Time, passed time.Duration) {
 	if s.ProcessingSince == nil || s.ProcessingSince.After(now) {
-		s.ProcessingSince = timestamp(now)
+		s.ProcessingSince = timestamp(now.Add(-passed))
 	}
 }
 
-// stopWaiting stops the timeout, which begins anew with the next wait: the dependents had
-// no chance to become ready while the component was suspended or lacked a right.
-func (s *Status) stopWaiting() { s.ProcessingSince = nil }
+// stopTimeout stops the timeout, and returns how much of it has passed; running is false
+// if it was stopped before.
+func (s *Status) stopTimeout(now time.Time) (passed time.Duration, running bool) {
+	if s.ProcessingSince == nil {
+		return 0, false
+	}
+	passed = max(now.Sub(s.ProcessingSince.Time), 0)
+	s.ProcessingSince = nil
+	return passed, true
+}
 
 // noteApplied ends the attempt: everything is applied and ready.
 func (s *Status) noteApplied(generation int64, wrote bool, now time.Time) {

@@ -124,7 +124,9 @@ func (h *handler[T]) rest(obj T) {
 	h.lookouts.forget(client.ObjectKeyFromObject(obj))
 	h.memory.takeRendered(client.ObjectKeyFromObject(obj))
 	h.targets.forget(h.ownerNamed(client.ObjectKeyFromObject(obj)))
-	obj.GetStatus().stopWaiting()
+	// The dependents have no chance to become ready, so the timeout starts anew afterwards.
+	obj.GetStatus().stopTimeout(h.now())
+	h.remembered(obj).timeoutPassed = 0
 }
 
 // forget drops what is kept about a component that is gone, or not the concern of this

@@ -70,6 +70,8 @@ func (h *handler[T]) factsOf(obj T, outcome lifecycle.Outcome, secrets *redact.S
 	f.secrets, f.said, f.deleting = secrets, said(obj.GetStatus()), !obj.GetDeletionTimestamp().IsZero()
 	f.intervals, f.random = h.intervals(obj), backoff.Random
 	switch {
+	case isUnfinished && f.err != nil:
+		f.err = outcome.Err // which may say more than its cause, such as that the definition is outdated
 	case isUnfinished:
 	case outcome.Err != nil:
 		f.err = outcome.Err
@@ -86,15 +88,20 @@ func (h *handler[T]) factsOf(obj T, outcome lifecycle.Outcome, secrets *redact.S
 			f.done += "; " + notice
 		}
 	}
+	known := h.remembered(obj)
 	if f.err != nil && forbids(f.err) {
 		f.err = h.nameImpersonation(obj, f.err)
-		obj.GetStatus().stopWaiting()
+		// The dependents have no chance to become ready, so the timeout goes on afterwards.
+		if passed, running := obj.GetStatus().stopTimeout(outcome.Now); running {
+			known.timeoutPassed = passed
+		}
 		if f.net == 0 {
-			f.net = h.remembered(obj).idle.Idle()
+			f.net = known.idle.Idle()
 		}
 	}
 	if f.waiting != "" && !f.deleting {
-		obj.GetStatus().noteWaiting(outcome.Now)
+		obj.GetStatus().startTimeout(outcome.Now, known.timeoutPassed)
+		known.timeoutPassed = 0
 		f.timedOut = obj.GetStatus().timedOut(f.intervals.timeout, outcome.Now)
 	}
 	return f

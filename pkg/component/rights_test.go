@@ -85,7 +85,7 @@ func TestAConditionNamesAsManyRulesAsFitAndTheLogAll(t *testing.T) {
 	}
 }
 
-func TestTheTimeoutDoesNotCountWhileARightIsMissing(t *testing.T) {
+func TestTheTimeoutPausesWhileARightIsMissing(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
 	obj := newWidget()
 	began := h.now()
@@ -107,7 +107,9 @@ func TestTheTimeoutDoesNotCountWhileARightIsMissing(t *testing.T) {
 		{timeout / 2, forbidden, v1alpha1.ReasonForbidden},
 		{3 * timeout, &unfinishedError{facts: facts{err: forbidden, net: time.Minute}, cause: forbidden}, v1alpha1.ReasonForbidden},
 		{3*timeout + time.Second, waiting, v1alpha1.ReasonProcessing},
-		{4*timeout + time.Second, waiting, v1alpha1.ReasonTimeout},
+		{3*timeout + 2*time.Second, forbidden, v1alpha1.ReasonForbidden},
+		{3*timeout + 3*time.Second, waiting, v1alpha1.ReasonProcessing},
+		{3*timeout + timeout/2 + 2*time.Second, waiting, v1alpha1.ReasonTimeout},
 	} {
 		if state, reason := report(step.after, step.err); reason != step.reason {
 			t.Errorf("step %d: %s, %s; want %s", i, state, reason, step.reason)

@@ -67,7 +67,8 @@ type Status struct {
 
 	// ProcessingSince is when the current attempt to become ready began: with
 	// the last change of the component or of its manifests. The timeout counts
-	// from here. It is empty while the component is ready, is suspended or lacks a right.
+	// from here. It is empty while the component is ready, is suspended or lacks a right;
+	// once the right is granted, the timeout goes on.
 	// +optional
 	ProcessingSince *metav1.Time `json:"processingSince,omitempty"`
 
