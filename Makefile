@@ -30,9 +30,12 @@ export CORBEL_SLICE CORBEL_SLICE_OFFSET
 UNIT_TIMEOUT ?= 10m
 LIVE_TIMEOUT ?= 25m
 
-# Vet is the business of the target vet, once; go test would do it again for
-# each way to build a package.
+# The target vet runs vet once; go test would run it again for each way to build
+# a package.
 GOTEST := $(GO) test -vet=off -count=1
+# The same, with the times of packages and tests kept for the end of make test.
+TIMES := $(CURDIR)/bin/test.times
+TIMED := $(CURDIR)/bin/gotest -times $(TIMES) $(GOTEST)
 RACE = $(shell hack/race.sh $(GO))
 GOFMT = $(shell $(GO) env GOROOT)/bin/gofmt
 
@@ -56,7 +59,16 @@ demo: assets ## Show the life of a component on a real control plane (KEEP=1: le
 ##@ Test
 
 .PHONY: test
-test: lint assets test-pure helmparity controlplane-test test-live ## Run everything that gates a change.
+test: forget-times lint assets test-pure helmparity controlplane-test test-live ## Run everything that gates a change, and print what took longest.
+	@bin/gotest -times $(TIMES) -slowest 10
+
+.PHONY: forget-times
+forget-times:
+	@rm -f $(TIMES)
+
+bin/gotest: FORCE
+	@mkdir -p bin
+	@$(GO) build -o bin/ ./hack/gotest
 
 .PHONY: test-all
 test-all: ## The same with every enumeration whole (CORBEL_SLICE=1/1): hours, not minutes.
@@ -69,20 +81,20 @@ test-unit: ## Run what needs no control plane, without the race detector (second
 # The tests without a control plane are quick enough for the race detector. In a
 # closed room nothing runs side by side, so it would find nothing there.
 .PHONY: test-pure
-test-pure:
-	$(call on,closed,$(GOTEST) -p 2 -timeout $(UNIT_TIMEOUT))
-	$(call on,open,$(GOTEST) $(RACE) -p 2 -timeout $(UNIT_TIMEOUT))
-	$(call on,mixed,$(GOTEST) $(RACE) -short -p 2 -timeout $(UNIT_TIMEOUT))
+test-pure: bin/gotest
+	$(call on,closed,$(TIMED) -p 2 -timeout $(UNIT_TIMEOUT))
+	$(call on,open,$(TIMED) $(RACE) -p 2 -timeout $(UNIT_TIMEOUT))
+	$(call on,mixed,$(TIMED) $(RACE) -short -p 2 -timeout $(UNIT_TIMEOUT))
 
 # One package at a time: each starts a control plane of its own.
 .PHONY: test-live
-test-live: assets
-	$(call on,mixed live,$(WITH_ASSETS) $(GOTEST) -p 1 -timeout $(LIVE_TIMEOUT))
+test-live: assets bin/gotest
+	$(call on,mixed live,$(WITH_ASSETS) $(TIMED) -p 1 -timeout $(LIVE_TIMEOUT))
 
 # A module of its own: Helm's commands depend on much that users shall not get.
 .PHONY: helmparity
-helmparity: ## Compare rendered charts with those of helm template (CORBEL_HELM_CHARTS=folder: more charts).
-	cd test/helmparity && $(GO) vet ./... && $(GO) test -vet=off -count=1 -timeout $(UNIT_TIMEOUT) ./...
+helmparity: bin/gotest ## Compare rendered charts with those of helm template (CORBEL_HELM_CHARTS=folder: more charts).
+	cd test/helmparity && $(GO) vet ./... && $(TIMED) -timeout $(UNIT_TIMEOUT) ./...
 
 .PHONY: modelcheck
 modelcheck: ## Check the planner against every small history (a million states and more; minutes).

@@ -114,6 +114,8 @@ var rooms = []Room{
 	// The demo of an example starts a control plane, like a test.
 	{Path: "examples/...", Floor: 6, Kind: Open, Beside: []string{"test/env"}},
 
+	// What make runs: it is no part of the library.
+	{Path: "hack/gotest", Floor: supportFloor, Kind: Support},
 	{Path: "pkg/conditions/conditionstest", Floor: supportFloor, Kind: Support},
 	{Path: "pkg/manifests/manifeststest", Floor: supportFloor, Kind: Support},
 	{Path: "pkg/reconciler/internal/model", Floor: supportFloor, Kind: Support},
