@@ -7,7 +7,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-# A control plane and its tests fill two cores; targets do not run side by side.
+# The tests of one target fill two cores; targets do not run side by side.
 .NOTPARALLEL:
 
 GO ?= go
@@ -19,9 +19,9 @@ include hack/controlplane.mk
 ASSETS := $(if $(KUBEBUILDER_ASSETS),$(if $(filter-out $(notdir $(wildcard $(KUBEBUILDER_ASSETS)/*)),$(CONTROLPLANE_PROGRAMS)),,$(KUBEBUILDER_ASSETS)))
 WITH_ASSETS := KUBEBUILDER_ASSETS="$(or $(ASSETS),$(CURDIR)/$(CONTROLPLANE_DIR))"
 
-# Tests that enumerate every case run one in eight of them, and another eighth
-# with every commit, so that a few commits see all. make test-all runs the whole.
-CORBEL_SLICE ?= 1/8
+# Tests that enumerate cases run one in sixteen of them, and others with every
+# commit, so that some commits run all. make test-all runs all.
+CORBEL_SLICE ?= 1/16
 CORBEL_SLICE_OFFSET := $(or $(CORBEL_SLICE_OFFSET),$(shell hack/slice-offset.sh))
 export CORBEL_SLICE CORBEL_SLICE_OFFSET
 
@@ -79,17 +79,18 @@ test-unit: ## Run what needs no control plane, without the race detector (second
 	$(call on,pure mixed,$(GOTEST) -short -timeout $(UNIT_TIMEOUT))
 
 # The tests without a control plane are quick enough for the race detector. In a
-# closed room nothing runs side by side, so it would find nothing there.
+# closed room nothing runs concurrently, so it would find nothing there.
 .PHONY: test-pure
 test-pure: bin/gotest
 	$(call on,closed,$(TIMED) -p 2 -timeout $(UNIT_TIMEOUT))
 	$(call on,open,$(TIMED) $(RACE) -p 2 -timeout $(UNIT_TIMEOUT))
 	$(call on,mixed,$(TIMED) $(RACE) -short -p 2 -timeout $(UNIT_TIMEOUT))
 
-# One package at a time: each starts a control plane of its own.
+# Three packages at a time, each with a control plane of its own, which starts in two
+# seconds: these tests wait more than they compute. The longest packages are first.
 .PHONY: test-live
 test-live: assets bin/gotest
-	$(call on,mixed live,$(WITH_ASSETS) $(TIMED) -p 1 -timeout $(LIVE_TIMEOUT))
+	$(call on,live mixed,$(WITH_ASSETS) $(TIMED) -p 3 -timeout $(LIVE_TIMEOUT))
 
 # A module of its own: Helm's commands depend on much that users shall not get.
 .PHONY: helmparity

@@ -6,35 +6,38 @@
 # Usage: packages.sh pure|closed|open|mixed|live|bench...
 #
 #   pure   no control plane
-#   closed of these, the rooms that are closed: nothing in them runs side by side
-#   open   of these, all others
+#   closed of these, the closed rooms: nothing in them runs concurrently
+#   open   of these, all others but test/architecture, which make lint runs
 #   mixed  a control plane for some; those are skipped with -short
 #   live   a control plane for most
 #   bench  packages with benchmarks, whatever they need
 #
-# A package that depends on test/env needs a control plane, however indirectly
-# it does: nobody has to keep a list.
+# A package needs a control plane if its tests depend on test/env, directly or not.
+# The packages with the most test files are first: if several run at a time, the
+# longest must not be the last.
 set -euo pipefail
 
 module=$(go list -m)
 
 # Each line: the package and whether the binary of its tests contains test/env.
 tested() {
-	go list -test -f '{{.ImportPath}}{{range .Deps}} {{.}}{{end}}' ./... |
+	go list -test -f '{{.ImportPath}} {{len .TestGoFiles}} {{len .XTestGoFiles}}{{range .Deps}} {{.}}{{end}}' ./... |
 		awk -v env="$module/test/env" '
-			$1 ~ /\.test$/ && NF > 1 {
+			$2 !~ /^\[/ { files[$1] = $2 + $3 }
+			$1 ~ /\.test$/ && NF > 3 {
 				needs = 0
-				for (i = 2; i <= NF; i++) if ($i == env) needs = 1
-				print substr($1, 1, length($1) - 5), needs
-			}'
+				for (i = 4; i <= NF; i++) if ($i == env) needs = 1
+				package = substr($1, 1, length($1) - 5)
+				print files[package], package, needs
+			}' | sort -rn | cut -d' ' -f2-
 }
 
-# The pure packages whose room is closed (1), or is not (0).
+# The pure packages in closed rooms (1), or in others (0).
 pure() {
 	rooms=$(sed -n 's/.*Path: "\([^"]*\)".*Kind: Closed.*/\1/p' test/architecture/rooms.go | tr '\n' ' ')
 	tested | awk -v m="$module/" -v rooms="$rooms" -v wanted="$1" '
 		BEGIN { n = split(rooms, list, " "); for (i = 1; i <= n; i++) closed[m list[i]] = 1 }
-		$2 == 0 && ($1 in closed) == wanted { print $1 }'
+		$2 == 0 && ($1 in closed) == wanted && $1 != m "test/architecture" { print $1 }'
 }
 
 # The packages with benchmarks, as folders.
@@ -54,6 +57,6 @@ for set in "$@"; do
 	# Benchmarks have their own target; their package may hold tests all the same.
 	live) tested | awk -v m="$module" '$2 == 1 && index($1, m "/test/") == 1 { print $1 }' ;;
 	bench) benchmarked ;;
-	*) echo "packages.sh: no set of packages is called $set" >&2; exit 2 ;;
+	*) echo "packages.sh: unknown set of packages: $set" >&2; exit 2 ;;
 	esac
 done

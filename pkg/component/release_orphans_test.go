@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,7 +44,12 @@ func newLeftovers(t *testing.T, components ...string) *leftovers {
 	t.Helper()
 	l := &leftovers{T: t, started: time.Now(), refuse: func(string) error { return nil }, refused: func() error { return nil }}
 	l.handler, _ = testHandler(t, &fakeEngine{})
-	l.client = interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+	// With every write the client looks through all types of the scheme, so it has few.
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	l.client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
 			if _, ok := obj.(*metav1.PartialObjectMetadata); ok && key.Namespace == "" {
 				return apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{Resource: "widgets"}, key.Name, "404 page not found", 0, true)

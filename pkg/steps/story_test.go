@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -158,23 +157,4 @@ func requestsOfALife(t *testing.T, commits bool) []string {
 		}
 	}
 	return f.names
-}
-
-// inSlice tells whether a case of an enumeration is run; see the function of the same
-// name in test/e2e: one in N, by CORBEL_SLICE=1/N and CORBEL_SLICE_OFFSET.
-func inSlice(t *testing.T, index int) bool {
-	t.Helper()
-	n, offset := 8, 0
-	if text := os.Getenv("CORBEL_SLICE"); text != "" {
-		if _, err := fmt.Sscanf(text, "1/%d", &n); err != nil || n < 1 {
-			t.Fatalf("CORBEL_SLICE=%s: must have the form 1/N", text)
-		}
-	}
-	if text := os.Getenv("CORBEL_SLICE_OFFSET"); text != "" {
-		var err error
-		if offset, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("CORBEL_SLICE_OFFSET=%s: must be a number", text)
-		}
-	}
-	return (index+index/n+offset)%n == 0
 }

@@ -40,6 +40,7 @@ func farAway(namespace string) manifests.Generator {
 // there, and replaces the operator in the middle. The record must survive until the
 // last object is gone.
 func TestADeletionThatTakesTheSecretsOfTheInventoryFirst(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name   string
 		delete func(t *testing.T, f *fixture, bundle *Bundle) error
@@ -70,6 +71,7 @@ func TestADeletionThatTakesTheSecretsOfTheInventoryFirst(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			f := newFixture(t)
 			far := f.newNamespace(t)
 			first := f.startWith(t, farAway(far), nil)

@@ -25,6 +25,7 @@ import (
 // without a crash: nothing is lost, left over, done twice, or touched that
 // belongs to others.
 func TestCrash(t *testing.T) {
+	t.Parallel()
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()

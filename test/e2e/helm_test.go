@@ -95,6 +95,7 @@ func hooked(t *testing.T) *helm.Generator {
 }
 
 func TestTheHooksOfAChartRunAsOftenAsHelmRunsThem(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	counts := &jobs{}
 	f.startWith(t, hooked(t), func(next http.RoundTripper) http.RoundTripper {

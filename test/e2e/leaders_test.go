@@ -58,6 +58,7 @@ var successions = []succession{
 // does so once with watches that tell the truth and once for each of the faults that
 // hide from it what the other has done.
 func TestTwoLeaders(t *testing.T) {
+	t.Parallel()
 	for number, s := range successions {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()

@@ -15,8 +15,8 @@ import (
 	"github.com/corbel-run/corbel/test/env"
 )
 
-// parallel is how many cases of an enumeration go on at a time, unless the flag
-// says otherwise: most of their time they wait.
+// parallel is how many tests and cases of enumerations run at a time, unless the
+// flag says otherwise: most of their time they wait.
 const parallel = "8"
 
 func TestMain(m *testing.M) {

@@ -19,6 +19,7 @@ import (
 // same operator to come to the end without help: every object there that is
 // wanted, none twice, none left over.
 func TestAnOutageOfTheAPIServerIsOvercome(t *testing.T) {
+	t.Parallel()
 	e := env.New(t, env.Options{})
 	f := &fixture{Client: installBundles(t, e), env: e}
 	f.target = f.Client

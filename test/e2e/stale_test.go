@@ -20,6 +20,7 @@ var staleScenarios = slices.Concat(lifeScenarios, typeScenarios[:2], purgeScenar
 // with a crash at every request, whose successor begins with watches of the same fault.
 // A slice has one fault for each story, and one for each of its crashes.
 func TestStaleWatches(t *testing.T) {
+	t.Parallel()
 	for number, s := range staleScenarios {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corbel-run/corbel/test/slice"
 )
 
 // banks are the kinds of API.
@@ -28,7 +30,7 @@ func enumerate(t *testing.T, forgetful, twice bool, run func(t *testing.T, at in
 			if after && !twice {
 				continue
 			}
-			if index++; !inSlice(t, index) {
+			if index++; !slice.FromEnvironment(t).Has(index) {
 				continue
 			}
 			ran++

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/corbel-run/corbel/test/slice"
 )
 
 // TestServerAndBankSeeOneRoomIfAReplicaStandsStillAtAnyRequest lets a replica stand still
@@ -74,7 +76,7 @@ func TestServerAndBankSeeOneRoomWhileTwoReplicasWork(t *testing.T) {
 	banks(t, func(t *testing.T, forgetful bool) {
 		ran := 0
 		for round := 1; round <= rounds; round++ {
-			if !inSlice(t, round) {
+			if !slice.FromEnvironment(t).Has(round) {
 				continue
 			}
 			ran++

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,10 +17,12 @@ import (
 	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -33,6 +36,29 @@ import (
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	os.Exit(env.Main(m, env.Options{}))
+}
+
+var mappers struct {
+	sync.Mutex
+	mapper apimeta.RESTMapper
+}
+
+// mapperOnce is the mapper of all clients: what is learned about types is learned once,
+// and no request for it is part of a story.
+func mapperOnce(t *testing.T, cfg *rest.Config) apimeta.RESTMapper {
+	t.Helper()
+	mappers.Lock()
+	defer mappers.Unlock()
+	if mappers.mapper == nil {
+		httpClient, err := rest.HTTPClientFor(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mappers.mapper, err = apiutil.NewDynamicRESTMapper(cfg, httpClient); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return mappers.mapper
 }
 
 // The times of the bank's requests, short so that a story that has to wait is quick.

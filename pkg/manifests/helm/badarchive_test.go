@@ -23,7 +23,10 @@ import (
 func archived(t *testing.T, entries ...tar.Header) []byte {
 	t.Helper()
 	var buffer bytes.Buffer
-	zipped := gzip.NewWriter(&buffer)
+	zipped, err := gzip.NewWriterLevel(&buffer, gzip.BestSpeed) // some archives are large
+	if err != nil {
+		t.Fatal(err)
+	}
 	archive := tar.NewWriter(zipped)
 	for _, entry := range entries {
 		content := entry.PAXRecords["content"]
@@ -91,10 +94,11 @@ func TestBadArchivesAreOneClearError(t *testing.T) {
 		}
 		return packed
 	}
+	deep := nested(8, 15<<20)
 	for name, files := range map[string]fstest.MapFS{
-		"in a folder":              folder(map[string]string{"web/charts/web.tgz": nested(8, 15<<20)}),
-		"in an unpacked sub-chart": folder(map[string]string{"web/charts/db/Chart.yaml": chartFile, "web/charts/db/charts/web.tgz": nested(8, 15<<20)}),
-		"in a packed chart":        {"web": {Data: []byte(nested(8, 15<<20))}},
+		"in a folder":              folder(map[string]string{"web/charts/web.tgz": deep}),
+		"in an unpacked sub-chart": folder(map[string]string{"web/charts/db/Chart.yaml": chartFile, "web/charts/db/charts/web.tgz": deep}),
+		"in a packed chart":        {"web": {Data: []byte(deep)}},
 	} {
 		t.Run("Z25 packed sub-charts in each other "+name, func(t *testing.T) {
 			_, err := render(t.Context(), files, nil, helm.Options{})
