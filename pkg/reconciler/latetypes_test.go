@@ -124,6 +124,7 @@ func (l *lateType) late(namespace string) *unstructured.Unstructured {
 }
 
 func TestTheScopeOfATypeThatComesLaterDecidesWhereItsObjectsAre(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		kind, scope string
 		namespaced  bool // what the manifest says
@@ -163,6 +164,7 @@ func TestTheScopeOfATypeThatComesLaterDecidesWhereItsObjectsAre(t *testing.T) {
 }
 
 func TestATypeThatComesBackWithAnotherScopeTakesItsObjectsAlong(t *testing.T) {
+	t.Parallel()
 	for _, scopes := range [][2]string{{"Namespaced", "Cluster"}, {"Cluster", "Namespaced"}} {
 		t.Run(scopes[0]+" to "+scopes[1], func(t *testing.T) {
 			l := newLateType(t, "Turn"+strings.ToLower(scopes[0][:1]))
@@ -207,6 +209,7 @@ func TestTwoObjectsThatTheScopeOfATypeMakesOneAreAMistakeAndNothingIsLost(t *tes
 // What is on record under a key that its type does not have any more is not taken for
 // what others have under the key that it has now.
 func TestAnObjectOfSomebodyElseIsNotTakenForOneOfAnotherScope(t *testing.T) {
+	t.Parallel()
 	for i, test := range []struct {
 		scope          string
 		made, deleting bool
@@ -215,6 +218,7 @@ func TestAnObjectOfSomebodyElseIsNotTakenForOneOfAnotherScope(t *testing.T) {
 		{"Namespaced", true, false}, {"Namespaced", false, true},
 	} {
 		t.Run(fmt.Sprintf("%s, made %t, deleting %t", test.scope, test.made, test.deleting), func(t *testing.T) {
+			t.Parallel() // each has a type of its own, and waits for the server
 			l := newLateType(t, fmt.Sprintf("Guest%c", 'a'+i))
 			former, ours, theirs := "Namespaced", l.late(l.namespace), l.late("")
 			if test.scope == "Namespaced" {
