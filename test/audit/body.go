@@ -23,7 +23,7 @@ type body struct {
 	Status struct {
 		Inventory struct {
 			Items []item
-			// Chunks tells that the record lies elsewhere.
+			// Chunks is set if the record is in Secrets.
 			Chunks json.RawMessage
 		}
 	}
@@ -34,7 +34,7 @@ type item struct{ Group, Kind, Namespace, Name, UID, Phase string }
 
 func (i item) key() key { return key{i.Group, i.Kind, i.Namespace, i.Name} }
 
-// key names an object, whatever its version.
+// key names an object without its version.
 type key struct{ group, kind, namespace, name string }
 
 func (k key) String() string {
@@ -46,7 +46,7 @@ func (b body) key() key {
 	return key{gv.Group, b.Kind, b.Metadata.Namespace, b.Metadata.Name}
 }
 
-// isObject tells whether the body is an object, not the answer that there is none any more.
+// isObject reports whether the body is an object, not the answer that there is none any more.
 func (b body) isObject() bool { return b.Kind != "" && b.Kind != "Status" && b.Metadata.UID != "" }
 
 // parse reads a body; a body that is missing or of another form is empty.
@@ -65,22 +65,22 @@ func parse(raw json.RawMessage) body {
 	return b
 }
 
-// marks are the signs of ownership on an object.
-type marks struct {
+// ownership is what labels and annotations say about the owner of an object.
+type ownership struct {
 	id     string // our label
 	owner  string // the owner in clear text, without its uid
 	uid    string // of that owner
 	others []string
 }
 
-// foreignMarks are the annotations and labels by which other tools show that an object is theirs.
-var foreignMarks = []string{
+// otherTools are the annotations and labels by which other tools show that an object is theirs.
+var otherTools = []string{
 	"meta.helm.sh/release-name", "argocd.argoproj.io/tracking-id", "config.k8s.io/owning-inventory",
 	"kustomize.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/name", "kapp.k14s.io/app", "applyset.kubernetes.io/part-of",
 }
 
-func marksOf(b body, name string) marks {
-	m := marks{id: b.Metadata.Labels[name+"/owner-id"]}
+func ownershipOf(b body, name string) ownership {
+	m := ownership{id: b.Metadata.Labels[name+"/owner-id"]}
 	if text := b.Metadata.Annotations[name+"/owner"]; text != "" {
 		cut := strings.LastIndex(text, "/")
 		m.owner, m.uid = text[:max(cut, 0)], text[cut+1:]
@@ -88,7 +88,7 @@ func marksOf(b body, name string) marks {
 	for _, values := range []map[string]string{b.Metadata.Labels, b.Metadata.Annotations} {
 		for label := range values {
 			of, isID := strings.CutSuffix(label, "/owner-id")
-			if isID && of != name || slices.Contains(foreignMarks, label) {
+			if isID && of != name || slices.Contains(otherTools, label) {
 				m.others = append(m.others, label)
 			}
 		}
@@ -97,5 +97,5 @@ func marksOf(b body, name string) marks {
 	return m
 }
 
-// bare tells that the object shows no owner.
-func (m marks) bare() bool { return m.id == "" && m.owner == "" && len(m.others) == 0 }
+// isEmpty reports whether the object names no owner.
+func (m ownership) isEmpty() bool { return m.id == "" && m.owner == "" && len(m.others) == 0 }

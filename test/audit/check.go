@@ -16,20 +16,20 @@ import (
 	"github.com/corbel-run/corbel/test/env"
 )
 
-// Options say whose requests are judged.
+// Options say which requests are checked.
 type Options struct {
-	// Name is the name of the reconciler: the prefix of the marks.
+	// Name is the name of the reconciler: the prefix of its label and its annotation.
 	Name string
 	// Component is the resource of the components.
 	Component schema.GroupResource
-	// User is the operator's name in the log. Nobody else may use it.
+	// User is the operator's name in the log. No other client may use it.
 	User string
 	// Finalizer is what the operator puts on components. Default: Name.
 	Finalizer string
 	// Impersonated is the user that writes to dependents must act as; empty
 	// means that it is not checked.
 	Impersonated string
-	// AdoptsAlways tells that the default adoption policy is Always.
+	// AdoptsAlways is set if the default adoption policy is Always.
 	AdoptsAlways bool
 	// Killed is when the API server was killed, in the order of time. The log may lack
 	// the last requests before each of these times, among them deletions.
@@ -53,8 +53,8 @@ func (v Violation) String() string { return fmt.Sprintf("%s, request %d: %s", v.
 // operator has written no dependent shows nothing, and fails the test, too.
 func Check(t testing.TB, events []env.AuditEvent, options Options) {
 	t.Helper()
-	violations, judged := Violations(events, options)
-	if judged == 0 {
+	violations, checked := Violations(events, options)
+	if checked == 0 {
 		t.Errorf("audit: user %s has written no dependent of %s; is the log recorded with bodies?", options.User, options.Name)
 	}
 	for i, v := range violations {
@@ -67,15 +67,15 @@ func Check(t testing.TB, events []env.AuditEvent, options Options) {
 }
 
 // Violations returns what Check complains about, and how many requests on
-// dependents were judged.
-func Violations(events []env.AuditEvent, options Options) (violations []Violation, judged int) {
+// dependents were checked.
+func Violations(events []env.AuditEvent, options Options) (violations []Violation, checked int) {
 	options.Finalizer = cmp.Or(options.Finalizer, options.Name)
 	r := &replay{options: options, components: map[string]*component{}, known: map[string]bool{}, objects: map[key]*object{}, kinds: map[schema.GroupResource]string{}, ids: map[string]string{}, incomplete: incomplete(events, options)}
 	killed := options.Killed
 	for i, e := range events {
 		r.index, r.event = i, e
 		for len(killed) > 0 && e.Time.After(killed[0]) {
-			r.blur(func(key) bool { return true })
+			r.makeUnsure(func(key) bool { return true })
 			killed = killed[1:]
 		}
 		if isRead(e.Verb) || strings.Contains(e.URI, "dryRun=") || e.Code >= 300 && e.Code < 499 {
@@ -90,7 +90,7 @@ func Violations(events []env.AuditEvent, options Options) (violations []Violatio
 			r.ofObject()
 		}
 	}
-	return r.violations, r.judged
+	return r.violations, r.checked
 }
 
 // unwatched are the resources that are no dependents.
@@ -105,7 +105,7 @@ var unwatched = []schema.GroupResource{
 
 func isRead(verb string) bool { return verb == "get" || verb == "list" || verb == "watch" }
 
-// replay is the state of the cluster as the log has told it so far.
+// replay is the state of the cluster after the requests of the log so far.
 type replay struct {
 	options    Options
 	index      int
@@ -114,10 +114,10 @@ type replay struct {
 	known      map[string]bool       // every component that there ever was
 	objects    map[key]*object
 	kinds      map[schema.GroupResource]string
-	ids        map[string]string // the owner whose label it is
+	ids        map[string]string // the owner that has the label
 	incomplete map[int]bool      // writes to components after which the log lacks one
 	violations []Violation
-	judged     int
+	checked    int
 }
 
 func (r *replay) violate(rule, format string, args ...any) {
@@ -128,5 +128,5 @@ func (r *replay) violate(rule, format string, args ...any) {
 	})
 }
 
-// byOperator tells whether the request is one that is judged.
+// byOperator reports whether the request is checked.
 func (r *replay) byOperator() bool { return r.event.User == r.options.User }

@@ -21,8 +21,8 @@ const name = "test.corbel.run"
 
 var options = Options{Name: name, Component: schema.GroupResource{Group: "example.com", Resource: "shops"}, User: "operator"}
 
-// line is one request of a forged log, in words: who did what to what, how it
-// looked afterwards, and what was sent. "nobody" as owner means no marks.
+// line is one request of a forged log, in words: the user, the verb and the object, how the object
+// looked afterwards, and what was sent. "nobody" as owner means no label and no annotation.
 type line struct {
 	user, verb, object string
 	// answer is "uid=u1 owner=main label=main annotation=value rv=5 deleting finalizer=x", or "gone".
@@ -132,23 +132,23 @@ func TestForgedLogs(t *testing.T) {
 			claimed("a:"), {user: "other", verb: "create", object: "ConfigMap a", answer: "uid=u1 meta.helm.sh/release-name=web"},
 			{user: "operator", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=main rv=2"},
 		}, want: []string{"S2"}},
-		{name: "what nobody owns is written under never", log: []line{
+		{name: "an object without an owner is written under never", log: []line{
 			claimed("a:"), {user: "other", verb: "create", object: "ConfigMap a", answer: "uid=u1"},
 			{user: "operator", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=main rv=2 " + name + "/adoption-policy=never"},
 		}, want: []string{"S2"}},
-		{name: "what nobody owns is adopted", log: []line{
+		{name: "an object without an owner is adopted", log: []line{
 			claimed("a:"), {user: "other", verb: "create", object: "ConfigMap a", answer: "uid=u1"},
 			{user: "operator", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=main rv=2"},
 		}},
 		{name: "what was stolen is deleted", log: append(slices.Clone(good),
 			line{user: "other", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=other rv=2"}, deleted(demandsUID)), want: []string{"S2"}},
-		{name: "what nobody owns is deleted, because it is recorded under another uid", log: []line{
+		{name: "an object without an owner is deleted, and is recorded under another uid", log: []line{
 			claimed("a:u0"), {user: "other", verb: "create", object: "ConfigMap a", answer: "uid=u1"}, deleted(demandsUID),
 		}, want: []string{"S2"}},
-		{name: "the marks of what was stolen are taken off", log: append(slices.Clone(good),
+		{name: "our label is removed from an object that another owner has adopted", log: append(slices.Clone(good),
 			line{user: "other", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=other rv=2"},
 			line{user: "operator", verb: "patch", object: "ConfigMap a", answer: "uid=u1 rv=3"}), want: []string{"S2"}},
-		{name: "our marks are taken off what Helm has marked, too", log: append(slices.Clone(good),
+		{name: "our label is removed what Helm has marked, too", log: append(slices.Clone(good),
 			line{user: "other", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=main rv=2 meta.helm.sh/release-name=web"},
 			line{user: "operator", verb: "patch", object: "ConfigMap a", answer: "uid=u1 rv=3 meta.helm.sh/release-name=web"})},
 		{name: "what Helm has marked, too, is deleted", log: append(slices.Clone(good),
@@ -158,7 +158,7 @@ func TestForgedLogs(t *testing.T) {
 		{name: "forgotten", log: append(slices.Clone(good), claimed("")), want: []string{"S4"}},
 		{name: "forgotten, as it was stolen", log: append(slices.Clone(good),
 			line{user: "other", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=other rv=2"}, claimed(""))},
-		{name: "forgotten, as somebody deleted it", log: append(slices.Clone(good),
+		{name: "forgotten, because another client deleted it", log: append(slices.Clone(good),
 			line{user: "other", verb: "delete", object: "ConfigMap a", answer: "gone"}, claimed(""))},
 		{name: "forgotten, as the deletion was answered with what was deleted", log: append(slices.Clone(good),
 			line{user: "operator", verb: "delete", object: "ConfigMap a", answer: "uid=u1 owner=main", sent: demandsUID}, claimed(""))},
@@ -168,10 +168,10 @@ func TestForgedLogs(t *testing.T) {
 			line{user: "operator", verb: "patch", object: "ConfigMap a", answer: "uid=u1 rv=2"}, claimed(""))},
 		{name: "the finalizer goes, and everything stays as it is, as the component asks for", log: append(slices.Clone(good),
 			line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting " + name + "/management-policy=skip", items: "a:u1"})},
-		{name: "the finalizer goes, and everything stays without our marks, as the component asks for", log: append(slices.Clone(good),
+		{name: "the finalizer goes, and everything stays without our label, as the component asks for", log: append(slices.Clone(good),
 			line{user: "operator", verb: "patch", object: "ConfigMap a", answer: "uid=u1 rv=2"},
 			line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting " + name + "/management-policy=detach-on-delete", items: "a:u1"})},
-		{name: "the finalizer goes, and what is detached bears our marks", log: append(slices.Clone(good),
+		{name: "the finalizer goes, and a detached object has our label", log: append(slices.Clone(good),
 			line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting " + name + "/management-policy=detach-on-delete", items: "a:u1"}), want: []string{"S12"}},
 		{name: "the finalizer goes too early", log: append(slices.Clone(good),
 			line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting", items: "a:u1"}), want: []string{"S12"}},
@@ -182,7 +182,7 @@ func TestForgedLogs(t *testing.T) {
 			for _, l := range test.log {
 				events = append(events, l.event())
 			}
-			violations, judged := Violations(events, options)
+			violations, checked := Violations(events, options)
 			var got []string
 			for _, v := range violations {
 				got = append(got, v.Rule)
@@ -190,8 +190,8 @@ func TestForgedLogs(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("the rules that are broken (-want +got):\n%s%v", diff, violations)
 			}
-			if judged == 0 && !strings.Contains(test.name, "collection") {
-				t.Error("nothing was judged")
+			if checked == 0 && !strings.Contains(test.name, "collection") {
+				t.Error("nothing was checked")
 			}
 		})
 	}
@@ -284,7 +284,7 @@ func TestFailedAndDryRequestsChangeNothing(t *testing.T) {
 	refused, dry := deleted(`{}`).event(), deleted(`{}`).event()
 	refused.Code, dry.URI = 409, "/api/v1/namespaces/shop/configmaps/a?dryRun=All"
 	events := []env.AuditEvent{claimed("a:").event(), created("uid=u1 owner=main").event(), refused, dry}
-	if violations, judged := Violations(events, options); len(violations) > 0 || judged != 1 {
-		t.Errorf("got %v, and %d judged", violations, judged)
+	if violations, checked := Violations(events, options); len(violations) > 0 || checked != 1 {
+		t.Errorf("got %v, and %d checked", violations, checked)
 	}
 }

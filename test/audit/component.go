@@ -11,7 +11,7 @@ import (
 	"github.com/corbel-run/corbel/test/env"
 )
 
-// component is a component as the log has told it so far.
+// component is a component after the requests of the log so far.
 type component struct {
 	title      string // group/kind/namespace/name
 	uid        string
@@ -20,12 +20,12 @@ type component struct {
 	// elsewhere: the record is not known, because it is not in the status, because it is
 	// not known whether the last write was done, or because the log lacks that write.
 	elsewhere bool
-	// forged: somebody else took objects out of the record, which the operator
+	// forged: another client removed objects from the record, which the operator
 	// may not have found again.
 	forged bool
 }
 
-// ofComponent takes over a write to a component, and judges those of the operator.
+// ofComponent replays a write to a component, and checks it if it is the operator's.
 func (r *replay) ofComponent() {
 	after := parse(r.event.Answered)
 	place := r.event.Namespace + "/" + r.event.Name
@@ -50,7 +50,7 @@ func (r *replay) ofComponent() {
 	before := r.components[place]
 	now.forged = before != nil && before.uid == now.uid && (before.forged || !r.byOperator() && len(now.items) < len(before.items))
 	if r.byOperator() {
-		r.judgeRecord(before, now, after)
+		r.checkRecord(before, now, after)
 	}
 	if r.components[place] = now; after.Metadata.DeletionTimestamp != "" && len(now.finalizers) == 0 {
 		delete(r.components, place)
@@ -88,8 +88,8 @@ func incomplete(events []env.AuditEvent, options Options) map[int]bool {
 	return found
 }
 
-// judgeRecord judges what the operator made of its record.
-func (r *replay) judgeRecord(before, now *component, after body) {
+// checkRecord checks a change of the record by the operator.
+func (r *replay) checkRecord(before, now *component, after body) {
 	claimed := slices.Contains(now.finalizers, r.options.Finalizer)
 	released := after.Metadata.DeletionTimestamp != "" && !claimed
 	if !claimed && !released && len(now.items) > 0 {
@@ -100,30 +100,31 @@ func (r *replay) judgeRecord(before, now *component, after body) {
 	}
 	for k, i := range before.items {
 		if _, stays := now.items[k]; !stays && r.isOurs(k, i, now) {
-			r.violate("S4", "%s leaves the record, and it is there and ours", k)
+			r.violate("S4", "%s leaves the record, and it exists and is ours", k)
 		}
 	}
-	// Whoever leaves everything alone leaves the marks on it.
+	// A component that is skipped or abandoned keeps its labels and annotations on its dependents.
 	untouched := after.Metadata.Annotations[r.options.Name+"/management-policy"] == "skip" || after.Metadata.Annotations[r.options.Name+"/abandon"] == "true"
 	if !released || untouched || now.forged {
 		return
 	}
 	for k, o := range r.objects {
-		if o.there() && o.marks.uid == now.uid && o.marks.owner == now.title && len(o.marks.others) == 0 {
-			r.violate("S12", "the finalizer goes, and %s is there and ours", k)
+		if o.exists() && o.owned.uid == now.uid && o.owned.owner == now.title && len(o.owned.others) == 0 {
+			r.violate("S12", "the finalizer goes, and %s exists and is ours", k)
 		}
 	}
 }
 
-// isOurs tells whether an object is certainly on the server, and shows that it is the component's.
+// isOurs reports whether an object is certainly on the server, and has the label and the
+// annotation of the component.
 func (r *replay) isOurs(k key, i item, c *component) bool {
 	o := r.objects[k]
-	return o != nil && o.there() && o.marks.id != "" && o.marks.owner == c.title && o.marks.uid == c.uid &&
-		len(o.marks.others) == 0 && (i.UID == "" || i.UID == o.uid)
+	return o != nil && o.exists() && o.owned.id != "" && o.owned.owner == c.title && o.owned.uid == c.uid &&
+		len(o.owned.others) == 0 && (i.UID == "" || i.UID == o.uid)
 }
 
 // owner returns the component that an object names as its owner.
-func (r *replay) owner(m marks) *component {
+func (r *replay) owner(m ownership) *component {
 	for _, c := range r.components {
 		if c.title == m.owner && c.uid == m.uid {
 			return c

@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package audit judges what an operator did by the audit log of the API server.
+// Package audit checks what an operator did against the audit log of the API server.
 //
 // Check replays the log of a test: what every component had recorded, and what
 // every object looked like, at each moment. On the way it checks each write of the
 // operator against the invariants of docs/invariants.md that a log can show:
 //
 //	S1   an object is in the record on the server before it is written
-//	S2   nothing that belongs to somebody else is changed or deleted
+//	S2   nothing that belongs to another owner is changed or deleted
 //	S3   every deletion demands a uid
 //	S4   an object leaves the record only if it is gone or not ours any more
 //	S12  the finalizer is there before the record, and goes after everything else

@@ -50,7 +50,7 @@ func (f *fixture) audit(t testing.TB) {
 	})
 }
 
-// concerns tells whether a request is about the fixture's objects; others are
+// concerns reports whether a request is about the fixture's objects; others are
 // made by tests that go on at the same time.
 func (f *fixture) concerns(e env.AuditEvent) bool {
 	ours := e.User == f.user() || strings.Contains(e.URI, f.namespace) || strings.Contains(e.URI, letters(f.namespace))

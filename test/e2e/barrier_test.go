@@ -55,7 +55,7 @@ func (b *barrier) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// step counts a request and tells whether it has to wait.
+// step counts a request and reports whether it has to wait.
 func (b *barrier) step(r *http.Request) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -110,7 +110,7 @@ func (b *barrier) arm() {
 	b.armed = true
 }
 
-// isDown tells whether the operator has stopped.
+// isDown reports whether the operator has stopped.
 func (b *barrier) isDown() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -138,14 +138,14 @@ func (b *barrier) await(t testing.TB) {
 	})
 }
 
-// isQuiet tells whether the operator has sent nothing for a moment.
+// isQuiet reports whether the operator has sent nothing for a moment.
 func (b *barrier) isQuiet() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.flying == 0 && time.Since(b.last) > 700*time.Millisecond
 }
 
-// isUnderWay tells whether the write of the object was on its way when the
+// isUnderWay reports whether the write of the object was on its way when the
 // operator stopped: nobody can call it back.
 func (b *barrier) isUnderWay(name string) bool {
 	b.mu.Lock()

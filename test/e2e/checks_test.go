@@ -79,7 +79,7 @@ func (s *scenario) check(t *testing.T, f *fixture, cast *cast, earlier map[strin
 	}
 }
 
-// endsInDeletion tells whether a component is still being deleted at the end.
+// endsInDeletion reports whether a component is still being deleted at the end.
 func (s *scenario) endsInDeletion() bool {
 	for _, reason := range s.ends {
 		if reason == v1alpha1.ReasonDeletionProcessing {
@@ -139,7 +139,7 @@ func (s *scenario) compare(ctx context.Context, f *fixture, want *unstructured.U
 	return nil
 }
 
-// contains tells whether a value has everything that is wanted; in lists the
+// contains reports whether a value has everything that is wanted; in lists the
 // elements are compared one by one.
 func contains(value, want any) bool {
 	switch want := want.(type) {

@@ -99,7 +99,7 @@ func (w *faultyWatches) cut(s *watchStream) {
 	s.cut()
 }
 
-// isDown tells whether a watch has not begun anew although it had the time that it
+// isDown reports whether a watch has not begun anew although it had the time that it
 // takes. It is called with the lock.
 func (w *faultyWatches) isDown(since time.Time) bool {
 	return len(w.down) > 0 && time.Since(since) < 2*time.Second
@@ -162,7 +162,7 @@ func (w *faultyWatches) pass(t testing.TB) {
 	})
 }
 
-// isOn tells whether the fault goes on. It is called with the lock.
+// isOn reports whether the fault goes on. It is called with the lock.
 func (w *faultyWatches) isOn() bool { return !w.begun.IsZero() && w.ended.IsZero() }
 
 // around puts the faults before whatever else is between the operator and the server.

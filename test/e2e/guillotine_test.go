@@ -114,7 +114,7 @@ func (g *guillotine) requests() []string {
 	return slices.Clone(g.methods)
 }
 
-// isBackground tells whether a request is none of a pass: watches, what informers and
+// isBackground reports whether a request is none of a pass: watches, what informers and
 // watches list, events, and what a client asks about the types of the server.
 func isBackground(r *http.Request) bool {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
@@ -122,11 +122,11 @@ func isBackground(r *http.Request) bool {
 	return discovery || isWatch(r) || isInformer(r) || isOfDependents(r) || isEvent(r)
 }
 
-// isInformer tells whether a request is the manager's list of all Bundles, or the
+// isInformer reports whether a request is the manager's list of all Bundles, or the
 // look for Secrets without a component, both of the start.
 func isInformer(r *http.Request) bool {
 	return r.Method == http.MethodGet && (strings.HasSuffix(r.URL.Path, "/bundles") || r.URL.Path == "/api/v1/secrets")
 }
 
-// isEvent tells whether a request is an event, which is sent in the background.
+// isEvent reports whether a request is an event, which is sent in the background.
 func isEvent(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/events") }

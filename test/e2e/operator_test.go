@@ -281,7 +281,7 @@ func eventuallyWithin(t testing.TB, patience time.Duration, what string, check f
 // ownerOf is the text by which the objects of the fixture's components are known.
 func (f *fixture) ownerOf() string { return "/" + f.namespace + "/" }
 
-// isWatch tells whether a request is a watch.
+// isWatch reports whether a request is a watch.
 func isWatch(r *http.Request) bool {
 	return strings.Contains(r.URL.RawQuery, "watch=true") || strings.Contains(r.URL.RawQuery, "watch=1")
 }

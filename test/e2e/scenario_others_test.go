@@ -109,7 +109,7 @@ func (d deed) leaves(ask string) func(t testing.TB, f *fixture) {
 	}
 }
 
-// gone tells whether x is not asked for any more.
+// gone reports whether x is not asked for any more.
 func gone(ask string) bool { return ask == "drop" || ask == "delete" }
 
 func patchX(text string) func(ctx context.Context, f *fixture) error {

@@ -77,7 +77,7 @@ func (s *scenario) names() []string {
 	return all
 }
 
-// survives tells whether a component exists at the end.
+// survives reports whether a component exists at the end.
 func (s *scenario) survives(name string) bool {
 	if s.act != nil {
 		return !slices.Contains(s.gone, name)

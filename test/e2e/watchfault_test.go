@@ -69,13 +69,13 @@ var watchFaults = []*watchFault{
 	{name: "watches begin before the story", lasts: 2 * moment, longPast: true},
 }
 
-// breaks tells whether all watches are broken at the beginning.
+// breaks reports whether all watches are broken at the beginning.
 func (f *watchFault) breaks() bool { return f.refuse || f.silent || f.tooLarge || f.isOld() }
 
-// isOld tells whether watches begin in the past.
+// isOld reports whether watches begin in the past.
 func (f *watchFault) isOld() bool { return f.past || f.longPast }
 
-// concerns tells whether a request is a watch, or the list of one, that the fault is about.
+// concerns reports whether a request is a watch, or the list of one, that the fault is about.
 func (f *watchFault) concerns(r *http.Request) bool {
 	resource := collectionOf(r)
 	if slices.Contains(f.only, "bundles") {
@@ -84,13 +84,13 @@ func (f *watchFault) concerns(r *http.Request) bool {
 	return isOfDependents(r) && (len(f.only) == 0 || slices.Contains(f.only, resource)) && !slices.Contains(f.except, resource)
 }
 
-// meets tells whether the story has objects that the fault is about.
+// meets reports whether the story has objects that the fault is about.
 func (f *watchFault) meets(s *scenario) bool {
 	other := func(text string) bool { return !strings.Contains(text, "\nkind: ConfigMap\n") }
 	return !slices.Contains(f.except, "configmaps") || slices.ContainsFunc(s.texts(), other)
 }
 
-// isOfDependents tells whether a request is a watch of dependents, or the list that
+// isOfDependents reports whether a request is a watch of dependents, or the list that
 // such a watch begins with.
 func isOfDependents(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Query().Get("labelSelector") == reconcilerName+"/owner-id"
@@ -107,7 +107,7 @@ func inJSON(r *http.Request) *http.Request {
 	return r
 }
 
-// isBeginning tells whether a watch begins with what there is.
+// isBeginning reports whether a watch begins with what there is.
 func isBeginning(r *http.Request) bool {
 	return isWatch(r) && r.URL.Query().Get("sendInitialEvents") == "true"
 }

@@ -130,7 +130,7 @@ func (s *watchStream) read(events chan<- watchEvent) {
 	}
 }
 
-// pass does with an event what the fault wants, and tells whether the stream goes on.
+// pass does with an event what the fault wants, and reports whether the stream goes on.
 func (s *watchStream) pass(event watchEvent) bool {
 	fault := s.faults.fault
 	if !s.suffers(event) {
@@ -159,7 +159,7 @@ func (s *watchStream) pass(event watchEvent) bool {
 	return s.write(event.raw)
 }
 
-// suffers tells whether the fault is about the event.
+// suffers reports whether the fault is about the event.
 func (s *watchStream) suffers(event watchEvent) bool {
 	w := s.faults
 	w.mu.Lock()
@@ -180,7 +180,7 @@ func (s *watchStream) suffers(event watchEvent) bool {
 	return true
 }
 
-// wait waits for the end of the fault or for the timer, and tells whether the
+// wait waits for the end of the fault or for the timer, and reports whether the
 // stream goes on.
 func (s *watchStream) wait(timer <-chan time.Time) bool {
 	select {

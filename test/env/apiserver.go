@@ -14,7 +14,7 @@ import (
 )
 
 // portAttempts is how many free ports are tried. Between finding one and using it
-// somebody else may take it; five times in a row means something else is wrong.
+// another process may take it; five times in a row means that something else is wrong.
 const portAttempts = 5
 
 // startAPIServer starts kube-apiserver on a free port and waits until it is ready.
@@ -54,7 +54,7 @@ func (e *Environment) apiserverArgs() []string {
 		"--etcd-servers=" + e.etcdURL(),
 		"--bind-address=127.0.0.1",
 		"--secure-port=" + strconv.Itoa(e.port),
-		// Otherwise it looks for a route to the world, and a machine may have none.
+		// Otherwise it looks for a default route, and a machine may have none.
 		// A loopback address cannot be an endpoint of service kubernetes, so no
 		// endpoint is kept; no pod will miss it.
 		"--advertise-address=127.0.0.1",
@@ -114,7 +114,7 @@ func (e *Environment) RestartAPIServer(ctx context.Context) error {
 		if err == nil || !e.apiserver.lostPort() {
 			return err
 		}
-		// Somebody's outgoing connection sits on our port, and will go.
+		// An outgoing connection of another process uses our port, and will end.
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("restart the API server on port %d: %w", e.port, errors.Join(ctx.Err(), err))

@@ -16,7 +16,7 @@ import (
 // the same that controller-runtime's envtest reads.
 const AssetsVariable = "KUBEBUILDER_ASSETS"
 
-// modulePath tells the root of this repository from those of modules inside it.
+// modulePath distinguishes the root of this repository from modules inside it.
 const modulePath = "github.com/corbel-run/corbel"
 
 func programsFor(cluster bool) []string {
@@ -72,7 +72,7 @@ func checkAssets(folder string, programs []string) error {
 var moduleLine = regexp.MustCompile(`(?m)^module\s+"?` + regexp.QuoteMeta(modulePath) + `"?\s*(//.*)?$`)
 
 // moduleRoot walks up from the working folder, which `go test` sets to the folder
-// of the package. It passes by the roots of nested modules.
+// of the package. It skips the roots of nested modules.
 func moduleRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {

@@ -66,9 +66,9 @@ type AuditEvent struct {
 // AuditEvents returns all requests that were answered before the call, in the order
 // of their answers. A watch counts once, when it begins. Health checks are left out;
 // requests of the control plane's own programs are not, see User. They stay in memory;
-// whoever goes on for long reads from a position, see [Environment.AuditEventsSince].
+// for a long run use [Environment.AuditEventsSince].
 func (e *Environment) AuditEvents(ctx context.Context) ([]AuditEvent, error) {
-	// The marker is set when nobody else can read past it.
+	// The lock keeps other callers from reading past the marker.
 	e.audit.Lock()
 	defer e.audit.Unlock()
 	content, err := e.auditSince(ctx, e.audit.read)

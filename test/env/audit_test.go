@@ -71,7 +71,7 @@ func TestAuditEventsSinceAPositionAreThoseAboutATextAfterIt(t *testing.T) {
 	}
 	create("since-named", nil)
 	create("another", map[string]string{"key": "since-in-its-body"})
-	create("of-somebody-else", nil)
+	create("of-another-user", nil)
 	for range 2 { // nothing is lost by reading it
 		events, err := e.AuditEventsSince(t.Context(), position, "since-")
 		if err != nil {
@@ -124,7 +124,7 @@ func TestAuditEventsHoldTheBodiesOfWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	// The second call gets what it was told before, too.
+	// The second call returns the earlier events, too.
 	for range 2 {
 		events, err := e.AuditEvents(t.Context())
 		if err != nil {

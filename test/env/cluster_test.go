@@ -40,7 +40,7 @@ func TestCluster(t *testing.T) {
 		{"a Job completes", jobCompletes},
 		{"a Job whose pods fail is Failed", jobFails},
 		{"a claim is bound and its volume goes with it", claimIsBound},
-		{"a pod with a broken image tells its reason", brokenImageTellsItsReason},
+		{"a pod with a broken image reports the reason", brokenImageReportsItsReason},
 		{"a pod with init containers runs", initContainersRun},
 		{"a Service gets an address of a load balancer", serviceGetsAnAddress},
 		{"a namespace goes with all that is in it", namespaceGoes},

@@ -137,7 +137,7 @@ func TestAPIServerComesBackAfterACrash(t *testing.T) {
 	}
 }
 
-func TestAPortThatSomebodyTookIsNotUsedAgain(t *testing.T) {
+func TestAPortThatAnotherProcessTookIsNotUsedAgain(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 // maxSocketPath is what fits into the address of a socket on every Unix.
 const maxSocketPath = 103
 
-// startEtcd starts etcd on a socket in our folder: no port to fight for, and
-// nobody else on the machine can read the cluster's secrets past the API server.
+// startEtcd starts etcd on a socket in our folder: it needs no port, and
+// no other user of the machine can read the cluster's secrets past the API server.
 // It returns at once; the API server waits for etcd.
 func (e *Environment) startEtcd(context.Context) error {
 	if socket := e.file("etcd.sock"); len(socket) > maxSocketPath {
@@ -23,7 +23,7 @@ func (e *Environment) startEtcd(context.Context) error {
 		"--name=env",
 		"--data-dir="+e.file("etcd"),
 		"--listen-client-urls="+e.etcdURL(),
-		// Nobody follows these, but they must look like addresses of hosts.
+		// No client uses these, but they must look like addresses of hosts.
 		"--advertise-client-urls=http://127.0.0.1:0",
 		"--listen-peer-urls=http://127.0.0.1:0",
 		"--initial-advertise-peer-urls=http://127.0.0.1:0",

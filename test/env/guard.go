@@ -22,7 +22,7 @@ const guardScript = `read -r line; rm -rf "$@" || rm -rf "$@"; kill -9 0`
 // shell that leads a process group, into which all other processes are started.
 //
 // This works for programs that know nothing of it, and leaves no gap:
-//   - The group's number cannot pass to strangers, because its leader lives until
+//   - The group's number cannot be reused by other processes, because its leader lives until
 //     the group is killed.
 //   - A process that is just being started still holds our end of the pipe, which
 //     is closed by its exec; by then it has joined the group. So the guard cannot
@@ -59,7 +59,7 @@ func (g *guard) adopt(command *exec.Cmd) {
 }
 
 // end kills the group. Until the shell is waited for, its number stays taken, so
-// the signal cannot hit anybody else.
+// the signal cannot reach another process.
 func (g *guard) end() error {
 	err := syscall.Kill(-g.shell.Process.Pid, syscall.SIGKILL)
 	_ = g.shell.Wait() // says that it was killed, which we know

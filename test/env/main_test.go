@@ -39,7 +39,7 @@ func eventually(t *testing.T, within time.Duration, what string, check func() er
 }
 
 // gone returns an error that names the first process that still runs. One that has
-// ended, and whom only its parent has not asked about yet, does not run.
+// ended, and is not waited for yet by its parent, does not run.
 func gone(pids []int) error {
 	for _, pid := range pids {
 		if syscall.Kill(pid, 0) != nil {
@@ -47,7 +47,7 @@ func gone(pids []int) error {
 		}
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil || !zombie(string(stat)) {
-			return fmt.Errorf("process %d lives: %s", pid, stat)
+			return fmt.Errorf("process %d still runs: %s", pid, stat)
 		}
 	}
 	return nil

@@ -38,7 +38,7 @@ func pod(name, image string) *corev1.Pod {
 	}
 }
 
-func brokenImageTellsItsReason(t *testing.T, s scene) {
+func brokenImageReportsItsReason(t *testing.T, s scene) {
 	broken, told := pod("broken", "web:broken"), pod("told", "web:1")
 	told.Annotations["podsim.corbel.run/waiting"] = "CreateContainerError"
 	s.create(t, broken, told)

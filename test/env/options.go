@@ -34,7 +34,7 @@ type Options struct {
 	// Assets is the folder of the programs. Default: what [Assets] finds.
 	Assets string
 
-	// Logf is told where logs were kept. Default: a line on standard error.
+	// Logf reports where logs were kept. Default: a line on standard error.
 	Logf func(format string, args ...any)
 
 	// StartTimeout bounds Start, and each restart of the API server. Default 2 minutes:

@@ -91,7 +91,7 @@ func (p *process) kill() {
 	<-p.exited
 }
 
-// died describes a program that ended although nobody asked it to.
+// died describes a program that ended without being stopped.
 func (p *process) died() error {
 	how := "exit status 0"
 	if p.err != nil {
@@ -115,7 +115,7 @@ func (p *process) tail(lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// lostPort tells whether the program ended because somebody else had taken its
+// lostPort reports whether the program ended because another process had taken its
 // port since we found it free. A nil process never ran.
 func (p *process) lostPort() bool {
 	return p != nil && !p.running() && strings.Contains(p.output(), "address already in use")

@@ -40,7 +40,7 @@ func (e *Environment) await(ctx context.Context, what string, check func(context
 }
 
 // whileAllRun returns a context that ends also when a program does. A check that
-// hangs, because a stranger listens on our port, must not hide that our program
+// hangs, because another process listens on our port, must not hide that our program
 // could not.
 func (e *Environment) whileAllRun(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -37,7 +37,7 @@ func (e *Environment) stopOnce() error {
 	return os.RemoveAll(e.dir)
 }
 
-// deaths reports the programs that ended although nobody asked them to.
+// deaths reports the programs that ended without being stopped.
 func (e *Environment) deaths() error {
 	var errs []error
 	for _, p := range e.processes() {

@@ -26,7 +26,7 @@ const (
 	panicAtOnce    = "panic"
 )
 
-// report is what the helper tells the test on its standard output.
+// report is what the helper prints for the test on its standard output.
 type report struct {
 	Dir  string
 	Pids []int
@@ -45,7 +45,7 @@ func runHelper(ending string) {
 	case exitAtOnce:
 		os.Exit(3)
 	default:
-		panic("the helper was told to")
+		panic("the test asked the helper to panic")
 	}
 }
 
@@ -72,7 +72,7 @@ func TestNoProcessSurvivesItsParent(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_ = helper.Wait() // ends badly, as it was told to
+			_ = helper.Wait() // ends with an error, as the test asked
 			eventually(t, 10*time.Second, "the end of all processes", func() error { return gone(report.Pids) })
 			eventually(t, 10*time.Second, "the removal of keys and data", func() error { return noSecrets(report.Dir) })
 		})
@@ -85,7 +85,7 @@ func startHelper(t *testing.T, ending string) (*exec.Cmd, report) {
 	helper.Env = append(os.Environ(), helperVariable+"="+ending, "TMPDIR="+shortTempDir(t))
 	helper.Stderr = t.Output()
 	if ending == panicAtOnce {
-		helper.Stderr = nil // a stack that nobody needs to see
+		helper.Stderr = nil // a stack that no reader needs
 	}
 	stdout, err := helper.StdoutPipe()
 	if err != nil {

@@ -129,7 +129,7 @@ func renderByHelm(loaded *chart.Chart, name string, values map[string]any, at se
 	return result.(*release.Release), nil
 }
 
-// runs tells whether a hook is for an installation, or an upgrade, or for a
+// runs reports whether a hook is for an installation, or an upgrade, or for a
 // deletion. Hooks that last stay in place once they were installed.
 func runs(h *release.Hook, upgrade bool) bool {
 	lasts := h.Kind != "Job" && h.Kind != "Pod" && !slices.Contains(h.DeletePolicies, release.HookSucceeded)

@@ -24,14 +24,14 @@ func FromEnvironment(t testing.TB) Slice {
 	return s
 }
 
-// Has tells whether the case with the index is run.
+// Has reports whether the case with the index is run.
 func (s Slice) Has(index int) bool {
 	// The second term moves the pattern along, so that cases that differ by a
 	// multiple of N do not always go together.
 	return (index+index/s.n+s.offset)%s.n == 0
 }
 
-// Picks tells whether the case with the index, if it is run, is run in a variant, of
+// Picks reports whether the case with the index, if it is run, is run in a variant, of
 // so many: in all of them if the slice is whole, else in one, which is another one for
 // other indexes and offsets.
 func (s Slice) Picks(index, variant, of int) bool {

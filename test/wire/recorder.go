@@ -27,7 +27,7 @@ import (
 
 // Recorder is a transport that keeps the requests that are sent, and answers them
 // from the objects that it holds. It minds no precondition and has no admission: a
-// test judges what was sent. What a server does with it is for the tests with a
+// test checks what was sent. What a server does with it is for the tests with a
 // control plane. It is safe for concurrent use.
 type Recorder struct {
 	// Answer answers a request in place of the Recorder; the code 0 leaves it to the

@@ -20,6 +20,6 @@ func Through(next http.RoundTripper, send func(*http.Request) (*http.Response, e
 // RoundTrip calls the function.
 func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return t.send(r) }
 
-// WrappedRoundTripper lets clients find their connections: who closes idle ones asks
+// WrappedRoundTripper lets clients find their connections: code that closes idle ones asks
 // every transport for the one below it.
 func (t *roundTripper) WrappedRoundTripper() http.RoundTripper { return t.next }

@@ -94,7 +94,7 @@ func positive(value string) (time.Duration, error) {
 	return d, err
 }
 
-// brokenImage tells whether an image is one of those that cannot be pulled.
+// brokenImage reports whether an image is one of those that cannot be pulled.
 func brokenImage(image string) bool {
 	image, _, _ = strings.Cut(image, "@")
 	return strings.Contains(image, "does-not-exist") || strings.HasSuffix(image, ":broken")

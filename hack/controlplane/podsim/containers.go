@@ -34,7 +34,7 @@ func (m moment) at(elapsed time.Duration) metav1.Time {
 	return metav1.NewTime(m.bound.Add(elapsed).Truncate(time.Second))
 }
 
-// initialised tells whether all init containers do what they have to before the
+// initialised reports whether all init containers do what they have to before the
 // others start.
 func (m moment) initialised() bool {
 	if m.elapsed < m.behaviour.start {

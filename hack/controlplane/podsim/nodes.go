@@ -39,7 +39,7 @@ func newNodes(s *simulator) *nodes {
 	return n
 }
 
-// ours tells whether a node is simulated, and at which address it is.
+// ours reports whether a node is simulated, and at which address it is.
 func (n *nodes) ours(name string) (address string, ok bool) {
 	i := slices.Index(n.names, name)
 	return nodeAddress(i), i >= 0

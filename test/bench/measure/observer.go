@@ -78,7 +78,7 @@ func arrivalsOf(events watch.Interface) <-chan arrival {
 	return arrivals
 }
 
-// isReady tells whether the component is ready in the generation that we made.
+// isReady reports whether the component is ready in the generation that we made.
 func (l *life) isReady(event watch.Event) bool {
 	load, ok := event.Object.(*operator.Load)
 	return ok && load.Generation >= l.load.Generation && load.Status.IsReady() && load.Status.ObservedGeneration == load.Generation

@@ -144,7 +144,7 @@ func first(things []string) string {
 	return fmt.Sprintf("%d: %s", len(things), strings.Join(things[:min(len(things), 10)], "; "))
 }
 
-// Holds tells whether all conditions hold.
+// Holds reports whether all conditions hold.
 func (o *Outcome) Holds() bool {
 	return !slices.ContainsFunc(o.Conditions(), func(c Condition) bool { return !c.Holds })
 }

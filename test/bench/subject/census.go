@@ -86,7 +86,7 @@ func (c *Census) begin(r *http.Request) func() {
 	}
 }
 
-// Quiet tells whether no request is open, and since when.
+// Quiet reports whether no request is open, and since when.
 func (c *Census) Quiet() (since time.Time, quiet bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

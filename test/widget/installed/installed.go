@@ -21,7 +21,7 @@ import (
 )
 
 // On installs the definition of the widget, changed if change is not nil, and
-// returns a client. At the end of the test the conditions of the widgets are judged, and the
+// returns a client. At the end of the test the conditions of the widgets are checked, and the
 // definition goes with all of them, so tests that use it cannot run at the same time.
 func On(t *testing.T, e *env.Environment, change func(*apiextensionsv1.CustomResourceDefinition)) client.Client {
 	t.Helper()
@@ -58,7 +58,7 @@ func uninstall(ctx context.Context, t *testing.T, c client.Client) {
 	}
 	for i := range widgets.Items {
 		w := &widgets.Items[i]
-		if conditions.Has(w, v1alpha1.ConditionReady) { // there was a pass over it
+		if conditions.Has(w, v1alpha1.ConditionReady) { // it was reconciled
 			conditionstest.Check(t, w)
 		}
 		w.Finalizers = nil
