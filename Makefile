@@ -25,8 +25,7 @@ CORBEL_SLICE ?= 1/16
 CORBEL_SLICE_OFFSET := $(or $(CORBEL_SLICE_OFFSET),$(shell hack/slice-offset.sh))
 export CORBEL_SLICE CORBEL_SLICE_OFFSET
 
-# Time limits: a test that hangs ends with a stack trace, not with the patience
-# of whoever waits.
+# Time limits: a test that hangs ends with a stack trace.
 UNIT_TIMEOUT ?= 10m
 LIVE_TIMEOUT ?= 25m
 
@@ -107,7 +106,7 @@ mutants: ## Break the rules of safety one at a time, and report which breaks no 
 
 ##@ Measure
 
-# Flux is a module of its own: nobody who uses Corbel needs it.
+# Flux is a module of its own: users of Corbel do not need it.
 bin/bench: FORCE
 	@mkdir -p bin
 	$(GO) build -o bin/ ./test/bench/cmd/bench

@@ -30,7 +30,7 @@ CONTROLPLANE_GO := cd hack/controlplane && CGO_ENABLED=0 $(GO)
 controlplane: $(addprefix $(CONTROLPLANE_DIR)/,$(CONTROLPLANE_PROGRAMS)) ## Build the real control plane into bin/k8s (once; minutes on a cold cache).
 
 # Built beside its place and renamed, so that a broken build leaves the old one
-# and nobody ever starts half a file.
+# and half a file is never started.
 $(CONTROLPLANE_DIR)/controlplane: $(CONTROLPLANE_SOURCES)
 	@mkdir -p $(@D)
 	@echo "building the control plane $(CONTROLPLANE_VERSION) into $(@D): some minutes the first time, then cached"

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Fails if generating changes a file. It compares contents, not commits, so that
-# it also serves somebody in the middle of a change.
+# it also works in the middle of a change.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -146,7 +146,7 @@ func (b *barrier) isQuiet() bool {
 }
 
 // isUnderWay reports whether the write of the object was on its way when the
-// operator stopped: nobody can call it back.
+// operator stopped: it cannot be cancelled.
 func (b *barrier) isUnderWay(name string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

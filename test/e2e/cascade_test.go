@@ -21,7 +21,7 @@ import (
 
 // farAway generates so many ConfigMaps with such long names that their inventory
 // does not fit into a status. They live in another namespace than the component, so
-// that nobody but the operator removes them.
+// that only the operator removes them.
 func farAway(namespace string) manifests.Generator {
 	return manifests.GeneratorFunc(func(context.Context, string, string, corbeltypes.Unstructurable) ([]client.Object, error) {
 		var objects []client.Object
@@ -44,7 +44,7 @@ func TestADeletionThatTakesTheSecretsOfTheInventoryFirst(t *testing.T) {
 	tests := []struct {
 		name   string
 		delete func(t *testing.T, f *fixture, bundle *Bundle) error
-		// spares tells that who deletes may pass over the Secrets.
+		// spares is set if the Secrets may be left out of the deletion.
 		spares bool
 	}{
 		// The Secrets do not block the deletion of their owner, so the garbage

@@ -82,7 +82,7 @@ func (p point) String() string {
 	return fmt.Sprintf("%s request %d", when, p.at)
 }
 
-// pointsOf leaves out the points after reads: nobody can tell them from those
+// pointsOf leaves out the points after reads: they cannot be distinguished from those
 // before the next request.
 func pointsOf(requests []string) []point {
 	var points []point
@@ -189,7 +189,7 @@ func (s *scenario) checkRecord(t *testing.T, f *fixture, cast *cast) map[string]
 	})
 	for name := range marked {
 		if _, ok := recorded[name]; !ok {
-			t.Errorf("after the crash %s bears our marks and is in no inventory", name)
+			t.Errorf("after the crash %s has our label and is in no inventory", name)
 		}
 	}
 	return marked

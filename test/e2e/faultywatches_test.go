@@ -36,9 +36,9 @@ type faultyWatches struct {
 	// relist are the paths whose watches cannot go on where they were, down those
 	// whose watches were broken and have not begun anew.
 	relist, down map[string]bool
-	// affected tells that an event or a request did not get through as it was.
+	// affected is set if an event or a request did not get through as it was.
 	affected bool
-	// up tells that the operator has begun to work.
+	// up is set when the operator has begun to work.
 	up     bool
 	flying int
 	last   time.Time

@@ -187,7 +187,7 @@ func (f *fixture) answer(t *testing.T, bundle *Bundle) {
 	})
 }
 
-// cleanUp deletes a Job, like somebody who needs the room.
+// cleanUp deletes a Job, as a user would to free resources.
 func (f *fixture) cleanUp(t *testing.T, name string) {
 	t.Helper()
 	job := &batchv1.Job{}

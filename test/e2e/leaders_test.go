@@ -21,7 +21,7 @@ import (
 )
 
 // fence is how long after its last look at the component an operator may create
-// objects; a pause that is longer must not lead to an object that nobody knows.
+// objects; a pause that is longer must not lead to an object that is in no inventory.
 const fence = 5 * time.Second
 
 // succession is a story in which an operator stands still in the middle of its
@@ -54,7 +54,7 @@ var successions = []succession{
 // TestTwoLeaders lets an operator stand still before every request of its work,
 // for longer than it may create objects without a look, while another operator
 // takes over and does what is asked for next. When the first one goes on, it must
-// not leave an object behind that nobody knows, nor a component that is stuck. It
+// not leave an object behind that is in no inventory, nor a component that is stuck. It
 // does so once with watches that tell the truth and once for each of the faults that
 // hide from it what the other has done.
 func TestTwoLeaders(t *testing.T) {
@@ -196,7 +196,7 @@ func (f *fixture) isSettled(ctx context.Context, content []string) error {
 
 // check expects exactly the objects that were asked for last, all of them on record.
 // Only a creation that was on its way while the operator stood still may have
-// come too late for everybody.
+// come too late for all operators.
 func (s succession) check(t *testing.T, f *fixture, cast *cast, b *barrier) {
 	t.Helper()
 	want := []string{}

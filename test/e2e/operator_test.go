@@ -60,9 +60,9 @@ type fixture struct {
 	gateway        *gateway
 	throughGateway http.RoundTripper
 
-	// mayBeIdle tells that the operators may end before they write anything.
+	// mayBeIdle is set if the operators may end before they write anything.
 	mayBeIdle bool
-	// late are creations that nobody could call back.
+	// late are creations that could not be cancelled.
 	late map[string]bool
 }
 

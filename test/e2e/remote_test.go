@@ -61,8 +61,8 @@ func stopFarCluster() error {
 // anyAddress lets operators reach a cluster on this machine.
 func anyAddress(context.Context, string, netip.AddrPort) error { return nil }
 
-// gateway stands between operators and the second cluster. It lets in who shows
-// the token of the moment, and its requests go through the view of the operator
+// gateway stands between operators and the second cluster. It admits requests with
+// the current token, and its requests go through the view of the operator
 // that is in danger.
 type gateway struct {
 	server *httptest.Server

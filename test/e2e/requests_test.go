@@ -92,7 +92,7 @@ func (f *fixture) configMap(t testing.TB, name string) *corev1.ConfigMap {
 	return object
 }
 
-// repaired waits until a ConfigMap that somebody has changed is as it should be.
+// repaired waits until a ConfigMap that a user has changed has its desired content.
 func (f *fixture) repaired(t testing.TB, object *corev1.ConfigMap, changed error) {
 	t.Helper()
 	if changed != nil {

@@ -19,12 +19,12 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-// deed is what somebody else does to a dependent, the ConfigMap x, right before
+// deed is what another client does to a dependent, the ConfigMap x, right before
 // something is asked of its component.
 type deed struct {
 	name string
 	do   func(ctx context.Context, f *fixture) error
-	// theirs tells that x is not ours from then on, recreated that it is another object.
+	// theirs is set if x is not ours from then on, recreated if it is another object.
 	theirs, recreated bool
 	policy            string // of adoption
 }
@@ -137,9 +137,9 @@ func replaceX(annotations map[string]string) func(ctx context.Context, f *fixtur
 	}
 }
 
-// heldScenarios drop or delete an object that somebody holds by a finalizer and
+// heldScenarios drop or delete an object that another client holds by a finalizer and
 // whose label is taken off while it is being deleted: it leaves the watches as if
-// it were gone, and nothing tells when it is.
+// it were gone, and no event follows when it is.
 var heldScenarios = []*scenario{
 	{
 		name:      "take our label off what is being pruned",
@@ -189,13 +189,13 @@ func letGo(ctx context.Context, f *fixture) error {
 	case err != nil:
 		return client.IgnoreNotFound(err)
 	case x.DeletionTimestamp == nil:
-		return errors.New("nobody deletes it")
+		return errors.New("it is not being deleted")
 	}
 	if x.Labels[reconcilerName+"/owner-id"] != "" {
 		if err := patchX(`{"metadata":{"labels":{"`+reconcilerName+`/owner-id":null}}}`)(ctx, f); err != nil {
 			return err
 		}
-		time.Sleep(300 * time.Millisecond) // nothing waits for this; whoever believes it to be gone has time to go wrong
+		time.Sleep(300 * time.Millisecond) // nothing waits for this; an operator that takes it for gone has time to fail
 	}
 	return patchX(`{"metadata":{"finalizers":null}}`)(ctx, f)
 }

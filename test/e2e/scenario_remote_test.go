@@ -41,7 +41,7 @@ var remoteScenarios = []*scenario{
 	},
 	{
 		// The credentials go with the namespace, so nothing can be deleted; that
-		// is told, and nothing is forgotten until somebody says that it may stay.
+		// is reported, and nothing is forgotten until a user abandons it.
 		name:      "delete the namespace of a component in another cluster",
 		remote:    true,
 		settings:  intoTheFarCluster,

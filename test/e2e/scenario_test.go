@@ -54,7 +54,7 @@ type scenario struct {
 	gone []string
 	// marked are the objects that bear the marks of their component in the end.
 	marked []string
-	// refused are the objects that go to somebody else. While they are wanted, they are
+	// refused are the objects that go to another owner. While they are wanted, they are
 	// on record, and may still bear our marks next to those of the other.
 	refused []string
 	// recreated are the objects that may become others on the way.
@@ -130,7 +130,7 @@ func (s *scenario) proceed(t testing.TB, f *fixture) {
 	}
 }
 
-// withoutRefused leaves out what belongs to somebody else.
+// withoutRefused leaves out the objects of other owners.
 func (s *scenario) withoutRefused(f *fixture, objects map[string]types.UID) map[string]types.UID {
 	for _, name := range s.refused {
 		delete(objects, f.fill(name))
@@ -203,7 +203,7 @@ func (f *fixture) component(t testing.TB, s *scenario, name string, content []st
 	}
 }
 
-// create creates objects as somebody else; a type that is not served yet is waited for.
+// create creates objects as another client; a type that is not served yet is waited for.
 func (f *fixture) create(t testing.TB, texts []string) {
 	t.Helper()
 	for _, object := range f.objects(t, texts) {

@@ -219,7 +219,7 @@ func normal(object *unstructured.Unstructured) map[string]any {
 	return content
 }
 
-// describe tells of a component what must not depend on its way.
+// describe returns what must be the same for a component in every run.
 func describe(bundle *Bundle) string {
 	state, reason, _ := bundle.Status.GetState()
 	progress := bundle.Status.Progress

@@ -15,7 +15,7 @@ import (
 var staleScenarios = slices.Concat(lifeScenarios, typeScenarios[:2], purgeScenarios()[1:2], handoverScenarios(), strangerScenarios())
 
 // TestStaleWatches lets the watches of an operator be late, broken or wrong while it
-// has work to do and while somebody else is at work on its objects. Each story has to
+// has work to do and while another client changes its objects. Each story has to
 // come to the end that it has when the watches tell the truth: without a crash, and
 // with a crash at every request, whose successor begins with watches of the same fault.
 // A slice has one fault for each story, and one for each of its crashes.

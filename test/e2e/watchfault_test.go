@@ -31,7 +31,7 @@ type watchFault struct {
 	// of the lost events are told, so that going on from there would be wrong: the
 	// server says then that the version is too old.
 	drop, bookmarks bool
-	// replay tells every event twice, and then what was so before it once more.
+	// replay sends every event twice, and then the previous state once more.
 	replay bool
 	// expire breaks a watch at every event, as the version is too old.
 	expire bool

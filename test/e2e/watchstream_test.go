@@ -25,11 +25,11 @@ type watchStream struct {
 	to     *io.PipeWriter
 	broken chan struct{}
 	once   sync.Once
-	// initial tells that the events still come that the watch begins with.
+	// initial is set while the initial events of the watch come.
 	initial bool
 	// earlier are the last events of the objects.
 	earlier map[string][]byte
-	// lossy tells that an event was lost. It is changed with the lock of the faults.
+	// lossy is set if an event was lost. It is changed with the lock of the faults.
 	lossy bool
 }
 
@@ -54,7 +54,7 @@ func (w *faultyWatches) stream(r *http.Request, response *http.Response, first [
 	w.mu.Lock()
 	w.streams[s] = true
 	delete(w.down, s.path)
-	w.last = time.Now() // what it tells makes the operator work
+	w.last = time.Now() // its events make the operator work
 	if w.isOn() && w.fault.breaks() && begun.IsZero() {
 		w.cut(s)
 	}
@@ -207,7 +207,7 @@ func encode(what string, object any) []byte {
 	return event
 }
 
-// bookmark tells a version; the one that ends the beginning of a watch says so.
+// bookmark returns the version of a bookmark; the one that ends the beginning of a watch says so.
 func bookmark(apiVersion, kind, version string, initial bool) []byte {
 	metadata := map[string]any{"resourceVersion": version, "creationTimestamp": nil}
 	if initial {

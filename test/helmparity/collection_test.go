@@ -131,7 +131,7 @@ func (c collection) complete(t *testing.T, path string) (string, error) {
 	}
 	wanted, err := missing(path, c.byName)
 	if err != nil || len(wanted) == 0 {
-		return path, nil // whoever loads it says what is wrong
+		return path, nil // the loader reports what is wrong
 	}
 	whole := filepath.Join(t.TempDir(), filepath.Base(path))
 	return whole, vendor(path, whole, c.byName, maxLevels)

@@ -24,7 +24,7 @@ const (
 	leaseRenewal  = 10 * time.Second
 )
 
-// nodes registers our nodes, also after somebody deleted one, and keeps their leases.
+// nodes registers our nodes, also after one was deleted, and keeps their leases.
 type nodes struct {
 	client kubernetes.Interface
 	lister corelisters.NodeLister

@@ -94,7 +94,7 @@ func (p *pods) terminate(ctx context.Context, pod *corev1.Pod, l life, now time.
 	})
 }
 
-// write stores a status if it is a new one, and tells of containers that cannot start.
+// write stores a status if it is a new one, and reports containers that cannot start.
 func (p *pods) write(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
 	if equality.Semantic.DeepEqual(pod.Status, status) {
 		return nil

@@ -61,7 +61,7 @@ func simulate(ctx context.Context, client kubernetes.Interface, o options) error
 		}
 	}
 	for _, name := range nodes.names {
-		parts[0].queue.Add(name) // no event tells of a node that does not exist yet
+		parts[0].queue.Add(name) // there is no event for a node that does not exist yet
 	}
 	s.informers.Start(ctx.Done())
 	defer s.informers.Shutdown()

@@ -133,7 +133,7 @@ func setConditions(status *corev1.PodStatus, pod *corev1.Pod, initialised, sandb
 	set(corev1.PodReady, ready, readyReason, readyMessage)
 }
 
-// closedGate returns the first readiness gate of the pod that nobody has opened.
+// closedGate returns the first readiness gate of the pod that is not open.
 func closedGate(pod *corev1.Pod, status *corev1.PodStatus) string {
 	for _, gate := range pod.Spec.ReadinessGates {
 		open := slices.ContainsFunc(status.Conditions, func(c corev1.PodCondition) bool {

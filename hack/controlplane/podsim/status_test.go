@@ -32,7 +32,7 @@ func testPod(policy corev1.RestartPolicy, image string, annotations ...string) *
 	return pod
 }
 
-// brief tells a status in one line: phase, conditions that are True, containers.
+// brief describes a status in one line: phase, conditions that are True, containers.
 func brief(status corev1.PodStatus) string {
 	words := []string{string(status.Phase)}
 	for _, c := range status.Conditions {
@@ -155,7 +155,7 @@ func TestNextStatusKeepsConditionsOfOthers(t *testing.T) {
 	pod.Status.Conditions = []corev1.PodCondition{foreign}
 	status, _ := nextStatus(pod, testTiming, testBound, testBound.Add(time.Second), testIPs)
 	if diff := cmp.Diff(foreign, status.Conditions[0]); diff != "" {
-		t.Errorf("a condition of somebody else changed:\n%s", diff)
+		t.Errorf("a condition of another client changed:\n%s", diff)
 	}
 }
 

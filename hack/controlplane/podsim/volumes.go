@@ -49,7 +49,7 @@ func createStorageClasses(ctx context.Context, client kubernetes.Interface) erro
 	return nil
 }
 
-// volumes provides claims with volumes, and removes volumes that nobody claims any
+// volumes provides claims with volumes, and removes volumes that are not claimed any
 // more. The binding itself is done by the volume controller.
 type volumes struct {
 	client  kubernetes.Interface
@@ -114,7 +114,7 @@ func newVolume(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClas
 				APIVersion: "v1", Kind: "PersistentVolumeClaim",
 				Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
 			},
-			// A path that nobody ever looks at; it needs no attaching.
+			// A path that is never read; it needs no attaching.
 			PersistentVolumeSource: corev1.PersistentVolumeSource{
 				HostPath: &corev1.HostPathVolumeSource{Path: "/podsim/" + name},
 			},

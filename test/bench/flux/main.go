@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command flux applies and deletes with the library of Flux, in the way of its
-// kustomize-controller, and is measured. It is a module of its own, because nobody who
+// kustomize-controller, and is measured. It is a module of its own, because no user who
 // uses Corbel needs that library.
 package main
 

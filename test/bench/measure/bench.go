@@ -37,7 +37,7 @@ type Options struct {
 	Revision string
 	// Load is the load average of the machine before we came, for the report.
 	Load float64
-	// Logf tells how it goes on.
+	// Logf reports progress.
 	Logf func(format string, args ...any)
 }
 
@@ -72,7 +72,7 @@ func Run(ctx context.Context, e *env.Environment, options Options) (report.Size,
 	}
 	for round := range options.Rounds {
 		for i := range courses {
-			// Somebody else begins each time.
+			// Another subject is the first each time.
 			if err := courses[(round+i)%len(courses)](ctx, round); err != nil {
 				return b.size, fmt.Errorf("round %d with %d × %d objects: %w", round+1, options.Components, options.Objects, err)
 			}

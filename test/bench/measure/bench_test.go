@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestEveryScenarioIsMeasured goes once through a small life, so that the benchmark
-// works when somebody wants to know. What it measures is not judged.
+// works when it is needed. What it measures is not checked.
 func TestEveryScenarioIsMeasured(t *testing.T) {
 	size, err := Run(t.Context(), env.Shared(t), Options{
 		Objects: 20, Components: 1, Rounds: 1, Rest: 100 * time.Millisecond, Repairs: 1, Patience: 500 * time.Millisecond, Logf: t.Logf,

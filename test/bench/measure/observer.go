@@ -22,7 +22,7 @@ func newStopwatch() stopwatch { return stopwatch(time.Now()) }
 
 func (s stopwatch) took() time.Duration { return time.Since(time.Time(s)) }
 
-// errUnseen tells that something did not happen in time.
+// errUnseen means that something did not happen in time.
 var errUnseen = errors.New("it did not happen")
 
 // seen opens a watch, does something, and returns how long it took until an event of
@@ -66,7 +66,7 @@ type arrival struct {
 // manyEvents is more than come while something is done.
 const manyEvents = 1 << 16
 
-// arrivalsOf takes the events off a watch as they come: the server ends one that nobody reads.
+// arrivalsOf takes the events off a watch as they come: the server ends one that is not read.
 func arrivalsOf(events watch.Interface) <-chan arrival {
 	arrivals := make(chan arrival, manyEvents)
 	go func() {

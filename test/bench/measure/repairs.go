@@ -66,7 +66,7 @@ func (l *life) repair(ctx context.Context, scenario report.Scenario, i int, dama
 	return !missed, l.settle(ctx, scenario, took, missed, 0)
 }
 
-// alter changes a value, as somebody with kubectl would.
+// alter changes a value, as a user with kubectl would.
 func (l *life) alter(ctx context.Context, object *corev1.ConfigMap) error {
-	return l.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"data":{"all":"drifted"}}`)), client.FieldOwner("somebody"))
+	return l.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"data":{"all":"drifted"}}`)), client.FieldOwner("kubectl"))
 }

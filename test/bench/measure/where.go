@@ -18,7 +18,7 @@ import (
 	"github.com/corbel-run/corbel/test/env"
 )
 
-// where describes the machine, as far as the system tells.
+// where describes the machine, as far as the system reports it.
 func where(e *env.Environment, options Options) (report.Where, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(e.Config())
 	if err != nil {

@@ -18,7 +18,7 @@ const (
 	looking = 20 * time.Millisecond
 )
 
-// idle waits until passes have ended, nobody works, and nothing is sent for a while.
+// idle waits until so many reconciles have ended, no worker is active, and nothing is sent for a while.
 // It returns when the last was done. While requests tell that there is work, the metrics
 // are not read: that costs processor time, which is measured.
 func (w *Worker) idle(ctx context.Context, passes int) (time.Time, error) {

@@ -21,7 +21,7 @@ const (
 	valueMargin = 120 // for the text after the longest bar
 )
 
-// style takes the colours of the reader's theme where the viewer tells, and ones that
+// style takes the colours of the reader's theme where the viewer reports it, and ones that
 // can be read on white and on black where it does not.
 const style = `<style>
 text { font: 12px system-ui, sans-serif; fill: #6e7781; }

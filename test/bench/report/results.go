@@ -52,7 +52,7 @@ type StatusSize struct {
 	SecretBytes int `json:"secretBytes"`
 }
 
-// Subject is who did it.
+// Subject is the program that was measured.
 type Subject string
 
 // The subjects.

@@ -8,7 +8,7 @@ import "slices"
 // Samples are several times that the same was done.
 type Samples []Sample
 
-// Seconds is the median of the time it took; missed tells that at least half of
+// Seconds is the median of the time it took; missed means that at least half of
 // the times it did not happen at all.
 func (s Samples) Seconds() (seconds float64, missed bool) {
 	count := 0

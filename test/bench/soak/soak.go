@@ -42,7 +42,7 @@ type Options struct {
 	// Profiles is the folder of early.pprof and late.pprof, profiles of the heap; empty
 	// leaves them out.
 	Profiles string
-	// Logf tells how it goes on.
+	// Logf reports progress.
 	Logf func(format string, args ...any)
 }
 
@@ -345,7 +345,7 @@ func (s *soak) add(what string, usage subject.Usage) {
 	s.Logf("%s", line)
 }
 
-// unsettledError tells what is not as it should be although there was time.
+// unsettledError lists the objects that have not settled in time.
 type unsettledError struct{ findings *Findings }
 
 // Error names the first findings.

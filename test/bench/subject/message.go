@@ -12,7 +12,7 @@ import (
 // What a subject can be told to do. Connect and Take are known to all; Install to
 // Terminated are work for a program that does not watch; Idle is for an operator.
 const (
-	// Connect tells where the API server is and what is worked on. It comes first.
+	// Connect names the API server and the objects to work on. It comes first.
 	Connect = "connect"
 	// Take asks for the usage since the last time.
 	Take = "take"

@@ -71,7 +71,7 @@ func (m *meter) take(collect bool) Usage {
 	return usage
 }
 
-// profile writes what the heap holds, and who allocated it, if there is a path.
+// profile writes what the heap holds, and where it was allocated, if there is a path.
 func profile(path string) error {
 	if path == "" {
 		return nil
