@@ -83,12 +83,12 @@ func newFixture(t testing.TB) *fixture {
 	f.Client, f.target = observer.client, observer.client
 	f.namespace = f.newNamespace(t)
 	f.audit(t)
-	t.Cleanup(func() { f.judge(t) })
+	t.Cleanup(func() { f.checkConditions(t) })
 	return f
 }
 
-// judge looks at the conditions of all Bundles at the end, if there was a pass over them.
-func (f *fixture) judge(t testing.TB) {
+// checkConditions checks the conditions of all Bundles that were reconciled.
+func (f *fixture) checkConditions(t testing.TB) {
 	list := &BundleList{}
 	if err := f.List(context.WithoutCancel(t.Context()), list, client.InNamespace(f.namespace)); err != nil {
 		t.Error(err)

@@ -107,7 +107,7 @@ func (f *fixture) openGateway(t testing.TB) {
 	}))
 	t.Cleanup(g.server.Close)
 	f.gateway, f.throughGateway = g, transport
-	f.mayBeIdle = true // in the cluster whose log is judged
+	f.mayBeIdle = true // in the cluster whose log is checked
 	f.rotate(t, "first")
 }
 

@@ -40,7 +40,7 @@ var goals = map[Scenario]goal{
 	Deletion:  {seconds: 0.1},
 }
 
-// goalOf returns what a scenario is to cost. Of fleets only the restart is judged: the
+// goalOf returns what a scenario is to cost. Of fleets only the restart is measured against a goal: the
 // rest depends on how large the components are.
 func goalOf(size Size, scenario Scenario) goal {
 	if size.Components > 1 && scenario != Restart {

@@ -90,8 +90,8 @@ func (s *soak) isPlace(namespace string) bool {
 	return namespace == s.namespace || strings.HasPrefix(namespace, s.namespace+"-")
 }
 
-// judge compares the components and the objects of others with what there is.
-func (s *soak) judge(w *world) *Findings {
+// check compares the components and the objects of others with what there is.
+func (s *soak) check(w *world) *Findings {
 	f := &Findings{}
 	for key, was := range s.others {
 		object, there := w.objects[key]
@@ -208,7 +208,7 @@ func (s *soak) search(ctx context.Context) (left []string, err error) {
 func (s *soak) searchOne(ctx context.Context, gvk schema.GroupVersionKind, resource metav1.APIResource, components map[string]bool) (left []string, err error) {
 	switch {
 	case !slices.Contains(resource.Verbs, "list"), gvk.Kind == "Event", gvk.Kind == "Load", gvk.Kind == "ConfigMap", gvk.Kind == "Namespace":
-		return nil, nil // the last three are judged in another way
+		return nil, nil // the last three are checked in another way
 	}
 	objects := &metav1.PartialObjectMetadataList{}
 	objects.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
@@ -230,19 +230,19 @@ func (s *soak) searchOne(ctx context.Context, gvk schema.GroupVersionKind, resou
 	return left, nil
 }
 
-// audit judges every write of the operator.
+// audit checks every write of the operator.
 func (s *soak) audit(ctx context.Context) error {
 	events, err := s.env.AuditEvents(ctx)
 	if err != nil {
 		return err
 	}
-	violations, judged := audit.Violations(events, audit.Options{
+	violations, checked := audit.Violations(events, audit.Options{
 		Name:      operator.Name,
 		Component: schema.GroupResource{Group: operator.GroupVersion.Group, Resource: "loads"},
 		User:      measure.User(report.Corbel),
 		Killed:    s.killed,
 	})
-	s.outcome.Judged = judged
+	s.outcome.Audited = checked
 	for _, violation := range violations {
 		s.outcome.Violations = append(s.outcome.Violations, violation.String())
 	}

@@ -31,9 +31,9 @@ type Outcome struct {
 	// Storm counts the requests and their faults, and Strikes what happened to processes.
 	Storm   string
 	Strikes map[string]int
-	// Violations are the writes that broke an invariant, of so many Judged.
+	// Violations are the writes that broke an invariant, of so many Audited.
 	Violations []string
-	Judged     int
+	Audited    int
 }
 
 // Line is what the operator used since the line before.
@@ -109,7 +109,7 @@ func (o *Outcome) allowed() uint64 {
 	return o.Early.Heap + max(uint64(float64(o.Early.Heap)*moreHeap), moreHeapBytes) + uint64(events)*eventBytes + uint64(deletions)*deletedBytes
 }
 
-// Conditions judges the run.
+// Conditions checks the run.
 func (o *Outcome) Conditions() []Condition {
 	events, deletions := o.kept()
 	dependents := 0
@@ -131,8 +131,8 @@ func (o *Outcome) Conditions() []Condition {
 				mebibytes(o.Early.Heap), mebibytes(o.Late.Heap), mebibytes(o.allowed()), events, deletions)},
 		{"at rest, no request for a dependent", dependents == 0, fmt.Sprintf("%d requests", dependents)},
 		{"at rest, no write", o.Rest.Writes() == 0, fmt.Sprintf("%d writes", o.Rest.Writes())},
-		{"every write was the operator's to make", len(o.Violations) == 0 && o.Judged > 0,
-			fmt.Sprintf("%d judged by the audit log; %s", o.Judged, first(o.Violations))},
+		{"every write was the operator's to make", len(o.Violations) == 0 && o.Audited > 0,
+			fmt.Sprintf("%d checked against the audit log; %s", o.Audited, first(o.Violations))},
 	}
 }
 

@@ -25,10 +25,10 @@ func good() *Outcome {
 	}
 	rest := line(0, 0)
 	rest.Requests = map[string]int{"GET loads": 200, "GET secrets": 1}
-	return &Outcome{Early: line(100<<20, 50), Late: line(109<<20, 60), Rest: rest, Judged: 1}
+	return &Outcome{Early: line(100<<20, 50), Late: line(109<<20, 60), Rest: rest, Audited: 1}
 }
 
-func TestEachConditionIsJudged(t *testing.T) {
+func TestEachConditionIsChecked(t *testing.T) {
 	if o := good(); !o.Holds() {
 		t.Fatalf("a good run does not hold:\n%s", o)
 	}
@@ -43,7 +43,7 @@ func TestEachConditionIsJudged(t *testing.T) {
 		"no request for a":          func(o *Outcome) { o.Rest.Requests["LIST configmaps"] = 1 },
 		"no write":                  func(o *Outcome) { o.Rest.Requests["PATCH loads/status"] = 1 },
 		"every write was the":       func(o *Outcome) { o.Violations = []string{"S2"} },
-		"every write was the opera": func(o *Outcome) { o.Judged = 0 },
+		"every write was the opera": func(o *Outcome) { o.Audited = 0 },
 	} {
 		o := good()
 		spoil(o)
@@ -119,7 +119,7 @@ func TestTheOracleComparesComponentsWithWhatThereIs(t *testing.T) {
 		w.namespaces = append(w.namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	w.jobs = []batchv1.Job{{ObjectMeta: meta("soak", "b", "1")}}
-	got := s.judge(w).all()
+	got := s.check(w).all()
 	for i, want := range []string{
 		"lost: ConfigMap soak/a-2", "stolen: ConfigMap soak/", "stolen: ConfigMap soak/", "left over: ConfigMap soak/a-3", "left over: Namespace soak-b",
 		"not at rest: component soak/a,", "not at rest: ConfigMap soak/a-0 holds", "not at rest: Job soak/b",

@@ -246,7 +246,7 @@ func (s *soak) disturbUntil(ctx context.Context, end time.Time) (err error) {
 }
 
 // finish lets everything become right, measures again what was measured early, and
-// judges what there is.
+// checks what there is.
 func (s *soak) finish(ctx context.Context) error {
 	if err := s.restore(ctx); err != nil {
 		return err
@@ -360,7 +360,7 @@ func (s *soak) settle(ctx context.Context) error {
 		var findings *Findings
 		w, err := s.observe(ctx)
 		if err == nil {
-			if findings = s.judge(w); findings.Len() == 0 {
+			if findings = s.check(w); findings.Len() == 0 {
 				_, err = s.process.Order(ctx, subject.Order{Do: subject.Idle})
 				return err
 			}
