@@ -82,14 +82,13 @@ test-unit: ## Run what needs no control plane, without the race detector (second
 .PHONY: test-pure
 test-pure: bin/gotest
 	$(call on,closed,$(TIMED) -p 2 -timeout $(UNIT_TIMEOUT))
-	$(call on,open,$(TIMED) $(RACE) -p 2 -timeout $(UNIT_TIMEOUT))
-	$(call on,mixed,$(TIMED) $(RACE) -short -p 2 -timeout $(UNIT_TIMEOUT))
+	$(call on,open mixed,$(TIMED) $(RACE) -short -p 2 -timeout $(UNIT_TIMEOUT))
 
-# Three packages at a time, each with a control plane of its own, which starts in two
+# Four packages at a time, each with a control plane of its own, which starts in two
 # seconds: these tests wait more than they compute. The longest packages are first.
 .PHONY: test-live
 test-live: assets bin/gotest
-	$(call on,live mixed,$(WITH_ASSETS) $(TIMED) -p 3 -timeout $(LIVE_TIMEOUT))
+	$(call on,live mixed,$(WITH_ASSETS) $(TIMED) -p 4 -timeout $(LIVE_TIMEOUT))
 
 # A module of its own: Helm's commands depend on much that users shall not get.
 .PHONY: helmparity

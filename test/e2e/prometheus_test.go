@@ -26,6 +26,7 @@ const prometheusManifests = "../../../shared/testdata/kube-prometheus/manifests"
 // component: definitions and their instances, lists, rights in several
 // namespaces, workloads of all kinds.
 func TestKubePrometheus(t *testing.T) {
+	t.Parallel()
 	if _, err := os.Stat(prometheusManifests); err != nil {
 		t.Skipf("the manifests of kube-prometheus are not beside the repository: %v", err)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
@@ -28,7 +30,7 @@ spec:
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]`, v1alpha1.UpdatePolicyReplace)
 	b.must(step(plan.VerbCreate, d, plan.Observation{}))
 	eventually(b.t, "the type is served", func() bool {
-		kinds, err := b.target.Types().Kinds(b.t.Context(), d.Key.GroupKind().WithVersion("v1").GroupVersion())
+		kinds, err := b.target.Types().Kinds(b.t.Context(), schema.GroupVersion{Group: group, Version: "v1"})
 		if err != nil || len(kinds) == 0 {
 			return false
 		}
