@@ -229,7 +229,7 @@ func TestALogWithoutWritesShowsNothing(t *testing.T) {
 	}
 }
 
-func TestNobodyKnowsWhatAnUnansweredWriteDid(t *testing.T) {
+func TestAnUnansweredWriteMayHaveBeenDone(t *testing.T) {
 	away := line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting"}
 	for name, log := range map[string][]line{
 		"a deletion":           {claimed("a:"), created("uid=u1 owner=main"), deleted(demandsUID), away},

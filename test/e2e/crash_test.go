@@ -125,7 +125,7 @@ func (s *scenario) play(t *testing.T, g *guillotine, fault *watchFault, referenc
 	s.proceed(t, f)
 	end := g.await(t, s, f)
 	if !end.crashed {
-		watches.pass(t)
+		watches.awaitEnd(t)
 		watches.check(t)
 		end.crashed = g.isDead() // by what the truth made it do
 	}
@@ -137,7 +137,7 @@ func (s *scenario) play(t *testing.T, g *guillotine, fault *watchFault, referenc
 	if end.crashed {
 		successor.begin(t, beginning)
 		successor.endLater(moment)
-		successor.pass(t)
+		successor.awaitEnd(t)
 	}
 	s.conclude(t, f, cast, end, reference)
 	for name, uid := range before {

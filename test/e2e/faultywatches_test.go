@@ -144,9 +144,9 @@ func (w *faultyWatches) end() {
 	}
 }
 
-// pass waits for the end of the fault, and until the operator has done what the
+// awaitEnd waits for the end of the fault, and until the operator has done what the
 // truth makes it do.
-func (w *faultyWatches) pass(t testing.TB) {
+func (w *faultyWatches) awaitEnd(t testing.TB) {
 	t.Helper()
 	if w.fault == nil {
 		return

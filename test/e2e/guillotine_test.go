@@ -114,7 +114,7 @@ func (g *guillotine) requests() []string {
 	return slices.Clone(g.methods)
 }
 
-// isBackground reports whether a request is none of a pass: watches, what informers and
+// isBackground reports whether a request is not sent by a reconcile: watches, what informers and
 // watches list, events, and what a client asks about the types of the server.
 func isBackground(r *http.Request) bool {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")

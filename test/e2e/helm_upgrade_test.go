@@ -125,7 +125,7 @@ func TestAnUpgradeThatChangesAnImmutableFieldNamesTheWayOutAndTheWayOutWorks(t *
 	}
 }
 
-func TestAnObjectThatSomebodyDeletesBecauseAnUpgradeCannotChangeItIsCreatedAnew(t *testing.T) {
+func TestAnObjectThatAUserDeletesBecauseAnUpgradeCannotChangeItIsCreatedAgain(t *testing.T) {
 	f := newFixture(t)
 	f.startWith(t, fixedChart(t), nil)
 	deployment := schema.FromAPIVersionAndKind("apps/v1", "Deployment")

@@ -145,7 +145,7 @@ func (s succession) play(t *testing.T, b *barrier, fault *watchFault) int {
 	close(b.release)
 	b.await(t)
 	watches.end()
-	watches.pass(t)
+	watches.awaitEnd(t)
 	one.stop(t)
 	if s.then != nil {
 		if err := two.reconciler.Trigger(f.namespace, "main"); err != nil {

@@ -51,8 +51,8 @@ func TestRequests(t *testing.T) {
 	f.ready(t, bundle)
 	expect("change of nothing that is rendered", counts{reads: 3, writes: 2})
 
-	o.passes(t, bundle, &renderings)
-	expect("at rest, one pass and the beginning of another", counts{reads: 4})
+	o.reconciles(t, bundle, &renderings)
+	expect("at rest, one reconcile and the beginning of another", counts{reads: 4})
 
 	f.update(t, bundle, map[string]string{"all": "2", "one": "2"})
 	f.ready(t, bundle)
@@ -69,12 +69,12 @@ func TestRequests(t *testing.T) {
 
 	// An operator that stops before it has told that the dependent is ready again
 	// leaves that to its successor.
-	o.passes(t, bundle, &renderings)
+	o.reconciles(t, bundle, &renderings)
 	o.stop(t)
 	tally.take()
 	o = f.startWith(t, configMaps(n, &renderings), tally.wrap)
-	o.passes(t, bundle, &renderings)
-	expect("restart, and two passes", counts{reads: 12})
+	o.reconciles(t, bundle, &renderings)
+	expect("restart, and two reconciles", counts{reads: 12})
 
 	if err := f.Delete(t.Context(), bundle); err != nil {
 		t.Fatal(err)
@@ -110,17 +110,17 @@ func (f *fixture) repaired(t testing.TB, object *corev1.ConfigMap, changed error
 	})
 }
 
-// passes lets one whole pass happen, and the beginning of another one, which shows
+// reconciles lets one whole reconcile happen, and the beginning of another one, which shows
 // that the first has ended.
-func (o *operator) passes(t testing.TB, bundle *Bundle, renderings *atomic.Int64) {
+func (o *operator) reconciles(t testing.TB, bundle *Bundle, renderings *atomic.Int64) {
 	t.Helper()
 	for range 2 {
-		passes := renderings.Load()
+		before := renderings.Load()
 		if err := o.reconciler.Trigger(bundle.Namespace, bundle.Name); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the next pass", func(context.Context) error {
-			if renderings.Load() == passes {
+		eventually(t, "the next reconcile", func(context.Context) error {
+			if renderings.Load() == before {
 				return errors.New("the manifests are not rendered again")
 			}
 			return nil

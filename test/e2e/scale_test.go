@@ -55,7 +55,7 @@ func TestAComponentOfThousandsOfObjects(t *testing.T) {
 	if written := counts["POST secrets"] + counts["PATCH secrets"]; written > 2*chunks+1 {
 		t.Errorf("%d writes of %d Secrets: each is to be written when the objects are planned, and when they are there", written, chunks)
 	}
-	counts = step("nothing changed", func() { o.passes(t, bundle, &renderings) })
+	counts = step("nothing changed", func() { o.reconciles(t, bundle, &renderings) })
 	if writes := total(counts) - counts["GET configmaps"] - counts["GET bundles"] - counts["GET secrets"]; writes > 0 {
 		t.Errorf("requests without a change: %v", counts)
 	}

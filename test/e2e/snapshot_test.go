@@ -224,7 +224,7 @@ func describe(bundle *Bundle) string {
 	state, reason, _ := bundle.Status.GetState()
 	progress := bundle.Status.Progress
 	if bundle.DeletionTimestamp != nil {
-		progress = "in deletion" // a pass counts what was on record when it began
+		progress = "in deletion" // a reconcile counts what was on record when it began
 	}
 	lines := []string{fmt.Sprintf("%s %s %s %d conditions", state, reason, progress, len(bundle.Status.Conditions))}
 	for _, item := range bundle.Status.Inventory.Items {

@@ -87,7 +87,7 @@ func (b *pipedBody) Close() error {
 // cut breaks the stream.
 func (s *watchStream) cut() { s.once.Do(func() { close(s.broken) }) }
 
-// run passes the events on until the stream ends.
+// run forwards the events until the stream ends.
 func (s *watchStream) run(first [][]byte) {
 	defer func() { _ = s.to.Close() }()
 	for _, event := range first {
@@ -104,7 +104,7 @@ func (s *watchStream) run(first [][]byte) {
 		case <-s.ctx.Done():
 			return
 		case event, more := <-events:
-			if !more || !s.pass(event) {
+			if !more || !s.forward(event) {
 				return
 			}
 		}
@@ -130,8 +130,8 @@ func (s *watchStream) read(events chan<- watchEvent) {
 	}
 }
 
-// pass does with an event what the fault wants, and reports whether the stream goes on.
-func (s *watchStream) pass(event watchEvent) bool {
+// forward does with an event what the fault demands, and reports whether the stream goes on.
+func (s *watchStream) forward(event watchEvent) bool {
 	fault := s.faults.fault
 	if !s.suffers(event) {
 		return s.write(event.raw)

@@ -155,7 +155,7 @@ func TestAPortThatAnotherProcessTookIsNotUsedAgain(t *testing.T) {
 	}
 }
 
-func TestAFailedStartTellsWhyAndKeepsTheLogs(t *testing.T) {
+func TestAFailedStartReportsTheReasonAndKeepsTheLogs(t *testing.T) {
 	var said string
 	_, err := Start(t.Context(), Options{
 		APIServerArgs: []string{"--no-such-flag"},

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestBehaviourTellsOfBadAnnotations(t *testing.T) {
+func TestBehaviourReportsBadAnnotations(t *testing.T) {
 	for _, test := range []struct{ name, value, want string }{
 		{"ready-after", "soon", "invalid duration"},
 		{"ready-after", "-1s", "negative"},

@@ -50,10 +50,10 @@ func (b *bench) corbel(ctx context.Context, round int) error {
 
 // settle waits until the operator has nothing to do any more, and then takes the
 // numbers: what it sends after the work is done is part of the price.
-func (l *life) settle(ctx context.Context, scenario report.Scenario, took time.Duration, missed bool, passes int) error {
+func (l *life) settle(ctx context.Context, scenario report.Scenario, took time.Duration, missed bool, reconciles int) error {
 	patient, cancel := context.WithTimeout(ctx, l.patience())
 	defer cancel()
-	answer, err := l.process.Order(patient, subject.Order{Do: subject.Idle, Passes: passes})
+	answer, err := l.process.Order(patient, subject.Order{Do: subject.Idle, Reconciles: reconciles})
 	if err != nil {
 		return err
 	}

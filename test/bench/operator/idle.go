@@ -21,10 +21,10 @@ const (
 // idle waits until so many reconciles have ended, no worker is active, and nothing is sent for a while.
 // It returns when the last was done. While requests tell that there is work, the metrics
 // are not read: that costs processor time, which is measured.
-func (w *Worker) idle(ctx context.Context, passes int) (time.Time, error) {
+func (w *Worker) idle(ctx context.Context, reconciles int) (time.Time, error) {
 	ticker := time.NewTicker(looking)
 	defer ticker.Stop()
-	done, busy := time.Now(), passes > 0
+	done, busy := time.Now(), reconciles > 0
 	for {
 		now := time.Now()
 		answered, still := w.census.Quiet()
@@ -38,7 +38,7 @@ func (w *Worker) idle(ctx context.Context, passes int) (time.Time, error) {
 			if err != nil {
 				return done, err
 			}
-			if busy = work.pending > 0 || work.ended < passes; busy {
+			if busy = work.pending > 0 || work.ended < reconciles; busy {
 				done = now
 			} else if now.Sub(done) >= quiet {
 				return done, nil

@@ -119,5 +119,5 @@ func (w *Worker) Work(ctx context.Context, order subject.Order) (time.Time, erro
 	if order.Do != subject.Idle {
 		return time.Time{}, errors.New("an operator cannot be ordered to do that")
 	}
-	return w.idle(ctx, order.Passes)
+	return w.idle(ctx, order.Reconciles)
 }

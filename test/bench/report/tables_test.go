@@ -58,7 +58,7 @@ func TestAWriteMissesTheGoalOfARestart(t *testing.T) {
 	}
 }
 
-func TestFleetsAreJudgedByTheirRestart(t *testing.T) {
+func TestFleetsAreMeasuredByTheirRestart(t *testing.T) {
 	size := Size{Objects: 20, Components: 100, Rounds: 1}
 	size.Add(Install, Corbel, Sample{Seconds: 9, Total: 9000})
 	size.Add(Restart, Corbel, Sample{Total: 203, Requests: map[string]int{"DISCOVERY": 1}})

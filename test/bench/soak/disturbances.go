@@ -24,7 +24,7 @@ import (
 const (
 	fewest, most = 5, 30 // objects of a component
 	// requeue is how often each component is reconciled without a change, so that at
-	// rest there are passes that could send something.
+	// rest there are reconciles that could send something.
 	requeue = 15 * time.Second
 )
 

@@ -308,7 +308,7 @@ func (s *soak) take(ctx context.Context, what string) error {
 }
 
 // looks is how often the operator is measured in peace. Some components are reconciled
-// every second even then, and what their passes hold is no growth: the least counts.
+// every second even then, and what their reconciles hold is no growth: the least counts.
 const looks = 5
 
 // takePeace adds the line of an operator that has nothing to do, and writes a profile.

@@ -48,8 +48,8 @@ type Order struct {
 	Collect bool `json:",omitempty"`
 	// Profile, with Take, is the file that the profile of the heap is written to.
 	Profile string `json:",omitempty"`
-	// Passes, with Idle, is how many passes must have ended.
-	Passes int `json:",omitempty"`
+	// Reconciles, with Idle, is how many reconciles must have ended.
+	Reconciles int `json:",omitempty"`
 }
 
 // Answer is a line from a subject.
