@@ -39,8 +39,8 @@ import (
 )
 
 // recordUpgrade makes the test write its testdata instead of reading it: copy this file
-// and test/env/store.go into a checkout of an earlier revision, run the test there
-// with the flag, and copy the folder back.
+// into a checkout of an earlier revision, run the test there with the flag, and copy the
+// folder back.
 var recordUpgrade = flag.String("record-upgrade", "", "record the states that the test starts from, by this build, as those of a `revision`")
 
 // upgradeFolder has a folder for each revision whose states were recorded.

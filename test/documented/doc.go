@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package documented uses the APIs that Corbel takes up from other projects, under their
+// Package documented uses the APIs that Corbel shares with other projects, under their
 // documented names and with their documented signatures, so that a change which breaks
 // them does not compile. Its test compares the uses with the tables of docs/seeds.md.
 package documented

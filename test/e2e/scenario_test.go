@@ -247,3 +247,13 @@ var told = manifests.GeneratorFunc(func(_ context.Context, _, _ string, paramete
 
 // letters are those of a namespace's name that can be part of a type's group.
 func letters(namespace string) string { return strings.ReplaceAll(namespace, "-", "") }
+
+// scenarios are all that TestCrash and TestTwoLeaders go through.
+var scenarios = slices.Concat(
+	lifeScenarios,
+	typeScenarios,
+	policyScenarios,
+	namespaceScenarios,
+	homeScenarios,
+	remoteScenarios,
+)

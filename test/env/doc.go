@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package env starts and stops a real Kubernetes control plane: for tests, and
-// for programs that show something, such as the demo.
+// for programs such as the demo.
 //
 // There are two sizes. The small one is etcd and kube-apiserver: everything the
 // server itself knows is real (admission, validation, server-side apply, RBAC,
@@ -14,7 +14,7 @@
 // The programs come from a folder that [Assets] finds; `make controlplane` fills it.
 //
 // In tests, share one environment among the tests of a package, because starting
-// one takes seconds:
+// one takes two seconds:
 //
 //	func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
 //
@@ -28,5 +28,5 @@
 // An environment listens on loopback only, on free ports, and keeps all it writes
 // in one temporary folder; so any number can run side by side. Its processes do
 // not outlive the process that started them, however that one ends (see guard.go).
-// When something fails, the logs are kept and the place is said.
+// When something fails, the logs are kept, and the error names the folder.
 package env

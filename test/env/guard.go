@@ -68,3 +68,8 @@ func (g *guard) end() error {
 	}
 	return nil
 }
+
+// Adopt makes a command, not yet started, one that does not outlive the
+// environment: however this process ends, the command is killed then. It also
+// keeps Ctrl-C away from it. To end it in order, stop it before the environment.
+func (e *Environment) Adopt(command *exec.Cmd) { e.guard.adopt(command) }

@@ -1,5 +1,5 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire puts functions into the way of a client's requests, and keeps what is sent.
+// Package wire intercepts the requests of a client, records what is sent, and injects faults.
 package wire
