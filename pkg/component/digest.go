@@ -55,7 +55,9 @@ func (h *handler[T]) keepRevision(ctx context.Context, obj T, now digests) error
 	}
 	status := obj.GetStatus()
 	recorded, sealedBy := status.processing(), status.Inventory.Operator
-	if sealedBy != nil && sealedBy.Key != me.Key && recorded.generation == strconv.FormatInt(obj.GetGeneration(), 10) {
+	// Versions before recorded no generation.
+	counted := recorded.generation == strconv.FormatInt(obj.GetGeneration(), 10) || status.AppliedGeneration == obj.GetGeneration()
+	if sealedBy != nil && sealedBy.Key != me.Key && counted {
 		recorded.revision = now.revision
 		status.setProcessing(recorded)
 	}
