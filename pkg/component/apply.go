@@ -16,6 +16,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -158,10 +159,10 @@ func (h *handler[T]) aboutTarget(obj T, err error) error {
 		return h.about(obj, err)
 	}
 	name := "its kubeconfig"
-	references, _ := h.finder.find(obj.GetSpec())
-	for _, reference := range references {
-		if secret, ok := reference.pointer.(*SecretKeyReference); ok && bytes.Equal(secret.Value(), own.GetKubeConfig()) {
-			name = fmt.Sprintf("the kubeconfig in Secret %s (%s)", secret.Name, reference.path)
+	found, _ := h.finder.Find(obj.GetSpec())
+	for _, reference := range found {
+		if secret, ok := reference.Pointer.(*SecretKeyReference); ok && bytes.Equal(secret.Value(), own.GetKubeConfig()) {
+			name = fmt.Sprintf("the kubeconfig in Secret %s (%s)", secret.Name, reference.Path)
 		}
 	}
 	return h.about(obj, fmt.Errorf("%s is of no use: %w; correct the credentials and the server in it", name, err))
@@ -182,7 +183,7 @@ func (h *handler[T]) hooksAfterLight(ctx context.Context, obj T) error {
 		return nil
 	}
 	absent, _ := h.readReferences(ctx, obj)
-	if err := absent.retry(); err != nil {
+	if err := absent.Retry(); err != nil {
 		return err
 	}
 	return h.runHooks(ctx, postReconcile, obj)
@@ -191,11 +192,11 @@ func (h *handler[T]) hooksAfterLight(ctx context.Context, obj T) error {
 // prepareApply resolves what the component wants and refers to, and where.
 func (h *handler[T]) prepareApply(ctx context.Context, obj T) (directives, identity, error) {
 	wanted, wantedErr := directivesOf(obj, h.settings)
-	references, _ := h.finder.find(obj.GetSpec())
-	if err := errors.Join(wantedErr, referenceMistakes(obj, references)); err != nil {
+	found, _ := h.finder.Find(obj.GetSpec())
+	if err := errors.Join(wantedErr, references.Mistakes(found, obj.GetNamespace())); err != nil {
 		return directives{}, identity{}, &invalidError{h.about(obj, err)}
 	}
-	if err := h.loadReferences(ctx, obj).retry(); err != nil {
+	if err := h.loadReferences(ctx, obj).Retry(); err != nil {
 		return directives{}, identity{}, err
 	}
 	id, err := identityOf(obj, h.settings)

@@ -35,10 +35,10 @@ func (h *handler[T]) delete(ctx context.Context, obj T, commit lifecycle.Commit)
 		return result.Empty, &invalidError{h.about(obj, err)}
 	}
 	absent := h.loadReferences(ctx, obj)
-	if err := errors.Join(absent.failed...); err != nil && !isEmpty(obj) {
+	if err := errors.Join(absent.Failed...); err != nil && !isEmpty(obj) {
 		return result.Empty, h.blocked(obj, h.about(obj, err).Error()+h.abandonHint(obj))
 	}
-	t, err := h.prepareDelete(ctx, obj, errors.Join(absent.missing...))
+	t, err := h.prepareDelete(ctx, obj, errors.Join(absent.Missing...))
 	if _, later := errors.AsType[*lifecycle.LaterError](err); later {
 		return result.Empty, err
 	}

@@ -21,7 +21,7 @@ func (h *handler[T]) detach(ctx context.Context, obj T) error {
 		return nil
 	}
 	absent := h.loadReferences(ctx, obj)
-	t, err := h.prepareDelete(ctx, obj, errors.Join(slices.Concat(absent.failed, absent.missing)...))
+	t, err := h.prepareDelete(ctx, obj, errors.Join(slices.Concat(absent.Failed, absent.Missing)...))
 	if _, later := errors.AsType[*lifecycle.LaterError](err); later {
 		return err
 	}

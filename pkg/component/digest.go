@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
@@ -41,8 +42,8 @@ func (h *handler[T]) digestsOf(ctx context.Context, obj T) (digests, error) {
 	if err != nil {
 		return digests{}, err
 	}
-	references, _ := h.finder.find(obj.GetSpec())
-	return digestsOf(obj, references, manifests.Digest(h.generator), digest.Hasher{Key: key})
+	found, _ := h.finder.Find(obj.GetSpec())
+	return digestsOf(obj, found, manifests.Digest(h.generator), digest.Hasher{Key: key})
 }
 
 // keepRevision keeps the revision of a component whose digests were made with another
@@ -64,7 +65,7 @@ func (h *handler[T]) keepRevision(ctx context.Context, obj T, now digests) error
 	return nil
 }
 
-func digestsOf(c Component, references []found, generator string, hasher digest.Hasher) (digests, error) {
+func digestsOf(c Component, found []references.Found, generator string, hasher digest.Hasher) (digests, error) {
 	annotations := maps.Clone(c.GetAnnotations())
 	maps.DeleteFunc(annotations, func(key, _ string) bool { return isNoisy(key) })
 	annotationsJSON, err := json.Marshal(annotations)
@@ -81,14 +82,14 @@ func digestsOf(c Component, references []found, generator string, hasher digest.
 	}
 	whole := []string{strconv.FormatInt(c.GetGeneration(), 10), string(annotationsJSON), string(parametersJSON)}
 	rendered := []string{string(parametersJSON), string(patchesJSON)}
-	for _, reference := range references {
-		if reference.ignoredByDigest() {
+	for _, reference := range found {
+		if reference.IgnoredByDigest() {
 			continue
 		}
-		content, loads := reference.digest(hasher)
-		whole = append(whole, reference.path, content)
+		content, loads := reference.Digest(hasher)
+		whole = append(whole, reference.Path, content)
 		if loads {
-			rendered = append(rendered, reference.path, content)
+			rendered = append(rendered, reference.Path, content)
 		}
 	}
 	if generator != "" {
@@ -127,21 +128,6 @@ func patchesOf(c Component) ([]byte, error) {
 		return nil, fmt.Errorf("digest of the patches: %w", err)
 	}
 	return text, nil
-}
-
-// digest identifies what was loaded. What was found for its mistakes only, such as a
-// duration, loads nothing.
-func (f found) digest(hasher digest.Hasher) (content string, loads bool) {
-	switch reference := f.pointer.(type) {
-	case loadable:
-		if reference.loaded() == nil {
-			return "", true
-		}
-		return hasher.Combine(reference.loaded().parts()...), true
-	case interface{ Digest() string }:
-		return reference.Digest(), true
-	}
-	return "", false
 }
 
 func isNoisy(annotation string) bool {

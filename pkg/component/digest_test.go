@@ -31,12 +31,12 @@ func TestDigest(t *testing.T) {
 		obj.Annotations = map[string]string{"a": "1"}
 		obj.Spec.Refs = &widgetReferences{Password: &SecretKeyReference{Name: "creds"}, Own: &ownReference{}}
 		change(obj)
-		references, _ := finderFor[*widget]().find(obj.GetSpec())
-		found, err := digestsOf(obj, references, generator, hash.Hasher{Key: []byte(key)})
-		if err != nil || found.component == "" || found.revision == "" {
-			t.Fatalf("digests %+v, error %v", found, err)
+		found, _ := finderFor[*widget]().Find(obj.GetSpec())
+		after, err := digestsOf(obj, found, generator, hash.Hasher{Key: []byte(key)})
+		if err != nil || after.component == "" || after.revision == "" {
+			t.Fatalf("digests %+v, error %v", after, err)
 		}
-		return found
+		return after
 	}
 	before := digest(t, func(*widget) {})
 	tests := []struct {

@@ -18,6 +18,7 @@ import (
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/ledger"
+	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -34,7 +35,7 @@ type handler[T Component] struct {
 	generator manifests.Generator
 	hooks     map[hookPoint][]HookFunc[T]
 	kind      schema.GroupVersionKind // of T
-	finder    *finder
+	finder    *references.Finder
 	digestKey digestKeySource
 	targets   targetSource
 	local     client.Client // reads from the server

@@ -90,7 +90,7 @@ func checkType[T Component]() (err error) {
 	if component.GetSpec() == nil {
 		return fmt.Errorf("component type %s: GetSpec must not return nil", t)
 	}
-	if err := finderFor[T]().check(component.GetSpec()); err != nil {
+	if err := finderFor[T]().Check(component.GetSpec()); err != nil {
 		return fmt.Errorf("component type %s: %w", t, err)
 	}
 	return nil

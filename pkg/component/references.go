@@ -5,15 +5,16 @@ package component
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"maps"
 	"reflect"
-	"strings"
+	"slices"
+	"time"
 
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/internal/lookout"
+	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/pkg/component/internal/references"
 )
 
 // A spec may hold references: values of the types ConfigMapReference,
@@ -22,7 +23,7 @@ import (
 // structs, behind pointers, in slices and maps; not in unexported fields, nor in those
 // with the tag `json:"-"`. A reference that is optional is a pointer that may be nil.
 //
-// In every pass, before hooks and generator run, references are loaded from the
+// In every full reconcile, before hooks and generator run, references are loaded from the
 // namespace of the component with the identity of the operator, past all caches.
 // The spec that hooks and generator get has them loaded. What was loaded is part of
 // the digest of the component and is never written into it.
@@ -37,15 +38,6 @@ import (
 //   - notFoundPolicy:"waitOnDeletion": the deletion waits, too. The default is "ignoreOnDeletion".
 //   - digest:"ignore": what is loaded is not part of the digest of the component. It is for
 //     credentials of the operator itself, whose rotation is no change of the component.
-const (
-	fallbackKeysTag   = "fallbackKeys"
-	notFoundPolicyTag = "notFoundPolicy"
-	digestTag         = "digest"
-
-	ignoreOnDeletion = "ignoreOnDeletion"
-	waitOnDeletion   = "waitOnDeletion"
-	ignoreInDigest   = "ignore"
-)
 
 // Reference is a reference of a component's own making, for components of type T.
 // Pointers to values in the spec that implement it are loaded like the
@@ -154,98 +146,142 @@ func (r *SecretKeyReference) Value() []byte {
 	return r.value
 }
 
-// loadables are the references of this package. They are recognised by their very
-// type: a struct that embeds one has its methods, too.
-var loadables = []reflect.Type{
-	reflect.TypeFor[ConfigMapReference](), reflect.TypeFor[ConfigMapKeyReference](),
-	reflect.TypeFor[SecretReference](), reflect.TypeFor[SecretKeyReference](),
+// finderFor returns a finder for the references in specs of components of type T.
+func finderFor[T Component]() *references.Finder {
+	return &references.Finder{
+		Types: []reflect.Type{
+			reflect.TypeFor[ConfigMapReference](), reflect.TypeFor[ConfigMapKeyReference](),
+			reflect.TypeFor[SecretReference](), reflect.TypeFor[SecretKeyReference](),
+		},
+		Source: sourceOf,
+		Custom: reflect.TypeFor[Reference[T]](),
+	}
 }
 
-func isLoadable(t reflect.Type) bool {
-	for _, known := range loadables {
-		if t == known {
-			return true
+// sourceOf describes a reference of this package, by a pointer to it.
+func sourceOf(pointer any) *references.Source {
+	switch r := pointer.(type) {
+	case *ConfigMapReference:
+		return &references.Source{
+			Kind: references.ConfigMap, Name: r.Name, Whole: true,
+			Accept: func(content references.Content) {
+				r.data = make(map[string]string, len(content))
+				for key, value := range content {
+					r.data[key] = string(value)
+				}
+			},
+			Loaded: func() references.Content {
+				if r.data == nil {
+					return nil
+				}
+				loaded := make(references.Content, len(r.data))
+				for key, value := range r.data {
+					loaded[key] = []byte(value)
+				}
+				return loaded
+			},
+		}
+	case *ConfigMapKeyReference:
+		return &references.Source{
+			Kind: references.ConfigMap, Name: r.Name, Key: r.Key,
+			Accept: func(content references.Content) {
+				for _, value := range content {
+					r.value = new(string(value))
+				}
+			},
+			Loaded: func() references.Content {
+				if r.value == nil {
+					return nil
+				}
+				return references.Content{"": []byte(*r.value)}
+			},
+		}
+	case *SecretReference:
+		return &references.Source{
+			Kind: references.Secret, Name: r.Name, Whole: true,
+			Accept: func(content references.Content) {
+				r.data = make(map[string][]byte, len(content))
+				maps.Copy(r.data, content)
+			},
+			Loaded: func() references.Content { return r.data },
+		}
+	case *SecretKeyReference:
+		return &references.Source{
+			Kind: references.Secret, Name: r.Name, Key: r.Key,
+			Accept: func(content references.Content) {
+				for _, value := range content {
+					r.value = append([]byte{}, value...)
+				}
+			},
+			Loaded: func() references.Content {
+				if r.value == nil {
+					return nil
+				}
+				return references.Content{"": r.value}
+			},
 		}
 	}
-	return false
+	return nil
 }
 
-// isReference tells whether pointers to values of the type are references.
-func (f *finder) isReference(t reflect.Type) bool {
-	return isLoadable(t) || t.Kind() != reflect.Interface && t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(f.custom)
+// loadTimeout bounds the reads of all references of a component.
+const loadTimeout = 30 * time.Second
+
+// loadReferences loads what the spec refers to, for a reconcile that renders from it: from
+// then on, only newer versions wake the component.
+func (h *handler[T]) loadReferences(ctx context.Context, obj T) references.Absence {
+	absent, points := h.readReferences(ctx, obj)
+	h.lookouts.refer(client.ObjectKeyFromObject(obj), points)
+	return absent
 }
 
-// durationType is looked for as well: a duration may have been decoded from what is none.
-var durationType = reflect.TypeFor[types.Duration]()
-
-// isWanted tells whether values of the type are what a search is for.
-func (f *finder) isWanted(t reflect.Type) bool { return t == durationType || f.isReference(t) }
-
-// mayHold tells whether values of the type can hold what is wanted, so that large
-// parts of a spec need not be looked at.
-func (f *finder) mayHold(t reflect.Type) bool {
-	if known, ok := f.holds.Load(t); ok {
-		return known.(bool)
+// readReferences loads what the spec refers to, and returns which versions it has read. What
+// is missing is no absence if the component is being deleted and does not wait for it.
+func (h *handler[T]) readReferences(ctx context.Context, obj T) (references.Absence, []lookout.Point) {
+	found, keep := h.finder.Find(obj.GetSpec())
+	if len(found) == 0 {
+		return references.Absence{}, nil
 	}
-	holds := false
-	f.visit(t, map[reflect.Type]bool{}, func(inner reflect.Type, _ *reflect.StructField) {
-		holds = holds || inner.Kind() == reflect.Interface || f.isWanted(inner)
-	})
-	f.holds.Store(t, holds)
-	return holds
+	limited, cancel := context.WithTimeout(ctx, h.loadTimeout)
+	defer cancel()
+	absent, points := references.Load(limited, redact.From(ctx).Client(h.local), obj, found)
+	keep()
+	if slices.ContainsFunc(found, isCustom[T]) {
+		custom, err := h.loadCustomReferences(ctx, obj)
+		absent.Missing, absent.Failed = append(absent.Missing, custom.Missing...), append(absent.Failed, custom.Failed...)
+		if err != nil {
+			absent.Failed = append(absent.Failed, err)
+		}
+	}
+	return absent, points
 }
 
-// visit calls see for every type that values of a type can hold, and the field that
-// holds it, if it is one.
-func (f *finder) visit(t reflect.Type, seen map[reflect.Type]bool, see func(reflect.Type, *reflect.StructField)) {
-	if seen[t] {
-		return
+func isCustom[T Component](found references.Found) bool {
+	_, custom := found.Pointer.(Reference[T])
+	return custom
+}
+
+// loadCustomReferences loads the references of types that the author of the operator wrote.
+// Their code gets a copy, because it may run on after the deadline.
+func (h *handler[T]) loadCustomReferences(ctx context.Context, obj T) (references.Absence, error) {
+	theirs, err := copyOf(obj)
+	if err != nil {
+		return references.Absence{}, err
 	}
-	seen[t] = true
-	see(t, nil)
-	if f.isWanted(t) {
-		return
-	}
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		f.visit(t.Elem(), seen, see)
-	case reflect.Struct:
-		for i := range t.NumField() {
-			field := t.Field(i)
-			if _, serialised := jsonName(field); serialised {
-				see(field.Type, &field)
-				f.visit(field.Type, seen, see)
+	const what = "loading references"
+	absent, err := guarded(h.basicContext(ctx, obj), h.guard, client.ObjectKeyFromObject(obj), what, h.loadTimeout, func(ctx context.Context) (references.Absence, error) {
+		var absent references.Absence
+		found, keep := h.finder.Find(theirs.GetSpec())
+		for _, reference := range found {
+			if custom, ok := reference.Pointer.(Reference[T]); ok {
+				absent.Add(theirs, reference, custom.Load(ctx, redact.From(ctx).Client(h.local), theirs))
 			}
 		}
-	}
-}
-
-// check reports the mistakes of the author of the type of the spec.
-func (f *finder) check(spec any) error {
-	t := reflect.TypeOf(spec)
-	var mistakes []error
-	f.visit(t, map[reflect.Type]bool{}, func(inner reflect.Type, field *reflect.StructField) {
-		if t.Kind() == reflect.Struct && f.isReference(inner) && len(mistakes) == 0 {
-			mistakes = append(mistakes, fmt.Errorf("GetSpec must return a pointer, because the spec can hold a %s", inner))
-		}
-		if field == nil {
-			return
-		}
-		switch policy := field.Tag.Get(notFoundPolicyTag); policy {
-		case "", ignoreOnDeletion, waitOnDeletion:
-		default:
-			mistakes = append(mistakes, fmt.Errorf("field %s of the spec: tag %s is %q, must be %s or %s",
-				field.Name, notFoundPolicyTag, policy, ignoreOnDeletion, waitOnDeletion))
-		}
-		if value := field.Tag.Get(digestTag); value != "" && value != ignoreInDigest {
-			mistakes = append(mistakes, fmt.Errorf("field %s of the spec: tag %s is %q, must be %s", field.Name, digestTag, value, ignoreInDigest))
-		}
-		for _, key := range (found{tag: field.Tag}).fallbackKeys() {
-			if problems := validation.IsConfigMapKey(key); len(problems) > 0 {
-				mistakes = append(mistakes, fmt.Errorf("field %s of the spec: tag %s has the key %q: %s",
-					field.Name, fallbackKeysTag, key, strings.Join(problems, ", ")))
-			}
-		}
+		keep()
+		return absent, nil
 	})
-	return errors.Join(mistakes...)
+	if err != nil {
+		return references.Absence{}, err
+	}
+	return absent, takeOver(what, obj, theirs)
 }

@@ -108,6 +108,8 @@ var rooms = []Room{
 	{Path: "pkg/lifecycle/external", Floor: 4, Kind: Open, Beside: []string{"pkg/lifecycle"}},
 	{Path: "pkg/changes", Floor: 4, Kind: Open, Beside: []string{"pkg/lifecycle"}},
 
+	// Rooms of pkg/component: what does not depend on the type of a component.
+	{Path: "pkg/component/internal/references", Floor: 4, Kind: Open},
 	{Path: "pkg/component", Floor: 5, Kind: Open},
 
 	{Path: "cmd/corbel", Floor: 6, Kind: Open},

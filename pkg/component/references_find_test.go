@@ -11,6 +11,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/corbel-run/corbel/pkg/component/internal/references"
 )
 
 // maze is a spec with references wherever they can be.
@@ -52,10 +54,10 @@ type room struct {
 }
 
 func pathsIn(spec any) []string {
-	references, _ := finderFor[*widget]().find(spec)
+	found, _ := finderFor[*widget]().Find(spec)
 	var paths []string
-	for _, reference := range references {
-		paths = append(paths, reference.path)
+	for _, reference := range found {
+		paths = append(paths, reference.Path)
 	}
 	return paths
 }
@@ -108,9 +110,9 @@ func TestWhatIsLoadedStaysInMapsAndInterfaces(t *testing.T) {
 		Rooms: map[string]map[string]room{"x": {"z": {}}},
 		Any:   map[string]any{"in": SecretReference{}},
 	}
-	references, keep := finderFor[*widget]().find(spec)
-	for _, reference := range references {
-		reference.pointer.(loadable).accept(content{"a": []byte("1")})
+	found, keep := finderFor[*widget]().Find(spec)
+	for _, reference := range found {
+		sourceOf(reference.Pointer).Accept(references.Content{"a": []byte("1")})
 	}
 	keep()
 	inMap, inRoom, inAny := spec.Map["k"], spec.Rooms["x"]["z"].Val, spec.Any.(map[string]any)["in"].(SecretReference)
@@ -123,18 +125,18 @@ func TestWhatIsLoadedStaysInMapsAndInterfaces(t *testing.T) {
 
 func TestTagsOfReferences(t *testing.T) {
 	spec := &maze{ClientSpec: ClientSpec{KubeConfig: &KubeConfigSpec{}}, Slice: make([]SecretKeyReference, 1)}
-	references, _ := finderFor[*widget]().find(spec)
-	for _, reference := range references {
+	found, _ := finderFor[*widget]().Find(spec)
+	for _, reference := range found {
 		var keys []string
 		special := false
-		switch reference.path {
+		switch reference.Path {
 		case "spec.slice[0]":
 			keys = []string{"a", "b"}
 		case "spec.kubeConfig.secretRef":
 			keys, special = []string{"value", "value.yaml", "value.yml"}, true
 		}
-		if diff := cmp.Diff(keys, reference.fallbackKeys()); diff != "" || reference.waitOnDeletion() != special || reference.ignoredByDigest() != special {
-			t.Errorf("%s: waits %v, ignored %v, keys (-want +got):\n%s", reference.path, reference.waitOnDeletion(), reference.ignoredByDigest(), diff)
+		if diff := cmp.Diff(keys, reference.FallbackKeys()); diff != "" || reference.WaitOnDeletion() != special || reference.IgnoredByDigest() != special {
+			t.Errorf("%s: waits %v, ignored %v, keys (-want +got):\n%s", reference.Path, reference.WaitOnDeletion(), reference.IgnoredByDigest(), diff)
 		}
 	}
 }
@@ -145,11 +147,11 @@ func TestMistakesInTheTypeOfTheSpec(t *testing.T) {
 		B SecretKeyReference `json:"b" fallbackKeys:"ok,a/b" digest:"no"`
 	}
 	f := finderFor[*widget]()
-	checkMistakes(t, f.check(&bad{}), `field A of the spec: tag notFoundPolicy is "never", must be ignoreOnDeletion or waitOnDeletion|`+
+	checkMistakes(t, f.Check(&bad{}), `field A of the spec: tag notFoundPolicy is "never", must be ignoreOnDeletion or waitOnDeletion|`+
 		`field B of the spec: tag fallbackKeys has the key "a/b"|field B of the spec: tag digest is "no", must be ignore`)
-	checkMistakes(t, f.check(maze{}), "GetSpec must return a pointer, because the spec can hold a component.")
+	checkMistakes(t, f.Check(maze{}), "GetSpec must return a pointer, because the spec can hold a component.")
 	for _, good := range []any{&maze{}, struct{ A any }{}, map[string]any{}} {
-		if err := f.check(good); err != nil {
+		if err := f.Check(good); err != nil {
 			t.Errorf("%T: %v", good, err)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/guard"
+	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -58,7 +59,7 @@ func TestReferencesAreLoaded(t *testing.T) {
 		Texts:    map[string]ConfigMapKeyReference{"x": {Name: "texts", Key: "hello"}, "y": {Name: "texts", Key: "bye"}},
 		Own:      own("loaded", nil),
 	})
-	if err := h.loadReferences(t.Context(), obj).retry(); err != nil {
+	if err := h.loadReferences(t.Context(), obj).Retry(); err != nil {
 		t.Fatal(err)
 	}
 	refs := obj.Spec.Refs
@@ -122,7 +123,7 @@ func TestAbsentReferences(t *testing.T) {
 				what string
 				got  error
 				want string
-			}{{"missing", errors.Join(absent.missing...), test.missing}, {"failed", errors.Join(absent.failed...), test.failed}} {
+			}{{"missing", errors.Join(absent.Missing...), test.missing}, {"failed", errors.Join(absent.Failed...), test.failed}} {
 				if part.want == "" && part.got != nil {
 					t.Errorf("%s: %v", part.what, part.got)
 				} else if part.want != "" {
@@ -140,7 +141,7 @@ func TestMissingReferencesAreWaitedFor(t *testing.T) {
 	obj := withRefs(widgetReferences{Secrets: []SecretReference{{Name: "x"}, {Name: "y"}}})
 	verdict := passOver(t, h, obj)
 	state, reason, message := obj.GetStatus().GetState()
-	if state != StatePending || reason != v1alpha1.ReasonRetrying || verdict.Result.RequeueAfter != missingRetry || len(engine.applied) > 0 {
+	if state != StatePending || reason != v1alpha1.ReasonRetrying || verdict.Result.RequeueAfter != references.RetryInterval || len(engine.applied) > 0 {
 		t.Errorf("%s, %s: %s; %+v", state, reason, message, verdict)
 	}
 	checkMistakes(t, errors.New(message), "Secret shop/x does not exist|Secret shop/y does not exist")
@@ -190,7 +191,7 @@ func TestReferencesOfTheAuthorAreContained(t *testing.T) {
 				h.loadTimeout, h.guard = 10*time.Millisecond, guard.New(0)
 			}
 			obj := withRefs(widgetReferences{Own: &ownReference{load: test.load}})
-			checkMistakes(t, h.loadReferences(t.Context(), obj).retry(), test.err)
+			checkMistakes(t, h.loadReferences(t.Context(), obj).Retry(), test.err)
 			if obj.Spec.Size != 0 {
 				t.Error("the spec was changed")
 			}
@@ -203,7 +204,7 @@ func TestEachObjectIsReadOnce(t *testing.T) {
 	counting := &countingClient{Client: fake.NewFakeClient(secretObject("creds", map[string][]byte{"token": []byte("t")}))}
 	h.local = counting
 	obj := withRefs(widgetReferences{Password: &SecretKeyReference{Name: "creds"}, Secrets: []SecretReference{{Name: "creds"}, {Name: "creds"}}})
-	if err := h.loadReferences(t.Context(), obj).retry(); err != nil || counting.gets != 1 {
+	if err := h.loadReferences(t.Context(), obj).Retry(); err != nil || counting.gets != 1 {
 		t.Errorf("%d reads, %v", counting.gets, err)
 	}
 }

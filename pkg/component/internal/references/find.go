@@ -1,0 +1,281 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package references
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// Tags of the field that holds a reference, or a slice or map of them. Package component
+// documents what they mean.
+const (
+	fallbackKeysTag   = "fallbackKeys"
+	notFoundPolicyTag = "notFoundPolicy"
+	digestTag         = "digest"
+
+	ignoreOnDeletion = "ignoreOnDeletion"
+	waitOnDeletion   = "waitOnDeletion"
+	ignoreInDigest   = "ignore"
+)
+
+// Found is a reference, or a duration, in a spec.
+type Found struct {
+	// Path is where it is in the serialised form, such as "spec.backup.secretRef".
+	Path string
+	// Pointer points to the value in the spec: a reference of pkg/component, a custom
+	// reference, or a types.Duration.
+	Pointer any
+
+	tag    reflect.StructTag // of the field that it is in
+	source *Source           // nil: it is no reference of pkg/component
+}
+
+// FallbackKeys are the keys to try if the reference names none.
+func (f Found) FallbackKeys() []string {
+	var keys []string
+	for key := range strings.SplitSeq(f.tag.Get(fallbackKeysTag), ",") {
+		if key = strings.TrimSpace(key); key != "" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// IgnoredByDigest reports whether what is loaded is not part of the digest of the component.
+func (f Found) IgnoredByDigest() bool { return f.tag.Get(digestTag) == ignoreInDigest }
+
+// WaitOnDeletion reports whether the deletion of the component waits for what is loaded.
+func (f Found) WaitOnDeletion() bool { return f.tag.Get(notFoundPolicyTag) == waitOnDeletion }
+
+// Finder finds the references in specs. It is safe for concurrent use.
+type Finder struct {
+	// Types are the types of the references of pkg/component. They are recognised by their
+	// very type: a struct that embeds one has its methods, too.
+	Types []reflect.Type
+	// Source describes a value of one of the Types, by a pointer to it.
+	Source func(pointer any) *Source
+	// Custom is the interface that pointers to all other references implement.
+	Custom reflect.Type
+
+	holds sync.Map // reflect.Type to bool: whether values may hold references
+}
+
+// maxSpecDepth bounds how deep a spec is searched: a value can hold itself.
+const maxSpecDepth = 100
+
+// Find returns the references and durations in the spec, in the order of their paths. Values
+// of a map cannot be changed in place, so call keep after the references were loaded.
+func (f *Finder) Find(spec any) (references []Found, keep func()) {
+	s := &search{Finder: f}
+	s.value(reflect.ValueOf(spec), "spec", "", 0)
+	slices.SortStableFunc(s.references, func(a, b Found) int { return cmp.Compare(a.Path, b.Path) })
+	return s.references, func() {
+		for _, put := range s.keep {
+			put()
+		}
+	}
+}
+
+// search is one walk through a spec.
+type search struct {
+	*Finder
+	references []Found
+	keep       []func()
+}
+
+func (s *search) value(v reflect.Value, path string, tag reflect.StructTag, depth int) {
+	if !v.IsValid() || depth > maxSpecDepth || !s.mayHold(v.Type()) {
+		return
+	}
+	if v.CanAddr() && v.Addr().CanInterface() && s.isWanted(v.Type()) {
+		reference := Found{Path: path, Pointer: v.Addr().Interface(), tag: tag}
+		if slices.Contains(s.Types, v.Type()) {
+			reference.source = s.Source(reference.Pointer)
+		}
+		s.references = append(s.references, reference)
+		return
+	}
+	depth++
+	switch v.Kind() {
+	case reflect.Pointer:
+		s.value(v.Elem(), path, tag, depth)
+	case reflect.Interface:
+		s.boxed(v, path, tag, depth)
+	case reflect.Struct:
+		s.fields(v, path, depth)
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			s.value(v.Index(i), fmt.Sprintf("%s[%d]", path, i), tag, depth)
+		}
+	case reflect.Map:
+		s.entries(v, path, tag, depth)
+	}
+}
+
+// fields searches a struct. Those of an embedded one belong to the outer one, as
+// they do when it is serialised.
+func (s *search) fields(v reflect.Value, path string, depth int) {
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		name, serialised := jsonName(field)
+		if !serialised {
+			continue
+		}
+		inner := path
+		if name != "" {
+			inner += "." + name
+		}
+		s.value(v.Field(i), inner, field.Tag, depth)
+	}
+}
+
+// entries searches a map. Each value is copied to where it can be changed.
+func (s *search) entries(v reflect.Value, path string, tag reflect.StructTag, depth int) {
+	for _, key := range v.MapKeys() {
+		entry := v.MapIndex(key)
+		inner := fmt.Sprintf("%s[%v]", path, key)
+		if entry.Kind() == reflect.Pointer {
+			s.value(entry, inner, tag, depth)
+			continue
+		}
+		before := len(s.references)
+		changeable := reflect.New(entry.Type()).Elem()
+		changeable.Set(entry)
+		s.value(changeable, inner, tag, depth)
+		if len(s.references) > before {
+			s.keep = append(s.keep, func() { v.SetMapIndex(key, changeable) })
+		}
+	}
+}
+
+// boxed searches what is in an interface.
+func (s *search) boxed(v reflect.Value, path string, tag reflect.StructTag, depth int) {
+	inside := v.Elem()
+	if !inside.IsValid() || inside.Kind() == reflect.Pointer || !s.mayHold(inside.Type()) {
+		s.value(inside, path, tag, depth)
+		return
+	}
+	before := len(s.references)
+	changeable := reflect.New(inside.Type()).Elem()
+	changeable.Set(inside)
+	s.value(changeable, path, tag, depth)
+	if len(s.references) > before && v.CanSet() {
+		s.keep = append(s.keep, func() { v.Set(changeable) })
+	}
+}
+
+// jsonName returns the name of a field in the serialised form; it is empty for one
+// whose content is inlined.
+func jsonName(field reflect.StructField) (name string, serialised bool) {
+	tag := field.Tag.Get("json")
+	name, options, _ := strings.Cut(tag, ",")
+	// The exported fields of an embedded struct are there although its type is not exported.
+	hidden := !field.IsExported() && !(field.Anonymous && structOf(field.Type).Kind() == reflect.Struct)
+	inlined := field.Anonymous && name == "" || slices.Contains(strings.Split(options, ","), "inline")
+	switch {
+	case tag == "-", hidden:
+		return "", false
+	case inlined:
+		return "", true
+	}
+	return cmp.Or(name, field.Name), true
+}
+
+// structOf returns what a pointer points to.
+func structOf(t reflect.Type) reflect.Type {
+	if t.Kind() == reflect.Pointer {
+		return t.Elem()
+	}
+	return t
+}
+
+// isReference reports whether pointers to values of the type are references.
+func (f *Finder) isReference(t reflect.Type) bool {
+	return slices.Contains(f.Types, t) || t.Kind() != reflect.Interface && t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(f.Custom)
+}
+
+// durationType is looked for as well: a duration may have been decoded from what is none.
+var durationType = reflect.TypeFor[types.Duration]()
+
+// isWanted reports whether a search returns values of the type.
+func (f *Finder) isWanted(t reflect.Type) bool { return t == durationType || f.isReference(t) }
+
+// mayHold reports whether values of the type can hold what is wanted, so that large
+// parts of a spec need not be looked at.
+func (f *Finder) mayHold(t reflect.Type) bool {
+	if known, ok := f.holds.Load(t); ok {
+		return known.(bool)
+	}
+	holds := false
+	f.visit(t, map[reflect.Type]bool{}, func(inner reflect.Type, _ *reflect.StructField) {
+		holds = holds || inner.Kind() == reflect.Interface || f.isWanted(inner)
+	})
+	f.holds.Store(t, holds)
+	return holds
+}
+
+// visit calls see for every type that values of a type can hold, and the field that
+// holds it, if it is one.
+func (f *Finder) visit(t reflect.Type, seen map[reflect.Type]bool, see func(reflect.Type, *reflect.StructField)) {
+	if seen[t] {
+		return
+	}
+	seen[t] = true
+	see(t, nil)
+	if f.isWanted(t) {
+		return
+	}
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		f.visit(t.Elem(), seen, see)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			field := t.Field(i)
+			if _, serialised := jsonName(field); serialised {
+				see(field.Type, &field)
+				f.visit(field.Type, seen, see)
+			}
+		}
+	}
+}
+
+// Check returns the mistakes in the Go type of a spec.
+func (f *Finder) Check(spec any) error {
+	t := reflect.TypeOf(spec)
+	var mistakes []error
+	f.visit(t, map[reflect.Type]bool{}, func(inner reflect.Type, field *reflect.StructField) {
+		if t.Kind() == reflect.Struct && f.isReference(inner) && len(mistakes) == 0 {
+			mistakes = append(mistakes, fmt.Errorf("GetSpec must return a pointer, because the spec can hold a %s", inner))
+		}
+		if field == nil {
+			return
+		}
+		switch policy := field.Tag.Get(notFoundPolicyTag); policy {
+		case "", ignoreOnDeletion, waitOnDeletion:
+		default:
+			mistakes = append(mistakes, fmt.Errorf("field %s of the spec: tag %s is %q, must be %s or %s",
+				field.Name, notFoundPolicyTag, policy, ignoreOnDeletion, waitOnDeletion))
+		}
+		if value := field.Tag.Get(digestTag); value != "" && value != ignoreInDigest {
+			mistakes = append(mistakes, fmt.Errorf("field %s of the spec: tag %s is %q, must be %s", field.Name, digestTag, value, ignoreInDigest))
+		}
+		for _, key := range (Found{tag: field.Tag}).FallbackKeys() {
+			if problems := validation.IsConfigMapKey(key); len(problems) > 0 {
+				mistakes = append(mistakes, fmt.Errorf("field %s of the spec: tag %s has the key %q: %s",
+					field.Name, fallbackKeysTag, key, strings.Join(problems, ", ")))
+			}
+		}
+	})
+	return errors.Join(mistakes...)
+}

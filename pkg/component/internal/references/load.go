@@ -1,0 +1,266 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package references
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/lookout"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// RetryInterval is when a component is reconciled again that waits for what it refers to.
+const RetryInterval = 10 * time.Second
+
+// The kinds of objects that a Source names.
+const (
+	ConfigMap = "ConfigMap"
+	Secret    = "Secret"
+)
+
+var resources = map[string]schema.GroupVersionResource{
+	ConfigMap: corev1.SchemeGroupVersion.WithResource("configmaps"),
+	Secret:    corev1.SchemeGroupVersion.WithResource("secrets"),
+}
+
+// Content is what an object holds, by key. Its values are those of the object.
+type Content map[string][]byte
+
+// Source describes a reference of pkg/component: what it names, and what it has loaded.
+type Source struct {
+	Kind, Name string
+	// Whole means the whole object. Otherwise the reference names the Key, or else the
+	// first of the fallback keys that exists.
+	Whole bool
+	Key   string
+	// Accept takes over the content of the object, less what the key does not name.
+	Accept func(Content)
+	// Loaded returns what was accepted; nil means nothing.
+	Loaded func() Content
+}
+
+// check returns the mistakes in the name and the key.
+func (s *Source) check(fallbacks []string) []error {
+	var mistakes []error
+	if s.Name == "" {
+		mistakes = append(mistakes, fmt.Errorf("the name of the %s is missing", s.Kind))
+	} else if problems := validation.IsDNS1123Subdomain(s.Name); len(problems) > 0 {
+		mistakes = append(mistakes, fmt.Errorf("%s %q: %s", s.Kind, s.Name, strings.Join(problems, ", ")))
+	}
+	switch problems := validation.IsConfigMapKey(s.Key); {
+	case s.Whole:
+	case s.Key == "" && len(fallbacks) == 0:
+		mistakes = append(mistakes, fmt.Errorf("the key in %s %s is missing", s.Kind, s.Name))
+	case s.Key != "" && len(problems) > 0:
+		mistakes = append(mistakes, fmt.Errorf("key %q in %s %s: %s", s.Key, s.Kind, s.Name, strings.Join(problems, ", ")))
+	}
+	return mistakes
+}
+
+// choose returns the part of the content that the reference names, or what is missing.
+func (s *Source) choose(all Content, fallbacks []string) (chosen Content, missing string) {
+	if s.Whole {
+		return all, ""
+	}
+	keys := fallbacks
+	if s.Key != "" {
+		keys = []string{s.Key}
+	}
+	for _, key := range keys {
+		if value, ok := all[key]; ok {
+			return Content{key: value}, ""
+		}
+	}
+	if len(keys) == 1 {
+		return nil, "has no key " + keys[0]
+	}
+	return nil, "has none of the keys " + strings.Join(keys, ", ")
+}
+
+// Mistakes returns what is wrong with the references themselves, and with durations, of a
+// component in the namespace, which is empty for one that is cluster-scoped.
+func Mistakes(references []Found, namespace string) error {
+	var mistakes []error
+	for _, reference := range references {
+		for _, mistake := range reference.mistakes(namespace) {
+			mistakes = append(mistakes, fmt.Errorf("%s: %w", reference.Path, mistake))
+		}
+	}
+	return errors.Join(mistakes...)
+}
+
+func (f Found) mistakes(namespace string) []error {
+	if duration, ok := f.Pointer.(*types.Duration); ok && duration.Mistake() != nil {
+		return []error{duration.Mistake()}
+	}
+	if f.source == nil {
+		return nil
+	}
+	mistakes := f.source.check(f.FallbackKeys())
+	if namespace == "" {
+		mistakes = append(mistakes, fmt.Errorf("a component without a namespace cannot refer to a %s", f.source.Kind))
+	}
+	return mistakes
+}
+
+// Digest identifies what was loaded. A duration, which is found for its mistakes only, loads
+// nothing.
+func (f Found) Digest(hasher digest.Hasher) (content string, loads bool) {
+	if f.source == nil {
+		custom, ok := f.Pointer.(interface{ Digest() string })
+		if !ok {
+			return "", false
+		}
+		return custom.Digest(), true
+	}
+	loaded := f.source.Loaded()
+	if loaded == nil {
+		return "", true
+	}
+	parts := make([]string, 0, 2*len(loaded))
+	for _, key := range slices.Sorted(maps.Keys(loaded)) {
+		parts = append(parts, key, string(loaded[key]))
+	}
+	return hasher.Combine(parts...), true
+}
+
+// Absence is why references are not loaded.
+type Absence struct {
+	// Missing are sentences about what does not exist.
+	Missing []error
+	// Failed are the errors of requests that gave no answer.
+	Failed []error
+}
+
+// Retry makes an error of the absence for a component that is not being deleted.
+func (a Absence) Retry() error {
+	var missing error
+	if len(a.Missing) > 0 {
+		missing = types.NewRetriableError(errors.Join(a.Missing...), new(RetryInterval))
+	}
+	return errors.Join(errors.Join(a.Failed...), missing)
+}
+
+// Add adds the error of a reference of the component, unless it is nil. What is missing is no
+// absence if the component is being deleted and the reference does not wait for it.
+func (a *Absence) Add(component metav1.Object, reference Found, err error) {
+	switch {
+	case err == nil:
+	case apierrors.IsNotFound(err):
+		a.addMissing(component, reference, err)
+	default:
+		a.Failed = append(a.Failed, fmt.Errorf("%s: %w", reference.Path, err))
+	}
+}
+
+func (a *Absence) addMissing(component metav1.Object, reference Found, err error) {
+	if component.GetDeletionTimestamp().IsZero() || reference.WaitOnDeletion() {
+		a.Missing = append(a.Missing, fmt.Errorf("%s: %w", reference.Path, err))
+	}
+}
+
+// Load loads the references of pkg/component, and reads each object once. It returns what is
+// absent, and which versions of the objects were read or found missing.
+func Load(ctx context.Context, c client.Client, component metav1.Object, references []Found) (Absence, []lookout.Point) {
+	l := &loader{client: c, component: component, objects: map[object]answer{}}
+	for _, reference := range references {
+		if reference.source != nil {
+			l.load(ctx, reference)
+		}
+	}
+	return l.absent, l.points()
+}
+
+// loader loads the references of one component.
+type loader struct {
+	client    client.Client
+	component metav1.Object
+	objects   map[object]answer
+	absent    Absence
+}
+
+type object struct{ kind, name string }
+
+type answer struct {
+	content         Content
+	resourceVersion string
+	err             error
+}
+
+func (l *loader) load(ctx context.Context, reference Found) {
+	source := reference.source
+	if mistakes := reference.mistakes(l.component.GetNamespace()); len(mistakes) > 0 {
+		// Only in deletion, where a mistake must not be in the way.
+		l.absent.addMissing(l.component, reference, errors.Join(mistakes...))
+		return
+	}
+	name := fmt.Sprintf("%s %s/%s", source.Kind, l.component.GetNamespace(), source.Name)
+	read := l.read(ctx, object{source.Kind, source.Name})
+	switch {
+	case apierrors.IsNotFound(read.err):
+		l.absent.addMissing(l.component, reference, fmt.Errorf("%s does not exist", name))
+		return
+	case read.err != nil:
+		l.absent.Add(l.component, reference, fmt.Errorf("read %s: %w", name, read.err))
+		return
+	}
+	chosen, missing := source.choose(read.content, reference.FallbackKeys())
+	if missing != "" {
+		l.absent.addMissing(l.component, reference, fmt.Errorf("%s %s", name, missing))
+		return
+	}
+	source.Accept(chosen)
+}
+
+// read returns the content of an object, which it reads if that was not done before.
+func (l *loader) read(ctx context.Context, o object) answer {
+	if known, ok := l.objects[o]; ok {
+		return known
+	}
+	key := client.ObjectKey{Namespace: l.component.GetNamespace(), Name: o.name}
+	var read answer
+	if o.kind == Secret {
+		secret := &corev1.Secret{}
+		err := l.client.Get(ctx, key, secret)
+		read = answer{secret.Data, secret.ResourceVersion, err}
+	} else {
+		configMap := &corev1.ConfigMap{}
+		err := l.client.Get(ctx, key, configMap)
+		content := make(Content, len(configMap.Data))
+		for key, value := range configMap.Data {
+			content[key] = []byte(value)
+		}
+		read = answer{content, configMap.ResourceVersion, err}
+	}
+	l.objects[o] = read
+	return read
+}
+
+// points are the objects that were read, or found missing, and which versions of them.
+func (l *loader) points() []lookout.Point {
+	var points []lookout.Point
+	for o, read := range l.objects {
+		if read.err != nil && !apierrors.IsNotFound(read.err) {
+			continue // the next version cannot be compared with one that was not read
+		}
+		points = append(points, lookout.Point{
+			Type: resources[o.kind], Namespace: l.component.GetNamespace(), Name: o.name, Seen: read.resourceVersion,
+		})
+	}
+	return points
+}
