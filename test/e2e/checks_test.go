@@ -89,7 +89,7 @@ func (s *scenario) endsInDeletion() bool {
 	return false
 }
 
-// checkContent expects the objects with our marks to be as the manifests say, or to
+// checkContent expects the objects with our label to be as the manifests say, or to
 // become so if others changed them: that may not have come through the watch yet.
 func (s *scenario) checkContent(t *testing.T, f *fixture) {
 	t.Helper()
@@ -100,13 +100,13 @@ func (s *scenario) checkContent(t *testing.T, f *fixture) {
 	}
 }
 
-// awaitContent waits until the objects with our marks are as the manifests say.
+// awaitContent waits until the objects with our label are as the manifests say.
 func (s *scenario) awaitContent(t *testing.T, f *fixture) {
 	t.Helper()
 	eventually(t, "the objects to be as their manifests say", func(ctx context.Context) error { return s.content(ctx, t, f) })
 }
 
-// content returns an error if objects with our marks are not as the manifests say.
+// content returns an error if objects with our label are not as the manifests say.
 func (s *scenario) content(ctx context.Context, t *testing.T, f *fixture) error {
 	var differ []error
 	for _, manifests := range s.wanted {
@@ -117,7 +117,7 @@ func (s *scenario) content(ctx context.Context, t *testing.T, f *fixture) error 
 	return errors.Join(differ...)
 }
 
-// compare returns an error if an object with our marks is not as it is wanted.
+// compare returns an error if an object with our label is not as it is wanted.
 func (s *scenario) compare(ctx context.Context, f *fixture, want *unstructured.Unstructured) error {
 	live := want.DeepCopy()
 	if err := f.target.Get(ctx, client.ObjectKeyFromObject(want), live); err != nil {

@@ -21,16 +21,16 @@ import (
 
 // TestCrash kills the operator at every request of every scenario: before the
 // request is sent and, if it is a write, also between its commit and the answer.
-// Another operator then has to bring the story to the very end that it has
-// without a crash: nothing is lost, left over, done twice, or touched that
-// belongs to others.
+// Another operator then has to bring the scenario to the same end as without a
+// crash: nothing is lost, left over, done twice, and nothing of other owners is
+// touched.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
-			reference := s.play(t, newGuillotine(0, false), nil, nil)
+			reference := s.play(t, newCrasher(0, false), nil, nil)
 			if t.Failed() {
 				return
 			}
@@ -49,7 +49,7 @@ func TestCrash(t *testing.T) {
 								t.Logf("to run it alone: go test ./test/e2e -run '%s', with CORBEL_SLICE=1/1", t.Name())
 							}
 						})
-						if end := s.play(t, newGuillotine(p.at, p.after), nil, reference); end.crashed {
+						if end := s.play(t, newCrasher(p.at, p.after), nil, reference); end.crashed {
 							crashed.Add(1)
 						}
 					})
@@ -66,7 +66,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// point is where an operator dies.
+// point is where an operator crashes.
 type point struct {
 	at    int
 	after bool
@@ -104,7 +104,7 @@ type ending struct {
 
 // play goes through a scenario with one crash, and with watches that are at fault.
 // With a reference it expects the same end.
-func (s *scenario) play(t *testing.T, g *guillotine, fault *watchFault, reference *ending) *ending {
+func (s *scenario) play(t *testing.T, g *crasher, fault *watchFault, reference *ending) *ending {
 	t.Helper()
 	f := newFixture(t)
 	cast := newCast(t, f, f.objects(t, s.texts()))
@@ -113,7 +113,7 @@ func (s *scenario) play(t *testing.T, g *guillotine, fault *watchFault, referenc
 	}
 	f.watchGateway(g.wrap)
 	watches := newFaultyWatches(fault, f.version(t))
-	doomed := f.startWith(t, told, watches.around(g.wrap))
+	first := f.startWith(t, told, watches.around(g.wrap))
 	s.prepare(t, f)
 	kept := f.versions(t, slices.Concat(s.others, s.visitors))
 	before := read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.marked(ctx, f) })
@@ -127,9 +127,9 @@ func (s *scenario) play(t *testing.T, g *guillotine, fault *watchFault, referenc
 	if !end.crashed {
 		watches.awaitEnd(t)
 		watches.check(t)
-		end.crashed = g.isDead() // by what the truth made it do
+		end.crashed = g.hasCrashed() // by what the truth made it do
 	}
-	doomed.stop(t)
+	first.stop(t)
 	atCrash := s.checkRecord(t, f, cast)
 	f.watchGateway(g.count)
 	successor := newFaultyWatches(fault, watches.before)
@@ -158,27 +158,27 @@ func (s *scenario) play(t *testing.T, g *guillotine, fault *watchFault, referenc
 	return end
 }
 
-// await waits until the operator is dead, or has done its work without reaching
+// await waits until the operator has crashed, or has done its work without reaching
 // the fatal request.
-func (g *guillotine) await(t *testing.T, s *scenario, f *fixture) *ending {
+func (c *crasher) await(t *testing.T, s *scenario, f *fixture) *ending {
 	t.Helper()
 	end := &ending{}
-	eventually(t, "the operator to die or to be done", func(ctx context.Context) error {
-		end.crashed, end.requests = g.isDead(), g.requests()
+	eventually(t, "the operator to crash or to finish", func(ctx context.Context) error {
+		end.crashed, end.requests = c.hasCrashed(), c.requests()
 		if end.crashed {
 			return nil
 		}
 		err := s.over(ctx, f)
-		if err == nil && g.at > 0 && len(end.requests) >= g.at {
-			err = fmt.Errorf("the operator made %d requests, and is not dead", len(end.requests))
+		if err == nil && c.at > 0 && len(end.requests) >= c.at {
+			err = fmt.Errorf("the operator made %d requests, and has not crashed", len(end.requests))
 		}
 		return err
 	})
 	return end
 }
 
-// checkRecord expects, at the moment of the crash, every object that bears our
-// marks to be on record.
+// checkRecord expects, at the moment of the crash, every object with our label to be
+// on record.
 func (s *scenario) checkRecord(t *testing.T, f *fixture, cast *cast) map[string]types.UID {
 	t.Helper()
 	marked := s.withoutRefused(f, read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.marked(ctx, f) }))
@@ -195,11 +195,11 @@ func (s *scenario) checkRecord(t *testing.T, f *fixture, cast *cast) map[string]
 	return marked
 }
 
-// conclude waits for the end of the story; the reference has to be met.
+// conclude waits for the end of the scenario; the reference has to be met.
 func (s *scenario) conclude(t *testing.T, f *fixture, cast *cast, end, reference *ending) {
 	t.Helper()
 	var last string
-	eventually(t, "the end of the story", func(ctx context.Context) (err error) {
+	eventually(t, "the end of the scenario", func(ctx context.Context) (err error) {
 		if err := s.over(ctx, f); err != nil {
 			return err
 		}
@@ -210,7 +210,7 @@ func (s *scenario) conclude(t *testing.T, f *fixture, cast *cast, end, reference
 			return nil
 		}
 		if last = cmp.Diff(reference.shot, end.shot); last != "" {
-			return errors.New("it is not the end that the story has without a crash (-want +got):\n" + last)
+			return errors.New("it is not the end that the scenario has without a crash (-want +got):\n" + last)
 		}
 		return nil
 	})

@@ -22,7 +22,7 @@ import (
 // Without a fault it does nothing.
 type faultyWatches struct {
 	fault *watchFault
-	// before is the version of the server before the story.
+	// before is the version of the server before the scenario.
 	before string
 
 	// effect is closed when the fault has an effect, over when it is over.
@@ -62,7 +62,7 @@ func (f *fixture) version(t testing.TB) string {
 }
 
 // begin lets the fault begin. It returns when the fault is as far as it should be
-// before the story goes on.
+// before the scenario goes on.
 func (w *faultyWatches) begin(t testing.TB, version string) {
 	t.Helper()
 	if w.fault == nil {

@@ -57,11 +57,11 @@ func (j *jobs) note(r *http.Request, response *http.Response) {
 }
 
 // checkJobs expects every Job to have been created at most once.
-func (g *guillotine) checkJobs(t *testing.T) {
+func (c *crasher) checkJobs(t *testing.T) {
 	t.Helper()
-	g.jobs.mu.Lock()
-	defer g.jobs.mu.Unlock()
-	for name, times := range g.jobs.created {
+	c.jobs.mu.Lock()
+	defer c.jobs.mu.Unlock()
+	for name, times := range c.jobs.created {
 		if times > 1 {
 			t.Errorf("Job %s was created %d times", name, times)
 		}

@@ -24,7 +24,7 @@ import (
 // objects; a pause that is longer must not lead to an object that is in no inventory.
 const fence = 5 * time.Second
 
-// succession is a story in which an operator stands still in the middle of its
+// succession is a scenario in which an operator stands still in the middle of its
 // work, and another one meanwhile does the next piece of work to its end.
 type succession struct {
 	name string
@@ -55,7 +55,7 @@ var successions = []succession{
 // for longer than it may create objects without a look, while another operator
 // takes over and does what is asked for next. When the first one goes on, it must
 // not leave an object behind that is in no inventory, nor a component that is stuck. It
-// does so once with watches that tell the truth and once for each of the faults that
+// does so once with watches that are correct and once for each of the faults that
 // hide from it what the other has done.
 func TestTwoLeaders(t *testing.T) {
 	t.Parallel()
@@ -83,7 +83,7 @@ func TestTwoLeaders(t *testing.T) {
 			t.Run("stop", func(t *testing.T) {
 				faults := hidingFaults()
 				for at := 1; at <= total; at++ {
-					if !cases.Has(at + 3*number) { // not the same ones of all stories
+					if !cases.Has(at + 3*number) { // not the same ones of all scenarios
 						continue
 					}
 					stop(t, at, nil)
@@ -104,7 +104,7 @@ func hidingFaults() []*watchFault {
 	return slices.DeleteFunc(slices.Clone(watchFaults), func(f *watchFault) bool { return !f.hold && !f.drop && !f.isOld() })
 }
 
-// play goes through the story and returns the number of requests of the first
+// play goes through the scenario and returns the number of requests of the first
 // operator. The fault lasts for it until it is quiet again.
 func (s succession) play(t *testing.T, b *barrier, fault *watchFault) int {
 	t.Helper()

@@ -36,7 +36,7 @@ func job(name, version string, annotations ...string) string {
 		"spec: {restartPolicy: Never, containers: [{name: c, image: 'task:1'}]}}}\n"
 }
 
-// crd is the type Gear of the story's own group.
+// crd is the type Gear of the scenario's own group.
 func crd(annotations ...string) string {
 	return head("apiextensions.k8s.io/v1", "CustomResourceDefinition", "gears.$ID.e2e.corbel.run", annotations) +
 		"spec: {group: $ID.e2e.corbel.run, scope: Namespaced, names: {plural: gears, singular: gear, kind: Gear, listKind: GearList}, " +

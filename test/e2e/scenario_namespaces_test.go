@@ -85,7 +85,7 @@ func namespaceIs(name string, there bool) func(t testing.TB, f *fixture) {
 	}
 }
 
-// configMapsAre expects exactly these ConfigMaps in the namespace of the story.
+// configMapsAre expects exactly these ConfigMaps in the namespace of the scenario.
 func configMapsAre(want ...string) func(t testing.TB, f *fixture) {
 	return func(t testing.TB, f *fixture) {
 		t.Helper()

@@ -40,8 +40,8 @@ var deeds = []deed{
 	{name: "give to Helm", do: patchX(`{"metadata":{"annotations":{"meta.helm.sh/release-name":"web"}},"data":{"version":"theirs"}}`), theirs: true},
 }
 
-// strangerScenarios have a stranger at work while something is asked for.
-func strangerScenarios() []*scenario {
+// otherClientScenarios have another client that changes objects while the operator works.
+func otherClientScenarios() []*scenario {
 	var all []*scenario
 	for _, d := range deeds {
 		var policy []string
@@ -53,7 +53,7 @@ func strangerScenarios() []*scenario {
 		for _, ask := range []string{"change", "change of others", "drop", "delete"} {
 			s := &scenario{name: d.name + ", and " + ask, installed: installed, meanwhile: d.now, after: d.leaves(ask)}
 			if d.theirs {
-				// Our marks stay on it for as long as it is asked for.
+				// Our label stays on it for as long as it is asked for.
 				s.refused = []string{"ConfigMap $NS/x"}
 			}
 			if ask != "delete" {

@@ -19,10 +19,10 @@ import (
 	corbeltypes "github.com/corbel-run/corbel/pkg/types"
 )
 
-// scenario is a story of components: what is there, what is installed, what is
+// scenario is a scenario of components: what is there, what is installed, what is
 // wanted then, and how it must end, whatever happens to the operator on the way.
 // In manifests $NS is the namespace of the components and $ID a text that is part
-// of no other story.
+// of no other scenario.
 type scenario struct {
 	name string
 
@@ -52,10 +52,10 @@ type scenario struct {
 	ends map[string]string
 	// gone are the components that do not exist at the end, although they are wanted.
 	gone []string
-	// marked are the objects that bear the marks of their component in the end.
+	// marked are the objects that have the label of their component in the end.
 	marked []string
 	// refused are the objects that go to another owner. While they are wanted, they are
-	// on record, and may still bear our marks next to those of the other.
+	// on record, and may still have our label next to that of the other.
 	refused []string
 	// recreated are the objects that may become others on the way.
 	recreated []string
@@ -63,7 +63,7 @@ type scenario struct {
 	after func(t testing.TB, f *fixture)
 }
 
-// names returns the components of the story.
+// names returns the components of the scenario.
 func (s *scenario) names() []string {
 	var all []string
 	for _, set := range []map[string][]string{s.installed, s.wanted} {
@@ -165,7 +165,7 @@ func (s *scenario) over(ctx context.Context, f *fixture) error {
 	return nil
 }
 
-// texts returns all manifests of the story.
+// texts returns all manifests of the scenario.
 func (s *scenario) texts() []string {
 	all := slices.Concat(s.others, s.existing, s.visitors)
 	for _, set := range []map[string][]string{s.installed, s.wanted} {
@@ -228,7 +228,7 @@ func (f *fixture) objects(t testing.TB, texts []string) []*unstructured.Unstruct
 	return objects
 }
 
-// clusterKinds are the kinds of the stories that have no namespace.
+// clusterKinds are the kinds of the scenarios that have no namespace.
 var clusterKinds = []string{"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"}
 
 // told renders the manifests that a Bundle brings along.

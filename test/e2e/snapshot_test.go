@@ -21,7 +21,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-// cast are the objects that a story is about.
+// cast are the objects that a scenario is about.
 type cast struct {
 	objects    []*unstructured.Unstructured // without content
 	namespaces []string
@@ -44,8 +44,8 @@ func newCast(t testing.TB, f *fixture, objects []*unstructured.Unstructured) *ca
 	return c
 }
 
-// clear frees the server of the objects. Every operator watches what bears its label in
-// the whole cluster, so each of them would begin with what all stories before have left.
+// clear frees the server of the objects. Every operator watches the objects with its label in
+// the whole cluster, so each of them would begin with the objects that earlier scenarios have left.
 // Namespaces stay, because it takes long to end one.
 func (c *cast) clear(t testing.TB, f *fixture) {
 	for _, object := range c.objects {
@@ -98,8 +98,8 @@ func isAbsent(err error) bool {
 	return client.IgnoreNotFound(err) == nil || apimeta.IsNoMatchError(err)
 }
 
-// marked returns the objects of the story's types that bear an owner of its
-// namespace, in all namespaces of the story.
+// marked returns the objects of the scenario's types that bear an owner of its
+// namespace, in all namespaces of the scenario.
 func (c *cast) marked(ctx context.Context, f *fixture) (map[string]types.UID, error) {
 	found := map[string]types.UID{}
 	asked := map[string]bool{}
@@ -161,7 +161,7 @@ func itemName(item v1alpha1.InventoryItem) string {
 	return item.Kind + " " + strings.TrimPrefix(item.Namespace+"/"+item.Name, "/")
 }
 
-// snapshot returns all that exists of the story, in a form that is the same for
+// snapshot returns all that exists of the scenario, in a form that is the same for
 // every run that ended well: without uids, versions, times and what the server
 // chooses by itself.
 func (c *cast) snapshot(ctx context.Context, f *fixture, names []string) (map[string]string, error) {

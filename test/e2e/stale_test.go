@@ -12,20 +12,20 @@ import (
 )
 
 // staleScenarios are what TestStaleWatches goes through.
-var staleScenarios = slices.Concat(lifeScenarios, typeScenarios[:2], purgeScenarios()[1:2], handoverScenarios(), strangerScenarios())
+var staleScenarios = slices.Concat(lifeScenarios, typeScenarios[:2], purgeScenarios()[1:2], handoverScenarios(), otherClientScenarios())
 
 // TestStaleWatches lets the watches of an operator be late, broken or wrong while it
-// has work to do and while another client changes its objects. Each story has to
-// come to the end that it has when the watches tell the truth: without a crash, and
+// has work to do and while another client changes its objects. Each scenario has to
+// come to the end that it has when the watches are correct: without a crash, and
 // with a crash at every request, whose successor begins with watches of the same fault.
-// A slice has one fault for each story, and one for each of its crashes.
+// A slice has one fault for each scenario, and one for each of its crashes.
 func TestStaleWatches(t *testing.T) {
 	t.Parallel()
 	for number, s := range staleScenarios {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			cases, ran, crashed := slice.FromEnvironment(t), atomic.Int64{}, atomic.Int64{}
-			reference := s.play(t, newGuillotine(0, false), nil, nil)
+			reference := s.play(t, newCrasher(0, false), nil, nil)
 			if t.Failed() {
 				return
 			}
@@ -39,7 +39,7 @@ func TestStaleWatches(t *testing.T) {
 						requests := reference.requests
 						if cases.Picks(number, i, len(watchFaults)) {
 							ran.Add(1)
-							requests = s.play(t, newGuillotine(0, false), fault, reference).requests
+							requests = s.play(t, newCrasher(0, false), fault, reference).requests
 						}
 						for j, p := range pointsOf(requests) {
 							if !cases.Has(j+3*number) || !cases.Picks(j+number, i, len(watchFaults)) {
@@ -48,7 +48,7 @@ func TestStaleWatches(t *testing.T) {
 							ran.Add(1)
 							t.Run(p.String(), func(t *testing.T) {
 								t.Parallel()
-								if s.play(t, newGuillotine(p.at, p.after), fault, reference).crashed {
+								if s.play(t, newCrasher(p.at, p.after), fault, reference).crashed {
 									crashed.Add(1)
 								}
 							})

@@ -12,7 +12,7 @@ import (
 )
 
 // watchFault says what is wrong, for a while, with the watches by which an operator
-// knows its dependents. When it is over they tell the truth again: events that were
+// knows its dependents. When it is over they are correct again: events that were
 // kept back arrive, and a watch that has lost some is broken, so that the operator
 // can notice. Without the latter no client could ever be right.
 type watchFault struct {
@@ -41,7 +41,7 @@ type watchFault struct {
 	// the version yet.
 	refuse, silent, tooLarge bool
 	// past breaks all watches and answers new ones as a server does that stopped at
-	// the beginning of the fault; longPast as one that stopped before the story.
+	// the beginning of the fault; longPast as one that stopped before the scenario.
 	past, longPast bool
 }
 
@@ -75,7 +75,7 @@ func (f *watchFault) breaks() bool { return f.refuse || f.silent || f.tooLarge |
 // isOld reports whether watches begin in the past.
 func (f *watchFault) isOld() bool { return f.past || f.longPast }
 
-// concerns reports whether a request is a watch, or the list of one, that the fault is about.
+// concerns reports whether a request is a watch, or the list of one, that the fault affects.
 func (f *watchFault) concerns(r *http.Request) bool {
 	resource := collectionOf(r)
 	if slices.Contains(f.only, "bundles") {
@@ -84,7 +84,7 @@ func (f *watchFault) concerns(r *http.Request) bool {
 	return isOfDependents(r) && (len(f.only) == 0 || slices.Contains(f.only, resource)) && !slices.Contains(f.except, resource)
 }
 
-// meets reports whether the story has objects that the fault is about.
+// meets reports whether the scenario has objects that the fault affects.
 func (f *watchFault) meets(s *scenario) bool {
 	other := func(text string) bool { return !strings.Contains(text, "\nkind: ConfigMap\n") }
 	return !slices.Contains(f.except, "configmaps") || slices.ContainsFunc(s.texts(), other)

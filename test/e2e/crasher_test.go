@@ -13,13 +13,13 @@ import (
 	"github.com/corbel-run/corbel/test/wire"
 )
 
-// errDead is what a process would see of the network after its death: nothing.
-var errDead = errors.New("the process is dead")
+// errCrashed is what a process sees of the network after a crash: nothing.
+var errCrashed = errors.New("the process has crashed")
 
-// guillotine counts the requests of an operator and kills it at one of them:
+// crasher counts the requests of an operator and kills it at one of them:
 // from then on no request leaves and no answer arrives.
-type guillotine struct {
-	// at is the request, counted from 1, at which the operator dies; 0 means never.
+type crasher struct {
+	// at is the request, counted from 1, at which the operator crashes; 0 means never.
 	at int
 	// after lets the request reach the server; only its answer is lost.
 	after bool
@@ -29,89 +29,89 @@ type guillotine struct {
 	mu      sync.Mutex
 	armed   bool
 	methods []string
-	dead    bool
+	crashed bool
 }
 
-func newGuillotine(at int, after bool) *guillotine { return &guillotine{at: at, after: after} }
+func newCrasher(at int, after bool) *crasher { return &crasher{at: at, after: after} }
 
-// wrap puts the guillotine between the operator and the server.
-func (g *guillotine) wrap(next http.RoundTripper) http.RoundTripper {
+// wrap puts the crasher between the operator and the server.
+func (c *crasher) wrap(next http.RoundTripper) http.RoundTripper {
 	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 		if isBackground(r) {
-			if g.isDead() {
-				return nil, errDead
+			if c.hasCrashed() {
+				return nil, errCrashed
 			}
 			return next.RoundTrip(r)
 		}
-		falls, dead := g.step(r.Method)
-		if dead || falls && !g.after {
-			return nil, errDead
+		crashes, crashed := c.step(r.Method)
+		if crashed || crashes && !c.after {
+			return nil, errCrashed
 		}
 		response, err := next.RoundTrip(r)
-		g.jobs.note(r, response)
-		if falls {
-			g.fall()
+		c.jobs.note(r, response)
+		if crashes {
+			c.crash()
 		}
-		if g.isDead() {
+		if c.hasCrashed() {
 			if err == nil {
 				_ = response.Body.Close()
 			}
-			return nil, errDead
+			return nil, errCrashed
 		}
 		return response, err
 	})
 }
 
-// count only watches the requests of an operator that does not die.
-func (g *guillotine) count(next http.RoundTripper) http.RoundTripper {
+// count only watches the requests of an operator that does not crash.
+func (c *crasher) count(next http.RoundTripper) http.RoundTripper {
 	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(r)
-		g.jobs.note(r, response)
+		c.jobs.note(r, response)
 		return response, err
 	})
 }
 
-func (g *guillotine) step(method string) (falls, dead bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.dead {
+func (c *crasher) step(method string) (crashes, crashed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.crashed {
 		return false, true
 	}
-	if !g.armed {
+	if !c.armed {
 		return false, false
 	}
-	g.methods = append(g.methods, method)
-	if len(g.methods) != g.at {
+	c.methods = append(c.methods, method)
+	if len(c.methods) != c.at {
 		return false, false
 	}
-	g.dead = !g.after
-	return true, g.dead
+	c.crashed = !c.after
+	return true, c.crashed
 }
 
-func (g *guillotine) fall() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.dead = true
+func (c *crasher) crash() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.crashed = true
 }
 
-func (g *guillotine) isDead() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.dead
+func (c *crasher) hasCrashed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.crashed
 }
 
-// arm begins to count: what a process does to start is not part of the story.
-func (g *guillotine) arm() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.armed = true
+// arm begins to count: what a process does to start is not part of the scenario.
+func (c *crasher) arm() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.armed = true
 }
 
 // requests are the methods of the requests that were counted.
-func (g *guillotine) requests() []string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return slices.Clone(g.methods)
+func (c *crasher) requests() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.methods)
 }
 
 // isBackground reports whether a request is not sent by a reconcile: watches, what informers and
