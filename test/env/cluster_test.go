@@ -29,6 +29,7 @@ type scene struct {
 }
 
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	e := New(t, Options{Cluster: true})
 	for _, test := range []struct {
 		name string

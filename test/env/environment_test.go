@@ -115,6 +115,7 @@ func TestUsersMayDoWhatRBACAllowsThem(t *testing.T) {
 }
 
 func TestAPIServerComesBackAfterACrash(t *testing.T) {
+	t.Parallel()
 	e := New(t, Options{})
 	c := newClient(t, e.Config())
 	if err := c.Create(t.Context(), configMap("kept")); err != nil {
@@ -178,6 +179,7 @@ func TestAFailedStartReportsTheReasonAndKeepsTheLogs(t *testing.T) {
 }
 
 func TestAProgramThatDiesIsReported(t *testing.T) {
+	t.Parallel()
 	e, err := Start(t.Context(), Options{Logf: t.Logf})
 	if err != nil {
 		t.Fatal(err)
