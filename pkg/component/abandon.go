@@ -15,6 +15,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -47,12 +48,12 @@ func (h *handler[T]) abandon(ctx context.Context, obj T) {
 	if len(left)+unread == 0 {
 		return
 	}
-	note := "left behind " + objectsText(len(left)+unread)
+	note := "left behind " + verdict.ObjectCount(len(left)+unread)
 	if inventory.Target != "" {
 		note += fmt.Sprintf(" in the cluster %s", inventory.Target)
 	}
 	var names []string
-	for _, item := range left[:min(len(left), maxNamed)] {
+	for _, item := range left[:min(len(left), verdict.MaxNamed)] {
 		names = append(names, itemText(item))
 	}
 	if len(names) > 0 {
@@ -97,5 +98,5 @@ func itemText(item reconciler.InventoryItem) string {
 // abandonHint is the way out of a deletion that cannot reach its target.
 func (h *handler[T]) abandonHint(obj T) string {
 	return fmt.Sprintf(`; to give up the %s that may be left there, set the annotation %s to "true"`,
-		objectsText(obj.GetStatus().Inventory.Count()), abandonAnnotation(h.settings.name))
+		verdict.ObjectCount(obj.GetStatus().Inventory.Count()), abandonAnnotation(h.settings.name))
 }

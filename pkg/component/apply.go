@@ -17,6 +17,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -85,7 +86,7 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 	}
 	allowEmpty, err := flagOf(obj, h.settings.name+"/"+v1alpha1.AnnotationAllowEmpty)
 	if err != nil {
-		return result.Empty, &invalidError{h.about(obj, err)}
+		return result.Empty, &verdict.InvalidError{Err: h.about(obj, err)}
 	}
 	objects, err := h.render(ctx, obj, wanted)
 	if err != nil {
@@ -94,7 +95,7 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 	known := prepared{
 		directives: wanted, id: id, digest: digests.component, allowEmpty: allowEmpty,
 		root:  root,
-		until: h.now().Add(intervalsOf(obj).requeue),
+		until: h.now().Add(intervalsOf(obj).Requeue),
 	}
 	outcome, err := h.apply(ctx, obj, commit, t, known, objects)
 	if known.wanted = outcome.Wanted.Pack(before.wanted); known.wanted != nil {
@@ -139,7 +140,7 @@ func (h *handler[T]) apply(ctx context.Context, obj T, commit lifecycle.Commit, 
 		ComponentDigest: known.digest,
 		Policies:        known.policies,
 		ManagedTypes:    known.managedTypes,
-		Timeout:         intervalsOf(obj).timeout,
+		Timeout:         intervalsOf(obj).Timeout,
 		AllowEmpty:      known.allowEmpty,
 		Protected:       protected,
 		Record:          record.save,
@@ -194,14 +195,14 @@ func (h *handler[T]) prepareApply(ctx context.Context, obj T) (directives, ident
 	wanted, wantedErr := directivesOf(obj, h.settings)
 	found, _ := h.finder.Find(obj.GetSpec())
 	if err := errors.Join(wantedErr, references.Mistakes(found, obj.GetNamespace())); err != nil {
-		return directives{}, identity{}, &invalidError{h.about(obj, err)}
+		return directives{}, identity{}, &verdict.InvalidError{Err: h.about(obj, err)}
 	}
 	if err := h.loadReferences(ctx, obj).Retry(); err != nil {
 		return directives{}, identity{}, err
 	}
 	id, err := identityOf(obj, h.settings)
 	if err != nil {
-		return directives{}, identity{}, &invalidError{h.about(obj, err)}
+		return directives{}, identity{}, &verdict.InvalidError{Err: h.about(obj, err)}
 	}
 	return wanted, id, nil
 }
@@ -233,17 +234,17 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t connection, out
 		known.idle.Reset()
 	}
 	switch {
-	case err != nil && !stillMoving(outcome.Waiting):
-		if next := nextOf(outcome.Waiting); !next.IsZero() {
+	case err != nil && !verdict.StillMoving(outcome.Waiting):
+		if next := verdict.NextChange(outcome.Waiting); !next.IsZero() {
 			h.later(key, max(next.Sub(now), minNet))
 		}
 		return result.Empty, err
 	case err != nil:
-		return result.Empty, &unfinishedError{facts: facts{err: err, net: h.net(known, outcome.Waiting)}, cause: err}
+		return result.Empty, &verdict.UnfinishedError{Facts: verdict.Facts{Err: err, Net: h.net(known, outcome.Waiting)}, Cause: err}
 	case !outcome.Done():
-		causes := known.causes.explain(ctx, now, outcome.Waiting, t.client)
-		message := waitingMessage(outcome.Waiting, causes)
-		return result.Empty, &unfinishedError{facts: facts{waiting: message, failed: anyFailed(outcome.Waiting), net: h.net(known, outcome.Waiting)}}
+		causes := known.causes.Explain(ctx, now, outcome.Waiting, t.client)
+		message := verdict.WaitingMessage(outcome.Waiting, causes)
+		return result.Empty, &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: message, Failed: verdict.AnyFailed(outcome.Waiting), Net: h.net(known, outcome.Waiting)}}
 	}
 	known.idle.Reset()
 	known.causes = nil

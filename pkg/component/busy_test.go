@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 )
 
 func TestAServerThatHasTooMuchToDoIsNoError(t *testing.T) {
@@ -27,12 +28,12 @@ func TestAServerThatHasTooMuchToDoIsNoError(t *testing.T) {
 		"without a delay":         {err: apierrors.NewTooManyRequests("later", 0), state: StatePending, after: time.Second},
 		"another object is wrong": {err: errors.Join(busy, broken), state: StateError},
 	} {
-		v := judge(facts{err: tc.err, intervals: intervals{retry: time.Minute, requeue: time.Hour}, secrets: redact.New()})
-		if v.state != tc.state {
-			t.Errorf("%s: state %s, %v", name, v.state, v.err)
+		v := verdict.Judge(verdict.Facts{Err: tc.err, Intervals: verdict.Intervals{Retry: time.Minute, Requeue: time.Hour}, Secrets: redact.New()})
+		if v.State != tc.state {
+			t.Errorf("%s: state %s, %v", name, v.State, v.Err)
 		}
-		if v.after != tc.after || (v.err == nil) != (tc.after > 0) {
-			t.Errorf("%s: comes again after %s, %v", name, v.after, v.err)
+		if v.After != tc.after || (v.Err == nil) != (tc.after > 0) {
+			t.Errorf("%s: comes again after %s, %v", name, v.After, v.Err)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -22,7 +23,7 @@ import (
 // valid.
 type directives struct {
 	namespace, name string // of the deployment
-	intervals       intervals
+	intervals       verdict.Intervals
 	policies        reconciler.Policies
 	managedTypes    []reconciler.TypeInfo
 }
@@ -108,21 +109,15 @@ func managedTypesOf(c Component) ([]reconciler.TypeInfo, error) {
 	return managed, errors.Join(errs...)
 }
 
-// intervals are how often, and for how long, a component is worked on.
-type intervals struct {
-	requeue, retry, timeout time.Duration
-}
-
 const (
 	defaultRequeueInterval = 10 * time.Minute
-	minInterval            = time.Second
 	// maxInterval keeps sums of times and intervals within what time.Duration holds.
 	maxInterval = 10 * 365 * 24 * time.Hour
 )
 
-var defaultIntervals = intervals{requeue: defaultRequeueInterval, retry: defaultRequeueInterval, timeout: defaultRequeueInterval}
+var defaultIntervals = verdict.Intervals{Requeue: defaultRequeueInterval, Retry: defaultRequeueInterval, Timeout: defaultRequeueInterval}
 
-func intervalsOf(c Component) intervals {
+func intervalsOf(c Component) verdict.Intervals {
 	var requeue, retry, timeout time.Duration
 	if own, ok := configurationOf[RequeueConfiguration](c); ok {
 		requeue = own.GetRequeueInterval()
@@ -134,7 +129,7 @@ func intervalsOf(c Component) intervals {
 		timeout = own.GetTimeout()
 	}
 	requeue = interval(requeue, defaultRequeueInterval)
-	return intervals{requeue: requeue, retry: interval(retry, requeue), timeout: interval(timeout, requeue)}
+	return verdict.Intervals{Requeue: requeue, Retry: interval(retry, requeue), Timeout: interval(timeout, requeue)}
 }
 
 // interval bounds d; what is not positive means the default.
@@ -142,7 +137,7 @@ func interval(d, otherwise time.Duration) time.Duration {
 	if d <= 0 {
 		return otherwise
 	}
-	return min(max(d, minInterval), maxInterval)
+	return min(max(d, verdict.MinInterval), maxInterval)
 }
 
 // identity is on whose behalf dependent objects are read and written. The zero

@@ -16,6 +16,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -32,7 +33,7 @@ func (h *handler[T]) delete(ctx context.Context, obj T, commit lifecycle.Commit)
 	_, abandonErr := abandonOf(obj, h.settings.name)
 	managedTypes, typesErr := managedTypesOf(obj)
 	if err := errors.Join(abandonErr, typesErr); err != nil && !isEmpty(obj) {
-		return result.Empty, &invalidError{h.about(obj, err)}
+		return result.Empty, &verdict.InvalidError{Err: h.about(obj, err)}
 	}
 	absent := h.loadReferences(ctx, obj)
 	if err := errors.Join(absent.Failed...); err != nil && !isEmpty(obj) {
@@ -64,7 +65,7 @@ func (h *handler[T]) delete(ctx context.Context, obj T, commit lifecycle.Commit)
 			}
 			err = nil // nothing was ever written there
 		}
-		if !empty && forbids(err) {
+		if !empty && verdict.IsForbidden(err) {
 			err = h.forbiddenDeletion(ctx, obj, err)
 		}
 	} else {
@@ -84,13 +85,13 @@ func (h *handler[T]) delete(ctx context.Context, obj T, commit lifecycle.Commit)
 // lacked rights before its deletion makes no transition, so it gets an event.
 func (h *handler[T]) forbiddenDeletion(ctx context.Context, obj T, err error) error {
 	hint := h.abandonHint(obj)
-	message := shorten(oneLine(redact.From(ctx).Text(err.Error())), conditions.MaxMessage-len(hint)) + hint
+	message := verdict.Shorten(verdict.OneLine(redact.From(ctx).Text(err.Error())), conditions.MaxMessage-len(hint)) + hint
 	if _, reason, before := obj.GetStatus().GetState(); reason == v1alpha1.ReasonForbidden && !strings.Contains(before, hint) {
 		events.Send(h.recorder, obj, 1, events.Event{
 			Type: corev1.EventTypeWarning, Reason: reason, Action: string(deleting), Note: message,
 		})
 	}
-	return worded{err: err, message: message}
+	return verdict.Worded{Err: err, Message: message}
 }
 
 // prepareDelete returns the target; it has no engine if there never was one that
@@ -127,7 +128,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t connection, 
 		return err
 	}
 	request := reconciler.DeleteRequest{
-		Owner: h.owner(obj), Inventory: record.inventory(), ManagedTypes: managedTypes, Timeout: intervalsOf(obj).timeout, Protected: protected, Record: record.save,
+		Owner: h.owner(obj), Inventory: record.inventory(), ManagedTypes: managedTypes, Timeout: intervalsOf(obj).Timeout, Protected: protected, Record: record.save,
 	}
 	var blockers []reconciler.Blocker
 	if !isEmpty(obj) { // otherwise nothing is deleted that instances could need
@@ -141,7 +142,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t connection, 
 			foreign = append(foreign, blocker.Foreign...)
 		}
 		h.lookouts.wait(client.ObjectKeyFromObject(obj), t, foreign)
-		return h.blocked(obj, blockersMessage(blockers))
+		return h.blocked(obj, verdict.BlockersMessage(blockers))
 	}
 	if err := h.begin(ctx, obj); err != nil {
 		return err
@@ -167,7 +168,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t connection, 
 	case err != nil:
 		return err
 	case !outcome.Done():
-		return &unfinishedError{facts: facts{waiting: waitingMessage(outcome.Waiting, nil), net: h.net(known, outcome.Waiting)}}
+		return &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: verdict.WaitingMessage(outcome.Waiting, nil), Net: h.net(known, outcome.Waiting)}}
 	}
 	h.tell(ctx, obj, deleting)
 	return record.close(ctx)
@@ -196,7 +197,7 @@ func (h *handler[T]) checkFinalizers(obj T) error {
 }
 
 func (h *handler[T]) blocked(obj T, message string) error {
-	return &unfinishedError{facts: facts{blocked: message, net: h.remembered(obj).idle.Idle()}}
+	return &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: message, Net: h.remembered(obj).idle.Idle()}}
 }
 
 // addDeleteHooks renders what runs before and after the deletion. That is done
@@ -208,14 +209,14 @@ func (h *handler[T]) addDeleteHooks(ctx context.Context, obj T, request *reconci
 	annotation := h.settings.name + "/" + v1alpha1.AnnotationSkipDeleteHooks
 	skip, err := flagOf(obj, annotation)
 	if err != nil {
-		return &invalidError{h.about(obj, err)}
+		return &verdict.InvalidError{Err: h.about(obj, err)}
 	}
 	if request.SkipHooks = skip; skip {
 		return nil
 	}
 	wanted, err := directivesOf(obj, h.settings)
 	if err != nil {
-		return &invalidError{h.about(obj, err)}
+		return &verdict.InvalidError{Err: h.about(obj, err)}
 	}
 	objects, err := h.render(ctx, obj, wanted)
 	if err != nil {

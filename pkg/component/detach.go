@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -44,7 +45,7 @@ func (h *handler[T]) detach(ctx context.Context, obj T) error {
 	case err != nil:
 		return err
 	case !outcome.Done():
-		return &unfinishedError{facts: facts{waiting: waitingMessage(outcome.Waiting, nil), net: h.net(h.remembered(obj), outcome.Waiting)}}
+		return &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: verdict.WaitingMessage(outcome.Waiting, nil), Net: h.net(h.remembered(obj), outcome.Waiting)}}
 	}
 	return nil
 }

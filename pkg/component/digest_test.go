@@ -19,6 +19,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	hash "github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -291,7 +292,7 @@ func TestNothingIsAppliedWhileTheDefinitionIsOutdated(t *testing.T) {
 		h, _ := testHandler(t, engine)
 		obj.Status.Revision, obj.Status.AppliedGeneration = status.Revision, status.AppliedGeneration
 		if name == "known" {
-			h.write(obj, verdict{state: StateError, ready: metav1.ConditionFalse, stalled: true, reason: v1alpha1.ReasonCRDOutdated}, h.now())
+			h.setVerdict(obj, verdict.Verdict{State: StateError, Ready: metav1.ConditionFalse, Stalled: true, Reason: v1alpha1.ReasonCRDOutdated}, h.now())
 		}
 		_, err := h.createOrUpdate(t.Context(), obj, func(context.Context) error { return dropped })
 		if !errors.Is(err, dropped) || len(engine.applied) > 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -28,7 +29,7 @@ func TestDirectives(t *testing.T) {
 	defaults := testSettings(t, ReconcilerOptions{UpdatePolicy: new(v1alpha1.UpdatePolicySsaMerge)})
 	plain := directives{
 		namespace: "shop", name: "main",
-		intervals: intervals{requeue: 10 * time.Minute, retry: 10 * time.Minute, timeout: 10 * time.Minute},
+		intervals: verdict.Intervals{Requeue: 10 * time.Minute, Retry: 10 * time.Minute, Timeout: 10 * time.Minute},
 		policies:  defaults.policies,
 	}
 	tests := []struct {
@@ -45,10 +46,14 @@ func TestDirectives(t *testing.T) {
 			want: func(d *directives) { d.namespace, d.name = "other", "renamed" }},
 		{name: "retry and timeout follow the requeue interval",
 			spec: widgetSpec{RequeueSpec: RequeueSpec{duration("5m")}},
-			want: func(d *directives) { d.intervals = intervals{5 * time.Minute, 5 * time.Minute, 5 * time.Minute} }},
+			want: func(d *directives) {
+				d.intervals = verdict.Intervals{Requeue: 5 * time.Minute, Retry: 5 * time.Minute, Timeout: 5 * time.Minute}
+			}},
 		{name: "every interval by itself, none below a second, none negative",
 			spec: widgetSpec{RequeueSpec: RequeueSpec{duration("1ms")}, RetrySpec: RetrySpec{duration("2s")}, TimeoutSpec: TimeoutSpec{duration("-3s")}},
-			want: func(d *directives) { d.intervals = intervals{time.Second, 2 * time.Second, time.Second} }},
+			want: func(d *directives) {
+				d.intervals = verdict.Intervals{Requeue: time.Second, Retry: 2 * time.Second, Timeout: time.Second}
+			}},
 		{name: "policies over those of the reconciler, the rest stays",
 			spec: widgetSpec{PolicySpec: PolicySpec{AdoptionPolicy: v1alpha1.AdoptionPolicyNever, DeletePolicy: v1alpha1.DeletePolicyOrphan}},
 			want: func(d *directives) {
@@ -95,7 +100,7 @@ func TestDirectives(t *testing.T) {
 			}
 			want := plain
 			test.want(&want)
-			if diff := cmp.Diff(want, got, cmp.AllowUnexported(directives{}, intervals{})); diff != "" {
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(directives{})); diff != "" {
 				t.Errorf("directives (-want +got):\n%s", diff)
 			}
 		})

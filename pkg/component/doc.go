@@ -14,12 +14,12 @@
 //	reconciler := component.NewReconciler[*Shop]("shop.example.com", generator, component.ReconcilerOptions{})
 //	if err := reconciler.SetupWithManager(mgr); err != nil { ... }
 //
-// # One pass
+// # One reconcile
 //
 // A reconcile is a session of pkg/lifecycle, and follows this course:
 //
 //	finalizer, first status      lifecycle: durable before anything else happens
-//	options and interfaces       resolved to valid directives; mistakes stall the component
+//	options and interfaces       resolved to valid settings; mistakes stall the component
 //	post-read hooks
 //	digest of the component      another one is a new revision and restarts the timeout
 //	pre-reconcile hooks

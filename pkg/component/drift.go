@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -51,10 +52,10 @@ func (h *handler[T]) noteDrift(obj T, drifted []reconciler.Deviation, now time.T
 // driftMessage names the first few drifted objects, and says who changed what, and when.
 func driftMessage(drifted []reconciler.Deviation) string {
 	var sentences []string
-	for _, d := range drifted[:min(len(drifted), maxNamed)] {
-		sentences = append(sentences, shorten(d.Key.String()+": "+oneLine(d.Drift.String()), maxSentence))
+	for _, d := range drifted[:min(len(drifted), verdict.MaxNamed)] {
+		sentences = append(sentences, verdict.Shorten(d.Key.String()+": "+verdict.OneLine(d.Drift.String()), verdict.MaxSentence))
 	}
-	return joinSentences(sentences, len(drifted))
+	return verdict.JoinSentences(sentences, len(drifted))
 }
 
 // atTime is when somebody changed something.

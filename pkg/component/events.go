@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -117,10 +118,10 @@ func notesByReason(told tally, what doing) []events.Event {
 			event.Type = corev1.EventTypeWarning
 		}
 		var sentences []string
-		for _, note := range notes[:min(len(notes), maxNamed)] {
-			sentences = append(sentences, shorten(note.Key.String()+": "+oneLine(note.Message), maxSentence))
+		for _, note := range notes[:min(len(notes), verdict.MaxNamed)] {
+			sentences = append(sentences, verdict.Shorten(note.Key.String()+": "+verdict.OneLine(note.Message), verdict.MaxSentence))
 		}
-		event.Note = joinSentences(sentences, len(notes)+told.more[reason])
+		event.Note = verdict.JoinSentences(sentences, len(notes)+told.more[reason])
 		if key := notes[0].Key; len(notes) == 1 {
 			event.Related = &corev1.ObjectReference{Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
 		}
@@ -155,12 +156,12 @@ func summaryOf(steps map[string]int) string {
 	var parts []string
 	for _, verb := range participles {
 		if n := rest[verb[0]]; n > 0 {
-			parts = append(parts, verb[1]+" "+objectsText(n))
+			parts = append(parts, verb[1]+" "+verdict.ObjectCount(n))
 		}
 		delete(rest, verb[0])
 	}
 	for _, verb := range slices.Sorted(maps.Keys(rest)) {
-		parts = append(parts, fmt.Sprintf("%s: %s", verb, objectsText(rest[verb])))
+		parts = append(parts, fmt.Sprintf("%s: %s", verb, verdict.ObjectCount(rest[verb])))
 	}
 	return strings.Join(parts, ", ")
 }

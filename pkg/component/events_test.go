@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -85,7 +86,7 @@ func TestEventsComeWithTransitions(t *testing.T) {
 		}
 		h.memory.of(key).untold.add(o)
 	}
-	waiting := &unfinishedError{facts: facts{waiting: "ConfigMap shop/a"}}
+	waiting := &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: "ConfigMap shop/a"}}
 
 	judgePass(t, h, obj, waiting)
 	expect()
@@ -148,7 +149,7 @@ func TestAnOutdatedDefinitionIsReportedWhileDependentsAreUnderWay(t *testing.T) 
 	h, _ := testHandler(t, &fakeEngine{})
 	obj := newWidget()
 	pruned := errors.New("the API server does not keep status.inventory as sent")
-	unfinished := &unfinishedError{facts: facts{err: pruned, net: time.Minute}, cause: pruned}
+	unfinished := &verdict.UnfinishedError{Facts: verdict.Facts{Err: pruned, Net: time.Minute}, Cause: pruned}
 	judgePass(t, h, obj, result.NewStalling(unfinished, v1alpha1.ReasonCRDOutdated))
 	state, reason, message := obj.GetStatus().GetState()
 	if state != StateError || reason != v1alpha1.ReasonCRDOutdated || message != pruned.Error() {

@@ -15,6 +15,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/ledger"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -95,7 +96,7 @@ func (h *handler[T]) rebuild(ctx context.Context, obj T, r *record, t connection
 		return fmt.Errorf("a part of the inventory is lost (%s) and cannot be rebuilt yet: %w", losses[0], err)
 	}
 	count := r.book.Restore(found)
-	note := fmt.Sprintf("a part of the inventory was lost (%s); %s were found again by their marks", losses[0], objectsText(count))
+	note := fmt.Sprintf("a part of the inventory was lost (%s); %s were found again by their marks", losses[0], verdict.ObjectCount(count))
 	events.Send(h.recorder, obj, 1, events.Event{
 		Type: corev1.EventTypeWarning, Reason: reasonInventoryRebuilt, Action: "Read", Note: note,
 	})

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 )
 
 // errorInterval is how often a component whose error has another message each time
@@ -107,15 +108,15 @@ func (h *handler[T]) logNotes(ctx context.Context, obj T, told tally) {
 		}
 		if n > 0 {
 			logf.FromContext(ctx).Info(happened, "component", objectName(h.kind.Kind, obj), "revision", obj.GetStatus().Revision, "objects", n, "first", first,
-				"why", shorten(oneLine(why), maxSentence))
+				"why", verdict.Shorten(verdict.OneLine(why), verdict.MaxSentence))
 		}
 	}
 }
 
 // logVerdict writes the line about a component that is suspended, goes on, or has
 // failed, once for each transition. Its error is not logged again by the controller.
-func (h *handler[T]) logVerdict(ctx context.Context, obj T, v verdict, reasonBefore string) {
-	suspended, wasSuspended := v.reason == v1alpha1.ReasonSuspended, reasonBefore == v1alpha1.ReasonSuspended
+func (h *handler[T]) logVerdict(ctx context.Context, obj T, v verdict.Verdict, reasonBefore string) {
+	suspended, wasSuspended := v.Reason == v1alpha1.ReasonSuspended, reasonBefore == v1alpha1.ReasonSuspended
 	switch {
 	case suspended && !wasSuspended:
 		h.logTransition(ctx, obj, "suspended")
@@ -123,17 +124,17 @@ func (h *handler[T]) logVerdict(ctx context.Context, obj T, v verdict, reasonBef
 		h.logTransition(ctx, obj, "resumed")
 	}
 	c := &h.remembered(obj).unlogged
-	if v.state != StateError {
+	if v.State != StateError {
 		c.reason = ""
 		return
 	}
-	if c.reason != v.reason || c.message != v.message && h.now().Sub(c.at) >= errorInterval {
-		c.reason, c.message, c.at = v.reason, v.message, h.now()
-		logf.FromContext(ctx).Error(errors.New(v.message), "failed", "component", objectName(h.kind.Kind, obj),
-			"revision", obj.GetStatus().Revision, "reason", v.reason)
+	if c.reason != v.Reason || c.message != v.Message && h.now().Sub(c.at) >= errorInterval {
+		c.reason, c.message, c.at = v.Reason, v.Message, h.now()
+		logf.FromContext(ctx).Error(errors.New(v.Message), "failed", "component", objectName(h.kind.Kind, obj),
+			"revision", obj.GetStatus().Revision, "reason", v.Reason)
 	}
-	if told, ok := ctx.Value(outcomeKey{}).(*outcome); ok && v.err != nil {
-		told.logged = v.err.Error()
+	if told, ok := ctx.Value(outcomeKey{}).(*outcome); ok && v.Err != nil {
+		told.logged = v.Err.Error()
 	}
 }
 

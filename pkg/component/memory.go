@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -36,7 +37,7 @@ type remembered struct {
 	// rendering is the last one, to notice when another one differs for no reason.
 	rendering rendering
 	// causes says why workloads do not become ready, as far as it was asked.
-	causes causes
+	causes verdict.Causes
 	// untold is what was done since the last event about the component.
 	untold tally
 	// unlogged is what was done since the last line in the log about the component.
@@ -157,7 +158,7 @@ func (m *memory) renderedFor(c Component, now time.Time) (prepared, bool) {
 // known.
 func (m *memory) dueIn(key client.ObjectKey, now time.Time) (due time.Duration, ok bool) {
 	known := m.cacheOf(key)
-	return max(known.until.Sub(now), minInterval), now.Before(known.until)
+	return max(known.until.Sub(now), verdict.MinInterval), now.Before(known.until)
 }
 
 func (m *memory) cacheOf(key client.ObjectKey) prepared {

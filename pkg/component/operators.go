@@ -22,6 +22,7 @@ import (
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 )
@@ -115,7 +116,7 @@ func (h *handler[T]) meetOperator(ctx context.Context, obj T, commit lifecycle.C
 		if err := commit(ctx); err != nil {
 			return err
 		}
-		return &lifecycle.LaterError{After: backoff.Jitter(otherOperatorDelay, jitter, backoff.Random()), Err: errors.New(message)}
+		return &lifecycle.LaterError{After: backoff.Jitter(otherOperatorDelay, verdict.Jitter, backoff.Random()), Err: errors.New(message)}
 	case known.returned(uid):
 		h.noteConflict(obj, other, me, "they write its dependent objects in turns")
 		return nil

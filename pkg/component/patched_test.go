@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -54,7 +55,7 @@ func TestTheEngineGetsWhatThePatchesOfTheComponentLeave(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), test.err) || len(engine.applied) > 0 {
 					t.Errorf("got the error %v, and %d calls of the engine", err, len(engine.applied))
 				}
-				if v := judge(facts{err: err}); !v.stalled || v.reason != v1alpha1.ReasonSpecInvalid {
+				if v := verdict.Judge(verdict.Facts{Err: err}); !v.Stalled || v.Reason != v1alpha1.ReasonSpecInvalid {
 					t.Errorf("it is judged %+v, want stalled: only a change of the spec helps", v)
 				}
 				return

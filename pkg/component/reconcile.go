@@ -19,6 +19,7 @@ import (
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/ledger"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -115,7 +116,7 @@ func isSuspended(c Component) bool {
 // noteFirstSeen says in the status of a new component that it was seen.
 func (h *handler[T]) noteFirstSeen(obj T) {
 	if obj.GetStatus().State == "" {
-		h.write(obj, judge(facts{claimed: true}), h.now())
+		h.setVerdict(obj, verdict.Judge(verdict.Facts{Claimed: true}), h.now())
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/metrics"
 	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/transform"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -297,5 +298,5 @@ func patched(g manifests.Generator, c Component) manifests.Generator {
 }
 
 func wrongPatches(err error) error {
-	return &invalidError{fmt.Errorf("patches of the component: %w", err)}
+	return &verdict.InvalidError{Err: fmt.Errorf("patches of the component: %w", err)}
 }

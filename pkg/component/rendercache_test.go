@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -91,7 +92,7 @@ func TestWhenTheNextFullPassIsDueIsKnownUntilThen(t *testing.T) {
 		known bool
 	}{
 		"long before":   {now: now, due: time.Minute, known: true},
-		"right before":  {now: now.Add(time.Minute - time.Millisecond), due: minInterval, known: true},
+		"right before":  {now: now.Add(time.Minute - time.Millisecond), due: verdict.MinInterval, known: true},
 		"when it is":    {now: now.Add(time.Minute)},
 		"long after it": {now: now.Add(time.Hour)},
 	} {

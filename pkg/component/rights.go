@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -19,31 +18,12 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
-	"github.com/corbel-run/corbel/pkg/result"
 )
 
 // maxRules is how much of a condition the missing rules get, in bytes. The log has all of them.
 const maxRules = 640
-
-// forbids reports whether the error means that a right is missing, and nothing more urgent.
-func forbids(err error) bool {
-	computed := result.Compute(result.Empty, explain(err), nil)
-	return computed.Outcome == result.Waited && computed.Reason == v1alpha1.ReasonForbidden
-}
-
-// isForbidden looks at this very error, not further down; decided says that what it
-// wraps does not count.
-func isForbidden(err error) (forbidden, decided bool) {
-	if _, ok := err.(*reconciler.ForbiddenError); ok {
-		return true, true
-	}
-	if step, ok := err.(interface{ IsForbidden() bool }); ok {
-		return step.IsForbidden(), true
-	}
-	status, ok := err.(*apierrors.StatusError)
-	return ok && apierrors.IsForbidden(status) && !apierrors.HasStatusCause(status, corev1.NamespaceTerminatingCause), ok
-}
 
 // namedRights are the rights that were last named, and whether their lack stopped something.
 type namedRights struct {
@@ -55,7 +35,7 @@ type namedRights struct {
 // is about that, else by an event; and in the log. It does so once, until something else
 // is missing. Where nothing was written, the rights were not reviewed.
 func (h *handler[T]) nameMissing(ctx context.Context, obj T, outcome reconciler.Outcome, err error) error {
-	missing, forbidden := outcome.Missing, forbids(err)
+	missing, forbidden := outcome.Missing, verdict.IsForbidden(err)
 	before := &h.remembered(obj).missing
 	if missing.Count() == 0 && !forbidden {
 		if len(outcome.Steps) > 0 || before.forbidden {
@@ -74,7 +54,7 @@ func (h *handler[T]) nameMissing(ctx context.Context, obj T, outcome reconciler.
 	sentences := func(limit int) string {
 		rules := missing.String()
 		if len(rules) > limit {
-			rules = fmt.Sprintf("%d rules, all of which are in the log of the operator: %s", missing.Count(), shorten(rules, limit))
+			rules = fmt.Sprintf("%d rules, all of which are in the log of the operator: %s", missing.Count(), verdict.Shorten(rules, limit))
 		}
 		if rules != "" {
 			rules = id.String() + " lacks rights: " + rules
@@ -97,7 +77,7 @@ func (h *handler[T]) nameMissing(ctx context.Context, obj T, outcome reconciler.
 	if !forbidden {
 		return err
 	}
-	return worded{err: err, message: errors.Join(errors.New(sentences(maxRules)), err).Error()}
+	return verdict.Worded{Err: err, Message: errors.Join(errors.New(sentences(maxRules)), err).Error()}
 }
 
 // absentAccount says that a service account that is impersonated does not exist: the
@@ -117,7 +97,7 @@ func (h *handler[T]) absentAccount(ctx context.Context, id identity) string {
 }
 
 // nameImpersonation says which identity must be impersonated for the component, and by which
-// rules, if that is what the server forbids. It does so for any request: those of
+// rules, if that is what the server verdict.IsForbidden. It does so for any request: those of
 // a generator come before the rights are reviewed.
 func (h *handler[T]) nameImpersonation(obj T, err error) error {
 	id, invalid := identityOf(obj, h.settings)
@@ -144,5 +124,5 @@ func (h *handler[T]) nameImpersonation(obj T, err error) error {
 		missing = append(missing, reconciler.MissingRights{{Rules: cluster}}...)
 	}
 	by := identity{kubeConfig: id.kubeConfig}
-	return worded{err: err, message: fmt.Sprintf("%s cannot impersonate %s; it lacks rights: %s; %s", by, whom, missing, err)}
+	return verdict.Worded{Err: err, Message: fmt.Sprintf("%s cannot impersonate %s; it lacks rights: %s; %s", by, whom, missing, err)}
 }

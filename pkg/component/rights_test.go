@@ -17,6 +17,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -95,8 +96,8 @@ func TestTheTimeoutPausesWhileARightIsMissing(t *testing.T) {
 		state, reason, _ := obj.GetStatus().GetState()
 		return state, reason
 	}
-	timeout := intervalsOf(obj).timeout
-	waiting := &unfinishedError{facts: facts{waiting: "Deployment shop/api: 0 of 1 updated", net: time.Minute}}
+	timeout := intervalsOf(obj).Timeout
+	waiting := &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: "Deployment shop/api: 0 of 1 updated", Net: time.Minute}}
 	forbidden := &reconciler.ForbiddenError{Object: "Deployment shop/api", Message: "no"}
 	for i, step := range []struct {
 		after  time.Duration
@@ -105,7 +106,7 @@ func TestTheTimeoutPausesWhileARightIsMissing(t *testing.T) {
 	}{
 		{0, waiting, v1alpha1.ReasonProcessing},
 		{timeout / 2, forbidden, v1alpha1.ReasonForbidden},
-		{3 * timeout, &unfinishedError{facts: facts{err: forbidden, net: time.Minute}, cause: forbidden}, v1alpha1.ReasonForbidden},
+		{3 * timeout, &verdict.UnfinishedError{Facts: verdict.Facts{Err: forbidden, Net: time.Minute}, Cause: forbidden}, v1alpha1.ReasonForbidden},
 		{3*timeout + time.Second, waiting, v1alpha1.ReasonProcessing},
 		{3*timeout + 2*time.Second, forbidden, v1alpha1.ReasonForbidden},
 		{3*timeout + 3*time.Second, waiting, v1alpha1.ReasonProcessing},

@@ -19,6 +19,7 @@ import (
 	"github.com/corbel-run/corbel/internal/metrics"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -172,7 +173,7 @@ func (t *targets) close(gone cluster.Target) {
 		leaving.Close()
 	}
 	for _, key := range unwatched {
-		t.later(key, backoff.Jitter(unwatchedFor, jitter, backoff.Random()))
+		t.later(key, backoff.Jitter(unwatchedFor, verdict.Jitter, backoff.Random()))
 	}
 }
 
@@ -233,7 +234,7 @@ func (h *handler[T]) enter(ctx context.Context, obj T, id identity) (connection,
 	t, err := h.targets.enter(id, client.ObjectKeyFromObject(obj))
 	if errors.Is(err, target.ErrBusy) {
 		note(ctx, metrics.ResultPending)
-		after := backoff.Jitter(busyDelay, jitter, backoff.Random())
+		after := backoff.Jitter(busyDelay, verdict.Jitter, backoff.Random())
 		return connection{}, &lifecycle.LaterError{After: after, Err: err}
 	}
 	if err == nil {
@@ -244,8 +245,8 @@ func (h *handler[T]) enter(ctx context.Context, obj T, id identity) (connection,
 	_, unreachable := errors.AsType[*target.UnreachableError](err)
 	_, denied := errors.AsType[*cluster.AddressDeniedError](err)
 	if unreachable && !denied {
-		return connection{}, &unfinishedError{
-			facts: facts{unreachable: err.Error(), net: backoff.Jitter(unreachableDelay, jitter, backoff.Random())}, cause: err,
+		return connection{}, &verdict.UnfinishedError{
+			Facts: verdict.Facts{Unreachable: err.Error(), Net: backoff.Jitter(unreachableDelay, verdict.Jitter, backoff.Random())}, Cause: err,
 		}
 	}
 	return connection{}, err

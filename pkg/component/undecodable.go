@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/conditions"
 )
 
@@ -90,15 +91,15 @@ func reportUndecodable(ctx context.Context, c client.Client, owner string, mista
 	var known conditionList
 	// Conditions that cannot be decoded either are replaced.
 	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"conditions": status["conditions"]}, &known)
-	v := judge(facts{err: &invalidError{fmt.Errorf("%s: %w", objectName(stored.GetKind(), stored), mistake)}})
+	v := verdict.Judge(verdict.Facts{Err: &verdict.InvalidError{Err: fmt.Errorf("%s: %w", objectName(stored.GetKind(), stored), mistake)}})
 	setter := conditions.For(stored, &known.Conditions)
-	conditions.MarkStalled(setter, now, v.reason, "%s", v.message)
-	conditions.Set(setter, now, metav1.Condition{Type: v1alpha1.ConditionReady, Status: v.ready, Reason: v.reason, Message: v.message})
+	conditions.MarkStalled(setter, now, v.Reason, "%s", v.Message)
+	conditions.Set(setter, now, metav1.Condition{Type: v1alpha1.ConditionReady, Status: v.Ready, Reason: v.Reason, Message: v.Message})
 	written, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&known)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	status["conditions"], status["state"], status["observedGeneration"] = written["conditions"], string(v.state), stored.GetGeneration()
+	status["conditions"], status["state"], status["observedGeneration"] = written["conditions"], string(v.State), stored.GetGeneration()
 	stored.Object["status"] = status
 	if !reflect.DeepEqual(before.Object, stored.Object) {
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})

@@ -110,6 +110,7 @@ var rooms = []Room{
 
 	// Rooms of pkg/component: what does not depend on the type of a component.
 	{Path: "pkg/component/internal/references", Floor: 4, Kind: Open},
+	{Path: "pkg/component/internal/verdict", Floor: 4, Kind: Open},
 	{Path: "pkg/component", Floor: 5, Kind: Open},
 
 	{Path: "cmd/corbel", Floor: 6, Kind: Open},

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package component
+package verdict
 
 import (
 	"context"
@@ -116,7 +116,7 @@ func TestCausesAskRarely(t *testing.T) {
 	cluster := fake.NewClientBuilder().WithScheme(scheme.Scheme).
 		WithObjects(deployment, other, pod("api-x", container(waitingFor("ImagePullBackOff")))).Build()
 	reader := &counter{Reader: cluster}
-	var c causes
+	var c Causes
 	waits := []reconciler.Wait{
 		waitFor("apps/Deployment shop/api", "NotReady", "0 of 1"),
 		waitFor("/ConfigMap shop/x", "NotReady", ""),
@@ -126,7 +126,7 @@ func TestCausesAskRarely(t *testing.T) {
 	step := func(after time.Duration, wantLists int, wantText string) {
 		t.Helper()
 		now = now.Add(after)
-		if text := c.explain(t.Context(), now, waits, reader)[id]; text != wantText || reader.lists != wantLists {
+		if text := c.Explain(t.Context(), now, waits, reader)[id]; text != wantText || reader.lists != wantLists {
 			t.Errorf("after %s more: %q after %d lists, want %q after %d", after, text, reader.lists, wantText, wantLists)
 		}
 	}
@@ -141,10 +141,10 @@ func TestCausesAskRarely(t *testing.T) {
 	reader.err = nil
 
 	// Ready in between: the patience begins anew.
-	c.explain(t.Context(), now, waits[1:], reader)
+	c.Explain(t.Context(), now, waits[1:], reader)
 	step(time.Minute, 3, "")
 	step(3*time.Second, 4, cause)
-	if c.explain(t.Context(), now, nil, reader); c != nil {
+	if c.Explain(t.Context(), now, nil, reader); c != nil {
 		t.Error("what is not waited for any more is remembered")
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package component
+package verdict
 
 import (
 	"context"
@@ -28,9 +28,9 @@ const (
 	causeInterval = 10 * time.Second
 )
 
-// causes says, by waitID, why workloads of a component do not become ready: the reason is
+// Causes says, by waitID, why workloads of a component do not become ready: the reason is
 // usually not in the workload, but in one of its pods.
-type causes map[string]cause
+type Causes map[string]cause
 
 // cause is what is known about one unready workload.
 type cause struct {
@@ -39,10 +39,10 @@ type cause struct {
 	text  string
 }
 
-// explain returns the causes for the waits that a message names, by waitID. It asks the
+// Explain returns the causes for the waits that a message names, by waitID. It asks the
 // cluster about those that are due, and forgets what is not waited for any more.
-func (c *causes) explain(ctx context.Context, now time.Time, waits []reconciler.Wait, reader client.Reader) map[string]string {
-	known, texts := causes{}, map[string]string{}
+func (c *Causes) Explain(ctx context.Context, now time.Time, waits []reconciler.Wait, reader client.Reader) map[string]string {
+	known, texts := Causes{}, map[string]string{}
 	for i, wait := range byImportance(waits) {
 		if !isWorkload(wait) {
 			continue
@@ -52,7 +52,7 @@ func (c *causes) explain(ctx context.Context, now time.Time, waits []reconciler.
 		if !ok {
 			entry.since = now
 		}
-		if i < maxNamed && now.Sub(entry.since) >= causePatience && now.Sub(entry.asked) >= causeInterval {
+		if i < MaxNamed && now.Sub(entry.since) >= causePatience && now.Sub(entry.asked) >= causeInterval {
 			entry.asked, entry.text = now, askPods(ctx, wait, reader)
 		}
 		known[id] = entry
@@ -173,7 +173,7 @@ func podCause(pod *corev1.Pod) (severity, string) {
 	}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-			note(broken, shorten(condition.Reason+": "+oneLine(condition.Message), maxPodMessage))
+			note(broken, Shorten(condition.Reason+": "+OneLine(condition.Message), maxPodMessage))
 		}
 	}
 	for _, container := range pod.Status.InitContainerStatuses {
@@ -207,7 +207,7 @@ func containerCause(pod *corev1.Pod, container corev1.ContainerStatus, init bool
 	case state.Waiting != nil && (state.Waiting.Reason == "ContainerCreating" || state.Waiting.Reason == "PodInitializing"):
 		return starting, state.Waiting.Reason
 	case state.Waiting != nil && slices.Contains(imageReasons, state.Waiting.Reason) && imageOf(pod, container.Name) != "":
-		return broken, shorten(fmt.Sprintf("%s: image %s", state.Waiting.Reason, imageOf(pod, container.Name)), maxPodMessage)
+		return broken, Shorten(fmt.Sprintf("%s: image %s", state.Waiting.Reason, imageOf(pod, container.Name)), maxPodMessage)
 	case state.Waiting != nil && state.Waiting.Reason != "":
 		if last := container.LastTerminationState.Terminated; last != nil {
 			return broken, fmt.Sprintf("%s (exit code %d)", state.Waiting.Reason, last.ExitCode)

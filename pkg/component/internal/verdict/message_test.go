@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package component
+package verdict
 
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -52,7 +51,7 @@ func TestWaitingMessage(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := waitingMessage(test.waits, test.causes); got != test.want {
+			if got := WaitingMessage(test.waits, test.causes); got != test.want {
 				t.Errorf("got  %q\nwant %q", got, test.want)
 			}
 		})
@@ -61,52 +60,24 @@ func TestWaitingMessage(t *testing.T) {
 
 func TestMessagesAreBounded(t *testing.T) {
 	long := waitFor("apps/Deployment shop/"+strings.Repeat("n", 253), "NotReady", strings.Repeat("ä", 5000))
-	message := waitingMessage([]reconciler.Wait{long, long, long, long, long}, nil)
+	message := WaitingMessage([]reconciler.Wait{long, long, long, long, long}, nil)
 	if len(message) > conditions.MaxMessage || !strings.HasSuffix(message, "; and 2 more") || strings.ToValidUTF8(message, "") != message {
 		t.Errorf("%d bytes: %q", len(message), message)
 	}
 	blocker := reconciler.Blocker{Dependent: "CustomResourceDefinition foos.example.com", Message: strings.Repeat("x", 5000)}
-	message = blockersMessage([]reconciler.Blocker{blocker, blocker, blocker, blocker})
+	message = BlockersMessage([]reconciler.Blocker{blocker, blocker, blocker, blocker})
 	if len(message) > conditions.MaxMessage || !strings.HasSuffix(message, "; and 1 more") {
 		t.Errorf("%d bytes: %q", len(message), message)
-	}
-}
-
-func TestNet(t *testing.T) {
-	now := time.Unix(1000, 0)
-	h := &handler[*widget]{now: func() time.Time { return now }}
-	known := &remembered{}
-	until := func(d time.Duration) reconciler.Wait {
-		wait := waitFor("/ConfigMap a", "NotReady", "")
-		wait.Until = now.Add(d)
-		return wait
-	}
-	first, second := h.net(known, nil), h.net(known, nil)
-	if first <= 0 || second <= first {
-		t.Errorf("waits %s, then %s", first, second)
-	}
-	for range 20 {
-		h.net(known, nil)
-	}
-	if got := h.net(known, []reconciler.Wait{waitFor("/ConfigMap b", "NotReady", ""), until(2 * time.Second)}); got != 2*time.Second {
-		t.Errorf("comes after %s, though an object settles after 2s", got)
-	}
-	if got := h.net(known, []reconciler.Wait{until(-time.Hour)}); got != minNet {
-		t.Errorf("comes after %s, though an object should have settled", got)
-	}
-	known.idle.Reset()
-	if got := h.net(known, nil); got != first {
-		t.Errorf("after progress it waits %s, not %s", got, first)
 	}
 }
 
 func TestStillMoving(t *testing.T) {
 	conflict := waitFor("/ConfigMap a", "OwnerConflict", "")
 	later := waitFor("/ConfigMap b", "Order", "")
-	if stillMoving([]reconciler.Wait{conflict, later}) {
+	if StillMoving([]reconciler.Wait{conflict, later}) {
 		t.Error("a conflict and what waits for it do not move")
 	}
-	if !stillMoving([]reconciler.Wait{conflict, later, waitFor("/Pod c", "NotReady", "")}) {
+	if !StillMoving([]reconciler.Wait{conflict, later, waitFor("/Pod c", "NotReady", "")}) {
 		t.Error("a pod that is not ready yet moves")
 	}
 }

@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package component
+package verdict
 
 import (
 	"errors"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -19,11 +20,11 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// invalidError is a mistake in the component itself: nothing is done until it is changed.
-type invalidError struct{ err error }
+// InvalidError is a mistake in the component itself: nothing is done until it is changed.
+type InvalidError struct{ Err error }
 
-func (e *invalidError) Error() string { return e.err.Error() }
-func (e *invalidError) Unwrap() error { return e.err }
+func (e *InvalidError) Error() string { return e.Err.Error() }
+func (e *InvalidError) Unwrap() error { return e.Err }
 
 // explain gives the errors of the engine their meaning for the component. Joined
 // errors are explained one by one: an object that cannot work as it is must not
@@ -35,9 +36,9 @@ func explain(err error) error {
 		if hasMeaning(e) {
 			return err
 		}
-		if forbidden, decided := isForbidden(e); !judged && decided {
+		if forbidden, decided := forbiddenAnswer(e); !judged && decided {
 			if judged = true; forbidden {
-				return result.NewWaiting(err, v1alpha1.ReasonForbidden, minInterval)
+				return result.NewWaiting(err, v1alpha1.ReasonForbidden, MinInterval)
 			}
 		}
 		if reason, ok := stallingReason(e); ok {
@@ -78,7 +79,7 @@ func stallingReason(err error) (string, bool) {
 	if _, ok := err.(*reconciler.InvalidError); ok {
 		return v1alpha1.ReasonInvalid, true
 	}
-	if _, ok := err.(*invalidError); ok {
+	if _, ok := err.(*InvalidError); ok {
 		return v1alpha1.ReasonSpecInvalid, true
 	}
 	if _, ok := err.(*ledger.FormatError); ok {
@@ -111,5 +112,24 @@ func explainJoined(whole error, parts []error) error {
 	for _, part := range parts {
 		explained = append(explained, explain(part))
 	}
-	return worded{err: errors.Join(explained...), message: whole.Error()}
+	return Worded{Err: errors.Join(explained...), Message: whole.Error()}
+}
+
+// IsForbidden reports whether the error means that a right is missing, and nothing more urgent.
+func IsForbidden(err error) bool {
+	computed := result.Compute(result.Empty, explain(err), nil)
+	return computed.Outcome == result.Waited && computed.Reason == v1alpha1.ReasonForbidden
+}
+
+// forbiddenAnswer looks at this very error, not further down; decided says that what it
+// wraps does not count.
+func forbiddenAnswer(err error) (forbidden, decided bool) {
+	if _, ok := err.(*reconciler.ForbiddenError); ok {
+		return true, true
+	}
+	if step, ok := err.(interface{ IsForbidden() bool }); ok {
+		return step.IsForbidden(), true
+	}
+	status, ok := err.(*apierrors.StatusError)
+	return ok && apierrors.IsForbidden(status) && !apierrors.HasStatusCause(status, corev1.NamespaceTerminatingCause), ok
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package component
+package verdict
 
 import (
 	"fmt"
@@ -13,8 +13,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// maxNamed is how many objects a message names.
-const maxNamed = 3
+// MaxNamed is how many objects a message names.
+const MaxNamed = 3
 
 // waitRanks order what is waited for by how much it explains; what is not listed
 // comes first, and what only waits for others last.
@@ -34,37 +34,37 @@ func byImportance(waits []reconciler.Wait) []reconciler.Wait {
 	return ordered
 }
 
-// maxSentence is how much of the message one object gets, in bytes; so the others
+// MaxSentence is how much of the message one object gets, in bytes; so the others
 // are named, too, whatever one has to say.
-const maxSentence = 320
+const MaxSentence = 320
 
-// waitingMessage names the first few objects that are waited for, in the order of
+// WaitingMessage names the first few objects that are waited for, in the order of
 // byImportance, and why; causes holds, by waitID, what else is known about some.
-func waitingMessage(waits []reconciler.Wait, causes map[string]string) string {
+func WaitingMessage(waits []reconciler.Wait, causes map[string]string) string {
 	var sentences []string
-	for _, wait := range byImportance(waits)[:min(len(waits), maxNamed)] {
+	for _, wait := range byImportance(waits)[:min(len(waits), MaxNamed)] {
 		sentence := wait.Key.String()
 		if wait.Message != "" {
-			sentence += ": " + oneLine(wait.Message)
+			sentence += ": " + OneLine(wait.Message)
 		}
 		if cause := causes[waitID(wait)]; cause != "" {
 			sentence += "; " + cause
 		}
-		sentences = append(sentences, shorten(sentence, maxSentence))
+		sentences = append(sentences, Shorten(sentence, MaxSentence))
 	}
-	return joinSentences(sentences, len(waits))
+	return JoinSentences(sentences, len(waits))
 }
 
-// blockersMessage names the first few objects that block a deletion.
-func blockersMessage(blockers []reconciler.Blocker) string {
+// BlockersMessage names the first few objects that block a deletion.
+func BlockersMessage(blockers []reconciler.Blocker) string {
 	var sentences []string
-	for _, blocker := range blockers[:min(len(blockers), maxNamed)] {
-		sentences = append(sentences, shorten(blocker.Dependent+": "+oneLine(blocker.Message), maxSentence))
+	for _, blocker := range blockers[:min(len(blockers), MaxNamed)] {
+		sentences = append(sentences, Shorten(blocker.Dependent+": "+OneLine(blocker.Message), MaxSentence))
 	}
-	return joinSentences(sentences, len(blockers))
+	return JoinSentences(sentences, len(blockers))
 }
 
-func joinSentences(sentences []string, total int) string {
+func JoinSentences(sentences []string, total int) string {
 	message := strings.Join(sentences, "; ")
 	if more := total - len(sentences); more > 0 {
 		message += fmt.Sprintf("; and %d more", more)
@@ -72,8 +72,8 @@ func joinSentences(sentences []string, total int) string {
 	return message
 }
 
-// oneLine makes one line of the several that joined errors have.
-func oneLine(text string) string {
+// OneLine makes one line of the several that joined errors have.
+func OneLine(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -90,8 +90,8 @@ func oneLine(text string) string {
 	return b.String()
 }
 
-// shorten cuts the text at a character and shows that it did.
-func shorten(text string, limit int) string {
+// Shorten cuts the text at a character and shows that it did.
+func Shorten(text string, limit int) string {
 	const ellipsis = "…"
 	if len(text) <= limit {
 		return text
@@ -103,8 +103,8 @@ func shorten(text string, limit int) string {
 	return text[:limit] + ellipsis
 }
 
-// objectsText is "1 object" or "57 objects".
-func objectsText(n int) string {
+// ObjectCount is "1 object" or "57 objects".
+func ObjectCount(n int) string {
 	if n == 1 {
 		return "1 object"
 	}

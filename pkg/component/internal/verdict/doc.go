@@ -1,0 +1,10 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package verdict turns what happened in the reconcile of a component into its state, its
+// conditions and the result for the controller.
+//
+// [Judge] is pure: the same [Facts] give the same [Verdict], and the table of its test is the
+// specification. Errors of the engine get their meaning here. Messages name the objects that
+// a component waits for; [Causes] asks the pods of a workload why it is not ready.
+package verdict

@@ -1,0 +1,275 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+// MinInterval is the shortest interval at which a component is reconciled again.
+const MinInterval = time.Second
+
+// Intervals are how often, and for how long, a component is worked on.
+type Intervals struct {
+	Requeue, Retry, Timeout time.Duration
+}
+
+// Facts are all that a verdict depends on. At most one of Skipped, Claimed, Done, Waiting,
+// Blocked, Unreachable and Err is set.
+type Facts struct {
+	Deleting bool
+	// Skipped says why nothing is done.
+	Skipped Skip
+	// Claimed: the component was just seen and claimed.
+	Claimed bool
+	// Done says what was achieved.
+	Done string
+	// Waiting says what is waited for, Blocked what blocks the deletion.
+	Waiting, Blocked string
+	// Unreachable says why the target cluster cannot be reached.
+	Unreachable string
+	// TimedOut: it is waited for longer than the timeout allows.
+	TimedOut bool
+	// Failed: what is waited for says that it failed.
+	Failed bool
+	// Err is why the reconcile did not finish.
+	Err error
+	// Net is after which delay the component is reconciled again if nothing wakes it, while it waits or
+	// lacks a right or, if set, while it is stalled.
+	Net       time.Duration
+	Intervals Intervals
+	// Random spreads the regular reconciles of many components a little, so that they do not
+	// stay in step forever after a restart. Nil means not at all.
+	Random func() float64
+	// Said is the message of condition Ready before the pass.
+	Said string
+	// Secrets are kept out of the message.
+	Secrets *redact.Secrets
+}
+
+// Skip is a reason to leave the dependents alone.
+type Skip string
+
+const (
+	NotSkipped      Skip = ""
+	SkippedBySpec   Skip = "suspended"
+	SkippedByPolicy Skip = "the management policy of the component is skip"
+)
+
+// Verdict is the judgement of a reconcile: all of the status, and what Reconcile returns.
+type Verdict struct {
+	State                v1alpha1.State
+	Ready                metav1.ConditionStatus
+	Reconciling, Stalled bool
+	Reason, Message      string
+	// After is when the component is reconciled again if nothing wakes it; 0 means not before
+	// it changes.
+	After time.Duration
+	// Err is returned to the controller, whose rate limiter says when it is tried again.
+	Err error
+}
+
+// Result is the verdict as Reconcile returns it. The conditions are set already.
+func (v Verdict) Result() result.Verdict {
+	outcome := result.Waited
+	switch {
+	case v.Err != nil:
+		outcome = result.Failed
+	case v.Stalled:
+		outcome = result.Stalled
+	case v.Ready == metav1.ConditionTrue:
+		outcome = result.Succeeded
+	}
+	return result.Verdict{
+		Outcome: outcome, Reason: v.Reason, Message: v.Message,
+		Result: ctrl.Result{RequeueAfter: v.After}, Err: backoff.Retried(v.Err),
+	}
+}
+
+// SetConditions brings Ready, Reconciling and Stalled in line with the verdict.
+func (v Verdict) SetConditions(setter conditions.Setter, now time.Time) {
+	switch {
+	case v.Reconciling:
+		conditions.MarkReconciling(setter, now, v.Reason, "%s", v.Message)
+	case v.Stalled:
+		conditions.MarkStalled(setter, now, v.Reason, "%s", v.Message)
+	default:
+		conditions.Delete(setter, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled)
+	}
+	conditions.Set(setter, now, metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: v.Ready, Reason: v.Reason, Message: v.Message,
+	})
+}
+
+// Jitter is the greatest share by which a regular reconcile comes early.
+const Jitter = 0.1
+
+// regularly is when the next regular reconcile is due.
+func (f Facts) regularly() time.Duration {
+	if f.Random == nil {
+		return f.Intervals.Requeue
+	}
+	return f.Intervals.Requeue - time.Duration(float64(f.Intervals.Requeue)*Jitter*f.Random())
+}
+
+// Judge is pure: the same facts give the same verdict. The table of its test is
+// the specification.
+func Judge(f Facts) Verdict {
+	switch {
+	case f.Err != nil:
+		return judgeError(f)
+	case f.Skipped != NotSkipped:
+		v := Verdict{State: v1alpha1.StatePending, Ready: metav1.ConditionUnknown, Reason: v1alpha1.ReasonSuspended, Message: string(f.Skipped)}
+		if f.Skipped == SkippedByPolicy {
+			v.After = f.regularly()
+		}
+		return v
+	case f.Blocked != "":
+		return f.wait(v1alpha1.StateDeleting, metav1.ConditionFalse, v1alpha1.ReasonDeletionBlocked, f.Blocked)
+	case f.Unreachable != "":
+		return f.wait(v1alpha1.StateError, metav1.ConditionFalse, v1alpha1.ReasonTargetUnreachable, f.Unreachable)
+	case f.Waiting != "" && f.Deleting:
+		return f.wait(v1alpha1.StateDeleting, metav1.ConditionFalse, v1alpha1.ReasonDeletionProcessing, f.Waiting)
+	case f.Waiting != "" && f.TimedOut:
+		message := fmt.Sprintf("not ready after %s: %s", f.Intervals.Timeout, f.Waiting)
+		return f.wait(v1alpha1.StateError, metav1.ConditionFalse, v1alpha1.ReasonTimeout, message)
+	case f.Waiting != "" && f.Failed:
+		return f.wait(v1alpha1.StateError, metav1.ConditionFalse, v1alpha1.ReasonObjectFailed, f.Waiting)
+	case f.Waiting != "":
+		return f.wait(v1alpha1.StateProcessing, metav1.ConditionUnknown, v1alpha1.ReasonProcessing, f.Waiting)
+	case f.Claimed:
+		return Verdict{
+			State: v1alpha1.StatePending, Ready: metav1.ConditionUnknown, Reconciling: true,
+			Reason: v1alpha1.ReasonFirstSeen, Message: "the component was seen for the first time", After: result.RequeueDelay,
+		}
+	case f.Deleting:
+		return Verdict{
+			State: v1alpha1.StateDeleting, Ready: metav1.ConditionFalse, Reconciling: true,
+			Reason: v1alpha1.ReasonDeletionProcessing, Message: f.Done, After: f.regularly(),
+		}
+	default:
+		return Verdict{
+			State: v1alpha1.StateReady, Ready: metav1.ConditionTrue,
+			Reason: v1alpha1.ReasonReady, Message: f.Done, After: f.regularly(),
+		}
+	}
+}
+
+// wait is the verdict of a reconcile that goes on when something happens.
+func (f Facts) wait(state v1alpha1.State, ready metav1.ConditionStatus, reason, message string) Verdict {
+	return Verdict{
+		State: state, Ready: ready, Reconciling: true, Reason: reason, Message: message,
+		After: cmp.Or(f.Net, f.regularly()),
+	}
+}
+
+func judgeError(f Facts) Verdict {
+	err := explain(f.Err)
+	// The builder gives a Waiting without a delay the retry interval.
+	computed := result.Compute(result.Empty, err, result.AlwaysRequeueResultBuilder{RequeueAfter: f.Intervals.Retry})
+	v := Verdict{
+		State: v1alpha1.StateError, Ready: metav1.ConditionFalse, Reconciling: true,
+		Reason: computed.Reason, Message: steady(f.Said, OneLine(f.Secrets.Text(computed.Message))),
+	}
+	switch computed.Outcome {
+	case result.Stalled:
+		v.Reconciling, v.Stalled = false, true
+		if v.After = f.regularly(); f.Net > 0 {
+			v.After = min(v.After, f.Net) // some of its objects are under way all the same
+		}
+	case result.Waited:
+		if v.Reason == v1alpha1.ReasonForbidden {
+			v.After = cmp.Or(f.Net, f.regularly())
+			break
+		}
+		v.State, v.Ready = v1alpha1.StatePending, metav1.ConditionUnknown
+		if f.Deleting {
+			v.State = v1alpha1.StateDeletionPending
+			if v.Reason == v1alpha1.ReasonRetrying {
+				v.Reason = v1alpha1.ReasonDeletionRetrying
+			}
+		}
+		v.After = min(max(computed.Result.RequeueAfter, MinInterval), max(maxRetry, f.Intervals.Retry))
+	case result.Ignored:
+		// The reconcile was cut short all the same; only its hooks may ignore errors.
+		v.Reason, v.Err = v1alpha1.ReasonError, errors.New(v.Message)
+	default:
+		v.Reason, v.Err = cmp.Or(v.Reason, v1alpha1.ReasonError), err
+	}
+	return v
+}
+
+// maxRetry is the longest delay that an error can ask for, unless the component's
+// own retry interval is longer: nothing is put off for good.
+const maxRetry = 24 * time.Hour
+
+// Worded is an error with another message.
+type Worded struct {
+	Err     error
+	Message string
+}
+
+func (e Worded) Error() string { return e.Message }
+func (e Worded) Unwrap() error { return e.Err }
+
+// UnfinishedError ends a reconcile that has to be followed by another one: the facts say
+// what is waited for, and when to look again.
+type UnfinishedError struct {
+	Facts Facts
+	// Cause is nil if nothing is wrong.
+	Cause error
+}
+
+func (e *UnfinishedError) Error() string {
+	if e.Cause != nil {
+		return e.Cause.Error()
+	}
+	return e.Facts.Waiting + e.Facts.Blocked
+}
+
+func (e *UnfinishedError) Unwrap() error { return e.Cause }
+
+// NextChange is when the first of the objects settles by itself or is corrected again; zero
+// if none does.
+func NextChange(waits []reconciler.Wait) time.Time {
+	var next time.Time
+	for _, wait := range waits {
+		if !wait.Until.IsZero() && (next.IsZero() || wait.Until.Before(next)) {
+			next = wait.Until
+		}
+	}
+	return next
+}
+
+// moving are the reasons of waits that end without anybody doing something.
+var moving = []reconciler.WaitReason{
+	reconciler.WaitReady, reconciler.WaitGone, reconciler.WaitType, reconciler.WaitNamespaceGone, reconciler.WaitUnknown,
+}
+
+// StillMoving reports whether anything goes on, beside what has failed.
+func StillMoving(waits []reconciler.Wait) bool {
+	return slices.ContainsFunc(waits, func(wait reconciler.Wait) bool {
+		return slices.Contains(moving, wait.Reason)
+	})
+}
+
+// AnyFailed reports whether an object says that it failed, such as a Job that has
+// reached its limit. It may recover, or be replaced, so it is waited for all the same.
+func AnyFailed(waits []reconciler.Wait) bool {
+	return slices.ContainsFunc(waits, func(wait reconciler.Wait) bool { return wait.Reason == reconciler.WaitFailed })
+}
