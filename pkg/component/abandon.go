@@ -22,7 +22,7 @@ import (
 // reasonAbandoned is the reason of the event that says what is left behind.
 const reasonAbandoned = "Abandoned"
 
-// abandonOf tells whether the deletion of the component leaves its dependents as
+// abandonOf reports whether the deletion of the component leaves its dependents as
 // they are, without even looking at them.
 func abandonOf(c Component, reconcilerName string) (bool, error) {
 	return flagOf(c, abandonAnnotation(reconcilerName))

@@ -262,7 +262,7 @@ func configMaps(_ context.Context, _, _ string, parameters types.Unstructurable)
 	return objects, nil
 }
 
-// exists tells whether there is a config map of the name, and its value.
+// exists reports whether there is a config map of the name, and its value.
 func (b *bed) configMap(name string) (value string, exists bool) {
 	b.Helper()
 	configMap := &corev1.ConfigMap{}

@@ -214,7 +214,7 @@ func configurationOf[C any](c Component) (C, bool) {
 	return none, false
 }
 
-// isNil tells whether the value is nil, or an interface that holds a nil pointer.
+// isNil reports whether the value is nil, or an interface that holds a nil pointer.
 func isNil(value any) bool {
 	v := reflect.ValueOf(value)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()

@@ -114,7 +114,7 @@ func (h *handler[T]) prepareDelete(ctx context.Context, obj T, missing error) (t
 	return h.enter(ctx, obj, id)
 }
 
-// isEmpty tells whether the component has no dependents that could be lost.
+// isEmpty reports whether the component has no dependents that could be lost.
 func isEmpty(c Component) bool { return c.GetStatus().Inventory.IsEmpty() }
 
 // deleteDependents returns nil when nothing is left.

@@ -61,7 +61,7 @@ func driftMessage(drifted []reconciler.Deviation) string {
 // atTime is when somebody changed something.
 var atTime = regexp.MustCompile(` at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
-// sameBut tells whether two texts differ only in what the expression matches.
+// sameBut reports whether two texts differ only in what the expression matches.
 func sameBut(passing *regexp.Regexp, a, b string) bool {
 	return passing.ReplaceAllString(a, "") == passing.ReplaceAllString(b, "")
 }

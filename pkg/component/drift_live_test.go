@@ -36,7 +36,7 @@ func (b *bed) drifted() string {
 	return ""
 }
 
-// warned tells whether there is a warning about the component of the test.
+// warned reports whether there is a warning about the component of the test.
 func (b *bed) warned(reason, note string) error {
 	list := &eventsv1.EventList{}
 	b.check(b.client.List(b.Context(), list, client.InNamespace(b.namespace)))

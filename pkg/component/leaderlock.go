@@ -109,7 +109,7 @@ func (l *LeaderLock) note(renewed time.Time, deadline time.Duration) {
 // deposed ends as quietly as one that met a newer version of its component.
 func (l *LeaderLock) leading() error { return l.leadingFor(0) }
 
-// leadingFor tells whether this process leads for some time yet.
+// leadingFor reports whether this process leads for some time yet.
 func (l *LeaderLock) leadingFor(ahead time.Duration) error {
 	if l == nil {
 		return nil
@@ -133,7 +133,7 @@ const creating = 5 * time.Second
 // it was not renewed for two thirds of its duration. It sends no request.
 func (l *LeaderLock) Check() error { return l.check(0) }
 
-// check tells whether the lease can be relied on for some time yet. A lease that is
+// check reports whether the lease can be relied on for some time yet. A lease that is
 // never held for so long is relied on in its first third.
 func (l *LeaderLock) check(ahead time.Duration) error {
 	l.mu.Lock()

@@ -113,7 +113,7 @@ func (s *Status) installs() bool {
 	return s.AppliedGeneration == 0 || s.Revision <= max(s.InstalledRevision, 1)
 }
 
-// timedOut tells whether the current attempt has taken too long.
+// timedOut reports whether the current attempt has taken too long.
 func (s *Status) timedOut(timeout time.Duration, now time.Time) bool {
 	return s.ProcessingSince != nil && now.Sub(s.ProcessingSince.Time) >= timeout
 }

@@ -205,7 +205,7 @@ func inShard(selector labels.Selector) predicate.Predicate {
 	}
 }
 
-// selects tells whether an object is selected; by nil, everything is.
+// selects reports whether an object is selected; by nil, everything is.
 func selects(selector labels.Selector, object client.Object) bool {
 	return selector == nil || object != nil && selector.Matches(labels.Set(object.GetLabels()))
 }

@@ -82,7 +82,7 @@ type Status struct {
 	Inventory v1alpha1.Inventory `json:"inventory,omitzero"`
 }
 
-// IsReady tells whether the component is ready. The status may be about an older
+// IsReady reports whether the component is ready. The status may be about an older
 // generation of the component: compare ObservedGeneration.
 func (s *Status) IsReady() bool {
 	return s != nil && s.State == v1alpha1.StateReady

@@ -223,7 +223,7 @@ func shortNote(err error) string {
 	return string(note[:min(len(note), 250)]) // at most 4 bytes each
 }
 
-// outdated tells whether the CustomResourceDefinition does not keep our status.
+// outdated reports whether the CustomResourceDefinition does not keep our status.
 func outdated(err error) bool {
 	if _, pruned := errors.AsType[*patch.PrunedError](err); pruned {
 		return true

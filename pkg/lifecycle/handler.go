@@ -46,14 +46,14 @@ type Handler[T client.Object] interface {
 // Suspender is a Handler that can be told to let an object rest. Deletion is not
 // affected.
 type Suspender[T client.Object] interface {
-	// Suspended tells whether nothing may be created or updated now.
+	// Suspended reports whether nothing may be created or updated now.
 	Suspended(obj T) bool
 }
 
 // Detacher is a Handler that can be told to leave behind what it made, in addition
 // to the management policy.
 type Detacher[T client.Object] interface {
-	// Detached tells whether deletion of the object skips Delete.
+	// Detached reports whether deletion of the object skips Delete.
 	Detached(obj T) bool
 }
 

@@ -34,7 +34,7 @@ func (s *Sessions[T]) ownerOf(obj T) string {
 	return obj.GetAnnotations()[ownershipAnnotation(s.options.Name)]
 }
 
-// isElsewhere tells whether the object belongs to another operator.
+// isElsewhere reports whether the object belongs to another operator.
 func (s *Sessions[T]) isElsewhere(obj T) bool {
 	owner := s.ownerOf(obj)
 	return owner != "" && owner != s.options.OperatorNamespace

@@ -39,12 +39,12 @@ type Claimer[T Object] interface {
 
 // Observation is what was found.
 type Observation struct {
-	// Exists tells whether the resource of the Record exists. If it does not, the
+	// Exists reports whether the resource of the Record exists. If it does not, the
 	// other fields do not matter.
 	Exists bool
-	// UpToDate tells whether it is as the object describes.
+	// UpToDate reports whether it is as the object describes.
 	UpToDate bool
-	// InProgress tells whether the API is still at work on it. Nothing is updated
+	// InProgress reports whether the API is still at work on it. Nothing is updated
 	// meanwhile.
 	InProgress bool
 	// Name is how the API names it.
@@ -57,7 +57,7 @@ type Observation struct {
 type Operation struct {
 	// Name is how the API names the resource, if Create has learned that.
 	Name string
-	// InProgress tells whether the API goes on working on it.
+	// InProgress reports whether the API goes on working on it.
 	InProgress bool
 	// After is when to look again, if InProgress is set. Default is after 1 s,
 	// doubling up to 30 s.

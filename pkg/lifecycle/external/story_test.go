@@ -178,7 +178,7 @@ func (s *story) change(how func(*vault)) error {
 	}
 }
 
-// settled tells whether what the user asked for is the case.
+// settled reports whether what the user asked for is the case.
 func (s *story) settled() bool {
 	v := s.get()
 	if s.part == 3 || s.gone.Load() {

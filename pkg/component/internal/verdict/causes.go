@@ -93,7 +93,7 @@ var workloads = map[schema.GroupKind]string{
 	{Group: "batch", Kind: "Job"}:        "v1",
 }
 
-// isWorkload tells whether the wait is about readiness that pods can explain.
+// isWorkload reports whether the wait is about readiness that pods can explain.
 func isWorkload(wait reconciler.Wait) bool {
 	_, ok := workloads[wait.Key.GroupKind()]
 	return ok && (wait.Reason == reconciler.WaitReady || wait.Reason == reconciler.WaitFailed)
