@@ -79,6 +79,7 @@ func (k *kind) present(at objectName, live *record, believe bool) []Change {
 		return nil
 	}
 	old := k.records.get(at)
+	live.shareStrings(old)
 	k.records.set(at, live)
 	if k.records.writes[at] != nil {
 		return nil // told when the requests are over

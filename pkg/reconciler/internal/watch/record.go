@@ -4,6 +4,7 @@
 package watch
 
 import (
+	"math"
 	"strings"
 	"time"
 	"unique"
@@ -16,7 +17,8 @@ import (
 )
 
 // record is what is kept of an object. What many objects have in common is kept
-// once. It is not changed once it is made.
+// once. It is not changed once it is made. There is one for each dependent, so the
+// order of the fields keeps it at 96 bytes.
 type record struct {
 	uid     types.UID
 	version string
@@ -25,15 +27,14 @@ type record struct {
 	status  unique.Handle[plan.Status]
 	// finalizers are joined.
 	finalizers unique.Handle[string]
+	// scaled, referenced and ending are as in plan.Observation.
+	scaled *plan.Scaling
 	// created and deleting are seconds since 1970, 0 for never: the API knows no fractions.
-	created, deleting int64
-	// unread tells that the object is there, but could not be reduced.
-	unread bool
-	// scaled and referenced are as in plan.Observation.
-	scaled     *plan.Scaling
+	created, deleting uint32
+	// unread is set for an object that exists, but could not be reduced.
+	unread     bool
 	referenced bool
-	// ending is plan.Observation.Ending.
-	ending plan.Ending
+	ending     plan.Ending
 }
 
 // marks is plan.Marks in a form that can be compared, without the controller: it
@@ -46,12 +47,13 @@ type marks struct {
 
 const separator = "\n" // is in no finalizer and no name of an owner
 
-// recordOf makes the record of an observation that is Present.
+// recordOf makes the record of an observation that is Present. Its strings are those of
+// the observation, which the inventory of the owner holds, too.
 func recordOf(o plan.Observation) *record {
 	return &record{
-		uid:     types.UID(strings.Clone(string(o.UID))),
-		version: strings.Clone(o.ResourceVersion),
-		seen:    strings.Clone(o.Seen),
+		uid:     o.UID,
+		version: o.ResourceVersion,
+		seen:    o.Seen,
 		marks: unique.Make(marks{
 			owner: o.Marks.OwnerID, ref: o.Marks.Ref, others: strings.Join(o.Marks.Others, separator),
 		}),
@@ -62,6 +64,20 @@ func recordOf(o plan.Observation) *record {
 		scaled:     o.Scaled,
 		referenced: o.Referenced,
 		ending:     o.Ending,
+	}
+}
+
+// shareStrings lets a new record of an object use the strings of the one before it, where
+// they are equal. It is called before the record is published.
+func (r *record) shareStrings(old *record) {
+	if old == nil {
+		return
+	}
+	if r.uid == old.uid {
+		r.uid = old.uid
+	}
+	if r.seen == old.seen {
+		r.seen = old.seen
 	}
 }
 
@@ -134,18 +150,20 @@ func (r *record) edited(other *record) bool {
 	return r.same(&unedited) && r.status == other.status
 }
 
-func seconds(t time.Time) int64 {
+// seconds returns t as seconds since 1970. A time outside of what 32 bits hold, which only a
+// server with a wrong clock gives, becomes the nearest one that they hold.
+func seconds(t time.Time) uint32 {
 	if t.IsZero() {
 		return 0
 	}
-	return t.Unix()
+	return uint32(min(max(t.Unix(), 1), math.MaxUint32))
 }
 
-func timeOf(seconds int64) time.Time {
+func timeOf(seconds uint32) time.Time {
 	if seconds == 0 {
 		return time.Time{}
 	}
-	return time.Unix(seconds, 0)
+	return time.Unix(int64(seconds), 0)
 }
 
 func split(joined string) []string {
