@@ -46,6 +46,9 @@ func Documents(t *Tree, rooms []Room) []Violation {
 			found = append(found, violation(floorsFile, "its floors are not those of test/architecture/rooms.go: run go test ./test/architecture -rewrite"))
 		}
 	}
+	if picture, err := fs.ReadFile(t.root, pictureFile); err == nil && string(picture) != renderPicture(rooms) {
+		found = append(found, violation(pictureFile, "it does not show the rooms of test/architecture/rooms.go: run go test ./test/architecture -rewrite"))
+	}
 	if readme, ok := t.text("README.md"); ok {
 		for _, p := range t.ours() {
 			if room, known := roomOf(rooms, p.Path); known && isPublic(room) && !strings.Contains(readme.Content, "`"+p.Path+"`") {

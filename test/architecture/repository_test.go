@@ -13,7 +13,7 @@ import (
 
 const root = "../.."
 
-var rewrite = flag.Bool("rewrite", false, "write the floors of rooms.go into "+floorsFile)
+var rewrite = flag.Bool("rewrite", false, "write the floors of rooms.go into "+floorsFile+" and "+pictureFile)
 
 // TestRepository applies every rule to this repository.
 func TestRepository(t *testing.T) {
@@ -101,8 +101,11 @@ func rewriteFloors() error {
 		return err
 	}
 	rewritten, err := withFloors(string(content), rooms)
-	if err != nil || rewritten == string(content) {
+	if err != nil {
 		return err
 	}
-	return os.WriteFile(name, []byte(rewritten), 0o644)
+	if err := os.WriteFile(name, []byte(rewritten), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(root, pictureFile), []byte(renderPicture(rooms)), 0o644)
 }
