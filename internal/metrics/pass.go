@@ -18,13 +18,13 @@ var (
 	reconcileSeconds = histogram("corbel_reconcile_duration_seconds",
 		"Duration of passes over components.", passBuckets, "controller")
 	phaseSeconds = histogram("corbel_phase_duration_seconds",
-		"Duration of the parts of passes: hooks, render, read, plan, record and execute.", passBuckets, "controller", "phase")
+		"Duration of the parts of reconciles: hooks, render, read, plan, record and execute.", passBuckets, "controller", "phase")
 	writes = counter("corbel_writes_total",
 		"Writes of dependent objects that succeeded, by verb and by the reason of the plan.", "controller", "verb", "reason")
 	writeErrors = counter("corbel_write_errors_total",
 		"Writes of dependent objects that failed, by verb and by the class of the failure.", "controller", "verb", "class")
 	orphans = counter("corbel_orphans_found_total",
-		"Objects that bear our marks and are in no inventory.", "controller")
+		"Objects that bear our label and annotation and are in no inventory.", "controller")
 	heldRenders = counter("corbel_renders_held_back_total",
 		"Passes that kept the last manifests, because they change with every rendering.", "controller")
 )
@@ -93,7 +93,7 @@ func WriteFailed(controller, verb, class string) {
 	writeErrors.WithLabelValues(controller, verb, class).Inc()
 }
 
-// OrphansFound counts objects that bear our marks and are in no inventory.
+// OrphansFound counts objects that bear our label and annotation and are in no inventory.
 func OrphansFound(controller string, n int) {
 	if n > 0 {
 		orphans.WithLabelValues(controller).Add(float64(n))
