@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Notify is an operator that tells an HTTP endpoint about the ConfigMaps that bear the
+// Notify is an operator that notifies an HTTP endpoint of the ConfigMaps that bear the
 // label notify.example.com/watch, whatever its value.
 package main
 
@@ -27,7 +27,7 @@ import (
 const (
 	name       = "notify.example.com"
 	watchLabel = name + "/watch"
-	finalizer  = name + "/told"
+	finalizer  = name + "/notified"
 )
 
 func main() {

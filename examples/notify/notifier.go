@@ -36,7 +36,7 @@ type notifier struct {
 	client   *http.Client
 }
 
-// notify tells the endpoint what happened. If the endpoint says when to come again, it is
+// notify posts to the endpoint what happened. If the endpoint says when to retry, it is
 // asked then; other failures are retried with growing delays.
 func (n *notifier) notify(ctx context.Context, req changes.TypedReconcileRequest[*corev1.ConfigMap]) (changes.ReconcileResult, error) {
 	m := message{Action: req.Action, Namespace: req.Object.Namespace, Name: req.Object.Name, UID: req.Object.UID}

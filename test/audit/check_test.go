@@ -22,7 +22,7 @@ const name = "test.corbel.run"
 var options = Options{Name: name, Component: schema.GroupResource{Group: "example.com", Resource: "shops"}, User: "operator"}
 
 // line is one request of a forged log, in words: the user, the verb and the object, how the object
-// looked afterwards, and what was sent. "nobody" as owner means no label and no annotation.
+// looked afterwards, and what was sent. Without owner there is no label and no annotation.
 type line struct {
 	user, verb, object string
 	// answer is "uid=u1 owner=main label=main annotation=value rv=5 deleting finalizer=x", or "gone".

@@ -23,36 +23,36 @@ import (
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 )
 
-// check expects what every end must have: exactly the wanted objects, all of them
+// check expects what every end must have: exactly the desired objects, all of them
 // recorded, and none created a second time.
 func (s *scenario) check(t *testing.T, f *fixture, cast *cast, earlier map[string]types.UID) {
 	t.Helper()
 	want := []string{}
-	for _, name := range s.marked {
+	for _, name := range s.owned {
 		want = append(want, f.fill(name))
 	}
 	slices.Sort(want)
-	marked := s.withoutRefused(f, read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.marked(ctx, f) }))
-	for _, name := range names(marked) {
+	owned := s.withoutRefused(f, read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.owned(ctx, f) }))
+	for _, name := range names(owned) {
 		if !s.endsInDeletion() && !slices.Contains(want, name) { // else it may still be at it
 			t.Errorf("%s is left over", name)
 		}
 	}
 	for _, name := range want {
-		if _, there := marked[name]; !there && s.meanwhile == nil {
-			t.Errorf("%s is not there, or without our marks", name)
+		if _, there := owned[name]; !there && s.meanwhile == nil {
+			t.Errorf("%s is not there, or without our label and annotation", name)
 		}
 	}
 	// What others did may not have come through the watch yet: it is mended then. A
 	// watch that goes through the past again shows, for a moment, what was purged
 	// long ago; it is purged once more then, on the record, too.
-	eventually(t, "the objects with our marks to be those that are wanted and recorded", func(ctx context.Context) (err error) {
-		if marked, err = cast.marked(ctx, f); err != nil {
+	eventually(t, "the objects with our label and annotation to be those that are desired and recorded", func(ctx context.Context) (err error) {
+		if owned, err = cast.owned(ctx, f); err != nil {
 			return err
 		}
-		marked = s.withoutRefused(f, marked)
-		if diff := cmp.Diff(want, append([]string{}, names(marked)...)); diff != "" {
-			return errors.New("objects with our marks (-want +got):\n" + diff)
+		owned = s.withoutRefused(f, owned)
+		if diff := cmp.Diff(want, append([]string{}, names(owned)...)); diff != "" {
+			return errors.New("objects with our label and annotation (-want +got):\n" + diff)
 		}
 		recorded, err := f.recorded(ctx)
 		if err != nil {
@@ -60,14 +60,14 @@ func (s *scenario) check(t *testing.T, f *fixture, cast *cast, earlier map[strin
 		}
 		recorded = s.withoutRefused(f, recorded)
 		maps.DeleteFunc(recorded, func(_ string, uid types.UID) bool { return uid == "" }) // refused, or not written yet
-		if diff := cmp.Diff(recorded, marked); diff != "" {
+		if diff := cmp.Diff(recorded, owned); diff != "" {
 			return errors.New("what is recorded and what is there (-recorded +there):\n" + diff)
 		}
 		return nil
 	})
 	for name, uid := range earlier {
 		again := slices.ContainsFunc(s.recreated, func(n string) bool { return f.fill(n) == name })
-		if now, there := marked[name]; there && now != uid && !again {
+		if now, there := owned[name]; there && now != uid && !again {
 			t.Errorf("%s was created a second time", name)
 		}
 	}
@@ -109,7 +109,7 @@ func (s *scenario) awaitContent(t *testing.T, f *fixture) {
 // content returns an error if objects with our label are not as the manifests say.
 func (s *scenario) content(ctx context.Context, t *testing.T, f *fixture) error {
 	var differ []error
-	for _, manifests := range s.wanted {
+	for _, manifests := range s.desired {
 		for _, want := range f.objects(t, manifests) {
 			differ = append(differ, s.compare(ctx, f, want))
 		}
@@ -117,7 +117,7 @@ func (s *scenario) content(ctx context.Context, t *testing.T, f *fixture) error 
 	return errors.Join(differ...)
 }
 
-// compare returns an error if an object with our label is not as it is wanted.
+// compare returns an error if an object with our label is not as it is desired.
 func (s *scenario) compare(ctx context.Context, f *fixture, want *unstructured.Unstructured) error {
 	live := want.DeepCopy()
 	if err := f.target.Get(ctx, client.ObjectKeyFromObject(want), live); err != nil {
@@ -139,7 +139,7 @@ func (s *scenario) compare(ctx context.Context, f *fixture, want *unstructured.U
 	return nil
 }
 
-// contains reports whether a value has everything that is wanted; in lists the
+// contains reports whether a value has everything that is desired; in lists the
 // elements are compared one by one.
 func contains(value, want any) bool {
 	switch want := want.(type) {

@@ -113,10 +113,10 @@ func (s *scenario) play(t *testing.T, g *crasher, fault *watchFault, reference *
 	}
 	f.watchGateway(g.wrap)
 	watches := newFaultyWatches(fault, f.version(t))
-	first := f.startWith(t, told, watches.around(g.wrap))
+	first := f.startWith(t, bundleManifests, watches.around(g.wrap))
 	s.prepare(t, f)
 	kept := f.versions(t, slices.Concat(s.others, s.visitors))
-	before := read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.marked(ctx, f) })
+	before := read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.owned(ctx, f) })
 
 	beginning := f.version(t)
 	watches.begin(t, beginning)
@@ -133,7 +133,7 @@ func (s *scenario) play(t *testing.T, g *crasher, fault *watchFault, reference *
 	atCrash := s.checkRecord(t, f, cast)
 	f.watchGateway(g.count)
 	successor := newFaultyWatches(fault, watches.before)
-	defer f.startWith(t, told, successor.around(g.count)).stop(t)
+	defer f.startWith(t, bundleManifests, successor.around(g.count)).stop(t)
 	if end.crashed {
 		successor.begin(t, beginning)
 		successor.endLater(moment)
@@ -181,18 +181,18 @@ func (c *crasher) await(t *testing.T, s *scenario, f *fixture) *ending {
 // on record.
 func (s *scenario) checkRecord(t *testing.T, f *fixture, cast *cast) map[string]types.UID {
 	t.Helper()
-	marked := s.withoutRefused(f, read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.marked(ctx, f) }))
+	owned := s.withoutRefused(f, read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.owned(ctx, f) }))
 	// What was purged before and is created anew keeps its old phase until the
 	// creation is answered.
 	recorded := read(t, func(ctx context.Context) (map[string]types.UID, error) {
 		return f.onRecord(ctx, func(item v1alpha1.InventoryItem) bool { return item.Phase != v1alpha1.PhaseReleased })
 	})
-	for name := range marked {
+	for name := range owned {
 		if _, ok := recorded[name]; !ok {
 			t.Errorf("after the crash %s has our label and is in no inventory", name)
 		}
 	}
-	return marked
+	return owned
 }
 
 // conclude waits for the end of the scenario; the reference has to be met.

@@ -28,9 +28,9 @@ const fence = 5 * time.Second
 // work, and another one meanwhile does the next piece of work to its end.
 type succession struct {
 	name string
-	// first are the manifests that are installed before, wanted those that the
+	// first are the manifests that are installed before, desired those that the
 	// first operator works on; nil means that the component does not exist, or is deleted.
-	first, wanted []string
+	first, desired []string
 	// then is what the second operator is asked for.
 	then []string
 	// anew makes the component a new one of the same name before the last change.
@@ -38,15 +38,15 @@ type succession struct {
 }
 
 var successions = []succession{
-	{name: "install, then change", wanted: lifeOne, then: lifeTwo},
-	{name: "install, then delete", wanted: lifeOne},
-	{name: "upgrade, then change back", first: lifeOne, wanted: lifeTwo, then: lifeOne},
-	{name: "upgrade, then delete", first: lifeOne, wanted: lifeTwo},
+	{name: "install, then change", desired: lifeOne, then: lifeTwo},
+	{name: "install, then delete", desired: lifeOne},
+	{name: "upgrade, then change back", first: lifeOne, desired: lifeTwo, then: lifeOne},
+	{name: "upgrade, then delete", first: lifeOne, desired: lifeTwo},
 	{name: "delete, then create anew", first: lifeOne, then: lifeTwo, anew: true},
-	{name: "install a type, then delete", wanted: machine},
+	{name: "install a type, then delete", desired: machine},
 	{
 		name:  "recreate, then change again",
-		first: []string{configMap("a", "1", "update-policy", "recreate")}, wanted: []string{configMap("a", "2", "update-policy", "recreate")},
+		first: []string{configMap("a", "1", "update-policy", "recreate")}, desired: []string{configMap("a", "2", "update-policy", "recreate")},
 		then: []string{configMap("a", "3", "update-policy", "recreate")},
 	},
 }
@@ -109,17 +109,17 @@ func hidingFaults() []*watchFault {
 func (s succession) play(t *testing.T, b *barrier, fault *watchFault) int {
 	t.Helper()
 	f := newFixture(t)
-	cast := newCast(t, f, f.objects(t, slices.Concat(s.first, s.wanted, s.then)))
+	cast := newCast(t, f, f.objects(t, slices.Concat(s.first, s.desired, s.then)))
 	f.mayBeIdle = true
 	watches := newFaultyWatches(fault, f.version(t))
-	one := f.startWith(t, told, watches.around(b.wrap))
+	one := f.startWith(t, bundleManifests, watches.around(b.wrap))
 	if s.first != nil {
 		f.ask(t, s.first)
 		f.settled(t, s.first)
 	}
 	watches.begin(t, f.version(t))
 	b.arm()
-	f.ask(t, s.wanted)
+	f.ask(t, s.desired)
 	began := time.Now()
 	eventually(t, "the first operator to stop or to be done", func(ctx context.Context) error {
 		if b.isDown() {
@@ -128,11 +128,11 @@ func (s succession) play(t *testing.T, b *barrier, fault *watchFault) int {
 		if time.Since(began) > 3*moment {
 			watches.end() // it waits for an event
 		}
-		return f.isSettled(ctx, s.wanted)
+		return f.isSettled(ctx, s.desired)
 	})
 	total := b.requests()
 
-	two := f.startWith(t, told, nil)
+	two := f.startWith(t, bundleManifests, nil)
 	defer two.stop(t)
 	if s.anew {
 		f.settled(t, nil)
@@ -187,7 +187,7 @@ func (f *fixture) settled(t testing.TB, content []string) {
 
 // isSettled returns an error as long as the component is not what was asked for.
 func (f *fixture) isSettled(ctx context.Context, content []string) error {
-	s := &scenario{wanted: map[string][]string{"main": content}}
+	s := &scenario{desired: map[string][]string{"main": content}}
 	if content == nil {
 		s = &scenario{installed: map[string][]string{"main": nil}}
 	}
@@ -209,7 +209,7 @@ func (s succession) check(t *testing.T, f *fixture, cast *cast, b *barrier) {
 		if err := f.isSettled(ctx, s.then); err != nil {
 			return err
 		}
-		marked, err := cast.marked(ctx, f)
+		owned, err := cast.owned(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -217,17 +217,17 @@ func (s succession) check(t *testing.T, f *fixture, cast *cast, b *barrier) {
 		if err != nil {
 			return err
 		}
-		maps.DeleteFunc(marked, func(name string, _ types.UID) bool {
+		maps.DeleteFunc(owned, func(name string, _ types.UID) bool {
 			_, known := recorded[name]
 			if !known && b.isUnderWay(name) {
 				f.late[name] = true
 			}
 			return f.late[name]
 		})
-		if diff := cmp.Diff(want, append([]string{}, names(marked)...)); diff != "" {
-			return errors.New("objects with our marks (-want +got):\n" + diff)
+		if diff := cmp.Diff(want, append([]string{}, names(owned)...)); diff != "" {
+			return errors.New("objects with our label and annotation (-want +got):\n" + diff)
 		}
-		if diff := cmp.Diff(recorded, marked); diff != "" {
+		if diff := cmp.Diff(recorded, owned); diff != "" {
 			return errors.New("what is recorded and what is there (-recorded +there):\n" + diff)
 		}
 		return nil
@@ -235,6 +235,6 @@ func (s succession) check(t *testing.T, f *fixture, cast *cast, b *barrier) {
 	for name := range f.late {
 		t.Logf("the creation of %s was on its way and came too late", name)
 	}
-	story := &scenario{wanted: map[string][]string{"main": s.then}}
+	story := &scenario{desired: map[string][]string{"main": s.then}}
 	story.awaitContent(t, f) // what the first wrote last may not have come through the watch of the second
 }

@@ -17,7 +17,7 @@ import (
 // TestAnOutageOfTheAPIServerIsOvercome kills the API server in the middle of an
 // installation, of an upgrade and of a deletion, starts it again, and expects the
 // same operator to come to the end without help: every object there that is
-// wanted, none twice, none left over.
+// desired, none twice, none left over.
 func TestAnOutageOfTheAPIServerIsOvercome(t *testing.T) {
 	t.Parallel()
 	e := env.New(t, env.Options{})
@@ -26,7 +26,7 @@ func TestAnOutageOfTheAPIServerIsOvercome(t *testing.T) {
 	f.namespace = f.newNamespace(t)
 	cast := newCast(t, f, f.objects(t, append(append([]string{}, lifeOne...), lifeTwo...)))
 	fuse := &fuse{}
-	f.startWith(t, told, fuse.wrap)
+	f.startWith(t, bundleManifests, fuse.wrap)
 	for _, step := range []struct {
 		name string
 		want []string
@@ -42,12 +42,12 @@ func TestAnOutageOfTheAPIServerIsOvercome(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.settled(t, step.want)
-		s := &scenario{wanted: map[string][]string{"main": step.want}}
+		s := &scenario{desired: map[string][]string{"main": step.want}}
 		for _, object := range f.objects(t, step.want) {
-			s.marked = append(s.marked, nameOf(object))
+			s.owned = append(s.owned, nameOf(object))
 		}
 		if step.want == nil {
-			s.wanted = nil
+			s.desired = nil
 		}
 		s.check(t, f, cast, nil)
 		s.checkContent(t, f)

@@ -40,22 +40,22 @@ func TestKubePrometheus(t *testing.T) {
 	bundle := f.bundle(t, map[string]string{"drop": "nothing"})
 	f.ready(t, bundle)
 	conditionstest.Check(t, conditions.For(bundle, &bundle.Status.Conditions))
-	whole := f.marked(t, f.ownerOf())
+	whole := f.owned(t, f.ownerOf())
 	if got, want := len(whole), len(bundle.Status.Inventory.Items); got != want || got < 100 {
-		t.Errorf("%d objects are marked, %d are recorded, want the same number, and at least 100", got, want)
+		t.Errorf("%d objects are owned, %d are recorded, want the same number, and at least 100", got, want)
 	}
 
 	f.update(t, bundle, map[string]string{"drop": "a third"})
 	f.ready(t, bundle)
-	rest := f.marked(t, f.ownerOf())
+	rest := f.owned(t, f.ownerOf())
 	if got, want := len(rest), len(bundle.Status.Inventory.Items); got != want || got > len(whole)*3/4 {
-		t.Errorf("after the upgrade %d objects are marked, %d are recorded, want the same number, and less than 3/4 of %d", got, want, len(whole))
+		t.Errorf("after the upgrade %d objects are owned, %d are recorded, want the same number, and less than 3/4 of %d", got, want, len(whole))
 	}
 	sameObjects(t, whole, rest)
 
 	f.update(t, bundle, map[string]string{"drop": "nothing again"})
 	f.ready(t, bundle)
-	back := f.marked(t, f.ownerOf())
+	back := f.owned(t, f.ownerOf())
 	if diff := cmp.Diff(names(whole), names(back)); diff != "" {
 		t.Errorf("what came back (-want +got):\n%s", diff)
 	}
@@ -65,7 +65,7 @@ func TestKubePrometheus(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.gone(t, bundle)
-	if left := f.marked(t, f.ownerOf()); len(left) > 0 {
+	if left := f.owned(t, f.ownerOf()); len(left) > 0 {
 		t.Errorf("objects are left over: %v", names(left))
 	}
 }

@@ -67,7 +67,7 @@ func TestRequests(t *testing.T) {
 	f.repaired(t, removed, f.Delete(t.Context(), removed))
 	expect("a dependent is deleted by hand", counts{reads: 6, writes: 5})
 
-	// An operator that stops before it has told that the dependent is ready again
+	// An operator that stops before it has reported that the dependent is ready again
 	// leaves that to its successor.
 	o.reconciles(t, bundle, &renderings)
 	o.stop(t)

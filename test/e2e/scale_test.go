@@ -79,7 +79,7 @@ func TestAComponentOfThousandsOfObjects(t *testing.T) {
 	if left := f.inventorySecrets(t); len(left) > 0 {
 		t.Errorf("%d Secrets of the inventory are left", len(left))
 	}
-	if left := f.marked(t, f.ownerOf()); len(left) > 0 {
+	if left := f.owned(t, f.ownerOf()); len(left) > 0 {
 		t.Errorf("%d objects are left", len(left))
 	}
 }

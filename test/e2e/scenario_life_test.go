@@ -18,9 +18,9 @@ var (
 
 	lifeScenarios = []*scenario{
 		{
-			name:   "install",
-			wanted: map[string][]string{"main": lifeOne},
-			marked: []string{
+			name:    "install",
+			desired: map[string][]string{"main": lifeOne},
+			owned: []string{
 				"ConfigMap $NS/changed", "ConfigMap $NS/dropped", "ConfigMap $NS/early", "ConfigMap $NS/late", "ConfigMap $NS/same",
 				"Secret $NS/early", "Service $NS/port", "ServiceAccount $NS/account",
 			},
@@ -28,8 +28,8 @@ var (
 		{
 			name:      "upgrade with changes, additions and removals",
 			installed: map[string][]string{"main": lifeOne},
-			wanted:    map[string][]string{"main": lifeTwo},
-			marked: []string{
+			desired:   map[string][]string{"main": lifeTwo},
+			owned: []string{
 				"ConfigMap $NS/added", "ConfigMap $NS/changed", "ConfigMap $NS/early", "ConfigMap $NS/last", "ConfigMap $NS/late", "ConfigMap $NS/same",
 				"Secret $NS/early", "Service $NS/port", "ServiceAccount $NS/account",
 			},
@@ -41,8 +41,8 @@ var (
 		{
 			name:      "recreate on change",
 			installed: map[string][]string{"main": {configMap("anew", "1", "update-policy", "recreate"), configMap("other", "1")}},
-			wanted:    map[string][]string{"main": {configMap("anew", "2", "update-policy", "recreate"), configMap("other", "2")}},
-			marked:    []string{"ConfigMap $NS/anew", "ConfigMap $NS/other"},
+			desired:   map[string][]string{"main": {configMap("anew", "2", "update-policy", "recreate"), configMap("other", "2")}},
+			owned:     []string{"ConfigMap $NS/anew", "ConfigMap $NS/other"},
 			recreated: []string{"ConfigMap $NS/anew"},
 		},
 	}
@@ -54,9 +54,9 @@ var (
 
 	typeScenarios = []*scenario{
 		{
-			name:   "install a type with its operator and an instance",
-			wanted: map[string][]string{"main": machine},
-			marked: []string{
+			name:    "install a type with its operator and an instance",
+			desired: map[string][]string{"main": machine},
+			owned: []string{
 				"ConfigMap $NS/operator", "CustomResourceDefinition gears.$ID.e2e.corbel.run", "Gear $NS/ours", "ServiceAccount $NS/operator",
 			},
 		},
@@ -67,23 +67,23 @@ var (
 		{
 			name:      "drop a type and its instance",
 			installed: map[string][]string{"main": machine},
-			wanted:    map[string][]string{"main": {configMap("operator", "2")}},
-			marked:    []string{"ConfigMap $NS/operator"},
+			desired:   map[string][]string{"main": {configMap("operator", "2")}},
+			owned:     []string{"ConfigMap $NS/operator"},
 		},
 		{
 			name:      "drop a type of which others have an instance",
 			installed: map[string][]string{"main": machine},
 			visitors:  []string{gear("theirs", "1")},
-			wanted:    map[string][]string{"main": {configMap("operator", "2")}},
+			desired:   map[string][]string{"main": {configMap("operator", "2")}},
 			ends:      map[string]string{"main": "Processing"},
-			marked:    []string{"ConfigMap $NS/operator", "CustomResourceDefinition gears.$ID.e2e.corbel.run"},
+			owned:     []string{"ConfigMap $NS/operator", "CustomResourceDefinition gears.$ID.e2e.corbel.run"},
 		},
 		{
 			name:      "delete a component of whose type others have an instance",
 			installed: map[string][]string{"main": machine},
 			visitors:  []string{gear("theirs", "1")},
 			ends:      map[string]string{"main": "DeletionBlocked"},
-			marked: []string{
+			owned: []string{
 				"ConfigMap $NS/operator", "CustomResourceDefinition gears.$ID.e2e.corbel.run", "Gear $NS/ours", "ServiceAccount $NS/operator",
 			},
 		},

@@ -18,9 +18,9 @@ import (
 
 var namespaceScenarios = []*scenario{
 	{
-		name:   "install into a namespace that is missing",
-		wanted: map[string][]string{"main": {configMap("$NS-more/a", "1"), configMap("b", "1")}},
-		marked: []string{"ConfigMap $NS-more/a", "ConfigMap $NS/b", "Namespace $NS-more"},
+		name:    "install into a namespace that is missing",
+		desired: map[string][]string{"main": {configMap("$NS-more/a", "1"), configMap("b", "1")}},
+		owned:   []string{"ConfigMap $NS-more/a", "ConfigMap $NS/b", "Namespace $NS-more"},
 	},
 	{
 		name:      "delete with a namespace that was created",
@@ -28,23 +28,23 @@ var namespaceScenarios = []*scenario{
 		after:     namespaceIs("$NS-more", false),
 	},
 	{
-		name:      "leave a namespace that was created and has guests",
+		name:      "leave a namespace that was created and holds objects of others",
 		installed: map[string][]string{"main": {configMap("$NS-more/a", "1"), configMap("b", "1")}},
 		visitors:  []string{configMap("$NS-more/guest", "1")},
-		wanted:    map[string][]string{"main": {configMap("b", "2")}},
-		marked:    []string{"ConfigMap $NS/b"},
+		desired:   map[string][]string{"main": {configMap("b", "2")}},
+		owned:     []string{"ConfigMap $NS/b"},
 		after:     namespaceIs("$NS-more", true),
 	},
 	{
-		name:      "delete with guests in a namespace that was created",
+		name:      "delete with objects of others in a namespace that was created",
 		installed: map[string][]string{"main": {configMap("$NS-more/a", "1"), configMap("b", "1")}},
 		visitors:  []string{configMap("$NS-more/guest", "1")},
 		after:     namespaceIs("$NS-more", true),
 	},
 	{
-		name:   "install a namespace and what lives in it",
-		wanted: map[string][]string{"main": {namespace("$NS-own"), configMap("$NS-own/a", "1"), configMap("b", "1")}},
-		marked: []string{"ConfigMap $NS-own/a", "ConfigMap $NS/b", "Namespace $NS-own"},
+		name:    "install a namespace and what lives in it",
+		desired: map[string][]string{"main": {namespace("$NS-own"), configMap("$NS-own/a", "1"), configMap("b", "1")}},
+		owned:   []string{"ConfigMap $NS-own/a", "ConfigMap $NS/b", "Namespace $NS-own"},
 	},
 	{
 		name:      "delete a namespace and what lives in it",
@@ -54,16 +54,16 @@ var namespaceScenarios = []*scenario{
 	{
 		name:      "drop a namespace and what lives in it",
 		installed: map[string][]string{"main": {namespace("$NS-own"), configMap("$NS-own/a", "1"), configMap("b", "1")}},
-		wanted:    map[string][]string{"main": {configMap("b", "2")}},
-		marked:    []string{"ConfigMap $NS/b"},
+		desired:   map[string][]string{"main": {configMap("b", "2")}},
+		owned:     []string{"ConfigMap $NS/b"},
 		after:     namespaceIs("$NS-own", false),
 	},
 	{
-		name:      "delete a namespace of the manifests in which guests live",
+		name:      "delete a namespace of the manifests that holds objects of others",
 		installed: map[string][]string{"main": {namespace("$NS-own"), configMap("$NS-own/a", "1"), configMap("b", "1")}},
 		visitors:  []string{configMap("$NS-own/guest", "1")},
 		ends:      map[string]string{"main": v1alpha1.ReasonDeletionProcessing},
-		marked:    []string{"Namespace $NS-own"},
+		owned:     []string{"Namespace $NS-own"},
 		after:     namespaceIs("$NS-own", true),
 	},
 }

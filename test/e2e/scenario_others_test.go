@@ -32,11 +32,11 @@ type deed struct {
 var deeds = []deed{
 	{name: "edit", do: patchX(`{"data":{"version":"theirs"}}`)},
 	{name: "take our label off", do: patchX(`{"metadata":{"labels":{"` + reconcilerName + `/owner-id":null}}}`)},
-	{name: "take all our marks off", do: patchX(
+	{name: "take our label and annotation off", do: patchX(
 		`{"metadata":{"labels":{"` + reconcilerName + `/owner-id":null},"annotations":{"` + reconcilerName + `/owner":null}}}`)},
 	{name: "delete", do: deleteX, recreated: true},
 	{name: "delete and create for Helm", do: replaceX(map[string]string{"meta.helm.sh/release-name": "web"}), theirs: true, recreated: true},
-	{name: "delete and create without marks", do: replaceX(nil), theirs: true, recreated: true, policy: "never"},
+	{name: "delete and create without label and annotation", do: replaceX(nil), theirs: true, recreated: true, policy: "never"},
 	{name: "give to Helm", do: patchX(`{"metadata":{"annotations":{"meta.helm.sh/release-name":"web"}},"data":{"version":"theirs"}}`), theirs: true},
 }
 
@@ -57,7 +57,7 @@ func otherClientScenarios() []*scenario {
 				s.refused = []string{"ConfigMap $NS/x"}
 			}
 			if ask != "delete" {
-				s.marked = []string{"Secret $NS/rest", "ServiceAccount $NS/account"}
+				s.owned = []string{"Secret $NS/rest", "ServiceAccount $NS/account"}
 			}
 			switch ask {
 			case "change", "change of others":
@@ -65,14 +65,14 @@ func otherClientScenarios() []*scenario {
 				if ask == "change of others" {
 					x = configMap("x", "1", policy...)
 				}
-				s.wanted = map[string][]string{"main": {secret("rest", "2"), rest[1], x}}
+				s.desired = map[string][]string{"main": {secret("rest", "2"), rest[1], x}}
 				if d.theirs {
 					s.ends = map[string]string{"main": v1alpha1.ReasonOwnerConflict}
 				} else {
-					s.marked = append([]string{"ConfigMap $NS/x"}, s.marked...)
+					s.owned = append([]string{"ConfigMap $NS/x"}, s.owned...)
 				}
 			case "drop":
-				s.wanted = map[string][]string{"main": {secret("rest", "2"), rest[1]}}
+				s.desired = map[string][]string{"main": {secret("rest", "2"), rest[1]}}
 			}
 			if d.recreated {
 				s.recreated = []string{"ConfigMap $NS/x"}
@@ -144,9 +144,9 @@ var heldScenarios = []*scenario{
 	{
 		name:      "take our label off what is being pruned",
 		installed: map[string][]string{"main": {heldX, secret("rest", "1")}},
-		wanted:    map[string][]string{"main": {secret("rest", "2")}},
+		desired:   map[string][]string{"main": {secret("rest", "2")}},
 		meanwhile: unlabelWhileDeleted,
-		marked:    []string{"Secret $NS/rest"},
+		owned:     []string{"Secret $NS/rest"},
 		after:     configMapsAre(),
 	},
 	{

@@ -19,8 +19,8 @@ func orphanScenarios() []*scenario {
 		upgrade := &scenario{
 			name:      "drop an object under " + policy,
 			installed: map[string][]string{"main": {kept, rest}},
-			wanted:    map[string][]string{"main": {configMap("rest", "2")}},
-			marked:    []string{"ConfigMap $NS/rest"},
+			desired:   map[string][]string{"main": {configMap("rest", "2")}},
+			owned:     []string{"ConfigMap $NS/rest"},
 			after:     configMapsAre("left", "rest"),
 		}
 		deletion := &scenario{
@@ -41,22 +41,22 @@ func orphanScenarios() []*scenario {
 
 // adoptionScenarios are the policies over objects of three owners.
 func adoptionScenarios() []*scenario {
-	owners := []struct{ owner, there string }{
-		{"nobody", configMap("there", "theirs")},
-		{"Helm", configMap("there", "theirs", "meta.helm.sh/release-name", "web")},
-		{"another operator", labelled(configMap("there", "theirs"), "other.example.com/owner-id", "abc")},
+	owners := []struct{ owner, name, there string }{
+		{"", "what has no owner", configMap("there", "theirs")},
+		{"Helm", "what belongs to Helm", configMap("there", "theirs", "meta.helm.sh/release-name", "web")},
+		{"another operator", "what belongs to another operator", labelled(configMap("there", "theirs"), "other.example.com/owner-id", "abc")},
 	}
 	var all []*scenario
 	for _, policy := range []string{"if-unowned", "never", "always"} {
 		for _, o := range owners {
 			s := &scenario{
-				name:   "adopt what belongs to " + o.owner + " under " + policy,
-				wanted: map[string][]string{"main": {configMap("there", "ours", "adoption-policy", policy), configMap("rest", "1")}},
-				marked: []string{"ConfigMap $NS/rest"},
+				name:    "adopt " + o.name + " under " + policy,
+				desired: map[string][]string{"main": {configMap("there", "ours", "adoption-policy", policy), configMap("rest", "1")}},
+				owned:   []string{"ConfigMap $NS/rest"},
 			}
-			if policy == "always" || policy == "if-unowned" && o.owner == "nobody" {
+			if policy == "always" || policy == "if-unowned" && o.owner == "" {
 				s.existing = []string{o.there}
-				s.marked = append(s.marked, "ConfigMap $NS/there")
+				s.owned = append(s.owned, "ConfigMap $NS/there")
 			} else {
 				s.others = []string{o.there}
 				s.ends = map[string]string{"main": v1alpha1.ReasonOwnerConflict}
@@ -65,12 +65,12 @@ func adoptionScenarios() []*scenario {
 		}
 	}
 	return append(all, &scenario{
-		name: "ignore what belongs to nobody",
-		wanted: map[string][]string{"main": {
+		name: "ignore what has no owner",
+		desired: map[string][]string{"main": {
 			configMap("there", "ours", "adoption-policy", "ignore"), configMap("rest", "1", "adoption-policy", "ignore"),
 		}},
 		others: []string{configMap("there", "theirs")},
-		marked: []string{"ConfigMap $NS/rest"},
+		owned:  []string{"ConfigMap $NS/rest"},
 	})
 }
 
@@ -86,18 +86,18 @@ func purgeScenarios() []*scenario {
 			job("kept", version, "apply-order", "2", "update-policy", "recreate"),
 		}
 	}
-	marked := []string{"ConfigMap $NS/server", "ConfigMap $NS/settings", "Job $NS/kept"}
+	owned := []string{"ConfigMap $NS/server", "ConfigMap $NS/settings", "Job $NS/kept"}
 	return []*scenario{
 		{
-			name:   "install with Jobs that are purged",
-			wanted: map[string][]string{"main": content("1")},
-			marked: marked,
+			name:    "install with Jobs that are purged",
+			desired: map[string][]string{"main": content("1")},
+			owned:   owned,
 		},
 		{
 			name:      "upgrade with Jobs that are purged",
 			installed: map[string][]string{"main": content("1")},
-			wanted:    map[string][]string{"main": content("2")},
-			marked:    marked,
+			desired:   map[string][]string{"main": content("2")},
+			owned:     owned,
 			recreated: []string{"Job $NS/kept"},
 		},
 		{
@@ -114,11 +114,11 @@ func handoverScenarios() []*scenario {
 		all = append(all, &scenario{
 			name:      "hand over to a component with the policy " + policy,
 			installed: map[string][]string{"a": {configMap("moved", "a"), configMap("a", "1")}, "b": {configMap("b", "1")}},
-			wanted: map[string][]string{
+			desired: map[string][]string{
 				"a": {configMap("a", "2")},
 				"b": {configMap("b", "2"), configMap("moved", "b", "adoption-policy", policy)},
 			},
-			marked:    []string{"ConfigMap $NS/a", "ConfigMap $NS/b", "ConfigMap $NS/moved"},
+			owned:     []string{"ConfigMap $NS/a", "ConfigMap $NS/b", "ConfigMap $NS/moved"},
 			recreated: []string{"ConfigMap $NS/moved"}, // dropped before it is asked for
 		})
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 // scenario is a scenario of components: what is there, what is installed, what is
-// wanted then, and how it must end, whatever happens to the operator on the way.
+// desired then, and how it must end, whatever happens to the operator on the way.
 // In manifests $NS is the namespace of the components and $ID a text that is part
 // of no other scenario.
 type scenario struct {
@@ -35,26 +35,26 @@ type scenario struct {
 	installed map[string][]string
 	// visitors are objects that come after the installation and must not be changed.
 	visitors []string
-	// wanted are the manifests of the components then; an installed one that is
+	// desired are the manifests of the components then; an installed one that is
 	// not among them is deleted.
-	wanted map[string][]string
+	desired map[string][]string
 	// settings change the spec of a component.
 	settings func(name string, spec *BundleSpec)
-	// act is done instead of bringing about what is wanted.
+	// act is done instead of bringing about what is desired.
 	act func(t testing.TB, f *fixture)
 
 	// remote puts the dependents into another cluster.
 	remote bool
-	// meanwhile is done right before what is wanted is asked for.
+	// meanwhile is done right before what is desired is asked for.
 	meanwhile func(t testing.TB, f *fixture)
 
 	// ends are reasons of condition Ready at the end, if it is not Ready.
 	ends map[string]string
-	// gone are the components that do not exist at the end, although they are wanted.
+	// gone are the components that do not exist at the end, although they are desired.
 	gone []string
-	// marked are the objects that have the label of their component in the end.
-	marked []string
-	// refused are the objects that go to another owner. While they are wanted, they are
+	// owned are the objects that have the label of their component in the end.
+	owned []string
+	// refused are the objects that go to another owner. While they are desired, they are
 	// on record, and may still have our label next to that of the other.
 	refused []string
 	// recreated are the objects that may become others on the way.
@@ -66,7 +66,7 @@ type scenario struct {
 // names returns the components of the scenario.
 func (s *scenario) names() []string {
 	var all []string
-	for _, set := range []map[string][]string{s.installed, s.wanted} {
+	for _, set := range []map[string][]string{s.installed, s.desired} {
 		for name := range set {
 			if !slices.Contains(all, name) {
 				all = append(all, name)
@@ -82,8 +82,8 @@ func (s *scenario) survives(name string) bool {
 	if s.act != nil {
 		return !slices.Contains(s.gone, name)
 	}
-	_, wanted := s.wanted[name]
-	return wanted || s.ends[name] != ""
+	_, desired := s.desired[name]
+	return desired || s.ends[name] != ""
 }
 
 // prepare brings about the beginning: what exists, and what is installed.
@@ -104,7 +104,7 @@ func (s *scenario) prepare(t testing.TB, f *fixture) {
 	f.create(t, s.visitors)
 }
 
-// proceed asks for what is wanted.
+// proceed asks for what is desired.
 func (s *scenario) proceed(t testing.TB, f *fixture) {
 	t.Helper()
 	if s.meanwhile != nil {
@@ -115,10 +115,10 @@ func (s *scenario) proceed(t testing.TB, f *fixture) {
 		return
 	}
 	for _, name := range s.names() {
-		content, wanted := s.wanted[name]
+		content, desired := s.desired[name]
 		_, installed := s.installed[name]
 		switch {
-		case !wanted:
+		case !desired:
 			if err := f.Delete(t.Context(), f.named(name)); err != nil {
 				t.Fatal(err)
 			}
@@ -168,7 +168,7 @@ func (s *scenario) over(ctx context.Context, f *fixture) error {
 // texts returns all manifests of the scenario.
 func (s *scenario) texts() []string {
 	all := slices.Concat(s.others, s.existing, s.visitors)
-	for _, set := range []map[string][]string{s.installed, s.wanted} {
+	for _, set := range []map[string][]string{s.installed, s.desired} {
 		for _, content := range set {
 			all = append(all, content...)
 		}
@@ -231,8 +231,8 @@ func (f *fixture) objects(t testing.TB, texts []string) []*unstructured.Unstruct
 // clusterKinds are the kinds of the scenarios that have no namespace.
 var clusterKinds = []string{"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"}
 
-// told renders the manifests that a Bundle brings along.
-var told = manifests.GeneratorFunc(func(_ context.Context, _, _ string, parameters corbeltypes.Unstructurable) ([]client.Object, error) {
+// bundleManifests renders the manifests that a Bundle brings along.
+var bundleManifests = manifests.GeneratorFunc(func(_ context.Context, _, _ string, parameters corbeltypes.Unstructurable) ([]client.Object, error) {
 	text, _ := parameters.ToUnstructured()["manifests"].(string)
 	decoded, err := manifests.Decode("manifests", []byte(text))
 	if err != nil {

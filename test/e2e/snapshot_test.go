@@ -98,9 +98,9 @@ func isAbsent(err error) bool {
 	return client.IgnoreNotFound(err) == nil || apimeta.IsNoMatchError(err)
 }
 
-// marked returns the objects of the scenario's types that bear an owner of its
+// owned returns the objects of the scenario's types that bear an owner of its
 // namespace, in all namespaces of the scenario.
-func (c *cast) marked(ctx context.Context, f *fixture) (map[string]types.UID, error) {
+func (c *cast) owned(ctx context.Context, f *fixture) (map[string]types.UID, error) {
 	found := map[string]types.UID{}
 	asked := map[string]bool{}
 	for _, object := range c.objects {

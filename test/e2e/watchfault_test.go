@@ -28,7 +28,7 @@ type watchFault struct {
 	hold  bool
 	delay time.Duration
 	// drop loses events; the watch is broken in the end. With bookmarks the versions
-	// of the lost events are told, so that going on from there would be wrong: the
+	// of the lost events are sent, so that going on from there would be wrong: the
 	// server says then that the version is too old.
 	drop, bookmarks bool
 	// replay sends every event twice, and then the previous state once more.

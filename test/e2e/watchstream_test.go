@@ -152,9 +152,9 @@ func (s *watchStream) forward(event watchEvent) bool {
 		s.write(encode("ERROR", expired))
 		return false
 	case fault.replay:
-		told := [][]byte{event.raw, event.raw, s.earlier[name]}
+		events := [][]byte{event.raw, event.raw, s.earlier[name]}
 		s.earlier[name] = event.raw
-		return !slices.ContainsFunc(told, func(raw []byte) bool { return raw != nil && !s.write(raw) })
+		return !slices.ContainsFunc(events, func(raw []byte) bool { return raw != nil && !s.write(raw) })
 	}
 	return s.write(event.raw)
 }

@@ -39,10 +39,10 @@ func pod(name, image string) *corev1.Pod {
 }
 
 func brokenImageReportsItsReason(t *testing.T, s scene) {
-	broken, told := pod("broken", "web:broken"), pod("told", "web:1")
-	told.Annotations["podsim.corbel.run/waiting"] = "CreateContainerError"
-	s.create(t, broken, told)
-	for p, want := range map[*corev1.Pod]string{broken: "ImagePullBackOff", told: "CreateContainerError"} {
+	broken, annotated := pod("broken", "web:broken"), pod("annotated", "web:1")
+	annotated.Annotations["podsim.corbel.run/waiting"] = "CreateContainerError"
+	s.create(t, broken, annotated)
+	for p, want := range map[*corev1.Pod]string{broken: "ImagePullBackOff", annotated: "CreateContainerError"} {
 		s.until(t, p, func() bool {
 			return p.Status.Phase == corev1.PodPending && len(p.Status.ContainerStatuses) == 1 &&
 				p.Status.ContainerStatuses[0].State.Waiting != nil && p.Status.ContainerStatuses[0].State.Waiting.Reason == want

@@ -129,8 +129,8 @@ func (c collection) complete(t *testing.T, path string) (string, error) {
 	if strings.HasSuffix(path, ".tgz") {
 		return path, nil
 	}
-	wanted, err := missing(path, c.byName)
-	if err != nil || len(wanted) == 0 {
+	dependencies, err := missing(path, c.byName)
+	if err != nil || len(dependencies) == 0 {
 		return path, nil // the loader reports what is wrong
 	}
 	whole := filepath.Join(t.TempDir(), filepath.Base(path))

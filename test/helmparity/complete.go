@@ -67,20 +67,20 @@ func missing(folder string, all charts) (map[string]string, error) {
 		return nil, err
 	}
 	found := map[string]string{}
-	for _, wanted := range metadata.Dependencies {
-		packed, err := filepath.Glob(filepath.Join(folder, "charts", wanted.Name+"-*.tgz"))
+	for _, dependency := range metadata.Dependencies {
+		packed, err := filepath.Glob(filepath.Join(folder, "charts", dependency.Name+"-*.tgz"))
 		if err != nil {
 			return nil, err
 		}
-		if _, err := os.Stat(filepath.Join(folder, "charts", wanted.Name)); err == nil || len(packed) > 0 {
+		if _, err := os.Stat(filepath.Join(folder, "charts", dependency.Name)); err == nil || len(packed) > 0 {
 			continue
 		}
-		from := all.nearest(folder, wanted.Name)
-		if local, ok := strings.CutPrefix(wanted.Repository, "file://"); ok {
+		from := all.nearest(folder, dependency.Name)
+		if local, ok := strings.CutPrefix(dependency.Repository, "file://"); ok {
 			from = filepath.Join(folder, local)
 		}
 		if _, err := os.Stat(filepath.Join(from, "Chart.yaml")); from != "" && err == nil {
-			found[wanted.Name] = from
+			found[dependency.Name] = from
 		}
 	}
 	return found, nil
@@ -94,20 +94,20 @@ func vendor(from, to string, all charts, levels int) error {
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		return err
 	}
-	wanted, err := missing(from, all)
+	dependencies, err := missing(from, all)
 	if err != nil {
 		return err
 	}
-	for name, folder := range wanted {
+	for name, folder := range dependencies {
 		if err := vendor(folder, filepath.Join(to, "charts", name), all, levels-1); err != nil {
 			return err
 		}
 	}
-	return acceptAny(filepath.Join(to, "Chart.yaml"), wanted)
+	return acceptAny(filepath.Join(to, "Chart.yaml"), dependencies)
 }
 
 // acceptAny lets a chart accept the sub-charts in whatever version they are: those of a
-// collection may be newer than what is wanted, and would be left out.
+// collection may be newer than what the chart names, and would be left out.
 func acceptAny(file string, names map[string]string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {

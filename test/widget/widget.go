@@ -24,7 +24,7 @@ type Widget struct {
 	Status Status `json:"status,omitempty"`
 }
 
-// Spec is what is wanted.
+// Spec is the desired state.
 type Spec struct {
 	Size int64 `json:"size,omitempty"`
 	// Loaded stands for values that are loaded from elsewhere.

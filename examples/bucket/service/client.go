@@ -34,7 +34,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("the bucket service answers %d: %s", e.Status, e.Message)
 }
 
-// IsInvalid tells whether the service has found the request invalid, and done nothing.
+// IsInvalid reports whether the service has found the request invalid, and done nothing.
 func IsInvalid(err error) bool {
 	answer, ok := errors.AsType[*Error](err)
 	return ok && (answer.Status == http.StatusBadRequest || answer.Status == http.StatusUnprocessableEntity)

@@ -58,25 +58,25 @@ func (s *Service) Buckets() (there []Bucket, created int) {
 }
 
 func (s *Service) create(w http.ResponseWriter, r *http.Request) {
-	var wanted Bucket
-	if err := json.NewDecoder(r.Body).Decode(&wanted); err != nil || wanted.Key == "" {
+	var desired Bucket
+	if err := json.NewDecoder(r.Body).Decode(&desired); err != nil || desired.Key == "" {
 		http.Error(w, "the body is no bucket with a key", http.StatusBadRequest)
 		return
 	}
-	if wanted.Quota > maxQuota {
+	if desired.Quota > maxQuota {
 		http.Error(w, fmt.Sprintf("the quota may be at most %d", maxQuota), http.StatusUnprocessableEntity)
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, b := range s.buckets {
-		if b.Key == wanted.Key {
+		if b.Key == desired.Key {
 			answer(w, http.StatusOK, b)
 			return
 		}
 	}
 	s.created++
-	b := &Bucket{ID: fmt.Sprintf("b-%d", s.created), Key: wanted.Key, Quota: wanted.Quota}
+	b := &Bucket{ID: fmt.Sprintf("b-%d", s.created), Key: desired.Key, Quota: desired.Quota}
 	s.buckets[b.ID] = b
 	answer(w, http.StatusCreated, b)
 }
@@ -111,11 +111,11 @@ func (s *Service) withBucket(do func(*Bucket, *http.Request) int) http.HandlerFu
 }
 
 func setQuota(b *Bucket, r *http.Request) int {
-	var wanted Bucket
-	if err := json.NewDecoder(r.Body).Decode(&wanted); err != nil || wanted.Quota > maxQuota {
+	var desired Bucket
+	if err := json.NewDecoder(r.Body).Decode(&desired); err != nil || desired.Quota > maxQuota {
 		return http.StatusUnprocessableEntity
 	}
-	b.Quota = wanted.Quota
+	b.Quota = desired.Quota
 	return http.StatusOK
 }
 
@@ -142,5 +142,5 @@ func (s *Service) remove(w http.ResponseWriter, r *http.Request) {
 func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // whoever asked is gone
+	_ = json.NewEncoder(w).Encode(body) // the client is gone
 }

@@ -23,7 +23,7 @@ import (
 // interval is how often the demo looks at the Shop.
 const interval = 250 * time.Millisecond
 
-// demo is the cluster and what is told about it.
+// demo is the cluster and what is printed about it.
 type demo struct {
 	env      *env.Environment
 	screen   *screen
@@ -75,7 +75,7 @@ func (d *demo) within(ctx context.Context, run func(*demo, context.Context) erro
 	return run(d, ctx)
 }
 
-// until shows the Shop until it is as wanted, and returns how it is then. The
+// until shows the Shop until it is as expected, and returns how it is then. The
 // check says what is missing.
 func (d *demo) until(ctx context.Context, check func(view) error) (view, error) {
 	var seen view

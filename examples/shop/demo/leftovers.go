@@ -44,9 +44,9 @@ func (d *demo) untilClean(ctx context.Context) (types int, err error) {
 	return types, err
 }
 
-// leftovers returns every object, of whatever type, that bears the mark of the
-// operator, or lives in the namespace of the Shop and was not put there by us, or
-// is a volume: nobody else claims one.
+// leftovers returns every object of any type that bears the label of the operator, or that
+// is in the namespace of the Shop and was not put there by the demo, or that is a volume: no
+// other claim uses one.
 func (d *demo) leftovers(ctx context.Context) (left []string, types int, err error) {
 	config := d.env.Config()
 	config.WarningHandler = rest.NoWarnings{} // about deprecated types, which have to be looked at, too
@@ -73,9 +73,9 @@ func (d *demo) leftovers(ctx context.Context) (left []string, types int, err err
 		types++
 		for _, object := range list.Items {
 			name := gvr.Resource + " " + object.Name
-			_, marked := object.Labels[ownerLabel]
+			_, labelled := object.Labels[ownerLabel]
 			inside := object.Namespace == shopKey.Namespace || gvr.Resource == "persistentvolumes"
-			if marked || inside && !expected(gvr, name) {
+			if labelled || inside && !expected(gvr, name) {
 				left = append(left, name)
 			}
 		}
@@ -83,7 +83,7 @@ func (d *demo) leftovers(ctx context.Context) (left []string, types int, err err
 	return left, types, nil
 }
 
-// expected tells whether an object may be in the namespace after the Shop.
+// expected reports whether an object may be in the namespace after the Shop.
 func expected(gvr schema.GroupVersionResource, name string) bool {
 	return gvr.Resource == "events" || name == "secrets "+ownSecret || slices.Contains(ambient, name)
 }

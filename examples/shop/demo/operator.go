@@ -46,7 +46,7 @@ func startOperator(environment *env.Environment, program string) (*operator, err
 	return o, nil
 }
 
-// check returns an error if the operator ended although nobody asked it to.
+// check returns an error if the operator ended unasked.
 func (o *operator) check() error {
 	select {
 	case <-o.ended:

@@ -40,7 +40,7 @@ func (d *demo) patchCache(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.screen.settle(v)
+	d.screen.endStep(v)
 	d.screen.say("the name was misspelled, and condition Ready says so: %s", message)
 
 	if err := d.patchShopWith(ctx, patchManifest); err != nil {

@@ -88,8 +88,8 @@ func (s *screen) draw(v view) {
 	s.lines, s.shown = lines, v
 }
 
-// settle shows the tree at the end of a step. A terminal shows it already.
-func (s *screen) settle(v view) {
+// endStep shows the tree at the end of a step. A terminal shows it already.
+func (s *screen) endStep(v view) {
 	s.draw(v)
 	if !s.terminal {
 		s.text("%s", strings.Join(tree(v), "\n"))

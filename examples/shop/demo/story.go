@@ -34,7 +34,7 @@ const (
 // deployments: 13 of the chart without its hooks, and the pods.
 const minMarked = 20
 
-// step is a part of the story. It fails if what it tells does not happen.
+// step is a part of the story. It fails if what it says does not happen.
 type step struct {
 	title string
 	run   func(*demo, context.Context) error
@@ -121,7 +121,7 @@ func (d *demo) breakImage(ctx context.Context) error {
 		return nil
 	})
 	if err == nil {
-		d.screen.settle(v)
+		d.screen.endStep(v)
 		d.screen.say("condition Ready says why: %s", message)
 	}
 	return err
@@ -193,7 +193,7 @@ func (d *demo) untilReady(ctx context.Context, replicas int64) error {
 		return nil
 	})
 	if err == nil {
-		d.screen.settle(v)
+		d.screen.endStep(v)
 		d.screen.say("Ready after %.1f s", time.Since(begin).Seconds())
 	}
 	return err

@@ -96,16 +96,16 @@ func TestJudge(t *testing.T) {
 		want   string
 	}{
 		{"recorded, but not created", v1alpha1.InventoryItem{}, nil, "Pending: not created yet"},
-		{"created and deleted by somebody", v1alpha1.InventoryItem{UID: "1"}, nil, "gone: "},
+		{"created, and deleted by another client", v1alpha1.InventoryItem{UID: "1"}, nil, "gone: "},
 		{"purged", v1alpha1.InventoryItem{UID: "1", Phase: v1alpha1.PhaseCompleted}, nil, "Completed: did its work and was removed"},
 		{"being deleted", v1alpha1.InventoryItem{UID: "1"},
 			live(map[string]any{"metadata": map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}}), "Deleting: "},
 		{"there and of a kind without status", v1alpha1.InventoryItem{UID: "1"}, live(map[string]any{}), "Ready: "},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			state, why := judge(test.item, test.object)
+			state, why := stateOf(test.item, test.object)
 			if got := state + ": " + why; got != test.want {
-				t.Errorf("judged %q, want %q", got, test.want)
+				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}
@@ -119,7 +119,7 @@ func TestScreen(t *testing.T) {
 		s.draw(shopView(web))
 		s.draw(shopView(web))
 		s.draw(shopView(web, settings))
-		s.settle(shopView(web, settings))
+		s.endStep(shopView(web, settings))
 		s.say("Ready")
 		s.draw(view{})
 		return out.String()

@@ -52,7 +52,7 @@ func look(ctx context.Context, c client.Client, key client.ObjectKey) (view, err
 		case !apierrors.IsNotFound(err) && !apimeta.IsNoMatchError(err):
 			return view{}, err
 		}
-		d.state, d.why = judge(item, d.object)
+		d.state, d.why = stateOf(item, d.object)
 		v.dependents = append(v.dependents, d)
 	}
 	return v, nil
@@ -88,8 +88,8 @@ func stageOf(item v1alpha1.InventoryItem) stage {
 // stateGone is the state of what was there.
 const stateGone = "gone"
 
-// judge says how a dependent object is, and why.
-func judge(item v1alpha1.InventoryItem, object *unstructured.Unstructured) (state, why string) {
+// stateOf says how a dependent object is, and why.
+func stateOf(item v1alpha1.InventoryItem, object *unstructured.Unstructured) (state, why string) {
 	switch {
 	case item.Phase == v1alpha1.PhaseCompleted, item.Phase == v1alpha1.PhaseCompleting && object == nil:
 		return "Completed", "did its work and was removed"

@@ -68,7 +68,7 @@ func (b *behaviour) read(name, value string) (err error) {
 		if value == "" {
 			return errors.New("the reason is empty")
 		}
-		b.waiting, b.message = value, cmp.Or(b.message, "told so by an annotation")
+		b.waiting, b.message = value, cmp.Or(b.message, "set by an annotation")
 	case "exit-code":
 		var code int64
 		if code, err = strconv.ParseInt(value, 10, 32); err == nil && (code < 0 || code > 255) {

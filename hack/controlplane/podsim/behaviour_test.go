@@ -53,7 +53,7 @@ func TestNewProblems(t *testing.T) {
 		t.Errorf("an image that broke gives problems %q", got)
 	}
 	if got := newProblems(status("web:broken"), status("web:broken")); len(got) != 0 {
-		t.Errorf("a problem that is known is told again: %q", got)
+		t.Errorf("a problem that is known is reported again: %q", got)
 	}
 }
 

@@ -98,7 +98,7 @@ func TestNextStatus(t *testing.T) {
 
 		{"a task runs", testPod(never, "task:1"), "300ms", "Running Initialized Ready main:running", "500ms"},
 		{"a task ends", testPod(never, "task:1"), "500ms", "Succeeded Initialized main:Completed(0)", ""},
-		{"a task runs as long as told", testPod(onFailure, "task:1", "run-for", "1m"), "1m", "Running Initialized Ready main:running", "1m0.3s"},
+		{"a task runs as long as its annotation says", testPod(onFailure, "task:1", "run-for", "1m"), "1m", "Running Initialized Ready main:running", "1m0.3s"},
 		{"a task fails", testPod(never, "task:1", "exit-code", "3"), "500ms", "Failed Initialized main:Error(3)", ""},
 		{"a task that failed is started again", testPod(onFailure, "task:1", "exit-code", "3"), "500ms", "Running Initialized main:CrashLoopBackOff", "1.5s"},
 		{"and again, after twice the time", testPod(onFailure, "task:1", "exit-code", "3"), "1.7s", "Running Initialized main:CrashLoopBackOff#1", "3.7s"},

@@ -45,7 +45,7 @@ func (w *Worker) Work(ctx context.Context, order subject.Order) (time.Time, erro
 	var err error
 	switch order.Do {
 	case subject.Apply:
-		err = w.apply(ctx, marked(order.Objects.Unstructured(w.namespace)))
+		err = w.apply(ctx, labelled(order.Objects.Unstructured(w.namespace)))
 	case subject.Delete:
 		err = each(w.objects, func(object *unstructured.Unstructured) error {
 			uid := object.GetUID()
@@ -85,8 +85,8 @@ func each(objects []*unstructured.Unstructured, do func(*unstructured.Unstructur
 	return group.Wait()
 }
 
-// marked gives objects marks as long as those of an operator.
-func marked(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+// labelled gives objects a label and an annotation as long as those of an operator.
+func labelled(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	for _, object := range objects {
 		object.SetLabels(map[string]string{"limit.corbel.run/owner-id": strings.Repeat("x", 32)})
 		object.SetAnnotations(map[string]string{"limit.corbel.run/owner": strings.Repeat("x", 100)})

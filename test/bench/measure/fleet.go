@@ -28,7 +28,7 @@ func (b *bench) fleet(ctx context.Context, round int) error {
 	}
 	l := &life{bench: b, process: p, namespace: namespace, load: &operator.Load{}}
 	defer func() { l.process.End() }()
-	if err := l.settle(ctx, report.Start, 0, false, 0); err != nil {
+	if err := l.measureIdle(ctx, report.Start, 0, false, 0); err != nil {
 		return err
 	}
 	for _, part := range []func(context.Context) error{l.installAll, l.rest(round), l.restart, l.deleteAll} {
@@ -50,7 +50,7 @@ func (l *life) installAll(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("install: %d of %d components are ready: %w", len(ready), l.Components, err)
 	}
-	return l.settle(ctx, report.Install, took, false, 0)
+	return l.measureIdle(ctx, report.Install, took, false, 0)
 }
 
 func (l *life) createAll(ctx context.Context) error {
@@ -78,5 +78,5 @@ func (l *life) deleteAll(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("delete: %d of %d components are left: %w", left, l.Components, err)
 	}
-	return l.settle(ctx, report.Delete, took, false, 0)
+	return l.measureIdle(ctx, report.Delete, took, false, 0)
 }

@@ -37,7 +37,7 @@ func (b *bench) corbel(ctx context.Context, round int) error {
 		Spec:       operator.LoadSpec{Objects: b.Objects, All: "1", One: "1", Note: "1"},
 	}}
 	defer func() { l.process.End() }()
-	if err := l.settle(ctx, report.Start, 0, false, 0); err != nil {
+	if err := l.measureIdle(ctx, report.Start, 0, false, 0); err != nil {
 		return err
 	}
 	for _, part := range []func(context.Context) error{l.install, l.changes, l.rest(round), l.restart, l.repairs, l.delete} {
@@ -48,9 +48,9 @@ func (b *bench) corbel(ctx context.Context, round int) error {
 	return b.nothingLeft(ctx, namespace)
 }
 
-// settle waits until the operator has nothing to do any more, and then takes the
+// measureIdle waits until the operator has nothing to do any more, and then takes the
 // numbers: what it sends after the work is done is part of the price.
-func (l *life) settle(ctx context.Context, scenario report.Scenario, took time.Duration, missed bool, reconciles int) error {
+func (l *life) measureIdle(ctx context.Context, scenario report.Scenario, took time.Duration, missed bool, reconciles int) error {
 	patient, cancel := context.WithTimeout(ctx, l.patience())
 	defer cancel()
 	answer, err := l.process.Order(patient, subject.Order{Do: subject.Idle, Reconciles: reconciles})
@@ -68,7 +68,7 @@ func (l *life) install(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("install: %w", err)
 	}
-	if err := l.settle(ctx, report.Install, took, false, 0); err != nil {
+	if err := l.measureIdle(ctx, report.Install, took, false, 0); err != nil {
 		return err
 	}
 	return l.measureStatus(ctx)
@@ -89,7 +89,7 @@ func (l *life) changes(ctx context.Context) error {
 			return l.Patch(ctx, l.load, patch)
 		})
 		if err == nil {
-			err = l.settle(ctx, change.scenario, took, false, 0)
+			err = l.measureIdle(ctx, change.scenario, took, false, 0)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", change.scenario, err)
@@ -119,7 +119,7 @@ func (l *life) restart(ctx context.Context) error {
 	if l.process, err = l.connect(ctx, report.Corbel, "", l.namespace); err != nil {
 		return err
 	}
-	return l.settle(ctx, report.Restart, 0, false, l.Components)
+	return l.measureIdle(ctx, report.Restart, 0, false, l.Components)
 }
 
 func (l *life) delete(ctx context.Context) error {
@@ -127,7 +127,7 @@ func (l *life) delete(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("delete: %w", err)
 	}
-	return l.settle(ctx, report.Delete, took, false, 0)
+	return l.measureIdle(ctx, report.Delete, took, false, 0)
 }
 
 // ready does something and waits until the component is ready in its newest generation.

@@ -63,7 +63,7 @@ func (l *life) repair(ctx context.Context, scenario report.Scenario, i int, dama
 	if err != nil && !missed {
 		return false, err
 	}
-	return !missed, l.settle(ctx, scenario, took, missed, 0)
+	return !missed, l.measureIdle(ctx, scenario, took, missed, 0)
 }
 
 // alter changes a value, as a user with kubectl would.

@@ -57,7 +57,7 @@ func field(path, name string) string {
 	return ""
 }
 
-// LoadAverage is that of the machine in the last minute; zero where it is not told.
+// LoadAverage is that of the machine in the last minute; zero where it is not known.
 func LoadAverage() float64 {
 	content, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -37,14 +37,14 @@ func (b *bench) flux(ctx context.Context, _ int) error {
 	})
 }
 
-// step is something that a writer is told to do.
+// step is something that a writer is asked to do.
 type step struct {
 	scenario report.Scenario
 	do       string
 	all, one string
 }
 
-// writer measures a subject that works when it is told to, and then is done.
+// writer measures a subject that works when it is asked to, and then is done.
 func (b *bench) writer(ctx context.Context, name report.Subject, program string, steps []step) error {
 	p, namespace, err := b.begin(ctx, name, program)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"strings"
 )
 
-// The marks around what is generated in the document.
+// The comments around what is generated in the document.
 const (
 	begin = "<!-- measured: written by `make bench` -->\n"
 	end   = "<!-- end of measured -->"
 )
 
-// Publish writes the tables between the marks of performance.md, which it makes if
+// Publish writes the tables between the comments of performance.md, which it makes if
 // there is none, and the chart beside it.
 func (r *Report) Publish(folder string) error {
 	path := filepath.Join(folder, "performance.md")
@@ -38,12 +38,12 @@ func (r *Report) Publish(folder string) error {
 	return os.WriteFile(filepath.Join(folder, "performance.svg"), []byte(r.Chart()), 0o644)
 }
 
-// replace returns the text with the tables between the marks.
+// replace returns the text with the tables between the comments.
 func (r *Report) replace(text string) (string, error) {
 	before, rest, opened := strings.Cut(text, begin)
 	_, after, closed := strings.Cut(rest, end)
 	if !opened || !closed {
-		return "", fmt.Errorf("the marks %q and %q are missing", strings.TrimSpace(begin), end)
+		return "", fmt.Errorf("the comments %q and %q are missing", strings.TrimSpace(begin), end)
 	}
 	return before + begin + "\n" + r.Tables() + "\n" + end + after, nil
 }

@@ -34,7 +34,7 @@ func (s *soak) name(i int) string { return fmt.Sprintf("load-%d", i) }
 // key is where the component of that number is: some are in namespaces that are deleted.
 func (s *soak) key(i int) client.ObjectKey {
 	if s.Faults && i%10 == 9 {
-		return client.ObjectKey{Namespace: s.guest(i / 10 % guests), Name: s.name(i)}
+		return client.ObjectKey{Namespace: s.deletedNamespace(i / 10 % deletedNamespaces), Name: s.name(i)}
 	}
 	return client.ObjectKey{Namespace: s.namespace, Name: s.name(i)}
 }
@@ -98,12 +98,12 @@ func (s *soak) disturbOne(ctx context.Context) error {
 	case n < 82 && s.Faults && load.Spec.Away:
 		return s.Delete(ctx, away)
 	case n < 83 && s.Faults:
-		return s.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.guest(i % guests)}})
+		return s.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.deletedNamespace(i % deletedNamespaces)}})
 	case n < 89:
 		return s.Delete(ctx, load)
 	default:
 		if s.Faults {
-			if err := s.invite(ctx); err != nil {
+			if err := s.createDeletedNamespaces(ctx); err != nil {
 				return err
 			}
 		}
@@ -122,7 +122,7 @@ func (s *soak) edit(ctx context.Context, load *operator.Load, fields map[string]
 }
 
 func (s *soak) merge(ctx context.Context, object client.Object, patch string) error {
-	return s.Patch(ctx, object, client.RawPatch(apitypes.MergePatchType, []byte(patch)), client.FieldOwner("stranger"))
+	return s.Patch(ctx, object, client.RawPatch(apitypes.MergePatchType, []byte(patch)), client.FieldOwner("another-client"))
 }
 
 func quoted(text string) string { return fmt.Sprintf("%q", text) }
@@ -166,7 +166,7 @@ func (s *soak) restore(ctx context.Context) error {
 				}
 			}
 			if s.Faults && (apierrors.IsNotFound(err) || apierrors.IsForbidden(err)) {
-				err = s.invite(ctx) // the namespace is gone, or is being deleted
+				err = s.createDeletedNamespaces(ctx) // the namespace is gone, or is being deleted
 			}
 			if err != nil {
 				return err

@@ -35,7 +35,7 @@ type Findings struct {
 	Stolen []string
 	// Left are objects that belong to no component.
 	Left []string
-	// Restless are components that are not Ready, and objects that are not as wanted.
+	// Restless are components that are not Ready, and objects that are not as desired.
 	Restless []string
 }
 
@@ -104,8 +104,8 @@ func (s *soak) check(w *world) *Findings {
 		delete(w.objects, key)
 	}
 	places := map[string]bool{s.namespace: true}
-	for i := range guests {
-		places[s.guest(i)] = true
+	for i := range deletedNamespaces {
+		places[s.deletedNamespace(i)] = true
 	}
 	for i := range w.loads {
 		load := &w.loads[i]
@@ -121,7 +121,7 @@ func (s *soak) check(w *world) *Findings {
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(w.objects), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }) {
 		object := w.objects[key]
-		f.Left = append(f.Left, fmt.Sprintf("ConfigMap %s (%s)", key, marksOf(&object.ObjectMeta)))
+		f.Left = append(f.Left, fmt.Sprintf("ConfigMap %s (%s)", key, tracesOf(&object.ObjectMeta)))
 	}
 	for i := range w.jobs {
 		// The end of each is written into the status of its component.
@@ -129,7 +129,7 @@ func (s *soak) check(w *world) *Findings {
 	}
 	for _, namespace := range w.namespaces {
 		if !places[namespace.Name] {
-			f.Left = append(f.Left, fmt.Sprintf("Namespace %s (%s)", namespace.Name, marksOf(&namespace.ObjectMeta)))
+			f.Left = append(f.Left, fmt.Sprintf("Namespace %s (%s)", namespace.Name, tracesOf(&namespace.ObjectMeta)))
 		}
 	}
 	return f
@@ -151,27 +151,27 @@ func (f *Findings) dependentsOf(load *operator.Load, live map[types.NamespacedNa
 	}
 }
 
-// marksOf names what says that an object was made by the operator; empty if nothing does.
-func marksOf(object metav1.Object) string {
-	var marks []string
+// tracesOf names what says that an object was made by the operator; empty if nothing does.
+func tracesOf(object metav1.Object) string {
+	var traces []string
 	for _, set := range []map[string]string{object.GetLabels(), object.GetAnnotations()} {
 		for key := range set {
 			if strings.HasPrefix(key, operator.Name+"/") {
-				marks = append(marks, key)
+				traces = append(traces, key)
 			}
 		}
 	}
 	for _, finalizer := range object.GetFinalizers() {
 		if strings.HasPrefix(finalizer, operator.Name) {
-			marks = append(marks, "finalizer "+finalizer)
+			traces = append(traces, "finalizer "+finalizer)
 		}
 	}
 	for _, entry := range object.GetManagedFields() {
 		if entry.Manager == operator.Name {
-			marks = append(marks, "manager "+entry.Manager)
+			traces = append(traces, "manager "+entry.Manager)
 		}
 	}
-	return strings.Join(marks, ", ")
+	return strings.Join(traces, ", ")
 }
 
 // search lists all objects of all types, and returns those that the operator has made
@@ -223,8 +223,8 @@ func (s *soak) searchOne(ctx context.Context, gvk schema.GroupVersionKind, resou
 		own := gvk.Kind == "Secret" && object.Name == operator.Name+"-digest-key"
 		owner := object.Annotations[operator.Name+"/"+v1alpha1.AnnotationOwner]
 		owned := components[object.Labels[operator.Name+"/inventory-of"]] || components[owner[strings.LastIndex(owner, "/")+1:]]
-		if marks := marksOf(object); marks != "" && !own && !owned {
-			left = append(left, fmt.Sprintf("%s %s/%s (%s)", gvk.Kind, object.Namespace, object.Name, marks))
+		if traces := tracesOf(object); traces != "" && !own && !owned {
+			left = append(left, fmt.Sprintf("%s %s/%s (%s)", gvk.Kind, object.Namespace, object.Name, traces))
 		}
 	}
 	return left, nil

@@ -34,7 +34,7 @@ type Options struct {
 	// component is reconciled at least once in that time.
 	Rest time.Duration
 	// Faults puts a storm between the operators and the API server, kills and stops
-	// processes, takes marks off objects and deletes namespaces. It needs an environment
+	// processes, takes labels and annotations off objects and deletes namespaces. It needs an environment
 	// with a cluster.
 	Faults bool
 	// Seed makes the disturbances repeatable, as far as they do not depend on time.
@@ -125,7 +125,7 @@ func (s *soak) populate(ctx context.Context) error {
 		return err
 	}
 	if s.Faults {
-		if err := s.invite(ctx); err != nil {
+		if err := s.createDeletedNamespaces(ctx); err != nil {
 			return err
 		}
 	}
@@ -134,10 +134,10 @@ func (s *soak) populate(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.settle(ctx); err != nil {
+	if err := s.waitUntilIdle(ctx); err != nil {
 		return fmt.Errorf("install %d components: %w", s.Components, err)
 	}
-	if err := s.settleStrangers(ctx); err != nil {
+	if err := s.createUnownedObjects(ctx); err != nil {
 		return err
 	}
 	return s.take(ctx, "installed")
@@ -171,7 +171,7 @@ func (s *soak) disturb(ctx context.Context) error {
 	if err := s.restore(ctx); err != nil {
 		return err
 	}
-	if err := s.settle(ctx); err != nil {
+	if err := s.waitUntilIdle(ctx); err != nil {
 		return err
 	}
 	if err := s.takePeace(ctx, "settled", "early"); err != nil {
@@ -251,7 +251,7 @@ func (s *soak) finish(ctx context.Context) error {
 	if err := s.restore(ctx); err != nil {
 		return err
 	}
-	err := s.settle(ctx)
+	err := s.waitUntilIdle(ctx)
 	measure := func() error { return s.takePeace(ctx, "settled", "late") }
 	if err != nil { // there is no peace
 		measure = func() error { return s.take(ctx, "not settled") }
@@ -353,8 +353,8 @@ func (e *unsettledError) Error() string {
 	return "it does not come to rest: " + first(e.findings.all())
 }
 
-// settle waits until all is as it should be, and the operator has nothing to do.
-func (s *soak) settle(ctx context.Context) error {
+// waitUntilIdle waits until all is as it should be, and the operator has nothing to do.
+func (s *soak) waitUntilIdle(ctx context.Context) error {
 	deadline := time.Now().Add(settling)
 	for {
 		var findings *Findings

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// What a subject can be told to do. Connect and Take are known to all; Install to
+// What a subject can be asked to do. Connect and Take are known to all; Install to
 // Terminated are work for a program that does not watch; Idle is for an operator.
 const (
 	// Connect names the API server and the objects to work on. It comes first.

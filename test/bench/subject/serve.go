@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Worker does what a subject is told.
+// Worker does what a subject is asked to do.
 type Worker interface {
 	// Connect prepares the subject. Its requests are to be counted by the census.
 	Connect(ctx context.Context, order Order, census *Census) error

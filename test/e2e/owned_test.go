@@ -17,10 +17,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// marked returns every object of any type in the whole cluster that bears an
+// owned returns every object of any type in the whole cluster that bears an
 // owner label of the operator under test: its name, such as "configmaps ns/a", and
 // its uid. Only objects whose owner contains the given text count, such as "/ns/name/".
-func (f *fixture) marked(t testing.TB, owner string) map[string]types.UID {
+func (f *fixture) owned(t testing.TB, owner string) map[string]types.UID {
 	t.Helper()
 	found := map[string]types.UID{}
 	config := f.env.Config()

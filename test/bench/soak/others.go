@@ -19,24 +19,24 @@ import (
 )
 
 const (
-	// strangers is how many objects of others there are, which nothing may touch.
-	strangers = 20
-	// guests is how many namespaces of components are deleted under load.
-	guests = 3
+	// unownedObjects is how many objects of others there are, which nothing may touch.
+	unownedObjects = 20
+	// deletedNamespaces is how many namespaces of components are deleted under load.
+	deletedNamespaces = 3
 )
 
-// The patches that take our marks off an object.
+// The patches that take our label and annotation off an object.
 var (
 	withoutLabel      = fmt.Sprintf(`"labels":{%q:null}`, operator.Name+"/"+v1alpha1.LabelOwnerID)
 	withoutAnnotation = fmt.Sprintf(`"annotations":{%q:null}`, operator.Name+"/"+v1alpha1.AnnotationOwner)
 )
 
-// settleStrangers creates objects that look a little like those of components. Half of
+// createUnownedObjects creates objects that look a little like those of components. Half of
 // them bear a copy of the label of a component, as objects do that a controller makes.
-func (s *soak) settleStrangers(ctx context.Context) error {
+func (s *soak) createUnownedObjects(ctx context.Context) error {
 	s.others = map[types.NamespacedName]string{}
-	for i := range strangers {
-		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: fmt.Sprintf("stranger-%d", i)}, Data: map[string]string{"all": s.word()}}
+	for i := range unownedObjects {
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: fmt.Sprintf("unowned-%d", i)}, Data: map[string]string{"all": s.word()}}
 		if i%2 == 1 {
 			dependent := &corev1.ConfigMap{}
 			if err := s.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: s.name(i) + "-0"}, dependent); client.IgnoreNotFound(err) != nil {
@@ -57,9 +57,9 @@ func fingerprint(object client.Object) string {
 	return string(object.GetUID()) + " " + object.GetResourceVersion()
 }
 
-// strip takes marks off a dependent or off the namespace of dependents: the label, the
-// annotation, or, if the record names the object by its uid, both. Nothing in the
-// cluster would tell otherwise that it is ours.
+// strip takes the label or the annotation off a dependent or off the namespace of
+// dependents, or both if the inventory names the object by its uid: without that nothing in
+// the cluster would show that it is ours.
 func (s *soak) strip(ctx context.Context, load *operator.Load, object client.Object) error {
 	switch s.random.IntN(3) {
 	case 0:
@@ -80,13 +80,13 @@ func (s *soak) strip(ctx context.Context, load *operator.Load, object client.Obj
 	return s.merge(ctx, object, fmt.Sprintf(`{"metadata":{"uid":%q,%s,%s}}`, object.GetUID(), withoutLabel, withoutAnnotation))
 }
 
-// guest is the namespace of that number in which components are.
-func (s *soak) guest(i int) string { return fmt.Sprintf("%s-guest-%d", s.namespace, i) }
+// deletedNamespace is the namespace of that number in which components are.
+func (s *soak) deletedNamespace(i int) string { return fmt.Sprintf("%s-deleted-%d", s.namespace, i) }
 
-// invite makes the namespaces be there that are deleted under load.
-func (s *soak) invite(ctx context.Context) error {
-	for i := range guests {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.guest(i)}}
+// createDeletedNamespaces creates those of the namespaces deleted under load that do not exist.
+func (s *soak) createDeletedNamespaces(ctx context.Context) error {
+	for i := range deletedNamespaces {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.deletedNamespace(i)}}
 		if err := s.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
