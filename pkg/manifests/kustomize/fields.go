@@ -36,7 +36,7 @@ func (c *checker) fields(at place, k *types.Kustomization) {
 	c.setsSchema = c.setsSchema || len(k.OpenAPI) > 0
 	c.everywhere(k)
 	for i, patch := range k.PatchesStrategicMerge {
-		c.patch(string(patch), nil, copies)
+		c.patch(string(patch), nil)
 		c.inlineOrFile(at.in("patchesStrategicMerge[%d]", i), string(patch))
 	}
 	c.patches(at.in("patches"), k.Patches)
@@ -84,9 +84,9 @@ func (c *checker) patches(at place, patches []types.Patch) {
 	for i, patch := range patches {
 		if patch.Path != "" {
 			c.file(at.in("[%d].path", i), patch.Path)
-			c.patch(string(c.tree.files[path.Join(at.folder, patch.Path)]), patch.Target, copies)
+			c.patch(string(c.tree.files[path.Join(at.folder, patch.Path)]), patch.Target)
 		}
-		c.patch(patch.Patch, patch.Target, copies)
+		c.patch(patch.Patch, patch.Target)
 		c.text(at.in("[%d].patch", i), patch.Patch)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	yamlv3 "go.yaml.in/yaml/v3"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/utils"
@@ -70,8 +71,7 @@ func (c *checker) resourceFile(data []byte) {
 }
 
 // patch counts a patch. Without a target it is for the object that it names.
-// Copies reports whether a text within the limits may copy.
-func (c *checker) patch(text string, target *types.Selector, copies func(text string) bool) {
+func (c *checker) patch(text string, target *types.Selector) {
 	size, err := c.tree.checkBounds([]byte(text), c.limits)
 	if err != nil {
 		return // the look at the text says so
@@ -86,6 +86,38 @@ func (c *checker) patch(text string, target *types.Selector, copies func(text st
 	}
 }
 
+// pluginText counts the configuration of a plugin, or a file that one refers to. It may be a
+// patch for any object, or hold such patches as texts.
+func (c *checker) pluginText(at place, data []byte) {
+	c.patch(string(data), &types.Selector{})
+	decoder := yamlv3.NewDecoder(bytes.NewReader(data))
+	for {
+		var root yamlv3.Node
+		if decoder.Decode(&root) != nil {
+			return // the library says why
+		}
+		c.pluginTexts(at, &root)
+	}
+}
+
+func (c *checker) pluginTexts(at place, node *yamlv3.Node) {
+	if node.Kind == yamlv3.ScalarNode && node.Tag == "!!str" {
+		size, err := c.tree.checkBounds([]byte(node.Value), c.limits)
+		if err != nil {
+			c.fail(at, "", err)
+			return
+		}
+		if copies(node.Value) {
+			size += maxCopied
+		}
+		// The text itself is counted with what holds it.
+		c.growth.spread += size - len(node.Value)
+	}
+	for _, child := range node.Content {
+		c.pluginTexts(at, child)
+	}
+}
+
 // copies reports whether a patch is a JSON patch with an operation "copy". It reads the
 // patch as the library does: what begins like JSON is no YAML.
 func copies(text string) bool {
@@ -97,9 +129,6 @@ func copies(text string) bool {
 	return unmarshal([]byte(text), &operations) == nil &&
 		slices.ContainsFunc(operations, func(operation map[string]any) bool { return operation["op"] == "copy" })
 }
-
-// mayCopy reports whether the configuration of a plugin may hold a JSON patch that copies.
-func mayCopy(configuration string) bool { return strings.Contains(configuration, "copy") }
 
 // everywhere counts what a kustomization adds to each object.
 func (c *checker) everywhere(k *types.Kustomization) {

@@ -78,7 +78,7 @@ func (c *checker) configuration(at place, data []byte) {
 		c.fail(at, "", err)
 		return
 	}
-	c.patch(string(data), &types.Selector{}, mayCopy)
+	c.pluginText(at, data)
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	for number := 1; ; number++ {
 		var document any
@@ -172,7 +172,7 @@ func (c *checker) pluginFile(at place, value string) {
 		if slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
 			c.yaml(at, name)
 		}
-		c.patch(string(data), &types.Selector{}, mayCopy)
+		c.pluginText(at, data)
 		c.replacementFile(data)
 	}
 }
