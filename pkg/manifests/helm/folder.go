@@ -97,7 +97,7 @@ func (f *folder) entry(at, below string, entry fs.DirEntry) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s: it is no regular file", below)
 	}
-	data, err := readFile(f.fsys, at, f.left)
+	data, err := readFile(f.fsys, at, info, f.left)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func ignored(fsys fs.FS, root string) (*ignore.Rules, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s: it is no regular file", name)
 	default:
-		data, err := readFile(fsys, at, 1<<20)
+		data, err := readFile(fsys, at, info, 1<<20)
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 
 	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
 )
 
 // maxChart limits the size of all files of a chart together, in bytes.
@@ -42,7 +43,7 @@ func readChart(fsys fs.FS, root string) ([]*archive.BufferedFile, error) {
 	if info.IsDir() {
 		return readFolder(fsys, at)
 	}
-	data, err := readFile(fsys, at, maxChart)
+	data, err := readFile(fsys, at, info, maxChart)
 	if err != nil {
 		return nil, err
 	}
@@ -148,8 +149,8 @@ func (c *counted) Read(buffer []byte) (int, error) {
 	return n, err
 }
 
-func readFile(fsys fs.FS, name string, limit int64) (data []byte, err error) {
-	file, err := fsys.Open(name)
+func readFile(fsys fs.FS, name string, seen fs.FileInfo, limit int64) (data []byte, err error) {
+	file, err := files.Open(fsys, name, seen)
 	if err != nil {
 		return nil, err
 	}

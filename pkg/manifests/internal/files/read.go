@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
 	"strings"
 )
@@ -113,21 +114,22 @@ var errTotal = errors.New("the files are too large together")
 type irregularError struct{ error }
 
 func (r *reader) read(name string, entry fs.DirEntry) (data []byte, err error) {
-	mode := entry.Type()
-	if mode&fs.ModeSymlink != 0 {
+	info, err := entry.Info()
+	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		if !r.selection.FollowSymlinks {
 			return nil, irregularError{fmt.Errorf("%s: it is a symbolic link, want a regular file", name)}
 		}
-		info, err := fs.Stat(r.fsys, name)
-		if err != nil {
+		if info, err = fs.Stat(r.fsys, name); err != nil {
 			return nil, irregularError{err}
 		}
-		mode = info.Mode().Type()
 	}
-	if !mode.IsRegular() {
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
 		return nil, irregularError{fmt.Errorf("%s: it is no regular file", name)}
 	}
-	file, err := r.fsys.Open(name)
+	file, err := Open(r.fsys, name, info)
 	if err != nil {
 		return nil, err
 	}
@@ -147,4 +149,24 @@ func (r *reader) read(name string, entry fs.DirEntry) (data []byte, err error) {
 	}
 	r.left -= size
 	return data, nil
+}
+
+// Open opens the regular file that was seen at a path. It fails if something else is there
+// by now, such as a symbolic link that leads out of the file system. A folder above the file
+// may be replaced, too: for folders that others can write to while they are read there is
+// os.Root, whose file system does not leave its root.
+func Open(fsys fs.FS, name string, seen fs.FileInfo) (fs.File, error) {
+	file, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := file.Stat()
+	// Only files of the operating system are the same as themselves.
+	if err == nil && os.SameFile(seen, seen) && !os.SameFile(seen, opened) {
+		err = fmt.Errorf("%s: it was replaced while it was read", name)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
 }

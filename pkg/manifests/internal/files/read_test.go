@@ -6,6 +6,8 @@ package files_test
 import (
 	"errors"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -73,5 +75,40 @@ func TestReadReadsHiddenFilesOnRequest(t *testing.T) {
 		if diff := cmp.Diff(want, strings.Join(got, " ")); diff != "" {
 			t.Errorf("hidden %v: -want +got:\n%s", hidden, diff)
 		}
+	}
+}
+
+// swapping is a file system in which a link takes the place of a file when it is opened.
+type swapping struct {
+	fs.ReadLinkFS
+	swap func() error
+}
+
+func (s swapping) Open(name string) (fs.File, error) {
+	if name == "b.txt" {
+		if err := s.swap(); err != nil {
+			return nil, err
+		}
+	}
+	return s.ReadLinkFS.Open(name)
+}
+
+func TestAFileThatIsReplacedByALinkIsNotRead(t *testing.T) {
+	secret, folder := filepath.Join(t.TempDir(), "secret"), t.TempDir()
+	for name, text := range map[string]string{secret: "hunter2", filepath.Join(folder, "a.txt"): "a", filepath.Join(folder, "b.txt"): "b"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(folder, "b.txt")
+	fsys := swapping{ReadLinkFS: os.DirFS(folder).(fs.ReadLinkFS), swap: func() error {
+		return errors.Join(os.Remove(link), os.Symlink(secret, link))
+	}}
+	read, err := files.Read(fsys, ".", files.Selection{})
+	if err == nil || !strings.Contains(err.Error(), "b.txt: it was replaced while it was read") {
+		t.Errorf("got the error %v", err)
+	}
+	if len(read) != 1 || string(read[0].Data) != "a" {
+		t.Errorf("got %v", read)
 	}
 }
