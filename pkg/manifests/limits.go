@@ -10,8 +10,8 @@ package manifests
 // Other limits are fixed. The text of a template, also one for the function tpl, has at
 // most 16 MiB, 100,000 actions and 100,000 parentheses, and is nested at most 120 levels
 // deep. A value that is printed, or walked by a function, is nested at most 1,000 levels
-// deep. A regular expression has at most 16 KiB, an argument of a method 64 KiB, and
-// lookup lists at most 10,000 objects.
+// deep. A regular expression has at most 16 KiB, an argument of a method 64 KiB, a pattern of
+// Files.Glob 1 KiB, and lookup lists at most 10,000 objects.
 type TemplateLimits struct {
 	// Depth limits how deep templates may call each other, with include, template and
 	// tpl; by default 512, at most 1,000.
@@ -25,7 +25,7 @@ type TemplateLimits struct {
 	// of until, by default 100,000.
 	Items int
 	// WorkBytes limits the work of functions and loops together, by default 512 MiB. It
-	// counts all that functions return, a sixteenth of what they read, and 64 bytes for
+	// counts all that functions and methods return, a sixteenth of what they read, and 64 bytes for
 	// each call of a function and each round of a loop. Slow functions count more:
 	// 4 MiB for each key, certificate or slow hash, 512 bytes for each random character, and
 	// 256 bytes for each node that a text for tpl is parsed to.

@@ -49,19 +49,30 @@ var _ manifests.Generator = &Generator{}
 // operator, or to go on and let the mistake show up at the components.
 func New(fsys fs.FS, root string, options Options) (*Generator, error) {
 	g := &Generator{read: cache.New[[]*unstructured.Unstructured](maxTexts, maxTextBytes)}
-	if _, g.err = options.complete(); g.err != nil {
+	complete, err := options.complete()
+	if g.err = err; err != nil {
 		return g, g.err
 	}
-	read, err := files.Read(fsys, root, files.Selection{
-		Extensions: []string{".yaml", ".yml", ".json", ".tpl"}, MaxFileSize: maxSource,
-	})
-	sources := make(map[string]string, len(read))
-	for _, file := range read {
-		sources[file.Path] = string(file.Data)
+	type content struct {
+		sources map[string]string
+		err     error // of the files that could not be read
 	}
-	var parsing error
-	g.texts, parsing = NewTexts(path.Clean(root), sources, options)
-	g.err = errors.Join(err, parsing)
+	// The file system may hang.
+	read, err := timeout.Run(context.Background(), timeout.New("templates in "+path.Clean(root)), complete.Timeout, func(context.Context) (content, error) {
+		found, err := files.Read(fsys, root, files.Selection{
+			Extensions: []string{".yaml", ".yml", ".json", ".tpl"}, MaxFileSize: maxSource,
+		})
+		c := content{sources: make(map[string]string, len(found)), err: err}
+		for _, file := range found {
+			c.sources[file.Path] = string(file.Data)
+		}
+		return c, nil
+	})
+	if g.err = err; err != nil {
+		return g, g.err
+	}
+	g.texts, err = NewTexts(path.Clean(root), read.sources, options)
+	g.err = errors.Join(read.err, err)
 	return g, g.err
 }
 

@@ -6,6 +6,7 @@ package gotemplate_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +65,7 @@ func TestHostileTemplatesEndAsLimitErrors(t *testing.T) {
 		{"work", `{{ range until 1000 }}{{ $_ := repeat 16000000 "x" }}{{ end }}`, "functions and loops worked on more than 536870912 bytes"},
 		{"nesting", strings.Repeat("{{ if true }}", 300) + strings.Repeat("{{ end }}", 300), "nested deeper than 120 levels"},
 		{"nesting of pipelines", `{{ ` + strings.Repeat("(", 300) + "1" + strings.Repeat(")", 300) + ` }}`, "nested deeper than 120 levels"},
-		{"nesting in tpl", `{{ tpl (repeat 100000 "{{if 1}}") . }}`, "unexpected EOF"},
+		{"nesting in tpl", `{{ tpl (repeat 100000 "{{if 1}}") . }}`, "the template is nested deeper than 2000 levels"},
 		{"a long tpl", `{{ tpl (repeat 1000000 "{{if 1}}") . }}`, "the template has more than 16777216 bytes, or more than 100000 actions or parentheses"},
 	}
 	// Each level keeps what it has parsed.
@@ -183,4 +184,22 @@ func TestARenderingThatCannotBeStoppedIsLeftBehind(t *testing.T) {
 	}
 	close(release)
 	until("after its end", func(_ *manifests.RenderTimeoutError, err error) bool { return err == nil })
+}
+
+// hanging is a file system whose files cannot be opened in time.
+type hanging struct{ release chan struct{} }
+
+func (h hanging) Open(name string) (fs.File, error) {
+	<-h.release
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+}
+
+func TestAFileSystemThatHangsIsLeftBehind(t *testing.T) {
+	h := hanging{release: make(chan struct{})}
+	defer close(h.release)
+	_, err := gotemplate.New(h, ".", gotemplate.Options{Timeout: 20 * time.Millisecond})
+	var late *manifests.RenderTimeoutError
+	if !errors.As(err, &late) {
+		t.Errorf("got the error %v", err)
+	}
 }

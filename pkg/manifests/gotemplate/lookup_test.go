@@ -111,6 +111,27 @@ func TestWhatLookupFindsCountsAsWork(t *testing.T) {
 	}
 }
 
+func TestWhatLookupMayNotReturnIsNotRead(t *testing.T) {
+	pages := 0
+	target := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+			pages++
+			items := make([]any, 10)
+			for i := range items {
+				items[i] = map[string]any{"kind": "Secret", "data": map[string]any{"k": strings.Repeat("x", 100_000)}}
+			}
+			list.(interface{ SetUnstructuredContent(map[string]any) }).SetUnstructuredContent(map[string]any{"items": items})
+			list.SetContinue("more")
+			return nil
+		},
+	})
+	_, err := evaluate(manifests.WithClient(t.Context(), target), `{{ lookup "v1" "Secret" "ns" "" | len }}`, nil, gotemplate.Options{Limits: manifests.TemplateLimits{WorkBytes: 1_500_000}})
+	wantError(t, err, "error calling lookup: Secret ns/: the objects take more bytes than functions may work on in one rendering")
+	if pages != 2 {
+		t.Errorf("%d pages were read", pages)
+	}
+}
+
 func TestLookupChangesNoCache(t *testing.T) {
 	cached := secret("ns", "a", "one")
 	ctx := manifests.WithClient(t.Context(), fake.NewClientBuilder().WithObjects(cached).Build())

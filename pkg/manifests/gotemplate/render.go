@@ -50,7 +50,7 @@ func (t *Texts) renderingFor(ctx context.Context) (*templates.Rendering, error) 
 	all := maps.Clone(functions)
 	all["lookup"] = lookup.Disabled
 	if !t.options.DisableLookup {
-		all["lookup"] = lookup.For(ctx)
+		all["lookup"] = lookup.For(ctx, t.options.Limits.WithDefaults().WorkBytes)
 	}
 	return templates.NewRendering(set, t.parser, all, templates.Options{
 		Limits: t.options.Limits, Interrupted: ctx.Err, WholeNumbers: true, Functions: t.options.Functions,

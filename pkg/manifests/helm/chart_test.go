@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -164,6 +165,24 @@ func TestLinksInAChartAreFollowed(t *testing.T) {
 		if diff := cmp.Diff([]string{"free text", "1"}, got); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
+	}
+}
+
+// hanging is a file system whose files cannot be opened in time.
+type hanging struct{ release chan struct{} }
+
+func (h hanging) Open(name string) (fs.File, error) {
+	<-h.release
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+}
+
+func TestAFileSystemThatHangsIsLeftBehind(t *testing.T) {
+	h := hanging{release: make(chan struct{})}
+	defer close(h.release)
+	_, err := helm.New(h, "web", helm.Options{Timeout: 20 * time.Millisecond})
+	var late *manifests.RenderTimeoutError
+	if !errors.As(err, &late) {
+		t.Errorf("got the error %v", err)
 	}
 }
 

@@ -92,7 +92,9 @@
 //   - Symbolic links in the folder of a chart are followed within the file system. A
 //     broken link is left out, and so is one that leads out of the file system, unless
 //     Helm loads its file itself, such as a template: then it is refused. So is a
-//     folder or file of a chart that is itself such a link.
+//     folder or file of a chart that is itself such a link. For a folder that others can
+//     write to while it is read, take the file system of an os.Root: a link that is put
+//     there after the look at a path leads out of any other one.
 //   - Links in packed charts are refused, and so are packed charts that are damaged, or
 //     whose packed sub-charts have more than 100 MiB at all levels together.
 //   - A hook for a moment that neither Helm nor Helm 2 knows is an error, where Helm
@@ -104,7 +106,8 @@
 //     manifests.TemplateLimits and Options.Timeout have the numbers. Calls are limited
 //     to 512 levels, where Helm lets each template call itself 1000 times, and lists to
 //     100,000 items, where Helm's until has no end.
-//   - fromToml gives an error for a text with more than 100,000 brackets.
+//   - fromToml gives an error for a text with more than 100,000 brackets, and Files.Glob for
+//     a pattern with so many wildcards that Helm's matcher would take very long.
 //   - keys and values return things in the order of the keys, not in any order.
 //   - Objects that Helm could not install, without a kind or a name for example,
 //     are refused.

@@ -12,6 +12,8 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
+
+	"github.com/corbel-run/corbel/pkg/manifests/internal/templates"
 )
 
 // embedding is what to do about a chart without the files that //go:embed leaves out.
@@ -36,10 +38,14 @@ func checkEmbedded(c *chart.Chart) error {
 	defined := map[string]*parse.Tree{}
 	own := map[string]*parse.Tree{}
 	for name, file := range files {
+		// What is wrong with a template is found when it is rendered.
+		if templates.CheckText(string(file.Data)) != nil {
+			return nil
+		}
 		tree := parse.New(name)
 		tree.Mode = parse.SkipFuncCheck
 		if _, err := tree.Parse(string(file.Data), "", "", defined); err != nil {
-			return nil // what is wrong with it is found when it is rendered
+			return nil
 		}
 		if path.Join(c.ChartFullPath(), file.Name) == name {
 			own[name] = tree

@@ -5,8 +5,10 @@ package helm_test
 
 import (
 	"embed"
+	"strings"
 	"testing"
 
+	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 )
 
@@ -46,5 +48,21 @@ func TestAChartThatCallsAMissingTemplateOnConditionIsNotRefusedByNew(t *testing.
 	chart["web/templates/_helpers.tpl"] = ""
 	if _, err = render(t.Context(), folder(chart), map[string]any{"x": "x"}, helm.Options{}); err == nil || len(err.Error()) > 200 {
 		t.Errorf("got the error %v, want one without the hint", err)
+	}
+}
+
+// Without its limit the parser would overflow the stack, which ends the process.
+func TestADeepTemplateDoesNotEndNew(t *testing.T) {
+	for name, text := range map[string]string{
+		"blocks":      strings.Repeat("{{if 1}}", 2_000_000),
+		"parentheses": "{{" + strings.Repeat("(", 16_000_000),
+	} {
+		chart := folder(map[string]string{"web/templates/a.yaml": text})
+		g, err := helm.New(chart, "web", helm.Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		_, err = manifests.Generate(t.Context(), g, "ns", "app", nil)
+		wantError(t, err, "web/templates/a.yaml: the template has more than")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"strings"
 	"text/template"
 
@@ -17,6 +18,7 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/templates"
 )
@@ -123,4 +125,128 @@ func decodeList(decode func(text string, into any) error) func(string) []any {
 		}
 		return decoded
 	}
+}
+
+const (
+	// maxPattern limits the length of a pattern of Files.Glob, and maxParts how many parts
+	// follow each other in it: Helm's matcher compares all ranges of them.
+	maxPattern = 1 << 10
+	maxParts   = 64
+	// maxPlaces limits in how many ways a pattern may be laid over the names of the files,
+	// all of which Helm's matcher tries at worst.
+	maxPlaces = 1 << 26
+)
+
+// checkPattern refuses a pattern of Files.Glob that takes very long: nothing can interrupt
+// the matcher.
+func checkPattern(pattern string, c *chart.Chart) error {
+	if len(pattern) > maxPattern {
+		return &manifests.LimitError{Message: fmt.Sprintf("the pattern is longer than %d bytes", maxPattern)}
+	}
+	shape := (&patternText{text: pattern}).sequence(0)
+	if shape.parts > maxParts {
+		return &manifests.LimitError{Message: fmt.Sprintf("the pattern has more than %d parts one after the other", maxParts)}
+	}
+	if placesIn(c, shape) > maxPlaces {
+		return &manifests.LimitError{Message: fmt.Sprintf("the pattern has too many wildcards for the names of the files: %d one after the other", shape.wild)}
+	}
+	return nil
+}
+
+// patternShape is what the time for matching a pattern depends on.
+type patternShape struct {
+	// parts are the texts, wildcards, ranges and lists of alternatives that follow each
+	// other at most, and wild those of them that match texts of different lengths.
+	parts, wild int
+	// choices is in how many ways alternatives can be chosen.
+	choices float64
+	// length is that of the texts that the pattern matches, or -1 if it is not the same
+	// for all.
+	length int
+}
+
+// then puts what follows behind the shape.
+func (s *patternShape) then(next patternShape) {
+	s.parts, s.wild, s.choices = s.parts+next.parts, s.wild+next.wild, s.choices*next.choices
+	if s.length += next.length; next.length < 0 {
+		s.length = math.MinInt32
+	}
+}
+
+// placesIn estimates in how many ways a pattern may be laid over the names of the files of
+// a chart and its sub-charts.
+func placesIn(c *chart.Chart, shape patternShape) (places float64) {
+	for _, file := range c.Files {
+		ways := shape.choices
+		for i := range shape.wild {
+			ways *= float64(len(file.Name)+shape.wild-i) / float64(i+1)
+		}
+		places += ways
+	}
+	for _, dependency := range c.Dependencies() {
+		places += placesIn(dependency, shape)
+	}
+	return places
+}
+
+// patternText is a pattern of Files.Glob that is being read.
+type patternText struct {
+	text string
+	at   int
+}
+
+// sequence reads a pattern or, in braces, one of the alternatives.
+func (p *patternText) sequence(depth int) patternShape {
+	shape := patternShape{choices: 1}
+	for inText := false; p.at < len(p.text); p.at++ {
+		c := p.text[p.at]
+		if depth > 0 && (c == ',' || c == '}') {
+			return shape
+		}
+		part := patternShape{parts: 1, choices: 1, length: 1}
+		wasText := inText
+		switch inText = false; c {
+		case '*':
+			part.wild, part.length = 1, -1
+			if strings.HasPrefix(p.text[p.at:], "**") {
+				p.at++
+			}
+		case '[':
+			if end := strings.IndexByte(p.text[p.at:], ']'); end > 0 {
+				p.at += end
+			}
+		case '{':
+			part = p.alternatives(depth)
+		case '?':
+		default:
+			if inText = true; wasText {
+				part.parts = 0
+			}
+			if c == '\\' {
+				p.at++
+			}
+		}
+		shape.then(part)
+	}
+	return shape
+}
+
+// alternatives reads a list in braces, up to its end.
+func (p *patternText) alternatives(depth int) patternShape {
+	all := patternShape{parts: 1}
+	for first := true; p.at < len(p.text) && (first || p.text[p.at] == ','); first = false {
+		p.at++
+		one := p.sequence(depth + 1)
+		if first {
+			all.length = one.length
+		}
+		if one.length != all.length || one.length < 0 {
+			all.length = -1
+		}
+		all.parts, all.wild, all.choices = max(all.parts, one.parts), max(all.wild, one.wild), all.choices+one.choices
+	}
+	if all.length < 0 {
+		all.wild++
+	}
+	return all
 }

@@ -4,6 +4,7 @@
 package helm_test
 
 import (
+	"strconv"
 	"testing"
 
 	"helm.sh/helm/v4/pkg/chart/common"
@@ -26,8 +27,51 @@ func byHelm(action string, values map[string]any) (string, error) {
 		Metadata:  &chart.Metadata{Name: "web"},
 		Templates: []*common.File{{Name: "templates/a.yaml", Data: []byte(wrapped)}, {Name: "templates/_t.tpl", Data: []byte(defining(action))}},
 	}
+	for _, name := range otherFiles {
+		c.Files = append(c.Files, &common.File{Name: name, Data: []byte("of " + name + "\nend\n")})
+	}
 	outputs, err := engine.Render(c, common.Values{"Values": values})
 	return outputs["web/templates/a.yaml"], err
+}
+
+// otherFiles are those of the chart that are no templates.
+var otherFiles = []string{
+	"a.txt", "config/a.yaml", "config/b.json", "config/deep/c.yaml", "config/deep/er/d.yml", "config/deep/er/e.YAML", "dash-board.json", "dash{board}.json",
+	"files/aaaa.txt", "files/aab.txt", "files/x.y.z", "files/[a].txt", "files/ü.txt", "files/a b.txt", "scripts/run.sh", "scripts/run.sh.bak", "xconfig/z.yaml",
+}
+
+func TestFilesAreFoundAsByHelm(t *testing.T) {
+	templates := map[string]string{"web/templates/_t.tpl": ""}
+	for _, name := range otherFiles {
+		templates["web/"+name] = "of " + name + "\nend\n"
+	}
+	for _, pattern := range []string{
+		"*", "**", "***", "?", "??????", "*.txt", "**.txt", "**/*.yaml", "config/*", "config/**", "config/*.yaml", "config/**.yaml", "config/*/*", "config/**/*.y*ml", "*/*", "*/*/*", "**/*/*", "**/**",
+		"{config,files}/*", "config/{a,b}.*", "{a,config/a}.{txt,yaml}", "config/**.{yaml,yml,json}", "{*,*/*}.json", "{,x}config/{a,z}.yaml", "{config/{a,b},files/*}.{yaml,json,txt}", "**{a,b}*", "*{a,b}*{.txt,.json}", "config/{deep/,}*",
+		"files/[a-c]*", "files/[!a]*", "files/[ax].*", "files/[!x].txt", "files/[ü].txt", "[a-z]*/*.sh", "[a-c]*", "files/a?b.txt", "files/*a*b*", "files/a*a*a*.txt", "*a*a*a*", "**a**a**", "*o*/*a*.*a*",
+		"dash\\{board\\}.json", "dash?board?.json", "files/\\[a\\].txt", "*.json", "config", "config/", "/config/a.yaml", "./config/a.yaml", "", "{", "}", "[", "]", "[]", "[a", "{a", "{a,", "a,b", "\\", "a\\", "[z-a]*", "{}", "{,}", "{a.txt}", "!a.txt", "x{*,**}y{*,**}z",
+	} {
+		quoted := strconv.Quote(pattern)
+		for _, action := range []string{
+			`{{ range $name, $data := .Files.Glob ` + quoted + ` }}{{ $name }}={{ len $data }};{{ end }}`,
+			`{{ (.Files.Glob ` + quoted + `).AsConfig }}|{{ (` + quoted + ` | .Files.Glob).AsSecrets }}`,
+		} {
+			t.Run(action, func(t *testing.T) {
+				want, err := byHelm(action, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				templates["web/templates/a.yaml"], templates["web/templates/_t.tpl"] = manifest(wrapped), defining(action)
+				objects, err := render(t.Context(), folder(templates), nil, helm.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := data(t, objects[0]); got != want {
+					t.Errorf("got %q, and Helm %q", got, want)
+				}
+			})
+		}
+	}
 }
 
 func TestFunctionsGiveWhatThoseOfHelmGive(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/lookup"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/templates"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
@@ -53,7 +54,7 @@ func New(fsys fs.FS, root string, options Options) (*Generator, error) {
 	if g.options, g.err = options.complete(); g.err != nil {
 		return g, g.err
 	}
-	g.loaded, g.err = timeout.Run(context.Background(), g.runner, 0, func(context.Context) (loaded, error) {
+	g.loaded, g.err = timeout.Run(context.Background(), g.runner, g.options.Timeout, func(context.Context) (loaded, error) {
 		return load(fsys, root)
 	})
 	return g, g.err
@@ -72,11 +73,16 @@ func (g *Generator) Generate(ctx context.Context, namespace, name string, parame
 	if g.err != nil {
 		return nil, g.err
 	}
-	values, err := valuesOf(parameters)
+	// This copy is made here: a rendering that is left behind must not read what the caller
+	// may change.
+	values, err := convert.Values(parameters)
 	if err != nil {
-		return nil, fmt.Errorf("parameters: %w", err)
+		return nil, err
 	}
 	return timeout.Run(ctx, g.runner, g.options.Timeout, func(ctx context.Context) ([]client.Object, error) {
+		if err := makeFloats(values); err != nil {
+			return nil, err
+		}
 		return g.render(ctx, namespace, name, values)
 	})
 }
@@ -88,7 +94,7 @@ func (g *Generator) render(ctx context.Context, namespace, name string, values m
 	}
 	find := lookup.Function(nothingFound)
 	if _, err := manifests.ClientFromContext(ctx); err == nil && !g.options.DisableLookup {
-		find = lookup.For(ctx)
+		find = lookup.For(ctx, g.options.Limits.WithDefaults().WorkBytes)
 	}
 	r := &rendering{
 		chart: clone(g.chart), values: values, release: releaseFor(ctx, namespace, name), capabilities: capabilities,

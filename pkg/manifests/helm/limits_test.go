@@ -59,6 +59,49 @@ func TestHostileTemplatesEndAsErrorsThatNameTheTemplate(t *testing.T) {
 	}
 }
 
+// Helm's matcher tries all ways of laying the wildcards over a name, and nothing can
+// interrupt it.
+func TestPatternsThatWouldTakeVeryLongAreRefused(t *testing.T) {
+	const wildcards = "the pattern has too many wildcards for the names of the files: "
+	for pattern, want := range map[string]string{
+		strings.Repeat("*a", 20) + "b":                              wildcards + "20 one after the other",
+		strings.Repeat("**a", 20) + "b":                             wildcards + "20 one after the other",
+		strings.Repeat("{*,a*,**}", 10) + "b":                       wildcards + "20 one after the other",
+		strings.Repeat("{a,aa}", 20) + "b":                          wildcards + "20 one after the other",
+		"{x,{" + strings.Repeat("*a", 20) + "b,c}}":                 wildcards + "22 one after the other",
+		strings.Repeat("?a*??", 300):                                "the pattern is longer than 1024 bytes",
+		strings.Repeat("?a", 200):                                   "the pattern has more than 64 parts one after the other",
+		strings.Repeat("{a,", 150) + "b" + strings.Repeat("}", 150): "",
+		"{" + strings.Repeat("*.yaml,", 140) + "a}":                 "",
+		"??{a,aa}?[!b]???{a,aa}b":                                   "",
+	} {
+		files := map[string]string{"web/templates/a.yaml": manifest(`{{ len (.Files.Glob .Values.pattern) }}`), "web/files/" + strings.Repeat("a", 200): ""}
+		started := time.Now()
+		_, err := render(t.Context(), folder(files), map[string]any{"pattern": pattern}, helm.Options{Timeout: time.Minute})
+		if want == "" && err != nil {
+			t.Errorf("%.30s: %v", pattern, err)
+		} else if want != "" {
+			wantError(t, err, want)
+		}
+		if took := time.Since(started); took > 10*time.Second {
+			t.Errorf("%.30s: it took %s", pattern, took)
+		}
+	}
+}
+
+func TestWhatMethodsReturnIsCounted(t *testing.T) {
+	files := map[string]string{"web/files/a.txt": strings.Repeat("line\n", 200)}
+	values := map[string]any{"text": strings.Repeat("x", 1000)}
+	for _, call := range []string{
+		`$.Files.Get "files/a.txt"`, `$.Files.GetBytes "files/a.txt"`, `$.Files.Lines "files/a.txt"`, `$.Files.AsConfig`, `$.Files.AsSecrets`, `($.Files.Glob "**").AsConfig`,
+		`$.Values.YAML`, `now.Format (repeat 1000 "x")`,
+	} {
+		files["web/templates/a.yaml"] = manifest(`{{ $d := dict }}{{ range $i := until 1000 }}{{ $_ := set $d (print $i) (` + call + `) }}{{ end }}`)
+		_, err := render(t.Context(), folder(files), values, helm.Options{Limits: manifests.TemplateLimits{WorkBytes: 400_000}})
+		wantError(t, err, "web/templates/a.yaml:", "functions and loops worked on more than 400000 bytes")
+	}
+}
+
 func TestADeepTextIsNotParsedAsTOML(t *testing.T) {
 	for _, text := range []string{"[", "{a="} {
 		got, err := evaluate(t.Context(), `{{ (fromToml (print "a = " (repeat 3000000 "`+text+`"))).Error }}`, nil, helm.Options{})

@@ -76,7 +76,10 @@ func (r *rendering) drive(ctx context.Context, set *template.Template, data comm
 	}
 	all := maps.Clone(functions)
 	all["lookup"] = r.lookup
-	executor := templates.NewRendering(set, parser, all, templates.Options{Limits: r.limits, Interrupted: ctx.Err, Nothing: "<no value>"})
+	executor := templates.NewRendering(set, parser, all, templates.Options{
+		Limits: r.limits, Interrupted: ctx.Err, Nothing: "<no value>",
+		CheckPattern: func(pattern string) error { return checkPattern(pattern, r.chart) },
+	})
 	var failed error
 	render := func(name string, dot map[string]any) (string, error) {
 		text, err := executor.Execute(name, guarded(dot))

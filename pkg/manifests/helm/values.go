@@ -6,56 +6,89 @@ package helm
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	"helm.sh/helm/v4/pkg/chart/common"
 
-	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/templates"
-	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// valuesOf returns the parameters as Helm would have read them from a file with
-// values: every number is a float64.
-func valuesOf(parameters types.Unstructurable) (map[string]any, error) {
-	values, err := convert.Values(parameters)
-	if err != nil {
-		return nil, err
+const (
+	// maxWhole is the largest number up to which a float64 tells all whole numbers
+	// apart.
+	maxWhole = 1 << 53
+	// maxNumbers limits how many numbers are reported that Helm cannot keep.
+	maxNumbers = 10
+)
+
+// makeFloats makes all numbers of the values float64, in place, as Helm would have read
+// them from a file with values.
+func makeFloats(values map[string]any) error {
+	if _, kept := float(values); kept {
+		return nil
 	}
-	if _, err := float(values, ""); err != nil {
-		return nil, fmt.Errorf("parameters: %w", err)
+	var errs []error
+	for path := range unkept(values, "") {
+		if len(errs) == maxNumbers {
+			errs = append(errs, errors.New("parameters: there are more such numbers"))
+			break
+		}
+		errs = append(errs, fmt.Errorf("parameters: %s: Helm cannot keep a whole number of more than 53 bits; make it a string", strings.TrimPrefix(path, ".")))
 	}
-	return values, nil
+	return errors.Join(errs...)
 }
 
-// maxWhole is the largest number up to which a float64 tells all whole numbers
-// apart.
-const maxWhole = 1 << 53
-
-// float makes all numbers float64, in place. The path is for errors.
-func float(value any, path string) (any, error) {
-	var errs []error
+// float returns the value with float64 in place of int64, and reports whether all numbers
+// stayed the same.
+func float(value any) (floats any, kept bool) {
+	kept = true
 	switch value := value.(type) {
 	case int64:
 		if value > maxWhole || value < -maxWhole {
-			return nil, fmt.Errorf("%s: Helm cannot keep a whole number of more than 53 bits; make it a string", path[min(1, len(path)):])
+			return value, false
 		}
-		return float64(value), nil
+		return float64(value), true
 	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			item, err := float(value[key], path+"."+key)
-			value[key] = item
-			errs = append(errs, err)
+		for key, item := range value {
+			item, same := float(item)
+			value[key], kept = item, kept && same
 		}
 	case []any:
-		for i := range value {
-			item, err := float(value[i], fmt.Sprintf("%s[%d]", path, i))
-			value[i] = item
-			errs = append(errs, err)
+		for i, item := range value {
+			item, same := float(item)
+			value[i], kept = item, kept && same
 		}
 	}
-	return value, errors.Join(errs...)
+	return value, kept
+}
+
+// unkept yields the paths of the numbers that float left.
+func unkept(value any, path string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		switch value := value.(type) {
+		case int64:
+			yield(path)
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(value)) {
+				for below := range unkept(value[key], path+"."+key) {
+					if !yield(below) {
+						return
+					}
+				}
+			}
+		case []any:
+			for i, item := range value {
+				for below := range unkept(item, fmt.Sprintf("%s[%d]", path, i)) {
+					if !yield(below) {
+						return
+					}
+				}
+			}
+		}
+	}
 }
 
 // chartValues are the values of a chart, or all that a template sees, with the methods that

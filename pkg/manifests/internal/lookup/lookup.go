@@ -7,12 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/jsonsize"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
@@ -32,8 +34,9 @@ func Disabled(string, string, string, string) (map[string]any, error) {
 }
 
 // For returns the function lookup, which reads objects of the target cluster
-// with the identity that the dependent objects are written with.
-func For(ctx context.Context) Function {
+// with the identity that the dependent objects are written with. Objects that take more
+// bytes than the limit are not copied: templates get a LimitError.
+func For(ctx context.Context, limit int64) Function {
 	return func(apiVersion, kind, namespace, name string) (map[string]any, error) {
 		c, err := manifests.ClientFromContext(ctx)
 		if err != nil {
@@ -45,9 +48,9 @@ func For(ctx context.Context) Function {
 		}
 		var result map[string]any
 		if name != "" {
-			result, err = one(ctx, c, gv.WithKind(kind), client.ObjectKey{Namespace: namespace, Name: name})
+			result, err = one(ctx, c, gv.WithKind(kind), client.ObjectKey{Namespace: namespace, Name: name}, limit)
 		} else {
-			result, err = list(ctx, c, gv.WithKind(kind), namespace)
+			result, err = list(ctx, c, gv.WithKind(kind), namespace, limit)
 		}
 		if apierrors.IsNotFound(err) {
 			return map[string]any{}, nil
@@ -59,15 +62,26 @@ func For(ctx context.Context) Function {
 	}
 }
 
-func one(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, key client.ObjectKey) (map[string]any, error) {
+func one(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, key client.ObjectKey, limit int64) (map[string]any, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(gvk)
-	err := c.Get(ctx, key, object)
-	// The object may belong to a cache; templates can change what they get.
-	return object.DeepCopy().Object, err
+	if err := c.Get(ctx, key, object); err != nil {
+		return nil, err
+	}
+	return copied(object, &limit)
 }
 
-func list(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, namespace string) (map[string]any, error) {
+// copied returns a copy of an object, which may belong to a cache, while templates can
+// change what they get. It takes the size of the object from what is left.
+func copied(object *unstructured.Unstructured, left *int64) (map[string]any, error) {
+	*left -= int64(jsonsize.Of(object.Object, int(min(*left, math.MaxInt32))))
+	if *left < 0 {
+		return nil, &manifests.LimitError{Message: "the objects take more bytes than functions may work on in one rendering"}
+	}
+	return object.DeepCopy().Object, nil
+}
+
+func list(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, namespace string, left int64) (map[string]any, error) {
 	items := []any{}
 	listKind := gvk.GroupVersion().WithKind(gvk.Kind + "List")
 	for next := ""; ; {
@@ -77,7 +91,11 @@ func list(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, nam
 			return nil, err
 		}
 		for i := range page.Items {
-			items = append(items, page.Items[i].DeepCopy().Object)
+			item, err := copied(&page.Items[i], &left)
+			if err != nil {
+				return nil, err
+			}
+			items = append(items, item)
 		}
 		if len(items) > maxItems {
 			return nil, &manifests.LimitError{Message: fmt.Sprintf("there are more than %d objects", maxItems)}

@@ -24,8 +24,10 @@ const (
 	characterWork = 512
 	// instructionsPerWork is how many steps of a regular expression count as one byte.
 	instructionsPerWork = 16
-	// comparisonWork is what the comparison of two items counts.
+	// comparisonWork is what the comparison of two items counts at least, and readPerWork
+	// how many bytes that are compared count as one.
 	comparisonWork = 16
+	readPerWork    = 4
 	// maxWidth is the largest width and precision that fmt accepts.
 	maxWidth = 1_000_000
 )
@@ -59,6 +61,13 @@ func (b *budget) guard(f reflect.Value, name string, wholeNumbers bool) any {
 		call = f.CallSlice
 	}
 	estimate := estimates[name]
+	deep := b.limits.StringBytes
+	switch {
+	case makers[name]:
+		deep = 0
+	case name == "lookup": // it has a limit of its own
+		deep = b.limits.WorkBytes
+	}
 	guarded := func(arguments []reflect.Value) []reflect.Value {
 		must(b.interrupted())
 		must(b.spend(stepBytes))
@@ -75,7 +84,7 @@ func (b *budget) guard(f reflect.Value, name string, wholeNumbers bool) any {
 		}
 		results := call(arguments)
 		if !pickers[name] && len(results) > 0 {
-			must(b.account(results[0], name))
+			must(b.account(results[0], deep))
 		}
 		return results
 	}
@@ -92,9 +101,9 @@ func must(err error) {
 	}
 }
 
-// account counts the result of a function: all that it contains, or only its own items, if
-// what these contain was there before.
-func (b *budget) account(result reflect.Value, name string) error {
+// account counts the result of a function: all that it contains, which is at most so many
+// bytes, or only its own items, if what these contain was there before and deep is 0.
+func (b *budget) account(result reflect.Value, deep int64) error {
 	for result.Kind() == reflect.Interface && !result.IsNil() {
 		result = result.Elem()
 	}
@@ -110,12 +119,8 @@ func (b *budget) account(result reflect.Value, name string) error {
 			return err
 		}
 		bytes = itemBytes * int64(result.Len())
-		if !makers[name] {
-			most := b.limits.StringBytes
-			if name == "lookup" { // it has a limit of its own
-				most = b.limits.WorkBytes
-			}
-			made, err := measure(most, result)
+		if deep > 0 {
+			made, err := measure(deep, result)
 			if err != nil {
 				return err
 			}
@@ -166,8 +171,8 @@ var estimates = func() map[string]estimate {
 		"until":      func(b *budget, a []reflect.Value, _ size) error { return b.numbers(0, a[0].Int(), 1) },
 		"untilStep":  func(b *budget, a []reflect.Value, _ size) error { return b.numbers(a[0].Int(), a[1].Int(), a[2].Int()) },
 		"seq":        sequence,
-		"uniq":       func(b *budget, a []reflect.Value, _ size) error { return b.comparisons(a[0], a[0]) },
-		"without":    func(b *budget, a []reflect.Value, _ size) error { return b.comparisons(a[0], a[1]) },
+		"uniq":       func(b *budget, a []reflect.Value, given size) error { return b.comparisons(a[0], a[0], given) },
+		"without":    func(b *budget, a []reflect.Value, given size) error { return b.comparisons(a[0], a[1], given) },
 		"regexMatch": func(b *budget, a []reflect.Value, _ size) error { return b.match(a[0].String(), a[1].String()) },
 		"regexFind":  func(b *budget, a []reflect.Value, _ size) error { return b.match(a[0].String(), a[1].String()) },
 	}
@@ -252,8 +257,9 @@ func sequence(b *budget, a []reflect.Value, _ size) error {
 	return nil
 }
 
-// comparisons counts what it takes to compare all items of two lists with each other.
-func (b *budget) comparisons(list, others reflect.Value) error {
+// comparisons counts what it takes to compare all items of two lists with each other. An
+// item may be large, and is walked as far as it is the same as the other one.
+func (b *budget) comparisons(list, others reflect.Value, given size) error {
 	length := func(v reflect.Value) int64 {
 		for v.Kind() == reflect.Interface && !v.IsNil() {
 			v = v.Elem()
@@ -263,7 +269,8 @@ func (b *budget) comparisons(list, others reflect.Value) error {
 		}
 		return int64(v.Len())
 	}
-	return b.spend(product(product(length(list), length(others)), comparisonWork))
+	items := product(product(length(list), length(others)), comparisonWork)
+	return b.spend(max(items, product(max(length(list), length(others)), given.bytes)/readPerWork))
 }
 
 // match counts the work of a search for a regular expression, which cannot be

@@ -13,15 +13,20 @@ import (
 	"strings"
 	"text/template"
 	"text/template/parse"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
 const (
 	// maxText limits the text of one template, and maxActions how many actions and how
-	// many parentheses it has: the parser's use of the stack grows with them.
+	// many parentheses it has: the tree that the parser makes of them takes memory.
 	maxText    = 16 << 20
 	maxActions = 100_000
+	// maxParsed limits how deep blocks, chains of "else if" and parentheses are nested in
+	// a text that is parsed: the parser calls itself for each level.
+	maxParsed = 2000
 	// maxNesting limits how deep the structure of one template may be nested. What a
 	// template needs of the stack is in proportion to it.
 	maxNesting = 120
@@ -33,7 +38,14 @@ const (
 	templateName = "_template"
 	stepName     = "_step"
 	argumentName = "_argument"
+	patternName  = "_pattern"
+	resultName   = "_result"
 )
+
+// fields are names that begin with a capital letter and are those of fields of what a
+// template sees. Any other such name may be that of a method, whose result counts.
+var fields = set("Values Chart Release Capabilities Template Files Subcharts Component Name Namespace Version AppVersion " +
+	"Service Revision IsInstall IsUpgrade BasePath KubeVersion APIVersions Major Minor Digest Labels Annotations")
 
 // builtins are the functions of text/template that have no guard: none of them walks
 // through a value or prints one.
@@ -50,7 +62,7 @@ type Parser struct {
 // "}}", that may call the functions and those that a Rendering brings.
 func NewParser(left, right string, functions template.FuncMap) Parser {
 	names := map[string]any{}
-	for _, name := range slices.Concat(builtins, []string{printName, templateName, stepName, argumentName, "include", "tpl", "lookup"}) {
+	for _, name := range slices.Concat(builtins, []string{printName, templateName, stepName, argumentName, patternName, resultName, "include", "tpl", "lookup"}) {
 		names[name] = true
 	}
 	for name := range functions {
@@ -69,8 +81,8 @@ func (p Parser) Parse(set *template.Template, name, text string, taken map[strin
 
 // parse is Parse, and returns how many nodes the trees have, roughly.
 func (p Parser) parse(set *template.Template, name, text string, taken map[string]string) (nodes int64, err error) {
-	if len(text) > maxText || strings.Count(text, p.left) > maxActions || strings.Count(text, "(") > maxActions {
-		return 0, fmt.Errorf("%s: %w", name, exceeded("the template has more than %d bytes, or more than %d actions or parentheses", maxText, maxActions))
+	if err := checkText(text, p.left, p.right); err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
 	}
 	trees, err := parse.Parse(name, text, p.left, p.right, p.functions)
 	if err != nil {
@@ -97,6 +109,114 @@ func (p Parser) parse(set *template.Template, name, text string, taken map[strin
 		nodes += r.nodes
 	}
 	return nodes, nil
+}
+
+// CheckText refuses a text with the usual delimiters that the parser of text/template must
+// not get, because it would take too much of the memory or of the stack.
+func CheckText(text string) error { return checkText(text, "{{", "}}") }
+
+func checkText(text, left, right string) error {
+	if len(text) > maxText || strings.Count(text, left) > maxActions || strings.Count(text, "(") > maxActions {
+		return exceeded("the template has more than %d bytes, or more than %d actions or parentheses", maxText, maxActions)
+	}
+	if depthOf(text, left, right) > maxParsed {
+		return exceeded("the template is nested deeper than %d levels", maxParsed)
+	}
+	return nil
+}
+
+// depthOf returns how deep the parser would call itself for a text. It finds actions as the
+// lexer of text/template does, and stops where that one fails.
+func depthOf(text, left, right string) (deepest int) {
+	depth := 0
+	var open []int // the levels of each open block, one more for each "else if"
+	for {
+		_, action, found := strings.Cut(text, left)
+		if !found {
+			return deepest
+		}
+		if len(action) > 1 && action[0] == '-' && strings.ContainsRune(blanks, rune(action[1])) {
+			action = action[2:]
+		}
+		if comment, isComment := strings.CutPrefix(action, "/*"); isComment {
+			if _, text, found = strings.Cut(comment, "*/"); !found {
+				return deepest
+			}
+			continue
+		}
+		word, rest := firstWord(action)
+		switch word {
+		case "if", "with", "range", "block", "define":
+			open = append(open, 1)
+			depth++
+		case "else":
+			if next, _ := firstWord(rest); (next == "if" || next == "with") && len(open) > 0 {
+				open[len(open)-1]++
+				depth++
+			}
+		case "end":
+			if len(open) > 0 {
+				depth -= open[len(open)-1]
+				open = open[:len(open)-1]
+			}
+		}
+		var parentheses int
+		parentheses, text, found = skipAction(action, right)
+		if deepest = max(deepest, depth+parentheses); !found {
+			return deepest
+		}
+	}
+}
+
+const blanks = " \t\r\n"
+
+// firstWord returns the first word of an action and what follows it.
+func firstWord(action string) (word, rest string) {
+	action = strings.TrimLeft(action, blanks)
+	end := strings.IndexFunc(action, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	if end < 0 {
+		end = len(action)
+	}
+	return action[:end], action[end:]
+}
+
+// skipAction returns how deep the parentheses of an action are nested, and the text after
+// its right delimiter. It is false if the action does not end.
+func skipAction(action, right string) (deepest int, rest string, ended bool) {
+	depth := 0
+	for i := 0; i < len(action); {
+		if strings.HasPrefix(action[i:], right) {
+			return deepest, action[i+len(right):], true
+		}
+		switch c := action[i]; c {
+		case '(':
+			depth++
+			deepest = max(deepest, depth)
+		case ')':
+			depth--
+		case '"', '\'', '`':
+			end := quoteEnd(action[i+1:], c)
+			if end < 0 {
+				return deepest, "", false
+			}
+			i += 1 + end
+		}
+		i++
+	}
+	return deepest, "", false
+}
+
+// quoteEnd returns where a quoted text ends, or -1. Only raw texts have no escapes.
+func quoteEnd(text string, quote byte) int {
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] == quote:
+			return i
+		case text[i] == '\\' && quote != '`':
+			i++
+		}
+	}
+	return -1
 }
 
 // rewriter changes a template so that everything it does passes through functions of
@@ -150,7 +270,8 @@ func (r *rewriter) call(node *parse.TemplateNode, depth int) parse.Node {
 	return r.action(node.Pos, node.Line, r.command(node.Pos, templateName, name, data), r.command(node.Pos, printName))
 }
 
-// pipe puts a check in front of the arguments of methods, which have no guard.
+// pipe puts a check in front of the arguments of methods, which have no guard, and one
+// behind what may be a call of a method.
 func (r *rewriter) pipe(node *parse.PipeNode, depth int) {
 	if r.tooDeep = r.tooDeep || depth > maxNesting; node == nil || r.tooDeep {
 		return
@@ -161,18 +282,55 @@ func (r *rewriter) pipe(node *parse.PipeNode, depth int) {
 		for _, argument := range command.Args {
 			r.operand(argument, depth)
 		}
-		switch command.Args[0].(type) {
-		case *parse.FieldNode, *parse.VariableNode, *parse.ChainNode:
-			for j, argument := range command.Args[1:] {
-				command.Args[j+1] = r.checked(argument)
-			}
-			if i > 0 {
-				commands = append(commands, r.command(command.Pos, argumentName))
+		called, hasPath := lastName(command.Args[0])
+		for j, argument := range command.Args[1:] {
+			if hasPath {
+				command.Args[j+1] = r.checked(checkOf(called), argument)
+			} else if name, _ := lastName(argument); isMethod(name) {
+				command.Args[j+1] = r.checked(resultName, argument)
 			}
 		}
+		if hasPath && i > 0 {
+			commands = append(commands, r.command(command.Pos, checkOf(called)))
+		}
 		commands = append(commands, command)
+		if isMethod(called) {
+			commands = append(commands, r.command(command.Pos, resultName))
+		}
 	}
 	node.Cmds = commands
+}
+
+// lastName returns the last name of the path that an operand is, such as that of a field, a
+// method or a variable. It reports whether the operand is a path.
+func lastName(operand parse.Node) (name string, isPath bool) {
+	var path []string
+	switch operand := operand.(type) {
+	case *parse.FieldNode:
+		path = operand.Ident
+	case *parse.VariableNode:
+		path = operand.Ident
+	case *parse.ChainNode:
+		path = operand.Field
+	default:
+		return "", false
+	}
+	return path[len(path)-1], true
+}
+
+// isMethod reports whether a name may be that of a method: those of variables begin with
+// "$", and most keys of values with a small letter.
+func isMethod(name string) bool {
+	first, _ := utf8.DecodeRuneInString(name)
+	return unicode.IsUpper(first) && !fields[name]
+}
+
+// checkOf returns the check of the arguments of a method.
+func checkOf(method string) string {
+	if method == "Glob" {
+		return patternName
+	}
+	return argumentName
 }
 
 func (r *rewriter) operand(node parse.Node, depth int) {
@@ -186,14 +344,14 @@ func (r *rewriter) operand(node parse.Node, depth int) {
 	}
 }
 
-// checked returns the argument behind a check, in parentheses.
-func (r *rewriter) checked(argument parse.Node) parse.Node {
+// checked returns an argument behind a check, in parentheses.
+func (r *rewriter) checked(check string, argument parse.Node) parse.Node {
 	switch argument.(type) {
 	case *parse.NilNode, *parse.BoolNode, *parse.NumberNode:
 		return argument
 	}
 	pos := argument.Position()
-	return r.pipeline(pos, 0, r.command(pos, argumentName, argument))
+	return r.pipeline(pos, 0, r.command(pos, check, argument))
 }
 
 func (r *rewriter) action(pos parse.Pos, line int, commands ...*parse.CommandNode) parse.Node {

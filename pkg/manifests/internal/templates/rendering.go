@@ -38,6 +38,8 @@ type Options struct {
 	WholeNumbers bool
 	// Functions are those of the user. They may have the name of another one.
 	Functions template.FuncMap
+	// CheckPattern refuses arguments of methods that are called Glob.
+	CheckPattern func(pattern string) error
 }
 
 // Rendering is a set of templates that call each other, with what has been used so far.
@@ -72,7 +74,7 @@ func NewRendering(set *template.Template, parser Parser, functions template.Func
 		guarded[name] = s.guard(reflect.ValueOf(f), "", false)
 	}
 	guarded[printName], guarded[stepName] = r.print, s.step
-	guarded[argumentName] = s.argument
+	guarded[argumentName], guarded[patternName], guarded[resultName] = s.argument, r.pattern, s.result
 	set.Funcs(guarded)
 	return r.bind()
 }
@@ -190,6 +192,35 @@ func (b *budget) argument(value reflect.Value) (reflect.Value, error) {
 	if err == nil && given.bytes > maxArgument {
 		err = exceeded("an argument of a method takes more than %d bytes", maxArgument)
 	}
+	if err == nil {
+		// Methods such as Format return a text that is as long as their argument.
+		err = b.spend(given.bytes)
+	}
+	return value, err
+}
+
+// pattern passes an argument of a method Glob on.
+func (r *Rendering) pattern(value reflect.Value) (reflect.Value, error) {
+	value, err := r.argument(value)
+	for value.Kind() == reflect.Interface && !value.IsNil() {
+		value = value.Elem()
+	}
+	if err == nil && value.Kind() == reflect.String && r.options.CheckPattern != nil {
+		err = r.options.CheckPattern(value.String())
+	}
+	return value, err
+}
+
+// result passes on what a method may have returned. What it contains was there before, or
+// is in proportion to what was.
+func (b *budget) result(value reflect.Value) (reflect.Value, error) {
+	err := b.interrupted()
+	if err == nil {
+		err = b.spend(stepBytes)
+	}
+	if err == nil {
+		err = b.account(value, 0)
+	}
 	return value, err
 }
 
@@ -206,6 +237,9 @@ var (
 	placePattern = regexp.MustCompile(`^template: (.+?:\d+(?::\d+)?): `)
 	ownNames     = strings.NewReplacer(" | "+printName, "", "error calling "+printName+": ", "", "error calling "+stepName+": ", "",
 		argumentName+" | ", "", argumentName+" ", "", "error calling "+argumentName+": ", "",
+		patternName+" | ", "", patternName+" ", "", "error calling "+patternName+": ", "",
+		"<"+argumentName+">", "<an argument of a method>", "<"+patternName+">", "<an argument of a method>", "<"+resultName+">", "<the result of a method>",
+		" | "+resultName, "", resultName+" ", "", "error calling "+resultName+": ", "",
 		"<"+templateName+">", "<template>", templateName+" ", "template ")
 )
 
