@@ -98,3 +98,18 @@ type Desired struct {
 	// Packed is the manifest as it is kept from one call to the next; else nil.
 	Packed Packed
 }
+
+// Packed is a manifest in a form that takes little memory.
+type Packed interface {
+	Unpack() *unstructured.Unstructured
+}
+
+// Unpacked returns the object with its manifest at hand.
+func (d *Desired) Unpacked() *Desired {
+	if d == nil || d.Manifest != nil || d.Packed == nil {
+		return d
+	}
+	unpacked := *d
+	unpacked.Manifest = d.Packed.Unpack()
+	return &unpacked
+}

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -70,4 +71,23 @@ func keyIn(reference string) Key {
 		return Key{}
 	}
 	return Key{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}
+}
+
+// Twins are the recorded objects by their keys without the group.
+type Twins map[Key][]Key
+
+// TwinsOf returns what is recorded.
+func TwinsOf(recorded []v1alpha1.InventoryItem) Twins {
+	twins := Twins{}
+	for _, item := range recorded {
+		key := KeyOf(item)
+		twins[key.anyGroup()] = append(twins[key.anyGroup()], key)
+	}
+	return twins
+}
+
+// Has reports whether an object of the same kind and name is recorded in another group.
+// It may be the very object, so it must not be presumed that the object does not exist.
+func (t Twins) Has(key Key) bool {
+	return slices.ContainsFunc(t[key.anyGroup()], func(other Key) bool { return other != key })
 }

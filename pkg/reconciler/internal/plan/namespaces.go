@@ -6,7 +6,9 @@ package plan
 import (
 	"maps"
 	"slices"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -136,3 +138,41 @@ func (w *work) namespaceTerminating(name string) bool {
 	live := w.in.Live[namespaceKey(name)]
 	return live.Existence == Present && !live.Deleting.IsZero()
 }
+
+// minGap is the shortest time without a try after which a measure begins anew: retries
+// must come sooner.
+const minGap = time.Minute
+
+// unread returns since when the content of a namespace cannot be read, and when that was
+// last tried; both are nil if nobody tried for long, because then it is not known
+// whether it lasted. A last try that is to be recorded anew is nil, too: not each of
+// them is worth a write.
+func (w *work) unread(u *unit) (since, last *metav1.Time) {
+	since, last = u.item.UnreadSince, u.item.UnreadLast
+	gap := w.unreadGap()
+	switch {
+	case since == nil || w.in.Timeout <= 0:
+		return since, last
+	case last == nil || w.in.Now.Sub(last.Time) > gap:
+		return nil, nil
+	case w.in.Now.Sub(last.Time) > gap/2:
+		return since, nil
+	default:
+		return since, last
+	}
+}
+
+func (w *work) unreadGap() time.Duration { return max(w.in.Timeout/2, minGap) }
+
+// unreadUntil returns when a namespace whose content cannot be read is released; zero
+// if its content was not tried to be read, or never.
+func (w *work) unreadUntil(u *unit) time.Time {
+	since, _ := w.unread(u)
+	if since == nil || w.in.Timeout <= 0 {
+		return time.Time{}
+	}
+	return since.Add(w.in.Timeout)
+}
+
+// beRead ends the measure of how long the content of a namespace cannot be read.
+func beRead(item *v1alpha1.InventoryItem) { item.UnreadSince, item.UnreadLast = nil, nil }

@@ -4,9 +4,12 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -218,3 +221,68 @@ const (
 	// WarnOrphan: an object bears our marks and is in no inventory.
 	WarnOrphan = "OrphanFound"
 )
+
+// Obstacle is a type whose objects are in the way of a deletion: when some of them
+// have gone, it may be tried again.
+type Obstacle struct {
+	Type schema.GroupVersionResource
+	// Namespace is where the objects live that are meant; empty means everywhere.
+	Namespace string
+}
+
+// Result is what became of one step.
+type Result struct {
+	Step Step
+	// Observation is what is known about the object afterwards: the object as
+	// the server answered, Absent if a deletion was answered as completed, or
+	// Unknown if the outcome is not known.
+	Observation Observation
+	// Blocked is why the guard of a deletion refused it; nothing was done then.
+	Blocked string
+	// Obstacles are whose objects are in the way of a deletion that is blocked.
+	Obstacles []Obstacle
+	// Unread is set if the guard could not find out whether a namespace is empty,
+	// because some of its content cannot be read.
+	Unread bool
+	// Released is set if our marks were stripped instead of deleting the object.
+	Released bool
+	// Replicas is the number of replicas that the manifest asks for, of an object that
+	// can be scaled; nil if it asks for none.
+	Replicas *int64
+	// Notes are what the step found that is worth telling, whatever its outcome.
+	Notes []Note
+	// Err is why the step failed. It names the object.
+	Err error
+}
+
+// String returns the plan as text, one line per step, wait and note. It is
+// what users are shown and what the tests of this package pin.
+func (p Plan) String() string {
+	var b strings.Builder
+	if p.MustRecord {
+		fmt.Fprintf(&b, "record   %d objects\n", len(p.Inventory))
+	}
+	for _, s := range p.Steps {
+		fmt.Fprintf(&b, "%-8s %s: %s", s.Verb, s.Key, s.Because)
+		if s.Guard != GuardNone {
+			fmt.Fprintf(&b, " (if %s)", s.Guard)
+		}
+		b.WriteByte('\n')
+	}
+	for _, wait := range p.Waiting {
+		fmt.Fprintf(&b, "wait     %s: %s: %s\n", wait.Key, wait.Reason, wait.Message)
+	}
+	for _, d := range p.Deviations {
+		fmt.Fprintf(&b, "drifted  %s: %s\n", d.Key, d.Drift)
+	}
+	for _, key := range p.Ignored {
+		fmt.Fprintf(&b, "ignored  %s: it exists and is not ours\n", key)
+	}
+	for _, note := range p.Notes {
+		fmt.Fprintf(&b, "note     %s: %s\n", note.Key, note.Message)
+	}
+	if b.Len() == 0 {
+		return "done\n"
+	}
+	return b.String()
+}

@@ -4,8 +4,8 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -169,94 +169,39 @@ func (u *unit) drop() {
 	u.dropped, u.settled = true, true
 }
 
-// release drops an object that is not ours, or not any more, from the record.
-func (w *work) release(u *unit) {
-	switch {
-	case u.relation == earlier:
-		w.note(u.key, "released: it belongs to %s and was never taken over", u.owner)
-	case u.item.UID == "" || u.item.Phase == v1alpha1.PhaseReleased:
-		// It was never ours, or its release was told before.
-	case u.relation == foreign:
-		w.note(u.key, "released: it belongs to %s", u.owner)
-	case u.item.UID == u.live.UID:
-		w.note(u.key, "released: it no longer bears the ownership marks of this component")
-	default:
-		w.note(u.key, "released: another client recreated it")
+// A server may serve one object in several groups, such as Event in the core group and
+// in events.k8s.io. When the manifests name another group, the recorded object and the
+// wanted one have different keys and one uid.
+
+// twins returns the wanted objects by their keys without the group.
+func (w *work) twins() map[Key][]*unit {
+	twins := map[Key][]*unit{}
+	for _, u := range w.units {
+		if u.desired != nil {
+			twins[u.key.anyGroup()] = append(twins[u.key.anyGroup()], u)
+		}
 	}
-	u.drop()
+	return twins
 }
 
-// leavesMarks tells whether the object has gone to somebody else, whose mark is
-// on it next to ours. Left there, ours would tell forever that it is ours, too.
-func (w *work) leavesMarks(u *unit) bool {
-	marks, me := u.live.Marks, w.in.Owner
-	mine := marks.Ref == me.Ref && (marks.OwnerID == me.ID || marks.OwnerID == "") || marks.Ref == (OwnerRef{}) && marks.OwnerID == me.ID
-	return u.relation == foreign && mine && u.live.Deleting.IsZero()
+// moved reports whether the very object is wanted in another group.
+func (u *unit) moved() bool {
+	return slices.ContainsFunc(u.twins, func(twin *unit) bool {
+		uid := twin.live.UID
+		return twin.live.Existence == Present && uid != "" && (uid == u.item.UID || uid == u.live.UID)
+	})
 }
 
-// disown releases such an object, by stripping our marks.
-func (w *work) disown(u *unit, because Reason) {
-	if u.failure != nil {
-		w.wait(u, failureReason(*u.failure), u.failure.Message)
-		return
+// unknownTwin returns a wanted object that may be the very object, in another group.
+func (u *unit) unknownTwin() *unit {
+	if i := slices.IndexFunc(u.twins, func(twin *unit) bool { return !twin.live.known() }); i >= 0 {
+		return u.twins[i]
 	}
-	if u.item.Phase != v1alpha1.PhaseReleased {
-		w.note(u.key, "released: it belongs to %s", u.owner)
-	}
-	w.step(u.step(VerbOrphan, stageRemoval, because))
+	return nil
 }
 
-// orphan strips our marks; an object without them has nothing to lose.
-func (w *work) orphan(u *unit, because Reason) {
-	if u.relation == stripped && u.live.Marks.Ref == (OwnerRef{}) {
-		u.drop()
-		return
-	}
-	if w.handsOver(u, because) {
-		w.note(u.key, "handed over to %s, which waits for it", w.in.Claimed[u.key])
-	}
-	if w.handsOver(u, because) && !u.letGo() {
-		// Durable before the marks are gone: otherwise, after a crash, a
-		// deletion of the component would take it for an object that lost them.
-		u.item.Phase, u.item.UID = v1alpha1.PhaseReleased, u.live.UID
-		w.ahead = true
-	}
-	w.step(u.step(VerbOrphan, stageRemoval, because))
-}
-
-// handsOver tells whether an object that is not wanted any more is left to
-// somebody who waits for it. When all goes, it goes with the rest.
-func (w *work) handsOver(u *unit, because Reason) bool {
-	return because == BecauseRedundant && w.in.Claimed[u.key] != "" && u.live.Deleting.IsZero()
-}
-
-// letGo tells whether it is recorded that the live object is left to others.
-func (u *unit) letGo() bool {
-	return u.item.Phase == v1alpha1.PhaseReleased && u.item.UID == u.live.UID
-}
-
-func orphaned(p v1alpha1.DeletePolicy, because Reason) bool {
-	switch p {
-	case v1alpha1.DeletePolicyOrphan:
-		return true
-	case v1alpha1.DeletePolicyOrphanOnApply:
-		return because == BecauseRedundant
-	case v1alpha1.DeletePolicyOrphanOnDelete:
-		return because == BecauseDeleting
-	default:
-		return false
-	}
-}
-
-// protects tells whether the object is one that is never deleted: a namespace of
-// the cluster's own, the one that the owner itself lives in, or what the owner
-// needs. It is released, even if a manifest brings it.
-func (w *work) protects(key Key) bool {
-	if w.in.Protected[key] {
-		return true
-	}
-	if !key.isNamespace() {
-		return false
-	}
-	return key.Name == "default" || key.Name == w.in.Owner.Ref.Namespace || strings.HasPrefix(key.Name, "kube-")
+// waitTwin lets the removal wait until it is known that it is about another object.
+func (w *work) waitTwin(u *unit) {
+	twin := u.unknownTwin().key
+	w.wait(u, WaitOrder, fmt.Sprintf("is removed when it is known that %s in the group %q is another object", twin, twin.Group))
 }

@@ -3,11 +3,7 @@
 
 package plan
 
-import (
-	"strings"
-
-	"github.com/corbel-run/corbel/api/v1alpha1"
-)
+import "github.com/corbel-run/corbel/api/v1alpha1"
 
 // unit is everything known about one object.
 type unit struct {
@@ -97,88 +93,11 @@ func (u *unit) observe(in Input) {
 	u.inherit()
 }
 
-// same reports whether the manifest that was last accepted is the desired one, or
-// counts as the same because its revision is, or because it is not known. What has failed
-// in a revision follows its manifest, so that a mistake can be corrected without a new revision.
-func (u *unit) same() bool {
-	if u.item.Digest == u.desired.Digest {
-		return true
-	}
-	_, recorded, _ := strings.Cut(u.item.Digest, revisionMark)
-	_, desired, tied := strings.Cut(u.desired.Digest, revisionMark)
-	if u.isRekeyed() {
-		return recorded == desired
-	}
-	return tied && recorded == desired && u.live.Status.Readiness != Failed
-}
-
-// sameManifest is same, whatever became of the component and of the revision.
-func (u *unit) sameManifest() bool {
-	return manifestOf(u.item.Digest) == manifestOf(u.desired.Digest)
-}
-
-func manifestOf(digest string) string {
-	manifest, _, _ := strings.Cut(digest, revisionMark)
-	manifest, _, _ = strings.Cut(manifest, componentMark)
-	return manifest
-}
-
-// These marks separate, in a digest, the manifest from the component and from the
-// revision, which are there only if they count.
-const (
-	componentMark = "+"
-	revisionMark  = "@"
-)
-
-// WithComponent returns the digest of an object that is written also when the
-// component changes, or the options that concern it. That its manifest is the same is
-// still to be seen: it is not recreated then.
-func WithComponent(manifest, component string) string { return manifest + componentMark + component }
-
 // unkept reports whether the server has answered the creation of the object without
 // a uid: it keeps no such object, so that none can be read or deleted.
 func (u *unit) unkept() bool {
 	return u.item.UID == "" && u.item.Digest != "" && u.item.Phase == v1alpha1.PhaseApplied && u.item.RunOn == ""
 }
-
-// WithRevision returns the digest of an object that counts as changed only when the
-// revision does.
-func WithRevision(manifest, revision string) string { return manifest + revisionMark + revision }
-
-// carried returns the recorded digest in the form of the desired one, if the two differ
-// only in that one of them has a revision: an object whose manifest says no revision yet,
-// or none any more, is no changed object.
-func carried(recorded, desired string) string {
-	was, _, hadRevision := strings.Cut(recorded, revisionMark)
-	is, _, hasRevision := strings.Cut(desired, revisionMark)
-	switch {
-	case hadRevision == hasRevision:
-		return recorded
-	case was == is:
-		return desired
-	case was == rekeyed:
-		return rekeyed + strings.TrimPrefix(desired, is)
-	}
-	return recorded
-}
-
-// tied reports whether the object counts as unchanged only because its revision is: it
-// was made of another manifest than the wanted one.
-func (u *unit) tied() bool { return u.item.Digest != u.desired.Digest && u.same() }
-
-// drifted tells whether the live values differ from those that the server
-// accepted, at the paths that the manifest sets. It is not known of an object that was
-// made of another manifest, because that one may set other paths.
-func (u *unit) drifted() bool {
-	if u.item.Accepted == "" || u.live.Accepted == "" || u.tied() {
-		return false
-	}
-	return u.live.Seen != u.item.Seen && u.live.Accepted != u.item.Accepted
-}
-
-// hadDrifted tells of an object that was not looked at whether it had drifted when it
-// was looked at last.
-func (u *unit) hadDrifted() bool { return u.live.Postponed && u.live.Drift != nil }
 
 // step starts a step on the live object, with what was seen as its precondition.
 func (u *unit) step(verb Verb, stage int, because Reason) Step {

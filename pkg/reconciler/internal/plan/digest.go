@@ -1,0 +1,159 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// These marks separate, in a digest, the manifest from the component and from the
+// revision, which are there only if they count.
+const (
+	componentMark = "+"
+	revisionMark  = "@"
+)
+
+// same reports whether the manifest that was last accepted is the desired one, or
+// counts as the same because its revision is, or because it is not known. What has failed
+// in a revision follows its manifest, so that a mistake can be corrected without a new revision.
+func (u *unit) same() bool {
+	if u.item.Digest == u.desired.Digest {
+		return true
+	}
+	_, recorded, _ := strings.Cut(u.item.Digest, revisionMark)
+	_, desired, tied := strings.Cut(u.desired.Digest, revisionMark)
+	if u.isRekeyed() {
+		return recorded == desired
+	}
+	return tied && recorded == desired && u.live.Status.Readiness != Failed
+}
+
+// sameManifest is same, whatever became of the component and of the revision.
+func (u *unit) sameManifest() bool {
+	return manifestOf(u.item.Digest) == manifestOf(u.desired.Digest)
+}
+
+func manifestOf(digest string) string {
+	manifest, _, _ := strings.Cut(digest, revisionMark)
+	manifest, _, _ = strings.Cut(manifest, componentMark)
+	return manifest
+}
+
+// WithComponent returns the digest of an object that is written also when the
+// component changes, or the options that concern it. That its manifest is the same is
+// still to be seen: it is not recreated then.
+func WithComponent(manifest, component string) string { return manifest + componentMark + component }
+
+// WithRevision returns the digest of an object that counts as changed only when the
+// revision does.
+func WithRevision(manifest, revision string) string { return manifest + revisionMark + revision }
+
+// carried returns the recorded digest in the form of the desired one, if the two differ
+// only in that one of them has a revision: an object whose manifest says no revision yet,
+// or none any more, is no changed object.
+func carried(recorded, desired string) string {
+	was, _, hadRevision := strings.Cut(recorded, revisionMark)
+	is, _, hasRevision := strings.Cut(desired, revisionMark)
+	switch {
+	case hadRevision == hasRevision:
+		return recorded
+	case was == is:
+		return desired
+	case was == rekeyed:
+		return rekeyed + strings.TrimPrefix(desired, is)
+	}
+	return recorded
+}
+
+// tied reports whether the object counts as unchanged only because its revision is: it
+// was made of another manifest than the wanted one.
+func (u *unit) tied() bool { return u.item.Digest != u.desired.Digest && u.same() }
+
+// drifted tells whether the live values differ from those that the server
+// accepted, at the paths that the manifest sets. It is not known of an object that was
+// made of another manifest, because that one may set other paths.
+func (u *unit) drifted() bool {
+	if u.item.Accepted == "" || u.live.Accepted == "" || u.tied() {
+		return false
+	}
+	return u.live.Seen != u.item.Seen && u.live.Accepted != u.item.Accepted
+}
+
+// hadDrifted tells of an object that was not looked at whether it had drifted when it
+// was looked at last.
+func (u *unit) hadDrifted() bool { return u.live.Postponed && u.live.Drift != nil }
+
+// A digest that was made with another key than ours cannot be compared: it is not known of
+// which manifest an object was made. Another key alone is no reason to delete anything, or to
+// run anything again. So the manifest counts as the same, and an object that is to
+// follow its manifest is written in place once: the manifest may have changed as well.
+
+// rekeyed stands in a digest for a manifest that is not known any more. No digest is like it.
+const rekeyed = "?"
+
+// Rekeyed returns the record for another digest key than the one that it was made with.
+// What is not hashed with the key stays, such as the revisions of the objects. The hashes
+// of the live objects are left out: otherwise each object would look as if it had drifted.
+func Rekeyed(items []v1alpha1.InventoryItem) []v1alpha1.InventoryItem {
+	items = slices.Clone(items)
+	for i := range items {
+		item := &items[i]
+		item.Seen, item.Accepted = "", ""
+		if item.Digest == "" {
+			continue // no manifest was accepted yet
+		}
+		_, revision, tied := strings.Cut(item.Digest, revisionMark)
+		if item.Digest = rekeyed; tied {
+			item.Digest = WithRevision(rekeyed, revision)
+		}
+	}
+	return items
+}
+
+// IsRekeyed reports whether it is not known of which manifest the object was made, because
+// the digest key is another one.
+func IsRekeyed(item v1alpha1.InventoryItem) bool { return manifestOf(item.Digest) == rekeyed }
+
+func (u *unit) isRekeyed() bool { return IsRekeyed(u.item) }
+
+// inherit takes the wanted manifest for the one that the object was made of, if that is
+// not known and the object is not to be written for it. Later changes of the manifest are
+// noticed then.
+func (u *unit) inherit() {
+	refused := u.refusedAsWanted()
+	if !refused && !u.isLeft() {
+		return
+	}
+	if u.live.Existence == Present && u.item.UID == u.live.UID {
+		if u.live.Accepted == "" {
+			return // it was not looked at
+		}
+		u.item.Seen, u.item.Accepted = u.live.Seen, u.live.Accepted
+	}
+	if refused {
+		u.failure = nil
+	}
+	u.item.Digest = u.desired.Digest
+}
+
+// isLeft reports whether the object is not to be written only because its manifest is not
+// known: it follows only another manifest, or another revision, or it did its work.
+func (u *unit) isLeft() bool {
+	if u.desired == nil || u.misplaced || !u.isRekeyed() || !u.live.known() || !u.same() {
+		return false
+	}
+	ended, _ := u.completes()
+	tied := strings.Contains(u.desired.Digest, revisionMark)
+	return tied || ended || u.expired() || u.completed() || u.isHook() || u.appliedOnce() || u.leavesGone()
+}
+
+// refusedAsWanted reports whether the server refuses to change the object in place, and
+// it has all values of the manifest, as far as can be seen.
+func (u *unit) refusedAsWanted() bool {
+	refused := u.failure != nil && u.failure.Immutable && u.desired != nil && u.isRekeyed() && u.same()
+	return refused && u.isOurs() && u.item.UID == u.live.UID && !u.live.Differs
+}
