@@ -4,9 +4,13 @@
 package changes
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/corbel-run/corbel/internal/backoff"
@@ -156,3 +161,136 @@ type ownCache struct{ cache.Cache }
 
 // GetCache is how the manager knows it.
 func (o ownCache) GetCache() cache.Cache { return o.Cache }
+
+// Options configure a Controller. The zero value is fine.
+type Options struct {
+	// RetryPolicy decides about errors. Default is DefaultRetryPolicy.
+	RetryPolicy RetryPolicy
+	// Changed tells whether a change counts. It gets two states of one object and must
+	// not change them. Default is ContentChanged for opinionated reconcilers and
+	// AnythingChanged for plain ones.
+	Changed func(oldObj, newObj client.Object) bool
+	// ResyncInterval is how long after success ReconcileActionResynced comes, plus up to
+	// a tenth; also how long after an error that is not retried the next attempt
+	// is made. Default is never. Independent of it, a resync of the cache (every ten
+	// hours, unless its options say otherwise) does the same.
+	ResyncInterval time.Duration
+	// CacheOptions makes the controller watch through a cache of its own with these
+	// options: namespaces, selectors, transformations, resyncs. Where they are
+	// empty, the scheme, the mapper and the HTTP client are those of the manager. Default
+	// is the cache of the manager, with the options that the manager has for it.
+	CacheOptions *cache.Options
+	// NewCache makes the cache of its own. Default is cache.New.
+	NewCache cache.NewCacheFunc
+	// Controller is passed on to controller-runtime: concurrency, leader election,
+	// timeouts. Its Reconciler and RateLimiter must be nil. EnableWarmup must not be
+	// true, and that of the manager does not apply: a process that waits to lead
+	// would remember every object that is deleted, and tell each once more.
+	Controller controller.Options
+}
+
+// complete fills in the defaults and returns all mistakes in one error.
+func (o *Options) complete(opinionated bool) error {
+	var errs []error
+	if o.RetryPolicy == nil {
+		o.RetryPolicy = DefaultRetryPolicy
+	}
+	if o.Changed == nil {
+		o.Changed = AnythingChanged
+		if opinionated {
+			o.Changed = ContentChanged
+		}
+	}
+	if o.ResyncInterval < 0 {
+		errs = append(errs, fmt.Errorf("option ResyncInterval is negative: %s", o.ResyncInterval))
+	}
+	if o.Controller.Reconciler != nil {
+		errs = append(errs, errors.New("option Controller has a Reconciler, which is given apart"))
+	}
+	if o.Controller.RateLimiter != nil {
+		errs = append(errs, errors.New("option Controller has a RateLimiter: use the option RetryPolicy"))
+	}
+	if warm := o.Controller.EnableWarmup; warm != nil && *warm {
+		errs = append(errs, errors.New("option Controller enables EnableWarmup: a process that does not lead would remember every object that is deleted; leave it out"))
+	}
+	o.Controller.EnableWarmup = new(bool)
+	if o.NewCache != nil && o.CacheOptions == nil {
+		o.CacheOptions = &cache.Options{}
+	}
+	if o.NewCache == nil {
+		o.NewCache = cache.New
+	}
+	return errors.Join(errs...)
+}
+
+// isNil tells whether an interface holds nothing, or a nil pointer.
+func isNil(value any) bool {
+	v := reflect.ValueOf(value)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// watch is what a controller watches.
+type watch struct {
+	controller string
+	kind       schema.GroupVersionKind
+	finalizer  string
+}
+
+// watched are the watches of every manager of the process.
+var watched = watches{of: map[ctrl.Manager][]watch{}}
+
+type watches struct {
+	mu sync.Mutex
+	of map[ctrl.Manager][]watch
+}
+
+// add adds a watch, unless it does not go together with another one. The function that
+// it returns takes it back.
+func (w *watches) add(mgr ctrl.Manager, added watch) (func(), error) {
+	if !reflect.ValueOf(mgr).Comparable() {
+		return func() {}, nil // a wrapper that is not told from another
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	others, known := w.of[mgr]
+	if err := added.fits(others); err != nil {
+		return nil, err
+	}
+	if !known {
+		// A manager that has ended is not kept in memory.
+		forget := manager.RunnableFunc(func(ctx context.Context) error {
+			<-ctx.Done()
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			delete(w.of, mgr)
+			return nil
+		})
+		if err := mgr.Add(forget); err != nil {
+			return nil, err
+		}
+	}
+	w.of[mgr] = append(slices.Clone(others), added)
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.of[mgr] = slices.DeleteFunc(w.of[mgr], func(other watch) bool { return other == added })
+	}, nil
+}
+
+// fits checks a watch against others.
+func (a watch) fits(others []watch) error {
+	for _, other := range others {
+		if a.kind.GroupKind() != other.kind.GroupKind() {
+			continue
+		}
+		if a.kind.Version != other.kind.Version {
+			return fmt.Errorf("it watches version %s of %s, and controller %s watches version %s: watch one version of a kind, usually the latest",
+				a.kind.Version, a.kind.GroupKind(), other.controller, other.kind.Version)
+		}
+		if a.finalizer != "" && (a.finalizer == other.finalizer || a.finalizer+pendingSuffix == other.finalizer || a.finalizer == other.finalizer+pendingSuffix) {
+			return fmt.Errorf("its Finalizer %s on %s is one of controller %s: each needs its own, or the first to finish lets the object go",
+				a.finalizer, a.kind.GroupKind(), other.controller)
+		}
+	}
+	return nil
+}

@@ -4,12 +4,17 @@
 package changes
 
 import (
+	"context"
 	"sync"
 	"time"
 
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // memory is what a process knows of the objects of a controller. Objects in it are
@@ -192,3 +197,110 @@ func (a attempt) continues(s subject) bool {
 		a.object.GetDeletionTimestamp().IsZero() == s.object.GetDeletionTimestamp().IsZero() &&
 		!ContentChanged(a.object, s.object)
 }
+
+// calling notes that the reconciler is about to be called: from now on something may
+// have been made for the object.
+func (m *memory) calling(s subject, action ReconcileAction) {
+	m.update(s, func(r *record) {
+		if r.touched = s.object.GetUID(); action != ReconcileActionDeleted && r.parted == r.touched {
+			r.parted = ""
+		}
+	})
+}
+
+// settled notes that the mark was taken off, and the state of the object after that.
+func (m *memory) settled(s subject, after written) {
+	m.update(s, func(r *record) { r.settled = after })
+}
+
+// freed notes that both finalizers were taken off.
+func (m *memory) freed(s subject, after written) { m.update(s, func(r *record) { r.freed = after }) }
+
+// finished notes a call that succeeded. Obj is the state that was handled.
+func (m *memory) finished(s subject, action ReconcileAction, obj client.Object, due time.Time) {
+	m.update(s, func(r *record) {
+		r.attempt, r.resync = attempt{}, false
+		if action == ReconcileActionDeleted {
+			// There is nothing to resync, however long others hold the object.
+			r.parted, r.handled, r.due = obj.GetUID(), nil, time.Time{}
+			return
+		}
+		r.handled, r.due = obj, due
+	})
+}
+
+// unfinished notes a call that has to be made again, after so many failures.
+func (m *memory) unfinished(s subject, count int, state map[string]any) {
+	m.update(s, func(r *record) {
+		r.attempt = attempt{object: s.object, absent: s.absent, count: count, state: state}
+	})
+}
+
+// abandoned notes a call that is not made again until something changes or a resync is
+// due. Obj is the state that was given up.
+func (m *memory) abandoned(s subject, obj client.Object, due time.Time) {
+	m.update(s, func(r *record) {
+		r.attempt = attempt{object: obj, absent: s.absent, abandoned: true}
+		r.resync, r.due = false, due
+	})
+}
+
+// forget drops an object that is gone.
+func (m *memory) forget(s subject) {
+	m.update(s, func(r *record) {
+		r.gone, r.bearer, r.attempt, r.due = nil, nil, attempt{}, time.Time{}
+		if r.current == nil {
+			delete(m.records, client.ObjectKeyFromObject(s.object))
+		}
+	})
+}
+
+func (m *memory) update(s subject, change func(*record)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.records[client.ObjectKeyFromObject(s.object)]; r != nil {
+		change(r)
+	}
+}
+
+// due returns when the next resync of the object is due; zero for never.
+func (m *memory) due(key client.ObjectKey) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.records[key]; r != nil {
+		return r.due
+	}
+	return time.Time{}
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// listener tells the memory what the cache sees, and queues what is worth a pass.
+type listener struct {
+	memory *memory
+	next   handler.EnqueueRequestForObject
+}
+
+var _ handler.EventHandler = (*listener)(nil)
+
+// Create implements handler.EventHandler.
+func (l *listener) Create(ctx context.Context, e event.CreateEvent, q queue) {
+	l.memory.appeared(e.Object)
+	l.next.Create(ctx, e, q)
+}
+
+// Update implements handler.EventHandler.
+func (l *listener) Update(ctx context.Context, e event.UpdateEvent, q queue) {
+	if l.memory.replaced(e.ObjectOld, e.ObjectNew) {
+		l.next.Update(ctx, e, q)
+	}
+}
+
+// Delete implements handler.EventHandler.
+func (l *listener) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
+	l.memory.disappeared(e.Object)
+	l.next.Delete(ctx, e, q)
+}
+
+// Generic implements handler.EventHandler. A cache has no such events.
+func (l *listener) Generic(context.Context, event.GenericEvent, queue) {}

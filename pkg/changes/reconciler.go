@@ -13,6 +13,67 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// ReconcileAction says what happened to an object.
+type ReconcileAction string
+
+const (
+	// ReconcileActionUnknown is the zero value. No reconciler is called with it.
+	ReconcileActionUnknown ReconcileAction = ""
+	// ReconcileActionCreated is for an object that was not handled successfully
+	// before: by this process or, with an opinionated reconciler, by any.
+	ReconcileActionCreated ReconcileAction = "Created"
+	// ReconcileActionUpdated is for an object that changed since this process
+	// handled it successfully.
+	ReconcileActionUpdated ReconcileAction = "Updated"
+	// ReconcileActionDeleted is for an object that is being deleted (opinionated), or
+	// that is gone (plain, or if our finalizer was taken away).
+	ReconcileActionDeleted ReconcileAction = "Deleted"
+	// ReconcileActionResynced is for an object that was handled before and of which
+	// no change is known: after a restart, and periodically. It may have changed while
+	// no process was there to see it.
+	ReconcileActionResynced ReconcileAction = "Resynced"
+)
+
+// ResourceAction is the verb of an API server for what happened to an object.
+type ResourceAction string
+
+// The verbs that have a ReconcileAction.
+const (
+	ResourceActionCreate ResourceAction = "CREATE"
+	ResourceActionUpdate ResourceAction = "UPDATE"
+	ResourceActionDelete ResourceAction = "DELETE"
+)
+
+// ResourceActionFromReconcile returns the verb that led to the action. It is empty
+// for ReconcileActionResynced, which no verb leads to, and for what is no action.
+func ResourceActionFromReconcile(action ReconcileAction) ResourceAction {
+	switch action {
+	case ReconcileActionCreated:
+		return ResourceActionCreate
+	case ReconcileActionUpdated:
+		return ResourceActionUpdate
+	case ReconcileActionDeleted:
+		return ResourceActionDelete
+	default:
+		return ""
+	}
+}
+
+// ReconcileActionFromResource returns the action that a verb leads to, or
+// ReconcileActionUnknown.
+func ReconcileActionFromResource(action ResourceAction) ReconcileAction {
+	switch action {
+	case ResourceActionCreate:
+		return ReconcileActionCreated
+	case ResourceActionUpdate:
+		return ReconcileActionUpdated
+	case ResourceActionDelete:
+		return ReconcileActionDeleted
+	default:
+		return ReconcileActionUnknown
+	}
+}
+
 // Reconciler is called for every change of the objects of a kind. Calls for one
 // object never overlap. [TypedReconciler] and [Watcher] implement it.
 type Reconciler interface {
@@ -105,4 +166,67 @@ func cast[T client.Object](obj client.Object) (T, error) {
 		return typed, &CannotCastError{Object: fmt.Sprintf("%T", obj), Wanted: reflect.TypeFor[T]().String()}
 	}
 	return typed, nil
+}
+
+// Watcher is a Reconciler with a function for each action. A nil function does
+// nothing, but for SyncFunc. A function that fails is called again as the
+// RetryPolicy says, with the newest state.
+type Watcher[T client.Object] struct {
+	// AddFunc is called for a created object. It must bear to be called again for
+	// one that it has handled.
+	AddFunc func(ctx context.Context, obj T) error
+	// UpdateFunc is called with the last state that was handled, and the newest one.
+	UpdateFunc func(ctx context.Context, oldObj, newObj T) error
+	// DeleteFunc is called for an object that is being deleted, or gone.
+	DeleteFunc func(ctx context.Context, obj T) error
+	// SyncFunc is called for an object of which no change is known, after a restart and
+	// periodically. If it is nil, AddFunc is called.
+	SyncFunc func(ctx context.Context, obj T) error
+}
+
+// Reconcile implements Reconciler. The error is a *CannotCastError if the objects
+// are of another type.
+func (w *Watcher[T]) Reconcile(ctx context.Context, req ReconcileRequest) (ReconcileResult, error) {
+	obj, err := cast[T](req.Object)
+	if err != nil {
+		return ReconcileResult{}, err
+	}
+	old, err := cast[T](req.Old)
+	if err != nil {
+		return ReconcileResult{}, err
+	}
+	return ReconcileResult{}, w.dispatch(ctx, req.Action, old, obj)
+}
+
+func (w *Watcher[T]) dispatch(ctx context.Context, action ReconcileAction, old, obj T) error {
+	if action == ReconcileActionUpdated {
+		if w.UpdateFunc == nil {
+			return nil
+		}
+		return w.UpdateFunc(ctx, old, obj)
+	}
+	var f func(context.Context, T) error
+	switch action {
+	case ReconcileActionCreated:
+		f = w.AddFunc
+	case ReconcileActionDeleted:
+		f = w.DeleteFunc
+	case ReconcileActionResynced:
+		if f = w.SyncFunc; f == nil {
+			f = w.AddFunc
+		}
+	}
+	if f == nil {
+		return nil
+	}
+	return f(ctx, obj)
+}
+
+// accepts reports what stands against a controller for such objects.
+func (w *Watcher[T]) accepts(obj client.Object) error {
+	_, err := cast[T](obj)
+	if w.AddFunc == nil && w.UpdateFunc == nil && w.DeleteFunc == nil && w.SyncFunc == nil {
+		err = errors.Join(err, errors.New("the watcher has no function"))
+	}
+	return err
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -190,4 +191,90 @@ func (h *Helper) writeStatus(ctx context.Context, obj client.Object, options Hel
 		return err
 	}
 	return h.acceptStatus(obj, w.after, answer)
+}
+
+// HelperOption configures a Helper.
+type HelperOption func(*Helper)
+
+// WithReader sets the reader for the look at the server after a conflict. It
+// should not be a cache, which may be as old as the object. Default is the client.
+func WithReader(reader client.Reader) HelperOption {
+	return func(h *Helper) { h.reader = reader }
+}
+
+// WithFieldOwner sets the name under which the server records our writes.
+func WithFieldOwner(owner string) HelperOption {
+	return func(h *Helper) { h.owner = owner }
+}
+
+// WithoutSpec limits the Helper to metadata and status: changes of anything else
+// stay in memory.
+func WithoutSpec() HelperOption {
+	return func(h *Helper) { h.withoutSpec = true }
+}
+
+// HelperOptions are the resolved options of one Patch.
+type HelperOptions struct {
+	// OwnedConditions are the types of conditions that nobody else writes.
+	OwnedConditions []string
+	// IncludeStatusObservedGeneration makes Patch set status.observedGeneration.
+	IncludeStatusObservedGeneration bool
+}
+
+// Option configures one Patch.
+type Option interface {
+	// ApplyToHelper applies the option.
+	ApplyToHelper(options *HelperOptions)
+}
+
+// WithOwnedConditions names the types of conditions that nobody else writes.
+// After a conflict our side is right about them, and others' changes of all other
+// conditions are kept. Without this option all of status is taken to be ours alone.
+type WithOwnedConditions struct {
+	// Conditions are the types.
+	Conditions []string
+}
+
+// ApplyToHelper implements Option.
+func (o WithOwnedConditions) ApplyToHelper(options *HelperOptions) {
+	options.OwnedConditions = append(options.OwnedConditions, o.Conditions...)
+}
+
+// WithStatusObservedGeneration sets status.observedGeneration to the generation
+// of the object, if its type has the field.
+type WithStatusObservedGeneration struct{}
+
+// ApplyToHelper implements Option.
+func (WithStatusObservedGeneration) ApplyToHelper(options *HelperOptions) {
+	options.IncludeStatusObservedGeneration = true
+}
+
+// ErrConflict means that the object on the server is no longer the one that the
+// decisions of this pass rest on. It is no failure: end the pass quietly and come again.
+var ErrConflict = errors.New("the object was changed by another client")
+
+// PrunedError means that the API server did not keep status fields as they were
+// sent. Usually the CustomResourceDefinition is older than the operator.
+type PrunedError struct {
+	// Object names the object.
+	Object string
+	// Fields are the JSON paths of the fields, sorted.
+	Fields []string
+}
+
+// Error names the fields. Commit and Patch wrap it with the object.
+func (e *PrunedError) Error() string {
+	return fmt.Sprintf("the API server does not keep %s as sent: update the CustomResourceDefinition", strings.Join(e.Fields, ", "))
+}
+
+// NoStatusSubresourceError means that the CustomResourceDefinition does not
+// enable the status subresource.
+type NoStatusSubresourceError struct {
+	// Object names the object.
+	Object string
+}
+
+// Error says what to do. Commit and Patch wrap it with the object.
+func (e *NoStatusSubresourceError) Error() string {
+	return "its type has no status subresource: enable it in the CustomResourceDefinition"
 }

@@ -3,7 +3,12 @@
 
 package result
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
 
 // Result says how far a pass got. An error that comes with it overrules it.
 type Result int
@@ -45,4 +50,94 @@ func Lowest(results ...Result) Result {
 		}
 	}
 	return lowest
+}
+
+// RequeueDelay is what Requeue means in time, unless the interval is shorter.
+// The field Requeue of the controller's result is deprecated, and without an
+// error its rate limiter would count what is not a failure.
+const RequeueDelay = 200 * time.Millisecond
+
+// FallbackDelay is the delay of a Waiting that has none, if the
+// RuntimeResultBuilder does not know one either.
+const FallbackDelay = time.Minute
+
+// RuntimeResultBuilder gives outcomes their meaning in time. Implement it if an
+// interval is not what you need.
+type RuntimeResultBuilder interface {
+	// BuildRuntimeResult converts the result and the error of a reconcile. The error is
+	// nil, a *Waiting or a *Stalling: next to an ordinary error the controller ignores the
+	// result, and an ignored one is Success. It may be called several times for one
+	// reconcile, so it must have no side effects.
+	BuildRuntimeResult(result Result, err error) reconcile.Result
+}
+
+// AlwaysRequeueResultBuilder is for reconcilers that look at their objects
+// regularly: after success, after an ignored error, and while stalled, the object
+// comes again after RequeueAfter; a Waiting brings its own delay.
+type AlwaysRequeueResultBuilder struct {
+	// RequeueAfter is the interval.
+	RequeueAfter time.Duration
+}
+
+// BuildRuntimeResult implements RuntimeResultBuilder. An ordinary error gives the
+// empty result: the controller's rate limiter decides about it.
+func (b AlwaysRequeueResultBuilder) BuildRuntimeResult(result Result, err error) reconcile.Result {
+	if err != nil {
+		switch part := mostUrgent(err, b); part.outcome {
+		case Waited:
+			return after(firstPositive(part.delay, b.RequeueAfter))
+		case Stalled, Ignored:
+			return after(b.RequeueAfter)
+		default:
+			return reconcile.Result{}
+		}
+	}
+	switch result {
+	case Success:
+		return after(b.RequeueAfter)
+	case Requeue:
+		if b.RequeueAfter > 0 {
+			return after(min(b.RequeueAfter, RequeueDelay))
+		}
+		return after(RequeueDelay)
+	default:
+		return reconcile.Result{}
+	}
+}
+
+// EventDrivenResultBuilder is for reconcilers that are woken by what they watch: after
+// success and after an ignored error nothing brings the object back but an event.
+type EventDrivenResultBuilder struct {
+	// RetryAfter is when a stalled object, or one that waits without a delay, comes again. If it
+	// is not positive, a stalled object waits for an event, and the other for FallbackDelay.
+	RetryAfter time.Duration
+}
+
+// BuildRuntimeResult implements RuntimeResultBuilder.
+func (b EventDrivenResultBuilder) BuildRuntimeResult(result Result, err error) reconcile.Result {
+	if err == nil {
+		if result == Requeue {
+			return after(RequeueDelay)
+		}
+		return reconcile.Result{}
+	}
+	switch part := mostUrgent(err, b); part.outcome {
+	case Waited:
+		return after(firstPositive(part.delay, b.RetryAfter, FallbackDelay))
+	case Stalled:
+		return after(b.RetryAfter)
+	default:
+		return reconcile.Result{}
+	}
+}
+
+func after(d time.Duration) reconcile.Result { return reconcile.Result{RequeueAfter: max(d, 0)} }
+
+func firstPositive(durations ...time.Duration) time.Duration {
+	for _, d := range durations {
+		if d > 0 {
+			return d
+		}
+	}
+	return 0
 }

@@ -10,6 +10,70 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// Readiness is whether an object does what its manifest asks for.
+type Readiness int
+
+const (
+	// NotReady means that work on the object is in progress.
+	NotReady Readiness = iota
+	// Ready means that the object does what its manifest asks for.
+	Ready
+	// Failed means that the object says that it failed.
+	Failed
+	// Unjudged means that the type declares status conditions, but that nobody
+	// wrote a status yet. Whether that counts as ready depends on how long
+	// ago the object was written, which the caller knows.
+	Unjudged
+)
+
+// String returns the name of the constant.
+func (r Readiness) String() string {
+	switch r {
+	case NotReady:
+		return "NotReady"
+	case Ready:
+		return "Ready"
+	case Failed:
+		return "Failed"
+	case Unjudged:
+		return "Unjudged"
+	default:
+		return "Readiness(?)"
+	}
+}
+
+// Status is the judgement about an object.
+type Status struct {
+	Readiness Readiness
+	// Message says why the object is not ready, such as "1 of 3 replicas
+	// ready", in one line of at most 200 bytes. It is empty for Ready. It stays
+	// the same as long as nothing of interest changes.
+	Message string
+}
+
+// Hints say what the status of an object is going to hold, so that its absence
+// means that nobody looked at the object yet.
+type Hints struct {
+	// ObservedGeneration: there will be a status.observedGeneration, or one
+	// in the Ready condition.
+	ObservedGeneration bool
+	// ReadyCondition: there will be a condition of type Ready. It must be True.
+	ReadyCondition bool
+	// Conditions are types of conditions that must all be True.
+	Conditions []string
+}
+
+// Options say what is known about an object beyond what it shows itself.
+type Options struct {
+	Hints Hints
+	// ReadyWhen replaces the rules of the object's type; nil means that these
+	// hold. Deletion, observed generations and Hints count in any case.
+	ReadyWhen *Program
+	// DeclaresConditions tells that the schema of the type declares status
+	// conditions (see DeclaresConditions), so an empty status is unjudged.
+	DeclaresConditions bool
+}
+
 // Analyze judges an object. The object must be as complete as the server
 // answered it; it is not changed.
 func Analyze(obj *unstructured.Unstructured, options Options) Status {
@@ -122,4 +186,72 @@ func empty(status any) bool {
 	default:
 		return false
 	}
+}
+
+// checkGeneration returns why the status is not about the latest change, or nil.
+// A status of an earlier generation says nothing, not even that something failed.
+func checkGeneration(obj *unstructured.Unstructured, hints Hints) *Status {
+	generation, _ := integer(field(obj.Object, "metadata", "generation"))
+	value := field(obj.Object, "status", "observedGeneration")
+	if value == nil && hints.ObservedGeneration {
+		if ready, found := findCondition(obj, "Ready"); found {
+			value = ready.observedGeneration
+		}
+		if value == nil {
+			return &Status{Message: "status.observedGeneration is not set yet"}
+		}
+	}
+	if value == nil || generation == 0 {
+		return nil
+	}
+	observed, ok := integer(value)
+	if !ok {
+		return &Status{Message: fmt.Sprintf("status.observedGeneration is not an integer but %T", value)}
+	}
+	if observed != generation {
+		return &Status{Message: "the latest change is not observed yet"}
+	}
+	return nil
+}
+
+// checkHints returns which hint is not met, or nil.
+func checkHints(obj *unstructured.Unstructured, hints Hints) *Status {
+	if hints.ReadyCondition {
+		if s := requireTrue(obj, "Ready"); s != nil {
+			return s
+		}
+	}
+	for _, name := range hints.Conditions {
+		if s := requireTrue(obj, name); s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// requireTrue returns why the condition is not True, or nil.
+func requireTrue(obj *unstructured.Unstructured, name string) *Status {
+	c, found := findCondition(obj, name)
+	switch {
+	case !found:
+		return &Status{Message: "has no condition " + name + " yet"}
+	case c.status != "True":
+		return &Status{Message: explain("condition "+name+" is "+c.status, explain(c.reason, c.message))}
+	default:
+		return nil
+	}
+}
+
+// DeclaresConditions tells whether a version of a type has status conditions in
+// its schema. The argument is the content of a CustomResourceDefinition of
+// apiextensions.k8s.io/v1. An object of such a type with an empty status has
+// most likely not been looked at by its controller yet.
+func DeclaresConditions(crd map[string]any, version string) bool {
+	versions, _ := field(crd, "spec", "versions").([]any)
+	for _, entry := range versions {
+		if text(entry, "name") == version {
+			return field(entry, "schema", "openAPIV3Schema", "properties", "status", "properties", "conditions") != nil
+		}
+	}
+	return false
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -163,4 +164,155 @@ func (l *Lock) explainNotFound(ctx context.Context, notFound error) error {
 		return fmt.Errorf("%w: %w", patch.ErrConflict, errors.Join(notFound, err))
 	}
 	return &patch.NoStatusSubresourceError{Object: l.name()}
+}
+
+// clockSkew is how far the clocks of two processes may differ. A holder stops that
+// much before the end of its lease, and a lease that begins later than that in the
+// future is not believed.
+const clockSkew = 10 * time.Second
+
+// margin is the part of a lease in which its holder does nothing any more.
+func margin(lease time.Duration) time.Duration { return min(clockSkew, lease/4) }
+
+// decision is what a request for a lock comes to.
+type decision string
+
+const (
+	// acquire: nobody holds the lock.
+	acquire decision = "acquire"
+	// takeOver: somebody holds it who is gone.
+	takeOver decision = "take over"
+	// correct: somebody holds it since a time that cannot be; the lease begins now.
+	correct decision = "correct"
+	// wait: somebody holds it.
+	wait decision = "wait"
+)
+
+// identity is who asks for a lock.
+type identity struct {
+	holder, process string
+	// unique tells that no two living processes have the same holder.
+	unique bool
+}
+
+// request is all that the decision about a lock depends on.
+type request struct {
+	conditionType ConditionType
+	stored        *Condition // nil if there is none
+	self          identity
+	token         string // of the acquisition to come
+	// running tells whether the task of the stored lock is running in this process.
+	running bool
+	lease   time.Duration
+	now     time.Time
+	created metav1.Time // when the object was created
+	uid     types.UID   // of the object
+}
+
+// admission is the answer to a request.
+type admission struct {
+	decision decision
+	// before is the condition that the task is to see, locked the one to write first.
+	before, locked Condition
+	// held is the error of whoever has to wait.
+	held *LockHeldError
+}
+
+// admit decides about a request. It is pure.
+func admit(r request) admission {
+	stored := r.stored
+	if stored == nil {
+		// The step has been waiting for its beginning since the object exists.
+		stored = &Condition{Type: r.conditionType, Status: ConditionInitialized, LastTransitionTime: r.created}
+	}
+	if stored.Status != ConditionLocked {
+		before := *stored.DeepCopy()
+		before.Lock = nil
+		return r.grant(acquire, before)
+	}
+	since, lease := r.leaseOf(stored)
+	if r.holderIsGone(stored.Lock) || !r.now.Before(since.Add(lease)) {
+		return r.grant(takeOver, beforeLock(stored))
+	}
+	held := &LockHeldError{Type: r.conditionType, Since: since, RetryAfter: since.Add(lease).Sub(r.now)}
+	if stored.Lock != nil {
+		held.Holder = stored.Lock.Holder
+	}
+	if since.After(r.now.Add(clockSkew)) {
+		held.Since, held.RetryAfter = r.now, lease
+		return admission{decision: correct, locked: beginningAt(*stored.DeepCopy(), r.now), held: held}
+	}
+	return admission{decision: wait, held: held}
+}
+
+// leaseOf returns beginning and length of the lease. A lock without a record was set
+// by somebody else; it counts from its transition.
+func (r request) leaseOf(stored *Condition) (time.Time, time.Duration) {
+	switch {
+	case stored.Lock == nil:
+		return stored.LastTransitionTime.Time, r.lease
+	case stored.Lock.Lease.Duration <= 0:
+		return stored.Lock.AcquiredAt.Time, r.lease
+	default:
+		return stored.Lock.AcquiredAt.Time, stored.Lock.Lease.Duration
+	}
+}
+
+// holderIsGone tells whether the holder certainly is not at work any more: a task of this
+// process that does not run, or the predecessor of this process.
+func (r request) holderIsGone(lock *LockInfo) bool {
+	switch {
+	case lock == nil:
+		return false
+	case lock.Process == r.self.process:
+		return !r.running
+	default:
+		return r.self.unique && lock.Holder == r.self.holder
+	}
+}
+
+func (r request) grant(decision decision, before Condition) admission {
+	key := idempotencyKey(r.uid, before)
+	before.AttemptKey = ""
+	if before.Status == ConditionError {
+		before.AttemptKey = key
+	}
+	locked := Condition{
+		Type: r.conditionType, Status: ConditionLocked, Reason: "Resource locked by " + r.self.holder,
+		LastTransitionTime: metav1.NewTime(r.now.UTC().Truncate(time.Second)),
+		Lock: &LockInfo{
+			Holder: r.self.holder, Process: r.self.process, Token: r.token,
+			AcquiredAt: metav1.NewMicroTime(r.now.UTC().Truncate(time.Microsecond)), Lease: metav1.Duration{Duration: r.lease},
+			AttemptKey: key, Previous: before.Status, PreviousReason: before.Reason,
+		},
+	}
+	if !before.LastTransitionTime.IsZero() {
+		locked.Lock.PreviousTransitionTime = before.LastTransitionTime.DeepCopy()
+	}
+	return admission{decision: decision, before: before, locked: locked}
+}
+
+// beforeLock is the condition as it was before a lock that was left behind. Without a
+// record it is Locked: the task has to find out by itself how far the step is.
+func beforeLock(stored *Condition) Condition {
+	before := Condition{Type: stored.Type, Status: ConditionLocked, Reason: stored.Reason, LastTransitionTime: stored.LastTransitionTime}
+	if lock := stored.Lock; lock != nil {
+		before.Status, before.Reason = lock.Previous, lock.PreviousReason
+		before.LastTransitionTime = metav1.Time{}
+		if lock.PreviousTransitionTime != nil {
+			before.LastTransitionTime = *lock.PreviousTransitionTime
+		}
+		if before.Status == ConditionError {
+			before.AttemptKey = lock.AttemptKey
+		}
+	}
+	return before
+}
+
+func beginningAt(locked Condition, now time.Time) Condition {
+	locked.LastTransitionTime = metav1.NewTime(now.UTC().Truncate(time.Second))
+	if locked.Lock != nil {
+		locked.Lock.AcquiredAt = metav1.NewMicroTime(now.UTC().Truncate(time.Microsecond))
+	}
+	return locked
 }

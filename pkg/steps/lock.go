@@ -6,16 +6,22 @@ package steps
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"runtime/debug"
+	"sync"
 	"time"
 
+	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // ConditionalResource is an object with steps. The method Conditions returns a pointer
@@ -199,4 +205,149 @@ func (l *Lock) name() string {
 		return kind + " " + l.obj.GetName()
 	}
 	return fmt.Sprintf("%s %s", kind, client.ObjectKeyFromObject(l.obj))
+}
+
+// idempotencyKey is the key of an attempt from the condition: that of the attempt before if
+// it ended in Error, because nobody knows what came of it.
+func idempotencyKey(uid apitypes.UID, condition Condition) string {
+	if condition.Status == ConditionError && condition.AttemptKey != "" {
+		return condition.AttemptKey
+	}
+	text := fmt.Sprintf("%s\n%s\n%s\n%d", uid, condition.Type, condition.Status, condition.LastTransitionTime.Unix())
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:16])
+}
+
+// DefaultLease is how long a lock is its holder's, unless WithLease says otherwise.
+const DefaultLease = 5 * time.Minute
+
+// minLease keeps the margin at the end of a lease from being nothing.
+const minLease = 100 * time.Millisecond
+
+// LockOption configures a Lock.
+type LockOption func(*Lock)
+
+// WithLease sets how long the lock is its holder's. A task that may take longer needs a
+// longer one: afterwards any other process may take over. The context of ExecuteContext
+// ends a little earlier. Default is DefaultLease, the floor 100 ms.
+func WithLease(lease time.Duration) LockOption {
+	return func(l *Lock) { l.lease = max(lease, minLease) }
+}
+
+// WithHolder says who holds the lock. No two processes that live at the same time may
+// have the same, so it should be the uid of the pod: then a process that starts anew
+// takes over the locks of its predecessor at once. Default is the name of the host,
+// which is not taken to be unique.
+func WithHolder(id string) LockOption {
+	return func(l *Lock) { l.self.holder, l.self.unique = id, id != "" }
+}
+
+// WithReader sets the reader for the look at the server after a conflict. It must not
+// be a cache. Default is the client, which reads unstructured objects past its cache
+// unless it was told otherwise; if it was, pass the manager's GetAPIReader.
+func WithReader(reader client.Reader) LockOption {
+	return func(l *Lock) { l.reader = reader }
+}
+
+// WithCommit makes the Lock write with the function, which makes the object in memory
+// durable or fails: the Commit of pkg/lifecycle, or patch.Helper's. Then there is one
+// writer of the object in a pass, and the write at its end meets no conflict. If the release
+// fails that way, because somebody changed the object, the Lock writes by itself. Default is
+// to write by itself.
+func WithCommit(commit func(ctx context.Context) error) LockOption {
+	return func(l *Lock) { l.commit = commit }
+}
+
+// WithTransient says which errors of a task pass by themselves. After these the condition
+// has its former status again, with the error as reason, and not Error. A RetriableError,
+// the Waiting of pkg/result, patch.ErrConflict, the LaterError of pkg/lifecycle and the end of the
+// context always count as such.
+func WithTransient(transient func(error) bool) LockOption {
+	return func(l *Lock) { l.transient = transient }
+}
+
+// LockNotReleasedErr means that the task did not give the condition a final status.
+// It is found in a LockHeldError, too.
+//
+//lint:ignore ST1012 the name is that of the documented API
+var LockNotReleasedErr = errors.New("Condition's lock was not released")
+
+// NotInitializedConditionsErr means that there are no conditions to work on: a nil
+// pointer, or a method Conditions with a value receiver, which returns those of a copy.
+//
+//lint:ignore ST1012 the name is that of the documented API
+var NotInitializedConditionsErr = errors.New("Conditions is not initialized")
+
+// ErrLockLost means that the step belongs to somebody else when the task ends: the lease
+// ran out and another process took over, or somebody changed the condition. Nothing
+// was written; what the task made is not on record.
+var ErrLockLost = errors.New("the lock on the condition was lost while the task ran")
+
+// LockHeldError means that the task did not run because somebody else holds the lock.
+// For pkg/result it is a wait of RetryAfter. It is LockNotReleasedErr for errors.Is.
+type LockHeldError struct {
+	// Type is the condition.
+	Type ConditionType
+	// Holder is who holds the lock; empty if there is no record of it.
+	Holder string
+	// Since is when the lease began.
+	Since time.Time
+	// RetryAfter is when it ends at the latest.
+	RetryAfter time.Duration
+}
+
+// Error says who holds the lock, and for how long at most.
+func (e *LockHeldError) Error() string {
+	holder := e.Holder
+	if holder == "" {
+		holder = "an unknown holder"
+	}
+	return fmt.Sprintf("condition %s is locked by %s since %s; it will be free in %s at the latest",
+		e.Type, holder, e.Since.UTC().Format(time.RFC3339), e.RetryAfter.Round(time.Second))
+}
+
+// Unwrap makes the error a RetriableError, and LockNotReleasedErr.
+func (e *LockHeldError) Unwrap() error {
+	return types.NewRetriableError(LockNotReleasedErr, &e.RetryAfter)
+}
+
+// process is one process that holds locks.
+type process struct {
+	host  string
+	nonce string
+
+	mu      sync.Mutex
+	running map[string]bool // by token
+}
+
+// thisProcess is the one that we are in.
+var thisProcess = newProcess()
+
+func newProcess() *process {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "unknown"
+	}
+	return &process{host: host, nonce: rand.Text(), running: map[string]bool{}}
+}
+
+func (p *process) begin(token string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running[token] = true
+}
+
+func (p *process) end(token string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.running, token)
+}
+
+func (p *process) runs(lock *LockInfo) bool {
+	if lock == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.running[lock.Token]
 }

@@ -4,15 +4,18 @@
 package summarize
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -65,4 +68,159 @@ func (h *Helper) SummarizeAndPatch(ctx context.Context, obj conditions.Setter, o
 		return ctrl.Result{}, errors.Join(verdict.Err, fmt.Errorf("write the outcome: %w", err))
 	}
 	return verdict.Result, verdict.Err
+}
+
+// ComputeReconcileResult computes what a pass returns, and brings Reconciling and
+// Stalled of the object in line with it. The options are for writing the object.
+//
+// Reconciling is never added here: the code that finds a difference does that.
+// It is removed on success and when stalled, and else it stays.
+func ComputeReconcileResult(obj conditions.Setter, res result.Result, err error, builder result.RuntimeResultBuilder) ([]patch.Option, ctrl.Result, error) {
+	verdict := result.Compute(res, err, builder)
+	applyVerdict(obj, time.Now(), verdict)
+	return patchOptions(verdict), verdict.Result, verdict.Err
+}
+
+func patchOptions(verdict result.Verdict) []patch.Option {
+	if !verdict.Observed {
+		return nil
+	}
+	return []patch.Option{patch.WithStatusObservedGeneration{}}
+}
+
+func applyVerdict(obj conditions.Setter, now time.Time, verdict result.Verdict) {
+	if verdict.Reconciling == result.Remove {
+		conditions.Delete(obj, v1alpha1.ConditionReconciling)
+	}
+	switch verdict.Stalled {
+	case result.Mark:
+		conditions.MarkStalled(obj, now, verdict.Reason, "%s", verdict.Message)
+	case result.Remove:
+		conditions.Delete(obj, v1alpha1.ConditionStalled)
+	}
+}
+
+// settle brings the conditions in line with the result.
+func (h *Helper) settle(obj conditions.Setter, o HelperOptions) (result.Verdict, []patch.Option) {
+	now := o.Clock()
+	var owned []string
+	for _, c := range o.Conditions {
+		owned = append(owned, c.Owned...)
+	}
+	options := []patch.Option{patch.WithOwnedConditions{Conditions: owned}}
+	var verdict result.Verdict
+	switch {
+	case o.Verdict != nil:
+		verdict = *o.Verdict
+		applyVerdict(obj, now, verdict)
+	case o.ResultBuilder != nil:
+		verdict = result.Compute(o.ReconcileResult, o.ReconcileError, o.ResultBuilder)
+		if verdict.Outcome == result.Succeeded {
+			if err := contradiction(obj, o); err != nil {
+				verdict = result.Compute(o.ReconcileResult, err, o.ResultBuilder)
+			}
+		}
+		applyVerdict(obj, now, verdict)
+	}
+	switch {
+	case o.ObservedGenerationAlways:
+		options = append(options, patch.WithStatusObservedGeneration{})
+	default:
+		options = append(options, patchOptions(verdict)...)
+	}
+	// The summaries come after the verdict: Reconciling and Stalled are among
+	// what they summarise.
+	for _, c := range o.Conditions {
+		summarized := len(c.Summarize) > 0 && conditions.SetSummary(obj, now, c.Target,
+			conditions.WithConditions(c.Summarize...),
+			conditions.WithNegativePolarityConditions(c.NegativePolarity...))
+		if c.Target != v1alpha1.ConditionReady {
+			continue
+		}
+		if bad := firstFalse(obj, o.BiPolarity); bad != nil {
+			conditions.MarkFalse(obj, now, c.Target, bad.Reason, "%s", bad.Message)
+			summarized = true
+		}
+		settleReady(obj, now, verdict, summarized)
+	}
+	return verdict, options
+}
+
+// contradiction returns the bad news about a pass that claims success, or nil. Reconciling
+// and Stalled do not count: the success is about to remove them.
+func contradiction(obj conditions.Getter, o HelperOptions) error {
+	for _, c := range o.Conditions {
+		if c.Target != v1alpha1.ConditionReady {
+			continue
+		}
+		bad := firstFalse(obj, o.BiPolarity)
+		var types []string
+		for _, conditionType := range c.Summarize {
+			if conditionType != v1alpha1.ConditionReconciling && conditionType != v1alpha1.ConditionStalled {
+				types = append(types, conditionType)
+			}
+		}
+		if bad == nil && len(types) > 0 {
+			bad = conditions.Summary(obj, c.Target, conditions.WithConditions(types...),
+				conditions.WithNegativePolarityConditions(c.NegativePolarity...))
+		}
+		if bad != nil && bad.Status == metav1.ConditionFalse {
+			return result.NewGeneric(errors.New(cmp.Or(bad.Message, bad.Reason)), bad.Reason)
+		}
+	}
+	return nil
+}
+
+// firstFalse returns the first of the conditions that is False, or nil.
+func firstFalse(obj conditions.Getter, types []string) *metav1.Condition {
+	for _, conditionType := range types {
+		if conditions.IsFalse(obj, conditionType) {
+			return conditions.Get(obj, conditionType)
+		}
+	}
+	return nil
+}
+
+// messages are for Ready where no error says anything.
+var messages = map[result.Outcome]string{
+	result.Succeeded: "everything is as it should be",
+	result.Ignored:   "nothing to do",
+	result.Requeued:  "work goes on",
+}
+
+// settleReady makes Ready agree with the verdict. Conditions that were
+// summarised are believed if they say something worse; they may be left over from
+// an earlier pass, so a Ready that is True after a failure is not believed.
+func settleReady(obj conditions.Setter, now time.Time, verdict result.Verdict, summarized bool) {
+	switch verdict.Outcome {
+	case result.Succeeded, result.Ignored:
+		if !summarized {
+			conditions.MarkTrue(obj, now, v1alpha1.ConditionReady, v1alpha1.ReasonReady, "%s", messages[verdict.Outcome])
+		}
+	case result.Failed, result.Stalled:
+		if !summarized || !conditions.IsFalse(obj, v1alpha1.ConditionReady) {
+			conditions.MarkFalse(obj, now, v1alpha1.ConditionReady, verdict.Reason, "%s", verdict.Message)
+		}
+	case result.Waited, result.Requeued:
+		if !summarized || conditions.IsTrue(obj, v1alpha1.ConditionReady) {
+			message := verdict.Message
+			if message == "" {
+				message = messages[verdict.Outcome]
+			}
+			conditions.MarkUnknown(obj, now, v1alpha1.ConditionReady, verdict.Reason, "%s", message)
+		}
+	}
+	explainUnknown(obj, now)
+}
+
+// explainUnknown adds Reconciling where Ready is Unknown: by convention somebody
+// must be at work then, else the object would count as current.
+func explainUnknown(obj conditions.Setter, now time.Time) {
+	ready := conditions.Get(obj, v1alpha1.ConditionReady)
+	if ready == nil || ready.Status != metav1.ConditionUnknown || ready.Reason == v1alpha1.ReasonSuspended {
+		return
+	}
+	if !conditions.IsReconciling(obj) && !conditions.IsStalled(obj) {
+		conditions.MarkReconciling(obj, now, ready.Reason, "%s", ready.Message)
+	}
 }

@@ -49,7 +49,7 @@ var mutants = []mutant{
 	{"allow-empty is ignored", "pkg/reconciler/protect.go", "len(in.Desired) == 0 && !allowEmpty", "len(in.Desired) == 0", []string{reconcilerTests}},
 	{"the fence never refuses", "pkg/reconciler/fence.go", "if err := f.confirm(ctx); err != nil {", "if err := f.confirm(ctx); err != nil && false {", []string{reconcilerTests}},
 	{"the namespace of the owner may be deleted", "pkg/reconciler/internal/plan/orphan.go", "key.Name == w.in.Owner.Ref.Namespace", "false", []string{reconcilerTests}},
-	{"events are not redacted", "internal/events/redacted.go", "secrets.Text(fmt.Sprintf(note, args...))", `fmt.Sprintf(note, args...)+secrets.Text("")`, []string{eventsTests}},
+	{"events are not redacted", "internal/events/recorder.go", "secrets.Text(fmt.Sprintf(note, args...))", `fmt.Sprintf(note, args...)+secrets.Text("")`, []string{eventsTests}},
 
 	// What the planner decides.
 	{"what cannot be read is removed", "pkg/reconciler/internal/plan/remove.go", "case !u.live.known():", "case false:", []string{planTests}},

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
@@ -175,4 +177,227 @@ func readReadyWhen(set *Set, text string) error {
 	}
 	set.ReadyWhen = strings.TrimSpace(text)
 	return nil
+}
+
+// The values of each policy; the first is the default.
+var (
+	adoptionPolicies  = []v1alpha1.AdoptionPolicy{v1alpha1.AdoptionPolicyIfUnowned, v1alpha1.AdoptionPolicyNever, v1alpha1.AdoptionPolicyAlways, v1alpha1.AdoptionPolicyIgnore}
+	reconcilePolicies = []v1alpha1.ReconcilePolicy{v1alpha1.ReconcilePolicyOnObjectChange, v1alpha1.ReconcilePolicyOnObjectOrComponentChange, v1alpha1.ReconcilePolicyOnce, v1alpha1.ReconcilePolicyOncePerManifest}
+	updatePolicies    = []v1alpha1.UpdatePolicy{v1alpha1.UpdatePolicyReplace, v1alpha1.UpdatePolicySsaMerge, v1alpha1.UpdatePolicySsaOverride, v1alpha1.UpdatePolicyRecreate, v1alpha1.UpdatePolicyRecreateOnImmutable}
+	deletePolicies    = []v1alpha1.DeletePolicy{v1alpha1.DeletePolicyDelete, v1alpha1.DeletePolicyOrphan, v1alpha1.DeletePolicyOrphanOnApply, v1alpha1.DeletePolicyOrphanOnDelete}
+	driftPolicies     = []v1alpha1.DriftPolicy{v1alpha1.DriftPolicyRepair, v1alpha1.DriftPolicyReport, v1alpha1.DriftPolicyIgnore}
+	namespacePolicies = []v1alpha1.MissingNamespacesPolicy{v1alpha1.MissingNamespacesPolicyCreate, v1alpha1.MissingNamespacesPolicyDoNotCreate}
+	propagations      = []Propagation{PropagationBackground, PropagationOrphan}
+	runOns            = []RunOn{RunOnPreDelete, RunOnPostDelete}
+)
+
+// parseEnum finds the value that text names, in kebab-case or CamelCase.
+func parseEnum[T ~string](values []T, text string) (T, error) {
+	wanted := Kebab(text)
+	for _, value := range values {
+		if Kebab(string(value)) == wanted {
+			return value, nil
+		}
+	}
+	return "", fmt.Errorf("%s is not one of %s", quote(text), list(values))
+}
+
+// list returns the values as they are written in annotations.
+func list[T ~string](values []T) string {
+	names := make([]string, len(values))
+	for i, value := range values {
+		names[i] = Kebab(string(value))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Kebab turns "SsaMerge" and "ssaMerge" into "ssa-merge", as values are written in annotations; what is
+// kebab-case already stays.
+func Kebab(text string) string {
+	text = strings.TrimSpace(text)
+	if strings.IndexFunc(text, unicode.IsUpper) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for i, r := range text {
+		if unicode.IsUpper(r) && i > 0 && text[i-1] != '-' {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// quote returns the text in quotes, shortened: values come from users and end in messages.
+func quote(text string) string {
+	const limit = 60
+	if runes := []rune(text); len(runes) > limit {
+		text = string(runes[:limit]) + "..."
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+// IsUnset reports whether the value of a policy is "default", which is deprecated and
+// means the same as no annotation.
+func IsUnset(text string) bool { return Kebab(text) == "default" }
+
+const (
+	hintObservedGeneration = "has-observed-generation"
+	hintReadyCondition     = "has-ready-condition"
+	hintConditions         = "conditions"
+)
+
+// readHints reads hints such as "has-observed-generation, conditions=Synced;Healthy".
+func readHints(set *Set, text string) error {
+	var hints StatusHints
+	var errs []error
+	items := split(text)
+	if len(items) == 0 {
+		errs = append(errs, errors.New("names no hint"))
+	}
+	for _, item := range items {
+		name, value, assigned := strings.Cut(item, "=")
+		switch name = Kebab(name); {
+		case name == hintObservedGeneration && !assigned:
+			hints.ObservedGeneration = true
+		case name == hintReadyCondition && !assigned:
+			hints.ReadyCondition = true
+		case name == hintConditions && assigned:
+			conditions, err := readConditions(value)
+			if err != nil {
+				errs = append(errs, err)
+			}
+			hints.Conditions = append(hints.Conditions, conditions...)
+		default:
+			errs = append(errs, fmt.Errorf("%s is not one of %s, %s, %s=<type>;<type>",
+				quote(item), hintObservedGeneration, hintReadyCondition, hintConditions))
+		}
+	}
+	set.Hints = hints
+	return errors.Join(errs...)
+}
+
+// readConditions reads condition types separated by semicolons.
+func readConditions(text string) ([]string, error) {
+	var conditions []string
+	for condition := range strings.SplitSeq(text, ";") {
+		condition = strings.TrimSpace(condition)
+		if condition == "" || strings.ContainsAny(condition, " =\t\n") {
+			return nil, fmt.Errorf("%s=%s is not a list of condition types separated by semicolons", hintConditions, text)
+		}
+		if !slices.Contains(conditions, condition) {
+			conditions = append(conditions, condition)
+		}
+	}
+	return conditions, nil
+}
+
+// split cuts a list at commas and line ends and leaves out what is empty.
+func split(text string) []string {
+	items := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '\n' })
+	for i := range items {
+		items[i] = strings.TrimSpace(items[i])
+	}
+	return slices.DeleteFunc(items, func(item string) bool { return item == "" })
+}
+
+// identity are the fields that tell which object it is. A write without them is not possible.
+var identity = []string{"/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/namespace"}
+
+// readIgnoreFields reads JSON pointers (RFC 6901), separated by commas or line
+// ends; so a pointer cannot hold a comma. A pointer stands for the field and
+// everything below it; a number stands for the element of a list by its
+// position in the manifest. They are added to those that are known already.
+func readIgnoreFields(set *Set, text string) error {
+	pointers := split(text)
+	err := CheckPointers(pointers)
+	pointers = append(pointers, set.IgnoreFields...)
+	slices.Sort(pointers)
+	set.IgnoreFields = slices.Compact(pointers)
+	return err
+}
+
+// CheckPointers reports everything that is wrong with the fields to ignore.
+func CheckPointers(pointers []string) error {
+	var errs []error
+	if len(pointers) == 0 {
+		errs = append(errs, errors.New("names no field"))
+	}
+	for _, pointer := range pointers {
+		if err := checkPointer(pointer); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func checkPointer(pointer string) error {
+	if !strings.HasPrefix(pointer, "/") || pointer == "/" || strings.Contains(pointer, "//") || strings.HasSuffix(pointer, "/") {
+		return fmt.Errorf("%s is not a JSON pointer, such as /spec/replicas", quote(pointer))
+	}
+	for i := range len(pointer) {
+		if pointer[i] == '~' && !strings.HasPrefix(pointer[i+1:], "0") && !strings.HasPrefix(pointer[i+1:], "1") {
+			return fmt.Errorf("%s is not a JSON pointer: after ~ comes 0 (for ~) or 1 (for /)", quote(pointer))
+		}
+	}
+	if slices.Contains(identity, pointer) {
+		return fmt.Errorf("%s identifies the object and cannot be ignored", quote(pointer))
+	}
+	return nil
+}
+
+// readDependsOn reads references, separated by commas or line ends.
+func readDependsOn(set *Set, text string) error {
+	var references []Reference
+	var errs []error
+	items := split(text)
+	if len(items) == 0 {
+		errs = append(errs, errors.New("names no object"))
+	}
+	for _, item := range items {
+		reference, err := ParseReference(item)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		references = append(references, reference)
+	}
+	set.DependsOn = references
+	return errors.Join(errs...)
+}
+
+// ParseReference reads a reference to another object. The whole form is
+// group/Kind/namespace/name, where the group is empty for the core types. The
+// namespace may be left out if it is the same or if there is none:
+// group/Kind/name. A reference that starts with a capital letter has no group:
+// Kind/namespace/name or Kind/name.
+func ParseReference(text string) (Reference, error) {
+	parts := strings.Split(text, "/")
+	if first, _ := utf8.DecodeRuneInString(parts[0]); unicode.IsUpper(first) {
+		parts = append([]string{""}, parts...)
+	}
+	var reference Reference
+	switch len(parts) {
+	case 3:
+		reference = Reference{Group: parts[0], Kind: parts[1], Name: parts[2]}
+	case 4:
+		reference = Reference{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}
+	}
+	if reference.Kind == "" || reference.Name == "" || strings.ContainsAny(text, " \t") {
+		return Reference{}, fmt.Errorf("%s is not a reference, such as apps/Deployment/shop/api (group/Kind/namespace/name), apps/Deployment/api or Secret/credentials", quote(text))
+	}
+	return reference, nil
+}
+
+// String returns the shortest form that ParseReference reads.
+func (r Reference) String() string {
+	parts := make([]string, 0, 4)
+	if first, _ := utf8.DecodeRuneInString(r.Kind); r.Group != "" || !unicode.IsUpper(first) {
+		parts = append(parts, r.Group)
+	}
+	parts = append(parts, r.Kind)
+	if r.Namespace != "" {
+		parts = append(parts, r.Namespace)
+	}
+	return strings.Join(append(parts, r.Name), "/")
 }

@@ -4,6 +4,9 @@
 package policy
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -87,3 +90,79 @@ const (
 	// was deleted.
 	RunOnPostDelete RunOn = "post-delete"
 )
+
+// minReapply is the shortest interval of refreshing writes.
+const minReapply = time.Minute
+
+// Layer is one source of defaults, such as a component or the options of a
+// reconciler. Zero values say nothing.
+type Layer struct {
+	Adoption  v1alpha1.AdoptionPolicy
+	Reconcile v1alpha1.ReconcilePolicy
+	Update    v1alpha1.UpdatePolicy
+	Delete    v1alpha1.DeletePolicy
+	Drift     v1alpha1.DriftPolicy
+	// Reapply is the interval of refreshing writes, at least one minute;
+	// zero and less say nothing.
+	Reapply time.Duration
+}
+
+// Defaults unites layers, given in the order of precedence, with the built-in
+// defaults. The error lists every mistake of every layer, also of those that
+// another layer overrides.
+func Defaults(layers ...Layer) (Set, error) {
+	var set Set
+	var errs []error
+	for _, layer := range layers {
+		errs = append(errs,
+			setDefault(&set.Adoption, "adoption policy", adoptionPolicies, layer.Adoption),
+			setDefault(&set.Reconcile, "reconcile policy", reconcilePolicies, layer.Reconcile),
+			setDefault(&set.Update, "update policy", updatePolicies, layer.Update),
+			setDefault(&set.Delete, "delete policy", deletePolicies, layer.Delete),
+			setDefault(&set.Drift, "drift policy", driftPolicies, layer.Drift),
+		)
+		if layer.Reapply > 0 && layer.Reapply < minReapply {
+			errs = append(errs, fmt.Errorf("reapply interval %s is shorter than %s", layer.Reapply, minReapply))
+		}
+		set.Reapply = cmp.Or(set.Reapply, max(layer.Reapply, 0))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return Set{}, err
+	}
+	return set.filled(), nil
+}
+
+// ParseMissingNamespaces validates the policy; empty means the default, to create them.
+func ParseMissingNamespaces(value v1alpha1.MissingNamespacesPolicy) (v1alpha1.MissingNamespacesPolicy, error) {
+	policy := v1alpha1.MissingNamespacesPolicy("")
+	if err := setDefault(&policy, "missing namespaces policy", namespacePolicies, value); err != nil {
+		return "", err
+	}
+	return cmp.Or(policy, namespacePolicies[0]), nil
+}
+
+// ParseDrift reads a drift policy, in kebab-case or CamelCase; empty is a mistake.
+func ParseDrift(value string) (v1alpha1.DriftPolicy, error) { return parseEnum(driftPolicies, value) }
+
+// setDefault validates a value, and uses it unless an earlier one was set.
+func setDefault[T ~string](target *T, name string, values []T, value T) error {
+	if value == "" {
+		return nil
+	}
+	parsed, err := parseEnum(values, string(value))
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	*target = cmp.Or(*target, parsed)
+	return nil
+}
+
+// filled puts the built-in defaults where the set says nothing.
+func (s Set) filled() Set {
+	s.Adoption = cmp.Or(s.Adoption, adoptionPolicies[0])
+	s.Reconcile = cmp.Or(s.Reconcile, reconcilePolicies[0])
+	s.Update = cmp.Or(s.Update, updatePolicies[0])
+	s.Delete = cmp.Or(s.Delete, deletePolicies[0])
+	s.Drift = cmp.Or(s.Drift, driftPolicies[0])
+	return s
+}

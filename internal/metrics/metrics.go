@@ -5,8 +5,50 @@ package metrics
 
 import (
 	"context"
+	"net/http"
+	"slices"
+	"strconv"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
+
+// Metric describes a metric.
+type Metric struct {
+	Name, Type, Help string
+	Labels           []string
+}
+
+// declared are all metrics, in the order of their declaration.
+var declared []Metric
+
+// Declared returns the descriptions of all metrics.
+func Declared() []Metric { return slices.Clone(declared) }
+
+func register(m Metric, collector prometheus.Collector) {
+	declared = append(declared, m)
+	metrics.Registry.MustRegister(collector)
+}
+
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	vec := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	register(Metric{name, "counter", help, labels}, vec)
+	return vec
+}
+
+func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	vec := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	register(Metric{name, "gauge", help, labels}, vec)
+	return vec
+}
+
+func histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	vec := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	register(Metric{name, "histogram", help, labels}, vec)
+	return vec
+}
 
 // passBuckets reach from a pass that finds nothing to do to one that writes
 // thousands of objects, in seconds.
@@ -102,3 +144,60 @@ func OrphansFound(controller string, n int) {
 
 // RenderHeldBack counts a pass that kept the last manifests.
 func RenderHeldBack(controller string) { heldRenders.WithLabelValues(controller).Inc() }
+
+var requests = counter("corbel_requests_total",
+	"Requests to API servers, by verb and class of the answer: 2xx, 3xx, 4xx, 5xx, or error if there was none.", "verb", "code")
+
+// CountRequests returns a transport that counts the requests that go through it.
+// Requests that the client repeats count again.
+func CountRequests(next http.RoundTripper) http.RoundTripper {
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	return &counting{next}
+}
+
+type counting struct{ next http.RoundTripper }
+
+func (c *counting) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := c.next.RoundTrip(request)
+	requests.WithLabelValues(verbOf(request), codeOf(response, err)).Inc()
+	return response, err
+}
+
+// CloseIdleConnections lets http.Client find the transport below.
+func (c *counting) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(c.next) }
+
+// WrappedRoundTripper returns the transport below.
+func (c *counting) WrappedRoundTripper() http.RoundTripper { return c.next }
+
+func codeOf(response *http.Response, err error) string {
+	if err != nil || response == nil {
+		return "error"
+	}
+	return strconv.Itoa(response.StatusCode/100) + "xx"
+}
+
+// verbOf is the verb in the words of the API server, without telling get from list.
+func verbOf(request *http.Request) string {
+	switch request.Method {
+	case http.MethodGet, "":
+		if watch := request.URL.Query().Get("watch"); watch == "true" || watch == "1" {
+			return "watch"
+		}
+		return "read"
+	case http.MethodPost:
+		return "create"
+	case http.MethodPut:
+		return "update"
+	case http.MethodPatch:
+		if request.Header.Get("Content-Type") == "application/apply-patch+yaml" {
+			return "apply"
+		}
+		return "patch"
+	case http.MethodDelete:
+		return "delete"
+	default:
+		return "other"
+	}
+}

@@ -1,0 +1,300 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// Getter is an object with conditions.
+type Getter interface {
+	client.Object
+	// GetConditions returns the conditions. The caller must not change them.
+	GetConditions() []metav1.Condition
+}
+
+// Setter is an object whose conditions can be replaced.
+type Setter interface {
+	Getter
+	// SetConditions replaces all conditions.
+	SetConditions(conditions []metav1.Condition)
+}
+
+// For makes an object whose conditions live in a slice of their own a Setter.
+// The slice is usually a field of the object's status.
+func For(obj client.Object, conditions *[]metav1.Condition) Setter {
+	return &adapter{Object: obj, conditions: conditions}
+}
+
+// ObjectOf returns the object itself, without the adapter that For put around
+// it. Only the object itself can be sent to a server.
+func ObjectOf(obj client.Object) client.Object {
+	if a, ok := obj.(*adapter); ok {
+		return a.Object
+	}
+	return obj
+}
+
+// adapter embeds the object, so that it has its name and metadata.
+type adapter struct {
+	client.Object
+	conditions *[]metav1.Condition
+}
+
+func (a *adapter) GetConditions() []metav1.Condition { return *a.conditions }
+
+func (a *adapter) SetConditions(conditions []metav1.Condition) { *a.conditions = conditions }
+
+// DeepCopyObject returns a copy of the object itself: a copy of the adapter
+// would still point to the conditions of the original.
+func (a *adapter) DeepCopyObject() runtime.Object { return a.Object.DeepCopyObject() }
+
+// Get returns a copy of the condition, or nil if the object does not have it.
+func Get(obj Getter, conditionType string) *metav1.Condition {
+	if i := index(obj.GetConditions(), conditionType); i >= 0 {
+		return new(obj.GetConditions()[i])
+	}
+	return nil
+}
+
+// Has tells whether the object has the condition, whatever its status.
+func Has(obj Getter, conditionType string) bool { return Get(obj, conditionType) != nil }
+
+// IsTrue tells whether the condition is there and True.
+func IsTrue(obj Getter, conditionType string) bool {
+	return hasStatus(obj, conditionType, metav1.ConditionTrue)
+}
+
+// IsFalse tells whether the condition is there and False.
+func IsFalse(obj Getter, conditionType string) bool {
+	return hasStatus(obj, conditionType, metav1.ConditionFalse)
+}
+
+// IsUnknown tells whether the condition is Unknown or absent.
+func IsUnknown(obj Getter, conditionType string) bool {
+	return !Has(obj, conditionType) || hasStatus(obj, conditionType, metav1.ConditionUnknown)
+}
+
+// IsReady tells whether the object is Ready, and neither Reconciling nor Stalled.
+func IsReady(obj Getter) bool {
+	return IsTrue(obj, v1alpha1.ConditionReady) && !IsReconciling(obj) && !IsStalled(obj)
+}
+
+// IsReconciling tells whether work on the object goes on.
+func IsReconciling(obj Getter) bool { return IsTrue(obj, v1alpha1.ConditionReconciling) }
+
+// IsStalled tells whether no progress is possible until somebody changes something.
+func IsStalled(obj Getter) bool { return IsTrue(obj, v1alpha1.ConditionStalled) }
+
+func hasStatus(obj Getter, conditionType string, status metav1.ConditionStatus) bool {
+	condition := Get(obj, conditionType)
+	return condition != nil && condition.Status == status
+}
+
+func index(conditions []metav1.Condition, conditionType string) int {
+	return slices.IndexFunc(conditions, func(c metav1.Condition) bool { return c.Type == conditionType })
+}
+
+// Set adds the condition or replaces the one of the same type.
+//
+// The generation of the object is stamped as observedGeneration. The time of the
+// last transition is now if the status is another one than before, else it
+// stays. A message longer than [MaxMessage] is cut; a reason that the API server
+// would refuse is made acceptable, because a status that cannot be written says nothing.
+func Set(obj Setter, now time.Time, condition metav1.Condition) {
+	// The serialised form knows no fractions of a second: with them, an object
+	// that was never written would differ from the same object after reading it.
+	transition := metav1.NewTime(now.UTC().Truncate(time.Second))
+	if old := Get(obj, condition.Type); old != nil && old.Status == condition.Status && !old.LastTransitionTime.IsZero() {
+		transition = old.LastTransitionTime
+	}
+	condition.LastTransitionTime = transition
+	condition.ObservedGeneration = obj.GetGeneration()
+	condition.Reason = validReason(condition.Reason)
+	condition.Message = boundedMessage(condition.Message)
+
+	// The old slice may be shared with a copy of the object, so it is not changed in place.
+	conditions := without(obj.GetConditions(), condition.Type)
+	conditions = append(conditions, condition)
+	sortConditions(conditions)
+	obj.SetConditions(conditions)
+}
+
+// MarkTrue sets the condition to True.
+func MarkTrue(obj Setter, now time.Time, conditionType, reason, format string, args ...any) {
+	Set(obj, now, newCondition(conditionType, metav1.ConditionTrue, reason, fmt.Sprintf(format, args...)))
+}
+
+// MarkFalse sets the condition to False.
+func MarkFalse(obj Setter, now time.Time, conditionType, reason, format string, args ...any) {
+	Set(obj, now, newCondition(conditionType, metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)))
+}
+
+// MarkUnknown sets the condition to Unknown.
+func MarkUnknown(obj Setter, now time.Time, conditionType, reason, format string, args ...any) {
+	Set(obj, now, newCondition(conditionType, metav1.ConditionUnknown, reason, fmt.Sprintf(format, args...)))
+}
+
+// MarkReconciling sets Reconciling to True and removes Stalled.
+func MarkReconciling(obj Setter, now time.Time, reason, format string, args ...any) {
+	Delete(obj, v1alpha1.ConditionStalled)
+	MarkTrue(obj, now, v1alpha1.ConditionReconciling, reason, format, args...)
+}
+
+// MarkStalled sets Stalled to True and removes Reconciling.
+func MarkStalled(obj Setter, now time.Time, reason, format string, args ...any) {
+	Delete(obj, v1alpha1.ConditionReconciling)
+	MarkTrue(obj, now, v1alpha1.ConditionStalled, reason, format, args...)
+}
+
+// Delete removes the conditions of the given types. Types that the object does
+// not have are ignored.
+func Delete(obj Setter, conditionTypes ...string) {
+	conditions := obj.GetConditions()
+	if !slices.ContainsFunc(conditionTypes, func(t string) bool { return index(conditions, t) >= 0 }) {
+		return
+	}
+	obj.SetConditions(without(conditions, conditionTypes...))
+}
+
+func newCondition(conditionType string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: message}
+}
+
+// without returns a new slice that lacks the conditions of the given types.
+func without(conditions []metav1.Condition, conditionTypes ...string) []metav1.Condition {
+	rest := make([]metav1.Condition, 0, len(conditions)+1)
+	for _, condition := range conditions {
+		if !slices.Contains(conditionTypes, condition.Type) {
+			rest = append(rest, condition)
+		}
+	}
+	return rest
+}
+
+// Merge unites conditions that two sides changed since both saw base: ours, and
+// theirs as the server has them now. For the owned types our side is right,
+// including their absence. Of the others we take what only we changed, and
+// their side is right about everything that they changed. The arguments are not changed.
+func Merge(base, ours, theirs []metav1.Condition, owned []string) []metav1.Condition {
+	var merged []metav1.Condition
+	for _, conditionType := range typesOf(ours, theirs) {
+		our, their := find(ours, conditionType), find(theirs, conditionType)
+		chosen := our
+		if !slices.Contains(owned, conditionType) && !equal(their, find(base, conditionType)) {
+			chosen = their
+		}
+		if chosen != nil {
+			merged = append(merged, *chosen)
+		}
+	}
+	sortConditions(merged)
+	return merged
+}
+
+func typesOf(lists ...[]metav1.Condition) []string {
+	var types []string
+	for _, condition := range slices.Concat(lists...) {
+		if !slices.Contains(types, condition.Type) {
+			types = append(types, condition.Type)
+		}
+	}
+	return types
+}
+
+func find(conditions []metav1.Condition, conditionType string) *metav1.Condition {
+	if i := index(conditions, conditionType); i >= 0 {
+		return &conditions[i]
+	}
+	return nil
+}
+
+func equal(a, b *metav1.Condition) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message &&
+		a.ObservedGeneration == b.ObservedGeneration && a.LastTransitionTime.Equal(&b.LastTransitionTime)
+}
+
+// ranks put the conditions that people look for first on top.
+var ranks = map[string]int{
+	v1alpha1.ConditionReady:       -3,
+	v1alpha1.ConditionReconciling: -2,
+	v1alpha1.ConditionStalled:     -1,
+}
+
+// sortConditions orders Ready, Reconciling, Stalled, then the rest by name.
+func sortConditions(conditions []metav1.Condition) {
+	slices.SortStableFunc(conditions, func(a, b metav1.Condition) int {
+		return cmp.Or(cmp.Compare(ranks[a.Type], ranks[b.Type]), cmp.Compare(a.Type, b.Type))
+	})
+}
+
+// MaxMessage is the greatest length of a message in bytes. Longer ones are cut
+// and end with an ellipsis: a status is read by people, and it is written often.
+const MaxMessage = 1024
+
+const ellipsis = "…"
+
+// unspecified stands for a reason that holds nothing acceptable.
+const unspecified = "Unspecified"
+
+// maxReason is the limit of the API server.
+const maxReason = 1024
+
+// boundedMessage cuts the message at a character, never inside one.
+func boundedMessage(message string) string {
+	message = strings.ToValidUTF8(message, string(utf8.RuneError))
+	if len(message) <= MaxMessage {
+		return message
+	}
+	cut := MaxMessage - len(ellipsis)
+	for !utf8.RuneStart(message[cut]) {
+		cut--
+	}
+	return message[:cut] + ellipsis
+}
+
+// validReason returns the reason as CamelCase that the API server accepts:
+// letters, digits and inner underscores, commas and colons, a letter first.
+// Words apart are joined: "not found" becomes "NotFound".
+func validReason(reason string) string {
+	var b strings.Builder
+	capital := true
+	for _, r := range reason {
+		switch {
+		case isLetter(r) && capital:
+			b.WriteString(strings.ToUpper(string(r)))
+			capital = false
+		case isLetter(r), b.Len() > 0 && (isDigit(r) || strings.ContainsRune("_,:", r)):
+			b.WriteRune(r)
+			capital = false
+		default:
+			capital = true
+		}
+		if b.Len() == maxReason {
+			break
+		}
+	}
+	if valid := strings.TrimRight(b.String(), ",:"); valid != "" {
+		return valid
+	}
+	return unspecified
+}
+
+func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
+
+func isDigit(r rune) bool { return r >= '0' && r <= '9' }
