@@ -154,7 +154,7 @@ type identity struct {
 // identities are tried in this order. They are the keys that the types of
 // Kubernetes and most custom resources use; the first that every element of the
 // manifest has, each with another value, is the one. Paths of mounts come before
-// names: a volume may be mounted once by us and once more by somebody else.
+// names: a volume may be mounted once by us and once more by another client.
 var identities = []identity{
 	{field: "mountPath"},
 	{field: "devicePath"},
@@ -189,7 +189,7 @@ func association(elements []any) *identity {
 // few is up to how many elements comparing each with each beats a map.
 const few = 8
 
-// distinguishes tells whether every element has the identity, each another one.
+// distinguishes reports whether every element has the identity, each another one.
 func (by *identity) distinguishes(elements []any) bool {
 	var buffer [few]string
 	names := buffer[:0]
@@ -339,5 +339,5 @@ func (m *mask) element(position int) *mask {
 	return m.fields[strconv.Itoa(position)]
 }
 
-// all tells whether everything here is ignored.
+// all reports whether everything here is ignored.
 func (m *mask) all() bool { return m != nil && m.whole }

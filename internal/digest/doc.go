@@ -8,7 +8,7 @@
 //   - Did anything change that the manifest asks for? (Accepted)
 //
 // Seen is cheap to compare and changes with every foreign field, so a new Seen is
-// only a suspicion. Accepted settles it: it covers the live values at the paths
+// only a hint. Accepted decides: it covers the live values at the paths
 // that the manifest sets, as the server answered them. Defaults, what webhooks
 // made of our values, the replicas set by an autoscaler, annotations and list
 // elements of others are all in the first answer or outside of these paths, so
@@ -17,6 +17,6 @@
 // Objects are JSON-like: map[string]any, []any, string, bool, nil and numbers.
 // Equal JSON gives equal digests, whatever Go type a number came in.
 //
-// Digests over objects that hold secrets can be guessed by whoever knows most of
+// Digests over objects that hold secrets can be guessed by a reader that knows most of
 // the object; a Hasher with a key prevents that.
 package digest

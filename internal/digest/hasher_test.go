@@ -42,7 +42,7 @@ func TestSealsTellOwnersObjectsAndKeysApart(t *testing.T) {
 	}
 }
 
-// Each observed object is sealed in each pass.
+// Each observed object is sealed in each reconcile.
 func TestSealsTakeFewAllocations(t *testing.T) {
 	h := Hasher{Key: []byte("0123456789abcdef0123456789abcdef")}
 	// A pool keeps less when the race detector is on.

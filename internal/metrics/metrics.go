@@ -50,7 +50,7 @@ func histogram(name, help string, buckets []float64, labels ...string) *promethe
 	return vec
 }
 
-// passBuckets reach from a pass that finds nothing to do to one that writes
+// passBuckets reach from a reconcile that finds nothing to do to one that writes
 // thousands of objects, in seconds.
 var passBuckets = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}
 
@@ -71,10 +71,10 @@ var (
 		"Passes that kept the last manifests, because they change with every rendering.", "controller")
 )
 
-// Phase is a part of a pass.
+// Phase is a part of a reconcile.
 type Phase string
 
-// The parts of a pass.
+// The parts of a reconcile.
 const (
 	PhaseHooks   Phase = "hooks"
 	PhaseRender  Phase = "render"
@@ -84,10 +84,10 @@ const (
 	PhaseExecute Phase = "execute"
 )
 
-// Result is what came out of a pass.
+// Result is what came out of a reconcile.
 type Result string
 
-// What comes out of passes.
+// What comes out of reconciles.
 const (
 	ResultReady      Result = "ready"
 	ResultProcessing Result = "processing"
@@ -114,13 +114,13 @@ func ControllerOf(ctx context.Context, otherwise string) string {
 	return otherwise
 }
 
-// Reconciled counts a pass.
+// Reconciled counts a reconcile.
 func Reconciled(controller string, result Result, took time.Duration) {
 	reconciles.WithLabelValues(controller, string(result)).Inc()
 	reconcileSeconds.WithLabelValues(controller).Observe(took.Seconds())
 }
 
-// Took notes how long a part of a pass took.
+// Took notes how long a part of a reconcile took.
 func Took(controller string, phase Phase, took time.Duration) {
 	phaseSeconds.WithLabelValues(controller, string(phase)).Observe(took.Seconds())
 }
@@ -142,7 +142,7 @@ func OrphansFound(controller string, n int) {
 	}
 }
 
-// RenderHeldBack counts a pass that kept the last manifests.
+// RenderHeldBack counts a reconcile that kept the last manifests.
 func RenderHeldBack(controller string) { heldRenders.WithLabelValues(controller).Inc() }
 
 var requests = counter("corbel_requests_total",

@@ -114,7 +114,7 @@ func (b *bed) get(name string) *corev1.ConfigMap {
 	return obj
 }
 
-// edit changes an object as it is, if it is there, and tells whether it was.
+// edit changes an object as it is, if it is there, and reports whether it was.
 func (b *bed) edit(name string, change func(*corev1.ConfigMap)) bool {
 	b.Helper()
 	for {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ContentChanged tells whether two states of an object differ in more than status and
+// ContentChanged reports whether two states of an object differ in more than status and
 // metadata. It does not rely on metadata.generation, which many kinds lack, such as
 // ConfigMap, and which others count for status, too. Of an object of which only the
 // metadata is there, the generation decides, or the resourceVersion if there is none:
@@ -42,7 +42,7 @@ func ContentChanged(oldObj, newObj client.Object) bool {
 	return false
 }
 
-// equal tells whether two values mean the same.
+// equal reports whether two values mean the same.
 func equal(a, b any) (same bool) {
 	defer func() {
 		if recover() != nil { // Semantic does not bear unexported fields
@@ -52,12 +52,12 @@ func equal(a, b any) (same bool) {
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// AnythingChanged tells whether two states of an object differ at all.
+// AnythingChanged reports whether two states of an object differ at all.
 func AnythingChanged(oldObj, newObj client.Object) bool {
 	return oldObj.GetResourceVersion() != newObj.GetResourceVersion()
 }
 
-// isContent tells whether a field of an API type is neither metadata nor status.
+// isContent reports whether a field of an API type is neither metadata nor status.
 func isContent(field reflect.StructField) bool {
 	switch field.Type {
 	case reflect.TypeFor[metav1.TypeMeta](), reflect.TypeFor[metav1.ObjectMeta]():

@@ -166,7 +166,7 @@ func (o ownCache) GetCache() cache.Cache { return o.Cache }
 type Options struct {
 	// RetryPolicy decides about errors. Default is DefaultRetryPolicy.
 	RetryPolicy RetryPolicy
-	// Changed tells whether a change counts. It gets two states of one object and must
+	// Changed reports whether a change counts. It gets two states of one object and must
 	// not change them. Default is ContentChanged for opinionated reconcilers and
 	// AnythingChanged for plain ones.
 	Changed func(oldObj, newObj client.Object) bool
@@ -223,7 +223,7 @@ func (o *Options) complete(opinionated bool) error {
 	return errors.Join(errs...)
 }
 
-// isNil tells whether an interface holds nothing, or a nil pointer.
+// isNil reports whether an interface holds nothing, or a nil pointer.
 func isNil(value any) bool {
 	v := reflect.ValueOf(value)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()

@@ -18,7 +18,7 @@ import (
 
 var errBusy = errors.New("the other system is busy")
 
-// IsRetryable tells whether the other system will answer later.
+// IsRetryable reports whether the other system will answer later.
 func IsRetryable(err error) bool { return errors.Is(err, errBusy) }
 
 // InfoClient is a client of the other system, which is a map here.

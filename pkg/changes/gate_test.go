@@ -116,7 +116,7 @@ func (g *gate) written() []string {
 	return writes
 }
 
-// isOfAPass tells whether a request is about one object: not a watch, a list or what a
+// isOfAPass reports whether a request is about one object: not a watch, a list or what a
 // client asks about types.
 func isOfAPass(r *http.Request) bool {
 	return r.Method != http.MethodGet || strings.Contains(r.URL.Path, "/configmaps/")

@@ -48,7 +48,7 @@ type written struct {
 	version string // the resourceVersion after it; empty if the object was gone by then
 }
 
-// outdates tells whether the object is as it was before the write. One with the same
+// outdates reports whether the object is as it was before the write. One with the same
 // version is, if it bears what was taken off: a write that lets the object go does not
 // always count.
 func (w written) outdates(obj client.Object) bool {
@@ -68,7 +68,7 @@ type attempt struct {
 	abandoned bool
 }
 
-// subject is what a pass is about: a record as it was at the beginning.
+// subject is what a reconcile is about: a record as it was at the beginning.
 type subject struct {
 	facts
 	object client.Object
@@ -104,7 +104,7 @@ func (m *memory) appeared(obj client.Object) {
 	r.current = obj
 }
 
-// replaced notes a change, and tells whether it is worth a pass.
+// replaced notes a change, and reports whether it is worth a reconcile.
 func (m *memory) replaced(oldObj, newObj client.Object) bool {
 	m.appeared(newObj)
 	if oldObj.GetUID() != newObj.GetUID() || oldObj.GetDeletionTimestamp().IsZero() != newObj.GetDeletionTimestamp().IsZero() {
@@ -191,7 +191,7 @@ func (m *memory) look(key client.ObjectKey, now time.Time) (subject, bool) {
 	return s, true
 }
 
-// continues tells whether a call for the subject would be another attempt.
+// continues reports whether a call for the subject would be another attempt.
 func (a attempt) continues(s subject) bool {
 	return a.object != nil && a.object.GetUID() == s.object.GetUID() && a.absent == s.absent &&
 		a.object.GetDeletionTimestamp().IsZero() == s.object.GetDeletionTimestamp().IsZero() &&
@@ -275,7 +275,7 @@ func (m *memory) due(key client.ObjectKey) time.Time {
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// listener tells the memory what the cache sees, and queues what is worth a pass.
+// listener tells the memory what the cache sees, and queues what is worth a reconcile.
 type listener struct {
 	memory *memory
 	next   handler.EnqueueRequestForObject

@@ -24,7 +24,7 @@ import (
 // resyncJitter is the part of an interval that is added at random.
 const resyncJitter = 0.1
 
-// runner makes the passes of a controller.
+// runner makes the reconciles of a controller.
 type runner struct {
 	reconciler Reconciler
 	policy     RetryPolicy
@@ -203,8 +203,8 @@ func (r *runner) nextResync() time.Time {
 	return r.now().Add(backoff.Jitter(r.interval, resyncJitter, r.random()))
 }
 
-// untilResync is the result of a pass that left nothing to do. An event takes the place
-// of a delay in the queue, so each pass has to ask for it.
+// untilResync is the result of a reconcile that left nothing to do. An event takes the place
+// of a delay in the queue, so each reconcile has to ask for it.
 func (r *runner) untilResync(s subject) reconcile.Result {
 	due := r.memory.due(client.ObjectKeyFromObject(s.object))
 	if due.IsZero() {

@@ -26,7 +26,7 @@ const testFinalizer = "example.com/told"
 var testKey = client.ObjectKey{Namespace: "ns", Name: "x"}
 
 // stand is a runner without a server or a queue. The test is the cache: it says what
-// appears, and makes the passes.
+// appears, and makes the reconciles.
 type stand struct {
 	*testing.T
 	*runner
@@ -94,7 +94,7 @@ func (s *stand) stored(obj *corev1.ConfigMap) *corev1.ConfigMap {
 	return obj
 }
 
-// pass makes a pass and returns the actions of its calls, and the delay and the error.
+// pass makes a reconcile and returns the actions of its calls, and the delay and the error.
 func (s *stand) pass() (actions []ReconcileAction, after time.Duration, err error) {
 	s.Helper()
 	before := len(s.calls)

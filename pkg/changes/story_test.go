@@ -143,7 +143,7 @@ func (p *play) rehearse(operators ...string) {
 // visible makes an object one that every operator sees.
 func visible(obj *corev1.ConfigMap) { obj.Labels = map[string]string{"seen": "yes"} }
 
-// restarts tells whether the operator may die in this play.
+// restarts reports whether the operator may die in this play.
 func (p *play) restarts() bool { return p.mayCrash }
 
 // revive starts the operator again if it is dead.

@@ -68,7 +68,7 @@ func (w *world) calls() []string {
 
 func (w *world) text() string { return strings.Join(w.calls(), ", ") }
 
-// toldBy tells whether an operator has told something about an object.
+// toldBy reports whether an operator has told something about an object.
 func (w *world) toldBy(operator, name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -69,33 +69,33 @@ func Get(obj Getter, conditionType string) *metav1.Condition {
 	return nil
 }
 
-// Has tells whether the object has the condition, whatever its status.
+// Has reports whether the object has the condition, whatever its status.
 func Has(obj Getter, conditionType string) bool { return Get(obj, conditionType) != nil }
 
-// IsTrue tells whether the condition is there and True.
+// IsTrue reports whether the condition is there and True.
 func IsTrue(obj Getter, conditionType string) bool {
 	return hasStatus(obj, conditionType, metav1.ConditionTrue)
 }
 
-// IsFalse tells whether the condition is there and False.
+// IsFalse reports whether the condition is there and False.
 func IsFalse(obj Getter, conditionType string) bool {
 	return hasStatus(obj, conditionType, metav1.ConditionFalse)
 }
 
-// IsUnknown tells whether the condition is Unknown or absent.
+// IsUnknown reports whether the condition is Unknown or absent.
 func IsUnknown(obj Getter, conditionType string) bool {
 	return !Has(obj, conditionType) || hasStatus(obj, conditionType, metav1.ConditionUnknown)
 }
 
-// IsReady tells whether the object is Ready, and neither Reconciling nor Stalled.
+// IsReady reports whether the object is Ready, and neither Reconciling nor Stalled.
 func IsReady(obj Getter) bool {
 	return IsTrue(obj, v1alpha1.ConditionReady) && !IsReconciling(obj) && !IsStalled(obj)
 }
 
-// IsReconciling tells whether work on the object goes on.
+// IsReconciling reports whether work on the object goes on.
 func IsReconciling(obj Getter) bool { return IsTrue(obj, v1alpha1.ConditionReconciling) }
 
-// IsStalled tells whether no progress is possible until somebody changes something.
+// IsStalled reports whether no progress is possible until a user changes something.
 func IsStalled(obj Getter) bool { return IsTrue(obj, v1alpha1.ConditionStalled) }
 
 func hasStatus(obj Getter, conditionType string, status metav1.ConditionStatus) bool {

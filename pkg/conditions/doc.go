@@ -7,7 +7,7 @@
 // Three types have a meaning that other tools share. Ready is True when the
 // object does what it should. Reconciling is True while work towards that goes
 // on and absent otherwise; Stalled is True when no progress is possible until
-// somebody changes something and absent otherwise; the two exclude each other.
+// a user changes something and absent otherwise; the two exclude each other.
 //
 // An object takes part by implementing [Setter]; where the conditions live
 // elsewhere, [For] adapts object and slice. [Set] and the Mark functions keep the
@@ -16,7 +16,7 @@
 // same facts always give the same bytes and nothing is written without need.
 //
 // [SetSummary] condenses several conditions into one, usually Ready. [Merge]
-// unites our conditions with those of somebody else who wrote at the same time.
+// unites our conditions with those of another client that wrote at the same time.
 //
 // The package holds data only: it knows no client, and the time is a parameter.
 package conditions

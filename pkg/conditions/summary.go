@@ -62,7 +62,7 @@ func Summary(obj Getter, target string, options ...SummaryOption) *metav1.Condit
 	return new(newCondition(target, status, best.Reason, best.Message))
 }
 
-// SetSummary sets the target to the Summary. It tells whether there was anything
+// SetSummary sets the target to the Summary. It reports whether there was anything
 // to summarise; if not, the target is left as it is.
 func SetSummary(obj Setter, now time.Time, target string, options ...SummaryOption) bool {
 	condition := Summary(obj, target, options...)

@@ -109,7 +109,7 @@ func TestWithoutAStatusSubresource(t *testing.T) {
 		t.Errorf("Commit wrote the phase %q", got)
 	}
 
-	// At the end of the pass the conditions are written nevertheless, once, and
+	// At the end of the reconcile the conditions are written nevertheless, once, and
 	// nothing else: it must not look durable.
 	conditions.MarkStalled(w, time.Now(), "CRDOutdated", "")
 	s.Requests()

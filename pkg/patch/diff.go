@@ -111,7 +111,7 @@ func diff(before, after map[string]any) map[string]any {
 	return patch
 }
 
-// untouched tells whether all that the patch would write is on the server as it
+// untouched reports whether all that the patch would write is on the server as it
 // was before.
 func untouched(patch, before, server map[string]any) bool {
 	for key, value := range patch {

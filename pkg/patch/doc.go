@@ -3,13 +3,13 @@
 
 // Package patch makes changes of an object durable.
 //
-// A [Helper] remembers the object as it was read. Whoever works on the object
+// A [Helper] remembers the object as it was read. The caller
 // changes it in memory, and calls
 //
 //   - [Helper.Commit] before acting on the outside world: the intent that status
 //     and metadata express is on the server when Commit returns nil, complete,
-//     and nobody else changed the object meanwhile;
-//   - [Helper.Patch] at the end of the pass.
+//     and no other client changed the object meanwhile;
+//   - [Helper.Patch] at the end of the reconcile.
 //
 // Both send JSON merge patches that hold only what changed, with the
 // resourceVersion as precondition: metadata (and spec) in one request, status in
@@ -19,11 +19,11 @@
 // # Conflicts
 //
 // A conflict is answered by one look at the server. If the object is the same
-// (uid), nobody asked for something else (generation, deletionTimestamp), and
+// (uid), no client asked for something else (generation, deletionTimestamp), and
 // what we are about to write still is as we saw it, then the change is sent again,
 // at most five times. For Commit the annotations must be the same, too: one of
 // them may say to leave everything alone. Otherwise the error is [ErrConflict]: what was decided rests
-// on an old state, so the pass ends quietly and the next one decides anew.
+// on an old state, so the reconcile ends quietly and the next one decides anew.
 //
 // # Outdated definitions
 //

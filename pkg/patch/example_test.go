@@ -27,7 +27,7 @@ func Example() {
 	// Before acting: what is about to be made is on record, or nothing is made.
 	w.Status.Record = append(w.Status.Record, widget.Item{Name: "pump"})
 	if err := helper.Commit(ctx, w); errors.Is(err, patch.ErrConflict) {
-		fmt.Println("somebody else was faster; come again")
+		fmt.Println("another client changed the object; reconcile again")
 	}
 	// After acting.
 	w.Status.Phase = "Ready"

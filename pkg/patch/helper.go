@@ -20,7 +20,7 @@ import (
 // confirmWindow is how long the last look at the server counts as current.
 const confirmWindow = 5 * time.Second
 
-// Helper makes changes of one object durable in the course of one pass. It is
+// Helper makes changes of one object durable in the course of one reconcile. It is
 // not safe for concurrent use.
 type Helper struct {
 	client      client.Client
@@ -40,7 +40,7 @@ type Helper struct {
 
 	confirmed time.Time // when the server last told us about the object
 	writes    int
-	// knowsGeneration tells whether the type has status.observedGeneration; nil until it is asked.
+	// knowsGeneration reports whether the type has status.observedGeneration; nil until it is asked.
 	knowsGeneration *bool
 }
 
@@ -85,7 +85,7 @@ func nameOf(key client.ObjectKey) string {
 // Writes returns the number of writes that succeeded so far.
 func (h *Helper) Writes() int { return h.writes }
 
-// MetadataChanged tells whether Commit and Patch would write metadata or spec.
+// MetadataChanged reports whether Commit and Patch would write metadata or spec.
 func (h *Helper) MetadataChanged(obj client.Object) (bool, error) {
 	after, err := contentOf(conditions.ObjectOf(obj))
 	if err != nil {
@@ -97,7 +97,7 @@ func (h *Helper) MetadataChanged(obj client.Object) (bool, error) {
 // Commit makes metadata and status durable. Call it before acting on anything
 // outside the object.
 //
-// When it returns nil, all of status is on the server, and nobody had changed
+// When it returns nil, all of status is on the server, and no other client had changed
 // the object in a way that matters (see ErrConflict; annotations count here)
 // at a moment at most five seconds ago; so if there is nothing to write, and the last look at the server is
 // older, Commit looks. Other errors: PrunedError, NoStatusSubresourceError, and what
@@ -215,7 +215,7 @@ func WithoutSpec() HelperOption {
 
 // HelperOptions are the resolved options of one Patch.
 type HelperOptions struct {
-	// OwnedConditions are the types of conditions that nobody else writes.
+	// OwnedConditions are the types of conditions that no other client writes.
 	OwnedConditions []string
 	// IncludeStatusObservedGeneration makes Patch set status.observedGeneration.
 	IncludeStatusObservedGeneration bool
@@ -227,7 +227,7 @@ type Option interface {
 	ApplyToHelper(options *HelperOptions)
 }
 
-// WithOwnedConditions names the types of conditions that nobody else writes.
+// WithOwnedConditions names the types of conditions that no other client writes.
 // After a conflict our side is right about them, and others' changes of all other
 // conditions are kept. Without this option all of status is taken to be ours alone.
 type WithOwnedConditions struct {
@@ -250,7 +250,7 @@ func (WithStatusObservedGeneration) ApplyToHelper(options *HelperOptions) {
 }
 
 // ErrConflict means that the object on the server is no longer the one that the
-// decisions of this pass rest on. It is no failure: end the pass quietly and come again.
+// decisions of this reconcile rest on. It is no failure: end the reconcile quietly and come again.
 var ErrConflict = errors.New("the object was changed by another client")
 
 // PrunedError means that the API server did not keep status fields as they were

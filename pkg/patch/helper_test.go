@@ -37,7 +37,7 @@ func read(t *testing.T, c client.Reader) *widget.Widget {
 	return w
 }
 
-// begin starts a pass.
+// begin starts a reconcile.
 func begin(t *testing.T, s *widget.Server, options ...patch.HelperOption) (*widget.Widget, *patch.Helper) {
 	t.Helper()
 	w := read(t, s.Direct)

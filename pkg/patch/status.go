@@ -58,7 +58,7 @@ func (h *Helper) statusOf(obj client.Object, options HelperOptions) (map[string]
 }
 
 // hasObservedGeneration finds out whether the Go type keeps the field. Sent
-// without it, the field would be a change in every pass.
+// without it, the field would be a change in every reconcile.
 func (h *Helper) hasObservedGeneration(obj client.Object) (bool, error) {
 	if _, ok := obj.(*unstructured.Unstructured); ok {
 		return true, nil
@@ -103,7 +103,7 @@ func mergeStatus(before, after, server map[string]any, owned []string) (map[stri
 	return merged, true
 }
 
-// sameOwned tells whether the conditions that we own are the same in both lists.
+// sameOwned reports whether the conditions that we own are the same in both lists.
 func sameOwned(base, theirs []metav1.Condition, owned []string) bool {
 	foreign := func(condition metav1.Condition) bool { return !slices.Contains(owned, condition.Type) }
 	return equality.Semantic.DeepEqual(

@@ -24,7 +24,7 @@ const maxResends = 5
 type write interface {
 	// body is the merge patch, without the precondition.
 	body() map[string]any
-	// subresource tells whether it goes to the status subresource.
+	// subresource reports whether it goes to the status subresource.
 	subresource() bool
 	// rebase puts the change on top of what the server has now, and tells
 	// whether what it is about was left alone since before.
@@ -164,7 +164,7 @@ func (h *Helper) explainNotFound(ctx context.Context, obj client.Object, w write
 }
 
 // look reads the object from the server. The error is ErrConflict if it is not
-// the object that the pass is about, or if somebody asked for something else.
+// the object that the reconcile is about, or if another client asked for something else.
 func (h *Helper) look(ctx context.Context, obj client.Object) (client.Object, error) {
 	server, err := h.fresh(obj)
 	if err != nil {

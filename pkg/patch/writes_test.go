@@ -47,7 +47,7 @@ func counted(t *testing.T, writes *[]string) client.Client {
 	return c
 }
 
-// TestServerSeesOneWriteOfStatusInAPass counts the writes of whole passes.
+// TestServerSeesOneWriteOfStatusInAPass counts the writes of whole reconciles.
 func TestServerSeesOneWriteOfStatusInAPass(t *testing.T) {
 	direct := installed.On(t, env.Shared(t), nil)
 	if err := direct.Create(t.Context(), &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}); err != nil {

@@ -15,17 +15,17 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// Outcome is what a pass came to, in one word.
+// Outcome is what a reconcile came to, in one word.
 type Outcome string
 
 const (
 	// Succeeded means that everything is as it should be.
 	Succeeded Outcome = "Succeeded"
-	// Requeued means that the pass is not finished and goes on soon.
+	// Requeued means that the reconcile is not finished and goes on soon.
 	Requeued Outcome = "Requeued"
 	// Finished means that there was nothing to do and nothing is to come.
 	Finished Outcome = "Finished"
-	// Stalled means that somebody has to change something first.
+	// Stalled means that a user has to change something first.
 	Stalled Outcome = "Stalled"
 	// Waited means that the object comes again after a delay.
 	Waited Outcome = "Waited"
@@ -60,7 +60,7 @@ type Verdict struct {
 	Reason, Message string
 	// Reconciling and Stalled say what happens to these conditions.
 	Reconciling, Stalled Effect
-	// Observed tells whether the current generation was dealt with.
+	// Observed reports whether the current generation was dealt with.
 	Observed bool
 }
 
@@ -131,7 +131,7 @@ func build(builder RuntimeResultBuilder, result Result, err error) reconcile.Res
 	return builder.BuildRuntimeResult(result, err)
 }
 
-// part is one independent error of a pass, classified.
+// part is one independent error of a reconcile, classified.
 type part struct {
 	outcome Outcome
 	reason  string
@@ -139,7 +139,7 @@ type part struct {
 	err     error
 }
 
-// urgency orders outcomes by how soon somebody has to come back.
+// urgency orders outcomes by how soon the object has to be reconciled again.
 var urgency = map[Outcome]int{Ignored: 1, Stalled: 2, Waited: 3, Failed: 4}
 
 // mostUrgent picks the part of err that decides. Among several that wait it is

@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package result says what came out of a pass, in one abstract value and one
+// Package result says what came out of a reconcile, in one abstract value and one
 // contextual error, and computes everything else from these two.
 //
 // A reconciler that decides by itself about conditions, the requeue and the
 // returned error gets them to contradict each other sooner or later. So the code
 // that does the work returns only a [Result] (Success, Requeue, Empty) and an
-// error, which may carry context: [Stalling] (pointless until somebody changes
-// something), [Waiting] (try again after a while, nobody is to blame), [Generic]
+// error, which may carry context: [Stalling] (no retry helps until a user changes
+// something), [Waiting] (retry after a while, nothing has failed), [Generic]
 // (an ordinary failure, or one to be ignored), [Event] (an ordinary failure). A
 // types.RetriableError is a Waiting.
 //

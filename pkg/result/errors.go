@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Stalling is an error that no retry will mend: somebody has to change something
+// Stalling is an error that no retry cures: a user has to change something
 // first. It is not returned to the controller; the object becomes Stalled.
 type Stalling struct {
 	// Reason becomes the reason of the condition; "Stalled" if empty.
@@ -36,7 +36,7 @@ func (e *Stalling) Unwrap() error {
 	return e.Err
 }
 
-// Waiting is an error that asks for another pass after a while. It is not
+// Waiting is an error that asks for another reconcile after a while. It is not
 // returned to the controller and causes no exponential back-off.
 type Waiting struct {
 	// RequeueAfter is the delay; if it is not positive, the interval of the
@@ -70,9 +70,9 @@ func (e *Waiting) Unwrap() error {
 }
 
 // Generic is an ordinary error with a reason. It is returned to the controller,
-// unless Ignore is set: then the pass counts as if there had been nothing to do.
+// unless Ignore is set: then the reconcile counts as if there had been nothing to do.
 type Generic struct {
-	// Ignore makes the pass count as done.
+	// Ignore makes the reconcile count as done.
 	Ignore bool
 	// Reason becomes the reason of the condition; "Error" if empty.
 	Reason string

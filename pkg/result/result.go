@@ -10,13 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Result says how far a pass got. An error that comes with it overrules it.
+// Result says how far a reconcile got. An error that comes with it overrules it.
 type Result int
 
 const (
 	// Empty says nothing: there was nothing to do, or an error says the rest.
 	Empty Result = iota
-	// Requeue says that the pass made its contribution, but is not finished and
+	// Requeue says that the reconcile made its contribution, but is not finished and
 	// wants to go on soon.
 	Requeue
 	// Success says that everything is as it should be.
@@ -37,7 +37,7 @@ func (r Result) String() string {
 	}
 }
 
-// Lowest combines the results of several parts of a pass: Requeue if a part
+// Lowest combines the results of several parts of a reconcile: Requeue if a part
 // wants to go on, else Success if a part succeeded, else Empty.
 func Lowest(results ...Result) Result {
 	lowest := Empty

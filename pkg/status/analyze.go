@@ -20,8 +20,8 @@ const (
 	Ready
 	// Failed means that the object says that it failed.
 	Failed
-	// Unjudged means that the type declares status conditions, but that nobody
-	// wrote a status yet. Whether that counts as ready depends on how long
+	// Unjudged means that the type declares status conditions, but that the status is
+	// still empty. Whether that counts as ready depends on how long
 	// ago the object was written, which the caller knows.
 	Unjudged
 )
@@ -42,7 +42,7 @@ func (r Readiness) String() string {
 	}
 }
 
-// Status is the judgement about an object.
+// Status is the readiness of an object.
 type Status struct {
 	Readiness Readiness
 	// Message says why the object is not ready, such as "1 of 3 replicas
@@ -52,7 +52,7 @@ type Status struct {
 }
 
 // Hints say what the status of an object is going to hold, so that its absence
-// means that nobody looked at the object yet.
+// means that no controller has looked at the object yet.
 type Hints struct {
 	// ObservedGeneration: there will be a status.observedGeneration, or one
 	// in the Ready condition.
@@ -69,18 +69,18 @@ type Options struct {
 	// ReadyWhen replaces the rules of the object's type; nil means that these
 	// hold. Deletion, observed generations and Hints count in any case.
 	ReadyWhen *Program
-	// DeclaresConditions tells that the schema of the type declares status
-	// conditions (see DeclaresConditions), so an empty status is unjudged.
+	// DeclaresConditions is set if the schema of the type declares status
+	// conditions (see DeclaresConditions), so the readiness of an object with an empty status is unknown.
 	DeclaresConditions bool
 }
 
-// Analyze judges an object. The object must be as complete as the server
+// Analyze returns the status of an object. The object must be as complete as the server
 // answered it; it is not changed.
 func Analyze(obj *unstructured.Unstructured, options Options) Status {
 	if obj == nil || obj.Object == nil {
 		return Status{Message: "the object is not known"}
 	}
-	s := judge(obj, options)
+	s := analyze(obj, options)
 	s.Message = sentence(s.Message)
 	switch {
 	case s.Readiness == Ready:
@@ -93,7 +93,7 @@ func Analyze(obj *unstructured.Unstructured, options Options) Status {
 	return s
 }
 
-func judge(obj *unstructured.Unstructured, options Options) Status {
+func analyze(obj *unstructured.Unstructured, options Options) Status {
 	if field(obj.Object, "metadata", "deletionTimestamp") != nil {
 		return Status{Message: "is being deleted"}
 	}
@@ -166,7 +166,7 @@ func translate(result *kstatus.Result) Status {
 	}
 }
 
-// empty tells whether a status says nothing: it is absent, or all there is are
+// empty reports whether a status says nothing: it is absent, or all there is are
 // empty lists, maps and strings.
 func empty(status any) bool {
 	switch v := status.(type) {
@@ -242,7 +242,7 @@ func requireTrue(obj *unstructured.Unstructured, name string) *Status {
 	}
 }
 
-// DeclaresConditions tells whether a version of a type has status conditions in
+// DeclaresConditions reports whether a version of a type has status conditions in
 // its schema. The argument is the content of a CustomResourceDefinition of
 // apiextensions.k8s.io/v1. An object of such a type with an empty status has
 // most likely not been looked at by its controller yet.

@@ -13,7 +13,7 @@
 // a Gateway when it is programmed, a Certificate of cert-manager when it is Ready. The
 // whole list is in awaited.go.
 //
-// Who knows more about an object than its type tells can say so: with Hints about
+// A caller that knows more about an object than its type says passes it on: with Hints about
 // what the status is going to hold, or with an expression (see CompileReadyWhen)
 // that replaces the rules.
 //

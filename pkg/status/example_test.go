@@ -30,7 +30,7 @@ func ExampleAnalyze_hints() {
 		"kind":       "Database",
 		"metadata":   map[string]any{"name": "orders", "namespace": "shop"},
 	}}
-	// Nothing tells that a status is to come, unless somebody says so.
+	// Nothing shows that a status is to come, unless the caller says so.
 	fmt.Println(status.Analyze(database, status.Options{}).Readiness)
 	hints := status.Hints{ReadyCondition: true}
 	fmt.Println(status.Analyze(database, status.Options{Hints: hints}).Message)

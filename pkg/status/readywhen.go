@@ -35,7 +35,7 @@ func (p *Program) String() string {
 	return p.expression
 }
 
-// CompileReadyWhen compiles a CEL expression that tells whether an object is
+// CompileReadyWhen compiles a CEL expression that reports whether an object is
 // ready. The object is the variable self, as in
 //
 //	self.status.phase == 'Running' && self.status.replicas >= 2
@@ -104,7 +104,7 @@ func (p *Program) judge(obj *unstructured.Unstructured, byType Status) Status {
 	}
 }
 
-// evaluate tells whether the object is ready.
+// evaluate reports whether the object is ready.
 func (p *Program) evaluate(obj *unstructured.Unstructured) (ready bool, err error) {
 	defer func() {
 		if value := recover(); value != nil {

@@ -61,7 +61,7 @@ func judgeJob(obj *unstructured.Unstructured) Status {
 	if failed, _ := findCondition(obj, "Failed"); failed.status == "True" {
 		return Status{Readiness: Failed, Message: explain(failed.reason, failed.message)}
 	}
-	// A suspended Job did not do its work. Whoever suspends Jobs on purpose,
+	// A suspended Job did not do its work. A user who suspends Jobs on purpose
 	// as queues do, wants us to wait until they resume it.
 	if suspended, _ := field(obj.Object, "spec", "suspend").(bool); suspended {
 		return Status{Message: "is suspended"}
@@ -207,7 +207,7 @@ func correctDaemonSet(obj *unstructured.Unstructured, s Status) Status {
 	return s
 }
 
-// replacedByHand tells whether pods are replaced only when somebody deletes them.
+// replacedByHand reports whether pods are replaced only when somebody deletes them.
 func replacedByHand(obj *unstructured.Unstructured) bool {
 	return text(obj.Object, "spec", "updateStrategy", "type") == "OnDelete"
 }

@@ -201,7 +201,7 @@ type request struct {
 	stored        *Condition // nil if there is none
 	self          identity
 	token         string // of the acquisition to come
-	// running tells whether the task of the stored lock is running in this process.
+	// running reports whether the task of the stored lock is running in this process.
 	running bool
 	lease   time.Duration
 	now     time.Time
@@ -258,7 +258,7 @@ func (r request) leaseOf(stored *Condition) (time.Time, time.Duration) {
 	}
 }
 
-// holderIsGone tells whether the holder certainly is not at work any more: a task of this
+// holderIsGone reports whether the holder certainly is not at work any more: a task of this
 // process that does not run, or the predecessor of this process.
 func (r request) holderIsGone(lock *LockInfo) bool {
 	switch {

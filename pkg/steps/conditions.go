@@ -28,10 +28,10 @@ const (
 	// termination is left to do.
 	ConditionCompleted ConditionStatus = "Completed"
 	// ConditionCreated means that the first part is done, such as the creation of
-	// something outside the cluster, and more passes are needed.
+	// something outside the cluster, and more reconciles are needed.
 	ConditionCreated ConditionStatus = "Created"
 	// ConditionTerminating means that what the step made is being removed, which
-	// takes more than one pass.
+	// takes more than one reconcile.
 	ConditionTerminating ConditionStatus = "Terminating"
 	// ConditionTerminated means that what the step made is gone.
 	ConditionTerminated ConditionStatus = "Terminated"
@@ -137,16 +137,16 @@ func (c Conditions) FindType(conditionType ConditionType) *Condition {
 	return c.find(func(condition Condition) bool { return condition.Type == conditionType })
 }
 
-// TypeHasStatus tells whether the step has the status. A step without a condition has none.
+// TypeHasStatus reports whether the step has the status. A step without a condition has none.
 func (c Conditions) TypeHasStatus(conditionType ConditionType, status ConditionStatus) bool {
 	found := c.FindType(conditionType)
 	return found != nil && found.Status == status
 }
 
-// AnyWithStatus tells whether any of the conditions has the status.
+// AnyWithStatus reports whether any of the conditions has the status.
 func (c Conditions) AnyWithStatus(status ConditionStatus) bool { return c.FindStatus(status) != nil }
 
-// StatusIsOneOf tells whether the condition has one of the statuses.
+// StatusIsOneOf reports whether the condition has one of the statuses.
 func (c *Condition) StatusIsOneOf(statuses ...ConditionStatus) bool {
 	return c != nil && slices.Contains(statuses, c.Status)
 }
@@ -176,7 +176,7 @@ func (c *Conditions) SetCondition(newCondition Condition) error {
 	return nil
 }
 
-// RemoveConditionWith removes the condition of the type, and tells whether there was one.
+// RemoveConditionWith removes the condition of the type, and reports whether there was one.
 func (c *Conditions) RemoveConditionWith(conditionType ConditionType) (removed bool) {
 	if c == nil || c.FindType(conditionType) == nil {
 		return false

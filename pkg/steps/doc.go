@@ -5,7 +5,7 @@
 // the work of a step under a lock.
 //
 // It is for what cannot simply be done again: the creation of something outside the
-// cluster, which costs money, or has no name to be found by. A pass that works on an
+// cluster, which costs money, or has no name to be found by. A reconcile that works on an
 // old state of the object, because the cache is behind, would do it twice, and learn of it
 // only afterwards, when its status write is refused. A [Lock] turns this around: the
 // status is written first, with the object's resourceVersion as precondition, so an old
@@ -24,7 +24,7 @@
 // [NewLock] and [Lock.Execute] bring a step from its status to Locked, run the task, and
 // write the condition that it returns, together with what it changed in the status. That
 // is one request before and one after the task; both need the verb patch on the
-// status, and get on the object. Status fields that the Go type does not know stay. Inside a pass of pkg/lifecycle, or wherever a patch.Helper
+// status, and get on the object. Status fields that the Go type does not know stay. Inside a reconcile of pkg/lifecycle, or wherever a patch.Helper
 // writes the object, [WithCommit] leaves the writing to it. The record of the lock says who holds it, since when,
 // for how long, and what the condition was before. So a lock always ends:
 //
@@ -36,7 +36,7 @@
 //   - The process dies: another one takes over when the lease ends, its successor
 //     (see [WithHolder]) at once. The task sees the condition as it was before.
 //   - The release does not reach the server: this process knows that nobody is at work, and
-//     its next pass takes over at once.
+//     its next reconcile takes over at once.
 //   - The clock of a holder is wrong: a lease that begins in the future begins now.
 //
 // # What a lock cannot do

@@ -161,7 +161,7 @@ func (l *Lock) check() error {
 	return nil
 }
 
-// passes tells whether a task that ended with the error may simply be run again.
+// passes reports whether a task that ended with the error may simply be run again.
 func (l *Lock) passes(ctx context.Context, err error) bool {
 	if err == nil {
 		return false
@@ -251,7 +251,7 @@ func WithReader(reader client.Reader) LockOption {
 
 // WithCommit makes the Lock write with the function, which makes the object in memory
 // durable or fails: the Commit of pkg/lifecycle, or patch.Helper's. Then there is one
-// writer of the object in a pass, and the write at its end meets no conflict. If the release
+// writer of the object in a reconcile, and the write at its end meets no conflict. If the release
 // fails that way, because somebody changed the object, the Lock writes by itself. Default is
 // to write by itself.
 func WithCommit(commit func(ctx context.Context) error) LockOption {

@@ -59,7 +59,7 @@ func connect(t testing.TB, f *fate) client.Client {
 	return c
 }
 
-// pass is one pass. It tells whether the bucket is at rest.
+// pass is one reconcile. It reports whether the bucket is at rest.
 func (o *operator) pass(ctx context.Context) (rest bool, err error) {
 	b := &Bucket{}
 	if err := o.client.Get(ctx, o.key, b); err != nil {
@@ -111,7 +111,7 @@ func (o *operator) step(lock *steps.Lock, b *Bucket, c steps.Condition) (steps.C
 	return c, err
 }
 
-// drive makes passes until the bucket is at rest, or the operator is dead. Whoever has to
+// drive makes reconciles until the bucket is at rest, or the operator is dead. Whoever has to
 // wait for a lock is told for how long, and it must be free then.
 func (o *operator) drive(ctx context.Context, longest time.Duration) error {
 	var problems []error

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// releaseTimeout bounds the release, which goes on when the context of the pass has ended.
+	// releaseTimeout bounds the release, which goes on when the context of the reconcile has ended.
 	releaseTimeout = 15 * time.Second
 	// firstPause is before the second attempt of a release; it doubles up to maxPause.
 	firstPause = 20 * time.Millisecond
@@ -120,7 +120,7 @@ func (l *Lock) send(ctx context.Context, r *unlocking) error {
 	return nil
 }
 
-// rebase puts the release on top of what the server has now. It tells whether there is
+// rebase puts the release on top of what the server has now. It reports whether there is
 // nothing left to do.
 func (l *Lock) rebase(ctx context.Context, r *unlocking) (finished bool, err error) {
 	server, err := l.look(ctx)
@@ -170,7 +170,7 @@ func (l *Lock) gone(notFound error) error {
 	return notFound
 }
 
-// mayPass tells whether another attempt may be answered otherwise.
+// mayPass reports whether another attempt may be answered otherwise.
 func mayPass(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package summarize is the one exit of a pass. It takes the object, the abstract
+// Package summarize is the one exit of a reconcile. It takes the object, the abstract
 // result and the error, and makes conditions, status, events, the requeue and the
 // returned error from them, so that these cannot disagree.
 //
@@ -12,8 +12,8 @@
 //
 // With the helper, the object and no options it only writes.
 //
-// A summary that contradicts the result wins: if a pass says Success and a condition that
-// Ready depends on is bad news, then the pass has failed with that condition's reason and
+// A summary that contradicts the result wins: if a reconcile says Success and a condition that
+// Ready depends on is bad news, then the reconcile has failed with that condition's reason and
 // message, and is retried like any failure.
 //
 // # Differences from Flux
@@ -25,7 +25,7 @@
 //     is left over from better times does not survive a failure. There, it stays.
 //   - Metadata and status are written at most once each. There, the conditions and the rest
 //     of the status are separate requests, so that others see half of an outcome.
-//   - A write that met somebody else's change ends the pass quietly, with another soon.
+//   - A write that conflicts with a change of another client ends the reconcile without an error, and the object is requeued soon.
 //   - The reason of Reconciling stays what the reconciler said. There, it is replaced.
 //   - The generation is observed also if the object has no condition, and not if the
 //     summary contradicts the result.

@@ -69,7 +69,7 @@ func TestAnObjectThatIsGoneAlthoughNobodyDeletedItIsAConflict(t *testing.T) {
 		if err := b.server.Direct.Delete(t.Context(), b.obj.DeepCopyObject().(*widget.Widget)); err != nil {
 			t.Fatal(err)
 		}
-		// The next pass finds out that there is nothing to do.
+		// The next reconcile finds out that there is nothing to do.
 		out, err := b.end(t, options...)
 		if err != nil || out != (reconcile.Result{RequeueAfter: result.RequeueDelay}) || len(b.recorder.Events) != 0 {
 			t.Errorf("returned %v, %v", out, err)

@@ -21,7 +21,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
-// Helper ends passes over one object.
+// Helper ends reconciles of one object.
 type Helper struct {
 	recorder Recorder
 	patcher  *patch.Helper
@@ -33,10 +33,10 @@ func NewHelper(recorder Recorder, patchHelper *patch.Helper) *Helper {
 	return &Helper{recorder: recorder, patcher: patchHelper}
 }
 
-// SummarizeAndPatch ends the pass, see the package. The result and the error are
+// SummarizeAndPatch ends the reconcile, see the package. The result and the error are
 // what Reconcile returns. When the object on the server is no longer the one that
-// the pass was about, nothing is written, and instead of an error there is a short
-// delay: the next pass finds out.
+// the reconcile was about, nothing is written, and instead of an error there is a short
+// delay: the next reconcile finds out.
 func (h *Helper) SummarizeAndPatch(ctx context.Context, obj conditions.Setter, options ...Option) (ctrl.Result, error) {
 	if h.patcher == nil {
 		return ctrl.Result{}, errors.New("a summarize helper needs a patch helper")
@@ -70,7 +70,7 @@ func (h *Helper) SummarizeAndPatch(ctx context.Context, obj conditions.Setter, o
 	return verdict.Result, verdict.Err
 }
 
-// ComputeReconcileResult computes what a pass returns, and brings Reconciling and
+// ComputeReconcileResult computes what a reconcile returns, and brings Reconciling and
 // Stalled of the object in line with it. The options are for writing the object.
 //
 // Reconciling is never added here: the code that finds a difference does that.
@@ -146,7 +146,7 @@ func (h *Helper) settle(obj conditions.Setter, o HelperOptions) (result.Verdict,
 	return verdict, options
 }
 
-// contradiction returns the bad news about a pass that claims success, or nil. Reconciling
+// contradiction returns the bad news about a reconcile that claims success, or nil. Reconciling
 // and Stalled do not count: the success is about to remove them.
 func contradiction(obj conditions.Getter, o HelperOptions) error {
 	for _, c := range o.Conditions {
@@ -213,8 +213,8 @@ func settleReady(obj conditions.Setter, now time.Time, verdict result.Verdict, s
 	explainUnknown(obj, now)
 }
 
-// explainUnknown adds Reconciling where Ready is Unknown: by convention somebody
-// must be at work then, else the object would count as current.
+// explainUnknown adds Reconciling where Ready is Unknown: by convention work
+// goes on then, and without it the object would count as current.
 func explainUnknown(obj conditions.Setter, now time.Time) {
 	ready := conditions.Get(obj, v1alpha1.ConditionReady)
 	if ready == nil || ready.Status != metav1.ConditionUnknown || ready.Reason == v1alpha1.ReasonSuspended {

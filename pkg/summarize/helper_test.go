@@ -35,7 +35,7 @@ var (
 	plain = summarize.Conditions{Target: "Ready", Owned: []string{"Ready", "Reconciling", "Stalled"}}
 )
 
-// bench is a pass that is about to end.
+// bench is a reconcile that is about to end.
 type bench struct {
 	server   *widget.Server
 	obj      *widget.Widget
@@ -83,7 +83,7 @@ func (b *bench) wantRequests(t *testing.T, want ...string) {
 }
 
 // TestReadyAgreesWithWhatIsReturned goes through all outcomes, with a Ready that
-// is left over from the pass before.
+// is left over from the reconcile before.
 func TestReadyAgreesWithWhatIsReturned(t *testing.T) {
 	now := time.Now()
 	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown

@@ -20,7 +20,7 @@ type Recorder = events.EventRecorder
 type Conditions struct {
 	// Target is the condition to set, usually Ready.
 	Target string
-	// Owned are the conditions that nobody else writes. After a conflict our
+	// Owned are the conditions that no other client writes. After a conflict our
 	// side is right about them.
 	Owned []string
 	// Summarize are the conditions that the target depends on, the most
@@ -31,8 +31,8 @@ type Conditions struct {
 	NegativePolarity []string
 }
 
-// ResultProcessor looks at a pass before its result is computed. It may change
-// the object in memory. It cannot fail the pass.
+// ResultProcessor looks at a reconcile before its result is computed. It may change
+// the object in memory. It cannot fail the reconcile.
 type ResultProcessor func(ctx context.Context, recorder Recorder, obj client.Object, res result.Result, err error)
 
 // HelperOptions are the resolved options of SummarizeAndPatch.
@@ -41,7 +41,7 @@ type HelperOptions struct {
 	Conditions []Conditions
 	// Processors run first, in this order.
 	Processors []ResultProcessor
-	// ReconcileResult and ReconcileError are what came out of the pass.
+	// ReconcileResult and ReconcileError are what came out of the reconcile.
 	ReconcileResult result.Result
 	ReconcileError  error
 	// ResultBuilder gives them their meaning in time. Without one nothing is
@@ -82,12 +82,12 @@ func WithBiPolarityConditionTypes(types ...string) Option {
 	return func(o *HelperOptions) { o.BiPolarity = append(o.BiPolarity, types...) }
 }
 
-// WithReconcileResult sets the result of the pass.
+// WithReconcileResult sets the result of the reconcile.
 func WithReconcileResult(res result.Result) Option {
 	return func(o *HelperOptions) { o.ReconcileResult = res }
 }
 
-// WithReconcileError sets the error of the pass.
+// WithReconcileError sets the error of the reconcile.
 func WithReconcileError(err error) Option {
 	return func(o *HelperOptions) { o.ReconcileError = err }
 }
@@ -97,7 +97,7 @@ func WithResultBuilder(builder result.RuntimeResultBuilder) Option {
 	return func(o *HelperOptions) { o.ResultBuilder = builder }
 }
 
-// WithVerdict sets what the pass came to, for a caller that has judged it already.
+// WithVerdict sets what the reconcile came to, for a caller that has judged it already.
 func WithVerdict(verdict result.Verdict) Option {
 	return func(o *HelperOptions) { o.Verdict = &verdict }
 }
@@ -108,7 +108,7 @@ func WithIgnoreNotFound() Option {
 }
 
 // WithObservedGenerationAlways sets status.observedGeneration to the generation
-// that the pass judged, whatever came out. Default is only after success, when
+// that the reconcile judged, whatever came out. Default is only after success, when
 // there was nothing to do, and when stalled.
 func WithObservedGenerationAlways() Option {
 	return func(o *HelperOptions) { o.ObservedGenerationAlways = true }

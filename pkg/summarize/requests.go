@@ -15,21 +15,21 @@ import (
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
-// AnnotationReconcileRequestedAt asks for a pass: each new value is one request. It is
+// AnnotationReconcileRequestedAt asks for a reconcile: each new value is one request. It is
 // the annotation that the command flux sets, and others after it.
 const AnnotationReconcileRequestedAt = "reconcile.fluxcd.io/requestedAt"
 
 // handledField is where the answer stands in the status.
 const handledField = "lastHandledReconcileAt"
 
-// RecordReconcileReq answers a request for a pass: it copies the value of
+// RecordReconcileReq answers a request for a reconcile: it copies the value of
 // AnnotationReconcileRequestedAt to status.lastHandledReconcileAt, whatever came out of the
 // pass. Objects that lack the annotation, or the field of type string, stay as they are.
 //
 // An unstructured object does not show whether its schema has the field, and one that was
-// never asked for a pass lacks it all the same. So it is set there in any case: use this
+// never asked for a reconcile lacks it all the same. So it is set there in any case: use this
 // processor for unstructured objects only if their CustomResourceDefinition has
-// status.lastHandledReconcileAt. Otherwise the server drops the field, and every pass over
+// status.lastHandledReconcileAt. Otherwise the server drops the field, and every reconcile of
 // an object with the annotation ends with a patch.PrunedError.
 func RecordReconcileReq(_ context.Context, _ Recorder, obj client.Object, _ result.Result, _ error) {
 	obj = conditions.ObjectOf(obj)

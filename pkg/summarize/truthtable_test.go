@@ -18,7 +18,7 @@ import (
 	"github.com/corbel-run/corbel/test/widget"
 )
 
-// end is what a pass leaves, of an object that was Reconciling before. Beside an error
+// end is what a reconcile leaves, of an object that was Reconciling before. Beside an error
 // the delay does not count, because the controller ignores it.
 type end struct {
 	After                time.Duration // soon: the field's Requeue

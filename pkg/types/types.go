@@ -41,7 +41,7 @@ func (e RetriableError) RetryAfter() *time.Duration { return e.retryAfter }
 
 // Selector picks some of many values.
 type Selector[T any] interface {
-	// Matches tells whether the value is picked.
+	// Matches reports whether the value is picked.
 	Matches(value T) bool
 }
 

@@ -17,7 +17,7 @@ var stranger = plan.Owner{ID: "id-other", Ref: plan.OwnerRef{Group: "example.com
 // isFree reports whether an act is no disturbance: time passes in any case.
 func (a Act) isFree() bool { return a.Kind == ActHalfTimeout }
 
-// enabled tells whether an act is possible, and makes a difference.
+// enabled reports whether an act is possible, and makes a difference.
 func (m *Model) enabled(s *State, act Act) bool {
 	switch act.Kind {
 	case ActChange, ActRemove, ActRecreate, ActForce, ActTouchStatus, ActForge:
@@ -207,7 +207,7 @@ func (o *Object) taken(known bool) {
 	o.Stolen, o.Holder = known, Stranger
 }
 
-// knownUID tells whether the record of the object's holder has its uid.
+// knownUID reports whether the record of the object's holder has its uid.
 func (m *Model) knownUID(s *State, o *Object) bool {
 	return m.records(s, o.Holder, o)
 }

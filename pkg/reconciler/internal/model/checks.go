@@ -44,7 +44,7 @@ func (m *Model) checkCreate(s *State, a *actor, step plan.Step) {
 	m.checkWriteOrder(s, a, step)
 }
 
-// isMade tells whether the record on the server says that the object was made of the
+// isMade reports whether the record on the server says that the object was made of the
 // manifest. What was never recorded cannot be known to have done its work.
 func (m *Model) isMade(s *State, a *actor, step plan.Step) bool {
 	c := s.world.components[a.component]
@@ -101,7 +101,7 @@ func (m *Model) holder(s *State, o *Object) Holder {
 	return o.Holder
 }
 
-// leaves tells whether the record of its holder says that the object is left behind.
+// leaves reports whether the record of its holder says that the object is left behind.
 func (m *Model) leaves(s *State, o *Object) bool {
 	for _, c := range s.world.components {
 		if c != nil && c.UID == o.Holder {
@@ -112,7 +112,7 @@ func (m *Model) leaves(s *State, o *Object) bool {
 	return false
 }
 
-// records tells whether the record of a component has the object by its uid.
+// records reports whether the record of a component has the object by its uid.
 func (m *Model) records(s *State, me Holder, o *Object) bool {
 	for _, c := range s.world.components {
 		if c != nil && c.UID == me {
@@ -180,7 +180,7 @@ func recreates(p v1alpha1.UpdatePolicy) bool {
 	return p == v1alpha1.UpdatePolicyRecreate || p == v1alpha1.UpdatePolicyRecreateOnImmutable
 }
 
-// wantedNow is the wanted object of the key, in the version that the pass is about.
+// wantedNow is the wanted object of the key, in the version that the reconcile is about.
 func (m *Model) wantedNow(a *actor, key plan.Key) *plan.Desired {
 	wanted := m.wanted(a)
 	i := slices.IndexFunc(wanted, func(d plan.Desired) bool { return d.Key == key })

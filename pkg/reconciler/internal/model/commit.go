@@ -26,7 +26,7 @@ func (m *Model) claim(s *State, i int) {
 	m.lookAt(s, a, m.keysOf(a), nil)
 }
 
-// current returns the component if it is still what the pass is about; the
+// current returns the component if it is still what the reconcile is about; the
 // resourceVersion may have moved on, as the engine sends such a write again.
 func (m *Model) current(s *State, a *actor) (*Component, bool) {
 	c := s.world.components[a.component]
@@ -51,7 +51,7 @@ func (m *Model) store(s *State, i int, c Component) {
 	s.disturbOthers(i)
 }
 
-// commit makes a record durable, if the component is still what the pass is about.
+// commit makes a record durable, if the component is still what the reconcile is about.
 func (m *Model) commit(s *State, i int, items []v1alpha1.InventoryItem) bool {
 	a := &s.actors[i]
 	c, ok := m.current(s, a)

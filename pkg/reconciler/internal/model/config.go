@@ -192,7 +192,7 @@ func ownerBy(uid Holder) plan.Owner {
 // following is the uid of the next incarnation.
 func following(uid Holder) Holder { return Holder([]byte{uid[0], uid[1] + 1}) }
 
-// sameName tells whether both are incarnations of one component.
+// sameName reports whether both are incarnations of one component.
 func sameName(a, b Holder) bool { return a != "" && b != "" && a[0] == b[0] }
 
 func desiredOf(w Want, owner plan.Owner) plan.Desired {

@@ -63,7 +63,7 @@ func playBoth(t *testing.T, seed uint64) int {
 		diary = append(diary, fmt.Sprintf("pass, version %d, deleting %t", version, deleting))
 		want := memory.pass(version, deleting)
 		if config.Watched {
-			// Its events are on their way, and several passes may be needed.
+			// Its events are on their way, and several reconciles may be needed.
 			eventually(t, func() bool {
 				real.pass(version, deleting)
 				return slices.Equal(memory.look(), real.look())
@@ -144,7 +144,7 @@ func pick[T any](rng *rand.Rand, values ...T) T { return values[rng.IntN(len(val
 type memory struct {
 	m *Model
 	s *State
-	// read are the objects that the last pass has read before it wrote anything.
+	// read are the objects that the last reconcile has read before it wrote anything.
 	read []string
 }
 
@@ -202,7 +202,7 @@ func (w *memory) pass(version int, deleting bool) []string {
 	return told(did, waits)
 }
 
-// told describes a pass.
+// told describes a reconcile.
 func told(did []string, waits []plan.Wait) []string {
 	slices.Sort(did)
 	for _, wait := range waits {

@@ -141,7 +141,7 @@ func (m *Model) leave(s *State, a *actor, step plan.Step, result plan.Result) pl
 	return result
 }
 
-// isKept tells whether the record of a holder says that something in it was left
+// isKept reports whether the record of a holder says that something in it was left
 // behind. Of a namespace it does not say what.
 func isKept(item v1alpha1.InventoryItem, holder, x *Object) bool {
 	return isNamespace(holder.Key) || slices.Contains(item.Kept, uidOf(x.UID))

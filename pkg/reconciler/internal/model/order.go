@@ -13,7 +13,7 @@ import (
 )
 
 // The checks of the order. They hold against the truth of the moment only in a
-// pass that nobody disturbed; otherwise the pass cannot know better.
+// pass that nobody disturbed; otherwise the reconcile cannot know better.
 
 // ranks place a kind: when it is applied within its wave, and when it is removed.
 type ranks struct{ apply, remove int }
@@ -47,7 +47,7 @@ func (m *Model) checkWriteOrder(s *State, a *actor, step plan.Step) {
 	}
 }
 
-// over tells whether the object did its work, or is applied only once and was.
+// over reports whether the object did its work, or is applied only once and was.
 func (m *Model) over(s *State, me Holder, d plan.Desired) bool {
 	k := doneKey{me, d.Key}
 	if d.Policies.Reconcile == once && s.truth.once[k] {
@@ -60,7 +60,7 @@ func (m *Model) over(s *State, me Holder, d plan.Desired) bool {
 // ends reports whether the object does its work and goes.
 func ends(d plan.Desired) bool { return d.Policies.Order.Purge != nil || d.Expires }
 
-// purgeRecorded tells whether the record on the server says that the object did its work.
+// purgeRecorded reports whether the record on the server says that the object did its work.
 func (s *State) purgeRecorded(me Holder, d plan.Desired) bool {
 	for _, c := range s.world.components {
 		if c != nil && c.UID == me {
@@ -72,7 +72,7 @@ func (s *State) purgeRecorded(me Holder, d plan.Desired) bool {
 	return false
 }
 
-// settled tells whether the wanted object is there, ours, as wanted, and ready.
+// settled reports whether the wanted object is there, ours, as wanted, and ready.
 func (m *Model) settled(s *State, me Holder, d plan.Desired) bool {
 	o := s.world.get(d.Key)
 	if m.ignored(s, me, d) {
@@ -85,7 +85,7 @@ func (m *Model) settled(s *State, me Holder, d plan.Desired) bool {
 	return !o.Deleting && o.Ready && (o.Value == manifestOf(&d).value || left)
 }
 
-// ignored tells whether the object is not the component's and is to be left alone, as
+// ignored reports whether the object is not the component's and is to be left alone, as
 // it is.
 func (m *Model) ignored(s *State, me Holder, d plan.Desired) bool {
 	o := s.world.get(d.Key)
@@ -138,7 +138,7 @@ func (m *Model) checkRemovalOrder(s *State, a *actor, step plan.Step) {
 	}
 }
 
-// livedIn tells whether wanted objects live in the namespace.
+// livedIn reports whether wanted objects live in the namespace.
 func (m *Model) livedIn(a *actor, key plan.Key) bool {
 	return isNamespace(key) && slices.ContainsFunc(m.wanted(a), func(d plan.Desired) bool { return d.Key.Namespace == key.Name })
 }

@@ -101,7 +101,7 @@ func (m *Model) lookForBlockers(s *State, a *actor) {
 	m.lookAt(s, a, m.keysOf(a), nil)
 }
 
-// keysOf are the objects that the plans of a pass are about.
+// keysOf are the objects that the plans of a reconcile are about.
 func (m *Model) keysOf(a *actor) []plan.Key {
 	var keys []plan.Key
 	for _, d := range m.wanted(a) {
@@ -215,7 +215,7 @@ func (m *Model) recorded(s *State, a *actor) {
 	m.conclude(s, a)
 }
 
-// conclude decides how the pass ends.
+// conclude decides how the reconcile ends.
 func (m *Model) conclude(s *State, a *actor) {
 	a.at, s.waiting = finishing, a.plan.Waiting
 	if a.cause() == plan.Deleting && a.plan.Done() && !a.unreachable {

@@ -39,7 +39,7 @@ type realCluster struct {
 	requests  *requests
 }
 
-// requests are those that the engine has sent in a pass: the method and the path.
+// requests are those that the engine has sent in a reconcile: the method and the path.
 type requests struct {
 	http.RoundTripper
 	lock sync.Mutex
@@ -56,7 +56,7 @@ func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets the client find its connections.
 func (r *requests) WrappedRoundTripper() http.RoundTripper { return r.RoundTripper }
 
-// read are the objects that were read in the last pass before anything was written.
+// read are the objects that were read in the last reconcile before anything was written.
 func (r *realCluster) read() []string {
 	r.requests.lock.Lock()
 	defer r.requests.lock.Unlock()

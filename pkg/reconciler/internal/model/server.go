@@ -112,7 +112,7 @@ func (w *World) strip(o *Object) {
 	w.put(next)
 }
 
-// readyAtOnce tells whether objects of the type need no controller.
+// readyAtOnce reports whether objects of the type need no controller.
 func readyAtOnce(key plan.Key) bool {
 	switch key.Kind {
 	case "Deployment", "Job", "CustomResourceDefinition":

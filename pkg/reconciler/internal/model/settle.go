@@ -11,7 +11,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// maxRounds is how many passes a component may take to come to rest once
+// maxRounds is how many reconciles a component may take to come to rest once
 // nobody disturbs it: a few for each wave and stage of these small worlds.
 const maxRounds = 16
 
@@ -60,7 +60,7 @@ func anyWrites(way []*State) bool {
 	return slices.ContainsFunc(way, func(s *State) bool { return s.writes > 0 })
 }
 
-// round makes one pass over every component, and lets the controllers do their work.
+// round makes one reconcile of every component, and lets the controllers do their work.
 func (m *Model) round(s *State, way []*State) (*State, []*State) {
 	count := 0
 	move := func(mv Move) bool {
@@ -157,13 +157,13 @@ func (m *Model) checkWanted(s *State, c *Component) {
 	}
 }
 
-// marked tells whether an object that is there shows whose it is.
+// marked reports whether an object that is there shows whose it is.
 func (m *Model) marked(s *State, c *Component, d plan.Desired) bool {
 	o := s.world.get(d.Key)
 	return o == nil || o.Holder != c.UID || d.Policies.Reconcile == once || m.ignored(s, c.UID, d) || o.Ref.UID == ownerBy(c.UID).Ref.UID && o.OwnerID != ""
 }
 
-// excused tells whether there is a reason why a wanted object is not as wanted.
+// excused reports whether there is a reason why a wanted object is not as wanted.
 func (m *Model) excused(s *State, c *Component, d plan.Desired) bool {
 	o := s.world.get(d.Key)
 	if ns := s.world.get(namespaceOf(d.Key)); d.Key.Namespace != "" {
@@ -215,7 +215,7 @@ func (m *Model) checkPruned(s *State, c *Component) {
 	}
 }
 
-// excusedRemoval tells whether something holds up the removal of an object, or
+// excusedRemoval reports whether something holds up the removal of an object, or
 // of everything: a finalizer, content of others, or a write that cannot be made.
 func (m *Model) excusedRemoval(s *State, c *Component, o *Object) bool {
 	for _, item := range c.Inventory {

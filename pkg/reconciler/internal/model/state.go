@@ -33,14 +33,14 @@ type State struct {
 	writes    int // requests that changed something
 	told      string
 	// carried are the steps that the last fold found carried out, waiting is
-	// what the pass that ended waits for.
+	// what the reconcile that ended waits for.
 	carried []plan.Step
 	waiting []plan.Wait
 	read    plan.Key // the object that was read; empty if none was
 	sent    bool     // a request of a step was sent
 }
 
-// stage is where a leader is in its pass over a component.
+// stage is where a leader is in its reconcile of a component.
 type stage int8
 
 const (
@@ -73,9 +73,9 @@ type actor struct {
 	stageAt           int    // the first step of the stage that is executed
 	executed, guarded uint32 // bits of the plan's steps
 	results           []plan.Result
-	// unreachable: a request got no answer, so that the pass ends.
+	// unreachable: a request got no answer, so that the reconcile ends.
 	unreachable bool
-	// disturbed: somebody else did something since the pass began.
+	// disturbed: somebody else did something since the reconcile began.
 	disturbed bool
 }
 
@@ -135,7 +135,7 @@ func (s *State) disturbOthers(but int) {
 // been tried in this half of the timeout. That it cannot be read again is no new disturbance.
 func (s *State) lasts() bool { return s.unread != 0 && s.unread&(1<<s.halves) == 0 }
 
-// isQuiet tells whether no pass is under way.
+// isQuiet reports whether no reconcile is under way.
 func (s *State) isQuiet() bool {
 	return !slices.ContainsFunc(s.actors, func(a actor) bool { return a.at != idle })
 }
@@ -143,7 +143,7 @@ func (s *State) isQuiet() bool {
 // now is the time. Only half a timeout lets it pass.
 func (s *State) now() time.Time { return startOfTime.Add(time.Duration(s.halves) * timeout / 2) }
 
-// cause is what the pass is about.
+// cause is what the reconcile is about.
 func (a *actor) cause() plan.Cause {
 	if a.snap.Deleting {
 		return plan.Deleting
@@ -151,7 +151,7 @@ func (a *actor) cause() plan.Cause {
 	return plan.Applying
 }
 
-// reset ends the pass and forgets what it knew.
+// reset ends the reconcile and forgets what it knew.
 func (a *actor) reset() { *a = actor{component: a.component, leader: a.leader} }
 
 // Moves returns what can happen next.
@@ -215,7 +215,7 @@ func (m *Model) actorMoves(s *State, i int, moves []Move) []Move {
 	return moves
 }
 
-// looksInside tells whether the next request of a step reads the content of a namespace.
+// looksInside reports whether the next request of a step reads the content of a namespace.
 func (a *actor) looksInside(i int) bool {
 	step := a.plan.Steps[i]
 	return isNamespace(step.Key) && step.Guard != plan.GuardNone && a.guarded&(1<<i) == 0

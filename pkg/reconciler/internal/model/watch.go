@@ -138,7 +138,7 @@ func (m *Model) recalled(s *State, a *actor, key plan.Key, watched *Object) (pla
 	return plan.Observation{Existence: plan.Unseen}, presumed
 }
 
-// asksForAccepted tells whether the values at the paths of the manifest matter.
+// asksForAccepted reports whether the values at the paths of the manifest matter.
 func asksForAccepted(wanted *plan.Desired, item v1alpha1.InventoryItem, found plan.Observation) bool {
 	if item.Digest == "" || item.UID != found.UID {
 		return wanted.Policies.Reconcile == once
@@ -146,12 +146,12 @@ func asksForAccepted(wanted *plan.Desired, item v1alpha1.InventoryItem, found pl
 	return item.Seen != found.Seen
 }
 
-// isUnconfirmed tells whether no write of the object was ever answered.
+// isUnconfirmed reports whether no write of the object was ever answered.
 func isUnconfirmed(item v1alpha1.InventoryItem) bool {
 	return item.UID == "" && item.Digest == "" && item.Phase == v1alpha1.PhaseApplied
 }
 
-// presumes tells whether creations may find out by themselves that objects exist.
+// presumes reports whether creations may find out by themselves that objects exist.
 func (m *Model) presumes(a *actor) bool {
 	return a.cause() == plan.Applying && !slices.ContainsFunc(m.wanted(a), func(d plan.Desired) bool {
 		item, recorded := itemOf(a.recorded, d.Key)

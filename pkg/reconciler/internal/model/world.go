@@ -131,7 +131,7 @@ func (w *World) removed(o *Object) {
 	}
 }
 
-// sweepable tells whether the server's controllers have something to take away
+// sweepable reports whether the server's controllers have something to take away
 // for a terminating object.
 func (w *World) sweepable(o *Object) bool {
 	if !o.Deleting {
@@ -165,7 +165,7 @@ func (w *World) inside(o *Object) []*Object {
 	return found
 }
 
-// inUse tells whether something is in a namespace or a definition that keeps a
+// inUse reports whether something is in a namespace or a definition that keeps a
 // component from deleting it. It must not wait for the end of what it has itself
 // left behind there, but a definition waits for the instances of others.
 func (w *World) inUse(o *Object, by Holder) bool {
@@ -184,7 +184,7 @@ func isNamespace(key plan.Key) bool { return key.Group == "" && key.Kind == "Nam
 // customGroup is the group whose types are served only if they are defined.
 const customGroup = "example.com"
 
-// defined tells whether a type can be used, and whether its definition is there at all.
+// defined reports whether a type can be used, and whether its definition is there at all.
 func (w *World) defined(gk schema.GroupKind) (served, there bool) {
 	if gk.Group != customGroup {
 		return true, true

@@ -37,12 +37,12 @@ func (w *work) failed(u *unit) {
 	}
 }
 
-// jammed tells whether one of the objects cannot be written because of a failure.
+// jammed reports whether one of the objects cannot be written because of a failure.
 func jammed(units []*unit) bool {
 	return slices.ContainsFunc(units, func(u *unit) bool { return u.jammed })
 }
 
-// inTheWay tells whether an object that is not wanted any more goes although
+// inTheWay reports whether an object that is not wanted any more goes although
 // writes before it are outstanding: a creation of its kind is refused because
 // something is taken, and nothing else moves that could change this.
 func (w *work) inTheWay(u *unit) bool {
@@ -64,7 +64,7 @@ var builtinGroups = map[string]bool{
 	"": true, "autoscaling": true, "discovery.k8s.io": true, "gateway.networking.k8s.io": true, "networking.k8s.io": true, "policy": true,
 }
 
-// expendable tells whether the object may go before the one that takes its place
+// expendable reports whether the object may go before the one that takes its place
 // is there. Nothing that runs or holds data may, and nothing that what runs
 // needs: those kinds have a place of their own in the order.
 func (u *unit) expendable() bool {
@@ -81,7 +81,7 @@ func (u *unit) expendable() bool {
 
 // Retry drops failures of creations from the input that the results may have
 // made up for: of objects that asked for what was taken, if a redundant object
-// of their kind is gone. It tells whether there were any. Whoever calls it once
+// of their kind is gone. It reports whether there were any. Whoever calls it once
 // in a call, and not again when it told so, tries each of them twice at most.
 func Retry(in Input, results []Result) bool {
 	freed := map[schema.GroupKind]bool{}

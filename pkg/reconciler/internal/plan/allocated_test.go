@@ -45,7 +45,7 @@ func (s *simulation) serve(name string) {
 }
 
 // A Service takes the port of another one, in whatever component, waves and
-// weather: they do not wait for each other forever, no pass goes on and on, and
+// weather: they do not wait for each other forever, no reconcile goes on and on, and
 // nothing goes before its time.
 func TestARenamedServiceGetsItsPort(t *testing.T) {
 	renamed, first := 0, 0

@@ -162,7 +162,7 @@ func (w *work) applyPresent(u *unit) {
 	}
 }
 
-// writeDue tells whether an object of ours has to be written, and why.
+// writeDue reports whether an object of ours has to be written, and why.
 func (w *work) writeDue(u *unit) (Reason, bool) {
 	switch {
 	case u.appliedOnce():

@@ -131,7 +131,7 @@ func (s *simulation) heal() {
 }
 
 // live goes through the life of a component: versions, disturbances and
-// crashes. The function is called before every pass.
+// crashes. The function is called before every reconcile.
 func (s *simulation) live(look func()) {
 	for range 3 + s.rng.IntN(6) {
 		if len(s.driver.desired) == 0 || s.chance(25) {

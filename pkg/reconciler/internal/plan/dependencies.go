@@ -82,7 +82,7 @@ func (w *work) findNeeds() error {
 }
 
 // cutCycles removes the edges that lead back to where the walk came from, and
-// tells whether there were any. It appends what it visits to order, what is needed first.
+// reports whether there were any. It appends what it visits to order, what is needed first.
 func cutCycles(u *unit, order *[]*unit) (found bool) {
 	if u.visited {
 		return false

@@ -73,7 +73,7 @@ func carried(recorded, desired string) string {
 // was made of another manifest than the wanted one.
 func (u *unit) tied() bool { return u.item.Digest != u.desired.Digest && u.same() }
 
-// drifted tells whether the live values differ from those that the server
+// drifted reports whether the live values differ from those that the server
 // accepted, at the paths that the manifest sets. It is not known of an object that was
 // made of another manifest, because that one may set other paths.
 func (u *unit) drifted() bool {

@@ -95,11 +95,11 @@ func (c Contest) String() string {
 	return c.Last.who() + " changes " + c.Last.what() + " again and again, so it is corrected less and less often"
 }
 
-// Corrects tells whether the reason of a write is that somebody else changed or
+// Corrects reports whether the reason of a write is that somebody else changed or
 // deleted the object, and not that its manifest changed.
 func (s Step) Corrects() bool { return s.Drift != nil }
 
-// leavesDrift tells whether it is left alone what others do to the object.
+// leavesDrift reports whether it is left alone what others do to the object.
 func (u *unit) leavesDrift() bool {
 	switch u.desired.Policies.Drift {
 	case v1alpha1.DriftPolicyReport, v1alpha1.DriftPolicyIgnore:
@@ -108,25 +108,25 @@ func (u *unit) leavesDrift() bool {
 	return false
 }
 
-// wasDeleted tells whether somebody deleted an object that we had made of the
+// wasDeleted reports whether somebody deleted an object that we had made of the
 // manifest.
 func (u *unit) wasDeleted() bool {
 	going := u.live.Existence == Present && !u.live.Deleting.IsZero() && u.item.UID == u.live.UID
 	return (u.live.Existence == Absent || going) && u.wasMade()
 }
 
-// wasReplaced tells whether somebody put another object in its place, and nobody
+// wasReplaced reports whether somebody put another object in its place, and nobody
 // else has it.
 func (u *unit) wasReplaced() bool {
 	return u.live.Existence == Present && u.live.Deleting.IsZero() && u.item.UID != u.live.UID && u.relation != foreign && u.wasMade()
 }
 
-// wasMade tells whether an object was made of the manifest.
+// wasMade reports whether an object was made of the manifest.
 func (u *unit) wasMade() bool {
 	return u.item.UID != "" && u.item.Phase == v1alpha1.PhaseApplied && u.same()
 }
 
-// leavesGone tells whether what others put in the place of the object is left alone,
+// leavesGone reports whether what others put in the place of the object is left alone,
 // and be it nothing.
 func (u *unit) leavesGone() bool {
 	return u.leavesDrift() && !u.appliedOnce() && (u.wasDeleted() || u.wasReplaced())
@@ -193,14 +193,14 @@ func (w *work) reportScaled(u *unit) {
 	}})
 }
 
-// contest tells whether the object must not be corrected now, because somebody
+// contest reports whether the object must not be corrected now, because somebody
 // undoes every correction.
 func (w *work) contest(u *unit) (Contest, bool) {
 	c, known := w.in.Contested[u.key]
 	return c, known && !u.isHook() && w.in.Now.Before(c.Until)
 }
 
-// corrects tells whether a write for this reason would undo what somebody else did.
+// corrects reports whether a write for this reason would undo what somebody else did.
 func (because Reason) corrects() bool {
 	return because == BecauseDrifted || because == BecauseUnmarked
 }

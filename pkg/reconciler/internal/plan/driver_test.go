@@ -19,7 +19,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// errCrash is how a pass ends that was stopped.
+// errCrash is how a reconcile ends that was stopped.
 var errCrash = errors.New("crash")
 
 // driver does with the planner what the runtime does: observe, plan, record,
@@ -40,7 +40,7 @@ type driver struct {
 	// watches tells that objects are known from a watch, presumes that those of which
 	// nothing is known are presumed not to exist.
 	watches, presumes bool
-	// misled is set if the watch told an old state in this pass.
+	// misled is set if the watch told an old state in this reconcile.
 	misled bool
 	looks  map[Key]int
 	// durable is the record on the server. Nothing else survives a crash.
@@ -62,13 +62,13 @@ func newDriver(w *world) *driver {
 	}
 }
 
-// event counts what would be lost in a crash, and tells whether it comes now.
+// event counts what would be lost in a crash, and reports whether it comes now.
 func (d *driver) event() bool {
 	d.events++
 	return d.events == d.crashAt
 }
 
-// input is what the planner gets at the start of a pass.
+// input is what the planner gets at the start of a reconcile.
 func (d *driver) input() Input {
 	in := Input{
 		Cause: d.cause, Name: reconcilerName, Owner: theOwner, Managed: d.managed, MissingNamespaces: d.missing,

@@ -98,7 +98,7 @@ func (w *world) dryRun(s Step) error {
 	return nil
 }
 
-// taken tells whether an object cannot be created, because another one of its
+// taken reports whether an object cannot be created, because another one of its
 // kind has the port that it asks for: a value such as port-80.
 func (w *world) taken(asking Key, value string) bool {
 	if w.clashes[asking] {

@@ -10,12 +10,12 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// isHook tells whether the object is wanted only before or after a deletion.
+// isHook reports whether the object is wanted only before or after a deletion.
 func (u *unit) isHook() bool {
 	return u.desired != nil && u.desired.Policies.RunOn != policy.RunOnApply
 }
 
-// ran tells whether such an object has done its work. It does not run again,
+// ran reports whether such an object has done its work. It does not run again,
 // even if its manifest is another one by now.
 func (u *unit) ran() bool {
 	return u.isHook() && u.item.RunOn != "" && u.item.Phase == v1alpha1.PhaseCompleted
@@ -97,7 +97,7 @@ func (w *work) parted(last []*unit) (others, holders []*unit) {
 	return others, holders
 }
 
-// brings tells whether the object defines the type of the other.
+// brings reports whether the object defines the type of the other.
 func (u *unit) brings(other *unit) bool {
 	return slices.ContainsFunc(u.item.Defines, func(defined v1alpha1.TypeInfo) bool {
 		return defined.Matches(other.key.Group, other.key.Kind)

@@ -11,7 +11,7 @@ import (
 )
 
 // beforeHook checks the steps of a deletion against what runs before and after
-// it, and tells whether that is all there is to check.
+// it, and reports whether that is all there is to check.
 func (o *oracle) beforeHook(s Step) (done bool) {
 	if o.driver.skipHooks {
 		return false
@@ -56,7 +56,7 @@ func (o *oracle) watchHooks() {
 	}
 }
 
-// hasRun tells whether the object is on record to have done its work.
+// hasRun reports whether the object is on record to have done its work.
 func hasRun(item v1alpha1.InventoryItem) bool {
 	return item.RunOn != "" && (item.Phase == v1alpha1.PhaseCompleted || item.Phase == v1alpha1.PhaseCompleting)
 }
@@ -77,14 +77,14 @@ func (o *oracle) checkEverythingIsGone(s Step) {
 	}
 }
 
-// isHookHome tells whether what runs after the deletion lives in the namespace.
+// isHookHome reports whether what runs after the deletion lives in the namespace.
 func (o *oracle) isHookHome(key Key) bool {
 	return o.driver.cause == Deleting && key.Kind == "Namespace" && slices.ContainsFunc(o.driver.hooks, func(d Desired) bool {
 		return d.Key.Namespace == key.Name && d.Policies.RunOn == policy.RunOnPostDelete
 	})
 }
 
-// comesAfter tells whether an object runs after the deletion and the other does not
+// comesAfter reports whether an object runs after the deletion and the other does not
 // wait for it. The latter may be asked for again meanwhile: it was released because
 // it was in use, and a crash came before the record.
 func (o *oracle) comesAfter(item v1alpha1.InventoryItem, other Key) bool {
@@ -95,7 +95,7 @@ func (o *oracle) isHook(key Key) bool {
 	return o.driver.cause == Deleting && slices.ContainsFunc(o.driver.hooks, func(d Desired) bool { return d.Key == key })
 }
 
-// isDueHook tells whether the object runs before or after the deletion and has
+// isDueHook reports whether the object runs before or after the deletion and has
 // not done so yet. Until then it is wanted; afterwards it goes like any other.
 func (o *oracle) isDueHook(key Key, item v1alpha1.InventoryItem) bool {
 	return o.isHook(key) && !hasRun(item)

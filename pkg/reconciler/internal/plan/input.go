@@ -40,7 +40,7 @@ type Input struct {
 	// object that the server cannot change in place may be recreated.
 	Failed map[Key]Failure
 	// Accepted are the objects that the server would create anew, as it said in
-	// this pass.
+	// this reconcile.
 	Accepted map[Key]bool
 	// Contested are objects that somebody changes again and again.
 	Contested map[Key]Contest

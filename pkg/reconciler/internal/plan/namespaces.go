@@ -129,7 +129,7 @@ func (w *work) namespace(key Key, order int16) *Desired {
 	}
 }
 
-// namespaceTerminating tells whether objects cannot be created in a namespace
+// namespaceTerminating reports whether objects cannot be created in a namespace
 // because it is being deleted.
 func (w *work) namespaceTerminating(name string) bool {
 	if name == "" {

@@ -88,7 +88,7 @@ type Observation struct {
 	Status  Status
 }
 
-// known tells whether there was an answer to whether the object exists.
+// known reports whether there was an answer to whether the object exists.
 func (o Observation) known() bool { return o.Existence == Absent || o.Existence == Present }
 
 // Status is the judgement about an object's readiness.

@@ -76,7 +76,7 @@ func (w *work) expire(u *unit) bool {
 	return true
 }
 
-// completed tells whether the object did its work, and its manifest is unchanged.
+// completed reports whether the object did its work, and its manifest is unchanged.
 func (u *unit) completed() bool {
 	purged := u.item.Phase == v1alpha1.PhaseCompleted || u.item.Phase == v1alpha1.PhaseCompleting
 	return purged && u.desired.Policies.Order.Purge != nil && (u.same() || u.isHook())

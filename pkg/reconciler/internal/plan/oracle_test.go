@@ -18,8 +18,8 @@ type oracle struct {
 	// purged and applied remember what the planner has to know from its record.
 	purged  map[Key]string           // the digest whose work is done
 	applied map[Key]bool             // the object was written at least once
-	decided map[Key]bool             // the purge was recorded before this pass
-	start   []v1alpha1.InventoryItem // the record before this pass
+	decided map[Key]bool             // the purge was recorded before this reconcile
+	start   []v1alpha1.InventoryItem // the record before this reconcile
 	ran     map[Key]bool             // ran before or after the deletion
 	removes bool                     // the deletion has removed something
 	once    map[Key]bool             // was to be applied only once: its last manifest was not written
@@ -29,7 +29,7 @@ func newOracle(d *driver) *oracle {
 	return &oracle{driver: d, purged: map[Key]string{}, applied: map[Key]bool{}, once: map[Key]bool{}, ran: map[Key]bool{}}
 }
 
-// begin is called before every pass.
+// begin is called before every reconcile.
 func (o *oracle) begin() {
 	o.forget()
 	o.start, o.decided = o.driver.durable, map[Key]bool{}
@@ -100,13 +100,13 @@ func stageOf(key Key) int {
 	return kindOf(key).apply
 }
 
-// over tells whether the object did its work, or is applied only once and was.
+// over reports whether the object did its work, or is applied only once and was.
 func (o *oracle) over(d Desired) bool {
 	purged := d.Policies.Order.Purge != nil && o.purged[d.Key] == d.Digest
 	return purged || d.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce && o.applied[d.Key]
 }
 
-// settled tells whether the wanted object is there, ours, as wanted, and ready.
+// settled reports whether the wanted object is there, ours, as wanted, and ready.
 func (o *oracle) settled(d Desired) bool {
 	live := o.driver.world.objects[d.Key]
 	if live == nil || live.holder != heldByUs {
@@ -119,7 +119,7 @@ func (o *oracle) settled(d Desired) bool {
 	return live.deleting.IsZero() && ready && (live.value == value || once)
 }
 
-// ignores tells whether the object of others is to be left alone, and counts as ready.
+// ignores reports whether the object of others is to be left alone, and counts as ready.
 func ignores(d Desired, live *object) bool {
 	// Without the label nothing says that an earlier incarnation has created it.
 	earlier := live.holder == heldByEarlier && live.marks.OwnerID != ""
@@ -166,7 +166,7 @@ func (o *oracle) beforeRemoval(s Step) {
 	}
 }
 
-// needs tells whether an object of ours, as it was last written, depends on another.
+// needs reports whether an object of ours, as it was last written, depends on another.
 func (o *oracle) needs(live *object, on Key) bool {
 	item, recorded := o.driver.item(live.key)
 	if !recorded || live.holder != heldByUs || item.UID != live.uid || o.once[live.key] {
@@ -175,7 +175,7 @@ func (o *oracle) needs(live *object, on Key) bool {
 	return slices.Contains(live.dependsOn, policy.Reference(on))
 }
 
-// isTied tells whether the order of removal of an object may be another than
+// isTied reports whether the order of removal of an object may be another than
 // that of its wave and kind, because of dependencies of its own or of what it holds.
 func (o *oracle) isTied(key Key) bool {
 	for _, item := range slices.Concat(o.start, o.driver.durable) {
@@ -188,7 +188,7 @@ func (o *oracle) isTied(key Key) bool {
 	return carrierOf(key) != "" && o.isTied(namespaceKey("any"))
 }
 
-// isHome tells whether wanted objects live in the namespace.
+// isHome reports whether wanted objects live in the namespace.
 func (o *oracle) isHome(key Key) bool {
 	return o.driver.cause == Applying && key.Kind == "Namespace" &&
 		slices.ContainsFunc(o.driver.desired, func(d Desired) bool { return d.Key.Namespace == key.Name })
@@ -275,7 +275,7 @@ func (o *oracle) forget() {
 	}
 }
 
-// isAskedForAgain tells whether an object that was given up is ours after all,
+// isAskedForAgain reports whether an object that was given up is ours after all,
 // because the policies have changed before that was recorded.
 func (o *oracle) isAskedForAgain(live *object, item v1alpha1.InventoryItem) bool {
 	d := o.wanted(live.key)

@@ -51,17 +51,17 @@ func (u *unit) keep(left *unit, handedOver bool) (news bool) {
 	return true
 }
 
-// staysBehind tells whether an object that is there leaves the record and not the cluster.
+// staysBehind reports whether an object that is there leaves the record and not the cluster.
 func (w *work) staysBehind(u *unit, because Reason) bool {
 	return u.live.Existence == Present && u.live.Deleting.IsZero() && u.mayRemove() && w.leftBehind(u, because)
 }
 
-// leftBehind tells whether an object that is ours is left behind when it is removed.
+// leftBehind reports whether an object that is ours is left behind when it is removed.
 func (w *work) leftBehind(u *unit, because Reason) bool {
 	return orphaned(u.item.DeletePolicy, because) || u.letGo() || w.protects(u.key) || w.handsOver(u, because)
 }
 
-// holds tells whether the object is the namespace of the other, or defines its type.
+// holds reports whether the object is the namespace of the other, or defines its type.
 func (u *unit) holds(other *unit) bool {
 	return other.key.Namespace != "" && u.key == namespaceKey(other.key.Namespace) || u.brings(other)
 }
@@ -78,7 +78,7 @@ func (g Guard) orRelease() Guard {
 	}
 }
 
-// Releases tells whether what must not be deleted is left behind, without our marks.
+// Releases reports whether what must not be deleted is left behind, without our marks.
 func (g Guard) Releases() bool {
 	return g == GuardEmptyOrRelease || g == GuardKnownEmptyOrRelease || g == GuardNoInstancesOrRelease
 }
@@ -100,7 +100,7 @@ func (w *work) release(u *unit) {
 	u.drop()
 }
 
-// leavesMarks tells whether the object has gone to somebody else, whose mark is
+// leavesMarks reports whether the object has gone to somebody else, whose mark is
 // on it next to ours. Left there, ours would tell forever that it is ours, too.
 func (w *work) leavesMarks(u *unit) bool {
 	marks, me := u.live.Marks, w.in.Owner
@@ -138,13 +138,13 @@ func (w *work) orphan(u *unit, because Reason) {
 	w.step(u.step(VerbOrphan, stageRemoval, because))
 }
 
-// handsOver tells whether an object that is not wanted any more is left to
+// handsOver reports whether an object that is not wanted any more is left to
 // somebody who waits for it. When all goes, it goes with the rest.
 func (w *work) handsOver(u *unit, because Reason) bool {
 	return because == BecauseRedundant && w.in.Claimed[u.key] != "" && u.live.Deleting.IsZero()
 }
 
-// letGo tells whether it is recorded that the live object is left to others.
+// letGo reports whether it is recorded that the live object is left to others.
 func (u *unit) letGo() bool {
 	return u.item.Phase == v1alpha1.PhaseReleased && u.item.UID == u.live.UID
 }
@@ -162,7 +162,7 @@ func orphaned(p v1alpha1.DeletePolicy, because Reason) bool {
 	}
 }
 
-// protects tells whether the object is one that is never deleted: a namespace of
+// protects reports whether the object is one that is never deleted: a namespace of
 // the cluster's own, the one that the owner itself lives in, or what the owner
 // needs. It is released, even if a manifest brings it.
 func (w *work) protects(key Key) bool {

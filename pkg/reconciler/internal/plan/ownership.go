@@ -38,7 +38,7 @@ func (r OwnerRef) Title() string {
 	return Key{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}.String()
 }
 
-// SameOwner tells whether both are the same owner, perhaps in different incarnations.
+// SameOwner reports whether both are the same owner, perhaps in different incarnations.
 func (r OwnerRef) SameOwner(other OwnerRef) bool {
 	r.UID, other.UID = "", ""
 	return r == other
@@ -154,7 +154,7 @@ func (o Owner) Owns(marks Marks) bool {
 	return found == ours || found == stripped
 }
 
-// isOurs tells whether the object may be changed and deleted without asking
+// isOurs reports whether the object may be changed and deleted without asking
 // for an adoption.
 func (u *unit) isOurs() bool { return u.relation == ours || u.relation == stripped }
 
@@ -165,7 +165,7 @@ func (u *unit) mayRemove() bool {
 	return u.isOurs() || u.relation == earlier && isSealed(u.item, u.live)
 }
 
-// mayAdopt tells whether the adoption policy allows to take the live object.
+// mayAdopt reports whether the adoption policy allows to take the live object.
 func (u *unit) mayAdopt() bool {
 	switch u.desired.Policies.Adoption {
 	case v1alpha1.AdoptionPolicyAlways:

@@ -40,7 +40,7 @@ type Plan struct {
 	Settled, Total int
 }
 
-// Done tells whether nothing is left to do and nothing is waited for.
+// Done reports whether nothing is left to do and nothing is waited for.
 func (p Plan) Done() bool { return len(p.Steps) == 0 && len(p.Waiting) == 0 }
 
 // Verb is what a step does.
@@ -130,7 +130,7 @@ type Step struct {
 	Then v1alpha1.InventoryItem
 }
 
-// StillMeant tells whether a deletion or a release that was planned for an
+// StillMeant reports whether a deletion or a release that was planned for an
 // object is still meant for it: it is the same object, and whose it is has not
 // changed. So what the plan decided about its ownership holds, whatever else has
 // moved since, and the step may be sent again with the newer resourceVersion.
@@ -140,7 +140,7 @@ func (s Step) StillMeant(live Observation) bool {
 		slices.Equal(live.Marks.Others, s.Marks.Others)
 }
 
-// Claims tells whether the step puts our marks on what does not bear them: a
+// Claims reports whether the step puts our marks on what does not bear them: a
 // creation, an adoption, the repair of lost marks. Its preconditions say nothing
 // about whether anybody still wants the object: whoever looks after the component
 // by now may have dropped it, because it was not there or not ours.

@@ -16,7 +16,7 @@ import (
 // Whatever happens to a component, no step is taken on an object that is not
 // recorded or not ours, none comes before its time, and no data is lost (the world
 // and the oracle check every step). Once the world is healed, the component
-// gets done in a bounded number of passes, stays done, and goes without a trace.
+// gets done in a bounded number of reconciles, stays done, and goes without a trace.
 func TestComponentsSurviveTheirLife(t *testing.T) {
 	misled := 0
 	eachSeed(t, 1000, func(s *simulation) {

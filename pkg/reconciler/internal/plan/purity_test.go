@@ -15,7 +15,7 @@ import (
 )
 
 // inputs calls the function with the inputs of plans from all over the lives
-// of components: before every pass, while it is installed, changed, disturbed and deleted.
+// of components: before every reconcile, while it is installed, changed, disturbed and deleted.
 func (s *simulation) inputs(look func(in Input)) {
 	s.live(func() { look(s.driver.input()) })
 	s.driver.cause = Deleting

@@ -46,7 +46,7 @@ func (w *work) keepLeaving(u *unit) {
 	}
 }
 
-// early tells whether the writes that come before the removal are outstanding.
+// early reports whether the writes that come before the removal are outstanding.
 func (w *work) early(u *unit, because Reason) bool {
 	return because == BecauseRedundant && w.unwritten <= int(u.item.ApplyOrder) && !w.inTheWay(u)
 }
@@ -152,7 +152,7 @@ func (w *work) removeOne(u *unit, because Reason) {
 	}
 }
 
-// waitRemoval waits because the removal failed or was blocked in this pass.
+// waitRemoval waits because the removal failed or was blocked in this reconcile.
 func (w *work) waitRemoval(u *unit) {
 	wait := Wait{Key: u.key, Reason: failureReason(*u.failure), Message: u.failure.Message, Until: w.unreadUntil(u)}
 	if !wait.Until.IsZero() {

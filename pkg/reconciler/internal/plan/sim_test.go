@@ -28,7 +28,7 @@ type simulation struct {
 	// do not change from one version of the component to the next.
 	candidates map[Key]policy.Set
 	diary      []func() string // written only if the simulation fails
-	misled     int             // passes that were told an old state by the watch
+	misled     int             // reconciles that were told an old state by the watch
 }
 
 // eachSeed runs a property over many seeds. CORBEL_PROPERTY_RUNS multiplies
@@ -135,7 +135,7 @@ func (s *simulation) cast() {
 	}
 }
 
-// isCarrier tells whether other objects depend on the object's being there.
+// isCarrier reports whether other objects depend on the object's being there.
 func isCarrier(key Key) bool {
 	return key.Kind == "Namespace" || key.Kind == "CustomResourceDefinition"
 }
@@ -227,7 +227,7 @@ func (s *simulation) vary(key Key, set *policy.Set) {
 	}
 }
 
-// pass makes a pass, and tells whether nothing is left to do.
+// pass makes a reconcile, and reports whether nothing is left to do.
 func (s *simulation) pass() bool {
 	s.t.Helper()
 	s.oracle.begin()
@@ -258,7 +258,7 @@ func (s *simulation) waves() int {
 	return len(orders)
 }
 
-// converge makes passes until nothing is left to do, in a world where objects get ready.
+// converge makes reconciles until nothing is left to do, in a world where objects get ready.
 func (s *simulation) converge() {
 	s.t.Helper()
 	bound := 5*s.waves() + 8

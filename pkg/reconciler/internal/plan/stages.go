@@ -109,7 +109,7 @@ func removeStage(u *unit) int {
 	return kindOf(u.key).remove
 }
 
-// isInstance tells whether the object is placed as an instance of a managed
+// isInstance reports whether the object is placed as an instance of a managed
 // type. A kind that has a place of its own keeps it, even if a pattern covers it.
 func (t managedTypes) isInstance(gk schema.GroupKind) bool {
 	_, placed := kinds[gk]

@@ -27,7 +27,7 @@ import (
 //	managed                sets patterns of additional managed types
 //	missing-namespaces     sets the policy
 //	next                   shows the next plan, and does nothing
-//	run [crash=N]          makes a pass, and stops it before its Nth event (a record or a step)
+//	run [crash=N]          makes a reconcile, and stops it before its Nth event (a record or a step)
 //	delete                 deletes the component; the next run begins the deletion
 //	skip-hooks             deletes without the objects that run before and after it
 //	settle                 lets the controllers do their work: objects get ready

@@ -41,7 +41,7 @@ func (w *world) watched(key Key) (told Observation, old bool) {
 	return told, told.UID != now.UID || told.ResourceVersion != now.ResourceVersion
 }
 
-// look tells what is known of an object at the start of a pass, and reads it only
+// look tells what is known of an object at the start of a reconcile, and reads it only
 // if that is not enough.
 func (d *driver) look(key Key, wanted *Desired, item *v1alpha1.InventoryItem) Observation {
 	if !d.world.serves(key.GroupKind()) {
@@ -72,7 +72,7 @@ func (d *driver) read(key Key, wanted bool) Observation {
 	return found
 }
 
-// asksForAccepted tells whether the values at the paths of the manifest matter.
+// asksForAccepted reports whether the values at the paths of the manifest matter.
 func asksForAccepted(wanted *Desired, item *v1alpha1.InventoryItem, told Observation) bool {
 	if item == nil || item.Digest == "" || item.UID != told.UID {
 		repeated := []v1alpha1.ReconcilePolicy{v1alpha1.ReconcilePolicyOnObjectChange, v1alpha1.ReconcilePolicyOnObjectOrComponentChange}
@@ -81,24 +81,24 @@ func asksForAccepted(wanted *Desired, item *v1alpha1.InventoryItem, told Observa
 	return item.Seen != told.Seen
 }
 
-// unconfirmed tells whether no write of the object was ever answered.
+// unconfirmed reports whether no write of the object was ever answered.
 func unconfirmed(item *v1alpha1.InventoryItem) bool {
 	return item == nil || item.UID == "" && item.Digest == "" && item.Phase == v1alpha1.PhaseApplied
 }
 
-// presume tells whether creations may find out by themselves that objects exist.
+// presume reports whether creations may find out by themselves that objects exist.
 func presume(in Input, items map[Key]*v1alpha1.InventoryItem) bool {
 	return in.Cause == Applying && !slices.ContainsFunc(in.Desired, func(d Desired) bool {
 		return d.Policies.Adoption == v1alpha1.AdoptionPolicyNever && unconfirmed(items[d.Key])
 	})
 }
 
-// maxLooks is how often an object is looked at again in one pass because it was not
+// maxLooks is how often an object is looked at again in one reconcile because it was not
 // as it was seen.
 const maxLooks = 3
 
 // again reads the object of a step that was refused, if the refusal says that it,
-// or its namespace, is not as it was seen, or was not looked for. It tells whether
+// or its namespace, is not as it was seen, or was not looked for. It reports whether
 // that is all; otherwise the step has failed.
 func (d *driver) again(in Input, r Result, blind bool) bool {
 	switch {

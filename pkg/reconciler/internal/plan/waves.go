@@ -13,7 +13,7 @@ import (
 )
 
 // applyWaves goes through the waves by apply-order, as far as readiness allows,
-// and tells whether all of them are settled.
+// and reports whether all of them are settled.
 func (w *work) applyWaves(units []*unit) bool {
 	defer w.forgetVisits()
 	waves := map[int][]*unit{}
@@ -39,7 +39,7 @@ func (w *work) applyWaves(units []*unit) bool {
 	return true
 }
 
-// applyWave applies one wave and tells whether all of it is settled. Its
+// applyWave applies one wave and reports whether all of it is settled. Its
 // stages order the writes: an object that cannot be written holds back the
 // stages after its own. From the late stage on, readiness is waited for, too.
 func (w *work) applyWave(units []*unit) bool {
@@ -86,7 +86,7 @@ func (w *work) hold(units []*unit, message string, jammed bool) {
 	}
 }
 
-// holdOne tells whether the object has to wait indeed.
+// holdOne reports whether the object has to wait indeed.
 func (w *work) holdOne(u *unit, message string, jammed bool) bool {
 	switch {
 	case u.ran():
@@ -107,7 +107,7 @@ func (w *work) holdOne(u *unit, message string, jammed bool) bool {
 	return false
 }
 
-// atRest tells whether the object is applied and needs no write.
+// atRest reports whether the object is applied and needs no write.
 func (w *work) atRest(u *unit) bool {
 	if u.live.Existence != Present || !u.live.Deleting.IsZero() || !u.isOurs() || u.item.Phase != v1alpha1.PhaseApplied {
 		return false
@@ -140,7 +140,7 @@ func (p purges) take(next int) []*unit {
 	return due
 }
 
-// purge deletes objects that did their work, and tells whether all are gone.
+// purge deletes objects that did their work, and reports whether all are gone.
 func (w *work) purge(units []*unit) bool {
 	gone := true
 	for _, u := range units {

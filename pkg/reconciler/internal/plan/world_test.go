@@ -157,7 +157,7 @@ var builtin = map[string]bool{
 	"apiregistration.k8s.io": true, "admissionregistration.k8s.io": true,
 }
 
-// serves tells whether the type can be used: a definition has to be established.
+// serves reports whether the type can be used: a definition has to be established.
 func (w *world) serves(gk schema.GroupKind) bool {
 	if builtin[gk.Group] {
 		return true
@@ -170,7 +170,7 @@ func (w *world) serves(gk schema.GroupKind) bool {
 	return false
 }
 
-// defines tells whether a definition of the type exists, established or not.
+// defines reports whether a definition of the type exists, established or not.
 func (w *world) defines(gk schema.GroupKind) bool {
 	for _, o := range w.objects {
 		if o.definesType(gk) {
