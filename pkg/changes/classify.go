@@ -15,7 +15,7 @@ type facts struct {
 	handled     bool // this process handled it successfully
 	changed     bool // there is a change since then that counts
 	resync      bool // a resync is due
-	parted      bool // this process delivered its deletion
+	parted      bool // this process has handled its deletion
 	abandoned   bool // the policy gave up, and nothing changed since
 }
 
@@ -54,11 +54,11 @@ func classify(f facts) step {
 	var s step
 	switch {
 	case f.absent || f.opinionated && f.deleting:
-		s = farewell(f)
+		s = decideDeleted(f)
 	case f.opinionated:
-		s = attend(f)
+		s = decideExisting(f)
 	default:
-		s = step{action: news(f)}
+		s = step{action: actionFor(f)}
 	}
 	if f.abandoned && !f.resync {
 		switch s.action {
@@ -71,12 +71,12 @@ func classify(f facts) step {
 	return s
 }
 
-// farewell is for objects that go or are gone. A finalizer is never added to them,
+// decideDeleted decides about objects that go or are gone. A finalizer is never added to them,
 // because the server would refuse it.
-func farewell(f facts) step {
+func decideDeleted(f facts) step {
 	var s step
-	// What is neither claimed nor touched was never told to anybody. A plain reconciler
-	// may have been told by an earlier process.
+	// The reconciler was never called for what is neither claimed nor touched. A plain reconciler
+	// may have been called by an earlier process.
 	owed := !f.opinionated || f.claimed || f.pending || f.touched
 	if owed && !f.parted {
 		s.action = ReconcileActionDeleted
@@ -87,11 +87,11 @@ func farewell(f facts) step {
 	return s
 }
 
-// attend is for objects that live, with an opinionated reconciler.
-func attend(f facts) step {
+// decideExisting decides about objects that exist, with an opinionated reconciler.
+func decideExisting(f facts) step {
 	switch {
 	case f.handled:
-		s := step{action: news(f)}
+		s := step{action: actionFor(f)}
 		if !f.claimed {
 			s.claim = claimAgain
 		}
@@ -108,8 +108,8 @@ func attend(f facts) step {
 	}
 }
 
-// news is what this process has to tell about an object that is there.
-func news(f facts) ReconcileAction {
+// actionFor is the action that this process has to report for an object that exists.
+func actionFor(f facts) ReconcileAction {
 	switch {
 	case !f.handled:
 		return ReconcileActionCreated

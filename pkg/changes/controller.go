@@ -185,7 +185,7 @@ type Options struct {
 	// Controller is passed on to controller-runtime: concurrency, leader election,
 	// timeouts. Its Reconciler and RateLimiter must be nil. EnableWarmup must not be
 	// true, and that of the manager does not apply: a process that waits to lead
-	// would remember every object that is deleted, and tell each once more.
+	// would remember every object that is deleted, and report each once more.
 	Controller controller.Options
 }
 
@@ -248,7 +248,7 @@ type watches struct {
 // it returns takes it back.
 func (w *watches) add(mgr ctrl.Manager, added watch) (func(), error) {
 	if !reflect.ValueOf(mgr).Comparable() {
-		return func() {}, nil // a wrapper that is not told from another
+		return func() {}, nil // a wrapper that cannot be distinguished from another
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package changes calls a function for every change of the objects of a kind: Created,
-// Updated, Deleted or Resynced. It is for whoever tells another system about objects, of
-// an own kind or of anybody's, and does not want to write a controller for it.
+// Updated, Deleted or Resynced. It is for programs that report objects of any kind to another
+// system and need no controller of their own for it.
 //
 // There are two ways to say what to do, which differ in taste. A [TypedReconciler] has
 // one function, which gets the action and may ask to be called again after some time. A
@@ -12,7 +12,7 @@
 //
 // # Plain and opinionated
 //
-// A plain reconciler writes nothing. It is told what the process sees while it lives:
+// A plain reconciler writes nothing. It gets what the process sees while it lives:
 // after a restart every object is Created again, a deletion in the meantime is not
 // noticed, and each write to an object, of its status, too, is a change.
 //
@@ -20,7 +20,7 @@
 // objects. It is there before the first call and goes after Deleted was handled:
 //
 //   - Deleted is handled at least once for each object for which anything was called,
-//     before the object goes, whether or not a process was there when somebody deleted it.
+//     before the object goes, whether or not a process was there when it was deleted.
 //   - Created comes at least once for each object, until it succeeds; a second finalizer
 //     keeps that in mind. After a restart, what was handled is Resynced.
 //   - Changes of status or metadata alone are no changes. What counts is the content, not
@@ -28,12 +28,12 @@
 //   - There are two writes when an object is created, one when it is deleted, and none
 //     in between.
 //
-// If somebody takes the finalizer away and the object goes, Deleted comes while the
+// If another client removes the finalizer and the object goes, Deleted comes while the
 // process lives. If an object leaves the selector of the cache, that is a deletion: it
 // is Deleted and released. If it leaves while no process is there, the finalizer
 // stays until it is seen again.
 //
-// Nothing is delivered exactly once, because no crash can be told from a crash a moment
+// Nothing is delivered exactly once, because no crash can be distinguished from a crash a moment
 // later; so all functions must bear to be called again. Two processes at once, without
 // leader election, call twice. If one of them is still in a call when the other lets the
 // object go, it calls Deleted itself afterwards.
@@ -61,7 +61,7 @@
 //   - Read other objects through the client of the manager, which is a cache.
 //   - What can be computed from the object alone belongs in an admission webhook.
 //   - Watch one version of a kind, usually the latest: each change is reported in the
-//     version that is watched, whoever wrote it in which one. A second version in the
+//     version that is watched, whichever version it was written in. A second version in the
 //     same manager is refused.
 //   - Before an operator is uninstalled for good its finalizers have to go: delete the
 //     objects first, or take the finalizers off.
@@ -71,7 +71,7 @@
 // A [RetryPolicy] says whether and when a failed call is made again:
 // [ExponentialBackoffRetryPolicy], [FixedRetryPolicy], [NoRetryPolicy] or a function of
 // one's own. The default goes on for ever. The queue's delays, its metrics and its log
-// see the error. A panic is an error. What is not retried any more is told in an event
+// see the error. A panic is an error. What is not retried any more is reported in an event
 // with reason GaveUp, and rests until it changes, is resynced or the process is
 // restarted.
 //
@@ -84,7 +84,7 @@
 //
 // # Differences on purpose
 //
-// To those who know the reconcilers and watchers of the Grafana app SDK:
+// Compared with the reconcilers and watchers of the Grafana app SDK:
 //
 //   - Objects are those of controller-runtime, and a reconciler runs on its queue, with
 //     its leader election, metrics and panics handled.

@@ -27,7 +27,7 @@ const pendingSuffix = "-pending"
 
 // OpinionatedReconciler makes a controller keep a finalizer of its own on every
 // object, from before the first call until Deleted was handled. So no deletion is
-// missed while the process is down, and a restart tells handled objects (Resynced)
+// missed while the process is down, and a restart distinguishes handled objects (Resynced)
 // from new ones (Created). Changes of status or metadata alone are no changes. It is given
 // to NewController as it is: what wraps it again hides it, so wrap what is inside.
 type OpinionatedReconciler struct {

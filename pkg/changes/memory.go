@@ -177,7 +177,7 @@ func (m *memory) look(key client.ObjectKey, now time.Time) (subject, bool) {
 		s.pending = m.marks.pending(s.object) && !r.freed.outdates(s.object) && !r.settled.outdates(s.object)
 	}
 	if (s.claimed || s.pending) && r.freed.uid == uid {
-		s.parted = false // somebody claimed it again after we had let it go
+		s.parted = false // another process put the finalizer back after we had removed it
 	}
 	s.resync = r.resync || !r.due.IsZero() && !now.Before(r.due)
 	if r.handled != nil && r.handled.GetUID() == uid {
@@ -185,7 +185,7 @@ func (m *memory) look(key client.ObjectKey, now time.Time) (subject, bool) {
 	}
 	if r.attempt.continues(s) {
 		s.count, s.state = r.attempt.count, r.attempt.state
-		// A successor is a change, too: its creation is not told before the end of the other.
+		// A successor is a change, too: its creation is not reported before the deletion of the other.
 		s.abandoned = r.attempt.abandoned && !s.followed && !m.changed(r.attempt.object, s.object)
 	}
 	return s, true
@@ -275,7 +275,7 @@ func (m *memory) due(key client.ObjectKey) time.Time {
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// listener tells the memory what the cache sees, and queues what is worth a reconcile.
+// listener passes what the cache sees to the memory, and queues what is worth a reconcile.
 type listener struct {
 	memory *memory
 	next   handler.EnqueueRequestForObject

@@ -33,7 +33,7 @@ type runner struct {
 	memory     *memory
 	limiter    *limiter
 	activity   *backoff.Activity[client.ObjectKey]
-	gaveUp     func(obj client.Object, action ReconcileAction) // tells users
+	gaveUp     func(obj client.Object, action ReconcileAction) // informs users
 	now        func() time.Time
 	random     func() float64
 }
@@ -166,7 +166,7 @@ func (r *runner) failed(key client.ObjectKey, s subject, action ReconcileAction,
 	due := r.nextResync()
 	switch {
 	case s.followed:
-		// Another object waits under the name. It is not to wait until somebody changes it.
+		// Another object waits under the name. It is not to wait until it changes.
 		r.memory.forget(s)
 		r.limiter.set(key, writeRetryInitial)
 		return reconcile.Result{}, err
@@ -188,7 +188,7 @@ func (r *runner) writeFailed(ctx context.Context, key client.ObjectKey, err erro
 	// Invalid is the answer if others moved our finalizers in the list, too. Then it does not last.
 	moved := apierrors.IsInvalid(err) && delay < time.Second
 	if apierrors.IsConflict(err) || cluster.IsGone(err, key.Name) || moved {
-		// The cache will tell what it is now.
+		// The cache will show its new state.
 		logf.FromContext(ctx).V(1).Info("the object changed meanwhile; coming again", "after", delay, "conflict", err.Error())
 		return reconcile.Result{RequeueAfter: delay}, nil
 	}

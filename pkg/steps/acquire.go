@@ -158,7 +158,7 @@ func (l *Lock) takeBack(ctx context.Context, answer *unstructured.Unstructured, 
 	return nil
 }
 
-// explainNotFound tells an object that is gone from a status subresource that is not served.
+// explainNotFound distinguishes an object that is gone from a status subresource that is not served.
 func (l *Lock) explainNotFound(ctx context.Context, notFound error) error {
 	if _, err := l.look(ctx); err != nil {
 		return fmt.Errorf("%w: %w", patch.ErrConflict, errors.Join(notFound, err))
@@ -178,20 +178,20 @@ func margin(lease time.Duration) time.Duration { return min(clockSkew, lease/4) 
 type decision string
 
 const (
-	// acquire: nobody holds the lock.
+	// acquire: the lock is free.
 	acquire decision = "acquire"
-	// takeOver: somebody holds it who is gone.
+	// takeOver: the holder of the lock is gone.
 	takeOver decision = "take over"
-	// correct: somebody holds it since a time that cannot be; the lease begins now.
+	// correct: the lock is held since an impossible time; the lease begins now.
 	correct decision = "correct"
-	// wait: somebody holds it.
+	// wait: the lock is held.
 	wait decision = "wait"
 )
 
-// identity is who asks for a lock.
+// identity is the process that asks for a lock.
 type identity struct {
 	holder, process string
-	// unique tells that no two living processes have the same holder.
+	// unique is set if no two living processes have the same holder.
 	unique bool
 }
 
@@ -214,11 +214,11 @@ type admission struct {
 	decision decision
 	// before is the condition that the task is to see, locked the one to write first.
 	before, locked Condition
-	// held is the error of whoever has to wait.
+	// held is the error of a caller that has to wait.
 	held *LockHeldError
 }
 
-// admit decides about a request. It is pure.
+// admit decides about a request. It is a pure function.
 func admit(r request) admission {
 	stored := r.stored
 	if stored == nil {
@@ -246,7 +246,7 @@ func admit(r request) admission {
 }
 
 // leaseOf returns beginning and length of the lease. A lock without a record was set
-// by somebody else; it counts from its transition.
+// by another client; it counts from its transition.
 func (r request) leaseOf(stored *Condition) (time.Time, time.Duration) {
 	switch {
 	case stored.Lock == nil:

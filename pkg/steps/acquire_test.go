@@ -48,7 +48,7 @@ func TestAdmission(t *testing.T) {
 		unique  bool
 		want    decision
 		before  Condition
-		retry   time.Duration // of whoever waits
+		retry   time.Duration // of a caller that waits
 	}{
 		{"no condition: initialized since the object exists", nil, false, false, acquire,
 			Condition{Type: "a", Status: ConditionInitialized, LastTransitionTime: metav1.Unix(5, 0)}, 0},
@@ -140,7 +140,7 @@ func checkAdmission(t *testing.T, r request, got admission, retry time.Duration)
 			t.Error("it is not free when it was said to be")
 		}
 	default:
-		// Whoever finds the new lock waits, and whoever takes it over sees the same as this task.
+		// A caller that finds the new lock waits, and one that takes it over sees the same as this task.
 		again.stored, again.self.process, again.self.unique, again.running = &got.locked, "p3", false, false
 		if next := admit(again); next.decision != wait || next.held.Holder != "me" {
 			t.Errorf("another process: %s", next.decision)

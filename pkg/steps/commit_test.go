@@ -80,7 +80,7 @@ func TestACommitThatFailsDoesNotHinderTheRelease(t *testing.T) {
 			}
 			if after.Spec != want.Spec || after.Labels["theirs"] != want.Labels["theirs"] || after.Status.Phase != want.Status.Phase ||
 				after.Status.Steps.TypeHasStatus("Theirs", "Mine") != want.Status.Steps.TypeHasStatus("Theirs", "Mine") {
-				t.Errorf("what somebody else changed is lost: %+v", after)
+				t.Errorf("the change of another client is lost: %+v", after)
 			}
 		})
 	}

@@ -35,7 +35,7 @@ const (
 	ConditionTerminating ConditionStatus = "Terminating"
 	// ConditionTerminated means that what the step made is gone.
 	ConditionTerminated ConditionStatus = "Terminated"
-	// ConditionError means that the step failed and somebody has to look at it; the
+	// ConditionError means that the step failed and a user has to look at it; the
 	// reason says why. Failures that pass by themselves do not belong here, see [Lock.Execute].
 	ConditionError ConditionStatus = "Error"
 	// ConditionLocked means that a [Lock] is at work on the step.
@@ -83,7 +83,7 @@ type Condition struct {
 	// +kubebuilder:validation:MaxLength=64
 	AttemptKey string `json:"attemptKey,omitempty"`
 
-	// Lock is who holds the step. It is there while a Lock is at work, and written by it alone.
+	// Lock is the record of the lock that holds the step. It is there while a Lock is at work, and written by it alone.
 	// +optional
 	Lock *LockInfo `json:"lock,omitempty"`
 }
@@ -91,7 +91,7 @@ type Condition struct {
 // LockInfo is the record of a lock that is held: all that another process needs to
 // take it over.
 type LockInfo struct {
-	// Holder is whom people may look for, usually the name of a pod.
+	// Holder names the holder for users, usually the name of a pod.
 	Holder string `json:"holder"`
 	// Process is a random text that the holder's process made when it started.
 	Process string `json:"process"`

@@ -37,7 +37,7 @@ func TestALockIsTwoWritesAtTheServer(t *testing.T) {
 
 // TestACrashAtAnyRequestLeavesNoLockBehind stops the process before and after each of its
 // requests, to the API server or to the cloud. The next one is a successor with the same
-// name, which does not wait; or somebody else, who waits for the lease and no longer. The
+// name, which does not wait; or another process, which waits for the lease and no longer. The
 // bucket is made once.
 func TestACrashAtAnyRequestLeavesNoLockBehind(t *testing.T) {
 	points, ran := 0, 0
@@ -124,7 +124,7 @@ func TestWithoutIdempotencyACrashExplainsEverySecondCall(t *testing.T) {
 	}
 }
 
-// interferences are what somebody else does to the object between two requests.
+// interferences are what another client does to the object between two requests.
 var interferences = map[string]struct {
 	change func(*Bucket)
 	status bool
@@ -138,14 +138,14 @@ var interferences = map[string]struct {
 	"a forged lock": {func(b *Bucket) { forge(b) }, true, true},
 }
 
-// forge makes a lock that nobody holds.
+// forge makes a lock without a holder.
 func forge(b *Bucket) {
 	c := b.Status.Steps.FindOrInitializeFor(step)
 	c.Status = steps.ConditionLocked
 	_ = b.Status.Steps.SetCondition(c)
 }
 
-// TestASecondWriterAtAnyRequestStopsNothing lets somebody else change the object before each
+// TestASecondWriterAtAnyRequestStopsNothing lets another client change the object before each
 // request. Both changes stay, the bucket is made once, and no work is done twice unless it
 // is the step itself that was changed.
 func TestASecondWriterAtAnyRequestStopsNothing(t *testing.T) {
@@ -165,7 +165,7 @@ func TestASecondWriterAtAnyRequestStopsNothing(t *testing.T) {
 					f := &fate{at: i + 1, meanwhile: func() { s.meddled = s.interfere(interference.change, interference.status) }}
 					s.live(shortLease, newOperator(t, s.cloud, f, s.key, steps.WithLease(shortLease)))
 					if s.meddled == nil && i < len(names)-1 {
-						t.Error("nobody interfered")
+						t.Error("no client interfered")
 					}
 					for call, count := range s.cloud.calls {
 						if count > 1 && !interference.step {
@@ -179,7 +179,7 @@ func TestASecondWriterAtAnyRequestStopsNothing(t *testing.T) {
 	t.Logf("%d points, %d of them run", points, ran)
 }
 
-// interfere changes the object as somebody else, and watches that the change stays.
+// interfere changes the object as another client, and checks that the change stays.
 func (s *story) interfere(change func(*Bucket), status bool) *Bucket {
 	ctx := context.WithoutCancel(s.Context())
 	for {

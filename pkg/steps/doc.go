@@ -25,17 +25,17 @@
 // write the condition that it returns, together with what it changed in the status. That
 // is one request before and one after the task; both need the verb patch on the
 // status, and get on the object. Status fields that the Go type does not know stay. Inside a reconcile of pkg/lifecycle, or wherever a patch.Helper
-// writes the object, [WithCommit] leaves the writing to it. The record of the lock says who holds it, since when,
+// writes the object, [WithCommit] leaves the writing to it. The record of the lock says which process holds it, since when,
 // for how long, and what the condition was before. So a lock always ends:
 //
 //   - The task returns an error, panics, forgets to set a status, or returns the condition of
 //     another step: the condition becomes Error. A reason that is too long is cut.
 //   - The error passes by itself, or the context ends: the condition is what it was before.
-//   - Somebody else writes the object meanwhile, whatever it is: both changes stay.
+//   - Another client writes the object meanwhile: both changes stay.
 //   - What the task left in the status is refused by the server: the condition becomes Error.
 //   - The process dies: another one takes over when the lease ends, its successor
 //     (see [WithHolder]) at once. The task sees the condition as it was before.
-//   - The release does not reach the server: this process knows that nobody is at work, and
+//   - The release does not reach the server: this process knows that no task is at work, and
 //     its next reconcile takes over at once.
 //   - The clock of a holder is wrong: a lease that begins in the future begins now.
 //

@@ -136,7 +136,7 @@ func (l *Lock) ExecuteContext(ctx context.Context, task func(context.Context, Co
 
 // IdempotencyKey returns a text to give to an external system along with the request to make
 // something, so that it makes it once: it is the same for every attempt at this step of
-// this object, however the attempts before ended, until one of them succeeds, or somebody
+// this object, however the attempts before ended, until one of them succeeds, or a client
 // gives the step another status than Error. Call it with the condition that the task got.
 func (l *Lock) IdempotencyKey(condition Condition) string {
 	return idempotencyKey(l.obj.GetUID(), condition)
@@ -208,7 +208,7 @@ func (l *Lock) name() string {
 }
 
 // idempotencyKey is the key of an attempt from the condition: that of the attempt before if
-// it ended in Error, because nobody knows what came of it.
+// it ended in Error, because its outcome is not known.
 func idempotencyKey(uid apitypes.UID, condition Condition) string {
 	if condition.Status == ConditionError && condition.AttemptKey != "" {
 		return condition.AttemptKey
@@ -234,7 +234,7 @@ func WithLease(lease time.Duration) LockOption {
 	return func(l *Lock) { l.lease = max(lease, minLease) }
 }
 
-// WithHolder says who holds the lock. No two processes that live at the same time may
+// WithHolder names the holder of the lock. No two processes that live at the same time may
 // have the same, so it should be the uid of the pod: then a process that starts anew
 // takes over the locks of its predecessor at once. Default is the name of the host,
 // which is not taken to be unique.
@@ -244,7 +244,7 @@ func WithHolder(id string) LockOption {
 
 // WithReader sets the reader for the look at the server after a conflict. It must not
 // be a cache. Default is the client, which reads unstructured objects past its cache
-// unless it was told otherwise; if it was, pass the manager's GetAPIReader.
+// unless it is configured otherwise; if it is, pass the manager's GetAPIReader.
 func WithReader(reader client.Reader) LockOption {
 	return func(l *Lock) { l.reader = reader }
 }
@@ -252,7 +252,7 @@ func WithReader(reader client.Reader) LockOption {
 // WithCommit makes the Lock write with the function, which makes the object in memory
 // durable or fails: the Commit of pkg/lifecycle, or patch.Helper's. Then there is one
 // writer of the object in a reconcile, and the write at its end meets no conflict. If the release
-// fails that way, because somebody changed the object, the Lock writes by itself. Default is
+// fails that way, because another client changed the object, the Lock writes by itself. Default is
 // to write by itself.
 func WithCommit(commit func(ctx context.Context) error) LockOption {
 	return func(l *Lock) { l.commit = commit }
@@ -278,17 +278,17 @@ var LockNotReleasedErr = errors.New("Condition's lock was not released")
 //lint:ignore ST1012 the name is that of the documented API
 var NotInitializedConditionsErr = errors.New("Conditions is not initialized")
 
-// ErrLockLost means that the step belongs to somebody else when the task ends: the lease
-// ran out and another process took over, or somebody changed the condition. Nothing
+// ErrLockLost means that the lock has another holder when the task ends: the lease
+// ran out and another process took over, or another client changed the condition. Nothing
 // was written; what the task made is not on record.
 var ErrLockLost = errors.New("the lock on the condition was lost while the task ran")
 
-// LockHeldError means that the task did not run because somebody else holds the lock.
+// LockHeldError means that the task did not run because the lock is held.
 // For pkg/result it is a wait of RetryAfter. It is LockNotReleasedErr for errors.Is.
 type LockHeldError struct {
 	// Type is the condition.
 	Type ConditionType
-	// Holder is who holds the lock; empty if there is no record of it.
+	// Holder names the holder of the lock; empty if there is no record of it.
 	Holder string
 	// Since is when the lease began.
 	Since time.Time
@@ -296,7 +296,7 @@ type LockHeldError struct {
 	RetryAfter time.Duration
 }
 
-// Error says who holds the lock, and for how long at most.
+// Error names the holder of the lock, and how long it is held at most.
 func (e *LockHeldError) Error() string {
 	holder := e.Holder
 	if holder == "" {

@@ -154,7 +154,7 @@ func TestErrorsOfTaskAndServerAreJoined(t *testing.T) {
 	if !errors.Is(err, failure) || !apierrors.IsForbidden(err) || strings.Index(err.Error(), "not for you") > strings.Index(err.Error(), "no quota") {
 		t.Errorf("error: %v", err)
 	}
-	// The lock stays on the server, but this process knows that nobody is at work.
+	// The lock stays on the server, but this process knows that no task is at work.
 	s.before = nil
 	b = read(t, s.direct)
 	if !b.Status.Steps.TypeHasStatus(step, steps.ConditionLocked) {

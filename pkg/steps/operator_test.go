@@ -103,7 +103,7 @@ func (o *operator) step(lock *steps.Lock, b *Bucket, c steps.Condition) (steps.C
 		err = o.fate.request("configure", func() error { o.cloud.configure(b.Status.BucketName); return nil })
 		c.Status, c.Reason = steps.ConditionCompleted, "Bucket configured"
 	case b.Status.BucketName != "":
-		// Somebody meddled with the step. What is known must do.
+		// Another client changed the step. What is known must do.
 		c.Status, c.Reason = steps.ConditionCreated, "found"
 	default:
 		c.Status, c.Reason = steps.ConditionInitialized, "found nothing"
@@ -111,8 +111,8 @@ func (o *operator) step(lock *steps.Lock, b *Bucket, c steps.Condition) (steps.C
 	return c, err
 }
 
-// drive makes reconciles until the bucket is at rest, or the operator is dead. Whoever has to
-// wait for a lock is told for how long, and it must be free then.
+// drive makes reconciles until the bucket is at rest, or the operator is dead. A caller that has to
+// wait for a lock gets the time to wait, and the lock must be free then.
 func (o *operator) drive(ctx context.Context, longest time.Duration) error {
 	var problems []error
 	var waitedFor time.Time

@@ -25,7 +25,7 @@ const (
 )
 
 // release writes the final condition, and what the task changed in the status. A change of
-// somebody else is no obstacle as long as the lock is ours.
+// another client is no obstacle as long as the lock is ours.
 func (l *Lock) release(ctx context.Context, h *hold, final Condition) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.patience)
 	defer cancel()
@@ -112,8 +112,8 @@ func (l *Lock) send(ctx context.Context, r *unlocking) error {
 	if err := l.client.Status().Patch(ctx, after, patch); err != nil {
 		return err
 	}
-	// After a change of somebody else the object in memory is not what the server has. It
-	// keeps its old resourceVersion, so that nobody writes it over their change.
+	// After a change of another client the object in memory is not what the server has. It
+	// keeps its old resourceVersion, so that no write overwrites their change.
 	if !r.rebased {
 		l.obj.SetResourceVersion(after.GetResourceVersion())
 	}
@@ -184,7 +184,7 @@ func mayPass(err error) bool {
 type ending struct {
 	before, returned Condition
 	err              error
-	// passes tells that the error will pass by itself, or that the task was interrupted.
+	// passes is set if the error will pass by itself, or that the task was interrupted.
 	passes bool
 	// key is that of the attempt.
 	key string
@@ -214,7 +214,7 @@ func settle(e ending) (Condition, error) {
 	return final, err
 }
 
-// misuse tells why what the task returned is no release of the lock.
+// misuse returns an error if what the task returned does not release the lock.
 func misuse(conditionType ConditionType, returned Condition) error {
 	switch {
 	case returned.Status == ConditionLocked:
@@ -229,15 +229,15 @@ func misuse(conditionType ConditionType, returned Condition) error {
 }
 
 // standing says how the stored condition stands to the lock when the first attempt to
-// release it met a change of somebody else.
+// release it met a change of another client.
 type standing string
 
 const (
-	// ours: the lock is still held, or nobody else did anything with the step.
+	// ours: the lock is still held, or no other client changed the step.
 	ours standing = "ours"
 	// done: an earlier attempt arrived, only its answer did not.
 	done standing = "done"
-	// lost: the step is somebody else's now.
+	// lost: the lock has another holder now.
 	lost standing = "lost"
 )
 
@@ -254,7 +254,7 @@ type released struct {
 func standingOf(r released) standing {
 	switch stored := r.stored; {
 	case stored == nil:
-		// Removed by hand. What the task did is a fact that nobody else knows.
+		// Removed by hand. What the task did is known to this process only.
 		return ours
 	case stored.Lock != nil && stored.Lock.Token == r.token:
 		return ours

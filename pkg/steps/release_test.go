@@ -92,15 +92,15 @@ func TestStanding(t *testing.T) {
 		want   standing
 	}{
 		{"our lock", lockedBy("me", "p1", 0), *lockedBy("me", "p1", 0), ours},
-		{"our lock, whose time somebody corrected", with(lockedBy("me", "p1", 0), func(c *Condition) { c.Lock.AcquiredAt = metav1.MicroTime{} }), Condition{}, ours},
-		{"the lock of somebody else", with(lockedBy("other", "p2", 0), func(c *Condition) { c.Lock.Token = "theirs" }), Condition{}, lost},
+		{"our lock, with a corrected time", with(lockedBy("me", "p1", 0), func(c *Condition) { c.Lock.AcquiredAt = metav1.MicroTime{} }), Condition{}, ours},
+		{"the lock of another holder", with(lockedBy("other", "p2", 0), func(c *Condition) { c.Lock.Token = "theirs" }), Condition{}, lost},
 		{"a lock without a record", with(lockedBy("", "", 0), func(c *Condition) { c.Lock = nil }), Condition{}, lost},
 		{"the end that we wanted", &final, *lockedBy("me", "p1", 0), done},
 		{"no condition any more", nil, *lockedBy("me", "p1", 0), ours},
 		{"put back to what it was", &before, *lockedBy("me", "p1", 0), ours},
 		{"what the task itself wrote", &byTask, byTask, ours},
-		{"what somebody else wrote", &byTask, *lockedBy("me", "p1", 0), lost},
-		{"the end of somebody else", with(final.DeepCopy(), func(c *Condition) { c.Reason = "made by another" }), *lockedBy("me", "p1", 0), lost},
+		{"what another client wrote", &byTask, *lockedBy("me", "p1", 0), lost},
+		{"the end of another holder", with(final.DeepCopy(), func(c *Condition) { c.Reason = "made by another" }), *lockedBy("me", "p1", 0), lost},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := standingOf(released{stored: tc.stored, token: "old", before: before, left: tc.left, final: final}); got != tc.want {

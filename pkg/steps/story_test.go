@@ -46,7 +46,7 @@ type story struct {
 	client client.Client
 	cloud  *cloud
 	key    client.ObjectKey
-	// meddled holds what somebody else changed, which must stay.
+	// meddled holds what another client changed, which must stay.
 	meddled *Bucket
 }
 
@@ -108,7 +108,7 @@ func (s *story) live(longest time.Duration, operators ...*operator) {
 		}
 	}
 	drive()
-	if s.bucket() != nil { // nobody has deleted it before
+	if s.bucket() != nil { // it was not deleted before
 		s.checkCompleted()
 		if err := s.client.Delete(ctx, s.bucket()); err != nil {
 			s.Fatal(err)
@@ -136,7 +136,7 @@ func (s *story) checkCompleted() {
 	if m := s.meddled; m != nil {
 		theirs := m.Status.Steps.TypeHasStatus("Theirs", "Mine")
 		if b.Labels["theirs"] != m.Labels["theirs"] || b.Spec != m.Spec || b.Status.Phase != m.Status.Phase || b.Status.Steps.TypeHasStatus("Theirs", "Mine") != theirs {
-			s.Errorf("what somebody else changed is lost: %+v became %+v", m, b)
+			s.Errorf("the change of another client is lost: %+v became %+v", m, b)
 		}
 	}
 	if s.cloud.made != 1 || len(s.cloud.buckets) != 1 || !s.cloud.buckets[b.Status.BucketName] {
