@@ -175,12 +175,12 @@ func (m *Model) checkPolicy(s *State, a *actor, step plan.Step, o *Object) {
 	}
 }
 
-// recreates reports whether an object with the policy may be deleted to be created anew.
+// recreates reports whether an object with the policy may be deleted to be created again.
 func recreates(p v1alpha1.UpdatePolicy) bool {
 	return p == v1alpha1.UpdatePolicyRecreate || p == v1alpha1.UpdatePolicyRecreateOnImmutable
 }
 
-// wantedNow is the wanted object of the key, in the version that the reconcile is about.
+// wantedNow is the desired object of the key, in the version that the reconcile is about.
 func (m *Model) wantedNow(a *actor, key plan.Key) *plan.Desired {
 	wanted := m.wanted(a)
 	i := slices.IndexFunc(wanted, func(d plan.Desired) bool { return d.Key == key })

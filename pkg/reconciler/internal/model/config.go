@@ -24,7 +24,7 @@ var startOfTime = time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 // timeout is that of the components.
 const timeout = 10 * time.Minute
 
-// Want is one wanted object.
+// Want is one desired object.
 type Want struct {
 	Key     plan.Key
 	Value   string

@@ -38,7 +38,7 @@ func (c Config) keys() int8 {
 	return 1
 }
 
-// wantedKeyed are the wanted objects with the digests that each key makes.
+// wantedKeyed are the desired objects with the digests that each key makes.
 func (m *Model) wantedKeyed() []map[Holder]map[int][]plan.Desired {
 	all := make([]map[Holder]map[int][]plan.Desired, m.Config.keys())
 	for key := range all {
@@ -57,7 +57,7 @@ func (m *Model) wantedKeyed() []map[Holder]map[int][]plan.Desired {
 }
 
 // open reads the record of the component for the key of the leader. Of what was recorded
-// with another key, and has ended, nothing says whether it is what is wanted now, so it
+// with another key, and has ended, nothing says whether it is what is desired now, so it
 // counts as that.
 func (m *Model) open(s *State, a *actor, c *Component) []v1alpha1.InventoryItem {
 	items := c.Inventory
@@ -78,7 +78,7 @@ func (m *Model) open(s *State, a *actor, c *Component) []v1alpha1.InventoryItem 
 }
 
 // anyManifest stands for the manifest of an object that ended while nothing said of which
-// manifest it was made: it counts as the one that is wanted then.
+// manifest it was made: it counts as the one that is desired then.
 const anyManifest = "any"
 
 // madeOf is what an object that ends counts as made of.
@@ -95,7 +95,7 @@ func (s *State) madeOf(o *Object) string {
 }
 
 // differs reports whether an object of an unknown manifest has another value than the
-// wanted one.
+// desired one.
 func (m *Model) differs(a *actor, o *Object) bool {
 	d := m.wantedNow(a, o.Key)
 	item, _ := itemOf(a.recorded, o.Key)

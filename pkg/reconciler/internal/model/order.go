@@ -72,7 +72,7 @@ func (s *State) purgeRecorded(me Holder, d plan.Desired) bool {
 	return false
 }
 
-// settled reports whether the wanted object is there, ours, as wanted, and ready.
+// settled reports whether the desired object is there, ours, as desired, and ready.
 func (m *Model) settled(s *State, me Holder, d plan.Desired) bool {
 	o := s.world.get(d.Key)
 	if m.ignored(s, me, d) {
@@ -138,7 +138,7 @@ func (m *Model) checkRemovalOrder(s *State, a *actor, step plan.Step) {
 	}
 }
 
-// livedIn reports whether wanted objects live in the namespace.
+// livedIn reports whether desired objects live in the namespace.
 func (m *Model) livedIn(a *actor, key plan.Key) bool {
 	return isNamespace(key) && slices.ContainsFunc(m.wanted(a), func(d plan.Desired) bool { return d.Key.Namespace == key.Name })
 }

@@ -116,7 +116,7 @@ func (r *realCluster) must(err error) {
 	}
 }
 
-// manifest is the real form of a wanted object. Its value is a label, because
+// manifest is the real form of a desired object. Its value is a label, because
 // that is where a Secret shows it, too.
 func (r *realCluster) manifest(w Want) client.Object {
 	set := desiredOf(w, ownerOf(0, 1)).Policies

@@ -134,7 +134,7 @@ func (m *Model) checkLeftovers(s *State, me Holder) {
 	}
 }
 
-// checkWanted checks that everything wanted is there.
+// checkWanted checks that everything desired is there.
 func (m *Model) checkWanted(s *State, c *Component) {
 	excused := map[plan.Key]bool{}
 	wanted := slices.Clone(m.desired[c.UID][c.Version])
@@ -163,7 +163,7 @@ func (m *Model) marked(s *State, c *Component, d plan.Desired) bool {
 	return o == nil || o.Holder != c.UID || d.Policies.Reconcile == once || m.ignored(s, c.UID, d) || o.Ref.UID == ownerBy(c.UID).Ref.UID && o.OwnerID != ""
 }
 
-// excused reports whether there is a reason why a wanted object is not as wanted.
+// excused reports whether there is a reason why a desired object is not as desired.
 func (m *Model) excused(s *State, c *Component, d plan.Desired) bool {
 	o := s.world.get(d.Key)
 	if ns := s.world.get(namespaceOf(d.Key)); d.Key.Namespace != "" {
@@ -196,7 +196,7 @@ func (m *Model) excused(s *State, c *Component, d plan.Desired) bool {
 	}
 }
 
-// checkPruned checks that nothing is left that is not wanted any more.
+// checkPruned checks that nothing is left that is no longer desired.
 func (m *Model) checkPruned(s *State, c *Component) {
 	wanted := m.desired[c.UID][c.Version]
 	for _, o := range s.world.objects {

@@ -199,7 +199,7 @@ func (w *World) defined(gk schema.GroupKind) (served, there bool) {
 }
 
 // observe reads an object as the observer of the engine does. What is not
-// wanted is absent if its type is.
+// desired is absent if its type is.
 func (w *World) observe(key plan.Key, wanted bool) plan.Observation {
 	served, there := w.defined(key.GroupKind())
 	if !served {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// An object that is not wanted any more waits for the writes before it. One of
+// An object that is no longer desired waits for the writes before it. One of
 // them may be a creation that is refused as long as that object holds what the
 // new one asks for, such as a node port: both would wait for each other forever.
 // Then the old object goes first.
@@ -42,7 +42,7 @@ func jammed(units []*unit) bool {
 	return slices.ContainsFunc(units, func(u *unit) bool { return u.jammed })
 }
 
-// inTheWay reports whether an object that is not wanted any more goes although
+// inTheWay reports whether an object that is no longer desired goes although
 // writes before it are outstanding: a creation of its kind is refused because
 // something is taken, and nothing else moves that could change this.
 func (w *work) inTheWay(u *unit) bool {
@@ -81,8 +81,8 @@ func (u *unit) expendable() bool {
 
 // Retry drops failures of creations from the input that the results may have
 // made up for: of objects that asked for what was taken, if a redundant object
-// of their kind is gone. It reports whether there were any. Whoever calls it once
-// in a call, and not again when it told so, tries each of them twice at most.
+// of their kind is gone. It reports whether there were any. A caller that calls it once
+// in a reconcile, and not again after it reported one, tries each of them twice at most.
 func Retry(in Input, results []Result) bool {
 	freed := map[schema.GroupKind]bool{}
 	for _, r := range results {

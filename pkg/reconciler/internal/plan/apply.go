@@ -12,7 +12,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// apply decides about one wanted object whose turn it is: it plans a write,
+// apply decides about one desired object that may be written now: it plans a write,
 // notes what is waited for, or finds the object settled.
 func (w *work) apply(u *unit) {
 	if u.failure != nil && !w.mustRecreate(u) {
@@ -106,8 +106,8 @@ func (w *work) applyAbsent(u *unit) {
 	}
 }
 
-// applyUnseen creates an object that nobody has looked for: if it is there after
-// all, the server refuses the creation. What may have had its time is looked for first.
+// applyUnseen creates an object that was not fetched: if it exists after
+// all, the server refuses the creation. An object that may have finished is fetched first.
 func (w *work) applyUnseen(u *unit) {
 	if u.completed() || u.expired() || u.appliedOnce() {
 		w.waitUnknown(u)
@@ -127,7 +127,7 @@ func (w *work) applyPresent(u *unit) {
 		u.retire()
 	case !u.live.Deleting.IsZero():
 		if !u.completed() && !u.appliedOnce() {
-			w.stuck(u) // it is created anew
+			w.stuck(u) // it is created again
 		}
 		w.wait(u, WaitGone, terminating(u.live))
 	case u.item.Phase == v1alpha1.PhaseReleased && u.item.UID == u.live.UID && u.relation == foreign:
@@ -136,7 +136,7 @@ func (w *work) applyPresent(u *unit) {
 		w.adopt(u)
 	case u.completed():
 		// The purge was recorded, but not answered; or the object was put
-		// back, with our marks and all.
+		// back, with our label and annotation.
 		w.purgeNow(u)
 	case u.item.Phase == v1alpha1.PhaseRecreating && u.item.UID == u.live.UID:
 		w.recreate(u)
@@ -153,7 +153,7 @@ func (w *work) applyPresent(u *unit) {
 			}
 			verb := u.updateVerb()
 			if because == BecauseUnmarked && u.leavesDrift() {
-				verb = VerbMark // whose it is is no drift
+				verb = VerbMark // ownership is no drift
 			}
 			w.write(u, verb, because)
 			return
@@ -175,8 +175,8 @@ func (w *work) writeDue(u *unit) (Reason, bool) {
 	case u.isRekeyed():
 		return BecauseRekeyed, true
 	case u.relation == stripped && u.live.Seen != u.item.Seen:
-		// If it is as our last write was answered, the server itself strips
-		// the marks; another write would end the same way.
+		// If it is as our last write was answered, the server itself removes
+		// our label and annotation; another write would end the same way.
 		return BecauseUnmarked, true
 	case u.drifted():
 		return BecauseDrifted, !u.leavesDrift()
@@ -194,8 +194,8 @@ func (w *work) reapplyDue(u *unit) bool {
 // adopt takes over an object that is not ours, if the policy allows it.
 func (w *work) adopt(u *unit) {
 	if u.item.UID != "" && u.item.UID == u.live.UID && u.relation == foreign {
-		// It was ours and somebody else put his mark on it. Taking it back
-		// would start a fight.
+		// It was ours, and another owner has put its label or annotation on it. Taking it
+		// back would start a conflict.
 		w.note(u.key, "released: %s took it over", u.owner)
 		u.item.Phase = v1alpha1.PhaseReleased
 		w.leave(u)
@@ -206,14 +206,14 @@ func (w *work) adopt(u *unit) {
 		return
 	}
 	if u.leavesDrift() && u.item.UID == u.live.UID && u.wasMade() {
-		// Nothing on it shows any more that it was ours, and what has become of it is to be left.
+		// It bears neither our label nor our annotation any more, and its fields are left as they are.
 		w.write(u, VerbMark, BecauseUnmarked)
 		return
 	}
 	w.write(u, u.updateVerb(), BecauseAdopted)
 }
 
-// leave leaves an object to whoever took it over, even under the policy Always.
+// leave leaves an object to the owner that took it over, even under the policy Always.
 func (w *work) leave(u *unit) {
 	w.stuck(u)
 	w.wait(u, WaitOwner, "belongs to "+u.owner+", which took it over")
@@ -329,7 +329,7 @@ func (w *work) recreate(u *unit) {
 	w.step(w.guarded(s, u))
 }
 
-// judge finds an object of ours settled, or says what it lacks.
+// judge finds an object of ours settled, or reports why it is not ready.
 func (w *work) judge(u *unit) {
 	if (u.drifted() || u.hadDrifted()) && u.leavesDrift() && !u.appliedOnce() {
 		w.report(u)
@@ -341,8 +341,8 @@ func (w *work) judge(u *unit) {
 		u.item.Digest, u.item.UID = u.desired.Digest, u.live.UID
 		u.item.Seen, u.item.Accepted = u.live.Seen, u.live.Accepted
 	case !u.drifted() && !u.tied() && (u.live.Accepted != "" || u.item.Accepted == ""):
-		// Without a look at the values that the manifest sets, nobody knows. Drift that
-		// nobody repairs, because the object is applied only once, stays visible: the
+		// Without the values at the paths of the manifest, drift is not known. Drift that
+		// is not repaired, because the object is applied only once, stays visible: the
 		// policy may change.
 		u.item.Seen = u.live.Seen
 	}
@@ -376,7 +376,7 @@ func (w *work) settle(u *unit) {
 }
 
 // judgeSilent gives the controller of a custom resource a moment to write its
-// first status; a resource that nobody looks after counts as ready then.
+// first status; a resource without a controller counts as ready then.
 func (w *work) judgeSilent(u *unit) {
 	since := u.live.Created
 	if u.item.AppliedAt != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// dependenciesOf returns the dependencies of a wanted object as the record keeps them.
+// dependenciesOf returns the dependencies of a desired object as the record keeps them.
 func dependenciesOf(d *Desired) []string {
 	if len(d.Policies.DependsOn) == 0 {
 		return nil
@@ -54,8 +54,8 @@ func (u *unit) tie() []string {
 	return both
 }
 
-// findNeeds resolves the dependencies of what is wanted. Whoever built the
-// wanted objects has checked them; so an edge to nowhere is no mistake of a user.
+// findNeeds resolves the dependencies of desired objects. They were checked when the
+// desired objects were built, so an unknown dependency is no mistake of a user.
 func (w *work) findNeeds() error {
 	var mistakes []error
 	for _, u := range w.units {
@@ -81,7 +81,7 @@ func (w *work) findNeeds() error {
 	return errors.Join(mistakes...)
 }
 
-// cutCycles removes the edges that lead back to where the walk came from, and
+// cutCycles removes the edges that lead back to the path of the walk, and
 // reports whether there were any. It appends what it visits to order, what is needed first.
 func cutCycles(u *unit, order *[]*unit) (found bool) {
 	if u.visited {
@@ -145,7 +145,7 @@ func (w *work) arrange(units []*unit) []*unit {
 	ordered := make([]*unit, 0, len(units)) // what is needed comes first
 	for _, u := range units {
 		u.leaves, u.leaving, u.departure = true, u.item.DeleteOrder, removeStage(u)
-		// A record that was tampered with may hold a cycle. It is removed in
+		// An inventory that was tampered with may hold a cycle. Its objects are removed in
 		// some order.
 		cutCycles(u, &ordered)
 	}
@@ -202,8 +202,8 @@ func (w *work) findHolders(units []*unit) {
 	}
 }
 
-// findFormerNeeds finds what wanted objects needed when they were last written,
-// if that is not wanted any more. It stays until they are written anew.
+// findFormerNeeds finds what desired objects needed when they were last written,
+// if that is no longer desired. It stays until they are written anew.
 func (w *work) findFormerNeeds() {
 	for _, u := range w.units {
 		gone := u.live.Existence == Absent || u.live.Existence == Present && !u.isOurs()

@@ -10,11 +10,11 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-// These marks separate, in a digest, the manifest from the component and from the
+// These separators divide, in a digest, the manifest from the component and from the
 // revision, which are there only if they count.
 const (
-	componentMark = "+"
-	revisionMark  = "@"
+	componentSeparator = "+"
+	revisionSeparator  = "@"
 )
 
 // same reports whether the manifest that was last accepted is the desired one, or
@@ -24,8 +24,8 @@ func (u *unit) same() bool {
 	if u.item.Digest == u.desired.Digest {
 		return true
 	}
-	_, recorded, _ := strings.Cut(u.item.Digest, revisionMark)
-	_, desired, tied := strings.Cut(u.desired.Digest, revisionMark)
+	_, recorded, _ := strings.Cut(u.item.Digest, revisionSeparator)
+	_, desired, tied := strings.Cut(u.desired.Digest, revisionSeparator)
 	if u.isRekeyed() {
 		return recorded == desired
 	}
@@ -38,26 +38,28 @@ func (u *unit) sameManifest() bool {
 }
 
 func manifestOf(digest string) string {
-	manifest, _, _ := strings.Cut(digest, revisionMark)
-	manifest, _, _ = strings.Cut(manifest, componentMark)
+	manifest, _, _ := strings.Cut(digest, revisionSeparator)
+	manifest, _, _ = strings.Cut(manifest, componentSeparator)
 	return manifest
 }
 
 // WithComponent returns the digest of an object that is written also when the
 // component changes, or the options that concern it. That its manifest is the same is
 // still to be seen: it is not recreated then.
-func WithComponent(manifest, component string) string { return manifest + componentMark + component }
+func WithComponent(manifest, component string) string {
+	return manifest + componentSeparator + component
+}
 
 // WithRevision returns the digest of an object that counts as changed only when the
 // revision does.
-func WithRevision(manifest, revision string) string { return manifest + revisionMark + revision }
+func WithRevision(manifest, revision string) string { return manifest + revisionSeparator + revision }
 
 // carried returns the recorded digest in the form of the desired one, if the two differ
 // only in that one of them has a revision: an object whose manifest says no revision yet,
 // or none any more, is no changed object.
 func carried(recorded, desired string) string {
-	was, _, hadRevision := strings.Cut(recorded, revisionMark)
-	is, _, hasRevision := strings.Cut(desired, revisionMark)
+	was, _, hadRevision := strings.Cut(recorded, revisionSeparator)
+	is, _, hasRevision := strings.Cut(desired, revisionSeparator)
 	switch {
 	case hadRevision == hasRevision:
 		return recorded
@@ -70,7 +72,7 @@ func carried(recorded, desired string) string {
 }
 
 // tied reports whether the object counts as unchanged only because its revision is: it
-// was made of another manifest than the wanted one.
+// was made of another manifest than the desired one.
 func (u *unit) tied() bool { return u.item.Digest != u.desired.Digest && u.same() }
 
 // drifted reports whether the live values differ from those that the server
@@ -83,8 +85,8 @@ func (u *unit) drifted() bool {
 	return u.live.Seen != u.item.Seen && u.live.Accepted != u.item.Accepted
 }
 
-// hadDrifted tells of an object that was not looked at whether it had drifted when it
-// was looked at last.
+// hadDrifted reports whether an object that was not fetched now had drifted when it
+// was fetched last.
 func (u *unit) hadDrifted() bool { return u.live.Postponed && u.live.Drift != nil }
 
 // A digest that was made with another key than ours cannot be compared: it is not known of
@@ -106,7 +108,7 @@ func Rekeyed(items []v1alpha1.InventoryItem) []v1alpha1.InventoryItem {
 		if item.Digest == "" {
 			continue // no manifest was accepted yet
 		}
-		_, revision, tied := strings.Cut(item.Digest, revisionMark)
+		_, revision, tied := strings.Cut(item.Digest, revisionSeparator)
 		if item.Digest = rekeyed; tied {
 			item.Digest = WithRevision(rekeyed, revision)
 		}
@@ -120,7 +122,7 @@ func IsRekeyed(item v1alpha1.InventoryItem) bool { return manifestOf(item.Digest
 
 func (u *unit) isRekeyed() bool { return IsRekeyed(u.item) }
 
-// inherit takes the wanted manifest for the one that the object was made of, if that is
+// inherit takes the desired manifest for the one that the object was made of, if that is
 // not known and the object is not to be written for it. Later changes of the manifest are
 // noticed then.
 func (u *unit) inherit() {
@@ -147,7 +149,7 @@ func (u *unit) isLeft() bool {
 		return false
 	}
 	ended, _ := u.completes()
-	tied := strings.Contains(u.desired.Digest, revisionMark)
+	tied := strings.Contains(u.desired.Digest, revisionSeparator)
 	return tied || ended || u.expired() || u.completed() || u.isHook() || u.appliedOnce() || u.leavesGone()
 }
 

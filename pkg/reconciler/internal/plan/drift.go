@@ -26,13 +26,13 @@ type Drift struct {
 	Fields []string
 	// More counts the fields beyond those.
 	More int
-	// Manager is the field manager who changed them last, and At when he did.
-	// Both are zero if the object does not tell.
+	// Manager is the field manager that changed them last, and At is when.
+	// Both are zero if managedFields do not show it.
 	Manager string
 	At      time.Time
 }
 
-// String says who changed what, and when.
+// String names the manager, the fields and the time.
 func (d Drift) String() string {
 	switch {
 	case d.Replaced:
@@ -74,16 +74,16 @@ type Deviation struct {
 	Drift
 }
 
-// Contest is an object that somebody changes again and again.
+// Contest is an object that another client changes again and again.
 type Contest struct {
-	// Until is when the object is corrected again, and not before. If it is right
-	// at that time, the contest may be over.
+	// Until is when the object is corrected again, and not before. If it has not drifted
+	// at that time, the conflict may be over.
 	Until time.Time
 	// Last is the drift that was last repaired.
 	Last Drift
 }
 
-// String says who contests what, without anything that changes from one time to
+// String names the manager and the fields. It stays the same from one correction to
 // the next.
 func (c Contest) String() string {
 	switch {
@@ -95,11 +95,11 @@ func (c Contest) String() string {
 	return c.Last.who() + " changes " + c.Last.what() + " again and again, so it is corrected less and less often"
 }
 
-// Corrects reports whether the reason of a write is that somebody else changed or
+// Corrects reports whether the reason of a write is that another client changed or
 // deleted the object, and not that its manifest changed.
 func (s Step) Corrects() bool { return s.Drift != nil }
 
-// leavesDrift reports whether it is left alone what others do to the object.
+// leavesDrift reports whether changes of other clients are left as they are.
 func (u *unit) leavesDrift() bool {
 	switch u.desired.Policies.Drift {
 	case v1alpha1.DriftPolicyReport, v1alpha1.DriftPolicyIgnore:
@@ -108,15 +108,15 @@ func (u *unit) leavesDrift() bool {
 	return false
 }
 
-// wasDeleted reports whether somebody deleted an object that we had made of the
+// wasDeleted reports whether another client deleted the object that was made of the
 // manifest.
 func (u *unit) wasDeleted() bool {
 	going := u.live.Existence == Present && !u.live.Deleting.IsZero() && u.item.UID == u.live.UID
 	return (u.live.Existence == Absent || going) && u.wasMade()
 }
 
-// wasReplaced reports whether somebody put another object in its place, and nobody
-// else has it.
+// wasReplaced reports whether another client created another object in its place, which
+// no other owner has.
 func (u *unit) wasReplaced() bool {
 	return u.live.Existence == Present && u.live.Deleting.IsZero() && u.item.UID != u.live.UID && u.relation != foreign && u.wasMade()
 }
@@ -126,13 +126,13 @@ func (u *unit) wasMade() bool {
 	return u.item.UID != "" && u.item.Phase == v1alpha1.PhaseApplied && u.same()
 }
 
-// leavesGone reports whether what others put in the place of the object is left alone,
-// and be it nothing.
+// leavesGone reports whether a deletion or replacement of the object is left as it
+// is.
 func (u *unit) leavesGone() bool {
 	return u.leavesDrift() && !u.appliedOnce() && (u.wasDeleted() || u.wasReplaced())
 }
 
-// drift is what there is to tell about how the object drifted.
+// drift describes how the object drifted.
 func (u *unit) drift() *Drift {
 	switch {
 	case u.wasDeleted():
@@ -157,7 +157,7 @@ func (w *work) leaveGone(u *unit) bool {
 	return true
 }
 
-// report reports a drifted object that nobody repairs, if it is to be reported.
+// report reports a drifted object that is not repaired, if it is to be reported.
 func (w *work) report(u *unit) {
 	if u.desired.Policies.Drift == v1alpha1.DriftPolicyReport {
 		w.deviations = append(w.deviations, Deviation{Key: u.key, Drift: *u.drift()})
@@ -165,7 +165,7 @@ func (w *work) report(u *unit) {
 }
 
 // isAutoscaled reports whether an autoscaler decides about the number of replicas of
-// the object: it has set the number, or one of the wanted objects configures it.
+// the object: it has set the number, or one of the desired objects configures it.
 func (w *work) isAutoscaled(u *unit) bool {
 	if u.live.Scaled == nil {
 		return false
@@ -193,14 +193,14 @@ func (w *work) reportScaled(u *unit) {
 	}})
 }
 
-// contest reports whether the object must not be corrected now, because somebody
-// undoes every correction.
+// contest returns the conflict about the object, and whether it must not be corrected
+// now, because another client undoes every correction.
 func (w *work) contest(u *unit) (Contest, bool) {
 	c, known := w.in.Contested[u.key]
 	return c, known && !u.isHook() && w.in.Now.Before(c.Until)
 }
 
-// corrects reports whether a write for this reason would undo what somebody else did.
+// corrects reports whether a write for this reason would undo a change of another client.
 func (because Reason) corrects() bool {
 	return because == BecauseDrifted || because == BecauseUnmarked
 }

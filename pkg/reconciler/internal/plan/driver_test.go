@@ -103,7 +103,7 @@ func (d *driver) input() Input {
 	return in
 }
 
-// compare says which objects of an unknown manifest differ from the wanted one.
+// compare says which objects of an unknown manifest differ from the desired one.
 func (d *driver) compare(in Input) {
 	for _, wanted := range in.Desired {
 		live, o := in.Live[wanted.Key], d.world.objects[wanted.Key]
@@ -238,7 +238,7 @@ func defaultPolicies() policy.Set {
 	}
 }
 
-// wanted makes a wanted object of a value, which stands for the fields of its manifest.
+// desired makes a desired object of a value, which stands for the fields of its manifest.
 func wanted(key Key, value string, policies policy.Set, defines ...v1alpha1.TypeInfo) Desired {
 	manifest := &unstructured.Unstructured{Object: map[string]any{"value": value}}
 	manifest.SetLabels(map[string]string{reconcilerName + "/" + v1alpha1.LabelOwnerID: theOwner.ID})
@@ -260,7 +260,7 @@ func wanted(key Key, value string, policies policy.Set, defines ...v1alpha1.Type
 	return d
 }
 
-// want makes the objects the wanted ones, in place of those with the same key.
+// want makes the objects the desired ones, in place of those with the same key.
 func (d *driver) want(objects ...Desired) {
 	byKey := map[Key]Desired{}
 	for _, o := range slices.Concat(d.desired, objects) {

@@ -10,7 +10,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// isHook reports whether the object is wanted only before or after a deletion.
+// isHook reports whether the object is desired only before or after a deletion.
 func (u *unit) isHook() bool {
 	return u.desired != nil && u.desired.Policies.RunOn != policy.RunOnApply
 }
@@ -42,7 +42,7 @@ func (w *work) replant(u *unit) {
 	}
 }
 
-// wanted returns the wanted objects of one kind of occasion.
+// desiredFor returns the desired objects of one kind of occasion.
 func (w *work) wanted(on policy.RunOn) []*unit {
 	return slices.DeleteFunc(slices.Clone(w.units), func(u *unit) bool {
 		return u.desired == nil || u.desired.Policies.RunOn != on
@@ -108,7 +108,7 @@ func allDropped(units []*unit) bool {
 	return !slices.ContainsFunc(units, func(u *unit) bool { return !u.dropped })
 }
 
-// holdRemovals lets everything that is not wanted wait.
+// holdRemovals lets everything that is not desired wait.
 func (w *work) holdRemovals(message string) {
 	for _, u := range w.units {
 		if u.desired == nil && u.live.Existence != Absent {

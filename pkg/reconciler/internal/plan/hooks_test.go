@@ -96,7 +96,7 @@ func (o *oracle) isHook(key Key) bool {
 }
 
 // isDueHook reports whether the object runs before or after the deletion and has
-// not done so yet. Until then it is wanted; afterwards it goes like any other.
+// not done so yet. Until then it is desired; afterwards it goes like any other.
 func (o *oracle) isDueHook(key Key, item v1alpha1.InventoryItem) bool {
 	return o.isHook(key) && !hasRun(item)
 }

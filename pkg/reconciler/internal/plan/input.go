@@ -25,10 +25,10 @@ const (
 // Input is everything that a plan depends on.
 type Input struct {
 	Cause Cause
-	// Name is the name of the reconciler: the prefix of our marks.
+	// Name is the name of the reconciler: the prefix of our label and annotations.
 	Name  string
 	Owner Owner
-	// Desired are the objects wanted, in any order; empty when Deleting.
+	// Desired are the objects desired, in any order; empty when Deleting.
 	Desired []Desired
 	// Recorded is the inventory as it is known to be on the server, or as it
 	// became by the steps executed since.
@@ -42,10 +42,10 @@ type Input struct {
 	// Accepted are the objects that the server would create anew, as it said in
 	// this reconcile.
 	Accepted map[Key]bool
-	// Contested are objects that somebody changes again and again.
+	// Contested are objects that other clients change again and again.
 	Contested map[Key]Contest
-	// Claimed are objects that other owners wait for, and who does. Those that are
-	// not wanted any more are left to them.
+	// Claimed maps objects that other owners wait for to the names of those owners.
+	// Such an object that is no longer desired is left to its waiting owner.
 	Claimed map[Key]string
 	// Managed are patterns of additional types whose instances are handled
 	// like instances of the component's own types.
@@ -53,10 +53,10 @@ type Input struct {
 	// MissingNamespaces says whether missing namespaces are created.
 	MissingNamespaces v1alpha1.MissingNamespacesPolicy
 	// Protected are objects that are never deleted: what the owner itself
-	// needs, or is. They are left behind without our marks instead.
+	// needs, or is. They are orphaned instead.
 	Protected map[Key]bool
 	// Timeout is how long a namespace is kept whose content cannot be read, if it was
-	// created because objects live in it. Then it is left behind. Zero means for ever.
+	// created because objects live in it. Then it is orphaned. Zero means for ever.
 	Timeout time.Duration
 	// Now decides only about readiness, refreshes, the corrections of contested
 	// objects and the end of Timeout, never about anything destructive.
@@ -77,7 +77,7 @@ type Failure struct {
 	Obstacles []Obstacle
 }
 
-// Desired is one wanted object, resolved and valid.
+// Desired is one desired object, resolved and valid.
 type Desired struct {
 	Key     Key
 	Version string
@@ -92,7 +92,7 @@ type Desired struct {
 	// Scales is the object whose number of replicas this one decides about, if it
 	// configures an autoscaler; else nil.
 	Scales *Key
-	// Manifest is the object to send, our marks included. It is opaque to the
+	// Manifest is the object to send, our label and annotation included. It is opaque to the
 	// planner and must not be changed. It is nil if it is packed.
 	Manifest *unstructured.Unstructured
 	// Packed is the manifest as it is kept from one call to the next; else nil.

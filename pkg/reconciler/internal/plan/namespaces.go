@@ -38,13 +38,13 @@ func Namespaces(desired []Desired, live map[Key]Observation) []Key {
 	return keys
 }
 
-// home is a namespace that wanted objects live in.
+// home is a namespace of desired objects.
 type home struct {
 	first   int16 // the first wave that needs it
 	creates bool  // an object may have to be created in it
 }
 
-// addNamespaces makes wanted units of the namespaces that the wanted ones among
+// addNamespaces makes desired units of the namespaces that the desired ones among
 // the units lack, and returns them. When applying, it keeps those that are
 // recorded and still lived in, even if the manifests do not bring them any more.
 func (w *work) addNamespaces(units []*unit) (added []*unit) {
@@ -82,17 +82,17 @@ func (w *work) addNamespace(key Key, h home) *unit {
 		u = &unit{key: key}
 		w.add(u)
 	case u == nil:
-		return nil // it exists, or nobody asked; it is not ours
+		return nil // it exists, or was not read; it is not ours
 	case !missing && w.in.Cause == Deleting:
 		return nil // it goes like everything else
 	case !missing && u.item.Origin == v1alpha1.OriginManifest && orphaned(u.item.DeletePolicy, BecauseRedundant):
-		return nil // it is left behind, so it stays
+		return nil // it is orphaned, so it stays
 	}
 	u.want(w.namespace(key, h.first))
 	u.item.Origin = v1alpha1.OriginNamespace
 	u.observe(w.in)
 	if u.live.Existence == Present && !u.isOurs() {
-		// Somebody else has it now. We only need it to be there.
+		// Another owner has it now. It only has to exist.
 		u.desired = nil
 		if !w.leavesMarks(u) { // otherwise it is released in its turn
 			w.release(u)
@@ -102,8 +102,8 @@ func (w *work) addNamespace(key Key, h home) *unit {
 	return u
 }
 
-// namespace returns the wanted form of a namespace that no manifest brings.
-// Nothing of it is ever compared or written again, except our marks.
+// namespace returns the desired form of a namespace that no manifest brings.
+// Nothing of it is ever compared or written again, except our label and annotation.
 func (w *work) namespace(key Key, order int16) *Desired {
 	manifest := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1",
@@ -144,7 +144,7 @@ func (w *work) namespaceTerminating(name string) bool {
 const minGap = time.Minute
 
 // unread returns since when the content of a namespace cannot be read, and when that was
-// last tried; both are nil if nobody tried for long, because then it is not known
+// last tried; both are nil if it was not tried for long, because then it is not known
 // whether it lasted. A last try that is to be recorded anew is nil, too: not each of
 // them is worth a write.
 func (w *work) unread(u *unit) (since, last *metav1.Time) {

@@ -80,7 +80,7 @@ func newWork(in Input) (*work, error) {
 	for i := range in.Desired {
 		d := &in.Desired[i]
 		if (d.Policies.RunOn == policy.RunOnApply) != (in.Cause == Applying) {
-			continue // it has its time, which is another one
+			continue // it is applied at another time
 		}
 		u := w.byKey[d.Key]
 		if u == nil {
@@ -104,9 +104,9 @@ func newWork(in Input) (*work, error) {
 	return w, w.findNeeds()
 }
 
-// placeInstances tells which objects are instances of managed types. What is
-// wanted minds only the types that are wanted, too: a type on its way out orders
-// nothing but its own removal.
+// placeInstances finds the objects that are instances of managed types. For a desired
+// object only desired types count: a type that is removed
+// orders nothing but its own removal.
 func (w *work) placeInstances() {
 	wanted := typesOf(slices.DeleteFunc(slices.Clone(w.units), func(u *unit) bool { return u.desired == nil }), w.in.Managed)
 	known := typesOf(w.units, w.in.Managed)

@@ -19,7 +19,7 @@ const (
 	Absent
 	// Present: the object was seen.
 	Present
-	// Unseen: nobody has looked, and nothing says that the object exists. A wanted
+	// Unseen: the object was not read, and nothing says that it exists. A desired
 	// object may be created by a request that demands its absence; for everything
 	// else it is Unknown.
 	Unseen
@@ -91,7 +91,7 @@ type Observation struct {
 // known reports whether there was an answer to whether the object exists.
 func (o Observation) known() bool { return o.Existence == Absent || o.Existence == Present }
 
-// Status is the judgement about an object's readiness.
+// Status is the readiness of an object.
 type Status struct {
 	Readiness Readiness
 	// Message says why the object is not ready, such as "1 of 3 replicas ready".
@@ -108,8 +108,8 @@ const (
 	Ready
 	// Failed: the object says that it failed.
 	Failed
-	// Unjudged: the type declares status conditions, but nobody wrote a status
-	// yet. The object counts as not ready for GraceUnjudged after our write,
+	// Unjudged: the type declares status conditions, but the status is still
+	// empty. The object counts as not ready for GraceUnjudged after our write,
 	// then as ready.
 	Unjudged
 )

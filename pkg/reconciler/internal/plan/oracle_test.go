@@ -106,7 +106,7 @@ func (o *oracle) over(d Desired) bool {
 	return purged || d.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce && o.applied[d.Key]
 }
 
-// settled reports whether the wanted object is there, ours, as wanted, and ready.
+// settled reports whether the desired object is there, ours, as desired, and ready.
 func (o *oracle) settled(d Desired) bool {
 	live := o.driver.world.objects[d.Key]
 	if live == nil || live.holder != heldByUs {
@@ -188,7 +188,7 @@ func (o *oracle) isTied(key Key) bool {
 	return carrierOf(key) != "" && o.isTied(namespaceKey("any"))
 }
 
-// isHome reports whether wanted objects live in the namespace.
+// isHome reports whether desired objects live in the namespace.
 func (o *oracle) isHome(key Key) bool {
 	return o.driver.cause == Applying && key.Kind == "Namespace" &&
 		slices.ContainsFunc(o.driver.desired, func(d Desired) bool { return d.Key.Namespace == key.Name })

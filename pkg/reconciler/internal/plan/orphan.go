@@ -10,18 +10,17 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-// maxKept is of how many instances a type's record says that they were left behind.
+// maxKept is how many orphaned instances the record of a type lists.
 // Each takes less room than its own record did.
 const maxKept = 1000
 
-// What is left behind would go with its namespace, and with its type. So these
-// are left behind, too, as long as it is there: otherwise nobody could ever delete
-// them, because what was left behind counts as foreign from then on.
+// An orphaned object would be deleted with its namespace, and with its type. So these
+// are orphaned, too, as long as it exists: otherwise they could never be
+// deleted, because an orphaned object counts as unowned from then on.
 
-// keepHolders notes on the namespaces and types of the objects which are left
-// behind that they are not to be deleted with them. That is durable before the
-// marks of the first of them are taken off: afterwards nothing tells any more that
-// it has been ours.
+// keepHolders records of the namespaces and types of orphaned objects that they are
+// not to be deleted. That is durable before the label and annotation of the first
+// orphan are removed: afterwards nothing shows any more that it has been ours.
 func (w *work) keepHolders(units []*unit, because Reason) {
 	for _, holder := range w.units {
 		mayHold := holder.key.isNamespace() || len(holder.item.Defines) > 0
@@ -37,8 +36,8 @@ func (w *work) keepHolders(units []*unit, because Reason) {
 	}
 }
 
-// keep notes that something stays behind in the namespace or the type, and tells
-// whether that is news. An instance that goes to somebody else is one of theirs: it
+// keep records that an orphan stays in the namespace or the type, and reports
+// whether that was not recorded before. An instance that goes to another owner
 // blocks the deletion of its type as any other does.
 func (u *unit) keep(left *unit, handedOver bool) (news bool) {
 	news, u.item.Keeps = !u.item.Keeps, true
@@ -56,7 +55,7 @@ func (w *work) staysBehind(u *unit, because Reason) bool {
 	return u.live.Existence == Present && u.live.Deleting.IsZero() && u.mayRemove() && w.leftBehind(u, because)
 }
 
-// leftBehind reports whether an object that is ours is left behind when it is removed.
+// leftBehind reports whether an object of ours is orphaned, not deleted.
 func (w *work) leftBehind(u *unit, because Reason) bool {
 	return orphaned(u.item.DeletePolicy, because) || u.letGo() || w.protects(u.key) || w.handsOver(u, because)
 }
@@ -66,7 +65,7 @@ func (u *unit) holds(other *unit) bool {
 	return other.key.Namespace != "" && u.key == namespaceKey(other.key.Namespace) || u.brings(other)
 }
 
-// orRelease is the guard that leaves behind what it must not delete.
+// orRelease returns the guard that orphans what it must not delete.
 func (g Guard) orRelease() Guard {
 	switch g {
 	case GuardNoInstances:
@@ -78,7 +77,7 @@ func (g Guard) orRelease() Guard {
 	}
 }
 
-// Releases reports whether what must not be deleted is left behind, without our marks.
+// Releases reports whether what must not be deleted is orphaned.
 func (g Guard) Releases() bool {
 	return g == GuardEmptyOrRelease || g == GuardKnownEmptyOrRelease || g == GuardNoInstancesOrRelease
 }
@@ -89,7 +88,7 @@ func (w *work) release(u *unit) {
 	case u.relation == earlier:
 		w.note(u.key, "released: it belongs to %s and was never taken over", u.owner)
 	case u.item.UID == "" || u.item.Phase == v1alpha1.PhaseReleased:
-		// It was never ours, or its release was told before.
+		// It was never ours, or its release was reported before.
 	case u.relation == foreign:
 		w.note(u.key, "released: it belongs to %s", u.owner)
 	case u.item.UID == u.live.UID:
@@ -100,15 +99,15 @@ func (w *work) release(u *unit) {
 	u.drop()
 }
 
-// leavesMarks reports whether the object has gone to somebody else, whose mark is
-// on it next to ours. Left there, ours would tell forever that it is ours, too.
+// leavesMarks reports whether another owner has the object, and its label or annotation is
+// there beside ours. Ours must go: otherwise the object would have two owners for ever.
 func (w *work) leavesMarks(u *unit) bool {
 	marks, me := u.live.Marks, w.in.Owner
 	mine := marks.Ref == me.Ref && (marks.OwnerID == me.ID || marks.OwnerID == "") || marks.Ref == (OwnerRef{}) && marks.OwnerID == me.ID
 	return u.relation == foreign && mine && u.live.Deleting.IsZero()
 }
 
-// disown releases such an object, by stripping our marks.
+// disown orphans such an object.
 func (w *work) disown(u *unit, because Reason) {
 	if u.failure != nil {
 		w.wait(u, failureReason(*u.failure), u.failure.Message)
@@ -120,7 +119,7 @@ func (w *work) disown(u *unit, because Reason) {
 	w.step(u.step(VerbOrphan, stageRemoval, because))
 }
 
-// orphan strips our marks; an object without them has nothing to lose.
+// orphan removes our label and annotation; an object without them only leaves the inventory.
 func (w *work) orphan(u *unit, because Reason) {
 	if u.relation == stripped && u.live.Marks.Ref == (OwnerRef{}) {
 		u.drop()
@@ -130,7 +129,7 @@ func (w *work) orphan(u *unit, because Reason) {
 		w.note(u.key, "handed over to %s, which waits for it", w.in.Claimed[u.key])
 	}
 	if w.handsOver(u, because) && !u.letGo() {
-		// Durable before the marks are gone: otherwise, after a crash, a
+		// Durable before the label and annotation are gone: otherwise, after a crash, a
 		// deletion of the component would take it for an object that lost them.
 		u.item.Phase, u.item.UID = v1alpha1.PhaseReleased, u.live.UID
 		w.ahead = true
@@ -138,13 +137,13 @@ func (w *work) orphan(u *unit, because Reason) {
 	w.step(u.step(VerbOrphan, stageRemoval, because))
 }
 
-// handsOver reports whether an object that is not wanted any more is left to
-// somebody who waits for it. When all goes, it goes with the rest.
+// handsOver reports whether an object that is no longer desired is left to
+// another owner that waits for it. In a deletion of the component it is deleted with the rest.
 func (w *work) handsOver(u *unit, because Reason) bool {
 	return because == BecauseRedundant && w.in.Claimed[u.key] != "" && u.live.Deleting.IsZero()
 }
 
-// letGo reports whether it is recorded that the live object is left to others.
+// letGo reports whether it is recorded that the live object is left to other owners.
 func (u *unit) letGo() bool {
 	return u.item.Phase == v1alpha1.PhaseReleased && u.item.UID == u.live.UID
 }

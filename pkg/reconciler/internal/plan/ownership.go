@@ -11,7 +11,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-// Owner is who we are: the component (or release) on whose behalf objects are
+// Owner is the component (or release) on whose behalf objects are
 // written.
 type Owner struct {
 	// ID is the value of the label owner-id: a hash over the cluster's uid and
@@ -24,7 +24,7 @@ type Owner struct {
 // OwnerRef is the value of the annotation owner.
 type OwnerRef struct {
 	Group, Kind, Namespace, Name string
-	// UID tells incarnations of the same owner apart.
+	// UID distinguishes incarnations of the same owner.
 	UID types.UID
 }
 
@@ -53,13 +53,13 @@ func ParseOwnerRef(value string) (ref OwnerRef, ok bool) {
 	return OwnerRef{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3], UID: types.UID(parts[4])}, true
 }
 
-// Marks are the signs of ownership found on an object.
+// Marks are the label, the annotation and the ownerReferences of an object that show its owner.
 type Marks struct {
 	// OwnerID is the value of our label; empty if the object has none.
 	OwnerID string
 	// Ref is the value of our annotation; zero if absent or not readable.
 	Ref OwnerRef
-	// Others names owners that other tools and reconcilers have marked, such
+	// Others names owners according to other tools and reconcilers, such
 	// as "Helm release shop/web". Marks that our own manifest sets are left out.
 	Others []string
 	// Controller is the controller among the object's ownerReferences; zero if there is
@@ -77,16 +77,16 @@ type Controller struct {
 type relation int
 
 const (
-	// unowned: nobody has marked the object.
+	// unowned: the object bears the label and annotation of no owner.
 	unowned relation = iota
-	// ours: the object bears our marks.
+	// ours: the object bears our label and annotation.
 	ours
 	// stripped: the object lacks our label, but its annotation names us, or its record is sealed.
 	stripped
-	// earlier: the object bears the marks of an earlier incarnation of us.
+	// earlier: the object bears the label and annotation of an earlier incarnation of us.
 	earlier
-	// foreign: the object bears the marks of another owner, or has a controller and no
-	// marks of ours. An object of ours stays ours if it gets a controller later.
+	// foreign: the object bears the label or annotation of another owner, or has a
+	// controller and none of ours. An object of ours stays ours if it gets a controller later.
 	foreign
 )
 
@@ -97,8 +97,8 @@ const (
 func relate(me Owner, item v1alpha1.InventoryItem, adoption v1alpha1.AdoptionPolicy, live Observation) (relation, string) {
 	marks := live.Marks
 	mine := marks.OwnerID == me.ID && (marks.Ref == (OwnerRef{}) || marks.Ref.SameOwner(me.Ref))
-	// Under the policy Always an object that we took over may still bear the marks
-	// of its last owner: they go with a request of their own, and may come back.
+	// Under the policy Always an object that we took over may still bear the label and
+	// annotation of its last owner: they go with a request of their own, and may come back.
 	if len(marks.Others) > 0 && !(mine && adoption == v1alpha1.AdoptionPolicyAlways) {
 		return foreign, strings.Join(marks.Others, " and ")
 	}
@@ -129,7 +129,7 @@ func isSealed(item v1alpha1.InventoryItem, live Observation) bool {
 }
 
 // seal puts the seal on the record of an object whose annotation names us. So a record
-// of an older version, or of another key, is sealed as soon as the marks are seen. An
+// of an older version, or of another key, is sealed as soon as the annotation is seen. An
 // object that was given away is sealed no more.
 func (u *unit) seal(me Owner) {
 	switch {
@@ -147,7 +147,7 @@ func titleOf(marks Marks) string {
 	return marks.Ref.Title()
 }
 
-// Owns reports whether the marks are the owner's own, and no other owner's. The
+// Owns reports whether label and annotation are the owner's own, and no other owner's. The
 // annotation alone is enough, because it names the owner in full.
 func (o Owner) Owns(marks Marks) bool {
 	found, _ := relate(o, v1alpha1.InventoryItem{}, v1alpha1.AdoptionPolicyIfUnowned, Observation{Existence: Present, Marks: marks})
@@ -158,7 +158,7 @@ func (o Owner) Owns(marks Marks) bool {
 // for an adoption.
 func (u *unit) isOurs() bool { return u.relation == ours || u.relation == stripped }
 
-// mayRemove reports whether an object that is not wanted any more may be
+// mayRemove reports whether an object that is no longer desired may be
 // deleted. What an earlier incarnation of us left must be sealed; otherwise we never
 // took it over, perhaps because we must not.
 func (u *unit) mayRemove() bool {

@@ -30,13 +30,13 @@ type Plan struct {
 	Steps []Step
 	// Waiting are the objects that are not settled, and why.
 	Waiting []Wait
-	// Notes are things worth telling that need no request.
+	// Notes are messages for users that need no request.
 	Notes []Note
 	// Deviations are objects that have drifted and are left as they are.
 	Deviations []Deviation
-	// Ignored are wanted objects that exist, are not ours, and are left alone.
+	// Ignored are desired objects that exist, are not ours, and are left alone.
 	Ignored []Key
-	// Settled and Total count the wanted objects, or in deletion the recorded ones.
+	// Settled and Total count the desired objects, or in deletion the recorded ones.
 	Settled, Total int
 }
 
@@ -56,14 +56,14 @@ const (
 	VerbMerge Verb = "merge"
 	// VerbOverride is VerbMerge that also reclaims the fields of one-off managers.
 	VerbOverride Verb = "override"
-	// VerbMark puts our marks back on an object of ours, and changes nothing else.
+	// VerbMark puts our label and annotation back on an object of ours, and changes nothing else.
 	VerbMark Verb = "mark"
 	// VerbDryRun asks the server whether it would create the object anew. It
 	// changes nothing, and comes before the deletion of an object that is recreated.
 	VerbDryRun Verb = "dry-run"
 	// VerbDelete deletes the object of the given uid.
 	VerbDelete Verb = "delete"
-	// VerbOrphan strips our marks and leaves the object alone from then on.
+	// VerbOrphan removes our label and annotation and leaves the object alone from then on.
 	VerbOrphan Verb = "orphan"
 )
 
@@ -103,7 +103,7 @@ type Step struct {
 	Marks Marks
 	// Guard is checked immediately before a deletion.
 	Guard Guard
-	// Owner is on whose behalf the step is.
+	// Owner is the owner on whose behalf the step is made.
 	Owner Owner
 	// Own are, if it is about instances, the recorded instances of the types that
 	// the object defines. All other instances are foreign.
@@ -114,36 +114,36 @@ type Step struct {
 	Referenced bool
 	// Former names the owner that an adopted object belongs to.
 	Former string
-	// Desired is the wanted object; nil if it is not wanted any more.
+	// Desired is the desired object; nil if it is no longer desired.
 	Desired *Desired
 	// Scaled: the number of replicas was set through the subresource scale. It is left
 	// alone unless the manifest has another number than when it was last written.
 	// Autoscaled: an autoscaler decides about it, so that it is left alone in any case.
 	Scaled, Autoscaled bool
-	// Drift is what the step undoes, if somebody else changed or deleted the object;
+	// Drift is what the step undoes, if another client changed or deleted the object;
 	// nil if that is not why it is done.
 	Drift *Drift
 	// Then is the record once the step succeeded; the uid and the hashes are
 	// filled in from the server's answer. VerbDelete and VerbOrphan leave no record;
-	// a guard reads from it what was left behind. If the guard cannot read the content of a
+	// a guard reads from it what was orphaned. If the guard cannot read the content of a
 	// namespace, it has since when, and when that was last recorded; nil means now.
 	Then v1alpha1.InventoryItem
 }
 
 // StillMeant reports whether a deletion or a release that was planned for an
-// object is still meant for it: it is the same object, and whose it is has not
+// object still applies: it is the same object, and its owner has not
 // changed. So what the plan decided about its ownership holds, whatever else has
-// moved since, and the step may be sent again with the newer resourceVersion.
+// changed since, and the step may be sent again with the newer resourceVersion.
 func (s Step) StillMeant(live Observation) bool {
 	return live.Existence == Present && live.UID == s.UID &&
 		live.Marks.OwnerID == s.Marks.OwnerID && live.Marks.Ref == s.Marks.Ref &&
 		slices.Equal(live.Marks.Others, s.Marks.Others)
 }
 
-// Claims reports whether the step puts our marks on what does not bear them: a
-// creation, an adoption, the repair of lost marks. Its preconditions say nothing
-// about whether anybody still wants the object: whoever looks after the component
-// by now may have dropped it, because it was not there or not ours.
+// Claims reports whether the step puts our label and annotation on an object that lacks
+// them: a creation, an adoption, the repair of a lost label. Its preconditions do not say
+// whether the object is still desired: the process that reconciles the component
+// by now may have dropped it, because it did not exist or was not ours.
 func (s Step) Claims() bool {
 	return s.Verb == VerbCreate || s.Because == BecauseAdopted || s.Because == BecauseUnmarked
 }
@@ -157,15 +157,15 @@ const (
 	// GuardNoInstances: no instance of the types that the object defines exists.
 	GuardNoInstances Guard = "no instances"
 	// GuardNoInstancesOrRelease: like GuardNoInstances, but a type of which no other
-	// instances exist than those that were left behind is released, not deleted.
+	// instances exist than orphaned ones is orphaned, not deleted.
 	GuardNoInstancesOrRelease Guard = "no instances, else released"
-	// GuardEmpty: nothing but noise lives in the namespace; otherwise the deletion is blocked.
+	// GuardEmpty: nothing but ignored kinds lives in the namespace; otherwise the deletion is blocked.
 	GuardEmpty Guard = "empty"
-	// GuardEmptyOrRelease: like GuardEmpty, but a namespace in use is released, not deleted.
+	// GuardEmptyOrRelease: like GuardEmpty, but a namespace in use is orphaned, not deleted.
 	// Content that cannot be read blocks it for Input.Timeout at most.
 	GuardEmptyOrRelease Guard = "empty, else released"
 	// GuardKnownEmptyOrRelease: like GuardEmptyOrRelease, but a namespace whose content
-	// cannot be read is released as well: its content could not be read for too long.
+	// cannot be read is orphaned as well: its content could not be read for too long.
 	GuardKnownEmptyOrRelease Guard = "known to be empty, else released"
 )
 
@@ -189,20 +189,20 @@ const (
 	WaitType          WaitReason = "TypeNotServed" // the type is not served yet
 	WaitUnknown       WaitReason = "Unknown"       // the object cannot be read
 	WaitForbidden     WaitReason = "Forbidden"     // the identity has no right to read the object
-	WaitOwner         WaitReason = "OwnerConflict" // the object belongs to somebody else
+	WaitOwner         WaitReason = "OwnerConflict" // the object has another owner
 	WaitBlocked       WaitReason = "Blocked"       // the deletion is blocked
 	WaitError         WaitReason = "StepFailed"    // the last step failed
-	WaitConflict      WaitReason = "FieldConflict" // somebody changes the object again and again
+	WaitConflict      WaitReason = "FieldConflict" // another client changes the object again and again
 	WaitNamespaceGone WaitReason = "NamespaceTerminating"
 )
 
-// Note is something worth telling that needs no request. The message begins with
+// Note is a message for users that needs no request. The message begins with
 // what happened, as in "released: another client recreated it".
 type Note struct {
 	Key     Key
 	Message string
 	// Warning is the reason of a note about harm, such as ForeignInstancesLost.
-	// It is empty for what is only worth knowing.
+	// It is empty for a note that is only information.
 	Warning string
 }
 
@@ -214,19 +214,19 @@ const (
 	WarnContentLost = "ForeignContentLost"
 	// WarnUnread: a namespace stays, because its content cannot be read.
 	WarnUnread = "NamespaceContentUnknown"
-	// WarnKept: a namespace or a type stays, because something in it was left behind.
+	// WarnKept: a namespace or a type stays, because something in it was orphaned.
 	WarnKept = "KeptForOrphan"
-	// WarnConflict: somebody changes or deletes an object again and again.
+	// WarnConflict: another client changes or deletes an object again and again.
 	WarnConflict = "FieldConflict"
-	// WarnOrphan: an object bears our marks and is in no inventory.
+	// WarnOrphan: an object bears our label and is in no inventory.
 	WarnOrphan = "OrphanFound"
 )
 
-// Obstacle is a type whose objects are in the way of a deletion: when some of them
+// Obstacle is a type whose objects block a deletion: when some of them
 // have gone, it may be tried again.
 type Obstacle struct {
 	Type schema.GroupVersionResource
-	// Namespace is where the objects live that are meant; empty means everywhere.
+	// Namespace limits the objects to one namespace; empty means all.
 	Namespace string
 }
 
@@ -239,17 +239,17 @@ type Result struct {
 	Observation Observation
 	// Blocked is why the guard of a deletion refused it; nothing was done then.
 	Blocked string
-	// Obstacles are whose objects are in the way of a deletion that is blocked.
+	// Obstacles are the types whose objects block the deletion.
 	Obstacles []Obstacle
 	// Unread is set if the guard could not find out whether a namespace is empty,
 	// because some of its content cannot be read.
 	Unread bool
-	// Released is set if our marks were stripped instead of deleting the object.
+	// Released is set if the object was orphaned instead of deleted.
 	Released bool
 	// Replicas is the number of replicas that the manifest asks for, of an object that
 	// can be scaled; nil if it asks for none.
 	Replicas *int64
-	// Notes are what the step found that is worth telling, whatever its outcome.
+	// Notes are messages for users about what the step found, whatever its outcome.
 	Notes []Note
 	// Err is why the step failed. It names the object.
 	Err error

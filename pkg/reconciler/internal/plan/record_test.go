@@ -193,7 +193,7 @@ func TestUnknownFieldsOfTheRecordSurviveAWrite(t *testing.T) {
 }
 
 // The server answers some objects and keeps none of them. Their records leave once
-// they are not wanted any more; those of objects that merely cannot be read stay.
+// they are no longer desired; those of objects that merely cannot be read stay.
 func TestARecordOfWhatTheServerDoesNotKeepLeaves(t *testing.T) {
 	answered := v1alpha1.InventoryItem{Group: "example.com", Version: "v1", Kind: "Review", Name: "a", Digest: "sha"}
 	begun, created, ran := answered, answered, answered

@@ -11,10 +11,10 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-// prune removes what is recorded but no longer wanted. An object waits until
+// prune removes what is recorded but no longer desired. An object waits until
 // the writes of its own and the earlier apply waves went through, so that what
-// takes its place is there; it does not wait for anybody's readiness. It goes
-// first if it is in the way of what failed.
+// takes its place is there; it does not wait for readiness. It goes
+// first if it holds what a failed creation asks for.
 func (w *work) prune() {
 	var redundant []*unit
 	var twins map[Key][]*unit // at rest none is asked for
@@ -35,9 +35,9 @@ func (w *work) prune() {
 	w.remove(redundant, BecauseRedundant)
 }
 
-// keepLeaving records of an object that is left behind because the manifests
-// dropped it, that this holds whatever comes: the component may be deleted before
-// it is done. Once the marks are gone, nothing else tells the object from one
+// keepLeaving records of an object that is orphaned because the manifests
+// dropped it that this holds whatever comes: the component may be deleted before
+// it is done. Once our label and annotation are gone, nothing else distinguishes the object from one
 // that lost them.
 func (w *work) keepLeaving(u *unit) {
 	if u.item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnApply && u.live.Existence != Absent {
@@ -171,9 +171,9 @@ func (u *unit) drop() {
 
 // A server may serve one object in several groups, such as Event in the core group and
 // in events.k8s.io. When the manifests name another group, the recorded object and the
-// wanted one have different keys and one uid.
+// desired one have different keys and one uid.
 
-// twins returns the wanted objects by their keys without the group.
+// twins returns the desired objects by their keys without the group.
 func (w *work) twins() map[Key][]*unit {
 	twins := map[Key][]*unit{}
 	for _, u := range w.units {
@@ -184,7 +184,7 @@ func (w *work) twins() map[Key][]*unit {
 	return twins
 }
 
-// moved reports whether the very object is wanted in another group.
+// moved reports whether the very object is desired in another group.
 func (u *unit) moved() bool {
 	return slices.ContainsFunc(u.twins, func(twin *unit) bool {
 		uid := twin.live.UID
@@ -192,7 +192,7 @@ func (u *unit) moved() bool {
 	})
 }
 
-// unknownTwin returns a wanted object that may be the very object, in another group.
+// unknownTwin returns a desired object that may be the very object, in another group.
 func (u *unit) unknownTwin() *unit {
 	if i := slices.IndexFunc(u.twins, func(twin *unit) bool { return !twin.live.known() }); i >= 0 {
 		return u.twins[i]

@@ -24,7 +24,7 @@ type simulation struct {
 	world  *world
 	driver *driver
 	oracle *oracle
-	// candidates are the objects that may be wanted, with the policies that
+	// candidates are the objects that may be desired, with the policies that
 	// do not change from one version of the component to the next.
 	candidates map[Key]policy.Set
 	diary      []func() string // written only if the simulation fails
@@ -195,7 +195,7 @@ func (s *simulation) tie(key Key, set *policy.Set) {
 	}
 }
 
-// carrierOf names the wanted object that another needs; empty if it needs none.
+// carrierOf names the desired object that another needs; empty if it needs none.
 func carrierOf(key Key) string {
 	switch {
 	case key.Kind == "Foo":

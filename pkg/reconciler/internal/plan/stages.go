@@ -44,7 +44,7 @@ var rest = kind{stageRest, removeRest}
 // kinds places the kinds whose position matters. Admission webhooks come after
 // everything that may serve them, and are removed before it. Workloads
 // are removed before the configuration and the rights that they need to shut down.
-// An APIService is removed before the server behind it: without that one nothing tells
+// An APIService is removed before the server behind it: without that server it is not known
 // whether there are instances of others, which would be lost with it.
 var kinds = map[schema.GroupKind]kind{
 	{Kind: "Namespace"}: {stageNamespace, removeNamespace},
@@ -82,7 +82,7 @@ func kindOf(key Key) kind {
 	return rest
 }
 
-// ApplyStages returns what tells in which stage of its wave an object is
+// ApplyStages returns a function that returns the stage of its wave in which an object is
 // applied. The types are those that the objects themselves bring, and the
 // patterns of additional managed types.
 func ApplyStages(types, additional []v1alpha1.TypeInfo) func(Key) int {

@@ -70,7 +70,7 @@ func parseLines(text string) ([]line, error) {
 	return lines, nil
 }
 
-// wanted makes a wanted object of a line. The options are annotations, but for
+// desired makes a desired object of a line. The options are annotations, but for
 // value, ttl, which says that the object is removed after its end, and defines, which
 // names the kind that a definition brings.
 func (l line) wanted() (Desired, error) {

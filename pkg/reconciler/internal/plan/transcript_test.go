@@ -23,7 +23,7 @@ import (
 // comes now, and the difference is for the reviewer. These are the commands:
 //
 //	new-world              begins again; there is one namespace, shop
-//	desired                sets the wanted objects: kind, name, annotations, and value=, which stands for the other fields
+//	desired                sets the desired objects: kind, name, annotations, and value=, which stands for the other fields
 //	managed                sets patterns of additional managed types
 //	missing-namespaces     sets the policy
 //	next                   shows the next plan, and does nothing

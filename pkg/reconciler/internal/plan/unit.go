@@ -8,7 +8,7 @@ import "github.com/corbel-run/corbel/api/v1alpha1"
 // unit is everything known about one object.
 type unit struct {
 	key     Key
-	desired *Desired // nil if the object is not wanted
+	desired *Desired // nil if the object is not desired
 	// item is the record to keep; it starts as what is recorded.
 	item     v1alpha1.InventoryItem
 	recorded bool
@@ -17,11 +17,11 @@ type unit struct {
 	// owner names whose the object is, if it is not ours.
 	owner   string
 	failure *Failure
-	// instance tells that the object is an instance of a managed type.
+	// instance is set if the object is an instance of a managed type.
 	instance bool
 	// settled: nothing is to be done and nothing is waited for.
 	settled bool
-	// fought: somebody changes the object again and again.
+	// fought: another client changes the object again and again.
 	fought bool
 	// stuck: the object is to be written, but cannot be now.
 	stuck bool
@@ -46,14 +46,14 @@ type unit struct {
 	departure int
 	// neededBy are those that need this one and must not be left without it.
 	neededBy []*unit
-	// twins are the wanted objects of the same kind and name in other groups.
+	// twins are the desired objects of the same kind and name in other groups.
 	twins []*unit
-	// visited marks units that the walk under way has met, visiting those that
+	// visited is set for units that the walk under way has met, visiting those that
 	// it came through.
 	visited, visiting bool
 }
 
-// want makes the unit a wanted one and brings the descriptive part of its
+// want makes the unit a desired one and brings the descriptive part of its
 // record up to date.
 func (u *unit) want(d *Desired) {
 	u.desired = d

@@ -79,7 +79,7 @@ func blocking(units []*unit) string {
 }
 
 // hold lets objects wait for others, unless nothing is to be done about them;
-// jammed tells that some of those others wait because of a failure.
+// jammed is set if some of those others wait because of a failure.
 func (w *work) hold(units []*unit, message string, jammed bool) {
 	for _, u := range units {
 		w.holdOne(u, message, jammed)

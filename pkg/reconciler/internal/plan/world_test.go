@@ -207,7 +207,7 @@ func (w *world) content(namespace string) []*object {
 }
 
 // observe reads an object as the runtime does; manifest tells that it is
-// wanted. What is not wanted is absent if its type is.
+// desired. What is not desired is absent if its type is.
 func (w *world) observe(key Key, manifest bool) Observation {
 	if reason, failing := w.unreadable[key]; failing {
 		return Observation{Why: reason}
