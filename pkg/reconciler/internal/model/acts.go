@@ -98,7 +98,7 @@ func (m *Model) enabledOn(s *State, act Act) bool {
 
 const drifted = "drifted"
 
-// act lets somebody do something.
+// act carries out a disturbance.
 func (m *Model) act(s *State, act Act) {
 	switch act.Kind {
 	case ActChange, ActRemove, ActRecreate, ActForce, ActTouchStatus, ActForge:
@@ -129,7 +129,7 @@ func (m *Model) act(s *State, act Act) {
 		s.active++
 		return
 	}
-	s.tell("somebody %s %s", act.Kind, act.Key)
+	s.tell("another client %s %s", act.Kind, act.Key)
 	o := s.world.get(act.Key)
 	switch act.Kind {
 	case ActCreate, ActClaim:
@@ -155,7 +155,7 @@ func (m *Model) act(s *State, act Act) {
 	}
 }
 
-// theirs is an object that somebody else makes.
+// theirs is an object that another client creates.
 func theirs(act Act) Object {
 	o := Object{Key: act.Key, Value: "theirs", Ready: true}
 	if act.Kind == ActClaim {
@@ -164,7 +164,7 @@ func theirs(act Act) Object {
 	return o
 }
 
-// change is what an act makes of an object. Known tells that its holder has recorded its uid.
+// change is what an act makes of an object. Known is set if its holder has recorded its uid.
 func change(o *Object, kind ActKind, known bool) {
 	switch kind {
 	case ActDrift:
@@ -174,7 +174,7 @@ func change(o *Object, kind ActKind, known bool) {
 	case ActStrip:
 		o.OwnerID, o.Ref = "", plan.OwnerRef{}
 		if o.Holder == Stranger && !o.Helm {
-			// Whoever saw the thief's marks may have let go of it.
+			// A component that saw the label of the other owner may have released it.
 			o.Holder, o.Stolen = Nobody, false
 		}
 	case ActUnlabel:
@@ -222,7 +222,7 @@ func itemOf(items []v1alpha1.InventoryItem, key plan.Key) (v1alpha1.InventoryIte
 }
 
 func (m *Model) actOn(s *State, act Act) {
-	s.tell("somebody %s %c", act.Kind, 'A'+rune(act.Component))
+	s.tell("another client %s %c", act.Kind, 'A'+rune(act.Component))
 	c := s.world.components[act.Component]
 	if act.Kind == ActRecreate {
 		uid := following(s.truth.uids[act.Component])

@@ -83,13 +83,13 @@ func (m *Model) checkWrite(s *State, a *actor, step plan.Step, o *Object) {
 		s.violate("S16 field confinement: replace %s does not know of the ownerReferences of others", step.Key)
 	}
 	if step.Verb == plan.VerbReplace && o.Held && !slices.Contains(step.Finalizers, foreignFinalizer) {
-		s.violate("S16 field confinement: replace %s takes off the finalizer of somebody else", step.Key)
+		s.violate("S16 field confinement: replace %s takes off the finalizer of another client", step.Key)
 	}
 	m.checkWriteOrder(s, a, step)
 }
 
 // holder is the owner of the object as far as that can be known: what bears no marks
-// and is in no record by its uid is its controller's, or nobody's.
+// and is in no record by its uid is its controller's, or has no holder.
 func (m *Model) holder(s *State, o *Object) Holder {
 	bare := o.OwnerID == "" && o.Ref == plan.OwnerRef{}
 	if bare && o.Holder != Stranger && (!m.records(s, o.Holder, o) || m.leaves(s, o)) {
@@ -132,7 +132,7 @@ func (m *Model) checkRemoval(s *State, a *actor, step plan.Step, o *Object) {
 	}
 	known, holder := m.records(s, me, o), m.holder(s, o)
 	ours := holder == me || holder == Nobody && o.Former == me && known || sameName(holder, me) && known
-	// From what somebody else has now, next to our marks, only those are taken off.
+	// From an object of another owner only our label and annotation are removed.
 	parting := step.Verb == plan.VerbOrphan && o.Helm && (o.OwnerID == ownerBy(me).ID || o.Ref == ownerBy(me).Ref)
 	if !ours && !parting {
 		s.violate("S2 no foreign modification: %s %s, which is held by %q", step.Verb, step.Key, holder)
@@ -261,7 +261,7 @@ func (m *Model) checkPlan(s *State, in plan.Input, p plan.Plan) {
 			s.violate("S3 no blind delete: %s %s, which was not seen", step.Verb, step.Key)
 		}
 		if live.Existence == plan.Unseen && step.Verb != plan.VerbCreate {
-			s.violate("S5 unknown is not absent: %s %s, which nobody looked for", step.Verb, step.Key)
+			s.violate("S5 unknown is not absent: %s %s, which was not read", step.Verb, step.Key)
 		}
 		if live.Existence == plan.Unknown {
 			s.violate("S5 unknown is not absent: %s %s, which could not be read", step.Verb, step.Key)

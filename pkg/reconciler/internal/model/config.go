@@ -115,7 +115,7 @@ type Model struct {
 	desired map[Holder]map[int][]plan.Desired
 	keyed   []map[Holder]map[int][]plan.Desired // by digest key
 	moves   []Move                              // all disturbances by acts
-	// allowed tells which first disturbances are explored; nil means all.
+	// allowed reports whether a first disturbance is explored; nil means all are.
 	allowed func(index int) bool
 }
 

@@ -76,7 +76,7 @@ func playBoth(t *testing.T, seed uint64) int {
 	for range events {
 		if acts := memory.possible(); len(acts) > 0 && rng.IntN(3) > 0 {
 			act := acts[rng.IntN(len(acts))]
-			diary = append(diary, fmt.Sprintf("somebody %s %s", act.Kind, act.Key))
+			diary = append(diary, fmt.Sprintf("another client %s %s", act.Kind, act.Key))
 			memory.act(act)
 			real.act(act)
 		} else {

@@ -82,7 +82,7 @@ func (m *Model) Explore(limit int) Report {
 	return report
 }
 
-// failed tells the schedule that led to a violation.
+// failed adds the schedule that led to a violation to the report.
 func (m *Model) failed(report Report, nodes []node, from int32, last Move, way []*State) Report {
 	moves := []Move{last}
 	for at := from; at > 0; at = nodes[at].parent {
@@ -95,7 +95,7 @@ func (m *Model) failed(report Report, nodes []node, from int32, last Move, way [
 	}
 	report.Violation = s.violation
 	if len(way) > 0 {
-		report.Schedule = append(report.Schedule, "from here on nobody disturbs")
+		report.Schedule = append(report.Schedule, "from here on without disturbances")
 		for _, s := range way {
 			report.Schedule = append(report.Schedule, s.told)
 			report.Violation = s.violation

@@ -13,7 +13,7 @@ import (
 )
 
 // The checks of the order. They hold against the truth of the moment only in a
-// pass that nobody disturbed; otherwise the reconcile cannot know better.
+// reconcile without disturbances; otherwise the reconcile cannot know better.
 
 // ranks place a kind: when it is applied within its wave, and when it is removed.
 type ranks struct{ apply, remove int }

@@ -255,7 +255,7 @@ func (m *Model) fold(s *State, a *actor) {
 		case errors.Is(r.Err, errConflict) && a.looks[key] < maxLooks:
 			a.looks = count(a.looks, key)
 		case blind[key] && !errors.Is(r.Err, errLost):
-			// Nobody has looked for it yet.
+			// It was not read yet.
 		case isNamespaceGone(r.Err) && a.looks[key] < maxLooks:
 			a.looks = count(a.looks, key)
 			if !slices.Contains(again, namespaceOf(key)) {

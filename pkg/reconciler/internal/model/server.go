@@ -101,7 +101,7 @@ func sent(o Object, s plan.Step, by Holder) Object {
 	return o
 }
 
-// strip takes our marks off an object: it is nobody's from then on.
+// strip removes our label and annotation from an object: it has no holder from then on.
 func (w *World) strip(o *Object) {
 	next := *o
 	next.OwnerID, next.Ref = "", plan.OwnerRef{}

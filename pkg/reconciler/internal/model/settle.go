@@ -12,7 +12,7 @@ import (
 )
 
 // maxRounds is how many reconciles a component may take to come to rest once
-// nobody disturbs it: a few for each wave and stage of these small worlds.
+// nothing disturbs it: a few for each wave and stage of these small worlds.
 const maxRounds = 16
 
 // maxMoves bounds the requests of one round.
@@ -122,7 +122,7 @@ func (m *Model) checkRest(s *State) {
 }
 
 // checkLeftovers finds objects of components that are gone. What nothing shows
-// to be theirs cannot be found by anybody.
+// to be theirs cannot be found.
 func (m *Model) checkLeftovers(s *State, me Holder) {
 	if s.truth.abandoned[me] {
 		return

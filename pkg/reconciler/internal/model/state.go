@@ -75,7 +75,7 @@ type actor struct {
 	results           []plan.Result
 	// unreachable: a request got no answer, so that the reconcile ends.
 	unreachable bool
-	// disturbed: somebody else did something since the reconcile began.
+	// disturbed: another client changed something since the reconcile began.
 	disturbed bool
 }
 
@@ -93,9 +93,9 @@ const (
 	moveRefuse                 // the same, but the server refuses it, or cannot be read
 	moveLose                   // the same, but the answer gets lost
 	moveReady                  // a controller makes object Arg ready
-	moveStale                  // the watch tells old states; Arg is of which objects
+	moveStale                  // the watch shows old states; Arg is of which objects
 	moveSweep                  // a controller takes away what is in terminating object Arg
-	moveAct                    // somebody does act Arg
+	moveAct                    // act Arg happens
 )
 
 // Violation returns which invariant the last Move broke; empty if none.
@@ -114,7 +114,7 @@ func (s *State) violate(format string, args ...any) {
 	}
 }
 
-// tell describes the move, for a person who reads a schedule.
+// tell adds to the description of the move in a schedule.
 func (s *State) tell(format string, args ...any) {
 	if s.told != "" {
 		s.told += "; "

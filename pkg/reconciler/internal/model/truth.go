@@ -18,7 +18,7 @@ type truth struct {
 	done map[doneKey]string
 	// once are the objects that were applied and must be left alone since.
 	once map[doneKey]bool
-	// abandoned are the components whose finalizer somebody else took off.
+	// abandoned are the components whose finalizer another client removed.
 	abandoned map[Holder]bool
 }
 

@@ -12,11 +12,11 @@ import (
 )
 
 // What a leader knows without asking: the watch of everything that bears the label
-// of the reconciler, whoever owns it. It is as the cluster is, but for the objects
+// of the reconciler, of every owner. It is as the cluster is, but for the objects
 // whose events come late.
 
 // lag is an object whose events come late to a leader, for good. Whenever the
-// leader looks, it is either told how the object is, or how it was: so events are
+// leader looks, it sees the object either as it is or as it was: so events are
 // delayed, dropped, replayed, and overtake those of other objects.
 type lag struct {
 	leader int8
@@ -65,7 +65,7 @@ func (s *State) forgetAnswers(leader int8) {
 	}
 }
 
-// stale returns those of the keys about which the leader may be told how they were.
+// stale returns those of the keys of which the leader may see an old state.
 func (s *State) stale(a *actor) []plan.Key {
 	var keys []plan.Key
 	for _, key := range a.recall {
@@ -81,7 +81,7 @@ func (s *State) stale(a *actor) []plan.Key {
 	return keys
 }
 
-// recallMoves are one for what the watch may tell about the objects: of each
+// recallMoves are one for each state that the watch may show of the objects: of each
 // stale one, how it is, or how it was.
 func (s *State) recallMoves(i int, moves []Move) []Move {
 	moves = append(moves, Move{Kind: moveGo, Actor: int8(i)})
@@ -91,7 +91,7 @@ func (s *State) recallMoves(i int, moves []Move) []Move {
 	return moves
 }
 
-// recallAll asks nobody: what the watch has is taken from there, and of what is to
+// recallAll reads nothing: what the watch has is taken from there, and of what is to
 // be created it is presumed that it does not exist. The rest is to be read.
 func (m *Model) recallAll(s *State, a *actor, mask uint8) {
 	stale := s.stale(a)
@@ -119,7 +119,7 @@ func (m *Model) recallAll(s *State, a *actor, mask uint8) {
 	m.afterLook(s, a)
 }
 
-// recalled tells what is known of an object, and whether that is enough. What the
+// recalled returns what is known of an object, and whether that is enough. What the
 // watch has of it may be nothing.
 func (m *Model) recalled(s *State, a *actor, key plan.Key, watched *Object) (plan.Observation, bool) {
 	if served, _ := s.world.defined(key.GroupKind()); !served {
@@ -128,7 +128,7 @@ func (m *Model) recalled(s *State, a *actor, key plan.Key, watched *Object) (pla
 	item, recorded := itemOf(a.recorded, key)
 	wanted := m.wantedNow(a, key)
 	if watched != nil && m.Watched {
-		// That an object is somebody else's is never taken for granted: we may have
+		// That an object has another owner is never taken for granted: we may have
 		// taken it over since, and may not know it.
 		me := ownerBy(a.snap.UID)
 		found := sealed(me, a.key, watched.observation(false))

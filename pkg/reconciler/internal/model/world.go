@@ -18,7 +18,7 @@ import (
 type Holder string
 
 const (
-	// Nobody holds what a person made by hand, and what was orphaned.
+	// Nobody holds what was made by hand, and what was orphaned.
 	Nobody Holder = ""
 	// Stranger is another component or tool.
 	Stranger Holder = "stranger"
@@ -31,7 +31,7 @@ type Object struct {
 	UID   int
 	RV    int
 	Value string // the fields that manifests set
-	Extra bool   // somebody else added a field
+	Extra bool   // another client added a field
 
 	OwnerID string
 	Ref     plan.OwnerRef
