@@ -23,7 +23,7 @@ func parse(t testing.TB, text string) map[string]any {
 	return object
 }
 
-func TestSealsTellOwnersObjectsAndKeysApart(t *testing.T) {
+func TestSealsDistinguishOwnersObjectsAndKeys(t *testing.T) {
 	keyed := Hasher{Key: []byte("k")}
 	seal := keyed.Seal("owner", "ConfigMap", "a", "u1")
 	if len(seal) != 22 {

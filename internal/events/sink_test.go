@@ -23,9 +23,9 @@ import (
 	"github.com/corbel-run/corbel/internal/events"
 )
 
-// TestASinkThatFailsHoldsUpNobodyAndIsNotAskedAgain sends events to servers that do not
+// TestASinkThatFailsBlocksNothingAndIsNotCalledAgain sends events to servers that do not
 // take them.
-func TestASinkThatFailsHoldsUpNobodyAndIsNotAskedAgain(t *testing.T) {
+func TestASinkThatFailsBlocksNothingAndIsNotCalledAgain(t *testing.T) {
 	status := func(code int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")

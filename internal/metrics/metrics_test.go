@@ -164,7 +164,7 @@ func TestRequestsAreCounted(t *testing.T) {
 		`{code="2xx",verb="patch"} 1`, `{code="2xx",verb="read"} 1`, `{code="4xx",verb="read"} 1`, `{code="5xx",verb="update"} 1`, `{code="2xx",verb="watch"} 1`)
 }
 
-func TestPassesAreCounted(t *testing.T) {
+func TestReconcilesAreCounted(t *testing.T) {
 	ctx := WithController(t.Context(), "widgets")
 	if got := ControllerOf(ctx, "x"); got != "widgets" {
 		t.Errorf("controller %q", got)

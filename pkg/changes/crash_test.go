@@ -60,9 +60,9 @@ func TestNoDeletionAndNoAdditionIsLostIfTheProcessDiesAtAnyRequest(t *testing.T)
 	}
 }
 
-// TestNobodyWhoWritesBetweenTwoRequestsMakesUsLoseAnything lets somebody else label,
+// TestWritesOfOtherClientsBetweenTwoRequestsLoseNothing lets somebody else label,
 // hold or delete the object before and after every request of every story.
-func TestNobodyWhoWritesBetweenTwoRequestsMakesUsLoseAnything(t *testing.T) {
+func TestWritesOfOtherClientsBetweenTwoRequestsLoseNothing(t *testing.T) {
 	part := slice.FromEnvironment(t)
 	ran, index := 0, 0
 	for _, s := range stories {

@@ -142,7 +142,7 @@ func TestWhatWasGivenUpDoesNotComeAgainBecauseWeClaimedIt(t *testing.T) {
 	}
 }
 
-func TestADeletionThatWasGivenUpIsTriedOnceMoreBeforeTheSuccessorIsTold(t *testing.T) {
+func TestADeletionThatWasGivenUpIsTriedOnceMoreBeforeTheSuccessorIsReported(t *testing.T) {
 	for name, better := range map[string]bool{"and succeeds": true, "and fails": false} {
 		t.Run(name, func(t *testing.T) {
 			s := newStand(t, false)
@@ -177,7 +177,7 @@ func TestADeletionThatWasGivenUpIsTriedOnceMoreBeforeTheSuccessorIsTold(t *testi
 	}
 }
 
-func TestASuccessorIsToldAlsoIfTheDeletionOfItsPredecessorIsNeverRetried(t *testing.T) {
+func TestASuccessorIsReportedAlsoIfTheDeletionOfItsPredecessorIsNeverRetried(t *testing.T) {
 	s := newStand(t, false)
 	s.policy = NoRetryPolicy()
 	s.answer = refusing(errRefused, ReconcileActionDeleted)

@@ -40,7 +40,7 @@ func (b *bed) untilMarked(name string, want ...string) {
 	})
 }
 
-func TestAnOpinionatedWatcherIsToldOfEveryChangeOnceAndWritesThreeTimes(t *testing.T) {
+func TestAnOpinionatedWatcherGetsEveryChangeOnceAndWritesThreeTimes(t *testing.T) {
 	b, w, g := newBed(t), newWorld(), &gate{}
 	b.start(g.wrap, &corev1.ConfigMap{}, w.opinionated("a", g), changes.Options{})
 
@@ -81,7 +81,7 @@ func TestAnOpinionatedWatcherIsToldOfEveryChangeOnceAndWritesThreeTimes(t *testi
 	}
 }
 
-func TestAfterARestartAnOpinionatedWatcherTellsNewFromHandledAndMissesNoDeletion(t *testing.T) {
+func TestAfterARestartAnOpinionatedWatcherDistinguishesNewFromHandledAndMissesNoDeletion(t *testing.T) {
 	b, w := newBed(t), newWorld()
 	stop := b.start(nil, &corev1.ConfigMap{}, w.opinionated("a", nil), changes.Options{})
 	for _, name := range []string{"changed", "kept", "removed"} {
@@ -111,7 +111,7 @@ func TestAfterARestartAnOpinionatedWatcherTellsNewFromHandledAndMissesNoDeletion
 	}
 }
 
-func TestAPlainWatcherWritesNothingAndIsToldOfEveryChangeWhileItLives(t *testing.T) {
+func TestAPlainWatcherWritesNothingAndGetsEveryChangeWhileItLives(t *testing.T) {
 	b, w, g := newBed(t), newWorld(), &gate{}
 	plain := w.watcher("a", g)
 	b.create("x", "1")
@@ -128,7 +128,7 @@ func TestAPlainWatcherWritesNothingAndIsToldOfEveryChangeWhileItLives(t *testing
 	}
 }
 
-func TestADeletionIsToldAlsoIfSomebodyTookOurFinalizerAway(t *testing.T) {
+func TestADeletionIsHandledAlsoIfAnotherClientRemovedOurFinalizer(t *testing.T) {
 	b, w := newBed(t), newWorld()
 	b.start(nil, &corev1.ConfigMap{}, w.opinionated("a", nil), changes.Options{})
 	b.create("x", "1", func(obj *corev1.ConfigMap) { obj.Finalizers = []string{"other.example.com/x"} })
@@ -148,7 +148,7 @@ func TestADeletionIsToldAlsoIfSomebodyTookOurFinalizerAway(t *testing.T) {
 	b.untilTold(w, "add x=1", "delete x=1", "add y=1", "delete y=1")
 }
 
-func TestUsersAreToldWhatIsNotRetriedAndAChangeTriesAgain(t *testing.T) {
+func TestAnEventSaysWhatIsNotRetriedAndAChangeTriesAgain(t *testing.T) {
 	b, d := newBed(t), &diary{}
 	fail := errors.New("refused")
 	b.start(nil, &corev1.ConfigMap{}, noting(d, func(_ context.Context, req changes.TypedReconcileRequest[*corev1.ConfigMap]) (changes.ReconcileResult, error) {

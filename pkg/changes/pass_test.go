@@ -199,7 +199,7 @@ func TestAPanicInTheOptionChangedMeansThatTheChangeCounts(t *testing.T) {
 	}
 }
 
-func TestWhichEventsAreWorthAPass(t *testing.T) {
+func TestWhichEventsAreWorthAReconcile(t *testing.T) {
 	deleting := configMap("1", "2", "a", testFinalizer)
 	deleting.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	labelled := configMap("1", "2", "a", testFinalizer)

@@ -141,7 +141,7 @@ func TestBeforeAnActAnotherAnnotationIsAConflict(t *testing.T) {
 	}
 }
 
-func TestDeletionDuringThePassIsAConflict(t *testing.T) {
+func TestDeletionDuringTheReconcileIsAConflict(t *testing.T) {
 	w := stored()
 	w.Finalizers = []string{"a.b/c"}
 	s := widget.NewServer(w)

@@ -47,8 +47,8 @@ func counted(t *testing.T, writes *[]string) client.Client {
 	return c
 }
 
-// TestServerSeesOneWriteOfStatusInAPass counts the writes of whole reconciles.
-func TestServerSeesOneWriteOfStatusInAPass(t *testing.T) {
+// TestServerSeesOneWriteOfStatusInAReconcile counts the writes of whole reconciles.
+func TestServerSeesOneWriteOfStatusInAReconcile(t *testing.T) {
 	direct := installed.On(t, env.Shared(t), nil)
 	if err := direct.Create(t.Context(), &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func committing(t *testing.T, s *story) (*Bucket, *patch.Helper, func(context.Co
 	return b, helper, func(ctx context.Context) error { return helper.Commit(ctx, b) }
 }
 
-func TestALockWritesWithTheCommitOfThePass(t *testing.T) {
+func TestALockWritesWithTheCommitOfTheReconcile(t *testing.T) {
 	s := newStory(t)
 	b, helper, commit := committing(t, s)
 	err := steps.NewLock(b, s.client, step, steps.WithCommit(commit)).Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) {

@@ -66,7 +66,7 @@ func TestEndingsOfATask(t *testing.T) {
 	}
 }
 
-func TestACancelledPassReleasesTheLock(t *testing.T) {
+func TestACancelledReconcileReleasesTheLock(t *testing.T) {
 	s := newServer(stored())
 	b := read(t, s.direct)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -156,7 +156,7 @@ func TestTheKeyOutlivesACrashOfTheAttemptAfterAnError(t *testing.T) {
 	a.wantKeys("aaaa")
 }
 
-func TestWhoGivesTheStepAnotherStatusBeginsAnew(t *testing.T) {
+func TestAStepWithAnotherStatusBeginsAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*Bucket)
 		want   string

@@ -63,7 +63,7 @@ func TestAnObjectThatIsGoneIsIgnoredOnRequest(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatIsGoneAlthoughNobodyDeletedItIsAConflict(t *testing.T) {
+func TestAnObjectThatIsGoneWithoutADeletionIsAConflict(t *testing.T) {
 	for _, options := range [][]summarize.Option{success(), append(success(), summarize.WithIgnoreNotFound())} {
 		b := newBench(t, nil)
 		if err := b.server.Direct.Delete(t.Context(), b.obj.DeepCopyObject().(*widget.Widget)); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-func TestATypeKeepsTheNewestOfWhatWasLeftBehindAndTheInputStaysAsItIs(t *testing.T) {
+func TestATypeKeepsTheNewestOrphansAndTheInputStaysAsItIs(t *testing.T) {
 	definition := &unit{item: v1alpha1.InventoryItem{Defines: []v1alpha1.TypeInfo{{Group: "example.com", Kind: "Foo"}}}}
 	instance := func(i int) *unit { return &unit{live: Observation{UID: types.UID(fmt.Sprint("u", i))}} }
 	var before []types.UID
