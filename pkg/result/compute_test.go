@@ -130,24 +130,6 @@ func TestRequeueIsSoonButNeverAtOnce(t *testing.T) {
 	}
 }
 
-func TestLowest(t *testing.T) {
-	for _, tc := range []struct{ a, b, want result.Result }{
-		{result.Empty, result.Empty, result.Empty},
-		{result.Empty, result.Success, result.Success},
-		{result.Success, result.Empty, result.Success},
-		{result.Empty, result.Requeue, result.Requeue},
-		{result.Requeue, result.Success, result.Requeue},
-		{result.Success, result.Requeue, result.Requeue},
-	} {
-		if got := result.Lowest(tc.a, tc.b); got != tc.want {
-			t.Errorf("Lowest(%s, %s) = %s, want %s", tc.a, tc.b, got, tc.want)
-		}
-	}
-	if result.Lowest() != result.Empty {
-		t.Error("nothing gives Empty")
-	}
-}
-
 // With a terminal error anywhere in what is returned, the object would never come again.
 func TestAFailureIsNeverTerminal(t *testing.T) {
 	terminal := reconcile.TerminalError(errPlain)

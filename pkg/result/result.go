@@ -37,21 +37,6 @@ func (r Result) String() string {
 	}
 }
 
-// Lowest combines the results of several parts of a reconcile: Requeue if a part
-// wants to go on, else Success if a part succeeded, else Empty.
-func Lowest(results ...Result) Result {
-	lowest := Empty
-	for _, r := range results {
-		switch {
-		case r == Requeue:
-			return Requeue
-		case r == Success:
-			lowest = Success
-		}
-	}
-	return lowest
-}
-
 // RequeueDelay is what Requeue means in time, unless the interval is shorter.
 // The field Requeue of the controller's result is deprecated, and without an
 // error its rate limiter would count what is not a failure.

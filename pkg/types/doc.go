@@ -3,6 +3,6 @@
 
 // Package types holds the small interfaces and errors that generators, hooks and
 // reconcilers share: what parameters look like (Unstructurable), how to ask for a
-// retry after a delay (RetriableError), how to bring additional types into a
-// client (SchemeBuilder), and how to pick some of many (Selector).
+// retry after a delay (RetriableError), and how to bring additional types into a
+// client (SchemeBuilder).
 package types

@@ -39,18 +39,6 @@ func (e RetriableError) Cause() error { return e.err }
 // RetryAfter returns the delay, or nil if the retry interval of the component applies.
 func (e RetriableError) RetryAfter() *time.Duration { return e.retryAfter }
 
-// Selector picks some of many values.
-type Selector[T any] interface {
-	// Matches reports whether the value is picked.
-	Matches(value T) bool
-}
-
-// SelectorFunc makes a function a Selector.
-type SelectorFunc[T any] func(value T) bool
-
-// Matches calls the function.
-func (f SelectorFunc[T]) Matches(value T) bool { return f(value) }
-
 // SchemeBuilder adds types to a scheme. Generators may implement it to make
 // their types known to the client of the target cluster.
 type SchemeBuilder interface {
