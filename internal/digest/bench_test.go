@@ -41,7 +41,7 @@ func BenchmarkSeen(b *testing.B) {
 	live, _ := workload(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		Hasher{}.Seen(live)
+		Hasher{}.ObservedHash(live)
 	}
 }
 
@@ -49,7 +49,7 @@ func BenchmarkAccepted(b *testing.B) {
 	live, manifest := workload(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		Hasher{}.Accepted(live, manifest, nil)
+		Hasher{}.AppliedHash(live, manifest, nil)
 	}
 }
 
@@ -62,7 +62,7 @@ func BenchmarkAcceptedLongLists(b *testing.B) {
 				live = append(live, map[string]any{"name": fmt.Sprint(n - i)})
 			}
 			for b.Loop() {
-				Hasher{}.Accepted(map[string]any{"l": live}, map[string]any{"l": wanted}, nil)
+				Hasher{}.AppliedHash(map[string]any{"l": live}, map[string]any{"l": wanted}, nil)
 			}
 		})
 	}

@@ -188,9 +188,9 @@ var serverKept = map[string]bool{
 	"selfLink":                   true,
 }
 
-// seen writes a live object without its status and the server-kept metadata.
+// observed writes a live object without its status and the server-kept metadata.
 // The type is left out as well: lists and watches may leave it out.
-func (e *encoder) seen(live map[string]any) {
+func (e *encoder) observed(live map[string]any) {
 	e.mapping(live, func(key string) bool {
 		return key == "status" || key == "metadata" || key == "apiVersion" || key == "kind"
 	})

@@ -33,16 +33,16 @@ func (h Hasher) Manifest(manifest map[string]any) string {
 	return h.sum(e.out)
 }
 
-// Seen returns the digest of a live object without its status and without the
+// ObservedHash returns the digest of a live object without its status and without the
 // metadata that the server keeps and that changes by itself.
-func (h Hasher) Seen(live map[string]any) string {
+func (h Hasher) ObservedHash(live map[string]any) string {
 	e := newEncoder()
 	defer e.free()
-	e.seen(live)
+	e.observed(live)
 	return h.sum(e.out)
 }
 
-// Accepted returns the digest of the live values at the paths that the manifest
+// AppliedHash returns the digest of the live values at the paths that the manifest
 // sets, without those that are ignored. The latter are JSON pointers (RFC 6901)
 // into the manifest.
 //
@@ -50,10 +50,10 @@ func (h Hasher) Seen(live map[string]any) string {
 // keys that the manifest sets. Lists of maps whose elements can be told apart, by
 // their name for example, count only with the elements that the manifest has;
 // other lists count as a whole.
-func (h Hasher) Accepted(live, manifest map[string]any, ignore []string) string {
+func (h Hasher) AppliedHash(live, manifest map[string]any, ignore []string) string {
 	e := newEncoder()
 	defer e.free()
-	e.accepted(live, manifest, newMask(ignore))
+	e.applied(live, manifest, newMask(ignore))
 	return h.sum(e.out)
 }
 

@@ -96,8 +96,8 @@ func TestDigestsStayTheSame(t *testing.T) {
 	live := parse(t, `{"metadata":{"name":"a","uid":"u","labels":{"x":"y"}},"data":{"k":"v","more":"w"},"n":[1,2.5,true,null,{}],"status":{}}`)
 	for name, pair := range map[string][2]string{
 		"manifest": {Hasher{}.Manifest(manifest), "nB3C0EQKGrFWszKGSXx9Xg"},
-		"seen":     {Hasher{}.Seen(live), "ngbgXzCBs3QQTgShP9G8CQ"},
-		"accepted": {Hasher{}.Accepted(live, manifest, nil), "jxxUNq-o6QBwVJqzZqMBOA"},
+		"seen":     {Hasher{}.ObservedHash(live), "ngbgXzCBs3QQTgShP9G8CQ"},
+		"accepted": {Hasher{}.AppliedHash(live, manifest, nil), "jxxUNq-o6QBwVJqzZqMBOA"},
 		"keyed":    {Hasher{Key: []byte("key")}.Manifest(manifest), "vWflNI9IREBh0ukCs5xVrA"},
 		"sealed":   {Hasher{Key: []byte("key")}.Seal("a", "b", "c"), "YlAnsV8nmtB3eyVlF9H1Tg"},
 		"id":       {Hasher{Key: []byte("key")}.ID(), "3G91HAfP"},
@@ -115,7 +115,7 @@ func TestKeysChangeDigests(t *testing.T) {
 	digests := map[string]bool{}
 	for _, key := range []string{"", "a", "b"} {
 		h := Hasher{Key: []byte(key)}
-		for _, digest := range []string{h.Manifest(object), h.Seen(object), h.Accepted(object, object, nil)} {
+		for _, digest := range []string{h.Manifest(object), h.ObservedHash(object), h.AppliedHash(object, object, nil)} {
 			if len(digest) != 22 {
 				t.Errorf("%q has %d characters", digest, len(digest))
 			}

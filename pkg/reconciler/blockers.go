@@ -35,7 +35,7 @@ func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest
 	known := recorded(in.Recorded)
 	var blockers []Blocker
 	var errs []error
-	collect := func(dependent, message string, obstacles []plan.Obstacle, err error) {
+	collect := func(dependent, message string, obstacles []plan.BlockingType, err error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: look for foreign instances: %w", dependent, err))
 		}

@@ -91,7 +91,7 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 		}
 		switch {
 		case result.Blocked != "":
-			c.in.Failed[key] = plan.Failure{Blocked: true, Message: result.Blocked, Obstacles: result.Obstacles}
+			c.in.Failed[key] = plan.Failure{Blocked: true, Message: result.Blocked, BlockingTypes: result.BlockingTypes}
 		case result.Err == nil:
 			c.done(result)
 			continue
@@ -106,7 +106,7 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 			c.looks[key]++
 			again = append(again, plan.Key{Kind: "Namespace", Name: key.Namespace})
 		default:
-			c.in.Failed[key] = plan.Failure{Immutable: execute.IsImmutable(result.Err), Taken: execute.IsTaken(result.Err), Message: result.Err.Error()}
+			c.in.Failed[key] = plan.Failure{Immutable: execute.IsImmutable(result.Err), AlreadyAllocated: execute.IsTaken(result.Err), Message: result.Err.Error()}
 			c.errs[key] = result.Err
 			if execute.IsForbidden(result.Err) {
 				c.refused[key] = true
@@ -116,7 +116,7 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 		}
 		again = append(again, key)
 	}
-	c.retried = c.retried || plan.Retry(c.in.Input, results)
+	c.retried = c.retried || plan.DropResolvedFailures(c.in.Input, results)
 	return again
 }
 
@@ -130,14 +130,14 @@ func (c *call) blame(key plan.Key, err error) {
 	}
 	delete(c.errs, key)
 	c.refused[namespace] = true
-	c.errs[namespace] = &ForbiddenError{Object: namespace.String(), Message: "does not exist, and is not created, because it " + seen.Why}
+	c.errs[namespace] = &ForbiddenError{Object: namespace.String(), Message: "does not exist, and is not created, because it " + seen.Message}
 }
 
 // blind are the objects among the results that nobody had looked for.
 func (c *call) blind(results []plan.Result) map[plan.Key]bool {
 	blind := map[plan.Key]bool{}
 	for _, result := range results {
-		if key := result.Step.Key; c.in.Live[key].Existence == plan.Unseen {
+		if key := result.Step.Key; c.in.Live[key].Existence == plan.NotFetched {
 			blind[key] = true
 			if result.Err == nil {
 				delete(c.strangers, key) // it was created
@@ -152,19 +152,19 @@ func (c *call) blind(results []plan.Result) map[plan.Key]bool {
 func (c *call) done(result plan.Result) {
 	key, verb := result.Step.Key, string(result.Step.Verb)
 	if result.Step.Verb == plan.VerbDryRun {
-		c.in.Accepted[key] = true
+		c.in.DryRunAccepted[key] = true
 		return // nothing was written
 	}
 	c.tellDone(result.Step)
 	delete(c.in.Failed, key)
 	delete(c.errs, key)
-	if result.Released {
+	if result.Orphaned {
 		verb = string(plan.VerbOrphan)
 	}
 	c.steps[verb]++
 	if c.writes[key]++; c.writes[key] >= maxWrites {
 		err := fmt.Errorf("%s: was written %d times in a row (%s), because the server does not keep what was written; find out what changes it",
-			key, maxWrites, result.Step.Because)
+			key, maxWrites, result.Step.Reason)
 		c.in.Failed[key] = plan.Failure{Message: err.Error()}
 		c.errs[key] = err
 	}

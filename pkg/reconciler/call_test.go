@@ -27,7 +27,7 @@ func TestARefusedCreationThatNobodyHadLookedBeforeIsTriedAgainUnlessTheServerHas
 		"the server has too much to do": {cause: apierrors.NewTooManyRequests("later", 1), failed: true},
 	} {
 		key := plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "a"}
-		c := newCall(input{Input: plan.Input{Live: map[plan.Key]plan.Observation{key: {Existence: plan.Unseen}}, Failed: map[plan.Key]plan.Failure{}}})
+		c := newCall(input{Input: plan.Input{Live: map[plan.Key]plan.Observation{key: {Existence: plan.NotFetched}}, Failed: map[plan.Key]plan.Failure{}}})
 		err := &execute.Error{Key: key, Verb: plan.VerbCreate, Class: execute.Failed, Err: test.cause}
 		again := c.fold(plan.Plan{}, []plan.Result{{Step: plan.Step{Key: key, Verb: plan.VerbCreate}, Err: err}}, metav1.NewTime(time.Unix(0, 0)))
 		if len(again) != 1 || again[0] != key {
@@ -55,7 +55,7 @@ func TestARecreationSaysWhy(t *testing.T) {
 		if test.failed != nil {
 			c.in.Failed[key] = *test.failed
 		}
-		step := plan.Step{Key: key, Verb: plan.VerbDelete, Because: plan.BecauseRecreate, Desired: &plan.Desired{}}
+		step := plan.Step{Key: key, Verb: plan.VerbDelete, Reason: plan.ReasonRecreate, Desired: &plan.Desired{}}
 		step.Desired.Policies.Update = test.policy
 		c.done(plan.Result{Step: step})
 		if diff := cmp.Diff([]Note{{Key: key, Message: test.want}}, c.told); diff != "" {
@@ -71,7 +71,7 @@ func TestWhatMayBeThereAgainStaysOnRecord(t *testing.T) {
 		Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", UID: "gone", Digest: "d", Phase: v1alpha1.PhaseApplied, Finished: v1alpha1.FinishComplete,
 	}
 	c := newCall(input{Input: plan.Input{Cause: plan.Deleting, Live: map[plan.Key]plan.Observation{}}})
-	c.takeBack(item, plan.Observation{Why: "the server is busy"})
+	c.takeBack(item, plan.Observation{Message: "the server is busy"})
 	next, err := plan.Next(c.in.Input)
 	if err != nil {
 		t.Fatal(err)
@@ -88,8 +88,8 @@ func TestANamespaceThatMayNotBeReadIsForbiddenWhenItIsMissing(t *testing.T) {
 		seen      plan.Observation
 		forbidden bool
 	}{
-		"it may not be read": {policy: v1alpha1.MissingNamespacesPolicyCreate, seen: plan.Observation{Forbidden: true, Why: "cannot be read: no"}, forbidden: true},
-		"it is not created":  {policy: v1alpha1.MissingNamespacesPolicyDoNotCreate, seen: plan.Observation{Forbidden: true, Why: "cannot be read: no"}},
+		"it may not be read": {policy: v1alpha1.MissingNamespacesPolicyCreate, seen: plan.Observation{Forbidden: true, Message: "cannot be read: no"}, forbidden: true},
+		"it is not created":  {policy: v1alpha1.MissingNamespacesPolicyDoNotCreate, seen: plan.Observation{Forbidden: true, Message: "cannot be read: no"}},
 		"it was read":        {policy: v1alpha1.MissingNamespacesPolicyCreate, seen: plan.Observation{Existence: plan.Present}},
 	} {
 		c := newCall(input{Input: plan.Input{MissingNamespaces: test.policy,
@@ -120,7 +120,7 @@ func TestAnOrphanIsRecordedOnlyIfTheInventoryNamesIt(t *testing.T) {
 		"the record was not saved":  {Outcome{}, found},
 		"the caller has to save it": {Outcome{Inventory: Inventory{Items: []InventoryItem{item}}, Unrecorded: true}, found},
 	} {
-		test.outcome.Notes = []Note{{Key: plan.KeyOf(item), Warning: plan.WarnOrphan, Message: found}}
+		test.outcome.Notes = []Note{{Key: plan.KeyOf(item), Warning: plan.WarnOrphanFound, Message: found}}
 		got, err := new(Reconciler).conclude(t.Context(), test.outcome, nil)
 		if err != nil || got.Notes[0].Message != test.want {
 			t.Errorf("%s: %q, error %v", name, got.Notes[0].Message, err)

@@ -41,7 +41,7 @@ type corrections struct {
 func (c corrections) isOver(now time.Time) bool { return now.Sub(c.until) > contestQuiet }
 
 // corrected counts a correction of the object, and tells whether it is contested.
-func (c *contests) corrected(owner plan.OwnerRef, key plan.Key, drift plan.Drift, now time.Time) (plan.Contest, bool) {
+func (c *contests) corrected(owner plan.OwnerRef, key plan.Key, drift plan.Drift, now time.Time) (plan.Conflict, bool) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	c.sweep(now)
@@ -64,17 +64,17 @@ func (c *contests) corrected(owner plan.OwnerRef, key plan.Key, drift plan.Drift
 		known.until = now.Add(backoff.Delay(known.count-contestAfter, contestBase, contestLimit))
 	}
 	c.byOwner[owner][key] = known
-	return plan.Contest{Until: known.until, Last: known.last}, known.count >= contestAfter
+	return plan.Conflict{Until: known.until, Last: known.last}, known.count >= contestAfter
 }
 
 // of returns the objects of the owner that are contested.
-func (c *contests) of(owner plan.OwnerRef, now time.Time) map[plan.Key]plan.Contest {
+func (c *contests) of(owner plan.OwnerRef, now time.Time) map[plan.Key]plan.Conflict {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	contested := map[plan.Key]plan.Contest{}
+	contested := map[plan.Key]plan.Conflict{}
 	for key, known := range c.byOwner[owner] {
 		if known.count >= contestAfter && now.Before(known.until) {
-			contested[key] = plan.Contest{Until: known.until, Last: known.last}
+			contested[key] = plan.Conflict{Until: known.until, Last: known.last}
 		}
 	}
 	return contested

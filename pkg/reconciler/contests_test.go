@@ -39,15 +39,15 @@ func newFight(t *testing.T) *fight {
 		item:   v1alpha1.InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", UID: "1", Digest: "1"},
 	}
 	f.write("ours")
-	f.item.Seen, f.item.Accepted = f.live.Seen, f.live.Accepted
+	f.item.Seen, f.item.Accepted = f.live.ObservedHash, f.live.AppliedHash
 	return f
 }
 
 func (f *fight) write(value string) {
 	f.live = plan.Observation{
 		Existence: plan.Present, UID: "1", ResourceVersion: f.live.ResourceVersion + "1",
-		Marks: plan.Marks{OwnerID: f.owner.ID, Ref: f.owner.Ref},
-		Seen:  value, Accepted: value, Status: plan.Status{Readiness: plan.Ready},
+		Ownership:    plan.Ownership{OwnerID: f.owner.ID, Ref: f.owner.Ref},
+		ObservedHash: value, AppliedHash: value, Status: plan.Status{Readiness: plan.Ready},
 	}
 	if value != "ours" {
 		f.live.Drift = &plan.Drift{Fields: []string{"data.value"}, Manager: "their-operator", At: f.now}
@@ -59,7 +59,7 @@ func (f *fight) pass() {
 	f.t.Helper()
 	next, err := plan.Next(plan.Input{
 		Name: "corbel.example.com", Owner: f.owner, Desired: []plan.Desired{f.wanted}, Recorded: []v1alpha1.InventoryItem{f.item},
-		Live: map[plan.Key]plan.Observation{f.wanted.Key: f.live}, Contested: f.contests.of(f.owner.Ref, f.now), Now: f.now,
+		Live: map[plan.Key]plan.Observation{f.wanted.Key: f.live}, Conflicts: f.contests.of(f.owner.Ref, f.now), Now: f.now,
 	})
 	if err != nil {
 		f.t.Fatal(err)
@@ -68,7 +68,7 @@ func (f *fight) pass() {
 	for _, step := range next.Steps {
 		f.writes++
 		f.write("ours")
-		if !step.Corrects() {
+		if !step.CorrectsDrift() {
 			f.contests.end(f.owner.Ref, step.Key)
 			continue
 		}

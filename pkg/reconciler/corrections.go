@@ -16,8 +16,8 @@ func (r *Reconciler) corrected(c *call, results []plan.Result) {
 		switch {
 		case result.Err != nil || result.Blocked != "":
 			continue
-		case !step.Corrects():
-			if step.Because == plan.BecauseChanged || step.Because == plan.BecauseDeleting || step.Because == plan.BecauseRedundant {
+		case !step.CorrectsDrift():
+			if step.Reason == plan.ReasonManifestChanged || step.Reason == plan.ReasonDeleting || step.Reason == plan.ReasonRedundant {
 				r.contests.end(c.in.Owner.Ref, step.Key)
 			}
 			continue
@@ -26,7 +26,7 @@ func (r *Reconciler) corrected(c *call, results []plan.Result) {
 		switch {
 		case contested:
 			c.note(Note{Key: step.Key, Warning: plan.WarnConflict, Message: contest.String()})
-		case step.Because != plan.BecauseUnmarked: // of which there is a note already
+		case step.Reason != plan.ReasonOwnershipLost: // of which there is a note already
 			c.note(Note{Key: step.Key, Message: "drift repaired: " + step.Drift.String()})
 		}
 	}

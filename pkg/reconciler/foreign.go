@@ -63,7 +63,7 @@ func (c *call) foreign(p plan.Plan) []Foreign {
 				add(Foreign{Type: definitions})
 			}
 		case plan.WaitBlocked:
-			add(inTheWay(c.in.Failed[key].Obstacles)...)
+			add(inTheWay(c.in.Failed[key].BlockingTypes)...)
 		}
 	}
 	return all
@@ -101,7 +101,7 @@ func (c *call) brings(gk schema.GroupKind) bool {
 }
 
 // inTheWay is what has to go before something can be deleted.
-func inTheWay(obstacles []plan.Obstacle) []Foreign {
+func inTheWay(obstacles []plan.BlockingType) []Foreign {
 	var all []Foreign
 	for _, o := range obstacles {
 		all = append(all, Foreign{Type: o.Type, Namespace: o.Namespace, Vanishing: true})

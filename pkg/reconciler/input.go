@@ -65,7 +65,7 @@ func (r *Reconciler) build(ctx context.Context, in *input, from desired.Input, p
 	if err != nil {
 		return nil, &InvalidError{Err: err}
 	}
-	in.MissingNamespaces, in.Managed = missing, from.Managed
+	in.MissingNamespaces, in.ManagedTypes = missing, from.Managed
 	from.Name, from.Owner, from.Defaults, from.IgnoreRules = r.name, in.Owner, defaults, r.settings.ignoreRules
 	from.Scheme, from.Hasher, from.Compiler = r.settings.scheme, r.settings.hasher, r.compiler
 	objects, err := desired.Build(ctx, from)
@@ -83,7 +83,7 @@ func (r *Reconciler) deleteInput(ctx context.Context, request DeleteRequest) (in
 	if err != nil {
 		return input{}, err
 	}
-	in.Managed, in.Timeout = request.ManagedTypes, request.Timeout
+	in.ManagedTypes, in.Timeout = request.ManagedTypes, request.Timeout
 	in.fence = &fence{confirm: request.Confirm, now: r.settings.now}
 	in.hooks = request.Inventory.DeleteHooks
 	return in, nil
@@ -128,14 +128,14 @@ func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, i
 	}
 	return input{
 		Input: plan.Input{
-			Cause:     cause,
-			Name:      r.name,
-			Owner:     ownerIn(uid, owner),
-			Recorded:  inventory.Items,
-			Live:      make(map[plan.Key]plan.Observation, len(inventory.Items)),
-			Failed:    map[plan.Key]plan.Failure{},
-			Accepted:  map[plan.Key]bool{},
-			Protected: protectedBy(owner, protected),
+			Cause:          cause,
+			Name:           r.name,
+			Owner:          ownerIn(uid, owner),
+			Recorded:       inventory.Items,
+			Live:           make(map[plan.Key]plan.Observation, len(inventory.Items)),
+			Failed:         map[plan.Key]plan.Failure{},
+			DryRunAccepted: map[plan.Key]bool{},
+			Protected:      protectedBy(owner, protected),
 		},
 		target:  uid,
 		unknown: inventory.Unknown,

@@ -50,7 +50,7 @@ func (r *Reconciler) lastLook(ctx context.Context, c *call) (returned bool, err 
 	}
 	c.gone = nil
 	for key, live := range look.Live {
-		if live.Existence == plan.Absent || live.Existence == plan.Present && !c.in.Owner.Owns(live.Marks) {
+		if live.Existence == plan.Absent || live.Existence == plan.Present && !c.in.Owner.Owns(live.Ownership) {
 			continue
 		}
 		c.takeBack(items[key], live)
@@ -78,7 +78,7 @@ func (r *Reconciler) suspects(ctx context.Context, owner plan.Owner, at place, k
 		}
 		for _, object := range list.Items {
 			ref, _ := plan.ParseOwnerRef(object.Annotations[r.name+"/"+v1alpha1.AnnotationOwner])
-			found[object.Name] = owner.Owns(plan.Marks{OwnerID: object.Labels[r.name+"/"+v1alpha1.LabelOwnerID], Ref: ref})
+			found[object.Name] = owner.Owns(plan.Ownership{OwnerID: object.Labels[r.name+"/"+v1alpha1.LabelOwnerID], Ref: ref})
 		}
 		if page.Continue = list.Continue; page.Continue == "" {
 			break
@@ -107,9 +107,9 @@ func (c *call) takeBack(item v1alpha1.InventoryItem, live plan.Observation) {
 	item.Digest, item.Finished, item.UnreadSince, item.UnreadLast = "", "", nil, nil
 	c.in.Recorded = append(c.in.Recorded, item)
 	c.in.Live[key] = live
-	message, warning := "may be there again after it was removed: "+live.Why, ""
+	message, warning := "may be there again after it was removed: "+live.Message, ""
 	if live.Existence == plan.Present {
-		message, warning = "was there again after it was removed, with our marks; it is removed once more", plan.WarnOrphan
+		message, warning = "was there again after it was removed, with our marks; it is removed once more", plan.WarnOrphanFound
 	}
 	c.told = append(c.told, Note{Key: key, Message: message, Warning: warning})
 	c.returned = append(c.returned, key)

@@ -124,13 +124,13 @@ func requestsFor(in plan.Input, keys []plan.Key, how manner) []observe.Request {
 		wanted[in.Desired[i].Key] = &in.Desired[i]
 	}
 	recorded := itemsOf(in.Recorded)
-	twins := sync.OnceValue(func() plan.Twins { return plan.TwinsOf(in.Recorded) }) // at rest none is asked for
+	twins := sync.OnceValue(func() plan.Equivalents { return plan.EquivalentsOf(in.Recorded) }) // at rest none is asked for
 	requests := make([]observe.Request, 0, len(keys))
 	for _, key := range keys {
 		item := recorded[key]
-		request := observe.Request{Owner: in.Owner, Key: key, Desired: wanted[key], Recorded: item, Ask: how.ask}
+		request := observe.Request{Owner: in.Owner, Key: key, Desired: wanted[key], Recorded: item, ForceRead: how.ask}
 		// What exists and is ignored is never recorded: it would be created again and again.
-		request.Presume = how.presume && request.Desired != nil && unconfirmed(item) && !twins().Has(key) && request.Desired.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore
+		request.AssumeAbsent = how.presume && request.Desired != nil && unconfirmed(item) && !twins().Has(key) && request.Desired.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore
 		switch {
 		case request.Desired != nil:
 			request.Version = request.Desired.Version

@@ -135,8 +135,8 @@ func (r *Reconciler) Plan(ctx context.Context, request ApplyRequest) (Plan, erro
 	if err := r.look(ctx, &in.Input, keysOf(in.Input), manner{}); err != nil {
 		return Plan{}, secrets.Error(err)
 	}
-	in.Claimed = r.claimed(in)
-	in.Contested = r.contests.of(in.Owner.Ref, r.settings.now())
+	in.AwaitedBy = r.claimed(in)
+	in.Conflicts = r.contests.of(in.Owner.Ref, r.settings.now())
 	c := newCall(in)
 	c.tellOrphans(keysOf(in.Input))
 	next, err := r.next(ctx, &c.in.Input)

@@ -143,7 +143,7 @@ func (s *search) take(ctx context.Context, resource cluster.Resource, version st
 	defaults := s.defaults.WithKeep(object.Labels, object.Annotations)
 	if policies, err := policy.Parse(s.name, object.Annotations, defaults); err == nil {
 		item.ApplyOrder, item.DeleteOrder = policies.Order.Apply, policies.Order.Delete
-		item.DependsOn, item.RunOn = plan.RecordOf(policies.DependsOn, object.Namespace), string(policies.RunOn)
+		item.DependsOn, item.RunOn = plan.RecordedReferences(policies.DependsOn, object.Namespace), string(policies.RunOn)
 		if item.DeletePolicy = policies.Delete; item.DeletePolicy == v1alpha1.DeletePolicyDelete {
 			item.DeletePolicy = ""
 		}

@@ -42,8 +42,8 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 		}
 		call.tellOrphans(again)
 		how.ask = true
-		call.in.Contested = r.contests.of(in.Owner.Ref, r.settings.now())
-		call.in.Claimed = r.claimed(call.in) // somebody may have come to wait meanwhile
+		call.in.Conflicts = r.contests.of(in.Owner.Ref, r.settings.now())
+		call.in.AwaitedBy = r.claimed(call.in) // somebody may have come to wait meanwhile
 		next, err := r.next(ctx, &call.in.Input)
 		if err != nil {
 			return call.outcome(plan.Plan{}), fmt.Errorf("plan: %w", err)

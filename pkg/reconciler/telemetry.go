@@ -63,19 +63,19 @@ func confide(ctx context.Context, owner Owner, objects []client.Object, wanted *
 
 // what happened to objects that are worth an event of their own.
 var happened = map[plan.Reason]string{
-	plan.BecauseAdopted:  "adopted: it was there before",
-	plan.BecauseUnmarked: "marks put back: another client had removed them",
+	plan.ReasonAdopted:       "adopted: it was there before",
+	plan.ReasonOwnershipLost: "marks put back: another client had removed them",
 }
 
 // tellDone notes a step that is worth an event of its own. What has failed before it is
 // still known.
 func (c *call) tellDone(step plan.Step) {
-	switch message := happened[step.Because]; {
-	case step.Former != "":
-		c.note(Note{Key: step.Key, Message: "adopted: it belonged to " + step.Former})
+	switch message := happened[step.Reason]; {
+	case step.PreviousOwner != "":
+		c.note(Note{Key: step.Key, Message: "adopted: it belonged to " + step.PreviousOwner})
 	case message != "":
 		c.note(Note{Key: step.Key, Message: message})
-	case step.Verb == plan.VerbDelete && step.Because == plan.BecauseRecreate:
+	case step.Verb == plan.VerbDelete && step.Reason == plan.ReasonRecreate:
 		why := fmt.Sprintf("its manifest has changed, and its update policy is %s", step.Desired.Policies.Update)
 		if failed := c.in.Failed[step.Key]; failed.Immutable {
 			why = failed.Message // names the field
@@ -93,10 +93,10 @@ func (c *call) tellOrphans(looked []plan.Key) {
 	for _, key := range looked {
 		live := c.in.Live[key]
 		switch {
-		case !c.strangers[key] || live.Existence == plan.Unseen:
+		case !c.strangers[key] || live.Existence == plan.NotFetched:
 			continue
-		case live.Existence == plan.Present && c.in.Owner.Owns(live.Marks):
-			c.note(Note{Key: key, Warning: plan.WarnOrphan, Message: "found: it bears the ownership marks of this component, but was not in its inventory"})
+		case live.Existence == plan.Present && c.in.Owner.Owns(live.Ownership):
+			c.note(Note{Key: key, Warning: plan.WarnOrphanFound, Message: "found: it bears the ownership marks of this component, but was not in its inventory"})
 		}
 		delete(c.strangers, key)
 	}
@@ -111,7 +111,7 @@ func (r *Reconciler) conclude(ctx context.Context, outcome Outcome, err error) (
 	quietNotes(secrets, outcome.Notes)
 	quietDeviations(secrets, outcome.Drifted)
 	for i, note := range outcome.Notes {
-		if note.Warning == plan.WarnOrphan {
+		if note.Warning == plan.WarnOrphanFound {
 			isNote := func(item InventoryItem) bool { return plan.KeyOf(item) == note.Key }
 			if !outcome.Unrecorded && slices.ContainsFunc(outcome.Inventory.Items, isNote) {
 				outcome.Notes[i].Message += "; it is recorded now"

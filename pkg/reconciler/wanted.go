@@ -112,7 +112,7 @@ func (r *Reconciler) wanted(ctx context.Context, in *input, request ApplyRequest
 			return nil, err
 		}
 		in.wanted, in.manifest = known, known.digest
-		in.Managed, in.MissingNamespaces = known.managed, known.missingNamespaces
+		in.ManagedTypes, in.MissingNamespaces = known.managed, known.missingNamespaces
 		return known.desired(), nil
 	}
 	var unserved []schema.GroupVersionKind
@@ -132,7 +132,7 @@ func (r *Reconciler) wanted(ctx context.Context, in *input, request ApplyRequest
 	in.manifest = desired.ManifestDigest(objects)
 	in.wanted = &Wanted{
 		owner: in.Owner, prefix: r.name, key: r.settings.hasher.Key, unserved: unserved, objects: objects, digest: in.manifest,
-		managed: slices.Clone(in.Managed), missingNamespaces: in.MissingNamespaces, secrets: redact.From(ctx).Copy(),
+		managed: slices.Clone(in.ManagedTypes), missingNamespaces: in.MissingNamespaces, secrets: redact.From(ctx).Copy(),
 	}
 	return objects, nil
 }

@@ -20,10 +20,10 @@ const (
 	Ready
 	// Failed means that the object says that it failed.
 	Failed
-	// Unjudged means that the type declares status conditions, but that the status is
+	// ReadinessUnknown means that the type declares status conditions, but that the status is
 	// still empty. Whether that counts as ready depends on how long
 	// ago the object was written, which the caller knows.
-	Unjudged
+	ReadinessUnknown
 )
 
 // String returns the name of the constant.
@@ -35,8 +35,8 @@ func (r Readiness) String() string {
 		return "Ready"
 	case Failed:
 		return "Failed"
-	case Unjudged:
-		return "Unjudged"
+	case ReadinessUnknown:
+		return "ReadinessUnknown"
 	default:
 		return "Readiness(?)"
 	}
@@ -111,7 +111,7 @@ func analyze(obj *unstructured.Unstructured, options Options) Status {
 		return *unmet
 	}
 	if s.Readiness == Ready && options.ReadyWhen == nil && options.DeclaresConditions && empty(obj.Object["status"]) {
-		return Status{Readiness: Unjudged, Message: "has no status yet"}
+		return Status{Readiness: ReadinessUnknown, Message: "has no status yet"}
 	}
 	return s
 }

@@ -55,8 +55,8 @@ func TestCustomResources(t *testing.T) {
 	const cr = `example.com/v1 Foo {metadata: {name: a, generation: 2}, `
 	for _, tt := range []judgement{
 		{"without any status it is ready", cr + `spec: {a: 1}}`, Options{}, Status{Readiness: Ready}},
-		{"whose type declares conditions is unjudged without status", cr + `spec: {a: 1}}`, Options{DeclaresConditions: true}, Status{Unjudged, "has no status yet"}},
-		{"with a status of empty values is unjudged", cr + `status: {conditions: [], phase: "", x: {}}}`, Options{DeclaresConditions: true}, Status{Unjudged, "has no status yet"}},
+		{"whose type declares conditions is unjudged without status", cr + `spec: {a: 1}}`, Options{DeclaresConditions: true}, Status{ReadinessUnknown, "has no status yet"}},
+		{"with a status of empty values is unjudged", cr + `status: {conditions: [], phase: "", x: {}}}`, Options{DeclaresConditions: true}, Status{ReadinessUnknown, "has no status yet"}},
 		{"with any status is judged", cr + `status: {phase: Done}}`, Options{DeclaresConditions: true}, Status{Readiness: Ready}},
 		{"with Ready True", cr + `status: {conditions: [{type: Ready, status: "True"}]}}`, Options{DeclaresConditions: true}, Status{Readiness: Ready}},
 		{"with Ready False", cr + `status: {conditions: [{type: Ready, status: "False", reason: Boom, message: "no luck"}]}}`, Options{}, Status{NotReady, "Boom: no luck"}},

@@ -31,7 +31,7 @@ func TestDeclaresConditions(t *testing.T) {
 }
 
 func TestReadinessPrintsItself(t *testing.T) {
-	for readiness, want := range map[Readiness]string{NotReady: "NotReady", Ready: "Ready", Failed: "Failed", Unjudged: "Unjudged", 7: "Readiness(?)"} {
+	for readiness, want := range map[Readiness]string{NotReady: "NotReady", Ready: "Ready", Failed: "Failed", ReadinessUnknown: "ReadinessUnknown", 7: "Readiness(?)"} {
 		if got := readiness.String(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}

@@ -4,7 +4,7 @@
 // Package status judges whether an object does what its manifest asks for.
 //
 // Analyze looks at one object, as the server answered it, and returns Ready,
-// NotReady, Failed or Unjudged, with a short sentence that says why. It starts
+// NotReady, Failed or ReadinessUnknown, with a short sentence that says why. It starts
 // from the rules of kstatus, which know the built-in workloads and the conventions
 // of conditions and observed generations, and is stricter where these rules would
 // let a wave go on too early: a Job is ready when it is complete, a

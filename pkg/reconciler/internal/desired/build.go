@@ -80,14 +80,14 @@ func invalid(items []*item) error {
 func (i *item) desired(in Input) plan.Desired {
 	mark(i.content, in.Name, in.Owner)
 	return plan.Desired{
-		Key:      i.key,
-		Version:  i.version,
-		Policies: i.policies,
-		Digest:   i.digest,
-		Expires:  i.key.GroupKind() == kindJob && at(i.content, "spec", "ttlSecondsAfterFinished") != nil,
-		Defines:  i.defines,
-		Scales:   i.scales(),
-		Manifest: &unstructured.Unstructured{Object: i.content},
+		Key:         i.key,
+		Version:     i.version,
+		Policies:    i.policies,
+		Digest:      i.digest,
+		HasTTL:      i.key.GroupKind() == kindJob && at(i.content, "spec", "ttlSecondsAfterFinished") != nil,
+		Defines:     i.defines,
+		ScaleTarget: i.scales(),
+		Manifest:    &unstructured.Unstructured{Object: i.content},
 	}
 }
 

@@ -142,8 +142,8 @@ func TestJobsWithATimeToLiveExpire(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s: cannot be packed", text)
 		}
-		if objects[0].Expires != want || pack.Objects()[0].Expires != want {
-			t.Errorf("%s: expires %v, packed %v", text, objects[0].Expires, pack.Objects()[0].Expires)
+		if objects[0].HasTTL != want || pack.Objects()[0].HasTTL != want {
+			t.Errorf("%s: expires %v, packed %v", text, objects[0].HasTTL, pack.Objects()[0].HasTTL)
 		}
 	}
 }
@@ -266,7 +266,7 @@ func TestAnAutoscalerNamesWhatItScales(t *testing.T) {
 	} {
 		in := input(parse(t, tc.object)...)
 		in.Resolve = func(context.Context, schema.GroupVersionKind) (bool, bool, error) { return true, true, nil }
-		if diff := cmp.Diff(tc.want, build(t, in)[0].Scales); diff != "" {
+		if diff := cmp.Diff(tc.want, build(t, in)[0].ScaleTarget); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

@@ -88,8 +88,8 @@ func TestNoShapeOfAnObjectPanics(t *testing.T) {
 		} else if refused++; !isInvalid(err) {
 			t.Errorf("%v for %s", err, asJSON(manifest))
 		}
-		digest.Hasher{}.Seen(live)
-		digest.Hasher{}.Accepted(live, manifest, []string{"/metadata", "/spec/template/spec/containers/0"})
+		digest.Hasher{}.ObservedHash(live)
+		digest.Hasher{}.AppliedHash(live, manifest, []string{"/metadata", "/spec/template/spec/containers/0"})
 		if judged := status.Analyze(&unstructured.Unstructured{Object: live}, hints); judged.Readiness != status.Ready && judged.Message == "" {
 			t.Errorf("no reason why %s is not ready", asJSON(live))
 		}

@@ -158,7 +158,7 @@ func (b *bench) desired(text string, update v1alpha1.UpdatePolicy) *plan.Desired
 func step(verb plan.Verb, d *plan.Desired, live plan.Observation) plan.Step {
 	return plan.Step{
 		Verb: verb, Key: d.Key, Version: d.Version, Desired: d,
-		UID: live.UID, ResourceVersion: live.ResourceVersion, Marks: live.Marks, Finalizers: live.Finalizers,
+		UID: live.UID, ResourceVersion: live.ResourceVersion, Ownership: live.Ownership, Finalizers: live.Finalizers,
 	}
 }
 

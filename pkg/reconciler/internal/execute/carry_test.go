@@ -67,7 +67,7 @@ func TestAPutOfTheSameManifestChangesNothingAmongControllers(t *testing.T) {
 					t.Fatal(result.Err)
 				}
 				after = result.Observation
-				return result.Err == nil && after.Seen == before.Seen && after.Accepted == before.Accepted
+				return result.Err == nil && after.ObservedHash == before.ObservedHash && after.AppliedHash == before.AppliedHash
 			})
 		})
 	}
@@ -191,17 +191,17 @@ func (b *bench) driftAndRepair(d *plan.Desired, parts []string, drift string) {
 	if len(parts) > 1 && strings.TrimSpace(parts[1]) != "" {
 		b.somebody(d, parts[1])
 	}
-	if again := writeAgain(b, d); again.Accepted != created.Accepted {
+	if again := writeAgain(b, d); again.AppliedHash != created.AppliedHash {
 		b.t.Error("a write of the same manifest changed what it sets")
 	}
 	b.somebody(d, `metadata: {labels: {drift: theirs}}`)
 	if drift != "" {
 		b.somebody(d, drift)
 	}
-	if drifted := b.observe(d); drifted.Accepted == created.Accepted {
+	if drifted := b.observe(d); drifted.AppliedHash == created.AppliedHash {
 		b.t.Fatal("the drift does not show")
 	}
-	if repaired := writeAgain(b, d); repaired.Accepted != created.Accepted || b.live(d).GetLabels()["drift"] != "ours" {
+	if repaired := writeAgain(b, d); repaired.AppliedHash != created.AppliedHash || b.live(d).GetLabels()["drift"] != "ours" {
 		b.t.Errorf("the drift is still there: %v", b.live(d).Object)
 	}
 }

@@ -38,9 +38,9 @@ func (e *Executor) retryOnConflict(ctx context.Context, step plan.Step, execute 
 		}
 		live := e.read(ctx, step)
 		switch {
-		case live.Existence == plan.Absent, step.Verb == plan.VerbDelete && live.UID == step.UID && !live.Deleting.IsZero():
+		case live.Existence == plan.Absent, step.Verb == plan.VerbDelete && live.UID == step.UID && !live.DeletionTimestamp.IsZero():
 			return plan.Result{Step: step, Observation: live}
-		case !step.StillMeant(live):
+		case !step.StillApplies(live):
 			return result
 		}
 		step.ResourceVersion = live.ResourceVersion
@@ -50,7 +50,7 @@ func (e *Executor) retryOnConflict(ctx context.Context, step plan.Step, execute 
 // read observes the object of a step.
 func (e *Executor) read(ctx context.Context, step plan.Step) plan.Observation {
 	// The only error is the end of the context; then nothing is known.
-	observed, _ := e.observer.Observe(ctx, []observe.Request{{Owner: step.Owner, Key: step.Key, Version: step.Version, Desired: step.Desired, Ask: true}})
+	observed, _ := e.observer.Observe(ctx, []observe.Request{{Owner: step.Owner, Key: step.Key, Version: step.Version, Desired: step.Desired, ForceRead: true}})
 	return observed[step.Key]
 }
 
@@ -83,13 +83,13 @@ func (e *Executor) refused(ctx context.Context, step plan.Step, verdict verdict,
 		return failed(step, err)
 	case verdict.release:
 		result := e.orphan(ctx, step)
-		result.Unread = verdict.unread != ""
-		if result.Released = result.Err == nil; result.Released {
+		result.ContentUnknown = verdict.unread != ""
+		if result.Orphaned = result.Err == nil; result.Orphaned {
 			result.Notes = []plan.Note{leftBehind(step, verdict)}
 		}
 		return result
 	default:
-		return plan.Result{Step: step, Blocked: verdict.blocked, Obstacles: verdict.obstacles, Unread: verdict.unread != ""}
+		return plan.Result{Step: step, Blocked: verdict.blocked, BlockingTypes: verdict.obstacles, ContentUnknown: verdict.unread != ""}
 	}
 }
 
@@ -98,10 +98,10 @@ func leftBehind(step plan.Step, verdict verdict) plan.Note {
 	const left = "is left behind without our marks, because "
 	switch {
 	case verdict.unread != "":
-		return plan.Note{Key: step.Key, Warning: plan.WarnUnread,
+		return plan.Note{Key: step.Key, Warning: plan.WarnContentUnknown,
 			Message: left + "it is not known whether objects of others live in it: " + verdict.unread}
-	case step.Then.Keeps && step.Then.Origin != v1alpha1.OriginNamespace:
-		return plan.Note{Key: step.Key, Warning: plan.WarnKept, Message: left + "something in it was left behind before and would go with it"}
+	case step.ItemAfter.Keeps && step.ItemAfter.Origin != v1alpha1.OriginNamespace:
+		return plan.Note{Key: step.Key, Warning: plan.WarnKeptForOrphan, Message: left + "something in it was left behind before and would go with it"}
 	default:
 		return plan.Note{Key: step.Key, Message: "released: " + verdict.why}
 	}
@@ -113,7 +113,7 @@ func (e *Executor) delete(ctx context.Context, step plan.Step) (plan.Observation
 		return plan.Observation{}, err
 	}
 	propagation := metav1.DeletePropagationBackground
-	if step.Because == plan.BecauseRecreate && step.Desired.Policies.RecreatePropagation == policy.PropagationOrphan {
+	if step.Reason == plan.ReasonRecreate && step.Desired.Policies.RecreatePropagation == policy.PropagationOrphan {
 		propagation = metav1.DeletePropagationOrphan
 	}
 	gone, live, err := e.objects.Delete(ctx, resource, step.Key.Namespace, step.Key.Name, step.UID, step.ResourceVersion, propagation)
@@ -125,7 +125,7 @@ func (e *Executor) delete(ctx context.Context, step plan.Step) (plan.Observation
 	case gone:
 		return plan.Observation{Existence: plan.Absent}, nil
 	case live == nil:
-		return plan.Observation{Why: "the server accepted the deletion and did not say whether the object is gone"}, nil
+		return plan.Observation{Message: "the server accepted the deletion and did not say whether the object is gone"}, nil
 	default:
 		return e.observer.Of(ctx, live, step.Desired), nil
 	}

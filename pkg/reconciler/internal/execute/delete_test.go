@@ -32,7 +32,7 @@ func TestADeletionIsOneRequestAndTellsWhatIsLeft(t *testing.T) {
 	b.must(step(plan.VerbCreate, held, plan.Observation{}))
 	b.somebody(held, `metadata: {finalizers: [example.com/f]}`)
 	left := b.must(step(plan.VerbDelete, held, b.observe(held)))
-	if left.Existence != plan.Present || left.Deleting.IsZero() || len(left.Finalizers) != 1 {
+	if left.Existence != plan.Present || left.DeletionTimestamp.IsZero() || len(left.Finalizers) != 1 {
 		t.Errorf("got %+v", left)
 	}
 }
@@ -69,7 +69,7 @@ func TestAnOrphanLosesOurMarksAndNothingElse(t *testing.T) {
 	if got := methods(b.requests()); got != "PATCH" {
 		t.Errorf("the requests were %s", got)
 	}
-	if left.Existence != plan.Present || left.UID != seen.UID || left.Marks.OwnerID != "" || left.Marks.Ref != (plan.OwnerRef{}) {
+	if left.Existence != plan.Present || left.UID != seen.UID || left.Ownership.OwnerID != "" || left.Ownership.Ref != (plan.OwnerRef{}) {
 		t.Errorf("got %+v", left)
 	}
 	live := b.live(d)
@@ -127,7 +127,7 @@ func TestAnObjectThatNeverRestsIsLeftToTheNextPlan(t *testing.T) {
 	if result := b.run(step(plan.VerbDelete, d, seen)); !execute.IsConflict(result.Err) || sent != 5 {
 		t.Errorf("after %d requests: %+v", sent, result)
 	}
-	if live := b.observe(d); live.Existence != plan.Present || !live.Deleting.IsZero() {
+	if live := b.observe(d); live.Existence != plan.Present || !live.DeletionTimestamp.IsZero() {
 		t.Errorf("got %+v", live)
 	}
 }
@@ -146,7 +146,7 @@ func TestADeletionThatIsUnderWayIsNotSentAgain(t *testing.T) {
 		}
 	})
 	result := b.run(step(plan.VerbDelete, d, seen))
-	if result.Err != nil || result.Observation.Deleting.IsZero() || sent != 1 {
+	if result.Err != nil || result.Observation.DeletionTimestamp.IsZero() || sent != 1 {
 		t.Errorf("after %d deletions: %+v", sent, result)
 	}
 }

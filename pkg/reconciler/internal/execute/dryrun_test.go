@@ -73,10 +73,10 @@ func TestARecreationLeavesDependentsBehindIfItIsToldTo(t *testing.T) {
 		propagation policy.Propagation
 		want        string
 	}{
-		{plan.BecauseRecreate, "", "Background"},
-		{plan.BecauseRecreate, policy.PropagationBackground, "Background"},
-		{plan.BecauseRecreate, policy.PropagationOrphan, "Orphan"},
-		{plan.BecausePurged, policy.PropagationOrphan, "Background"},
+		{plan.ReasonRecreate, "", "Background"},
+		{plan.ReasonRecreate, policy.PropagationBackground, "Background"},
+		{plan.ReasonRecreate, policy.PropagationOrphan, "Orphan"},
+		{plan.ReasonPurged, policy.PropagationOrphan, "Background"},
 	} {
 		var body string
 		b := benchOn(t, fake(t, func(w http.ResponseWriter, r *http.Request) {
@@ -88,7 +88,7 @@ func TestARecreationLeavesDependentsBehindIfItIsToldTo(t *testing.T) {
 		d := b.desired(configMap("shop", "a"), v1alpha1.UpdatePolicyRecreate)
 		d.Policies.RecreatePropagation = tc.propagation
 		s := step(plan.VerbDelete, d, plan.Observation{Existence: plan.Present, UID: "u", ResourceVersion: "1"})
-		s.Because = tc.because
+		s.Reason = tc.because
 		if result := b.run(s); result.Err != nil || !strings.Contains(body, `"propagationPolicy":"`+tc.want+`"`) {
 			t.Errorf("%s, %s: %v, sent %s", tc.because, tc.propagation, result.Err, body)
 		}

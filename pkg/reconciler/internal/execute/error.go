@@ -163,7 +163,7 @@ func adviseOnImmutable(err error, because plan.Reason, name string) {
 		return
 	}
 	remedy := fmt.Sprintf("the annotation %s/%s: recreate-on-immutable lets it be deleted and created anew", name, v1alpha1.AnnotationUpdatePolicy)
-	if because == plan.BecauseAdopted {
+	if because == plan.ReasonAdopted {
 		// A write that is refused adopts nothing, and what is not ours is not deleted.
 		remedy = "it is not adopted, and no policy deletes what is not ours: delete it yourself, or give the dependent object another name"
 	}

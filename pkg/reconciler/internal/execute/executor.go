@@ -153,7 +153,7 @@ func (e *Executor) runStep(ctx context.Context, step plan.Step) (result plan.Res
 		result = e.execute(ctx, step)
 	}
 	step.Desired, result.Step.Desired = packed, packed // the manifest is not needed any more
-	adviseOnImmutable(result.Err, step.Because, e.options.Name)
+	adviseOnImmutable(result.Err, step.Reason, e.options.Name)
 	return result
 }
 
@@ -177,7 +177,7 @@ func failed(step plan.Step, err error) plan.Result {
 	classified := classify(step, err)
 	return plan.Result{
 		Step:        step,
-		Observation: plan.Observation{Why: observe.Sentence(classified.Error())},
+		Observation: plan.Observation{Message: observe.Sentence(classified.Error())},
 		Err:         classified,
 	}
 }
@@ -186,13 +186,13 @@ func failed(step plan.Step, err error) plan.Result {
 // is not in it: the caller reports that, once.
 func (e *Executor) report(ctx context.Context, span trace.Span, step plan.Step, result plan.Result) {
 	verb, class := step.Verb, classOf(result)
-	if result.Released {
+	if result.Orphaned {
 		verb = plan.VerbOrphan
 	}
 	if span.On() {
 		span.Set("corbel.verb", string(verb))
 		span.Set("corbel.object", step.Key.String())
-		span.Set("corbel.because", string(step.Because))
+		span.Set("corbel.because", string(step.Reason))
 		span.Set("corbel.uid", string(uidOf(result)))
 		if result.Blocked != "" {
 			span.Set("corbel.blocked", result.Blocked)
@@ -201,12 +201,12 @@ func (e *Executor) report(ctx context.Context, span trace.Span, step plan.Step, 
 	span.End(result.Err)
 	controller := metrics.ControllerOf(ctx, e.options.Name)
 	if class == "" && verb != plan.VerbDryRun {
-		metrics.Wrote(controller, string(verb), string(step.Because))
+		metrics.Wrote(controller, string(verb), string(step.Reason))
 	} else if class != "" {
 		metrics.WriteFailed(controller, string(step.Verb), string(class))
 	}
 	if logger := log.FromContext(ctx).V(1); logger.Enabled() {
-		logger = logger.WithValues("verb", verb, "object", step.Key.String(), "because", step.Because, "uid", uidOf(result))
+		logger = logger.WithValues("verb", verb, "object", step.Key.String(), "because", step.Reason, "uid", uidOf(result))
 		switch {
 		case class != "":
 			logger.Info("an object was not written", "class", class)

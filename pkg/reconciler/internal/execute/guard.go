@@ -21,7 +21,7 @@ type verdict struct {
 	// blocked is why the deletion must not happen.
 	blocked string
 	// obstacles are the types whose objects block it.
-	obstacles []plan.Obstacle
+	obstacles []plan.BlockingType
 	// release: the object is left behind without our marks instead; why is the reason.
 	release bool
 	why     string
@@ -40,18 +40,18 @@ func (e *Executor) guard(ctx context.Context, step plan.Step) (verdict, error) {
 	switch step.Guard {
 	case plan.GuardNone:
 		return verdict{}, nil
-	case plan.GuardNoInstances, plan.GuardNoInstancesOrRelease:
+	case plan.GuardNoInstances, plan.GuardNoInstancesElseOrphan:
 		var kept []types.UID
-		if step.Guard.Releases() {
-			kept = step.Then.Kept
+		if step.Guard.AllowsOrphan() {
+			kept = step.ItemAfter.Kept
 		}
-		found, err := e.instances(ctx, step.Owner, step.Key, func(key plan.Key, _ types.UID) bool { return slices.Contains(step.Own, key) }, kept)
+		found, err := e.instances(ctx, step.Owner, step.Key, func(key plan.Key, _ types.UID) bool { return slices.Contains(step.OwnInstances, key) }, kept)
 		if err != nil {
 			return verdict{}, err
 		}
 		blocked := found.String()
 		return verdict{blocked: blocked, obstacles: found.types, release: blocked == "" && found.keptTotal > 0, counted: found.counted}, nil
-	case plan.GuardEmpty, plan.GuardEmptyOrRelease, plan.GuardKnownEmptyOrRelease:
+	case plan.GuardEmpty, plan.GuardEmptyElseOrphan, plan.GuardKnownEmptyElseOrphan:
 		content, err := e.content(ctx, step, "")
 		if err != nil || content.String() == "" {
 			return verdict{}, err
@@ -74,7 +74,7 @@ func judge(step plan.Step, content *inhabitants) verdict {
 		return v
 	}
 	v.unread = content.hidden()
-	if v.release && step.Guard != plan.GuardKnownEmptyOrRelease && len(content.forbidden) == 0 {
+	if v.release && step.Guard != plan.GuardKnownEmptyElseOrphan && len(content.forbidden) == 0 {
 		v.release, v.blocked = false, "whether objects live in it is not known: "+v.unread
 	}
 	return v
@@ -82,7 +82,7 @@ func judge(step plan.Step, content *inhabitants) verdict {
 
 // inUse is the verdict about a namespace that must stay.
 func inUse(step plan.Step, why string) verdict {
-	if step.Guard.Releases() {
+	if step.Guard.AllowsOrphan() {
 		return verdict{release: true, why: why}
 	}
 	return verdict{blocked: why}
@@ -99,7 +99,7 @@ func isProtected(name string) bool {
 // whose resourceVersion is in its answer. It is no error if it does not know any
 // more; then nothing is said.
 func (e *Executor) lost(ctx context.Context, step plan.Step, after plan.Observation, before verdict) []plan.Note {
-	if after.Existence != plan.Present || after.Deleting.IsZero() {
+	if after.Existence != plan.Present || after.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	switch {
@@ -111,14 +111,14 @@ func (e *Executor) lost(ctx context.Context, step plan.Step, after plan.Observat
 			return nil
 		}
 		log.FromContext(ctx).Info("Objects of others were lost with their namespace", "namespace", step.Key.Name, "objects", enumerate(content.names(), len(content.names())))
-		return []plan.Note{{Key: step.Key, Warning: plan.WarnContentLost,
+		return []plan.Note{{Key: step.Key, Warning: plan.WarnForeignContentLost,
 			Message: "created while the namespace was being deleted, and lost with it: " + content.lost()}}
 	case step.Key.GroupKind() == definitionKind && before.counted != nil:
 		late := &census{owner: step.Owner}
 		if err := late.take(ctx, e.objects, *before.counted, after.ResourceVersion); err != nil || late.foreignTotal == 0 {
 			return nil
 		}
-		return []plan.Note{{Key: step.Key, Warning: plan.WarnInstancesLost,
+		return []plan.Note{{Key: step.Key, Warning: plan.WarnForeignInstancesLost,
 			Message: "created while the type was being deleted, and lost with it: " + late.lost()}}
 	default:
 		return nil

@@ -67,7 +67,7 @@ func TestATypeWithInstancesIsNotDeleted(t *testing.T) {
 	if result.Blocked != want || result.Err != nil {
 		t.Errorf("got %q, %v", result.Blocked, result.Err)
 	}
-	if live := b.observe(definition); !live.Deleting.IsZero() {
+	if live := b.observe(definition); !live.DeletionTimestamp.IsZero() {
 		t.Error("the type is being deleted")
 	}
 }
@@ -82,7 +82,7 @@ func TestATypeWaitsForItsInstancesAndTellsForeignFromOurs(t *testing.T) {
 		t.Helper()
 		b.requests()
 		s := step(plan.VerbDelete, definition, b.observe(definition))
-		s.Guard, s.Desired, s.Own = plan.GuardNoInstances, nil, []plan.Key{ours.Key}
+		s.Guard, s.Desired, s.OwnInstances = plan.GuardNoInstances, nil, []plan.Key{ours.Key}
 		result := b.run(s)
 		if result.Err != nil {
 			t.Error(result.Err)
@@ -123,7 +123,7 @@ func TestATypeIsGuardedAgainBeforeEachDeletion(t *testing.T) {
 	if result := b.run(s); !strings.Contains(result.Blocked, "Foo "+namespace+"/foo") {
 		t.Errorf("got %+v", result)
 	}
-	if live := b.observe(definition); !live.Deleting.IsZero() {
+	if live := b.observe(definition); !live.DeletionTimestamp.IsZero() {
 		t.Error("the type is being deleted")
 	}
 }

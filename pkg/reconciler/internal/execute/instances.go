@@ -179,7 +179,7 @@ type census struct {
 	leaving   int // of ours, being deleted
 	more      bool
 	// types are those of which there are foreign instances.
-	types []plan.Obstacle
+	types []plan.BlockingType
 	// counted is the last type that was counted.
 	counted *cluster.Resource
 	// unknown says of what it cannot be told whether there are instances.
@@ -236,7 +236,7 @@ func (c *census) count(resource cluster.Resource, item metav1.PartialObjectMetad
 		return
 	}
 	c.foreignTotal++
-	if obstacle := (plan.Obstacle{Type: resource.GVR}); !slices.Contains(c.types, obstacle) {
+	if obstacle := (plan.BlockingType{Type: resource.GVR}); !slices.Contains(c.types, obstacle) {
 		c.types = append(c.types, obstacle)
 	}
 	if !maySee(c.owner, item.Namespace) {
@@ -284,7 +284,7 @@ func maySee(owner plan.Owner, namespace string) bool {
 }
 
 // listable is how kubectl is asked for the objects of the types.
-func listable(types []plan.Obstacle) string {
+func listable(types []plan.BlockingType) string {
 	var names []string
 	for _, t := range types {
 		if name := t.Type.GroupResource().String(); !slices.Contains(names, name) {
@@ -342,7 +342,7 @@ func enumerate(names []string, total int) string {
 // ForeignInstancesOf returns a sentence about the instances, other than our own,
 // of the types that a CustomResourceDefinition or an APIService brings, and these
 // types; empty means that there are none. It names what the owner may know of.
-func (e *Executor) ForeignInstancesOf(ctx context.Context, owner plan.Owner, key plan.Key, owns Owns) (string, []plan.Obstacle, error) {
+func (e *Executor) ForeignInstancesOf(ctx context.Context, owner plan.Owner, key plan.Key, owns Owns) (string, []plan.BlockingType, error) {
 	found, err := e.instances(ctx, owner, key, owns, nil)
 	if err != nil {
 		return "", nil, err
@@ -355,7 +355,7 @@ func (e *Executor) ForeignInstancesOf(ctx context.Context, owner plan.Owner, key
 // empty means that there are none. Types whose objects cannot be listed and deleted, such as
 // metrics, hold nothing that could be lost. A group that matches and whose types
 // or objects the server cannot tell is named as well: what is not known is not absent.
-func (e *Executor) ForeignInstances(ctx context.Context, owner plan.Owner, pattern v1alpha1.TypeInfo, owns Owns) (string, []plan.Obstacle, error) {
+func (e *Executor) ForeignInstances(ctx context.Context, owner plan.Owner, pattern v1alpha1.TypeInfo, owns Owns) (string, []plan.BlockingType, error) {
 	matching, unknown, err := e.types.Matching(ctx, pattern)
 	if err != nil {
 		return "", nil, err

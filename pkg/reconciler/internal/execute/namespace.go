@@ -222,10 +222,10 @@ func (c *inhabitants) lost() string {
 const maxObstacles = 5
 
 // obstacles are the types of the objects that are no noise.
-func (c *inhabitants) obstacles() []plan.Obstacle {
-	var types []plan.Obstacle
+func (c *inhabitants) obstacles() []plan.BlockingType {
+	var types []plan.BlockingType
 	for _, object := range c.objects {
-		obstacle := plan.Obstacle{Type: object.resource, Namespace: c.namespace}
+		obstacle := plan.BlockingType{Type: object.resource, Namespace: c.namespace}
 		if len(types) < maxObstacles && !c.isNoise(object) && !slices.Contains(types, obstacle) {
 			types = append(types, obstacle)
 		}

@@ -96,7 +96,7 @@ func TestANamespaceWithContentStays(t *testing.T) {
 			if result.Blocked != tc.blocked || result.Err != nil {
 				t.Fatalf("got %q, %v", result.Blocked, result.Err)
 			}
-			if deleting := !b.observe(d).Deleting.IsZero(); deleting != (tc.blocked == "") {
+			if deleting := !b.observe(d).DeletionTimestamp.IsZero(); deleting != (tc.blocked == "") {
 				t.Errorf("deleting is %v", deleting)
 			}
 		})
@@ -127,16 +127,16 @@ func TestANamespaceInUseThatWeCreatedIsReleased(t *testing.T) {
 	namespace := unique("content")
 	d := b.ours(namespace)
 	b.create(in(namespace, `{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: NS}}`))
-	result := b.guarded(d, plan.GuardEmptyOrRelease)
-	if !result.Released || result.Blocked != "" || result.Err != nil {
+	result := b.guarded(d, plan.GuardEmptyElseOrphan)
+	if !result.Orphaned || result.Blocked != "" || result.Err != nil {
 		t.Fatalf("got %+v", result)
 	}
-	if live := b.observe(d); live.Marks.OwnerID != "" || !live.Deleting.IsZero() {
+	if live := b.observe(d); live.Ownership.OwnerID != "" || !live.DeletionTimestamp.IsZero() {
 		t.Errorf("got %+v", live)
 	}
 
 	empty := b.ours(unique("content"))
-	if result := b.guarded(empty, plan.GuardEmptyOrRelease); result.Released || result.Err != nil || b.observe(empty).Deleting.IsZero() {
+	if result := b.guarded(empty, plan.GuardEmptyElseOrphan); result.Orphaned || result.Err != nil || b.observe(empty).DeletionTimestamp.IsZero() {
 		t.Errorf("an empty one: got %+v", result)
 	}
 }
@@ -150,10 +150,10 @@ func TestProtectedNamespacesAreNeverDeleted(t *testing.T) {
 				t.Errorf("%s, %q: got %+v", name, guard, result)
 			}
 		}
-		if result := b.guarded(d, plan.GuardEmptyOrRelease); !result.Released || result.Err != nil {
+		if result := b.guarded(d, plan.GuardEmptyElseOrphan); !result.Orphaned || result.Err != nil {
 			t.Errorf("%s: got %+v", name, result)
 		}
-		if live := b.observe(d); !live.Deleting.IsZero() {
+		if live := b.observe(d); !live.DeletionTimestamp.IsZero() {
 			t.Fatalf("namespace %s is being deleted", name)
 		}
 	}
@@ -188,7 +188,7 @@ subjects: [{kind: User, name: ` + user + `}]`)
 		t.Errorf("got %q, %v", result.Blocked, result.Err)
 	}
 	// What may not be read today may not be read tomorrow: there is nothing to wait for.
-	if result := jane.guarded(d, plan.GuardEmptyOrRelease); !result.Released || len(result.Notes) != 1 || result.Notes[0].Warning != plan.WarnUnread {
+	if result := jane.guarded(d, plan.GuardEmptyElseOrphan); !result.Orphaned || len(result.Notes) != 1 || result.Notes[0].Warning != plan.WarnContentUnknown {
 		t.Errorf("got %+v", result)
 	}
 }
@@ -284,18 +284,18 @@ func TestANamespaceIsNotReleasedBecauseItsContentCannotBeReadForAMoment(t *testi
 		t.Run(name, func(t *testing.T) {
 			b, writes := unreadServer(t, tc.answer, tc.down)
 			step := plan.Step{Verb: plan.VerbDelete, Key: plan.Key{Kind: "Namespace", Name: "tenants"}, Version: "v1",
-				UID: "u1", ResourceVersion: "7", Marks: plan.Marks{OwnerID: "me"}, Guard: plan.GuardEmptyOrRelease}
-			for _, guard := range []plan.Guard{plan.GuardEmptyOrRelease, plan.GuardEmpty, plan.GuardKnownEmptyOrRelease} {
+				UID: "u1", ResourceVersion: "7", Ownership: plan.Ownership{OwnerID: "me"}, Guard: plan.GuardEmptyElseOrphan}
+			for _, guard := range []plan.Guard{plan.GuardEmptyElseOrphan, plan.GuardEmpty, plan.GuardKnownEmptyElseOrphan} {
 				step.Guard = guard
 				b.sent = nil
 				result := b.run(step)
-				released := guard == plan.GuardKnownEmptyOrRelease || guard == plan.GuardEmptyOrRelease && tc.final
-				if result.Err != nil || result.Released != released || !result.Unread || (result.Blocked == "") != released {
+				released := guard == plan.GuardKnownEmptyElseOrphan || guard == plan.GuardEmptyElseOrphan && tc.final
+				if result.Err != nil || result.Orphaned != released || !result.ContentUnknown || (result.Blocked == "") != released {
 					t.Fatalf("%s: got %+v", guard, result)
 				}
 				switch {
 				case released:
-					want := plan.Note{Key: step.Key, Warning: plan.WarnUnread,
+					want := plan.Note{Key: step.Key, Warning: plan.WarnContentUnknown,
 						Message: "is left behind without our marks, because it is not known whether objects of others live in it: " + tc.what}
 					if len(result.Notes) != 1 || result.Notes[0] != want || len(writes()) != 1 || writes()[0] != "PATCH /api/v1/namespaces/tenants" {
 						t.Errorf("%s: got %+v, and sent %v", guard, result.Notes, writes())
@@ -311,16 +311,16 @@ func TestANamespaceIsNotReleasedBecauseItsContentCannotBeReadForAMoment(t *testi
 	t.Run("nothing fails", func(t *testing.T) {
 		b, writes := unreadServer(t, nothing, "")
 		result := b.run(plan.Step{Verb: plan.VerbDelete, Key: plan.Key{Kind: "Namespace", Name: "tenants"}, Version: "v1",
-			UID: "u1", ResourceVersion: "7", Marks: plan.Marks{OwnerID: "me"}, Guard: plan.GuardEmptyOrRelease})
-		if result.Err != nil || result.Released || len(writes()) != 1 {
+			UID: "u1", ResourceVersion: "7", Ownership: plan.Ownership{OwnerID: "me"}, Guard: plan.GuardEmptyElseOrphan})
+		if result.Err != nil || result.Orphaned || len(writes()) != 1 {
 			t.Errorf("got %+v, and sent %v", result, writes())
 		}
 	})
 	t.Run("the server itself does not answer", func(t *testing.T) {
 		b, _ := unreadServer(t, nothing, secrets)
 		result := b.run(plan.Step{Verb: plan.VerbDelete, Key: plan.Key{Kind: "Namespace", Name: "tenants"}, Version: "v1",
-			UID: "u1", ResourceVersion: "7", Marks: plan.Marks{OwnerID: "me"}, Guard: plan.GuardKnownEmptyOrRelease})
-		if result.Err == nil || result.Released {
+			UID: "u1", ResourceVersion: "7", Ownership: plan.Ownership{OwnerID: "me"}, Guard: plan.GuardKnownEmptyElseOrphan})
+		if result.Err == nil || result.Orphaned {
 			t.Errorf("got %+v", result)
 		}
 	})

@@ -150,7 +150,7 @@ func (e *Executor) desiredReplicas(ctx context.Context, resource cluster.Resourc
 // asksAnew reports whether the manifest asks for another number of replicas than
 // when it was last written, and no autoscaler decides about it.
 func (e *Executor) asksAnew(ctx context.Context, resource cluster.Resource, step plan.Step) bool {
-	before, wanted := step.Then.Replicas, e.desiredReplicas(ctx, resource, step.Desired.Manifest)
+	before, wanted := step.ItemAfter.Replicas, e.desiredReplicas(ctx, resource, step.Desired.Manifest)
 	return !step.Autoscaled && before != nil && wanted != nil && *before != *wanted
 }
 
@@ -172,7 +172,7 @@ func (e *Executor) leftFields(ctx context.Context, resource cluster.Resource, st
 // noteScaled notes that a changed manifest does not decide about the number of
 // replicas, if it asks for another one than there is.
 func (e *Executor) noteScaled(ctx context.Context, resource cluster.Resource, step plan.Step, live *unstructured.Unstructured) []plan.Note {
-	if !step.Scaled || step.Because != plan.BecauseChanged {
+	if !step.Scaled || step.Reason != plan.ReasonManifestChanged {
 		return nil
 	}
 	path, err := e.replicasPath(ctx, resource)

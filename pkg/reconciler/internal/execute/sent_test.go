@@ -189,13 +189,13 @@ func TestATypeIsNotDeletedWhileAnythingOfItIsThere(t *testing.T) {
 			}
 			recorder.Answer = tc.answer
 			s := step(plan.VerbDelete, d, live)
-			s.Guard, s.Own = plan.GuardNoInstances, []plan.Key{own}
+			s.Guard, s.OwnInstances = plan.GuardNoInstances, []plan.Key{own}
 			if tc.kept {
-				s.Guard, s.Then.Kept = plan.GuardNoInstancesOrRelease, append(s.Then.Kept, "uid-of-left")
+				s.Guard, s.ItemAfter.Kept = plan.GuardNoInstancesElseOrphan, append(s.ItemAfter.Kept, "uid-of-left")
 			}
 			result := b.run(s)
-			if result.Blocked != tc.blocked || (result.Err != nil) != tc.failed || result.Released != tc.released {
-				t.Errorf("blocked: %q, error: %v, released: %v", result.Blocked, result.Err, result.Released)
+			if result.Blocked != tc.blocked || (result.Err != nil) != tc.failed || result.Orphaned != tc.released {
+				t.Errorf("blocked: %q, error: %v, released: %v", result.Blocked, result.Err, result.Orphaned)
 			}
 			deleted := len(recorder.Sent(http.MethodDelete)) > 0
 			if mayBe := tc.blocked == "" && !tc.failed && !tc.released; deleted != mayBe {
@@ -227,9 +227,9 @@ func TestANamespaceIsNotDeletedWhileAnythingIsInIt(t *testing.T) {
 		blocked            bool
 		note               string // if it is left behind
 	}{
-		"an object in one that was created":                           {namespace: "shop", guard: plan.GuardEmptyOrRelease, content: configMap("shop", "theirs"), note: "released: it is in use by others: 1 object lives in it: ConfigMap theirs"},
-		"an object in one that was created, which is not to be named": {namespace: "shop", guard: plan.GuardEmptyOrRelease, owner: "bank", content: configMap("shop", "theirs"), note: "released: it is in use by others: 1 object lives in it (listed by kubectl get configmaps --namespace shop)"},
-		"the system's own":                  {namespace: "kube-public", guard: plan.GuardEmptyOrRelease, note: "released: it is never deleted"},
+		"an object in one that was created":                           {namespace: "shop", guard: plan.GuardEmptyElseOrphan, content: configMap("shop", "theirs"), note: "released: it is in use by others: 1 object lives in it: ConfigMap theirs"},
+		"an object in one that was created, which is not to be named": {namespace: "shop", guard: plan.GuardEmptyElseOrphan, owner: "bank", content: configMap("shop", "theirs"), note: "released: it is in use by others: 1 object lives in it (listed by kubectl get configmaps --namespace shop)"},
+		"the system's own":                  {namespace: "kube-public", guard: plan.GuardEmptyElseOrphan, note: "released: it is never deleted"},
 		"nothing":                           {namespace: "shop", guard: plan.GuardEmpty},
 		"what the control plane puts there": {namespace: "shop", guard: plan.GuardEmpty, content: `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: kube-root-ca.crt}}`},
 		"an object":                         {namespace: "shop", guard: plan.GuardEmpty, content: configMap("shop", "theirs"), blocked: true},
@@ -268,7 +268,7 @@ func TestWhatBecomesOursNeedsThePermit(t *testing.T) {
 	ctx := execute.WithConfirm(t.Context(), func(context.Context) error { return refusal })
 	b, recorder, d, live := recorded(t, configMap("shop", "map"))
 	adoption := step(plan.VerbReplace, d, live)
-	adoption.Because = plan.BecauseAdopted
+	adoption.Reason = plan.ReasonAdopted
 	for name, tc := range map[string]struct {
 		step    plan.Step
 		refused bool

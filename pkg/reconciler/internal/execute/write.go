@@ -53,7 +53,7 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 	if err != nil {
 		return failed(step, err)
 	}
-	if step.Claims() {
+	if step.TakesOwnership() {
 		if err := confirmOwner(ctx); err != nil {
 			return failed(step, err)
 		}
@@ -149,7 +149,7 @@ func (e *Executor) replace(ctx context.Context, resource cluster.Resource, step 
 	if err != nil {
 		return nil, err
 	}
-	if len(carriers) > 0 || len(ignored) > 0 || step.Referenced {
+	if len(carriers) > 0 || len(ignored) > 0 || step.HasOwnerReferences {
 		live, err := e.readFirst(ctx, resource, step)
 		if err != nil {
 			return nil, err
@@ -241,7 +241,7 @@ func (e *Executor) removeFormerOwner(ctx context.Context, resource cluster.Resou
 // or in an attempt whose outcome is not known.
 func takesOver(step plan.Step) bool {
 	return step.Verb != plan.VerbCreate && step.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways &&
-		(step.Because == plan.BecauseAdopted || step.Because == plan.BecauseUnconfirmed)
+		(step.Reason == plan.ReasonAdopted || step.Reason == plan.ReasonUnconfirmed)
 }
 
 // nullsAt is the part of a merge patch that removes the keys.

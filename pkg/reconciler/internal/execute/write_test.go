@@ -48,8 +48,8 @@ func TestACreateDemandsAbsence(t *testing.T) {
 		if diff := cmp.Diff(b.observe(d), created); diff != "" || created.Existence != plan.Present {
 			t.Errorf("%s: a read and the answer to the write differ (-read +answer):\n%s", policy, diff)
 		}
-		if created.Marks.OwnerID != ownerID || created.Marks.Ref != ownerRef {
-			t.Errorf("%s: got marks %+v", policy, created.Marks)
+		if created.Ownership.OwnerID != ownerID || created.Ownership.Ref != ownerRef {
+			t.Errorf("%s: got marks %+v", policy, created.Ownership)
 		}
 		if again := b.run(step(plan.VerbCreate, d, plan.Observation{})); !execute.IsConflict(again.Err) || again.Observation.Existence != plan.Unknown {
 			t.Errorf("%s: a second create: got %+v", policy, again)
@@ -70,7 +70,7 @@ func TestAWriteIsAConflictIfTheObjectChanged(t *testing.T) {
 		result := b.run(step(verb, d, seen))
 		switch {
 		case verb == plan.VerbDelete && (result.Err != nil || result.Observation.Existence != plan.Absent),
-			verb == plan.VerbOrphan && (result.Err != nil || result.Observation.Marks.OwnerID != ""):
+			verb == plan.VerbOrphan && (result.Err != nil || result.Observation.Ownership.OwnerID != ""):
 			t.Errorf("%s: it is still meant for the object, got %+v", verb, result)
 		}
 		if verb == plan.VerbDelete || verb == plan.VerbOrphan {
@@ -193,7 +193,7 @@ func TestAPutOfTheSameManifestChangesNothing(t *testing.T) {
 			if diff := cmp.Diff(withoutBookkeeping(t, before.Object), withoutBookkeeping(t, b.live(d).Object)); diff != "" {
 				t.Errorf("it changed the object (-before +after):\n%s", diff)
 			}
-			if after.Seen != observed.Seen || after.Accepted != observed.Accepted {
+			if after.ObservedHash != observed.ObservedHash || after.AppliedHash != observed.AppliedHash {
 				t.Errorf("the digests changed: %+v, then %+v", observed, after)
 			}
 		})
@@ -264,7 +264,7 @@ func takeover(b *bench, name string) plan.Step {
 	d := b.desired(text+`}, data: {key: value}}`, v1alpha1.UpdatePolicySsaMerge)
 	d.Policies.Adoption = v1alpha1.AdoptionPolicyAlways
 	s := step(plan.VerbMerge, d, b.observe(d))
-	s.Because = plan.BecauseAdopted
+	s.Reason = plan.ReasonAdopted
 	return s
 }
 
@@ -276,7 +276,7 @@ func TestATakeoverTakesTheMarksOfTheFormerOwnerOff(t *testing.T) {
 	if sent := b.requests(); len(sent) != 2 {
 		t.Errorf("the takeover took the requests %v", sent)
 	}
-	if len(taken.Marks.Others) > 0 || taken.Marks.OwnerID != ownerID || taken.ResourceVersion != b.observe(s.Desired).ResourceVersion {
+	if len(taken.Ownership.OtherOwners) > 0 || taken.Ownership.OwnerID != ownerID || taken.ResourceVersion != b.observe(s.Desired).ResourceVersion {
 		t.Errorf("got %+v", taken)
 	}
 	if b.live(s.Desired).GetAnnotations()["theirs"] != "1" {
@@ -287,7 +287,7 @@ func TestATakeoverTakesTheMarksOfTheFormerOwnerOff(t *testing.T) {
 func TestMarksAreLeftAloneByEveryOtherWrite(t *testing.T) {
 	b := newBench(t)
 	for _, change := range []func(s *plan.Step){
-		func(s *plan.Step) { s.Because = plan.BecauseChanged },
+		func(s *plan.Step) { s.Reason = plan.ReasonManifestChanged },
 		func(s *plan.Step) { s.Desired.Policies.Adoption = v1alpha1.AdoptionPolicyIfUnowned },
 		func(s *plan.Step) { // the mark is our own manifest's
 			annotations := s.Desired.Manifest.GetAnnotations()
@@ -299,7 +299,7 @@ func TestMarksAreLeftAloneByEveryOtherWrite(t *testing.T) {
 		change(&s)
 		b.must(s)
 		if b.live(s.Desired).GetAnnotations()["meta.helm.sh/release-name"] != "web" {
-			t.Errorf("%s under %s: the mark is gone", s.Because, s.Desired.Policies.Adoption)
+			t.Errorf("%s under %s: the mark is gone", s.Reason, s.Desired.Policies.Adoption)
 		}
 	}
 }
@@ -316,12 +316,12 @@ func TestATakeoverThatIsInterruptedIsFinishedByTheWriteThatConfirmsIt(t *testing
 		t.Fatalf("the object changed in between: got %v", result.Err)
 	}
 	live := b.observe(s.Desired)
-	if len(live.Marks.Others) != 1 || live.Marks.OwnerID != ownerID {
-		t.Fatalf("got %+v", live.Marks)
+	if len(live.Ownership.OtherOwners) != 1 || live.Ownership.OwnerID != ownerID {
+		t.Fatalf("got %+v", live.Ownership)
 	}
 	again := step(plan.VerbMerge, s.Desired, live)
-	again.Because = plan.BecauseUnconfirmed
-	if finished := b.must(again); len(finished.Marks.Others) > 0 {
-		t.Errorf("got %+v", finished.Marks)
+	again.Reason = plan.ReasonUnconfirmed
+	if finished := b.must(again); len(finished.Ownership.OtherOwners) > 0 {
+		t.Errorf("got %+v", finished.Ownership)
 	}
 }

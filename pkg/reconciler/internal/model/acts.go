@@ -272,13 +272,13 @@ func describe(o plan.Observation) string {
 		return "absent"
 	case plan.Present:
 		text := fmt.Sprintf("%s, version %s", o.UID, o.ResourceVersion)
-		if !o.Deleting.IsZero() {
+		if !o.DeletionTimestamp.IsZero() {
 			text += ", terminating"
 		}
 		return text
-	case plan.Unseen:
+	case plan.NotFetched:
 		return "not looked for"
 	default:
-		return "unknown, " + o.Why
+		return "unknown, " + o.Message
 	}
 }

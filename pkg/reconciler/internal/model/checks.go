@@ -35,7 +35,7 @@ func (m *Model) checkCreate(s *State, a *actor, step plan.Step) {
 		s.violate("P6 staleness: create %s demands an object, not its absence", step.Key)
 	}
 	k := doneKey{a.snap.UID, step.Key}
-	if s.truth.done[k] == unkeyed(step.Desired.Digest) && (step.Desired.Policies.Order.Purge != nil || step.Desired.Expires && m.isMade(s, a, step)) {
+	if s.truth.done[k] == unkeyed(step.Desired.Digest) && (step.Desired.Policies.Order.Purge != nil || step.Desired.HasTTL && m.isMade(s, a, step)) {
 		s.violate("S19 at most once: %s did its work, was removed, and is created again", step.Key)
 	}
 	if s.truth.once[k] && step.Desired.Policies.Reconcile == once {
@@ -79,7 +79,7 @@ func (m *Model) checkWrite(s *State, a *actor, step plan.Step, o *Object) {
 	if holder == me && step.Desired.Policies.Reconcile == once && (s.truth.once[doneKey{me, step.Key}] || o.OwnerID != "") {
 		s.violate("S19 at most once: %s %s, which is applied only once", step.Verb, step.Key)
 	}
-	if step.Verb == plan.VerbReplace && o.Controlled != step.Referenced {
+	if step.Verb == plan.VerbReplace && o.Controlled != step.HasOwnerReferences {
 		s.violate("S16 field confinement: replace %s does not know of the ownerReferences of others", step.Key)
 	}
 	if step.Verb == plan.VerbReplace && o.Held && !slices.Contains(step.Finalizers, foreignFinalizer) {
@@ -140,7 +140,7 @@ func (m *Model) checkRemoval(s *State, a *actor, step plan.Step, o *Object) {
 	if step.Verb != plan.VerbDelete {
 		return
 	}
-	if o.Orphaned && !step.Guard.Releases() {
+	if o.Orphaned && !step.Guard.AllowsOrphan() {
 		s.violate("S10 orphan means alive: delete %s, which was left behind", step.Key)
 	}
 	m.checkPolicy(s, a, step, o)
@@ -159,7 +159,7 @@ func (m *Model) checkPolicy(s *State, a *actor, step plan.Step, o *Object) {
 		if p == v1alpha1.DeletePolicyOrphan || p == v1alpha1.DeletePolicyOrphanOnDelete && deleting || p == v1alpha1.DeletePolicyOrphanOnApply && !deleting {
 			s.violate("S10 orphan means alive: delete %s, and its delete policy is %s", step.Key, p)
 		}
-	case step.Because == plan.BecausePurged && wanted.Policies.Order.Purge != nil:
+	case step.Reason == plan.ReasonPurged && wanted.Policies.Order.Purge != nil:
 		m.checkPurge(s, a, step, *wanted)
 	case !recreates(wanted.Policies.Update):
 		s.violate("S9 no destructive refresh: delete %s, which is wanted and not to be recreated", step.Key)
@@ -260,7 +260,7 @@ func (m *Model) checkPlan(s *State, in plan.Input, p plan.Plan) {
 		if removes && live.Existence != plan.Present {
 			s.violate("S3 no blind delete: %s %s, which was not seen", step.Verb, step.Key)
 		}
-		if live.Existence == plan.Unseen && step.Verb != plan.VerbCreate {
+		if live.Existence == plan.NotFetched && step.Verb != plan.VerbCreate {
 			s.violate("S5 unknown is not absent: %s %s, which was not read", step.Verb, step.Key)
 		}
 		if live.Existence == plan.Unknown {
@@ -280,7 +280,7 @@ func (m *Model) checkPlan(s *State, in plan.Input, p plan.Plan) {
 		return
 	}
 	for _, step := range p.Steps {
-		if item, recorded := itemOf(in.Recorded, step.Key); !recorded || item.Phase != step.Then.Phase && step.Verb == plan.VerbDelete {
+		if item, recorded := itemOf(in.Recorded, step.Key); !recorded || item.Phase != step.ItemAfter.Phase && step.Verb == plan.VerbDelete {
 			s.violate("S1 write-ahead: %s %s relies on a record that need not be durable", step.Verb, step.Key)
 		}
 	}

@@ -206,7 +206,7 @@ func desiredOf(w Want, owner plan.Owner) plan.Desired {
 	manifest := &unstructured.Unstructured{Object: map[string]any{"value": w.Value}}
 	manifest.SetLabels(map[string]string{reconcilerName + "/" + v1alpha1.LabelOwnerID: owner.ID})
 	manifest.SetAnnotations(map[string]string{reconcilerName + "/" + v1alpha1.AnnotationOwner: owner.Ref.String()})
-	d := plan.Desired{Key: w.Key, Version: "v1", Policies: set, Defines: w.Defines, Expires: w.Expires, Manifest: manifest}
+	d := plan.Desired{Key: w.Key, Version: "v1", Policies: set, Defines: w.Defines, HasTTL: w.Expires, Manifest: manifest}
 	purge := "-"
 	if set.Order.Purge != nil {
 		purge = fmt.Sprint(*set.Order.Purge)

@@ -17,7 +17,7 @@ func (m *Model) execute(s *State, i int, move Move) {
 	a, bit := &s.actors[i], uint32(1)<<move.Arg
 	s.sent = true
 	step := a.plan.Steps[move.Arg]
-	s.tell("%s %s: %s", step.Verb, step.Key, step.Because)
+	s.tell("%s %s: %s", step.Verb, step.Key, step.Reason)
 	result, over := plan.Result{Step: step}, true
 	switch {
 	case move.Kind == moveRefuse && a.looksInside(int(move.Arg)):
@@ -25,7 +25,7 @@ func (m *Model) execute(s *State, i int, move Move) {
 	case move.Kind == moveRefuse:
 		s.tell("refused")
 		result.Err = errRefused
-	case step.Claims() && a.leader != s.active && !m.NoFence:
+	case step.TakesOwnership() && a.leader != s.active && !m.NoFence:
 		// The server cannot fence them; a leader without a lease sends none.
 		s.tell("not sent: the lease is gone")
 		result.Err = errLost
@@ -44,7 +44,7 @@ func (m *Model) execute(s *State, i int, move Move) {
 	}
 	if result.Err != nil {
 		s.tell("%v", result.Err)
-		result.Observation = plan.Observation{Why: result.Err.Error()}
+		result.Observation = plan.Observation{Message: result.Err.Error()}
 	}
 	if !over {
 		return
@@ -82,7 +82,7 @@ func (m *Model) again(s *State, step plan.Step) plan.Step {
 	if step.Verb != plan.VerbDelete && step.Verb != plan.VerbOrphan || step.Guard != plan.GuardNone || o == nil {
 		return step
 	}
-	if live := o.observation(false); step.StillMeant(live) {
+	if live := o.observation(false); step.StillApplies(live) {
 		step.ResourceVersion = live.ResourceVersion
 	}
 	return step
@@ -96,7 +96,7 @@ func (m *Model) guard(s *State, a *actor, step plan.Step) (plan.Result, bool) {
 		return result, false
 	}
 	inside := s.world.inside(o)
-	obstacle := slices.IndexFunc(inside, func(x *Object) bool { return !step.Guard.Releases() || !isKept(step.Then, o, x) })
+	obstacle := slices.IndexFunc(inside, func(x *Object) bool { return !step.Guard.AllowsOrphan() || !isKept(step.ItemAfter, o, x) })
 	switch {
 	case len(inside) == 0:
 		s.tell("it is empty")
@@ -113,9 +113,9 @@ func (m *Model) guard(s *State, a *actor, step plan.Step) (plan.Result, bool) {
 
 // unread is the look of a guard at a namespace whose content cannot be read.
 func (m *Model) unread(s *State, a *actor, step plan.Step) plan.Result {
-	result := plan.Result{Step: step, Unread: true}
+	result := plan.Result{Step: step, ContentUnknown: true}
 	s.unread |= 1 << s.halves
-	if step.Guard != plan.GuardKnownEmptyOrRelease {
+	if step.Guard != plan.GuardKnownEmptyElseOrphan {
 		s.tell("its content cannot be read")
 		result.Blocked = "its content cannot be read"
 		return result
@@ -136,7 +136,7 @@ func (m *Model) leave(s *State, a *actor, step plan.Step, result plan.Result) pl
 		m.checkRemoval(s, a, strip, o)
 		s.world.strip(o)
 		s.writes++
-		result.Released, result.Observation = true, sealed(ownerBy(a.snap.UID), a.key, s.world.get(step.Key).observation(false))
+		result.Orphaned, result.Observation = true, sealed(ownerBy(a.snap.UID), a.key, s.world.get(step.Key).observation(false))
 	}
 	return result
 }
@@ -204,7 +204,7 @@ func (m *Model) send(s *State, i int, step plan.Step) plan.Result {
 // remember keeps the truth about what was done.
 func (m *Model) remember(s *State, a *actor, step plan.Step) {
 	k := doneKey{a.snap.UID, step.Key}
-	if step.Because == plan.BecausePurged {
-		s.truth.done = with(s.truth.done, k, unkeyed(step.Then.Digest))
+	if step.Reason == plan.ReasonPurged {
+		s.truth.done = with(s.truth.done, k, unkeyed(step.ItemAfter.Digest))
 	}
 }

@@ -226,7 +226,7 @@ func (f *fingerprinter) progress(m *Model, a *actor) {
 			}
 			f.bytes('r', m.keys[r.Step.Key])
 			f.observation(r.Observation)
-			f.flags(r.Released, r.Unread)
+			f.flags(r.Orphaned, r.ContentUnknown)
 			f.text(r.Blocked)
 			if r.Err != nil {
 				f.text(r.Err.Error())
@@ -239,8 +239,8 @@ func (f *fingerprinter) observation(o plan.Observation) {
 	f.bytes(byte(o.Existence), byte(o.Status.Readiness))
 	f.uidText(o.UID)
 	f.versionText(o.ResourceVersion)
-	f.text(o.Why, o.Seen, o.Accepted)
-	f.flags(o.NotServed, o.Differs, !o.Deleting.IsZero(), len(o.Finalizers) > 0)
+	f.text(o.Message, o.ObservedHash, o.AppliedHash)
+	f.flags(o.NotServed, o.Differs, !o.DeletionTimestamp.IsZero(), len(o.Finalizers) > 0)
 }
 
 func (f *fingerprinter) truth(m *Model, s *State) {

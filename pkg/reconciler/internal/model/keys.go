@@ -69,7 +69,7 @@ func (m *Model) open(s *State, a *actor, c *Component) []v1alpha1.InventoryItem 
 		if !plan.IsRekeyed(item) {
 			continue
 		}
-		ended := item.Phase == v1alpha1.PhaseCompleting || item.Phase == v1alpha1.PhaseCompleted || d.Expires && item.UID != "" && s.world.get(d.Key) == nil
+		ended := item.Phase == v1alpha1.PhaseCompleting || item.Phase == v1alpha1.PhaseCompleted || d.HasTTL && item.UID != "" && s.world.get(d.Key) == nil
 		if k := (doneKey{c.UID, d.Key}); ended && s.truth.done[k] != "" {
 			s.truth.done = with(s.truth.done, k, d.Digest)
 		}

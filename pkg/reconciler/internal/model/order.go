@@ -58,7 +58,7 @@ func (m *Model) over(s *State, me Holder, d plan.Desired) bool {
 }
 
 // ends reports whether the object does its work and goes.
-func ends(d plan.Desired) bool { return d.Policies.Order.Purge != nil || d.Expires }
+func ends(d plan.Desired) bool { return d.Policies.Order.Purge != nil || d.HasTTL }
 
 // purgeRecorded reports whether the record on the server says that the object did its work.
 func (s *State) purgeRecorded(me Holder, d plan.Desired) bool {

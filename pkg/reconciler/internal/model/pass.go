@@ -145,7 +145,7 @@ func (m *Model) look(s *State, a *actor, fails bool) {
 		live.Differs = m.differs(a, s.world.get(key))
 	}
 	if fails {
-		live = plan.Observation{Why: "the server is busy"}
+		live = plan.Observation{Message: "the server is busy"}
 	}
 	if live.Existence == plan.Present {
 		s.learn(a.leader, key)
@@ -184,7 +184,7 @@ func (m *Model) afterLook(s *State, a *actor) {
 func (m *Model) input(s *State, a *actor) plan.Input {
 	return plan.Input{
 		Cause: a.cause(), Name: reconcilerName, Owner: ownerBy(a.snap.UID), Desired: m.wanted(a), Recorded: a.recorded,
-		Live: a.live, Failed: a.failed, Accepted: a.accepted, MissingNamespaces: m.Missing, Now: s.now(), Timeout: timeout,
+		Live: a.live, Failed: a.failed, DryRunAccepted: a.accepted, MissingNamespaces: m.Missing, Now: s.now(), Timeout: timeout,
 	}
 }
 
@@ -229,7 +229,7 @@ func (m *Model) fold(s *State, a *actor) {
 	a.looks, a.writes = maps.Clone(a.looks), maps.Clone(a.writes)
 	blind := map[plan.Key]bool{}
 	for _, r := range a.results {
-		blind[r.Step.Key] = a.live[r.Step.Key].Existence == plan.Unseen
+		blind[r.Step.Key] = a.live[r.Step.Key].Existence == plan.NotFetched
 	}
 	a.recorded = plan.Fold(a.plan.Inventory, a.live, a.results, metav1.NewTime(s.now()))
 	var again []plan.Key
@@ -237,7 +237,7 @@ func (m *Model) fold(s *State, a *actor) {
 		key := r.Step.Key
 		switch {
 		case r.Blocked != "":
-			a.failed[key] = plan.Failure{Blocked: true, Message: r.Blocked, Obstacles: r.Obstacles}
+			a.failed[key] = plan.Failure{Blocked: true, Message: r.Blocked, BlockingTypes: r.BlockingTypes}
 		case r.Err == nil && r.Step.Verb == plan.VerbDryRun:
 			a.accepted = maps.Clone(a.accepted)
 			if a.accepted == nil {

@@ -75,7 +75,7 @@ func (w *World) update(o *Object, s plan.Step, by Holder, fixed bool) error {
 		// A PUT leaves nothing that the manifest does not have.
 		next.Extra, next.Helm = false, false
 	}
-	if s.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways && (s.Because == plan.BecauseAdopted || s.Because == plan.BecauseUnconfirmed) {
+	if s.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways && (s.Reason == plan.ReasonAdopted || s.Reason == plan.ReasonUnconfirmed) {
 		next.Helm = false // by a request of its own
 	}
 	if same := sameContent(&next, o); same {
@@ -96,7 +96,7 @@ func sameContent(a, b *Object) bool {
 func sent(o Object, s plan.Step, by Holder) Object {
 	m := manifestOf(s.Desired)
 	o.Value, o.OwnerID, o.Ref = m.value, m.ownerID, m.ref
-	o.Defines, o.Expires = s.Desired.Defines, s.Desired.Expires
+	o.Defines, o.Expires = s.Desired.Defines, s.Desired.HasTTL
 	o.Holder, o.Former, o.Orphaned, o.Stolen, o.Made = by, Nobody, false, false, unkeyed(s.Desired.Digest)
 	return o
 }

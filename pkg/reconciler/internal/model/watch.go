@@ -132,10 +132,10 @@ func (m *Model) recalled(s *State, a *actor, key plan.Key, watched *Object) (pla
 		// taken it over since, and may not know it.
 		me := ownerBy(a.snap.UID)
 		found := sealed(me, a.key, watched.observation(false))
-		return found, me.Owns(found.Marks) && (wanted == nil || !asksForAccepted(wanted, item, found))
+		return found, me.Owns(found.Ownership) && (wanted == nil || !asksForAccepted(wanted, item, found))
 	}
 	presumed := a.presumes && wanted != nil && (!recorded || isUnconfirmed(item)) && wanted.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore
-	return plan.Observation{Existence: plan.Unseen}, presumed
+	return plan.Observation{Existence: plan.NotFetched}, presumed
 }
 
 // asksForAccepted reports whether the values at the paths of the manifest matter.
@@ -143,7 +143,7 @@ func asksForAccepted(wanted *plan.Desired, item v1alpha1.InventoryItem, found pl
 	if item.Digest == "" || item.UID != found.UID {
 		return wanted.Policies.Reconcile == once
 	}
-	return item.Seen != found.Seen
+	return item.Seen != found.ObservedHash
 }
 
 // isUnconfirmed reports whether no write of the object was ever answered.

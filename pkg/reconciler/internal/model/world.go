@@ -206,7 +206,7 @@ func (w *World) observe(key plan.Key, wanted bool) plan.Observation {
 		if !wanted && !there {
 			return plan.Observation{Existence: plan.Absent}
 		}
-		return plan.Observation{Why: "the type is not served", NotServed: true}
+		return plan.Observation{Message: "the type is not served", NotServed: true}
 	}
 	o := w.get(key)
 	if o == nil {
@@ -228,29 +228,29 @@ func (o *Object) observation(wanted bool) plan.Observation {
 		seen += "|controlled"
 	}
 	live := plan.Observation{
-		Existence: plan.Present, Referenced: o.Controlled, UID: uidOf(o.UID), ResourceVersion: strconv.Itoa(o.RV), Seen: seen,
-		Marks: plan.Marks{OwnerID: o.OwnerID, Ref: o.Ref},
+		Existence: plan.Present, HasOwnerReferences: o.Controlled, UID: uidOf(o.UID), ResourceVersion: strconv.Itoa(o.RV), ObservedHash: seen,
+		Ownership: plan.Ownership{OwnerID: o.OwnerID, Ref: o.Ref},
 	}
 	if o.Helm {
-		live.Marks.Others = []string{"Helm release shop/theirs"}
+		live.Ownership.OtherOwners = []string{"Helm release shop/theirs"}
 	}
 	if o.Controlled {
-		live.Marks.Controller = plan.Controller{Kind: "Deployment", Name: "theirs", UID: "theirs"}
+		live.Ownership.Controller = plan.Controller{Kind: "Deployment", Name: "theirs", UID: "theirs"}
 	}
 	if wanted {
-		live.Accepted = o.Value + "|" + marks
+		live.AppliedHash = o.Value + "|" + marks
 	}
 	if o.Deleting {
-		live.Deleting = startOfTime
+		live.DeletionTimestamp = startOfTime
 	}
 	if o.Held {
 		live.Finalizers = []string{foreignFinalizer}
 	}
 	switch {
 	case o.Expires && o.Ready:
-		live.Ending = plan.EndingComplete
+		live.Finish = plan.FinishComplete
 	case o.Expires:
-		live.Ending = plan.EndingOpen
+		live.Finish = plan.Unfinished
 	}
 	if o.Ready {
 		live.Status.Readiness = plan.Ready
@@ -263,7 +263,7 @@ func (o *Object) observation(wanted bool) plan.Observation {
 // sealed is the observation as the engine of an owner completes it. The seal is the same
 // with each key, as if the marks had been seen.
 func sealed(owner plan.Owner, key int8, live plan.Observation) plan.Observation {
-	live.Seen, live.Accepted = keyed(live.Seen, key), keyed(live.Accepted, key)
+	live.ObservedHash, live.AppliedHash = keyed(live.ObservedHash, key), keyed(live.AppliedHash, key)
 	if live.Existence == plan.Present {
 		live.Seal = owner.ID + "/" + string(live.UID)
 	}

@@ -9,7 +9,7 @@
 // needs proof: the server says that there is no object of this name, or that the
 // type is gone for good and all its objects with it. Everything else, such as a
 // timeout, a missing permission or a type that is not served at the moment, is
-// Unknown and says why; the planner never deletes or forgets because of it. Unseen
+// Unknown and says why; the planner never deletes or forgets because of it. NotFetched
 // is said, if the caller wants it so, of a wanted object that nobody knows anything of.
 //
 // [Observer.Of] is also how the answers to our own writes are judged, so that

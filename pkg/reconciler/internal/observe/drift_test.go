@@ -120,7 +120,7 @@ func TestWhatIsScaledIsAcceptedAsTheManifestHasIt(t *testing.T) {
 	scaled := objectOf(t, "apiVersion: v1\nkind: Thing\n"+managers(`hpa/scale {"f:spec": {"f:replicas": {}}}`)+"}\nspec: {replicas: 5, x: 1}")
 	before := scaled.DeepCopy()
 	accepted := func(live *unstructured.Unstructured) string {
-		return digest.Hasher{}.Accepted(withoutScale(live, manifest), manifest.Object, nil)
+		return digest.Hasher{}.AppliedHash(withoutScale(live, manifest), manifest.Object, nil)
 	}
 	if accepted(scaled) != accepted(manifest) {
 		t.Error("scaling is drift")
@@ -153,7 +153,7 @@ func TestAnObjectOfAnUnknownManifestIsComparedWithTheWantedOne(t *testing.T) {
 		desired := &plan.Desired{Digest: "digest", Manifest: objectOf(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: "+tt.wanted)}
 		recorded := &v1alpha1.InventoryItem{Digest: tt.recorded}
 		seen := observer.compared(t.Context(), live, Request{Desired: desired, Recorded: recorded})
-		if seen.Differs != tt.differs || seen.Drift != nil || seen.Accepted == "" {
+		if seen.Differs != tt.differs || seen.Drift != nil || seen.AppliedHash == "" {
 			t.Errorf("recorded as %q, wanted %s: %+v", tt.recorded, tt.wanted, seen)
 		}
 	}

@@ -53,7 +53,7 @@ func (l *look) attempt(ctx context.Context, request Request) (observation plan.O
 		request.Desired = request.Desired.Unpacked()
 		return l.remember(resource, request, l.observer.compared(ctx, live, request)), false
 	case cluster.IsNotFound(err, resource, request.Key.Name):
-		return plan.Observation{Existence: plan.Absent, Ending: l.lastEnding(resource, request)}, false
+		return plan.Observation{Existence: plan.Absent, Finish: l.lastEnding(resource, request)}, false
 	default:
 		_, unserved := errors.AsType[*cluster.UnservedPathError](err)
 		return unknown(err), unserved
@@ -61,9 +61,9 @@ func (l *look) attempt(ctx context.Context, request Request) (observation plan.O
 }
 
 // lastEnding is how far the recorded object had come when a watch saw it go.
-func (l *look) lastEnding(resource cluster.Resource, request Request) plan.Ending {
+func (l *look) lastEnding(resource cluster.Resource, request Request) plan.Finish {
 	if l.observer.store == nil || request.Recorded == nil {
-		return plan.EndingUnknown
+		return plan.FinishUnknown
 	}
 	place := watch.Place{Resource: resource, Namespace: request.Key.Namespace}
 	return l.observer.store.Ending(place, request.Key.Name, request.Recorded.UID)

@@ -63,17 +63,17 @@ func join(namespace, name string) string {
 }
 
 // marks reads the signs of ownership. A mark that our own manifest sets is not foreign.
-func (o *Observer) marks(live *unstructured.Unstructured, desired *plan.Desired) plan.Marks {
+func (o *Observer) marks(live *unstructured.Unstructured, desired *plan.Desired) plan.Ownership {
 	name := o.options.Name
 	values := valuesOf(live)
-	found := plan.Marks{
+	found := plan.Ownership{
 		OwnerID: values["labels"][name+"/"+v1alpha1.LabelOwnerID],
 	}
 	found.Controller = controllerOf(live)
 	found.Ref, _ = plan.ParseOwnerRef(values["annotations"][name+"/"+v1alpha1.AnnotationOwner])
 
 	for _, m := range o.othersMarks(live, desired, values) {
-		found.Others = append(found.Others, m.title(live, values[m.field][m.key]))
+		found.OtherOwners = append(found.OtherOwners, m.title(live, values[m.field][m.key]))
 	}
 	return found
 }

@@ -100,10 +100,10 @@ type Request struct {
 	Owner plan.Owner
 	// Recorded is what the inventory says about the object; nil if it is not in it.
 	Recorded *v1alpha1.InventoryItem
-	// Ask reads the object, whatever is known of it.
-	Ask bool
-	// Presume lets an object of which nothing is known be Unseen. Otherwise it is read.
-	Presume bool
+	// ForceRead reads the object, whatever is known of it.
+	ForceRead bool
+	// AssumeAbsent lets an object of which nothing is known be NotFetched. Otherwise it is read.
+	AssumeAbsent bool
 }
 
 // Observe tells what is known of the objects, and reads the rest, several at once. What cannot be read is Unknown
@@ -155,11 +155,11 @@ func (l *look) contained(ctx context.Context, request Request) (observation plan
 	// A server that had an answer to none of as many requests as are under way at
 	// once is not asked hundreds of times more.
 	if l.silent.Load() >= int64(l.observer.options.Parallelism) {
-		return plan.Observation{Why: "cannot be read: the server does not answer, or has too much to do"}
+		return plan.Observation{Message: "cannot be read: the server does not answer, or has too much to do"}
 	}
 	return l.object(ctx, request)
 }
 
 func unknown(err error) plan.Observation {
-	return plan.Observation{Why: Sentence("cannot be read: " + err.Error()), Forbidden: apierrors.IsForbidden(err)}
+	return plan.Observation{Message: Sentence("cannot be read: " + err.Error()), Forbidden: apierrors.IsForbidden(err)}
 }

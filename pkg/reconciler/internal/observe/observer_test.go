@@ -27,15 +27,15 @@ func TestWhatIsThereIsPresentAndWhatIsNotIsAbsent(t *testing.T) {
 	recorded := look(t, observer, observe.Request{Key: d.Key})
 	for _, live := range []plan.Observation{wanted, recorded} {
 		if live.Existence != plan.Present || live.UID != object.GetUID() || live.ResourceVersion != object.GetResourceVersion() ||
-			live.Seen == "" || len(live.Finalizers) != 1 || live.Created.IsZero() || !live.Deleting.IsZero() || live.Status.Readiness != plan.Ready {
+			live.ObservedHash == "" || len(live.Finalizers) != 1 || live.CreationTimestamp.IsZero() || !live.DeletionTimestamp.IsZero() || live.Status.Readiness != plan.Ready {
 			t.Errorf("got %+v", live)
 		}
 	}
-	if wanted.Accepted == "" || recorded.Accepted != "" {
-		t.Errorf("accepted is %q with a manifest and %q without", wanted.Accepted, recorded.Accepted)
+	if wanted.AppliedHash == "" || recorded.AppliedHash != "" {
+		t.Errorf("accepted is %q with a manifest and %q without", wanted.AppliedHash, recorded.AppliedHash)
 	}
 	remove(t, target, object)
-	if live := look(t, observer, observe.Request{Key: d.Key, Desired: d}); live.Deleting.IsZero() {
+	if live := look(t, observer, observe.Request{Key: d.Key, Desired: d}); live.DeletionTimestamp.IsZero() {
 		t.Errorf("an object that is being deleted: got %+v", live)
 	}
 	for _, key := range []plan.Key{
@@ -56,7 +56,7 @@ func TestWhatMustNotBeReadIsUnknown(t *testing.T) {
 	}
 	observer := observerOn(targetOn(t, config))
 	live := look(t, observer, observe.Request{Key: plan.Key{Kind: "ConfigMap", Namespace: "default", Name: "x"}, Version: "v1"})
-	if live.Existence != plan.Unknown || live.NotServed || !strings.Contains(live.Why, "forbidden") {
+	if live.Existence != plan.Unknown || live.NotServed || !strings.Contains(live.Message, "forbidden") {
 		t.Errorf("got %+v", live)
 	}
 }
@@ -69,7 +69,7 @@ func TestATypeThatIsNotServedIsUnknownWhileItIsWantedAndAbsentWhenItIsGone(t *te
 	d := &plan.Desired{Key: key, Version: "v1", Manifest: parse(t, `{apiVersion: `+group+`/v1, kind: Foo, metadata: {name: foo, namespace: default}}`)}
 	wanted, recorded := observe.Request{Key: key, Version: "v1", Desired: d}, observe.Request{Key: key, Version: "v1"}
 
-	if live := look(t, observer, wanted); live.Existence != plan.Unknown || !live.NotServed || live.Why == "" {
+	if live := look(t, observer, wanted); live.Existence != plan.Unknown || !live.NotServed || live.Message == "" {
 		t.Errorf("wanted, never defined: got %+v", live)
 	}
 	if live := look(t, observer, recorded); live.Existence != plan.Absent {
@@ -119,7 +119,7 @@ func TestATypeThatReturnsWithAnotherScopeIsFollowed(t *testing.T) {
 	}
 	// What was learned before, that the type has namespaces, does not survive either.
 	stale := observe.Request{Key: recorded.Key, Version: "v1", Desired: &plan.Desired{Key: recorded.Key, Version: "v1", Manifest: foo}}
-	if live := look(t, observer, stale); live.Existence != plan.Unknown || live.Why == "" {
+	if live := look(t, observer, stale); live.Existence != plan.Unknown || live.Message == "" {
 		t.Errorf("wanted in a namespace: got %+v", live)
 	}
 }
@@ -129,7 +129,7 @@ func TestOnlyTypesThatDeclareConditionsAreUnjudged(t *testing.T) {
 	observer := observerOn(target)
 	for schema, want := range map[string]plan.Readiness{
 		"{type: object}": plan.Ready,
-		"{type: object, properties: {status: {type: object, properties: {conditions: {type: array, items: {type: object}}}}}}": plan.Unjudged,
+		"{type: object, properties: {status: {type: object, properties: {conditions: {type: array, items: {type: object}}}}}}": plan.ReadinessUnknown,
 	} {
 		group := unique("g") + ".example.com"
 		create(t, target, definition(group, "Namespaced", schema))
@@ -188,7 +188,7 @@ func TestTheEndOfTheContextIsTheOnlyError(t *testing.T) {
 		t.Fatalf("got %d observations, %v", len(observed), err)
 	}
 	for key, live := range observed {
-		if live.Existence != plan.Unknown || live.Why == "" {
+		if live.Existence != plan.Unknown || live.Message == "" {
 			t.Errorf("%s: got %+v", key, live)
 		}
 	}

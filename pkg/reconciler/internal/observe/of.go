@@ -21,7 +21,7 @@ func (o *Observer) Of(ctx context.Context, live *unstructured.Unstructured, desi
 	observation := o.outline(live, desired)
 	observation.Status = o.status(ctx, live, desired)
 	if desired != nil && desired.Manifest != nil {
-		observation.Accepted = o.options.Hasher.Accepted(withoutScale(live, desired.Manifest), desired.Manifest.Object, desired.Policies.IgnoreFields)
+		observation.AppliedHash = o.options.Hasher.AppliedHash(withoutScale(live, desired.Manifest), desired.Manifest.Object, desired.Policies.IgnoreFields)
 	}
 	return observation
 }
@@ -29,31 +29,31 @@ func (o *Observer) Of(ctx context.Context, live *unstructured.Unstructured, desi
 // outline is what an object itself tells, but for its status.
 func (o *Observer) outline(live *unstructured.Unstructured, desired *plan.Desired) plan.Observation {
 	observation := plan.Observation{
-		Existence:       plan.Present,
-		UID:             live.GetUID(),
-		ResourceVersion: live.GetResourceVersion(),
-		Marks:           o.marks(live, desired),
-		Seen:            o.options.Hasher.Seen(live.Object),
-		Finalizers:      live.GetFinalizers(),
-		Referenced:      len(live.GetOwnerReferences()) > 0,
-		Scaled:          scalingOf(live),
-		Created:         live.GetCreationTimestamp().Time,
-		Ending:          endingOf(live),
+		Existence:          plan.Present,
+		UID:                live.GetUID(),
+		ResourceVersion:    live.GetResourceVersion(),
+		Ownership:          o.marks(live, desired),
+		ObservedHash:       o.options.Hasher.ObservedHash(live.Object),
+		Finalizers:         live.GetFinalizers(),
+		HasOwnerReferences: len(live.GetOwnerReferences()) > 0,
+		Scaled:             scalingOf(live),
+		CreationTimestamp:  live.GetCreationTimestamp().Time,
+		Finish:             endingOf(live),
 	}
 	if deleting := live.GetDeletionTimestamp(); deleting != nil {
-		observation.Deleting = deleting.Time
+		observation.DeletionTimestamp = deleting.Time
 	}
 	return observation
 }
 
 // endingOf is how far a Job has come that is removed after its end. Its readiness does not
 // tell: an expression may say when it counts as ready.
-func endingOf(live *unstructured.Unstructured) plan.Ending {
+func endingOf(live *unstructured.Unstructured) plan.Finish {
 	if gvk := live.GroupVersionKind(); gvk.Group != "batch" || gvk.Kind != "Job" {
-		return plan.EndingUnknown
+		return plan.FinishUnknown
 	}
 	if ttl, set, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", "ttlSecondsAfterFinished"); !set || ttl == nil {
-		return plan.EndingUnknown
+		return plan.FinishUnknown
 	}
 	conditions, _, _ := unstructured.NestedFieldNoCopy(live.Object, "status", "conditions")
 	list, _ := conditions.([]any)
@@ -62,12 +62,12 @@ func endingOf(live *unstructured.Unstructured) plan.Ending {
 		switch {
 		case condition["status"] != "True":
 		case condition["type"] == "Complete":
-			return plan.EndingComplete
+			return plan.FinishComplete
 		case condition["type"] == "Failed":
-			return plan.EndingFailed
+			return plan.FinishFailed
 		}
 	}
-	return plan.EndingOpen
+	return plan.Unfinished
 }
 
 // compared is Of, and says how the object came to differ from what is recorded. If it is
@@ -79,7 +79,7 @@ func (o *Observer) compared(ctx context.Context, live *unstructured.Unstructured
 	case recorded == nil || wanted == nil:
 	case plan.IsRekeyed(*recorded):
 		observation.Differs = len(DriftOf(live, wanted, "").Fields) > 0 // by any manager
-	case recorded.Digest == wanted.Digest && recorded.Accepted != "" && recorded.Accepted != observation.Accepted:
+	case recorded.Digest == wanted.Digest && recorded.Accepted != "" && recorded.Accepted != observation.AppliedHash:
 		observation.Drift = DriftOf(live, wanted, o.options.FieldOwner)
 	}
 	return observation
@@ -117,7 +117,7 @@ func (o *Observer) analyze(live *unstructured.Unstructured, hints policy.StatusH
 		},
 		ReadyWhen: program,
 	})
-	return plan.Status{Readiness: readiness[found.Readiness], Message: found.Message}, found.Readiness == status.Unjudged
+	return plan.Status{Readiness: readiness[found.Readiness], Message: found.Message}, found.Readiness == status.ReadinessUnknown
 }
 
 // declaresConditions tells whether somebody will presumably write conditions. If it
@@ -142,8 +142,8 @@ func (o *Observer) readyWhen(own, group, kind string) string {
 }
 
 var readiness = map[status.Readiness]plan.Readiness{
-	status.NotReady: plan.NotReady,
-	status.Ready:    plan.Ready,
-	status.Failed:   plan.Failed,
-	status.Unjudged: plan.Unjudged,
+	status.NotReady:         plan.NotReady,
+	status.Ready:            plan.Ready,
+	status.Failed:           plan.Failed,
+	status.ReadinessUnknown: plan.ReadinessUnknown,
 }

@@ -29,44 +29,44 @@ func TestMarksOfOwnershipAreRead(t *testing.T) {
 	for name, tc := range map[string]struct {
 		live     string
 		manifest string // empty: the object is not wanted any more
-		want     plan.Marks
+		want     plan.Ownership
 	}{
 		"none": {live: metadata("", "", "")},
 		"ours": {
 			live: metadata(reconciler+"/owner-id: id", reconciler+"/owner: "+ref, "{manager: corbel, operation: Update}"),
-			want: plan.Marks{OwnerID: "id", Ref: plan.OwnerRef{Group: "example.com", Kind: "Shop", Namespace: "shop", Name: "main", UID: "uid"}},
+			want: plan.Ownership{OwnerID: "id", Ref: plan.OwnerRef{Group: "example.com", Kind: "Shop", Namespace: "shop", Name: "main", UID: "uid"}},
 		},
 		"stripped, though written by us": {live: metadata("", "", "{manager: corbel, operation: Apply}")},
 		"an owner that cannot be read": {
-			live: metadata(reconciler+"/owner-id: id", reconciler+"/owner: nonsense", ""), want: plan.Marks{OwnerID: "id"},
+			live: metadata(reconciler+"/owner-id: id", reconciler+"/owner: nonsense", ""), want: plan.Ownership{OwnerID: "id"},
 		},
 		"Helm": {
 			live: metadata("app.kubernetes.io/managed-by: Helm", "meta.helm.sh/release-name: web, meta.helm.sh/release-namespace: shop", ""),
-			want: plan.Marks{Others: []string{"Helm release shop/web"}},
+			want: plan.Ownership{OtherOwners: []string{"Helm release shop/web"}},
 		},
 		"labels that only describe": {live: metadata("app.kubernetes.io/managed-by: Helm, app.kubernetes.io/instance: web", "", "")},
 		"Argo CD": {
 			live: metadata("", "argocd.argoproj.io/tracking-id: 'web:/ConfigMap:shop/map'", ""),
-			want: plan.Marks{Others: []string{"Argo CD application web"}},
+			want: plan.Ownership{OtherOwners: []string{"Argo CD application web"}},
 		},
 		"Argo CD, and a name with colons": {
 			live: `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "system:web", annotations: {
 				argocd.argoproj.io/tracking-id: "web:rbac.authorization.k8s.io/ClusterRole:shop/system:web"}}}`,
-			want: plan.Marks{Others: []string{"Argo CD application web"}},
+			want: plan.Ownership{OtherOwners: []string{"Argo CD application web"}},
 		},
 		"a copy of Argo CD's mark": {live: metadata("", "argocd.argoproj.io/tracking-id: 'web:apps/Deployment:shop/web'", "")},
 		"Flux, kapp and apply sets": {
 			live: metadata("kustomize.toolkit.fluxcd.io/name: k, kustomize.toolkit.fluxcd.io/namespace: flux, helm.toolkit.fluxcd.io/name: h, kapp.k14s.io/app: '1', applyset.kubernetes.io/part-of: s", "config.k8s.io/owning-inventory: i", ""),
-			want: plan.Marks{Others: []string{"inventory i", "Flux Kustomization flux/k", "Flux HelmRelease h", "kapp application 1", "apply set s"}},
+			want: plan.Ownership{OtherOwners: []string{"inventory i", "Flux Kustomization flux/k", "Flux HelmRelease h", "kapp application 1", "apply set s"}},
 		},
 		"a controller": {
 			live: `{apiVersion: v1, kind: ConfigMap, metadata: {ownerReferences: [{kind: Pod, name: a, uid: "1"}, {kind: Deployment, name: web, uid: "2", controller: true}]}}`,
-			want: plan.Marks{Controller: plan.Controller{Kind: "Deployment", Name: "web", UID: "2"}},
+			want: plan.Ownership{Controller: plan.Controller{Kind: "Deployment", Name: "web", UID: "2"}},
 		},
 		"ownerReferences that no server would keep": {live: `{apiVersion: v1, kind: ConfigMap, metadata: {ownerReferences: ["x", {controller: 1}]}}`},
 		"other reconcilers": {
 			live: metadata("b.example.com/owner-id: x, a.example.com/owner-id: x, c.example.com/owner-id: ''", "b.example.com/owner: "+ref, ""),
-			want: plan.Marks{Others: []string{"an owner of a.example.com", "Shop shop/main of b.example.com"}},
+			want: plan.Ownership{OtherOwners: []string{"an owner of a.example.com", "Shop shop/main of b.example.com"}},
 		},
 		"a mark that our manifest sets": {
 			live:     metadata("a.example.com/owner-id: x", "meta.helm.sh/release-name: web", ""),
@@ -75,14 +75,14 @@ func TestMarksOfOwnershipAreRead(t *testing.T) {
 		"a mark that our manifest sets to something else": {
 			live:     metadata("", "meta.helm.sh/release-name: theirs", ""),
 			manifest: metadata("", "meta.helm.sh/release-name: web", ""),
-			want:     plan.Marks{Others: []string{"Helm release theirs"}},
+			want:     plan.Ownership{OtherOwners: []string{"Helm release theirs"}},
 		},
 		"a mark that our last manifest has set": {
-			live: metadata("", "meta.helm.sh/release-name: web", setByUs), want: plan.Marks{},
+			live: metadata("", "meta.helm.sh/release-name: web", setByUs), want: plan.Ownership{},
 		},
 		"a mark that somebody put next to what we have set": {
 			live: metadata("", "meta.helm.sh/release-name: web", strings.Replace(setByUs, "meta.helm.sh/release-name", "example.com/other", 1)),
-			want: plan.Marks{Others: []string{"Helm release web"}},
+			want: plan.Ownership{OtherOwners: []string{"Helm release web"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestMarksOfOwnershipAreRead(t *testing.T) {
 			}
 			live := parse(t, tc.live)
 			untouched := live.DeepCopy()
-			if diff := cmp.Diff(tc.want, observer.Of(t.Context(), live, d).Marks); diff != "" {
+			if diff := cmp.Diff(tc.want, observer.Of(t.Context(), live, d).Ownership); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(untouched, live); diff != "" {
@@ -131,24 +131,24 @@ func TestHowFarAJobHasComeThatHasATimeToLive(t *testing.T) {
 	const ttl = "ttlSecondsAfterFinished: 0"
 	for name, tc := range map[string]struct {
 		live string
-		want plan.Ending
+		want plan.Finish
 	}{
-		"no time to live":      {job("", "{type: Complete, status: 'True'}"), plan.EndingUnknown},
-		"null is none":         {job("ttlSecondsAfterFinished: null", "{type: Complete, status: 'True'}"), plan.EndingUnknown},
-		"no Job":               {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, spec: {" + ttl + "}}", plan.EndingUnknown},
-		"a Job of another API": {"{apiVersion: example.com/v1, kind: Job, metadata: {name: a}, spec: {" + ttl + "}}", plan.EndingUnknown},
-		"it runs":              {job(ttl, ""), plan.EndingOpen},
-		"about to be complete": {job(ttl, "{type: SuccessCriteriaMet, status: 'True'}, {type: Complete, status: 'False'}"), plan.EndingOpen},
-		"suspended":            {job(ttl, "{type: Suspended, status: 'True'}"), plan.EndingOpen},
-		"complete":             {job(ttl, "{type: Suspended, status: 'False'}, {type: Complete, status: 'True'}"), plan.EndingComplete},
-		"failed":               {job(ttl, "{type: Failed, status: 'True'}"), plan.EndingFailed},
+		"no time to live":      {job("", "{type: Complete, status: 'True'}"), plan.FinishUnknown},
+		"null is none":         {job("ttlSecondsAfterFinished: null", "{type: Complete, status: 'True'}"), plan.FinishUnknown},
+		"no Job":               {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, spec: {" + ttl + "}}", plan.FinishUnknown},
+		"a Job of another API": {"{apiVersion: example.com/v1, kind: Job, metadata: {name: a}, spec: {" + ttl + "}}", plan.FinishUnknown},
+		"it runs":              {job(ttl, ""), plan.Unfinished},
+		"about to be complete": {job(ttl, "{type: SuccessCriteriaMet, status: 'True'}, {type: Complete, status: 'False'}"), plan.Unfinished},
+		"suspended":            {job(ttl, "{type: Suspended, status: 'True'}"), plan.Unfinished},
+		"complete":             {job(ttl, "{type: Suspended, status: 'False'}, {type: Complete, status: 'True'}"), plan.FinishComplete},
+		"failed":               {job(ttl, "{type: Failed, status: 'True'}"), plan.FinishFailed},
 	} {
 		live := parse(t, tc.live)
 		always := &plan.Desired{Manifest: live, Policies: policy.Set{ReadyWhen: "true"}}
-		if got := observer.Of(t.Context(), live, always).Ending; got != tc.want {
+		if got := observer.Of(t.Context(), live, always).Finish; got != tc.want {
 			t.Errorf("%s: got %d, want %d", name, got, tc.want)
 		}
-		if got := observer.Reduce(live).Ending; got != tc.want {
+		if got := observer.Reduce(live).Finish; got != tc.want {
 			t.Errorf("%s, in a watch: got %d, want %d", name, got, tc.want)
 		}
 	}

@@ -71,7 +71,7 @@ func (o *Observer) Unfollow(owner string) {
 
 // recall answers a request from what is known, if that is enough.
 func (l *look) recall(ctx context.Context, resource cluster.Resource, request Request) (plan.Observation, bool) {
-	if request.Ask {
+	if request.ForceRead {
 		return plan.Observation{}, false
 	}
 	if store := l.observer.store; store != nil {
@@ -80,8 +80,8 @@ func (l *look) recall(ctx context.Context, resource cluster.Resource, request Re
 			return l.observer.complete(ctx, resource, request, observation)
 		}
 	}
-	if request.Presume {
-		return plan.Observation{Existence: plan.Unseen}, true
+	if request.AssumeAbsent {
+		return plan.Observation{Existence: plan.NotFetched}, true
 	}
 	return plan.Observation{}, false
 }
@@ -103,19 +103,19 @@ func (l *look) remember(resource cluster.Resource, request Request, observation 
 func (o *Observer) complete(ctx context.Context, resource cluster.Resource, request Request, observation plan.Observation) (plan.Observation, bool) {
 	// Whose an object is must not be an old story if it is not ours: we may have taken
 	// it over since, and the answer may be lost. It would be left behind.
-	if !request.Owner.Owns(observation.Marks) {
+	if !request.Owner.Owns(observation.Ownership) {
 		return plan.Observation{}, false
 	}
 	owner, key := request.Owner.ID, request.Key
 	switch asks, suspicion := asksForAccepted(request, observation), isSuspicion(request, observation); {
-	case asks && (!suspicion || o.Suspicions.Allow(owner, key, observation.Seen, o.options.Now())):
+	case asks && (!suspicion || o.Suspicions.Allow(owner, key, observation.ObservedHash, o.options.Now())):
 		return plan.Observation{}, false
 	case asks:
-		observation.Postponed, observation.Drift = true, o.Suspicions.Last(owner, key)
+		observation.Deferred, observation.Drift = true, o.Suspicions.Last(owner, key)
 	case suspicion && request.Desired != nil:
 		o.Suspicions.Looked(owner, key, nil) // it is as it was when it was right
 	}
-	if observation.Status.Readiness == plan.Unjudged && !o.declaresConditions(ctx, resource.GVK()) {
+	if observation.Status.Readiness == plan.ReadinessUnknown && !o.declaresConditions(ctx, resource.GVK()) {
 		observation.Status = plan.Status{Readiness: plan.Ready}
 	}
 	return observation, true
@@ -132,7 +132,7 @@ func asksForAccepted(request Request, observation plan.Observation) bool {
 		// It is written in any case, unless it is applied only once.
 		return !isRepeated(request.Desired.Policies.Reconcile)
 	}
-	return item.Seen != observation.Seen
+	return item.Seen != observation.ObservedHash
 }
 
 // isSuspicion tells whether the object is only to be read if it is not as it was when it
@@ -205,7 +205,7 @@ func (o *Observer) wrote(step plan.Step, answer plan.Observation) {
 		return
 	}
 	var drift *plan.Drift
-	if step.Verb == plan.VerbMark && answer.Accepted != step.Then.Accepted {
+	if step.Verb == plan.VerbMark && answer.AppliedHash != step.ItemAfter.Accepted {
 		drift = answer.Drift
 	}
 	o.Suspicions.Looked(step.Owner.ID, step.Key, drift)

@@ -36,7 +36,7 @@ func TestOnlyAProofOfAbsenceMeansAbsent(t *testing.T) {
 			recorder.Answer = func(wire.Sent) (int, any) { return tc.code, wire.Failure(tc.code, tc.reason, tc.details) }
 			observer := observerOn(targetOn(t, recorder.Config()))
 			live := look(t, observer, observe.Request{Key: plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "map"}, Version: "v1"})
-			if live.Existence != tc.want || (live.Why == "") != (tc.want == plan.Absent) {
+			if live.Existence != tc.want || (live.Message == "") != (tc.want == plan.Absent) {
 				t.Errorf("got %+v", live)
 			}
 		})

@@ -29,7 +29,7 @@ func (w *work) failed(u *unit) {
 	u.jammed = true
 	w.stuck(u)
 	// An object of ours that is there is to be recreated, and the dry run was refused.
-	if u.failure.Taken && !u.failure.Blocked && (u.live.Existence == Absent || u.isOurs()) {
+	if u.failure.AlreadyAllocated && !u.failure.Blocked && (u.live.Existence == Absent || u.isOurs()) {
 		gk, order := u.key.GroupKind(), int(u.item.ApplyOrder)
 		if first, known := w.taken[gk]; !known || order < first {
 			w.taken[gk] = order
@@ -48,12 +48,12 @@ func jammed(units []*unit) bool {
 func (w *work) inTheWay(u *unit) bool {
 	order := int(u.item.ApplyOrder)
 	first, refused := w.taken[u.key.GroupKind()]
-	return refused && first <= order && w.moving > order && u.expendable() && u.mayRemove() && !w.leftBehind(u, BecauseRedundant)
+	return refused && first <= order && w.moving > order && u.expendable() && u.mayRemove() && !w.leftBehind(u, ReasonRedundant)
 }
 
 // tellInTheWay says why the object goes before the writes that it should wait for.
 func (w *work) tellInTheWay(u *unit, because Reason) {
-	if because == BecauseRedundant && w.unwritten <= int(u.item.ApplyOrder) {
+	if because == ReasonRedundant && w.unwritten <= int(u.item.ApplyOrder) {
 		w.note(u.key, "is removed before the others are written: one of its kind cannot be created, because something is taken")
 	}
 }
@@ -79,21 +79,21 @@ func (u *unit) expendable() bool {
 	}
 }
 
-// Retry drops failures of creations from the input that the results may have
+// DropResolvedFailures drops failures of creations from the input that the results may have
 // made up for: of objects that asked for what was taken, if a redundant object
 // of their kind is gone. It reports whether there were any. A caller that calls it once
 // in a reconcile, and not again after it reported one, tries each of them twice at most.
-func Retry(in Input, results []Result) bool {
+func DropResolvedFailures(in Input, results []Result) bool {
 	freed := map[schema.GroupKind]bool{}
 	for _, r := range results {
 		gone := r.Err == nil && r.Blocked == "" && r.Step.Verb == VerbDelete && r.Observation.Existence == Absent
-		if gone && r.Step.Because == BecauseRedundant {
+		if gone && r.Step.Reason == ReasonRedundant {
 			freed[r.Step.Key.GroupKind()] = true
 		}
 	}
 	retried := false
 	for key, failure := range in.Failed {
-		if failure.Taken && freed[key.GroupKind()] && in.Live[key].known() {
+		if failure.AlreadyAllocated && freed[key.GroupKind()] && in.Live[key].known() {
 			delete(in.Failed, key)
 			retried = true
 		}

@@ -41,7 +41,7 @@ func (w *work) apply(u *unit) {
 	switch u.live.Existence {
 	case Absent:
 		w.applyAbsent(u)
-	case Unseen:
+	case NotFetched:
 		w.applyUnseen(u)
 	case Present:
 		w.applyPresent(u)
@@ -76,10 +76,10 @@ func (w *work) waitUnread(u *unit) {
 }
 
 func why(o Observation) string {
-	if o.Why == "" {
+	if o.Message == "" {
 		return "not read yet"
 	}
-	return o.Why
+	return o.Message
 }
 
 func (w *work) applyAbsent(u *unit) {
@@ -98,9 +98,9 @@ func (w *work) applyAbsent(u *unit) {
 			w.contend(u, c)
 			return
 		}
-		because := BecauseMissing
+		because := ReasonMissing
 		if u.item.Phase == v1alpha1.PhaseRecreating {
-			because = BecauseRecreate
+			because = ReasonRecreate
 		}
 		w.write(u, VerbCreate, because)
 	}
@@ -125,7 +125,7 @@ func (w *work) applyPresent(u *unit) {
 	switch {
 	case u.over():
 		u.retire()
-	case !u.live.Deleting.IsZero():
+	case !u.live.DeletionTimestamp.IsZero():
 		if !u.completed() && !u.appliedOnce() {
 			w.stuck(u) // it is created again
 		}
@@ -147,12 +147,12 @@ func (w *work) applyPresent(u *unit) {
 			due = false
 		}
 		if due {
-			if w.mustRecreate(u) || because == BecauseChanged && u.recreates() && !u.sameManifest() {
+			if w.mustRecreate(u) || because == ReasonManifestChanged && u.recreates() && !u.sameManifest() {
 				w.recreate(u)
 				return
 			}
 			verb := u.updateVerb()
-			if because == BecauseUnmarked && u.leavesDrift() {
+			if because == ReasonOwnershipLost && u.leavesDrift() {
 				verb = VerbMark // ownership is no drift
 			}
 			w.write(u, verb, because)
@@ -169,19 +169,19 @@ func (w *work) writeDue(u *unit) (Reason, bool) {
 		return "", false
 	case u.item.Digest == "" || u.item.UID != u.live.UID || u.item.Phase == v1alpha1.PhaseRecreating:
 		// The object is there but its write was never recorded as accepted.
-		return BecauseUnconfirmed, true
+		return ReasonUnconfirmed, true
 	case !u.same():
-		return BecauseChanged, true
+		return ReasonManifestChanged, true
 	case u.isRekeyed():
-		return BecauseRekeyed, true
-	case u.relation == stripped && u.live.Seen != u.item.Seen:
+		return ReasonDigestKeyChanged, true
+	case u.relation == stripped && u.live.ObservedHash != u.item.Seen:
 		// If it is as our last write was answered, the server itself removes
 		// our label and annotation; another write would end the same way.
-		return BecauseUnmarked, true
+		return ReasonOwnershipLost, true
 	case u.drifted():
-		return BecauseDrifted, !u.leavesDrift()
+		return ReasonDrifted, !u.leavesDrift()
 	case w.reapplyDue(u):
-		return BecauseReapply, true
+		return ReasonReapply, true
 	}
 	return "", false
 }
@@ -207,10 +207,10 @@ func (w *work) adopt(u *unit) {
 	}
 	if u.leavesDrift() && u.item.UID == u.live.UID && u.wasMade() {
 		// It bears neither our label nor our annotation any more, and its fields are left as they are.
-		w.write(u, VerbMark, BecauseUnmarked)
+		w.write(u, VerbMark, ReasonOwnershipLost)
 		return
 	}
-	w.write(u, u.updateVerb(), BecauseAdopted)
+	w.write(u, u.updateVerb(), ReasonAdopted)
 }
 
 // leave leaves an object to the owner that took it over, even under the policy Always.
@@ -236,12 +236,12 @@ func (w *work) refuse(u *unit) {
 // record, and counts as ready. What was ours before is released.
 func (w *work) ignore(u *unit) bool {
 	ignored := u.desired.Policies.Adoption == v1alpha1.AdoptionPolicyIgnore
-	if !ignored || u.live.Existence != Present || !u.live.Deleting.IsZero() || u.isOurs() || u.mayAdopt() || u.over() {
+	if !ignored || u.live.Existence != Present || !u.live.DeletionTimestamp.IsZero() || u.isOurs() || u.mayAdopt() || u.over() {
 		return false
 	}
 	w.ignored = append(w.ignored, u.key)
 	if w.leavesMarks(u) {
-		w.disown(u, BecauseForeign)
+		w.disown(u, ReasonOwnedByOthers)
 		u.settled = true
 		return true
 	}
@@ -267,18 +267,18 @@ func (w *work) write(u *unit, verb Verb, because Reason) {
 	}
 	s := u.step(verb, applyStage(u), because)
 	s.Desired, s.Autoscaled = u.desired, w.isAutoscaled(u)
-	if because == BecauseAdopted {
-		s.Former = u.owner
+	if because == ReasonAdopted {
+		s.PreviousOwner = u.owner
 	}
-	if because.corrects() || because == BecauseMissing && u.wasDeleted() {
+	if because.corrects() || because == ReasonMissing && u.wasDeleted() {
 		s.Drift = u.drift()
 	}
-	s.Then.Digest = u.desired.Digest
-	s.Then.DependsOn = dependenciesOf(u.desired)
-	s.Then.Phase = v1alpha1.PhaseApplied
+	s.ItemAfter.Digest = u.desired.Digest
+	s.ItemAfter.DependsOn = dependenciesOf(u.desired)
+	s.ItemAfter.Phase = v1alpha1.PhaseApplied
 	if verb == VerbCreate {
-		s.UID, s.ResourceVersion, s.Finalizers, s.Referenced, s.Scaled = "", "", nil, false, false
-		s.Then.UID, s.Then.Seal, s.Then.Keeps, s.Then.Kept, s.Then.Finished = "", "", false, nil, ""
+		s.UID, s.ResourceVersion, s.Finalizers, s.HasOwnerReferences, s.Scaled = "", "", nil, false, false
+		s.ItemAfter.UID, s.ItemAfter.Seal, s.ItemAfter.Keeps, s.ItemAfter.Kept, s.ItemAfter.Finished = "", "", false, nil, ""
 	}
 	w.step(s)
 }
@@ -296,12 +296,12 @@ func (w *work) mustRecreate(u *unit) bool {
 		return false
 	}
 	switch because, _ := w.writeDue(u); because {
-	case BecauseUnconfirmed:
+	case ReasonUnconfirmed:
 		return true
-	case BecauseRekeyed:
+	case ReasonDigestKeyChanged:
 		return u.live.Differs
 	default:
-		return onImmutable && because == BecauseChanged && !u.sameManifest()
+		return onImmutable && because == ReasonManifestChanged && !u.sameManifest()
 	}
 }
 
@@ -313,8 +313,8 @@ func (w *work) recreate(u *unit) {
 		return
 	}
 	w.stuck(u)
-	if !w.in.Accepted[u.key] {
-		s := u.step(VerbDryRun, applyStage(u), BecauseRecreate)
+	if !w.in.DryRunAccepted[u.key] {
+		s := u.step(VerbDryRun, applyStage(u), ReasonRecreate)
 		s.Desired = u.desired
 		w.step(s)
 		return
@@ -324,7 +324,7 @@ func (w *work) recreate(u *unit) {
 		u.item.Phase, u.item.UID, u.item.Digest, u.item.Finished = v1alpha1.PhaseRecreating, u.live.UID, "", ""
 		w.ahead = true
 	}
-	s := u.step(VerbDelete, applyStage(u), BecauseRecreate)
+	s := u.step(VerbDelete, applyStage(u), ReasonRecreate)
 	s.Desired = u.desired
 	w.step(w.guarded(s, u))
 }
@@ -339,21 +339,21 @@ func (w *work) judge(u *unit) {
 	case u.item.Digest == "" || u.item.UID != u.live.UID:
 		// It is applied only once, and the answer to that was lost.
 		u.item.Digest, u.item.UID = u.desired.Digest, u.live.UID
-		u.item.Seen, u.item.Accepted = u.live.Seen, u.live.Accepted
-	case !u.drifted() && !u.tied() && (u.live.Accepted != "" || u.item.Accepted == ""):
+		u.item.Seen, u.item.Accepted = u.live.ObservedHash, u.live.AppliedHash
+	case !u.drifted() && !u.tied() && (u.live.AppliedHash != "" || u.item.Accepted == ""):
 		// Without the values at the paths of the manifest, drift is not known. Drift that
 		// is not repaired, because the object is applied only once, stays visible: the
 		// policy may change.
-		u.item.Seen = u.live.Seen
+		u.item.Seen = u.live.ObservedHash
 	}
 	u.item.Phase, u.item.DependsOn = v1alpha1.PhaseApplied, dependenciesOf(u.desired)
-	u.item.Finished = finishes[u.live.Ending]
+	u.item.Finished = finishes[u.live.Finish]
 	switch u.live.Status.Readiness {
 	case Ready:
 		w.settle(u)
 	case Failed:
 		w.wait(u, WaitFailed, u.live.Status.Message)
-	case Unjudged:
+	case ReadinessUnknown:
 		w.judgeSilent(u)
 	default:
 		w.wait(u, WaitReady, u.live.Status.Message)
@@ -362,7 +362,7 @@ func (w *work) judge(u *unit) {
 
 // finishes are the ends that are recorded: of an object that has a time to live, so that
 // what is gone is known to have ended.
-var finishes = map[Ending]v1alpha1.Finish{EndingComplete: v1alpha1.FinishComplete, EndingFailed: v1alpha1.FinishFailed}
+var finishes = map[Finish]v1alpha1.Finish{FinishComplete: v1alpha1.FinishComplete, FinishFailed: v1alpha1.FinishFailed}
 
 // settle finds an object ready. One that runs before or after a deletion has done
 // its work then. That is durable before it, or anything that waits for it, is
@@ -378,11 +378,11 @@ func (w *work) settle(u *unit) {
 // judgeSilent gives the controller of a custom resource a moment to write its
 // first status; a resource without a controller counts as ready then.
 func (w *work) judgeSilent(u *unit) {
-	since := u.live.Created
+	since := u.live.CreationTimestamp
 	if u.item.AppliedAt != nil {
 		since = u.item.AppliedAt.Time
 	}
-	until := since.Add(GraceUnjudged)
+	until := since.Add(EmptyStatusGracePeriod)
 	if !w.in.Now.Before(until) {
 		w.settle(u)
 		return
@@ -392,7 +392,7 @@ func (w *work) judgeSilent(u *unit) {
 
 // terminating says what holds up a deletion.
 func terminating(o Observation) string {
-	message := "is being deleted since " + o.Deleting.UTC().Format(time.RFC3339)
+	message := "is being deleted since " + o.DeletionTimestamp.UTC().Format(time.RFC3339)
 	if len(o.Finalizers) > 0 {
 		message += ", held by finalizers " + strings.Join(o.Finalizers, ", ")
 	}

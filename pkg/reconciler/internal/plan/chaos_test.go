@@ -23,7 +23,7 @@ var disturbances = []struct {
 	{"add to", func(_ *simulation, _ Key, o *object) { o.extra += "+" }},
 	{"strip", func(_ *simulation, _ Key, o *object) {
 		o.marks.OwnerID, o.marks.Ref = "", OwnerRef{}
-		if o.holder != heldByUs && len(o.marks.Others) == 0 {
+		if o.holder != heldByUs && len(o.marks.OtherOwners) == 0 {
 			o.holder = heldByNobody
 		}
 	}},

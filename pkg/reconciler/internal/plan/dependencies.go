@@ -27,10 +27,10 @@ func dependenciesOf(d *Desired) []string {
 	return slices.Compact(references)
 }
 
-// RecordOf returns what the record keeps of references as an object names them. One
+// RecordedReferences returns what the record keeps of references as an object names them. One
 // without a namespace means an object of the same namespace, or of none: both are
 // kept, because one of them does not exist.
-func RecordOf(references []policy.Reference, namespace string) []string {
+func RecordedReferences(references []policy.Reference, namespace string) []string {
 	var kept []string
 	for _, reference := range references {
 		kept = append(kept, Key(reference).reference())

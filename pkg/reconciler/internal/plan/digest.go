@@ -79,15 +79,15 @@ func (u *unit) tied() bool { return u.item.Digest != u.desired.Digest && u.same(
 // accepted, at the paths that the manifest sets. It is not known of an object that was
 // made of another manifest, because that one may set other paths.
 func (u *unit) drifted() bool {
-	if u.item.Accepted == "" || u.live.Accepted == "" || u.tied() {
+	if u.item.Accepted == "" || u.live.AppliedHash == "" || u.tied() {
 		return false
 	}
-	return u.live.Seen != u.item.Seen && u.live.Accepted != u.item.Accepted
+	return u.live.ObservedHash != u.item.Seen && u.live.AppliedHash != u.item.Accepted
 }
 
 // hadDrifted reports whether an object that was not fetched now had drifted when it
 // was fetched last.
-func (u *unit) hadDrifted() bool { return u.live.Postponed && u.live.Drift != nil }
+func (u *unit) hadDrifted() bool { return u.live.Deferred && u.live.Drift != nil }
 
 // A digest that was made with another key than ours cannot be compared: it is not known of
 // which manifest an object was made. Another key alone is no reason to delete anything, or to
@@ -131,10 +131,10 @@ func (u *unit) inherit() {
 		return
 	}
 	if u.live.Existence == Present && u.item.UID == u.live.UID {
-		if u.live.Accepted == "" {
+		if u.live.AppliedHash == "" {
 			return // it was not looked at
 		}
-		u.item.Seen, u.item.Accepted = u.live.Seen, u.live.Accepted
+		u.item.Seen, u.item.Accepted = u.live.ObservedHash, u.live.AppliedHash
 	}
 	if refused {
 		u.failure = nil

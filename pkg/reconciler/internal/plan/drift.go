@@ -74,8 +74,8 @@ type Deviation struct {
 	Drift
 }
 
-// Contest is an object that another client changes again and again.
-type Contest struct {
+// Conflict is an object that another client changes again and again.
+type Conflict struct {
 	// Until is when the object is corrected again, and not before. If it has not drifted
 	// at that time, the conflict may be over.
 	Until time.Time
@@ -85,7 +85,7 @@ type Contest struct {
 
 // String names the manager and the fields. It stays the same from one correction to
 // the next.
-func (c Contest) String() string {
+func (c Conflict) String() string {
 	switch {
 	case c.Last.Expired:
 		return "it fails and its time to live removes it, again and again, so it is created less and less often"
@@ -95,9 +95,9 @@ func (c Contest) String() string {
 	return c.Last.who() + " changes " + c.Last.what() + " again and again, so it is corrected less and less often"
 }
 
-// Corrects reports whether the reason of a write is that another client changed or
+// CorrectsDrift reports whether the reason of a write is that another client changed or
 // deleted the object, and not that its manifest changed.
-func (s Step) Corrects() bool { return s.Drift != nil }
+func (s Step) CorrectsDrift() bool { return s.Drift != nil }
 
 // leavesDrift reports whether changes of other clients are left as they are.
 func (u *unit) leavesDrift() bool {
@@ -111,14 +111,14 @@ func (u *unit) leavesDrift() bool {
 // wasDeleted reports whether another client deleted the object that was made of the
 // manifest.
 func (u *unit) wasDeleted() bool {
-	going := u.live.Existence == Present && !u.live.Deleting.IsZero() && u.item.UID == u.live.UID
+	going := u.live.Existence == Present && !u.live.DeletionTimestamp.IsZero() && u.item.UID == u.live.UID
 	return (u.live.Existence == Absent || going) && u.wasMade()
 }
 
 // wasReplaced reports whether another client created another object in its place, which
 // no other owner has.
 func (u *unit) wasReplaced() bool {
-	return u.live.Existence == Present && u.live.Deleting.IsZero() && u.item.UID != u.live.UID && u.relation != foreign && u.wasMade()
+	return u.live.Existence == Present && u.live.DeletionTimestamp.IsZero() && u.item.UID != u.live.UID && u.relation != foreign && u.wasMade()
 }
 
 // wasMade reports whether an object was made of the manifest.
@@ -136,7 +136,7 @@ func (u *unit) leavesGone() bool {
 func (u *unit) drift() *Drift {
 	switch {
 	case u.wasDeleted():
-		return &Drift{Missing: true, Expired: u.ending() == EndingFailed}
+		return &Drift{Missing: true, Expired: u.ending() == FinishFailed}
 	case u.wasReplaced():
 		return &Drift{Missing: true, Replaced: true}
 	case u.live.Drift != nil:
@@ -171,7 +171,7 @@ func (w *work) isAutoscaled(u *unit) bool {
 		return false
 	}
 	return u.live.Scaled.Autoscaler || slices.ContainsFunc(w.units, func(other *unit) bool {
-		return other.desired != nil && other.desired.Scales != nil && *other.desired.Scales == u.key
+		return other.desired != nil && other.desired.ScaleTarget != nil && *other.desired.ScaleTarget == u.key
 	})
 }
 
@@ -195,19 +195,19 @@ func (w *work) reportScaled(u *unit) {
 
 // contest returns the conflict about the object, and whether it must not be corrected
 // now, because another client undoes every correction.
-func (w *work) contest(u *unit) (Contest, bool) {
-	c, known := w.in.Contested[u.key]
+func (w *work) contest(u *unit) (Conflict, bool) {
+	c, known := w.in.Conflicts[u.key]
 	return c, known && !u.isHook() && w.in.Now.Before(c.Until)
 }
 
 // corrects reports whether a write for this reason would undo a change of another client.
 func (because Reason) corrects() bool {
-	return because == BecauseDrifted || because == BecauseUnmarked
+	return because == ReasonDrifted || because == ReasonOwnershipLost
 }
 
 // contend waits for the time of the next correction. The object counts as unsettled
 // until then, also if it is right at the moment: it was just corrected.
-func (w *work) contend(u *unit, c Contest) {
+func (w *work) contend(u *unit, c Conflict) {
 	u.fought = true
 	w.waiting = append(w.waiting, Wait{Key: u.key, Reason: WaitConflict, Message: c.String(), Until: c.Until})
 }

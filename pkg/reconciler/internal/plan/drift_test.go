@@ -20,12 +20,12 @@ func TestWhatWasReportedOfAnObjectHoldsUntilItIsLookedAtAgain(t *testing.T) {
 		live   Observation
 		want   []Deviation
 	}{
-		"it had drifted":                 {v1alpha1.DriftPolicyReport, Observation{Seen: "new", Postponed: true, Drift: drift}, []Deviation{{lastingKey, *drift}}},
-		"it had not drifted":             {v1alpha1.DriftPolicyReport, Observation{Seen: "new", Postponed: true}, nil},
-		"it is not to be told":           {v1alpha1.DriftPolicyIgnore, Observation{Seen: "new", Postponed: true, Drift: drift}, nil},
-		"it is repaired after a look":    {v1alpha1.DriftPolicyRepair, Observation{Seen: "new", Postponed: true, Drift: drift}, nil},
-		"it is known to be right again":  {v1alpha1.DriftPolicyReport, Observation{Seen: "seen"}, nil},
-		"it was looked at, and is right": {v1alpha1.DriftPolicyReport, Observation{Seen: "new", Accepted: "accepted"}, nil},
+		"it had drifted":                 {v1alpha1.DriftPolicyReport, Observation{ObservedHash: "new", Deferred: true, Drift: drift}, []Deviation{{lastingKey, *drift}}},
+		"it had not drifted":             {v1alpha1.DriftPolicyReport, Observation{ObservedHash: "new", Deferred: true}, nil},
+		"it is not to be told":           {v1alpha1.DriftPolicyIgnore, Observation{ObservedHash: "new", Deferred: true, Drift: drift}, nil},
+		"it is repaired after a look":    {v1alpha1.DriftPolicyRepair, Observation{ObservedHash: "new", Deferred: true, Drift: drift}, nil},
+		"it is known to be right again":  {v1alpha1.DriftPolicyReport, Observation{ObservedHash: "seen"}, nil},
+		"it was looked at, and is right": {v1alpha1.DriftPolicyReport, Observation{ObservedHash: "new", AppliedHash: "accepted"}, nil},
 	} {
 		policies := defaultPolicies()
 		policies.Drift = tc.policy
@@ -36,7 +36,7 @@ func TestWhatWasReportedOfAnObjectHoldsUntilItIsLookedAtAgain(t *testing.T) {
 		}
 		live := tc.live
 		live.Existence, live.UID, live.ResourceVersion = Present, "u1", "7"
-		live.Marks = Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref}
+		live.Ownership = Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}
 		live.Status.Readiness = Ready
 		p, err := Next(Input{
 			Name: reconcilerName, Owner: theOwner, Desired: []Desired{d}, Recorded: []v1alpha1.InventoryItem{item},
@@ -48,7 +48,7 @@ func TestWhatWasReportedOfAnObjectHoldsUntilItIsLookedAtAgain(t *testing.T) {
 		if diff := cmp.Diff(tc.want, p.Deviations); diff != "" {
 			t.Errorf("%s: reported (-want +got):\n%s", name, diff)
 		}
-		if len(p.Steps) > 0 || live.Postponed && p.Inventory[0].Seen != "seen" {
+		if len(p.Steps) > 0 || live.Deferred && p.Inventory[0].Seen != "seen" {
 			t.Errorf("%s: steps %v, recorded as seen is %q", name, p.Steps, p.Inventory[0].Seen)
 		}
 	}
@@ -75,8 +75,8 @@ func TestAnObjectOfAnotherManifestInTheSameRevisionHasNotDrifted(t *testing.T) {
 			Phase: v1alpha1.PhaseApplied, Origin: v1alpha1.OriginManifest,
 		}
 		live := Observation{
-			Existence: Present, UID: "u1", ResourceVersion: "7", Marks: Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref},
-			Seen: "new", Accepted: "another", Status: Status{Readiness: Ready},
+			Existence: Present, UID: "u1", ResourceVersion: "7", Ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref},
+			ObservedHash: "new", AppliedHash: "another", Status: Status{Readiness: Ready},
 		}
 		p, err := Next(Input{
 			Name: reconcilerName, Owner: theOwner, Desired: []Desired{d}, Recorded: []v1alpha1.InventoryItem{item},
@@ -121,9 +121,9 @@ func TestANumberOfReplicasThatWasSetByHandIsReported(t *testing.T) {
 			policies.Drift = tc.drift
 		}
 		scaler := wanted(Key{Kind: "ConfigMap", Namespace: "shop", Name: "scaler"}, "1", defaultPolicies())
-		scaler.Scales = tc.beside
+		scaler.ScaleTarget = tc.beside
 		d := wanted(key, "1", policies)
-		live := Observation{Existence: Present, UID: "u", Seen: "s", Marks: Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref}, Scaled: tc.scaled, Status: Status{Readiness: Ready}}
+		live := Observation{Existence: Present, UID: "u", ObservedHash: "s", Ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}, Scaled: tc.scaled, Status: Status{Readiness: Ready}}
 		p, err := Next(Input{Name: reconcilerName, Owner: theOwner, Desired: []Desired{d, scaler}, Now: startOfTime,
 			Recorded: []v1alpha1.InventoryItem{{Group: key.Group, Version: "v1", Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, UID: "u", Seen: "s", Accepted: "a", Digest: d.Digest, Replicas: tc.wanted}},
 			Live:     map[Key]Observation{key: live, namespaceKey("shop"): {Existence: Present, UID: "n"}}})

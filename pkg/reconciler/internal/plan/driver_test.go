@@ -36,7 +36,7 @@ type driver struct {
 	managed []v1alpha1.TypeInfo
 	missing v1alpha1.MissingNamespacesPolicy
 	// contested are the objects that somebody changes again and again.
-	contested map[Key]Contest
+	contested map[Key]Conflict
 	// watches tells that objects are known from a watch, presumes that those of which
 	// nothing is known are presumed not to exist.
 	watches, presumes bool
@@ -71,8 +71,8 @@ func (d *driver) event() bool {
 // input is what the planner gets at the start of a reconcile.
 func (d *driver) input() Input {
 	in := Input{
-		Cause: d.cause, Name: reconcilerName, Owner: theOwner, Managed: d.managed, MissingNamespaces: d.missing,
-		Recorded: d.load(), Live: map[Key]Observation{}, Failed: map[Key]Failure{}, Accepted: map[Key]bool{}, Now: d.world.now, Timeout: 10 * time.Minute,
+		Cause: d.cause, Name: reconcilerName, Owner: theOwner, ManagedTypes: d.managed, MissingNamespaces: d.missing,
+		Recorded: d.load(), Live: map[Key]Observation{}, Failed: map[Key]Failure{}, DryRunAccepted: map[Key]bool{}, Now: d.world.now, Timeout: 10 * time.Minute,
 	}
 	switch {
 	case d.cause == Applying:
@@ -97,7 +97,7 @@ func (d *driver) input() Input {
 	for _, key := range Namespaces(in.Desired, in.Live) {
 		in.Live[key] = d.look(key, nil, items[key])
 	}
-	in.Contested = d.contested
+	in.Conflicts = d.contested
 	d.findDrift(in)
 	d.compare(in)
 	return in
@@ -109,7 +109,7 @@ func (d *driver) compare(in Input) {
 		live, o := in.Live[wanted.Key], d.world.objects[wanted.Key]
 		unknown := slices.ContainsFunc(in.Recorded, func(item v1alpha1.InventoryItem) bool { return KeyOf(item) == wanted.Key && IsRekeyed(item) })
 		value, _, _ := valueIn(wanted)
-		live.Differs = unknown && o != nil && live.Accepted != "" && o.value != value
+		live.Differs = unknown && o != nil && live.AppliedHash != "" && o.value != value
 		in.Live[wanted.Key] = live
 	}
 }
@@ -118,7 +118,7 @@ func (d *driver) compare(in Input) {
 func (d *driver) findDrift(in Input) {
 	for _, item := range in.Recorded {
 		live, o := in.Live[KeyOf(item)], d.world.objects[KeyOf(item)]
-		if o != nil && live.Accepted != "" && live.Accepted != item.Accepted {
+		if o != nil && live.AppliedHash != "" && live.AppliedHash != item.Accepted {
 			live.Drift = &Drift{Fields: []string{"value"}, Manager: o.by, At: o.changed}
 			in.Live[KeyOf(item)] = live
 		}
@@ -169,7 +169,7 @@ func (d *driver) pass() (Plan, error) {
 		}
 		in.Recorded = Fold(p.Inventory, in.Live, results, metav1.NewTime(d.world.now))
 		d.compare(in)
-		retried = retried || Retry(in, results)
+		retried = retried || DropResolvedFailures(in, results)
 	}
 	return Plan{}, fmt.Errorf("the pass does not end")
 }
@@ -190,7 +190,7 @@ func (d *driver) execute(steps []Step, in Input) ([]Result, error) {
 		r := d.world.execute(s)
 		results = append(results, r)
 		if s.Verb == VerbDryRun && r.Err == nil {
-			in.Accepted[s.Key] = true
+			in.DryRunAccepted[s.Key] = true
 			continue
 		}
 		delete(failed, s.Key)
@@ -198,11 +198,11 @@ func (d *driver) execute(steps []Step, in Input) ([]Result, error) {
 			d.world.learn(s.Key)
 		}
 		switch {
-		case r.Err != nil && d.again(in, r, in.Live[s.Key].Existence == Unseen):
+		case r.Err != nil && d.again(in, r, in.Live[s.Key].Existence == NotFetched):
 		case r.Blocked != "":
 			failed[s.Key] = Failure{Blocked: true, Message: r.Blocked}
 		case r.Err != nil:
-			failed[s.Key] = Failure{Immutable: errors.Is(r.Err, errImmutable), Taken: errors.Is(r.Err, errTaken), Message: fmt.Sprintf("%s %s: %s", s.Verb, s.Key, r.Err)}
+			failed[s.Key] = Failure{Immutable: errors.Is(r.Err, errImmutable), AlreadyAllocated: errors.Is(r.Err, errTaken), Message: fmt.Sprintf("%s %s: %s", s.Verb, s.Key, r.Err)}
 		}
 	}
 	return results, nil

@@ -15,7 +15,7 @@ import (
 func TestAnObjectThatMovesToAnotherGroupIsNotDeleted(t *testing.T) {
 	old, moved := Key{Kind: "Event", Namespace: "shop", Name: "a"}, Key{Group: "events.k8s.io", Kind: "Event", Namespace: "shop", Name: "a"}
 	present := func(uid types.UID) Observation {
-		return Observation{Existence: Present, UID: uid, ResourceVersion: "1", Marks: Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref}}
+		return Observation{Existence: Present, UID: uid, ResourceVersion: "1", Ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}}
 	}
 	for _, test := range []struct {
 		name     string
@@ -28,12 +28,12 @@ func TestAnObjectThatMovesToAnotherGroupIsNotDeleted(t *testing.T) {
 	}{
 		{name: "it is the same object", twin: present("u1"), live: present("u1")},
 		{name: "it is the same object, which is to be left behind", twin: present("u1"), live: present("u1"), policy: v1alpha1.DeletePolicyOrphan},
-		{name: "the old group cannot be read", twin: present("u1"), live: Observation{Why: "the server is busy"}},
-		{name: "neither has a uid", twin: present(""), live: Observation{Why: "the server is busy"}, recorded: true},
+		{name: "the old group cannot be read", twin: present("u1"), live: Observation{Message: "the server is busy"}},
+		{name: "neither has a uid", twin: present(""), live: Observation{Message: "the server is busy"}, recorded: true},
 		{name: "it is another object", twin: present("u2"), live: present("u1"), recorded: true, step: "delete"},
 		{name: "the object of the new group does not exist", twin: Observation{Existence: Absent}, live: present("u1"), recorded: true, step: "delete"},
-		{name: "the object of the new group cannot be read", twin: Observation{Why: "the server is busy"}, live: present("u1"), recorded: true, waits: true},
-		{name: "the object of the new group was not looked for", twin: Observation{Existence: Unseen}, live: present("u1"), recorded: true, waits: true},
+		{name: "the object of the new group cannot be read", twin: Observation{Message: "the server is busy"}, live: present("u1"), recorded: true, waits: true},
+		{name: "the object of the new group was not looked for", twin: Observation{Existence: NotFetched}, live: present("u1"), recorded: true, waits: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			set := defaultPolicies()

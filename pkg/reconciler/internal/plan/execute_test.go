@@ -44,9 +44,9 @@ func (w *world) execute(s Step) Result {
 	case VerbDryRun:
 		r.Err = w.dryRun(s)
 	case VerbDelete:
-		r.Blocked, r.Released, r.Err = w.delete(s)
+		r.Blocked, r.Orphaned, r.Err = w.delete(s)
 		_, hidden := w.hidden[s.Key]
-		r.Unread = hidden && s.Guard != GuardNone
+		r.ContentUnknown = hidden && s.Guard != GuardNone
 	case VerbOrphan:
 		r.Err = w.orphan(s)
 	default:
@@ -59,7 +59,7 @@ func (w *world) execute(s Step) Result {
 	}
 	if r.Err == nil && w.lost[s.Key] && s.Verb != VerbDryRun {
 		delete(w.lost, s.Key)
-		return Result{Step: s, Observation: Observation{Why: errLost.Error()}, Err: errLost}
+		return Result{Step: s, Observation: Observation{Message: errLost.Error()}, Err: errLost}
 	}
 	return r
 }
@@ -133,7 +133,7 @@ func (w *world) write(s Step) error {
 		return err
 	}
 	w.checkWrite(o, s)
-	if o.referenced != s.Referenced {
+	if o.referenced != s.HasOwnerReferences {
 		w.violate("%s %s: does not know of the ownerReferences", s.Verb, s.Key)
 	}
 	if w.frozen[s.Key] || w.immutable[s.Key] && o.value != valueOf(s) {
@@ -141,7 +141,7 @@ func (w *world) write(s Step) error {
 	}
 	if s.Verb == VerbReplace {
 		// A PUT leaves nothing that the manifest does not have.
-		o.extra, o.marks.Others = "", nil
+		o.extra, o.marks.OtherOwners = "", nil
 		if len(o.finalizers) != len(s.Finalizers) {
 			w.violate("replace %s: loses finalizers", s.Key)
 		}
@@ -149,9 +149,9 @@ func (w *world) write(s Step) error {
 	w.send(o, s)
 	// The marks of a former owner go with a second request, which is not sent
 	// if the answer to the first one was lost.
-	takesOver := s.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways && (s.Because == BecauseAdopted || s.Because == BecauseUnconfirmed)
-	if takesOver && len(o.marks.Others) > 0 && !w.lost[s.Key] {
-		o.marks.Others = nil
+	takesOver := s.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways && (s.Reason == ReasonAdopted || s.Reason == ReasonUnconfirmed)
+	if takesOver && len(o.marks.OtherOwners) > 0 && !w.lost[s.Key] {
+		o.marks.OtherOwners = nil
 		w.touch(o)
 	}
 	return nil
@@ -174,16 +174,16 @@ func (w *world) remark(s Step) error {
 
 // send puts the manifest into the object.
 func (w *world) send(o *object, s Step) {
-	before := o.observation(true).Seen
+	before := o.observation(true).ObservedHash
 	manifest := s.Desired.Manifest
 	o.value = valueOf(s)
 	o.marks.OwnerID = manifest.GetLabels()[reconcilerName+"/"+v1alpha1.LabelOwnerID]
 	o.marks.Ref, _ = ParseOwnerRef(manifest.GetAnnotations()[reconcilerName+"/"+v1alpha1.AnnotationOwner])
-	o.defines, o.holder, o.dependsOn, o.expires = s.Desired.Defines, heldByUs, s.Desired.Policies.DependsOn, s.Desired.Expires
+	o.defines, o.holder, o.dependsOn, o.expires = s.Desired.Defines, heldByUs, s.Desired.Policies.DependsOn, s.Desired.HasTTL
 	if w.strips[s.Key] {
 		o.marks.OwnerID, o.marks.Ref = "", OwnerRef{}
 	}
-	if s.Verb == VerbCreate || o.observation(true).Seen != before {
+	if s.Verb == VerbCreate || o.observation(true).ObservedHash != before {
 		o.status = firstStatus(o.key)
 		w.touch(o) // a write that changes nothing gives no new resourceVersion
 	}
@@ -195,30 +195,30 @@ func (w *world) delete(s Step) (blocked string, released bool, err error) {
 		return "", false, err
 	}
 	w.checkRemoval(o, s)
-	if s.Because == BecauseRecreate && !w.accepted[s.Key] {
+	if s.Reason == ReasonRecreate && !w.accepted[s.Key] {
 		w.violate("delete %s: nothing says that the server would create it anew", s.Key)
 	}
 	delete(w.accepted, s.Key)
 	switch s.Guard {
-	case GuardNoInstances, GuardNoInstancesOrRelease:
+	case GuardNoInstances, GuardNoInstancesElseOrphan:
 		found := w.instances(o)
-		foreign := slices.ContainsFunc(found, func(x *object) bool { return !slices.Contains(s.Then.Kept, x.uid) })
-		if len(found) > 0 && s.Guard.Releases() && !foreign {
+		foreign := slices.ContainsFunc(found, func(x *object) bool { return !slices.Contains(s.ItemAfter.Kept, x.uid) })
+		if len(found) > 0 && s.Guard.AllowsOrphan() && !foreign {
 			w.strip(o)
 			return "", true, nil
 		}
 		if len(found) > 0 {
 			return fmt.Sprintf("%d instances exist, such as %s", len(found), found[0].key), false, nil
 		}
-	case GuardEmpty, GuardEmptyOrRelease, GuardKnownEmptyOrRelease:
+	case GuardEmpty, GuardEmptyElseOrphan, GuardKnownEmptyElseOrphan:
 		found := w.content(o.key.Name)
-		if reason, hidden := w.hidden[s.Key]; hidden && s.Guard != GuardKnownEmptyOrRelease {
+		if reason, hidden := w.hidden[s.Key]; hidden && s.Guard != GuardKnownEmptyElseOrphan {
 			return reason, false, nil
 		} else if hidden {
 			w.strip(o)
 			return "", true, nil
 		}
-		if len(found) > 0 && s.Guard.Releases() {
+		if len(found) > 0 && s.Guard.AllowsOrphan() {
 			w.strip(o)
 			return "", true, nil
 		}
@@ -270,8 +270,8 @@ func (w *world) checkWrite(o *object, s Step) {
 	if !allowed {
 		w.violate("%s %s: writes what is held by %s, adoption is %s", s.Verb, s.Key, o.holder, adoption)
 	}
-	if s.Desired.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce && o.holder == heldByUs && s.Because != BecauseAdopted {
-		w.violate("%s %s: writes what is applied only once, because %s", s.Verb, s.Key, s.Because)
+	if s.Desired.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce && o.holder == heldByUs && s.Reason != ReasonAdopted {
+		w.violate("%s %s: writes what is applied only once, because %s", s.Verb, s.Key, s.Reason)
 	}
 }
 
@@ -279,9 +279,9 @@ func (w *world) checkWrite(o *object, s Step) {
 func (w *world) checkRemoval(o *object, s Step) {
 	// What was released because it is in use may be asked for again, if a crash came
 	// before the record: it is deleted only if it is empty by now.
-	again := s.Guard.Releases() && s.Then.Seal == o.seal() && o.holder == heldByNobody
+	again := s.Guard.AllowsOrphan() && s.ItemAfter.Seal == o.seal() && o.holder == heldByNobody
 	// From what somebody else has now, next to our marks, only those are taken off.
-	parting := s.Verb == VerbOrphan && len(o.marks.Others) > 0 && (o.marks.OwnerID == theOwner.ID || o.marks.Ref == theOwner.Ref)
+	parting := s.Verb == VerbOrphan && len(o.marks.OtherOwners) > 0 && (o.marks.OwnerID == theOwner.ID || o.marks.Ref == theOwner.Ref)
 	if o.holder != heldByUs && !again && !parting {
 		w.violate("%s %s: takes away what is held by %s", s.Verb, s.Key, o.holder)
 	}

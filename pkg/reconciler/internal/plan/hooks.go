@@ -24,9 +24,9 @@ func (u *unit) ran() bool {
 // replant makes an object that was an ordinary one run at its time: what it did
 // when it was installed does not count.
 func (w *work) replant(u *unit) {
-	stays := u.live.Existence == Present && u.live.Deleting.IsZero()
+	stays := u.live.Existence == Present && u.live.DeletionTimestamp.IsZero()
 	recreated := stays && u.isOurs()
-	if recreated && !w.in.Accepted[u.key] {
+	if recreated && !w.in.DryRunAccepted[u.key] {
 		w.recreate(u) // it is an ordinary object until the server accepts the other one
 		return
 	}
@@ -64,7 +64,7 @@ func (w *work) delete() {
 		return u.misplaced && u.live.Existence != Absent
 	})
 	others, holders := w.parted(last)
-	w.remove(others, BecauseDeleting)
+	w.remove(others, ReasonDeleting)
 	if !allDropped(others) {
 		w.hold(last, "runs after everything else is removed", false)
 		return
@@ -72,7 +72,7 @@ func (w *work) delete() {
 	if !w.applyWaves(slices.Concat(last, w.addNamespaces(last))) {
 		return
 	}
-	w.remove(slices.Concat(last, holders), BecauseDeleting)
+	w.remove(slices.Concat(last, holders), ReasonDeleting)
 	w.over = allDropped(w.units)
 }
 

@@ -23,7 +23,7 @@ func (o *oracle) beforeHook(s Step) (done bool) {
 	switch {
 	case i < 0 && writes:
 		return true // a namespace that they need
-	case i < 0 || !writes && s.Because == BecauseDeleting:
+	case i < 0 || !writes && s.Reason == ReasonDeleting:
 		o.removes = true
 		for _, hook := range o.driver.hooks {
 			if hook.Policies.RunOn == policy.RunOnPreDelete && !o.ran[hook.Key] {

@@ -39,17 +39,17 @@ type Input struct {
 	// pass. They are not tried again, and what comes after them waits; only an
 	// object that the server cannot change in place may be recreated.
 	Failed map[Key]Failure
-	// Accepted are the objects that the server would create anew, as it said in
+	// DryRunAccepted are the objects that the server would create anew, as it said in
 	// this reconcile.
-	Accepted map[Key]bool
-	// Contested are objects that other clients change again and again.
-	Contested map[Key]Contest
-	// Claimed maps objects that other owners wait for to the names of those owners.
+	DryRunAccepted map[Key]bool
+	// Conflicts are objects that other clients change again and again.
+	Conflicts map[Key]Conflict
+	// AwaitedBy maps objects that other owners wait for to the names of those owners.
 	// Such an object that is no longer desired is left to its waiting owner.
-	Claimed map[Key]string
-	// Managed are patterns of additional types whose instances are handled
+	AwaitedBy map[Key]string
+	// ManagedTypes are patterns of additional types whose instances are handled
 	// like instances of the component's own types.
-	Managed []v1alpha1.TypeInfo
+	ManagedTypes []v1alpha1.TypeInfo
 	// MissingNamespaces says whether missing namespaces are created.
 	MissingNamespaces v1alpha1.MissingNamespacesPolicy
 	// Protected are objects that are never deleted: what the owner itself
@@ -69,12 +69,12 @@ type Failure struct {
 	Blocked bool
 	// Immutable: the server refused to change a field of the live object.
 	Immutable bool
-	// Taken: the server refused to create the object, because something that it
+	// AlreadyAllocated: the server refused to create the object, because something that it
 	// asks for, such as a port, is taken.
-	Taken   bool
-	Message string
-	// Obstacles are those of the result, if it is blocked.
-	Obstacles []Obstacle
+	AlreadyAllocated bool
+	Message          string
+	// BlockingTypes are those of the result, if it is blocked.
+	BlockingTypes []BlockingType
 }
 
 // Desired is one desired object, resolved and valid.
@@ -85,13 +85,13 @@ type Desired struct {
 	Policies policy.Set
 	// Digest identifies the manifest.
 	Digest string
-	// Expires: the manifest says that the cluster removes the object after its end.
-	Expires bool
+	// HasTTL: the manifest says that the cluster removes the object after its end.
+	HasTTL bool
 	// Defines are the types that a CustomResourceDefinition or APIService brings.
 	Defines []v1alpha1.TypeInfo
-	// Scales is the object whose number of replicas this one decides about, if it
+	// ScaleTarget is the object whose number of replicas this one decides about, if it
 	// configures an autoscaler; else nil.
-	Scales *Key
+	ScaleTarget *Key
 	// Manifest is the object to send, our label and annotation included. It is opaque to the
 	// planner and must not be changed. It is nil if it is packed.
 	Manifest *unstructured.Unstructured

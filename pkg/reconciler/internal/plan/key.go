@@ -73,12 +73,12 @@ func keyIn(reference string) Key {
 	return Key{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}
 }
 
-// Twins are the recorded objects by their keys without the group.
-type Twins map[Key][]Key
+// Equivalents are the recorded objects by their keys without the group.
+type Equivalents map[Key][]Key
 
-// TwinsOf returns what is recorded.
-func TwinsOf(recorded []v1alpha1.InventoryItem) Twins {
-	twins := Twins{}
+// EquivalentsOf returns what is recorded.
+func EquivalentsOf(recorded []v1alpha1.InventoryItem) Equivalents {
+	twins := Equivalents{}
 	for _, item := range recorded {
 		key := KeyOf(item)
 		twins[key.anyGroup()] = append(twins[key.anyGroup()], key)
@@ -88,6 +88,6 @@ func TwinsOf(recorded []v1alpha1.InventoryItem) Twins {
 
 // Has reports whether an object of the same kind and name is recorded in another group.
 // It may be the very object, so it must not be presumed that the object does not exist.
-func (t Twins) Has(key Key) bool {
+func (t Equivalents) Has(key Key) bool {
 	return slices.ContainsFunc(t[key.anyGroup()], func(other Key) bool { return other != key })
 }

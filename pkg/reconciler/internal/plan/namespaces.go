@@ -85,7 +85,7 @@ func (w *work) addNamespace(key Key, h home) *unit {
 		return nil // it exists, or was not read; it is not ours
 	case !missing && w.in.Cause == Deleting:
 		return nil // it goes like everything else
-	case !missing && u.item.Origin == v1alpha1.OriginManifest && orphaned(u.item.DeletePolicy, BecauseRedundant):
+	case !missing && u.item.Origin == v1alpha1.OriginManifest && orphaned(u.item.DeletePolicy, ReasonRedundant):
 		return nil // it is orphaned, so it stays
 	}
 	u.want(w.namespace(key, h.first))
@@ -136,7 +136,7 @@ func (w *work) namespaceTerminating(name string) bool {
 		return false
 	}
 	live := w.in.Live[namespaceKey(name)]
-	return live.Existence == Present && !live.Deleting.IsZero()
+	return live.Existence == Present && !live.DeletionTimestamp.IsZero()
 }
 
 // minGap is the shortest time without a try after which a measure begins anew: retries

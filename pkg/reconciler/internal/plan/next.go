@@ -108,8 +108,8 @@ func newWork(in Input) (*work, error) {
 // object only desired types count: a type that is removed
 // orders nothing but its own removal.
 func (w *work) placeInstances() {
-	wanted := typesOf(slices.DeleteFunc(slices.Clone(w.units), func(u *unit) bool { return u.desired == nil }), w.in.Managed)
-	known := typesOf(w.units, w.in.Managed)
+	wanted := typesOf(slices.DeleteFunc(slices.Clone(w.units), func(u *unit) bool { return u.desired == nil }), w.in.ManagedTypes)
+	known := typesOf(w.units, w.in.ManagedTypes)
 	for _, u := range w.units {
 		if u.desired != nil {
 			u.instance = wanted.isInstance(u.key.GroupKind())

@@ -19,36 +19,36 @@ const (
 	Absent
 	// Present: the object was seen.
 	Present
-	// Unseen: the object was not read, and nothing says that it exists. A desired
+	// NotFetched: the object was not read, and nothing says that it exists. A desired
 	// object may be created by a request that demands its absence; for everything
 	// else it is Unknown.
-	Unseen
+	NotFetched
 )
 
-// Ending is how far an object has come that has a time to live after its end, such as a
+// Finish is how far an object has come that has a time to live after its end, such as a
 // Job with ttlSecondsAfterFinished: the cluster removes it some time after its end.
-type Ending uint8
+type Finish uint8
 
 const (
-	// EndingUnknown: the object has no time to live; or it is absent, and nothing
+	// FinishUnknown: the object has no time to live; or it is absent, and nothing
 	// watched it go.
-	EndingUnknown Ending = iota
-	// EndingOpen: its work has not ended, or had not when it went.
-	EndingOpen
-	// EndingComplete: its work is done.
-	EndingComplete
-	// EndingFailed: its work has failed.
-	EndingFailed
+	FinishUnknown Finish = iota
+	// Unfinished: its work has not ended, or had not when it went.
+	Unfinished
+	// FinishComplete: its work is done.
+	FinishComplete
+	// FinishFailed: its work has failed.
+	FinishFailed
 )
 
 // Observation is what is known about one object. The zero value is Unknown.
 type Observation struct {
 	Existence Existence
-	// Ending holds for Present, and for Absent if a watch has seen the recorded object
+	// Finish holds for Present, and for Absent if a watch has seen the recorded object
 	// go.
-	Ending Ending
-	// Why explains Unknown, in words for the user.
-	Why string
+	Finish Finish
+	// Message explains Unknown, in words for the user.
+	Message string
 	// NotServed is set with Unknown if the server does not serve the type.
 	NotServed bool
 	// Forbidden is set with Unknown if the identity has no right to read the object.
@@ -57,35 +57,35 @@ type Observation struct {
 	// The rest holds for Present only.
 	UID             types.UID
 	ResourceVersion string
-	Marks           Marks
+	Ownership       Ownership
 	// Seal is what the record of this very object holds if it is the owner's: a keyed
 	// hash over the owner, the key and the uid. It is empty if there is no key.
 	Seal string
-	// Seen and Accepted are the hashes described at the inventory item;
+	// ObservedHash and Accepted are the hashes described at the inventory item;
 	// Accepted is empty if no manifest is known for the object, or if it was not
 	// asked for because Seen is the recorded one.
-	Seen, Accepted string
+	ObservedHash, AppliedHash string
 	// Drift says how the object came to differ from what is recorded; nil if it
 	// does not, or if that was not looked for.
 	Drift *Drift
-	// Postponed: the object has changed since it was looked at last, and was not looked
+	// Deferred: the object has changed since it was looked at last, and was not looked
 	// at again, because it is edited all the time. Accepted is empty then, and Drift is
 	// what the last look found. So nothing is known to have drifted or to be right again.
-	Postponed bool
+	Deferred bool
 	// Differs: at some path that the manifest sets, the object has another value. It is
 	// looked for only if it is not known of which manifest the object was made, because
 	// the digest key is another one.
 	Differs bool
 	// Scaled is set if the number of replicas was set through the subresource scale.
 	Scaled *Scaling
-	// Deleting is since when the object has a deletion timestamp; zero if it has none.
-	Deleting   time.Time
-	Finalizers []string
-	// Referenced: the object has ownerReferences.
-	Referenced bool
-	// Created is the object's creation timestamp.
-	Created time.Time
-	Status  Status
+	// DeletionTimestamp is since when the object has a deletion timestamp; zero if it has none.
+	DeletionTimestamp time.Time
+	Finalizers        []string
+	// HasOwnerReferences: the object has ownerReferences.
+	HasOwnerReferences bool
+	// CreationTimestamp is the object's creation timestamp.
+	CreationTimestamp time.Time
+	Status            Status
 }
 
 // known reports whether there was an answer to whether the object exists.
@@ -108,14 +108,14 @@ const (
 	Ready
 	// Failed: the object says that it failed.
 	Failed
-	// Unjudged: the type declares status conditions, but the status is still
-	// empty. The object counts as not ready for GraceUnjudged after our write,
+	// ReadinessUnknown: the type declares status conditions, but the status is still
+	// empty. The object counts as not ready for EmptyStatusGracePeriod after our write,
 	// then as ready.
-	Unjudged
+	ReadinessUnknown
 )
 
-// GraceUnjudged is how long a written object whose status is still empty counts as not ready.
-const GraceUnjudged = 5 * time.Second
+// EmptyStatusGracePeriod is how long a written object whose status is still empty counts as not ready.
+const EmptyStatusGracePeriod = 5 * time.Second
 
 // Scaling is a number of replicas that was set through the subresource scale.
 type Scaling struct {

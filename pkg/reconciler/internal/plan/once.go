@@ -22,21 +22,21 @@ func (u *unit) retire() {
 
 // ending is how the work of an object ended that has a time to live and is gone. What was
 // recorded counts first, because an end is not undone.
-func (u *unit) ending() Ending {
+func (u *unit) ending() Finish {
 	switch u.item.Finished {
 	case v1alpha1.FinishComplete:
-		return EndingComplete
+		return FinishComplete
 	case v1alpha1.FinishFailed:
-		return EndingFailed
+		return FinishFailed
 	}
-	return u.live.Ending
+	return u.live.Finish
 }
 
 // expires reports whether the object, which we had made of the manifest, is absent or
 // going, and may have been removed by its time to live.
 func (u *unit) expires() bool {
 	made := u.item.UID != "" && u.item.Phase == v1alpha1.PhaseApplied && (u.same() || u.isHook()) && !u.misplaced
-	going := u.live.Existence == Present && !u.live.Deleting.IsZero() && u.item.UID == u.live.UID && u.isOurs()
+	going := u.live.Existence == Present && !u.live.DeletionTimestamp.IsZero() && u.item.UID == u.live.UID && u.isOurs()
 	return made && (u.live.Existence == Absent || going)
 }
 
@@ -44,10 +44,10 @@ func (u *unit) expires() bool {
 // is only assumed, because nothing has watched it go.
 func (u *unit) completes() (complete, assumed bool) {
 	switch u.ending() {
-	case EndingComplete:
+	case FinishComplete:
 		return u.expires(), false
-	case EndingUnknown:
-		return u.live.Existence == Absent && u.desired.Expires && u.expires() && !u.appliedOnce(), true
+	case FinishUnknown:
+		return u.live.Existence == Absent && u.desired.HasTTL && u.expires() && !u.appliedOnce(), true
 	}
 	return false, false
 }
@@ -102,5 +102,5 @@ func (u *unit) appliedOnce() bool {
 // known of one that has a time to live.
 func (u *unit) brokeOff() bool {
 	ending := u.ending()
-	return u.live.Existence == Absent && (ending == EndingOpen || ending == EndingFailed)
+	return u.live.Existence == Absent && (ending == Unfinished || ending == FinishFailed)
 }

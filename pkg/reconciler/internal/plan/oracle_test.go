@@ -115,7 +115,7 @@ func (o *oracle) settled(d Desired) bool {
 	once := d.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce
 	value, _, _ := valueIn(d)
 	ready := live.status.Readiness == Ready ||
-		live.status.Readiness == Unjudged && !o.driver.world.now.Before(live.created.Add(GraceUnjudged))
+		live.status.Readiness == ReadinessUnknown && !o.driver.world.now.Before(live.created.Add(EmptyStatusGracePeriod))
 	return live.deleting.IsZero() && ready && (live.value == value || once)
 }
 
@@ -129,16 +129,16 @@ func ignores(d Desired, live *object) bool {
 // beforeRemoval checks that what has to be gone before is gone.
 func (o *oracle) beforeRemoval(s Step) {
 	d := o.wanted(s.Key)
-	if s.Because == BecausePurged {
+	if s.Reason == ReasonPurged {
 		o.beforePurge(s, *d)
 		return
 	}
 	if d != nil {
-		if s.Verb == VerbOrphan && s.Because == BecauseForeign && d.Policies.Adoption == v1alpha1.AdoptionPolicyIgnore {
+		if s.Verb == VerbOrphan && s.Reason == ReasonOwnedByOthers && d.Policies.Adoption == v1alpha1.AdoptionPolicyIgnore {
 			return
 		}
 		recreates := d.Policies.Update == v1alpha1.UpdatePolicyRecreate || d.Policies.Update == v1alpha1.UpdatePolicyRecreateOnImmutable
-		if s.Because != BecauseRecreate || !recreates {
+		if s.Reason != ReasonRecreate || !recreates {
 			o.driver.world.violate("%s %s: it is wanted", s.Verb, s.Key)
 		}
 		return
@@ -265,7 +265,7 @@ func (o *oracle) forget() {
 		}
 		bare := live.marks.OwnerID == "" && live.marks.Ref == OwnerRef{}
 		unknowable := bare && item.UID != live.uid
-		taken := len(live.marks.Others) > 0 && (o.wanted(key) == nil || live.marks.OwnerID == "")
+		taken := len(live.marks.OtherOwners) > 0 && (o.wanted(key) == nil || live.marks.OwnerID == "")
 		switch {
 		case taken:
 			live.holder = heldByOther
@@ -279,7 +279,7 @@ func (o *oracle) forget() {
 // because the policies have changed before that was recorded.
 func (o *oracle) isAskedForAgain(live *object, item v1alpha1.InventoryItem) bool {
 	d := o.wanted(live.key)
-	if len(live.marks.Others) > 0 {
+	if len(live.marks.OtherOwners) > 0 {
 		return live.marks.OwnerID == theOwner.ID && d != nil && d.Policies.Adoption == v1alpha1.AdoptionPolicyAlways
 	}
 	return live.holder == heldByNobody && item.Seal == live.seal() && (d != nil || !o.orphans(item))

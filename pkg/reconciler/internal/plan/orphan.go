@@ -52,7 +52,7 @@ func (u *unit) keep(left *unit, handedOver bool) (news bool) {
 
 // staysBehind reports whether an object that is there leaves the record and not the cluster.
 func (w *work) staysBehind(u *unit, because Reason) bool {
-	return u.live.Existence == Present && u.live.Deleting.IsZero() && u.mayRemove() && w.leftBehind(u, because)
+	return u.live.Existence == Present && u.live.DeletionTimestamp.IsZero() && u.mayRemove() && w.leftBehind(u, because)
 }
 
 // leftBehind reports whether an object of ours is orphaned, not deleted.
@@ -69,17 +69,17 @@ func (u *unit) holds(other *unit) bool {
 func (g Guard) orRelease() Guard {
 	switch g {
 	case GuardNoInstances:
-		return GuardNoInstancesOrRelease
+		return GuardNoInstancesElseOrphan
 	case GuardEmpty:
-		return GuardEmptyOrRelease
+		return GuardEmptyElseOrphan
 	default:
 		return g
 	}
 }
 
-// Releases reports whether what must not be deleted is orphaned.
-func (g Guard) Releases() bool {
-	return g == GuardEmptyOrRelease || g == GuardKnownEmptyOrRelease || g == GuardNoInstancesOrRelease
+// AllowsOrphan reports whether what must not be deleted is orphaned.
+func (g Guard) AllowsOrphan() bool {
+	return g == GuardEmptyElseOrphan || g == GuardKnownEmptyElseOrphan || g == GuardNoInstancesElseOrphan
 }
 
 // release drops an object that is not ours, or not any more, from the record.
@@ -102,9 +102,9 @@ func (w *work) release(u *unit) {
 // leavesMarks reports whether another owner has the object, and its label or annotation is
 // there beside ours. Ours must go: otherwise the object would have two owners for ever.
 func (w *work) leavesMarks(u *unit) bool {
-	marks, me := u.live.Marks, w.in.Owner
+	marks, me := u.live.Ownership, w.in.Owner
 	mine := marks.Ref == me.Ref && (marks.OwnerID == me.ID || marks.OwnerID == "") || marks.Ref == (OwnerRef{}) && marks.OwnerID == me.ID
-	return u.relation == foreign && mine && u.live.Deleting.IsZero()
+	return u.relation == foreign && mine && u.live.DeletionTimestamp.IsZero()
 }
 
 // disown orphans such an object.
@@ -121,12 +121,12 @@ func (w *work) disown(u *unit, because Reason) {
 
 // orphan removes our label and annotation; an object without them only leaves the inventory.
 func (w *work) orphan(u *unit, because Reason) {
-	if u.relation == stripped && u.live.Marks.Ref == (OwnerRef{}) {
+	if u.relation == stripped && u.live.Ownership.Ref == (OwnerRef{}) {
 		u.drop()
 		return
 	}
 	if w.handsOver(u, because) {
-		w.note(u.key, "handed over to %s, which waits for it", w.in.Claimed[u.key])
+		w.note(u.key, "handed over to %s, which waits for it", w.in.AwaitedBy[u.key])
 	}
 	if w.handsOver(u, because) && !u.letGo() {
 		// Durable before the label and annotation are gone: otherwise, after a crash, a
@@ -140,7 +140,7 @@ func (w *work) orphan(u *unit, because Reason) {
 // handsOver reports whether an object that is no longer desired is left to
 // another owner that waits for it. In a deletion of the component it is deleted with the rest.
 func (w *work) handsOver(u *unit, because Reason) bool {
-	return because == BecauseRedundant && w.in.Claimed[u.key] != "" && u.live.Deleting.IsZero()
+	return because == ReasonRedundant && w.in.AwaitedBy[u.key] != "" && u.live.DeletionTimestamp.IsZero()
 }
 
 // letGo reports whether it is recorded that the live object is left to other owners.
@@ -153,9 +153,9 @@ func orphaned(p v1alpha1.DeletePolicy, because Reason) bool {
 	case v1alpha1.DeletePolicyOrphan:
 		return true
 	case v1alpha1.DeletePolicyOrphanOnApply:
-		return because == BecauseRedundant
+		return because == ReasonRedundant
 	case v1alpha1.DeletePolicyOrphanOnDelete:
-		return because == BecauseDeleting
+		return because == ReasonDeleting
 	default:
 		return false
 	}

@@ -53,15 +53,15 @@ func ParseOwnerRef(value string) (ref OwnerRef, ok bool) {
 	return OwnerRef{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3], UID: types.UID(parts[4])}, true
 }
 
-// Marks are the label, the annotation and the ownerReferences of an object that show its owner.
-type Marks struct {
+// Ownership are the label, the annotation and the ownerReferences of an object that show its owner.
+type Ownership struct {
 	// OwnerID is the value of our label; empty if the object has none.
 	OwnerID string
 	// Ref is the value of our annotation; zero if absent or not readable.
 	Ref OwnerRef
-	// Others names owners according to other tools and reconcilers, such
-	// as "Helm release shop/web". Marks that our own manifest sets are left out.
-	Others []string
+	// OtherOwners names owners according to other tools and reconcilers, such
+	// as "Helm release shop/web". Those that our own manifest sets are left out.
+	OtherOwners []string
 	// Controller is the controller among the object's ownerReferences; zero if there is
 	// none. It is known of objects that were read.
 	Controller Controller
@@ -95,12 +95,12 @@ const (
 // writable for others. Evidence is what the object itself shows, or the seal of its
 // record, which only the operator can make.
 func relate(me Owner, item v1alpha1.InventoryItem, adoption v1alpha1.AdoptionPolicy, live Observation) (relation, string) {
-	marks := live.Marks
+	marks := live.Ownership
 	mine := marks.OwnerID == me.ID && (marks.Ref == (OwnerRef{}) || marks.Ref.SameOwner(me.Ref))
 	// Under the policy Always an object that we took over may still bear the label and
 	// annotation of its last owner: they go with a request of their own, and may come back.
-	if len(marks.Others) > 0 && !(mine && adoption == v1alpha1.AdoptionPolicyAlways) {
-		return foreign, strings.Join(marks.Others, " and ")
+	if len(marks.OtherOwners) > 0 && !(mine && adoption == v1alpha1.AdoptionPolicyAlways) {
+		return foreign, strings.Join(marks.OtherOwners, " and ")
 	}
 	switch {
 	case mine && (marks.Ref == (OwnerRef{}) || marks.Ref.UID == me.Ref.UID):
@@ -135,12 +135,12 @@ func (u *unit) seal(me Owner) {
 	switch {
 	case u.item.Phase == v1alpha1.PhaseReleased:
 		u.item.Seal = ""
-	case u.live.Existence == Present && u.live.Seal != "" && u.isOurs() && u.item.UID == u.live.UID && u.live.Marks.Ref == me.Ref:
+	case u.live.Existence == Present && u.live.Seal != "" && u.isOurs() && u.item.UID == u.live.UID && u.live.Ownership.Ref == me.Ref:
 		u.item.Seal = u.live.Seal
 	}
 }
 
-func titleOf(marks Marks) string {
+func titleOf(marks Ownership) string {
 	if marks.Ref == (OwnerRef{}) {
 		return "the owner with id " + marks.OwnerID
 	}
@@ -149,8 +149,8 @@ func titleOf(marks Marks) string {
 
 // Owns reports whether label and annotation are the owner's own, and no other owner's. The
 // annotation alone is enough, because it names the owner in full.
-func (o Owner) Owns(marks Marks) bool {
-	found, _ := relate(o, v1alpha1.InventoryItem{}, v1alpha1.AdoptionPolicyIfUnowned, Observation{Existence: Present, Marks: marks})
+func (o Owner) Owns(marks Ownership) bool {
+	found, _ := relate(o, v1alpha1.InventoryItem{}, v1alpha1.AdoptionPolicyIfUnowned, Observation{Existence: Present, Ownership: marks})
 	return found == ours || found == stripped
 }
 

@@ -17,7 +17,7 @@ func TestRelate(t *testing.T) {
 	helm, web := []string{"Helm release shop/web"}, Controller{Kind: "Deployment", Name: "web", UID: "uid-web"}
 	tests := []struct {
 		name     string
-		marks    Marks
+		marks    Ownership
 		recorded types.UID
 		seal     string
 		keyless  bool
@@ -26,45 +26,45 @@ func TestRelate(t *testing.T) {
 		owner    string
 	}{
 		{name: "no marks, never seen", want: unowned},
-		{name: "both our marks", marks: Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref}, want: ours},
-		{name: "both our marks, under another uid", marks: Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref}, recorded: "u0", want: ours},
-		{name: "only our label", marks: Marks{OwnerID: theOwner.ID}, want: ours},
-		{name: "only our annotation", marks: Marks{Ref: theOwner.Ref}, want: stripped},
-		{name: "only our annotation, and recorded", marks: Marks{Ref: theOwner.Ref}, recorded: "u1", want: stripped},
-		{name: "only our annotation, recorded under another uid", marks: Marks{Ref: theOwner.Ref}, recorded: "u0", want: stripped},
+		{name: "both our marks", marks: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}, want: ours},
+		{name: "both our marks, under another uid", marks: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}, recorded: "u0", want: ours},
+		{name: "only our label", marks: Ownership{OwnerID: theOwner.ID}, want: ours},
+		{name: "only our annotation", marks: Ownership{Ref: theOwner.Ref}, want: stripped},
+		{name: "only our annotation, and recorded", marks: Ownership{Ref: theOwner.Ref}, recorded: "u1", want: stripped},
+		{name: "only our annotation, recorded under another uid", marks: Ownership{Ref: theOwner.Ref}, recorded: "u0", want: stripped},
 		{name: "no marks, recorded, and sealed", recorded: "u1", seal: "seal", want: stripped},
 		{name: "no marks, recorded, but not sealed", recorded: "u1", want: unowned},
 		{name: "no marks, recorded, and sealed for another object or owner", recorded: "u1", seal: "other", want: unowned},
 		{name: "no marks, recorded, and not sealed without a key", recorded: "u1", keyless: true, want: unowned},
-		{name: "the annotation of an earlier incarnation, recorded", marks: Marks{Ref: theEarlier.Ref}, recorded: "u1", want: unowned},
+		{name: "the annotation of an earlier incarnation, recorded", marks: Ownership{Ref: theEarlier.Ref}, recorded: "u1", want: unowned},
 
-		{name: "our name, another component uid", marks: Marks{OwnerID: theEarlier.ID, Ref: theEarlier.Ref}, want: earlier, owner: "an earlier Shop shop/main"},
-		{name: "our name and uid, another cluster", marks: Marks{OwnerID: "id-elsewhere", Ref: theOwner.Ref}, want: earlier, owner: "an earlier Shop shop/main"},
-		{name: "our name, another cluster and component uid", marks: Marks{OwnerID: "id-elsewhere", Ref: restored}, want: earlier, owner: "an earlier Shop shop/main"},
+		{name: "our name, another component uid", marks: Ownership{OwnerID: theEarlier.ID, Ref: theEarlier.Ref}, want: earlier, owner: "an earlier Shop shop/main"},
+		{name: "our name and uid, another cluster", marks: Ownership{OwnerID: "id-elsewhere", Ref: theOwner.Ref}, want: earlier, owner: "an earlier Shop shop/main"},
+		{name: "our name, another cluster and component uid", marks: Ownership{OwnerID: "id-elsewhere", Ref: restored}, want: earlier, owner: "an earlier Shop shop/main"},
 
-		{name: "the marks of another component", marks: Marks{OwnerID: theOther.ID, Ref: theOther.Ref}, want: foreign, owner: "Shop shop/other"},
-		{name: "the marks of another component, recorded and sealed", marks: Marks{OwnerID: theOther.ID, Ref: theOther.Ref}, recorded: "u1", seal: "seal", want: foreign, owner: "Shop shop/other"},
-		{name: "the label of another component only", marks: Marks{OwnerID: theOther.ID}, want: foreign, owner: "the owner with id id-other"},
-		{name: "the annotation of another component only", marks: Marks{Ref: theOther.Ref}, recorded: "u1", want: foreign, owner: "Shop shop/other"},
-		{name: "our label, but the annotation of another component", marks: Marks{OwnerID: theOwner.ID, Ref: theOther.Ref}, want: foreign, owner: "Shop shop/other"},
+		{name: "the marks of another component", marks: Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}, want: foreign, owner: "Shop shop/other"},
+		{name: "the marks of another component, recorded and sealed", marks: Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}, recorded: "u1", seal: "seal", want: foreign, owner: "Shop shop/other"},
+		{name: "the label of another component only", marks: Ownership{OwnerID: theOther.ID}, want: foreign, owner: "the owner with id id-other"},
+		{name: "the annotation of another component only", marks: Ownership{Ref: theOther.Ref}, recorded: "u1", want: foreign, owner: "Shop shop/other"},
+		{name: "our label, but the annotation of another component", marks: Ownership{OwnerID: theOwner.ID, Ref: theOther.Ref}, want: foreign, owner: "Shop shop/other"},
 
-		{name: "the mark of another tool", marks: Marks{Others: helm}, want: foreign, owner: "Helm release shop/web"},
-		{name: "the marks of several tools", marks: Marks{Others: []string{"Helm release shop/web", "Argo CD"}}, want: foreign, owner: "Helm release shop/web and Argo CD"},
-		{name: "the mark of another tool, recorded and sealed", marks: Marks{Others: helm}, recorded: "u1", seal: "seal", want: foreign, owner: "Helm release shop/web"},
-		{name: "a controller", marks: Marks{Controller: web}, want: foreign, owner: "its controller Deployment web"},
-		{name: "a controller, recorded", marks: Marks{Controller: web}, recorded: "u1", want: foreign, owner: "its controller Deployment web"},
-		{name: "a controller, and sealed", marks: Marks{Controller: web}, recorded: "u1", seal: "seal", want: stripped},
-		{name: "a controller, and our annotation", marks: Marks{Ref: theOwner.Ref, Controller: web}, want: stripped},
-		{name: "a controller, and our marks", marks: Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref, Controller: web}, want: ours},
-		{name: "ourselves as the controller", marks: Marks{Controller: Controller{Kind: "Shop", Name: "main", UID: theOwner.Ref.UID}}, want: unowned},
-		{name: "our marks and that of another tool", marks: Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref, Others: helm}, want: foreign, owner: "Helm release shop/web"},
-		{name: "our marks and that of another tool, taken over with always", marks: Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref, Others: helm}, adoption: v1alpha1.AdoptionPolicyAlways, want: ours},
-		{name: "an earlier incarnation and another tool", marks: Marks{OwnerID: theEarlier.ID, Ref: theEarlier.Ref, Others: helm}, want: foreign, owner: "Helm release shop/web"},
-		{name: "another component and another tool, always", marks: Marks{OwnerID: theOther.ID, Ref: theOther.Ref, Others: helm}, adoption: v1alpha1.AdoptionPolicyAlways, want: foreign, owner: "Helm release shop/web"},
+		{name: "the mark of another tool", marks: Ownership{OtherOwners: helm}, want: foreign, owner: "Helm release shop/web"},
+		{name: "the marks of several tools", marks: Ownership{OtherOwners: []string{"Helm release shop/web", "Argo CD"}}, want: foreign, owner: "Helm release shop/web and Argo CD"},
+		{name: "the mark of another tool, recorded and sealed", marks: Ownership{OtherOwners: helm}, recorded: "u1", seal: "seal", want: foreign, owner: "Helm release shop/web"},
+		{name: "a controller", marks: Ownership{Controller: web}, want: foreign, owner: "its controller Deployment web"},
+		{name: "a controller, recorded", marks: Ownership{Controller: web}, recorded: "u1", want: foreign, owner: "its controller Deployment web"},
+		{name: "a controller, and sealed", marks: Ownership{Controller: web}, recorded: "u1", seal: "seal", want: stripped},
+		{name: "a controller, and our annotation", marks: Ownership{Ref: theOwner.Ref, Controller: web}, want: stripped},
+		{name: "a controller, and our marks", marks: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, Controller: web}, want: ours},
+		{name: "ourselves as the controller", marks: Ownership{Controller: Controller{Kind: "Shop", Name: "main", UID: theOwner.Ref.UID}}, want: unowned},
+		{name: "our marks and that of another tool", marks: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, OtherOwners: helm}, want: foreign, owner: "Helm release shop/web"},
+		{name: "our marks and that of another tool, taken over with always", marks: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, OtherOwners: helm}, adoption: v1alpha1.AdoptionPolicyAlways, want: ours},
+		{name: "an earlier incarnation and another tool", marks: Ownership{OwnerID: theEarlier.ID, Ref: theEarlier.Ref, OtherOwners: helm}, want: foreign, owner: "Helm release shop/web"},
+		{name: "another component and another tool, always", marks: Ownership{OwnerID: theOther.ID, Ref: theOther.Ref, OtherOwners: helm}, adoption: v1alpha1.AdoptionPolicyAlways, want: foreign, owner: "Helm release shop/web"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			live := Observation{Existence: Present, UID: "u1", Marks: test.marks, Seal: "seal"}
+			live := Observation{Existence: Present, UID: "u1", Ownership: test.marks, Seal: "seal"}
 			if test.keyless {
 				live.Seal = ""
 			}

@@ -71,19 +71,19 @@ const (
 type Reason string
 
 const (
-	BecauseMissing     Reason = "missing"
-	BecauseChanged     Reason = "manifest changed"
-	BecauseDrifted     Reason = "drifted"
-	BecauseUnmarked    Reason = "our marks are missing"
-	BecauseAdopted     Reason = "adopted"
-	BecauseUnconfirmed Reason = "last write not confirmed"
-	BecauseReapply     Reason = "reapply due"
-	BecauseRekeyed     Reason = "digest key changed"
-	BecauseRecreate    Reason = "recreate"
-	BecauseRedundant   Reason = "redundant"
-	BecausePurged      Reason = "purge due"
-	BecauseForeign     Reason = "owned by others"
-	BecauseDeleting    Reason = "component deleted"
+	ReasonMissing          Reason = "missing"
+	ReasonManifestChanged  Reason = "manifest changed"
+	ReasonDrifted          Reason = "drifted"
+	ReasonOwnershipLost    Reason = "our marks are missing"
+	ReasonAdopted          Reason = "adopted"
+	ReasonUnconfirmed      Reason = "last write not confirmed"
+	ReasonReapply          Reason = "reapply due"
+	ReasonDigestKeyChanged Reason = "digest key changed"
+	ReasonRecreate         Reason = "recreate"
+	ReasonRedundant        Reason = "redundant"
+	ReasonPurged           Reason = "purge due"
+	ReasonOwnedByOthers    Reason = "owned by others"
+	ReasonDeleting         Reason = "component deleted"
 )
 
 // Step is one request to the cluster, or a few that belong together.
@@ -92,28 +92,28 @@ type Step struct {
 	Key     Key
 	Version string // API version that the object is addressed with
 	// Stage orders the steps of a plan.
-	Stage   int
-	Because Reason
+	Stage  int
+	Reason Reason
 	// UID and ResourceVersion are what the plan saw. Every write is refused by
 	// the server if they no longer hold. Both are empty for VerbCreate, which
 	// demands absence.
 	UID             types.UID
 	ResourceVersion string
-	// Marks are the signs of ownership that the plan saw, see [Step.StillMeant].
-	Marks Marks
+	// Ownership are the signs of ownership that the plan saw, see [Step.StillApplies].
+	Ownership Ownership
 	// Guard is checked immediately before a deletion.
 	Guard Guard
 	// Owner is the owner on whose behalf the step is made.
 	Owner Owner
-	// Own are, if it is about instances, the recorded instances of the types that
+	// OwnInstances are, if it is about instances, the recorded instances of the types that
 	// the object defines. All other instances are foreign.
-	Own []Key
+	OwnInstances []Key
 	// Finalizers are the live finalizers, which a PUT has to carry over.
 	Finalizers []string
-	// Referenced: the object has ownerReferences, which a PUT has to carry over.
-	Referenced bool
-	// Former names the owner that an adopted object belongs to.
-	Former string
+	// HasOwnerReferences: the object has ownerReferences, which a PUT has to carry over.
+	HasOwnerReferences bool
+	// PreviousOwner names the owner that an adopted object belongs to.
+	PreviousOwner string
 	// Desired is the desired object; nil if it is no longer desired.
 	Desired *Desired
 	// Scaled: the number of replicas was set through the subresource scale. It is left
@@ -123,29 +123,29 @@ type Step struct {
 	// Drift is what the step undoes, if another client changed or deleted the object;
 	// nil if that is not why it is done.
 	Drift *Drift
-	// Then is the record once the step succeeded; the uid and the hashes are
+	// ItemAfter is the record once the step succeeded; the uid and the hashes are
 	// filled in from the server's answer. VerbDelete and VerbOrphan leave no record;
 	// a guard reads from it what was orphaned. If the guard cannot read the content of a
 	// namespace, it has since when, and when that was last recorded; nil means now.
-	Then v1alpha1.InventoryItem
+	ItemAfter v1alpha1.InventoryItem
 }
 
-// StillMeant reports whether a deletion or a release that was planned for an
+// StillApplies reports whether a deletion or a release that was planned for an
 // object still applies: it is the same object, and its owner has not
 // changed. So what the plan decided about its ownership holds, whatever else has
 // changed since, and the step may be sent again with the newer resourceVersion.
-func (s Step) StillMeant(live Observation) bool {
+func (s Step) StillApplies(live Observation) bool {
 	return live.Existence == Present && live.UID == s.UID &&
-		live.Marks.OwnerID == s.Marks.OwnerID && live.Marks.Ref == s.Marks.Ref &&
-		slices.Equal(live.Marks.Others, s.Marks.Others)
+		live.Ownership.OwnerID == s.Ownership.OwnerID && live.Ownership.Ref == s.Ownership.Ref &&
+		slices.Equal(live.Ownership.OtherOwners, s.Ownership.OtherOwners)
 }
 
-// Claims reports whether the step puts our label and annotation on an object that lacks
+// TakesOwnership reports whether the step puts our label and annotation on an object that lacks
 // them: a creation, an adoption, the repair of a lost label. Its preconditions do not say
 // whether the object is still desired: the process that reconciles the component
 // by now may have dropped it, because it did not exist or was not ours.
-func (s Step) Claims() bool {
-	return s.Verb == VerbCreate || s.Because == BecauseAdopted || s.Because == BecauseUnmarked
+func (s Step) TakesOwnership() bool {
+	return s.Verb == VerbCreate || s.Reason == ReasonAdopted || s.Reason == ReasonOwnershipLost
 }
 
 // Guard is a condition on the cluster that must hold for a deletion.
@@ -156,17 +156,17 @@ const (
 	GuardNone Guard = ""
 	// GuardNoInstances: no instance of the types that the object defines exists.
 	GuardNoInstances Guard = "no instances"
-	// GuardNoInstancesOrRelease: like GuardNoInstances, but a type of which no other
+	// GuardNoInstancesElseOrphan: like GuardNoInstances, but a type of which no other
 	// instances exist than orphaned ones is orphaned, not deleted.
-	GuardNoInstancesOrRelease Guard = "no instances, else released"
+	GuardNoInstancesElseOrphan Guard = "no instances, else released"
 	// GuardEmpty: nothing but ignored kinds lives in the namespace; otherwise the deletion is blocked.
 	GuardEmpty Guard = "empty"
-	// GuardEmptyOrRelease: like GuardEmpty, but a namespace in use is orphaned, not deleted.
+	// GuardEmptyElseOrphan: like GuardEmpty, but a namespace in use is orphaned, not deleted.
 	// Content that cannot be read blocks it for Input.Timeout at most.
-	GuardEmptyOrRelease Guard = "empty, else released"
-	// GuardKnownEmptyOrRelease: like GuardEmptyOrRelease, but a namespace whose content
+	GuardEmptyElseOrphan Guard = "empty, else released"
+	// GuardKnownEmptyElseOrphan: like GuardEmptyElseOrphan, but a namespace whose content
 	// cannot be read is orphaned as well: its content could not be read for too long.
-	GuardKnownEmptyOrRelease Guard = "known to be empty, else released"
+	GuardKnownEmptyElseOrphan Guard = "known to be empty, else released"
 )
 
 // Wait is an object that is not settled.
@@ -208,23 +208,23 @@ type Note struct {
 
 // The reasons of warnings.
 const (
-	// WarnInstancesLost: instances of others went with their type.
-	WarnInstancesLost = "ForeignInstancesLost"
-	// WarnContentLost: objects of others went with their namespace.
-	WarnContentLost = "ForeignContentLost"
-	// WarnUnread: a namespace stays, because its content cannot be read.
-	WarnUnread = "NamespaceContentUnknown"
-	// WarnKept: a namespace or a type stays, because something in it was orphaned.
-	WarnKept = "KeptForOrphan"
+	// WarnForeignInstancesLost: instances of others went with their type.
+	WarnForeignInstancesLost = "ForeignInstancesLost"
+	// WarnForeignContentLost: objects of others went with their namespace.
+	WarnForeignContentLost = "ForeignContentLost"
+	// WarnContentUnknown: a namespace stays, because its content cannot be read.
+	WarnContentUnknown = "NamespaceContentUnknown"
+	// WarnKeptForOrphan: a namespace or a type stays, because something in it was orphaned.
+	WarnKeptForOrphan = "KeptForOrphan"
 	// WarnConflict: another client changes or deletes an object again and again.
 	WarnConflict = "FieldConflict"
-	// WarnOrphan: an object bears our label and is in no inventory.
-	WarnOrphan = "OrphanFound"
+	// WarnOrphanFound: an object bears our label and is in no inventory.
+	WarnOrphanFound = "OrphanFound"
 )
 
-// Obstacle is a type whose objects block a deletion: when some of them
+// BlockingType is a type whose objects block a deletion: when some of them
 // have gone, it may be tried again.
-type Obstacle struct {
+type BlockingType struct {
 	Type schema.GroupVersionResource
 	// Namespace limits the objects to one namespace; empty means all.
 	Namespace string
@@ -239,13 +239,13 @@ type Result struct {
 	Observation Observation
 	// Blocked is why the guard of a deletion refused it; nothing was done then.
 	Blocked string
-	// Obstacles are the types whose objects block the deletion.
-	Obstacles []Obstacle
-	// Unread is set if the guard could not find out whether a namespace is empty,
+	// BlockingTypes are the types whose objects block the deletion.
+	BlockingTypes []BlockingType
+	// ContentUnknown is set if the guard could not find out whether a namespace is empty,
 	// because some of its content cannot be read.
-	Unread bool
-	// Released is set if the object was orphaned instead of deleted.
-	Released bool
+	ContentUnknown bool
+	// Orphaned is set if the object was orphaned instead of deleted.
+	Orphaned bool
 	// Replicas is the number of replicas that the manifest asks for, of an object that
 	// can be scaled; nil if it asks for none.
 	Replicas *int64
@@ -263,7 +263,7 @@ func (p Plan) String() string {
 		fmt.Fprintf(&b, "record   %d objects\n", len(p.Inventory))
 	}
 	for _, s := range p.Steps {
-		fmt.Fprintf(&b, "%-8s %s: %s", s.Verb, s.Key, s.Because)
+		fmt.Fprintf(&b, "%-8s %s: %s", s.Verb, s.Key, s.Reason)
 		if s.Guard != GuardNone {
 			fmt.Fprintf(&b, " (if %s)", s.Guard)
 		}

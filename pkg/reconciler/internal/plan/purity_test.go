@@ -49,10 +49,10 @@ func TestPlansAreAFunctionOfTheirInput(t *testing.T) {
 			if diff := cmp.Diff(live, in.Live); diff != "" {
 				s.fail("planning changed the observations it got:\n%s", diff)
 			}
-			in.Desired, in.Recorded, in.Managed = slices.Clone(in.Desired), slices.Clone(in.Recorded), slices.Clone(in.Managed)
+			in.Desired, in.Recorded, in.ManagedTypes = slices.Clone(in.Desired), slices.Clone(in.Recorded), slices.Clone(in.ManagedTypes)
 			s.rng.Shuffle(len(in.Desired), func(i, j int) { in.Desired[i], in.Desired[j] = in.Desired[j], in.Desired[i] })
 			s.rng.Shuffle(len(in.Recorded), func(i, j int) { in.Recorded[i], in.Recorded[j] = in.Recorded[j], in.Recorded[i] })
-			s.rng.Shuffle(len(in.Managed), func(i, j int) { in.Managed[i], in.Managed[j] = in.Managed[j], in.Managed[i] })
+			s.rng.Shuffle(len(in.ManagedTypes), func(i, j int) { in.ManagedTypes[i], in.ManagedTypes[j] = in.ManagedTypes[j], in.ManagedTypes[i] })
 			if diff := cmp.Diff(want, s.next(in)); diff != "" {
 				s.fail("the order of the input makes a difference:\n%s", diff)
 			}
@@ -69,7 +69,7 @@ func TestUnknownIsNeverAReasonToRemove(t *testing.T) {
 				poor := in
 				poor.Live = maps.Clone(in.Live)
 				for _, key := range lost {
-					poor.Live[key] = Observation{Why: "the server is busy", NotServed: s.chance(30) && !builtin[key.Group]}
+					poor.Live[key] = Observation{Message: "the server is busy", NotServed: s.chance(30) && !builtin[key.Group]}
 				}
 				blind := s.next(poor)
 				if key, added := missing(removals(blind), removals(informed)); added {
@@ -111,7 +111,7 @@ func TestTheClockRemovesNothing(t *testing.T) {
 	eachSeed(t, 300, func(s *simulation) {
 		s.inputs(func(in Input) {
 			for key, o := range in.Live {
-				if o.Status.Readiness == Unjudged {
+				if o.Status.Readiness == ReadinessUnknown {
 					o.Status = Status{Readiness: Ready} // that one depends on the time, and should
 					in.Live[key] = o
 				}

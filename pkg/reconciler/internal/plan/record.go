@@ -48,15 +48,15 @@ func Fold(inventory []v1alpha1.InventoryItem, live map[Key]Observation, results 
 	for _, item := range inventory {
 		r, touched := byKey[KeyOf(item)]
 		switch {
-		case r.Unread && r.Blocked != "" && r.Step.Guard.Releases():
-			item.UnreadSince, item.UnreadLast = cmp.Or(r.Step.Then.UnreadSince, &now), cmp.Or(r.Step.Then.UnreadLast, &now)
+		case r.ContentUnknown && r.Blocked != "" && r.Step.Guard.AllowsOrphan():
+			item.UnreadSince, item.UnreadLast = cmp.Or(r.Step.ItemAfter.UnreadSince, &now), cmp.Or(r.Step.ItemAfter.UnreadLast, &now)
 			folded = append(folded, item)
 		case !touched || r.Err != nil || r.Blocked != "" || r.Observation.Existence == Unknown:
 			folded = append(folded, item)
-		case (r.Released || r.Step.Verb == VerbOrphan) && item.RunOn != "":
+		case (r.Orphaned || r.Step.Verb == VerbOrphan) && item.RunOn != "":
 			item.UID, item.Seal = "", "" // it is no longer ours, but has run
 			folded = append(folded, item)
-		case r.Released || r.Step.Verb == VerbOrphan:
+		case r.Orphaned || r.Step.Verb == VerbOrphan:
 			// It is no longer ours.
 		case r.Step.Verb == VerbDelete || r.Step.Verb == VerbMark:
 			beRead(&item)
@@ -70,11 +70,11 @@ func Fold(inventory []v1alpha1.InventoryItem, live map[Key]Observation, results 
 
 // written is the record of an object whose write was answered.
 func written(r Result, now metav1.Time) v1alpha1.InventoryItem {
-	item := r.Step.Then
+	item := r.Step.ItemAfter
 	item.UID, item.Seal = r.Observation.UID, r.Observation.Seal
-	item.Seen, item.Accepted = r.Observation.Seen, r.Observation.Accepted
+	item.Seen, item.Accepted = r.Observation.ObservedHash, r.Observation.AppliedHash
 	item.AppliedAt, item.Replicas = nil, r.Replicas
-	if r.Observation.Status.Readiness == Unjudged || r.Step.Desired != nil && r.Step.Desired.Policies.Reapply > 0 {
+	if r.Observation.Status.Readiness == ReadinessUnknown || r.Step.Desired != nil && r.Step.Desired.Policies.Reapply > 0 {
 		item.AppliedAt = &now
 	}
 	return item

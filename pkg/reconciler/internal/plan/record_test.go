@@ -26,9 +26,9 @@ func TestFold(t *testing.T) {
 	}
 	recorded := item(func(*v1alpha1.InventoryItem) {})
 	then := *item(func(i *v1alpha1.InventoryItem) { i.Digest, i.UID = "new", "" })
-	present := Observation{Existence: Present, UID: "u2", ResourceVersion: "7", Seen: "s2", Accepted: "a2", Status: Status{Readiness: Ready}}
+	present := Observation{Existence: Present, UID: "u2", ResourceVersion: "7", ObservedHash: "s2", AppliedHash: "a2", Status: Status{Readiness: Ready}}
 	silent := present
-	silent.Status = Status{Readiness: Unjudged}
+	silent.Status = Status{Readiness: ReadinessUnknown}
 	refreshed := wanted(key, "1", defaultPolicies())
 	refreshed.Policies.Reapply = time.Minute
 	written := func(appliedAt *metav1.Time) *v1alpha1.InventoryItem {
@@ -44,32 +44,32 @@ func TestFold(t *testing.T) {
 	}{
 		{
 			name:   "a write takes over uid and hashes of the answer, and forgets when the last one was",
-			result: Result{Step: Step{Verb: VerbReplace, Then: then}, Observation: present},
+			result: Result{Step: Step{Verb: VerbReplace, ItemAfter: then}, Observation: present},
 			want:   written(nil),
 		},
 		{
 			name:   "a creation does the same",
-			result: Result{Step: Step{Verb: VerbCreate, Then: then}, Observation: present},
+			result: Result{Step: Step{Verb: VerbCreate, ItemAfter: then}, Observation: present},
 			want:   written(nil),
 		},
 		{
 			name:   "the time is kept if nobody judged the object yet",
-			result: Result{Step: Step{Verb: VerbMerge, Then: then}, Observation: silent},
+			result: Result{Step: Step{Verb: VerbMerge, ItemAfter: then}, Observation: silent},
 			want:   written(&now),
 		},
 		{
 			name:   "the time is kept if the object is to be refreshed",
-			result: Result{Step: Step{Verb: VerbOverride, Then: then, Desired: &refreshed}, Observation: present},
+			result: Result{Step: Step{Verb: VerbOverride, ItemAfter: then, Desired: &refreshed}, Observation: present},
 			want:   written(&now),
 		},
 		{
 			name:   "a failed write changes nothing",
-			result: Result{Step: Step{Verb: VerbReplace, Then: then}, Observation: present, Err: errors.New("no")},
+			result: Result{Step: Step{Verb: VerbReplace, ItemAfter: then}, Observation: present, Err: errors.New("no")},
 			want:   recorded,
 		},
 		{
 			name:   "a write of which nothing is known changes nothing",
-			result: Result{Step: Step{Verb: VerbReplace, Then: then}},
+			result: Result{Step: Step{Verb: VerbReplace, ItemAfter: then}},
 			want:   recorded,
 		},
 		{
@@ -89,18 +89,18 @@ func TestFold(t *testing.T) {
 		},
 		{
 			name:   "a content that cannot be read begins to be measured",
-			result: Result{Step: Step{Verb: VerbDelete, Guard: GuardEmptyOrRelease}, Observation: present, Blocked: "unread", Unread: true},
+			result: Result{Step: Step{Verb: VerbDelete, Guard: GuardEmptyElseOrphan}, Observation: present, Blocked: "unread", ContentUnknown: true},
 			want:   item(func(i *v1alpha1.InventoryItem) { i.UnreadSince, i.UnreadLast = &now, &now }),
 		},
 		{
 			name: "a content that still cannot be read goes on being measured",
-			result: Result{Step: Step{Verb: VerbDelete, Guard: GuardEmptyOrRelease, Then: v1alpha1.InventoryItem{UnreadSince: &before}},
-				Observation: present, Blocked: "unread", Unread: true},
+			result: Result{Step: Step{Verb: VerbDelete, Guard: GuardEmptyElseOrphan, ItemAfter: v1alpha1.InventoryItem{UnreadSince: &before}},
+				Observation: present, Blocked: "unread", ContentUnknown: true},
 			want: item(func(i *v1alpha1.InventoryItem) { i.UnreadSince, i.UnreadLast = &before, &now }),
 		},
 		{
 			name:   "a released object leaves the record",
-			result: Result{Step: Step{Verb: VerbDelete}, Observation: present, Released: true},
+			result: Result{Step: Step{Verb: VerbDelete}, Observation: present, Orphaned: true},
 		},
 		{
 			name:   "an orphaned object leaves the record",
@@ -207,7 +207,7 @@ func TestARecordOfWhatTheServerDoesNotKeepLeaves(t *testing.T) {
 	} {
 		for _, cause := range []Cause{Applying, Deleting} {
 			p, err := Next(Input{Cause: cause, Name: reconcilerName, Owner: theOwner, Recorded: []v1alpha1.InventoryItem{tc.item},
-				Live: map[Key]Observation{KeyOf(tc.item): {Why: "the method is not allowed"}}, Now: startOfTime})
+				Live: map[Key]Observation{KeyOf(tc.item): {Message: "the method is not allowed"}}, Now: startOfTime})
 			if err != nil || len(p.Steps) > 0 || len(p.Inventory) > 0 != tc.stays || p.Done() == tc.stays {
 				t.Errorf("%s, cause %d: %v, got\n%swith %d records", name, cause, err, p, len(p.Inventory))
 			}

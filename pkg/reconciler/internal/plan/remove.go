@@ -32,7 +32,7 @@ func (w *work) prune() {
 		}
 	}
 	w.findFormerNeeds()
-	w.remove(redundant, BecauseRedundant)
+	w.remove(redundant, ReasonRedundant)
 }
 
 // keepLeaving records of an object that is orphaned because the manifests
@@ -48,7 +48,7 @@ func (w *work) keepLeaving(u *unit) {
 
 // early reports whether the writes that come before the removal are outstanding.
 func (w *work) early(u *unit, because Reason) bool {
-	return because == BecauseRedundant && w.unwritten <= int(u.item.ApplyOrder) && !w.inTheWay(u)
+	return because == ReasonRedundant && w.unwritten <= int(u.item.ApplyOrder) && !w.inTheWay(u)
 }
 
 // remove deletes objects, wave by wave and stage by stage; a stage begins when
@@ -136,7 +136,7 @@ func (w *work) removeOne(u *unit, because Reason) {
 		w.waitRemoval(u)
 	case w.leftBehind(u, because):
 		w.orphan(u, because)
-	case !u.live.Deleting.IsZero():
+	case !u.live.DeletionTimestamp.IsZero():
 		w.wait(u, WaitGone, terminating(u.live))
 	default:
 		w.tellInTheWay(u, because)
@@ -144,9 +144,9 @@ func (w *work) removeOne(u *unit, because Reason) {
 		if u.item.Keeps {
 			s.Guard = s.Guard.orRelease()
 		}
-		s.Then.UnreadSince, s.Then.UnreadLast = w.unread(u)
-		if until := w.unreadUntil(u); s.Guard == GuardEmptyOrRelease && !until.IsZero() && !w.in.Now.Before(until) {
-			s.Guard = GuardKnownEmptyOrRelease
+		s.ItemAfter.UnreadSince, s.ItemAfter.UnreadLast = w.unread(u)
+		if until := w.unreadUntil(u); s.Guard == GuardEmptyElseOrphan && !until.IsZero() && !w.in.Now.Before(until) {
+			s.Guard = GuardKnownEmptyElseOrphan
 		}
 		w.step(s)
 	}

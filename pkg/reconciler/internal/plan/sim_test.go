@@ -264,7 +264,7 @@ func (s *simulation) converge() {
 	bound := 5*s.waves() + 8
 	for range bound {
 		s.world.settle()
-		s.world.now = s.world.now.Add(GraceUnjudged)
+		s.world.now = s.world.now.Add(EmptyStatusGracePeriod)
 		if s.pass() {
 			return
 		}

@@ -123,7 +123,7 @@ func guardOf(u *unit) Guard {
 		return GuardNoInstances
 	case removeNamespace:
 		if u.item.Origin == v1alpha1.OriginNamespace {
-			return GuardEmptyOrRelease
+			return GuardEmptyElseOrphan
 		}
 		return GuardEmpty
 	default:
@@ -179,7 +179,7 @@ func (w *work) guarded(s Step, u *unit) Step {
 	own := managedTypes{patterns: u.item.Defines}
 	for _, other := range w.units {
 		if other.recorded && !other.dropped && other.item.Phase != v1alpha1.PhaseReleased && own.manages(other.key.GroupKind()) {
-			s.Own = append(s.Own, other.key)
+			s.OwnInstances = append(s.OwnInstances, other.key)
 		}
 	}
 	return s

@@ -17,10 +17,10 @@ func TestWhatIsLetGoIsNoInstanceOfOurs(t *testing.T) {
 	crd := Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "foos.example.com"}
 	left := Key{Group: "example.com", Kind: "Foo", Namespace: "shop", Name: "left"}
 	taken := Key{Group: "example.com", Kind: "Foo", Namespace: "shop", Name: "taken"}
-	live := func(marks Marks) Observation {
-		return Observation{Existence: Present, UID: "u1", ResourceVersion: "1", Marks: marks, Seal: "seal"}
+	live := func(marks Ownership) Observation {
+		return Observation{Existence: Present, UID: "u1", ResourceVersion: "1", Ownership: marks, Seal: "seal"}
 	}
-	ours := Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref}
+	ours := Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}
 	record := func(key Key) v1alpha1.InventoryItem {
 		return v1alpha1.InventoryItem{Group: key.Group, Version: "v1", Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, UID: "u1", Phase: v1alpha1.PhaseApplied}
 	}
@@ -33,17 +33,17 @@ func TestWhatIsLetGoIsNoInstanceOfOurs(t *testing.T) {
 		Recorded: []v1alpha1.InventoryItem{definition, orphan, record(taken)},
 		Live: map[Key]Observation{
 			crd:   live(ours),
-			left:  live(Marks{}), // our marks are gone already
-			taken: live(Marks{OwnerID: theOther.ID, Ref: theOther.Ref}),
+			left:  live(Ownership{}), // our marks are gone already
+			taken: live(Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}),
 		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Steps) != 1 || p.Steps[0].Key != crd || p.Steps[0].Guard != GuardNoInstancesOrRelease {
+	if len(p.Steps) != 1 || p.Steps[0].Key != crd || p.Steps[0].Guard != GuardNoInstancesElseOrphan {
 		t.Fatalf("got\n%s", p)
 	}
-	if diff := cmp.Diff([]Key(nil), p.Steps[0].Own); diff != "" {
+	if diff := cmp.Diff([]Key(nil), p.Steps[0].OwnInstances); diff != "" {
 		t.Errorf("instances that count as ours (-want +got):\n%s", diff)
 	}
 }

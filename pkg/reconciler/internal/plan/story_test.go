@@ -85,7 +85,7 @@ func (l line) wanted() (Desired, error) {
 		return Desired{}, fmt.Errorf("%s: %w", l.key, err)
 	}
 	d := wanted(l.key, l.value("value"), policies, l.defines()...)
-	d.Expires = l.value("ttl") != ""
+	d.HasTTL = l.value("ttl") != ""
 	return d, nil
 }
 
@@ -106,7 +106,7 @@ func objects(s *story, _ []string, _ []line) (string, error) {
 			continue
 		}
 		fmt.Fprintf(&b, "%s %s", key, o.uid)
-		for _, word := range []struct{ name, text string }{{"value", o.value}, {"extra", o.extra}, {"owner", o.marks.OwnerID}, {"others", strings.Join(o.marks.Others, ",")}} {
+		for _, word := range []struct{ name, text string }{{"value", o.value}, {"extra", o.extra}, {"owner", o.marks.OwnerID}, {"others", strings.Join(o.marks.OtherOwners, ",")}} {
 			if word.text != "" {
 				fmt.Fprintf(&b, " %s=%s", word.name, word.text)
 			}

@@ -232,22 +232,22 @@ func mark(o *object, by holder) {
 	o.holder = heldByOther
 	switch by {
 	case "other":
-		o.marks = Marks{OwnerID: theOther.ID, Ref: theOther.Ref}
+		o.marks = Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}
 	case "helm":
-		o.marks.Others = append(o.marks.Others, "Helm release shop/web")
+		o.marks.OtherOwners = append(o.marks.OtherOwners, "Helm release shop/web")
 	case "controller":
 		o.control()
 	case "earlier":
-		o.marks, o.holder = Marks{OwnerID: theEarlier.ID, Ref: theEarlier.Ref}, heldByEarlier
+		o.marks, o.holder = Ownership{OwnerID: theEarlier.ID, Ref: theEarlier.Ref}, heldByEarlier
 	case "us":
-		o.marks, o.holder = Marks{OwnerID: theOwner.ID, Ref: theOwner.Ref}, heldByUs
+		o.marks, o.holder = Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}, heldByUs
 	default:
 		o.holder = heldByNobody
 	}
 }
 
 func watchObjects(s *story, _ []string, _ []line) (string, error) {
-	s.driver.watches, s.world.left = true, map[types.UID]Ending{}
+	s.driver.watches, s.world.left = true, map[types.UID]Finish{}
 	return "", nil
 }
 
@@ -276,7 +276,7 @@ func run(s *story, args []string, _ []line) (string, error) {
 			switch {
 			case r.Err != nil:
 				fmt.Fprintf(&b, "failed   %s: %s\n", r.Step.Key, r.Err)
-			case r.Released:
+			case r.Orphaned:
 				fmt.Fprintf(&b, "released %s\n", r.Step.Key)
 			}
 		}
@@ -319,14 +319,14 @@ func driftPolicy(s *story, args []string, _ []line) (string, error) {
 }
 
 func contested(s *story, _ []string, lines []line) (string, error) {
-	s.driver.contested = map[Key]Contest{}
+	s.driver.contested = map[Key]Conflict{}
 	for _, l := range lines {
 		patience, err := time.ParseDuration(l.value("for"))
 		if err != nil {
 			return "", err
 		}
 		last := Drift{Fields: []string{"value"}, Manager: l.value("by"), Missing: l.value("by") == ""}
-		s.driver.contested[l.key] = Contest{Until: s.world.now.Add(patience), Last: last}
+		s.driver.contested[l.key] = Conflict{Until: s.world.now.Add(patience), Last: last}
 	}
 	return "", nil
 }

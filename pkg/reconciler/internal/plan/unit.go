@@ -102,9 +102,9 @@ func (u *unit) unkept() bool {
 // step starts a step on the live object, with what was seen as its precondition.
 func (u *unit) step(verb Verb, stage int, because Reason) Step {
 	return Step{
-		Verb: verb, Key: u.key, Version: u.item.Version, Stage: stage, Because: because,
-		UID: u.live.UID, ResourceVersion: u.live.ResourceVersion, Marks: u.live.Marks, Finalizers: u.live.Finalizers,
-		Referenced: u.live.Referenced, Scaled: u.live.Scaled != nil,
-		Then: u.item,
+		Verb: verb, Key: u.key, Version: u.item.Version, Stage: stage, Reason: because,
+		UID: u.live.UID, ResourceVersion: u.live.ResourceVersion, Ownership: u.live.Ownership, Finalizers: u.live.Finalizers,
+		HasOwnerReferences: u.live.HasOwnerReferences, Scaled: u.live.Scaled != nil,
+		ItemAfter: u.item,
 	}
 }

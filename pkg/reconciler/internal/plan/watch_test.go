@@ -48,17 +48,17 @@ func (d *driver) look(key Key, wanted *Desired, item *v1alpha1.InventoryItem) Ob
 		return d.world.observe(key, wanted != nil)
 	}
 	if told, old := d.world.watched(key); d.watches && told.Existence == Present {
-		if theOwner.Owns(told.Marks) && (wanted == nil || !asksForAccepted(wanted, item, told)) {
+		if theOwner.Owns(told.Ownership) && (wanted == nil || !asksForAccepted(wanted, item, told)) {
 			d.misled = d.misled || old
 			return told
 		}
 	} else if wanted != nil && d.presumes && unconfirmed(item) && wanted.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore {
 		d.misled = d.misled || d.watches && old
-		return Observation{Existence: Unseen}
+		return Observation{Existence: NotFetched}
 	}
 	found := d.read(key, wanted != nil)
 	if found.Existence == Absent && item != nil {
-		found.Ending = d.world.left[item.UID]
+		found.Finish = d.world.left[item.UID]
 	}
 	return found
 }
@@ -78,7 +78,7 @@ func asksForAccepted(wanted *Desired, item *v1alpha1.InventoryItem, told Observa
 		repeated := []v1alpha1.ReconcilePolicy{v1alpha1.ReconcilePolicyOnObjectChange, v1alpha1.ReconcilePolicyOnObjectOrComponentChange}
 		return !slices.Contains(repeated, wanted.Policies.Reconcile)
 	}
-	return item.Seen != told.Seen
+	return item.Seen != told.ObservedHash
 }
 
 // unconfirmed reports whether no write of the object was ever answered.

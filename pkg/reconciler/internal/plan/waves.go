@@ -109,7 +109,7 @@ func (w *work) holdOne(u *unit, message string, jammed bool) bool {
 
 // atRest reports whether the object is applied and needs no write.
 func (w *work) atRest(u *unit) bool {
-	if u.live.Existence != Present || !u.live.Deleting.IsZero() || !u.isOurs() || u.item.Phase != v1alpha1.PhaseApplied {
+	if u.live.Existence != Present || !u.live.DeletionTimestamp.IsZero() || !u.isOurs() || u.item.Phase != v1alpha1.PhaseApplied {
 		return false
 	}
 	_, due := w.writeDue(u)
@@ -167,7 +167,7 @@ func (w *work) purgeNow(u *unit) {
 		u.item.Phase = v1alpha1.PhaseCompleting
 		w.ahead = true
 	}
-	s := u.step(VerbDelete, stagePurge, BecausePurged)
+	s := u.step(VerbDelete, stagePurge, ReasonPurged)
 	s.Desired = u.desired
 	w.step(w.guarded(s, u))
 }

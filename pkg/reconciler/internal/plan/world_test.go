@@ -48,7 +48,7 @@ type object struct {
 	key        Key
 	uid        types.UID
 	version    int
-	marks      Marks
+	marks      Ownership
 	value      string // the fields that our manifests set
 	extra      string // fields that others added
 	by         string // who changed the value last, besides us, and when
@@ -87,7 +87,7 @@ type world struct {
 	violations []string
 	// left is how far objects had come that a watch saw go, by their uids; nil if there
 	// is no watch.
-	left map[types.UID]Ending
+	left map[types.UID]Finish
 	// creations and deletions by us count the objects' lives.
 	creations, deletions map[Key]int
 }
@@ -130,7 +130,7 @@ func firstStatus(key Key) Status {
 	case "CustomResourceDefinition":
 		return Status{Readiness: NotReady, Message: "not established"}
 	case "Foo", "Bar":
-		return Status{Readiness: Unjudged}
+		return Status{Readiness: ReadinessUnknown}
 	default:
 		return Status{Readiness: Ready}
 	}
@@ -210,13 +210,13 @@ func (w *world) content(namespace string) []*object {
 // desired. What is not desired is absent if its type is.
 func (w *world) observe(key Key, manifest bool) Observation {
 	if reason, failing := w.unreadable[key]; failing {
-		return Observation{Why: reason}
+		return Observation{Message: reason}
 	}
 	if !w.serves(key.GroupKind()) {
 		if !manifest && !w.defines(key.GroupKind()) {
 			return Observation{Existence: Absent} // the type is proven to be gone
 		}
-		return Observation{Why: "the type is not served", NotServed: true}
+		return Observation{Message: "the type is not served", NotServed: true}
 	}
 	o := w.objects[key]
 	if o == nil {
@@ -228,14 +228,14 @@ func (w *world) observe(key Key, manifest bool) Observation {
 func (o *object) observation(manifest bool) Observation {
 	marks := fmt.Sprintf("%s %s", o.marks.OwnerID, o.marks.Ref)
 	observed := Observation{
-		Existence: Present, UID: o.uid, ResourceVersion: strconv.Itoa(o.version), Marks: o.marks,
-		Seen:     strings.Join([]string{o.value, o.extra, marks, strings.Join(o.marks.Others, " ")}, "|"),
-		Deleting: o.deleting, Finalizers: slices.Clone(o.finalizers), Created: o.created, Status: o.status,
-		Seal: o.seal(), Referenced: o.referenced,
+		Existence: Present, UID: o.uid, ResourceVersion: strconv.Itoa(o.version), Ownership: o.marks,
+		ObservedHash:      strings.Join([]string{o.value, o.extra, marks, strings.Join(o.marks.OtherOwners, " ")}, "|"),
+		DeletionTimestamp: o.deleting, Finalizers: slices.Clone(o.finalizers), CreationTimestamp: o.created, Status: o.status,
+		Seal: o.seal(), HasOwnerReferences: o.referenced,
 	}
-	observed.Marks.Others, observed.Ending = slices.Clone(o.marks.Others), o.ending()
+	observed.Ownership.OtherOwners, observed.Finish = slices.Clone(o.marks.OtherOwners), o.ending()
 	if manifest {
-		observed.Accepted = o.value + "|" + marks
+		observed.AppliedHash = o.value + "|" + marks
 	}
 	return observed
 }
@@ -253,16 +253,16 @@ func (o *object) seal() string {
 	return "seal of " + theOwner.ID + " for " + string(o.uid)
 }
 
-func (o *object) ending() Ending {
+func (o *object) ending() Finish {
 	switch {
 	case !o.expires:
-		return EndingUnknown
+		return FinishUnknown
 	case o.status.Readiness == Ready:
-		return EndingComplete
+		return FinishComplete
 	case o.status.Readiness == Failed:
-		return EndingFailed
+		return FinishFailed
 	}
-	return EndingOpen
+	return Unfinished
 }
 
 // remove takes an object away, with all that a server takes away with it.

@@ -34,9 +34,9 @@ func reduceConfigMap(live *unstructured.Unstructured) plan.Observation {
 	ref, _ := plan.ParseOwnerRef(live.GetAnnotations()["corbel.example.com/owner"])
 	return plan.Observation{
 		Existence: plan.Present, UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(),
-		Marks:   plan.Marks{OwnerID: live.GetLabels()[label], Ref: ref},
-		Seen:    fmt.Sprintf("%022d", 7*len(live.GetName())+len(live.GetResourceVersion())),
-		Created: live.GetCreationTimestamp().Time, Status: plan.Status{Readiness: plan.Ready},
+		Ownership:         plan.Ownership{OwnerID: live.GetLabels()[label], Ref: ref},
+		ObservedHash:      fmt.Sprintf("%022d", 7*len(live.GetName())+len(live.GetResourceVersion())),
+		CreationTimestamp: live.GetCreationTimestamp().Time, Status: plan.Status{Readiness: plan.Ready},
 	}
 }
 

@@ -111,7 +111,7 @@ func TestObjectsFromElsewhereAreNotTaken(t *testing.T) {
 func TestAChangeIsMarkedIfTheObjectEverSaidInFullWhoseItIs(t *testing.T) {
 	a, b := plan.OwnerRef{Kind: "Shop", Name: "a"}, plan.OwnerRef{Kind: "Shop", Name: "b"}
 	as := func(version, owner string, ref plan.OwnerRef) *record {
-		return recordOf(plan.Observation{Existence: plan.Present, UID: "u", ResourceVersion: version, Seen: version, Marks: plan.Marks{OwnerID: owner, Ref: ref}})
+		return recordOf(plan.Observation{Existence: plan.Present, UID: "u", ResourceVersion: version, ObservedHash: version, Ownership: plan.Ownership{OwnerID: owner, Ref: ref}})
 	}
 	none := plan.OwnerRef{}
 	for name, tc := range map[string]struct {
@@ -141,19 +141,19 @@ func TestAChangeIsMarkedIfTheObjectEverSaidInFullWhoseItIs(t *testing.T) {
 
 func TestOnlyAnEditIsToldAsAnEdit(t *testing.T) {
 	before := func() plan.Observation {
-		return plan.Observation{Existence: plan.Present, UID: "u", ResourceVersion: "1", Seen: "one", Marks: plan.Marks{OwnerID: "a"}}
+		return plan.Observation{Existence: plan.Present, UID: "u", ResourceVersion: "1", ObservedHash: "one", Ownership: plan.Ownership{OwnerID: "a"}}
 	}
 	for name, tc := range map[string]struct {
 		change func(*plan.Observation)
 		edited bool
 	}{
-		"content":           {func(o *plan.Observation) { o.Seen = "two" }, true},
-		"content and state": {func(o *plan.Observation) { o.Seen, o.Status.Readiness = "two", plan.Failed }, false},
-		"deletion":          {func(o *plan.Observation) { o.Seen, o.Deleting = "two", time.Unix(1, 0) }, false},
-		"other owner":       {func(o *plan.Observation) { o.Seen, o.Marks.OwnerID = "two", "b" }, false},
-		"another's mark":    {func(o *plan.Observation) { o.Seen, o.Marks.Others = "two", []string{"Helm release x"} }, false},
-		"finalizer":         {func(o *plan.Observation) { o.Seen, o.Finalizers = "two", []string{"x"} }, false},
-		"other object":      {func(o *plan.Observation) { o.Seen, o.UID = "two", "v" }, false},
+		"content":           {func(o *plan.Observation) { o.ObservedHash = "two" }, true},
+		"content and state": {func(o *plan.Observation) { o.ObservedHash, o.Status.Readiness = "two", plan.Failed }, false},
+		"deletion":          {func(o *plan.Observation) { o.ObservedHash, o.DeletionTimestamp = "two", time.Unix(1, 0) }, false},
+		"other owner":       {func(o *plan.Observation) { o.ObservedHash, o.Ownership.OwnerID = "two", "b" }, false},
+		"another's mark":    {func(o *plan.Observation) { o.ObservedHash, o.Ownership.OtherOwners = "two", []string{"Helm release x"} }, false},
+		"finalizer":         {func(o *plan.Observation) { o.ObservedHash, o.Finalizers = "two", []string{"x"} }, false},
+		"other object":      {func(o *plan.Observation) { o.ObservedHash, o.UID = "two", "v" }, false},
 	} {
 		live := before()
 		live.ResourceVersion = "2"
@@ -181,17 +181,17 @@ func TestHowAnObjectHadEndedThatAWatchSawGo(t *testing.T) {
 	tests := map[string]struct {
 		what []func(*server)
 		uid  types.UID
-		want plan.Ending
+		want plan.Finish
 	}{
-		"it was complete":          {[]func(*server){became("complete"), remove}, "1", plan.EndingComplete},
-		"it had failed":            {[]func(*server){became("failed"), remove}, "1", plan.EndingFailed},
-		"it had not ended":         {[]func(*server){became("runs"), remove}, "1", plan.EndingOpen},
-		"it is there":              {[]func(*server){became("complete")}, "1", plan.EndingUnknown},
-		"another object":           {[]func(*server){became("complete"), remove}, "2", plan.EndingUnknown},
-		"no object":                {[]func(*server){became("complete"), remove}, "", plan.EndingUnknown},
-		"both came together":       {[]func(*server){(*server).hold, became("complete"), remove, (*server).release}, "1", plan.EndingComplete},
-		"only a list shows it":     {[]func(*server){became("runs"), lose(remove)}, "1", plan.EndingUnknown},
-		"complete, and in no list": {[]func(*server){became("complete"), lose(remove)}, "1", plan.EndingComplete},
+		"it was complete":          {[]func(*server){became("complete"), remove}, "1", plan.FinishComplete},
+		"it had failed":            {[]func(*server){became("failed"), remove}, "1", plan.FinishFailed},
+		"it had not ended":         {[]func(*server){became("runs"), remove}, "1", plan.Unfinished},
+		"it is there":              {[]func(*server){became("complete")}, "1", plan.FinishUnknown},
+		"another object":           {[]func(*server){became("complete"), remove}, "2", plan.FinishUnknown},
+		"no object":                {[]func(*server){became("complete"), remove}, "", plan.FinishUnknown},
+		"both came together":       {[]func(*server){(*server).hold, became("complete"), remove, (*server).release}, "1", plan.FinishComplete},
+		"only a list shows it":     {[]func(*server){became("runs"), lose(remove)}, "1", plan.FinishUnknown},
+		"complete, and in no list": {[]func(*server){became("complete"), lose(remove)}, "1", plan.FinishComplete},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

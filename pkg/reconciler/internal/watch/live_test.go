@@ -48,8 +48,8 @@ func onServer(t *testing.T, config *rest.Config, identity *rest.Config, options 
 	options.Reduce = func(o *unstructured.Unstructured) plan.Observation {
 		content, _, _ := unstructured.NestedString(o.Object, "data", "text")
 		return plan.Observation{
-			Existence: plan.Present, UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), Seen: content,
-			Marks: plan.Marks{OwnerID: o.GetLabels()[label]},
+			Existence: plan.Present, UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), ObservedHash: content,
+			Ownership: plan.Ownership{OwnerID: o.GetLabels()[label]},
 		}
 	}
 	l.store = New(targetOn(t, identity), options)
@@ -194,7 +194,7 @@ func (l *live) sees(place Place, name, text string) {
 	l.Helper()
 	l.eventually("a record of "+name+" with "+text, func() bool {
 		o, known, _ := l.store.Look(place, name)
-		return known && o.Seen == text
+		return known && o.ObservedHash == text
 	})
 }
 

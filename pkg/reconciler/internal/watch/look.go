@@ -35,15 +35,15 @@ func (s *Store) Look(place Place, name string) (observation plan.Observation, kn
 // Ending returns how far an object with a time to live had come when a watch saw it go. It
 // is EndingUnknown if no watch did, or saw an object of another uid, or that was some time
 // ago.
-func (s *Store) Ending(place Place, name string, uid types.UID) plan.Ending {
+func (s *Store) Ending(place Place, name string, uid types.UID) plan.Finish {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	k := s.kinds[place.kind()]
 	if k == nil || uid == "" {
-		return plan.EndingUnknown
+		return plan.FinishUnknown
 	}
 	if left, known := k.records.graves.get(place.object(name)); known && left.uid == uid {
 		return left.ending
 	}
-	return plan.EndingUnknown
+	return plan.FinishUnknown
 }

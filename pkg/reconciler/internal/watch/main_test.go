@@ -35,12 +35,12 @@ func judged(live *unstructured.Unstructured) plan.Observation {
 	}
 	o := plan.Observation{
 		Existence: plan.Present, UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(),
-		Marks: plan.Marks{OwnerID: live.GetLabels()[label]}, Seen: content,
+		Ownership: plan.Ownership{OwnerID: live.GetLabels()[label]}, ObservedHash: content,
 		Finalizers: live.GetFinalizers(), Status: plan.Status{Readiness: plan.Ready, Message: status},
-		Ending: map[string]plan.Ending{"runs": plan.EndingOpen, "complete": plan.EndingComplete, "failed": plan.EndingFailed}[status],
+		Finish: map[string]plan.Finish{"runs": plan.Unfinished, "complete": plan.FinishComplete, "failed": plan.FinishFailed}[status],
 	}
 	if deleting := live.GetDeletionTimestamp(); deleting != nil {
-		o.Deleting = deleting.Time
+		o.DeletionTimestamp = deleting.Time
 	}
 	return o
 }
@@ -119,8 +119,8 @@ func (b *bed) sees(place Place, name, content string) {
 	b.Helper()
 	synctest.Wait()
 	o, known, watched := b.store.Look(place, name)
-	if !known || !watched || o.Seen != content || o.Existence != plan.Present {
-		b.Errorf("%s: got %q, known %t, watched %t, want %q", name, o.Seen, known, watched, content)
+	if !known || !watched || o.ObservedHash != content || o.Existence != plan.Present {
+		b.Errorf("%s: got %q, known %t, watched %t, want %q", name, o.ObservedHash, known, watched, content)
 	}
 }
 
@@ -129,7 +129,7 @@ func (b *bed) misses(place Place, name string, watched bool) {
 	b.Helper()
 	synctest.Wait()
 	if o, known, looked := b.store.Look(place, name); known || looked != watched {
-		b.Errorf("%s: known %t (%q), watched %t, want watched %t", name, known, o.Seen, looked, watched)
+		b.Errorf("%s: known %t (%q), watched %t, want watched %t", name, known, o.ObservedHash, looked, watched)
 	}
 }
 

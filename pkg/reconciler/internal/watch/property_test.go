@@ -141,7 +141,7 @@ func (s *story) write(text string) {
 			done(nil)
 			return
 		}
-		s.log = append(s.log, fmt.Sprintf("an answer: %s %s", outcome.ResourceVersion, outcome.Seen))
+		s.log = append(s.log, fmt.Sprintf("an answer: %s %s", outcome.ResourceVersion, outcome.ObservedHash))
 		s.learn(outcome)
 		done(outcome)
 	})
@@ -229,7 +229,7 @@ func (s *story) end() {
 	case labelled(live) && o.ResourceVersion != live.GetResourceVersion():
 		s.Errorf("the record is of version %q, the object of %s", o.ResourceVersion, live.GetResourceVersion())
 	}
-	if s.knows.Seen != o.Seen || s.knows.UID != o.UID {
-		s.Errorf("the owner knows %q of %s, but there is %q of %s", s.knows.Seen, s.knows.UID, o.Seen, o.UID)
+	if s.knows.ObservedHash != o.ObservedHash || s.knows.UID != o.UID {
+		s.Errorf("the owner knows %q of %s, but there is %q of %s", s.knows.ObservedHash, s.knows.UID, o.ObservedHash, o.UID)
 	}
 }

@@ -34,10 +34,10 @@ type record struct {
 	// unread is set for an object that exists, but could not be reduced.
 	unread     bool
 	referenced bool
-	ending     plan.Ending
+	ending     plan.Finish
 }
 
-// marks is plan.Marks in a form that can be compared, without the controller: it
+// marks is plan.Ownership in a form that can be compared, without the controller: it
 // matters only for an object that is not ours, which is read.
 type marks struct {
 	owner  string
@@ -53,17 +53,17 @@ func recordOf(o plan.Observation) *record {
 	return &record{
 		uid:     o.UID,
 		version: o.ResourceVersion,
-		seen:    o.Seen,
+		seen:    o.ObservedHash,
 		marks: unique.Make(marks{
-			owner: o.Marks.OwnerID, ref: o.Marks.Ref, others: strings.Join(o.Marks.Others, separator),
+			owner: o.Ownership.OwnerID, ref: o.Ownership.Ref, others: strings.Join(o.Ownership.OtherOwners, separator),
 		}),
 		status:     unique.Make(o.Status),
 		finalizers: unique.Make(strings.Join(o.Finalizers, separator)),
-		created:    seconds(o.Created),
-		deleting:   seconds(o.Deleting),
+		created:    seconds(o.CreationTimestamp),
+		deleting:   seconds(o.DeletionTimestamp),
 		scaled:     o.Scaled,
-		referenced: o.Referenced,
-		ending:     o.Ending,
+		referenced: o.HasOwnerReferences,
+		ending:     o.Finish,
 	}
 }
 
@@ -97,25 +97,25 @@ func unreadable(live *unstructured.Unstructured, label string) *record {
 func (r *record) observation() plan.Observation {
 	m := r.marks.Value()
 	return plan.Observation{
-		Existence:       plan.Present,
-		UID:             r.uid,
-		ResourceVersion: r.version,
-		Marks:           plan.Marks{OwnerID: m.owner, Ref: m.ref, Others: split(m.others)},
-		Seen:            r.seen,
-		Deleting:        timeOf(r.deleting),
-		Finalizers:      split(r.finalizers.Value()),
-		Created:         timeOf(r.created),
-		Status:          r.status.Value(),
-		Scaled:          r.scaled,
-		Referenced:      r.referenced,
-		Ending:          r.ending,
+		Existence:          plan.Present,
+		UID:                r.uid,
+		ResourceVersion:    r.version,
+		Ownership:          plan.Ownership{OwnerID: m.owner, Ref: m.ref, OtherOwners: split(m.others)},
+		ObservedHash:       r.seen,
+		DeletionTimestamp:  timeOf(r.deleting),
+		Finalizers:         split(r.finalizers.Value()),
+		CreationTimestamp:  timeOf(r.created),
+		Status:             r.status.Value(),
+		Scaled:             r.scaled,
+		HasOwnerReferences: r.referenced,
+		Finish:             r.ending,
 	}
 }
 
 // ended returns the record if the work of the object has ended, which is not undone;
 // otherwise nil.
 func (r *record) ended() *record {
-	if r.ending == plan.EndingComplete || r.ending == plan.EndingFailed {
+	if r.ending == plan.FinishComplete || r.ending == plan.FinishFailed {
 		return r
 	}
 	return nil

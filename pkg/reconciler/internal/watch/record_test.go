@@ -16,12 +16,12 @@ import (
 
 func TestARecordHoldsTheWholeObservation(t *testing.T) {
 	full := plan.Observation{
-		Existence: plan.Present, UID: "uid", ResourceVersion: "7", Seen: "seen", Scaled: &plan.Scaling{Path: "spec.replicas", Replicas: 3, Manager: "kubectl"}, Referenced: true, Ending: plan.EndingFailed,
-		Marks: plan.Marks{
+		Existence: plan.Present, UID: "uid", ResourceVersion: "7", ObservedHash: "seen", Scaled: &plan.Scaling{Path: "spec.replicas", Replicas: 3, Manager: "kubectl"}, HasOwnerReferences: true, Finish: plan.FinishFailed,
+		Ownership: plan.Ownership{
 			OwnerID: "a", Ref: plan.OwnerRef{Group: "g", Kind: "K", Namespace: "n", Name: "o", UID: "u"},
-			Others: []string{"Helm release shop/web", "inventory x"},
+			OtherOwners: []string{"Helm release shop/web", "inventory x"},
 		},
-		Deleting: time.Unix(2000, 0), Created: time.Unix(1000, 0), Finalizers: []string{"x/y", "z"},
+		DeletionTimestamp: time.Unix(2000, 0), CreationTimestamp: time.Unix(1000, 0), Finalizers: []string{"x/y", "z"},
 		Status: plan.Status{Readiness: plan.Failed, Message: "broken"},
 	}
 	for _, o := range []plan.Observation{full, {Existence: plan.Present, UID: "uid"}} {
@@ -32,7 +32,7 @@ func TestARecordHoldsTheWholeObservation(t *testing.T) {
 	fields := reflect.ValueOf(full)
 	for i := range fields.NumField() {
 		name := fields.Type().Field(i).Name
-		if fields.Field(i).IsZero() && !slices.Contains([]string{"Why", "NotServed", "Forbidden", "Seal", "Accepted", "Drift", "Differs", "Postponed"}, name) {
+		if fields.Field(i).IsZero() && !slices.Contains([]string{"Message", "NotServed", "Forbidden", "Seal", "AppliedHash", "Drift", "Differs", "Deferred"}, name) {
 			t.Errorf("it is not known whether %s is kept", name)
 		}
 	}

@@ -33,7 +33,7 @@ type grave struct {
 	version string
 	// uid and ending are those of the last state that is known to be the last one.
 	uid    types.UID
-	ending plan.Ending
+	ending plan.Finish
 }
 
 func newRecords(group, kind string) records {
@@ -65,7 +65,7 @@ func (r *records) bury(name objectName, version string, last *record, now time.T
 		}
 	}
 	left := grave{version: version}
-	if last != nil && last.ending != plan.EndingUnknown {
+	if last != nil && last.ending != plan.FinishUnknown {
 		left.uid, left.ending = last.uid, last.ending
 	}
 	r.graves.put(name, left, now)

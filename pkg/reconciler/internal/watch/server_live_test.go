@@ -14,7 +14,7 @@ func TestAWatchThatBeginsWithAListIsTheOnlyRequest(t *testing.T) {
 	maps := l.place("", "v1", "ConfigMap")
 	l.configMap("one", "first")
 	l.keep(maps)
-	if o, known, watched := l.store.Look(maps, "one"); !known || !watched || o.Seen != "first" {
+	if o, known, watched := l.store.Look(maps, "one"); !known || !watched || o.ObservedHash != "first" {
 		t.Errorf("%+v, %t, %t", o, known, watched)
 	}
 	l.patch(maps, "one", `{"data":{"text":"second"}}`)

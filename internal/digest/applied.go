@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// accepted writes the live values at the paths that the manifest sets.
-func (e *encoder) accepted(live, manifest map[string]any, ignored *mask) {
+// applied writes the live values at the paths that the manifest sets.
+func (e *encoder) applied(live, manifest map[string]any, ignored *mask) {
 	e.fields(live, manifest, ignored, func(key string) bool {
 		return key == "status" || key == "metadata" || key == "apiVersion" || key == "kind"
 	})

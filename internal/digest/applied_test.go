@@ -22,8 +22,8 @@ func (d drift) check(t *testing.T) {
 	t.Helper()
 	t.Run(d.name, func(t *testing.T) {
 		manifest := parse(t, d.manifest)
-		before := Hasher{}.Accepted(parse(t, d.before), manifest, d.ignore)
-		after := Hasher{}.Accepted(parse(t, d.after), manifest, d.ignore)
+		before := Hasher{}.AppliedHash(parse(t, d.before), manifest, d.ignore)
+		after := Hasher{}.AppliedHash(parse(t, d.after), manifest, d.ignore)
 		if drifted := before != after; drifted != d.drifted {
 			t.Errorf("drifted is %t, want %t", drifted, d.drifted)
 		}
@@ -113,7 +113,7 @@ func TestAcceptedAssociatesLongListsWhateverTheirOrder(t *testing.T) {
 		live = append(live, element(i, i), element(n+i, 0))
 	}
 	manifest := map[string]any{"env": wanted}
-	accepted := func(list []any) string { return Hasher{}.Accepted(map[string]any{"env": list}, manifest, nil) }
+	accepted := func(list []any) string { return Hasher{}.AppliedHash(map[string]any{"env": list}, manifest, nil) }
 
 	if accepted(wanted) != accepted(live) {
 		t.Error("foreign elements count")
@@ -131,10 +131,10 @@ func TestAcceptedAssociatesLongListsWhateverTheirOrder(t *testing.T) {
 
 func TestAcceptedOfNothing(t *testing.T) {
 	manifest := parse(t, `{"metadata":{"labels":{"a":"b"},"finalizers":["x"]},"spec":{"l":[{"name":"a"}]}}`)
-	if (Hasher{}).Accepted(nil, manifest, nil) == (Hasher{}).Accepted(manifest, manifest, nil) {
+	if (Hasher{}).AppliedHash(nil, manifest, nil) == (Hasher{}).AppliedHash(manifest, manifest, nil) {
 		t.Error("nothing is as good as everything")
 	}
-	if (Hasher{}).Accepted(manifest, nil, nil) != (Hasher{}).Accepted(nil, nil, nil) {
+	if (Hasher{}).AppliedHash(manifest, nil, nil) != (Hasher{}).AppliedHash(nil, nil, nil) {
 		t.Error("a manifest that sets nothing depends on the live object")
 	}
 }

@@ -25,12 +25,12 @@ func TestSeenNoticesEverythingButStatusAndServerKeptFields(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if same := (Hasher{}).Seen(parse(t, before)) == (Hasher{}).Seen(parse(t, tt.after)); same != tt.same {
+			if same := (Hasher{}).ObservedHash(parse(t, before)) == (Hasher{}).ObservedHash(parse(t, tt.after)); same != tt.same {
 				t.Errorf("same is %t", same)
 			}
 		})
 	}
-	if (Hasher{}).Seen(nil) == (Hasher{}).Seen(parse(t, before)) {
+	if (Hasher{}).ObservedHash(nil) == (Hasher{}).ObservedHash(parse(t, before)) {
 		t.Error("nothing is as good as something")
 	}
 }
