@@ -14,48 +14,31 @@ import (
 // new one asks for, such as a node port: both would wait for each other forever.
 // Then the old object goes first.
 
-// impasse is what is known about the writes that the removals wait for.
-type impasse struct {
-	// taken is the first wave in which a creation of the kind is refused,
-	// because something that the object asks for is taken.
-	taken map[schema.GroupKind]int
-	// moving is the first wave with a write that is outstanding for another
-	// reason than a failure.
-	moving int
-}
-
-// failed notes that a write of the object has failed in this call.
-func (w *work) failed(u *unit) {
-	u.jammed = true
-	w.stuck(u)
+// noteFailure notes that a write of the object has failed in this call.
+func (w *work) noteFailure(u *unit) {
+	u.blockedByFailure = true
+	w.blockWrite(u)
 	// An object of ours that is there is to be recreated, and the dry run was refused.
 	if u.failure.AlreadyAllocated && !u.failure.Blocked && (u.live.Existence == Absent || u.isOurs()) {
 		gk, order := u.key.GroupKind(), int(u.item.ApplyOrder)
-		if first, known := w.taken[gk]; !known || order < first {
-			w.taken[gk] = order
+		if first, known := w.allocated[gk]; !known || order < first {
+			w.allocated[gk] = order
 		}
 	}
 }
 
-// jammed reports whether one of the objects cannot be written because of a failure.
-func jammed(units []*unit) bool {
-	return slices.ContainsFunc(units, func(u *unit) bool { return u.jammed })
+// anyBlockedByFailure reports whether one of the objects cannot be written because of a failure.
+func anyBlockedByFailure(units []*unit) bool {
+	return slices.ContainsFunc(units, func(u *unit) bool { return u.blockedByFailure })
 }
 
-// inTheWay reports whether an object that is no longer desired goes although
+// mayGoFirst reports whether an object that is no longer desired goes although
 // writes before it are outstanding: a creation of its kind is refused because
 // something is taken, and nothing else moves that could change this.
-func (w *work) inTheWay(u *unit) bool {
+func (w *work) mayGoFirst(u *unit) bool {
 	order := int(u.item.ApplyOrder)
-	first, refused := w.taken[u.key.GroupKind()]
-	return refused && first <= order && w.moving > order && u.expendable() && u.mayRemove() && !w.leftBehind(u, ReasonRedundant)
-}
-
-// tellInTheWay says why the object goes before the writes that it should wait for.
-func (w *work) tellInTheWay(u *unit, because Reason) {
-	if because == ReasonRedundant && w.unwritten <= int(u.item.ApplyOrder) {
-		w.note(u.key, "is removed before the others are written: one of its kind cannot be created, because something is taken")
-	}
+	first, refused := w.allocated[u.key.GroupKind()]
+	return refused && first <= order && w.firstMoving > order && u.isExpendable() && u.mayRemove() && !w.willOrphan(u, ReasonRedundant)
 }
 
 // builtinGroups are the groups whose kinds may be expendable. What the objects of
@@ -64,10 +47,10 @@ var builtinGroups = map[string]bool{
 	"": true, "autoscaling": true, "discovery.k8s.io": true, "gateway.networking.k8s.io": true, "networking.k8s.io": true, "policy": true,
 }
 
-// expendable reports whether the object may go before the one that takes its place
+// isExpendable reports whether the object may go before the one that takes its place
 // is there. Nothing that runs or holds data may, and nothing that what runs
 // needs: those kinds have a place of their own in the order.
-func (u *unit) expendable() bool {
+func (u *unit) isExpendable() bool {
 	if _, placed := kinds[u.key.GroupKind()]; placed || u.instance || !builtinGroups[u.key.Group] {
 		return false
 	}

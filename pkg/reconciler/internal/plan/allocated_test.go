@@ -40,7 +40,7 @@ func (s *simulation) serve(name string) {
 	}
 	policies := defaultPolicies()
 	policies.Order.Apply = pick[int16](s, -1, 0, 1)
-	s.driver.desired = append(s.driver.desired, wanted(key, "port-80", policies))
+	s.driver.desired = append(s.driver.desired, desiredObject(key, "port-80", policies))
 	s.note("desired %s in wave %d", key, policies.Order.Apply)
 }
 

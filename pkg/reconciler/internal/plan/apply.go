@@ -16,25 +16,25 @@ import (
 // notes what is waited for, or finds the object settled.
 func (w *work) apply(u *unit) {
 	if u.failure != nil && !w.mustRecreate(u) {
-		w.failed(u)
+		w.noteFailure(u)
 		w.wait(u, failureReason(*u.failure), u.failure.Message)
 		return
 	}
-	if u.ran() {
+	if u.hookCompleted() {
 		u.settled = true
 		return
 	}
-	if u.misplaced && u.live.known() {
-		w.replant(u)
-		if u.stuck {
+	if u.becameHook && u.live.known() {
+		w.convertToHook(u)
+		if u.writeBlocked {
 			return
 		}
 	}
-	if w.expire(u) || w.leaveGone(u) || w.ignore(u) {
+	if w.settleExpired(u) || w.settleDeleted(u) || w.ignoreUnowned(u) {
 		return
 	}
-	if u.unkept() && u.live.Existence == Present && u.live.UID == "" {
-		w.stuck(u)
+	if u.isNotStored() && u.live.Existence == Present && u.live.UID == "" {
+		w.blockWrite(u)
 		w.wait(u, WaitError, "the server has answered the creation without a uid: it keeps no such object, which must be removed from the manifests")
 		return
 	}
@@ -42,7 +42,7 @@ func (w *work) apply(u *unit) {
 	case Absent:
 		w.applyAbsent(u)
 	case NotFetched:
-		w.applyUnseen(u)
+		w.applyNotFetched(u)
 	case Present:
 		w.applyPresent(u)
 	default:
@@ -58,24 +58,24 @@ func failureReason(f Failure) WaitReason {
 }
 
 func (w *work) waitUnknown(u *unit) {
-	w.stuck(u)
+	w.blockWrite(u)
 	if u.live.NotServed {
 		w.wait(u, WaitType, "the type is not served yet")
 		return
 	}
-	w.waitUnread(u)
+	w.waitNotRead(u)
 }
 
-// waitUnread waits for an object that could not be read.
-func (w *work) waitUnread(u *unit) {
+// waitNotRead waits for an object that could not be read.
+func (w *work) waitNotRead(u *unit) {
 	reason := WaitUnknown
 	if u.live.Forbidden {
 		reason = WaitForbidden
 	}
-	w.wait(u, reason, why(u.live))
+	w.wait(u, reason, unknownMessage(u.live))
 }
 
-func why(o Observation) string {
+func unknownMessage(o Observation) string {
 	if o.Message == "" {
 		return "not read yet"
 	}
@@ -84,8 +84,8 @@ func why(o Observation) string {
 
 func (w *work) applyAbsent(u *unit) {
 	switch {
-	case u.over():
-		u.retire()
+	case u.isFinished():
+		u.markFinished()
 	case w.namespaceTerminating(u.key.Namespace) && u.isHook():
 		// The namespace may wait for the owner, so the owner must not wait for it.
 		w.note(u.key, "is not run, because namespace %s is being deleted", u.key.Namespace)
@@ -93,23 +93,23 @@ func (w *work) applyAbsent(u *unit) {
 	case w.namespaceTerminating(u.key.Namespace):
 		w.waitNamespace(u)
 	default:
-		if c, contested := w.contest(u); contested && u.wasDeleted() {
-			w.stuck(u)
-			w.contend(u, c)
+		if c, contested := w.conflict(u); contested && u.wasDeleted() {
+			w.blockWrite(u)
+			w.waitConflict(u, c)
 			return
 		}
-		because := ReasonMissing
+		reason := ReasonMissing
 		if u.item.Phase == v1alpha1.PhaseRecreating {
-			because = ReasonRecreate
+			reason = ReasonRecreate
 		}
-		w.write(u, VerbCreate, because)
+		w.write(u, VerbCreate, reason)
 	}
 }
 
-// applyUnseen creates an object that was not fetched: if it exists after
+// applyNotFetched creates an object that was not fetched: if it exists after
 // all, the server refuses the creation. An object that may have finished is fetched first.
-func (w *work) applyUnseen(u *unit) {
-	if u.completed() || u.expired() || u.appliedOnce() {
+func (w *work) applyNotFetched(u *unit) {
+	if u.isPurged() || u.hasExpired() || u.isAppliedOnce() {
 		w.waitUnknown(u)
 		return
 	}
@@ -117,68 +117,68 @@ func (w *work) applyUnseen(u *unit) {
 }
 
 func (w *work) waitNamespace(u *unit) {
-	w.stuck(u)
+	w.blockWrite(u)
 	w.wait(u, WaitNamespaceGone, "namespace "+u.key.Namespace+" is being deleted")
 }
 
 func (w *work) applyPresent(u *unit) {
 	switch {
-	case u.over():
-		u.retire()
+	case u.isFinished():
+		u.markFinished()
 	case !u.live.DeletionTimestamp.IsZero():
-		if !u.completed() && !u.appliedOnce() {
-			w.stuck(u) // it is created again
+		if !u.isPurged() && !u.isAppliedOnce() {
+			w.blockWrite(u) // it is created again
 		}
 		w.wait(u, WaitGone, terminating(u.live))
-	case u.item.Phase == v1alpha1.PhaseReleased && u.item.UID == u.live.UID && u.relation == foreign:
-		w.leave(u)
+	case u.item.Phase == v1alpha1.PhaseReleased && u.item.UID == u.live.UID && u.relation == ownedByOther:
+		w.waitTakenOver(u)
 	case !u.isOurs():
 		w.adopt(u)
-	case u.completed():
+	case u.isPurged():
 		// The purge was recorded, but not answered; or the object was put
 		// back, with our label and annotation.
-		w.purgeNow(u)
+		w.deletePurged(u)
 	case u.item.Phase == v1alpha1.PhaseRecreating && u.item.UID == u.live.UID:
 		w.recreate(u)
 	default:
-		because, due := w.writeDue(u)
-		if c, contested := w.contest(u); contested && (!due || because.corrects()) {
-			w.contend(u, c)
+		reason, due := w.writeDue(u)
+		if c, contested := w.conflict(u); contested && (!due || reason.correctsDrift()) {
+			w.waitConflict(u, c)
 			due = false
 		}
 		if due {
-			if w.mustRecreate(u) || because == ReasonManifestChanged && u.recreates() && !u.sameManifest() {
+			if w.mustRecreate(u) || reason == ReasonManifestChanged && u.isRecreatePolicy() && !u.isSameManifest() {
 				w.recreate(u)
 				return
 			}
 			verb := u.updateVerb()
-			if because == ReasonOwnershipLost && u.leavesDrift() {
+			if reason == ReasonOwnershipLost && u.leavesDrift() {
 				verb = VerbMark // ownership is no drift
 			}
-			w.write(u, verb, because)
+			w.write(u, verb, reason)
 			return
 		}
-		w.judge(u)
+		w.checkReadiness(u)
 	}
 }
 
 // writeDue reports whether an object of ours has to be written, and why.
 func (w *work) writeDue(u *unit) (Reason, bool) {
 	switch {
-	case u.appliedOnce():
+	case u.isAppliedOnce():
 		return "", false
 	case u.item.Digest == "" || u.item.UID != u.live.UID || u.item.Phase == v1alpha1.PhaseRecreating:
 		// The object is there but its write was never recorded as accepted.
 		return ReasonUnconfirmed, true
-	case !u.same():
+	case !u.isSame():
 		return ReasonManifestChanged, true
 	case u.isRekeyed():
 		return ReasonDigestKeyChanged, true
-	case u.relation == stripped && u.live.ObservedHash != u.item.Seen:
+	case u.relation == labelLost && u.live.ObservedHash != u.item.Seen:
 		// If it is as our last write was answered, the server itself removes
 		// our label and annotation; another write would end the same way.
 		return ReasonOwnershipLost, true
-	case u.drifted():
+	case u.hasDrifted():
 		return ReasonDrifted, !u.leavesDrift()
 	case w.reapplyDue(u):
 		return ReasonReapply, true
@@ -193,19 +193,19 @@ func (w *work) reapplyDue(u *unit) bool {
 
 // adopt takes over an object that is not ours, if the policy allows it.
 func (w *work) adopt(u *unit) {
-	if u.item.UID != "" && u.item.UID == u.live.UID && u.relation == foreign {
+	if u.item.UID != "" && u.item.UID == u.live.UID && u.relation == ownedByOther {
 		// It was ours, and another owner has put its label or annotation on it. Taking it
 		// back would start a conflict.
 		w.note(u.key, "released: %s took it over", u.owner)
 		u.item.Phase = v1alpha1.PhaseReleased
-		w.leave(u)
+		w.waitTakenOver(u)
 		return
 	}
 	if !u.mayAdopt() {
-		w.refuse(u)
+		w.refuseAdoption(u)
 		return
 	}
-	if u.leavesDrift() && u.item.UID == u.live.UID && u.wasMade() {
+	if u.leavesDrift() && u.item.UID == u.live.UID && u.wasApplied() {
 		// It bears neither our label nor our annotation any more, and its fields are left as they are.
 		w.write(u, VerbMark, ReasonOwnershipLost)
 		return
@@ -213,14 +213,14 @@ func (w *work) adopt(u *unit) {
 	w.write(u, u.updateVerb(), ReasonAdopted)
 }
 
-// leave leaves an object to the owner that took it over, even under the policy Always.
-func (w *work) leave(u *unit) {
-	w.stuck(u)
+// waitTakenOver leaves an object to the owner that took it over, even under the policy Always.
+func (w *work) waitTakenOver(u *unit) {
+	w.blockWrite(u)
 	w.wait(u, WaitOwner, "belongs to "+u.owner+", which took it over")
 }
 
-func (w *work) refuse(u *unit) {
-	w.stuck(u)
+func (w *work) refuseAdoption(u *unit) {
+	w.blockWrite(u)
 	owner, remedy := "belongs to "+u.owner, "always"
 	if u.owner == "" {
 		owner = "exists, has no owner,"
@@ -232,20 +232,20 @@ func (w *work) refuse(u *unit) {
 		owner, policy.Kebab(string(u.desired.Policies.Adoption)), w.in.Name, v1alpha1.AnnotationAdoptionPolicy, remedy))
 }
 
-// ignore leaves an object alone that is not ours and is not to be adopted: it is not on
+// ignoreUnowned leaves an object alone that is not ours and is not to be adopted: it is not on
 // record, and counts as ready. What was ours before is released.
-func (w *work) ignore(u *unit) bool {
+func (w *work) ignoreUnowned(u *unit) bool {
 	ignored := u.desired.Policies.Adoption == v1alpha1.AdoptionPolicyIgnore
-	if !ignored || u.live.Existence != Present || !u.live.DeletionTimestamp.IsZero() || u.isOurs() || u.mayAdopt() || u.over() {
+	if !ignored || u.live.Existence != Present || !u.live.DeletionTimestamp.IsZero() || u.isOurs() || u.mayAdopt() || u.isFinished() {
 		return false
 	}
 	w.ignored = append(w.ignored, u.key)
-	if w.leavesMarks(u) {
-		w.disown(u, ReasonOwnedByOthers)
+	if w.ownsBesidesOthers(u) {
+		w.removeOwnership(u, ReasonOwnedByOthers)
 		u.settled = true
 		return true
 	}
-	w.release(u)
+	w.dropUnowned(u)
 	return true
 }
 
@@ -260,17 +260,17 @@ func (u *unit) updateVerb() Verb {
 	}
 }
 
-func (w *work) write(u *unit, verb Verb, because Reason) {
-	w.unfinished(u)
-	if before := len(u.item.DependsOn); before < len(u.tie()) {
-		w.ahead = true
+func (w *work) write(u *unit, verb Verb, reason Reason) {
+	w.notePending(u)
+	if before := len(u.item.DependsOn); before < len(u.mergeDependsOn()) {
+		w.recordFirst = true
 	}
-	s := u.step(verb, applyStage(u), because)
+	s := u.step(verb, applyStageOf(u), reason)
 	s.Desired, s.Autoscaled = u.desired, w.isAutoscaled(u)
-	if because == ReasonAdopted {
+	if reason == ReasonAdopted {
 		s.PreviousOwner = u.owner
 	}
-	if because.corrects() || because == ReasonMissing && u.wasDeleted() {
+	if reason.correctsDrift() || reason == ReasonMissing && u.wasDeleted() {
 		s.Drift = u.drift()
 	}
 	s.ItemAfter.Digest = u.desired.Digest
@@ -283,7 +283,9 @@ func (w *work) write(u *unit, verb Verb, because Reason) {
 	w.step(s)
 }
 
-func (u *unit) recreates() bool { return u.desired.Policies.Update == v1alpha1.UpdatePolicyRecreate }
+func (u *unit) isRecreatePolicy() bool {
+	return u.desired.Policies.Update == v1alpha1.UpdatePolicyRecreate
+}
 
 // mustRecreate reports whether an object of ours has to be recreated, because the
 // server refuses to change it in place. Under the policy Recreate this happens when
@@ -292,16 +294,16 @@ func (u *unit) recreates() bool { return u.desired.Policies.Update == v1alpha1.U
 // anything, nor is what others have changed.
 func (w *work) mustRecreate(u *unit) bool {
 	onImmutable := u.desired.Policies.Update == v1alpha1.UpdatePolicyRecreateOnImmutable
-	if u.failure == nil || !u.failure.Immutable || !u.recreates() && !onImmutable || !u.isOurs() {
+	if u.failure == nil || !u.failure.Immutable || !u.isRecreatePolicy() && !onImmutable || !u.isOurs() {
 		return false
 	}
-	switch because, _ := w.writeDue(u); because {
+	switch reason, _ := w.writeDue(u); reason {
 	case ReasonUnconfirmed:
 		return true
 	case ReasonDigestKeyChanged:
 		return u.live.Differs
 	default:
-		return onImmutable && because == ReasonManifestChanged && !u.sameManifest()
+		return onImmutable && reason == ReasonManifestChanged && !u.isSameManifest()
 	}
 }
 
@@ -312,9 +314,9 @@ func (w *work) recreate(u *unit) {
 		w.waitNamespace(u)
 		return
 	}
-	w.stuck(u)
+	w.blockWrite(u)
 	if !w.in.DryRunAccepted[u.key] {
-		s := u.step(VerbDryRun, applyStage(u), ReasonRecreate)
+		s := u.step(VerbDryRun, applyStageOf(u), ReasonRecreate)
 		s.Desired = u.desired
 		w.step(s)
 		return
@@ -322,17 +324,17 @@ func (w *work) recreate(u *unit) {
 	if u.item.Phase != v1alpha1.PhaseRecreating || u.item.UID != u.live.UID {
 		// No manifest counts as applied until the new object is created.
 		u.item.Phase, u.item.UID, u.item.Digest, u.item.Finished = v1alpha1.PhaseRecreating, u.live.UID, "", ""
-		w.ahead = true
+		w.recordFirst = true
 	}
-	s := u.step(VerbDelete, applyStage(u), ReasonRecreate)
+	s := u.step(VerbDelete, applyStageOf(u), ReasonRecreate)
 	s.Desired = u.desired
-	w.step(w.guarded(s, u))
+	w.step(w.withGuard(s, u))
 }
 
-// judge finds an object of ours settled, or reports why it is not ready.
-func (w *work) judge(u *unit) {
-	if (u.drifted() || u.hadDrifted()) && u.leavesDrift() && !u.appliedOnce() {
-		w.report(u)
+// checkReadiness finds an object of ours settled, or reports why it is not ready.
+func (w *work) checkReadiness(u *unit) {
+	if (u.hasDrifted() || u.hadDrifted()) && u.leavesDrift() && !u.isAppliedOnce() {
+		w.reportDrift(u)
 	}
 	w.reportScaled(u)
 	switch {
@@ -340,51 +342,51 @@ func (w *work) judge(u *unit) {
 		// It is applied only once, and the answer to that was lost.
 		u.item.Digest, u.item.UID = u.desired.Digest, u.live.UID
 		u.item.Seen, u.item.Accepted = u.live.ObservedHash, u.live.AppliedHash
-	case !u.drifted() && !u.tied() && (u.live.AppliedHash != "" || u.item.Accepted == ""):
+	case !u.hasDrifted() && !u.isSameByRevision() && (u.live.AppliedHash != "" || u.item.Accepted == ""):
 		// Without the values at the paths of the manifest, drift is not known. Drift that
 		// is not repaired, because the object is applied only once, stays visible: the
 		// policy may change.
 		u.item.Seen = u.live.ObservedHash
 	}
 	u.item.Phase, u.item.DependsOn = v1alpha1.PhaseApplied, dependenciesOf(u.desired)
-	u.item.Finished = finishes[u.live.Finish]
+	u.item.Finished = recordedFinish[u.live.Finish]
 	switch u.live.Status.Readiness {
 	case Ready:
-		w.settle(u)
+		w.settleReady(u)
 	case Failed:
 		w.wait(u, WaitFailed, u.live.Status.Message)
 	case ReadinessUnknown:
-		w.judgeSilent(u)
+		w.checkEmptyStatus(u)
 	default:
 		w.wait(u, WaitReady, u.live.Status.Message)
 	}
 }
 
-// finishes are the ends that are recorded: of an object that has a time to live, so that
+// recordedFinish are the ends that are recorded: of an object that has a time to live, so that
 // what is gone is known to have ended.
-var finishes = map[Finish]v1alpha1.Finish{FinishComplete: v1alpha1.FinishComplete, FinishFailed: v1alpha1.FinishFailed}
+var recordedFinish = map[Finish]v1alpha1.Finish{FinishComplete: v1alpha1.FinishComplete, FinishFailed: v1alpha1.FinishFailed}
 
-// settle finds an object ready. One that runs before or after a deletion has done
+// settleReady finds an object ready. One that runs before or after a deletion has done
 // its work then. That is durable before it, or anything that waits for it, is
 // deleted: otherwise a crash would look as if it had never run.
-func (w *work) settle(u *unit) {
+func (w *work) settleReady(u *unit) {
 	u.settled = true
 	if u.isHook() {
 		u.item.Phase = v1alpha1.PhaseCompleted
-		w.ahead = true
+		w.recordFirst = true
 	}
 }
 
-// judgeSilent gives the controller of a custom resource a moment to write its
+// checkEmptyStatus gives the controller of a custom resource a moment to write its
 // first status; a resource without a controller counts as ready then.
-func (w *work) judgeSilent(u *unit) {
+func (w *work) checkEmptyStatus(u *unit) {
 	since := u.live.CreationTimestamp
 	if u.item.AppliedAt != nil {
 		since = u.item.AppliedAt.Time
 	}
 	until := since.Add(EmptyStatusGracePeriod)
 	if !w.in.Now.Before(until) {
-		w.settle(u)
+		w.settleReady(u)
 		return
 	}
 	w.waiting = append(w.waiting, Wait{Key: u.key, Reason: WaitReady, Message: "no status yet", Until: until})

@@ -60,7 +60,7 @@ func benchDriver(size int) *driver {
 	d := newDriver(newWorld())
 	names := []string{"ConfigMap", "Secret", "Service", "ServiceAccount", "Deployment", "Job", "ClusterRole", "ConfigMap", "Deployment", "Foo"}
 	definition, _ := keyOf("CustomResourceDefinition", "foos.example.com")
-	objects := []Desired{wanted(definition, "1", defaultPolicies(), line{words: map[string]string{"defines": "Foo"}}.defines()...)}
+	objects := []Desired{desiredObject(definition, "1", defaultPolicies(), line{words: map[string]string{"defines": "Foo"}}.defines()...)}
 	for i := range size - 1 {
 		kind := names[i%len(names)]
 		key := Key{Group: groups[kind], Kind: kind, Name: fmt.Sprintf("object-%d", i)}
@@ -69,7 +69,7 @@ func benchDriver(size int) *driver {
 		}
 		set := defaultPolicies()
 		set.Order.Apply, set.Order.Delete = int16(i%3), int16(i%2)
-		objects = append(objects, wanted(key, "1", set))
+		objects = append(objects, desiredObject(key, "1", set))
 	}
 	d.want(objects...)
 	return d

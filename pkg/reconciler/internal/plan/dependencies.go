@@ -43,9 +43,9 @@ func RecordedReferences(references []policy.Reference, namespace string) []strin
 	return slices.Compact(kept)
 }
 
-// tie adds what the object is about to depend on to what it did so far: as long
+// mergeDependsOn adds what the object is about to depend on to what it did so far: as long
 // as the answer to the write is outstanding, it may be either. It returns both.
-func (u *unit) tie() []string {
+func (u *unit) mergeDependsOn() []string {
 	both := slices.Concat(u.item.DependsOn, dependenciesOf(u.desired))
 	slices.Sort(both)
 	if both = slices.Compact(both); len(both) > len(u.item.DependsOn) {
@@ -77,7 +77,7 @@ func (w *work) findNeeds() error {
 			mistakes = append(mistakes, fmt.Errorf("%s: depends on itself", u.key))
 		}
 	}
-	w.forgetVisits()
+	w.resetVisits()
 	return errors.Join(mistakes...)
 }
 
@@ -103,7 +103,7 @@ func cutCycles(u *unit, order *[]*unit) (found bool) {
 	return found
 }
 
-func (w *work) forgetVisits() {
+func (w *work) resetVisits() {
 	for _, u := range w.units {
 		u.visited = false
 	}
@@ -116,62 +116,62 @@ func (w *work) applyInOrder(u *unit) {
 	}
 	u.visited = true
 	for _, need := range u.needs {
-		if need.item.ApplyOrder == u.item.ApplyOrder && applyStage(need) == applyStage(u) {
+		if need.item.ApplyOrder == u.item.ApplyOrder && applyStageOf(need) == applyStageOf(u) {
 			w.applyInOrder(need)
 		}
 	}
 	for _, need := range u.needs {
 		if !need.settled {
-			w.holdFor(u, need)
+			w.holdForNeed(u, need)
 			return
 		}
 	}
 	w.apply(u)
 }
 
-// holdFor lets the object wait for another, and what comes after it in its
+// holdForNeed lets the object wait for another, and what comes after it in its
 // wave wait with it.
-func (w *work) holdFor(u, need *unit) {
-	u.stuck = w.holdOne(u, "waits for "+need.key.String()+", which it depends on", need.jammed)
+func (w *work) holdForNeed(u, need *unit) {
+	u.writeBlocked = w.hold(u, "waits for "+need.key.String()+", which it depends on", need.blockedByFailure)
 }
 
-// arrange orders objects for their removal, by delete wave and stage, and
+// removalOrder orders objects for their removal, by delete wave and stage, and
 // inside a stage by key. What others need does not go before them: a namespace
 // not before the objects in it, a type not before its instances, an object not
 // before those that depend on it. If the waves say otherwise, it is postponed to
 // the wave of the last of them; if only the stages do, those that need it go early.
-func (w *work) arrange(units []*unit) []*unit {
-	w.findHolders(units)
+func (w *work) removalOrder(units []*unit) []*unit {
+	w.findRemovalNeeds(units)
 	ordered := make([]*unit, 0, len(units)) // what is needed comes first
 	for _, u := range units {
-		u.leaves, u.leaving, u.departure = true, u.item.DeleteOrder, removeStage(u)
+		u.removing, u.removalWave, u.removalStage = true, u.item.DeleteOrder, removalStageOf(u)
 		// An inventory that was tampered with may hold a cycle. Its objects are removed in
 		// some order.
 		cutCycles(u, &ordered)
 	}
-	w.forgetVisits()
+	w.resetVisits()
 	for _, u := range slices.Backward(ordered) {
 		for _, need := range u.needs {
-			need.leaving = max(need.leaving, u.leaving)
+			need.removalWave = max(need.removalWave, u.removalWave)
 		}
 	}
 	for _, u := range ordered {
 		for _, need := range u.needs {
-			if need.leaving == u.leaving {
-				u.departure = min(u.departure, need.departure)
+			if need.removalWave == u.removalWave {
+				u.removalStage = min(u.removalStage, need.removalStage)
 			}
 			need.neededBy = append(need.neededBy, u)
 		}
 	}
 	ordered = slices.Clone(units)
 	slices.SortStableFunc(ordered, func(a, b *unit) int {
-		return cmp.Or(cmp.Compare(a.leaving, b.leaving), cmp.Compare(a.departure, b.departure))
+		return cmp.Or(cmp.Compare(a.removalWave, b.removalWave), cmp.Compare(a.removalStage, b.removalStage))
 	})
 	return ordered
 }
 
-// findHolders finds, among the units, what each of them needs.
-func (w *work) findHolders(units []*unit) {
+// findRemovalNeeds finds, among the units, what each of them needs.
+func (w *work) findRemovalNeeds(units []*unit) {
 	among := make(map[Key]*unit, len(units))
 	types := map[schema.GroupKind][]*unit{}
 	for _, u := range units {
@@ -197,7 +197,7 @@ func (w *work) findHolders(units []*unit) {
 			}
 		}
 		for _, reference := range u.item.DependsOn {
-			add(among[keyIn(reference)])
+			add(among[parseReference(reference)])
 		}
 	}
 }
@@ -207,20 +207,20 @@ func (w *work) findHolders(units []*unit) {
 func (w *work) findFormerNeeds() {
 	for _, u := range w.units {
 		gone := u.live.Existence == Absent || u.live.Existence == Present && !u.isOurs()
-		if u.desired == nil || gone || u.appliedOnce() {
+		if u.desired == nil || gone || u.isAppliedOnce() {
 			continue
 		}
 		for _, reference := range u.item.DependsOn {
-			if need := w.byKey[keyIn(reference)]; need != nil && need.desired == nil {
+			if need := w.byKey[parseReference(reference)]; need != nil && need.desired == nil {
 				need.neededBy = append(need.neededBy, u)
 			}
 		}
 	}
 }
 
-// keeper returns an object that must be gone, or written anew, before this one
+// remainingDependent returns an object that must be gone, or written anew, before this one
 // may be removed; nil if there is none.
-func (u *unit) keeper() *unit {
+func (u *unit) remainingDependent() *unit {
 	for _, other := range u.neededBy {
 		if !other.dropped {
 			return other

@@ -17,10 +17,10 @@ const (
 	revisionSeparator  = "@"
 )
 
-// same reports whether the manifest that was last accepted is the desired one, or
+// isSame reports whether the manifest that was last accepted is the desired one, or
 // counts as the same because its revision is, or because it is not known. What has failed
 // in a revision follows its manifest, so that a mistake can be corrected without a new revision.
-func (u *unit) same() bool {
+func (u *unit) isSame() bool {
 	if u.item.Digest == u.desired.Digest {
 		return true
 	}
@@ -32,8 +32,8 @@ func (u *unit) same() bool {
 	return tied && recorded == desired && u.live.Status.Readiness != Failed
 }
 
-// sameManifest is same, whatever became of the component and of the revision.
-func (u *unit) sameManifest() bool {
+// isSameManifest is same, whatever became of the component and of the revision.
+func (u *unit) isSameManifest() bool {
 	return manifestOf(u.item.Digest) == manifestOf(u.desired.Digest)
 }
 
@@ -54,10 +54,10 @@ func WithComponent(manifest, component string) string {
 // revision does.
 func WithRevision(manifest, revision string) string { return manifest + revisionSeparator + revision }
 
-// carried returns the recorded digest in the form of the desired one, if the two differ
+// carryRevision returns the recorded digest in the form of the desired one, if the two differ
 // only in that one of them has a revision: an object whose manifest says no revision yet,
 // or none any more, is no changed object.
-func carried(recorded, desired string) string {
+func carryRevision(recorded, desired string) string {
 	was, _, hadRevision := strings.Cut(recorded, revisionSeparator)
 	is, _, hasRevision := strings.Cut(desired, revisionSeparator)
 	switch {
@@ -71,15 +71,15 @@ func carried(recorded, desired string) string {
 	return recorded
 }
 
-// tied reports whether the object counts as unchanged only because its revision is: it
+// isSameByRevision reports whether the object counts as unchanged only because its revision is: it
 // was made of another manifest than the desired one.
-func (u *unit) tied() bool { return u.item.Digest != u.desired.Digest && u.same() }
+func (u *unit) isSameByRevision() bool { return u.item.Digest != u.desired.Digest && u.isSame() }
 
-// drifted reports whether the live values differ from those that the server
+// hasDrifted reports whether the live values differ from those that the server
 // accepted, at the paths that the manifest sets. It is not known of an object that was
 // made of another manifest, because that one may set other paths.
-func (u *unit) drifted() bool {
-	if u.item.Accepted == "" || u.live.AppliedHash == "" || u.tied() {
+func (u *unit) hasDrifted() bool {
+	if u.item.Accepted == "" || u.live.AppliedHash == "" || u.isSameByRevision() {
 		return false
 	}
 	return u.live.ObservedHash != u.item.Seen && u.live.AppliedHash != u.item.Accepted
@@ -122,12 +122,12 @@ func IsRekeyed(item v1alpha1.InventoryItem) bool { return manifestOf(item.Digest
 
 func (u *unit) isRekeyed() bool { return IsRekeyed(u.item) }
 
-// inherit takes the desired manifest for the one that the object was made of, if that is
+// assumeDesiredManifest takes the desired manifest for the one that the object was made of, if that is
 // not known and the object is not to be written for it. Later changes of the manifest are
 // noticed then.
-func (u *unit) inherit() {
-	refused := u.refusedAsWanted()
-	if !refused && !u.isLeft() {
+func (u *unit) assumeDesiredManifest() {
+	refused := u.refusedAsDesired()
+	if !refused && !u.needsNoWriteIfUnknown() {
 		return
 	}
 	if u.live.Existence == Present && u.item.UID == u.live.UID {
@@ -142,20 +142,20 @@ func (u *unit) inherit() {
 	u.item.Digest = u.desired.Digest
 }
 
-// isLeft reports whether the object is not to be written only because its manifest is not
+// needsNoWriteIfUnknown reports whether the object is not to be written only because its manifest is not
 // known: it follows only another manifest, or another revision, or it did its work.
-func (u *unit) isLeft() bool {
-	if u.desired == nil || u.misplaced || !u.isRekeyed() || !u.live.known() || !u.same() {
+func (u *unit) needsNoWriteIfUnknown() bool {
+	if u.desired == nil || u.becameHook || !u.isRekeyed() || !u.live.known() || !u.isSame() {
 		return false
 	}
-	ended, _ := u.completes()
+	ended, _ := u.isComplete()
 	tied := strings.Contains(u.desired.Digest, revisionSeparator)
-	return tied || ended || u.expired() || u.completed() || u.isHook() || u.appliedOnce() || u.leavesGone()
+	return tied || ended || u.hasExpired() || u.isPurged() || u.isHook() || u.isAppliedOnce() || u.leavesDeleted()
 }
 
-// refusedAsWanted reports whether the server refuses to change the object in place, and
+// refusedAsDesired reports whether the server refuses to change the object in place, and
 // it has all values of the manifest, as far as can be seen.
-func (u *unit) refusedAsWanted() bool {
-	refused := u.failure != nil && u.failure.Immutable && u.desired != nil && u.isRekeyed() && u.same()
+func (u *unit) refusedAsDesired() bool {
+	refused := u.failure != nil && u.failure.Immutable && u.desired != nil && u.isRekeyed() && u.isSame()
 	return refused && u.isOurs() && u.item.UID == u.live.UID && !u.live.Differs
 }

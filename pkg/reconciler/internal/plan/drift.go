@@ -42,21 +42,21 @@ func (d Drift) String() string {
 	case d.Missing:
 		return "another client deleted it"
 	}
-	text := d.who() + " changed " + d.what()
+	text := d.manager() + " changed " + d.fields()
 	if !d.At.IsZero() {
 		text += " at " + d.At.UTC().Format(time.RFC3339)
 	}
 	return text
 }
 
-func (d Drift) who() string {
+func (d Drift) manager() string {
 	if d.Manager == "" {
 		return "another client"
 	}
 	return d.Manager
 }
 
-func (d Drift) what() string {
+func (d Drift) fields() string {
 	if len(d.Fields) == 0 {
 		return "it"
 	}
@@ -92,7 +92,7 @@ func (c Conflict) String() string {
 	case c.Last.Missing:
 		return "another client deletes it again and again, so it is created less and less often"
 	}
-	return c.Last.who() + " changes " + c.Last.what() + " again and again, so it is corrected less and less often"
+	return c.Last.manager() + " changes " + c.Last.fields() + " again and again, so it is corrected less and less often"
 }
 
 // CorrectsDrift reports whether the reason of a write is that another client changed or
@@ -112,31 +112,31 @@ func (u *unit) leavesDrift() bool {
 // manifest.
 func (u *unit) wasDeleted() bool {
 	going := u.live.Existence == Present && !u.live.DeletionTimestamp.IsZero() && u.item.UID == u.live.UID
-	return (u.live.Existence == Absent || going) && u.wasMade()
+	return (u.live.Existence == Absent || going) && u.wasApplied()
 }
 
 // wasReplaced reports whether another client created another object in its place, which
 // no other owner has.
 func (u *unit) wasReplaced() bool {
-	return u.live.Existence == Present && u.live.DeletionTimestamp.IsZero() && u.item.UID != u.live.UID && u.relation != foreign && u.wasMade()
+	return u.live.Existence == Present && u.live.DeletionTimestamp.IsZero() && u.item.UID != u.live.UID && u.relation != ownedByOther && u.wasApplied()
 }
 
-// wasMade reports whether an object was made of the manifest.
-func (u *unit) wasMade() bool {
-	return u.item.UID != "" && u.item.Phase == v1alpha1.PhaseApplied && u.same()
+// wasApplied reports whether an object was made of the manifest.
+func (u *unit) wasApplied() bool {
+	return u.item.UID != "" && u.item.Phase == v1alpha1.PhaseApplied && u.isSame()
 }
 
-// leavesGone reports whether a deletion or replacement of the object is left as it
+// leavesDeleted reports whether a deletion or replacement of the object is left as it
 // is.
-func (u *unit) leavesGone() bool {
-	return u.leavesDrift() && !u.appliedOnce() && (u.wasDeleted() || u.wasReplaced())
+func (u *unit) leavesDeleted() bool {
+	return u.leavesDrift() && !u.isAppliedOnce() && (u.wasDeleted() || u.wasReplaced())
 }
 
 // drift describes how the object drifted.
 func (u *unit) drift() *Drift {
 	switch {
 	case u.wasDeleted():
-		return &Drift{Missing: true, Expired: u.ending() == FinishFailed}
+		return &Drift{Missing: true, Expired: u.finish() == FinishFailed}
 	case u.wasReplaced():
 		return &Drift{Missing: true, Replaced: true}
 	case u.live.Drift != nil:
@@ -146,19 +146,19 @@ func (u *unit) drift() *Drift {
 	}
 }
 
-// leaveGone settles an object that others deleted or replaced, if that is to be
+// settleDeleted settles an object that others deleted or replaced, if that is to be
 // left as it is.
-func (w *work) leaveGone(u *unit) bool {
-	if !u.leavesGone() {
+func (w *work) settleDeleted(u *unit) bool {
+	if !u.leavesDeleted() {
 		return false
 	}
 	u.settled = true
-	w.report(u)
+	w.reportDrift(u)
 	return true
 }
 
-// report reports a drifted object that is not repaired, if it is to be reported.
-func (w *work) report(u *unit) {
+// reportDrift reports a drifted object that is not repaired, if it is to be reported.
+func (w *work) reportDrift(u *unit) {
 	if u.desired.Policies.Drift == v1alpha1.DriftPolicyReport {
 		w.deviations = append(w.deviations, Deviation{Key: u.key, Drift: *u.drift()})
 	}
@@ -180,7 +180,7 @@ func (w *work) isAutoscaled(u *unit) bool {
 // for another number.
 func (w *work) reportScaled(u *unit) {
 	scaled, wanted := u.live.Scaled, u.item.Replicas
-	silent := u.desired.Policies.Drift == v1alpha1.DriftPolicyIgnore || u.appliedOnce()
+	silent := u.desired.Policies.Drift == v1alpha1.DriftPolicyIgnore || u.isAppliedOnce()
 	if scaled == nil || wanted == nil || *wanted == scaled.Replicas || silent || w.isAutoscaled(u) {
 		return
 	}
@@ -193,21 +193,21 @@ func (w *work) reportScaled(u *unit) {
 	}})
 }
 
-// contest returns the conflict about the object, and whether it must not be corrected
+// conflict returns the conflict about the object, and whether it must not be corrected
 // now, because another client undoes every correction.
-func (w *work) contest(u *unit) (Conflict, bool) {
+func (w *work) conflict(u *unit) (Conflict, bool) {
 	c, known := w.in.Conflicts[u.key]
 	return c, known && !u.isHook() && w.in.Now.Before(c.Until)
 }
 
-// corrects reports whether a write for this reason would undo a change of another client.
-func (because Reason) corrects() bool {
-	return because == ReasonDrifted || because == ReasonOwnershipLost
+// correctsDrift reports whether a write for this reason would undo a change of another client.
+func (reason Reason) correctsDrift() bool {
+	return reason == ReasonDrifted || reason == ReasonOwnershipLost
 }
 
-// contend waits for the time of the next correction. The object counts as unsettled
+// waitConflict waits for the time of the next correction. The object counts as unsettled
 // until then, also if it is right at the moment: it was just corrected.
-func (w *work) contend(u *unit, c Conflict) {
-	u.fought = true
+func (w *work) waitConflict(u *unit, c Conflict) {
+	u.conflicting = true
 	w.waiting = append(w.waiting, Wait{Key: u.key, Reason: WaitConflict, Message: c.String(), Until: c.Until})
 }

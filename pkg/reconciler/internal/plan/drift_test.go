@@ -29,7 +29,7 @@ func TestWhatWasReportedOfAnObjectHoldsUntilItIsLookedAtAgain(t *testing.T) {
 	} {
 		policies := defaultPolicies()
 		policies.Drift = tc.policy
-		d := wanted(lastingKey, "1", policies)
+		d := desiredObject(lastingKey, "1", policies)
 		item := v1alpha1.InventoryItem{
 			Version: d.Version, Kind: lastingKey.Kind, Namespace: lastingKey.Namespace, Name: lastingKey.Name,
 			UID: "u1", Digest: d.Digest, Seen: "seen", Accepted: "accepted", Phase: v1alpha1.PhaseApplied, Origin: v1alpha1.OriginManifest,
@@ -68,10 +68,10 @@ func TestAnObjectOfAnotherManifestInTheSameRevisionHasNotDrifted(t *testing.T) {
 	} {
 		policies := defaultPolicies()
 		policies.Revision = "r"
-		d := wanted(lastingKey, "1", policies)
+		d := desiredObject(lastingKey, "1", policies)
 		item := v1alpha1.InventoryItem{
 			Version: d.Version, Kind: lastingKey.Kind, Namespace: lastingKey.Namespace, Name: lastingKey.Name,
-			UID: "u1", Digest: wanted(lastingKey, tc.recorded, policies).Digest, Seen: "seen", Accepted: "accepted",
+			UID: "u1", Digest: desiredObject(lastingKey, tc.recorded, policies).Digest, Seen: "seen", Accepted: "accepted",
 			Phase: v1alpha1.PhaseApplied, Origin: v1alpha1.OriginManifest,
 		}
 		live := Observation{
@@ -120,9 +120,9 @@ func TestANumberOfReplicasThatWasSetByHandIsReported(t *testing.T) {
 		if tc.drift != "" {
 			policies.Drift = tc.drift
 		}
-		scaler := wanted(Key{Kind: "ConfigMap", Namespace: "shop", Name: "scaler"}, "1", defaultPolicies())
+		scaler := desiredObject(Key{Kind: "ConfigMap", Namespace: "shop", Name: "scaler"}, "1", defaultPolicies())
 		scaler.ScaleTarget = tc.beside
-		d := wanted(key, "1", policies)
+		d := desiredObject(key, "1", policies)
 		live := Observation{Existence: Present, UID: "u", ObservedHash: "s", Ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}, Scaled: tc.scaled, Status: Status{Readiness: Ready}}
 		p, err := Next(Input{Name: reconcilerName, Owner: theOwner, Desired: []Desired{d, scaler}, Now: startOfTime,
 			Recorded: []v1alpha1.InventoryItem{{Group: key.Group, Version: "v1", Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, UID: "u", Seen: "s", Accepted: "a", Digest: d.Digest, Replicas: tc.wanted}},

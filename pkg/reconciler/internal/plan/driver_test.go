@@ -239,7 +239,7 @@ func defaultPolicies() policy.Set {
 }
 
 // desired makes a desired object of a value, which stands for the fields of its manifest.
-func wanted(key Key, value string, policies policy.Set, defines ...v1alpha1.TypeInfo) Desired {
+func desiredObject(key Key, value string, policies policy.Set, defines ...v1alpha1.TypeInfo) Desired {
 	manifest := &unstructured.Unstructured{Object: map[string]any{"value": value}}
 	manifest.SetLabels(map[string]string{reconcilerName + "/" + v1alpha1.LabelOwnerID: theOwner.ID})
 	manifest.SetAnnotations(map[string]string{reconcilerName + "/" + v1alpha1.AnnotationOwner: theOwner.Ref.String()})

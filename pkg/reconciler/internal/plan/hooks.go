@@ -15,15 +15,15 @@ func (u *unit) isHook() bool {
 	return u.desired != nil && u.desired.Policies.RunOn != policy.RunOnApply
 }
 
-// ran reports whether such an object has done its work. It does not run again,
+// hookCompleted reports whether such an object has done its work. It does not run again,
 // even if its manifest is another one by now.
-func (u *unit) ran() bool {
+func (u *unit) hookCompleted() bool {
 	return u.isHook() && u.item.RunOn != "" && u.item.Phase == v1alpha1.PhaseCompleted
 }
 
-// replant makes an object that was an ordinary one run at its time: what it did
+// convertToHook makes an object that was an ordinary one run at its time: what it did
 // when it was installed does not count.
-func (w *work) replant(u *unit) {
+func (w *work) convertToHook(u *unit) {
 	stays := u.live.Existence == Present && u.live.DeletionTimestamp.IsZero()
 	recreated := stays && u.isOurs()
 	if recreated && !w.in.DryRunAccepted[u.key] {
@@ -34,16 +34,16 @@ func (w *work) replant(u *unit) {
 		u.item.UID = "" // otherwise it would look as if the new one had completed and gone
 	}
 	u.item.RunOn, u.item.Phase, u.item.Digest, u.item.Finished = string(u.desired.Policies.RunOn), v1alpha1.PhaseApplied, "", ""
-	u.want(u.desired)
+	u.setDesired(u.desired)
 	// Otherwise, after a crash, it would look like the ordinary object again.
-	w.ahead = true
+	w.recordFirst = true
 	if recreated {
 		w.recreate(u)
 	}
 }
 
 // desiredFor returns the desired objects of one kind of occasion.
-func (w *work) wanted(on policy.RunOn) []*unit {
+func (w *work) desiredFor(on policy.RunOn) []*unit {
 	return slices.DeleteFunc(slices.Clone(w.units), func(u *unit) bool {
 		return u.desired == nil || u.desired.Policies.RunOn != on
 	})
@@ -54,31 +54,31 @@ func (w *work) wanted(on policy.RunOn) []*unit {
 // that run after it. The latter's namespaces and types stay until they are
 // removed, too.
 func (w *work) delete() {
-	first := w.wanted(policy.RunOnPreDelete)
+	first := w.desiredFor(policy.RunOnPreDelete)
 	if !w.applyWaves(slices.Concat(first, w.addNamespaces(first))) {
 		w.holdRemovals("is removed after what runs before the deletion")
 		return
 	}
 	// One that is still there as an ordinary object goes with the others first.
-	last := slices.DeleteFunc(w.wanted(policy.RunOnPostDelete), func(u *unit) bool {
-		return u.misplaced && u.live.Existence != Absent
+	last := slices.DeleteFunc(w.desiredFor(policy.RunOnPostDelete), func(u *unit) bool {
+		return u.becameHook && u.live.Existence != Absent
 	})
-	others, holders := w.parted(last)
+	others, holders := w.splitForHooks(last)
 	w.remove(others, ReasonDeleting)
 	if !allDropped(others) {
-		w.hold(last, "runs after everything else is removed", false)
+		w.holdAll(last, "runs after everything else is removed", false)
 		return
 	}
 	if !w.applyWaves(slices.Concat(last, w.addNamespaces(last))) {
 		return
 	}
 	w.remove(slices.Concat(last, holders), ReasonDeleting)
-	w.over = allDropped(w.units)
+	w.deletionDone = allDropped(w.units)
 }
 
-// parted returns the recorded objects, apart from the last ones, and those of
+// splitForHooks returns the recorded objects, apart from the last ones, and those of
 // them that the last ones cannot exist without.
-func (w *work) parted(last []*unit) (others, holders []*unit) {
+func (w *work) splitForHooks(last []*unit) (others, holders []*unit) {
 	held := map[*unit]bool{}
 	for _, u := range last {
 		if u.key.Namespace != "" {
@@ -88,7 +88,7 @@ func (w *work) parted(last []*unit) (others, holders []*unit) {
 	for _, u := range w.units {
 		switch {
 		case slices.Contains(last, u):
-		case held[u] || slices.ContainsFunc(last, u.brings):
+		case held[u] || slices.ContainsFunc(last, u.definesTypeOf):
 			holders = append(holders, u)
 		default:
 			others = append(others, u)
@@ -97,8 +97,8 @@ func (w *work) parted(last []*unit) (others, holders []*unit) {
 	return others, holders
 }
 
-// brings reports whether the object defines the type of the other.
-func (u *unit) brings(other *unit) bool {
+// definesTypeOf reports whether the object defines the type of the other.
+func (u *unit) definesTypeOf(other *unit) bool {
 	return slices.ContainsFunc(u.item.Defines, func(defined v1alpha1.TypeInfo) bool {
 		return defined.Matches(other.key.Group, other.key.Kind)
 	})

@@ -130,7 +130,7 @@ func (s *simulation) drawHooks() {
 		}
 		s.candidates[key], s.world.immutable[key] = set, false
 		s.driver.desired = slices.DeleteFunc(s.driver.desired, func(d Desired) bool { return d.Key == key })
-		s.driver.hooks = append(s.driver.hooks, wanted(key, pick(s, "1", "2"), set))
+		s.driver.hooks = append(s.driver.hooks, desiredObject(key, pick(s, "1", "2"), set))
 		s.note("hook %s %s", key, set.RunOn)
 	}
 }

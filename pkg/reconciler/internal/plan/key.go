@@ -29,8 +29,8 @@ func (k Key) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: k.Group, Kind: k.Kind}
 }
 
-// anyGroup returns the key without its group.
-func (k Key) anyGroup() Key {
+// withoutGroup returns the key without its group.
+func (k Key) withoutGroup() Key {
 	k.Group = ""
 	return k
 }
@@ -64,8 +64,8 @@ func (k Key) reference() string {
 	return strings.Join([]string{k.Group, k.Kind, k.Namespace, k.Name}, "/")
 }
 
-// keyIn reads what reference wrote; anything else is the key of no object.
-func keyIn(reference string) Key {
+// parseReference reads what reference wrote; anything else is the key of no object.
+func parseReference(reference string) Key {
 	parts := strings.Split(reference, "/")
 	if len(parts) != 4 {
 		return Key{}
@@ -81,7 +81,7 @@ func EquivalentsOf(recorded []v1alpha1.InventoryItem) Equivalents {
 	twins := Equivalents{}
 	for _, item := range recorded {
 		key := KeyOf(item)
-		twins[key.anyGroup()] = append(twins[key.anyGroup()], key)
+		twins[key.withoutGroup()] = append(twins[key.withoutGroup()], key)
 	}
 	return twins
 }
@@ -89,5 +89,5 @@ func EquivalentsOf(recorded []v1alpha1.InventoryItem) Equivalents {
 // Has reports whether an object of the same kind and name is recorded in another group.
 // It may be the very object, so it must not be presumed that the object does not exist.
 func (t Equivalents) Has(key Key) bool {
-	return slices.ContainsFunc(t[key.anyGroup()], func(other Key) bool { return other != key })
+	return slices.ContainsFunc(t[key.withoutGroup()], func(other Key) bool { return other != key })
 }

@@ -38,17 +38,17 @@ func Namespaces(desired []Desired, live map[Key]Observation) []Key {
 	return keys
 }
 
-// home is a namespace of desired objects.
-type home struct {
-	first   int16 // the first wave that needs it
-	creates bool  // an object may have to be created in it
+// neededNamespace is a namespace of desired objects.
+type neededNamespace struct {
+	first     int16 // the first wave that needs it
+	mayCreate bool  // an object may have to be created in it
 }
 
 // addNamespaces makes desired units of the namespaces that the desired ones among
 // the units lack, and returns them. When applying, it keeps those that are
 // recorded and still lived in, even if the manifests do not bring them any more.
 func (w *work) addNamespaces(units []*unit) (added []*unit) {
-	homes := map[string]home{}
+	homes := map[string]neededNamespace{}
 	for _, u := range units {
 		d := u.desired
 		if d == nil || d.Key.Namespace == "" {
@@ -58,7 +58,7 @@ func (w *work) addNamespaces(units []*unit) (added []*unit) {
 		if !known || d.Policies.Order.Apply < h.first {
 			h.first = d.Policies.Order.Apply
 		}
-		h.creates = h.creates || !u.over() && !u.ran() && !u.leavesGone()
+		h.mayCreate = h.mayCreate || !u.isFinished() && !u.hookCompleted() && !u.leavesDeleted()
 		homes[d.Key.Namespace] = h
 	}
 	for _, name := range slices.Sorted(maps.Keys(homes)) {
@@ -70,13 +70,13 @@ func (w *work) addNamespaces(units []*unit) (added []*unit) {
 	return added
 }
 
-func (w *work) addNamespace(key Key, h home) *unit {
+func (w *work) addNamespace(key Key, h neededNamespace) *unit {
 	u := w.byKey[key]
 	missing := w.in.Live[key].Existence == Absent
 	switch {
 	case u != nil && u.desired != nil:
 		return nil // the manifests bring it
-	case missing && !(h.creates && w.in.MissingNamespaces == v1alpha1.MissingNamespacesPolicyCreate):
+	case missing && !(h.mayCreate && w.in.MissingNamespaces == v1alpha1.MissingNamespacesPolicyCreate):
 		return nil
 	case missing && u == nil:
 		u = &unit{key: key}
@@ -85,17 +85,17 @@ func (w *work) addNamespace(key Key, h home) *unit {
 		return nil // it exists, or was not read; it is not ours
 	case !missing && w.in.Cause == Deleting:
 		return nil // it goes like everything else
-	case !missing && u.item.Origin == v1alpha1.OriginManifest && orphaned(u.item.DeletePolicy, ReasonRedundant):
+	case !missing && u.item.Origin == v1alpha1.OriginManifest && orphans(u.item.DeletePolicy, ReasonRedundant):
 		return nil // it is orphaned, so it stays
 	}
-	u.want(w.namespace(key, h.first))
+	u.setDesired(w.namespace(key, h.first))
 	u.item.Origin = v1alpha1.OriginNamespace
-	u.observe(w.in)
+	u.setLive(w.in)
 	if u.live.Existence == Present && !u.isOurs() {
 		// Another owner has it now. It only has to exist.
 		u.desired = nil
-		if !w.leavesMarks(u) { // otherwise it is released in its turn
-			w.release(u)
+		if !w.ownsBesidesOthers(u) { // otherwise it is released in its turn
+			w.dropUnowned(u)
 		}
 		return nil
 	}
@@ -139,17 +139,17 @@ func (w *work) namespaceTerminating(name string) bool {
 	return live.Existence == Present && !live.DeletionTimestamp.IsZero()
 }
 
-// minGap is the shortest time without a try after which a measure begins anew: retries
+// minContentUnknownGap is the shortest time without a try after which a measure begins anew: retries
 // must come sooner.
-const minGap = time.Minute
+const minContentUnknownGap = time.Minute
 
-// unread returns since when the content of a namespace cannot be read, and when that was
+// contentUnknownSince returns since when the content of a namespace cannot be read, and when that was
 // last tried; both are nil if it was not tried for long, because then it is not known
 // whether it lasted. A last try that is to be recorded anew is nil, too: not each of
 // them is worth a write.
-func (w *work) unread(u *unit) (since, last *metav1.Time) {
+func (w *work) contentUnknownSince(u *unit) (since, last *metav1.Time) {
 	since, last = u.item.UnreadSince, u.item.UnreadLast
-	gap := w.unreadGap()
+	gap := w.contentUnknownGap()
 	switch {
 	case since == nil || w.in.Timeout <= 0:
 		return since, last
@@ -162,17 +162,17 @@ func (w *work) unread(u *unit) (since, last *metav1.Time) {
 	}
 }
 
-func (w *work) unreadGap() time.Duration { return max(w.in.Timeout/2, minGap) }
+func (w *work) contentUnknownGap() time.Duration { return max(w.in.Timeout/2, minContentUnknownGap) }
 
-// unreadUntil returns when a namespace whose content cannot be read is released; zero
+// contentUnknownUntil returns when a namespace whose content cannot be read is released; zero
 // if its content was not tried to be read, or never.
-func (w *work) unreadUntil(u *unit) time.Time {
-	since, _ := w.unread(u)
+func (w *work) contentUnknownUntil(u *unit) time.Time {
+	since, _ := w.contentUnknownSince(u)
 	if since == nil || w.in.Timeout <= 0 {
 		return time.Time{}
 	}
 	return since.Add(w.in.Timeout)
 }
 
-// beRead ends the measure of how long the content of a namespace cannot be read.
-func beRead(item *v1alpha1.InventoryItem) { item.UnreadSince, item.UnreadLast = nil, nil }
+// resetContentUnknown ends the measure of how long the content of a namespace cannot be read.
+func resetContentUnknown(item *v1alpha1.InventoryItem) { item.UnreadSince, item.UnreadLast = nil, nil }

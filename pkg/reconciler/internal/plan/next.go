@@ -27,7 +27,7 @@ func Next(in Input) (Plan, error) {
 	}
 	if in.Cause == Applying {
 		w.addNamespaces(w.units)
-		w.applyWaves(w.wanted(policy.RunOnApply))
+		w.applyWaves(w.desiredFor(policy.RunOnApply))
 		w.prune()
 	} else {
 		w.delete()
@@ -48,24 +48,30 @@ type work struct {
 	ignored []Key
 	// deviations are drifted objects that are left as they are.
 	deviations []Deviation
-	// unwritten is the first apply wave with a write that is outstanding,
+	// firstUnwritten is the first apply wave with a write that is outstanding,
 	// failed, refused or held back.
-	unwritten int
-	impasse
-	// ahead is set when a step needs a phase that is not recorded yet.
-	ahead bool
-	// over is set when nothing of a deletion is left to do.
-	over bool
+	firstUnwritten int
+	// allocated is, by kind, the first wave in which a creation is refused because
+	// something that the object asks for, such as a port, is already allocated.
+	allocated map[schema.GroupKind]int
+	// firstMoving is the first wave with a write that is outstanding for another
+	// reason than a failure.
+	firstMoving int
+	// recordFirst is set when a step needs a phase that is not recorded yet.
+	recordFirst bool
+	// deletionDone is set when nothing of a deletion is left to do.
+	deletionDone bool
 }
 
 // newWork merges what is desired, recorded and live into one unit per object.
 func newWork(in Input) (*work, error) {
 	w := &work{
-		in:        in,
-		units:     make([]*unit, 0, len(in.Desired)+len(in.Recorded)),
-		byKey:     make(map[Key]*unit, len(in.Desired)+len(in.Recorded)),
-		unwritten: math.MaxInt,
-		impasse:   impasse{taken: map[schema.GroupKind]int{}, moving: math.MaxInt},
+		in:             in,
+		units:          make([]*unit, 0, len(in.Desired)+len(in.Recorded)),
+		byKey:          make(map[Key]*unit, len(in.Desired)+len(in.Recorded)),
+		firstUnwritten: math.MaxInt,
+		allocated:      map[schema.GroupKind]int{},
+		firstMoving:    math.MaxInt,
 	}
 	var mistakes []error
 	for _, item := range in.Recorded {
@@ -91,7 +97,7 @@ func newWork(in Input) (*work, error) {
 			mistakes = append(mistakes, fmt.Errorf("%s: is defined more than once (duplicate)", d.Key))
 			continue
 		}
-		u.want(d)
+		u.setDesired(d)
 	}
 	if len(mistakes) > 0 {
 		return nil, errors.Join(mistakes...)
@@ -99,7 +105,7 @@ func newWork(in Input) (*work, error) {
 	slices.SortFunc(w.units, func(a, b *unit) int { return a.key.Compare(b.key) })
 	w.placeInstances()
 	for _, u := range w.units {
-		u.observe(in)
+		u.setLive(in)
 	}
 	return w, w.findNeeds()
 }
@@ -133,20 +139,20 @@ func (w *work) wait(u *unit, reason WaitReason, message string) {
 	w.waiting = append(w.waiting, Wait{Key: u.key, Reason: reason, Message: message})
 }
 
-// unfinished notes that a write of the object's wave is outstanding.
-func (w *work) unfinished(u *unit) {
+// notePending notes that a write of the object's wave is outstanding.
+func (w *work) notePending(u *unit) {
 	order := int(u.item.ApplyOrder)
-	w.unwritten = min(w.unwritten, order)
-	if !u.jammed {
-		w.moving = min(w.moving, order)
+	w.firstUnwritten = min(w.firstUnwritten, order)
+	if !u.blockedByFailure {
+		w.firstMoving = min(w.firstMoving, order)
 	}
 }
 
-// stuck is unfinished for an object that cannot be written now: what comes
+// blockWrite is unfinished for an object that cannot be written now: what comes
 // after it in the order waits.
-func (w *work) stuck(u *unit) {
-	w.unfinished(u)
-	u.stuck = true
+func (w *work) blockWrite(u *unit) {
+	w.notePending(u)
+	u.writeBlocked = true
 }
 
 func (w *work) note(key Key, format string, args ...any) {
@@ -161,7 +167,7 @@ func (w *work) plan() Plan {
 	for _, u := range w.units {
 		if w.in.Cause == Deleting || u.desired != nil {
 			p.Total++
-			if u.settled && !u.fought {
+			if u.settled && !u.conflicting {
 				p.Settled++
 			}
 		}

@@ -5,24 +5,24 @@ package plan
 
 import "github.com/corbel-run/corbel/api/v1alpha1"
 
-// over reports whether the object had its time and is gone: it did its work and was
+// isFinished reports whether the object had its time and is gone: it did its work and was
 // purged or removed by its time to live, or it is applied only once. It is not created
 // again, and what others put in its place is left alone.
-func (u *unit) over() bool {
-	return (u.completed() || u.expired() || u.appliedOnce()) && u.live.known() && !u.isOurs()
+func (u *unit) isFinished() bool {
+	return (u.isPurged() || u.hasExpired() || u.isAppliedOnce()) && u.live.known() && !u.isOurs()
 }
 
-// retire settles an object that is over.
-func (u *unit) retire() {
+// markFinished settles an object that is over.
+func (u *unit) markFinished() {
 	u.settled = true
-	if u.completed() || u.isHook() {
+	if u.isPurged() || u.isHook() {
 		u.item.Phase = v1alpha1.PhaseCompleted
 	}
 }
 
-// ending is how the work of an object ended that has a time to live and is gone. What was
+// finish is how the work of an object ended that has a time to live and is gone. What was
 // recorded counts first, because an end is not undone.
-func (u *unit) ending() Finish {
+func (u *unit) finish() Finish {
 	switch u.item.Finished {
 	case v1alpha1.FinishComplete:
 		return FinishComplete
@@ -32,40 +32,40 @@ func (u *unit) ending() Finish {
 	return u.live.Finish
 }
 
-// expires reports whether the object, which we had made of the manifest, is absent or
+// mayHaveExpired reports whether the object, which we had made of the manifest, is absent or
 // going, and may have been removed by its time to live.
-func (u *unit) expires() bool {
-	made := u.item.UID != "" && u.item.Phase == v1alpha1.PhaseApplied && (u.same() || u.isHook()) && !u.misplaced
+func (u *unit) mayHaveExpired() bool {
+	made := u.item.UID != "" && u.item.Phase == v1alpha1.PhaseApplied && (u.isSame() || u.isHook()) && !u.becameHook
 	going := u.live.Existence == Present && !u.live.DeletionTimestamp.IsZero() && u.item.UID == u.live.UID && u.isOurs()
 	return made && (u.live.Existence == Absent || going)
 }
 
-// completes reports whether the object is complete and absent or going, and whether that
+// isComplete reports whether the object is complete and absent or going, and whether that
 // is only assumed, because nothing has watched it go.
-func (u *unit) completes() (complete, assumed bool) {
-	switch u.ending() {
+func (u *unit) isComplete() (complete, assumed bool) {
+	switch u.finish() {
 	case FinishComplete:
-		return u.expires(), false
+		return u.mayHaveExpired(), false
 	case FinishUnknown:
-		return u.live.Existence == Absent && u.desired.HasTTL && u.expires() && !u.appliedOnce(), true
+		return u.live.Existence == Absent && u.desired.HasTTL && u.mayHaveExpired() && !u.isAppliedOnce(), true
 	}
 	return false, false
 }
 
-// expired reports whether it is recorded that the object completed and was removed by its
+// hasExpired reports whether it is recorded that the object completed and was removed by its
 // time to live.
-func (u *unit) expired() bool {
-	return u.item.Phase == v1alpha1.PhaseCompleted && u.desired.Policies.Order.Purge == nil && (u.same() || u.isHook())
+func (u *unit) hasExpired() bool {
+	return u.item.Phase == v1alpha1.PhaseCompleted && u.desired.Policies.Order.Purge == nil && (u.isSame() || u.isHook())
 }
 
-// expire settles an object that completed and is removed by its time to live, and reports
+// settleExpired settles an object that completed and is removed by its time to live, and reports
 // whether it is one.
-func (w *work) expire(u *unit) bool {
-	complete, assumed := u.completes()
+func (w *work) settleExpired(u *unit) bool {
+	complete, assumed := u.isComplete()
 	if !complete {
 		return false
 	}
-	w.settle(u)
+	w.settleReady(u)
 	u.item.Finished = v1alpha1.FinishComplete
 	if u.live.Existence == Absent {
 		u.item.Phase = v1alpha1.PhaseCompleted
@@ -76,15 +76,15 @@ func (w *work) expire(u *unit) bool {
 	return true
 }
 
-// completed reports whether the object did its work, and its manifest is unchanged.
-func (u *unit) completed() bool {
+// isPurged reports whether the object did its work, and its manifest is unchanged.
+func (u *unit) isPurged() bool {
 	purged := u.item.Phase == v1alpha1.PhaseCompleted || u.item.Phase == v1alpha1.PhaseCompleting
-	return purged && u.desired.Policies.Order.Purge != nil && (u.same() || u.isHook())
+	return purged && u.desired.Policies.Order.Purge != nil && (u.isSame() || u.isHook())
 }
 
-// appliedOnce reports whether the object must not be touched again. One that
+// isAppliedOnce reports whether the object must not be touched again. One that
 // is ours was applied, even if the answer was lost.
-func (u *unit) appliedOnce() bool {
+func (u *unit) isAppliedOnce() bool {
 	if u.isHook() {
 		return false // it runs once in any case, and has to
 	}
@@ -93,14 +93,14 @@ func (u *unit) appliedOnce() bool {
 		return u.item.Digest != "" || u.isOurs()
 	case v1alpha1.ReconcilePolicyOncePerManifest:
 		// Of which manifest an object was made is known from the record only.
-		return u.same() && !u.brokeOff()
+		return u.isSame() && !u.goneUnfinished()
 	}
 	return false
 }
 
-// brokeOff reports whether the object is gone without having completed, as far as that is
+// goneUnfinished reports whether the object is gone without having completed, as far as that is
 // known of one that has a time to live.
-func (u *unit) brokeOff() bool {
-	ending := u.ending()
+func (u *unit) goneUnfinished() bool {
+	ending := u.finish()
 	return u.live.Existence == Absent && (ending == Unfinished || ending == FinishFailed)
 }

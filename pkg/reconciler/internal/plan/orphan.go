@@ -10,63 +10,63 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-// maxKept is how many orphaned instances the record of a type lists.
+// maxKeptUIDs is how many orphaned instances the record of a type lists.
 // Each takes less room than its own record did.
-const maxKept = 1000
+const maxKeptUIDs = 1000
 
 // An orphaned object would be deleted with its namespace, and with its type. So these
 // are orphaned, too, as long as it exists: otherwise they could never be
 // deleted, because an orphaned object counts as unowned from then on.
 
-// keepHolders records of the namespaces and types of orphaned objects that they are
+// keepContainers records of the namespaces and types of orphaned objects that they are
 // not to be deleted. That is durable before the label and annotation of the first
 // orphan are removed: afterwards nothing shows any more that it has been ours.
-func (w *work) keepHolders(units []*unit, because Reason) {
-	for _, holder := range w.units {
-		mayHold := holder.key.isNamespace() || len(holder.item.Defines) > 0
-		stays := holder.desired == nil && w.leftBehind(holder, because)
-		if !mayHold || stays || holder.live.Existence == Absent {
+func (w *work) keepContainers(units []*unit, reason Reason) {
+	for _, container := range w.units {
+		mayContain := container.key.isNamespace() || len(container.item.Defines) > 0
+		stays := container.desired == nil && w.willOrphan(container, reason)
+		if !mayContain || stays || container.live.Existence == Absent {
 			continue
 		}
 		for _, u := range units {
-			if holder.holds(u) && w.staysBehind(u, because) && holder.keep(u, w.handsOver(u, because)) {
-				w.ahead = true
+			if container.contains(u) && w.isOrphaned(u, reason) && container.keepFor(u, w.handsOver(u, reason)) {
+				w.recordFirst = true
 			}
 		}
 	}
 }
 
-// keep records that an orphan stays in the namespace or the type, and reports
+// keepFor records that an orphan stays in the namespace or the type, and reports
 // whether that was not recorded before. An instance that goes to another owner
 // blocks the deletion of its type as any other does.
-func (u *unit) keep(left *unit, handedOver bool) (news bool) {
-	news, u.item.Keeps = !u.item.Keeps, true
-	if len(u.item.Defines) == 0 || handedOver || left.letGo() || slices.Contains(u.item.Kept, left.live.UID) {
-		return news
+func (u *unit) keepFor(orphan *unit, handedOver bool) (changed bool) {
+	changed, u.item.Keeps = !u.item.Keeps, true
+	if len(u.item.Defines) == 0 || handedOver || orphan.isReleased() || slices.Contains(u.item.Kept, orphan.live.UID) {
+		return changed
 	}
 	// A copy: the input must not change.
-	kept := append(slices.Clone(u.item.Kept), left.live.UID)
-	u.item.Kept = kept[max(len(kept)-maxKept, 0):]
+	kept := append(slices.Clone(u.item.Kept), orphan.live.UID)
+	u.item.Kept = kept[max(len(kept)-maxKeptUIDs, 0):]
 	return true
 }
 
-// staysBehind reports whether an object that is there leaves the record and not the cluster.
-func (w *work) staysBehind(u *unit, because Reason) bool {
-	return u.live.Existence == Present && u.live.DeletionTimestamp.IsZero() && u.mayRemove() && w.leftBehind(u, because)
+// isOrphaned reports whether an object that is there leaves the record and not the cluster.
+func (w *work) isOrphaned(u *unit, reason Reason) bool {
+	return u.live.Existence == Present && u.live.DeletionTimestamp.IsZero() && u.mayRemove() && w.willOrphan(u, reason)
 }
 
-// leftBehind reports whether an object of ours is orphaned, not deleted.
-func (w *work) leftBehind(u *unit, because Reason) bool {
-	return orphaned(u.item.DeletePolicy, because) || u.letGo() || w.protects(u.key) || w.handsOver(u, because)
+// willOrphan reports whether an object of ours is orphaned, not deleted.
+func (w *work) willOrphan(u *unit, reason Reason) bool {
+	return orphans(u.item.DeletePolicy, reason) || u.isReleased() || w.isProtected(u.key) || w.handsOver(u, reason)
 }
 
-// holds reports whether the object is the namespace of the other, or defines its type.
-func (u *unit) holds(other *unit) bool {
-	return other.key.Namespace != "" && u.key == namespaceKey(other.key.Namespace) || u.brings(other)
+// contains reports whether the object is the namespace of the other, or defines its type.
+func (u *unit) contains(other *unit) bool {
+	return other.key.Namespace != "" && u.key == namespaceKey(other.key.Namespace) || u.definesTypeOf(other)
 }
 
-// orRelease returns the guard that orphans what it must not delete.
-func (g Guard) orRelease() Guard {
+// orOrphan returns the guard that orphans what it must not delete.
+func (g Guard) orOrphan() Guard {
 	switch g {
 	case GuardNoInstances:
 		return GuardNoInstancesElseOrphan
@@ -82,14 +82,14 @@ func (g Guard) AllowsOrphan() bool {
 	return g == GuardEmptyElseOrphan || g == GuardKnownEmptyElseOrphan || g == GuardNoInstancesElseOrphan
 }
 
-// release drops an object that is not ours, or not any more, from the record.
-func (w *work) release(u *unit) {
+// dropUnowned drops an object that is not ours, or not any more, from the record.
+func (w *work) dropUnowned(u *unit) {
 	switch {
 	case u.relation == earlier:
 		w.note(u.key, "released: it belongs to %s and was never taken over", u.owner)
 	case u.item.UID == "" || u.item.Phase == v1alpha1.PhaseReleased:
 		// It was never ours, or its release was reported before.
-	case u.relation == foreign:
+	case u.relation == ownedByOther:
 		w.note(u.key, "released: it belongs to %s", u.owner)
 	case u.item.UID == u.live.UID:
 		w.note(u.key, "released: it no longer bears the ownership marks of this component")
@@ -99,16 +99,16 @@ func (w *work) release(u *unit) {
 	u.drop()
 }
 
-// leavesMarks reports whether another owner has the object, and its label or annotation is
+// ownsBesidesOthers reports whether another owner has the object, and its label or annotation is
 // there beside ours. Ours must go: otherwise the object would have two owners for ever.
-func (w *work) leavesMarks(u *unit) bool {
-	marks, me := u.live.Ownership, w.in.Owner
-	mine := marks.Ref == me.Ref && (marks.OwnerID == me.ID || marks.OwnerID == "") || marks.Ref == (OwnerRef{}) && marks.OwnerID == me.ID
-	return u.relation == foreign && mine && u.live.DeletionTimestamp.IsZero()
+func (w *work) ownsBesidesOthers(u *unit) bool {
+	ownership, me := u.live.Ownership, w.in.Owner
+	mine := ownership.Ref == me.Ref && (ownership.OwnerID == me.ID || ownership.OwnerID == "") || ownership.Ref == (OwnerRef{}) && ownership.OwnerID == me.ID
+	return u.relation == ownedByOther && mine && u.live.DeletionTimestamp.IsZero()
 }
 
-// disown orphans such an object.
-func (w *work) disown(u *unit, because Reason) {
+// removeOwnership orphans such an object.
+func (w *work) removeOwnership(u *unit, reason Reason) {
 	if u.failure != nil {
 		w.wait(u, failureReason(*u.failure), u.failure.Message)
 		return
@@ -116,55 +116,55 @@ func (w *work) disown(u *unit, because Reason) {
 	if u.item.Phase != v1alpha1.PhaseReleased {
 		w.note(u.key, "released: it belongs to %s", u.owner)
 	}
-	w.step(u.step(VerbOrphan, stageRemoval, because))
+	w.step(u.step(VerbOrphan, stageRemoval, reason))
 }
 
 // orphan removes our label and annotation; an object without them only leaves the inventory.
-func (w *work) orphan(u *unit, because Reason) {
-	if u.relation == stripped && u.live.Ownership.Ref == (OwnerRef{}) {
+func (w *work) orphan(u *unit, reason Reason) {
+	if u.relation == labelLost && u.live.Ownership.Ref == (OwnerRef{}) {
 		u.drop()
 		return
 	}
-	if w.handsOver(u, because) {
+	if w.handsOver(u, reason) {
 		w.note(u.key, "handed over to %s, which waits for it", w.in.AwaitedBy[u.key])
 	}
-	if w.handsOver(u, because) && !u.letGo() {
+	if w.handsOver(u, reason) && !u.isReleased() {
 		// Durable before the label and annotation are gone: otherwise, after a crash, a
 		// deletion of the component would take it for an object that lost them.
 		u.item.Phase, u.item.UID = v1alpha1.PhaseReleased, u.live.UID
-		w.ahead = true
+		w.recordFirst = true
 	}
-	w.step(u.step(VerbOrphan, stageRemoval, because))
+	w.step(u.step(VerbOrphan, stageRemoval, reason))
 }
 
 // handsOver reports whether an object that is no longer desired is left to
 // another owner that waits for it. In a deletion of the component it is deleted with the rest.
-func (w *work) handsOver(u *unit, because Reason) bool {
-	return because == ReasonRedundant && w.in.AwaitedBy[u.key] != "" && u.live.DeletionTimestamp.IsZero()
+func (w *work) handsOver(u *unit, reason Reason) bool {
+	return reason == ReasonRedundant && w.in.AwaitedBy[u.key] != "" && u.live.DeletionTimestamp.IsZero()
 }
 
-// letGo reports whether it is recorded that the live object is left to other owners.
-func (u *unit) letGo() bool {
+// isReleased reports whether it is recorded that the live object is left to other owners.
+func (u *unit) isReleased() bool {
 	return u.item.Phase == v1alpha1.PhaseReleased && u.item.UID == u.live.UID
 }
 
-func orphaned(p v1alpha1.DeletePolicy, because Reason) bool {
+func orphans(p v1alpha1.DeletePolicy, reason Reason) bool {
 	switch p {
 	case v1alpha1.DeletePolicyOrphan:
 		return true
 	case v1alpha1.DeletePolicyOrphanOnApply:
-		return because == ReasonRedundant
+		return reason == ReasonRedundant
 	case v1alpha1.DeletePolicyOrphanOnDelete:
-		return because == ReasonDeleting
+		return reason == ReasonDeleting
 	default:
 		return false
 	}
 }
 
-// protects reports whether the object is one that is never deleted: a namespace of
+// isProtected reports whether the object is one that is never deleted: a namespace of
 // the cluster's own, the one that the owner itself lives in, or what the owner
 // needs. It is released, even if a manifest brings it.
-func (w *work) protects(key Key) bool {
+func (w *work) isProtected(key Key) bool {
 	if w.in.Protected[key] {
 		return true
 	}

@@ -81,13 +81,13 @@ const (
 	unowned relation = iota
 	// ours: the object bears our label and annotation.
 	ours
-	// stripped: the object lacks our label, but its annotation names us, or its record is sealed.
-	stripped
+	// labelLost: the object lacks our label, but its annotation names us, or its record is sealed.
+	labelLost
 	// earlier: the object bears the label and annotation of an earlier incarnation of us.
 	earlier
-	// foreign: the object bears the label or annotation of another owner, or has a
+	// ownedByOther: the object bears the label or annotation of another owner, or has a
 	// controller and none of ours. An object of ours stays ours if it gets a controller later.
-	foreign
+	ownedByOther
 )
 
 // relate decides whose a live object is, and names the owner if it is not us.
@@ -95,29 +95,29 @@ const (
 // writable for others. Evidence is what the object itself shows, or the seal of its
 // record, which only the operator can make.
 func relate(me Owner, item v1alpha1.InventoryItem, adoption v1alpha1.AdoptionPolicy, live Observation) (relation, string) {
-	marks := live.Ownership
-	mine := marks.OwnerID == me.ID && (marks.Ref == (OwnerRef{}) || marks.Ref.SameOwner(me.Ref))
+	ownership := live.Ownership
+	mine := ownership.OwnerID == me.ID && (ownership.Ref == (OwnerRef{}) || ownership.Ref.SameOwner(me.Ref))
 	// Under the policy Always an object that we took over may still bear the label and
 	// annotation of its last owner: they go with a request of their own, and may come back.
-	if len(marks.OtherOwners) > 0 && !(mine && adoption == v1alpha1.AdoptionPolicyAlways) {
-		return foreign, strings.Join(marks.OtherOwners, " and ")
+	if len(ownership.OtherOwners) > 0 && !(mine && adoption == v1alpha1.AdoptionPolicyAlways) {
+		return ownedByOther, strings.Join(ownership.OtherOwners, " and ")
 	}
 	switch {
-	case mine && (marks.Ref == (OwnerRef{}) || marks.Ref.UID == me.Ref.UID):
+	case mine && (ownership.Ref == (OwnerRef{}) || ownership.Ref.UID == me.Ref.UID):
 		return ours, ""
 	case mine:
 		return earlier, "an earlier " + me.Ref.Title()
-	case marks.OwnerID != "" && marks.Ref.SameOwner(me.Ref):
+	case ownership.OwnerID != "" && ownership.Ref.SameOwner(me.Ref):
 		// The same owner in another cluster, as after a restore from a backup.
 		return earlier, "an earlier " + me.Ref.Title()
-	case marks.OwnerID != "":
-		return foreign, titleOf(marks)
-	case marks.Ref != (OwnerRef{}) && !marks.Ref.SameOwner(me.Ref):
-		return foreign, marks.Ref.Title()
-	case marks.Ref == me.Ref || isSealed(item, live):
-		return stripped, ""
-	case marks.Controller.UID != "" && marks.Controller.UID != me.Ref.UID:
-		return foreign, "its controller " + marks.Controller.Kind + " " + marks.Controller.Name
+	case ownership.OwnerID != "":
+		return ownedByOther, ownerTitle(ownership)
+	case ownership.Ref != (OwnerRef{}) && !ownership.Ref.SameOwner(me.Ref):
+		return ownedByOther, ownership.Ref.Title()
+	case ownership.Ref == me.Ref || isSealed(item, live):
+		return labelLost, ""
+	case ownership.Controller.UID != "" && ownership.Controller.UID != me.Ref.UID:
+		return ownedByOther, "its controller " + ownership.Controller.Kind + " " + ownership.Controller.Name
 	default:
 		return unowned, ""
 	}
@@ -140,23 +140,23 @@ func (u *unit) seal(me Owner) {
 	}
 }
 
-func titleOf(marks Ownership) string {
-	if marks.Ref == (OwnerRef{}) {
-		return "the owner with id " + marks.OwnerID
+func ownerTitle(ownership Ownership) string {
+	if ownership.Ref == (OwnerRef{}) {
+		return "the owner with id " + ownership.OwnerID
 	}
-	return marks.Ref.Title()
+	return ownership.Ref.Title()
 }
 
 // Owns reports whether label and annotation are the owner's own, and no other owner's. The
 // annotation alone is enough, because it names the owner in full.
-func (o Owner) Owns(marks Ownership) bool {
-	found, _ := relate(o, v1alpha1.InventoryItem{}, v1alpha1.AdoptionPolicyIfUnowned, Observation{Existence: Present, Ownership: marks})
-	return found == ours || found == stripped
+func (o Owner) Owns(ownership Ownership) bool {
+	found, _ := relate(o, v1alpha1.InventoryItem{}, v1alpha1.AdoptionPolicyIfUnowned, Observation{Existence: Present, Ownership: ownership})
+	return found == ours || found == labelLost
 }
 
 // isOurs reports whether the object may be changed and deleted without asking
 // for an adoption.
-func (u *unit) isOurs() bool { return u.relation == ours || u.relation == stripped }
+func (u *unit) isOurs() bool { return u.relation == ours || u.relation == labelLost }
 
 // mayRemove reports whether an object that is no longer desired may be
 // deleted. What an earlier incarnation of us left must be sealed; otherwise we never

@@ -18,10 +18,10 @@ import (
 // an installation needs one write for its record, not one for each wave.
 func (w *work) record() (items, gone []v1alpha1.InventoryItem, must bool) {
 	items = make([]v1alpha1.InventoryItem, 0, len(w.units))
-	must = w.ahead
+	must = w.recordFirst
 	for _, u := range w.units {
 		u.seal(w.in.Owner)
-		if u.dropped && (w.over || !u.ran()) {
+		if u.dropped && (w.deletionDone || !u.hookCompleted()) {
 			if u.live.Existence == Absent {
 				gone = append(gone, u.item)
 			}
@@ -59,17 +59,17 @@ func Fold(inventory []v1alpha1.InventoryItem, live map[Key]Observation, results 
 		case r.Orphaned || r.Step.Verb == VerbOrphan:
 			// It is no longer ours.
 		case r.Step.Verb == VerbDelete || r.Step.Verb == VerbMark:
-			beRead(&item)
+			resetContentUnknown(&item)
 			folded = append(folded, item) // what was accepted is what it was
 		default:
-			folded = append(folded, written(r, now))
+			folded = append(folded, itemAfterWrite(r, now))
 		}
 	}
 	return folded
 }
 
-// written is the record of an object whose write was answered.
-func written(r Result, now metav1.Time) v1alpha1.InventoryItem {
+// itemAfterWrite is the record of an object whose write was answered.
+func itemAfterWrite(r Result, now metav1.Time) v1alpha1.InventoryItem {
 	item := r.Step.ItemAfter
 	item.UID, item.Seal = r.Observation.UID, r.Observation.Seal
 	item.Seen, item.Accepted = r.Observation.ObservedHash, r.Observation.AppliedHash

@@ -29,7 +29,7 @@ func TestFold(t *testing.T) {
 	present := Observation{Existence: Present, UID: "u2", ResourceVersion: "7", ObservedHash: "s2", AppliedHash: "a2", Status: Status{Readiness: Ready}}
 	silent := present
 	silent.Status = Status{Readiness: ReadinessUnknown}
-	refreshed := wanted(key, "1", defaultPolicies())
+	refreshed := desiredObject(key, "1", defaultPolicies())
 	refreshed.Policies.Reapply = time.Minute
 	written := func(appliedAt *metav1.Time) *v1alpha1.InventoryItem {
 		return item(func(i *v1alpha1.InventoryItem) {
@@ -174,13 +174,13 @@ func TestUnknownFieldsOfTheRecordSurviveAWrite(t *testing.T) {
 	w.put(object{key: namespaceKey("shop")})
 	d := newDriver(w)
 	key := Key{Kind: "ConfigMap", Namespace: "shop", Name: "a"}
-	d.want(wanted(key, "1", defaultPolicies()))
+	d.want(desiredObject(key, "1", defaultPolicies()))
 	if _, err := d.pass(); err != nil {
 		t.Fatal(err)
 	}
 	unknown := map[string]json.RawMessage{"rank": json.RawMessage("7")}
 	d.durable[0].Unknown = unknown
-	d.want(wanted(key, "2", defaultPolicies()))
+	d.want(desiredObject(key, "2", defaultPolicies()))
 	if _, err := d.pass(); err != nil {
 		t.Fatal(err)
 	}

@@ -17,13 +17,13 @@ import (
 // first if it holds what a failed creation asks for.
 func (w *work) prune() {
 	var redundant []*unit
-	var twins map[Key][]*unit // at rest none is asked for
+	var desired map[Key][]*unit // made only if something is redundant
 	for _, u := range w.units {
 		if u.desired == nil && !u.dropped {
-			if twins == nil {
-				twins = w.twins()
+			if desired == nil {
+				desired = w.equivalents()
 			}
-			if u.twins = twins[u.key.anyGroup()]; u.moved() {
+			if u.equivalents = desired[u.key.withoutGroup()]; u.isDesiredInOtherGroup() {
 				u.drop()
 				continue
 			}
@@ -42,63 +42,63 @@ func (w *work) prune() {
 func (w *work) keepLeaving(u *unit) {
 	if u.item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnApply && u.live.Existence != Absent {
 		u.item.DeletePolicy = v1alpha1.DeletePolicyOrphan
-		w.ahead = true
+		w.recordFirst = true
 	}
 }
 
-// early reports whether the writes that come before the removal are outstanding.
-func (w *work) early(u *unit, because Reason) bool {
-	return because == ReasonRedundant && w.unwritten <= int(u.item.ApplyOrder) && !w.inTheWay(u)
+// awaitsWrites reports whether the writes that come before the removal are outstanding.
+func (w *work) awaitsWrites(u *unit, reason Reason) bool {
+	return reason == ReasonRedundant && w.firstUnwritten <= int(u.item.ApplyOrder) && !w.mayGoFirst(u)
 }
 
 // remove deletes objects, wave by wave and stage by stage; a stage begins when
 // everything before it is gone.
-func (w *work) remove(units []*unit, because Reason) {
-	w.keepHolders(units, because)
-	ordered := w.arrange(units)
+func (w *work) remove(units []*unit, reason Reason) {
+	w.keepContainers(units, reason)
+	ordered := w.removalOrder(units)
 	blocked := false
 	for len(ordered) > 0 {
-		stage := takeStage(&ordered)
+		stage := nextRemovalStage(&ordered)
 		for _, u := range stage {
 			if blocked {
 				w.holdRemoval(u, "is removed after others are gone")
 			} else {
-				w.removeInOrder(u, because)
+				w.removeInOrder(u, reason)
 			}
 		}
 		blocked = blocked || slices.ContainsFunc(stage, func(u *unit) bool { return !u.dropped })
 	}
-	w.forgetVisits()
+	w.resetVisits()
 }
 
 // removeInOrder removes the object after those of its stage that need it.
-func (w *work) removeInOrder(u *unit, because Reason) {
+func (w *work) removeInOrder(u *unit, reason Reason) {
 	if u.visited {
 		return
 	}
 	u.visited = true
 	for _, other := range u.neededBy {
-		if other.leaves && other.leaving == u.leaving && other.departure == u.departure {
-			w.removeInOrder(other, because)
+		if other.removing && other.removalWave == u.removalWave && other.removalStage == u.removalStage {
+			w.removeInOrder(other, reason)
 		}
 	}
-	keeper := u.keeper()
+	dependent := u.remainingDependent()
 	switch {
-	case keeper != nil:
-		w.holdRemoval(u, "is removed after "+keeper.key.String()+", which needs it")
-	case w.early(u, because):
+	case dependent != nil:
+		w.holdRemoval(u, "is removed after "+dependent.key.String()+", which needs it")
+	case w.awaitsWrites(u, reason):
 		w.holdRemoval(u, "is removed after the others are written")
 	default:
-		w.removeOne(u, because)
+		w.removeOne(u, reason)
 	}
 }
 
-// takeStage cuts the leading run of equal wave and stage.
-func takeStage(ordered *[]*unit) []*unit {
+// nextRemovalStage cuts the leading run of equal wave and stage.
+func nextRemovalStage(ordered *[]*unit) []*unit {
 	first, n := (*ordered)[0], 1
 	for n < len(*ordered) {
 		u := (*ordered)[n]
-		if u.leaving != first.leaving || u.departure != first.departure {
+		if u.removalWave != first.removalWave || u.removalStage != first.removalStage {
 			break
 		}
 		n++
@@ -115,37 +115,39 @@ func (w *work) holdRemoval(u *unit, message string) {
 		return
 	}
 	if u.failure == nil {
-		beRead(&u.item) // its content is not read meanwhile, so nothing lasts
+		resetContentUnknown(&u.item) // its content is not read meanwhile, so nothing lasts
 	}
 	w.wait(u, WaitOrder, message)
 }
 
-func (w *work) removeOne(u *unit, because Reason) {
+func (w *work) removeOne(u *unit, reason Reason) {
 	switch {
-	case u.live.Existence == Absent || u.unkept() && !u.live.known():
+	case u.live.Existence == Absent || u.isNotStored() && !u.live.known():
 		u.drop()
 	case !u.live.known():
-		w.waitUnread(u)
-	case u.unknownTwin() != nil:
-		w.waitTwin(u)
-	case w.leavesMarks(u):
-		w.disown(u, because)
+		w.waitNotRead(u)
+	case u.unknownEquivalent() != nil:
+		w.waitEquivalent(u)
+	case w.ownsBesidesOthers(u):
+		w.removeOwnership(u, reason)
 	case !u.mayRemove():
-		w.release(u)
+		w.dropUnowned(u)
 	case u.failure != nil:
 		w.waitRemoval(u)
-	case w.leftBehind(u, because):
-		w.orphan(u, because)
+	case w.willOrphan(u, reason):
+		w.orphan(u, reason)
 	case !u.live.DeletionTimestamp.IsZero():
 		w.wait(u, WaitGone, terminating(u.live))
 	default:
-		w.tellInTheWay(u, because)
-		s := w.guarded(u.step(VerbDelete, stageRemoval, because), u)
-		if u.item.Keeps {
-			s.Guard = s.Guard.orRelease()
+		if reason == ReasonRedundant && w.firstUnwritten <= int(u.item.ApplyOrder) {
+			w.note(u.key, "is removed before the others are written: one of its kind cannot be created, because something is taken")
 		}
-		s.ItemAfter.UnreadSince, s.ItemAfter.UnreadLast = w.unread(u)
-		if until := w.unreadUntil(u); s.Guard == GuardEmptyElseOrphan && !until.IsZero() && !w.in.Now.Before(until) {
+		s := w.withGuard(u.step(VerbDelete, stageRemoval, reason), u)
+		if u.item.Keeps {
+			s.Guard = s.Guard.orOrphan()
+		}
+		s.ItemAfter.UnreadSince, s.ItemAfter.UnreadLast = w.contentUnknownSince(u)
+		if until := w.contentUnknownUntil(u); s.Guard == GuardEmptyElseOrphan && !until.IsZero() && !w.in.Now.Before(until) {
 			s.Guard = GuardKnownEmptyElseOrphan
 		}
 		w.step(s)
@@ -154,10 +156,10 @@ func (w *work) removeOne(u *unit, because Reason) {
 
 // waitRemoval waits because the removal failed or was blocked in this reconcile.
 func (w *work) waitRemoval(u *unit) {
-	wait := Wait{Key: u.key, Reason: failureReason(*u.failure), Message: u.failure.Message, Until: w.unreadUntil(u)}
+	wait := Wait{Key: u.key, Reason: failureReason(*u.failure), Message: u.failure.Message, Until: w.contentUnknownUntil(u)}
 	if !wait.Until.IsZero() {
 		wait.Message += "; if that lasts, it is left behind at " + wait.Until.UTC().Format(time.RFC3339)
-		if again := w.in.Now.Add(w.unreadGap() / 2); again.Before(wait.Until) {
+		if again := w.in.Now.Add(w.contentUnknownGap() / 2); again.Before(wait.Until) {
 			wait.Until = again // a try must come before the measure begins anew
 		}
 	}
@@ -173,35 +175,35 @@ func (u *unit) drop() {
 // in events.k8s.io. When the manifests name another group, the recorded object and the
 // desired one have different keys and one uid.
 
-// twins returns the desired objects by their keys without the group.
-func (w *work) twins() map[Key][]*unit {
-	twins := map[Key][]*unit{}
+// equivalents returns the desired objects by their keys without the group.
+func (w *work) equivalents() map[Key][]*unit {
+	desired := map[Key][]*unit{}
 	for _, u := range w.units {
 		if u.desired != nil {
-			twins[u.key.anyGroup()] = append(twins[u.key.anyGroup()], u)
+			desired[u.key.withoutGroup()] = append(desired[u.key.withoutGroup()], u)
 		}
 	}
-	return twins
+	return desired
 }
 
-// moved reports whether the very object is desired in another group.
-func (u *unit) moved() bool {
-	return slices.ContainsFunc(u.twins, func(twin *unit) bool {
-		uid := twin.live.UID
-		return twin.live.Existence == Present && uid != "" && (uid == u.item.UID || uid == u.live.UID)
+// isDesiredInOtherGroup reports whether the very object is desired in another group.
+func (u *unit) isDesiredInOtherGroup() bool {
+	return slices.ContainsFunc(u.equivalents, func(other *unit) bool {
+		uid := other.live.UID
+		return other.live.Existence == Present && uid != "" && (uid == u.item.UID || uid == u.live.UID)
 	})
 }
 
-// unknownTwin returns a desired object that may be the very object, in another group.
-func (u *unit) unknownTwin() *unit {
-	if i := slices.IndexFunc(u.twins, func(twin *unit) bool { return !twin.live.known() }); i >= 0 {
-		return u.twins[i]
+// unknownEquivalent returns a desired object that may be the very object, in another group.
+func (u *unit) unknownEquivalent() *unit {
+	if i := slices.IndexFunc(u.equivalents, func(other *unit) bool { return !other.live.known() }); i >= 0 {
+		return u.equivalents[i]
 	}
 	return nil
 }
 
-// waitTwin lets the removal wait until it is known that it is about another object.
-func (w *work) waitTwin(u *unit) {
-	twin := u.unknownTwin().key
-	w.wait(u, WaitOrder, fmt.Sprintf("is removed when it is known that %s in the group %q is another object", twin, twin.Group))
+// waitEquivalent lets the removal wait until it is known that it is about another object.
+func (w *work) waitEquivalent(u *unit) {
+	other := u.unknownEquivalent().key
+	w.wait(u, WaitOrder, fmt.Sprintf("is removed when it is known that %s in the group %q is another object", other, other.Group))
 }

@@ -171,7 +171,7 @@ func (s *simulation) draw() {
 			orders[key.Kind+" "+key.Name] = [2]int16{set.Order.Apply, set.Order.Delete}
 		}
 		s.tie(key, &set)
-		s.driver.desired = append(s.driver.desired, wanted(key, pick(s, "1", "2", "3"), set, defines...))
+		s.driver.desired = append(s.driver.desired, desiredObject(key, pick(s, "1", "2", "3"), set, defines...))
 	}
 	s.rng.Shuffle(len(s.driver.desired), func(i, j int) {
 		s.driver.desired[i], s.driver.desired[j] = s.driver.desired[j], s.driver.desired[i]

@@ -95,14 +95,14 @@ func ApplyStages(types, additional []v1alpha1.TypeInfo) func(Key) int {
 	}
 }
 
-func applyStage(u *unit) int {
+func applyStageOf(u *unit) int {
 	if u.instance {
 		return stageInstance
 	}
 	return kindOf(u.key).apply
 }
 
-func removeStage(u *unit) int {
+func removalStageOf(u *unit) int {
 	if u.instance {
 		return removeInstance
 	}
@@ -167,11 +167,11 @@ func (t managedTypes) manages(gk schema.GroupKind) bool {
 	return false
 }
 
-// guarded gives a deletion its guard, and what the guard must know: which
+// withGuard gives a deletion its guard, and what the guard must know: which
 // instances of a type are in the record. An object that is recorded as released,
 // or is just now dropped from the record, is not ours, and one that was left
 // behind is not recorded any more.
-func (w *work) guarded(s Step, u *unit) Step {
+func (w *work) withGuard(s Step, u *unit) Step {
 	s.Guard = guardOf(u)
 	if s.Guard != GuardNoInstances {
 		return s

@@ -73,7 +73,7 @@ func parseLines(text string) ([]line, error) {
 // desired makes a desired object of a line. The options are annotations, but for
 // value, ttl, which says that the object is removed after its end, and defines, which
 // names the kind that a definition brings.
-func (l line) wanted() (Desired, error) {
+func (l line) desired() (Desired, error) {
 	annotations := map[string]string{}
 	for name, value := range l.words {
 		if name != "value" && name != "defines" && name != "ttl" {
@@ -84,7 +84,7 @@ func (l line) wanted() (Desired, error) {
 	if err != nil {
 		return Desired{}, fmt.Errorf("%s: %w", l.key, err)
 	}
-	d := wanted(l.key, l.value("value"), policies, l.defines()...)
+	d := desiredObject(l.key, l.value("value"), policies, l.defines()...)
 	d.HasTTL = l.value("ttl") != ""
 	return d, nil
 }

@@ -175,7 +175,7 @@ func all(do func(w *world, k Key)) command {
 func desire(s *story, _ []string, lines []line) (string, error) {
 	s.driver.desired, s.driver.hooks = nil, nil
 	for _, l := range lines {
-		d, err := l.wanted()
+		d, err := l.desired()
 		if err != nil {
 			return "", err
 		}

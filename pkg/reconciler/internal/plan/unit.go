@@ -21,64 +21,64 @@ type unit struct {
 	instance bool
 	// settled: nothing is to be done and nothing is waited for.
 	settled bool
-	// fought: another client changes the object again and again.
-	fought bool
-	// stuck: the object is to be written, but cannot be now.
-	stuck bool
-	// held: the object waits for others.
-	held bool
-	// jammed: it cannot be, because its own last write failed or that of one
+	// conflicting: another client changes the object again and again.
+	conflicting bool
+	// writeBlocked: the object is to be written, but cannot be now.
+	writeBlocked bool
+	// waitsForOthers: other objects come first.
+	waitsForOthers bool
+	// blockedByFailure: it cannot be written, because its own last write failed or that of one
 	// that comes before it.
-	jammed bool
-	// misplaced: the object runs before or after a deletion, but is on record
+	blockedByFailure bool
+	// becameHook: the object runs before or after a deletion, but is on record
 	// as an ordinary one.
-	misplaced bool
+	becameHook bool
 	// dropped: the object leaves the record.
 	dropped bool
 	// needs are other objects that must be there as long as this one: when
 	// applying, those that must be settled before; when removing, those that
 	// must not go before.
 	needs []*unit
-	// leaves: the object is to be removed, in the delete wave leaving and in
-	// its stage departure.
-	leaves    bool
-	leaving   int16
-	departure int
+	// removing: the object is to be removed, in removalWave and in
+	// its removalStage.
+	removing     bool
+	removalWave  int16
+	removalStage int
 	// neededBy are those that need this one and must not be left without it.
 	neededBy []*unit
-	// twins are the desired objects of the same kind and name in other groups.
-	twins []*unit
+	// equivalents are the desired objects of the same kind and name in other groups.
+	equivalents []*unit
 	// visited is set for units that the walk under way has met, visiting those that
 	// it came through.
 	visited, visiting bool
 }
 
-// want makes the unit a desired one and brings the descriptive part of its
+// setDesired makes the unit a desired one and brings the descriptive part of its
 // record up to date.
-func (u *unit) want(d *Desired) {
+func (u *unit) setDesired(d *Desired) {
 	u.desired = d
-	if u.misplaced = u.recorded && u.isHook() && u.item.RunOn == ""; u.misplaced {
+	if u.becameHook = u.recorded && u.isHook() && u.item.RunOn == ""; u.becameHook {
 		return // it is an ordinary object until it is gone
 	}
-	u.item.Digest = carried(u.item.Digest, d.Digest)
+	u.item.Digest = carryRevision(u.item.Digest, d.Digest)
 	u.item.RunOn = string(d.Policies.RunOn)
 	u.item.Group, u.item.Version, u.item.Kind = d.Key.Group, d.Version, d.Key.Kind
 	u.item.Namespace, u.item.Name = d.Key.Namespace, d.Key.Name
 	u.item.Origin = v1alpha1.OriginManifest
 	u.item.ApplyOrder, u.item.DeleteOrder = d.Policies.Order.Apply, d.Policies.Order.Delete
 	u.item.Defines = d.Defines
-	beRead(&u.item)
+	resetContentUnknown(&u.item)
 	u.item.DeletePolicy = d.Policies.Delete
 	if u.item.DeletePolicy == v1alpha1.DeletePolicyDelete {
 		u.item.DeletePolicy = ""
 	}
-	if !u.recorded || u.same() && !u.isRekeyed() {
+	if !u.recorded || u.isSame() && !u.isRekeyed() {
 		u.item.DependsOn = dependenciesOf(d)
 	}
 }
 
-// observe takes over what is known about the live object.
-func (u *unit) observe(in Input) {
+// setLive takes over what is known about the live object.
+func (u *unit) setLive(in Input) {
 	u.live = in.Live[u.key]
 	if failure, failed := in.Failed[u.key]; failed {
 		u.failure = &failure
@@ -90,19 +90,19 @@ func (u *unit) observe(in Input) {
 		}
 		u.relation, u.owner = relate(in.Owner, u.item, adoption, u.live)
 	}
-	u.inherit()
+	u.assumeDesiredManifest()
 }
 
-// unkept reports whether the server has answered the creation of the object without
+// isNotStored reports whether the server has answered the creation of the object without
 // a uid: it keeps no such object, so that none can be read or deleted.
-func (u *unit) unkept() bool {
+func (u *unit) isNotStored() bool {
 	return u.item.UID == "" && u.item.Digest != "" && u.item.Phase == v1alpha1.PhaseApplied && u.item.RunOn == ""
 }
 
 // step starts a step on the live object, with what was seen as its precondition.
-func (u *unit) step(verb Verb, stage int, because Reason) Step {
+func (u *unit) step(verb Verb, stage int, reason Reason) Step {
 	return Step{
-		Verb: verb, Key: u.key, Version: u.item.Version, Stage: stage, Reason: because,
+		Verb: verb, Key: u.key, Version: u.item.Version, Stage: stage, Reason: reason,
 		UID: u.live.UID, ResourceVersion: u.live.ResourceVersion, Ownership: u.live.Ownership, Finalizers: u.live.Finalizers,
 		HasOwnerReferences: u.live.HasOwnerReferences, Scaled: u.live.Scaled != nil,
 		ItemAfter: u.item,

@@ -15,7 +15,7 @@ import (
 // applyWaves goes through the waves by apply-order, as far as readiness allows,
 // and reports whether all of them are settled.
 func (w *work) applyWaves(units []*unit) bool {
-	defer w.forgetVisits()
+	defer w.resetVisits()
 	waves := map[int][]*unit{}
 	for _, u := range units {
 		waves[int(u.item.ApplyOrder)] = append(waves[int(u.item.ApplyOrder)], u)
@@ -28,11 +28,11 @@ func (w *work) applyWaves(units []*unit) bool {
 			next = orders[i+1]
 		}
 		due.add(waves[order])
-		if w.applyWave(waves[order]) && w.purge(due.take(next)) {
+		if w.applyWave(waves[order]) && w.purge(due.takeDue(next)) {
 			continue
 		}
 		for _, later := range orders[i+1:] {
-			w.hold(waves[later], "waits for "+blocking(waves[order])+" (apply-order "+strconv.Itoa(order)+")", jammed(waves[order]))
+			w.holdAll(waves[later], "waits for "+blocking(waves[order])+" (apply-order "+strconv.Itoa(order)+")", anyBlockedByFailure(waves[order]))
 		}
 		return false
 	}
@@ -45,20 +45,20 @@ func (w *work) applyWaves(units []*unit) bool {
 func (w *work) applyWave(units []*unit) bool {
 	stages := make([][]*unit, stageInstance+1)
 	for _, u := range units {
-		stages[applyStage(u)] = append(stages[applyStage(u)], u)
+		stages[applyStageOf(u)] = append(stages[applyStageOf(u)], u)
 	}
-	stuck, settled := false, true
+	blocked, settled := false, true
 	var before []*unit
 	for stage, members := range stages {
-		if stuck || stage >= stageLate && !settled {
-			w.hold(members, "waits for "+blocking(before), jammed(units))
+		if blocked || stage >= stageLate && !settled {
+			w.holdAll(members, "waits for "+blocking(before), anyBlockedByFailure(units))
 		} else {
 			for _, u := range members {
 				w.applyInOrder(u)
 			}
 		}
 		for _, u := range members {
-			stuck, settled = stuck || u.stuck, settled && u.settled
+			blocked, settled = blocked || u.writeBlocked, settled && u.settled
 		}
 		before = append(before, members...)
 	}
@@ -69,7 +69,7 @@ func (w *work) applyWave(units []*unit) bool {
 // possible one that does not wait for others itself.
 func blocking(units []*unit) string {
 	first := slices.IndexFunc(units, func(u *unit) bool { return !u.settled })
-	if own := slices.IndexFunc(units, func(u *unit) bool { return !u.settled && !u.held }); own >= 0 {
+	if own := slices.IndexFunc(units, func(u *unit) bool { return !u.settled && !u.waitsForOthers }); own >= 0 {
 		first = own
 	}
 	if first < 0 {
@@ -78,29 +78,29 @@ func blocking(units []*unit) string {
 	return units[first].key.String()
 }
 
-// hold lets objects wait for others, unless nothing is to be done about them;
+// holdAll lets objects wait for others, unless nothing is to be done about them;
 // jammed is set if some of those others wait because of a failure.
-func (w *work) hold(units []*unit, message string, jammed bool) {
+func (w *work) holdAll(units []*unit, message string, failed bool) {
 	for _, u := range units {
-		w.holdOne(u, message, jammed)
+		w.hold(u, message, failed)
 	}
 }
 
-// holdOne reports whether the object has to wait indeed.
-func (w *work) holdOne(u *unit, message string, jammed bool) bool {
+// hold reports whether the object has to wait indeed.
+func (w *work) hold(u *unit, message string, failed bool) bool {
 	switch {
-	case u.ran():
+	case u.hookCompleted():
 		u.settled = true
-	case u.over():
-		u.retire()
-	case w.expire(u):
-	case w.leaveGone(u):
-	case w.ignore(u):
+	case u.isFinished():
+		u.markFinished()
+	case w.settleExpired(u):
+	case w.settleDeleted(u):
+	case w.ignoreUnowned(u):
 	case w.atRest(u):
-		w.judge(u)
+		w.checkReadiness(u)
 	default:
-		u.jammed, u.held = jammed, true
-		w.unfinished(u)
+		u.blockedByFailure, u.waitsForOthers = failed, true
+		w.notePending(u)
 		w.wait(u, WaitOrder, message)
 		return true
 	}
@@ -127,9 +127,9 @@ func (p purges) add(units []*unit) {
 	}
 }
 
-// take removes and returns what is due before the next wave begins; a wave in
+// takeDue removes and returns what is due before the next wave begins; a wave in
 // between that has no objects ends at once.
-func (p purges) take(next int) []*unit {
+func (p purges) takeDue(next int) []*unit {
 	var due []*unit
 	for _, at := range slices.Sorted(maps.Keys(p)) {
 		if at < next {
@@ -146,7 +146,7 @@ func (w *work) purge(units []*unit) bool {
 	for _, u := range units {
 		if !u.live.known() {
 			gone = false
-			w.waitUnread(u)
+			w.waitNotRead(u)
 			continue
 		}
 		if !u.isOurs() {
@@ -154,20 +154,20 @@ func (w *work) purge(units []*unit) bool {
 		}
 		gone = false
 		u.settled = false
-		w.purgeNow(u)
+		w.deletePurged(u)
 	}
 	return gone
 }
 
-func (w *work) purgeNow(u *unit) {
-	w.moving = min(w.moving, int(u.item.ApplyOrder))
+func (w *work) deletePurged(u *unit) {
+	w.firstMoving = min(w.firstMoving, int(u.item.ApplyOrder))
 	if u.item.Phase != v1alpha1.PhaseCompleting {
 		// Durable before the deletion: otherwise a crash in between would
 		// look like a missing object, and the work would be done twice.
 		u.item.Phase = v1alpha1.PhaseCompleting
-		w.ahead = true
+		w.recordFirst = true
 	}
 	s := u.step(VerbDelete, stagePurge, ReasonPurged)
 	s.Desired = u.desired
-	w.step(w.guarded(s, u))
+	w.step(w.withGuard(s, u))
 }
