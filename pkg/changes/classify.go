@@ -6,47 +6,47 @@ package changes
 // facts are all that the next step depends on: what the cache has, what stands on the
 // object, and what this process remembers of it.
 type facts struct {
-	opinionated bool
-	absent      bool // the cache has it no longer
-	deleting    bool // deletion was asked for
-	claimed     bool // our finalizer is on it; on one that is absent: it was
-	pending     bool // the mark of an unhandled creation is on it
-	touched     bool // this process called the reconciler for it
-	handled     bool // this process handled it successfully
-	changed     bool // there is a change since then that counts
-	resync      bool // a resync is due
-	parted      bool // this process has handled its deletion
-	abandoned   bool // the policy gave up, and nothing changed since
+	opinionated     bool
+	absent          bool // the cache has it no longer
+	deleting        bool // deletion was asked for
+	hasFinalizer    bool // our finalizer is on it; on one that is absent: it was
+	pending         bool // our pending finalizer is on it
+	called          bool // this process called the reconciler for it
+	handled         bool // this process handled it successfully
+	changed         bool // there is a change since then that counts
+	resync          bool // a resync is due
+	deletionHandled bool // this process has handled its deletion
+	gaveUp          bool // the policy gave up, and nothing changed since
 }
 
 // step is what to do next, in this order. What comes first must succeed before
 // anything of the rest is done.
 type step struct {
-	claim  claim
+	add    addition
 	action ReconcileAction
-	finish finish
+	remove removal
 }
 
-// claim is a write before the call.
-type claim int
+// addition is a write before the call.
+type addition int
 
 const (
-	claimNothing claim = iota
-	// claimNew puts our finalizer and the mark on an object.
-	claimNew
-	// claimAgain puts our finalizer back on an object that was handled.
-	claimAgain
+	addNothing addition = iota
+	// addBoth puts our finalizer and the pending finalizer on an object.
+	addBoth
+	// addFinalizer puts our finalizer back on an object that was handled.
+	addFinalizer
 )
 
-// finish is a write after the call.
-type finish int
+// removal is a write after the call.
+type removal int
 
 const (
-	finishNothing finish = iota
-	// finishSettle takes the mark off.
-	finishSettle
-	// finishRelease takes the finalizer and the mark off.
-	finishRelease
+	removeNothing removal = iota
+	// removePending takes the pending finalizer off.
+	removePending
+	// removeBoth takes the finalizer and the pending finalizer off.
+	removeBoth
 )
 
 // classify decides on the next step.
@@ -60,7 +60,7 @@ func classify(f facts) step {
 	default:
 		s = step{action: actionFor(f)}
 	}
-	if f.abandoned && !f.resync {
+	if f.gaveUp && !f.resync {
 		switch s.action {
 		case ReconcileActionCreated, ReconcileActionDeleted:
 			return step{}
@@ -77,12 +77,12 @@ func decideDeleted(f facts) step {
 	var s step
 	// The reconciler was never called for what is neither claimed nor touched. A plain reconciler
 	// may have been called by an earlier process.
-	owed := !f.opinionated || f.claimed || f.pending || f.touched
-	if owed && !f.parted {
+	owed := !f.opinionated || f.hasFinalizer || f.pending || f.called
+	if owed && !f.deletionHandled {
 		s.action = ReconcileActionDeleted
 	}
-	if f.opinionated && (f.claimed || f.pending) {
-		s.finish = finishRelease
+	if f.opinionated && (f.hasFinalizer || f.pending) {
+		s.remove = removeBoth
 	}
 	return s
 }
@@ -92,17 +92,17 @@ func decideExisting(f facts) step {
 	switch {
 	case f.handled:
 		s := step{action: actionFor(f)}
-		if !f.claimed {
-			s.claim = claimAgain
+		if !f.hasFinalizer {
+			s.add = addFinalizer
 		}
 		if f.pending {
-			s.finish = finishSettle
+			s.remove = removePending
 		}
 		return s
-	case !f.claimed:
-		return step{claim: claimNew, action: ReconcileActionCreated, finish: finishSettle}
+	case !f.hasFinalizer:
+		return step{add: addBoth, action: ReconcileActionCreated, remove: removePending}
 	case f.pending:
-		return step{action: ReconcileActionCreated, finish: finishSettle}
+		return step{action: ReconcileActionCreated, remove: removePending}
 	default:
 		return step{action: ReconcileActionResynced}
 	}

@@ -65,15 +65,15 @@ func (c *Controller) setup(mgr ctrl.Manager) error {
 	if mgr == nil {
 		errs = append(errs, errors.New("the manager is nil"))
 	}
-	var marks marks
+	var finalizers ownFinalizers
 	if isNil(c.kind) {
 		errs = append(errs, errors.New("the kind is nil"))
 	} else {
 		errs = append(errs, acceptedBy(c.reconciler, c.kind))
 	}
 	if isOpinionated && !isNil(c.reconciler) {
-		marks.finalizer = wanted.finalizer()
-		errs = append(errs, checkFinalizer(marks.finalizer))
+		finalizers.finalizer = wanted.finalizer()
+		errs = append(errs, checkFinalizer(finalizers.finalizer))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -82,11 +82,11 @@ func (c *Controller) setup(mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("the scheme of the manager does not know the kind: %w", err)
 	}
-	release, err := watched.add(mgr, watch{controller: c.name, kind: gvk, finalizer: marks.finalizer})
+	release, err := watched.add(mgr, watch{controller: c.name, kind: gvk, finalizer: finalizers.finalizer})
 	if err != nil {
 		return err
 	}
-	if err := c.start(mgr, gvk, marks, options); err != nil {
+	if err := c.start(mgr, gvk, finalizers, options); err != nil {
 		release()
 		return err
 	}
@@ -94,7 +94,7 @@ func (c *Controller) setup(mgr ctrl.Manager) error {
 }
 
 // start wires the controller, whose options are complete, to the manager.
-func (c *Controller) start(mgr ctrl.Manager, gvk schema.GroupVersionKind, marks marks, options Options) error {
+func (c *Controller) start(mgr ctrl.Manager, gvk schema.GroupVersionKind, finalizers ownFinalizers, options Options) error {
 	source, err := c.cache(mgr, options)
 	if err != nil {
 		return err
@@ -103,8 +103,8 @@ func (c *Controller) start(mgr ctrl.Manager, gvk schema.GroupVersionKind, marks 
 		reconciler: c.reconciler,
 		policy:     options.RetryPolicy,
 		interval:   options.ResyncInterval,
-		scribe:     &scribe{marks: marks, client: mgr.GetClient(), reader: mgr.GetAPIReader(), kind: gvk.GroupKind(), owner: c.name},
-		memory:     newMemory(options.Changed, marks),
+		finalizers: &finalizerWriter{ownFinalizers: finalizers, client: mgr.GetClient(), reader: mgr.GetAPIReader(), kind: gvk.GroupKind(), owner: c.name},
+		memory:     newMemory(options.Changed, finalizers),
 		limiter:    newLimiter(),
 		activity:   backoff.NewActivity[client.ObjectKey](writeRetryInitial, defaultRetryMax),
 		gaveUp:     gaveUp(c.name, events.NewRecorder(mgr, c.name)),

@@ -21,7 +21,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/cluster"
 )
 
-// pendingSuffix makes of a finalizer the mark of an object whose creation was not
+// pendingSuffix makes of a finalizer the pending finalizer of an object whose creation was not
 // handled yet.
 const pendingSuffix = "-pending"
 
@@ -87,20 +87,20 @@ func checkFinalizer(finalizer string) error {
 	return nil
 }
 
-// marks are the two finalizers of an opinionated reconciler; the zero value is none.
-type marks struct{ finalizer string }
+// ownFinalizers are the two finalizers of an opinionated reconciler; the zero value is none.
+type ownFinalizers struct{ finalizer string }
 
-func (m marks) pendingMark() string { return m.finalizer + pendingSuffix }
+func (m ownFinalizers) pendingFinalizer() string { return m.finalizer + pendingSuffix }
 
-func (m marks) claimed(obj client.Object) bool {
+func (m ownFinalizers) isOn(obj client.Object) bool {
 	return m.finalizer != "" && slices.Contains(obj.GetFinalizers(), m.finalizer)
 }
 
-func (m marks) pending(obj client.Object) bool {
-	return m.finalizer != "" && slices.Contains(obj.GetFinalizers(), m.pendingMark())
+func (m ownFinalizers) isPendingOn(obj client.Object) bool {
+	return m.finalizer != "" && slices.Contains(obj.GetFinalizers(), m.pendingFinalizer())
 }
 
-func (m marks) any(obj client.Object) bool { return m.claimed(obj) || m.pending(obj) }
+func (m ownFinalizers) isAnyOn(obj client.Object) bool { return m.isOn(obj) || m.isPendingOn(obj) }
 
 // added returns the finalizers of an object with these.
 func added(finalizers []string, more ...string) []string {
@@ -113,19 +113,19 @@ func added(finalizers []string, more ...string) []string {
 	return finalizers
 }
 
-// scribe writes the marks. It writes metadata through the version that the server
+// finalizerWriter writes our finalizers. It writes metadata through the version that the server
 // prefers, because an older one may not hold everything that is stored.
-type scribe struct {
-	marks
+type finalizerWriter struct {
+	ownFinalizers
 	client client.Client
 	reader client.Reader // the server, not a cache
 	kind   schema.GroupKind
 	owner  string
 }
 
-// claim puts finalizers on an object, if it still is what we know. The object becomes
+// add puts finalizers on an object, if it still is what we know. The object becomes
 // what it is on the server.
-func (s *scribe) claim(ctx context.Context, obj client.Object, finalizers ...string) error {
+func (s *finalizerWriter) add(ctx context.Context, obj client.Object, finalizers ...string) error {
 	patch := map[string]any{"metadata": map[string]any{
 		"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion(),
 		"finalizers": added(obj.GetFinalizers(), finalizers...),
@@ -133,9 +133,9 @@ func (s *scribe) claim(ctx context.Context, obj client.Object, finalizers ...str
 	return s.patch(ctx, obj, apitypes.MergePatchType, patch)
 }
 
-// take takes finalizers off an object, whatever else was changed meanwhile. It is fine
+// remove takes finalizers off an object, whatever else was changed meanwhile. It is fine
 // if the object is gone.
-func (s *scribe) take(ctx context.Context, obj client.Object, finalizers ...string) (written, error) {
+func (s *finalizerWriter) remove(ctx context.Context, obj client.Object, finalizers ...string) (written, error) {
 	patch := []map[string]any{{"op": "test", "path": "/metadata/uid", "value": obj.GetUID()}}
 	// From the end, so that no index moves.
 	for i, finalizer := range slices.Backward(obj.GetFinalizers()) {
@@ -158,7 +158,7 @@ func (s *scribe) take(ctx context.Context, obj client.Object, finalizers ...stri
 	return written{uid: obj.GetUID(), version: obj.GetResourceVersion()}, nil
 }
 
-func (s *scribe) patch(ctx context.Context, obj client.Object, form apitypes.PatchType, content any) error {
+func (s *finalizerWriter) patch(ctx context.Context, obj client.Object, form apitypes.PatchType, content any) error {
 	data, err := json.Marshal(content)
 	if err != nil {
 		return err
@@ -178,7 +178,7 @@ func (s *scribe) patch(ctx context.Context, obj client.Object, form apitypes.Pat
 
 // find asks the server whether an object that the cache lost is there, as it is if it
 // no longer fits a selector. It returns nil if the object is gone.
-func (s *scribe) find(ctx context.Context, obj client.Object) (*metav1.PartialObjectMetadata, error) {
+func (s *finalizerWriter) find(ctx context.Context, obj client.Object) (*metav1.PartialObjectMetadata, error) {
 	metadata, err := s.metadataOf(client.ObjectKeyFromObject(obj))
 	if err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func (s *scribe) find(ctx context.Context, obj client.Object) (*metav1.PartialOb
 	return metadata, nil
 }
 
-func (s *scribe) metadataOf(key client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
+func (s *finalizerWriter) metadataOf(key client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
 	mapping, err := s.client.RESTMapper().RESTMapping(s.kind)
 	if err != nil {
 		return nil, fmt.Errorf("find the preferred version of %s: %w", s.kind, err)

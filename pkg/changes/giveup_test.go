@@ -133,7 +133,7 @@ func TestWhatWasGivenUpDoesNotComeAgainBecauseWeClaimedIt(t *testing.T) {
 		t.Fatal(actions)
 	}
 	claimed := configMap("", "", "")
-	if err := s.scribe.client.Get(t.Context(), testKey, claimed); err != nil || len(claimed.Finalizers) == 0 {
+	if err := s.finalizers.client.Get(t.Context(), testKey, claimed); err != nil || len(claimed.Finalizers) == 0 {
 		t.Fatalf("%v, finalizers %v", err, claimed.Finalizers)
 	}
 	s.memory.replaced(fresh, claimed)

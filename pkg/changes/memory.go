@@ -20,26 +20,26 @@ import (
 // memory is what a process knows of the objects of a controller. Objects in it are
 // shared with the cache and never changed.
 type memory struct {
-	mu      sync.Mutex
-	records map[client.ObjectKey]*record
-	changed func(oldObj, newObj client.Object) bool
-	marks   marks
+	mu         sync.Mutex
+	records    map[client.ObjectKey]*record
+	changed    func(oldObj, newObj client.Object) bool
+	finalizers ownFinalizers
 }
 
 // record is what is known under one name. There may be two objects of that name: one
 // that is gone and its successor.
 type record struct {
-	current client.Object // as the cache has it; nil if it is gone
-	gone    client.Object // as it was last, while its deletion is to be delivered
-	bearer  client.Object // gone as it was before, if it bore our finalizers then
-	handled client.Object // the last state that was handled successfully
-	touched apitypes.UID  // the object that the reconciler was last called for
-	parted  apitypes.UID  // the object whose deletion was last delivered
-	settled written       // the last time that the mark was taken off
-	freed   written       // the last time that both finalizers were taken off
-	resync  bool          // asked for by the cache
-	due     time.Time     // when the next resync is due; zero for never
-	attempt attempt
+	current            client.Object // as the cache has it; nil if it is gone
+	gone               client.Object // as it was last, while its deletion is to be delivered
+	lastWithFinalizers client.Object // gone as it was before, if it bore our finalizers then
+	handled            client.Object // the last state that was handled successfully
+	called             apitypes.UID  // the object that the reconciler was last called for
+	deletionHandled    apitypes.UID  // the object whose deletion was last delivered
+	pendingRemoved     written       // the last time that the pending finalizer was taken off
+	finalizersRemoved  written       // the last time that both finalizers were taken off
+	resync             bool          // asked for by the cache
+	due                time.Time     // when the next resync is due; zero for never
+	attempt            attempt
 }
 
 // written is a write of ours, which the cache may not have seen yet.
@@ -61,11 +61,11 @@ func (w written) outdates(obj client.Object) bool {
 
 // attempt is an unfinished call.
 type attempt struct {
-	object    client.Object // nil if there is none
-	absent    bool
-	count     int // failures in a row
-	state     map[string]any
-	abandoned bool
+	object client.Object // nil if there is none
+	absent bool
+	count  int // failures in a row
+	state  map[string]any
+	gaveUp bool
 }
 
 // subject is what a reconcile is about: a record as it was at the beginning.
@@ -80,8 +80,8 @@ type subject struct {
 	followed bool
 }
 
-func newMemory(changed func(oldObj, newObj client.Object) bool, marks marks) *memory {
-	return &memory{records: map[client.ObjectKey]*record{}, changed: contained(changed), marks: marks}
+func newMemory(changed func(oldObj, newObj client.Object) bool, finalizers ownFinalizers) *memory {
+	return &memory{records: map[client.ObjectKey]*record{}, changed: guardedChanged(changed), finalizers: finalizers}
 }
 
 // recordOf returns what is known under the name of the object; the caller holds the lock.
@@ -99,7 +99,7 @@ func (m *memory) appeared(obj client.Object) {
 	defer m.mu.Unlock()
 	r := m.recordOf(obj)
 	if r.current != nil && r.current.GetUID() != obj.GetUID() {
-		r.lose(r.current, m.marks)
+		r.noteGone(r.current, m.finalizers)
 	}
 	r.current = obj
 }
@@ -118,7 +118,7 @@ func (m *memory) replaced(oldObj, newObj client.Object) bool {
 		}
 		return true
 	}
-	return m.changed(oldObj, newObj) || m.marks.claimed(oldObj) && !m.marks.claimed(newObj)
+	return m.changed(oldObj, newObj) || m.finalizers.isOn(oldObj) && !m.finalizers.isOn(newObj)
 }
 
 // disappeared notes that the cache has the object no longer.
@@ -127,16 +127,16 @@ func (m *memory) disappeared(obj client.Object) {
 	defer m.mu.Unlock()
 	r := m.recordOf(obj)
 	if r.current != nil && r.current.GetUID() != obj.GetUID() {
-		r.lose(r.current, m.marks)
+		r.noteGone(r.current, m.finalizers)
 		r.current = nil
 	}
-	r.lose(obj, m.marks)
+	r.noteGone(obj, m.finalizers)
 	r.current = nil
 }
 
-// lose notes an object that is gone. If another one is still to be parted with, no
+// noteGone notes an object that is gone. If another one is still to be parted with, no
 // call was made for this one, and so nothing has to be said of it.
-func (r *record) lose(obj client.Object, marks marks) {
+func (r *record) noteGone(obj client.Object, finalizers ownFinalizers) {
 	if r.gone != nil {
 		return
 	}
@@ -146,8 +146,8 @@ func (r *record) lose(obj client.Object, marks marks) {
 		// What an event of a deletion shows is the same state under a later version.
 		last = r.current
 	}
-	if marks.any(last) {
-		r.bearer = last
+	if finalizers.isAnyOn(last) {
+		r.lastWithFinalizers = last
 	}
 }
 
@@ -165,19 +165,19 @@ func (m *memory) look(key client.ObjectKey, now time.Time) (subject, bool) {
 		s.object = r.current
 	}
 	uid := s.object.GetUID()
-	s.opinionated = m.marks.finalizer != ""
-	s.touched, s.parted = r.touched == uid, r.parted == uid
+	s.opinionated = m.finalizers.finalizer != ""
+	s.called, s.deletionHandled = r.called == uid, r.deletionHandled == uid
 	switch {
 	case r.gone != nil:
 		s.followed = r.current != nil
-		s.absent, s.claimed = true, r.bearer != nil && !r.freed.outdates(r.bearer)
+		s.absent, s.hasFinalizer = true, r.lastWithFinalizers != nil && !r.finalizersRemoved.outdates(r.lastWithFinalizers)
 	default:
 		s.deleting = !s.object.GetDeletionTimestamp().IsZero()
-		s.claimed = m.marks.claimed(s.object) && !r.freed.outdates(s.object)
-		s.pending = m.marks.pending(s.object) && !r.freed.outdates(s.object) && !r.settled.outdates(s.object)
+		s.hasFinalizer = m.finalizers.isOn(s.object) && !r.finalizersRemoved.outdates(s.object)
+		s.pending = m.finalizers.isPendingOn(s.object) && !r.finalizersRemoved.outdates(s.object) && !r.pendingRemoved.outdates(s.object)
 	}
-	if (s.claimed || s.pending) && r.freed.uid == uid {
-		s.parted = false // another process put the finalizer back after we had removed it
+	if (s.hasFinalizer || s.pending) && r.finalizersRemoved.uid == uid {
+		s.deletionHandled = false // another process put the finalizer back after we had removed it
 	}
 	s.resync = r.resync || !r.due.IsZero() && !now.Before(r.due)
 	if r.handled != nil && r.handled.GetUID() == uid {
@@ -186,7 +186,7 @@ func (m *memory) look(key client.ObjectKey, now time.Time) (subject, bool) {
 	if r.attempt.continues(s) {
 		s.count, s.state = r.attempt.count, r.attempt.state
 		// A successor is a change, too: its creation is not reported before the deletion of the other.
-		s.abandoned = r.attempt.abandoned && !s.followed && !m.changed(r.attempt.object, s.object)
+		s.gaveUp = r.attempt.gaveUp && !s.followed && !m.changed(r.attempt.object, s.object)
 	}
 	return s, true
 }
@@ -198,57 +198,59 @@ func (a attempt) continues(s subject) bool {
 		!ContentChanged(a.object, s.object)
 }
 
-// calling notes that the reconciler is about to be called: from now on something may
+// noteCall notes that the reconciler is about to be called: from now on something may
 // have been made for the object.
-func (m *memory) calling(s subject, action ReconcileAction) {
+func (m *memory) noteCall(s subject, action ReconcileAction) {
 	m.update(s, func(r *record) {
-		if r.touched = s.object.GetUID(); action != ReconcileActionDeleted && r.parted == r.touched {
-			r.parted = ""
+		if r.called = s.object.GetUID(); action != ReconcileActionDeleted && r.deletionHandled == r.called {
+			r.deletionHandled = ""
 		}
 	})
 }
 
-// settled notes that the mark was taken off, and the state of the object after that.
-func (m *memory) settled(s subject, after written) {
-	m.update(s, func(r *record) { r.settled = after })
+// notePendingRemoved notes that the pending finalizer was taken off, and the state of the object after that.
+func (m *memory) notePendingRemoved(s subject, after written) {
+	m.update(s, func(r *record) { r.pendingRemoved = after })
 }
 
-// freed notes that both finalizers were taken off.
-func (m *memory) freed(s subject, after written) { m.update(s, func(r *record) { r.freed = after }) }
+// noteFinalizersRemoved notes that both finalizers were taken off.
+func (m *memory) noteFinalizersRemoved(s subject, after written) {
+	m.update(s, func(r *record) { r.finalizersRemoved = after })
+}
 
-// finished notes a call that succeeded. Obj is the state that was handled.
-func (m *memory) finished(s subject, action ReconcileAction, obj client.Object, due time.Time) {
+// noteSuccess notes a call that succeeded. Obj is the state that was handled.
+func (m *memory) noteSuccess(s subject, action ReconcileAction, obj client.Object, due time.Time) {
 	m.update(s, func(r *record) {
 		r.attempt, r.resync = attempt{}, false
 		if action == ReconcileActionDeleted {
 			// There is nothing to resync, however long others hold the object.
-			r.parted, r.handled, r.due = obj.GetUID(), nil, time.Time{}
+			r.deletionHandled, r.handled, r.due = obj.GetUID(), nil, time.Time{}
 			return
 		}
 		r.handled, r.due = obj, due
 	})
 }
 
-// unfinished notes a call that has to be made again, after so many failures.
-func (m *memory) unfinished(s subject, count int, state map[string]any) {
+// noteRetry notes a call that has to be made again, after so many failures.
+func (m *memory) noteRetry(s subject, count int, state map[string]any) {
 	m.update(s, func(r *record) {
 		r.attempt = attempt{object: s.object, absent: s.absent, count: count, state: state}
 	})
 }
 
-// abandoned notes a call that is not made again until something changes or a resync is
+// noteGaveUp notes a call that is not made again until something changes or a resync is
 // due. Obj is the state that was given up.
-func (m *memory) abandoned(s subject, obj client.Object, due time.Time) {
+func (m *memory) noteGaveUp(s subject, obj client.Object, due time.Time) {
 	m.update(s, func(r *record) {
-		r.attempt = attempt{object: obj, absent: s.absent, abandoned: true}
+		r.attempt = attempt{object: obj, absent: s.absent, gaveUp: true}
 		r.resync, r.due = false, due
 	})
 }
 
-// forget drops an object that is gone.
-func (m *memory) forget(s subject) {
+// forgetDeleted drops an object that is gone.
+func (m *memory) forgetDeleted(s subject) {
 	m.update(s, func(r *record) {
-		r.gone, r.bearer, r.attempt, r.due = nil, nil, attempt{}, time.Time{}
+		r.gone, r.lastWithFinalizers, r.attempt, r.due = nil, nil, attempt{}, time.Time{}
 		if r.current == nil {
 			delete(m.records, client.ObjectKeyFromObject(s.object))
 		}

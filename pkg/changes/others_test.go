@@ -24,7 +24,7 @@ func TestWhatAnotherProcessClaimsAfterWeLetItGoIsDeletedAgain(t *testing.T) {
 	}
 	get := func() *corev1.ConfigMap {
 		t.Helper()
-		if err := s.scribe.client.Get(t.Context(), testKey, obj); err != nil {
+		if err := s.finalizers.client.Get(t.Context(), testKey, obj); err != nil {
 			t.Fatal(err)
 		}
 		return obj.DeepCopy()
@@ -33,17 +33,17 @@ func TestWhatAnotherProcessClaimsAfterWeLetItGoIsDeletedAgain(t *testing.T) {
 		t.Fatalf("finalizers %v", finalizers)
 	}
 	obj.Finalizers = []string{testFinalizer} // by the other process
-	if err := s.scribe.client.Update(t.Context(), obj); err != nil {
+	if err := s.finalizers.client.Update(t.Context(), obj); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.scribe.client.Delete(t.Context(), obj); err != nil {
+	if err := s.finalizers.client.Delete(t.Context(), obj); err != nil {
 		t.Fatal(err)
 	}
 	s.memory.appeared(get())
 	if actions, _, err := s.pass(); len(actions) != 1 || actions[0] != ReconcileActionDeleted || err != nil {
 		t.Errorf("%v, %v", actions, err)
 	}
-	if err := s.scribe.client.Get(t.Context(), testKey, obj); !apierrors.IsNotFound(err) {
+	if err := s.finalizers.client.Get(t.Context(), testKey, obj); !apierrors.IsNotFound(err) {
 		t.Errorf("%v, finalizers %v", err, obj.Finalizers)
 	}
 }

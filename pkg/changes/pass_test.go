@@ -111,7 +111,7 @@ func TestNothingIsCalledBeforeTheClaimIsOnTheServer(t *testing.T) {
 		t.Errorf("%v, %s, %v", actions, after, err)
 	}
 	stored := &corev1.ConfigMap{}
-	if err := s.scribe.client.Get(t.Context(), testKey, stored); err != nil || !slices.Equal(stored.Finalizers, []string{"other.example.com/x", testFinalizer}) {
+	if err := s.finalizers.client.Get(t.Context(), testKey, stored); err != nil || !slices.Equal(stored.Finalizers, []string{"other.example.com/x", testFinalizer}) {
 		t.Errorf("finalizers %v, %v", stored.Finalizers, err)
 	}
 	if delay := s.activity.Next(testKey); delay != writeRetryInitial {
@@ -138,7 +138,7 @@ func TestAWriteThatIsRefusedAfterTheCallIsMadeAgainWithoutTheCall(t *testing.T) 
 		t.Errorf("%v, %v", actions, err)
 	}
 	stored := &corev1.ConfigMap{}
-	if err := s.scribe.client.Get(t.Context(), testKey, stored); err != nil || !slices.Equal(stored.Finalizers, []string{testFinalizer}) {
+	if err := s.finalizers.client.Get(t.Context(), testKey, stored); err != nil || !slices.Equal(stored.Finalizers, []string{testFinalizer}) {
 		t.Errorf("finalizers %v, %v", stored.Finalizers, err)
 	}
 }
@@ -149,8 +149,8 @@ func TestMetadataIsWrittenInTheVersionThatTheServerPrefers(t *testing.T) {
 	for _, version := range []string{"v1", "v2"} {
 		mapper.Add(schema.GroupVersionKind{Group: "example.com", Version: version, Kind: "MyKind"}, meta.RESTScopeNamespace)
 	}
-	s.scribe.client = mappedClient{s.scribe.client, mapper}
-	s.scribe.kind = schema.GroupKind{Group: "example.com", Kind: "MyKind"}
+	s.finalizers.client = mappedClient{s.finalizers.client, mapper}
+	s.finalizers.kind = schema.GroupKind{Group: "example.com", Kind: "MyKind"}
 	s.refuse = errRefused
 	s.memory.appeared(configMap("1", "1", "a"))
 	s.pass()
@@ -193,7 +193,7 @@ func TestTenThousandObjectsLeaveNothingInMemory(t *testing.T) {
 }
 
 func TestAPanicInTheOptionChangedMeansThatTheChangeCounts(t *testing.T) {
-	m := newMemory(func(client.Object, client.Object) bool { panic("at the disco") }, marks{})
+	m := newMemory(func(client.Object, client.Object) bool { panic("at the disco") }, ownFinalizers{})
 	if !m.replaced(configMap("1", "1", "a"), configMap("1", "2", "a")) {
 		t.Error("the change does not count")
 	}

@@ -29,7 +29,7 @@ type runner struct {
 	reconciler Reconciler
 	policy     RetryPolicy
 	interval   time.Duration // of resyncs; 0 for none
-	scribe     *scribe
+	finalizers *finalizerWriter
 	memory     *memory
 	limiter    *limiter
 	activity   *backoff.Activity[client.ObjectKey]
@@ -50,23 +50,23 @@ func (r *runner) Reconcile(ctx context.Context, request reconcile.Request) (reco
 			r.activity.Forget(key)
 			return reconcile.Result{}, nil
 		}
-		result, done, err := r.pass(ctx, key, s)
+		result, done, err := r.reconcileOne(ctx, key, s)
 		if err != nil || !done {
 			return result, err
 		}
 		if !s.absent {
 			return r.untilResync(s), nil
 		}
-		r.memory.forget(s)
+		r.memory.forgetDeleted(s)
 	}
 }
 
-// pass makes the step for a subject. It is done when nothing of it is left to do.
-func (r *runner) pass(ctx context.Context, key client.ObjectKey, s subject) (result reconcile.Result, done bool, err error) {
+// reconcileOne makes the step for a subject. It is done when nothing of it is left to do.
+func (r *runner) reconcileOne(ctx context.Context, key client.ObjectKey, s subject) (result reconcile.Result, done bool, err error) {
 	next := classify(s.facts)
 	obj := s.object.DeepCopyObject().(client.Object)
-	if next.claim != claimNothing {
-		if err := r.claim(ctx, next.claim, obj); err != nil {
+	if next.add != addNothing {
+		if err := r.addFinalizers(ctx, next.add, obj); err != nil {
 			result, err = r.writeFailed(ctx, key, err)
 			return result, false, err
 		}
@@ -77,7 +77,7 @@ func (r *runner) pass(ctx context.Context, key client.ObjectKey, s subject) (res
 		}
 	}
 	// A copy, because what was handled must not look newer than it was.
-	if err := r.finish(ctx, s, next.finish, obj.DeepCopyObject().(client.Object)); err != nil {
+	if err := r.removeFinalizers(ctx, s, next.remove, obj.DeepCopyObject().(client.Object)); err != nil {
 		result, err = r.writeFailed(ctx, key, err)
 		return result, false, err
 	}
@@ -85,34 +85,34 @@ func (r *runner) pass(ctx context.Context, key client.ObjectKey, s subject) (res
 	return reconcile.Result{}, true, nil
 }
 
-// claim makes the object what it is on the server after the write.
-func (r *runner) claim(ctx context.Context, claim claim, obj client.Object) error {
-	if claim == claimNew {
-		return r.scribe.claim(ctx, obj, r.scribe.finalizer, r.scribe.pendingMark())
+// addFinalizers makes the object what it is on the server after the write.
+func (r *runner) addFinalizers(ctx context.Context, claim addition, obj client.Object) error {
+	if claim == addBoth {
+		return r.finalizers.add(ctx, obj, r.finalizers.finalizer, r.finalizers.pendingFinalizer())
 	}
-	return r.scribe.claim(ctx, obj, r.scribe.finalizer)
+	return r.finalizers.add(ctx, obj, r.finalizers.finalizer)
 }
 
-// finish takes marks off.
-func (r *runner) finish(ctx context.Context, s subject, finish finish, obj client.Object) error {
+// removeFinalizers removes our finalizers.
+func (r *runner) removeFinalizers(ctx context.Context, s subject, finish removal, obj client.Object) error {
 	switch finish {
-	case finishSettle:
-		after, err := r.scribe.take(ctx, obj, r.scribe.pendingMark())
+	case removePending:
+		after, err := r.finalizers.remove(ctx, obj, r.finalizers.pendingFinalizer())
 		if err == nil {
-			r.memory.settled(s, after)
+			r.memory.notePendingRemoved(s, after)
 		}
 		return err
-	case finishRelease:
+	case removeBoth:
 		if s.absent {
-			there, err := r.scribe.find(ctx, obj)
+			there, err := r.finalizers.find(ctx, obj)
 			if err != nil || there == nil {
 				return err
 			}
 			obj = there
 		}
-		after, err := r.scribe.take(ctx, obj, r.scribe.finalizer, r.scribe.pendingMark())
+		after, err := r.finalizers.remove(ctx, obj, r.finalizers.finalizer, r.finalizers.pendingFinalizer())
 		if err == nil {
-			r.memory.freed(s, after)
+			r.memory.noteFinalizersRemoved(s, after)
 		}
 		return err
 	default:
@@ -127,17 +127,17 @@ func (r *runner) call(ctx context.Context, key client.ObjectKey, s subject, acti
 	if action == ReconcileActionUpdated {
 		request.Old = s.old.DeepCopyObject().(client.Object)
 	}
-	r.memory.calling(s, action)
-	out, err := contain(func() (ReconcileResult, error) { return r.reconciler.Reconcile(ctx, request) })
+	r.memory.noteCall(s, action)
+	out, err := callGuarded(func() (ReconcileResult, error) { return r.reconciler.Reconcile(ctx, request) })
 	switch {
 	case err != nil:
 		result, err = r.failed(key, s, action, obj, out, err)
 		return result, false, err
 	case out.RequeueAfter > 0:
-		r.memory.unfinished(s, 0, out.State) // to poll is no failure
+		r.memory.noteRetry(s, 0, out.State) // to poll is no failure
 		return reconcile.Result{RequeueAfter: out.RequeueAfter}, false, nil
 	}
-	r.memory.finished(s, action, obj, r.nextResync())
+	r.memory.noteSuccess(s, action, obj, r.nextResync())
 	return reconcile.Result{}, true, nil
 }
 
@@ -145,7 +145,7 @@ func (r *runner) call(ctx context.Context, key client.ObjectKey, s subject, acti
 // that is the decision: what is returned otherwise is not terminal.
 func (r *runner) failed(key client.ObjectKey, s subject, action ReconcileAction, obj client.Object, out ReconcileResult, err error) (reconcile.Result, error) {
 	terminal := errors.Is(err, reconcile.TerminalError(nil))
-	err = backoff.Retried(fmt.Errorf("%s %s %s: %w", action, r.scribe.kind, key, err))
+	err = backoff.Retried(fmt.Errorf("%s %s %s: %w", action, r.finalizers.kind, key, err))
 	retry, after := true, out.RequeueAfter
 	switch {
 	case after > 0:
@@ -156,7 +156,7 @@ func (r *runner) failed(key client.ObjectKey, s subject, action ReconcileAction,
 		after = backoff.Jitter(after, resyncJitter, r.random())
 	}
 	if retry {
-		r.memory.unfinished(s, s.count+1, out.State)
+		r.memory.noteRetry(s, s.count+1, out.State)
 		r.limiter.set(key, after)
 		return reconcile.Result{}, err
 	}
@@ -167,17 +167,17 @@ func (r *runner) failed(key client.ObjectKey, s subject, action ReconcileAction,
 	switch {
 	case s.followed:
 		// Another object waits under the name. It is not to wait until it changes.
-		r.memory.forget(s)
+		r.memory.forgetDeleted(s)
 		r.limiter.set(key, writeRetryInitial)
 		return reconcile.Result{}, err
 	case due.IsZero():
-		r.memory.abandoned(s, obj, due)
+		r.memory.noteGaveUp(s, obj, due)
 		if s.absent {
-			r.memory.forget(s)
+			r.memory.forgetDeleted(s)
 		}
 		return reconcile.Result{}, reconcile.TerminalError(err)
 	}
-	r.memory.abandoned(s, obj, due)
+	r.memory.noteGaveUp(s, obj, due)
 	r.limiter.set(key, due.Sub(r.now()))
 	return reconcile.Result{}, err
 }
@@ -213,8 +213,8 @@ func (r *runner) untilResync(s subject) reconcile.Result {
 	return reconcile.Result{RequeueAfter: max(due.Sub(r.now()), time.Millisecond)}
 }
 
-// contain calls f and makes a *lifecycle.PanicError of a panic.
-func contain(f func() (ReconcileResult, error)) (out ReconcileResult, err error) {
+// callGuarded calls f and makes a *lifecycle.PanicError of a panic.
+func callGuarded(f func() (ReconcileResult, error)) (out ReconcileResult, err error) {
 	err = guard.Call(func() (err error) {
 		out, err = f()
 		return err
@@ -225,9 +225,9 @@ func contain(f func() (ReconcileResult, error)) (out ReconcileResult, err error)
 	return out, err
 }
 
-// contained makes a panic of the function mean that a change counts: it is called where
+// guardedChanged makes a panic of the function mean that a change counts: it is called where
 // a panic would end the process.
-func contained(changed func(oldObj, newObj client.Object) bool) func(oldObj, newObj client.Object) bool {
+func guardedChanged(changed func(oldObj, newObj client.Object) bool) func(oldObj, newObj client.Object) bool {
 	return func(oldObj, newObj client.Object) (counts bool) {
 		defer func() {
 			if value := recover(); value != nil {

@@ -52,16 +52,16 @@ func newStand(t *testing.T, opinionated bool) *stand {
 			return c.Patch(ctx, obj, patch, options...)
 		},
 	})
-	marks, changed := marks{}, AnythingChanged
+	finalizers, changed := ownFinalizers{}, AnythingChanged
 	if opinionated {
-		marks.finalizer, changed = testFinalizer, ContentChanged
+		finalizers.finalizer, changed = testFinalizer, ContentChanged
 	}
 	s.runner = &runner{
-		policy: FixedRetryPolicy(time.Second), memory: newMemory(changed, marks), limiter: newLimiter(),
-		scribe:   &scribe{marks: marks, client: server, reader: server, kind: schema.GroupKind{Kind: "ConfigMap"}, owner: "test"},
-		activity: backoff.NewActivity[client.ObjectKey](writeRetryInitial, defaultRetryMax),
-		gaveUp:   func(_ client.Object, action ReconcileAction) { s.gaveUp = append(s.gaveUp, action) },
-		now:      func() time.Time { return s.clock }, random: func() float64 { return 0 },
+		policy: FixedRetryPolicy(time.Second), memory: newMemory(changed, finalizers), limiter: newLimiter(),
+		finalizers: &finalizerWriter{ownFinalizers: finalizers, client: server, reader: server, kind: schema.GroupKind{Kind: "ConfigMap"}, owner: "test"},
+		activity:   backoff.NewActivity[client.ObjectKey](writeRetryInitial, defaultRetryMax),
+		gaveUp:     func(_ client.Object, action ReconcileAction) { s.gaveUp = append(s.gaveUp, action) },
+		now:        func() time.Time { return s.clock }, random: func() float64 { return 0 },
 	}
 	s.runner.reconciler = reconcilerFunc(func(_ context.Context, req ReconcileRequest) (ReconcileResult, error) {
 		s.calls = append(s.calls, req)
@@ -88,7 +88,7 @@ func configMap(uid, version, value string, finalizers ...string) *corev1.ConfigM
 func (s *stand) stored(obj *corev1.ConfigMap) *corev1.ConfigMap {
 	s.Helper()
 	obj.ResourceVersion = ""
-	if err := s.scribe.client.Create(s.Context(), obj); err != nil {
+	if err := s.finalizers.client.Create(s.Context(), obj); err != nil {
 		s.Fatal(err)
 	}
 	return obj

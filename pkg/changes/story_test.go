@@ -168,7 +168,7 @@ func (p *play) await(what string, condition func() (bool, string)) {
 	})
 }
 
-// untilKnown waits until the world knows the value and the mark of unhandled objects is off.
+// untilKnown waits until the world knows the value and the pending finalizer of unhandled objects is off.
 func (p *play) untilKnown(name, value string) {
 	p.Helper()
 	p.await(fmt.Sprintf("the world knows %s=%s", name, value), func() (bool, string) {

@@ -24,7 +24,7 @@ func (m *Model) checkCommon(s *State, a *actor, step plan.Step) {
 	if _, recorded := itemOf(c.Inventory, step.Key); !recorded {
 		s.violate("S1 write-ahead: %s %s, and it is not in the record on the server", step.Verb, step.Key)
 	}
-	if !c.Claimed && !s.truth.abandoned[c.UID] {
+	if !c.HasFinalizer && !s.truth.finalizerRemoved[c.UID] {
 		s.violate("S12 finalizer: %s %s, and the component has no finalizer", step.Verb, step.Key)
 	}
 }
@@ -64,12 +64,12 @@ func (m *Model) checkWrite(s *State, a *actor, step plan.Step, o *Object) {
 	known, holder := m.records(s, me, o), m.holder(s, o)
 	var allowed bool
 	switch {
-	case o.Holder == me, holder == Nobody && o.Former == me && known:
+	case o.Holder == me, holder == Unowned && o.FormerHolder == me && known:
 		allowed = true
 	case adoption == v1alpha1.AdoptionPolicyAlways:
 		allowed = !(o.Stolen && known)
 	case adoption == v1alpha1.AdoptionPolicyIfUnowned:
-		allowed = holder == Nobody || sameName(holder, me)
+		allowed = holder == Unowned || sameName(holder, me)
 	case adoption == v1alpha1.AdoptionPolicyIgnore:
 		allowed = sameName(holder, me)
 	}
@@ -92,17 +92,17 @@ func (m *Model) checkWrite(s *State, a *actor, step plan.Step, o *Object) {
 // and is in no record by its uid is its controller's, or has no holder.
 func (m *Model) holder(s *State, o *Object) Holder {
 	bare := o.OwnerID == "" && o.Ref == plan.OwnerRef{}
-	if bare && o.Holder != Stranger && (!m.records(s, o.Holder, o) || m.leaves(s, o)) {
+	if bare && o.Holder != OtherOwner && (!m.records(s, o.Holder, o) || m.isOrphaned(s, o)) {
 		if o.Controlled {
-			return Stranger
+			return OtherOwner
 		}
-		return Nobody
+		return Unowned
 	}
 	return o.Holder
 }
 
-// leaves reports whether the record of its holder says that the object is left behind.
-func (m *Model) leaves(s *State, o *Object) bool {
+// isOrphaned reports whether the record of its holder says that the object is left behind.
+func (m *Model) isOrphaned(s *State, o *Object) bool {
 	for _, c := range s.world.components {
 		if c != nil && c.UID == o.Holder {
 			item, _ := itemOf(c.Inventory, o.Key)
@@ -131,7 +131,7 @@ func (m *Model) checkRemoval(s *State, a *actor, step plan.Step, o *Object) {
 		s.violate("S3 no blind delete: %s %s has no uid", step.Verb, step.Key)
 	}
 	known, holder := m.records(s, me, o), m.holder(s, o)
-	ours := holder == me || holder == Nobody && o.Former == me && known || sameName(holder, me) && known
+	ours := holder == me || holder == Unowned && o.FormerHolder == me && known || sameName(holder, me) && known
 	// From an object of another owner only our label and annotation are removed.
 	parting := step.Verb == plan.VerbOrphan && o.Helm && (o.OwnerID == ownerBy(me).ID || o.Ref == ownerBy(me).Ref)
 	if !ours && !parting {
@@ -150,7 +150,7 @@ func (m *Model) checkRemoval(s *State, a *actor, step plan.Step, o *Object) {
 
 // checkPolicy checks that the object may be deleted at all.
 func (m *Model) checkPolicy(s *State, a *actor, step plan.Step, o *Object) {
-	wanted := m.wantedNow(a, step.Key)
+	wanted := m.desiredNow(a, step.Key)
 	switch {
 	case wanted == nil:
 		item, _ := itemOf(a.plan.Inventory, step.Key)
@@ -180,9 +180,9 @@ func recreates(p v1alpha1.UpdatePolicy) bool {
 	return p == v1alpha1.UpdatePolicyRecreate || p == v1alpha1.UpdatePolicyRecreateOnImmutable
 }
 
-// wantedNow is the desired object of the key, in the version that the reconcile is about.
-func (m *Model) wantedNow(a *actor, key plan.Key) *plan.Desired {
-	wanted := m.wanted(a)
+// desiredNow is the desired object of the key, in the version that the reconcile is about.
+func (m *Model) desiredNow(a *actor, key plan.Key) *plan.Desired {
+	wanted := m.desiredObjects(a)
 	i := slices.IndexFunc(wanted, func(d plan.Desired) bool { return d.Key == key })
 	if i < 0 {
 		return nil
@@ -210,11 +210,11 @@ func (m *Model) checkGuard(s *State, a *actor, step plan.Step, o *Object) {
 
 // checkRecord checks what leaves the record.
 func (m *Model) checkRecord(s *State, a *actor, c *Component, items []v1alpha1.InventoryItem) {
-	if len(items) > 0 && !c.Claimed {
+	if len(items) > 0 && !c.HasFinalizer {
 		s.violate("S12 finalizer: objects are recorded, and the component has no finalizer")
 	}
 	for _, item := range items {
-		if d := m.wantedNow(a, plan.KeyOf(item)); d != nil && d.Policies.Reconcile == once && item.Digest != "" {
+		if d := m.desiredNow(a, plan.KeyOf(item)); d != nil && d.Policies.Reconcile == once && item.Digest != "" {
 			s.truth.once = with(s.truth.once, doneKey{c.UID, d.Key}, true)
 		}
 	}

@@ -11,17 +11,17 @@ import (
 
 // The writes to the component itself.
 
-// claim puts our finalizer on the component.
-func (m *Model) claim(s *State, i int) {
+// addFinalizer puts our finalizer on the component.
+func (m *Model) addFinalizer(s *State, i int) {
 	a := &s.actors[i]
-	s.tell("put the finalizer on the component")
+	s.note("put the finalizer on the component")
 	c, ok := m.current(s, a)
 	if !ok {
 		a.reset()
 		return
 	}
 	next := *c
-	next.Claimed = true
+	next.HasFinalizer = true
 	m.store(s, i, next)
 	m.lookAt(s, a, m.keysOf(a), nil)
 }
@@ -31,7 +31,7 @@ func (m *Model) claim(s *State, i int) {
 func (m *Model) current(s *State, a *actor) (*Component, bool) {
 	c := s.world.components[a.component]
 	same := c != nil && c.UID == a.snap.UID && c.Version == a.snap.Version && c.Deleting == a.snap.Deleting &&
-		c.Claimed == a.snap.Claimed && sameItems(c.Inventory, a.snap.Inventory)
+		c.HasFinalizer == a.snap.HasFinalizer && sameItems(c.Inventory, a.snap.Inventory)
 	return c, same
 }
 
@@ -56,7 +56,7 @@ func (m *Model) commit(s *State, i int, items []v1alpha1.InventoryItem) bool {
 	a := &s.actors[i]
 	c, ok := m.current(s, a)
 	if !ok {
-		s.tell("refused: the component has changed")
+		s.note("refused: the component has changed")
 		return false
 	}
 	if sameItems(c.Inventory, items) && c.Key == a.key {
@@ -69,14 +69,14 @@ func (m *Model) commit(s *State, i int, items []v1alpha1.InventoryItem) bool {
 	return true
 }
 
-// release takes our finalizer off the component.
-func (m *Model) release(s *State, i int) {
+// removeFinalizer takes our finalizer off the component.
+func (m *Model) removeFinalizer(s *State, i int) {
 	a := &s.actors[i]
-	s.tell("take the finalizer off the component")
+	s.note("take the finalizer off the component")
 	if c, ok := m.current(s, a); ok {
 		m.checkRelease(s, a)
 		next := *c
-		next.Claimed = false
+		next.HasFinalizer = false
 		m.store(s, i, next)
 		s.world.components[a.component] = nil
 	}

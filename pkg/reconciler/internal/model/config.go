@@ -81,7 +81,7 @@ type ActKind string
 // What others do to objects.
 const (
 	ActCreate      ActKind = "creates"            // by hand, without marks
-	ActClaim       ActKind = "creates, as theirs" // with another component's marks
+	ActCreateOwned ActKind = "creates, as theirs" // with another component's marks
 	ActDrift       ActKind = "edits"
 	ActAdd         ActKind = "adds a field to"
 	ActDelete      ActKind = "deletes"
@@ -148,7 +148,7 @@ func New(c Config) *Model {
 			}
 		}
 	}
-	m.keyed = m.wantedKeyed()
+	m.keyed = m.desiredKeyed()
 	for _, o := range c.There {
 		note(o.Key)
 	}

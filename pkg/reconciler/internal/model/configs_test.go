@@ -84,7 +84,7 @@ func of(component int, kinds ...ActKind) []Act {
 var wholeLife = []ActKind{ActChange, ActRemove, ActCrash}
 
 // everything is what can happen to an object that needs no controller.
-var everything = []ActKind{ActCreate, ActClaim, ActDrift, ActDelete, ActDeleteAnew, ActStrip, ActSteal, ActHold, ActRelease}
+var everything = []ActKind{ActCreate, ActCreateOwned, ActDrift, ActDelete, ActDeleteAnew, ActStrip, ActSteal, ActHold, ActRelease}
 
 func one(versions ...[]Want) [][][]Want { return [][][]Want{versions} }
 
@@ -200,7 +200,7 @@ var configs = slices.Concat(adoptions(), []Config{
 	{
 		Name:       "a forged record",
 		Components: one([]Want{want(configA, "1")}, []Want{}),
-		There:      []Object{{Key: configB, Value: "theirs"}, {Key: workload, Value: "theirs", OwnerID: stranger.ID, Ref: stranger.Ref, Holder: Stranger}},
+		There:      []Object{{Key: configB, Value: "theirs"}, {Key: workload, Value: "theirs", OwnerID: otherOwner.ID, Ref: otherOwner.Ref, Holder: OtherOwner}},
 		Acts:       slices.Concat(of(0, wholeLife...), on(configB, ActForge, ActDelete), on(workload, ActForge, ActStrip), on(configA, ActDeleteAnew)), Disturbances: 3,
 	},
 	{
@@ -220,7 +220,7 @@ var configs = slices.Concat(adoptions(), []Config{
 		Name: "objects with controllers",
 		Components: one([]Want{want(configA, "1"), want(configB, "1")},
 			[]Want{want(configA, "2", adoption(v1alpha1.AdoptionPolicyAlways)), want(configB, "2")}, []Want{}),
-		There: []Object{{Key: configA, Value: "theirs", Controlled: true, Holder: Stranger}},
+		There: []Object{{Key: configA, Value: "theirs", Controlled: true, Holder: OtherOwner}},
 		Acts:  slices.Concat(of(0, wholeLife...), on(configB, ActControl, ActStrip, ActDrift)), Disturbances: 3,
 	},
 	{

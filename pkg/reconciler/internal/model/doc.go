@@ -8,7 +8,7 @@
 // the engine (read the component, look, plan, record, write, fold), and each of
 // its requests is a Move of its own. Between any two of them it may crash or
 // lose its lease, and others may create, change, steal, hold and delete objects.
-// A leader may know objects from a watch, which may be late, and presumes that what
+// A leader may know objects from a watch, which may be late, and assumes that what
 // was never recorded as written does not exist.
 // Explore visits every State that can be reached by a bounded number of such
 // disturbances, and checks the invariants (docs/invariants.md) in each.

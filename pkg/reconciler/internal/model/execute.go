@@ -17,33 +17,33 @@ func (m *Model) execute(s *State, i int, move Move) {
 	a, bit := &s.actors[i], uint32(1)<<move.Arg
 	s.sent = true
 	step := a.plan.Steps[move.Arg]
-	s.tell("%s %s: %s", step.Verb, step.Key, step.Reason)
+	s.note("%s %s: %s", step.Verb, step.Key, step.Reason)
 	result, over := plan.Result{Step: step}, true
 	switch {
 	case move.Kind == moveRefuse && a.looksInside(int(move.Arg)):
-		result = m.unread(s, a, step)
+		result = m.guardUnread(s, a, step)
 	case move.Kind == moveRefuse:
-		s.tell("refused")
+		s.note("refused")
 		result.Err = errRefused
 	case step.TakesOwnership() && a.leader != s.active && !m.NoFence:
 		// The server cannot fence them; a leader without a lease sends none.
-		s.tell("not sent: the lease is gone")
+		s.note("not sent: the lease is gone")
 		result.Err = errLost
 		a.unreachable = true
 	case step.Guard != plan.GuardNone && a.guarded&bit == 0:
 		result, over = m.guard(s, a, step)
 		a.guarded |= bit
 	default:
-		result = m.send(s, i, m.again(s, step))
+		result = m.send(s, i, m.resent(s, step))
 		result.Step = step
 		if move.Kind == moveLose {
-			s.tell("the answer gets lost")
+			s.note("the answer gets lost")
 			result = plan.Result{Step: step, Err: errLost}
 			a.unreachable = true
 		}
 	}
 	if result.Err != nil {
-		s.tell("%v", result.Err)
+		s.note("%v", result.Err)
 		result.Observation = plan.Observation{Message: result.Err.Error()}
 	}
 	if !over {
@@ -75,9 +75,9 @@ func (m *Model) endStage(s *State, a *actor) {
 	}
 }
 
-// again is the step as it is sent in the end. A removal is sent once more if something
+// resent is the step as it is sent in the end. A removal is sent once more if something
 // about the object has changed, but not whose it is.
-func (m *Model) again(s *State, step plan.Step) plan.Step {
+func (m *Model) resent(s *State, step plan.Step) plan.Step {
 	o := s.world.get(step.Key)
 	if step.Verb != plan.VerbDelete && step.Verb != plan.VerbOrphan || step.Guard != plan.GuardNone || o == nil {
 		return step
@@ -99,38 +99,38 @@ func (m *Model) guard(s *State, a *actor, step plan.Step) (plan.Result, bool) {
 	obstacle := slices.IndexFunc(inside, func(x *Object) bool { return !step.Guard.AllowsOrphan() || !isKept(step.ItemAfter, o, x) })
 	switch {
 	case len(inside) == 0:
-		s.tell("it is empty")
+		s.note("it is empty")
 		return result, false
 	case obstacle < 0:
-		s.tell("it is in use, so it is released")
-		return m.leave(s, a, step, result), true
+		s.note("it is in use, so it is released")
+		return m.orphan(s, a, step, result), true
 	default:
-		s.tell("blocked by %s", inside[obstacle].Key)
+		s.note("blocked by %s", inside[obstacle].Key)
 		result.Blocked = fmt.Sprintf("%s is there", inside[obstacle].Key)
 		return result, true
 	}
 }
 
-// unread is the look of a guard at a namespace whose content cannot be read.
-func (m *Model) unread(s *State, a *actor, step plan.Step) plan.Result {
+// guardUnread is the look of a guard at a namespace whose content cannot be read.
+func (m *Model) guardUnread(s *State, a *actor, step plan.Step) plan.Result {
 	result := plan.Result{Step: step, ContentUnknown: true}
 	s.unread |= 1 << s.halves
 	if step.Guard != plan.GuardKnownEmptyElseOrphan {
-		s.tell("its content cannot be read")
+		s.note("its content cannot be read")
 		result.Blocked = "its content cannot be read"
 		return result
 	}
-	s.tell("its content cannot be read, so it is released")
+	s.note("its content cannot be read, so it is released")
 	if s.unread != 1<<0|1<<1|1<<2 {
 		s.violate("S4 never forget: %s is left behind although its reads did not fail for the whole timeout", step.Key)
 	}
-	return m.leave(s, a, step, result)
+	return m.orphan(s, a, step, result)
 }
 
-// leave releases the object of a deletion instead.
-func (m *Model) leave(s *State, a *actor, step plan.Step, result plan.Result) plan.Result {
+// orphan releases the object of a deletion instead.
+func (m *Model) orphan(s *State, a *actor, step plan.Step, result plan.Result) plan.Result {
 	var o *Object
-	if o, result.Err = s.world.mind(step, true); result.Err == nil {
+	if o, result.Err = s.world.checkPreconditions(step, true); result.Err == nil {
 		strip := step
 		strip.Verb = plan.VerbOrphan
 		m.checkRemoval(s, a, strip, o)
@@ -162,7 +162,7 @@ func (m *Model) send(s *State, i int, step plan.Step) plan.Result {
 		}
 	case plan.VerbReplace, plan.VerbMerge, plan.VerbOverride:
 		var o *Object
-		if o, result.Err = w.mind(step, true); result.Err == nil {
+		if o, result.Err = w.checkPreconditions(step, true); result.Err == nil {
 			m.checkWrite(s, a, step, o)
 			result.Err = w.update(o, step, me, slices.Contains(m.Fixed, step.Key))
 		}
@@ -175,7 +175,7 @@ func (m *Model) send(s *State, i int, step plan.Step) plan.Result {
 			return result
 		}
 		var o *Object
-		if o, result.Err = w.mind(step, true); result.Err == nil {
+		if o, result.Err = w.checkPreconditions(step, true); result.Err == nil {
 			m.checkRemoval(s, a, step, o)
 			w.strip(o)
 		}
@@ -185,7 +185,7 @@ func (m *Model) send(s *State, i int, step plan.Step) plan.Result {
 			return result
 		}
 		var o *Object
-		if o, result.Err = w.mind(step, true); result.Err == nil {
+		if o, result.Err = w.checkPreconditions(step, true); result.Err == nil {
 			m.checkRemoval(s, a, step, o)
 			w.removed(o)
 		}

@@ -65,7 +65,7 @@ func (m *Model) Explore(limit int) Report {
 				visited[id] = struct{}{}
 				nodes = append(nodes, node{from.node, move})
 				if to.isQuiet() {
-					if way := m.settle(to, rests, f); len(way) > 0 && way[len(way)-1].violation != "" {
+					if way := m.converge(to, rests, f); len(way) > 0 && way[len(way)-1].violation != "" {
 						return m.failed(report, nodes, from.node, move, way)
 					}
 				}
@@ -91,13 +91,13 @@ func (m *Model) failed(report Report, nodes []node, from int32, last Move, way [
 	s := m.Start()
 	for _, move := range moves {
 		s = m.Do(s, move)
-		report.Schedule = append(report.Schedule, s.told)
+		report.Schedule = append(report.Schedule, s.description)
 	}
 	report.Violation = s.violation
 	if len(way) > 0 {
 		report.Schedule = append(report.Schedule, "from here on without disturbances")
 		for _, s := range way {
-			report.Schedule = append(report.Schedule, s.told)
+			report.Schedule = append(report.Schedule, s.description)
 			report.Violation = s.violation
 		}
 	}

@@ -113,7 +113,7 @@ func (f *fingerprinter) object(m *Model, o *Object) {
 	f.bytes('o', m.keys[o.Key])
 	f.uid(o.UID)
 	f.version(o.RV)
-	f.text(o.Value, o.OwnerID, string(o.Ref.UID), string(o.Holder), string(o.Former), o.Made)
+	f.text(o.Value, o.OwnerID, string(o.Ref.UID), string(o.Holder), string(o.FormerHolder), o.Made)
 	f.flags(o.Extra, o.Helm, o.Ready, o.Deleting, o.Held, o.Controlled, o.Stolen, o.Orphaned, len(o.Defines) > 0, o.Expires)
 }
 
@@ -139,7 +139,7 @@ func (f *fingerprinter) component(m *Model, c *Component) {
 	f.text(string(c.UID))
 	f.version(c.RV)
 	f.bytes(byte(c.Version), byte(c.Key))
-	f.flags(c.Deleting, c.Claimed)
+	f.flags(c.Deleting, c.HasFinalizer)
 	f.items(m, c.Inventory)
 }
 
@@ -179,7 +179,7 @@ func (f *fingerprinter) actor(m *Model, a *actor) {
 	}
 	f.component(m, a.snap)
 	f.items(m, a.recorded)
-	f.flags(a.unreachable, a.disturbed, a.presumes)
+	f.flags(a.unreachable, a.disturbed, a.assumesAbsence)
 	for _, key := range f.keys {
 		if live, seen := a.live[key]; seen {
 			f.bytes(m.keys[key])
@@ -193,7 +193,7 @@ func (f *fingerprinter) actor(m *Model, a *actor) {
 		if a.accepted[key] {
 			f.bytes('y', m.keys[key])
 		}
-		if n := a.looks[key]; n > 0 {
+		if n := a.reads[key]; n > 0 {
 			f.bytes('l', m.keys[key], byte(n))
 		}
 		if n := a.writes[key]; n > 0 {
@@ -201,8 +201,8 @@ func (f *fingerprinter) actor(m *Model, a *actor) {
 		}
 	}
 	if a.at == looking {
-		f.bytes(byte(len(a.recall)))
-		for _, keys := range [][]plan.Key{a.recall, a.ask} {
+		f.bytes(byte(len(a.toRecall)))
+		for _, keys := range [][]plan.Key{a.toRecall, a.toRead} {
 			for _, key := range keys {
 				f.bytes(m.keys[key])
 			}
@@ -246,7 +246,7 @@ func (f *fingerprinter) observation(o plan.Observation) {
 func (f *fingerprinter) truth(m *Model, s *State) {
 	for _, uid := range s.truth.uids {
 		f.text(string(uid))
-		f.flags(s.truth.abandoned[uid])
+		f.flags(s.truth.finalizerRemoved[uid])
 		for _, key := range f.keys {
 			k := doneKey{uid, key}
 			if digest, done := s.truth.done[k]; done {

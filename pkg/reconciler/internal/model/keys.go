@@ -38,8 +38,8 @@ func (c Config) keys() int8 {
 	return 1
 }
 
-// wantedKeyed are the desired objects with the digests that each key makes.
-func (m *Model) wantedKeyed() []map[Holder]map[int][]plan.Desired {
+// desiredKeyed are the desired objects with the digests that each key makes.
+func (m *Model) desiredKeyed() []map[Holder]map[int][]plan.Desired {
 	all := make([]map[Holder]map[int][]plan.Desired, m.Config.keys())
 	for key := range all {
 		all[key] = map[Holder]map[int][]plan.Desired{}
@@ -56,10 +56,10 @@ func (m *Model) wantedKeyed() []map[Holder]map[int][]plan.Desired {
 	return all
 }
 
-// open reads the record of the component for the key of the leader. Of what was recorded
+// openInventory reads the record of the component for the key of the leader. Of what was recorded
 // with another key, and has ended, nothing says whether it is what is desired now, so it
 // counts as that.
-func (m *Model) open(s *State, a *actor, c *Component) []v1alpha1.InventoryItem {
+func (m *Model) openInventory(s *State, a *actor, c *Component) []v1alpha1.InventoryItem {
 	items := c.Inventory
 	if a.key = s.key; c.Key != a.key {
 		items = plan.Rekeyed(items)
@@ -97,7 +97,7 @@ func (s *State) madeOf(o *Object) string {
 // differs reports whether an object of an unknown manifest has another value than the
 // desired one.
 func (m *Model) differs(a *actor, o *Object) bool {
-	d := m.wantedNow(a, o.Key)
+	d := m.desiredNow(a, o.Key)
 	item, _ := itemOf(a.recorded, o.Key)
 	return d != nil && plan.IsRekeyed(item) && o.Value != manifestOf(d).value
 }

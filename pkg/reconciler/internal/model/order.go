@@ -31,14 +31,14 @@ func (m *Model) checkWriteOrder(s *State, a *actor, step plan.Step) {
 		return
 	}
 	at, rank := step.Desired.Policies.Order.Apply, ranksOf[step.Key.Kind]
-	for _, other := range m.wanted(a) {
+	for _, other := range m.desiredObjects(a) {
 		before, first := other.Policies.Order.Apply, ranksOf[other.Key.Kind].apply < rank.apply
 		switch {
 		case before < at && !m.settled(s, a.snap.UID, other):
 			s.violate("O1 waves: %s %s in wave %d, and %s of wave %d is not settled", step.Verb, step.Key, at, other.Key, before)
 		case before == at && first && rank.apply >= late && !m.settled(s, a.snap.UID, other):
 			s.violate("O3 instances last: %s %s, and %s of its wave is not settled", step.Verb, step.Key, other.Key)
-		case before == at && first && s.world.get(other.Key) == nil && !m.over(s, a.snap.UID, other):
+		case before == at && first && s.world.get(other.Key) == nil && !m.isFinished(s, a.snap.UID, other):
 			s.violate("O4/O6 stages: %s %s, and %s of its wave is not there", step.Verb, step.Key, other.Key)
 		}
 	}
@@ -47,8 +47,8 @@ func (m *Model) checkWriteOrder(s *State, a *actor, step plan.Step) {
 	}
 }
 
-// over reports whether the object did its work, or is applied only once and was.
-func (m *Model) over(s *State, me Holder, d plan.Desired) bool {
+// isFinished reports whether the object did its work, or is applied only once and was.
+func (m *Model) isFinished(s *State, me Holder, d plan.Desired) bool {
 	k := doneKey{me, d.Key}
 	if d.Policies.Reconcile == once && s.truth.once[k] {
 		return true
@@ -79,7 +79,7 @@ func (m *Model) settled(s *State, me Holder, d plan.Desired) bool {
 		return true
 	}
 	if o == nil || o.Holder != me {
-		return m.over(s, me, d)
+		return m.isFinished(s, me, d)
 	}
 	left := d.Policies.Reconcile == once || d.Policies.Reconcile == v1alpha1.ReconcilePolicyOncePerManifest && o.Made == unkeyed(d.Digest)
 	return !o.Deleting && o.Ready && (o.Value == manifestOf(&d).value || left)
@@ -110,8 +110,8 @@ func (m *Model) checkPurge(s *State, a *actor, step plan.Step, d plan.Desired) {
 	if a.disturbed || began.Phase == v1alpha1.PhaseCompleting && len(a.plan.Inventory) > 0 && !a.plan.MustRecord {
 		return // it was decided before
 	}
-	for _, other := range m.wanted(a) {
-		if other.Policies.Order.Apply <= *d.Policies.Order.Purge && other.Key != step.Key && !m.settled(s, a.snap.UID, other) && !m.over(s, a.snap.UID, other) {
+	for _, other := range m.desiredObjects(a) {
+		if other.Policies.Order.Apply <= *d.Policies.Order.Purge && other.Key != step.Key && !m.settled(s, a.snap.UID, other) && !m.isFinished(s, a.snap.UID, other) {
 			s.violate("O7 purge order: purge %s, and %s is not settled", step.Key, other.Key)
 		}
 	}
@@ -120,7 +120,7 @@ func (m *Model) checkPurge(s *State, a *actor, step plan.Step, d plan.Desired) {
 // checkRemovalOrder checks that what has to be gone before is gone.
 func (m *Model) checkRemovalOrder(s *State, a *actor, step plan.Step) {
 	c := s.world.components[a.component]
-	if a.disturbed || c == nil || m.wantedNow(a, step.Key) != nil {
+	if a.disturbed || c == nil || m.desiredNow(a, step.Key) != nil {
 		return
 	}
 	mine, _ := itemOf(c.Inventory, step.Key)
@@ -128,7 +128,7 @@ func (m *Model) checkRemovalOrder(s *State, a *actor, step plan.Step) {
 	for _, item := range c.Inventory {
 		key := plan.KeyOf(item)
 		o := s.world.get(key)
-		if o == nil || m.holder(s, o) != c.UID || m.wantedNow(a, key) != nil || m.livedIn(a, key) {
+		if o == nil || m.holder(s, o) != c.UID || m.desiredNow(a, key) != nil || m.livedIn(a, key) {
 			continue
 		}
 		earlier := cmp.Or(cmp.Compare(m.leaving(s, a, c, item, false), now), cmp.Compare(ranksOf[key.Kind].remove, ranksOf[step.Key.Kind].remove)) < 0
@@ -140,7 +140,7 @@ func (m *Model) checkRemovalOrder(s *State, a *actor, step plan.Step) {
 
 // livedIn reports whether desired objects live in the namespace.
 func (m *Model) livedIn(a *actor, key plan.Key) bool {
-	return isNamespace(key) && slices.ContainsFunc(m.wanted(a), func(d plan.Desired) bool { return d.Key.Namespace == key.Name })
+	return isNamespace(key) && slices.ContainsFunc(m.desiredObjects(a), func(d plan.Desired) bool { return d.Key.Namespace == key.Name })
 }
 
 // leaving is the wave in which an object is removed: what holds others goes not
@@ -152,7 +152,7 @@ func (m *Model) leaving(s *State, a *actor, c *Component, item v1alpha1.Inventor
 		held := isNamespace(plan.KeyOf(item)) && other.Namespace == item.Name ||
 			slices.Contains(item.Defines, v1alpha1.TypeInfo{Group: other.Group, Kind: other.Kind})
 		o := s.world.get(key)
-		if held && m.wantedNow(a, key) == nil && (!there || o != nil && m.holder(s, o) == c.UID) {
+		if held && m.desiredNow(a, key) == nil && (!there || o != nil && m.holder(s, o) == c.UID) {
 			wave = max(wave, int(other.DeleteOrder))
 		}
 	}

@@ -211,7 +211,7 @@ func (r *realCluster) act(act Act) {
 	case ActStrip:
 		r.patch(act.Key, marks(nil, nil))
 	case ActSteal:
-		r.patch(act.Key, marks(stranger.ID, stranger.Ref.String()))
+		r.patch(act.Key, marks(otherOwner.ID, otherOwner.Ref.String()))
 	case ActHelm:
 		r.patch(act.Key, map[string]any{"annotations": map[string]any{helmMark: "theirs"}})
 	case ActHold:
@@ -220,11 +220,11 @@ func (r *realCluster) act(act Act) {
 		r.patch(act.Key, map[string]any{"finalizers": nil})
 	}
 	switch act.Kind {
-	case ActCreate, ActDeleteAnew, ActClaim:
+	case ActCreate, ActDeleteAnew, ActCreateOwned:
 		r.must(r.Create(ctx, r.bare(act.Key, "theirs"), theirs))
 	}
-	if act.Kind == ActClaim {
-		r.patch(act.Key, marks(stranger.ID, stranger.Ref.String()))
+	if act.Kind == ActCreateOwned {
+		r.patch(act.Key, marks(otherOwner.ID, otherOwner.Ref.String()))
 	}
 }
 
@@ -244,7 +244,7 @@ func (r *realCluster) look() []string {
 		switch o.GetLabels()[reconcilerName+"/"+v1alpha1.LabelOwnerID] {
 		case "":
 			owner = "nobody"
-		case stranger.ID:
+		case otherOwner.ID:
 			owner = "a stranger"
 		}
 		lines = append(lines, line(key, o.GetLabels()["value"], owner, o.GetLabels()["extra"] != "", o.GetAnnotations()[helmMark] != "",

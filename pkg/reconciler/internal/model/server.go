@@ -22,8 +22,8 @@ var (
 	errLost        = errors.New("the answer was lost")
 )
 
-// mind finds the object of a write, if its preconditions hold.
-func (w *World) mind(s plan.Step, version bool) (*Object, error) {
+// checkPreconditions finds the object of a write, if its preconditions hold.
+func (w *World) checkPreconditions(s plan.Step, version bool) (*Object, error) {
 	o := w.get(s.Key)
 	if o == nil || s.UID != "" && uidOf(o.UID) != s.UID || version && strconv.Itoa(o.RV) != s.ResourceVersion {
 		return nil, errConflict
@@ -97,7 +97,7 @@ func sent(o Object, s plan.Step, by Holder) Object {
 	m := manifestOf(s.Desired)
 	o.Value, o.OwnerID, o.Ref = m.value, m.ownerID, m.ref
 	o.Defines, o.Expires = s.Desired.Defines, s.Desired.HasTTL
-	o.Holder, o.Former, o.Orphaned, o.Stolen, o.Made = by, Nobody, false, false, unkeyed(s.Desired.Digest)
+	o.Holder, o.FormerHolder, o.Orphaned, o.Stolen, o.Made = by, Unowned, false, false, unkeyed(s.Desired.Digest)
 	return o
 }
 
@@ -105,8 +105,8 @@ func sent(o Object, s plan.Step, by Holder) Object {
 func (w *World) strip(o *Object) {
 	next := *o
 	next.OwnerID, next.Ref = "", plan.OwnerRef{}
-	if next.Holder != Stranger && next.Holder != Nobody {
-		next.Former, next.Holder = next.Holder, Nobody
+	if next.Holder != OtherOwner && next.Holder != Unowned {
+		next.FormerHolder, next.Holder = next.Holder, Unowned
 	}
 	next.Orphaned = true
 	w.put(next)

@@ -29,9 +29,9 @@ type State struct {
 
 	// The rest says what the last Move did, and is no part of the state.
 
-	violation string
-	writes    int // requests that changed something
-	told      string
+	violation   string
+	writes      int // requests that changed something
+	description string
 	// carried are the steps that the last fold found carried out, waiting is
 	// what the reconcile that ended waits for.
 	carried []plan.Step
@@ -65,10 +65,10 @@ type actor struct {
 	live              map[plan.Key]plan.Observation
 	failed            map[plan.Key]plan.Failure
 	accepted          map[plan.Key]bool
-	looks, writes     map[plan.Key]int
-	recall            []plan.Key // to be looked up in what is known, before the next plan
-	ask               []plan.Key // to be read, after that
-	presumes          bool       // that what nothing is known of does not exist
+	reads, writes     map[plan.Key]int
+	toRecall          []plan.Key // to be looked up in what is known, before the next plan
+	toRead            []plan.Key // to be read, after that
+	assumesAbsence    bool       // that what nothing is known of does not exist
 	plan              *plan.Plan
 	stageAt           int    // the first step of the stage that is executed
 	executed, guarded uint32 // bits of the plan's steps
@@ -114,12 +114,12 @@ func (s *State) violate(format string, args ...any) {
 	}
 }
 
-// tell adds to the description of the move in a schedule.
-func (s *State) tell(format string, args ...any) {
-	if s.told != "" {
-		s.told += "; "
+// note adds to the description of the move in a schedule.
+func (s *State) note(format string, args ...any) {
+	if s.description != "" {
+		s.description += "; "
 	}
-	s.told += fmt.Sprintf(format, args...)
+	s.description += fmt.Sprintf(format, args...)
 }
 
 // disturbOthers notes that the world is not any more as the others found it.
@@ -202,7 +202,7 @@ func (m *Model) actorMoves(s *State, i int, moves []Move) []Move {
 			}
 		}
 	case looking:
-		if len(a.recall) > 0 {
+		if len(a.toRecall) > 0 {
 			return s.recallMoves(i, moves)
 		}
 		moves = append(moves, step)
@@ -229,11 +229,11 @@ func (m *Model) Do(s *State, move Move) *State {
 		o := *next.world.objects[move.Arg]
 		o.Ready = true
 		next.world.put(o)
-		next.tell("%s becomes ready", o.Key)
+		next.note("%s becomes ready", o.Key)
 		next.disturbOthers(-1)
 	case moveSweep:
 		o := next.world.objects[move.Arg]
-		next.tell("the server takes away what is in %s", o.Key)
+		next.note("the server takes away what is in %s", o.Key)
 		next.world.sweep(o)
 		next.disturbOthers(-1)
 	case moveAct:

@@ -18,8 +18,8 @@ type truth struct {
 	done map[doneKey]string
 	// once are the objects that were applied and must be left alone since.
 	once map[doneKey]bool
-	// abandoned are the components whose finalizer another client removed.
-	abandoned map[Holder]bool
+	// finalizerRemoved are the components whose finalizer another client removed.
+	finalizerRemoved map[Holder]bool
 }
 
 // doneKey is an object of a component.

@@ -68,7 +68,7 @@ func (s *State) forgetAnswers(leader int8) {
 // stale returns those of the keys of which the leader may see an old state.
 func (s *State) stale(a *actor) []plan.Key {
 	var keys []plan.Key
-	for _, key := range a.recall {
+	for _, key := range a.toRecall {
 		i, is := s.isLate(a.leader, key)
 		if !is {
 			continue
@@ -92,15 +92,15 @@ func (s *State) recallMoves(i int, moves []Move) []Move {
 }
 
 // recallAll reads nothing: what the watch has is taken from there, and of what is to
-// be created it is presumed that it does not exist. The rest is to be read.
+// be created it is assumed that it does not exist. The rest is to be read.
 func (m *Model) recallAll(s *State, a *actor, mask uint8) {
 	stale := s.stale(a)
 	if mask != 0 {
-		s.tell("of %d objects an old state is known", bits.OnesCount8(mask))
+		s.note("of %d objects an old state is known", bits.OnesCount8(mask))
 		a.disturbed = true
 	}
-	live, keys := cloned(a.live), a.recall
-	a.recall = nil
+	live, keys := cloned(a.live), a.toRecall
+	a.toRecall = nil
 	for _, key := range keys {
 		o := s.world.labelled(key)
 		if at := slices.Index(stale, key); at >= 0 && mask&(1<<at) != 0 {
@@ -109,10 +109,10 @@ func (m *Model) recallAll(s *State, a *actor, mask uint8) {
 		}
 		found, enough := m.recalled(s, a, key, o)
 		if !enough {
-			a.ask = append(a.ask[:len(a.ask):len(a.ask)], key)
+			a.toRead = append(a.toRead[:len(a.toRead):len(a.toRead)], key)
 			continue
 		}
-		s.tell("%s is %s", key, describe(found))
+		s.note("%s is %s", key, describe(found))
 		live[key] = found
 	}
 	a.live = live
@@ -126,7 +126,7 @@ func (m *Model) recalled(s *State, a *actor, key plan.Key, watched *Object) (pla
 		return plan.Observation{}, false
 	}
 	item, recorded := itemOf(a.recorded, key)
-	wanted := m.wantedNow(a, key)
+	wanted := m.desiredNow(a, key)
 	if watched != nil && m.Watched {
 		// That an object has another owner is never taken for granted: we may have
 		// taken it over since, and may not know it.
@@ -134,8 +134,8 @@ func (m *Model) recalled(s *State, a *actor, key plan.Key, watched *Object) (pla
 		found := sealed(me, a.key, watched.observation(false))
 		return found, me.Owns(found.Ownership) && (wanted == nil || !asksForAccepted(wanted, item, found))
 	}
-	presumed := a.presumes && wanted != nil && (!recorded || isUnconfirmed(item)) && wanted.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore
-	return plan.Observation{Existence: plan.NotFetched}, presumed
+	assumed := a.assumesAbsence && wanted != nil && (!recorded || isUnconfirmed(item)) && wanted.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore
+	return plan.Observation{Existence: plan.NotFetched}, assumed
 }
 
 // asksForAccepted reports whether the values at the paths of the manifest matter.
@@ -151,9 +151,9 @@ func isUnconfirmed(item v1alpha1.InventoryItem) bool {
 	return item.UID == "" && item.Digest == "" && item.Phase == v1alpha1.PhaseApplied
 }
 
-// presumes reports whether creations may find out by themselves that objects exist.
-func (m *Model) presumes(a *actor) bool {
-	return a.cause() == plan.Applying && !slices.ContainsFunc(m.wanted(a), func(d plan.Desired) bool {
+// assumesAbsence reports whether creations may find out by themselves that objects exist.
+func (m *Model) assumesAbsence(a *actor) bool {
+	return a.cause() == plan.Applying && !slices.ContainsFunc(m.desiredObjects(a), func(d plan.Desired) bool {
 		item, recorded := itemOf(a.recorded, d.Key)
 		return d.Policies.Adoption == v1alpha1.AdoptionPolicyNever && (!recorded || isUnconfirmed(item))
 	})

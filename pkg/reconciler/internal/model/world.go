@@ -18,10 +18,10 @@ import (
 type Holder string
 
 const (
-	// Nobody holds what was made by hand, and what was orphaned.
-	Nobody Holder = ""
-	// Stranger is another component or tool.
-	Stranger Holder = "stranger"
+	// Unowned holds what was made by hand, and what was orphaned.
+	Unowned Holder = ""
+	// OtherOwner is another component or tool.
+	OtherOwner Holder = "stranger"
 )
 
 // Object is an object of the cluster. An Object in a State is never changed:
@@ -48,8 +48,8 @@ type Object struct {
 	// The rest is the truth that no planner sees.
 
 	Holder Holder
-	// Former held the object before.
-	Former Holder
+	// FormerHolder held the object before.
+	FormerHolder Holder
 	// Orphaned: its former holder has taken off its own marks.
 	Orphaned bool
 	// Stolen was the object from a component that knew its uid.
@@ -60,13 +60,13 @@ type Object struct {
 
 // Component is a component as the server has it; never changed, like an Object.
 type Component struct {
-	UID       Holder
-	RV        int
-	Version   int // of what it asks for
-	Deleting  bool
-	Claimed   bool // has our finalizer
-	Key       int8 // the digest key of the inventory
-	Inventory []v1alpha1.InventoryItem
+	UID          Holder
+	RV           int
+	Version      int // of what it asks for
+	Deleting     bool
+	HasFinalizer bool // has our finalizer
+	Key          int8 // the digest key of the inventory
+	Inventory    []v1alpha1.InventoryItem
 }
 
 // World is the cluster.
@@ -170,7 +170,7 @@ func (w *World) inside(o *Object) []*Object {
 // left behind there, but a definition waits for the instances of others.
 func (w *World) inUse(o *Object, by Holder) bool {
 	inside := w.inside(o)
-	left := func(x *Object) bool { return x.Orphaned && x.Former == by }
+	left := func(x *Object) bool { return x.Orphaned && x.FormerHolder == by }
 	foreign := !isNamespace(o.Key) && slices.ContainsFunc(inside, func(x *Object) bool { return !left(x) })
 	return len(inside) > 0 && (o.Deleting || foreign || !slices.ContainsFunc(inside, left))
 }

@@ -138,7 +138,7 @@ func (w *work) holdForNeed(u, need *unit) {
 // removalOrder orders objects for their removal, by delete wave and stage, and
 // inside a stage by key. What others need does not go before them: a namespace
 // not before the objects in it, a type not before its instances, an object not
-// before those that depend on it. If the waves say otherwise, it is postponed to
+// before those that depend on it. If the waves say otherwise, it is moved to
 // the wave of the last of them; if only the stages do, those that need it go early.
 func (w *work) removalOrder(units []*unit) []*unit {
 	w.findRemovalNeeds(units)

@@ -37,9 +37,9 @@ type driver struct {
 	missing v1alpha1.MissingNamespacesPolicy
 	// contested are the objects that somebody changes again and again.
 	contested map[Key]Conflict
-	// watches tells that objects are known from a watch, presumes that those of which
-	// nothing is known are presumed not to exist.
-	watches, presumes bool
+	// watches is set if objects are known from a watch, assumesAbsence if those of which
+	// nothing is known are assumed not to exist.
+	watches, assumesAbsence bool
 	// misled is set if the watch told an old state in this reconcile.
 	misled bool
 	looks  map[Key]int
@@ -84,7 +84,7 @@ func (d *driver) input() Input {
 	for i := range in.Recorded {
 		items[KeyOf(in.Recorded[i])] = &in.Recorded[i]
 	}
-	d.looks, d.misled, d.presumes = map[Key]int{}, false, presume(in, items)
+	d.looks, d.misled, d.assumesAbsence = map[Key]int{}, false, mayAssumeAbsence(in, items)
 	for i := range in.Desired {
 		key := in.Desired[i].Key
 		in.Live[key] = d.look(key, &in.Desired[i], items[key])

@@ -19,21 +19,21 @@ func TestAnObjectThatMovesToAnotherGroupIsNotDeleted(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name     string
-		twin     Observation
+		other    Observation
 		live     Observation
 		policy   v1alpha1.DeletePolicy
 		recorded bool   // whether the old key stays in the record
 		step     string // about the old key
 		waits    bool
 	}{
-		{name: "it is the same object", twin: present("u1"), live: present("u1")},
-		{name: "it is the same object, which is to be left behind", twin: present("u1"), live: present("u1"), policy: v1alpha1.DeletePolicyOrphan},
-		{name: "the old group cannot be read", twin: present("u1"), live: Observation{Message: "the server is busy"}},
-		{name: "neither has a uid", twin: present(""), live: Observation{Message: "the server is busy"}, recorded: true},
-		{name: "it is another object", twin: present("u2"), live: present("u1"), recorded: true, step: "delete"},
-		{name: "the object of the new group does not exist", twin: Observation{Existence: Absent}, live: present("u1"), recorded: true, step: "delete"},
-		{name: "the object of the new group cannot be read", twin: Observation{Message: "the server is busy"}, live: present("u1"), recorded: true, waits: true},
-		{name: "the object of the new group was not looked for", twin: Observation{Existence: NotFetched}, live: present("u1"), recorded: true, waits: true},
+		{name: "it is the same object", other: present("u1"), live: present("u1")},
+		{name: "it is the same object, which is to be left behind", other: present("u1"), live: present("u1"), policy: v1alpha1.DeletePolicyOrphan},
+		{name: "the old group cannot be read", other: present("u1"), live: Observation{Message: "the server is busy"}},
+		{name: "neither has a uid", other: present(""), live: Observation{Message: "the server is busy"}, recorded: true},
+		{name: "it is another object", other: present("u2"), live: present("u1"), recorded: true, step: "delete"},
+		{name: "the object of the new group does not exist", other: Observation{Existence: Absent}, live: present("u1"), recorded: true, step: "delete"},
+		{name: "the object of the new group cannot be read", other: Observation{Message: "the server is busy"}, live: present("u1"), recorded: true, waits: true},
+		{name: "the object of the new group was not looked for", other: Observation{Existence: NotFetched}, live: present("u1"), recorded: true, waits: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			set := defaultPolicies()
@@ -44,7 +44,7 @@ func TestAnObjectThatMovesToAnotherGroupIsNotDeleted(t *testing.T) {
 				Recorded: []v1alpha1.InventoryItem{
 					{Version: "v1", Kind: old.Kind, Namespace: old.Namespace, Name: old.Name, UID: "u1", Digest: "1", DeletePolicy: test.policy},
 				},
-				Live: map[Key]Observation{old: test.live, moved: test.twin, namespaceKey("shop"): {Existence: Present, UID: "n"}},
+				Live: map[Key]Observation{old: test.live, moved: test.other, namespaceKey("shop"): {Existence: Present, UID: "n"}},
 			})
 			if err != nil {
 				t.Fatal(err)

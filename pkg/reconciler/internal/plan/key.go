@@ -78,16 +78,16 @@ type Equivalents map[Key][]Key
 
 // EquivalentsOf returns what is recorded.
 func EquivalentsOf(recorded []v1alpha1.InventoryItem) Equivalents {
-	twins := Equivalents{}
+	keys := Equivalents{}
 	for _, item := range recorded {
 		key := KeyOf(item)
-		twins[key.withoutGroup()] = append(twins[key.withoutGroup()], key)
+		keys[key.withoutGroup()] = append(keys[key.withoutGroup()], key)
 	}
-	return twins
+	return keys
 }
 
 // Has reports whether an object of the same kind and name is recorded in another group.
-// It may be the very object, so it must not be presumed that the object does not exist.
+// It may be the very object, so it must not be assumed that the object does not exist.
 func (t Equivalents) Has(key Key) bool {
 	return slices.ContainsFunc(t[key.withoutGroup()], func(other Key) bool { return other != key })
 }

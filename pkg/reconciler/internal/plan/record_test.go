@@ -53,7 +53,7 @@ func TestFold(t *testing.T) {
 			want:   written(nil),
 		},
 		{
-			name:   "the time is kept if nobody judged the object yet",
+			name:   "the time is kept if the readiness of the object is unknown",
 			result: Result{Step: Step{Verb: VerbMerge, ItemAfter: then}, Observation: silent},
 			want:   written(&now),
 		},

@@ -52,7 +52,7 @@ func (d *driver) look(key Key, wanted *Desired, item *v1alpha1.InventoryItem) Ob
 			d.misled = d.misled || old
 			return told
 		}
-	} else if wanted != nil && d.presumes && unconfirmed(item) && wanted.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore {
+	} else if wanted != nil && d.assumesAbsence && unconfirmed(item) && wanted.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore {
 		d.misled = d.misled || d.watches && old
 		return Observation{Existence: NotFetched}
 	}
@@ -86,8 +86,8 @@ func unconfirmed(item *v1alpha1.InventoryItem) bool {
 	return item == nil || item.UID == "" && item.Digest == "" && item.Phase == v1alpha1.PhaseApplied
 }
 
-// presume reports whether creations may find out by themselves that objects exist.
-func presume(in Input, items map[Key]*v1alpha1.InventoryItem) bool {
+// mayAssumeAbsence reports whether creations may find out by themselves that objects exist.
+func mayAssumeAbsence(in Input, items map[Key]*v1alpha1.InventoryItem) bool {
 	return in.Cause == Applying && !slices.ContainsFunc(in.Desired, func(d Desired) bool {
 		return d.Policies.Adoption == v1alpha1.AdoptionPolicyNever && unconfirmed(items[d.Key])
 	})

@@ -79,7 +79,7 @@ func blocking(units []*unit) string {
 }
 
 // holdAll lets objects wait for others, unless nothing is to be done about them;
-// jammed is set if some of those others wait because of a failure.
+// failed is set if some of those others wait because of a failure.
 func (w *work) holdAll(units []*unit, message string, failed bool) {
 	for _, u := range units {
 		w.hold(u, message, failed)

@@ -11,8 +11,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// stranger is another component of the same kind that the model does not run.
-var stranger = plan.Owner{ID: "id-other", Ref: plan.OwnerRef{Group: "example.com", Kind: "Shop", Namespace: "shop", Name: "other", UID: "other1"}}
+// otherOwner is another component of the same kind that the model does not run.
+var otherOwner = plan.Owner{ID: "id-other", Ref: plan.OwnerRef{Group: "example.com", Kind: "Shop", Namespace: "shop", Name: "other", UID: "other1"}}
 
 // isFree reports whether an act is no disturbance: time passes in any case.
 func (a Act) isFree() bool { return a.Kind == ActHalfTimeout }
@@ -39,10 +39,10 @@ func (m *Model) enabled(s *State, act Act) bool {
 		ns := s.world.get(namespaceOf(act.Key))
 		served, _ := s.world.defined(act.Key.GroupKind())
 		lives := served && (act.Key.Namespace == "" || ns != nil && !ns.Deleting)
-		return (act.Kind == ActCreate || act.Kind == ActClaim) && lives
+		return (act.Kind == ActCreate || act.Kind == ActCreateOwned) && lives
 	}
 	switch act.Kind {
-	case ActCreate, ActClaim:
+	case ActCreate, ActCreateOwned:
 		return false
 	case ActDrift:
 		return o.Value != drifted
@@ -57,7 +57,7 @@ func (m *Model) enabled(s *State, act Act) bool {
 	case ActUnlabel:
 		return o.OwnerID != ""
 	case ActSteal:
-		return o.OwnerID != stranger.ID
+		return o.OwnerID != otherOwner.ID
 	case ActHelm:
 		return !o.Helm
 	case ActControl:
@@ -86,7 +86,7 @@ func (m *Model) enabledOn(s *State, act Act) bool {
 	case ActRemove:
 		return !c.Deleting
 	case ActForce:
-		return c.Deleting && c.Claimed
+		return c.Deleting && c.HasFinalizer
 	case ActTouchStatus:
 		return true
 	case ActForge:
@@ -105,7 +105,7 @@ func (m *Model) act(s *State, act Act) {
 		m.actOn(s, act)
 		return
 	case ActCrash, ActLoseKey:
-		s.tell("%s", act.Kind)
+		s.note("%s", act.Kind)
 		if act.Kind == ActLoseKey {
 			s.key++
 		}
@@ -117,22 +117,22 @@ func (m *Model) act(s *State, act Act) {
 		s.forgetAnswers(s.active)
 		return
 	case ActHalfTimeout:
-		s.tell("%s", act.Kind)
+		s.note("%s", act.Kind)
 		s.halves++
 		return
 	case ActDelay:
-		s.tell("%s, for leader %d and %s", act.Kind, act.Leader+1, act.Key)
+		s.note("%s, for leader %d and %s", act.Kind, act.Leader+1, act.Key)
 		s.delay(act.Leader, act.Key)
 		return
 	case ActLoseLease:
-		s.tell("%s", act.Kind)
+		s.note("%s", act.Kind)
 		s.active++
 		return
 	}
-	s.tell("another client %s %s", act.Kind, act.Key)
+	s.note("another client %s %s", act.Kind, act.Key)
 	o := s.world.get(act.Key)
 	switch act.Kind {
-	case ActCreate, ActClaim:
+	case ActCreate, ActCreateOwned:
 		s.world.put(theirs(act))
 		return
 	case ActDelete:
@@ -158,8 +158,8 @@ func (m *Model) act(s *State, act Act) {
 // theirs is an object that another client creates.
 func theirs(act Act) Object {
 	o := Object{Key: act.Key, Value: "theirs", Ready: true}
-	if act.Kind == ActClaim {
-		o.OwnerID, o.Ref, o.Holder = stranger.ID, stranger.Ref, Stranger
+	if act.Kind == ActCreateOwned {
+		o.OwnerID, o.Ref, o.Holder = otherOwner.ID, otherOwner.Ref, OtherOwner
 	}
 	return o
 }
@@ -173,17 +173,17 @@ func change(o *Object, kind ActKind, known bool) {
 		o.Extra = true
 	case ActStrip:
 		o.OwnerID, o.Ref = "", plan.OwnerRef{}
-		if o.Holder == Stranger && !o.Helm {
+		if o.Holder == OtherOwner && !o.Helm {
 			// A component that saw the label of the other owner may have released it.
-			o.Holder, o.Stolen = Nobody, false
+			o.Holder, o.Stolen = Unowned, false
 		}
 	case ActUnlabel:
 		o.OwnerID = ""
 	case ActSteal:
-		o.taken(known)
-		o.OwnerID, o.Ref = stranger.ID, stranger.Ref
+		o.takenOver(known)
+		o.OwnerID, o.Ref = otherOwner.ID, otherOwner.Ref
 	case ActHelm:
-		o.taken(known)
+		o.takenOver(known)
 		o.Helm = true
 	case ActControl:
 		o.Controlled = true
@@ -196,15 +196,15 @@ func change(o *Object, kind ActKind, known bool) {
 	}
 }
 
-// taken gives the object to a stranger.
-func (o *Object) taken(known bool) {
-	if o.Holder == Stranger {
+// takenOver gives the object to a stranger.
+func (o *Object) takenOver(known bool) {
+	if o.Holder == OtherOwner {
 		return
 	}
-	if o.Holder != Nobody {
-		o.Former = o.Holder
+	if o.Holder != Unowned {
+		o.FormerHolder = o.Holder
 	}
-	o.Stolen, o.Holder = known, Stranger
+	o.Stolen, o.Holder = known, OtherOwner
 }
 
 // knownUID reports whether the record of the object's holder has its uid.
@@ -222,7 +222,7 @@ func itemOf(items []v1alpha1.InventoryItem, key plan.Key) (v1alpha1.InventoryIte
 }
 
 func (m *Model) actOn(s *State, act Act) {
-	s.tell("another client %s %c", act.Kind, 'A'+rune(act.Component))
+	s.note("another client %s %c", act.Kind, 'A'+rune(act.Component))
 	c := s.world.components[act.Component]
 	if act.Kind == ActRecreate {
 		uid := following(s.truth.uids[act.Component])
@@ -238,8 +238,8 @@ func (m *Model) actOn(s *State, act Act) {
 	case ActRemove:
 		next.Deleting = true
 	case ActForce:
-		next.Claimed = false
-		s.truth.abandoned = with(s.truth.abandoned, c.UID, true)
+		next.HasFinalizer = false
+		s.truth.finalizerRemoved = with(s.truth.finalizerRemoved, c.UID, true)
 	case ActForge:
 		o := s.world.get(act.Key)
 		forged := v1alpha1.InventoryItem{
@@ -247,10 +247,10 @@ func (m *Model) actOn(s *State, act Act) {
 			Seal: sealed(s.ownerBeside(act.Component), s.key, o.observation(false)).Seal, // copied from another record
 		}
 		next.Inventory = append(slices.Clone(c.Inventory), forged)
-		s.tell("which is %s", act.Key)
+		s.note("which is %s", act.Key)
 	}
 	s.world.putComponent(act.Component, next)
-	if next.Deleting && !next.Claimed {
+	if next.Deleting && !next.HasFinalizer {
 		s.world.components[act.Component] = nil
 	}
 }
@@ -262,7 +262,7 @@ func (s *State) ownerBeside(component int) plan.Owner {
 			return ownerBy(uid)
 		}
 	}
-	return stranger
+	return otherOwner
 }
 
 // describe says in a word what was seen.

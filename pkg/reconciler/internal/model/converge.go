@@ -18,10 +18,10 @@ const maxRounds = 16
 // maxMoves bounds the requests of one round.
 const maxMoves = 300
 
-// settle lets everybody do their work, without any disturbance, until nothing
+// converge lets everybody do their work, without any disturbance, until nothing
 // changes any more, and checks what must be so then. Known holds the States that
 // are known to end well; settle adds to it. It returns the States on the way.
-func (m *Model) settle(s *State, known map[uint64]bool, f *fingerprinter) (way []*State) {
+func (m *Model) converge(s *State, known map[uint64]bool, f *fingerprinter) (way []*State) {
 	var met []uint64
 	if len(s.late) > 0 {
 		s = s.clone()
@@ -111,11 +111,11 @@ func (m *Model) checkRest(s *State) {
 		case c == nil:
 			m.checkLeftovers(s, me)
 		case c.Deleting:
-			if c.Claimed && !m.excusedRemoval(s, c, nil) {
+			if c.HasFinalizer && !m.excusedRemoval(s, c, nil) {
 				s.violate("L2 deletion terminates: component %s is not gone, and nothing holds it", me)
 			}
 		default:
-			m.checkWanted(s, c)
+			m.checkDesired(s, c)
 			m.checkPruned(s, c)
 		}
 	}
@@ -124,7 +124,7 @@ func (m *Model) checkRest(s *State) {
 // checkLeftovers finds objects of components that are gone. What nothing shows
 // to be theirs cannot be found.
 func (m *Model) checkLeftovers(s *State, me Holder) {
-	if s.truth.abandoned[me] {
+	if s.truth.finalizerRemoved[me] {
 		return
 	}
 	for _, o := range s.world.objects {
@@ -134,15 +134,15 @@ func (m *Model) checkLeftovers(s *State, me Holder) {
 	}
 }
 
-// checkWanted checks that everything desired is there.
-func (m *Model) checkWanted(s *State, c *Component) {
+// checkDesired checks that everything desired is there.
+func (m *Model) checkDesired(s *State, c *Component) {
 	excused := map[plan.Key]bool{}
 	wanted := slices.Clone(m.desired[c.UID][c.Version])
 	slices.SortStableFunc(wanted, func(a, b plan.Desired) int {
 		return cmp.Or(int(a.Policies.Order.Apply)-int(b.Policies.Order.Apply), ranksOf[a.Key.Kind].apply-ranksOf[b.Key.Kind].apply)
 	})
 	for i, d := range wanted {
-		if _, recorded := itemOf(c.Inventory, d.Key); recorded && m.ignored(s, c.UID, d) && !m.over(s, c.UID, d) {
+		if _, recorded := itemOf(c.Inventory, d.Key); recorded && m.ignored(s, c.UID, d) && !m.isFinished(s, c.UID, d) {
 			s.violate("S13 leave alone: %s is not held by %s, which is to ignore it, and is on record", d.Key, c.UID)
 		}
 		if m.settled(s, c.UID, d) && m.marked(s, c, d) {
@@ -192,7 +192,7 @@ func (m *Model) excused(s *State, c *Component, d plan.Desired) bool {
 		return true
 	default:
 		holder := m.holder(s, o)
-		return holder != Nobody && !sameName(holder, c.UID)
+		return holder != Unowned && !sameName(holder, c.UID)
 	}
 }
 

@@ -23,22 +23,22 @@ const (
 // advance makes the next request of an actor.
 func (m *Model) advance(s *State, i int, move Move) {
 	a := &s.actors[i]
-	s.told = string('A'+rune(a.component)) + string('1'+rune(a.leader)) + ": "
+	s.description = string('A'+rune(a.component)) + string('1'+rune(a.leader)) + ": "
 	switch a.at {
 	case idle:
 		m.begin(s, a)
 	case claiming:
-		m.claim(s, i)
+		m.addFinalizer(s, i)
 	case lookingForBlockers:
 		m.lookForBlockers(s, a)
 	case looking:
-		if len(a.recall) > 0 {
+		if len(a.toRecall) > 0 {
 			m.recallAll(s, a, uint8(move.Arg))
 			return
 		}
 		m.look(s, a, move.Kind == moveRefuse)
 	case recording:
-		s.tell("record %d objects", len(a.plan.Inventory))
+		s.note("record %d objects", len(a.plan.Inventory))
 		if !m.commit(s, i, a.plan.Inventory) {
 			a.reset()
 			return
@@ -47,28 +47,28 @@ func (m *Model) advance(s *State, i int, move Move) {
 	case executing:
 		m.execute(s, i, move)
 	case finishing:
-		s.tell("save the record of %d objects, and end the pass", len(a.recorded))
+		s.note("save the record of %d objects, and end the pass", len(a.recorded))
 		m.commit(s, i, a.recorded)
 		a.reset()
 	case releasing:
-		m.release(s, i)
+		m.removeFinalizer(s, i)
 	}
 }
 
 // begin reads the component.
 func (m *Model) begin(s *State, a *actor) {
 	c := s.world.components[a.component]
-	s.tell("read the component")
-	if c.Deleting && !c.Claimed {
+	s.note("read the component")
+	if c.Deleting && !c.HasFinalizer {
 		return
 	}
-	a.snap, a.recorded = c, m.open(s, a, c)
+	a.snap, a.recorded = c, m.openInventory(s, a, c)
 	a.live, a.failed = map[plan.Key]plan.Observation{}, map[plan.Key]plan.Failure{}
-	a.presumes = m.presumes(a)
+	a.assumesAbsence = m.assumesAbsence(a)
 	switch {
 	case c.Deleting:
 		a.at = lookingForBlockers
-	case !c.Claimed:
+	case !c.HasFinalizer:
 		a.at = claiming
 	default:
 		m.lookAt(s, a, m.keysOf(a), nil)
@@ -77,7 +77,7 @@ func (m *Model) begin(s *State, a *actor) {
 
 // lookForBlockers lists the instances of the component's types before anything is deleted.
 func (m *Model) lookForBlockers(s *State, a *actor) {
-	s.tell("look for foreign instances")
+	s.note("look for foreign instances")
 	own := map[plan.Key]bool{}
 	stays := func(item v1alpha1.InventoryItem) bool {
 		return item.DeletePolicy == v1alpha1.DeletePolicyOrphan || item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnDelete
@@ -92,7 +92,7 @@ func (m *Model) lookForBlockers(s *State, a *actor) {
 		for _, o := range s.world.objects {
 			instance := slices.Contains(item.Defines, v1alpha1.TypeInfo{Group: o.Key.Group, Kind: o.Key.Kind})
 			if instance && !own[o.Key] && !slices.Contains(item.Kept, uidOf(o.UID)) {
-				s.tell("blocked by %s", o.Key)
+				s.note("blocked by %s", o.Key)
 				a.reset()
 				return
 			}
@@ -104,7 +104,7 @@ func (m *Model) lookForBlockers(s *State, a *actor) {
 // keysOf are the objects that the plans of a reconcile are about.
 func (m *Model) keysOf(a *actor) []plan.Key {
 	var keys []plan.Key
-	for _, d := range m.wanted(a) {
+	for _, d := range m.desiredObjects(a) {
 		keys = append(keys, d.Key)
 	}
 	for _, item := range a.recorded {
@@ -115,7 +115,7 @@ func (m *Model) keysOf(a *actor) []plan.Key {
 	return keys
 }
 
-func (m *Model) wanted(a *actor) []plan.Desired {
+func (m *Model) desiredObjects(a *actor) []plan.Desired {
 	if a.snap.Deleting {
 		return nil
 	}
@@ -133,14 +133,14 @@ func (m *Model) lookAt(s *State, a *actor, recall, ask []plan.Key) {
 	}
 	slices.SortFunc(recall, plan.Key.Compare)
 	slices.SortFunc(ask, plan.Key.Compare)
-	a.at, a.recall, a.ask = looking, recall, ask
+	a.at, a.toRecall, a.toRead = looking, recall, ask
 	m.afterLook(s, a)
 }
 
 func (m *Model) look(s *State, a *actor, fails bool) {
-	key := a.ask[0]
-	a.ask = a.ask[1:]
-	live := sealed(ownerBy(a.snap.UID), a.key, s.world.observe(key, m.wantedNow(a, key) != nil))
+	key := a.toRead[0]
+	a.toRead = a.toRead[1:]
+	live := sealed(ownerBy(a.snap.UID), a.key, s.world.observe(key, m.desiredNow(a, key) != nil))
 	if live.Existence == plan.Present {
 		live.Differs = m.differs(a, s.world.get(key))
 	}
@@ -151,7 +151,7 @@ func (m *Model) look(s *State, a *actor, fails bool) {
 		s.learn(a.leader, key)
 	}
 	s.read = key
-	s.tell("look at %s: %s", key, describe(live))
+	s.note("look at %s: %s", key, describe(live))
 	a.live = cloned(a.live)
 	a.live[key] = live
 	m.afterLook(s, a)
@@ -166,14 +166,14 @@ func cloned(live map[plan.Key]plan.Observation) map[plan.Key]plan.Observation {
 // afterLook plans if everything was looked at, the namespaces of new objects included.
 func (m *Model) afterLook(s *State, a *actor) {
 	switch {
-	case len(a.recall) > 0 && !m.Watched:
+	case len(a.toRecall) > 0 && !m.Watched:
 		m.recallAll(s, a, 0) // it takes no time
 		return
-	case len(a.recall)+len(a.ask) > 0:
+	case len(a.toRecall)+len(a.toRead) > 0:
 		return
 	}
 	if a.cause() == plan.Applying {
-		if a.recall = plan.Namespaces(m.wanted(a), a.live); len(a.recall) > 0 {
+		if a.toRecall = plan.Namespaces(m.desiredObjects(a), a.live); len(a.toRecall) > 0 {
 			m.afterLook(s, a)
 			return
 		}
@@ -183,7 +183,7 @@ func (m *Model) afterLook(s *State, a *actor) {
 
 func (m *Model) input(s *State, a *actor) plan.Input {
 	return plan.Input{
-		Cause: a.cause(), Name: reconcilerName, Owner: ownerBy(a.snap.UID), Desired: m.wanted(a), Recorded: a.recorded,
+		Cause: a.cause(), Name: reconcilerName, Owner: ownerBy(a.snap.UID), Desired: m.desiredObjects(a), Recorded: a.recorded,
 		Live: a.live, Failed: a.failed, DryRunAccepted: a.accepted, MissingNamespaces: m.Missing, Now: s.now(), Timeout: timeout,
 	}
 }
@@ -212,11 +212,11 @@ func (m *Model) recorded(s *State, a *actor) {
 		return
 	}
 	a.recorded = a.plan.Inventory
-	m.conclude(s, a)
+	m.endReconcile(s, a)
 }
 
-// conclude decides how the reconcile ends.
-func (m *Model) conclude(s *State, a *actor) {
+// endReconcile decides how the reconcile ends.
+func (m *Model) endReconcile(s *State, a *actor) {
 	a.at, s.waiting = finishing, a.plan.Waiting
 	if a.cause() == plan.Deleting && a.plan.Done() && !a.unreachable {
 		a.at = releasing
@@ -226,7 +226,7 @@ func (m *Model) conclude(s *State, a *actor) {
 // fold takes over the results of the steps, and plans again.
 func (m *Model) fold(s *State, a *actor) {
 	a.live, a.failed = maps.Clone(a.live), maps.Clone(a.failed)
-	a.looks, a.writes = maps.Clone(a.looks), maps.Clone(a.writes)
+	a.reads, a.writes = maps.Clone(a.reads), maps.Clone(a.writes)
 	blind := map[plan.Key]bool{}
 	for _, r := range a.results {
 		blind[r.Step.Key] = a.live[r.Step.Key].Existence == plan.NotFetched
@@ -252,12 +252,12 @@ func (m *Model) fold(s *State, a *actor) {
 				a.failed[key] = plan.Failure{Message: "is written again and again"}
 			}
 			continue
-		case errors.Is(r.Err, errConflict) && a.looks[key] < maxLooks:
-			a.looks = count(a.looks, key)
+		case errors.Is(r.Err, errConflict) && a.reads[key] < maxLooks:
+			a.reads = count(a.reads, key)
 		case blind[key] && !errors.Is(r.Err, errLost):
 			// It was not read yet.
-		case isNamespaceGone(r.Err) && a.looks[key] < maxLooks:
-			a.looks = count(a.looks, key)
+		case isNamespaceGone(r.Err) && a.reads[key] < maxLooks:
+			a.reads = count(a.reads, key)
 			if !slices.Contains(again, namespaceOf(key)) {
 				again = append(again, namespaceOf(key))
 			}
@@ -268,7 +268,7 @@ func (m *Model) fold(s *State, a *actor) {
 	}
 	a.results = nil
 	if a.unreachable {
-		m.conclude(s, a)
+		m.endReconcile(s, a)
 		return
 	}
 	m.lookAt(s, a, nil, again)
