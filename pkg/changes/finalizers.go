@@ -102,17 +102,6 @@ func (m ownFinalizers) isPendingOn(obj client.Object) bool {
 
 func (m ownFinalizers) isAnyOn(obj client.Object) bool { return m.isOn(obj) || m.isPendingOn(obj) }
 
-// added returns the finalizers of an object with these.
-func added(finalizers []string, more ...string) []string {
-	finalizers = slices.Clone(finalizers)
-	for _, finalizer := range more {
-		if !slices.Contains(finalizers, finalizer) {
-			finalizers = append(finalizers, finalizer)
-		}
-	}
-	return finalizers
-}
-
 // finalizerWriter writes our finalizers. It writes metadata through the version that the server
 // prefers, because an older one may not hold everything that is stored.
 type finalizerWriter struct {
@@ -126,9 +115,14 @@ type finalizerWriter struct {
 // add puts finalizers on an object, if it still is what we know. The object becomes
 // what it is on the server.
 func (s *finalizerWriter) add(ctx context.Context, obj client.Object, finalizers ...string) error {
+	all := slices.Clone(obj.GetFinalizers())
+	for _, finalizer := range finalizers {
+		if !slices.Contains(all, finalizer) {
+			all = append(all, finalizer)
+		}
+	}
 	patch := map[string]any{"metadata": map[string]any{
-		"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion(),
-		"finalizers": added(obj.GetFinalizers(), finalizers...),
+		"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion(), "finalizers": all,
 	}}
 	return s.patch(ctx, obj, apitypes.MergePatchType, patch)
 }
