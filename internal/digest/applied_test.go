@@ -40,7 +40,7 @@ func TestAcceptedCoversWhatTheManifestSets(t *testing.T) {
 		{name: "a list became a string", manifest: `{"a":[1]}`, before: `{"a":[1]}`, after: `{"a":"b"}`, drifted: true},
 		{name: "the server answered another form, and keeps it", manifest: `{"cpu":"1000m"}`, before: `{"cpu":"1"}`, after: `{"cpu":"1"}`},
 		{name: "a number changed its Go type only", manifest: `{"a":1}`, before: `{"a":1}`, after: `{"a":1.0}`},
-		{name: "somebody added a field", manifest: `{"a":{"b":1}}`, before: `{"a":{"b":1}}`, after: `{"a":{"b":1,"c":2},"d":3}`},
+		{name: "another client added a field", manifest: `{"a":{"b":1}}`, before: `{"a":{"b":1}}`, after: `{"a":{"b":1,"c":2},"d":3}`},
 		{name: "an empty map asks for nothing", manifest: `{"a":{}}`, before: `{}`, after: `{"a":{"b":1}}`},
 		{name: "null asks for nothing", manifest: `{"a":null}`, before: `{}`, after: `{"a":{"b":1}}`},
 		{name: "absent and null are the same", manifest: `{"a":"x"}`, before: `{"a":null}`, after: `{}`},
@@ -64,13 +64,13 @@ func TestAcceptedMetadata(t *testing.T) {
 	for _, tt := range []drift{
 		{name: "our label was removed", manifest: `{"metadata":{"labels":{"a":"b"}}}`, before: `{"metadata":{"labels":{"a":"b"}}}`, after: `{"metadata":{}}`, drifted: true},
 		{name: "our annotation was changed", manifest: `{"metadata":{"annotations":{"a":"b"}}}`, before: `{"metadata":{"annotations":{"a":"b"}}}`, after: `{"metadata":{"annotations":{"a":"c"}}}`, drifted: true},
-		{name: "somebody annotated the object", manifest: `{"metadata":{"annotations":{"a":"b"}}}`, before: `{"metadata":{"annotations":{"a":"b"}}}`, after: `{"metadata":{"annotations":{"a":"b","c":"d"}}}`},
-		{name: "server-kept fields do not count, whoever set them", manifest: `{"metadata":{"resourceVersion":"1","uid":"1","generation":1}}`, before: `{"metadata":{"resourceVersion":"1","uid":"1","generation":1}}`, after: `{"metadata":{"resourceVersion":"2","uid":"2","generation":2}}`},
+		{name: "another client annotated the object", manifest: `{"metadata":{"annotations":{"a":"b"}}}`, before: `{"metadata":{"annotations":{"a":"b"}}}`, after: `{"metadata":{"annotations":{"a":"b","c":"d"}}}`},
+		{name: "server-kept fields do not count, whichever client set them", manifest: `{"metadata":{"resourceVersion":"1","uid":"1","generation":1}}`, before: `{"metadata":{"resourceVersion":"1","uid":"1","generation":1}}`, after: `{"metadata":{"resourceVersion":"2","uid":"2","generation":2}}`},
 		{name: "our finalizer was removed", manifest: `{"metadata":{"finalizers":["a"]}}`, before: `{"metadata":{"finalizers":["a"]}}`, after: `{"metadata":{"finalizers":["b"]}}`, drifted: true},
-		{name: "somebody added a finalizer", manifest: `{"metadata":{"finalizers":["a"]}}`, before: `{"metadata":{"finalizers":["a"]}}`, after: `{"metadata":{"finalizers":["b","a"]}}`},
+		{name: "another client added a finalizer", manifest: `{"metadata":{"finalizers":["a"]}}`, before: `{"metadata":{"finalizers":["a"]}}`, after: `{"metadata":{"finalizers":["b","a"]}}`},
 		{name: "finalizers that are ignored", manifest: `{"metadata":{"finalizers":["a"]}}`, before: `{"metadata":{"finalizers":["a"]}}`, after: `{"metadata":{}}`, ignore: []string{"/metadata/finalizers"}},
 		{name: "finalizers of an odd shape", manifest: `{"metadata":{"finalizers":[{"a":1},1]}}`, before: `{"metadata":{"finalizers":[{"a":1}]}}`, after: `{"metadata":{"finalizers":"x"}}`},
-		{name: "somebody added an owner", manifest: `{"metadata":{"ownerReferences":[{"uid":"1","name":"a"}]}}`, before: `{"metadata":{"ownerReferences":[{"uid":"1","name":"a"}]}}`, after: `{"metadata":{"ownerReferences":[{"uid":"2","name":"b"},{"uid":"1","name":"a"}]}}`},
+		{name: "another client added an owner", manifest: `{"metadata":{"ownerReferences":[{"uid":"1","name":"a"}]}}`, before: `{"metadata":{"ownerReferences":[{"uid":"1","name":"a"}]}}`, after: `{"metadata":{"ownerReferences":[{"uid":"2","name":"b"},{"uid":"1","name":"a"}]}}`},
 		{name: "metadata of an odd shape", manifest: `{"metadata":"x"}`, before: `{"metadata":"x"}`, after: `{"metadata":{}}`},
 	} {
 		tt.check(t)

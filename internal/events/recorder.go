@@ -35,7 +35,7 @@ const (
 	maxInstance = 128
 )
 
-// NewRecorder returns a recorder of the source. Name says who reports; it is cut
+// NewRecorder returns a recorder of the source. Name is the reporting controller; it is cut
 // if it is too long.
 func NewRecorder(source Source, name string) Recorder {
 	host, _ := os.Hostname()

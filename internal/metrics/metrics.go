@@ -50,17 +50,17 @@ func histogram(name, help string, buckets []float64, labels ...string) *promethe
 	return vec
 }
 
-// passBuckets reach from a reconcile that finds nothing to do to one that writes
+// reconcileBuckets reach from a reconcile that finds nothing to do to one that writes
 // thousands of objects, in seconds.
-var passBuckets = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}
+var reconcileBuckets = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}
 
 var (
 	reconciles = counter("corbel_reconcile_total",
-		"Passes over components, by what came out: ready, processing, pending, error, deleting, suspended, gone or conflict.", "controller", "result")
+		"Reconciles of components, by result: ready, processing, pending, error, deleting, suspended, gone or conflict.", "controller", "result")
 	reconcileSeconds = histogram("corbel_reconcile_duration_seconds",
-		"Duration of passes over components.", passBuckets, "controller")
+		"Duration of reconciles of components.", reconcileBuckets, "controller")
 	phaseSeconds = histogram("corbel_phase_duration_seconds",
-		"Duration of the parts of reconciles: hooks, render, read, plan, record and execute.", passBuckets, "controller", "phase")
+		"Duration of the parts of reconciles: hooks, render, read, plan, record and execute.", reconcileBuckets, "controller", "phase")
 	writes = counter("corbel_writes_total",
 		"Writes of dependent objects that succeeded, by verb and by the reason of the plan.", "controller", "verb", "reason")
 	writeErrors = counter("corbel_write_errors_total",
@@ -68,7 +68,7 @@ var (
 	orphans = counter("corbel_orphans_found_total",
 		"Objects that bear our label and annotation and are in no inventory.", "controller")
 	heldRenders = counter("corbel_renders_held_back_total",
-		"Passes that kept the last manifests, because they change with every rendering.", "controller")
+		"Reconciles that kept the last manifests, because they change with every rendering.", "controller")
 )
 
 // Phase is a part of a reconcile.

@@ -12,7 +12,7 @@ import (
 	"github.com/corbel-run/corbel/test/slice"
 )
 
-// requestsOf counts the requests of an operator that nobody disturbs.
+// requestsOf counts the requests of an operator without disturbances.
 func requestsOf(t *testing.T, s story, crash bool) int {
 	t.Helper()
 	g := &gate{}
@@ -60,7 +60,7 @@ func TestNoDeletionAndNoAdditionIsLostIfTheProcessDiesAtAnyRequest(t *testing.T)
 	}
 }
 
-// TestWritesOfOtherClientsBetweenTwoRequestsLoseNothing lets somebody else label,
+// TestWritesOfOtherClientsBetweenTwoRequestsLoseNothing lets another client label,
 // hold or delete the object before and after every request of every story.
 func TestWritesOfOtherClientsBetweenTwoRequestsLoseNothing(t *testing.T) {
 	part := slice.FromEnvironment(t)

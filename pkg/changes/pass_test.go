@@ -27,7 +27,7 @@ func TestAnObjectThatWasCreatedAnewIsDeletedFirst(t *testing.T) {
 			m.appeared(configMap("2", "2", "b"))
 		},
 		"seen as an update, after a break of the watch": func(m *memory) { m.replaced(configMap("1", "1", "a"), configMap("2", "2", "b")) },
-		"with one between that nobody was told of": func(m *memory) {
+		"with one between that was not reported": func(m *memory) {
 			m.disappeared(configMap("1", "1", "a"))
 			m.appeared(configMap("3", "3", "c"))
 			m.disappeared(configMap("3", "3", "c"))

@@ -189,7 +189,7 @@ func (r *runner) writeFailed(ctx context.Context, key client.ObjectKey, err erro
 	moved := apierrors.IsInvalid(err) && delay < time.Second
 	if apierrors.IsConflict(err) || cluster.IsGone(err, key.Name) || moved {
 		// The cache will show its new state.
-		logf.FromContext(ctx).V(1).Info("the object changed meanwhile; coming again", "after", delay, "conflict", err.Error())
+		logf.FromContext(ctx).V(1).Info("the object changed meanwhile; it is requeued", "after", delay, "conflict", err.Error())
 		return reconcile.Result{RequeueAfter: delay}, nil
 	}
 	r.limiter.set(key, delay)

@@ -42,7 +42,7 @@ func watching[T client.Object](finalizer string) *changes.OpinionatedWatcher[T] 
 }
 
 func TestAllMistakesOfASetupAreOneError(t *testing.T) {
-	var nobody *changes.TypedReconciler[*corev1.ConfigMap]
+	var missing *changes.TypedReconciler[*corev1.ConfigMap]
 	typed := &changes.TypedReconciler[*corev1.Secret]{}
 	for _, tc := range []struct {
 		name       string
@@ -58,8 +58,8 @@ func TestAllMistakesOfASetupAreOneError(t *testing.T) {
 		}},
 		{"no kind", changes.NewController("a", nil, typed, changes.Options{}), []string{"the kind is nil"}},
 		{"no reconciler", changes.NewController("a", &corev1.ConfigMap{}, nil, changes.Options{}), []string{"the reconciler is nil"}},
-		{"a nil pointer", changes.NewController("a", &corev1.ConfigMap{}, nobody, changes.Options{}), []string{"the reconciler is nil"}},
-		{"nobody wrapped", changes.NewController("a", &corev1.ConfigMap{}, &changes.OpinionatedReconciler{Finalizer: finalizer}, changes.Options{}), []string{"the reconciler is nil"}},
+		{"a nil pointer", changes.NewController("a", &corev1.ConfigMap{}, missing, changes.Options{}), []string{"the reconciler is nil"}},
+		{"a missing reconciler wrapped", changes.NewController("a", &corev1.ConfigMap{}, &changes.OpinionatedReconciler{Finalizer: finalizer}, changes.Options{}), []string{"the reconciler is nil"}},
 		{"a value that is not wrapped by reference", changes.NewController("a", &corev1.ConfigMap{}, changes.OpinionatedReconciler{Reconciler: typed}, changes.Options{}), []string{"the Finalizer is missing"}},
 		{"twice opinionated", changes.NewController("a", &corev1.ConfigMap{}, &changes.OpinionatedReconciler{Finalizer: finalizer, Reconciler: watching[*corev1.ConfigMap]("example.com/x")}, changes.Options{}), []string{"an opinionated reconciler is wrapped in another one"}},
 		{"no function", changes.NewController("a", &corev1.ConfigMap{}, &changes.Watcher[*corev1.ConfigMap]{}, changes.Options{}), []string{"the watcher has no function"}},

@@ -59,7 +59,7 @@ var stories = []story{
 		p.delete("x")
 		p.untilGone("x")
 	}},
-	{name: "held by somebody else", tell: func(p *play) {
+	{name: "held by another client", tell: func(p *play) {
 		p.create("x", "1", func(obj *corev1.ConfigMap) { obj.Finalizers = []string{foreign} })
 		p.untilKnown("x", "1")
 		p.delete("x")
@@ -96,9 +96,9 @@ type play struct {
 	lives int
 	// mayCrash is set if the gate kills.
 	mayCrash bool
-	// mayDelete is set if somebody else may delete the object at any time.
+	// mayDelete is set if another client may delete the object at any time.
 	mayDelete bool
-	// held and letGo count the finalizers that somebody else put on objects and took off.
+	// held and letGo count the finalizers that another client put on objects and took off.
 	held, letGo atomic.Int32
 }
 
@@ -193,7 +193,7 @@ func (p *play) untilReleased(name string) {
 	})
 }
 
-// untilGone waits until the object is gone. What somebody else holds is let go when we are done.
+// untilGone waits until the object is gone. Finalizers of other clients are removed when we are done.
 func (p *play) untilGone(name string) {
 	p.Helper()
 	p.await(name+" is gone", func() (bool, string) {
@@ -214,7 +214,7 @@ func (p *play) toldByAll(operators []string, object string) bool {
 func (p *play) finish(operators ...string) {
 	p.Helper()
 	if held, letGo := p.held.Load(), p.letGo.Load(); held != letGo {
-		p.Errorf("somebody else held %d objects and let %d go: we took their finalizer off", held, letGo)
+		p.Errorf("another client held %d objects and released %d: we took their finalizer off", held, letGo)
 	}
 	p.create("last", "1", visible)
 	p.await("all operators know the last object", func() (bool, string) { return p.toldByAll(operators, "last"), "" })
@@ -224,7 +224,7 @@ func (p *play) finish(operators ...string) {
 	})
 }
 
-// stranger is somebody else who writes to object x.
+// stranger is another client that writes to object x.
 type stranger struct {
 	name  string
 	write func(*play)

@@ -83,7 +83,7 @@ func TestMerge(t *testing.T) {
 	}{
 		{"our change is kept where they did nothing", list(condition("X", no)), list(condition("X", yes)), list(condition("X", no)), list(condition("X", yes))},
 		{"their change is kept where we did nothing", list(condition("X", no)), list(condition("X", no)), list(condition("X", yes)), list(condition("X", yes))},
-		{"theirs wins where both changed what nobody owns", list(condition("X", "Unknown")), list(condition("X", no)), list(condition("X", yes)), list(condition("X", yes))},
+		{"theirs wins where both changed an unowned condition", list(condition("X", "Unknown")), list(condition("X", no)), list(condition("X", yes)), list(condition("X", yes))},
 		{"ours wins where we own it", list(condition("Own", "Unknown")), list(condition("Own", no)), list(condition("Own", yes)), list(condition("Own", no))},
 		{"our absence wins where we own it", list(condition("Own", yes)), nil, list(condition("Own", yes)), nil},
 		{"their new condition is kept", nil, list(condition("Own", yes)), list(condition("X", yes)), list(condition("Own", yes), condition("X", yes))},

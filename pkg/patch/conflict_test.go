@@ -54,7 +54,7 @@ func TestConflicts(t *testing.T) {
 		{"another status does",
 			func(w *widget.Widget) { w.Status.Record = []widget.Item{{Name: "x"}} }, updateStatus,
 			func(w *widget.Widget) { w.Status.Phase = "New" }, true},
-		{"a condition that nobody owns does not",
+		{"an unowned condition does not",
 			func(w *widget.Widget) { conditions.MarkTrue(w, now, "Theirs", "R", "") }, updateStatus,
 			func(w *widget.Widget) { conditions.MarkTrue(w, now, "Ready", "R", "") }, false},
 		{"a condition that we own does",

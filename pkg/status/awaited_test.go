@@ -11,19 +11,19 @@ import (
 
 func TestKindsThatOthersCallCurrentTooEarly(t *testing.T) {
 	const (
-		balancer = `v1 Service {metadata: {name: a}, spec: {type: LoadBalancer, clusterIP: 10.0.0.1`
-		nobody   = "has no address yet; if that lasts, no controller in this cluster assigns addresses to "
-		gateway  = `gateway.networking.k8s.io/v1 Gateway {metadata: {name: a, generation: 2}, spec: {}, status: {conditions: [`
-		route    = `gateway.networking.k8s.io/v1 HTTPRoute {metadata: {name: a, namespace: shop, generation: 2}, spec: {parentRefs: [{name: g, sectionName: http}]}, status: {parents: [`
-		parent   = `{parentRef: {name: g, namespace: shop, sectionName: http}, conditions: [`
-		cert     = `cert-manager.io/v1 Certificate {metadata: {name: a, generation: 2}`
-		release  = `helm.toolkit.fluxcd.io/v2 HelmRelease {metadata: {name: a, generation: 2}, spec: {suspend: `
-		volume   = `v1 PersistentVolume {metadata: {name: a}, status: {phase: `
+		balancer   = `v1 Service {metadata: {name: a}, spec: {type: LoadBalancer, clusterIP: 10.0.0.1`
+		unassigned = "has no address yet; if that lasts, no controller in this cluster assigns addresses to "
+		gateway    = `gateway.networking.k8s.io/v1 Gateway {metadata: {name: a, generation: 2}, spec: {}, status: {conditions: [`
+		route      = `gateway.networking.k8s.io/v1 HTTPRoute {metadata: {name: a, namespace: shop, generation: 2}, spec: {parentRefs: [{name: g, sectionName: http}]}, status: {parents: [`
+		parent     = `{parentRef: {name: g, namespace: shop, sectionName: http}, conditions: [`
+		cert       = `cert-manager.io/v1 Certificate {metadata: {name: a, generation: 2}`
+		release    = `helm.toolkit.fluxcd.io/v2 HelmRelease {metadata: {name: a, generation: 2}, spec: {suspend: `
+		volume     = `v1 PersistentVolume {metadata: {name: a}, status: {phase: `
 	)
 	for _, tt := range []judgement{
-		{"a Service without an address", balancer + `}}`, Options{}, Status{NotReady, nobody + "Services of type LoadBalancer"}},
-		{"an empty address", balancer + `}, status: {loadBalancer: {ingress: [{}]}}}`, Options{}, Status{NotReady, nobody + "Services of type LoadBalancer"}},
-		{"a Service of a class", balancer + `, loadBalancerClass: example.com/lb}}`, Options{}, Status{NotReady, nobody + "Services of the load balancer class example.com/lb"}},
+		{"a Service without an address", balancer + `}}`, Options{}, Status{NotReady, unassigned + "Services of type LoadBalancer"}},
+		{"an empty address", balancer + `}, status: {loadBalancer: {ingress: [{}]}}}`, Options{}, Status{NotReady, unassigned + "Services of type LoadBalancer"}},
+		{"a Service of a class", balancer + `, loadBalancerClass: example.com/lb}}`, Options{}, Status{NotReady, unassigned + "Services of the load balancer class example.com/lb"}},
 		{"a Service that a controller has taken up", `v1 Service {metadata: {name: a, finalizers: [service.kubernetes.io/load-balancer-cleanup]}, spec: {type: LoadBalancer, clusterIP: 10.0.0.1}}`, Options{}, Status{NotReady, "has no address yet, its load balancer is being set up"}},
 		{"a Service with an IP address", balancer + `}, status: {loadBalancer: {ingress: [{ip: 1.2.3.4}]}}}`, Options{}, Status{Readiness: Ready}},
 		{"a Service with a host name", balancer + `}, status: {loadBalancer: {ingress: [{hostname: a.example.com}]}}}`, Options{}, Status{Readiness: Ready}},
@@ -31,7 +31,7 @@ func TestKindsThatOthersCallCurrentTooEarly(t *testing.T) {
 		{"a Service of Knative", `serving.knative.dev/v1 Service {metadata: {name: a}, spec: {}}`, Options{}, Status{NotReady, "has no condition Ready yet"}},
 		{"a Service for which ready-when says more", balancer + `}}`, when(t, "self.spec.clusterIP != ''"), Status{Readiness: Ready}},
 
-		{"a Gateway that nobody looks after", `gateway.networking.k8s.io/v1 Gateway {metadata: {name: a}}`, Options{}, Status{NotReady, "has no condition Accepted yet"}},
+		{"a Gateway without a controller", `gateway.networking.k8s.io/v1 Gateway {metadata: {name: a}}`, Options{}, Status{NotReady, "has no condition Accepted yet"}},
 		{"a Gateway that is not programmed", gateway + `{type: Accepted, status: "True"}, {type: Programmed, status: Unknown, reason: Pending, message: "Waiting for controller"}]}}`, Options{}, Status{NotReady, "condition Programmed is Unknown: Pending: Waiting for controller"}},
 		{"a Gateway that was programmed before its change", gateway + `{type: Accepted, status: "True", observedGeneration: 2}, {type: Programmed, status: "True", observedGeneration: 1}]}}`, Options{}, Status{NotReady, "the latest change is not observed yet"}},
 		{"a Gateway that is programmed", gateway + `{type: Accepted, status: "True", observedGeneration: 2}, {type: Programmed, status: "True", observedGeneration: 2}]}}`, Options{}, Status{Readiness: Ready}},

@@ -88,7 +88,7 @@ func judgeClaim(obj *unstructured.Unstructured) Status {
 }
 
 // corrections improve on what kstatus says about workloads: mostly the message,
-// and where pods are replaced only when somebody deletes them, the judgement.
+// and where pods are replaced only when a user deletes them, the readiness.
 var corrections = map[schema.GroupKind]func(*unstructured.Unstructured, Status) Status{
 	{Group: "apps", Kind: "Deployment"}:  correctDeployment,
 	{Group: "apps", Kind: "ReplicaSet"}:  correctReplicaSet,
@@ -207,7 +207,7 @@ func correctDaemonSet(obj *unstructured.Unstructured, s Status) Status {
 	return s
 }
 
-// replacedByHand reports whether pods are replaced only when somebody deletes them.
+// replacedByHand reports whether pods are replaced only when a user deletes them.
 func replacedByHand(obj *unstructured.Unstructured) bool {
 	return text(obj.Object, "spec", "updateStrategy", "type") == "OnDelete"
 }

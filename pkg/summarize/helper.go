@@ -59,7 +59,7 @@ func (h *Helper) SummarizeAndPatch(ctx context.Context, obj conditions.Setter, o
 		}
 	case o.IgnoreNotFound && deleting && apierrors.IsNotFound(err):
 	case errors.Is(err, patch.ErrConflict):
-		logf.FromContext(ctx).V(1).Info("the object changed during the pass; coming again", "conflict", err.Error())
+		logf.FromContext(ctx).V(1).Info("the object changed during the reconcile; it is requeued", "conflict", err.Error())
 		if verdict.Err == nil {
 			return ctrl.Result{RequeueAfter: result.RequeueDelay}, nil
 		}

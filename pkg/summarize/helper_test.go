@@ -69,7 +69,7 @@ func (b *bench) load(t *testing.T) {
 func (b *bench) end(t *testing.T, options ...summarize.Option) (reconcile.Result, error) {
 	t.Helper()
 	out, err := summarize.NewHelper(b.recorder, b.patcher).SummarizeAndPatch(t.Context(), b.obj, options...)
-	if conditions.Has(b.obj, "Ready") { // else nobody asked for it
+	if conditions.Has(b.obj, "Ready") { // otherwise it was not asked for
 		conditionstest.Check(t, b.obj)
 	}
 	return out, err

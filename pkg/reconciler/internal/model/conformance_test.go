@@ -220,7 +220,7 @@ func (w *memory) look() []string {
 		if o.Key == home {
 			continue
 		}
-		owner := map[string]string{"": "nobody", "id-a": "us", otherOwner.ID: "a stranger"}[o.OwnerID]
+		owner := map[string]string{"": "nobody", "id-a": "us", otherOwner.ID: "another owner"}[o.OwnerID]
 		lines = append(lines, line(o.Key, o.Value, owner, o.Extra, o.Helm, o.Deleting, o.Held))
 	}
 	if c := w.s.world.components[0]; c != nil {

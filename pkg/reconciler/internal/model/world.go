@@ -14,7 +14,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// Holder is whose an object is in truth: the uid of a component, Nobody, or Stranger.
+// Holder is whose an object is in truth: the uid of a component, Unowned, or OtherOwner.
 type Holder string
 
 const (

@@ -85,7 +85,7 @@ func (s *simulation) disturb() {
 	s.oracle.forget()
 }
 
-// squat lets somebody else live where we do.
+// squat creates objects of other owners beside ours.
 func (s *simulation) squat() {
 	for _, name := range [][2]string{{"ConfigMap", "tenants/theirs"}, {"ConfigMap", "extra/theirs"}, {"Foo", "shop/theirs"}} {
 		key, err := keyOf(name[0], name[1])

@@ -35,7 +35,7 @@ type driver struct {
 	gone    bool
 	managed []v1alpha1.TypeInfo
 	missing v1alpha1.MissingNamespacesPolicy
-	// contested are the objects that somebody changes again and again.
+	// contested are the objects that another client changes again and again.
 	contested map[Key]Conflict
 	// watches is set if objects are known from a watch, assumesAbsence if those of which
 	// nothing is known are assumed not to exist.
@@ -114,7 +114,7 @@ func (d *driver) compare(in Input) {
 	}
 }
 
-// findDrift says who changed the objects that are not as recorded.
+// findDrift says which manager changed the objects that are not as recorded.
 func (d *driver) findDrift(in Input) {
 	for _, item := range in.Recorded {
 		live, o := in.Live[KeyOf(item)], d.world.objects[KeyOf(item)]

@@ -280,7 +280,7 @@ func (w *world) checkRemoval(o *object, s Step) {
 	// What was released because it is in use may be asked for again, if a crash came
 	// before the record: it is deleted only if it is empty by now.
 	again := s.Guard.AllowsOrphan() && s.ItemAfter.Seal == o.seal() && o.holder == heldByNobody
-	// From what somebody else has now, next to our marks, only those are taken off.
+	// From an object of another owner only our label and annotation are removed.
 	parting := s.Verb == VerbOrphan && len(o.marks.OtherOwners) > 0 && (o.marks.OwnerID == theOwner.ID || o.marks.Ref == theOwner.Ref)
 	if o.holder != heldByUs && !again && !parting {
 		w.violate("%s %s: takes away what is held by %s", s.Verb, s.Key, o.holder)

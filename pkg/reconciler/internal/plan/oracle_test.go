@@ -71,7 +71,7 @@ func (o *oracle) wanted(key Key) *Desired {
 func (o *oracle) beforeWrite(s Step) {
 	o.applied[s.Key] = true
 	if o.driver.misled {
-		return // who was told an old state cannot know better
+		return // with an old state of the watch it cannot know better
 	}
 	at := s.Desired.Policies.Order.Apply
 	for _, reference := range s.Desired.Policies.DependsOn {
@@ -249,8 +249,8 @@ func (o *oracle) orphans(item v1alpha1.InventoryItem) bool {
 	}
 }
 
-// forget gives up what nobody can know: an object that lost our marks before
-// its uid was recorded; and an object that was taken from somebody whose marks are
+// forget gives up what cannot be known: an object that lost our marks before
+// its uid was recorded; and an object that was taken from an owner whose marks are
 // still on it, once the policy that allowed it is gone. It also gives up what
 // is to be left behind and bears no marks of ours, because nothing is left to do about it.
 func (o *oracle) forget() {
@@ -285,7 +285,7 @@ func (o *oracle) isAskedForAgain(live *object, item v1alpha1.InventoryItem) bool
 	return live.holder == heldByNobody && item.Seal == live.seal() && (d != nil || !o.orphans(item))
 }
 
-// leftovers returns the objects of ours that nobody wants.
+// leftovers returns the objects of ours that are not desired.
 func (o *oracle) leftovers() []Key {
 	var keys []Key
 	for _, key := range o.driver.world.keys() {

@@ -92,7 +92,7 @@ func (w *work) dropUnowned(u *unit) {
 	case u.relation == ownedByOther:
 		w.note(u.key, "released: it belongs to %s", u.owner)
 	case u.item.UID == u.live.UID:
-		w.note(u.key, "released: it no longer bears the ownership marks of this component")
+		w.note(u.key, "released: it no longer bears the label and annotation of this component")
 	default:
 		w.note(u.key, "released: another client recreated it")
 	}

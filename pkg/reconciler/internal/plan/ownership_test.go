@@ -89,13 +89,13 @@ func TestAdoptionAndRemovalByRelation(t *testing.T) {
 		ifUnowned, always bool
 		remove            bool
 	}{
-		{name: "an object that nobody owns", relation: unowned, ifUnowned: true, always: true},
-		{name: "an object that nobody owns, although we recorded it", relation: unowned, recorded: "u1", ifUnowned: true, always: true},
+		{name: "an unowned object", relation: unowned, ifUnowned: true, always: true},
+		{name: "an unowned object, although we recorded it", relation: unowned, recorded: "u1", ifUnowned: true, always: true},
 		{name: "the object of an earlier incarnation", relation: earlier, ifUnowned: true, always: true},
 		{name: "the object of an earlier incarnation, recorded", relation: earlier, recorded: "u1", ifUnowned: true, always: true},
 		{name: "the object of an earlier incarnation, recorded and sealed", relation: earlier, recorded: "u1", seal: "seal", ifUnowned: true, always: true, remove: true},
-		{name: "the object of somebody else", relation: ownedByOther, always: true},
-		{name: "the object of somebody else, although we recorded it", relation: ownedByOther, recorded: "u1", always: true},
+		{name: "the object of another owner", relation: ownedByOther, always: true},
+		{name: "the object of another owner, although we recorded it", relation: ownedByOther, recorded: "u1", always: true},
 		{name: "our object", relation: ours, remove: true},
 		{name: "our object without marks", relation: labelLost, recorded: "u1", remove: true},
 	}

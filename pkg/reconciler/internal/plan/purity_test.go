@@ -164,7 +164,7 @@ func TestStaleStepsDoNoHarm(t *testing.T) {
 	})
 }
 
-// A record that somebody has tampered with gives no power over the objects of
+// An inventory that was tampered with gives no power over the objects of
 // others: the objects themselves must show whose they are.
 func TestAForgedRecordIsNoAuthority(t *testing.T) {
 	eachSeed(t, 300, func(s *simulation) {

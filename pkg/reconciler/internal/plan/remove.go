@@ -158,7 +158,7 @@ func (w *work) removeOne(u *unit, reason Reason) {
 func (w *work) waitRemoval(u *unit) {
 	wait := Wait{Key: u.key, Reason: failureReason(*u.failure), Message: u.failure.Message, Until: w.contentUnknownUntil(u)}
 	if !wait.Until.IsZero() {
-		wait.Message += "; if that lasts, it is left behind at " + wait.Until.UTC().Format(time.RFC3339)
+		wait.Message += "; if that lasts, it is orphaned at " + wait.Until.UTC().Format(time.RFC3339)
 		if again := w.in.Now.Add(w.contentUnknownGap() / 2); again.Before(wait.Until) {
 			wait.Until = again // a try must come before the measure begins anew
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // An instance that is let go in the same plan in which its type is deleted counts
-// as somebody else's: what is told about it must not be that it goes first.
+// as one of another owner: no note must say that it goes first.
 func TestWhatIsLetGoIsNoInstanceOfOurs(t *testing.T) {
 	crd := Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "foos.example.com"}
 	left := Key{Group: "example.com", Kind: "Foo", Namespace: "shop", Name: "left"}

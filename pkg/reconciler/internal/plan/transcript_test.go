@@ -37,7 +37,7 @@ import (
 //	control                lets a controller put itself into the ownerReferences of objects
 //	drift, remove          edit (as manager by=) and delete objects by hand
 //	drift-policy           sets the policy of the component, for all objects
-//	contested              says that somebody changes objects again and again: by=, and for=, how long they are left alone
+//	contested              says that another client changes objects again and again: by=, and for=, how long they are left alone
 //	hold, release          add a finalizer, and take it off
 //	watch                  lets the component know objects from a watch from now on
 //	late, news             let the watch tell no news of objects, and tell them again
@@ -227,7 +227,7 @@ func foreigners(s *story, _ []string, lines []line) (string, error) {
 	return "", nil
 }
 
-// mark lets somebody put his marks on an object.
+// mark puts the label and annotation of an owner on an object.
 func mark(o *object, by holder) {
 	o.holder = heldByOther
 	switch by {

@@ -22,7 +22,7 @@ import (
 const reconcilerName = "corbel.example.com"
 
 // theOwner is the component in these tests; theEarlier is the one that had its
-// name before, and theOther is somebody else's.
+// name before, and theOther is another one.
 var (
 	theOwner   = Owner{ID: "id-main", Ref: OwnerRef{Group: "example.com", Kind: "Shop", Namespace: "shop", Name: "main", UID: "uid-main"}}
 	theEarlier = Owner{ID: "id-main", Ref: OwnerRef{Group: "example.com", Kind: "Shop", Namespace: "shop", Name: "main", UID: "uid-before"}}
@@ -51,7 +51,7 @@ type object struct {
 	marks      Ownership
 	value      string // the fields that our manifests set
 	extra      string // fields that others added
-	by         string // who changed the value last, besides us, and when
+	by         string // which client changed the value last, besides us, and when
 	changed    time.Time
 	created    time.Time
 	deleting   time.Time
@@ -103,7 +103,7 @@ func (w *world) violate(format string, args ...any) {
 	w.violations = append(w.violations, fmt.Sprintf(format, args...))
 }
 
-// put adds an object that somebody else creates.
+// put adds an object that another client creates.
 func (w *world) put(o object) *object {
 	w.uids++
 	o.uid, o.created = types.UID("u"+strconv.Itoa(w.uids)), w.now

@@ -24,7 +24,7 @@ func annotate(pairs ...string) map[string]string {
 	return annotations
 }
 
-// builtin is the set that nobody said anything about, with one change.
+// builtin is the set of defaults, with one change.
 func builtin(change func(*Set)) Set {
 	set := Set{
 		Adoption:  v1alpha1.AdoptionPolicyIfUnowned,
