@@ -18,7 +18,7 @@ const InventoryFormat = 1
 
 // Inventory is the durable record of every dependent object that a component
 // owns or is about to own. An object's key is on the server before the object
-// is created, so a crash can never leave an object behind that nobody knows.
+// is created, so a crash can never leave an object that is not recorded.
 //
 // The inventory is a hint, not an authority: an object is changed or deleted
 // only if the object itself, or the seal of its item, shows that it is ours.
@@ -125,7 +125,7 @@ type InventoryItem struct {
 	Keeps bool `json:"keeps,omitempty"`
 	// Kept are the uids of the instances that were left behind, if this object is
 	// a type that keeps them; the newest come last. Other instances are of
-	// somebody else and block the deletion of the type. Of more than 1000 the
+	// another owner and block the deletion of the type. Of more than 1000 the
 	// oldest are forgotten, and block it, too.
 	// +optional
 	// +listType=atomic
@@ -201,7 +201,7 @@ const (
 	// deleted to be created anew. It is recorded before the deletion starts,
 	// so that a crash in between does not do it twice.
 	PhaseRecreating Phase = "Recreating"
-	// PhaseReleased means that somebody else took the object over. It is left
+	// PhaseReleased means that another owner took the object over. It is left
 	// alone as long as the recorded uid exists.
 	PhaseReleased Phase = "Released"
 )

@@ -10,12 +10,12 @@ package v1alpha1
 type AdoptionPolicy string
 
 const (
-	// AdoptionPolicyIfUnowned takes the object if nobody owns it; an object
+	// AdoptionPolicyIfUnowned takes the object if it is unowned; an object
 	// with another owner is an error that names the owner. This is the default.
 	AdoptionPolicyIfUnowned AdoptionPolicy = "IfUnowned"
 	// AdoptionPolicyNever refuses every object that exists and is not ours.
 	AdoptionPolicyNever AdoptionPolicy = "Never"
-	// AdoptionPolicyAlways takes the object, whoever owns it.
+	// AdoptionPolicyAlways takes the object from any owner.
 	AdoptionPolicyAlways AdoptionPolicy = "Always"
 	// AdoptionPolicyIgnore leaves the object alone: it is neither written nor
 	// recorded nor deleted, and counts as ready. An object that does not exist is
@@ -36,7 +36,7 @@ const (
 	// anything in the component changed.
 	ReconcilePolicyOnObjectOrComponentChange ReconcilePolicy = "OnObjectOrComponentChange"
 	// ReconcilePolicyOnce applies the object once; afterwards it is never
-	// touched again, nor recreated when somebody deletes it.
+	// touched again, nor recreated when it is deleted.
 	ReconcilePolicyOnce ReconcilePolicy = "Once"
 	// ReconcilePolicyOncePerManifest is the same as long as the manifest is: a
 	// Job that is done, or was deleted, runs again only when its manifest
@@ -84,7 +84,7 @@ const (
 	DeletePolicyOrphanOnDelete DeletePolicy = "OrphanOnDelete"
 )
 
-// DriftPolicy says what happens when somebody else changed or deleted a dependent
+// DriftPolicy says what happens when another client changed or deleted a dependent
 // object. Whatever it says, lost marks of ownership are put back, and a changed
 // manifest is written.
 //
@@ -95,7 +95,7 @@ const (
 	// DriftPolicyRepair makes the object again what its manifest says. This is
 	// the default.
 	DriftPolicyRepair DriftPolicy = "Repair"
-	// DriftPolicyReport leaves the object as it is, or away, and says who changed
+	// DriftPolicyReport leaves the object as it is, or away, and says which client changed
 	// what, and when.
 	DriftPolicyReport DriftPolicy = "Report"
 	// DriftPolicyIgnore leaves the object as it is, or away, and says nothing.

@@ -34,7 +34,7 @@ const (
 	// ConditionReconciling is True while work towards the desired state goes on,
 	// and absent otherwise.
 	ConditionReconciling = "Reconciling"
-	// ConditionStalled is True when no progress is possible until somebody
+	// ConditionStalled is True when no progress is possible until a user
 	// changes something, and absent otherwise.
 	ConditionStalled = "Stalled"
 	// ConditionDrifted is True while dependent objects differ from their manifests
@@ -69,7 +69,7 @@ const (
 	// ReasonSpecInvalid means that the spec or an annotation of the component
 	// cannot work as it is.
 	ReasonSpecInvalid = "SpecInvalid"
-	// ReasonOwnerConflict means that an object belongs to somebody else.
+	// ReasonOwnerConflict means that an object has another owner.
 	ReasonOwnerConflict = "OwnerConflict"
 	// ReasonTargetChanged means that the target cluster is another one than
 	// the one that the inventory was recorded for.
@@ -100,6 +100,6 @@ const (
 	ReasonKubeconfigInsecure = "KubeconfigInsecure"
 	// ReasonKubeconfigForbiddenField means that a kubeconfig has a field that
 	// would make the operator run programs, open files, use a proxy or
-	// impersonate somebody.
+	// impersonate another user.
 	ReasonKubeconfigForbiddenField = "KubeconfigForbiddenField"
 )
