@@ -4,6 +4,9 @@
 package backoff
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"math"
 	"testing"
 	"time"
@@ -98,7 +101,7 @@ func TestRateLimiterJitterIsAtMostATenth(t *testing.T) {
 }
 
 func TestActivity(t *testing.T) {
-	a := DefaultActivity[string]()
+	a := NewActivity[string](50*ms, 10*time.Second)
 	var got []time.Duration
 	for range 10 {
 		got = append(got, a.Next("x"))
@@ -112,12 +115,12 @@ func TestActivity(t *testing.T) {
 	}
 	a.Reset("x")
 	if a.Next("x") != 50*ms {
-		t.Error("progress does not tighten the net")
+		t.Error("progress does not make the delay short again")
 	}
-	a.Forget("x")
-	a.Forget("y")
+	a.Reset("x")
+	a.Reset("y")
 	if len(a.attempts) != 0 {
-		t.Error("something is kept about forgotten keys")
+		t.Error("something is kept about a key that was reset")
 	}
 }
 
@@ -129,7 +132,29 @@ func TestAStreakGetsSlowerUntilItEnds(t *testing.T) {
 		}
 	}
 	s.Reset()
-	if first, second := s.Idle(), s.Idle(); first != activityBase || second != 2*activityBase {
+	if first, second := s.Idle(), s.Idle(); first != idleBase || second != 2*idleBase {
 		t.Errorf("after the end of the streak %s and %s", first, second)
+	}
+}
+
+func TestRetriedHidesThatAnErrorIsTerminalAndNothingElse(t *testing.T) {
+	other, path := errors.New("other"), &fs.PathError{Op: "open", Path: "x", Err: fs.ErrNotExist}
+	terminal := reconcile.TerminalError(path)
+	for name, err := range map[string]error{
+		"bare": terminal, "wrapped": fmt.Errorf("a: %w", terminal), "joined": errors.Join(other, terminal), "twice": Retried(terminal),
+	} {
+		got := Retried(err)
+		if errors.Is(got, reconcile.TerminalError(nil)) || errors.Is(fmt.Errorf("around: %w", got), reconcile.TerminalError(nil)) {
+			t.Errorf("%s: it is terminal", name)
+		}
+		if found, ok := errors.AsType[*fs.PathError](got); !ok || found != path || !errors.Is(got, fs.ErrNotExist) || got.Error() != err.Error() {
+			t.Errorf("%s: %v", name, got)
+		}
+		if errors.Is(got, other) != errors.Is(err, other) {
+			t.Errorf("%s: what was joined is lost", name)
+		}
+	}
+	if Retried(other) != other || Retried(nil) != nil {
+		t.Error("an error that is not terminal is not returned as it is")
 	}
 }

@@ -3,6 +3,7 @@
 
 // Package backoff computes how long to wait before the next attempt: Delay and
 // Jitter are the arithmetic, RateLimiter is for a controller's queue after errors,
-// and Activity is for an object that waits for something: short delays while
-// there is progress, longer ones while there is none.
+// Activity is for an object that waits for something (short delays while there is
+// progress, longer ones while there is none), and Throttle limits what is done for
+// one object again and again.
 package backoff

@@ -5,12 +5,13 @@ package backoff_test
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/corbel-run/corbel/internal/backoff"
 )
 
 func Example() {
-	waiting := backoff.DefaultActivity[string]()
+	waiting := backoff.NewActivity[string](50*time.Millisecond, 10*time.Second)
 	fmt.Println(waiting.Next("shop/api"), waiting.Next("shop/api"), waiting.Next("shop/api"))
 	waiting.Reset("shop/api") // a dependent became ready
 	fmt.Println(waiting.Next("shop/api"))

@@ -47,7 +47,7 @@ func (r *runner) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	for {
 		s, ok := r.memory.look(key, r.now())
 		if !ok {
-			r.activity.Forget(key)
+			r.activity.Reset(key)
 			return reconcile.Result{}, nil
 		}
 		result, done, err := r.reconcileOne(ctx, key, s)

@@ -91,7 +91,7 @@ func (h *handler[T]) leave(ctx context.Context, key client.ObjectKey) {
 		h.leaveLater(ctx, key, err)
 		return
 	}
-	h.left.Forget(key)
+	h.left.Reset(key)
 }
 
 func (h *handler[T]) leaveLater(ctx context.Context, key client.ObjectKey, err error) {
