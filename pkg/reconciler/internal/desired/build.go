@@ -9,15 +9,74 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+	"github.com/corbel-run/corbel/pkg/status"
 )
+
+// Input is what the desired objects are built from.
+type Input struct {
+	// Name is the name of the reconciler: the prefix of labels and annotations.
+	Name  string
+	Owner plan.Owner
+	// Objects are the rendered objects. They are not changed.
+	Objects []client.Object
+	// Scheme has the kinds of typed objects that do not say it themselves;
+	// it may be nil.
+	Scheme *runtime.Scheme
+	// Namespace is for namespaced objects that set none. If it is empty,
+	// such objects are mistakes.
+	Namespace string
+	Defaults  policy.Set
+	// IgnoreRules name fields to ignore besides those of the annotations.
+	IgnoreRules []policy.IgnoreRule
+	// ComponentDigest becomes part of the digest of the objects that are to be
+	// written whenever the component changes.
+	ComponentDigest string
+	// HooksOnly leaves out what does not run before or after a deletion. Its
+	// mistakes do not matter then, nor whether its types are served.
+	HooksOnly bool
+	// Managed are patterns of types that appear at run time.
+	Managed []v1alpha1.TypeInfo
+	// Resolve is called once for each type.
+	Resolve Resolve
+	Hasher  digest.Hasher
+	// Compiler compiles ready-when expressions; it may be nil.
+	Compiler *status.Compiler
+}
+
+// Resolve reports whether a type is served and whether its objects live in
+// namespaces. [ErrUnmanageable] means that its objects cannot be dependents; any
+// other error means that this is not known at the moment, which is no mistake of
+// the user.
+type Resolve func(ctx context.Context, gvk schema.GroupVersionKind) (namespaced, served bool, err error)
+
+// ErrUnmanageable means that the server does not let the objects of a type be
+// created, read and deleted. It keeps nothing of a SubjectAccessReview, for
+// example, but answers it.
+var ErrUnmanageable = errors.New("objects of the type cannot be created, read and deleted")
+
+// InvalidError means that the objects cannot be applied as they are.
+type InvalidError struct {
+	// Err lists every mistake.
+	Err error
+}
+
+// Error returns the mistakes, each in a line that names its object.
+func (e *InvalidError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the joined mistakes.
+func (e *InvalidError) Unwrap() error { return e.Err }
 
 // Build returns the desired objects, ordered by their keys. Mistakes in the
 // objects are reported together as one InvalidError. If types could not be
@@ -30,13 +89,13 @@ func Build(ctx context.Context, in Input) ([]plan.Desired, error) {
 	}
 	for _, item := range items {
 		item.identify()
-		item.aside = in.HooksOnly && !item.isHook(in.Name)
+		item.excluded = in.HooksOnly && !item.isHook(in.Name)
 	}
 	unresolved := place(ctx, in, items)
 	for _, item := range items {
 		item.finish(in)
 	}
-	// Without the namespaces of some objects, neighbours cannot be told.
+	// Without the namespaces of some objects, relations between objects are not known.
 	if unresolved == nil {
 		relate(items, in.Managed)
 	}
@@ -46,14 +105,14 @@ func Build(ctx context.Context, in Input) ([]plan.Desired, error) {
 	slices.SortFunc(items, func(a, b *item) int { return a.key.Compare(b.key) })
 	objects := make([]plan.Desired, 0, len(items))
 	for _, item := range items {
-		if !item.aside {
+		if !item.excluded {
 			objects = append(objects, item.desired(in))
 		}
 	}
 	return objects, nil
 }
 
-// isHook tells whether the object runs before or after a deletion, or says
+// isHook reports whether the object runs before or after a deletion, or says
 // something about that which has yet to be understood.
 func (i *item) isHook(name string) bool {
 	return at(i.content, "metadata", "annotations", name+"/"+v1alpha1.AnnotationRunOn) != nil
@@ -63,7 +122,7 @@ func (i *item) isHook(name string) bool {
 func invalid(items []*item) error {
 	var mistakes []error
 	for _, item := range items {
-		if item.aside {
+		if item.excluded {
 			continue
 		}
 		for _, mistake := range item.mistakes {
@@ -78,7 +137,7 @@ func invalid(items []*item) error {
 
 // desired returns the item in the form that the planner works with.
 func (i *item) desired(in Input) plan.Desired {
-	mark(i.content, in.Name, in.Owner)
+	setMarks(i.content, in.Name, in.Owner)
 	return plan.Desired{
 		Key:         i.key,
 		Version:     i.version,
@@ -120,4 +179,87 @@ func ManifestDigest(objects []plan.Desired) string {
 	}
 	slices.Sort(lines)
 	return digest.Combine(lines...)
+}
+
+// item is one object on its way through the door.
+type item struct {
+	place position
+	// content is our own copy.
+	content map[string]any
+	// broken items miss what the next steps need; their mistakes are noted.
+	broken bool
+	// excluded items are not returned, and their mistakes do not matter.
+	excluded bool
+
+	key      plan.Key
+	version  string
+	policies policy.Set
+	// policiesValid: the policies are valid.
+	policiesValid bool
+	digest        string
+	defines       []v1alpha1.TypeInfo
+
+	// mistakes do not name the item: its namespace may be found out later.
+	mistakes []error
+}
+
+// position is where an object was found.
+type position struct {
+	// index counts the objects that the generator returned, from 0.
+	index int
+	// within leads through lists, such as ", item 2".
+	within string
+}
+
+// String returns a form that people count by, such as "object 3, item 2".
+func (p position) String() string { return "object " + strconv.Itoa(p.index+1) + p.within }
+
+// element returns the position of an element of the list at p, counted from 0.
+func (p position) element(index int) position {
+	return position{index: p.index, within: p.within + ", item " + strconv.Itoa(index+1)}
+}
+
+// mistake notes what is wrong with the item.
+func (i *item) mistake(format string, args ...any) {
+	i.mistakes = append(i.mistakes, fmt.Errorf(format, args...))
+}
+
+// fail notes a mistake that leaves nothing to go on with.
+func (i *item) fail(format string, args ...any) {
+	i.mistake(format, args...)
+	i.broken = true
+}
+
+// title names the item for messages: by type and name if it has both, by its
+// position else.
+func (i *item) title() string {
+	switch {
+	case i.key.Kind != "" && i.key.Name != "":
+		return i.key.String()
+	case i.key.Kind != "":
+		return i.place.String() + " (" + i.key.Kind + i.file() + ")"
+	case i.file() != "":
+		return i.place.String() + " (" + i.file()[2:] + ")"
+	default:
+		return i.place.String()
+	}
+}
+
+// pathAnnotations are where tools leave the name of the file that an object comes from.
+var pathAnnotations = []string{"config.kubernetes.io/path", "internal.config.kubernetes.io/path"}
+
+// file returns the file that the object comes from, if the object says so.
+func (i *item) file() string {
+	metadata, _ := i.content["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	for _, name := range pathAnnotations {
+		if path, ok := annotations[name].(string); ok && path != "" {
+			return ", " + path
+		}
+	}
+	return ""
+}
+
+func (i *item) gvk() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: i.key.Group, Version: i.version, Kind: i.key.Kind}
 }

@@ -115,7 +115,7 @@ func TestBuildMakesCompleteObjects(t *testing.T) {
 // normalize reads a manifest as a server would, so that numbers are int64.
 func normalize(t *testing.T, manifest map[string]any) map[string]any {
 	t.Helper()
-	copied, err := cloneMap(manifest, new(amount(maxBytes)))
+	copied, err := cloneMap(manifest, new(byteBudget(maxBytes)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ items:
 	}
 }
 
-func TestAKindOfSomebodysOwnThatEndsInListStaysAnObject(t *testing.T) {
+func TestACustomKindThatEndsInListStaysAnObject(t *testing.T) {
 	cluster = append(cluster, "example.com/v1 /AllowList")
 	defer func() { cluster = cluster[:len(cluster)-1] }()
 	objects := build(t, input(parse(t, `{apiVersion: example.com/v1, kind: AllowList, metadata: {name: a}, items: [x, y]}`)...))

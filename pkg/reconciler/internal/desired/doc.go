@@ -5,16 +5,16 @@
 //
 // Build takes whatever a generator returned, typed or not, single or in lists, and
 // returns what the planner works with: each object identified, placed in its
-// namespace, with valid rules, a digest and our marks. Everything behind this door
+// namespace, with valid policies, a digest and our label and annotation. Everything behind this door
 // may rely on that.
 //
 // It goes through all objects before it gives up: one error lists every mistake,
-// each with the object it belongs to. So a user mends them in one go, and nothing
+// each with the object it belongs to. So a user repairs them all at once, and nothing
 // is written as long as there is one.
 //
 //	read      typed objects become JSON-like, lists become their elements
 //	identify  type, name and metadata are checked, what the server keeps goes
 //	place     the scope of the type decides about the namespace
-//	finish    rules are parsed, digests computed, marks set
+//	finish    policies are parsed, digests computed, our label and annotation set
 //	relate    duplicates, contradicting orders and references between objects
 package desired

@@ -4,7 +4,9 @@
 package desired
 
 import (
+	"encoding/base64"
 	"errors"
+	"slices"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
@@ -12,12 +14,12 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// finish completes an item that has its place: values, rules and digest.
+// finish completes an item that has its namespace: values, policies and digest.
 func (i *item) finish(in Input) {
-	if i.broken || i.aside {
+	if i.broken || i.excluded {
 		return
 	}
-	unmark(i.content, in.Name)
+	removeMarks(i.content, in.Name)
 	if i.key.GroupKind() == kindSecret {
 		i.encodeSecret()
 	}
@@ -72,16 +74,16 @@ func (i *item) parsePolicies(in Input) (ignored []string) {
 	own, asked := annotations[in.Name+"/"+v1alpha1.AnnotationUpdatePolicy]
 	asked = asked && !policy.IsUnset(own)
 	recreates := set.Update == v1alpha1.UpdatePolicyRecreate || set.Update == v1alpha1.UpdatePolicyRecreateOnImmutable
-	if recreates && !asked && (bearers[gk] || holders[gk]) {
+	if recreates && !asked && (cascadingKinds[gk] || dataKinds[gk]) {
 		set.Update = v1alpha1.UpdatePolicyReplace
 	}
-	if set.Order.Purge != nil && bearers[gk] {
+	if set.Order.Purge != nil && cascadingKinds[gk] {
 		i.mistake("annotation %s/%s: a %s cannot be purged", in.Name, v1alpha1.AnnotationPurgeOrder, gk.Kind)
 	}
 	if _, err := in.Compiler.Compile(set.ReadyWhen); err != nil {
 		i.mistake("annotation %s/%s: %w", in.Name, v1alpha1.AnnotationReadyWhen, err)
 	}
-	i.policies, i.ruled = set, true
+	i.policies, i.policiesValid = set, true
 	return defaults.IgnoreFields
 }
 
@@ -110,4 +112,78 @@ func split(err error) []error {
 		return joined.Unwrap()
 	}
 	return []error{err}
+}
+
+// setMarks sets our label and annotation. They are no part of the digest, which is about
+// the manifest of the user.
+func setMarks(content map[string]any, name string, owner plan.Owner) {
+	metadata := content["metadata"].(map[string]any)
+	set(metadata, "labels", name+"/"+v1alpha1.LabelOwnerID, owner.ID)
+	set(metadata, "annotations", name+"/"+v1alpha1.AnnotationOwner, owner.Ref.String())
+}
+
+// removeMarks removes our label and annotation if they came with the manifest: a manifest
+// that was made of a live object does not decide about the owner of this one.
+func removeMarks(content map[string]any, name string) {
+	metadata := content["metadata"].(map[string]any)
+	unset(metadata, "labels", name+"/"+v1alpha1.LabelOwnerID)
+	unset(metadata, "annotations", name+"/"+v1alpha1.AnnotationOwner)
+}
+
+func set(metadata map[string]any, field, name, value string) {
+	values, isMap := metadata[field].(map[string]any)
+	if !isMap {
+		values = map[string]any{}
+		metadata[field] = values
+	}
+	values[name] = value
+}
+
+// unset removes a value, and the map if nothing is left: empty labels are none.
+func unset(metadata map[string]any, field, name string) {
+	values, _ := metadata[field].(map[string]any)
+	delete(values, name)
+	if len(values) == 0 {
+		delete(metadata, field)
+	}
+}
+
+// encodeSecret merges stringData into data, as the server would. Otherwise what
+// the manifest sets and what the server keeps would never be the same. Values
+// must not get into messages.
+func (i *item) encodeSecret() {
+	if at(i.content, "stringData") == nil {
+		delete(i.content, "stringData")
+		return
+	}
+	plain, isMap := i.content["stringData"].(map[string]any)
+	if !isMap {
+		i.fail("stringData is not a map but %s", describe(i.content["stringData"]))
+		return
+	}
+	data, isMap := i.content["data"].(map[string]any)
+	if !isMap && i.content["data"] != nil {
+		i.fail("data is not a map but %s", describe(i.content["data"]))
+		return
+	}
+	if data == nil {
+		data = map[string]any{}
+	}
+	var wrong []string
+	for name, value := range plain {
+		secret, isString := value.(string)
+		if !isString {
+			wrong = append(wrong, name)
+			continue
+		}
+		data[name] = base64.StdEncoding.EncodeToString([]byte(secret))
+	}
+	slices.Sort(wrong)
+	for _, name := range wrong {
+		i.fail("stringData: the value of %s is not a string but %s: quote it", name, describe(plain[name]))
+	}
+	delete(i.content, "stringData")
+	if len(data) > 0 {
+		i.content["data"] = data
+	}
 }

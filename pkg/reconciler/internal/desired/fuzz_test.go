@@ -74,7 +74,7 @@ func resolveAnything(_ context.Context, gvk schema.GroupVersionKind) (namespaced
 	if gvk.Group == "managed" || gvk.Kind == "K" {
 		return false, false, nil
 	}
-	return !bearers[gvk.GroupKind()] && !strings.HasPrefix(gvk.Kind, "Cluster"), true, nil
+	return !cascadingKinds[gvk.GroupKind()] && !strings.HasPrefix(gvk.Kind, "Cluster"), true, nil
 }
 
 func checkPromises(t *testing.T, objects []plan.Desired) {

@@ -78,7 +78,7 @@ func (i *item) identifyType() {
 	i.key.Group, i.key.Kind, i.version = gv.Group, kind, gv.Version
 }
 
-// notInNames tells which characters no name of anything can hold.
+// notInNames reports whether no name can contain the character.
 func notInNames(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
 func (i *item) identifyName(metadata map[string]any) {

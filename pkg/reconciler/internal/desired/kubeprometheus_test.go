@@ -70,7 +70,7 @@ func TestKubePrometheus(t *testing.T) {
 		if gvk.Group == "monitoring.coreos.com" {
 			return false, false, nil // the definitions are among the manifests
 		}
-		return !bearers[gvk.GroupKind()] && !strings.HasPrefix(gvk.Kind, "Cluster"), true, nil
+		return !cascadingKinds[gvk.GroupKind()] && !strings.HasPrefix(gvk.Kind, "Cluster"), true, nil
 	}
 	built := build(t, in)
 	if len(built) != elements {

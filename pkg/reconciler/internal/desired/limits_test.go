@@ -32,7 +32,7 @@ func TestWhatTheServerWouldRefuseIsFoundBeforeAnythingIsWritten(t *testing.T) {
 		{"annotation name that is none", cm + `annotations: {"a b": c}}}`, `ConfigMap shop/a: metadata.annotations: "a b": `},
 		{"annotations too large", cm + `annotations: {a: ` + strings.Repeat("x", 150<<10) + `, b: ` + strings.Repeat("x", 150<<10) + `}}}`,
 			"ConfigMap shop/a: metadata.annotations have 307253 bytes with the one that names the component; the server takes 262144 at most"},
-		{"owner that is somebody else", cm + `ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: b, uid: u-1}]}}`,
+		{"owner that is another object", cm + `ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: b, uid: u-1}]}}`,
 			"ConfigMap shop/a: metadata.ownerReferences: ConfigMap b is not the component"},
 		{"owner without uid", cm + `ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: b}]}}`,
 			"ConfigMap shop/a: metadata.ownerReferences: ConfigMap b is not the component"},

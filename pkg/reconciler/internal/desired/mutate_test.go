@@ -75,7 +75,7 @@ func TestNoShapeOfAnObjectPanics(t *testing.T) {
 			t.Fatal(err)
 		}
 		manifest := seeds[random.IntN(len(seeds))].(map[string]any)
-		live, _ := cloneMap(manifest, new(amount(maxBytes)))
+		live, _ := cloneMap(manifest, new(byteBudget(maxBytes)))
 		for range 1 + random.IntN(4) {
 			mutate(random, manifest)
 			mutate(random, live)

@@ -68,7 +68,7 @@ func TestPackedObjectsAreTheSame(t *testing.T) {
 	}
 }
 
-func TestAnUnpackedManifestIsNobodyElses(t *testing.T) {
+func TestAnUnpackedManifestIsACopy(t *testing.T) {
 	objects, err := Build(t.Context(), input(parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {value: "1"}}`)...))
 	if err != nil {
 		t.Fatal(err)

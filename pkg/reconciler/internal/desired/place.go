@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
@@ -18,8 +20,8 @@ type scope int
 
 const (
 	scopeFailed       scope = iota // asking failed
-	scopeMissing                   // nobody knows the type
-	scopeLater                     // the type appears at run time
+	scopeMissing                   // the type is not served, and no object defines it
+	scopeUnknown                   // the type appears at run time
 	scopeUnmanageable              // its objects cannot be dependents
 	scopeNamespace
 	scopeCluster
@@ -32,7 +34,7 @@ func place(ctx context.Context, in Input, items []*item) error {
 	own := typesOf(items)
 	var errs []error
 	for _, item := range items {
-		if item.broken || item.aside {
+		if item.broken || item.excluded {
 			continue
 		}
 		gvk := item.gvk()
@@ -44,7 +46,7 @@ func place(ctx context.Context, in Input, items []*item) error {
 			}
 			scopes[gvk] = found
 		}
-		item.settle(found, in.Namespace)
+		item.setNamespace(found, in.Namespace)
 	}
 	return errors.Join(errs...)
 }
@@ -69,7 +71,7 @@ func resolve(ctx context.Context, in Input, own ownTypes, gvk schema.GroupVersio
 		return definition.scope, nil
 	}
 	if own.services[gvk.GroupVersion()] || managed(in.Managed, gvk) {
-		return scopeLater, nil
+		return scopeUnknown, nil
 	}
 	return scopeMissing, nil
 }
@@ -88,8 +90,8 @@ func typeName(gvk schema.GroupVersionKind) string {
 	return gvk.GroupVersion().String() + " " + gvk.Kind
 }
 
-// settle sets the namespace of the item.
-func (i *item) settle(found scope, namespace string) {
+// setNamespace sets the namespace of the item.
+func (i *item) setNamespace(found scope, namespace string) {
 	metadata := i.content["metadata"].(map[string]any)
 	switch found {
 	case scopeFailed:
@@ -114,4 +116,114 @@ func (i *item) settle(found scope, namespace string) {
 		return
 	}
 	metadata["namespace"] = i.key.Namespace
+}
+
+var (
+	kindNamespace  = schema.GroupKind{Kind: "Namespace"}
+	kindSecret     = schema.GroupKind{Kind: "Secret"}
+	kindJob        = schema.GroupKind{Group: "batch", Kind: "Job"}
+	kindDefinition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	kindAPIService = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
+)
+
+// cascadingKinds are the kinds that take other objects with them when they are deleted.
+// They are never purged, and never recreated unless they ask for it themselves.
+var cascadingKinds = map[schema.GroupKind]bool{
+	kindNamespace:  true,
+	kindDefinition: true,
+	kindAPIService: true,
+}
+
+// dataKinds are the kinds that hold data; they are not recreated either, unless
+// they ask for it themselves.
+var dataKinds = map[schema.GroupKind]bool{
+	{Kind: "PersistentVolumeClaim"}: true,
+	{Kind: "PersistentVolume"}:      true,
+}
+
+// ownTypes are the types that the objects themselves bring.
+type ownTypes struct {
+	definitions map[schema.GroupKind]definition
+	services    map[schema.GroupVersion]bool
+}
+
+// definition is what a CustomResourceDefinition says about its type.
+type definition struct {
+	scope    scope
+	versions map[string]bool // those that are served
+}
+
+// typesOf reads the definitions among the items, and checks them on the way.
+func typesOf(items []*item) ownTypes {
+	own := ownTypes{definitions: map[schema.GroupKind]definition{}, services: map[schema.GroupVersion]bool{}}
+	for _, item := range items {
+		if item.broken {
+			continue
+		}
+		switch item.key.GroupKind() {
+		case kindDefinition:
+			item.readDefinition(own)
+		case kindAPIService:
+			item.readAPIService(own)
+		}
+	}
+	return own
+}
+
+func (i *item) readDefinition(own ownTypes) {
+	group, kind := text(i.content, "spec", "group"), text(i.content, "spec", "names", "kind")
+	if group == "" || kind == "" {
+		i.mistake("spec.group or spec.names.kind is missing")
+		return
+	}
+	d := definition{versions: map[string]bool{}}
+	switch text(i.content, "spec", "scope") {
+	case "Namespaced":
+		d.scope = scopeNamespace
+	case "Cluster":
+		d.scope = scopeCluster
+	default:
+		i.mistake("spec.scope is neither Namespaced nor Cluster")
+		d.scope = scopeUnknown
+	}
+	versions, _ := at(i.content, "spec", "versions").([]any)
+	for _, version := range versions {
+		if served, _ := at(version, "served").(bool); served {
+			d.versions[text(version, "name")] = true
+		}
+	}
+	if len(d.versions) == 0 {
+		i.mistake("spec.versions has no version that is served, so the type could not be used")
+	}
+	own.definitions[schema.GroupKind{Group: group, Kind: kind}] = d
+	i.defines = []v1alpha1.TypeInfo{{Group: group, Kind: kind}}
+}
+
+func (i *item) readAPIService(own ownTypes) {
+	service := &apiregistrationv1.APIService{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(i.content, service); err != nil {
+		i.mistake("cannot be understood: %v", err)
+		return
+	}
+	if service.Spec.Group == "" || service.Spec.Version == "" {
+		i.mistake("spec.group or spec.version is missing")
+		return
+	}
+	own.services[schema.GroupVersion{Group: service.Spec.Group, Version: service.Spec.Version}] = true
+	i.defines = []v1alpha1.TypeInfo{{Group: service.Spec.Group, Kind: "*"}}
+}
+
+// at returns the value at a path, or nil.
+func at(value any, path ...string) any {
+	for _, name := range path {
+		fields, _ := value.(map[string]any)
+		value = fields[name]
+	}
+	return value
+}
+
+// text returns the string at a path, or "".
+func text(value any, path ...string) string {
+	s, _ := at(value, path...).(string)
+	return s
 }

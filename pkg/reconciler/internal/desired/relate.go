@@ -5,6 +5,7 @@ package desired
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -24,17 +25,17 @@ func relate(items []*item, managed []v1alpha1.TypeInfo) {
 		items:  make(map[plan.Key]*item, len(items)),
 		types:  map[schema.GroupKind]*item{},
 		groups: map[string]*item{},
-		broken: map[partial]bool{},
+		broken: map[kindAndName]bool{},
 	}
 	for _, item := range items {
-		if item.broken || item.aside {
-			known.broken[partial{item.key.Kind, item.key.Name}] = true
+		if item.broken || item.excluded {
+			known.broken[kindAndName{item.key.Kind, item.key.Name}] = true
 		} else {
 			known.add(item)
 		}
 	}
 	for _, item := range items {
-		if !item.broken && !item.aside {
+		if !item.broken && !item.excluded {
 			known.checkOrder(item)
 			known.resolveDependencies(item)
 		}
@@ -44,17 +45,17 @@ func relate(items []*item, managed []v1alpha1.TypeInfo) {
 
 // index finds items by what they are and by the types that they bring.
 type index struct {
-	// stage tells in which stage of its wave an object is applied.
+	// stage returns in which stage of its wave an object is applied.
 	stage func(plan.Key) int
 	items map[plan.Key]*item
 	types map[schema.GroupKind]*item
 	// groups holds those that bring every kind of a group.
 	groups map[string]*item
-	broken map[partial]bool
+	broken map[kindAndName]bool
 }
 
-// partial is what may be known of an item that has mistakes.
-type partial struct{ kind, name string }
+// kindAndName is what may be known of an item that has mistakes.
+type kindAndName struct{ kind, name string }
 
 func (x index) add(added *item) {
 	if first, taken := x.items[added.key]; taken {
@@ -71,8 +72,8 @@ func (x index) add(added *item) {
 	}
 }
 
-// bases returns the items that an item cannot exist without, with the reason.
-func (x index) bases(of *item) map[*item]string {
+// prerequisites returns the items that an item cannot exist without, with the reason.
+func (x index) prerequisites(of *item) map[*item]string {
 	found := map[*item]string{}
 	if of.key.Namespace != "" {
 		if namespace := x.items[plan.Key{Kind: "Namespace", Name: of.key.Namespace}]; namespace != nil {
@@ -92,7 +93,7 @@ func (x index) bases(of *item) map[*item]string {
 // checkOrder finds orders in which an object comes before what it cannot exist
 // without, or goes after it.
 func (x index) checkOrder(checked *item) {
-	bases := x.bases(checked)
+	bases := x.prerequisites(checked)
 	ordered := make([]*item, 0, len(bases))
 	for base := range bases {
 		ordered = append(ordered, base)
@@ -105,7 +106,7 @@ func (x index) checkOrder(checked *item) {
 
 func (i *item) checkOrderAfter(base *item, why string) {
 	mine, its := i.policies, base.policies
-	if !i.ruled || !base.ruled || its.RunOn != policy.RunOnApply {
+	if !i.policiesValid || !base.policiesValid || its.RunOn != policy.RunOnApply {
 		return
 	}
 	if mine.RunOn == policy.RunOnApply && mine.Order.Apply < its.Order.Apply {
@@ -119,7 +120,141 @@ func (i *item) checkOrderAfter(base *item, why string) {
 	}
 }
 
-// goesOnDelete tells whether an object is deleted with its component.
+// goesOnDelete reports whether an object is deleted with its component.
 func goesOnDelete(p v1alpha1.DeletePolicy) bool {
 	return p == v1alpha1.DeletePolicyDelete || p == v1alpha1.DeletePolicyOrphanOnApply
+}
+
+// resolveDependencies replaces references by exact ones, and checks each.
+func (x index) resolveDependencies(dependent *item) {
+	resolved := make([]policy.Reference, 0, len(dependent.policies.DependsOn))
+	for _, reference := range dependent.policies.DependsOn {
+		other := x.find(reference, dependent.key.Namespace)
+		if other == nil {
+			// An object that has mistakes itself may be the one that is meant.
+			if !x.broken[kindAndName{reference.Kind, reference.Name}] {
+				dependent.mistake("depends on %s, which is not among the objects of this component", reference)
+			}
+			continue
+		}
+		if x.checkDependency(dependent, other) {
+			exact := policy.Reference{Group: other.key.Group, Kind: other.key.Kind, Namespace: other.key.Namespace, Name: other.key.Name}
+			if !slices.Contains(resolved, exact) {
+				resolved = append(resolved, exact)
+			}
+		}
+	}
+	dependent.policies.DependsOn = nil
+	if len(resolved) > 0 {
+		dependent.policies.DependsOn = resolved
+	}
+}
+
+// find returns the item that a reference means: in the namespace it names, else
+// in that of the dependent, else one without namespace.
+func (x index) find(reference policy.Reference, namespace string) *item {
+	key := plan.Key{Group: reference.Group, Kind: reference.Kind, Namespace: reference.Namespace, Name: reference.Name}
+	if key.Namespace == "" {
+		key.Namespace = namespace
+		if found := x.items[key]; found != nil {
+			return found
+		}
+		key.Namespace = ""
+	}
+	return x.items[key]
+}
+
+// checkDependency notes why the dependent could wait for the other forever.
+func (x index) checkDependency(dependent, other *item) bool {
+	before := len(dependent.mistakes)
+	mine, its := dependent.policies, other.policies
+	switch {
+	case other == dependent:
+		dependent.mistake("depends on itself")
+	case !other.policiesValid:
+		// Its rules are not known, because they have mistakes.
+	case mine.RunOn == policy.RunOnApply && its.RunOn != policy.RunOnApply:
+		dependent.mistake("depends on the %s, which is applied only when the component is deleted", other.key)
+	case mine.RunOn == policy.RunOnPreDelete && its.RunOn == policy.RunOnPostDelete:
+		dependent.mistake("is to run before the deletion, but depends on the %s, which runs after it", other.key)
+	case mine.RunOn == policy.RunOnPostDelete && its.RunOn != policy.RunOnPostDelete:
+		dependent.mistake("is to run after the deletion, but the %s which it depends on is gone by then", other.key)
+	case mine.RunOn == its.RunOn:
+		x.checkDirection(dependent, other)
+	}
+	return len(dependent.mistakes) == before
+}
+
+// checkDirection notes where the order of the waves and stages contradicts a
+// dependency. Waves and stages order namespaces and types before what they
+// hold; so an object that could wait for itself by way of these is found here, too.
+func (x index) checkDirection(dependent, other *item) {
+	mine, its := dependent.policies, other.policies
+	switch {
+	case x.prerequisites(other)[dependent] != "":
+		dependent.mistake("depends on the %s, which cannot exist without it", other.key)
+	case its.Order.Apply > mine.Order.Apply:
+		dependent.mistake("depends on the %s, whose apply-order %d is greater than %d", other.key, its.Order.Apply, mine.Order.Apply)
+	case its.Order.Apply == mine.Order.Apply && x.stage(other.key) > x.stage(dependent.key):
+		dependent.mistake("depends on the %s, which is applied later in the same wave because of its kind; give the %s a smaller apply-order than %d",
+			other.key, other.key, mine.Order.Apply)
+	}
+	if its.Order.Delete < mine.Order.Delete && goesOnDelete(mine.Delete) && goesOnDelete(its.Delete) && mine.RunOn == policy.RunOnApply {
+		dependent.mistake("depends on the %s, whose delete-order %d is less than %d, so that it would be deleted first", other.key, its.Order.Delete, mine.Order.Delete)
+	}
+}
+
+// checkCycles finds items that depend on themselves through others. Dependencies
+// must be resolved before. A cycle is noted at the item where it was entered.
+func (x index) checkCycles(items []*item) {
+	w := cycleSearch{index: x, depth: map[*item]int{}}
+	for _, item := range items {
+		if !item.broken && len(item.policies.DependsOn) > 0 && w.depth[item] == 0 {
+			w.visit(item)
+		}
+	}
+}
+
+// done marks items whose dependencies were all followed.
+const done = -1
+
+// cycleSearch follows dependencies, depth first.
+type cycleSearch struct {
+	index index
+	// depth is the position in path, from 1, of the items on the current path.
+	depth map[*item]int
+	path  []*item
+}
+
+func (w *cycleSearch) visit(at *item) {
+	w.path = append(w.path, at)
+	w.depth[at] = len(w.path)
+	for _, reference := range at.policies.DependsOn {
+		next := w.index.items[plan.Key(reference)]
+		if next == nil {
+			continue
+		}
+		switch depth := w.depth[next]; {
+		case depth == 0:
+			w.visit(next)
+		case depth > 0:
+			next.mistake("depends on itself: %s", cycleText(w.path[depth-1:]))
+		}
+	}
+	w.path = w.path[:len(w.path)-1]
+	w.depth[at] = done
+}
+
+// cycleText describes a path of dependencies back to its start.
+func cycleText(path []*item) string {
+	const most = 10
+	var names []string
+	for i, item := range path {
+		if i == most {
+			names = append(names, "...")
+			break
+		}
+		names = append(names, item.key.String())
+	}
+	return strings.Join(append(names, path[0].key.String()), " -> ")
 }

@@ -56,7 +56,7 @@ func TestOrders(t *testing.T) {
 		{"an instance of an aggregated API before it", documents(strings.Replace(service, "name: v1.metrics.example.com", `name: v1.metrics.example.com, annotations: {shop.example.com/apply-order: "2"}`, 1), with("metrics.example.com/v1", "Bar", "a")), "Bar a: its apply-order 0 is less than 2, that of the APIService"},
 		{"a last object in a namespace that stays as long as it", documents(namespace(), cm("a", "run-on=post-delete")), ""},
 		{"a last object in a namespace that stays", documents(namespace("delete-policy=orphan-on-delete"), cm("a", "run-on=post-delete")), ""},
-		{"a last object in a namespace of somebody else", documents(cm("a", "run-on=post-delete")), ""},
+		{"a last object in a namespace of another owner", documents(cm("a", "run-on=post-delete")), ""},
 		{"a first object of the deletion", documents(namespace("apply-order=5"), cm("a", "run-on=pre-delete")), ""},
 		{"orders that are not known because of mistakes", documents(namespace("apply-order=x"), cm("a", "apply-order=-5")), "Namespace shop: annotation shop.example.com/apply-order"},
 	}

@@ -106,7 +106,7 @@ func TestValuesThatGeneratorsPutIntoMaps(t *testing.T) {
 	objects[0].Manifest.DeepCopy()
 }
 
-// Twin is a type of somebody who registered it under two kinds.
+// Twin is a type that was registered under two kinds.
 type Twin struct{ corev1.ConfigMap }
 
 // Rogue panics whatever it is asked for.

@@ -102,13 +102,12 @@ func appendVerbs(verbs []string, d *plan.Desired) []string {
 	}
 	leavesDrift := d.Policies.Drift == v1alpha1.DriftPolicyReport || d.Policies.Drift == v1alpha1.DriftPolicyIgnore
 	if d.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || leavesDrift {
-		verbs = append(verbs, "patch") // of marks alone: those of a former owner, or ours
+		verbs = append(verbs, "patch") // of the label and annotation of a former owner, or of ours
 	}
 	return appendRemoval(verbs, d.Policies.Delete)
 }
 
-// appendRemoval appends those by which an object is removed, or left behind without our
-// marks.
+// appendRemoval appends those by which an object is deleted or orphaned.
 func appendRemoval(verbs []string, policy v1alpha1.DeletePolicy) []string {
 	switch policy {
 	case v1alpha1.DeletePolicyOrphan:
