@@ -98,7 +98,7 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 		until: h.now().Add(intervalsOf(obj).Requeue),
 	}
 	outcome, err := h.apply(ctx, obj, commit, t, known, objects)
-	if known.wanted = outcome.Wanted.Pack(before.wanted); known.wanted != nil {
+	if known.wanted = outcome.Desired.Pack(before.wanted); known.wanted != nil {
 		known.size = known.wanted.Size()
 		h.memory.keepRendered(client.ObjectKeyFromObject(obj), known)
 	}
@@ -135,7 +135,7 @@ func (h *handler[T]) apply(ctx context.Context, obj T, commit lifecycle.Commit, 
 		Owner:           h.owner(obj),
 		Namespace:       known.namespace,
 		Objects:         rendered,
-		Wanted:          known.wanted,
+		Desired:         known.wanted,
 		Inventory:       record.inventory(),
 		ComponentDigest: known.digest,
 		Policies:        known.policies,
@@ -222,8 +222,8 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t connection, out
 	known.untold.add(outcome)
 	h.lookouts.wait(key, t, outcome.Foreign)
 	err = h.nameMissing(ctx, obj, outcome, err)
-	if !outcome.Again.IsZero() {
-		h.later(key, max(outcome.Again.Sub(now), minNet))
+	if !outcome.NextDriftCheck.IsZero() {
+		h.later(key, max(outcome.NextDriftCheck.Sub(now), minNet))
 	}
 	before := status.Progress
 	status.noteManifests(outcome.ManifestDigest, now)

@@ -77,9 +77,9 @@ func (*fakeTargets) settle(reconciler.Owner, engine) {}
 
 func (f *fakeTargets) forget(owner reconciler.Owner) { f.forgotten = append(f.forgotten, owner) }
 
-func (*fakeEngine) Leave(reconciler.Owner) {}
-func (*fakeEngine) Watching() bool         { return false }
-func (*fakeEngine) Close()                 {}
+func (*fakeEngine) StopWatching(reconciler.Owner) {}
+func (*fakeEngine) IsWatching() bool              { return false }
+func (*fakeEngine) Close()                        {}
 
 // testHandler returns a handler without a cluster, its engine and its events.
 func testHandler(t testing.TB, engine *fakeEngine) (*handler[*widget], *eventLog) {

@@ -100,7 +100,7 @@ func (l *lookouts) wait(key client.ObjectKey, t connection, foreign []reconciler
 	}
 	points := make([]lookout.Point, 0, len(foreign))
 	for _, f := range foreign {
-		points = append(points, lookout.Point{Type: f.Type, Namespace: f.Namespace, Name: f.Name, Seen: f.ResourceVersion, Vanishing: f.Vanishing})
+		points = append(points, lookout.Point{Type: f.Type, Namespace: f.Namespace, Name: f.Name, Seen: f.ResourceVersion, Vanishing: f.DeletionOnly})
 	}
 	l.abroad[there].Set(key, points)
 }

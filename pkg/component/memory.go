@@ -100,7 +100,7 @@ type prepared struct {
 	digest     string // of the component
 	allowEmpty bool
 	// wanted are the dependents, as the engine keeps them.
-	wanted *reconciler.Wanted
+	wanted *reconciler.DesiredSet
 	size   int // of wanted, in bytes of memory
 
 	// root is what this follows from.

@@ -30,7 +30,7 @@ func TestNothingIsKeptForPassesThatDoNotCome(t *testing.T) {
 			return err
 		}, false, false},
 	} {
-		h, _ := testHandler(t, &fakeEngine{outcome: reconciler.Outcome{Total: 1, Settled: 1, Wanted: &reconciler.Wanted{}}})
+		h, _ := testHandler(t, &fakeEngine{outcome: reconciler.Outcome{Total: 1, Settled: 1, Desired: &reconciler.DesiredSet{}}})
 		wakes := newTriggers()
 		h.begins = wakes.begin
 		obj := newWidget()

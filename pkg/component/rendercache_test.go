@@ -132,7 +132,7 @@ func TestTheHooksOfALightPassDoNotHideAChangeOfAReference(t *testing.T) {
 
 // It may be that types come to be served while nothing but dependents change.
 func TestALightPassBecomesAFullOneIfWhatIsKnownDoesNotHoldAnyMore(t *testing.T) {
-	engine := &outdated{fakeEngine: &fakeEngine{outcome: reconciler.Outcome{Total: 1, Settled: 1, Wanted: &reconciler.Wanted{}}}}
+	engine := &outdated{fakeEngine: &fakeEngine{outcome: reconciler.Outcome{Total: 1, Settled: 1, Desired: &reconciler.DesiredSet{}}}}
 	h, _ := testHandler(t, engine.fakeEngine)
 	h.targets.(*fakeTargets).target.engine = engine
 	h.begins = func(client.ObjectKey) bool { return true }
@@ -154,7 +154,7 @@ type outdated struct {
 }
 
 func (e *outdated) Apply(ctx context.Context, request reconciler.ApplyRequest) (reconciler.Outcome, error) {
-	if request.Wanted != nil {
+	if request.Desired != nil {
 		e.light++
 		return reconciler.Outcome{Inventory: request.Inventory}, reconciler.ErrOutdated
 	}

@@ -30,8 +30,8 @@ type engine interface {
 	Delete(ctx context.Context, request reconciler.DeleteRequest) (reconciler.Outcome, error)
 	DeletionBlockers(ctx context.Context, request reconciler.DeleteRequest) ([]reconciler.Blocker, error)
 	Recover(ctx context.Context, request reconciler.RecoverRequest) ([]reconciler.InventoryItem, error)
-	Leave(owner reconciler.Owner)
-	Watching() bool
+	StopWatching(owner reconciler.Owner)
+	IsWatching() bool
 	Close()
 }
 
@@ -182,7 +182,7 @@ func (t *targets) isWatched(watched cluster.Target) bool {
 	t.mu.Lock()
 	engine, known := t.engines[watched]
 	t.mu.Unlock()
-	return known && engine.Watching()
+	return known && engine.IsWatching()
 }
 
 // settle notes where the dependents of an owner are, and ends the watches of those
@@ -194,7 +194,7 @@ func (t *targets) settle(owner reconciler.Owner, home engine) {
 	t.homes[owner] = home
 	t.mu.Unlock()
 	if before != nil && before != home {
-		before.Leave(owner)
+		before.StopWatching(owner)
 	}
 }
 
@@ -206,7 +206,7 @@ func (t *targets) forget(owner reconciler.Owner) {
 	delete(t.homes, owner)
 	t.mu.Unlock()
 	if known {
-		home.Leave(owner)
+		home.StopWatching(owner)
 	}
 }
 

@@ -74,7 +74,7 @@ func TestALookThatWasPutOffIsMadeByAPassOfItsOwn(t *testing.T) {
 		t.Errorf("asked for is %v, for nothing", asked)
 	}
 	for again, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, -time.Minute: minNet} {
-		engine.outcome.Again = h.now().Add(again)
+		engine.outcome.NextDriftCheck = h.now().Add(again)
 		passOver(t, h, obj)
 		if got := asked[client.ObjectKeyFromObject(obj)]; got != want {
 			t.Errorf("due in %s: asked for is a pass after %s", again, got)

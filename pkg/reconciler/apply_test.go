@@ -88,7 +88,7 @@ func TestDriftIsRepairedAndForeignAdditionsStay(t *testing.T) {
 	}
 
 	labelled := b.get("a")
-	labelled.Labels["added"] = "by-somebody"
+	labelled.Labels["added"] = "by-another-client"
 	if err := b.Update(t.Context(), labelled); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestUpdatePolicies(t *testing.T) {
 	}
 }
 
-func TestMissingNamespacesAreCreatedAndReleased(t *testing.T) {
+func TestMissingNamespacesAreCreatedAndOrphaned(t *testing.T) {
 	b := newBench(t)
 	elsewhere := config("a", "1")
 	elsewhere.SetNamespace(b.namespace + "-more")

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,11 +20,11 @@ import (
 // DeletionBlockers returns what blocks the deletion of everything in the
 // inventory: the instances of the component's own types, and of the additional
 // managed types, that the inventory does not contain. They would be lost together
-// with their type, or with what looks after them. Instances that are to be left
-// behind, or were, as the inventory says, block nothing; and nothing blocks a type
-// that is itself to be left behind. Patterns of types cover what the server serves
-// at this moment. An owner in a namespace is told the names of instances in that
-// namespace, and of the others how many there are. Nothing is blocked if none is returned.
+// with their type, or with the controller of their type. Instances that are to be
+// orphaned, or were, as the inventory says, block nothing; and nothing blocks a type
+// that is itself to be orphaned. Patterns of types cover what the server serves
+// at this moment. For an owner in a namespace, the instances in that namespace are named,
+// and the others are counted. Nothing is blocked if none is returned.
 //
 // The answer holds for the moment; the executor checks again right before it
 // deletes a type.
@@ -32,7 +33,7 @@ func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest
 	if err != nil {
 		return nil, err
 	}
-	known := recorded(in.Recorded)
+	known := ownsRecorded(in.Recorded)
 	var blockers []Blocker
 	var errs []error
 	collect := func(dependent, message string, obstacles []plan.BlockingType, err error) {
@@ -40,11 +41,12 @@ func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest
 			errs = append(errs, fmt.Errorf("%s: look for foreign instances: %w", dependent, err))
 		}
 		if message != "" {
-			blockers = append(blockers, Blocker{Dependent: dependent, Message: message, Foreign: inTheWay(obstacles)})
+			blockers = append(blockers, Blocker{Dependent: dependent, Message: message, Foreign: foreignOf(obstacles)})
 		}
 	}
 	for _, item := range in.Recorded {
-		if len(item.Defines) == 0 || staysBehind(item) {
+		stays := item.DeletePolicy == v1alpha1.DeletePolicyOrphan || item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnDelete
+		if len(item.Defines) == 0 || stays {
 			continue // a type that stays keeps its instances
 		}
 		if item.UID == "" || item.Phase == v1alpha1.PhaseReleased {
@@ -61,9 +63,9 @@ func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest
 	return blockers, errors.Join(errs...)
 }
 
-// recorded tells of an instance whether it is in the inventory as ours, or as one
-// that was left behind.
-func recorded(items []v1alpha1.InventoryItem) execute.Owns {
+// ownsRecorded returns a function that reports whether an instance is in the inventory, as
+// ours or as one that was orphaned.
+func ownsRecorded(items []v1alpha1.InventoryItem) execute.Owns {
 	ours := make(map[plan.Key]types.UID, len(items))
 	kept := map[types.UID]bool{}
 	for _, item := range items {
@@ -82,7 +84,99 @@ func recorded(items []v1alpha1.InventoryItem) execute.Owns {
 	}
 }
 
-// staysBehind tells whether the deletion of the component leaves an object alone.
-func staysBehind(item v1alpha1.InventoryItem) bool {
-	return item.DeletePolicy == v1alpha1.DeletePolicyOrphan || item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnDelete
+// Foreign is an object of another owner, or all objects of a type, that an owner depends
+// on: it is waited for, or ignored until it is gone.
+type Foreign struct {
+	Type schema.GroupVersionResource
+	// Namespace is empty for objects that live in none.
+	Namespace string
+	// Name is empty if all objects of the type are meant, in the namespace or, without
+	// one, everywhere.
+	Name string
+	// ResourceVersion is that of the object when it was read; empty if it is not known.
+	ResourceVersion string
+	// DeletionOnly: nothing but the deletion of an object makes a difference.
+	DeletionOnly bool
+}
+
+var (
+	namespaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+)
+
+// foreign returns the objects of other owners that the plan waits for, and the ignored
+// objects, which are created once they are gone.
+func (c *call) foreign(p plan.Plan) []Foreign {
+	var all []Foreign
+	add := func(more ...Foreign) {
+		for _, one := range more {
+			if !slices.Contains(all, one) {
+				all = append(all, one)
+			}
+		}
+	}
+	for _, key := range p.Ignored {
+		if at, ok := c.resourceOf(c.typeOf(key)); ok {
+			add(Foreign{Type: at, Namespace: key.Namespace, Name: key.Name, ResourceVersion: c.in.Live[key].ResourceVersion, DeletionOnly: true})
+		}
+	}
+	for _, wait := range p.Waiting {
+		key := wait.Key
+		switch wait.Reason {
+		case plan.WaitOwner:
+			if at, ok := c.resourceOf(c.typeOf(key)); ok {
+				add(Foreign{Type: at, Namespace: key.Namespace, Name: key.Name, ResourceVersion: c.in.Live[key].ResourceVersion})
+			}
+		case plan.WaitNamespaceGone:
+			of := plan.Key{Kind: "Namespace", Name: key.Namespace}
+			add(Foreign{Type: namespaces, Name: of.Name, ResourceVersion: c.in.Live[of].ResourceVersion})
+		case plan.WaitType:
+			if !c.defines(key.GroupKind()) {
+				add(Foreign{Type: definitions})
+			}
+		case plan.WaitBlocked:
+			add(foreignOf(c.in.Failed[key].BlockingTypes)...)
+		}
+	}
+	return all
+}
+
+// resourceOf returns how a type is addressed.
+func (c *call) resourceOf(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool) {
+	resource, ok := c.in.resourceOf(gvk)
+	return resource.GVR, ok
+}
+
+// typeOf returns the type of an object in the version in which it is read.
+func (c *call) typeOf(key plan.Key) schema.GroupVersionKind {
+	for i := range c.in.Desired {
+		if c.in.Desired[i].Key == key {
+			return key.GroupKind().WithVersion(c.in.Desired[i].Version)
+		}
+	}
+	for _, item := range c.in.Recorded {
+		if plan.KeyOf(item) == key {
+			return key.GroupKind().WithVersion(item.Version)
+		}
+	}
+	return schema.GroupVersionKind{}
+}
+
+// defines reports whether one of the desired objects defines the type. Such a type needs no
+// watch of all definitions.
+func (c *call) defines(gk schema.GroupKind) bool {
+	return slices.ContainsFunc(c.in.Desired, func(d plan.Desired) bool {
+		return slices.ContainsFunc(d.Defines, func(t v1alpha1.TypeInfo) bool {
+			return t.Group == gk.Group && (t.Kind == gk.Kind || t.Kind == "*")
+		})
+	})
+}
+
+// foreignOf returns the objects that have to be gone before an object can be deleted.
+func foreignOf(obstacles []plan.BlockingType) []Foreign {
+	var all []Foreign
+	for _, o := range obstacles {
+		all = append(all, Foreign{Type: o.Type, Namespace: o.Namespace, DeletionOnly: true})
+	}
+	return all
 }

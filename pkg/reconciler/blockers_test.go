@@ -103,7 +103,7 @@ func TestABrokenAggregatedServerBlocksOnlyThoseWhosePatternCoversIt(t *testing.T
 	}
 }
 
-func TestATypeOfWhichAnInstanceIsToBeLeftBehindIsBlockedByForeignOnesOnly(t *testing.T) {
+func TestATypeOfWhichAnInstanceIsToBeOrphanedIsBlockedByForeignOnesOnly(t *testing.T) {
 	b := newBench(t)
 	kept := instance("Keepsake", "kept")
 	kept.SetAnnotations(map[string]string{engineName + "/delete-policy": "orphan-on-delete"})

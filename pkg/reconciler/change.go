@@ -12,14 +12,14 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/watch"
 )
 
-// Change is what happened to an object, by somebody else than the Reconciler.
+// Change is what another client than the Reconciler did to an object.
 type Change struct {
 	Key  Key
 	What Event
-	// After is when it is worth to look at it, counted from now: some objects are
-	// edited all the time, at places that nobody minds. It is zero if more than that
-	// happened to the object, unless the owner neither wants the object nor has
-	// recorded it: then the object only bears his marks, and anybody may have copied them.
+	// After is when Apply is worth a call, counted from now: some objects are edited all
+	// the time, at fields that no manifest sets. It is zero if more than an edit happened to
+	// the object, unless the object is neither desired nor recorded: then it only bears the
+	// label and the annotation of the owner, which any client may have copied.
 	After time.Duration
 }
 
@@ -32,7 +32,7 @@ const (
 	EventStatus Event = "Status"
 	// EventContent: the object was edited, recreated, or is being deleted.
 	EventContent Event = "Content"
-	// EventVanished: the object is gone, or does not show any more whose it is.
+	// EventVanished: the object is gone, or does not name its owner any more.
 	EventVanished Event = "Vanished"
 )
 
@@ -40,27 +40,27 @@ var events = map[watch.What]Event{
 	watch.Readiness: EventStatus, watch.Content: EventContent, watch.Vanished: EventVanished,
 }
 
-// followed are the owners whose objects are watched, whatever their incarnation.
-type followed struct {
+// watchedOwners are the owners whose objects are watched, without regard to their UIDs.
+type watchedOwners struct {
 	lock   sync.Mutex
-	owners map[string]follower // by id
+	owners map[string]watchedOwner // by id
 	ids    map[Owner]string
 }
 
-// follower is an owner with the objects that he wants or has recorded.
-type follower struct {
+// watchedOwner is an owner with its desired and recorded objects.
+type watchedOwner struct {
 	Owner
 	objects map[uint64]struct{}
 }
 
-// hashSeed is for the hashes of objects, which nobody else can foresee.
+// hashSeed makes the hashes of objects unpredictable.
 var hashSeed = maphash.MakeSeed()
 
-// hashOf stands for an object of which nothing else has to be known.
+// hashOf returns the hash of a key, which takes less memory than the key.
 func hashOf(key plan.Key) uint64 { return maphash.Comparable(hashSeed, key) }
 
-// add follows an owner, whose objects are those given from now on.
-func (f *followed) add(id string, ref plan.OwnerRef, keys []plan.Key) {
+// set replaces the objects of an owner.
+func (f *watchedOwners) set(id string, ref plan.OwnerRef, keys []plan.Key) {
 	owner := Owner{Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 	objects := make(map[uint64]struct{}, len(keys))
 	for _, key := range keys {
@@ -69,13 +69,13 @@ func (f *followed) add(id string, ref plan.OwnerRef, keys []plan.Key) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	if f.owners == nil {
-		f.owners, f.ids = map[string]follower{}, map[Owner]string{}
+		f.owners, f.ids = map[string]watchedOwner{}, map[Owner]string{}
 	}
-	f.owners[id], f.ids[owner] = follower{owner, objects}, id
+	f.owners[id], f.ids[owner] = watchedOwner{owner, objects}, id
 }
 
-// drop forgets the owner and returns its id; empty if it was not followed.
-func (f *followed) drop(owner Owner) (id string) {
+// remove removes the owner and returns its id; empty if its objects were not watched.
+func (f *watchedOwners) remove(owner Owner) (id string) {
 	owner.UID = ""
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -85,49 +85,49 @@ func (f *followed) drop(owner Owner) (id string) {
 	return id
 }
 
-func (f *followed) any() bool {
+func (f *watchedOwners) any() bool {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	return len(f.owners) > 0
 }
 
-// of returns the owner, and whether he wants the object or has recorded it.
-func (f *followed) of(id string, key plan.Key) (owner Owner, his, ok bool) {
+// find returns the owner, and reports whether the object is desired or recorded.
+func (f *watchedOwners) find(id string, key plan.Key) (owner Owner, listed, ok bool) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	found, ok := f.owners[id]
-	_, his = found.objects[hashOf(key)]
-	return found.Owner, his, ok
+	_, listed = found.objects[hashOf(key)]
+	return found.Owner, listed, ok
 }
 
-// changed passes a change on to whoever asked for it. An object that the owner neither
-// wants nor has recorded is worth a look only if it says in full that it is his, and not
-// over and over: whoever may write objects may also write our marks on them.
-func (r *Reconciler) changed(change watch.Change) {
-	owner, his, ok := r.followed.of(change.Owner, change.Key)
-	if !ok || !his && !change.Marked {
+// onChange passes a change on to ReconcilerOptions.Changed. An object that is neither desired
+// nor recorded counts only if both its label and its annotation name the owner, and less and
+// less often: any client that may write objects may also write our label and annotation.
+func (r *Reconciler) onChange(change watch.Change) {
+	owner, listed, ok := r.watched.find(change.Owner, change.Key)
+	if !ok || !listed && !change.Marked {
 		return
 	}
-	told, now := Change{Key: change.Key, What: events[change.What]}, r.settings.now()
+	event, now := Change{Key: change.Key, What: events[change.What]}, r.settings.now()
 	switch {
-	case !his:
-		told.After = max(r.observer.Suspicions.Stranger(change.Owner, now).Sub(now), 0)
+	case !listed:
+		event.After = r.observer.DriftChecks.NextUnlisted(change.Owner, now).Sub(now)
 	case change.Edited:
-		told.After = max(r.observer.Suspicions.Until(change.Owner, change.Key).Sub(now), 0)
+		event.After = r.observer.DriftChecks.Next(change.Owner, change.Key, now).Sub(now)
 	}
-	r.settings.changed(owner, told)
+	r.settings.changed(owner, event)
 }
 
-// Leave ends the watches of an owner's objects, whatever its uid; the next Apply or
+// StopWatching ends the watches of an owner's objects, whatever its uid; the next Apply or
 // Delete begins them again.
-func (r *Reconciler) Leave(owner Owner) {
-	if id := r.followed.drop(owner); id != "" {
-		r.observer.Unfollow(id)
+func (r *Reconciler) StopWatching(owner Owner) {
+	if id := r.watched.remove(owner); id != "" {
+		r.observer.StopWatching(id)
 	}
 }
 
-// Watching tells whether the objects of any owner are watched.
-func (r *Reconciler) Watching() bool { return r.followed.any() }
+// IsWatching reports whether the objects of any owner are watched.
+func (r *Reconciler) IsWatching() bool { return r.watched.any() }
 
 // Close ends all watches. The Reconciler remains usable, and reads every object from
 // then on.

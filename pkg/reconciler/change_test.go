@@ -16,14 +16,14 @@ import (
 func TestOnlyTheEditsOfAnObjectThatIsEditedAllTheTimeWait(t *testing.T) {
 	now := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 	var told []Change
-	r := &Reconciler{observer: &observe.Observer{}, settings: settings{
+	r := &Reconciler{observer: &observe.Observer{DriftChecks: observe.NewDriftChecks()}, settings: settings{
 		now: func() time.Time { return now }, changed: func(_ Owner, change Change) { told = append(told, change) },
 	}}
 	key := plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "lease"}
 	other := plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "other"}
-	r.followed.add("main", plan.OwnerRef{Name: "main"}, []plan.Key{key, other})
+	r.watched.set("main", plan.OwnerRef{Name: "main"}, []plan.Key{key, other})
 	for i := range 20 {
-		r.observer.Suspicions.Allow("main", key, strconv.Itoa(i), now)
+		r.observer.DriftChecks.Allow("main", key, strconv.Itoa(i), now)
 	}
 	for name, tc := range map[string]struct {
 		change watch.Change
@@ -36,18 +36,18 @@ func TestOnlyTheEditsOfAnObjectThatIsEditedAllTheTimeWait(t *testing.T) {
 		"an edit of another":     {watch.Change{Owner: "main", Key: other, What: watch.Content, Edited: true}, false},
 	} {
 		told = nil
-		if r.changed(tc.change); len(told) != 1 || told[0].After > 0 != tc.waits {
+		if r.onChange(tc.change); len(told) != 1 || told[0].After > 0 != tc.waits {
 			t.Errorf("%s: told is %+v", name, told)
 		}
 	}
-	if r.changed(watch.Change{Owner: "nobody", Key: key}); len(told) != 1 {
+	if r.onChange(watch.Change{Owner: "unknown", Key: key}); len(told) != 1 {
 		t.Errorf("told is %+v", told)
 	}
 }
 
-// A controller that copies labels, or somebody who writes our marks on objects of his
+// A controller that copies labels, or another client that writes our marks on its own objects
 // own all day, must not keep the owner busy.
-func TestWhatOnlyLooksLikeAnObjectOfTheOwnerDoesNotKeepHimBusy(t *testing.T) {
+func TestObjectsThatOnlyBearTheMarksOfAnOwnerDoNotKeepItBusy(t *testing.T) {
 	begin := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 	recorded := plan.Key{Kind: "EndpointSlice", Namespace: "shop", Name: "recorded"}
 	stranger := func(i int) plan.Key {
@@ -74,17 +74,17 @@ func TestWhatOnlyLooksLikeAnObjectOfTheOwnerDoesNotKeepHimBusy(t *testing.T) {
 		}, 3600, 3600},
 	} {
 		now, atOnce := begin, 0
-		r := &Reconciler{observer: &observe.Observer{}}
+		r := &Reconciler{observer: &observe.Observer{DriftChecks: observe.NewDriftChecks()}}
 		r.settings.now = func() time.Time { return now }
 		r.settings.changed = func(_ Owner, change Change) {
 			if change.After == 0 {
 				atOnce++
 			}
 		}
-		r.followed.add("main", plan.OwnerRef{Name: "main"}, []plan.Key{recorded})
+		r.watched.set("main", plan.OwnerRef{Name: "main"}, []plan.Key{recorded})
 		for i := range 3600 {
 			now = begin.Add(time.Duration(i) * time.Second)
-			r.changed(tc.change(i))
+			r.onChange(tc.change(i))
 		}
 		if atOnce < tc.min || atOnce > tc.max {
 			t.Errorf("%s: %d times at once, want %d to %d", name, atOnce, tc.min, tc.max)

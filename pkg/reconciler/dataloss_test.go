@@ -154,7 +154,7 @@ func TestAnInstanceCreatedBeforeTheFenceHoldsBlocksTheDeletionOfItsType(t *testi
 	}
 }
 
-func TestAnInstanceCreatedBetweenTheCheckAndTheDeletionOfItsTypeIsToldWithoutTheFence(t *testing.T) {
+func TestAnInstanceCreatedBetweenTheCheckAndTheDeletionOfItsTypeIsReportedWithoutTheFence(t *testing.T) {
 	d := dropDefinition(t, "losses", "Loss", false)
 	happened := d.before("DELETE "+definitionsPath, func() { d.create(d.foreign) })
 	outcome, err := d.apply(config("a", "1"))

@@ -16,7 +16,7 @@
 // The record is the inventory. It is made durable, by the function Record of the
 // request, before an object that it does not contain is written. So a crash
 // between any two requests loses nothing: the next call finds in the inventory
-// what may exist, and on the objects themselves whose they are.
+// what may exist, and on the objects themselves which owner they have.
 //
-// Delete is Apply with nothing wanted: the same planner, the same executor.
+// Delete is Apply without desired objects: the same planner, the same executor.
 package reconciler

@@ -68,7 +68,7 @@ func (b *bench) expectRest(objects ...client.Object) {
 	}
 }
 
-func TestADriftedFieldIsRepairedByOneWriteThatSaysWhoChangedIt(t *testing.T) {
+func TestADriftedFieldIsRepairedByOneWriteThatNamesTheClient(t *testing.T) {
 	underEachUpdatePolicy(t, func(t *testing.T, b *bench, policy string) {
 		object := config("a", "1", "update-policy", policy)
 		b.mustApply(object)
@@ -131,7 +131,7 @@ func TestAnObjectWhoseManagedFieldsWereClearedIsRepairedAllTheSame(t *testing.T)
 	})
 }
 
-func TestAFieldOfOursThatAdmissionAltersIsNoDriftUntilSomebodyChangesIt(t *testing.T) {
+func TestAFieldOfOursThatAdmissionAltersIsNoDriftUntilAnotherClientChangesIt(t *testing.T) {
 	underEachUpdatePolicy(t, func(t *testing.T, b *bench, policy string) {
 		b.alter("suffix", `Object{data: {"altered": object.data.value + "-altered"}}`)
 		eventuallyTrue(t, "the admission policy is active", func() bool {

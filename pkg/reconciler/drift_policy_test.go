@@ -58,7 +58,7 @@ func TestUnderReportNothingIsWrittenButOurMarksAndAChangedManifest(t *testing.T)
 	})
 }
 
-func TestUnderIgnoreDriftIsNeitherRepairedNorTold(t *testing.T) {
+func TestUnderIgnoreDriftIsNeitherRepairedNorReported(t *testing.T) {
 	b := newBench(t)
 	object := config("a", "1", "drift-policy", "Ignore")
 	b.mustApply(object)
@@ -115,7 +115,7 @@ func TestPrecedenceOfTheDriftPolicy(t *testing.T) {
 	}
 }
 
-func TestAFightIsFoughtLessAndLessOftenAndItsOpponentIsNamed(t *testing.T) {
+func TestAContestedObjectIsRepairedLessAndLessOftenAndTheOtherClientIsNamed(t *testing.T) {
 	b := newBench(t)
 	now := time.Now()
 	b.engine = newEngine(t, reconciler.ReconcilerOptions{Now: func() time.Time { return now }})
@@ -123,7 +123,7 @@ func TestAFightIsFoughtLessAndLessOftenAndItsOpponentIsNamed(t *testing.T) {
 	b.mustApply(object)
 	start, writes, warned := now, 0, false
 	for now.Sub(start) < 10*time.Minute {
-		// He writes every 100 ms. As long as nobody undoes it, that changes nothing.
+		// The other client writes every 100 ms. As long as the change is not undone, the object stays the same.
 		now = now.Add(100 * time.Millisecond)
 		b.edit("a", "theirs", "their-operator")
 		outcome, err := b.apply(object)

@@ -33,7 +33,7 @@ func workload(policy, image string, replicas any) *unstructured.Unstructured {
 	}}
 }
 
-// deployment is the Deployment of the bench, which nobody makes ready.
+// deployment is the Deployment of the bench, which never becomes ready.
 func (b *bench) deployment() *appsv1.Deployment {
 	b.t.Helper()
 	live := &appsv1.Deployment{}
@@ -45,14 +45,14 @@ func (b *bench) deployment() *appsv1.Deployment {
 
 func (b *bench) scale(replicas int32, by ...string) {
 	b.t.Helper()
-	manager := append(by, "somebody")[0]
+	manager := append(by, "other-client")[0]
 	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "a"}, Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
 	if err := b.SubResource("scale").Update(b.t.Context(), b.deployment(), client.WithSubResourceBody(scale), client.FieldOwner(manager)); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-func TestWhoScalesThroughTheSubresourceHasTheNumberOfReplicas(t *testing.T) {
+func TestReplicasThatWereSetThroughTheSubresourceScaleStay(t *testing.T) {
 	for name, replicas := range map[string]any{"the manifest has no replicas": nil, "the manifest has other replicas": int64(3)} {
 		t.Run(name, func(t *testing.T) {
 			underEachUpdatePolicy(t, func(t *testing.T, b *bench, policy string) {
@@ -103,7 +103,7 @@ func TestAChangedNumberOfReplicasIsWrittenUnlessAnAutoscalerDecides(t *testing.T
 	}{
 		"by hand":                          {by: "kubectl", written: true},
 		"by the controller of autoscalers": {by: "kube-controller-manager"},
-		"an autoscaler is a dependent":     {by: "somebody", beside: []client.Object{autoscaler}},
+		"an autoscaler is a dependent":     {by: "other-client", beside: []client.Object{autoscaler}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			underEachUpdatePolicy(t, func(t *testing.T, b *bench, policy string) {

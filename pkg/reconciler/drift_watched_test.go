@@ -84,7 +84,7 @@ func TestUnderWatchesDriftCostsOneReadAndOneWriteWhateverHappenedBefore(t *testi
 				w.toldOf("theirs", "their-operator")
 				repair := map[string]int{"GET": 1, method: 1}
 				if name == "managed fields cleared" && policy == "ssa-override" {
-					repair[method] = 3 // what the server then puts down as nobody's is taken over, once
+					repair[method] = 3 // the fields to which the server then gives no owner are taken over, once
 				}
 				w.costs("drift", object, repair)
 				w.costs("at rest again", object, map[string]int{})
@@ -101,7 +101,7 @@ func TestUnderWatchesAnAutoscalerCostsOneReadAndNoWrite(t *testing.T) {
 		expect := func(what string, want map[string]int) {
 			t.Helper()
 			w.sent()
-			if _, err := w.apply(workload(policy, "one", nil)); err != nil { // nobody makes it ready
+			if _, err := w.apply(workload(policy, "one", nil)); err != nil { // it never becomes ready
 				t.Fatal(err)
 			}
 			w.expect(what, want)

@@ -10,9 +10,9 @@ import (
 	"github.com/corbel-run/corbel/pkg/cluster"
 )
 
-// InvalidError means that the wanted objects cannot work as they are: nothing
-// was written, and a retry is useless until somebody changes something. The
-// message lists every mistake, each with its object.
+// InvalidError means that the desired objects cannot work as they are: nothing
+// was written, and a retry is useless until something changes. The message lists
+// every mistake, each with its object.
 type InvalidError struct {
 	Err error
 }
@@ -23,12 +23,12 @@ func (e *InvalidError) Error() string { return e.Err.Error() }
 // Unwrap returns the joined mistakes.
 func (e *InvalidError) Unwrap() error { return e.Err }
 
-// OwnerConflictError means that an object belongs to somebody else, and the
-// adoption policy forbids to take it.
+// OwnerConflictError means that an object belongs to another owner, and the
+// adoption policy forbids to adopt it.
 type OwnerConflictError struct {
 	// Object names the object, such as "ConfigMap shop/settings".
 	Object string
-	// Message says who owns it and which policy stands in the way.
+	// Message names the owner and the policy.
 	Message string
 	// Policy is the adoption policy of the object.
 	Policy v1alpha1.AdoptionPolicy
@@ -81,7 +81,7 @@ func (e *TargetChangedError) Error() string {
 		"; point the target back to where they live"
 }
 
-// UnidentifiedTargetError means that the target answers, but not who it is: it refuses
+// UnidentifiedTargetError means that the target answers, but cannot be identified: it refuses
 // the identity, or is no API server. Nothing was read or written.
 type UnidentifiedTargetError struct {
 	// Server is the URL of the target.

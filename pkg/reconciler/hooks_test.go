@@ -44,8 +44,8 @@ func (b *bench) answer(name, value string) {
 	}
 }
 
-// asksIf makes an object that is ready once somebody else sets the value, and
-// that nobody sets back.
+// asksIf makes an object that is ready once another client sets the value, and
+// that no client sets back.
 func asksIf(name, runOn string) *unstructured.Unstructured {
 	return config(name, "no", "run-on", runOn, "ready-when", whenYes, "ignore-fields", "/data/value")
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -26,13 +27,13 @@ import (
 // input is the input of the plans of one call.
 type input struct {
 	plan.Input
-	fence    *fence
-	hooks    bool // objects run before or after the deletion
-	target   types.UID
-	wanted   *Wanted                    // for calls that follow; nil if it cannot be kept
-	manifest string                     // digest of all manifests
-	unknown  map[string]json.RawMessage // what a newer version wrote into the inventory
-	known    func(schema.GroupVersionKind) (cluster.Resource, bool)
+	confirmation *ownerConfirmation
+	hooks        bool // objects run before or after the deletion
+	target       types.UID
+	reusable     *DesiredSet                // for calls that follow; nil if it cannot be kept
+	manifest     string                     // digest of all manifests
+	unknown      map[string]json.RawMessage // what a newer version wrote into the inventory
+	resourceOf   func(schema.GroupVersionKind) (cluster.Resource, bool)
 }
 
 func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (input, error) {
@@ -40,7 +41,7 @@ func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (inpu
 	if err != nil {
 		return input{}, err
 	}
-	objects, err := r.wanted(ctx, &in, request)
+	objects, err := r.desiredObjects(ctx, &in, request)
 	if err != nil {
 		return input{}, err
 	}
@@ -52,11 +53,11 @@ func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (inpu
 	if err := checkSafety(in.Input, objects, request.AllowEmpty); err != nil {
 		return input{}, &InvalidError{Err: err}
 	}
-	in.fence = &fence{confirm: request.Confirm, now: r.settings.now}
+	in.confirmation = &ownerConfirmation{confirm: request.Confirm, now: r.settings.now}
 	return in, nil
 }
 
-// build makes wanted objects of rendered ones, under the policies of the request.
+// build makes desired objects of rendered ones, under the policies of the request.
 func (r *Reconciler) build(ctx context.Context, in *input, from desired.Input, policies Policies) ([]plan.Desired, error) {
 	if from.Resolve == nil {
 		from.Resolve = r.resolve
@@ -75,7 +76,7 @@ func (r *Reconciler) build(ctx context.Context, in *input, from desired.Input, p
 	return objects, err
 }
 
-// isHook tells whether the object runs before or after a deletion.
+// isHook reports whether the object runs before or after a deletion.
 func isHook(object plan.Desired) bool { return object.Policies.RunOn != policy.RunOnApply }
 
 func (r *Reconciler) deleteInput(ctx context.Context, request DeleteRequest) (input, error) {
@@ -84,7 +85,7 @@ func (r *Reconciler) deleteInput(ctx context.Context, request DeleteRequest) (in
 		return input{}, err
 	}
 	in.ManagedTypes, in.Timeout = request.ManagedTypes, request.Timeout
-	in.fence = &fence{confirm: request.Confirm, now: r.settings.now}
+	in.confirmation = &ownerConfirmation{confirm: request.Confirm, now: r.settings.now}
 	in.hooks = request.Inventory.DeleteHooks
 	return in, nil
 }
@@ -126,6 +127,10 @@ func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, i
 	if err != nil {
 		return input{}, err
 	}
+	protectedKeys := map[Key]bool{{Group: owner.Group, Kind: owner.Kind, Namespace: owner.Namespace, Name: owner.Name}: true}
+	for _, key := range protected {
+		protectedKeys[key] = true
+	}
 	return input{
 		Input: plan.Input{
 			Cause:          cause,
@@ -135,11 +140,11 @@ func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, i
 			Live:           make(map[plan.Key]plan.Observation, len(inventory.Items)),
 			Failed:         map[plan.Key]plan.Failure{},
 			DryRunAccepted: map[plan.Key]bool{},
-			Protected:      protectedBy(owner, protected),
+			Protected:      protectedKeys,
 		},
-		target:  uid,
-		unknown: inventory.Unknown,
-		known:   r.target.Types().Known,
+		target:     uid,
+		unknown:    inventory.Unknown,
+		resourceOf: r.target.Types().Known,
 	}, nil
 }
 
@@ -149,7 +154,7 @@ func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, i
 func (r *Reconciler) identify(ctx context.Context, recorded types.UID) (types.UID, error) {
 	uid, err := r.target.UID(ctx)
 	switch {
-	case err != nil && answers(err):
+	case err != nil && isAnswer(err):
 		return "", &UnidentifiedTargetError{Server: r.target.Config().Host, Err: err}
 	case err != nil:
 		return "", err
@@ -162,8 +167,8 @@ func (r *Reconciler) identify(ctx context.Context, recorded types.UID) (types.UI
 	}
 }
 
-// answers reports whether an error is an answer that will be the same the next time.
-func answers(err error) bool {
+// isAnswer reports whether an error is an answer that will be the same the next time.
+func isAnswer(err error) bool {
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		code := status.ErrStatus.Code
 		return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusTooManyRequests
@@ -193,7 +198,7 @@ func (r *Reconciler) defaults(p Policies) (policy.Set, v1alpha1.MissingNamespace
 	return set, missing, err
 }
 
-// resolve tells the scope of a type, and whether the server serves it.
+// resolve returns the scope of a type, and whether the server serves it.
 func (r *Reconciler) resolve(ctx context.Context, gvk schema.GroupVersionKind) (namespaced, served bool, err error) {
 	resource, err := r.target.Types().Resolve(ctx, gvk)
 	_, unserved := errors.AsType[*cluster.NotServedError](err)
@@ -208,4 +213,59 @@ func (r *Reconciler) resolve(ctx context.Context, gvk schema.GroupVersionKind) (
 		return false, true, desired.ErrUnmanageable
 	}
 	return resource.Namespaced, true, nil
+}
+
+// checkSafety refuses sets of objects that would destroy what they depend on.
+func checkSafety(in plan.Input, objects []plan.Desired, allowEmpty bool) error {
+	var mistakes []error
+	for _, object := range objects {
+		// A namespace is only kept from deletion: its existence is all that is needed of it.
+		if in.Protected[object.Key] && object.Key.GroupKind() != (schema.GroupKind{Kind: "Namespace"}) {
+			mistakes = append(mistakes, fmt.Errorf("%s: %s needs it, or is it, and cannot manage it itself", object.Key, in.Owner.Ref.Title()))
+		}
+		if group, shadows := shadowed(object); shadows {
+			mistakes = append(mistakes, fmt.Errorf("%s: the group %q belongs to the cluster itself and cannot be served by anything else", object.Key, group))
+		}
+	}
+	if len(in.Desired) == 0 && !allowEmpty {
+		mistakes = append(mistakes, checkEmpty(in)...)
+	}
+	return errors.Join(mistakes...)
+}
+
+// shadowed returns the built-in group that an APIService or a definition is about to serve.
+func shadowed(object plan.Desired) (group string, shadows bool) {
+	switch object.Key.Kind {
+	case "APIService", "CustomResourceDefinition":
+	default:
+		return "", false
+	}
+	if object.Manifest == nil || len(object.Defines) == 0 {
+		return "", false
+	}
+	group, _, _ = unstructured.NestedString(object.Manifest.Object, "spec", "group")
+	return group, cluster.IsBuiltIn(group)
+}
+
+// checkEmpty returns what would be lost if no object were desired any more.
+func checkEmpty(in plan.Input) []error {
+	var first string
+	count := 0
+	for _, item := range in.Recorded {
+		switch {
+		case item.DeletePolicy == v1alpha1.DeletePolicyOrphan || item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnApply:
+			continue
+		case item.Phase == v1alpha1.PhaseCompleted || item.Phase == v1alpha1.PhaseReleased:
+			continue
+		}
+		if count++; count == 1 {
+			first = plan.KeyOf(item).String()
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	return []error{fmt.Errorf(
+		"no object is wanted, so everything that was applied (%d objects, such as %s) would be deleted; if that is meant, set the annotation %s/%s: \"true\" on %s",
+		count, first, in.Name, v1alpha1.AnnotationAllowEmpty, in.Owner.Ref.Title())}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// lateType is a type that somebody else installs when the component is there already.
+// lateType is a type that is installed after the component.
 type lateType struct {
 	*bench
 	plural, kind string
@@ -208,7 +208,7 @@ func TestTwoObjectsThatTheScopeOfATypeMakesOneAreAMistakeAndNothingIsLost(t *tes
 
 // What is on record under a key that its type does not have any more is not taken for
 // what others have under the key that it has now.
-func TestAnObjectOfSomebodyElseIsNotTakenForOneOfAnotherScope(t *testing.T) {
+func TestAnObjectOfAnotherOwnerIsNotTakenForOneOfAnotherScope(t *testing.T) {
 	t.Parallel()
 	for i, test := range []struct {
 		scope          string

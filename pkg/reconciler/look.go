@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
@@ -32,18 +33,18 @@ func keysOf(in plan.Input) []plan.Key {
 	return keys
 }
 
-// manner is how objects are looked at.
-type manner struct {
-	// ask reads them, whatever is known of them.
-	ask bool
-	// presume does not read those of which nothing says that they exist.
-	presume bool
+// readMode says which of the objects are read.
+type readMode struct {
+	// force reads them, whatever the watches know of them.
+	force bool
+	// assumeAbsent does not read those of which nothing says that they exist.
+	assumeAbsent bool
 }
 
-// look looks at the given objects, at those whose type was not served before, and
-// at the namespaces that objects are about to be created in. What cannot be read
-// is Unknown; only the end of the context is an error.
-func (r *Reconciler) look(ctx context.Context, in *plan.Input, keys []plan.Key, how manner) error {
+// look observes the given objects, those whose type was not served before, and the
+// namespaces that objects are about to be created in. What cannot be read is Unknown;
+// only the end of the context is an error.
+func (r *Reconciler) look(ctx context.Context, in *plan.Input, keys []plan.Key, how readMode) error {
 	known := make(map[plan.Key]bool, len(keys))
 	for _, key := range keys {
 		known[key] = true
@@ -54,29 +55,28 @@ func (r *Reconciler) look(ctx context.Context, in *plan.Input, keys []plan.Key, 
 			late = append(late, key)
 		}
 	}
-	if !how.ask || len(late) > 0 {
-		r.follow(ctx, *in)
+	if !how.force || len(late) > 0 {
+		r.watch(ctx, *in)
 	}
 	if err := r.observe(ctx, in, keys, how); err != nil {
 		return err
 	}
-	if err := r.observe(ctx, in, late, manner{presume: how.presume}); err != nil {
+	if err := r.observe(ctx, in, late, readMode{assumeAbsent: how.assumeAbsent}); err != nil {
 		return err
 	}
-	return r.observe(ctx, in, plan.Namespaces(in.Desired, in.Live), manner{})
+	return r.observe(ctx, in, plan.Namespaces(in.Desired, in.Live), readMode{})
 }
 
-// presumes tells whether a creation may find out by itself that its object exists.
-// Not if one of the objects must not be there: then nothing is written before all
-// of them were looked for.
-func presumes(in plan.Input) bool {
+// mayAssumeAbsent reports whether a creation may find out by itself that its object exists.
+// If one of the objects must not exist, nothing is written before all of them were read.
+func mayAssumeAbsent(in plan.Input) bool {
 	recorded := sync.OnceValue(func() map[plan.Key]*v1alpha1.InventoryItem { return itemsOf(in.Recorded) })
 	return in.Cause == plan.Applying && !slices.ContainsFunc(in.Desired, func(d plan.Desired) bool {
 		return d.Policies.Adoption == v1alpha1.AdoptionPolicyNever && unconfirmed(recorded()[d.Key])
 	})
 }
 
-// unconfirmed tells whether no write of the object was ever answered.
+// unconfirmed reports whether no write of the object was ever answered.
 func unconfirmed(item *v1alpha1.InventoryItem) bool {
 	return item == nil || item.UID == "" && item.Digest == "" && item.Phase == v1alpha1.PhaseApplied
 }
@@ -89,48 +89,48 @@ func itemsOf(items []v1alpha1.InventoryItem) map[plan.Key]*v1alpha1.InventoryIte
 	return byKey
 }
 
-// follow watches what the owner has.
-func (r *Reconciler) follow(ctx context.Context, in plan.Input) {
+// watch watches the desired and recorded objects of the owner.
+func (r *Reconciler) watch(ctx context.Context, in plan.Input) {
 	if r.settings.changed == nil {
 		return
 	}
 	keys := keysOf(in)
-	r.followed.add(in.Owner.ID, in.Owner.Ref, keys)
-	r.observer.Follow(ctx, in.Owner.ID, requestsFor(in, keys, manner{}))
+	r.watched.set(in.Owner.ID, in.Owner.Ref, keys)
+	r.observer.Watch(ctx, in.Owner.ID, requestsFor(in, keys, readMode{}))
 }
 
-func (r *Reconciler) observe(ctx context.Context, in *plan.Input, keys []plan.Key, how manner) error {
+func (r *Reconciler) observe(ctx context.Context, in *plan.Input, keys []plan.Key, how readMode) error {
 	if len(keys) == 0 {
 		return nil
 	}
 	observed, err := r.observer.Observe(ctx, requestsFor(*in, keys, how))
 	for key, live := range observed {
-		in.Live[key] = r.sealed(in.Owner, key, live)
+		in.Live[key] = r.withSeal(in.Owner, key, live)
 	}
 	return err
 }
 
-// sealed adds what the record of the object holds if it is the owner's.
-func (r *Reconciler) sealed(owner plan.Owner, key plan.Key, live plan.Observation) plan.Observation {
+// withSeal adds the seal that the record of the object holds if the object is the owner's.
+func (r *Reconciler) withSeal(owner plan.Owner, key plan.Key, live plan.Observation) plan.Observation {
 	if live.Existence == plan.Present {
 		live.Seal = r.settings.hasher.Seal(owner.ID, key.Group, key.Kind, key.Namespace, key.Name, string(live.UID))
 	}
 	return live
 }
 
-func requestsFor(in plan.Input, keys []plan.Key, how manner) []observe.Request {
-	wanted := make(map[plan.Key]*plan.Desired, len(in.Desired))
+func requestsFor(in plan.Input, keys []plan.Key, how readMode) []observe.Request {
+	desired := make(map[plan.Key]*plan.Desired, len(in.Desired))
 	for i := range in.Desired {
-		wanted[in.Desired[i].Key] = &in.Desired[i]
+		desired[in.Desired[i].Key] = &in.Desired[i]
 	}
 	recorded := itemsOf(in.Recorded)
-	twins := sync.OnceValue(func() plan.Equivalents { return plan.EquivalentsOf(in.Recorded) }) // at rest none is asked for
+	twins := sync.OnceValue(func() plan.Equivalents { return plan.EquivalentsOf(in.Recorded) }) // at rest they are not needed
 	requests := make([]observe.Request, 0, len(keys))
 	for _, key := range keys {
 		item := recorded[key]
-		request := observe.Request{Owner: in.Owner, Key: key, Desired: wanted[key], Recorded: item, ForceRead: how.ask}
+		request := observe.Request{Owner: in.Owner, Key: key, Desired: desired[key], Recorded: item, ForceRead: how.force}
 		// What exists and is ignored is never recorded: it would be created again and again.
-		request.AssumeAbsent = how.presume && request.Desired != nil && unconfirmed(item) && !twins().Has(key) && request.Desired.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore
+		request.AssumeAbsent = how.assumeAbsent && request.Desired != nil && unconfirmed(item) && !twins().Has(key) && request.Desired.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore
 		switch {
 		case request.Desired != nil:
 			request.Version = request.Desired.Version
@@ -142,4 +142,18 @@ func requestsFor(in plan.Input, keys []plan.Key, how manner) []observe.Request {
 		requests = append(requests, request)
 	}
 	return requests
+}
+
+// nextDriftCheck returns when the first object may be read whose drift check was deferred;
+// zero if none was. No watch triggers that read: the object may not change any more.
+func (r *Reconciler) nextDriftCheck(in plan.Input) (next time.Time) {
+	for key, live := range in.Live {
+		if !live.Deferred {
+			continue
+		}
+		if at := r.observer.DriftChecks.Next(in.Owner.ID, key, r.settings.now()); next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	return next
 }

@@ -61,7 +61,7 @@ func TestARenamedServiceTakesOverTheNodePortOfTheOldOne(t *testing.T) {
 // The port belongs to a Service that is not ours. Nobody can tell whose Service
 // has it, so the old one of the same kind goes all the same; the new one is
 // named, and it is there as soon as the port is free.
-func TestAServiceGoesForANodePortThatSomebodyElseHas(t *testing.T) {
+func TestAServiceGoesForANodePortThatAnotherServiceHolds(t *testing.T) {
 	b := newBench(t)
 	theirs := nodePort("theirs", 30178)
 	theirs.SetNamespace(b.namespace)

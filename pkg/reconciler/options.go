@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -19,6 +21,7 @@ import (
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+	"github.com/corbel-run/corbel/pkg/status"
 )
 
 // ReconcilerOptions tune a Reconciler. The zero value is ready to use.
@@ -41,8 +44,8 @@ type ReconcilerOptions struct {
 	// Scheme is for objects that generators return typed and without a kind.
 	// Defaults to the scheme of client-go.
 	Scheme *runtime.Scheme
-	// ReadyWhen tells when objects of some types are ready, beyond what is known
-	// about them. The first rule whose type matches counts; the annotation
+	// ReadyWhen says when objects of some types are ready, beyond what package status
+	// knows about them. The first rule whose type matches counts; the annotation
 	// ready-when of an object takes precedence.
 	ReadyWhen []ReadyWhen
 	// IgnoreFields names fields that are not written after the creation of an object, and
@@ -52,30 +55,26 @@ type ReconcilerOptions struct {
 	IgnoreFields []IgnoreFields
 	// TypeFence closes the gap between the last look at the instances of a type
 	// (or the content of a namespace) and its deletion: a
-	// ValidatingAdmissionPolicy that exists only for that moment lets nobody
-	// create any. It needs the rights to create, list and delete
+	// ValidatingAdmissionPolicy that exists only for that moment denies the
+	// creation of any. It needs the rights to create, list and delete
 	// ValidatingAdmissionPolicies and their bindings, and to create ConfigMaps,
-	// with dry-run, in the namespace default. Without it, what somebody creates
-	// in that moment is lost, and a note ForeignInstancesLost says so.
+	// with dry-run, in the namespace default. Without it, what another
+	// client creates in that moment is lost, and a note ForeignInstancesLost says so.
 	TypeFence bool
 	// TracerProvider makes spans around reading, planning and every batch and
 	// write. Nothing is traced by default.
 	TracerProvider trace.TracerProvider
 	// DigestKey is the key of the digests in inventories, by HMAC. Digests cover the
-	// content of secrets; without a key, who reads an inventory can try out what a
+	// content of secrets; without a key, a reader of an inventory can try out what a
 	// secret might be. The items of inventories are sealed with it, too: without a key
 	// an object that lost its label and its annotation is not known as ours any more.
 	// With another key every object counts as changed, unless the items go through Rekeyed.
 	DigestKey []byte
-	// Claims are shared by the Reconcilers of one name, so that an object that one
-	// owner drops is left to another who waits for it. By default owners of other
-	// Reconcilers are not known.
-	Claims *Claims
-	// Changed is told when somebody else has changed an object of an owner, so that it
+	// Changed is called when another client has changed an object of an owner, so that it
 	// is worth to call Apply or Delete again; the owner is without its uid. It is called
-	// from several goroutines and must not block. With it, objects are watched from the first call for their
-	// owner until Leave or Close, as far as the identity may list and watch them, and
-	// are not read one by one any more. Without it, nothing is watched.
+	// from several goroutines and must not block. With it, objects are watched from the first
+	// call for their owner until StopWatching or Close, as far as the identity may list and
+	// watch them, and are not read one by one any more. Without it, nothing is watched.
 	Changed func(owner Owner, change Change)
 	// Now is the clock; defaults to time.Now.
 	Now func() time.Time
@@ -92,7 +91,6 @@ type settings struct {
 	ignoreRules       []policy.IgnoreRule
 	scheme            *runtime.Scheme
 	hasher            digest.Hasher
-	claims            *Claims
 	changed           func(Owner, Change) // nil: nothing is watched
 	now               func() time.Time
 }
@@ -111,7 +109,6 @@ func (o ReconcilerOptions) resolve(name string) (settings, error) {
 		typeFence:   o.TypeFence,
 		scheme:      cmp.Or(o.Scheme, scheme.Scheme),
 		hasher:      digest.Hasher{Key: o.DigestKey},
-		claims:      cmp.Or(o.Claims, &Claims{}),
 		changed:     o.Changed,
 		now:         o.Now,
 	}
@@ -152,4 +149,85 @@ func value[T any](pointer *T, otherwise T) T {
 		return otherwise
 	}
 	return *pointer
+}
+
+// ReadyWhen says when the objects of some types are ready. It replaces what package
+// status knows about the type, such as that a Service of type LoadBalancer has to have
+// an address.
+type ReadyWhen struct {
+	// Type is the pattern of the types.
+	Type TypeInfo
+	// Expression is CEL over the object, which is the variable self, such as
+	// "self.status.phase == 'Running'"; it must give a bool.
+	Expression string
+}
+
+// Validate compiles the expression and reports its mistakes.
+func (r ReadyWhen) Validate() error {
+	var errs []error
+	if r.Type.Kind == "" {
+		errs = append(errs, errors.New("the kind is missing"))
+	}
+	if r.Expression == "" {
+		errs = append(errs, errors.New("the expression is missing"))
+	} else if _, err := status.CompileReadyWhen(r.Expression); err != nil {
+		errs = append(errs, err)
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("ReadyWhen of the type %s.%s: %w", r.Type.Kind, r.Type.Group, errors.Join(errs...))
+}
+
+// expressions are the rules as the observer takes them.
+func expressions(rules []ReadyWhen) (all []observe.ReadyWhen, mistakes []error) {
+	for _, rule := range rules {
+		if err := rule.Validate(); err != nil {
+			mistakes = append(mistakes, err)
+		}
+		all = append(all, observe.ReadyWhen{Type: rule.Type, Expression: rule.Expression})
+	}
+	return all, mistakes
+}
+
+// IgnoreFields names fields that others set on the objects of some types.
+type IgnoreFields struct {
+	// Type is the pattern of the types: a group, "*" or "*.suffix"; and a kind or "*".
+	Type TypeInfo
+	// Selector selects the objects by the labels of their manifests. Defaults to all of
+	// the type.
+	Selector *metav1.LabelSelector
+	// Paths are JSON pointers (RFC 6901), such as /spec/replicas or
+	// /metadata/annotations/example.com~1touched. Each stands for the field and everything
+	// below it; a number stands for the element of a list by its position in the manifest.
+	Paths []string
+}
+
+// Validate reports all mistakes of the rule in one error.
+func (f IgnoreFields) Validate() error {
+	_, err := f.resolve()
+	return err
+}
+
+// resolve returns the rule in the form in which policies are made of it.
+func (f IgnoreFields) resolve() (policy.IgnoreRule, error) {
+	rule := policy.IgnoreRule{Type: f.Type, Selector: labels.Everything(), Fields: f.Paths}
+	var errs []error
+	if f.Type.Kind == "" {
+		errs = append(errs, errors.New("the kind is missing"))
+	}
+	if f.Selector != nil {
+		selector, err := metav1.LabelSelectorAsSelector(f.Selector)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("selector: %w", err))
+		}
+		rule.Selector = selector
+	}
+	if err := policy.CheckPointers(f.Paths); err != nil {
+		errs = append(errs, err)
+	}
+	if len(errs) > 0 {
+		return rule, fmt.Errorf("IgnoreFields of the type %s.%s: %w", f.Type.Kind, f.Type.Group, errors.Join(errs...))
+	}
+	return rule, nil
 }

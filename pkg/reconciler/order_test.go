@@ -14,7 +14,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// gate is a ConfigMap that is ready as soon as somebody opens it.
+// gate is a ConfigMap that is ready as soon as it is opened.
 func gate(name string, annotations ...string) client.Object {
 	return config(name, "1", append(annotations, "ready-when", `"open" in self.metadata.labels`)...)
 }
@@ -150,7 +150,7 @@ func TestDeletionGoesThroughItsWavesAndEachWaitsForTheOneBefore(t *testing.T) {
 	}
 }
 
-func TestPruningFollowsTheDeleteOrderAndDoesNotWaitForStrangersToBecomeReady(t *testing.T) {
+func TestPruningFollowsTheDeleteOrderAndDoesNotWaitForOtherObjectsToBecomeReady(t *testing.T) {
 	b := newBench(t)
 	b.mustApply(config("first", "1", "delete-order", "-1"), config("second", "1"), config("stays", "1"))
 	b.hold("first")

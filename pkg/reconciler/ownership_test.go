@@ -25,7 +25,7 @@ func TestAdoption(t *testing.T) {
 		annotations  map[string]string
 		taken        bool
 	}{
-		{"takes what nobody owns", "if-unowned", nil, true},
+		{"adopts an object without owner", "if-unowned", nil, true},
 		{"leaves what Helm owns", "if-unowned", helm, false},
 		{"never takes what exists", "never", nil, false},
 		{"always takes", "always", helm, true},
@@ -258,7 +258,7 @@ func TestWhatWasTakenOverBearsNoMarkOfItsLastOwner(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyElseHasNowIsLeftWithoutOurMarks(t *testing.T) {
+func TestAnObjectThatAnotherOwnerHasNowLosesOurMarksOnly(t *testing.T) {
 	b := newBench(t)
 	helmTakes := func(name string) {
 		t.Helper()

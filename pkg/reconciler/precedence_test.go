@@ -37,7 +37,7 @@ func (b *bench) exists(object *unstructured.Unstructured) bool {
 	return err == nil && live.GetDeletionTimestamp() == nil
 }
 
-// mustCreate creates objects as somebody else.
+// mustCreate creates objects as another client.
 func (b *bench) mustCreate(objects ...client.Object) {
 	b.t.Helper()
 	for _, object := range objects {

@@ -104,7 +104,7 @@ spec: {group: unavailable.example.com, version: v1, groupPriorityMinimum: 100, v
 	})
 }
 
-func TestAnExpressionForATypeTellsWhenItsObjectsAreReady(t *testing.T) {
+func TestAnExpressionForATypeDecidesWhenItsObjectsAreReady(t *testing.T) {
 	b := newBench(t)
 	b.interpose(t, reconciler.ReconcilerOptions{ReadyWhen: []reconciler.ReadyWhen{
 		{Type: reconciler.TypeInfo{Kind: "ConfigMap"}, Expression: "self.data.value == 'go'"},

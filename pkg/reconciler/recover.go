@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,12 +36,12 @@ type RecoverRequest struct {
 	Policies Policies
 }
 
-// Recover finds the objects of an owner again that bear its marks, and returns
+// Recover finds the objects again whose label and annotation name the owner, and returns
 // what a record of them needs: it is for an inventory of which a part was lost. Only
 // metadata is read, but for objects that define types. That an object was not
-// created yet, was released or did its work, is lost with the record, and that
-// something in a namespace or of a type was left behind; what became of its manifest,
-// too, so that a wanted object is written once more.
+// created yet, was orphaned or did its work, is lost with the record, and that
+// something in a namespace or of a type was orphaned; what became of its manifest,
+// too, so that a desired object is written once more.
 //
 // An error names the types whose objects could not be listed. Then nothing is
 // returned, because what is missing would look as if it did not exist.
@@ -96,20 +97,20 @@ func (s *search) list(ctx context.Context, gk schema.GroupKind, version string) 
 	if err != nil {
 		return err
 	}
-	err = s.listIn(ctx, resource, version, "")
+	err = s.listNamespace(ctx, resource, version, "")
 	if !apierrors.IsForbidden(err) || !resource.Namespaced || len(s.namespaces) == 0 {
 		return err
 	}
 	for _, namespace := range s.namespaces {
-		if err := s.listIn(ctx, resource, version, namespace); err != nil {
+		if err := s.listNamespace(ctx, resource, version, namespace); err != nil {
 			return fmt.Errorf("namespace %s: %w", namespace, err)
 		}
 	}
 	return nil
 }
 
-// listIn takes the objects of one namespace, or of all.
-func (s *search) listIn(ctx context.Context, resource cluster.Resource, version, namespace string) error {
+// listNamespace adds the objects of one namespace, or of all.
+func (s *search) listNamespace(ctx context.Context, resource cluster.Resource, version, namespace string) error {
 	options := cluster.ListOptions{Limit: recoverPage, Selector: s.name + "/" + v1alpha1.LabelOwnerID + "=" + s.owner.ID}
 	for {
 		list, err := s.target.Objects().ListMetadata(ctx, resource, namespace, options)
@@ -117,7 +118,7 @@ func (s *search) listIn(ctx context.Context, resource cluster.Resource, version,
 			return err
 		}
 		for i := range list.Items {
-			if err := s.take(ctx, resource, version, &list.Items[i]); err != nil {
+			if err := s.add(ctx, resource, version, &list.Items[i]); err != nil {
 				return err
 			}
 		}
@@ -127,9 +128,9 @@ func (s *search) listIn(ctx context.Context, resource cluster.Resource, version,
 	}
 }
 
-// take records an object, if its marks say in full that it is ours: controllers
-// copy labels to objects that they make.
-func (s *search) take(ctx context.Context, resource cluster.Resource, version string, object *metav1.PartialObjectMetadata) error {
+// add records an object, if both its label and its annotation say that it is ours:
+// controllers copy labels to objects that they make.
+func (s *search) add(ctx context.Context, resource cluster.Resource, version string, object *metav1.PartialObjectMetadata) error {
 	ref, _ := plan.ParseOwnerRef(object.Annotations[s.name+"/"+v1alpha1.AnnotationOwner])
 	if ref != s.owner.Ref || object.Labels[s.name+"/"+v1alpha1.LabelOwnerID] != s.owner.ID {
 		return nil
@@ -180,3 +181,98 @@ func (s *search) defines(ctx context.Context, resource cluster.Resource, name st
 // of which manifest an object was made: Apply writes most objects in place once, and neither
 // recreates an object nor runs one again for that.
 func Rekeyed(items []InventoryItem) []InventoryItem { return plan.Rekeyed(items) }
+
+// maxSingleReads is up to how many objects of one type and namespace are read one by
+// one; more are looked for in a list.
+const maxSingleReads = 2
+
+// pageSize is the size of the pages in which objects are listed.
+const pageSize = 500
+
+// listPlace is where objects can be listed.
+type listPlace struct {
+	schema.GroupVersionKind
+	namespace string
+}
+
+// recheckGone observes once more the objects that have left the record in this call
+// because they are gone: a creation that was delayed for long, perhaps one of
+// a predecessor of this process, may have put them back. Those that exist and are ours
+// return to the record, as do those that cannot be read; recheckGone reports whether
+// there are any. Nothing is read if nothing has gone.
+func (r *Reconciler) recheckGone(ctx context.Context, c *call) (returned bool, err error) {
+	places := map[listPlace][]plan.Key{}
+	items := map[plan.Key]v1alpha1.InventoryItem{}
+	for _, item := range c.gone {
+		key := plan.KeyOf(item)
+		at := listPlace{schema.GroupVersionKind{Group: item.Group, Version: item.Version, Kind: item.Kind}, item.Namespace}
+		places[at], items[key] = append(places[at], key), item
+	}
+	look := plan.Input{Owner: c.in.Owner, Recorded: c.gone, Live: map[plan.Key]plan.Observation{}}
+	var candidates []plan.Key
+	for at, keys := range places {
+		candidates = append(candidates, r.mayExist(ctx, c.in.Owner, at, keys)...)
+	}
+	if err := r.observe(ctx, &look, candidates, readMode{force: true}); err != nil {
+		return false, err
+	}
+	c.gone = nil
+	for key, live := range look.Live {
+		if live.Existence == plan.Absent || live.Existence == plan.Present && !c.in.Owner.Owns(live.Ownership) {
+			continue
+		}
+		c.recordAgain(items[key], live)
+		returned = true
+	}
+	return returned, nil
+}
+
+// mayExist returns those of the keys whose objects may exist again. All objects of the
+// place are listed: one whose label was stripped is ours by its annotation. If there
+// are so many that it costs less to read the keys one by one, that is done.
+func (r *Reconciler) mayExist(ctx context.Context, owner plan.Owner, at listPlace, keys []plan.Key) []plan.Key {
+	if len(keys) <= maxSingleReads {
+		return keys
+	}
+	resource, err := r.target.Types().ResolveAny(ctx, at.GroupKind(), at.Version)
+	if _, unserved := errors.AsType[*cluster.NotServedError](err); unserved {
+		return nil // there are no objects of a type that is not served
+	}
+	found := map[string]bool{}
+	for page := (cluster.ListOptions{Limit: pageSize}); err == nil; {
+		list, failed := r.target.Objects().ListMetadata(ctx, resource, at.namespace, page)
+		if err = failed; err != nil {
+			break
+		}
+		for _, object := range list.Items {
+			ref, _ := plan.ParseOwnerRef(object.Annotations[r.name+"/"+v1alpha1.AnnotationOwner])
+			found[object.Name] = owner.Owns(plan.Ownership{OwnerID: object.Labels[r.name+"/"+v1alpha1.LabelOwnerID], Ref: ref})
+		}
+		if page.Continue = list.Continue; page.Continue == "" {
+			break
+		}
+		if left := list.RemainingItemCount; left == nil || *left/pageSize >= int64(len(keys)) {
+			return keys
+		}
+	}
+	if err != nil {
+		return keys // an identity that must not list may still read
+	}
+	return slices.DeleteFunc(keys, func(key plan.Key) bool { return !found[key.Name] })
+}
+
+// recordAgain returns an object to the record.
+func (c *call) recordAgain(item v1alpha1.InventoryItem, live plan.Observation) {
+	key := plan.KeyOf(item)
+	item.UID, item.Seal, item.Phase = live.UID, live.Seal, v1alpha1.PhaseApplied
+	// Of which manifest it was made is not known, and what happened to the former one says nothing.
+	item.Digest, item.Finished, item.UnreadSince, item.UnreadLast = "", "", nil, nil
+	c.in.Recorded = append(c.in.Recorded, item)
+	c.in.Live[key] = live
+	message, warning := "may be there again after it was removed: "+live.Message, ""
+	if live.Existence == plan.Present {
+		message, warning = "was there again after it was removed, with our marks; it is removed once more", plan.WarnOrphanFound
+	}
+	c.notes = append(c.notes, Note{Key: key, Message: message, Warning: warning})
+	c.returned = append(c.returned, key)
+}

@@ -139,7 +139,7 @@ func TestRecoverReturnsNothingIfAnythingIsNotKnown(t *testing.T) {
 	}
 }
 
-func TestRecoverLooksInTheRecordedNamespacesIfItMayNotLookEverywhere(t *testing.T) {
+func TestRecoverListsTheRecordedNamespacesIfItMayNotListAll(t *testing.T) {
 	b := newBench(t)
 	b.mustApply(config("a", "1"))
 	user := "tenant-of-" + b.namespace

@@ -12,13 +12,14 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/rights"
 )
 
 // Owner identifies on whose behalf objects are written: a component, a release.
 type Owner struct {
 	Group, Kind, Namespace, Name string
-	// UID tells incarnations of the same owner apart.
+	// UID distinguishes incarnations of the same owner.
 	UID types.UID
 }
 
@@ -40,13 +41,13 @@ type ApplyRequest struct {
 	Owner Owner
 	// Namespace is for namespaced objects that set none.
 	Namespace string
-	// Objects are the wanted objects; they are not changed.
+	// Objects are the desired objects; they are not changed.
 	Objects []client.Object
-	// Wanted is what an earlier call for the same owner returned in its Outcome. If it
+	// Desired is what an earlier call for the same owner returned in its Outcome. If it
 	// is set, it counts instead of Objects, Namespace, ComponentDigest, Policies and
 	// ManagedTypes, none of which may have changed since. Apply returns ErrOutdated if
 	// it does not hold any more.
-	Wanted *Wanted
+	Desired *DesiredSet
 	// Inventory is the record as it is on the server.
 	Inventory v1alpha1.Inventory
 	// ComponentDigest identifies the state of the component.
@@ -56,7 +57,7 @@ type ApplyRequest struct {
 	ManagedTypes []v1alpha1.TypeInfo
 	// Timeout is how long a namespace is kept that is not needed any more and whose
 	// content cannot be read, if it was created because objects live in it. Then it
-	// is left behind, with a note. Zero means that it is kept until its content can
+	// is orphaned, with a note. Zero means that it is kept until its content can
 	// be read.
 	Timeout time.Duration
 	// AllowEmpty lets an empty set of objects remove everything that is in the
@@ -114,35 +115,33 @@ type DeleteRequest struct {
 type Outcome struct {
 	// Inventory is the record to persist.
 	Inventory v1alpha1.Inventory
-	// Unrecorded tells that the inventory must be saved before anything can
-	// be written; it is set only if the request had no Record.
+	// Unrecorded: the inventory must be saved before anything can be written; it is set only if the request had no Record.
 	Unrecorded bool
 	// Waiting are the objects that are not settled, and why. Nothing waiting
 	// and no error means that the request is fulfilled.
 	Waiting []Wait
-	// Foreign are the objects of others that some of them wait for: when one changes,
+	// Foreign are the objects of other owners that some of them wait for: when one changes,
 	// another call may come further.
 	Foreign []Foreign
-	// Settled and Total count the wanted objects (or, in deletion, those that
+	// Settled and Total count the desired objects (or, in deletion, those that
 	// were recorded at the start of this call).
 	Settled, Total int
-	// ManifestDigest identifies the set of wanted manifests.
+	// ManifestDigest identifies the set of desired manifests.
 	ManifestDigest string
-	// Wanted are the wanted objects, for calls that follow; nil if there are mistakes in
+	// Desired are the desired objects, for calls that follow; nil if there are mistakes in
 	// them, and after a deletion.
-	Wanted *Wanted
-	// Returned are objects that were there again, with our marks, or could not
-	// be read any more after they had been removed and had left the inventory.
-	// They are in it again.
+	Desired *DesiredSet
+	// Returned are objects of ours that existed again, or could not be read, after they had
+	// been removed and had left the inventory. They are in it again.
 	Returned []Key
-	// Again is when the next object may be looked at that was not, because it is edited
-	// too often; zero if there is none. No change tells of it.
-	Again time.Time
+	// NextDriftCheck is when the first object may be read that was not read, because it is
+	// edited too often; zero if there is none. No Change follows then.
+	NextDriftCheck time.Time
 	// Steps counts what was done, by verb, such as "create".
 	Steps map[string]int
-	// Notes are sentences worth an event: adopted, released, put back, repaired.
+	// Notes are sentences worth an event: adopted, orphaned, put back, repaired.
 	Notes []Note
-	// Drifted are the objects that somebody else changed or deleted and that are left
+	// Drifted are the objects that another client changed or deleted and that are left
 	// as they are, because their drift policy is to report it.
 	Drifted []Deviation
 	// Missing are the rights that the identity lacks to apply the objects and to remove them
@@ -158,11 +157,9 @@ type Outcome struct {
 func (o Outcome) Done() bool { return !o.failed && !o.Unrecorded && len(o.Waiting) == 0 }
 
 type (
-	// Plan is the next batch of work, and why. It prints itself.
-	Plan = plan.Plan
 	// Wait is an object that is not settled.
 	Wait = plan.Wait
-	// Deviation is an object that differs from its manifest: who changed what, and when.
+	// Deviation is an object that differs from its manifest: which client changed what, and when.
 	Deviation = plan.Deviation
 	// Drift is what is known about a deviation.
 	Drift = plan.Drift
@@ -184,3 +181,80 @@ type Blocker struct {
 	// Foreign are the types of these objects, as far as they are known.
 	Foreign []Foreign
 }
+
+type (
+	// AdoptionPolicy says what happens when an object exists and is not ours.
+	AdoptionPolicy = v1alpha1.AdoptionPolicy
+	// ReconcilePolicy says when an object is written again.
+	ReconcilePolicy = v1alpha1.ReconcilePolicy
+	// UpdatePolicy says how an object is written.
+	UpdatePolicy = v1alpha1.UpdatePolicy
+	// DeletePolicy says what happens to an object that is no longer desired.
+	DeletePolicy = v1alpha1.DeletePolicy
+	// DriftPolicy says what happens when another client changed or deleted an object.
+	DriftPolicy = v1alpha1.DriftPolicy
+	// MissingNamespacesPolicy says whether missing namespaces are created.
+	MissingNamespacesPolicy = v1alpha1.MissingNamespacesPolicy
+	// TypeInfo identifies one or several Kubernetes types.
+	TypeInfo = v1alpha1.TypeInfo
+	// Inventory is the durable record of the dependent objects.
+	Inventory = v1alpha1.Inventory
+	// InventoryItem is the record of one dependent object.
+	InventoryItem = v1alpha1.InventoryItem
+	// InventoryType is a type of recorded objects.
+	InventoryType = v1alpha1.InventoryType
+)
+
+// The values of the policies; see package v1alpha1 for what they mean.
+const (
+	AdoptionPolicyIfUnowned = v1alpha1.AdoptionPolicyIfUnowned
+	AdoptionPolicyNever     = v1alpha1.AdoptionPolicyNever
+	AdoptionPolicyAlways    = v1alpha1.AdoptionPolicyAlways
+	AdoptionPolicyIgnore    = v1alpha1.AdoptionPolicyIgnore
+
+	ReconcilePolicyOnObjectChange            = v1alpha1.ReconcilePolicyOnObjectChange
+	ReconcilePolicyOncePerManifest           = v1alpha1.ReconcilePolicyOncePerManifest
+	ReconcilePolicyOnObjectOrComponentChange = v1alpha1.ReconcilePolicyOnObjectOrComponentChange
+	ReconcilePolicyOnce                      = v1alpha1.ReconcilePolicyOnce
+
+	UpdatePolicyReplace             = v1alpha1.UpdatePolicyReplace
+	UpdatePolicySsaMerge            = v1alpha1.UpdatePolicySsaMerge
+	UpdatePolicySsaOverride         = v1alpha1.UpdatePolicySsaOverride
+	UpdatePolicyRecreate            = v1alpha1.UpdatePolicyRecreate
+	UpdatePolicyRecreateOnImmutable = v1alpha1.UpdatePolicyRecreateOnImmutable
+
+	DeletePolicyDelete         = v1alpha1.DeletePolicyDelete
+	DeletePolicyOrphan         = v1alpha1.DeletePolicyOrphan
+	DeletePolicyOrphanOnApply  = v1alpha1.DeletePolicyOrphanOnApply
+	DeletePolicyOrphanOnDelete = v1alpha1.DeletePolicyOrphanOnDelete
+
+	DriftPolicyRepair = v1alpha1.DriftPolicyRepair
+	DriftPolicyReport = v1alpha1.DriftPolicyReport
+	DriftPolicyIgnore = v1alpha1.DriftPolicyIgnore
+
+	MissingNamespacesPolicyCreate      = v1alpha1.MissingNamespacesPolicyCreate
+	MissingNamespacesPolicyDoNotCreate = v1alpha1.MissingNamespacesPolicyDoNotCreate
+)
+
+// WaitReason classifies a Wait.
+type WaitReason = plan.WaitReason
+
+// The reasons of waiting.
+const (
+	WaitReady         = plan.WaitReady
+	WaitFailed        = plan.WaitFailed
+	WaitOrder         = plan.WaitOrder
+	WaitGone          = plan.WaitGone
+	WaitType          = plan.WaitType
+	WaitUnknown       = plan.WaitUnknown
+	WaitForbidden     = plan.WaitForbidden
+	WaitOwner         = plan.WaitOwner
+	WaitBlocked       = plan.WaitBlocked
+	WaitError         = plan.WaitError
+	WaitConflict      = plan.WaitConflict
+	WaitNamespaceGone = plan.WaitNamespaceGone
+)
+
+// ParseDriftPolicy reads the value of an annotation, in kebab-case or CamelCase.
+// The error lists the values that there are.
+func ParseDriftPolicy(value string) (DriftPolicy, error) { return policy.ParseDrift(value) }

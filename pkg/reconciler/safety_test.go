@@ -51,7 +51,7 @@ func TestTheOwnersNamespaceIsNeverDeleted(t *testing.T) {
 	}
 }
 
-func TestTypesOfOthersBlockNobody(t *testing.T) {
+func TestTypesOfOthersBlockNothing(t *testing.T) {
 	b := newBench(t)
 	theirs := definition("strangers", "Stranger")
 	theirs.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "theirs"})
@@ -68,27 +68,11 @@ func TestTypesOfOthersBlockNobody(t *testing.T) {
 	b.until("the type to be served", func() bool { return b.Create(t.Context(), used.DeepCopy()) == nil })
 
 	if _, err := b.apply(definition("strangers", "Stranger")); err == nil {
-		t.Fatal("the type of somebody else was taken")
+		t.Fatal("the type of another owner was adopted")
 	}
 	blockers, err := b.engine.DeletionBlockers(t.Context(), reconciler.DeleteRequest{Owner: b.owner(), Inventory: b.inventory})
 	if err != nil || len(blockers) > 0 {
 		t.Errorf("blocked by %v, %v", blockers, err)
-	}
-}
-
-func TestPlanSaysWhatApplyWouldDo(t *testing.T) {
-	b := newBench(t)
-	plan, err := b.engine.Plan(t.Context(), reconciler.ApplyRequest{
-		Owner: b.owner(), Namespace: b.namespace, Objects: []client.Object{config("a", "1")},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "create   ConfigMap " + b.namespace + "/a: missing\n"; !strings.Contains(plan.String(), want) {
-		t.Errorf("got the plan\n%swant it to contain\n%s", plan, want)
-	}
-	if b.get("a") != nil {
-		t.Error("the plan was executed")
 	}
 }
 
@@ -107,7 +91,7 @@ func TestProgressOfADeletion(t *testing.T) {
 	}
 }
 
-// The write of version 1 was not confirmed, so nobody knows of which manifest
+// The write of version 1 was not confirmed, so it is not known of which manifest
 // the object was made; that it cannot be changed shows only when it is tried.
 func TestAnUnconfirmedObjectThatCannotBeChangedIsRecreated(t *testing.T) {
 	b := newBench(t)

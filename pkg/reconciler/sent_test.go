@@ -21,9 +21,9 @@ import (
 	"github.com/corbel-run/corbel/test/wire"
 )
 
-// recorded returns a bench without a server, and the recorder of its requests. It has
+// ownsRecorded returns a bench without a server, and the recorder of its requests. It has
 // no client: a test judges what the engine sends.
-func recorded(t *testing.T, options reconciler.ReconcilerOptions) (*bench, *wire.Recorder) {
+func ownsRecorded(t *testing.T, options reconciler.ReconcilerOptions) (*bench, *wire.Recorder) {
 	t.Helper()
 	shop := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}}}
 	recorder := wire.NewRecorder(shop)
@@ -40,7 +40,7 @@ func recorded(t *testing.T, options reconciler.ReconcilerOptions) (*bench, *wire
 }
 
 func TestTheRecordIsDurableBeforeTheFirstRequestThatWrites(t *testing.T) {
-	b, recorder := recorded(t, reconciler.ReconcilerOptions{})
+	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
 	request := b.request(config("a", "1"), config("b", "1"))
 	before := -1
 	request.Record = func(ctx context.Context, inventory reconciler.Inventory) error {
@@ -56,7 +56,7 @@ func TestTheRecordIsDurableBeforeTheFirstRequestThatWrites(t *testing.T) {
 		t.Errorf("%v, %d writes before the record, %v in all", err, before, recorder.Writes())
 	}
 
-	b, recorder = recorded(t, reconciler.ReconcilerOptions{})
+	b, recorder = ownsRecorded(t, reconciler.ReconcilerOptions{})
 	request, broken := b.request(config("a", "1")), errors.New("the status cannot be written")
 	request.Record = func(context.Context, reconciler.Inventory) error { return broken }
 	if _, err := b.engine.Apply(t.Context(), request); !errors.Is(err, broken) || len(recorder.Writes()) > 0 {
@@ -69,7 +69,7 @@ func TestTheRecordIsDurableBeforeTheFirstRequestThatWrites(t *testing.T) {
 }
 
 func TestNothingIsDeletedForAnEmptySetUnlessThatIsAllowed(t *testing.T) {
-	b, recorder := recorded(t, reconciler.ReconcilerOptions{})
+	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
 	b.mustApply(config("a", "1"))
 	_, err := b.apply()
 	if _, invalid := errors.AsType[*reconciler.InvalidError](err); !invalid || len(recorder.Sent(http.MethodDelete)) > 0 {
@@ -83,7 +83,7 @@ func TestNothingIsDeletedForAnEmptySetUnlessThatIsAllowed(t *testing.T) {
 }
 
 func TestNothingIsCreatedAfterARefusalOfTheFence(t *testing.T) {
-	b, recorder := recorded(t, reconciler.ReconcilerOptions{Parallelism: 1})
+	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{Parallelism: 1})
 	request := b.request(config("a", "1"), config("b", "1"))
 	request.Inventory = b.mustRecord(request)
 	refusal, asked := errors.New("another process leads"), 0
@@ -108,7 +108,7 @@ func TestWhatTheOwnerStandsOnIsNeverDeleted(t *testing.T) {
 		"an object that it needs": {[]client.Object{config("key", "1"), config("other", "1")}, []reconciler.Key{{Kind: "ConfigMap", Namespace: "shop", Name: "key"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, recorder := recorded(t, reconciler.ReconcilerOptions{})
+			b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
 			b.mustApply(tc.objects...)
 			outcome, err := b.engine.Delete(t.Context(), reconciler.DeleteRequest{Owner: b.owner(), Inventory: b.inventory, Record: b.record, Protected: tc.protected})
 			if err != nil || !outcome.Done() {
@@ -123,7 +123,7 @@ func TestWhatTheOwnerStandsOnIsNeverDeleted(t *testing.T) {
 
 // What another owner has marked is neither changed nor deleted, whatever the record says.
 func TestARecordProvesNothingAgainstTheMarksOfAnother(t *testing.T) {
-	b, recorder := recorded(t, reconciler.ReconcilerOptions{})
+	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
 	b.mustApply(config("a", "1"))
 	theirs := config("a", "1")
 	theirs.SetNamespace("shop")
@@ -141,7 +141,7 @@ func TestARecordProvesNothingAgainstTheMarksOfAnother(t *testing.T) {
 
 // The uid of the cluster tells an inventory of another one.
 func TestAnInventoryOfAnotherClusterIsRefused(t *testing.T) {
-	b, recorder := recorded(t, reconciler.ReconcilerOptions{})
+	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
 	b.mustApply(config("a", "1"))
 	if b.inventory.Target != wire.ClusterUID {
 		t.Errorf("the inventory is of the cluster %q", b.inventory.Target)
@@ -156,7 +156,7 @@ func TestAnInventoryOfAnotherClusterIsRefused(t *testing.T) {
 
 // A creation of a predecessor may arrive after the deletion.
 func TestAnObjectThatComesBackAfterItsDeletionIsRecordedAndDeletedAgain(t *testing.T) {
-	b, recorder := recorded(t, reconciler.ReconcilerOptions{})
+	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
 	b.mustApply(config("a", "1"))
 	late := recorder.Put(mustMark(t, recorder, config("a", "1")))
 	deletions := 0
@@ -196,7 +196,7 @@ func TestOnlyRecordedInstancesOfAManagedTypeAreOurs(t *testing.T) {
 	item := func(name, uid string) reconciler.InventoryItem {
 		return reconciler.InventoryItem{Group: "example.com", Version: "v1", Kind: "Foo", Namespace: "shop", Name: name, UID: apitypes.UID(uid)}
 	}
-	b, recorder := recorded(t, reconciler.ReconcilerOptions{})
+	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
 	for _, object := range []*unstructured.Unstructured{foo("ours", "1"), foo("made-anew", "3"), foo("theirs", "4"), foo("unconfirmed", "5")} {
 		recorder.Put(object)
 	}
@@ -211,7 +211,7 @@ func TestOnlyRecordedInstancesOfAManagedTypeAreOurs(t *testing.T) {
 
 // Controllers copy labels to what they make.
 func TestARecoveryFindsOnlyWhatBearsBothMarks(t *testing.T) {
-	b, recorder := recorded(t, reconciler.ReconcilerOptions{})
+	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
 	b.mustApply(config("a", "1"))
 	copied := mustMark(t, recorder, config("copied", "1"))
 	copied.SetAnnotations(nil)

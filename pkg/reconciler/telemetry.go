@@ -17,88 +17,66 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// part runs a part of a call, in a span and with its duration measured.
-func (r *Reconciler) part(ctx context.Context, phase metrics.Phase, f func(ctx context.Context) error) error {
+// startPhase begins a phase of a call, in a span; done ends it and measures how long it took.
+func (r *Reconciler) startPhase(ctx context.Context, phase metrics.Phase) (_ context.Context, done func(error)) {
 	start := time.Now()
 	ctx, span := r.tracer.Start(ctx, "corbel."+string(phase))
-	err := f(ctx)
-	span.End(err)
-	metrics.Took(metrics.ControllerOf(ctx, r.name), phase, time.Since(start))
-	return err
+	return ctx, func(err error) {
+		span.End(err)
+		metrics.Took(metrics.ControllerOf(ctx, r.name), phase, time.Since(start))
+	}
 }
 
-// next plans the next batch.
-func (r *Reconciler) next(ctx context.Context, in *plan.Input) (next plan.Plan, err error) {
-	err = r.part(ctx, metrics.PhasePlan, func(context.Context) error {
-		in.Now = r.settings.now()
-		next, err = plan.Next(*in)
-		return err
-	})
-	return next, err
-}
-
-// execute executes the steps of a batch, whose failures are in the results.
-func (r *Reconciler) execute(ctx context.Context, steps []plan.Step) (results []plan.Result) {
-	_ = r.part(ctx, metrics.PhaseExecute, func(ctx context.Context) error {
-		results = r.executor.Run(ctx, steps)
-		for i, result := range results {
-			results[i].Observation = r.sealed(result.Step.Owner, result.Step.Key, result.Observation)
-		}
-		return nil
-	})
-	return results
-}
-
-// confide notes the secrets among the objects of a request, so that nothing that
-// comes out of the call tells them.
-func confide(ctx context.Context, owner Owner, objects []client.Object, wanted *Wanted) (context.Context, *redact.Secrets) {
+// registerSecrets adds the secrets among the objects of a request to the context, so that
+// no log, note or error of the call contains them.
+func registerSecrets(ctx context.Context, owner Owner, objects []client.Object, wanted *DesiredSet) context.Context {
 	ctx, secrets := redact.Ensure(ctx)
 	secrets.Publish(owner.Kind, owner.Namespace, owner.Name)
 	for _, object := range objects {
 		secrets.AddObjects(object)
 	}
-	wanted.confide(secrets)
-	return log.IntoContext(ctx, secrets.Logger(log.FromContext(ctx))), secrets
+	wanted.registerSecrets(secrets)
+	return log.IntoContext(ctx, secrets.Logger(log.FromContext(ctx)))
 }
 
-// what happened to objects that are worth an event of their own.
-var happened = map[plan.Reason]string{
+// noteworthy are the reasons of steps that are worth an event of their own.
+var noteworthy = map[plan.Reason]string{
 	plan.ReasonAdopted:       "adopted: it was there before",
 	plan.ReasonOwnershipLost: "marks put back: another client had removed them",
 }
 
-// tellDone notes a step that is worth an event of its own. What has failed before it is
-// still known.
-func (c *call) tellDone(step plan.Step) {
-	switch message := happened[step.Reason]; {
+// noteStep notes a step that is worth an event of its own. The failures before it are still
+// in the input.
+func (c *call) noteStep(step plan.Step) {
+	switch message := noteworthy[step.Reason]; {
 	case step.PreviousOwner != "":
-		c.note(Note{Key: step.Key, Message: "adopted: it belonged to " + step.PreviousOwner})
+		c.addNote(Note{Key: step.Key, Message: "adopted: it belonged to " + step.PreviousOwner})
 	case message != "":
-		c.note(Note{Key: step.Key, Message: message})
+		c.addNote(Note{Key: step.Key, Message: message})
 	case step.Verb == plan.VerbDelete && step.Reason == plan.ReasonRecreate:
 		why := fmt.Sprintf("its manifest has changed, and its update policy is %s", step.Desired.Policies.Update)
 		if failed := c.in.Failed[step.Key]; failed.Immutable {
 			why = failed.Message // names the field
 		}
-		c.note(Note{Key: step.Key, Message: "recreated: " + why})
+		c.addNote(Note{Key: step.Key, Message: "recreated: " + why})
 	case step.Verb == plan.VerbOrphan:
-		c.note(Note{Key: step.Key, Message: "released: it is left behind, without our marks"})
+		c.addNote(Note{Key: step.Key, Message: "released: it is left behind, without our marks"})
 	}
 }
 
-// tellOrphans notes, of objects that were looked at, those that bear our marks
-// although no inventory names them. An object counts once: when it was looked at
-// for the first time, or when its creation found out that it exists.
-func (c *call) tellOrphans(looked []plan.Key) {
+// noteOrphans notes, of objects that were read, those that are ours although no inventory
+// names them. An object counts once: when it was read for the first time, or when its
+// creation found out that it exists.
+func (c *call) noteOrphans(looked []plan.Key) {
 	for _, key := range looked {
 		live := c.in.Live[key]
 		switch {
-		case !c.strangers[key] || live.Existence == plan.NotFetched:
+		case !c.unlisted[key] || live.Existence == plan.NotFetched:
 			continue
 		case live.Existence == plan.Present && c.in.Owner.Owns(live.Ownership):
-			c.note(Note{Key: key, Warning: plan.WarnOrphanFound, Message: "found: it bears the ownership marks of this component, but was not in its inventory"})
+			c.addNote(Note{Key: key, Warning: plan.WarnOrphanFound, Message: "found: it bears the ownership marks of this component, but was not in its inventory"})
 		}
-		delete(c.strangers, key)
+		delete(c.unlisted, key)
 	}
 }
 
@@ -107,10 +85,20 @@ func (c *call) tellOrphans(looked []plan.Key) {
 func (r *Reconciler) conclude(ctx context.Context, outcome Outcome, err error) (Outcome, error) {
 	secrets := redact.From(ctx)
 	outcome.failed = err != nil
-	quietWaits(secrets, outcome.Waiting)
-	quietNotes(secrets, outcome.Notes)
-	quietDeviations(secrets, outcome.Drifted)
+	for i := range outcome.Waiting {
+		outcome.Waiting[i].Message = secrets.Text(outcome.Waiting[i].Message)
+	}
+	for i := range outcome.Drifted {
+		drift := &outcome.Drifted[i].Drift
+		drift.Manager = secrets.Text(drift.Manager)
+		fields := make([]string, len(drift.Fields))
+		for j, field := range drift.Fields {
+			fields[j] = secrets.Text(field)
+		}
+		drift.Fields = fields
+	}
 	for i, note := range outcome.Notes {
+		outcome.Notes[i].Message = secrets.Text(note.Message)
 		if note.Warning == plan.WarnOrphanFound {
 			isNote := func(item InventoryItem) bool { return plan.KeyOf(item) == note.Key }
 			if !outcome.Unrecorded && slices.ContainsFunc(outcome.Inventory.Items, isNote) {
@@ -120,16 +108,4 @@ func (r *Reconciler) conclude(ctx context.Context, outcome Outcome, err error) (
 		}
 	}
 	return outcome, secrets.Error(err)
-}
-
-func quietWaits(secrets *redact.Secrets, waits []Wait) {
-	for i := range waits {
-		waits[i].Message = secrets.Text(waits[i].Message)
-	}
-}
-
-func quietNotes(secrets *redact.Secrets, notes []Note) {
-	for i := range notes {
-		notes[i].Message = secrets.Text(notes[i].Message)
-	}
 }

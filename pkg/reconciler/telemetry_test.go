@@ -110,7 +110,7 @@ func secretWith(name string, change func(content map[string]any)) *unstructured.
 	return &unstructured.Unstructured{Object: content}
 }
 
-func TestNoSecretIsToldWhateverTheServerAnswers(t *testing.T) {
+func TestNoSecretIsReportedWhateverTheServerAnswers(t *testing.T) {
 	encoded := base64.StdEncoding.EncodeToString([]byte(canary))
 	merge := map[string]any{engineName + "/update-policy": "ssa-merge"}
 	for name, objects := range map[string][]client.Object{

@@ -61,7 +61,7 @@ func TestForeignInstancesProtectTheirType(t *testing.T) {
 	}
 }
 
-func TestAnInstanceThatSomebodyElseHasTakenOverKeepsItsType(t *testing.T) {
+func TestAnInstanceThatAnotherOwnerHasAdoptedKeepsItsType(t *testing.T) {
 	b := newBench(t)
 	crd, mine := definition("handles", "Handle"), instance("Handle", "mine")
 	b.installed(crd, mine, config("a", "1"))

@@ -63,7 +63,7 @@ func TestADependentThatLosesOurMarksOnItsWayOutIsRemovedAllTheSame(t *testing.T)
 	}
 }
 
-func TestObjectsThatBearACopyOfTheLabelWakeNobodyAndOursDo(t *testing.T) {
+func TestObjectsThatBearACopyOfTheLabelTriggerNothingAndOursDo(t *testing.T) {
 	w := newWatched(t)
 	w.mustApply(configs(2, "1")...)
 	owned := w.get("c00")

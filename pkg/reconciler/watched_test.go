@@ -151,7 +151,7 @@ func (w *watched) mustDeleteAll() {
 	}
 }
 
-// deleteByHand deletes an object as somebody else does.
+// deleteByHand deletes an object as another client.
 func (w *watched) deleteByHand(name string) {
 	w.t.Helper()
 	object := &corev1.ConfigMap{}
@@ -161,7 +161,7 @@ func (w *watched) deleteByHand(name string) {
 	}
 }
 
-func TestAFieldOfOthersIsLookedAtOnce(t *testing.T) {
+func TestAnObjectWithAChangedFieldOfOthersIsReadOnce(t *testing.T) {
 	w := newWatched(t)
 	w.mustApply(configs(3, "1")...)
 	w.sent()
@@ -250,7 +250,7 @@ func TestAnObjectThatIsEditedAllTheTimeIsNotReadEveryTime(t *testing.T) {
 		}
 		w.told("c01", reconciler.EventContent)
 		outcome := w.mustApply(configs(2, "1")...)
-		reads, again = reads+w.sent()["GET"], outcome.Again
+		reads, again = reads+w.sent()["GET"], outcome.NextDriftCheck
 	}
 	if reads > 6 || again.Before(time.Now()) {
 		t.Errorf("it was read %d times, and is read again at %s", reads, again)

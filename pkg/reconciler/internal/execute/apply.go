@@ -35,7 +35,7 @@ func (e *Executor) apply(ctx context.Context, resource cluster.Resource, step pl
 	if err != nil {
 		return nil, err
 	}
-	if needsApplyCopy(resource, ignored) {
+	if _, bundled := bundlePaths[resource.GVK().GroupKind()]; bundled || len(ignored) > 0 || isClaim(resource) {
 		object = object.DeepCopy()
 		metadata = object.Object["metadata"].(map[string]any)
 		dropEmptyBundles(resource, object.Object)
@@ -63,7 +63,7 @@ func (e *Executor) apply(ctx context.Context, resource cluster.Resource, step pl
 	if err != nil {
 		return nil, err
 	}
-	united, more, err := unite(live.GetManagedFields(), e.options.FieldOwner, func(entry metav1.ManagedFieldsEntry) bool {
+	united, more, err := uniteEntries(live.GetManagedFields(), e.options.FieldOwner, func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == e.options.FieldOwner || step.Verb == plan.VerbOverride && isOneOff(entry.Manager)
 	})
 	if err != nil || united == nil {
@@ -79,11 +79,6 @@ func (e *Executor) apply(ctx context.Context, resource cluster.Resource, step pl
 		return nil, fmt.Errorf("apply again, after taking over fields: %w", err)
 	}
 	return live, nil
-}
-
-func needsApplyCopy(resource cluster.Resource, ignored []string) bool {
-	_, bundled := bundlePaths[resource.GVK().GroupKind()]
-	return bundled || len(ignored) > 0 || isClaim(resource)
 }
 
 // migrateVersions rewrites the entries of managedFields whose version the server does
@@ -109,7 +104,7 @@ func (e *Executor) migrateVersions(ctx context.Context, resource cluster.Resourc
 		}
 		_, served[gv.Version] = kinds[resource.Kind]
 	}
-	entries, changed := translate(live.GetManagedFields(), resource.GVR.GroupVersion(), served)
+	entries, changed := migrateEntries(live.GetManagedFields(), resource.GVR.GroupVersion(), served)
 	if !changed {
 		return false, failure
 	}
@@ -144,35 +139,35 @@ func (e *Executor) setManagers(ctx context.Context, resource cluster.Resource, s
 	return live, nil
 }
 
-// oneOff are managers behind which there is a person or a script, not a
-// controller that would write its fields again. The last one is what the server
+// oneOff are managers of tools that persons and scripts use, not of controllers that
+// would write their fields again. The last one is what the server
 // invents for an object whose managers it does not know.
 var oneOff = []string{"kubectl", "helm", "oc", "k9s", "before-first-apply"}
 
-// isOneOff tells whether the manager is one of them, or a command of kubectl
+// isOneOff reports whether the manager is one of them, or a command of kubectl
 // with a name of its own, such as kubectl-edit.
 func isOneOff(manager string) bool {
 	return slices.Contains(oneOff, manager) || strings.HasPrefix(manager, "kubectl-")
 }
 
-// unite merges the entries that count as ours into our entry of server-side
-// apply. The result is nil if there are none. Entries for subresources are other
-// business: a number of replicas set through "scale" stays where it is. The
-// second result tells whether we own more fields than before.
-func unite(entries []metav1.ManagedFieldsEntry, owner string, counts func(metav1.ManagedFieldsEntry) bool) (united []metav1.ManagedFieldsEntry, more bool, err error) {
-	ours, taken := -1, 0
+// uniteEntries merges the entries that count as ours into our entry of server-side
+// apply. The result is nil if there are none. Entries for subresources stay as
+// they are: a number of replicas set through "scale" keeps its entry. The
+// second result reports whether we own more fields than before.
+func uniteEntries(entries []metav1.ManagedFieldsEntry, owner string, counts func(metav1.ManagedFieldsEntry) bool) (united []metav1.ManagedFieldsEntry, more bool, err error) {
+	ours, others := -1, 0
 	for _, entry := range entries {
 		isOurs := entry.Manager == owner && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
 		switch {
 		case isOurs && ours < 0:
 			ours = len(united)
 		case !isOurs && entry.Subresource == "" && counts(entry):
-			taken++
+			others++
 			continue
 		}
 		united = append(united, entry)
 	}
-	if taken == 0 || ours < 0 {
+	if others == 0 || ours < 0 {
 		return nil, false, nil
 	}
 	before, err := fieldsOf(united[ours])
@@ -198,10 +193,10 @@ func unite(entries []metav1.ManagedFieldsEntry, owner string, counts func(metav1
 	return united, !all.Equals(before), nil
 }
 
-// translate gives the entries of versions that are not served the version of the
+// migrateEntries gives the entries of versions that are not served the version of the
 // object, and unites those of one manager. An entry whose fields cannot be read is
 // dropped. The second result reports whether there were any such entries.
-func translate(entries []metav1.ManagedFieldsEntry, to schema.GroupVersion, served map[string]bool) (translated []metav1.ManagedFieldsEntry, changed bool) {
+func migrateEntries(entries []metav1.ManagedFieldsEntry, to schema.GroupVersion, served map[string]bool) (translated []metav1.ManagedFieldsEntry, changed bool) {
 	for _, entry := range entries {
 		gv, err := schema.ParseGroupVersion(entry.APIVersion)
 		if unserved := err != nil || gv.Group == to.Group && !served[gv.Version]; unserved {

@@ -35,7 +35,7 @@ func TestAnApplyIsOneRequestAndKeepsTheFieldsOfOthers(t *testing.T) {
 		name := unique("map")
 		d := b.desired(withData(namespace, name, `{a: "1", dropped: "1"}`), writes[verb])
 		b.must(step(plan.VerbCreate, d, plan.Observation{}))
-		b.somebody(d, `data: {theirs: "1", a: "2"}`)
+		b.otherClient(d, `data: {theirs: "1", a: "2"}`)
 		seen := b.observe(d)
 		b.requests()
 
@@ -177,7 +177,7 @@ func TestFieldsToIgnoreKeepTheirLiveValue(t *testing.T) {
 		}
 		d := desired(`{a: "1", tuned: "1", removed: "1"}`)
 		b.must(step(plan.VerbCreate, d, plan.Observation{}))
-		b.somebody(d, `{metadata: {annotations: {example.com/note: hello}}, data: {tuned: "2", removed: null}}`)
+		b.otherClient(d, `{metadata: {annotations: {example.com/note: hello}}, data: {tuned: "2", removed: null}}`)
 		seen := b.observe(d)
 		b.requests()
 
@@ -226,7 +226,7 @@ func TestAnApplySurvivesTheRemovalOfAVersionThatManagersUsed(t *testing.T) {
 	for _, verb := range verbs {
 		old := object("v1alpha1", string(verb), `{a: "1", b: "1", dropped: "1"}`, verb)
 		b.must(step(plan.VerbCreate, old, plan.Observation{}))
-		b.somebody(old, `spec: {theirs: "1", b: "2"}`)
+		b.otherClient(old, `spec: {theirs: "1", b: "2"}`)
 	}
 	b.must(step(plan.VerbReplace, b.desired(definition(current), v1alpha1.UpdatePolicyReplace), b.observe(crd)))
 	eventually(t, "the version is gone", func() bool {

@@ -210,14 +210,14 @@ func (b *bench) live(d *plan.Desired) *unstructured.Unstructured {
 	return object
 }
 
-// somebody patches the object as another field manager.
-func (b *bench) somebody(d *plan.Desired, patch string) *unstructured.Unstructured {
+// otherClient patches the object as another field manager.
+func (b *bench) otherClient(d *plan.Desired, patch string) *unstructured.Unstructured {
 	b.t.Helper()
 	content, err := yaml.YAMLToJSON([]byte(patch))
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	object, err := b.target.Objects().Patch(b.t.Context(), b.resource(d), d.Key.Namespace, d.Key.Name, types.MergePatchType, content, "somebody")
+	object, err := b.target.Objects().Patch(b.t.Context(), b.resource(d), d.Key.Namespace, d.Key.Name, types.MergePatchType, content, "other-client")
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func (b *bench) create(text string) *unstructured.Unstructured {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	created, err := b.target.Objects().Create(b.t.Context(), resource, object, "somebody")
+	created, err := b.target.Objects().Create(b.t.Context(), resource, object, "other-client")
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ type carry func(body, live map[string]any)
 // carrier is a kind on which a PUT of the very manifest that it was created
 // from would be refused, or would reset what the server or a controller has set.
 type carrier struct {
-	// needed tells, from the manifest alone, whether the object must be read.
+	// needed reports, from the manifest alone, whether the object must be read.
 	// Nil means always.
 	needed func(manifest map[string]any) bool
 	carry  carry
@@ -200,7 +200,7 @@ func carryJob(body, live map[string]any) {
 
 // bundlePaths say where kinds keep the configuration of a client with a
 // caBundle, which others, such as cert-manager, fill in. A list is walked, its
-// elements are told apart by their names.
+// elements are identified by their names.
 var bundlePaths = map[schema.GroupKind][]string{
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:               {"spec", "conversion", "webhook", "clientConfig"},
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:                           {"spec"},
@@ -235,7 +235,7 @@ func pathsOf(object map[string]any) []string {
 	return bundlePaths[schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()]
 }
 
-// isEmptyBundle tells whether the configuration leaves the caBundle to others:
+// isEmptyBundle reports whether the configuration leaves the caBundle to others:
 // it is missing, empty, or a placeholder that decodes to white space.
 func isEmptyBundle(config map[string]any) bool {
 	if skip, _ := config["insecureSkipTLSVerify"].(bool); skip {
@@ -294,7 +294,7 @@ func carryPod(body, live map[string]any) {
 	}
 	keepMissing(spec, liveSpec, podKeys...)
 	if spec["schedulingGates"] != nil {
-		// Gates are removed by those who wait, and never come back.
+		// Gates are removed by the controllers that have set them, and never come back.
 		delete(spec, "schedulingGates")
 		keepMissing(spec, liveSpec, "schedulingGates")
 	}
@@ -319,18 +319,18 @@ func carryNode(body, live map[string]any) {
 }
 
 // addMissing adds the elements of a list that only the live object has, in the
-// places that they have there. The keys tell elements apart.
+// places that they have there. The keys identify elements.
 func addMissing(body, live map[string]any, list string, keys ...string) {
-	wanted := mapsIn(body[list])
+	desired := mapsIn(body[list])
 	var merged []any
 	for _, element := range mapsIn(live[list]) {
-		if own := matching(wanted, element, keys...); own != nil {
+		if own := matching(desired, element, keys...); own != nil {
 			merged = append(merged, own)
 			continue
 		}
 		merged = append(merged, deepCopy(element))
 	}
-	for _, element := range wanted {
+	for _, element := range desired {
 		if matching(mapsIn(live[list]), element, keys...) == nil {
 			merged = append(merged, element)
 		}
@@ -383,14 +383,14 @@ func isClaim(resource cluster.Resource) bool {
 	return resource.GVR.Group == "" && resource.Kind == "PersistentVolumeClaim"
 }
 
-// keepSize keeps the size of a claim that somebody has let grow beyond its
+// keepSize keeps the size of a volume claim that has grown beyond its
 // manifest: the server refuses to let it shrink.
 func keepSize(spec, liveSpec map[string]any) {
 	path := []string{"resources", "requests", "storage"}
-	wanted, _, _ := unstructured.NestedString(spec, path...)
+	desired, _, _ := unstructured.NestedString(spec, path...)
 	actual, _, _ := unstructured.NestedString(liveSpec, path...)
-	if isLess(wanted, actual) {
-		_ = unstructured.SetNestedField(spec, actual, path...) // wanted was there
+	if isLess(desired, actual) {
+		_ = unstructured.SetNestedField(spec, actual, path...) // desired was there
 	}
 }
 
@@ -430,11 +430,11 @@ func carryVolumeAnnotations(body, live map[string]any) {
 
 const tokenType = "kubernetes.io/service-account-token"
 
-// isToken tells whether a Secret is one that a controller fills with a token.
+// isToken reports whether a Secret is one that a controller fills with a token.
 func isToken(manifest map[string]any) bool { return manifest["type"] == tokenType }
 
 // carryToken carries the token: without it the controller would issue another
-// one, and the first would end to be valid for those who use it.
+// one, and the first would not be valid any more for the clients that use it.
 func carryToken(body, live map[string]any) {
 	if data, liveData := child(body, "data"), inner(live, "data"); data != nil {
 		keepMissing(data, liveData, "token", "ca.crt", "namespace")

@@ -73,7 +73,7 @@ func TestAPutOfTheSameManifestChangesNothingAmongControllers(t *testing.T) {
 	}
 }
 
-// drifts are changes, by somebody else, of fields that the manifests in
+// drifts are changes, by another client, of fields that the manifests in
 // testdata set; those in testdata/more have theirs as a third part. Kinds of
 // which nothing but the metadata can be changed are missing.
 var drifts = map[string]string{
@@ -119,7 +119,7 @@ var drifts = map[string]string{
 }
 
 // elements are drifts that add an element to a list whose elements have keys.
-// Under server-side apply it belongs to whoever added it, and stays.
+// Under server-side apply it belongs to the client that added it, and stays.
 var elements = []string{"service", "service-nodeport", "validatingadmissionpolicybinding"}
 
 // kindsOfNobody are created by the server itself, never by manifests.
@@ -140,7 +140,7 @@ func signingRequest(t *testing.T) string {
 }
 
 // Each object is installed; others do to it what they do; it is written again
-// although nothing changed; somebody changes a label and, where the kind lets
+// although nothing changed; another client changes a label and, where the kind lets
 // him, another field that the manifest sets; and it is written once more.
 func TestADriftedObjectOfEveryBuiltInKindIsRepairedWithoutARefusal(t *testing.T) {
 	b := newBench(t)
@@ -189,14 +189,14 @@ func (b *bench) driftAndRepair(d *plan.Desired, parts []string, drift string) {
 	created := b.must(step(plan.VerbCreate, d, plan.Observation{}))
 	b.t.Cleanup(func() { deleteClusterScoped(b, d) })
 	if len(parts) > 1 && strings.TrimSpace(parts[1]) != "" {
-		b.somebody(d, parts[1])
+		b.otherClient(d, parts[1])
 	}
 	if again := writeAgain(b, d); again.AppliedHash != created.AppliedHash {
 		b.t.Error("a write of the same manifest changed what it sets")
 	}
-	b.somebody(d, `metadata: {labels: {drift: theirs}}`)
+	b.otherClient(d, `metadata: {labels: {drift: theirs}}`)
 	if drift != "" {
-		b.somebody(d, drift)
+		b.otherClient(d, drift)
 	}
 	if drifted := b.observe(d); drifted.AppliedHash == created.AppliedHash {
 		b.t.Fatal("the drift does not show")
@@ -206,7 +206,7 @@ func (b *bench) driftAndRepair(d *plan.Desired, parts []string, drift string) {
 	}
 }
 
-// checkKinds fails for a kind that the server serves and nobody tried.
+// checkKinds fails for a kind that the server serves and that was not tried.
 func checkKinds(t *testing.T, b *bench, kinds map[string]bool) {
 	t.Helper()
 	everything, _, err := b.target.Types().Matching(t.Context(), v1alpha1.TypeInfo{Group: "*", Kind: "*"})
@@ -221,7 +221,7 @@ func checkKinds(t *testing.T, b *bench, kinds map[string]bool) {
 	}
 }
 
-// writeAgain writes the object as its policy says, again if somebody else wrote in between.
+// writeAgain writes the object as its policy says, again if another client wrote in between.
 func writeAgain(b *bench, d *plan.Desired) (after plan.Observation) {
 	b.t.Helper()
 	verb := map[v1alpha1.UpdatePolicy]plan.Verb{

@@ -54,38 +54,38 @@ func (e *Executor) read(ctx context.Context, step plan.Step) plan.Observation {
 	return observed[step.Key]
 }
 
-// remove deletes an object, if its guard lets it.
-func (e *Executor) remove(ctx context.Context, step plan.Step) plan.Result {
+// deleteStep deletes an object, if its guard lets it.
+func (e *Executor) deleteStep(ctx context.Context, step plan.Step) plan.Result {
 	if e.isFenced(step) {
-		return e.removeFenced(ctx, step)
+		return e.deleteFenced(ctx, step)
 	}
-	return e.removeGuarded(ctx, step)
+	return e.deleteGuarded(ctx, step)
 }
 
-// removeGuarded asks the guard and deletes. The guard is the last thing before
+// deleteGuarded asks the guard and deletes. The guard is the last thing before
 // the deletion: what it found holds at most as long as the next request takes.
-func (e *Executor) removeGuarded(ctx context.Context, step plan.Step) plan.Result {
-	verdict, err := e.guard(ctx, step)
+func (e *Executor) deleteGuarded(ctx context.Context, step plan.Step) plan.Result {
+	verdict, err := e.checkGuard(ctx, step)
 	if err != nil || !verdict.passes() {
-		return e.refused(ctx, step, verdict, err)
+		return e.blockedResult(ctx, step, verdict, err)
 	}
-	observation, err := e.delete(ctx, step)
+	observation, err := e.sendDelete(ctx, step)
 	if err != nil {
 		return failed(step, err)
 	}
-	return plan.Result{Step: step, Observation: observation, Notes: e.lost(ctx, step, observation, verdict)}
+	return plan.Result{Step: step, Observation: observation, Notes: e.noteLost(ctx, step, observation, verdict)}
 }
 
-// refused is the result of a deletion that the guard does not let pass.
-func (e *Executor) refused(ctx context.Context, step plan.Step, verdict verdict, err error) plan.Result {
+// blockedResult is the result of a deletion that the guard does not let pass.
+func (e *Executor) blockedResult(ctx context.Context, step plan.Step, verdict verdict, err error) plan.Result {
 	switch {
 	case err != nil:
 		return failed(step, err)
-	case verdict.release:
+	case verdict.orphan:
 		result := e.orphan(ctx, step)
 		result.ContentUnknown = verdict.unread != ""
 		if result.Orphaned = result.Err == nil; result.Orphaned {
-			result.Notes = []plan.Note{leftBehind(step, verdict)}
+			result.Notes = []plan.Note{orphanedNote(step, verdict)}
 		}
 		return result
 	default:
@@ -93,8 +93,8 @@ func (e *Executor) refused(ctx context.Context, step plan.Step, verdict verdict,
 	}
 }
 
-// leftBehind notes that an object was left behind that was to be deleted.
-func leftBehind(step plan.Step, verdict verdict) plan.Note {
+// orphanedNote notes that an object was left behind that was to be deleted.
+func orphanedNote(step plan.Step, verdict verdict) plan.Note {
 	const left = "is left behind without our marks, because "
 	switch {
 	case verdict.unread != "":
@@ -107,7 +107,7 @@ func leftBehind(step plan.Step, verdict verdict) plan.Note {
 	}
 }
 
-func (e *Executor) delete(ctx context.Context, step plan.Step) (plan.Observation, error) {
+func (e *Executor) sendDelete(ctx context.Context, step plan.Step) (plan.Observation, error) {
 	resource, err := e.types.ResolveAny(ctx, step.Key.GroupKind(), step.Version)
 	if err != nil {
 		return plan.Observation{}, err
@@ -127,13 +127,13 @@ func (e *Executor) delete(ctx context.Context, step plan.Step) (plan.Observation
 	case live == nil:
 		return plan.Observation{Message: "the server accepted the deletion and did not say whether the object is gone"}, nil
 	default:
-		return e.observer.Of(ctx, live, step.Desired), nil
+		return e.observer.ObservationOf(ctx, live, step.Desired), nil
 	}
 }
 
 // orphan removes our marks from an object. What the manifest has set stays.
 func (e *Executor) orphan(ctx context.Context, step plan.Step) plan.Result {
-	patch, err := e.unmarkPatch(step)
+	patch, err := e.removeMarksPatch(step)
 	if err != nil {
 		return failed(step, err)
 	}
@@ -150,12 +150,12 @@ func (e *Executor) orphan(ctx context.Context, step plan.Step) plan.Result {
 	case live.GetUID() != step.UID:
 		return failed(step, errors.New("the server answered with an object of another uid"))
 	}
-	return plan.Result{Step: step, Observation: e.observer.Of(ctx, live, nil)}
+	return plan.Result{Step: step, Observation: e.observer.ObservationOf(ctx, live, nil)}
 }
 
-// unmarkPatch is the merge patch that removes our marks, on the condition that the
+// removeMarksPatch is the merge patch that removes our marks, on the condition that the
 // object is the one that the plan saw.
-func (e *Executor) unmarkPatch(step plan.Step) ([]byte, error) {
+func (e *Executor) removeMarksPatch(step plan.Step) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":             step.UID,
 		"resourceVersion": step.ResourceVersion,

@@ -15,7 +15,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-func TestADeletionIsOneRequestAndTellsWhatIsLeft(t *testing.T) {
+func TestADeletionIsOneRequestAndReturnsWhatIsLeft(t *testing.T) {
 	b := newBench(t)
 	namespace := b.namespace()
 	plain := b.desired(configMap(namespace, "plain"), v1alpha1.UpdatePolicyReplace)
@@ -30,7 +30,7 @@ func TestADeletionIsOneRequestAndTellsWhatIsLeft(t *testing.T) {
 
 	held := b.desired(configMap(namespace, "held"), v1alpha1.UpdatePolicyReplace)
 	b.must(step(plan.VerbCreate, held, plan.Observation{}))
-	b.somebody(held, `metadata: {finalizers: [example.com/f]}`)
+	b.otherClient(held, `metadata: {finalizers: [example.com/f]}`)
 	left := b.must(step(plan.VerbDelete, held, b.observe(held)))
 	if left.Existence != plan.Present || left.DeletionTimestamp.IsZero() || len(left.Finalizers) != 1 {
 		t.Errorf("got %+v", left)
@@ -41,7 +41,7 @@ func TestFinalizersOfOthersSurviveAReplace(t *testing.T) {
 	b := newBench(t)
 	d := b.desired(strings.Replace(configMap(b.namespace(), "held"), "metadata: {", "metadata: {finalizers: [example.com/ours], ", 1), v1alpha1.UpdatePolicyReplace)
 	b.must(step(plan.VerbCreate, d, plan.Observation{}))
-	b.somebody(d, `metadata: {finalizers: [example.com/theirs, example.com/ours]}`)
+	b.otherClient(d, `metadata: {finalizers: [example.com/theirs, example.com/ours]}`)
 	replaced := b.must(step(plan.VerbReplace, d, b.observe(d)))
 	if got := strings.Join(replaced.Finalizers, " "); got != "example.com/theirs example.com/ours" {
 		t.Errorf("got %s", got)
@@ -104,7 +104,7 @@ func TestAnObjectThatMovesIsDeletedAllTheSame(t *testing.T) {
 	b.requests()
 	b.beforeEach("DELETE", func(n int) {
 		if n <= 2 {
-			b.somebody(d, fmt.Sprintf(`data: {status: "%d"}`, n))
+			b.otherClient(d, fmt.Sprintf(`data: {status: "%d"}`, n))
 		}
 	})
 	if gone := b.must(step(plan.VerbDelete, d, seen)); gone.Existence != plan.Absent {
@@ -122,7 +122,7 @@ func TestAnObjectThatNeverRestsIsLeftToTheNextPlan(t *testing.T) {
 	sent := 0
 	b.beforeEach("DELETE", func(n int) {
 		sent = n
-		b.somebody(d, fmt.Sprintf(`data: {status: "%d"}`, n))
+		b.otherClient(d, fmt.Sprintf(`data: {status: "%d"}`, n))
 	})
 	if result := b.run(step(plan.VerbDelete, d, seen)); !execute.IsConflict(result.Err) || sent != 5 {
 		t.Errorf("after %d requests: %+v", sent, result)
@@ -139,7 +139,7 @@ func TestADeletionThatIsUnderWayIsNotSentAgain(t *testing.T) {
 	sent := 0
 	b.beforeEach("DELETE", func(n int) {
 		sent = n
-		b.somebody(d, `metadata: {finalizers: [example.com/f]}`)
+		b.otherClient(d, `metadata: {finalizers: [example.com/f]}`)
 		live := b.live(d)
 		if _, _, err := b.target.Objects().Delete(t.Context(), b.resource(d), d.Key.Namespace, d.Key.Name, live.GetUID(), "", metav1.DeletePropagationBackground); err != nil {
 			t.Error(err)
@@ -154,13 +154,13 @@ func TestADeletionThatIsUnderWayIsNotSentAgain(t *testing.T) {
 // takeovers are changes after which an object is not ours any more, or not
 // certainly.
 func takeovers(b *bench, d *plan.Desired) map[string]func() {
-	patch := func(text string) func() { return func() { b.somebody(d, text) } }
+	patch := func(text string) func() { return func() { b.otherClient(d, text) } }
 	return map[string]func(){
 		"another owner of ours":       patch(`metadata: {labels: {"` + reconciler + `/owner-id": other}}`),
 		"another incarnation of ours": patch(`metadata: {annotations: {"` + reconciler + `/owner": "example.com/Shop/shop/main/later"}}`),
 		"another reconciler":          patch(`metadata: {labels: {"bank.example.com/owner-id": theirs}}`),
 		"a Helm release":              patch(`metadata: {annotations: {meta.helm.sh/release-name: theirs}}`),
-		"nobody":                      patch(`metadata: {labels: {"` + reconciler + `/owner-id": null}, annotations: {"` + reconciler + `/owner": null}}`),
+		"no owner":                    patch(`metadata: {labels: {"` + reconciler + `/owner-id": null}, annotations: {"` + reconciler + `/owner": null}}`),
 		"another object of the name": func() {
 			live := b.live(d)
 			if _, _, err := b.target.Objects().Delete(b.t.Context(), b.resource(d), d.Key.Namespace, d.Key.Name, live.GetUID(), "", metav1.DeletePropagationBackground); err != nil {
@@ -171,7 +171,7 @@ func takeovers(b *bench, d *plan.Desired) map[string]func() {
 	}
 }
 
-func TestWhatChangedHandsBetweenTheLookAndTheRequestIsNotTouched(t *testing.T) {
+func TestAnObjectThatChangesItsOwnerBetweenTheReadAndTheRequestIsNotTouched(t *testing.T) {
 	b := newBench(t)
 	namespace := b.namespace()
 	methodOf := map[plan.Verb]string{plan.VerbDelete: "DELETE", plan.VerbOrphan: "PATCH"}
@@ -184,7 +184,7 @@ func TestWhatChangedHandsBetweenTheLookAndTheRequestIsNotTouched(t *testing.T) {
 					var taken string
 					b.beforeEach(method, func(n int) {
 						if n < at {
-							b.somebody(d, `data: {status: moved}`)
+							b.otherClient(d, `data: {status: moved}`)
 							return
 						}
 						takeovers(b, d)[name]()

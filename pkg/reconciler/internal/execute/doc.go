@@ -11,22 +11,22 @@
 //   - merge and override are server-side applies. If the answer shows that the
 //     fields have earlier owners that count as us, these are united with ours and
 //     the apply is sent once more; normally it is one request.
-//   - delete removes an object, after its guard found that nothing foreign
+//   - delete removes an object, after its guard found that no object of other owners
 //     would go with it.
-//   - orphan removes our marks from an object and nothing else.
+//   - orphan removes our label and our annotation from an object and nothing else.
 //
 // Every write but a create carries the uid and the resourceVersion that the plan
 // saw, and a create demands absence. So a plan that was made from something that
 // has changed since cannot do harm: the server refuses the write, and the error
 // says that the object must be observed again (see [IsConflict]). Only a deletion
-// or a release is sent again by itself, a few times: it does not depend on the
-// content of the object, but on whose it is, and that is looked at before each try.
+// or an orphaning is sent again by itself, a few times: it does not depend on the
+// content of the object, but on its owner, which is read before each try.
 //
-// A guard looks, right before the deletion, at what would go with a type or a
-// namespace. What somebody creates between that look and the deletion is lost,
-// which is told; with a fence nobody can create it. A fence exists only for that
+// A guard reads, right before the deletion, what would go with a type or a namespace.
+// What another client creates between that read and the deletion is lost, which a
+// note says; behind a fence nothing can be created. A fence exists only for that
 // moment. It is in no inventory, bears a label of its own, and is removed by the
-// next call if we crash.
+// next call if the process crashes.
 //
 // Steps of one stage run side by side, and the failure of one does not stop the
 // others; but a later stage does not begin.

@@ -20,51 +20,44 @@ import (
 )
 
 // dryRun asks the server whether it would create the object of a step that is to be
-// recreated. Nothing is deleted for a successor that the server refuses.
+// recreated. Nothing is deleted for a successor that the server refuses. The server
+// validates the object and asks its admission plugins before it finds out that the name is
+// in use, so that AlreadyExists means that it accepts everything else.
 func (e *Executor) dryRun(ctx context.Context, step plan.Step) plan.Result {
 	resource, err := e.types.Resolve(ctx, step.Key.GroupKind().WithVersion(step.Desired.Version))
 	if err != nil {
 		return failed(step, err)
 	}
-	notes, err := e.tryRecreate(ctx, resource, step)
-	if err != nil {
-		return failed(step, err)
-	}
-	return plan.Result{Step: step, Notes: notes}
-}
-
-// tryRecreate creates the object as a dry run. The server validates it and asks its
-// admission plugins before it finds out that the name is taken, so that
-// AlreadyExists means that nothing else is in the way.
-func (e *Executor) tryRecreate(ctx context.Context, resource cluster.Resource, step plan.Step) ([]plan.Note, error) {
 	manifest := step.Desired.Manifest
-	err := e.tryCreate(ctx, resource, manifest)
-	if isAllocated(err) || err == nil && asksForPort(resource, manifest) {
+	err = e.tryCreate(ctx, resource, manifest)
+	if isAlreadyAllocated(err) || err == nil && asksForPort(resource, manifest) {
 		live, readErr := e.objects.Get(ctx, resource, step.Key.Namespace, step.Key.Name)
 		if readErr != nil {
-			return nil, fmt.Errorf("read the live object, which may hold what the new one asks for: %w", readErr)
+			return failed(step, fmt.Errorf("read the live object, which may hold what the new one asks for: %w", readErr))
 		}
 		released, held := withoutHeld(resource, manifest, live)
 		if held {
 			err = e.tryCreate(ctx, resource, released)
 		}
 		if err == nil && asksForPort(resource, released) {
-			err = e.takenCreate(ctx, resource, released)
+			err = e.createToCheckPorts(ctx, resource, released)
 		}
 	}
 	switch message := strings.ToLower(messageOf(err)); {
 	case err == nil:
-		return nil, nil
+		return plan.Result{Step: step}
 	case apierrors.IsBadRequest(err) && strings.Contains(message, "does not support dry run"):
-		return []plan.Note{{Key: step.Key, Message: "is recreated although the server could not be asked first whether it accepts the new object: " + messageOf(err)}}, nil
+		return plan.Result{Step: step, Notes: []plan.Note{{
+			Key: step.Key, Message: "is recreated although the server could not be asked first whether it accepts the new object: " + messageOf(err),
+		}}}
 	case apierrors.IsForbidden(err) && strings.Contains(message, "exceeded quota"):
-		return nil, fmt.Errorf("the live object stays, because the quota counts it and the new object together; raise the quota, or delete the live object: %w", err)
+		return failed(step, fmt.Errorf("the live object stays, because the quota counts it and the new object together; raise the quota, or delete the live object: %w", err))
 	default:
-		return nil, fmt.Errorf("the live object stays, because the server refuses the new one: %w", err)
+		return failed(step, fmt.Errorf("the live object stays, because the server refuses the new one: %w", err))
 	}
 }
 
-// tryCreate creates an object as a dry run, whose name may be taken.
+// tryCreate creates an object as a dry run, whose name may be in use.
 func (e *Executor) tryCreate(ctx context.Context, resource cluster.Resource, object *unstructured.Unstructured) error {
 	err := e.objects.Try(ctx, resource, object, e.options.FieldOwner)
 	if apierrors.IsAlreadyExists(err) {
@@ -73,11 +66,11 @@ func (e *Executor) tryCreate(ctx context.Context, resource cluster.Resource, obj
 	return err
 }
 
-// takenCreate creates a Service that asks for a port, under a name that is taken. In a
-// dry run the server does not look whether the port is in its range; here it does,
-// before it finds out that the name is taken. If the live object has gone meanwhile,
-// the new one is what is wanted, and its key is on record.
-func (e *Executor) takenCreate(ctx context.Context, resource cluster.Resource, object *unstructured.Unstructured) error {
+// createToCheckPorts creates a Service that asks for a port, under a name that is in use. In
+// a dry run the server does not check whether the port is in its range; here it does,
+// before it finds out that the name is in use. If the live object has gone meanwhile,
+// the new one is the desired object, and its key is on record.
+func (e *Executor) createToCheckPorts(ctx context.Context, resource cluster.Resource, object *unstructured.Unstructured) error {
 	if err := confirmOwner(ctx); err != nil {
 		return err
 	}
@@ -112,10 +105,10 @@ func messageOf(err error) string {
 	return ""
 }
 
-// isAllocated reports whether the server refused an object because something that
+// isAlreadyAllocated reports whether the server refused an object because something that
 // it asks for exists once and is in use: "provided port is already allocated",
 // "is already marked as default".
-func isAllocated(err error) bool {
+func isAlreadyAllocated(err error) bool {
 	return (apierrors.IsInvalid(err) || apierrors.IsForbidden(err)) && strings.Contains(messageOf(err), " already ")
 }
 
@@ -126,7 +119,7 @@ func withoutHeld(resource cluster.Resource, manifest, live *unstructured.Unstruc
 	var held bool
 	switch gk := resource.GVK().GroupKind(); {
 	case isService(resource):
-		held = releaseService(inner(object.Object, "spec"), inner(live.Object, "spec"))
+		held = dropHeldFields(inner(object.Object, "spec"), inner(live.Object, "spec"))
 	case gk.Group == "scheduling.k8s.io" && gk.Kind == "PriorityClass":
 		held = object.Object["globalDefault"] == true && live.Object["globalDefault"] == true
 		delete(object.Object, "globalDefault")
@@ -134,9 +127,9 @@ func withoutHeld(resource cluster.Resource, manifest, live *unstructured.Unstruc
 	return object, held
 }
 
-// releaseService removes the ports of nodes and the addresses that the live Service
+// dropHeldFields removes the ports of nodes and the addresses that the live Service
 // holds from the spec of a Service.
-func releaseService(spec, live map[string]any) (held bool) {
+func dropHeldFields(spec, live map[string]any) (held bool) {
 	livePorts, _ := live["ports"].([]any)
 	ports, _ := spec["ports"].([]any)
 	for _, port := range ports {

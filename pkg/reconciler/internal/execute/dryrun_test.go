@@ -67,7 +67,7 @@ func TestTheAnswerToADryRunDecidesAboutARecreation(t *testing.T) {
 	}
 }
 
-func TestARecreationLeavesDependentsBehindIfItIsToldTo(t *testing.T) {
+func TestARecreationOrphansDependentsIfItsPropagationSaysSo(t *testing.T) {
 	for _, tc := range []struct {
 		because     plan.Reason
 		propagation policy.Propagation

@@ -69,23 +69,23 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// IsConflict tells whether the object has to be observed again, because it is
+// IsConflict reports whether the object has to be observed again, because it is
 // not as the plan saw it.
 func IsConflict(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Class == Conflict
 }
 
-// IsNamespaceGone tells whether nothing can be created in the namespace of the
+// IsNamespaceGone reports whether nothing can be created in the namespace of the
 // object, because it is being deleted or does not exist.
 func IsNamespaceGone(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Class == NamespaceGone
 }
 
-// IsUnavailable tells whether there is no sense in asking the server for more just
-// now: it does not answer, or has too much to do. A webhook that has too much to do
-// says nothing about other objects.
+// IsUnavailable reports whether further requests make no sense at the moment: the server
+// does not answer, or has too much to do. A webhook that has too much to do says nothing
+// about other objects.
 func IsUnavailable(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return cluster.IsUnavailable(err) && !(ok && e.Class == Denied)
@@ -101,7 +101,7 @@ func IsForbidden(err error) bool {
 // IsForbidden is for callers that do not import this package.
 func (e *Error) IsForbidden() bool { return e.Class == Forbidden }
 
-// IsImmutable tells whether the server refused to change a field of the live object.
+// IsImmutable reports whether the server refused to change a field of the live object.
 func IsImmutable(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Class == Immutable
@@ -111,7 +111,7 @@ func IsImmutable(err error) bool {
 // plan saw, so that the write would be refused.
 var errChanged = errors.New("it has changed since it was looked at")
 
-// classify makes an Error of whatever went wrong with a step.
+// classify makes an Error of the failure of a step.
 func classify(step plan.Step, err error) *Error {
 	e := &Error{Key: step.Key, Verb: step.Verb, Class: Failed, Err: err, text: err.Error()}
 	status, answered := errors.AsType[*apierrors.StatusError](err)
@@ -125,7 +125,7 @@ func classify(step plan.Step, err error) *Error {
 	case errors.Is(err, context.Canceled):
 		e.text = "interrupted; the outcome is not known"
 	case answered:
-		e.read(status.ErrStatus)
+		e.classifyStatus(status.ErrStatus)
 	}
 	if text := storageFailure(step, err.Error()); text != "" && e.Class == Failed {
 		e.text = text
@@ -133,8 +133,8 @@ func classify(step plan.Step, err error) *Error {
 	return e
 }
 
-// read takes over what the server's answer says.
-func (e *Error) read(status metav1.Status) {
+// classifyStatus takes over what the server's answer says.
+func (e *Error) classifyStatus(status metav1.Status) {
 	e.Fields = fieldsIn(status)
 	switch denied := isDenial(status.Message); {
 	case denied:
@@ -170,7 +170,7 @@ func adviseOnImmutable(err error, because plan.Reason, name string) {
 	e.text = fmt.Sprintf("%s cannot be changed on an existing object; %s (%s)", strings.Join(e.Fields, ", "), remedy, e.text)
 }
 
-// isConflict tells whether the object is not as the plan saw it. Server-side
+// isConflict reports whether the object is not as the plan saw it. Server-side
 // apply reports another uid as a change of an immutable field.
 func isConflict(key plan.Key, verb plan.Verb, status metav1.Status) bool {
 	switch status.Reason {
@@ -188,7 +188,7 @@ func isConflict(key plan.Key, verb plan.Verb, status metav1.Status) bool {
 	}
 }
 
-// isNamespaceGone tells whether the server refused to create something in a
+// isNamespaceGone reports whether the server refused to create something in a
 // namespace that is being deleted (403 with a cause of its own) or does not exist.
 func isNamespaceGone(key plan.Key, status metav1.Status) bool {
 	details := status.Details
@@ -239,14 +239,14 @@ func isDenial(message string) bool {
 		strings.Contains(message, "ValidatingAdmissionPolicy") && strings.Contains(message, "denied request")
 }
 
-// takenWords are the words in which validations, quotas and webhooks say that
+// allocatedWords are the words in which validations, quotas and webhooks say that
 // another object has what this one asks for: "provided port is already
 // allocated", "exceeded quota", "host and path are already defined".
-var takenWords = []string{"already", "exceeded quota"}
+var allocatedWords = []string{"already", "exceeded quota"}
 
-// IsTaken tells whether the server or a webhook refused to create the object,
-// because something that it asks for, such as a port, is taken.
-func IsTaken(err error) bool {
+// IsAllocationConflict reports whether the server or a webhook refused to create the object,
+// because something that it asks for, such as a port, is already allocated.
+func IsAllocationConflict(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	creates := ok && (e.Verb == plan.VerbCreate || e.Verb == plan.VerbDryRun)
 	if !creates || e.Class != Invalid && e.Class != Denied && e.Class != Forbidden {
@@ -257,7 +257,7 @@ func IsTaken(err error) bool {
 		return false
 	}
 	message := strings.ToLower(status.ErrStatus.Message)
-	return slices.ContainsFunc(takenWords, func(words string) bool { return strings.Contains(message, words) })
+	return slices.ContainsFunc(allocatedWords, func(words string) bool { return strings.Contains(message, words) })
 }
 
 var (
@@ -271,17 +271,17 @@ var (
 	policyDenial = regexp.MustCompile(`ValidatingAdmissionPolicy '[^']*'( with binding '[^']*')? denied request`)
 )
 
-// withoutValues is what can be told about a refused Secret: the fields, which name its
+// withoutValues is the part of a refusal of a Secret that may be shown: the fields, which name its
 // keys, and why they are refused, but no text that may repeat its content.
 func withoutValues(key plan.Key, status metav1.Status) string {
-	text := "the server refused it" + answer(status)
-	who, _, denied := strings.Cut(status.Message, "denied the request")
+	text := "the server refused it" + describeAnswer(status)
+	webhook, _, denied := strings.Cut(status.Message, "denied the request")
 	if policy := policyDenial.FindString(status.Message); policy != "" {
 		return text + ": " + policy
 	}
 	switch {
 	case denied:
-		return text + ": " + who + "denied the request"
+		return text + ": " + webhook + "denied the request"
 	case missingRight.MatchString(status.Message):
 		return text + ": " + status.Message
 	}
@@ -313,8 +313,8 @@ func hideValues(key plan.Key, message string) string {
 	return printed.ReplaceAllString(message, "...")
 }
 
-// answer is the reason and the code of an answer, as far as it has them.
-func answer(status metav1.Status) string {
+// describeAnswer returns the reason and the code of an answer, as far as it has them.
+func describeAnswer(status metav1.Status) string {
 	switch {
 	case status.Reason != "" && status.Code != 0:
 		return fmt.Sprintf(" (%s, %d)", status.Reason, status.Code)

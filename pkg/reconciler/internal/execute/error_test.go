@@ -113,7 +113,7 @@ func TestAMissingNamespaceIsNoConflict(t *testing.T) {
 	}
 }
 
-func TestADenialOfAPolicyIsTold(t *testing.T) {
+func TestADenialOfAPolicyIsReported(t *testing.T) {
 	b := newBench(t)
 	namespace := b.namespace()
 	denied := unique("denied")
@@ -174,7 +174,7 @@ func TestTheClassOfAFailureFollowsFromTheAnswer(t *testing.T) {
 }
 
 // TestRefusalsSayWhatIsWrongAndWhatToDo: what is said of a Secret names its keys, the
-// reason and whoever refused it, but repeats no value.
+// reason and the webhook that refused it, but repeats no value.
 func TestRefusalsSayWhatIsWrongAndWhatToDo(t *testing.T) {
 	const invalid = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":"Secret \"s\" is invalid: %[2]s: %[1]s","details":{"name":"s","kind":"Secret","causes":[{"reason":"FieldValueInvalid","message":"%[1]s","field":"%[2]s"}]}}`
 	forbidden := func(message string) string { return status("Forbidden", 403, `secrets \"s\" is forbidden: `+message) }
@@ -248,11 +248,11 @@ func TestARefusalSaysThatSomethingIsTaken(t *testing.T) {
 		"a dry run":              {plan.VerbDryRun, execute.Invalid, port, true},
 	} {
 		status := &apierrors.StatusError{ErrStatus: metav1.Status{Message: tc.message}}
-		if got := execute.IsTaken(&execute.Error{Verb: tc.verb, Class: tc.class, Err: status}); got != tc.want {
+		if got := execute.IsAllocationConflict(&execute.Error{Verb: tc.verb, Class: tc.class, Err: status}); got != tc.want {
 			t.Errorf("%s: got %t, want %t", name, got, tc.want)
 		}
 	}
-	if execute.IsTaken(errors.New("already")) || execute.IsTaken(&execute.Error{Verb: plan.VerbCreate, Class: execute.Invalid, Err: errors.New("already")}) {
+	if execute.IsAllocationConflict(errors.New("already")) || execute.IsAllocationConflict(&execute.Error{Verb: plan.VerbCreate, Class: execute.Invalid, Err: errors.New("already")}) {
 		t.Error("an error that is no answer of the server counts")
 	}
 }

@@ -34,23 +34,23 @@ type Options struct {
 	// Parallelism is how many steps are under way at once, for all calls together,
 	// before it is known how much the server can do. Defaults to observe.DefaultParallelism.
 	Parallelism int
-	// TypeFence keeps everybody from creating instances of a type, or objects in
-	// a namespace, from the last look at them until the deletion came in.
+	// TypeFence denies the creation of instances of a type, or of objects in a namespace,
+	// from the last read of them until the deletion came in.
 	TypeFence bool
 	// Tracer makes a span of every stage and every step; none by default.
 	Tracer trace.Tracer
 }
 
-// Executor executes the steps of plans on one target. Between calls it remembers only
-// which owners have no fence left, and how fast the server is. It is safe for
-// concurrent use.
+// Executor executes the steps of plans on one target. Between calls it keeps only which
+// owners have no fence left over, and how fast the server is. It is safe for concurrent
+// use.
 type Executor struct {
-	limiter  *limiter
-	swept    sync.Map // by the id of the owner
-	objects  *cluster.Objects
-	types    *cluster.Types
-	observer *observe.Observer
-	options  Options
+	limiter       *limiter
+	fencesChecked sync.Map // by the id of the owner
+	objects       *cluster.Objects
+	types         *cluster.Types
+	observer      *observe.Observer
+	options       Options
 }
 
 // New returns an Executor. The observer evaluates the server's answers.
@@ -142,7 +142,7 @@ func (e *Executor) runStep(ctx context.Context, step plan.Step) (result plan.Res
 		e.report(ctx, span, step, result)
 	}()
 	if step.Verb != plan.VerbDryRun {
-		answered = e.observer.Writing(ctx, step)
+		answered = e.observer.BeginWrite(ctx, step)
 	}
 	packed := step.Desired
 	step.Desired = packed.Unpacked()
@@ -164,7 +164,7 @@ func (e *Executor) execute(ctx context.Context, step plan.Step) plan.Result {
 	case plan.VerbDryRun:
 		return e.dryRun(ctx, step)
 	case plan.VerbDelete:
-		return e.retryOnConflict(ctx, step, e.remove)
+		return e.retryOnConflict(ctx, step, e.deleteStep)
 	case plan.VerbOrphan:
 		return e.retryOnConflict(ctx, step, e.orphan)
 	default:

@@ -142,7 +142,7 @@ func TestAMistakeOfOursFailsOneStepOnly(t *testing.T) {
 }
 
 func TestAServerThatDoesNotAnswerIsNotAskedForEachStep(t *testing.T) {
-	b := benchOn(t, &rest.Config{Host: "http://127.0.0.1:1"}) // nobody listens there
+	b := benchOn(t, &rest.Config{Host: "http://127.0.0.1:1"}) // nothing listens there
 	var stages [200]int
 	steps := b.creates("default", stages[:]...)
 	results := b.executor.Run(t.Context(), steps)

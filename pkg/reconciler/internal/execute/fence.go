@@ -29,16 +29,16 @@ const (
 	// slash. Its value is the id of the owner. It is not the label of dependent
 	// objects: a fence is in no inventory.
 	labelFence = "fence"
-	// fenceProof is how long a fence may take until the server minds it.
-	fenceProof = 20 * time.Second
-	// fencePause is between two looks.
-	fencePause = 50 * time.Millisecond
+	// enforceTimeout is how long the server may take until it enforces a fence.
+	enforceTimeout = 20 * time.Second
+	// pollInterval is between two requests that wait for the server.
+	pollInterval = 50 * time.Millisecond
 )
 
-// fence closes the gap between the last look at what a deletion would destroy
-// and the deletion: a ValidatingAdmissionPolicy lets nobody create any of it. It
-// has a name that follows from its owner and its purpose, so that one that a
-// crash left behind is found.
+// fence closes the gap between the last read of what a deletion would destroy
+// and the deletion: a ValidatingAdmissionPolicy denies the creation of any of it. Its
+// name follows from its owner and its purpose, so that one that is left over from a
+// crash is found.
 type fence struct {
 	name, fieldOwner string
 	policy, binding  *unstructured.Unstructured
@@ -118,9 +118,9 @@ var (
 	configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 )
 
-// raise puts the fence up and waits until it is proven to hold. One that was
-// left behind is replaced.
-func (e *Executor) raise(ctx context.Context, f *fence, owner plan.Owner) error {
+// createFence creates the fence and waits until the server enforces it. One that is left
+// over is replaced.
+func (e *Executor) createFence(ctx context.Context, f *fence, owner plan.Owner) error {
 	for _, object := range []*unstructured.Unstructured{f.policy, f.binding} {
 		resource, err := e.types.Resolve(ctx, object.GroupVersionKind())
 		if err != nil {
@@ -128,7 +128,7 @@ func (e *Executor) raise(ctx context.Context, f *fence, owner plan.Owner) error 
 		}
 		_, err = e.objects.Create(ctx, resource, object, f.fieldOwner)
 		if apierrors.IsAlreadyExists(err) {
-			if err = e.dismiss(ctx, resource, f.name, owner); err == nil {
+			if err = e.removeFencePart(ctx, resource, f.name, owner); err == nil {
 				_, err = e.objects.Create(ctx, resource, object, f.fieldOwner)
 			}
 		}
@@ -136,12 +136,12 @@ func (e *Executor) raise(ctx context.Context, f *fence, owner plan.Owner) error 
 			return err
 		}
 	}
-	return e.prove(ctx, f)
+	return e.waitUntilEnforced(ctx, f)
 }
 
-// prove waits until the server denies the probe because of the fence.
-func (e *Executor) prove(ctx context.Context, f *fence) error {
-	ctx, cancel := context.WithTimeout(ctx, fenceProof)
+// waitUntilEnforced waits until the server denies the probe because of the fence.
+func (e *Executor) waitUntilEnforced(ctx context.Context, f *fence) error {
+	ctx, cancel := context.WithTimeout(ctx, enforceTimeout)
 	defer cancel()
 	resource, err := e.types.Resolve(ctx, configMapKind)
 	if err != nil {
@@ -155,27 +155,27 @@ func (e *Executor) prove(ctx context.Context, f *fence) error {
 		case apierrors.IsForbidden(err):
 			return fmt.Errorf("find out whether it holds: %w", err)
 		}
-		if !sleep(ctx, fencePause) {
-			return errors.Join(fmt.Errorf("the server did not enforce it within %s", fenceProof), err)
+		if !sleep(ctx, pollInterval) {
+			return errors.Join(fmt.Errorf("the server did not enforce it within %s", enforceTimeout), err)
 		}
 	}
 }
 
-// lower takes the fence down.
-func (e *Executor) lower(ctx context.Context, f *fence, owner plan.Owner) error {
+// removeFence deletes the fence.
+func (e *Executor) removeFence(ctx context.Context, f *fence, owner plan.Owner) error {
 	var errs []error
 	for _, kind := range []schema.GroupVersionKind{bindingKind, policyKind} {
 		resource, err := e.types.Resolve(ctx, kind)
 		if err == nil {
-			err = e.dismiss(ctx, resource, f.name, owner)
+			err = e.removeFencePart(ctx, resource, f.name, owner)
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// dismiss deletes a part of a fence of ours; it is no error if there is none.
-func (e *Executor) dismiss(ctx context.Context, resource cluster.Resource, name string, owner plan.Owner) error {
+// removeFencePart deletes a part of a fence of ours; it is no error if there is none.
+func (e *Executor) removeFencePart(ctx context.Context, resource cluster.Resource, name string, owner plan.Owner) error {
 	for sends := 1; ; sends++ {
 		live, err := e.objects.Get(ctx, resource, "", name)
 		if cluster.IsNotFound(err, resource, name) {
@@ -189,7 +189,7 @@ func (e *Executor) dismiss(ctx context.Context, resource cluster.Resource, name 
 		}
 		_, _, err = e.objects.Delete(ctx, resource, "", name, live.GetUID(), live.GetResourceVersion(), metav1.DeletePropagationBackground)
 		if apierrors.IsConflict(err) && sends < maxSends {
-			continue // somebody wrote its status
+			continue // its status was written
 		}
 		if cluster.IsNotFound(err, resource, name) {
 			return nil
@@ -199,88 +199,84 @@ func (e *Executor) dismiss(ctx context.Context, resource cluster.Resource, name 
 }
 
 const (
-	// fenceEnd bounds the time that taking a fence down may take; it happens
-	// also after the context has ended.
-	fenceEnd = 10 * time.Second
-	// fenceStay bounds how long a fence stays after the deletion of a type,
+	// removeTimeout bounds the removal of a fence, which happens also after the context
+	// has ended.
+	removeTimeout = 10 * time.Second
+	// terminatingTimeout bounds how long a fence stays after the deletion of a type,
 	// until the server refuses new instances by itself.
-	fenceStay = 30 * time.Second
+	terminatingTimeout = 30 * time.Second
 )
 
-// removeFenced is remove behind a fence. Nothing is put up for a deletion that
-// is blocked anyway.
-func (e *Executor) removeFenced(ctx context.Context, step plan.Step) (result plan.Result) {
-	verdict, err := e.guard(ctx, step)
+// deleteFenced deletes behind a fence. There is no fence for a deletion that is blocked
+// anyway.
+func (e *Executor) deleteFenced(ctx context.Context, step plan.Step) (result plan.Result) {
+	verdict, err := e.checkGuard(ctx, step)
 	if err != nil || !verdict.passes() {
-		return e.refused(ctx, step, verdict, err)
+		return e.blockedResult(ctx, step, verdict, err)
 	}
 	f := e.newFence(step)
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fenceEnd)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 		defer cancel()
-		if err := e.lower(ctx, f, step.Owner); err != nil {
-			e.swept.Delete(step.Owner.ID)
+		if err := e.removeFence(ctx, f, step.Owner); err != nil {
+			e.fencesChecked.Delete(step.Owner.ID)
 			result.Err = errors.Join(result.Err, classify(step, fmt.Errorf("take down the fence %s: %w", f.name, err)))
 		}
 	}()
-	if err := e.raise(ctx, f, step.Owner); err != nil {
+	if err := e.createFence(ctx, f, step.Owner); err != nil {
 		return failed(step, fmt.Errorf("put up the fence %s, without which nothing is deleted: %w", f.name, err))
 	}
-	result = e.removeGuarded(ctx, step)
+	result = e.deleteGuarded(ctx, step)
 	if result.Err == nil && result.Blocked == "" && step.Key.GroupKind() == definitionKind {
-		e.untilClosed(ctx, step)
+		e.waitUntilTerminating(ctx, step)
 	}
 	return result
 }
 
-// untilClosed waits until the server refuses new instances of a deleted type by
+// waitUntilTerminating waits until the server refuses new instances of a deleted type by
 // itself: the definition is gone, or says that it is terminating.
-func (e *Executor) untilClosed(ctx context.Context, step plan.Step) {
-	ctx, cancel := context.WithTimeout(ctx, fenceStay)
+func (e *Executor) waitUntilTerminating(ctx context.Context, step plan.Step) {
+	ctx, cancel := context.WithTimeout(ctx, terminatingTimeout)
 	defer cancel()
 	for {
 		live, err := e.objects.Get(ctx, definitions, "", step.Key.Name)
 		gone := cluster.IsNotFound(err, definitions, step.Key.Name)
-		if gone || err == nil && (live.GetUID() != step.UID || hasCondition(live, "Terminating")) || !sleep(ctx, fencePause) {
+		if gone || err == nil && (live.GetUID() != step.UID || hasCondition(live, "Terminating")) || !sleep(ctx, pollInterval) {
 			return
 		}
 	}
 }
 
-// Sweep removes the fences that a crash left behind: they would keep everybody
-// from creating what they fenced. Whatever a fence was put up for is still in the
-// record then, so nothing is asked if no namespace and no type is there; otherwise the
-// server is asked once for each owner, and again after a fence could not be taken
-// down. That the option is off by now makes no difference, but then nothing that
-// goes wrong here keeps an owner from anything else.
-func (e *Executor) Sweep(ctx context.Context, owner plan.Owner, recorded []v1alpha1.InventoryItem) error {
-	if _, clean := e.swept.Load(owner.ID); clean || !slices.ContainsFunc(recorded, mayBeFenced) {
+// RemoveLeftoverFences removes the fences that are left over from a crash: they would deny
+// the creation of what they fenced to every client. The object that a fence was for is still
+// in the record then, so nothing is listed if no namespace and no type is recorded; otherwise
+// fences are listed once for each owner, and again after one could not be removed. It does
+// so, too, if the option is off by now, but then an error here stops nothing else.
+func (e *Executor) RemoveLeftoverFences(ctx context.Context, owner plan.Owner, recorded []v1alpha1.InventoryItem) error {
+	if _, clean := e.fencesChecked.Load(owner.ID); clean || !slices.ContainsFunc(recorded, func(item v1alpha1.InventoryItem) bool {
+		gk := plan.KeyOf(item).GroupKind()
+		return gk == definitionKind || gk == namespaceKind
+	}) {
 		return nil
 	}
-	err := e.sweep(ctx, owner)
+	err := e.removeLeftoverFences(ctx, owner)
 	switch {
 	case err == nil, !e.options.TypeFence && apierrors.IsForbidden(err):
-		e.swept.Store(owner.ID, true)
+		e.fencesChecked.Store(owner.ID, true)
 		return nil
 	case !e.options.TypeFence, apierrors.IsForbidden(err):
-		// Whoever may not look may not put one up either, so there is hardly any.
-		// The rights may come back.
-		log.FromContext(ctx).V(1).Info("fences that were left behind cannot be looked for", "error", err.Error())
+		// An identity that may not list fences may not create them either, so there is
+		// hardly any. The rights may be granted again.
+		log.FromContext(ctx).V(1).Info("leftover fences cannot be listed", "error", err.Error())
 		return nil
 	default:
-		return fmt.Errorf("look for fences that were left behind: %w", err)
+		return fmt.Errorf("list leftover fences: %w", err)
 	}
 }
 
-// mayBeFenced tells whether a fence may have been put up to remove the object.
-func mayBeFenced(item v1alpha1.InventoryItem) bool {
-	gk := plan.KeyOf(item).GroupKind()
-	return gk == definitionKind || gk == namespaceKind
-}
-
-// sweep looks for the policies only: they are put up before their bindings and
-// taken down after them.
-func (e *Executor) sweep(ctx context.Context, owner plan.Owner) error {
+// removeLeftoverFences lists the policies only: they are created before their bindings and
+// deleted after them.
+func (e *Executor) removeLeftoverFences(ctx context.Context, owner plan.Owner) error {
 	resource, err := e.types.Resolve(ctx, policyKind)
 	if _, unserved := errors.AsType[*cluster.NotServedError](err); unserved {
 		return nil
@@ -293,14 +289,14 @@ func (e *Executor) sweep(ctx context.Context, owner plan.Owner) error {
 		return err
 	}
 	for _, item := range list.Items {
-		if err := e.lower(ctx, &fence{name: item.Name}, owner); err != nil {
+		if err := e.removeFence(ctx, &fence{name: item.Name}, owner); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// FenceSelector is the label that tells the fences of an owner, as key=value.
+// FenceSelector returns the label of the fences of an owner, as key=value.
 func FenceSelector(name string, owner plan.Owner) string {
 	return name + "/" + labelFence + "=" + owner.ID
 }

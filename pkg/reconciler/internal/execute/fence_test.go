@@ -21,8 +21,8 @@ import (
 	"github.com/corbel-run/corbel/test/env"
 )
 
-// Whoever may not look for fences now may do so later, and has to look then.
-func TestAFenceIsLookedForUntilSomebodyMayTell(t *testing.T) {
+// An identity that may not list fences now may do so later, and has to list them then.
+func TestFencesAreListedUntilTheIdentityMayListThem(t *testing.T) {
 	admin, user := newBench(t), unique("sweeper")
 	config, err := env.Shared(t).ConfigFor(user)
 	if err != nil {
@@ -40,11 +40,11 @@ spec:
   matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: ["*"], resources: [nothings], operations: [CREATE]}]}
   validations: [{expression: "false"}]`)
 	d := admin.desired(`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: `+policy.GetName()+`}}`, v1alpha1.UpdatePolicyReplace)
-	if err := jane.executor.Sweep(t.Context(), owner, recorded); err != nil {
+	if err := jane.executor.RemoveLeftoverFences(t.Context(), owner, recorded); err != nil {
 		t.Fatal(err)
 	}
 	if admin.observe(d).Existence != plan.Present {
-		t.Fatal("the fence is gone, and nobody may take it down")
+		t.Fatal("the fence is gone, although the identity may not remove it")
 	}
 	admin.create(`
 apiVersion: rbac.authorization.k8s.io/v1
@@ -59,19 +59,19 @@ metadata: {name: ` + user + `}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: ` + user + `}
 subjects: [{kind: User, name: ` + user + `}]`)
 	eventually(t, "the fence is taken down", func() bool {
-		if err := jane.executor.Sweep(t.Context(), owner, recorded); err != nil {
+		if err := jane.executor.RemoveLeftoverFences(t.Context(), owner, recorded); err != nil {
 			t.Fatal(err)
 		}
 		return admin.observe(d).Existence == plan.Absent
 	})
 	jane.requests()
-	if err := jane.executor.Sweep(t.Context(), owner, recorded); err != nil || len(jane.requests()) > 0 {
+	if err := jane.executor.RemoveLeftoverFences(t.Context(), owner, recorded); err != nil || len(jane.requests()) > 0 {
 		t.Errorf("what is known is asked again (%v)", err)
 	}
 }
 
 // heedless is a server with nothing in it that puts up every fence and minds none.
-// Probed is closed when somebody tries to find that out.
+// Probed is closed when the server is asked for that.
 func heedless(t *testing.T) (config *rest.Config, probed chan struct{}) {
 	t.Helper()
 	probed = make(chan struct{})

@@ -72,7 +72,7 @@ func TestATypeWithInstancesIsNotDeleted(t *testing.T) {
 	}
 }
 
-func TestATypeWaitsForItsInstancesAndTellsForeignFromOurs(t *testing.T) {
+func TestATypeWaitsForItsInstancesAndSeparatesForeignOnes(t *testing.T) {
 	b := newBench(t)
 	namespace := b.namespace()
 	definition, group := b.defined()
@@ -98,7 +98,7 @@ func TestATypeWaitsForItsInstancesAndTellsForeignFromOurs(t *testing.T) {
 	if got := blocked(); got != "1 instance of ours still being deleted: Foo "+namespace+"/ours" {
 		t.Errorf("got %q", got)
 	}
-	b.somebody(ours, `metadata: {finalizers: null}`)
+	b.otherClient(ours, `metadata: {finalizers: null}`)
 	if got := blocked(); got != "" {
 		t.Errorf("got %q", got)
 	}
@@ -117,7 +117,7 @@ func TestATypeIsGuardedAgainBeforeEachDeletion(t *testing.T) {
 	s := step(plan.VerbDelete, definition, b.observe(definition))
 	s.Guard, s.Desired = plan.GuardNoInstances, nil
 	b.beforeEach("DELETE", func(int) {
-		b.somebody(definition, `metadata: {labels: {changed: "1"}}`)
+		b.otherClient(definition, `metadata: {labels: {changed: "1"}}`)
 		b.foo(group, namespace, "foo", "")
 	})
 	if result := b.run(s); !strings.Contains(result.Blocked, "Foo "+namespace+"/foo") {
@@ -151,7 +151,7 @@ spec:
 func TestATypeThatIsServedInNoVersionIsNotDeleted(t *testing.T) {
 	b := newBench(t)
 	definition, _ := b.defined()
-	b.somebody(definition, `spec: {versions: [{name: v1, served: false, storage: true, schema: {openAPIV3Schema: {type: object}}}]}`)
+	b.otherClient(definition, `spec: {versions: [{name: v1, served: false, storage: true, schema: {openAPIV3Schema: {type: object}}}]}`)
 	eventually(t, "the type is blocked", func() bool {
 		result := b.guarded(definition, plan.GuardNoInstances)
 		return strings.Contains(result.Blocked, "no version of it is served")

@@ -30,10 +30,10 @@ var (
 )
 
 // instances counts the instances of the types that a CustomResourceDefinition or
-// an APIService brings. Deleting the former deletes them all, whoever made them.
-// Those of the uids count apart.
-func (e *Executor) instances(ctx context.Context, owner plan.Owner, key plan.Key, owns Owns, kept []types.UID) (*census, error) {
-	found := &census{owns: owns, owner: owner, kept: kept}
+// an APIService defines. Deleting the former deletes them all, whatever their owner.
+// Those with the uids in kept are counted separately.
+func (e *Executor) instances(ctx context.Context, owner plan.Owner, key plan.Key, owns Owns, kept []types.UID) (*instanceCount, error) {
+	found := &instanceCount{owns: owns, owner: owner, kept: kept}
 	if !strings.Contains(key.Name, ".") {
 		return nil, fmt.Errorf("the name does not say which types it brings")
 	}
@@ -50,11 +50,11 @@ func (e *Executor) instances(ctx context.Context, owner plan.Owner, key plan.Key
 // definedInstances counts the instances of a CustomResourceDefinition. All
 // versions show the same objects; the first one that can be listed will do,
 // because a conversion between versions may be out of order.
-func (e *Executor) definedInstances(ctx context.Context, found *census, definition string) error {
+func (e *Executor) definedInstances(ctx context.Context, found *instanceCount, definition string) error {
 	versions, failures := e.definedTypes(ctx, definition)
 	for _, resource := range versions {
-		one := &census{owns: found.owns, owner: found.owner, kept: found.kept}
-		err := one.take(ctx, e.objects, resource, "")
+		one := &instanceCount{owns: found.owns, owner: found.owner, kept: found.kept}
+		err := one.addType(ctx, e.objects, resource, "")
 		if err == nil {
 			*found = *one
 			return nil
@@ -95,9 +95,9 @@ var definitions = cluster.Resource{
 	Kind: "CustomResourceDefinition",
 }
 
-// unservedInstances judges a definition of which the server serves no version.
+// unservedInstances is about a definition of which the server serves no version.
 // If it was never established, nothing can have been stored.
-func (e *Executor) unservedInstances(ctx context.Context, found *census, name string) error {
+func (e *Executor) unservedInstances(ctx context.Context, found *instanceCount, name string) error {
 	definition, err := e.objects.Get(ctx, definitions, "", name)
 	if cluster.IsNotFound(err, definitions, name) {
 		return nil
@@ -111,7 +111,7 @@ func (e *Executor) unservedInstances(ctx context.Context, found *census, name st
 	return nil
 }
 
-// hasCondition tells whether a condition of the object is True.
+// hasCondition reports whether a condition of the object is True.
 func hasCondition(object *unstructured.Unstructured, name string) bool {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(condition any) bool {
@@ -124,7 +124,7 @@ func hasCondition(object *unstructured.Unstructured, name string) bool {
 // The deletion of an APIService deletes none of them, it only hides them. So a
 // server that does not answer, as it is removed before its APIService, does not
 // keep the latter alive. Types that can only be read, such as metrics, hold nothing.
-func (e *Executor) aggregatedInstances(ctx context.Context, found *census, gv schema.GroupVersion) error {
+func (e *Executor) aggregatedInstances(ctx context.Context, found *instanceCount, gv schema.GroupVersion) error {
 	kinds, err := e.types.Kinds(ctx, gv)
 	if isOutOfOrder(err) {
 		return nil
@@ -137,7 +137,7 @@ func (e *Executor) aggregatedInstances(ctx context.Context, found *census, gv sc
 		if !resource.Can("list") || !resource.Can("delete") {
 			continue
 		}
-		err := found.take(ctx, e.objects, resource, "")
+		err := found.addType(ctx, e.objects, resource, "")
 		if err != nil && !isOutOfOrder(err) && !apierrors.IsMethodNotSupported(err) {
 			return err
 		}
@@ -153,46 +153,46 @@ func isOutOfOrder(err error) bool {
 const (
 	// maxNamed is how many objects a sentence names.
 	maxNamed = 5
-	// censusPage is the size of the pages in which instances are counted, and
+	// countPage is the size of the pages in which instances are counted, and
 	// maxPages how many pages of one type are read at most.
-	censusPage = 500
-	maxPages   = 20
+	countPage = 500
+	maxPages  = 20
 )
 
-// Owns tells whether an instance is in our inventory. All others are foreign,
-// also those that we made and then left behind.
+// Owns reports whether an instance is in our inventory. All others are foreign,
+// also those that we created and then orphaned.
 type Owns func(key plan.Key, uid types.UID) bool
 
-// census counts the instances of types, foreign ones and our own.
-type census struct {
+// instanceCount counts the instances of types, foreign ones and our own.
+type instanceCount struct {
 	owns Owns
-	// owner is on whose behalf they are counted.
+	// owner is the owner of the types.
 	owner plan.Owner
-	// kept are the uids of those that were left behind, if they count apart.
+	// kept are the uids of those that were orphaned, if they are counted separately.
 	kept      []types.UID
 	keptTotal int
 	// foreign and ours are the names of the first few.
 	foreign, ours           []string
 	foreignTotal, oursTotal int
-	// elsewhere is how many of the foreign ones the owner is not told the names of.
+	// elsewhere is how many of the foreign ones must not be named to the owner.
 	elsewhere int
-	leaving   int // of ours, being deleted
-	more      bool
+	deleting  int // of ours, being deleted
+	truncated bool
 	// types are those of which there are foreign instances.
 	types []plan.BlockingType
 	// counted is the last type that was counted.
 	counted *cluster.Resource
-	// unknown says of what it cannot be told whether there are instances.
+	// unknown are sentences about types that cannot be counted.
 	unknown []string
 }
 
-// take counts the instances of a type. A first look, at two instances at most,
-// tells whether there are any; only then all are read, because our own may come
+// addType counts the instances of a type. A first list of two instances at most
+// shows whether there are any; only then all are read, because our own may come
 // before the foreign ones. Both come from a quorum of the storage, so an
 // instance that was created before is seen.
 //
 // At is a resourceVersion, if the instances of an earlier moment are meant.
-func (c *census) take(ctx context.Context, objects *cluster.Objects, resource cluster.Resource, at string) error {
+func (c *instanceCount) addType(ctx context.Context, objects *cluster.Objects, resource cluster.Resource, at string) error {
 	c.counted = &resource
 	options := cluster.ListOptions{Limit: 2, At: at}
 	for page := 0; ; page++ {
@@ -201,30 +201,30 @@ func (c *census) take(ctx context.Context, objects *cluster.Objects, resource cl
 			return fmt.Errorf("list the instances of %s: %w", resource.Kind, err)
 		}
 		if page == 0 && list.Continue != "" {
-			options.Limit = censusPage // from the beginning
+			options.Limit = countPage // from the beginning
 			continue
 		}
 		for _, item := range list.Items {
-			c.count(resource, item)
+			c.addInstance(resource, item)
 		}
 		if options.Continue = list.Continue; options.Continue == "" {
 			return nil
 		}
 		options.At = "" // the token knows
 		if page == maxPages {
-			c.more = true
+			c.truncated = true
 			return nil
 		}
 	}
 }
 
-func (c *census) count(resource cluster.Resource, item metav1.PartialObjectMetadata) {
+func (c *instanceCount) addInstance(resource cluster.Resource, item metav1.PartialObjectMetadata) {
 	key := plan.Key{Group: resource.GVR.Group, Kind: resource.Kind, Namespace: item.Namespace, Name: item.Name}
 	name := key.String()
 	if c.owns != nil && c.owns(key, item.UID) {
 		c.oursTotal++
 		if item.DeletionTimestamp != nil {
-			c.leaving++
+			c.deleting++
 		}
 		if len(c.ours) < maxNamed {
 			c.ours = append(c.ours, name)
@@ -239,7 +239,7 @@ func (c *census) count(resource cluster.Resource, item metav1.PartialObjectMetad
 	if obstacle := (plan.BlockingType{Type: resource.GVR}); !slices.Contains(c.types, obstacle) {
 		c.types = append(c.types, obstacle)
 	}
-	if !maySee(c.owner, item.Namespace) {
+	if !mayName(c.owner, item.Namespace) {
 		c.elsewhere++
 		return
 	}
@@ -251,21 +251,21 @@ func (c *census) count(resource cluster.Resource, item metav1.PartialObjectMetad
 	}
 }
 
-// obstacles is why nothing may happen to the types before somebody else did
-// something: foreign instances, and what cannot be counted. Empty means none.
-func (c *census) obstacles() string {
+// describeBlocking returns why the types must stay until another client did something:
+// foreign instances, and what cannot be counted. Empty means none.
+func (c *instanceCount) describeBlocking() string {
 	var parts []string
 	if c.foreignTotal > 0 {
-		parts = append(parts, amount(c.foreignTotal, "foreign instance", c.more)+c.where())
+		parts = append(parts, countText(c.foreignTotal, "foreign instance", c.truncated)+c.describeForeign())
 	}
 	return strings.Join(append(parts, c.unknown...), "; ")
 }
 
-// where names the foreign instances that the owner may know of, and says how the others
-// are listed.
-func (c *census) where() string {
+// describeForeign names the foreign instances that the owner may know of, and says how the
+// others are listed.
+func (c *instanceCount) describeForeign() string {
 	visible := c.foreignTotal - c.elsewhere
-	outside := fmt.Sprintf("outside of namespace %s (listed by kubectl get %s --all-namespaces)", c.owner.Ref.Namespace, listable(c.types))
+	outside := fmt.Sprintf("outside of namespace %s (listed by kubectl get %s --all-namespaces)", c.owner.Ref.Namespace, kubectlTypes(c.types))
 	switch {
 	case c.elsewhere == 0:
 		return ": " + enumerate(c.foreign, visible)
@@ -276,15 +276,15 @@ func (c *census) where() string {
 	}
 }
 
-// maySee reports whether the names of objects in a namespace, which the owner has not made,
-// may be in its status. Readers of a status in a namespace are tenants of that namespace;
-// what others keep elsewhere, such as their Secrets, is not for them.
-func maySee(owner plan.Owner, namespace string) bool {
+// mayName reports whether the names of objects in a namespace, which the owner has not
+// created, may be in its status. Readers of a status in a namespace are tenants of that namespace;
+// objects in other namespaces, such as Secrets, are not for them.
+func mayName(owner plan.Owner, namespace string) bool {
 	return owner.Ref.Namespace == "" || owner.Ref.Namespace == namespace
 }
 
-// listable is how kubectl is asked for the objects of the types.
-func listable(types []plan.BlockingType) string {
+// kubectlTypes returns the types in the form in which kubectl takes them.
+func kubectlTypes(types []plan.BlockingType) string {
 	var names []string
 	for _, t := range types {
 		if name := t.Type.GroupResource().String(); !slices.Contains(names, name) {
@@ -294,32 +294,32 @@ func listable(types []plan.BlockingType) string {
 	return strings.Join(names[:min(len(names), maxNamed)], ",")
 }
 
-// lost is what can be said of foreign instances that do not exist any more.
-func (c *census) lost() string {
+// describeLost describes foreign instances that do not exist any more.
+func (c *instanceCount) describeLost() string {
 	if c.elsewhere == 0 {
-		return c.obstacles()
+		return c.describeBlocking()
 	}
-	return amount(c.foreignTotal, "foreign instance", c.more)
+	return countText(c.foreignTotal, "foreign instance", c.truncated)
 }
 
 // String is why the types cannot be deleted at this moment: any instance of
 // theirs would go with them. Empty means that there are none.
-func (c *census) String() string {
+func (c *instanceCount) String() string {
 	var parts []string
-	if text := c.obstacles(); text != "" {
+	if text := c.describeBlocking(); text != "" {
 		parts = append(parts, text)
 	}
 	if c.oursTotal > 0 {
 		state := "that must go first"
-		if c.leaving == c.oursTotal {
+		if c.deleting == c.oursTotal {
 			state = "still being deleted"
 		}
-		parts = append(parts, amount(c.oursTotal, "instance", false)+" of ours "+state+": "+enumerate(c.ours, c.oursTotal))
+		parts = append(parts, countText(c.oursTotal, "instance", false)+" of ours "+state+": "+enumerate(c.ours, c.oursTotal))
 	}
 	return strings.Join(parts, "; ")
 }
 
-func amount(n int, what string, more bool) string {
+func countText(n int, what string, more bool) string {
 	if n != 1 {
 		what += "s"
 	}
@@ -340,27 +340,27 @@ func enumerate(names []string, total int) string {
 }
 
 // ForeignInstancesOf returns a sentence about the instances, other than our own,
-// of the types that a CustomResourceDefinition or an APIService brings, and these
+// of the types that a CustomResourceDefinition or an APIService defines, and these
 // types; empty means that there are none. It names what the owner may know of.
 func (e *Executor) ForeignInstancesOf(ctx context.Context, owner plan.Owner, key plan.Key, owns Owns) (string, []plan.BlockingType, error) {
 	found, err := e.instances(ctx, owner, key, owns, nil)
 	if err != nil {
 		return "", nil, err
 	}
-	return found.obstacles(), found.types, nil
+	return found.describeBlocking(), found.types, nil
 }
 
 // ForeignInstances returns a sentence about the instances, other than our own,
 // of the types that match a pattern and are served at this moment, and these types;
 // empty means that there are none. Types whose objects cannot be listed and deleted, such as
 // metrics, hold nothing that could be lost. A group that matches and whose types
-// or objects the server cannot tell is named as well: what is not known is not absent.
+// or objects the server does not list is named as well: what is not known is not absent.
 func (e *Executor) ForeignInstances(ctx context.Context, owner plan.Owner, pattern v1alpha1.TypeInfo, owns Owns) (string, []plan.BlockingType, error) {
 	matching, unknown, err := e.types.Matching(ctx, pattern)
 	if err != nil {
 		return "", nil, err
 	}
-	found := &census{owns: owns, owner: owner}
+	found := &instanceCount{owns: owns, owner: owner}
 	for _, gv := range unknown {
 		found.unknown = append(found.unknown, fmt.Sprintf("the server cannot tell the types of %s at the moment", gv))
 	}
@@ -368,7 +368,7 @@ func (e *Executor) ForeignInstances(ctx context.Context, owner plan.Owner, patte
 		if !resource.Can("list") || !resource.Can("delete") {
 			continue
 		}
-		if err := found.take(ctx, e.objects, resource, ""); err != nil {
+		if err := found.addType(ctx, e.objects, resource, ""); err != nil {
 			sentence, err := e.uncounted(ctx, resource, err)
 			if err != nil {
 				return "", nil, err
@@ -378,10 +378,10 @@ func (e *Executor) ForeignInstances(ctx context.Context, owner plan.Owner, patte
 			}
 		}
 	}
-	return found.obstacles(), found.types, nil
+	return found.describeBlocking(), found.types, nil
 }
 
-// uncounted judges a type whose instances could not be listed.
+// uncounted returns what is known of a type whose instances could not be listed.
 func (e *Executor) uncounted(ctx context.Context, resource cluster.Resource, err error) (sentence string, _ error) {
 	what := resource.Kind + " of " + resource.GVR.GroupVersion().String()
 	_, unserved := errors.AsType[*cluster.UnservedPathError](err)

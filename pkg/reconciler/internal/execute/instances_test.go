@@ -17,7 +17,7 @@ import (
 )
 
 // What a component in a namespace says is read by the tenants of that namespace.
-func TestTheNamesOfWhatOthersKeepInOtherNamespacesAreNotTold(t *testing.T) {
+func TestObjectsOfOthersInOtherNamespacesAreNotNamed(t *testing.T) {
 	secrets := cluster.Resource{GVR: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret", Namespaced: true}
 	foos := cluster.Resource{GVR: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "foos"}, Kind: "Foo"}
 	object := func(namespace, name string) metav1.PartialObjectMetadata {
@@ -41,14 +41,14 @@ func TestTheNamesOfWhatOthersKeepInOtherNamespacesAreNotTold(t *testing.T) {
 			"2 foreign instances: Foo bank/b, Foo a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &census{owner: tc.owner}
+			c := &instanceCount{owner: tc.owner}
 			for _, item := range tc.instances {
-				c.count(tc.of, item)
+				c.addInstance(tc.of, item)
 			}
-			if got := c.obstacles(); got != tc.want {
+			if got := c.describeBlocking(); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
-			if lost := c.lost(); tc.owner == here && strings.Contains(lost, "bank") {
+			if lost := c.describeLost(); tc.owner == here && strings.Contains(lost, "bank") {
 				t.Errorf("lost: %s", lost)
 			}
 		})
@@ -61,12 +61,12 @@ func TestTheNamesOfWhatOthersKeepInOtherNamespacesAreNotTold(t *testing.T) {
 		"content of another namespace":                 {here, "2 objects live in it (listed by kubectl get secrets --namespace tenants)", "2 objects (secrets)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			content := newInhabitants(plan.Step{Key: plan.Key{Kind: "Namespace", Name: "tenants"}, Owner: tc.owner}, nil)
+			content := newNamespaceContents(plan.Step{Key: plan.Key{Kind: "Namespace", Name: "tenants"}, Owner: tc.owner}, nil)
 			for i := range 2 {
-				content.add(secrets, listed{all: true, objects: []inhabitant{inhabitantOf(secrets, object("tenants", "s"+strconv.Itoa(i)))}})
+				content.add(secrets, typeListing{complete: true, objects: []contentObject{contentObjectOf(secrets, object("tenants", "s"+strconv.Itoa(i)))}})
 			}
-			if content.String() != tc.want || content.lost() != tc.lost {
-				t.Errorf("got %q, and %q", content, content.lost())
+			if content.String() != tc.want || content.describeLost() != tc.lost {
+				t.Errorf("got %q, and %q", content, content.describeLost())
 			}
 		})
 	}

@@ -51,7 +51,7 @@ func TestOnlyEntriesThatCountAsOursAreUnited(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, more, err := unite(tc.entries, "corbel", counts)
+			got, more, err := uniteEntries(tc.entries, "corbel", counts)
 			if err != nil || more != tc.more {
 				t.Errorf("got %v, %v", more, err)
 			}
@@ -60,7 +60,7 @@ func TestOnlyEntriesThatCountAsOursAreUnited(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := unite([]metav1.ManagedFieldsEntry{ours, entry("helm", update, "", "nonsense")}, "corbel", counts); err == nil {
+	if _, _, err := uniteEntries([]metav1.ManagedFieldsEntry{ours, entry("helm", update, "", "nonsense")}, "corbel", counts); err == nil {
 		t.Error("nonsense was understood")
 	}
 }
@@ -97,7 +97,7 @@ func TestEntriesOfVersionsThatAreNotServedAreTranslated(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, changed := translate(tc.entries, to, map[string]bool{"v2": true, "v1": true})
+			got, changed := migrateEntries(tc.entries, to, map[string]bool{"v2": true, "v1": true})
 			if changed != (tc.want != nil) {
 				t.Errorf("changed: %t", changed)
 			}
@@ -108,7 +108,7 @@ func TestEntriesOfVersionsThatAreNotServedAreTranslated(t *testing.T) {
 	}
 }
 
-func TestOneOffManagersAreToldFromControllers(t *testing.T) {
+func TestOneOffManagersAreDistinguishedFromControllers(t *testing.T) {
 	for manager, want := range map[string]bool{
 		"kubectl": true, "kubectl-client-side-apply": true, "kubectl-edit": true, "helm": true, "k9s": true, "oc": true, "before-first-apply": true,
 		"helm-controller": false, "kustomize-controller": false, "kube-controller-manager": false, "kubectlish": false, "ocm": false, "": false,

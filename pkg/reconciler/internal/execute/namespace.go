@@ -25,25 +25,25 @@ import (
 // contentPage is the size of the pages in which the content of a namespace is read.
 const contentPage = 500
 
-// content looks for objects in the namespace of a step that would go with it and are not
-// noise. Its String is empty if there are none. A type that cannot be read may
+// readContents lists the objects in the namespace of a step that would go with it and are
+// not ignored. Its String is empty if there are none. A type that cannot be read may
 // hide content: what is not known is not absent. At is a resourceVersion, if the
 // content of an earlier moment is meant.
-func (e *Executor) content(ctx context.Context, step plan.Step, at string) (*inhabitants, error) {
+func (e *Executor) readContents(ctx context.Context, step plan.Step, at string) (*namespaceContents, error) {
 	namespace := step.Key.Name
 	readable, unreadable, err := e.types.Namespaced(ctx)
 	if err != nil {
 		return nil, err
 	}
-	found := newInhabitants(step, readable)
+	found := newNamespaceContents(step, readable)
 	for _, gv := range slices.SortedFunc(maps.Keys(unreadable), func(a, b schema.GroupVersion) int { return cmp.Compare(a.String(), b.String()) }) {
-		found.hide(gv.String(), unreadable[gv])
+		found.addUnread(gv.String(), unreadable[gv])
 	}
-	lists := make([]listed, len(readable))
+	lists := make([]typeListing, len(readable))
 	var group errgroup.Group
 	group.SetLimit(e.options.Parallelism)
 	for i, resource := range readable {
-		if !resource.Can("list") || !resource.Can("delete") || slices.Contains(noisyTypes, resource.GVR.GroupResource()) {
+		if !resource.Can("list") || !resource.Can("delete") || slices.Contains(ignoredTypes, resource.GVR.GroupResource()) {
 			continue
 		}
 		group.Go(func() error {
@@ -61,44 +61,44 @@ func (e *Executor) content(ctx context.Context, step plan.Step, at string) (*inh
 	return found, nil
 }
 
-// listed is what was found of one type.
-type listed struct {
-	objects []inhabitant
-	// all: these are all objects of the type.
-	all bool
+// typeListing is what was found of one type.
+type typeListing struct {
+	objects []contentObject
+	// complete: these are all objects of the type.
+	complete bool
 	// more: there are more objects, which were not read.
 	more bool
 	// unread is why the type cannot be read.
 	unread error
 }
 
-// list reads the metadata of the objects of a type. It ends early when it has
-// found enough to say that the namespace is in use.
-func (e *Executor) list(ctx context.Context, resource cluster.Resource, namespace, at string) (listed, error) {
-	var all listed
+// list reads the metadata of the objects of a type. It ends early when an object shows
+// that the namespace is in use.
+func (e *Executor) list(ctx context.Context, resource cluster.Resource, namespace, at string) (typeListing, error) {
+	var all typeListing
 	options := cluster.ListOptions{Limit: contentPage, At: at}
 	for {
 		page, err := e.objects.ListMetadata(ctx, resource, namespace, options)
 		if err != nil {
-			return e.unlisted(ctx, resource, err)
+			return e.listFailure(ctx, resource, err)
 		}
 		for _, item := range page.Items {
-			all.objects = append(all.objects, inhabitantOf(resource, item))
+			all.objects = append(all.objects, contentObjectOf(resource, item))
 		}
 		options.Continue = page.Continue
 		if options.Continue == "" {
-			all.all = true
+			all.complete = true
 			return all, nil
 		}
-		if slices.ContainsFunc(all.objects, func(o inhabitant) bool { return o.stays() }) {
+		if slices.ContainsFunc(all.objects, func(o contentObject) bool { return !o.terminating && !o.standard && len(o.owners) == 0 }) {
 			all.more = true
 			return all, nil
 		}
 	}
 }
 
-// unlisted judges a type whose objects could not be listed.
-func (e *Executor) unlisted(ctx context.Context, resource cluster.Resource, err error) (listed, error) {
+// listFailure returns what is known of a type whose objects could not be listed.
+func (e *Executor) listFailure(ctx context.Context, resource cluster.Resource, err error) (typeListing, error) {
 	_, unserved := errors.AsType[*cluster.UnservedPathError](err)
 	switch {
 	case unserved:
@@ -107,15 +107,15 @@ func (e *Executor) unlisted(ctx context.Context, resource cluster.Resource, err 
 		_, err := e.types.Resolve(ctx, resource.GVK())
 		_, gone := errors.AsType[*cluster.NotServedError](err)
 		if gone {
-			return listed{}, nil
+			return typeListing{}, nil
 		}
-		return listed{unread: cmp.Or(err, unservedErr)}, nil
+		return typeListing{unread: cmp.Or(err, unservedErr)}, nil
 	case apierrors.IsMethodNotSupported(err):
-		return listed{}, nil // its objects are computed, not stored
+		return typeListing{}, nil // its objects are computed, not stored
 	case ctx.Err() != nil, cluster.IsUnreachable(err) && cluster.IsBuiltIn(resource.GVR.Group):
-		return listed{}, err // the API server itself does not answer
+		return typeListing{}, err // the API server itself does not answer
 	default:
-		return listed{unread: err}, nil
+		return typeListing{unread: err}, nil
 	}
 }
 
@@ -134,31 +134,31 @@ func whyUnread(err error) string {
 	}
 }
 
-// inhabitants are the objects found in a namespace.
-type inhabitants struct {
+// namespaceContents are the objects in a namespace.
+type namespaceContents struct {
 	namespace string
-	// owner is on whose behalf they were looked for.
+	// owner is the owner of the namespace.
 	owner plan.Owner
-	byUID map[string]inhabitant
-	// known are the types whose objects were all read.
-	known   map[schema.GroupKind]bool
-	objects []inhabitant
+	byUID map[string]contentObject
+	// listedTypes are the types whose objects were all read.
+	listedTypes map[schema.GroupKind]bool
+	objects     []contentObject
 	// forbidden are the types that may not be read, failing those that cannot be
 	// read at the moment, with the reason.
 	forbidden, failing []string
 	more               bool
 }
 
-func newInhabitants(step plan.Step, readable []cluster.Resource) *inhabitants {
-	return &inhabitants{namespace: step.Key.Name, owner: step.Owner, byUID: map[string]inhabitant{}, known: make(map[schema.GroupKind]bool, len(readable))}
+func newNamespaceContents(step plan.Step, readable []cluster.Resource) *namespaceContents {
+	return &namespaceContents{namespace: step.Key.Name, owner: step.Owner, byUID: map[string]contentObject{}, listedTypes: make(map[schema.GroupKind]bool, len(readable))}
 }
 
-func (c *inhabitants) add(resource cluster.Resource, list listed) {
+func (c *namespaceContents) add(resource cluster.Resource, list typeListing) {
 	if list.unread != nil {
-		c.hide(resource.GVR.GroupResource().String(), list.unread)
+		c.addUnread(resource.GVR.GroupResource().String(), list.unread)
 		return
 	}
-	c.known[resource.GVK().GroupKind()] = list.all
+	c.listedTypes[resource.GVK().GroupKind()] = list.complete
 	c.more = c.more || list.more
 	for _, object := range list.objects {
 		c.byUID[object.uid] = object
@@ -166,8 +166,8 @@ func (c *inhabitants) add(resource cluster.Resource, list listed) {
 	}
 }
 
-// hide notes that a type, or a version of a group, cannot be read.
-func (c *inhabitants) hide(name string, err error) {
+// addUnread notes that a type, or a version of a group, cannot be read.
+func (c *namespaceContents) addUnread(name string, err error) {
 	if apierrors.IsForbidden(err) {
 		c.forbidden = append(c.forbidden, name)
 	} else {
@@ -175,8 +175,8 @@ func (c *inhabitants) hide(name string, err error) {
 	}
 }
 
-// hidden says what cannot be read; empty if everything was.
-func (c *inhabitants) hidden() string {
+// describeUnread says what cannot be read; empty if everything was.
+func (c *namespaceContents) describeUnread() string {
 	var parts []string
 	if len(c.failing) > 0 {
 		parts = append(parts, "types that cannot be read: "+enumerate(c.failing, len(c.failing)))
@@ -188,9 +188,9 @@ func (c *inhabitants) hidden() string {
 }
 
 // String is why the namespace must stay; empty if it need not.
-func (c *inhabitants) String() string {
+func (c *namespaceContents) String() string {
 	var parts []string
-	if names := c.names(); len(names) > 0 {
+	if names := c.blockingNames(); len(names) > 0 {
 		count, what := fmt.Sprint(len(names)), "objects live"
 		if c.more {
 			count = "more than " + count
@@ -198,55 +198,55 @@ func (c *inhabitants) String() string {
 			what = "object lives"
 		}
 		which := ": " + enumerate(names, len(names))
-		if !maySee(c.owner, c.namespace) {
-			which = fmt.Sprintf(" (listed by kubectl get %s --namespace %s)", listable(c.obstacles()), c.namespace)
+		if !mayName(c.owner, c.namespace) {
+			which = fmt.Sprintf(" (listed by kubectl get %s --namespace %s)", kubectlTypes(c.blockingTypes()), c.namespace)
 		}
 		parts = append(parts, fmt.Sprintf("%s %s in it%s", count, what, which))
 	}
-	if hidden := c.hidden(); hidden != "" {
+	if hidden := c.describeUnread(); hidden != "" {
 		parts = append(parts, hidden)
 	}
 	return strings.Join(parts, "; ")
 }
 
-// lost is what can be said of objects that do not exist any more.
-func (c *inhabitants) lost() string {
-	names := c.names()
-	if maySee(c.owner, c.namespace) {
+// describeLost describes objects that do not exist any more.
+func (c *namespaceContents) describeLost() string {
+	names := c.blockingNames()
+	if mayName(c.owner, c.namespace) {
 		return enumerate(names, len(names))
 	}
-	return fmt.Sprintf("%s (%s)", amount(len(names), "object", c.more), listable(c.obstacles()))
+	return fmt.Sprintf("%s (%s)", countText(len(names), "object", c.more), kubectlTypes(c.blockingTypes()))
 }
 
-// maxObstacles is of how many types it is told that their objects keep a namespace.
-const maxObstacles = 5
+// maxBlockingTypes bounds how many types whose objects keep a namespace are reported.
+const maxBlockingTypes = 5
 
-// obstacles are the types of the objects that are no noise.
-func (c *inhabitants) obstacles() []plan.BlockingType {
+// blockingTypes returns the types of the objects that are not ignored.
+func (c *namespaceContents) blockingTypes() []plan.BlockingType {
 	var types []plan.BlockingType
 	for _, object := range c.objects {
 		obstacle := plan.BlockingType{Type: object.resource, Namespace: c.namespace}
-		if len(types) < maxObstacles && !c.isNoise(object) && !slices.Contains(types, obstacle) {
+		if len(types) < maxBlockingTypes && !c.isIgnored(object) && !slices.Contains(types, obstacle) {
 			types = append(types, obstacle)
 		}
 	}
 	return types
 }
 
-// names are the objects that are no noise.
-func (c *inhabitants) names() []string {
+// blockingNames returns the names of the objects that are not ignored.
+func (c *namespaceContents) blockingNames() []string {
 	var names []string
 	for _, object := range c.objects {
-		if !c.isNoise(object) {
+		if !c.isIgnored(object) {
 			names = append(names, object.name)
 		}
 	}
 	return names
 }
 
-// noisyTypes are types whose objects come by themselves and hold nothing that
-// anybody would miss.
-var noisyTypes = []schema.GroupResource{
+// ignoredTypes are types whose objects are created by controllers of the cluster and hold
+// nothing that would be missed.
+var ignoredTypes = []schema.GroupResource{
 	{Resource: "events"},
 	{Group: "events.k8s.io", Resource: "events"},
 	{Resource: "endpoints"},
@@ -254,22 +254,22 @@ var noisyTypes = []schema.GroupResource{
 	{Group: "coordination.k8s.io", Resource: "leases"},
 }
 
-// inhabitant is an object in a namespace, as far as its metadata tell.
-type inhabitant struct {
+// contentObject is the metadata of an object in a namespace.
+type contentObject struct {
 	resource    schema.GroupVersionResource
 	name, uid   string
 	terminating bool
 	standard    bool // every namespace has one
-	owners      []owner
+	owners      []ownerReference
 }
 
-type owner struct {
+type ownerReference struct {
 	uid  string
 	kind schema.GroupKind
 }
 
-func inhabitantOf(resource cluster.Resource, item metav1.PartialObjectMetadata) inhabitant {
-	object := inhabitant{
+func contentObjectOf(resource cluster.Resource, item metav1.PartialObjectMetadata) contentObject {
+	object := contentObject{
 		resource:    resource.GVR,
 		name:        resource.Kind + " " + item.Name,
 		uid:         string(item.UID),
@@ -277,7 +277,7 @@ func inhabitantOf(resource cluster.Resource, item metav1.PartialObjectMetadata) 
 		standard:    isStandard(resource, item),
 	}
 	for _, reference := range item.OwnerReferences {
-		object.owners = append(object.owners, owner{
+		object.owners = append(object.owners, ownerReference{
 			uid:  string(reference.UID),
 			kind: schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind).GroupKind(),
 		})
@@ -285,7 +285,7 @@ func inhabitantOf(resource cluster.Resource, item metav1.PartialObjectMetadata) 
 	return object
 }
 
-// isStandard tells whether the control plane puts the object into every namespace.
+// isStandard reports whether the control plane puts the object into every namespace.
 func isStandard(resource cluster.Resource, item metav1.PartialObjectMetadata) bool {
 	if resource.GVR.Group != "" {
 		return false
@@ -302,18 +302,15 @@ func isStandard(resource cluster.Resource, item metav1.PartialObjectMetadata) bo
 	}
 }
 
-// stays tells, without a look at others, that the object is no noise.
-func (o inhabitant) stays() bool { return !o.terminating && !o.standard && len(o.owners) == 0 }
-
-// isNoise tells whether the object goes away by itself: it is being deleted, or
-// all its owners are gone or go away, so that garbage collection takes it. That
-// is how the pods of a deleted Deployment look for a moment.
-func (c *inhabitants) isNoise(object inhabitant) bool { return c.goes(object, 0) }
+// isIgnored reports whether the object goes away by itself: it is being deleted, or
+// all its owners are gone or go away, so that the garbage collector deletes it. That
+// is the state of the pods of a deleted Deployment for a moment.
+func (c *namespaceContents) isIgnored(object contentObject) bool { return c.isGoing(object, 0) }
 
 // maxChain is longer than any chain of owners. Chains could be circular.
 const maxChain = 10
 
-func (c *inhabitants) goes(object inhabitant, depth int) bool {
+func (c *namespaceContents) isGoing(object contentObject, depth int) bool {
 	if object.terminating || object.standard {
 		return true
 	}
@@ -323,8 +320,8 @@ func (c *inhabitants) goes(object inhabitant, depth int) bool {
 	for _, o := range object.owners {
 		present, ok := c.byUID[o.uid]
 		switch {
-		case ok && c.goes(present, depth+1):
-		case !ok && c.known[o.kind]:
+		case ok && c.isGoing(present, depth+1):
+		case !ok && c.listedTypes[o.kind]:
 			// All objects of the owner's type were read, and it was not among them.
 		default:
 			return false

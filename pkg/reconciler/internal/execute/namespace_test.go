@@ -61,7 +61,7 @@ func TestANamespaceWithContentStays(t *testing.T) {
 			`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: s, namespace: NS}, addressType: IPv4, endpoints: []}`,
 			`{apiVersion: v1, kind: Endpoints, metadata: {name: s, namespace: NS}}`,
 		}},
-		"an object of somebody counts": {
+		"an object of another owner counts": {
 			content: []string{`{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: NS}}`},
 			blocked: "1 object lives in it: ConfigMap theirs",
 		},
@@ -122,7 +122,7 @@ func TestAChainOfControllersIsFollowed(t *testing.T) {
 	}
 }
 
-func TestANamespaceInUseThatWeCreatedIsReleased(t *testing.T) {
+func TestANamespaceInUseThatWeCreatedIsOrphaned(t *testing.T) {
 	b := newBench(t)
 	namespace := unique("content")
 	d := b.ours(namespace)
@@ -258,7 +258,7 @@ func refusal(path string, code int, reason string) func(http.ResponseWriter, *ht
 	}
 }
 
-func TestANamespaceIsNotReleasedBecauseItsContentCannotBeReadForAMoment(t *testing.T) {
+func TestANamespaceIsNotOrphanedBecauseItsContentCannotBeReadForAMoment(t *testing.T) {
 	const (
 		widgets = "/apis/example.com/v1/namespaces/tenants/widgets"
 		secrets = "/api/v1/namespaces/tenants/secrets"

@@ -147,11 +147,11 @@ func (e *Executor) desiredReplicas(ctx context.Context, resource cluster.Resourc
 	return &replicas
 }
 
-// asksAnew reports whether the manifest asks for another number of replicas than
+// asksForOtherReplicas reports whether the manifest asks for another number of replicas than
 // when it was last written, and no autoscaler decides about it.
-func (e *Executor) asksAnew(ctx context.Context, resource cluster.Resource, step plan.Step) bool {
-	before, wanted := step.ItemAfter.Replicas, e.desiredReplicas(ctx, resource, step.Desired.Manifest)
-	return !step.Autoscaled && before != nil && wanted != nil && *before != *wanted
+func (e *Executor) asksForOtherReplicas(ctx context.Context, resource cluster.Resource, step plan.Step) bool {
+	before, desired := step.ItemAfter.Replicas, e.desiredReplicas(ctx, resource, step.Desired.Manifest)
+	return !step.Autoscaled && before != nil && desired != nil && *before != *desired
 }
 
 // leftFields are the fields, as JSON pointers, that a write leaves as they are: those
@@ -159,7 +159,7 @@ func (e *Executor) asksAnew(ctx context.Context, resource cluster.Resource, step
 // subresource scale, unless the manifest asks for another number than before.
 func (e *Executor) leftFields(ctx context.Context, resource cluster.Resource, step plan.Step) ([]string, error) {
 	ignored := step.Desired.Policies.IgnoreFields
-	if !step.Scaled || !resource.Has("scale") || e.asksAnew(ctx, resource, step) {
+	if !step.Scaled || !resource.Has("scale") || e.asksForOtherReplicas(ctx, resource, step) {
 		return ignored, nil
 	}
 	path, err := e.replicasPath(ctx, resource)
@@ -179,9 +179,9 @@ func (e *Executor) noteScaled(ctx context.Context, resource cluster.Resource, st
 	if err != nil {
 		return nil
 	}
-	wanted, asked, _ := unstructured.NestedFieldNoCopy(step.Desired.Manifest.Object, path...)
+	desired, asked, _ := unstructured.NestedFieldNoCopy(step.Desired.Manifest.Object, path...)
 	actual, _, _ := unstructured.NestedFieldNoCopy(live.Object, path...)
-	if !asked || equality.Semantic.DeepEqual(wanted, actual) {
+	if !asked || equality.Semantic.DeepEqual(desired, actual) {
 		return nil
 	}
 	return []plan.Note{{Key: step.Key, Message: fmt.Sprintf(

@@ -28,7 +28,7 @@ func TestAPointerTakesTheLiveValue(t *testing.T) {
 		"a map":                       {body: `{a: {b: 1}}`, live: `{a: {c: 2}}`, pointer: "/a", put: `{a: {c: 2}}`},
 		"what only the manifest has":  {body: `{a: {b: 1, c: 1}}`, live: `{a: {}}`, pointer: "/a/b", put: `{a: {c: 1}}`},
 		"what only the live one has":  {body: `{x: 1}`, live: `{a: {b: 1}}`, pointer: "/a/b", put: `{x: 1, a: {b: 1}}`, apply: `{x: 1}`},
-		"what nobody has":             {body: `{x: 1}`, live: `{}`, pointer: "/a/b/c", put: `{x: 1}`},
+		"a path that neither has":     {body: `{x: 1}`, live: `{}`, pointer: "/a/b/c", put: `{x: 1}`},
 		"an element":                  {body: `{a: [{b: 1}, {b: 2}]}`, live: `{a: [{b: 3}, {b: 4}]}`, pointer: "/a/1/b", put: `{a: [{b: 1}, {b: 4}]}`},
 		"a whole element":             {body: `{a: [1, 2]}`, live: `{a: [3, 4]}`, pointer: "/a/1", put: `{a: [1, 4]}`},
 		"an element that is not live": {body: `{a: [{b: 1}, {b: 2}]}`, live: `{a: [{b: 3}]}`, pointer: "/a/1/b", put: `{a: [{b: 1}, {}]}`},

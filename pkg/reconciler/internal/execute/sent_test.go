@@ -96,7 +96,7 @@ func TestAReplaceSendsTheFinalizersOfOthers(t *testing.T) {
 	}
 }
 
-func TestAReleaseSendsTheEndOfOurMarksAndNothingElse(t *testing.T) {
+func TestAnOrphaningSendsTheRemovalOfOurMarksAndNothingElse(t *testing.T) {
 	b, recorder, d, live := recorded(t, configMap("shop", "map"))
 	b.must(step(plan.VerbOrphan, d, live))
 	want := map[string]any{"metadata": map[string]any{

@@ -61,7 +61,18 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 	var live *unstructured.Unstructured
 	switch step.Verb {
 	case plan.VerbCreate:
-		live, err = e.create(ctx, resource, step)
+		switch step.Desired.Policies.Update {
+		case v1alpha1.UpdatePolicySsaMerge, v1alpha1.UpdatePolicySsaOverride:
+			// The create is an apply, too: after a POST every field would have a second
+			// owner, and a field that the manifest drops later would stay.
+			object, metadata := body(step.Desired.Manifest)
+			// No existing object has this version, so the server refuses to
+			// apply to one, while it ignores the version of a new object.
+			metadata["resourceVersion"] = "1"
+			live, err = e.objects.Apply(ctx, resource, object, e.options.FieldOwner)
+		default:
+			live, err = e.objects.Create(ctx, resource, step.Desired.Manifest, e.options.FieldOwner)
+		}
 	case plan.VerbReplace:
 		live, err = e.replace(ctx, resource, step)
 	case plan.VerbMerge, plan.VerbOverride:
@@ -73,12 +84,14 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 		return failed(step, err)
 	}
 	notes, replicas := e.noteScaled(ctx, resource, step, live), e.desiredReplicas(ctx, resource, step.Desired.Manifest)
-	if takesOver(step) {
+	// The object may have had another owner, now or in an attempt whose outcome is not known.
+	if step.Verb != plan.VerbCreate && step.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways &&
+		(step.Reason == plan.ReasonAdopted || step.Reason == plan.ReasonUnconfirmed) {
 		if live, err = e.removeFormerOwner(ctx, resource, step, live); err != nil {
 			return failed(step, err)
 		}
 	}
-	observation := e.observer.Of(ctx, live, step.Desired)
+	observation := e.observer.ObservationOf(ctx, live, step.Desired)
 	if step.Verb == plan.VerbMark {
 		observation.Drift = observe.DriftOf(live, step.Desired, e.options.FieldOwner) // what else has changed stays
 	}
@@ -105,23 +118,7 @@ func precondition(metadata map[string]any, step plan.Step) {
 	metadata["resourceVersion"] = step.ResourceVersion
 }
 
-// create creates an object that must not exist. Under the server-side apply
-// policies the create is an apply, too: after a POST every field would have a
-// second owner, and a field that the manifest drops later would stay.
-func (e *Executor) create(ctx context.Context, resource cluster.Resource, step plan.Step) (*unstructured.Unstructured, error) {
-	switch step.Desired.Policies.Update {
-	case v1alpha1.UpdatePolicySsaMerge, v1alpha1.UpdatePolicySsaOverride:
-		object, metadata := body(step.Desired.Manifest)
-		// No existing object has this version, so the server refuses to
-		// apply to one, while it ignores the version of a new object.
-		metadata["resourceVersion"] = "1"
-		return e.objects.Apply(ctx, resource, object, e.options.FieldOwner)
-	default:
-		return e.objects.Create(ctx, resource, step.Desired.Manifest, e.options.FieldOwner)
-	}
-}
-
-// mark puts our marks back on an object, and changes nothing else.
+// mark puts our label and annotation back on an object, and changes nothing else.
 func (e *Executor) mark(ctx context.Context, resource cluster.Resource, step plan.Step) (*unstructured.Unstructured, error) {
 	manifest := step.Desired.Manifest
 	label, annotation := e.options.Name+"/"+v1alpha1.LabelOwnerID, e.options.Name+"/"+v1alpha1.AnnotationOwner
@@ -211,8 +208,8 @@ func union(live, desired []string) []string {
 	return all
 }
 
-// removeFormerOwner removes the marks of the former owner from an object that was just
-// taken over, as the server answered it. A server-side apply leaves them, and so does
+// removeFormerOwner removes the label and annotation of the former owner from an object that
+// was just adopted, as the server answered it. A server-side apply leaves them, and so does
 // every write that keeps ignored fields; as long as they are there, the object does not
 // show which owner came last. If it fails, the write counts as not confirmed, and both
 // are done again.
@@ -235,13 +232,6 @@ func (e *Executor) removeFormerOwner(ctx context.Context, resource cluster.Resou
 		return nil, fmt.Errorf("take off the marks of the former owner: %w", err)
 	}
 	return live, nil
-}
-
-// takesOver reports whether the step may have taken the object from another owner, now
-// or in an attempt whose outcome is not known.
-func takesOver(step plan.Step) bool {
-	return step.Verb != plan.VerbCreate && step.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways &&
-		(step.Reason == plan.ReasonAdopted || step.Reason == plan.ReasonUnconfirmed)
 }
 
 // nullsAt is the part of a merge patch that removes the keys.

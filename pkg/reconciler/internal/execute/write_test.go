@@ -66,7 +66,7 @@ func TestAWriteIsAConflictIfTheObjectChanged(t *testing.T) {
 	for verb, policy := range writes {
 		d := b.desired(configMap(namespace, unique("map")), policy)
 		seen := b.must(step(plan.VerbCreate, d, plan.Observation{}))
-		changed := b.somebody(d, `data: {other: value}`)
+		changed := b.otherClient(d, `data: {other: value}`)
 		result := b.run(step(verb, d, seen))
 		switch {
 		case verb == plan.VerbDelete && (result.Err != nil || result.Observation.Existence != plan.Absent),
@@ -186,7 +186,7 @@ func TestAPutOfTheSameManifestChangesNothing(t *testing.T) {
 			b.must(step(plan.VerbCreate, d, plan.Observation{}))
 			t.Cleanup(func() { deleteClusterScoped(b, d) })
 			if len(parts) > 1 {
-				b.somebody(d, parts[1])
+				b.otherClient(d, parts[1])
 			}
 			before := b.live(d)
 			observed, after := replaceSame(t, b, d, strings.HasPrefix(parts[0], "# reads first"))
@@ -268,7 +268,7 @@ func takeover(b *bench, name string) plan.Step {
 	return s
 }
 
-func TestATakeoverTakesTheMarksOfTheFormerOwnerOff(t *testing.T) {
+func TestAnAdoptionRemovesTheMarksOfTheFormerOwner(t *testing.T) {
 	b := newBench(t)
 	s := takeover(b, unique("map"))
 	b.requests()
@@ -309,7 +309,7 @@ func TestATakeoverThatIsInterruptedIsFinishedByTheWriteThatConfirmsIt(t *testing
 	s := takeover(b, unique("map"))
 	b.beforeEach(http.MethodPatch, func(n int) {
 		if n == 2 {
-			b.somebody(s.Desired, `metadata: {annotations: {theirs: "2"}}`)
+			b.otherClient(s.Desired, `metadata: {annotations: {theirs: "2"}}`)
 		}
 	})
 	if result := b.run(s); !execute.IsConflict(result.Err) {

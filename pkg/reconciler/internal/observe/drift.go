@@ -4,32 +4,37 @@
 package observe
 
 import (
+	"encoding/json"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
 const (
-	// maxFields is how many fields of one object are told, maxPath how many bytes of
+	// maxFields is how many fields of one object are listed, maxPath how many bytes of
 	// the path of each.
 	maxFields = 4
 	maxPath   = 120
 )
 
-// DriftOf tells at which paths of the manifest the live object differs from it,
-// and who did that last, as far as the managed fields tell. No value is part of the answer.
+// DriftOf returns at which paths of the manifest the live object differs from it, and the
+// field manager that was last, as far as the managed fields show it. The result contains no
+// value.
 //
-// A field that we own is as we wrote it, however the server spells it; whoever
-// changes a field takes it from us. Who removes one leaves no trace.
+// A field that we own is as we wrote it, however the server spells it: a client that
+// changes a field becomes its owner. One that removes a field leaves no trace.
 func DriftOf(live *unstructured.Unstructured, desired *plan.Desired, fieldOwner string) *plan.Drift {
 	content, manifest := withoutScale(live, desired.Manifest), desired.Manifest.Object
-	s := &search{ignored: desired.Policies.IgnoreFields}
+	s := &driftSearch{ignored: desired.Policies.IgnoreFields}
 	for _, entry := range managed(live) {
 		if entry, ok := entry.(map[string]any); ok {
 			s.entries = append(s.entries, entryOf(entry, fieldOwner))
@@ -52,13 +57,13 @@ func DriftOf(live *unstructured.Unstructured, desired *plan.Desired, fieldOwner 
 }
 
 // metadata looks at what manifests set of it, besides what identifies the object.
-func (s *search) metadata(content, manifest map[string]any, nodes []node) {
-	wanted, _ := manifest["metadata"].(map[string]any)
+func (s *driftSearch) metadata(content, manifest map[string]any, nodes []node) {
+	desired, _ := manifest["metadata"].(map[string]any)
 	live, _ := content["metadata"].(map[string]any)
 	for _, key := range []string{"annotations", "labels", "ownerReferences"} {
-		s.field(place{path: "metadata", pointer: "/metadata"}, key, live, wanted, below(nodes, "f:metadata"))
+		s.field(place{path: "metadata", pointer: "/metadata"}, key, live, desired, below(nodes, "f:metadata"))
 	}
-	finalizers, _ := wanted["finalizers"].([]any)
+	finalizers, _ := desired["finalizers"].([]any)
 	there, _ := live["finalizers"].([]any)
 	for _, finalizer := range finalizers {
 		if !slices.Contains(there, finalizer) && !slices.Contains(s.ignored, "/metadata/finalizers") {
@@ -88,8 +93,8 @@ func entryOf(raw map[string]any, fieldOwner string) entry {
 	return e
 }
 
-// search collects where an object differs from its manifest.
-type search struct {
+// driftSearch collects where an object differs from its manifest.
+type driftSearch struct {
 	entries []entry
 	ignored []string
 	result  plan.Drift
@@ -114,7 +119,7 @@ func (p place) key(key string) place {
 }
 
 // found notes a field, unless we own it: then the server has changed it when we wrote it.
-func (s *search) found(path string, nodes []node) {
+func (s *driftSearch) found(path string, nodes []node) {
 	for _, n := range nodes {
 		if s.entries[n.entry].ours {
 			return
@@ -132,7 +137,183 @@ func (s *search) found(path string, nodes []node) {
 	}
 }
 
-func (s *search) drift() *plan.Drift {
+func (s *driftSearch) drift() *plan.Drift {
 	s.result.Manager = strings.ToValidUTF8(s.result.Manager[:min(len(s.result.Manager), maxPath)], "")
 	return &s.result
+}
+
+// node is what an entry of the managed fields says about a place: the fields below
+// it. If there are none, the entry owns everything there, or nothing but the place
+// itself: it is the former unless another entry owns a field below.
+type node struct {
+	entry  int
+	fields map[string]any
+}
+
+// below follows the entries to a field.
+func below(nodes []node, name string) []node {
+	return follow(nodes, func(step string) bool { return step == name })
+}
+
+// element follows the entries to an element of a list. Where elements have no keys
+// the list is owned as a whole.
+func element(nodes []node, live map[string]any) []node {
+	return follow(nodes, func(step string) bool {
+		keys, ok := strings.CutPrefix(step, "k:")
+		return ok && matches(keys, live)
+	})
+}
+
+func follow(nodes []node, leads func(step string) bool) []node {
+	var owners, whole []node
+	for _, n := range nodes {
+		if len(n.fields) == 0 {
+			whole = append(whole, n)
+		}
+		for step, value := range n.fields {
+			if leads(step) {
+				fields, _ := value.(map[string]any)
+				owners = append(owners, node{entry: n.entry, fields: fields})
+			}
+		}
+	}
+	if len(owners) == 0 {
+		return whole
+	}
+	return owners
+}
+
+func matches(keys string, live map[string]any) bool {
+	var desired map[string]any
+	if err := json.Unmarshal([]byte(keys), &desired); err != nil || len(desired) == 0 {
+		return false
+	}
+	for key, value := range desired {
+		if !same(live[key], value) {
+			return false
+		}
+	}
+	return true
+}
+
+// field compares one field of a map, if the manifest sets it.
+func (s *driftSearch) field(at place, key string, live, desired map[string]any, nodes []node) {
+	if value, there := desired[key]; there && value != nil {
+		s.compare(at.key(key), live[key], value, below(nodes, "f:"+key))
+	}
+}
+
+// compare looks for differences at and below a place. Missing and empty are the same.
+func (s *driftSearch) compare(at place, live, desired any, nodes []node) {
+	switch {
+	case slices.Contains(s.ignored, at.pointer) || isZero(desired) && isZero(live):
+		return
+	case live == nil:
+		s.found(at.path, nil) // what does not exist has no owner
+		return
+	}
+	switch desired := desired.(type) {
+	case map[string]any:
+		fields, ok := live.(map[string]any)
+		if !ok {
+			s.found(at.path, nodes)
+			return
+		}
+		for _, key := range slices.Sorted(maps.Keys(desired)) {
+			s.field(at, key, fields, desired, nodes)
+		}
+	case []any:
+		s.list(at, live, desired, nodes)
+	default:
+		if !same(live, desired) {
+			s.found(at.path, nodes)
+		}
+	}
+}
+
+// list compares elements that have names with their counterparts, and others one by one.
+func (s *driftSearch) list(at place, live any, desired []any, nodes []node) {
+	elements, _ := live.([]any)
+	named := len(desired) > 0 && !slices.ContainsFunc(desired, func(e any) bool { return nameOf(e) == "" })
+	if !named && len(elements) != len(desired) {
+		s.found(at.path, nodes)
+		return
+	}
+	for i, element := range desired {
+		inner := place{at.path + "[" + strconv.Itoa(i) + "]", at.pointer + "/" + strconv.Itoa(i)}
+		var there any
+		if named {
+			inner.path = at.path + "[name=" + nameOf(element) + "]"
+			if j := slices.IndexFunc(elements, func(e any) bool { return nameOf(e) == nameOf(element) }); j >= 0 {
+				there = elements[j]
+			}
+		} else {
+			there = elements[i]
+		}
+		s.compare(inner, there, element, ownersOf(nodes, there))
+	}
+}
+
+func ownersOf(nodes []node, live any) []node {
+	if fields, ok := live.(map[string]any); ok {
+		return element(nodes, fields)
+	}
+	return nodes // of a list of values
+}
+
+// nameOf is the name of an element; names are no secrets.
+func nameOf(element any) string {
+	fields, _ := element.(map[string]any)
+	name, _ := fields["name"].(string)
+	return name
+}
+
+// isZero reports whether a value means the same as none: servers leave it out.
+func isZero(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		for _, inner := range v {
+			if !isZero(inner) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return len(v) == 0
+	default:
+		return reflect.ValueOf(value).IsZero()
+	}
+}
+
+// same reports whether two values are the same, however they are spelled.
+func same(a, b any) bool {
+	if reflect.DeepEqual(a, b) || isZero(a) && isZero(b) {
+		return true
+	}
+	x, okX := quantity(a)
+	y, okY := quantity(b)
+	return okX && okY && x.Cmp(y) == 0
+}
+
+// quantity reads numbers and texts such as "500m".
+func quantity(value any) (resource.Quantity, bool) {
+	var text string
+	switch v := value.(type) {
+	case string:
+		text = v
+	case int64:
+		text = strconv.FormatInt(v, 10)
+	case float64:
+		text = strconv.FormatFloat(v, 'g', -1, 64)
+	default:
+		return resource.Quantity{}, false
+	}
+	const long = 40 // no quantity is longer, and only short ones are cheap
+	if text == "" || len(text) > long {
+		return resource.Quantity{}, false
+	}
+	q, err := resource.ParseQuantity(text)
+	return q, err == nil
 }

@@ -43,7 +43,7 @@ func managers(owned ...string) string {
 	return "metadata: {name: a, managedFields: [" + strings.Join(entries, ", ") + "]"
 }
 
-func TestDriftOfSaysWhoChangedWhat(t *testing.T) {
+func TestDriftOfNamesManagersAndFields(t *testing.T) {
 	const head = "apiVersion: v1\nkind: Thing\n"
 	const plainMeta = "metadata: {name: a}\n"
 	for _, tt := range []struct {
@@ -56,7 +56,7 @@ func TestDriftOfSaysWhoChangedWhat(t *testing.T) {
 	}{
 		{"a value that another manager has now", "data: {x: '1', z: '1'}", "data: {x: '2', z: '1'}",
 			[]string{`us {"f:data": {".": {}, "f:z": {}}}`, `edit {"f:data": {"f:x": {}}}`}, "", nil, "edit changed data.x at 2026-01-01T13:00:00Z"},
-		{"we keep the map when somebody else has its last value", "data: {x: '1'}", "data: {x: '2'}",
+		{"we keep the map when another client has its last value", "data: {x: '1'}", "data: {x: '2'}",
 			[]string{`us {"f:data": {}}`, `edit {"f:data": {"f:x": {}}}`}, "", nil, "edit changed data.x at 2026-01-01T13:00:00Z"},
 		{"the last one of several", "data: {x: '1', z: '1'}", "data: {x: '2', z: '2'}",
 			[]string{`us {"f:kind": {}}`, `one {"f:data": {"f:x": {}}}`, `two {"f:data": {"f:z": {}}}`}, "", nil, "two changed data.x, data.z at 2026-01-01T14:00:00Z"},
@@ -66,7 +66,7 @@ func TestDriftOfSaysWhoChangedWhat(t *testing.T) {
 		{"what the server spells in its own way is not changed as long as we own it", "spec: {mode: any, x: '1'}", "spec: {mode: ANY, x: '2'}",
 			[]string{`us {"f:spec": {"f:mode": {}}}`, `edit {"f:spec": {"f:x": {}}}`}, "", nil, "edit changed spec.x at 2026-01-01T13:00:00Z"},
 		{"nor are quantities, nor what is as good as nothing", "spec: {cpu: 1000m, hostNetwork: false, empty: {}, none: null, x: 1}", "spec: {cpu: '1', x: 2}", nil, "", nil, "another client changed spec.x"},
-		{"nobody owns anything any more", "spec: {x: 1}", "spec: {x: 2}", nil, "", nil, "another client changed spec.x"},
+		{"nothing has an owner any more", "spec: {x: 1}", "spec: {x: 2}", nil, "", nil, "another client changed spec.x"},
 		{"an element by its name", "spec: {containers: [{name: c, image: i}]}", "spec: {containers: [{name: side, image: s}, {name: c, image: j}]}",
 			[]string{`us {"f:spec": {"f:containers": {'k:{"name":"c"}': {".": {}, "f:name": {}}}}}`, `edit {"f:spec": {"f:containers": {'k:{"name":"c"}': {"f:image": {}}}}}`}, "", nil,
 			"edit changed spec.containers[name=c].image at 2026-01-01T13:00:00Z"},
@@ -100,7 +100,7 @@ func TestDriftOfSaysWhoChangedWhat(t *testing.T) {
 	}
 }
 
-func TestDriftTellsNoValuesAndStaysShort(t *testing.T) {
+func TestDriftContainsNoValuesAndStaysShort(t *testing.T) {
 	long := strings.Repeat("k", 900)
 	live := objectOf(t, "apiVersion: v1\nkind: Secret\n"+managers(strings.Repeat("m", 2000)+` {"f:data": {"f:`+long+`": {}}}`)+"}\ndata: {"+long+": c2VjcmV0, pin: MTIzNA==}")
 	desired := &plan.Desired{Manifest: objectOf(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {"+long+": b3RoZXI=, pin: OTg3Ng==}")}
@@ -135,7 +135,7 @@ func TestWhatIsScaledIsAcceptedAsTheManifestHasIt(t *testing.T) {
 }
 
 // Of which manifest an object was made is not known with another digest key. Then it is
-// compared with the wanted one, whoever owns the fields, and nothing counts as drift.
+// compared with the desired one, whatever manager owns the fields, and nothing counts as drift.
 func TestAnObjectOfAnUnknownManifestIsComparedWithTheWantedOne(t *testing.T) {
 	observer := &Observer{options: Options{Name: "corbel.example.com", FieldOwner: "us"}}
 	live := objectOf(t, "apiVersion: v1\nkind: ConfigMap\n"+managers(`us {"f:data": {"f:x": {}}}`)+"}\ndata: {x: '1', y: '2'}")
@@ -152,7 +152,7 @@ func TestAnObjectOfAnUnknownManifestIsComparedWithTheWantedOne(t *testing.T) {
 	} {
 		desired := &plan.Desired{Digest: "digest", Manifest: objectOf(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: "+tt.wanted)}
 		recorded := &v1alpha1.InventoryItem{Digest: tt.recorded}
-		seen := observer.compared(t.Context(), live, Request{Desired: desired, Recorded: recorded})
+		seen := observer.observationWithDrift(t.Context(), live, Request{Desired: desired, Recorded: recorded})
 		if seen.Differs != tt.differs || seen.Drift != nil || seen.AppliedHash == "" {
 			t.Errorf("recorded as %q, wanted %s: %+v", tt.recorded, tt.wanted, seen)
 		}

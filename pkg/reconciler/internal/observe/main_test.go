@@ -96,8 +96,8 @@ func keyOf(object *unstructured.Unstructured) plan.Key {
 	return plan.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// look observes one object.
-func look(t *testing.T, observer *observe.Observer, request observe.Request) plan.Observation {
+// batch observes one object.
+func batch(t *testing.T, observer *observe.Observer, request observe.Request) plan.Observation {
 	t.Helper()
 	observed, err := observer.Observe(t.Context(), []observe.Request{request})
 	if err != nil {

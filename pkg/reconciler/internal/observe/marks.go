@@ -14,7 +14,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// mark is a sign by which a tool says that it owns an object. Labels that only
+// mark is a label or an annotation by which a tool says that it owns an object. Labels that only
 // describe an object, such as app.kubernetes.io/managed-by, are none.
 type mark struct {
 	// field is "labels" or "annotations".
@@ -62,7 +62,8 @@ func join(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// marks reads the signs of ownership. A mark that our own manifest sets is not foreign.
+// marks reads the labels and annotations of ownership. Those that our own manifest sets are
+// not foreign.
 func (o *Observer) marks(live *unstructured.Unstructured, desired *plan.Desired) plan.Ownership {
 	name := o.options.Name
 	values := valuesOf(live)
@@ -137,12 +138,33 @@ func (o *Observer) reconcilerMarks(labels map[string]string) []mark {
 	return marks
 }
 
-// setByUs tells whether a mark comes from our own manifest. When the manifest
-// is not at hand, as in deletion, the field manager tells.
+// setByUs reports whether a mark comes from our own manifest. Without a manifest, as in
+// deletion, the field manager decides.
 func (o *Observer) setByUs(live *unstructured.Unstructured, desired *plan.Desired, field, key, value string) bool {
 	if desired == nil || desired.Manifest == nil {
 		return Owns(live, o.options.FieldOwner, "f:metadata", "f:"+field, "f:"+key)
 	}
 	ours, _, _ := unstructured.NestedString(desired.Manifest.Object, "metadata", field, key)
 	return ours == value
+}
+
+// Owns reports whether a field manager owns the field with the path.
+func Owns(live *unstructured.Unstructured, manager string, path ...string) bool {
+	for _, entry := range managed(live) {
+		entry, ok := entry.(map[string]any)
+		if !ok || entry["manager"] != manager {
+			continue
+		}
+		fields, _ := entry["fieldsV1"].(map[string]any)
+		if _, found, _ := unstructured.NestedFieldNoCopy(fields, path...); found {
+			return true
+		}
+	}
+	return false
+}
+
+func managed(live *unstructured.Unstructured) []any {
+	entries, _, _ := unstructured.NestedFieldNoCopy(live.Object, "metadata", "managedFields")
+	list, _ := entries.([]any)
+	return list
 }

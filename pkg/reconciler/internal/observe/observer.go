@@ -6,13 +6,17 @@ package observe
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
@@ -40,8 +44,8 @@ type Options struct {
 	ReadyWhen []ReadyWhen
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Changed is told what happened to objects, if it was not our own doing; see
-	// package watch. If it is nil, nothing is watched.
+	// Changed is called with changes of objects that other clients made; see package
+	// watch. If it is nil, nothing is watched.
 	Changed func(watch.Change)
 	// Parallelism bounds the requests under way at once for one call.
 	// Defaults to DefaultParallelism.
@@ -54,15 +58,15 @@ type ReadyWhen struct {
 	Expression string
 }
 
-// Observer observes objects of one target: by watches, as far as they are wanted
+// Observer observes objects of one target: by watches, as far as they are enabled
 // and allowed, and by reads. It is safe for concurrent use.
 type Observer struct {
 	objects *cluster.Objects
 	types   *cluster.Types
 	options Options
 	store   *watch.Store // nil if nothing is watched
-	// Suspicions bound how often objects are read because they changed.
-	Suspicions Suspicions
+	// DriftChecks limit how often objects are read because they changed.
+	DriftChecks *DriftChecks
 }
 
 // New returns an Observer.
@@ -71,7 +75,7 @@ func New(target cluster.Target, options Options) *Observer {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	o := &Observer{objects: target.Objects(), types: target.Types(), options: options}
+	o := &Observer{objects: target.Objects(), types: target.Types(), options: options, DriftChecks: NewDriftChecks()}
 	if options.Changed != nil {
 		o.store = watch.New(target, watch.Options{
 			Label: options.Name + "/" + v1alpha1.LabelOwnerID, Reduce: o.Reduce, Changed: options.Changed,
@@ -90,27 +94,27 @@ func (o *Observer) Close() {
 // Request asks for one object.
 type Request struct {
 	Key plan.Key
-	// Version is the API version that the object is wanted or recorded in;
+	// Version is the API version that the object is desired or recorded in;
 	// empty means any.
 	Version string
-	// Desired is the wanted object. If it is nil, the object may be read in
+	// Desired is the desired object. If it is nil, the object may be read in
 	// any version, and it counts as absent if its type is provably gone.
 	Desired *plan.Desired
-	// Owner is whoever asks.
+	// Owner is the owner that the request is for.
 	Owner plan.Owner
 	// Recorded is what the inventory says about the object; nil if it is not in it.
 	Recorded *v1alpha1.InventoryItem
-	// ForceRead reads the object, whatever is known of it.
+	// ForceRead reads the object, whatever the watches know of it.
 	ForceRead bool
-	// AssumeAbsent lets an object of which nothing is known be NotFetched. Otherwise it is read.
+	// AssumeAbsent does not read an object of which nothing is known: it is NotFetched.
 	AssumeAbsent bool
 }
 
-// Observe tells what is known of the objects, and reads the rest, several at once. What cannot be read is Unknown
-// and holds up nothing else. The only error is the end of the context; then the
+// Observe returns what the watches know of the objects, and reads the rest, several at once.
+// What cannot be read is Unknown and holds up nothing else. The only error is the end of the context; then the
 // observations of what was not read are missing.
 func (o *Observer) Observe(ctx context.Context, requests []Request) (map[plan.Key]plan.Observation, error) {
-	look := &look{observer: o, types: map[typeKey]typeAnswer{}}
+	look := &batch{observer: o, types: map[typeKey]resolvedType{}}
 	observations := make(map[plan.Key]plan.Observation, len(requests))
 	var lock sync.Mutex
 	var group errgroup.Group
@@ -120,7 +124,7 @@ func (o *Observer) Observe(ctx context.Context, requests []Request) (map[plan.Ke
 			break
 		}
 		group.Go(func() error {
-			observation := look.contained(ctx, request)
+			observation := look.observeSafely(ctx, request)
 			if ctx.Err() != nil && observation.Existence == plan.Unknown {
 				return nil // it says nothing but that the context ended
 			}
@@ -134,19 +138,19 @@ func (o *Observer) Observe(ctx context.Context, requests []Request) (map[plan.Ke
 	return observations, ctx.Err()
 }
 
-// look is one call of Observe. It asks for every type only once: hundreds of
-// objects may wait for the same missing one.
-type look struct {
+// batch is one call of Observe. It resolves every type only once: hundreds of objects may
+// wait for the same missing one.
+type batch struct {
 	observer *Observer
 	lock     sync.Mutex
-	types    map[typeKey]typeAnswer
-	// silent counts the requests in a row that the server did not answer, or had no time for.
-	silent atomic.Int64
+	types    map[typeKey]resolvedType
+	// unavailable counts the requests in a row that the server did not answer, or had no time for.
+	unavailable atomic.Int64
 }
 
-// contained turns a panic, which only a mistake of ours can cause, into an
-// object that cannot be read: the others must not suffer.
-func (l *look) contained(ctx context.Context, request Request) (observation plan.Observation) {
+// observeSafely turns a panic, which only a bug in this repository can cause, into an
+// object that cannot be read.
+func (l *batch) observeSafely(ctx context.Context, request Request) (observation plan.Observation) {
 	defer func() {
 		if value := recover(); value != nil {
 			observation = unknown(fmt.Errorf("internal error of the operator (%v)", value))
@@ -154,12 +158,180 @@ func (l *look) contained(ctx context.Context, request Request) (observation plan
 	}()
 	// A server that had an answer to none of as many requests as are under way at
 	// once is not asked hundreds of times more.
-	if l.silent.Load() >= int64(l.observer.options.Parallelism) {
+	if l.unavailable.Load() >= int64(l.observer.options.Parallelism) {
 		return plan.Observation{Message: "cannot be read: the server does not answer, or has too much to do"}
 	}
-	return l.object(ctx, request)
+	return l.observe(ctx, request)
 }
 
 func unknown(err error) plan.Observation {
 	return plan.Observation{Message: Sentence("cannot be read: " + err.Error()), Forbidden: apierrors.IsForbidden(err)}
+}
+
+// observe reads one object. The type is looked up a second time if the server
+// does not know its path any more: it may have been replaced by one with
+// another scope or plural.
+func (l *batch) observe(ctx context.Context, request Request) plan.Observation {
+	observation, again := l.attempt(ctx, request)
+	if again {
+		l.forgetType(request)
+		observation, _ = l.attempt(ctx, request)
+	}
+	return observation
+}
+
+// attempt reads the object with the cached type; again reports that the cached type turned
+// out to be wrong.
+func (l *batch) attempt(ctx context.Context, request Request) (observation plan.Observation, again bool) {
+	known := l.typeOf(ctx, request)
+	if known.err != nil && known.gone && request.Desired == nil {
+		return plan.Observation{Existence: plan.Absent}, false
+	}
+	if known.err != nil {
+		observation := unknown(known.err)
+		_, observation.NotServed = errors.AsType[*cluster.NotServedError](known.err)
+		return observation, false
+	}
+	resource := known.resource
+	if resource.Namespaced != (request.Key.Namespace != "") {
+		return l.ofWrongScope(request, resource), true
+	}
+	if cluster.IsBuiltIn(resource.GVR.Group) && resource.Can("create") != resource.Can("get") {
+		// The server answers such an object when it is created, and keeps none, or
+		// makes up what can be read.
+		return plan.Observation{Existence: plan.Absent}, false
+	}
+	if observation, enough := l.fromCache(ctx, resource, request); enough {
+		return observation, false
+	}
+	live, err := l.observer.objects.Get(ctx, resource, request.Key.Namespace, request.Key.Name)
+	l.countUnavailable(err)
+	switch {
+	case err == nil:
+		request.Desired = request.Desired.Unpacked()
+		return l.toCache(resource, request, l.observer.observationWithDrift(ctx, live, request)), false
+	case cluster.IsNotFound(err, resource, request.Key.Name):
+		return plan.Observation{Existence: plan.Absent, Finish: l.lastEnding(resource, request)}, false
+	default:
+		_, unserved := errors.AsType[*cluster.UnservedPathError](err)
+		return unknown(err), unserved
+	}
+}
+
+// lastEnding returns how far the recorded object had come when a watch saw its deletion.
+func (l *batch) lastEnding(resource cluster.Resource, request Request) plan.Finish {
+	if l.observer.store == nil || request.Recorded == nil {
+		return plan.FinishUnknown
+	}
+	place := watch.Place{Resource: resource, Namespace: request.Key.Namespace}
+	return l.observer.store.Ending(place, request.Key.Name, request.Recorded.UID)
+}
+
+func (l *batch) countUnavailable(err error) {
+	if cluster.IsUnavailable(err) {
+		l.unavailable.Add(1)
+	} else {
+		l.unavailable.Store(0)
+	}
+}
+
+// ofWrongScope is the observation of an object that lives in a namespace although its type does
+// not, or the other way round. Such an object cannot exist: the type was
+// replaced, and all objects of its predecessor are gone.
+func (l *batch) ofWrongScope(request Request, resource cluster.Resource) plan.Observation {
+	if request.Desired == nil {
+		return plan.Observation{Existence: plan.Absent}
+	}
+	where := "without namespaces"
+	if resource.Namespaced {
+		where = "in namespaces"
+	}
+	return unknown(fmt.Errorf("objects of type %s live %s now", request.Key.GroupKind(), where))
+}
+
+// typeKey identifies a type to resolve. A desired object needs its own version.
+type typeKey struct {
+	gvk   schema.GroupVersionKind
+	exact bool
+}
+
+// resolvedType is the result; gone means that the type is provably gone.
+type resolvedType struct {
+	resource cluster.Resource
+	err      error
+	gone     bool
+}
+
+func (request Request) typeKey() typeKey {
+	return typeKey{
+		gvk:   request.Key.GroupKind().WithVersion(request.Version),
+		exact: request.Desired != nil && request.Version != "",
+	}
+}
+
+func (l *batch) typeOf(ctx context.Context, request Request) resolvedType {
+	key := request.typeKey()
+	l.lock.Lock()
+	known, asked := l.types[key]
+	l.lock.Unlock()
+	if asked {
+		return known
+	}
+	known = l.resolveType(ctx, key)
+	if ctx.Err() != nil {
+		return known // perhaps only because the context ended
+	}
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	l.types[key] = known
+	return known
+}
+
+func (l *batch) resolveType(ctx context.Context, key typeKey) (answer resolvedType) {
+	types := l.observer.types
+	if key.exact {
+		answer.resource, answer.err = types.Resolve(ctx, key.gvk)
+	} else {
+		answer.resource, answer.err = types.ResolveAny(ctx, key.gvk.GroupKind(), key.gvk.Version)
+	}
+	l.countUnavailable(answer.err)
+	if _, notServed := errors.AsType[*cluster.NotServedError](answer.err); !notServed || key.exact {
+		return answer
+	}
+	gone, err := types.Gone(ctx, key.gvk.GroupKind())
+	if err != nil {
+		answer.err = fmt.Errorf("%w, and whether it is gone for good is not known: %w", answer.err, err)
+	}
+	answer.gone = gone
+	return answer
+}
+
+// forgetType lets the type be resolved again.
+func (l *batch) forgetType(request Request) {
+	key := request.typeKey()
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	if known, asked := l.types[key]; asked {
+		l.observer.types.Forget(known.resource.GVK())
+		delete(l.types, key)
+	}
+}
+
+// maxSentence bounds the text of an error: webhooks may answer with megabytes.
+const maxSentence = 500
+
+// Sentence returns the text in one line of bounded length.
+func Sentence(text string) string {
+	if len(text) > 4*maxSentence {
+		text = text[:4*maxSentence] // the rest is not worth looking at
+	}
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
+	if len(text) <= maxSentence {
+		return text
+	}
+	cut := maxSentence - len("...")
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "..."
 }

@@ -23,8 +23,8 @@ func TestWhatIsThereIsPresentAndWhatIsNotIsAbsent(t *testing.T) {
 	object := create(t, target, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+unique("map")+`, namespace: default, finalizers: [example.com/f]}}`)
 	d := &plan.Desired{Key: keyOf(object), Version: "v1", Manifest: object}
 
-	wanted := look(t, observer, observe.Request{Key: d.Key, Version: "v1", Desired: d})
-	recorded := look(t, observer, observe.Request{Key: d.Key})
+	wanted := batch(t, observer, observe.Request{Key: d.Key, Version: "v1", Desired: d})
+	recorded := batch(t, observer, observe.Request{Key: d.Key})
 	for _, live := range []plan.Observation{wanted, recorded} {
 		if live.Existence != plan.Present || live.UID != object.GetUID() || live.ResourceVersion != object.GetResourceVersion() ||
 			live.ObservedHash == "" || len(live.Finalizers) != 1 || live.CreationTimestamp.IsZero() || !live.DeletionTimestamp.IsZero() || live.Status.Readiness != plan.Ready {
@@ -35,15 +35,15 @@ func TestWhatIsThereIsPresentAndWhatIsNotIsAbsent(t *testing.T) {
 		t.Errorf("accepted is %q with a manifest and %q without", wanted.AppliedHash, recorded.AppliedHash)
 	}
 	remove(t, target, object)
-	if live := look(t, observer, observe.Request{Key: d.Key, Desired: d}); live.DeletionTimestamp.IsZero() {
+	if live := batch(t, observer, observe.Request{Key: d.Key, Desired: d}); live.DeletionTimestamp.IsZero() {
 		t.Errorf("an object that is being deleted: got %+v", live)
 	}
 	for _, key := range []plan.Key{
-		{Kind: "ConfigMap", Namespace: "default", Name: "nobody"},
-		{Kind: "ConfigMap", Namespace: "nowhere", Name: "nobody"},
+		{Kind: "ConfigMap", Namespace: "default", Name: "missing"},
+		{Kind: "ConfigMap", Namespace: "nowhere", Name: "missing"},
 		{Kind: "Namespace", Name: "nowhere"},
 	} {
-		if live := look(t, observer, observe.Request{Key: key, Version: "v1"}); live.Existence != plan.Absent {
+		if live := batch(t, observer, observe.Request{Key: key, Version: "v1"}); live.Existence != plan.Absent {
 			t.Errorf("%s: got %+v", key, live)
 		}
 	}
@@ -55,7 +55,7 @@ func TestWhatMustNotBeReadIsUnknown(t *testing.T) {
 		t.Fatal(err)
 	}
 	observer := observerOn(targetOn(t, config))
-	live := look(t, observer, observe.Request{Key: plan.Key{Kind: "ConfigMap", Namespace: "default", Name: "x"}, Version: "v1"})
+	live := batch(t, observer, observe.Request{Key: plan.Key{Kind: "ConfigMap", Namespace: "default", Name: "x"}, Version: "v1"})
 	if live.Existence != plan.Unknown || live.NotServed || !strings.Contains(live.Message, "forbidden") {
 		t.Errorf("got %+v", live)
 	}
@@ -69,10 +69,10 @@ func TestATypeThatIsNotServedIsUnknownWhileItIsWantedAndAbsentWhenItIsGone(t *te
 	d := &plan.Desired{Key: key, Version: "v1", Manifest: parse(t, `{apiVersion: `+group+`/v1, kind: Foo, metadata: {name: foo, namespace: default}}`)}
 	wanted, recorded := observe.Request{Key: key, Version: "v1", Desired: d}, observe.Request{Key: key, Version: "v1"}
 
-	if live := look(t, observer, wanted); live.Existence != plan.Unknown || !live.NotServed || live.Message == "" {
+	if live := batch(t, observer, wanted); live.Existence != plan.Unknown || !live.NotServed || live.Message == "" {
 		t.Errorf("wanted, never defined: got %+v", live)
 	}
-	if live := look(t, observer, recorded); live.Existence != plan.Absent {
+	if live := batch(t, observer, recorded); live.Existence != plan.Absent {
 		t.Errorf("recorded, never defined: got %+v", live)
 	}
 
@@ -80,16 +80,16 @@ func TestATypeThatIsNotServedIsUnknownWhileItIsWantedAndAbsentWhenItIsGone(t *te
 	create(t, target, `{apiVersion: `+group+`/v1, kind: Foo, metadata: {name: foo, namespace: default}}`)
 	recorded.Version = "v1alpha1"
 	for _, request := range []observe.Request{wanted, recorded} {
-		if live := look(t, observer, request); live.Existence != plan.Present {
+		if live := batch(t, observer, request); live.Existence != plan.Present {
 			t.Errorf("defined: got %+v", live)
 		}
 	}
 	remove(t, target, crd)
 	eventually(t, "the recorded object is absent", func() bool {
-		return look(t, observer, recorded).Existence == plan.Absent
+		return batch(t, observer, recorded).Existence == plan.Absent
 	})
 	eventually(t, "the wanted object is unknown", func() bool {
-		live := look(t, observer, wanted)
+		live := batch(t, observer, wanted)
 		return live.Existence == plan.Unknown && live.NotServed
 	})
 }
@@ -101,25 +101,25 @@ func TestATypeThatReturnsWithAnotherScopeIsFollowed(t *testing.T) {
 	crd := create(t, target, definition(group, "Namespaced", "{type: object}"))
 	foo := create(t, target, `{apiVersion: `+group+`/v1, kind: Foo, metadata: {name: foo, namespace: default}}`)
 	recorded := observe.Request{Key: keyOf(foo), Version: "v1"}
-	if live := look(t, observer, recorded); live.Existence != plan.Present {
+	if live := batch(t, observer, recorded); live.Existence != plan.Present {
 		t.Fatalf("got %+v", live)
 	}
 	remove(t, target, crd)
 	definitionKey := keyOf(crd)
 	eventually(t, "the definition is gone", func() bool {
-		return look(t, observer, observe.Request{Key: definitionKey}).Existence == plan.Absent
+		return batch(t, observer, observe.Request{Key: definitionKey}).Existence == plan.Absent
 	})
 	create(t, target, definition(group, "Cluster", "{type: object}"))
 	create(t, target, `{apiVersion: `+group+`/v1, kind: Foo, metadata: {name: foo}}`)
 	eventually(t, "the object in the namespace is absent", func() bool {
-		return look(t, observer, recorded).Existence == plan.Absent
+		return batch(t, observer, recorded).Existence == plan.Absent
 	})
-	if live := look(t, observer, observe.Request{Key: plan.Key{Group: group, Kind: "Foo", Name: "foo"}}); live.Existence != plan.Present {
+	if live := batch(t, observer, observe.Request{Key: plan.Key{Group: group, Kind: "Foo", Name: "foo"}}); live.Existence != plan.Present {
 		t.Errorf("the object of the cluster: got %+v", live)
 	}
 	// What was learned before, that the type has namespaces, does not survive either.
 	stale := observe.Request{Key: recorded.Key, Version: "v1", Desired: &plan.Desired{Key: recorded.Key, Version: "v1", Manifest: foo}}
-	if live := look(t, observer, stale); live.Existence != plan.Unknown || live.Message == "" {
+	if live := batch(t, observer, stale); live.Existence != plan.Unknown || live.Message == "" {
 		t.Errorf("wanted in a namespace: got %+v", live)
 	}
 }
@@ -134,7 +134,7 @@ func TestOnlyTypesThatDeclareConditionsAreUnjudged(t *testing.T) {
 		group := unique("g") + ".example.com"
 		create(t, target, definition(group, "Namespaced", schema))
 		foo := create(t, target, `{apiVersion: `+group+`/v1, kind: Foo, metadata: {name: foo, namespace: default}}`)
-		if live := look(t, observer, observe.Request{Key: keyOf(foo), Version: "v1"}); live.Status.Readiness != want {
+		if live := batch(t, observer, observe.Request{Key: keyOf(foo), Version: "v1"}); live.Status.Readiness != want {
 			t.Errorf("%s: got %+v", schema, live.Status)
 		}
 	}
@@ -178,7 +178,7 @@ func TestTheEndOfTheContextIsTheOnlyError(t *testing.T) {
 		t.Errorf("got %v, %v", observed, err)
 	}
 
-	dead := observerOn(targetOn(t, &rest.Config{Host: "http://127.0.0.1:1"})) // nobody listens there
+	dead := observerOn(targetOn(t, &rest.Config{Host: "http://127.0.0.1:1"})) // nothing listens there
 	var requests []observe.Request
 	for i := range 500 {
 		requests = append(requests, observe.Request{Key: plan.Key{Kind: "ConfigMap", Namespace: "default", Name: fmt.Sprint(i)}})

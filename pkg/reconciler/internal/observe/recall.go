@@ -10,23 +10,24 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/watch"
 )
 
-// syncTimeout is how long a call waits for watches to begin; what they do not tell
+// syncTimeout is how long a call waits for watches to begin; what they do not know
 // by then is read.
 const syncTimeout = 10 * time.Second
 
-// Follow watches what an owner has, and waits until the watches of what is recorded
-// tell what exists: a list of a type costs less than a read of each of its objects.
-func (o *Observer) Follow(ctx context.Context, owner string, requests []Request) {
+// Watch watches the objects of an owner, and waits until the watches of what is recorded
+// know what exists: a list of a type costs less than a read of each of its objects.
+func (o *Observer) Watch(ctx context.Context, owner string, requests []Request) {
 	if o.store == nil {
 		return
 	}
-	look := &look{observer: o, types: map[typeKey]typeAnswer{}}
+	look := &batch{observer: o, types: map[typeKey]resolvedType{}}
 	var all, recorded []watch.Place
 	known := map[placeKey]bool{}
 	for _, request := range requests {
@@ -54,30 +55,30 @@ func (o *Observer) Follow(ctx context.Context, owner string, requests []Request)
 	}
 }
 
-// placeKey is where requests of one kind are about.
+// placeKey identifies requests that need the same watch.
 type placeKey struct {
 	typeKey
 	namespace string
 	exists    bool
 }
 
-// Unfollow ends the watches of an owner that has nothing any more.
-func (o *Observer) Unfollow(owner string) {
+// StopWatching ends the watches of an owner that has no objects any more.
+func (o *Observer) StopWatching(owner string) {
 	if o.store != nil {
 		o.store.Keep(owner, nil)
 	}
-	o.Suspicions.Forget(owner)
+	o.DriftChecks.reads.Forget(owner)
 }
 
-// recall answers a request from what is known, if that is enough.
-func (l *look) recall(ctx context.Context, resource cluster.Resource, request Request) (plan.Observation, bool) {
+// fromCache answers a request from what the watches know, if that is enough.
+func (l *batch) fromCache(ctx context.Context, resource cluster.Resource, request Request) (plan.Observation, bool) {
 	if request.ForceRead {
 		return plan.Observation{}, false
 	}
 	if store := l.observer.store; store != nil {
 		place := watch.Place{Resource: resource, Namespace: request.Key.Namespace}
 		if observation, known, _ := store.Look(place, request.Key.Name); known {
-			return l.observer.complete(ctx, resource, request, observation)
+			return l.observer.isEnough(ctx, resource, request, observation)
 		}
 	}
 	if request.AssumeAbsent {
@@ -86,10 +87,10 @@ func (l *look) recall(ctx context.Context, resource cluster.Resource, request Re
 	return plan.Observation{}, false
 }
 
-// remember takes over what was read of an object that is watched.
-func (l *look) remember(resource cluster.Resource, request Request, observation plan.Observation) plan.Observation {
+// toCache takes over what was read of an object that is watched.
+func (l *batch) toCache(resource cluster.Resource, request Request, observation plan.Observation) plan.Observation {
 	if request.Desired != nil {
-		l.observer.Suspicions.Looked(request.Owner.ID, request.Key, observation.Drift)
+		l.observer.DriftChecks.setDrift(request.Owner.ID, request.Key, observation.Drift)
 	}
 	if store := l.observer.store; store != nil {
 		store.Read(request.Owner.ID, watch.Place{Resource: resource, Namespace: request.Key.Namespace}, request.Key.Name, observation)
@@ -97,23 +98,23 @@ func (l *look) remember(resource cluster.Resource, request Request, observation 
 	return observation
 }
 
-// complete tells whether the record of an object is all that the planner needs of
-// it. Otherwise the object has to be read, because its manifest, which nobody knows
-// when an event arrives, has a say.
-func (o *Observer) complete(ctx context.Context, resource cluster.Resource, request Request, observation plan.Observation) (plan.Observation, bool) {
-	// Whose an object is must not be an old story if it is not ours: we may have taken
-	// it over since, and the answer may be lost. It would be left behind.
+// isEnough reports whether the watched state of an object is all that the planner needs of
+// it. Otherwise the object has to be read, because what matters depends on its manifest,
+// which is not known when an event arrives.
+func (o *Observer) isEnough(ctx context.Context, resource cluster.Resource, request Request, observation plan.Observation) (plan.Observation, bool) {
+	// That an object has another owner must not be outdated: we may have adopted it since,
+	// and the answer may be lost. It would be left over.
 	if !request.Owner.Owns(observation.Ownership) {
 		return plan.Observation{}, false
 	}
 	owner, key := request.Owner.ID, request.Key
-	switch asks, suspicion := asksForAccepted(request, observation), isSuspicion(request, observation); {
-	case asks && (!suspicion || o.Suspicions.Allow(owner, key, observation.ObservedHash, o.options.Now())):
+	switch asks, isCheck, now := needsRead(request, observation), isDriftCheck(request, observation), o.options.Now(); {
+	case asks && (!isCheck || o.DriftChecks.Allow(owner, key, observation.ObservedHash, now)):
 		return plan.Observation{}, false
 	case asks:
-		observation.Deferred, observation.Drift = true, o.Suspicions.Last(owner, key)
-	case suspicion && request.Desired != nil:
-		o.Suspicions.Looked(owner, key, nil) // it is as it was when it was right
+		observation.Deferred, observation.Drift = true, o.DriftChecks.lastDrift(owner, key, now)
+	case isCheck && request.Desired != nil:
+		o.DriftChecks.setDrift(owner, key, nil) // it is as it was when it was right
 	}
 	if observation.Status.Readiness == plan.ReadinessUnknown && !o.declaresConditions(ctx, resource.GVK()) {
 		observation.Status = plan.Status{Readiness: plan.Ready}
@@ -121,32 +122,29 @@ func (o *Observer) complete(ctx context.Context, resource cluster.Resource, requ
 	return observation, true
 }
 
-// asksForAccepted tells whether the live values at the paths of the manifest matter:
+// needsRead reports whether the live values at the paths of the manifest matter:
 // the object may have drifted, or its record is to be made from what it is now.
-func asksForAccepted(request Request, observation plan.Observation) bool {
+func needsRead(request Request, observation plan.Observation) bool {
 	item := request.Recorded
 	if request.Desired == nil {
 		return false
 	}
 	if item == nil || item.Digest == "" || item.UID != observation.UID {
 		// It is written in any case, unless it is applied only once.
-		return !isRepeated(request.Desired.Policies.Reconcile)
+		repeats := request.Desired.Policies.Reconcile
+		return repeats != v1alpha1.ReconcilePolicyOnObjectChange && repeats != v1alpha1.ReconcilePolicyOnObjectOrComponentChange
 	}
 	return item.Seen != observation.ObservedHash
 }
 
-// isSuspicion tells whether the object is only to be read if it is not as it was when it
-// was looked at last.
-func isSuspicion(request Request, observation plan.Observation) bool {
+// isDriftCheck reports whether the object has to be read only to find out whether it has
+// drifted since it was written.
+func isDriftCheck(request Request, observation plan.Observation) bool {
 	item := request.Recorded
 	return item != nil && item.Digest != "" && item.UID == observation.UID
 }
 
-func isRepeated(p v1alpha1.ReconcilePolicy) bool {
-	return p == v1alpha1.ReconcilePolicyOnObjectChange || p == v1alpha1.ReconcilePolicyOnObjectOrComponentChange
-}
-
-// Reduce judges an object from itself alone, as it arrives in an event. What its
+// Reduce reduces an object without its manifest, as it arrives in an event. What its
 // manifest says about its readiness is in its annotations, too.
 func (o *Observer) Reduce(live *unstructured.Unstructured) plan.Observation {
 	observation := o.outline(live, nil)
@@ -156,7 +154,7 @@ func (o *Observer) Reduce(live *unstructured.Unstructured) plan.Observation {
 }
 
 // readinessOf reads what the annotations of an object say about its readiness. If
-// they are no good, they are not what we have written, and the object has drifted.
+// they are invalid, they are not what we have written, and the object has drifted.
 func (o *Observer) readinessOf(live *unstructured.Unstructured) (policy.StatusHints, string) {
 	said := map[string]string{}
 	for _, suffix := range []string{v1alpha1.AnnotationStatusHint, v1alpha1.AnnotationReadyWhen} {
@@ -173,8 +171,8 @@ func (o *Observer) readinessOf(live *unstructured.Unstructured) (policy.StatusHi
 	return set.Hints, o.readyWhen(set.ReadyWhen, gvk.Group, gvk.Kind)
 }
 
-// Writing is called before an object is written, and what it returns afterwards.
-func (o *Observer) Writing(ctx context.Context, step plan.Step) (done func(plan.Result)) {
+// BeginWrite is called before an object is written, and what it returns afterwards.
+func (o *Observer) BeginWrite(ctx context.Context, step plan.Step) (done func(plan.Result)) {
 	if o.store == nil {
 		return func(plan.Result) {}
 	}
@@ -185,7 +183,7 @@ func (o *Observer) Writing(ctx context.Context, step plan.Step) (done func(plan.
 	answered := o.store.Writing(step.Owner.ID, watch.Place{Resource: resource, Namespace: step.Key.Namespace}, step.Key.Name)
 	return func(result plan.Result) {
 		observation := result.Observation
-		o.wrote(step, observation)
+		o.keepDriftOfWrite(step, observation)
 		switch observation.Existence {
 		case plan.Present:
 			answered(&observation)
@@ -198,9 +196,9 @@ func (o *Observer) Writing(ctx context.Context, step plan.Step) (done func(plan.
 	}
 }
 
-// wrote notes how an object has drifted that was just written. Drift stays only if
-// nothing but our marks was put back.
-func (o *Observer) wrote(step plan.Step, answer plan.Observation) {
+// keepDriftOfWrite notes how an object has drifted that was just written. Drift stays only
+// if nothing but our label and annotation was put back.
+func (o *Observer) keepDriftOfWrite(step plan.Step, answer plan.Observation) {
 	if answer.Existence != plan.Present && answer.Existence != plan.Absent {
 		return
 	}
@@ -208,5 +206,75 @@ func (o *Observer) wrote(step plan.Step, answer plan.Observation) {
 	if step.Verb == plan.VerbMark && answer.AppliedHash != step.ItemAfter.Accepted {
 		drift = answer.Drift
 	}
-	o.Suspicions.Looked(step.Owner.ID, step.Key, drift)
+	o.DriftChecks.setDrift(step.Owner.ID, step.Key, drift)
+}
+
+// driftCheckLimits are for objects that change again and again.
+var driftCheckLimits = backoff.Limits{Burst: 5, Base: 10 * time.Second, Limit: 5 * time.Minute, Quiet: 5 * time.Minute}
+
+// DriftChecks limit how often objects are read because something about them has changed.
+// Most changes are no drift: some objects are written every second, at fields that their
+// manifests do not set. They are safe for concurrent use.
+type DriftChecks struct {
+	reads *backoff.Throttle[string, plan.Key, driftCheck]
+}
+
+// driftCheck is the last read of an object.
+type driftCheck struct {
+	hash  string      // of the object that was read
+	drift *plan.Drift // what the read found
+}
+
+// NewDriftChecks returns the DriftChecks of an Observer.
+func NewDriftChecks() *DriftChecks {
+	return &DriftChecks{backoff.NewThrottle[string, plan.Key, driftCheck](driftCheckLimits)}
+}
+
+// Allow reports whether an object of the owner may be read now, because its hash is not
+// the recorded one. A read of the hash that was allowed last is allowed again, and does
+// not count: its result is still to be used.
+func (c *DriftChecks) Allow(owner string, key plan.Key, hash string, now time.Time) bool {
+	known := c.reads.Get(owner, key, now)
+	switch {
+	case known.Count > 0 && known.Value.hash == hash:
+		return true
+	case now.Before(known.Until):
+		return false
+	}
+	c.reads.Count(owner, key, driftCheck{hash, known.Value.drift}, now)
+	return true
+}
+
+// Next returns when an object of the owner may be read because it changed; now, if it may
+// be read at once.
+func (c *DriftChecks) Next(owner string, key plan.Key, now time.Time) time.Time {
+	if until := c.reads.Get(owner, key, now).Until; until.After(now) {
+		return until
+	}
+	return now
+}
+
+// unlisted is the key of all objects together that bear the ownership label and
+// annotation of an owner and are neither desired nor recorded. No object has it.
+var unlisted = plan.Key{}
+
+// NextUnlisted counts a change of an unlisted object, and returns when the owner is to
+// look at it. There may be any number of such objects, so they count as one.
+func (c *DriftChecks) NextUnlisted(owner string, now time.Time) time.Time {
+	next := c.Next(owner, unlisted, now)
+	if next.Equal(now) {
+		c.reads.Count(owner, unlisted, driftCheck{}, now)
+	}
+	return next
+}
+
+// setDrift keeps the drift of an object, nil if it has not drifted, for as long as Allow
+// may refuse to read it.
+func (c *DriftChecks) setDrift(owner string, key plan.Key, drift *plan.Drift) {
+	c.reads.Keep(owner, key, func(check driftCheck) driftCheck { check.drift = drift; return check })
+}
+
+// lastDrift returns the drift that the last read of an object has found.
+func (c *DriftChecks) lastDrift(owner string, key plan.Key, now time.Time) *plan.Drift {
+	return c.reads.Get(owner, key, now).Value.drift
 }

@@ -35,7 +35,7 @@ func TestOnlyAProofOfAbsenceMeansAbsent(t *testing.T) {
 			recorder := wire.NewRecorder()
 			recorder.Answer = func(wire.Sent) (int, any) { return tc.code, wire.Failure(tc.code, tc.reason, tc.details) }
 			observer := observerOn(targetOn(t, recorder.Config()))
-			live := look(t, observer, observe.Request{Key: plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "map"}, Version: "v1"})
+			live := batch(t, observer, observe.Request{Key: plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "map"}, Version: "v1"})
 			if live.Existence != tc.want || (live.Message == "") != (tc.want == plan.Absent) {
 				t.Errorf("got %+v", live)
 			}
@@ -59,7 +59,7 @@ func TestAnObjectWhoseTypeIsNotServedIsAbsentOnlyIfNothingBringsTheType(t *testi
 				recorder.Put(parse(t, tc.definition))
 			}
 			observer := observerOn(targetOn(t, recorder.Config()))
-			live := look(t, observer, observe.Request{Key: plan.Key{Group: "example.com", Kind: "Bar", Namespace: "shop", Name: "bar"}, Version: "v1"})
+			live := batch(t, observer, observe.Request{Key: plan.Key{Group: "example.com", Kind: "Bar", Namespace: "shop", Name: "bar"}, Version: "v1"})
 			if live.Existence != tc.want {
 				t.Errorf("got %+v", live)
 			}

@@ -4,6 +4,7 @@
 package reconciler_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -13,7 +14,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-func TestAnObjectThatIsDroppedIsLeftToAnOwnerWhoWaitsForIt(t *testing.T) {
+func TestAnObjectThatIsDroppedIsLeftToAnOwnerThatWaitsForIt(t *testing.T) {
 	b := newBench(t)
 	b.mustApply(config("shared", "1"), config("mine", "1"))
 	before := b.get("shared")
@@ -45,21 +46,19 @@ func TestAnObjectThatIsDroppedIsLeftToAnOwnerWhoWaitsForIt(t *testing.T) {
 	}
 }
 
-func TestAnObjectIsLeftToAnOwnerWhoCameToWaitWhileItWasBeingDropped(t *testing.T) {
+func TestAnObjectIsLeftToAnOwnerThatBeganToWaitWhileItWasBeingDropped(t *testing.T) {
 	b := newBench(t)
-	claims := &reconciler.Claims{}
-	theirs := newEngine(t, reconciler.ReconcilerOptions{Claims: claims})
-	between := b.interpose(t, reconciler.ReconcilerOptions{Claims: claims})
+	between := b.interpose(t, reconciler.ReconcilerOptions{})
 	b.mustApply(config("shared", "1"), config("mine", "1"))
 	before := b.get("shared")
-	happened := between.before("PUT /api/v1/namespaces/"+b.namespace+"/configmaps/mine", func() { b.waitFor(theirs) })
+	happened := between.before("PUT /api/v1/namespaces/"+b.namespace+"/configmaps/mine", func() { b.letOtherWait() })
 	b.mustApply(config("mine", "2"))
 	if after := b.get("shared"); !happened() || after == nil || after.UID != before.UID || after.Labels[engineName+"/owner-id"] != "" {
 		t.Errorf("after the drop: %v", after)
 	}
 }
 
-func TestAnObjectThatNobodyWaitsForAnyMoreIsDeletedWhenItIsDropped(t *testing.T) {
+func TestAnObjectThatNoOwnerWaitsForAnyMoreIsDeletedWhenItIsDropped(t *testing.T) {
 	b := newBench(t)
 	b.mustApply(config("shared", "1"), config("mine", "1"))
 	other := b.requestOfOther(config("shared", "2"))
@@ -72,5 +71,25 @@ func TestAnObjectThatNobodyWaitsForAnyMoreIsDeletedWhenItIsDropped(t *testing.T)
 	}
 	if outcome, err := b.apply(config("mine", "1")); err != nil || !outcome.Done() || b.get("shared") != nil {
 		t.Errorf("drop: %v, waiting for %v", err, outcome.Waiting)
+	}
+}
+
+// requestOfOther is the request of another owner, who keeps its own record.
+func (b *bench) requestOfOther(objects ...client.Object) *reconciler.ApplyRequest {
+	other := b.request(objects...)
+	other.Owner.Name, other.Owner.UID, other.Inventory = "other", "2", reconciler.Inventory{}
+	other.Record = func(_ context.Context, inventory reconciler.Inventory) error {
+		other.Inventory = inventory
+		return nil
+	}
+	return &other
+}
+
+// letOtherWait lets another owner wait for the object shared, which is ours.
+func (b *bench) letOtherWait() {
+	b.t.Helper()
+	other := b.requestOfOther(config("shared", "2"))
+	if _, err := b.engine.Apply(b.t.Context(), *other); err == nil {
+		b.t.Error("the other took it")
 	}
 }

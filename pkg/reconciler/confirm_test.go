@@ -32,7 +32,7 @@ func fenced(t *testing.T) (*bench, *handClock, *between) {
 
 func TestNothingIsCreatedForAnOwnerThatCannotBeConfirmed(t *testing.T) {
 	b, _, between := fenced(t)
-	taken := errors.New("somebody else leads")
+	taken := errors.New("another process leads")
 	request := b.request(config("a", "1"), config("b", "1"))
 	request.Inventory = b.mustRecord(request)
 	request.Confirm = func(context.Context) error { return taken }
@@ -40,7 +40,7 @@ func TestNothingIsCreatedForAnOwnerThatCannotBeConfirmed(t *testing.T) {
 	if _, superseded := errors.AsType[*reconciler.SupersededError](err); !superseded || !errors.Is(err, taken) {
 		t.Fatalf("got %v, want a SupersededError", err)
 	}
-	if strings.Count(err.Error(), "somebody else leads") != 1 {
+	if strings.Count(err.Error(), "another process leads") != 1 {
 		t.Errorf("the cause is told for each object: %v", err)
 	}
 	if posts := between.requests("POST "); len(posts) > 0 {
@@ -93,7 +93,7 @@ func TestCreationsAreConfirmedInTheMiddleOfABatch(t *testing.T) {
 	service := config("web", "1")
 	service.Object["kind"], service.Object["spec"] = "Service", map[string]any{"ports": []any{map[string]any{"port": int64(80)}}}
 	delete(service.Object, "data")
-	taken := errors.New("somebody else leads")
+	taken := errors.New("another process leads")
 	request := b.request(config("a", "1"), service)
 	request.Confirm = func(context.Context) error { return taken }
 	slow := between.before("POST /api/v1/namespaces/"+b.namespace+"/configmaps", func() { clock.advance(6 * time.Second) })
@@ -106,7 +106,7 @@ func TestCreationsAreConfirmedInTheMiddleOfABatch(t *testing.T) {
 	}
 }
 
-// A leader that was deposed may have seen an object of nobody in the place of one
+// A leader that was deposed may have seen an object without owner in the place of one
 // that its successor has dropped from the record.
 func TestAdoptionsAreConfirmed(t *testing.T) {
 	b, _, _ := fenced(t)
@@ -115,14 +115,14 @@ func TestAdoptionsAreConfirmed(t *testing.T) {
 	}
 	request := b.request(config("a", "1"))
 	request.Inventory = b.mustRecord(request)
-	request.Confirm = func(context.Context) error { return errors.New("somebody else leads") }
+	request.Confirm = func(context.Context) error { return errors.New("another process leads") }
 	_, err := b.engine.Apply(t.Context(), request)
 	if _, superseded := errors.AsType[*reconciler.SupersededError](err); !superseded || b.get("a").Labels[engineName+"/owner-id"] != "" {
 		t.Fatalf("got %v, and the marks %v, want a SupersededError and no marks", err, b.get("a").Labels)
 	}
 }
 
-// theirs is an object of nobody.
+// theirs is an object without owner.
 func (b *bench) theirs(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}}
 }

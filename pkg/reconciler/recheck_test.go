@@ -90,7 +90,7 @@ func TestObjectsThatComeBackAfterTheDeletionAreFoundByTheirMarks(t *testing.T) {
 		t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
 	}
 	if b.get("a") != nil || b.get("b") != nil || b.get("c") == nil {
-		t.Error("ours was left behind, or what somebody else made was removed")
+		t.Error("ours was left behind, or an object of another owner was removed")
 	}
 	if len(outcome.Returned) != 2 {
 		t.Errorf("returned %v", outcome.Returned)
@@ -101,7 +101,7 @@ func TestObjectsThatComeBackAfterTheDeletionAreFoundByTheirMarks(t *testing.T) {
 	}
 }
 
-func TestNothingIsLookedAtAgainIfNothingIsRemoved(t *testing.T) {
+func TestNothingIsReadAgainIfNothingIsRemoved(t *testing.T) {
 	b := newBench(t)
 	between := b.interpose(t, reconciler.ReconcilerOptions{})
 	b.mustApply(config("a", "1"))

@@ -16,10 +16,10 @@ import (
 )
 
 // again applies what an earlier call has understood.
-func (b *bench) again(wanted *reconciler.Wanted) (reconciler.Outcome, error) {
+func (b *bench) again(wanted *reconciler.DesiredSet) (reconciler.Outcome, error) {
 	b.t.Helper()
 	outcome, err := b.engine.Apply(b.t.Context(), reconciler.ApplyRequest{
-		Owner: b.owner(), Wanted: wanted, Inventory: b.inventory, Record: b.record,
+		Owner: b.owner(), Desired: wanted, Inventory: b.inventory, Record: b.record,
 	})
 	b.inventory = outcome.Inventory
 	return outcome, err
@@ -28,7 +28,7 @@ func (b *bench) again(wanted *reconciler.Wanted) (reconciler.Outcome, error) {
 func TestWhatIsWantedIsAppliedAgainWithoutTheObjects(t *testing.T) {
 	b := newBench(t)
 	first := b.mustApply(config("a", "1"), config("b", "1"), config("once", "1", "reconcile-policy", "once"))
-	wanted := first.Wanted.Pack(nil)
+	wanted := first.Desired.Pack(nil)
 	if wanted.Size() <= 0 {
 		t.Errorf("its size is %d", wanted.Size())
 	}
@@ -44,7 +44,7 @@ func TestWhatIsWantedIsAppliedAgainWithoutTheObjects(t *testing.T) {
 	if err := b.Client.Delete(t.Context(), b.get("b")); err != nil {
 		t.Fatal(err)
 	}
-	outcome, err = b.again(outcome.Wanted)
+	outcome, err = b.again(outcome.Desired)
 	if err != nil || !outcome.Done() || b.get("a").Data["value"] != "1" || b.get("b") == nil {
 		t.Errorf("drift is not repaired: %+v, %v", outcome, err)
 	}
@@ -52,11 +52,11 @@ func TestWhatIsWantedIsAppliedAgainWithoutTheObjects(t *testing.T) {
 
 func TestWhatIsWantedIsKeptIfItIsTheSame(t *testing.T) {
 	b := newBench(t)
-	before := b.mustApply(config("a", "1")).Wanted.Pack(nil)
+	before := b.mustApply(config("a", "1")).Desired.Pack(nil)
 	secrets := redact.New()
 	secrets.Add(canary)
 	ctx := redact.With(t.Context(), secrets)
-	apply := func(objects ...client.Object) *reconciler.Wanted {
+	apply := func(objects ...client.Object) *reconciler.DesiredSet {
 		t.Helper()
 		outcome, err := b.engine.Apply(ctx, reconciler.ApplyRequest{
 			Owner: b.owner(), Namespace: b.namespace, Objects: objects, Inventory: b.inventory, Record: b.record,
@@ -65,7 +65,7 @@ func TestWhatIsWantedIsKeptIfItIsTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return outcome.Wanted
+		return outcome.Desired
 	}
 	if apply(config("a", "1")).Pack(before) == before {
 		t.Error("what another call keeps secret is not the same")
@@ -85,7 +85,7 @@ func TestWhatIsWantedIsKeptIfItIsTheSame(t *testing.T) {
 
 func TestWhatIsWantedBelongsToItsOwner(t *testing.T) {
 	b, other := newBench(t), newBench(t)
-	wanted := b.mustApply(config("a", "1")).Wanted
+	wanted := b.mustApply(config("a", "1")).Desired
 	if _, err := other.again(wanted); !errors.Is(err, reconciler.ErrOutdated) {
 		t.Errorf("got %v", err)
 	}
@@ -93,7 +93,7 @@ func TestWhatIsWantedBelongsToItsOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := renamed.Apply(t.Context(), reconciler.ApplyRequest{Owner: b.owner(), Wanted: wanted, Inventory: b.inventory, Record: b.record}); !errors.Is(err, reconciler.ErrOutdated) {
+	if _, err := renamed.Apply(t.Context(), reconciler.ApplyRequest{Owner: b.owner(), Desired: wanted, Inventory: b.inventory, Record: b.record}); !errors.Is(err, reconciler.ErrOutdated) {
 		t.Errorf("a reconciler of another name: %v", err)
 	}
 	if other.get("a") != nil || len(other.inventory.Items) > 0 {
@@ -105,10 +105,10 @@ func TestWhatIsWantedHoldsUntilItsTypesAreServed(t *testing.T) {
 	b := newLateType(t, "Tardy")
 	wanted := []client.Object{config("a", "1"), b.late("")}
 	outcome, err := b.step(wanted...)
-	if err != nil || outcome.Done() || outcome.Wanted == nil {
+	if err != nil || outcome.Done() || outcome.Desired == nil {
 		t.Fatalf("got %+v, %v", outcome, err)
 	}
-	again := outcome.Wanted.Pack(nil)
+	again := outcome.Desired.Pack(nil)
 	if outcome, err := b.again(again); err != nil || outcome.Done() {
 		t.Fatalf("the type is not served yet: %+v, %v", outcome, err)
 	}
@@ -120,22 +120,22 @@ func TestWhatIsWantedHoldsUntilItsTypesAreServed(t *testing.T) {
 	b.settle(wanted...)
 }
 
-func TestNoSecretIsToldOfWhatIsWanted(t *testing.T) {
+func TestNoSecretOfDesiredObjectsIsReported(t *testing.T) {
 	b := newBench(t)
 	outcome, err := b.apply(secretWith("a", func(map[string]any) {}), config("b", "1"), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}, "data": map[string]any{"x/" + canary: "1"},
 	}})
-	if err == nil || outcome.Wanted == nil {
+	if err == nil || outcome.Desired == nil {
 		t.Fatalf("got %+v, %v", outcome, err)
 	}
-	_, err = b.again(outcome.Wanted.Pack(nil))
+	_, err = b.again(outcome.Desired.Pack(nil))
 	if err == nil || strings.Contains(err.Error(), canary) || !strings.Contains(err.Error(), redact.Mark) {
 		t.Errorf("got %v", err)
 	}
 }
 
 // A generator may copy what it reads into an object that is no Secret.
-func TestWhatAGeneratorHasReadIsNotToldOfWhatIsWanted(t *testing.T) {
+func TestSecretsThatAGeneratorHasReadAreNotReported(t *testing.T) {
 	b := newBench(t)
 	secrets := redact.New()
 	secrets.Add(canary)
@@ -146,10 +146,10 @@ func TestWhatAGeneratorHasReadIsNotToldOfWhatIsWanted(t *testing.T) {
 		}}},
 	})
 	b.inventory = outcome.Inventory
-	if err == nil || outcome.Wanted == nil {
+	if err == nil || outcome.Desired == nil {
 		t.Fatalf("got %+v, %v", outcome, err)
 	}
-	_, err = b.again(outcome.Wanted.Pack(nil))
+	_, err = b.again(outcome.Desired.Pack(nil))
 	if err == nil || strings.Contains(err.Error(), canary) || !strings.Contains(err.Error(), redact.Mark) {
 		t.Errorf("got %v", err)
 	}

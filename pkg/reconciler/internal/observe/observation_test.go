@@ -80,7 +80,7 @@ func TestMarksOfOwnershipAreRead(t *testing.T) {
 		"a mark that our last manifest has set": {
 			live: metadata("", "meta.helm.sh/release-name: web", setByUs), want: plan.Ownership{},
 		},
-		"a mark that somebody put next to what we have set": {
+		"a mark that another client put next to ours": {
 			live: metadata("", "meta.helm.sh/release-name: web", strings.Replace(setByUs, "meta.helm.sh/release-name", "example.com/other", 1)),
 			want: plan.Ownership{OtherOwners: []string{"Helm release web"}},
 		},
@@ -92,7 +92,7 @@ func TestMarksOfOwnershipAreRead(t *testing.T) {
 			}
 			live := parse(t, tc.live)
 			untouched := live.DeepCopy()
-			if diff := cmp.Diff(tc.want, observer.Of(t.Context(), live, d).Ownership); diff != "" {
+			if diff := cmp.Diff(tc.want, observer.ObservationOf(t.Context(), live, d).Ownership); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(untouched, live); diff != "" {
@@ -116,7 +116,7 @@ func TestHintsAndExpressionsOfThePolicyDecideAboutReadiness(t *testing.T) {
 		"the expression is true":  {policies: policy.Set{ReadyWhen: `self.data.ready == "no"`}, want: plan.Ready},
 		"the expression is wrong": {policies: policy.Set{ReadyWhen: `self.data.`}, want: plan.NotReady},
 	} {
-		got := observer.Of(t.Context(), live, &plan.Desired{Manifest: live, Policies: tc.policies})
+		got := observer.ObservationOf(t.Context(), live, &plan.Desired{Manifest: live, Policies: tc.policies})
 		if got.Status.Readiness != tc.want || (got.Status.Message == "") != (tc.want == plan.Ready) {
 			t.Errorf("%s: got %+v", name, got.Status)
 		}
@@ -145,7 +145,7 @@ func TestHowFarAJobHasComeThatHasATimeToLive(t *testing.T) {
 	} {
 		live := parse(t, tc.live)
 		always := &plan.Desired{Manifest: live, Policies: policy.Set{ReadyWhen: "true"}}
-		if got := observer.Of(t.Context(), live, always).Finish; got != tc.want {
+		if got := observer.ObservationOf(t.Context(), live, always).Finish; got != tc.want {
 			t.Errorf("%s: got %d, want %d", name, got, tc.want)
 		}
 		if got := observer.Reduce(live).Finish; got != tc.want {

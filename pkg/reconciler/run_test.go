@@ -18,7 +18,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-func TestARefusedCreationThatNobodyHadLookedBeforeIsTriedAgainUnlessTheServerHasTooMuchToDo(t *testing.T) {
+func TestARefusedCreationOfAnObjectThatWasNotReadIsTriedAgainUnlessTheServerHasTooMuchToDo(t *testing.T) {
 	for name, test := range map[string]struct {
 		cause  error
 		failed bool
@@ -33,8 +33,8 @@ func TestARefusedCreationThatNobodyHadLookedBeforeIsTriedAgainUnlessTheServerHas
 		if len(again) != 1 || again[0] != key {
 			t.Errorf("%s: looked at again: %v", name, again)
 		}
-		if _, failed := c.in.Failed[key]; failed != test.failed || errors.Is(c.err(), err) != test.failed {
-			t.Errorf("%s: failed: %t, %v", name, failed, c.err())
+		if _, failed := c.in.Failed[key]; failed != test.failed || errors.Is(c.failures(), err) != test.failed {
+			t.Errorf("%s: failed: %t, %v", name, failed, c.failures())
 		}
 	}
 }
@@ -57,8 +57,8 @@ func TestARecreationSaysWhy(t *testing.T) {
 		}
 		step := plan.Step{Key: key, Verb: plan.VerbDelete, Reason: plan.ReasonRecreate, Desired: &plan.Desired{}}
 		step.Desired.Policies.Update = test.policy
-		c.done(plan.Result{Step: step})
-		if diff := cmp.Diff([]Note{{Key: key, Message: test.want}}, c.told); diff != "" {
+		c.countStep(plan.Result{Step: step})
+		if diff := cmp.Diff([]Note{{Key: key, Message: test.want}}, c.notes); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -71,7 +71,7 @@ func TestWhatMayBeThereAgainStaysOnRecord(t *testing.T) {
 		Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", UID: "gone", Digest: "d", Phase: v1alpha1.PhaseApplied, Finished: v1alpha1.FinishComplete,
 	}
 	c := newCall(input{Input: plan.Input{Cause: plan.Deleting, Live: map[plan.Key]plan.Observation{}}})
-	c.takeBack(item, plan.Observation{Message: "the server is busy"})
+	c.recordAgain(item, plan.Observation{Message: "the server is busy"})
 	next, err := plan.Next(c.in.Input)
 	if err != nil {
 		t.Fatal(err)
@@ -99,9 +99,9 @@ func TestANamespaceThatMayNotBeReadIsForbiddenWhenItIsMissing(t *testing.T) {
 		for range maxLooks + 1 {
 			c.fold(plan.Plan{}, []plan.Result{{Step: plan.Step{Key: key, Verb: plan.VerbCreate}, Err: failed}}, metav1.NewTime(time.Unix(0, 0)))
 		}
-		refusal, forbidden := errors.AsType[*ForbiddenError](c.err())
-		if forbidden != test.forbidden || errors.Is(c.err(), failed) == test.forbidden || c.refused[namespace] != test.forbidden {
-			t.Errorf("%s: %v, refused %v", name, c.err(), c.refused)
+		refusal, forbidden := errors.AsType[*ForbiddenError](c.failures())
+		if forbidden != test.forbidden || errors.Is(c.failures(), failed) == test.forbidden || c.refused[namespace] != test.forbidden {
+			t.Errorf("%s: %v, refused %v", name, c.failures(), c.refused)
 		}
 		if forbidden && refusal.Error() != "Namespace shop: does not exist, and is not created, because it cannot be read: no" {
 			t.Errorf("%s: %v", name, refusal)

@@ -19,9 +19,9 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// Wanted are the wanted objects of an owner as one call has understood them, for the
+// DesiredSet holds the desired objects of an owner, built and checked by one call, for the
 // calls that follow.
-type Wanted struct {
+type DesiredSet struct {
 	owner  plan.Owner
 	prefix string // of the marks
 	key    []byte // of the digests
@@ -36,19 +36,19 @@ type Wanted struct {
 	pack *desired.Pack
 }
 
-// ErrOutdated is the error of Apply if the Wanted of the request does not hold any more,
-// because types have come to be served since, or if it is that of another owner or
+// ErrOutdated is the error of Apply if the DesiredSet of the request is not valid any more,
+// because the server has begun to serve types since, or if it is that of another owner or
 // Reconciler. Nothing was done then, and the objects themselves are needed.
-var ErrOutdated = errors.New("the wanted objects have to be looked at anew")
+var ErrOutdated = errors.New("the desired objects have to be built again")
 
-// Pack returns the same in a form that takes little memory: the manifests are
-// compressed, those of Secrets, too. If the same objects are wanted as before, that is
-// returned; before may be nil. It returns nil if there is nothing to pack.
-func (w *Wanted) Pack(before *Wanted) *Wanted {
+// Pack returns the same set in a form that takes little memory: the manifests are
+// compressed, those of Secrets, too. If the set before is equal, that is returned;
+// it may be nil. Pack returns nil if there is nothing to pack.
+func (w *DesiredSet) Pack(before *DesiredSet) *DesiredSet {
 	if w == nil || w.pack != nil {
 		return w
 	}
-	if before != nil && before.pack != nil && before.says(w) {
+	if before != nil && before.pack != nil && before.equals(w) {
 		return before
 	}
 	pack, ok := desired.NewPack(w.objects)
@@ -60,16 +60,16 @@ func (w *Wanted) Pack(before *Wanted) *Wanted {
 	return &packed
 }
 
-// desired are the objects.
-func (w *Wanted) desired() []plan.Desired {
+// desired returns the objects.
+func (w *DesiredSet) desired() []plan.Desired {
 	if w.pack != nil {
 		return w.pack.Objects()
 	}
 	return w.objects
 }
 
-// says tells whether both want the same.
-func (w *Wanted) says(other *Wanted) bool {
+// equals reports whether both sets hold the same objects.
+func (w *DesiredSet) equals(other *DesiredSet) bool {
 	return w.owner == other.owner && w.prefix == other.prefix && bytes.Equal(w.key, other.key) && w.digest == other.digest &&
 		slices.Equal(w.unserved, other.unserved) && w.secrets.Equal(other.secrets) &&
 		slices.Equal(w.managed, other.managed) && w.missingNamespaces == other.missingNamespaces &&
@@ -79,19 +79,19 @@ func (w *Wanted) says(other *Wanted) bool {
 		})
 }
 
-// perObject is about what an object takes besides its manifest, in bytes.
+// perObject is about how many bytes an object takes besides its manifest.
 const perObject = 256
 
-// Size is about how many bytes of memory a packed Wanted takes.
-func (w *Wanted) Size() int {
+// Size returns about how many bytes of memory a packed DesiredSet takes.
+func (w *DesiredSet) Size() int {
 	if w == nil || w.pack == nil {
 		return 0
 	}
 	return w.pack.Size + w.pack.Len()*perObject + w.secrets.Size()
 }
 
-// confide adds the secrets that the objects may hold.
-func (w *Wanted) confide(secrets *redact.Secrets) {
+// registerSecrets adds the secrets that the objects may hold.
+func (w *DesiredSet) registerSecrets(secrets *redact.Secrets) {
 	if w == nil {
 		return
 	}
@@ -104,14 +104,14 @@ func (w *Wanted) confide(secrets *redact.Secrets) {
 	}
 }
 
-// wanted returns what the request asks for, and notes in the input what of that can be
-// kept for calls that follow.
-func (r *Reconciler) wanted(ctx context.Context, in *input, request ApplyRequest) ([]plan.Desired, error) {
-	if known := request.Wanted; known != nil {
-		if err := r.accepts(ctx, in, known); err != nil {
+// desiredObjects returns the desired objects of the request, and sets in the input what
+// calls that follow can use of them.
+func (r *Reconciler) desiredObjects(ctx context.Context, in *input, request ApplyRequest) ([]plan.Desired, error) {
+	if known := request.Desired; known != nil {
+		if err := r.checkReusable(ctx, in, known); err != nil {
 			return nil, err
 		}
-		in.wanted, in.manifest = known, known.digest
+		in.reusable, in.manifest = known, known.digest
 		in.ManagedTypes, in.MissingNamespaces = known.managed, known.missingNamespaces
 		return known.desired(), nil
 	}
@@ -130,18 +130,18 @@ func (r *Reconciler) wanted(ctx context.Context, in *input, request ApplyRequest
 		return nil, err
 	}
 	in.manifest = desired.ManifestDigest(objects)
-	in.wanted = &Wanted{
+	in.reusable = &DesiredSet{
 		owner: in.Owner, prefix: r.name, key: r.settings.hasher.Key, unserved: unserved, objects: objects, digest: in.manifest,
 		managed: slices.Clone(in.ManagedTypes), missingNamespaces: in.MissingNamespaces, secrets: redact.From(ctx).Copy(),
 	}
 	return objects, nil
 }
 
-// accepts returns an error if what was understood before does not hold any more, or
-// was understood for somebody else.
-func (r *Reconciler) accepts(ctx context.Context, in *input, known *Wanted) error {
+// checkReusable returns an error if a set of an earlier call is not valid any more, or is
+// that of another owner or Reconciler.
+func (r *Reconciler) checkReusable(ctx context.Context, in *input, known *DesiredSet) error {
 	if known.owner != in.Owner || known.prefix != r.name || !bytes.Equal(known.key, r.settings.hasher.Key) {
-		return fmt.Errorf("%w: they are those of %s, as %s has understood them", ErrOutdated, known.owner.Ref.Title(), known.prefix)
+		return fmt.Errorf("%w: they are those of %s, built by %s", ErrOutdated, known.owner.Ref.Title(), known.prefix)
 	}
 	for _, gvk := range known.unserved {
 		if _, served, err := r.resolve(ctx, gvk); err != nil || served {

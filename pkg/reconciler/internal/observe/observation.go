@@ -1,0 +1,235 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+	"github.com/corbel-run/corbel/pkg/status"
+)
+
+// ObservationOf reduces an object as the server answered it, to a read or to a write. The
+// object is neither changed nor kept. Desired is nil if the object is not desired (any
+// more). In rare cases the definition of a custom type is read.
+func (o *Observer) ObservationOf(ctx context.Context, live *unstructured.Unstructured, desired *plan.Desired) plan.Observation {
+	observation := o.outline(live, desired)
+	observation.Status = o.status(ctx, live, desired)
+	if desired != nil && desired.Manifest != nil {
+		observation.AppliedHash = o.options.Hasher.AppliedHash(withoutScale(live, desired.Manifest), desired.Manifest.Object, desired.Policies.IgnoreFields)
+	}
+	return observation
+}
+
+// outline returns what an object itself shows, but for its status.
+func (o *Observer) outline(live *unstructured.Unstructured, desired *plan.Desired) plan.Observation {
+	observation := plan.Observation{
+		Existence:          plan.Present,
+		UID:                live.GetUID(),
+		ResourceVersion:    live.GetResourceVersion(),
+		Ownership:          o.marks(live, desired),
+		ObservedHash:       o.options.Hasher.ObservedHash(live.Object),
+		Finalizers:         live.GetFinalizers(),
+		HasOwnerReferences: len(live.GetOwnerReferences()) > 0,
+		Scaled:             scalingOf(live),
+		CreationTimestamp:  live.GetCreationTimestamp().Time,
+		Finish:             endingOf(live),
+	}
+	if deleting := live.GetDeletionTimestamp(); deleting != nil {
+		observation.DeletionTimestamp = deleting.Time
+	}
+	return observation
+}
+
+// endingOf returns how far a Job has come that is removed after its end. Its readiness does
+// not show that: an expression may say when it counts as ready.
+func endingOf(live *unstructured.Unstructured) plan.Finish {
+	if gvk := live.GroupVersionKind(); gvk.Group != "batch" || gvk.Kind != "Job" {
+		return plan.FinishUnknown
+	}
+	if ttl, set, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", "ttlSecondsAfterFinished"); !set || ttl == nil {
+		return plan.FinishUnknown
+	}
+	conditions, _, _ := unstructured.NestedFieldNoCopy(live.Object, "status", "conditions")
+	list, _ := conditions.([]any)
+	for _, element := range list {
+		condition, _ := element.(map[string]any)
+		switch {
+		case condition["status"] != "True":
+		case condition["type"] == "Complete":
+			return plan.FinishComplete
+		case condition["type"] == "Failed":
+			return plan.FinishFailed
+		}
+	}
+	return plan.Unfinished
+}
+
+// observationWithDrift is ObservationOf, and adds how the object came to differ from what is
+// recorded. If it is not known of which manifest the object was made, it adds whether it
+// differs from the desired one.
+func (o *Observer) observationWithDrift(ctx context.Context, live *unstructured.Unstructured, request Request) plan.Observation {
+	observation := o.ObservationOf(ctx, live, request.Desired)
+	recorded, desired := request.Recorded, request.Desired
+	switch {
+	case recorded == nil || desired == nil:
+	case plan.IsRekeyed(*recorded):
+		observation.Differs = len(DriftOf(live, desired, "").Fields) > 0 // by any manager
+	case recorded.Digest == desired.Digest && recorded.Accepted != "" && recorded.Accepted != observation.AppliedHash:
+		observation.Drift = DriftOf(live, desired, o.options.FieldOwner)
+	}
+	return observation
+}
+
+// status returns the readiness.
+func (o *Observer) status(ctx context.Context, live *unstructured.Unstructured, desired *plan.Desired) plan.Status {
+	var hints policy.StatusHints
+	var expression string
+	if desired != nil {
+		hints = desired.Policies.Hints
+		expression = o.readyWhen(desired.Policies.ReadyWhen, desired.Key.Group, desired.Key.Kind)
+	}
+	judged, isUnjudged := o.analyze(live, hints, expression)
+	if isUnjudged && !o.declaresConditions(ctx, live.GroupVersionKind()) {
+		return plan.Status{Readiness: plan.Ready}
+	}
+	return judged
+}
+
+// analyze returns the readiness from the object itself. Whether the type declares
+// conditions matters only to an object whose status is empty; so it is assumed,
+// and has to be looked up if it matters.
+func (o *Observer) analyze(live *unstructured.Unstructured, hints policy.StatusHints, expression string) (judged plan.Status, isUnjudged bool) {
+	program, err := o.options.Compiler.Compile(expression)
+	if err != nil {
+		return plan.Status{Readiness: plan.NotReady, Message: Sentence("the ready-when expression does not compile: " + err.Error())}, false
+	}
+	found := status.Analyze(live, status.Options{
+		DeclaresConditions: true,
+		Hints: status.Hints{
+			ObservedGeneration: hints.ObservedGeneration,
+			ReadyCondition:     hints.ReadyCondition,
+			Conditions:         hints.Conditions,
+		},
+		ReadyWhen: program,
+	})
+	return plan.Status{Readiness: readiness[found.Readiness], Message: found.Message}, found.Readiness == status.ReadinessUnknown
+}
+
+// declaresConditions reports whether a controller will presumably write conditions. If it
+// cannot be found out, the readiness stays unknown: the worst that follows is a few
+// seconds of waiting.
+func (o *Observer) declaresConditions(ctx context.Context, gvk schema.GroupVersionKind) bool {
+	declares, err := o.types.DeclaresConditions(ctx, gvk)
+	return err != nil || declares
+}
+
+// readyWhen is the expression for an object: its own, or the one of its type.
+func (o *Observer) readyWhen(own, group, kind string) string {
+	if own != "" {
+		return own
+	}
+	for _, rule := range o.options.ReadyWhen {
+		if rule.Type.Matches(group, kind) {
+			return rule.Expression
+		}
+	}
+	return ""
+}
+
+var readiness = map[status.Readiness]plan.Readiness{
+	status.NotReady:         plan.NotReady,
+	status.Ready:            plan.Ready,
+	status.Failed:           plan.Failed,
+	status.ReadinessUnknown: plan.ReadinessUnknown,
+}
+
+// autoscalers are the field managers of autoscalers: the controller of
+// HorizontalPodAutoscalers, and KEDA, which scales to and from zero by itself.
+var autoscalers = []string{"kube-controller-manager", "keda", "keda-operator"}
+
+// scalingOf returns the number of replicas that was set through the subresource
+// scale; nil if none was.
+func scalingOf(live *unstructured.Unstructured) *plan.Scaling {
+	for _, raw := range managed(live) {
+		raw, ok := raw.(map[string]any)
+		if !ok || raw["subresource"] != "scale" {
+			continue
+		}
+		entry := entryOf(raw, "")
+		for _, path := range leaves(nil, nil, entry.fields) {
+			replicas, _, _ := unstructured.NestedInt64(live.Object, path...)
+			return &plan.Scaling{
+				Path: strings.Join(path, "."), Replicas: replicas, Manager: strings.Clone(entry.manager), At: entry.at,
+				Autoscaler: slices.Contains(autoscalers, entry.manager),
+			}
+		}
+	}
+	return nil
+}
+
+// scaledPaths returns the fields that a client has set through the subresource scale, as
+// autoscalers do. They belong to that client until another one sets them.
+func scaledPaths(live *unstructured.Unstructured) [][]string {
+	var paths [][]string
+	for _, entry := range managed(live) {
+		if entry, ok := entry.(map[string]any); ok && entry["subresource"] == "scale" {
+			fields, _ := entry["fieldsV1"].(map[string]any)
+			paths = leaves(paths, nil, fields)
+		}
+	}
+	return paths
+}
+
+func leaves(paths [][]string, at []string, fields map[string]any) [][]string {
+	for name, value := range fields {
+		key, isField := strings.CutPrefix(name, "f:")
+		inner, ok := value.(map[string]any)
+		switch {
+		case !isField || !ok || at == nil && (key == "metadata" || key == "status"):
+		case len(inner) == 0:
+			paths = append(paths, append(at[:len(at):len(at)], key))
+		default:
+			paths = leaves(paths, append(at[:len(at):len(at)], key), inner)
+		}
+	}
+	return paths
+}
+
+// withoutScale returns the content of the live object in which the fields that were
+// set through the subresource scale are as the manifest has them. The object itself
+// is not changed.
+func withoutScale(live, manifest *unstructured.Unstructured) map[string]any {
+	content := live.Object
+	for _, path := range scaledPaths(live) {
+		desired, there, err := unstructured.NestedFieldNoCopy(manifest.Object, path...)
+		if there && err == nil {
+			content = with(content, desired, path)
+		}
+	}
+	return content
+}
+
+// with returns a copy with another value at a path, of whose maps only those on the
+// way are copied.
+func with(content map[string]any, value any, path []string) map[string]any {
+	copied := maps.Clone(content)
+	if copied == nil {
+		copied = map[string]any{}
+	}
+	if len(path) == 1 {
+		copied[path[0]] = value
+		return copied
+	}
+	inner, _ := copied[path[0]].(map[string]any)
+	copied[path[0]] = with(inner, value, path[1:])
+	return copied
+}

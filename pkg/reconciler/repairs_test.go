@@ -1,0 +1,160 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+)
+
+// contested is an object of which another client desires something else than we do.
+type contested struct {
+	t       *testing.T
+	history *repairHistory
+	now     time.Time
+	owner   plan.Owner
+	desired plan.Desired
+	item    v1alpha1.InventoryItem
+	live    plan.Observation
+	writes  int
+	last    plan.Plan
+}
+
+func newContested(t *testing.T) *contested {
+	key := plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "a"}
+	owner := plan.Owner{ID: "id", Ref: plan.OwnerRef{Kind: "Shop", Namespace: "shop", Name: "main", UID: "u"}}
+	set, err := policy.Parse("corbel.example.com", nil, policy.Set{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &contested{
+		t: t, history: newRepairHistory(), owner: owner, now: time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC),
+		desired: plan.Desired{Key: key, Version: "v1", Digest: "1", Policies: set},
+		item:    v1alpha1.InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", UID: "1", Digest: "1"},
+	}
+	f.write("ours")
+	f.item.Seen, f.item.Accepted = f.live.ObservedHash, f.live.AppliedHash
+	return f
+}
+
+func (f *contested) write(value string) {
+	f.live = plan.Observation{
+		Existence: plan.Present, UID: "1", ResourceVersion: f.live.ResourceVersion + "1",
+		Ownership:    plan.Ownership{OwnerID: f.owner.ID, Ref: f.owner.Ref},
+		ObservedHash: value, AppliedHash: value, Status: plan.Status{Readiness: plan.Ready},
+	}
+	if value != "ours" {
+		f.live.Drift = &plan.Drift{Fields: []string{"data.value"}, Manager: "their-operator", At: f.now}
+	}
+}
+
+// reconcile plans once, and does what the plan says.
+func (f *contested) reconcile() {
+	f.t.Helper()
+	next, err := plan.Next(plan.Input{
+		Name: "corbel.example.com", Owner: f.owner, Desired: []plan.Desired{f.desired}, Recorded: []v1alpha1.InventoryItem{f.item},
+		Live: map[plan.Key]plan.Observation{f.desired.Key: f.live}, Conflicts: f.history.contested(f.owner.Ref, f.now), Now: f.now,
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.last = next
+	for _, step := range next.Steps {
+		f.writes++
+		f.write("ours")
+		if !step.CorrectsDrift() {
+			f.history.repairs.Reset(f.owner.Ref, step.Key)
+			continue
+		}
+		f.history.add(f.owner.Ref, step.Key, *step.Drift, f.now)
+	}
+}
+
+func TestAWriterEvery100MillisecondsIsUndoneAtMost12TimesIn10MinutesAndNamed(t *testing.T) {
+	f := newContested(t)
+	messages := map[string]bool{}
+	for range 6000 {
+		f.now = f.now.Add(100 * time.Millisecond)
+		f.write("theirs")
+		f.reconcile()
+		for _, wait := range f.last.Waiting {
+			messages[wait.Message] = true
+			if wait.Reason != plan.WaitConflict || !wait.Until.After(f.now) || wait.Until.After(f.now.Add(repairLimits.Limit)) {
+				t.Fatalf("at %s it waits until %s because of %s", f.now, wait.Until, wait.Reason)
+			}
+		}
+	}
+	if f.writes < repairLimits.Burst+1 || f.writes > 12 {
+		t.Errorf("%d writes in 10 minutes", f.writes)
+	}
+	if len(messages) != 1 {
+		t.Errorf("the message changed, and the status with it: %v", messages)
+	}
+	for message := range messages {
+		if !strings.Contains(message, "their-operator") || !strings.Contains(message, "data.value") {
+			t.Errorf("it does not say who changes what: %s", message)
+		}
+	}
+	f.now = f.now.Add(repairLimits.Limit)
+	before := f.writes
+	if f.reconcile(); f.writes != before+1 {
+		t.Error("it does not try any more")
+	}
+}
+
+func TestAContestEndsWhenTheOtherClientStops(t *testing.T) {
+	f := newContested(t)
+	for range repairLimits.Burst {
+		f.write("theirs")
+		f.reconcile()
+	}
+	if f.reconcile(); len(f.last.Waiting) != 1 || f.last.Settled != 0 {
+		t.Fatalf("right after the correction it counts as settled: %s", f.last)
+	}
+	f.now = f.now.Add(repairLimits.Base)
+	if f.reconcile(); !f.last.Done() || f.last.Settled != 1 {
+		t.Fatalf("it was not changed, and it does not settle: %s", f.last)
+	}
+	f.now = f.now.Add(repairLimits.Quiet + time.Second)
+	f.write("theirs")
+	before := f.writes
+	f.reconcile()
+	if f.reconcile(); f.writes != before+1 || !f.last.Done() {
+		t.Errorf("the old contest is not forgotten: %s", f.last)
+	}
+}
+
+func TestAChangedManifestEndsAContest(t *testing.T) {
+	f := newContested(t)
+	for range repairLimits.Burst {
+		f.write("theirs")
+		f.reconcile()
+	}
+	f.desired.Digest = "2"
+	before := f.writes
+	f.reconcile()
+	f.item.Digest = "2"
+	if f.reconcile(); f.writes != before+1 || !f.last.Done() {
+		t.Errorf("after the change: %s", f.last)
+	}
+}
+
+func TestContestsOfOthersAndOfOtherObjectsAreApart(t *testing.T) {
+	f := newContested(t)
+	other := f.owner.Ref
+	other.Name = "other"
+	for range repairLimits.Burst {
+		f.history.add(other, f.desired.Key, plan.Drift{}, f.now)
+		f.history.add(f.owner.Ref, plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "b"}, plan.Drift{}, f.now)
+	}
+	f.write("theirs")
+	if f.reconcile(); f.writes != 1 {
+		t.Error("the object waits for the contests of others")
+	}
+}
