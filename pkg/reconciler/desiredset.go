@@ -23,7 +23,7 @@ import (
 // calls that follow.
 type DesiredSet struct {
 	owner  plan.Owner
-	prefix string // of the marks
+	prefix string // of labels and annotations
 	key    []byte // of the digests
 	// unserved are types that the cluster does not serve yet.
 	unserved          []schema.GroupVersionKind

@@ -176,7 +176,7 @@ func isAnswer(err error) bool {
 	return !cluster.IsUnreachable(err) && !errors.Is(err, context.Canceled)
 }
 
-// ownerIn is how an owner marks objects of a cluster.
+// ownerIn returns an owner with the id that the labels of its objects in a cluster have.
 func ownerIn(cluster types.UID, owner Owner) plan.Owner {
 	return plan.Owner{
 		ID:  digest.OwnerID(string(cluster), owner.Group, owner.Kind, owner.Namespace, owner.Name),

@@ -53,7 +53,7 @@ type ReconcilerOptions struct {
 	// annotation ignore-fields of an object. When the rules for an object change, it is
 	// written once.
 	IgnoreFields []IgnoreFields
-	// TypeFence closes the gap between the last look at the instances of a type
+	// TypeFence closes the gap between the last read of the instances of a type
 	// (or the content of a namespace) and its deletion: a
 	// ValidatingAdmissionPolicy that exists only for that moment denies the
 	// creation of any. It needs the rights to create, list and delete

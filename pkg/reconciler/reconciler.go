@@ -39,7 +39,7 @@ type Reconciler struct {
 
 // NewReconciler returns a Reconciler that works on the target. The name is a
 // DNS name; it is the prefix of the annotations that tune the handling of
-// objects and of the marks of ownership. All mistakes in the options are
+// objects and of the label and annotation of ownership. All mistakes in the options are
 // reported in one error.
 func NewReconciler(name string, target cluster.Target, options ReconcilerOptions) (*Reconciler, error) {
 	settings, err := options.resolve(name)

@@ -157,18 +157,23 @@ type Outcome struct {
 func (o Outcome) Done() bool { return !o.failed && !o.Unrecorded && len(o.Waiting) == 0 }
 
 type (
-	// Wait is an object that is not settled.
-	Wait = plan.Wait
-	// Deviation is an object that differs from its manifest: which client changed what, and when.
-	Deviation = plan.Deviation
-	// Drift is what is known about a deviation.
-	Drift = plan.Drift
-	// Note is a sentence about an object.
-	Note = plan.Note
-	// MissingRights are rules to grant, by namespace. They print themselves as YAML.
-	MissingRights = rights.Missing
-	// Key identifies an object: group, kind, namespace and name.
+	// Key identifies an object. Its fields are Group, Kind, Namespace and Name.
 	Key = plan.Key
+	// Wait is an object that is not settled. Its fields are Key, Reason (see WaitReason),
+	// Message, and Until: when the object settles by itself, zero if that is not known.
+	Wait = plan.Wait
+	// Note is a sentence about an object. Its fields are Key, Message, and Warning: the
+	// reason of an event of type Warning, empty if the note is only information.
+	Note = plan.Note
+	// Deviation is an object that differs from its manifest. Its fields are Key and Drift.
+	Deviation = plan.Deviation
+	// Drift is what is known about a deviation: Missing or Replaced if another client
+	// deleted the object; else Fields, the paths that differ, and More, how many there are
+	// beyond those; and the field Manager that changed them last, At that time.
+	Drift = plan.Drift
+	// MissingRights are rules to grant, one element for each Namespace with its Rules. An
+	// empty namespace is the whole cluster. They print themselves as YAML.
+	MissingRights = rights.Missing
 )
 
 // Blocker is an object that blocks the deletion of a component.

@@ -29,13 +29,13 @@ func (r *Reconciler) startPhase(ctx context.Context, phase metrics.Phase) (_ con
 
 // registerSecrets adds the secrets among the objects of a request to the context, so that
 // no log, note or error of the call contains them.
-func registerSecrets(ctx context.Context, owner Owner, objects []client.Object, wanted *DesiredSet) context.Context {
+func registerSecrets(ctx context.Context, owner Owner, objects []client.Object, desired *DesiredSet) context.Context {
 	ctx, secrets := redact.Ensure(ctx)
 	secrets.Publish(owner.Kind, owner.Namespace, owner.Name)
 	for _, object := range objects {
 		secrets.AddObjects(object)
 	}
-	wanted.registerSecrets(secrets)
+	desired.registerSecrets(secrets)
 	return log.IntoContext(ctx, secrets.Logger(log.FromContext(ctx)))
 }
 

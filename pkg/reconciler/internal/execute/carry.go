@@ -410,7 +410,7 @@ func carryVolume(body, live map[string]any) {
 	}
 	keepMissing(spec, liveSpec)
 	// A manifest may name the claim; the server adds the claim's uid, without
-	// which the volume would have to be bound anew.
+	// which the volume would have to be bound again.
 	claim, liveClaim := inner(spec, "claimRef"), inner(liveSpec, "claimRef")
 	if claim != nil && claim["name"] == liveClaim["name"] && claim["namespace"] == liveClaim["namespace"] {
 		keepMissing(claim, liveClaim)

@@ -18,7 +18,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// maxSends is how often a deletion or the removal of our marks is sent in one step
+// maxSends is how often a deletion or an orphaning is sent in one step
 // because of conflicts. An object that changes faster than that is left to the next plan.
 const maxSends = 5
 
@@ -93,7 +93,7 @@ func (e *Executor) blockedResult(ctx context.Context, step plan.Step, verdict ve
 	}
 }
 
-// orphanedNote notes that an object was left behind that was to be deleted.
+// orphanedNote notes that an object was orphaned that was to be deleted.
 func orphanedNote(step plan.Step, verdict verdict) plan.Note {
 	const left = "is left behind without our marks, because "
 	switch {
@@ -131,9 +131,15 @@ func (e *Executor) sendDelete(ctx context.Context, step plan.Step) (plan.Observa
 	}
 }
 
-// orphan removes our marks from an object. What the manifest has set stays.
+// orphan removes our label and annotation from an object, if it is the one that the plan
+// saw. What the manifest has set stays.
 func (e *Executor) orphan(ctx context.Context, step plan.Step) plan.Result {
-	patch, err := e.removeMarksPatch(step)
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":             step.UID,
+		"resourceVersion": step.ResourceVersion,
+		"labels":          map[string]any{e.options.Name + "/" + v1alpha1.LabelOwnerID: nil},
+		"annotations":     map[string]any{e.options.Name + "/" + v1alpha1.AnnotationOwner: nil},
+	}})
 	if err != nil {
 		return failed(step, err)
 	}
@@ -151,15 +157,4 @@ func (e *Executor) orphan(ctx context.Context, step plan.Step) plan.Result {
 		return failed(step, errors.New("the server answered with an object of another uid"))
 	}
 	return plan.Result{Step: step, Observation: e.observer.ObservationOf(ctx, live, nil)}
-}
-
-// removeMarksPatch is the merge patch that removes our marks, on the condition that the
-// object is the one that the plan saw.
-func (e *Executor) removeMarksPatch(step plan.Step) ([]byte, error) {
-	return json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid":             step.UID,
-		"resourceVersion": step.ResourceVersion,
-		"labels":          map[string]any{e.options.Name + "/" + v1alpha1.LabelOwnerID: nil},
-		"annotations":     map[string]any{e.options.Name + "/" + v1alpha1.AnnotationOwner: nil},
-	}})
 }

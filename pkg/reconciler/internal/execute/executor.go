@@ -27,7 +27,7 @@ import (
 
 // Options tune an Executor.
 type Options struct {
-	// Name is the name of the reconciler: the prefix of our marks.
+	// Name is the name of the reconciler: the prefix of our label and annotation.
 	Name string
 	// FieldOwner is the field manager of all writes.
 	FieldOwner string

@@ -97,20 +97,20 @@ func (o *Observer) status(ctx context.Context, live *unstructured.Unstructured, 
 		hints = desired.Policies.Hints
 		expression = o.readyWhen(desired.Policies.ReadyWhen, desired.Key.Group, desired.Key.Kind)
 	}
-	judged, isUnjudged := o.analyze(live, hints, expression)
-	if isUnjudged && !o.declaresConditions(ctx, live.GroupVersionKind()) {
+	found := o.analyze(live, hints, expression)
+	if found.Readiness == plan.ReadinessUnknown && !o.declaresConditions(ctx, live.GroupVersionKind()) {
 		return plan.Status{Readiness: plan.Ready}
 	}
-	return judged
+	return found
 }
 
 // analyze returns the readiness from the object itself. Whether the type declares
 // conditions matters only to an object whose status is empty; so it is assumed,
 // and has to be looked up if it matters.
-func (o *Observer) analyze(live *unstructured.Unstructured, hints policy.StatusHints, expression string) (judged plan.Status, isUnjudged bool) {
+func (o *Observer) analyze(live *unstructured.Unstructured, hints policy.StatusHints, expression string) plan.Status {
 	program, err := o.options.Compiler.Compile(expression)
 	if err != nil {
-		return plan.Status{Readiness: plan.NotReady, Message: Sentence("the ready-when expression does not compile: " + err.Error())}, false
+		return plan.Status{Readiness: plan.NotReady, Message: Sentence("the ready-when expression does not compile: " + err.Error())}
 	}
 	found := status.Analyze(live, status.Options{
 		DeclaresConditions: true,
@@ -121,7 +121,7 @@ func (o *Observer) analyze(live *unstructured.Unstructured, hints policy.StatusH
 		},
 		ReadyWhen: program,
 	})
-	return plan.Status{Readiness: readiness[found.Readiness], Message: found.Message}, found.Readiness == status.ReadinessUnknown
+	return plan.Status{Readiness: readiness[found.Readiness], Message: found.Message}
 }
 
 // declaresConditions reports whether a controller will presumably write conditions. If it

@@ -31,7 +31,7 @@ const DefaultParallelism = 8
 
 // Options tune an Observer.
 type Options struct {
-	// Name is the name of the reconciler: the prefix of our marks.
+	// Name is the name of the reconciler: the prefix of our label and annotation.
 	Name string
 	// FieldOwner is the field manager of our writes.
 	FieldOwner string

@@ -149,7 +149,7 @@ func isDriftCheck(request Request, observation plan.Observation) bool {
 func (o *Observer) Reduce(live *unstructured.Unstructured) plan.Observation {
 	observation := o.outline(live, nil)
 	hints, expression := o.readinessOf(live)
-	observation.Status, _ = o.analyze(live, hints, expression)
+	observation.Status = o.analyze(live, hints, expression)
 	return observation
 }
 
