@@ -19,8 +19,9 @@ type interest struct {
 
 // renew is the interest that a later pass has in the same place.
 func (i *interest) renew(seen string, vanishing bool) {
-	if seen != i.seen && i.told != nil && *i.told == "" {
-		// It has been there again since: if it is gone now, that is another end.
+	if seen != i.seen {
+		// The object has changed since: the same version, or its end, is news again. A
+		// storage that was restored may show a version of before.
 		i.told = nil
 	}
 	i.seen, i.vanishing = seen, vanishing

@@ -56,6 +56,7 @@ func (w *world) live(random *rand.Rand) {
 		case 4:
 			if random.IntN(4) == 0 {
 				w.goBack(random)
+				w.catchUp(nil) // the watches of such a storage end, and list anew
 			}
 		default:
 			w.write(random, text)
