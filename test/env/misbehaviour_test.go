@@ -10,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -69,8 +70,8 @@ func initContainersRun(t *testing.T, s scene) {
 	// A finalizer holds the pod, but its containers end.
 	s.delete(t, p)
 	s.until(t, p, func() bool { return p.Status.Phase == corev1.PodFailed && p.DeletionTimestamp != nil })
-	p.Finalizers = nil
-	if err := client.IgnoreNotFound(s.Update(t.Context(), p)); err != nil {
+	withoutFinalizers := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	if err := client.IgnoreNotFound(s.Patch(t.Context(), p, withoutFinalizers)); err != nil {
 		t.Fatal(err)
 	}
 	s.untilGone(t, p)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -254,6 +255,13 @@ func deleteClusterScoped(b *bench, d *plan.Desired) {
 	if _, _, err := b.target.Objects().Delete(ctx, resource, "", d.Key.Name, live.GetUID(), "", metav1.DeletePropagationBackground); err != nil {
 		b.t.Error(err)
 	}
+	if d.Key.Kind != "CustomResourceDefinition" {
+		return // no other test uses its name
+	}
+	eventually(b.t, "the end of "+d.Key.String(), func() bool {
+		_, err := b.target.Objects().Get(ctx, resource, "", d.Key.Name)
+		return apierrors.IsNotFound(err)
+	})
 }
 
 // takeover is the step that takes over an object of Helm's.
