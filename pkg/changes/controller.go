@@ -95,7 +95,7 @@ func (c *Controller) setup(mgr ctrl.Manager) error {
 
 // start wires the controller, whose options are complete, to the manager.
 func (c *Controller) start(mgr ctrl.Manager, gvk schema.GroupVersionKind, finalizers ownFinalizers, options Options) error {
-	source, err := c.cache(mgr, options)
+	from, err := c.cache(mgr, options)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (c *Controller) start(mgr ctrl.Manager, gvk schema.GroupVersionKind, finali
 	if err != nil {
 		return err
 	}
-	return ctl.Watch(watchOf(source, c.kind, r.memory))
+	return ctl.Watch(source.Kind[client.Object](from, c.kind, &listener{memory: r.memory}))
 }
 
 // gaveUp sends an event about what is not retried. The error is in the log only: an event
@@ -128,10 +128,6 @@ func gaveUp(controller string, recorder events.Recorder) func(client.Object, Rec
 			"controller %s could not handle that it was %s, and does not try again until it changes or is resynced; the log says why",
 			controller, strings.ToLower(string(action)))
 	}
-}
-
-func watchOf(from cache.Cache, kind client.Object, memory *memory) source.Source {
-	return source.Kind[client.Object](from, kind, &listener{memory: memory})
 }
 
 // cache returns the cache to watch through.

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apitypes "k8s.io/apimachinery/pkg/types"
@@ -21,8 +20,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/cluster"
 )
 
-// pendingSuffix makes of a finalizer the pending finalizer of an object whose creation was not
-// handled yet.
+// pendingSuffix makes the name of the pending finalizer, which is on an object until its
+// creation was handled.
 const pendingSuffix = "-pending"
 
 // OpinionatedReconciler makes a controller keep a finalizer of its own on every
@@ -194,11 +193,7 @@ func (s *finalizerWriter) metadataOf(key client.ObjectKey) (*metav1.PartialObjec
 	if err != nil {
 		return nil, fmt.Errorf("find the preferred version of %s: %w", s.kind, err)
 	}
-	return metadataFor(mapping, key), nil
-}
-
-func metadataFor(mapping *meta.RESTMapping, key client.ObjectKey) *metav1.PartialObjectMetadata {
 	metadata := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	metadata.SetGroupVersionKind(mapping.GroupVersionKind)
-	return metadata
+	return metadata, nil
 }

@@ -66,7 +66,12 @@ func (r *runner) reconcileOne(ctx context.Context, key client.ObjectKey, s subje
 	next := classify(s.facts)
 	obj := s.object.DeepCopyObject().(client.Object)
 	if next.add != addNothing {
-		if err := r.addFinalizers(ctx, next.add, obj); err != nil {
+		finalizers := []string{r.finalizers.finalizer}
+		if next.add == addBoth {
+			finalizers = append(finalizers, r.finalizers.pendingFinalizer())
+		}
+		// The object becomes what it is on the server after the write.
+		if err := r.finalizers.add(ctx, obj, finalizers...); err != nil {
 			result, err = r.writeFailed(ctx, key, err)
 			return result, false, err
 		}
@@ -85,17 +90,9 @@ func (r *runner) reconcileOne(ctx context.Context, key client.ObjectKey, s subje
 	return reconcile.Result{}, true, nil
 }
 
-// addFinalizers makes the object what it is on the server after the write.
-func (r *runner) addFinalizers(ctx context.Context, claim addition, obj client.Object) error {
-	if claim == addBoth {
-		return r.finalizers.add(ctx, obj, r.finalizers.finalizer, r.finalizers.pendingFinalizer())
-	}
-	return r.finalizers.add(ctx, obj, r.finalizers.finalizer)
-}
-
 // removeFinalizers removes our finalizers.
-func (r *runner) removeFinalizers(ctx context.Context, s subject, finish removal, obj client.Object) error {
-	switch finish {
+func (r *runner) removeFinalizers(ctx context.Context, s subject, what removal, obj client.Object) error {
+	switch what {
 	case removePending:
 		after, err := r.finalizers.remove(ctx, obj, r.finalizers.pendingFinalizer())
 		if err == nil {

@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -72,14 +73,7 @@ func (w *work) waitNotRead(u *unit) {
 	if u.live.Forbidden {
 		reason = WaitForbidden
 	}
-	w.wait(u, reason, unknownMessage(u.live))
-}
-
-func unknownMessage(o Observation) string {
-	if o.Message == "" {
-		return "not read yet"
-	}
-	return o.Message
+	w.wait(u, reason, cmp.Or(u.live.Message, "not read yet"))
 }
 
 func (w *work) applyAbsent(u *unit) {

@@ -122,17 +122,12 @@ func (w *work) applyInOrder(u *unit) {
 	}
 	for _, need := range u.needs {
 		if !need.settled {
-			w.holdForNeed(u, need)
+			// What comes after the object in its wave waits with it.
+			u.writeBlocked = w.hold(u, "waits for "+need.key.String()+", which it depends on", need.blockedByFailure)
 			return
 		}
 	}
 	w.apply(u)
-}
-
-// holdForNeed lets the object wait for another, and what comes after it in its
-// wave wait with it.
-func (w *work) holdForNeed(u, need *unit) {
-	u.writeBlocked = w.hold(u, "waits for "+need.key.String()+", which it depends on", need.blockedByFailure)
 }
 
 // removalOrder orders objects for their removal, by delete wave and stage, and

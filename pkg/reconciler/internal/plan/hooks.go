@@ -56,7 +56,11 @@ func (w *work) desiredFor(on policy.RunOn) []*unit {
 func (w *work) delete() {
 	first := w.desiredFor(policy.RunOnPreDelete)
 	if !w.applyWaves(slices.Concat(first, w.addNamespaces(first))) {
-		w.holdRemovals("is removed after what runs before the deletion")
+		for _, u := range w.units {
+			if u.desired == nil && u.live.Existence != Absent {
+				w.holdRemoval(u, "is removed after what runs before the deletion")
+			}
+		}
 		return
 	}
 	// One that is still there as an ordinary object goes with the others first.
@@ -106,13 +110,4 @@ func (u *unit) definesTypeOf(other *unit) bool {
 
 func allDropped(units []*unit) bool {
 	return !slices.ContainsFunc(units, func(u *unit) bool { return !u.dropped })
-}
-
-// holdRemovals lets everything that is not desired wait.
-func (w *work) holdRemovals(message string) {
-	for _, u := range w.units {
-		if u.desired == nil && u.live.Existence != Absent {
-			w.holdRemoval(u, message)
-		}
-	}
 }

@@ -93,14 +93,9 @@ func (u *unit) isAppliedOnce() bool {
 		return u.item.Digest != "" || u.isOurs()
 	case v1alpha1.ReconcilePolicyOncePerManifest:
 		// Of which manifest an object was made is known from the record only.
-		return u.isSame() && !u.goneUnfinished()
+		// One that has a time to live and is gone without having completed is made again.
+		broken := u.live.Existence == Absent && (u.finish() == Unfinished || u.finish() == FinishFailed)
+		return u.isSame() && !broken
 	}
 	return false
-}
-
-// goneUnfinished reports whether the object is gone without having completed, as far as that is
-// known of one that has a time to live.
-func (u *unit) goneUnfinished() bool {
-	ending := u.finish()
-	return u.live.Existence == Absent && (ending == Unfinished || ending == FinishFailed)
 }

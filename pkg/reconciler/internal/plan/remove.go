@@ -27,23 +27,18 @@ func (w *work) prune() {
 				u.drop()
 				continue
 			}
-			w.keepLeaving(u)
+			if u.item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnApply && u.live.Existence != Absent {
+				// It is recorded that the object is orphaned whatever comes: the component may
+				// be deleted before that is done. Once our label and annotation are gone, nothing
+				// else distinguishes the object from one that lost them.
+				u.item.DeletePolicy = v1alpha1.DeletePolicyOrphan
+				w.recordFirst = true
+			}
 			redundant = append(redundant, u)
 		}
 	}
 	w.findFormerNeeds()
 	w.remove(redundant, ReasonRedundant)
-}
-
-// keepLeaving records of an object that is orphaned because the manifests
-// dropped it that this holds whatever comes: the component may be deleted before
-// it is done. Once our label and annotation are gone, nothing else distinguishes the object from one
-// that lost them.
-func (w *work) keepLeaving(u *unit) {
-	if u.item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnApply && u.live.Existence != Absent {
-		u.item.DeletePolicy = v1alpha1.DeletePolicyOrphan
-		w.recordFirst = true
-	}
 }
 
 // awaitsWrites reports whether the writes that come before the removal are outstanding.
@@ -127,7 +122,8 @@ func (w *work) removeOne(u *unit, reason Reason) {
 	case !u.live.known():
 		w.waitNotRead(u)
 	case u.unknownEquivalent() != nil:
-		w.waitEquivalent(u)
+		other := u.unknownEquivalent().key
+		w.wait(u, WaitOrder, fmt.Sprintf("is removed when it is known that %s in the group %q is another object", other, other.Group))
 	case w.ownsBesidesOthers(u):
 		w.removeOwnership(u, reason)
 	case !u.mayRemove():
@@ -200,10 +196,4 @@ func (u *unit) unknownEquivalent() *unit {
 		return u.equivalents[i]
 	}
 	return nil
-}
-
-// waitEquivalent lets the removal wait until it is known that it is about another object.
-func (w *work) waitEquivalent(u *unit) {
-	other := u.unknownEquivalent().key
-	w.wait(u, WaitOrder, fmt.Sprintf("is removed when it is known that %s in the group %q is another object", other, other.Group))
 }
