@@ -131,9 +131,9 @@ func untouched(patch, before, server map[string]any) bool {
 	return true
 }
 
-// lost returns the paths below path at which the answer does not hold what was
+// missingPaths returns the paths below path at which the answer does not hold what was
 // sent. Empty values carry no information and are not missed.
-func lost(path string, sent, answer any) []string {
+func missingPaths(path string, sent, answer any) []string {
 	if isEmpty(sent) && isEmpty(answer) {
 		return nil
 	}
@@ -145,7 +145,7 @@ func lost(path string, sent, answer any) []string {
 		}
 		var paths []string
 		for key, value := range s {
-			paths = append(paths, lost(path+"."+key, value, a[key])...)
+			paths = append(paths, missingPaths(path+"."+key, value, a[key])...)
 		}
 		return paths
 	case []any:
@@ -156,7 +156,7 @@ func lost(path string, sent, answer any) []string {
 		var paths []string
 		for i, value := range s {
 			// The index says nothing: what a schema lacks, it lacks in every element.
-			paths = append(paths, lost(path+"[]", value, a[i])...)
+			paths = append(paths, missingPaths(path+"[]", value, a[i])...)
 		}
 		return paths
 	default:

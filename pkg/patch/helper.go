@@ -40,8 +40,8 @@ type Helper struct {
 
 	confirmed time.Time // when the server last told us about the object
 	writes    int
-	// knowsGeneration reports whether the type has status.observedGeneration; nil until it is asked.
-	knowsGeneration *bool
+	// hasGenerationField reports whether the type has status.observedGeneration; nil until it is asked.
+	hasGenerationField *bool
 }
 
 // NewHelper returns a Helper for the object, which must have just been read.
@@ -65,7 +65,7 @@ func NewHelper(obj client.Object, c client.Client, options ...HelperOption) (*He
 	if h.reader == nil {
 		h.reader = c
 	}
-	if err := h.remember(obj); err != nil {
+	if err := h.setServerState(obj); err != nil {
 		return nil, err
 	}
 	h.original = h.before
@@ -105,10 +105,10 @@ func (h *Helper) MetadataChanged(obj client.Object) (bool, error) {
 func (h *Helper) Commit(ctx context.Context, obj client.Object) error {
 	obj = conditions.ObjectOf(obj)
 	writes := h.writes
-	if err := h.writeMain(ctx, obj, toAct); err != nil {
+	if err := h.writeMain(ctx, obj, beforeActing); err != nil {
 		return fmt.Errorf("commit %s: %w", h, err)
 	}
-	if err := h.writeStatus(ctx, obj, HelperOptions{}, toAct); err != nil {
+	if err := h.writeStatus(ctx, obj, HelperOptions{}, beforeActing); err != nil {
 		return fmt.Errorf("commit %s: %w", h, err)
 	}
 	if h.writes == writes && time.Since(h.confirmed) > confirmWindow {
@@ -132,7 +132,7 @@ func (h *Helper) Patch(ctx context.Context, obj client.Object, options ...Option
 		option.ApplyToHelper(&o)
 	}
 	obj = conditions.ObjectOf(obj)
-	mainErr := h.writeMain(ctx, obj, toReport)
+	mainErr := h.writeMain(ctx, obj, afterActing)
 	if errors.Is(mainErr, ErrConflict) {
 		return fmt.Errorf("patch %s: %w", h, mainErr)
 	}
@@ -140,7 +140,7 @@ func (h *Helper) Patch(ctx context.Context, obj client.Object, options ...Option
 		return nil
 	}
 	// A refusal of the metadata is no reason to be silent about it in the status.
-	statusErr := h.writeStatus(ctx, obj, o, toReport)
+	statusErr := h.writeStatus(ctx, obj, o, afterActing)
 	if _, missing := errors.AsType[*NoStatusSubresourceError](statusErr); missing {
 		statusErr = errors.Join(statusErr, h.writeConditionsAsMain(ctx, obj))
 	}
@@ -154,7 +154,7 @@ func (h *Helper) Patch(ctx context.Context, obj client.Object, options ...Option
 // alone. It is for the one write that removes a finalizer: when it is the last one,
 // the object is gone afterwards.
 func (h *Helper) PatchMetadata(ctx context.Context, obj client.Object) error {
-	if err := h.writeMain(ctx, conditions.ObjectOf(obj), toReport); err != nil {
+	if err := h.writeMain(ctx, conditions.ObjectOf(obj), afterActing); err != nil {
 		return fmt.Errorf("patch %s: %w", h, err)
 	}
 	return nil

@@ -63,8 +63,8 @@ func (h *Helper) hasObservedGeneration(obj client.Object) (bool, error) {
 	if _, ok := obj.(*unstructured.Unstructured); ok {
 		return true, nil
 	}
-	if h.knowsGeneration == nil {
-		probe, err := h.fresh(obj)
+	if h.hasGenerationField == nil {
+		probe, err := h.newObject(obj)
 		if err != nil {
 			return false, err
 		}
@@ -74,9 +74,9 @@ func (h *Helper) hasObservedGeneration(obj client.Object) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		h.knowsGeneration = new(decodeErr == nil && c.status()["observedGeneration"] == int64(1))
+		h.hasGenerationField = new(decodeErr == nil && c.status()["observedGeneration"] == int64(1))
 	}
-	return *h.knowsGeneration, nil
+	return *h.hasGenerationField, nil
 }
 
 // mergeStatus puts our status on top of theirs. It refuses if they changed
@@ -153,7 +153,7 @@ func (h *Helper) writeConditionsAsMain(ctx context.Context, obj client.Object) e
 	if list == nil || reflect.DeepEqual(withoutGenerations(h.before.status()[key]), withoutGenerations(list)) {
 		return nil
 	}
-	answer, err := h.send(ctx, obj, mainWrite{changes: map[string]any{"status": map[string]any{key: list}}}, toReport)
+	answer, err := h.send(ctx, obj, mainWrite{changes: map[string]any{"status": map[string]any{key: list}}}, afterActing)
 	if err != nil {
 		return err
 	}
@@ -190,8 +190,8 @@ func withoutGenerations(value any) any {
 	}
 }
 
-// remember takes the object as what the server has.
-func (h *Helper) remember(obj client.Object) error {
+// setServerState takes the object as what the server has.
+func (h *Helper) setServerState(obj client.Object) error {
 	c, err := contentOf(obj)
 	if err != nil {
 		return fmt.Errorf("%s: %w", h, err)
@@ -208,7 +208,7 @@ func (h *Helper) remember(obj client.Object) error {
 func (h *Helper) acceptMain(obj client.Object, answer *unstructured.Unstructured) error {
 	acceptMetadata(obj, answer)
 	status, had := h.before["status"]
-	if err := h.remember(obj); err != nil {
+	if err := h.setServerState(obj); err != nil {
 		return err
 	}
 	delete(h.before, "status")
@@ -225,11 +225,11 @@ func (h *Helper) acceptStatus(obj client.Object, sent map[string]any, answer *un
 	// metadata is always written before status.
 	acceptMetadata(obj, answer)
 	kept, _ := answer.Object["status"].(map[string]any)
-	fields := sortedUnique(lost("status", sent, kept))
+	fields := sortedUnique(missingPaths("status", sent, kept))
 	if err := acceptStatusContent(obj, kept); err != nil {
 		return fmt.Errorf("%s: decode the status of the answer: %w", h, err)
 	}
-	if err := h.remember(obj); err != nil {
+	if err := h.setServerState(obj); err != nil {
 		return err
 	}
 	if len(fields) > 0 {

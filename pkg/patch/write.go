@@ -75,10 +75,10 @@ func (w *statusWrite) rebase(before, server content) bool {
 type purpose int
 
 const (
-	// toAct: something outside the object will be done because of it.
-	toAct purpose = iota
-	// toReport: it says what was done.
-	toReport
+	// beforeActing: something outside the object will be done because of it.
+	beforeActing purpose = iota
+	// afterActing: it says what was done.
+	afterActing
 )
 
 // send writes with the resourceVersion as precondition, and answers conflicts.
@@ -98,7 +98,7 @@ func (h *Helper) send(ctx context.Context, obj client.Object, w write, why purpo
 		case resends == maxResends:
 			return nil, fmt.Errorf("%w: %d attempts in a row met another change: %w", ErrConflict, resends+1, err)
 		}
-		server, err := h.look(ctx, obj)
+		server, err := h.readServer(ctx, obj)
 		if err != nil {
 			return nil, err
 		}
@@ -106,8 +106,8 @@ func (h *Helper) send(ctx context.Context, obj client.Object, w write, why purpo
 		if err != nil {
 			return nil, err
 		}
-		if why == toAct {
-			if err := h.decidesTheSame(theirs); err != nil {
+		if why == beforeActing {
+			if err := h.checkAnnotations(theirs); err != nil {
 				return nil, err
 			}
 		}
@@ -157,16 +157,16 @@ func (h *Helper) explainNotFound(ctx context.Context, obj client.Object, w write
 	if !w.subresource() {
 		return fmt.Errorf("%w: %w", ErrConflict, notFound)
 	}
-	if _, err := h.look(ctx, obj); err != nil {
+	if _, err := h.readServer(ctx, obj); err != nil {
 		return err
 	}
 	return &NoStatusSubresourceError{Object: h.String()}
 }
 
-// look reads the object from the server. The error is ErrConflict if it is not
+// readServer reads the object from the server. The error is ErrConflict if it is not
 // the object that the reconcile is about, or if another client asked for something else.
-func (h *Helper) look(ctx context.Context, obj client.Object) (client.Object, error) {
-	server, err := h.fresh(obj)
+func (h *Helper) readServer(ctx context.Context, obj client.Object) (client.Object, error) {
+	server, err := h.newObject(obj)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func (h *Helper) look(ctx context.Context, obj client.Object) (client.Object, er
 	case server.GetDeletionTimestamp() != nil && !h.deleting:
 		return nil, fmt.Errorf("%w: it is being deleted now", ErrConflict)
 	}
-	same, err := h.asksTheSame(server)
+	same, err := h.hasSameContent(server)
 	if err != nil {
 		return nil, err
 	}
@@ -192,8 +192,8 @@ func (h *Helper) look(ctx context.Context, obj client.Object) (client.Object, er
 	return server, nil
 }
 
-// asksTheSame compares the content of objects whose type keeps no generation.
-func (h *Helper) asksTheSame(server client.Object) (bool, error) {
+// hasSameContent compares the content of objects whose type keeps no generation.
+func (h *Helper) hasSameContent(server client.Object) (bool, error) {
 	if h.generation != 0 {
 		return true, nil
 	}
@@ -213,7 +213,7 @@ func (h *Helper) asksTheSame(server client.Object) (bool, error) {
 
 // confirm finds out whether the object on the server still is as it was.
 func (h *Helper) confirm(ctx context.Context, obj client.Object) error {
-	server, err := h.look(ctx, obj)
+	server, err := h.readServer(ctx, obj)
 	if err != nil {
 		return err
 	}
@@ -224,25 +224,25 @@ func (h *Helper) confirm(ctx context.Context, obj client.Object) error {
 	if !reflect.DeepEqual(h.before.status(), theirs.status()) {
 		return fmt.Errorf("%w: its status is not as it was read", ErrConflict)
 	}
-	if err := h.decidesTheSame(theirs); err != nil {
+	if err := h.checkAnnotations(theirs); err != nil {
 		return err
 	}
 	h.confirmed = time.Now()
 	return nil
 }
 
-// decidesTheSame compares what belongs to no generation and may yet say what is to be done,
+// checkAnnotations compares what belongs to no generation and may yet say what is to be done,
 // such as an annotation that asks to leave everything alone.
-func (h *Helper) decidesTheSame(server content) error {
+func (h *Helper) checkAnnotations(server content) error {
 	if !reflect.DeepEqual(annotationsOf(h.before), annotationsOf(server)) {
 		return fmt.Errorf("%w: its annotations are not as they were read", ErrConflict)
 	}
 	return nil
 }
 
-// fresh returns an empty object of the same type. Reading into a used one would
+// newObject returns an empty object of the same type. Reading into a used one would
 // mix old and new.
-func (h *Helper) fresh(obj client.Object) (client.Object, error) {
+func (h *Helper) newObject(obj client.Object) (client.Object, error) {
 	t := reflect.TypeOf(obj)
 	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return nil, fmt.Errorf("%T is not a pointer to a struct", obj)

@@ -21,8 +21,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/patch"
 )
 
-// hold is a lock that was acquired.
-type hold struct {
+// heldLock is a lock that was acquired.
+type heldLock struct {
 	token  string
 	key    string // the idempotency key
 	before Condition
@@ -34,26 +34,26 @@ type hold struct {
 
 // acquire writes that the step is locked, with the resourceVersion of the object as
 // precondition. If it fails, the object in memory is as it was.
-func (l *Lock) acquire(ctx context.Context, now time.Time) (*hold, error) {
+func (l *Lock) acquire(ctx context.Context, now time.Time) (*heldLock, error) {
 	list := l.obj.Conditions()
 	stored := list.FindType(l.conditionType)
 	a := admit(request{
 		conditionType: l.conditionType, stored: stored, self: l.self, token: newToken(),
-		running: stored != nil && l.process.runs(stored.Lock), lease: l.lease, now: now, created: l.obj.GetCreationTimestamp(), uid: l.obj.GetUID(),
+		running: stored != nil && l.process.isRunning(stored.Lock), lease: l.lease, now: now, created: l.obj.GetCreationTimestamp(), uid: l.obj.GetUID(),
 	})
 	if a.decision == wait {
 		return nil, a.held
 	}
-	h := &hold{before: a.before, key: idempotencyKey(l.obj.GetUID(), a.before)}
+	h := &heldLock{before: a.before, key: idempotencyKey(l.obj.GetUID(), a.before)}
 	if a.locked.Lock != nil {
 		h.token = a.locked.Lock.Token
 	}
 	before := list.DeepCopy()
 	if a.decision != correct {
 		// Known before it is on the server, where another worker of this process may see it.
-		l.process.begin(h.token)
+		l.process.startTask(h.token)
 	}
-	list.put(a.locked)
+	list.set(a.locked)
 	err := l.writeLock(ctx, h, a.locked)
 	if err == nil && a.decision != correct {
 		// A copy: a task that writes the object decodes the answer into the same array.
@@ -64,13 +64,13 @@ func (l *Lock) acquire(ctx context.Context, now time.Time) (*hold, error) {
 	if a.decision == correct {
 		return nil, errors.Join(err, a.held)
 	}
-	l.process.end(h.token)
+	l.process.endTask(h.token)
 	return nil, err
 }
 
 // writeLock writes the status in memory, and compares the answer with what was sent: what is
 // not on record there locks nothing. It is a merge patch, so what the Go type does not know stays.
-func (l *Lock) writeLock(ctx context.Context, h *hold, locked Condition) error {
+func (l *Lock) writeLock(ctx context.Context, h *heldLock, locked Condition) error {
 	sent, err := l.content()
 	if err != nil {
 		return err
@@ -104,11 +104,11 @@ func (l *Lock) writeLock(ctx context.Context, h *hold, locked Condition) error {
 			field += "[].lock"
 		}
 		pruned := &patch.PrunedError{Object: l.name(), Fields: []string{field}}
-		return errors.Join(pruned, l.takeBack(ctx, answer, h))
+		return errors.Join(pruned, l.removeLock(ctx, answer, h))
 	}
 	sent.SetResourceVersion(answer.GetResourceVersion())
 	h.base = sent
-	if known, err := l.known(answer); err == nil {
+	if known, err := l.knownContent(answer); err == nil {
 		h.base = known
 	}
 	return nil
@@ -120,15 +120,15 @@ func (l *Lock) patchStatus(ctx context.Context, resourceVersion string, status m
 	if err != nil {
 		return nil, fmt.Errorf("encode the status of %T: %w", l.obj, err)
 	}
-	answer, err := l.empty()
+	answer, err := l.newObject()
 	if err != nil {
 		return nil, err
 	}
 	return answer, l.client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, body))
 }
 
-// takeBack removes what is left of a lock that could not be recorded.
-func (l *Lock) takeBack(ctx context.Context, answer *unstructured.Unstructured, h *hold) error {
+// removeLock removes what is left of a lock that could not be recorded.
+func (l *Lock) removeLock(ctx context.Context, answer *unstructured.Unstructured, h *heldLock) error {
 	list, _, _ := unstructured.NestedSlice(answer.Object, statusPath(h.path)...)
 	var rest []any
 	for _, element := range list {
@@ -160,7 +160,7 @@ func (l *Lock) takeBack(ctx context.Context, answer *unstructured.Unstructured, 
 
 // explainNotFound distinguishes an object that is gone from a status subresource that is not served.
 func (l *Lock) explainNotFound(ctx context.Context, notFound error) error {
-	if _, err := l.look(ctx); err != nil {
+	if _, err := l.readServer(ctx); err != nil {
 		return fmt.Errorf("%w: %w", patch.ErrConflict, errors.Join(notFound, err))
 	}
 	return &patch.NoStatusSubresourceError{Object: l.name()}
@@ -231,7 +231,7 @@ func admit(r request) admission {
 		return r.grant(acquire, before)
 	}
 	since, lease := r.leaseOf(stored)
-	if r.holderIsGone(stored.Lock) || !r.now.Before(since.Add(lease)) {
+	if r.isHolderGone(stored.Lock) || !r.now.Before(since.Add(lease)) {
 		return r.grant(takeOver, beforeLock(stored))
 	}
 	held := &LockHeldError{Type: r.conditionType, Since: since, RetryAfter: since.Add(lease).Sub(r.now)}
@@ -240,7 +240,7 @@ func admit(r request) admission {
 	}
 	if since.After(r.now.Add(clockSkew)) {
 		held.Since, held.RetryAfter = r.now, lease
-		return admission{decision: correct, locked: beginningAt(*stored.DeepCopy(), r.now), held: held}
+		return admission{decision: correct, locked: withLeaseFrom(*stored.DeepCopy(), r.now), held: held}
 	}
 	return admission{decision: wait, held: held}
 }
@@ -258,9 +258,9 @@ func (r request) leaseOf(stored *Condition) (time.Time, time.Duration) {
 	}
 }
 
-// holderIsGone reports whether the holder certainly is not at work any more: a task of this
+// isHolderGone reports whether the holder certainly is not at work any more: a task of this
 // process that does not run, or the predecessor of this process.
-func (r request) holderIsGone(lock *LockInfo) bool {
+func (r request) isHolderGone(lock *LockInfo) bool {
 	switch {
 	case lock == nil:
 		return false
@@ -309,7 +309,7 @@ func beforeLock(stored *Condition) Condition {
 	return before
 }
 
-func beginningAt(locked Condition, now time.Time) Condition {
+func withLeaseFrom(locked Condition, now time.Time) Condition {
 	locked.LastTransitionTime = metav1.NewTime(now.UTC().Truncate(time.Second))
 	if locked.Lock != nil {
 		locked.Lock.AcquiredAt = metav1.NewMicroTime(now.UTC().Truncate(time.Microsecond))

@@ -172,7 +172,7 @@ func (c *Conditions) SetCondition(newCondition Condition) error {
 	if old != nil && old.Status == ConditionError && newCondition.AttemptKey == "" {
 		newCondition.AttemptKey = old.AttemptKey
 	}
-	c.put(newCondition)
+	c.set(newCondition)
 	return nil
 }
 
@@ -199,9 +199,9 @@ func (c Conditions) find(match func(Condition) bool) *Condition {
 	return nil
 }
 
-// put replaces the condition of the type, or appends it. The array is a new one,
+// set replaces the condition of the type, or appends it. The array is a new one,
 // because the old one may be shared with a copy of the object.
-func (c *Conditions) put(condition Condition) {
+func (c *Conditions) set(condition Condition) {
 	condition.Reason = boundedReason(condition.Reason)
 	if condition.Status != ConditionLocked {
 		condition.Lock = nil

@@ -22,9 +22,9 @@ func (l *Lock) content() (*unstructured.Unstructured, error) {
 	return l.contentOf(l.obj)
 }
 
-// known returns of what the server answered that which the Go type knows: what is missing in
+// knownContent returns of what the server answered that which the Go type knows: what is missing in
 // memory then was removed there.
-func (l *Lock) known(answer *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (l *Lock) knownContent(answer *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	t := reflect.TypeOf(l.obj)
 	if t.Kind() != reflect.Pointer {
 		return nil, fmt.Errorf("%T is no pointer", l.obj)
@@ -60,8 +60,8 @@ func (l *Lock) contentOf(obj any) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// empty returns an object of the same kind and name.
-func (l *Lock) empty() (*unstructured.Unstructured, error) {
+// newObject returns an object of the same kind and name.
+func (l *Lock) newObject() (*unstructured.Unstructured, error) {
 	gvk, err := l.client.GroupVersionKindFor(l.obj)
 	if err != nil {
 		return nil, fmt.Errorf("find the kind of %T: %w", l.obj, err)
@@ -73,9 +73,9 @@ func (l *Lock) empty() (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// look reads the object from the server.
-func (l *Lock) look(ctx context.Context) (*unstructured.Unstructured, error) {
-	u, err := l.empty()
+// readServer reads the object from the server.
+func (l *Lock) readServer(ctx context.Context) (*unstructured.Unstructured, error) {
+	u, err := l.newObject()
 	if err != nil {
 		return nil, err
 	}

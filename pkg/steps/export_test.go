@@ -15,4 +15,4 @@ func NewProcess() *Process { return newProcess() }
 func WithProcess(p *Process) LockOption { return func(l *Lock) { l.process = p } }
 
 // WithPatience sets how long a Lock tries to release.
-func WithPatience(d time.Duration) LockOption { return func(l *Lock) { l.patience = d } }
+func WithPatience(d time.Duration) LockOption { return func(l *Lock) { l.releaseTimeout = d } }

@@ -42,23 +42,23 @@ type Task func(Condition) (Condition, error)
 // Lock runs tasks that must not run twice at the same time, nor on an old state of the
 // object. It is not safe for concurrent use.
 type Lock struct {
-	obj           ConditionalResource
-	client        client.Client
-	reader        client.Reader
-	conditionType ConditionType
-	condition     Condition
-	self          identity
-	process       *process
-	lease         time.Duration
-	transient     func(error) bool
-	commit        func(context.Context) error
-	patience      time.Duration // of a release
+	obj            ConditionalResource
+	client         client.Client
+	reader         client.Reader
+	conditionType  ConditionType
+	condition      Condition
+	self           identity
+	process        *process
+	lease          time.Duration
+	transient      func(error) bool
+	commit         func(context.Context) error
+	releaseTimeout time.Duration
 }
 
 // NewLock returns a Lock for one step of the object, which must have been read from the
 // server. Nothing is written before Execute.
 func NewLock(obj ConditionalResource, c client.Client, ct ConditionType, options ...LockOption) *Lock {
-	l := &Lock{obj: obj, client: c, reader: c, conditionType: ct, lease: DefaultLease, process: thisProcess, patience: releaseTimeout}
+	l := &Lock{obj: obj, client: c, reader: c, conditionType: ct, lease: DefaultLease, process: thisProcess, releaseTimeout: releaseTimeout}
 	for _, option := range options {
 		option(l)
 	}
@@ -119,13 +119,13 @@ func (l *Lock) ExecuteContext(ctx context.Context, task func(context.Context, Co
 	if err != nil {
 		return fmt.Errorf("lock condition %s of %s: %w", l.conditionType, l.name(), err)
 	}
-	defer l.process.end(h.token)
+	defer l.process.endTask(h.token)
 
 	limited, cancel := context.WithDeadline(ctx, began.Add(l.lease-margin(l.lease)))
 	defer cancel()
 	returned, taskErr := run(limited, task, h.before)
-	final, taskErr := settle(ending{
-		before: h.before, returned: returned, err: taskErr, passes: l.passes(limited, taskErr), key: h.key, now: time.Now(),
+	final, taskErr := finalCondition(taskEnd{
+		before: h.before, returned: returned, err: taskErr, transient: l.isTransient(limited, taskErr), key: h.key, now: time.Now(),
 	})
 	if err := l.release(ctx, h, final); err != nil {
 		err = fmt.Errorf("release condition %s of %s: %w", l.conditionType, l.name(), err)
@@ -161,23 +161,23 @@ func (l *Lock) check() error {
 	return nil
 }
 
-// passes reports whether a task that ended with the error may simply be run again.
-func (l *Lock) passes(ctx context.Context, err error) bool {
+// isTransient reports whether a task that ended with the error may simply be run again.
+func (l *Lock) isTransient(ctx context.Context, err error) bool {
 	if err == nil {
 		return false
 	}
 	if errors.Is(err, patch.ErrConflict) {
 		return true
 	}
-	if later, ok := errors.AsType[passing](err); ok && later.PassesByItself() {
+	if later, ok := errors.AsType[transientError](err); ok && later.PassesByItself() {
 		return true
 	}
 	interrupted := ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 	return interrupted || l.transient != nil && l.transient(err) || result.Compute(result.Empty, err, nil).Outcome == result.Waited
 }
 
-// passing is what an error may say about itself, such as the LaterError of pkg/lifecycle.
-type passing interface {
+// transientError is what an error may say about itself, such as the LaterError of pkg/lifecycle.
+type transientError interface {
 	error
 	PassesByItself() bool
 }
@@ -331,19 +331,19 @@ func newProcess() *process {
 	return &process{host: host, nonce: rand.Text(), running: map[string]bool{}}
 }
 
-func (p *process) begin(token string) {
+func (p *process) startTask(token string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running[token] = true
 }
 
-func (p *process) end(token string) {
+func (p *process) endTask(token string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.running, token)
 }
 
-func (p *process) runs(lock *LockInfo) bool {
+func (p *process) isRunning(lock *LockInfo) bool {
 	if lock == nil {
 		return false
 	}

@@ -26,8 +26,8 @@ const (
 
 // release writes the final condition, and what the task changed in the status. A change of
 // another client is no obstacle as long as the lock is ours.
-func (l *Lock) release(ctx context.Context, h *hold, final Condition) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.patience)
+func (l *Lock) release(ctx context.Context, h *heldLock, final Condition) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.releaseTimeout)
 	defer cancel()
 	r, err := l.prepareRelease(h, final)
 	if err != nil {
@@ -53,11 +53,11 @@ func (l *Lock) release(ctx context.Context, h *hold, final Condition) error {
 				err = lookErr
 			}
 		case apierrors.IsNotFound(err):
-			return l.gone(err)
+			return l.ignoreDeleted(err)
 		case apierrors.IsInvalid(err) && r.refused == nil:
 			// What the task left in the status will never be accepted; the condition may.
-			l.withdraw(r, err)
-		case !mayPass(err):
+			l.dropRefusedStatus(r, err)
+		case !isRetriable(err):
 			return errors.Join(err, r.refused)
 		}
 		select {
@@ -68,9 +68,9 @@ func (l *Lock) release(ctx context.Context, h *hold, final Condition) error {
 	}
 }
 
-// unlocking is a release on its way.
-type unlocking struct {
-	hold    *hold
+// pendingRelease is a release on its way.
+type pendingRelease struct {
+	hold    *heldLock
 	final   Condition
 	left    Condition // as the task left it in memory
 	memory  Conditions
@@ -81,10 +81,10 @@ type unlocking struct {
 	refused error // why the status that the task left was not written
 }
 
-func (l *Lock) prepareRelease(h *hold, final Condition) (*unlocking, error) {
+func (l *Lock) prepareRelease(h *heldLock, final Condition) (*pendingRelease, error) {
 	list := l.obj.Conditions()
-	r := &unlocking{hold: h, final: final, left: list.FindOrInitializeFor(l.conditionType), version: l.obj.GetResourceVersion()}
-	list.put(final)
+	r := &pendingRelease{hold: h, final: final, left: list.FindOrInitializeFor(l.conditionType), version: l.obj.GetResourceVersion()}
+	list.set(final)
 	r.memory = *list
 	r.list = *list
 	var err error
@@ -93,7 +93,7 @@ func (l *Lock) prepareRelease(h *hold, final Condition) (*unlocking, error) {
 }
 
 // send writes the difference between the object after the acquisition and now.
-func (l *Lock) send(ctx context.Context, r *unlocking) error {
+func (l *Lock) send(ctx context.Context, r *pendingRelease) error {
 	base := r.hold.base.DeepCopy()
 	base.SetResourceVersion(r.version)
 	after := base.DeepCopy()
@@ -122,13 +122,13 @@ func (l *Lock) send(ctx context.Context, r *unlocking) error {
 
 // rebase puts the release on top of what the server has now. It reports whether there is
 // nothing left to do.
-func (l *Lock) rebase(ctx context.Context, r *unlocking) (finished bool, err error) {
-	server, err := l.look(ctx)
+func (l *Lock) rebase(ctx context.Context, r *pendingRelease) (finished bool, err error) {
+	server, err := l.readServer(ctx)
 	switch {
 	case apierrors.IsNotFound(err):
-		return true, l.gone(err)
+		return true, l.ignoreDeleted(err)
 	case err != nil:
-		return !mayPass(err), err
+		return !isRetriable(err), err
 	case server.GetUID() != l.obj.GetUID():
 		return true, fmt.Errorf("%w: the object was deleted and created anew", ErrLockLost)
 	}
@@ -142,7 +142,7 @@ func (l *Lock) rebase(ctx context.Context, r *unlocking) (finished bool, err err
 	case done:
 		return true, nil
 	case lost:
-		l.obj.Conditions().put(*stored)
+		l.obj.Conditions().set(*stored)
 		return true, ErrLockLost
 	}
 	r.version = server.GetResourceVersion()
@@ -150,28 +150,28 @@ func (l *Lock) rebase(ctx context.Context, r *unlocking) (finished bool, err err
 	return false, nil
 }
 
-// withdraw gives up what the task left in the status, and makes the condition say so.
-func (l *Lock) withdraw(r *unlocking, refused error) {
+// dropRefusedStatus gives up what the task left in the status, and makes the condition say so.
+func (l *Lock) dropRefusedStatus(r *pendingRelease, refused error) {
 	r.refused = fmt.Errorf("the status that the task left was refused: %w", refused)
 	r.final = Condition{Type: r.final.Type, Status: ConditionError, Reason: boundedReason(r.refused.Error()), AttemptKey: r.hold.key}
 	r.final.LastTransitionTime = transition(&r.hold.before, r.final, time.Now())
 	r.content = r.hold.base
 	r.memory = r.hold.conditions
 	r.list = slices.Clone(r.list)
-	r.list.put(r.final)
-	l.obj.Conditions().put(r.final)
+	r.list.set(r.final)
+	l.obj.Conditions().set(r.final)
 }
 
-// gone decides about an object that is not there any more, and so has no lock.
-func (l *Lock) gone(notFound error) error {
+// ignoreDeleted decides about an object that is not there any more, and so has no lock.
+func (l *Lock) ignoreDeleted(notFound error) error {
 	if l.obj.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	return notFound
 }
 
-// mayPass reports whether another attempt may be answered otherwise.
-func mayPass(err error) bool {
+// isRetriable reports whether another attempt may be answered otherwise.
+func isRetriable(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
 		return true // there was no answer
@@ -180,28 +180,28 @@ func mayPass(err error) bool {
 		apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsUnexpectedServerError(err)
 }
 
-// ending is all that the condition after a task depends on.
-type ending struct {
+// taskEnd is all that the condition after a task depends on.
+type taskEnd struct {
 	before, returned Condition
 	err              error
-	// passes is set if the error will pass by itself, or that the task was interrupted.
-	passes bool
+	// transient is set if the error will pass by itself, or that the task was interrupted.
+	transient bool
 	// key is that of the attempt.
 	key string
 	now time.Time
 }
 
-// settle returns the condition to write after a task, and the error to return. It is pure.
-func settle(e ending) (Condition, error) {
+// finalCondition returns the condition to write after a task, and the error to return. It is pure.
+func finalCondition(e taskEnd) (Condition, error) {
 	final, err := e.returned, e.err
 	switch {
-	case err != nil && e.passes && e.before.Status != ConditionLocked:
+	case err != nil && e.transient && e.before.Status != ConditionLocked:
 		final = e.before
 		final.Reason = err.Error()
 	case err != nil:
 		final = Condition{Status: ConditionError, Reason: err.Error()}
 	default:
-		if err = misuse(e.before.Type, e.returned); err != nil {
+		if err = checkReturned(e.before.Type, e.returned); err != nil {
 			final = Condition{Status: ConditionError, Reason: err.Error()}
 		}
 	}
@@ -214,8 +214,8 @@ func settle(e ending) (Condition, error) {
 	return final, err
 }
 
-// misuse returns an error if what the task returned does not release the lock.
-func misuse(conditionType ConditionType, returned Condition) error {
+// checkReturned returns an error if what the task returned does not release the lock.
+func checkReturned(conditionType ConditionType, returned Condition) error {
 	switch {
 	case returned.Status == ConditionLocked:
 		return LockNotReleasedErr
@@ -298,6 +298,6 @@ func mergeOthers(base, memory, server Conditions, final Condition) Conditions {
 			merged = append(merged, ours)
 		}
 	}
-	merged.put(final)
+	merged.set(final)
 	return merged
 }

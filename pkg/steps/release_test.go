@@ -60,7 +60,7 @@ func TestSettlement(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.returned.Lock = &LockInfo{Token: "x"}
-			got, err := settle(ending{before: tc.before, returned: tc.returned, err: tc.err, passes: tc.passes, now: now})
+			got, err := finalCondition(taskEnd{before: tc.before, returned: tc.returned, err: tc.err, transient: tc.passes, now: now})
 			if got.Type != "a" || got.Lock != nil || got.Status != tc.status || !strings.Contains(got.Reason, tc.reason) {
 				t.Errorf("final condition %+v", got)
 			}
