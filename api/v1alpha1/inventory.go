@@ -46,7 +46,7 @@ type Inventory struct {
 	// Chunks.Current is empty, they are in Secrets, and Items is empty.
 	// +optional
 	Chunks *InventoryChunks `json:"chunks,omitempty"`
-	// DeleteHooks tells that there are objects, not among the items, that are
+	// DeleteHooks is set if there are objects, not among the items, that are
 	// to run before or after the deletion. They have to be rendered for it.
 	// +optional
 	DeleteHooks bool `json:"deleteHooks,omitempty"`
@@ -161,7 +161,7 @@ type InventoryItem struct {
 	// +optional
 	UnreadSince *metav1.Time `json:"unreadSince,omitempty"`
 	// UnreadLast is when that was last tried, to within a quarter of the component's
-	// timeout. After half of the timeout without a try UnreadSince begins anew.
+	// timeout. After half of the timeout without a try UnreadSince begins again.
 	// +optional
 	UnreadLast *metav1.Time `json:"unreadLast,omitempty"`
 	// Finished says how an object that has a time to live after its end, such as a
@@ -198,7 +198,7 @@ const (
 	// by its time to live; it is not created again while its manifest is unchanged.
 	PhaseCompleted Phase = "Completed"
 	// PhaseRecreating means that the object of the recorded uid is being
-	// deleted to be created anew. It is recorded before the deletion starts,
+	// deleted to be created again. It is recorded before the deletion starts,
 	// so that a crash in between does not do it twice.
 	PhaseRecreating Phase = "Recreating"
 	// PhaseReleased means that another owner took the object over. It is left
@@ -226,7 +226,7 @@ type TypeInfo struct {
 	Kind string `json:"kind"`
 }
 
-// Matches tells whether the pattern covers a type.
+// Matches reports whether the pattern covers a type.
 func (t TypeInfo) Matches(group, kind string) bool {
 	if t.Kind != "*" && t.Kind != kind {
 		return false

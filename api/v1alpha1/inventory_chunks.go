@@ -64,7 +64,7 @@ type InventoryChunk struct {
 	Hash string `json:"hash,omitempty"`
 }
 
-// IsEmpty tells whether the record names no objects, here or in Secrets.
+// IsEmpty reports whether the record names no objects, here or in Secrets.
 func (i *Inventory) IsEmpty() bool { return i.Count() == 0 }
 
 // Count is the number of objects that the record names, here or in Secrets.

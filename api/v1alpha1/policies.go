@@ -58,7 +58,7 @@ const (
 	// UpdatePolicySsaOverride uses server-side apply and reclaims the fields
 	// of one-off managers such as kubectl and helm.
 	UpdatePolicySsaOverride UpdatePolicy = "SsaOverride"
-	// UpdatePolicyRecreate deletes and creates the object anew when its
+	// UpdatePolicyRecreate deletes and creates the object again when its
 	// manifest changed; drift is repaired in place. Nothing is deleted before
 	// the server says that it would accept the new object.
 	UpdatePolicyRecreate UpdatePolicy = "Recreate"

@@ -143,7 +143,7 @@ func (e *encoder) set(live any, wanted []any) {
 	}
 }
 
-// identity is a field, or two, that tells the elements of a list apart.
+// identity is a field, or two, that distinguishes the elements of a list.
 type identity struct {
 	field string
 	// second is a field that belongs to the identity, with the value that

@@ -4,11 +4,11 @@
 // Package digest answers three questions about an object without keeping the object.
 //
 //   - Is the manifest still the same? (Manifest)
-//   - Did anything but the status change on the live object? (Seen)
-//   - Did anything change that the manifest asks for? (Accepted)
+//   - Did anything but the status change on the live object? (ObservedHash)
+//   - Did anything change that the manifest asks for? (AppliedHash)
 //
-// Seen is cheap to compare and changes with every foreign field, so a new Seen is
-// only a hint. Accepted decides: it covers the live values at the paths
+// ObservedHash is cheap to compare and changes with every foreign field, so a new one is
+// only a hint. AppliedHash decides: it covers the live values at the paths
 // that the manifest sets, as the server answered them. Defaults, what webhooks
 // made of our values, the replicas set by an autoscaler, annotations and list
 // elements of others are all in the first answer or outside of these paths, so

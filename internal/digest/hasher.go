@@ -47,7 +47,7 @@ func (h Hasher) ObservedHash(live map[string]any) string {
 // into the manifest.
 //
 // A path that the live object lacks counts as absent. Maps count only with the
-// keys that the manifest sets. Lists of maps whose elements can be told apart, by
+// keys that the manifest sets. Lists of maps whose elements can be distinguished, by
 // their name for example, count only with the elements that the manifest has;
 // other lists count as a whole.
 func (h Hasher) AppliedHash(live, manifest map[string]any, ignore []string) string {
@@ -65,7 +65,7 @@ func (h Hasher) Combine(parts ...string) string {
 	return h.sum(e.out)
 }
 
-// Seal returns the proof that an object belongs to an owner: both are told by strings
+// Seal returns the proof that an object belongs to an owner: both are given as strings
 // that identify them. It is empty without a key, because it would prove nothing.
 func (h Hasher) Seal(owner string, object ...string) string {
 	if len(h.Key) == 0 {

@@ -105,8 +105,8 @@ type Event struct {
 	Related *corev1.ObjectReference
 }
 
-// Send tells about an object what fits into at most limit events, in order. What
-// does not fit is counted in the note of the last one. A nil recorder tells nothing.
+// Send sends at most limit events about an object, in order. What
+// does not fit is counted in the note of the last one. A nil recorder sends nothing.
 func Send(recorder Recorder, regarding runtime.Object, limit int, events ...Event) {
 	if recorder == nil || limit <= 0 {
 		return

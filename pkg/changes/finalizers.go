@@ -33,7 +33,7 @@ type OpinionatedReconciler struct {
 	Reconciler
 	// Finalizer is the finalizer, such as example.com/notify. No two controllers may
 	// share it. A second one with the suffix -pending is on an object until Created
-	// was handled. To rename it is to handle all objects anew, and to leave the old
+	// was handled. To rename it is to handle all objects again, and to leave the old
 	// one on them. Required.
 	Finalizer string
 }
@@ -59,7 +59,7 @@ func (o *OpinionatedWatcher[T]) finalizer() string { return o.Finalizer }
 // opinionated is a Reconciler that wants a finalizer.
 type opinionated interface{ finalizer() string }
 
-// acceptedBy asks the reconciler what stands against a controller for such objects.
+// acceptedBy returns the reasons of the reconciler against a controller for such objects.
 func acceptedBy(r Reconciler, obj client.Object) error {
 	if isNil(r) {
 		return errors.New("the reconciler is nil")

@@ -16,14 +16,14 @@ import (
 
 // RetryPolicy decides after an error whether the reconciler is called again without
 // anything having changed, and after how long. Attempt counts the retries that were
-// made, from 0. It begins anew when the content of the object changes, when its
+// made, from 0. It begins again when the content of the object changes, when its
 // deletion begins, and after a call without an error. Some jitter, up to a tenth, is
 // added to the delay. A reconcile.TerminalError without a RequeueAfter is not retried,
 // and the policy is not asked.
 //
-// An object that is not retried comes again when it changes as the option Changed says,
+// An object that is not retried is reconciled again when it changes as the option Changed says,
 // when it is resynced and after a restart. An event with reason GaveUp says so. One that
-// is gone comes again when it is resynced, and once more if another object of its name
+// is gone is reconciled again when it is resynced, and once more if another object of its name
 // appears before that.
 type RetryPolicy func(err error, attempt int) (retry bool, after time.Duration)
 
@@ -56,8 +56,8 @@ func NoRetryPolicy() RetryPolicy {
 	return func(error, int) (bool, time.Duration) { return false, 0 }
 }
 
-// limiter hands a delay over to the queue, which asks for it after every error. A rate
-// limiter only gets to know the object, and not the error.
+// limiter passes a delay to the queue, which asks for it after every error. A rate
+// limiter only gets the object, and not the error.
 type limiter struct {
 	mu     sync.Mutex
 	delays map[client.ObjectKey]time.Duration

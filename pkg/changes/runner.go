@@ -179,7 +179,7 @@ func (r *runner) failed(key client.ObjectKey, s subject, action ReconcileAction,
 	return reconcile.Result{}, err
 }
 
-// writeFailed says when to come again after one of our own writes was refused.
+// writeFailed requeues the object after one of our own writes was refused.
 func (r *runner) writeFailed(ctx context.Context, key client.ObjectKey, err error) (reconcile.Result, error) {
 	delay := r.activity.Next(key)
 	// Invalid is the answer if others moved our finalizers in the list, too. Then it does not last.

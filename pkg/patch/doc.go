@@ -23,7 +23,7 @@
 // what we are about to write still is as we saw it, then the change is sent again,
 // at most five times. For Commit the annotations must be the same, too: one of
 // them may say to leave everything alone. Otherwise the error is [ErrConflict]: what was decided rests
-// on an old state, so the reconcile ends quietly and the next one decides anew.
+// on an old state, so the reconcile ends without an error and the next one decides again.
 //
 // # Outdated definitions
 //

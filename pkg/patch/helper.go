@@ -38,9 +38,9 @@ type Helper struct {
 	generation      int64
 	deleting        bool
 
-	confirmed time.Time // when the server last told us about the object
+	confirmed time.Time // when the server last answered about the object
 	writes    int
-	// hasGenerationField reports whether the type has status.observedGeneration; nil until it is asked.
+	// hasGenerationField is whether the type has status.observedGeneration; nil until it is needed.
 	hasGenerationField *bool
 }
 
@@ -250,7 +250,7 @@ func (WithStatusObservedGeneration) ApplyToHelper(options *HelperOptions) {
 }
 
 // ErrConflict means that the object on the server is no longer the one that the
-// decisions of this reconcile rest on. It is no failure: end the reconcile quietly and come again.
+// decisions of this reconcile rest on. It is no failure: end the reconcile without an error and requeue.
 var ErrConflict = errors.New("the object was changed by another client")
 
 // PrunedError means that the API server did not keep status fields as they were

@@ -26,7 +26,7 @@ type write interface {
 	body() map[string]any
 	// subresource reports whether it goes to the status subresource.
 	subresource() bool
-	// rebase puts the change on top of what the server has now, and tells
+	// rebase puts the change on top of what the server has now, and reports
 	// whether what it is about was left alone since before.
 	rebase(before, server content) bool
 }
@@ -152,7 +152,7 @@ func (h *Helper) request(ctx context.Context, w write, resourceVersion string) (
 	return answer, h.client.Patch(ctx, answer, patch, options...)
 }
 
-// explainNotFound tells an object that is gone from a subresource that is not served.
+// explainNotFound distinguishes an object that is gone from a subresource that is not served.
 func (h *Helper) explainNotFound(ctx context.Context, obj client.Object, w write, notFound error) error {
 	if !w.subresource() {
 		return fmt.Errorf("%w: %w", ErrConflict, notFound)

@@ -27,7 +27,7 @@ const (
 	Finished Outcome = "Finished"
 	// Stalled means that a user has to change something first.
 	Stalled Outcome = "Stalled"
-	// Waited means that the object comes again after a delay.
+	// Waited means that the object is reconciled again after a delay.
 	Waited Outcome = "Waited"
 	// Ignored means that an error was declared to be none.
 	Ignored Outcome = "Ignored"

@@ -130,7 +130,7 @@ func TestRequeueIsSoonButNeverAtOnce(t *testing.T) {
 	}
 }
 
-// With a terminal error anywhere in what is returned, the object would never come again.
+// With a terminal error anywhere in what is returned, the object would never reconcile again.
 func TestAFailureIsNeverTerminal(t *testing.T) {
 	terminal := reconcile.TerminalError(errPlain)
 	for name, err := range map[string]error{

@@ -46,8 +46,8 @@
 //     returned as an ordinary error, and Stalled stays as it was.
 //   - Context is found through wrapping, and in joined errors. There, a wrapped Stalling or
 //     Waiting is an ordinary error.
-//   - A Waiting without a delay comes again. In the documented model it is lost.
-//   - What is stalled comes again after the interval. There, only a change brings it back.
+//   - A Waiting without a delay is reconciled again. In the documented model it is lost.
+//   - What is stalled is reconciled again after the interval. There, only a change brings it back.
 //   - Requeue is a short delay. There, it is the field Requeue, which is deprecated.
 //   - Beside an error the result is empty, because the controller ignores it.
 package result

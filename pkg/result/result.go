@@ -58,7 +58,7 @@ type RuntimeResultBuilder interface {
 
 // AlwaysRequeueResultBuilder is for reconcilers that look at their objects
 // regularly: after success, after an ignored error, and while stalled, the object
-// comes again after RequeueAfter; a Waiting brings its own delay.
+// is reconciled again after RequeueAfter; a Waiting brings its own delay.
 type AlwaysRequeueResultBuilder struct {
 	// RequeueAfter is the interval.
 	RequeueAfter time.Duration
@@ -93,7 +93,7 @@ func (b AlwaysRequeueResultBuilder) BuildRuntimeResult(result Result, err error)
 // EventDrivenResultBuilder is for reconcilers that are woken by what they watch: after
 // success and after an ignored error nothing brings the object back but an event.
 type EventDrivenResultBuilder struct {
-	// RetryAfter is when a stalled object, or one that waits without a delay, comes again. If it
+	// RetryAfter is when a stalled object, or one that waits without a delay, is reconciled again. If it
 	// is not positive, a stalled object waits for an event, and the other for FallbackDelay.
 	RetryAfter time.Duration
 }

@@ -173,7 +173,7 @@ func awaitParents(obj *unstructured.Unstructured) Status {
 	return Status{Readiness: Ready}
 }
 
-// parentName tells the parents of a route apart.
+// parentName returns a name that distinguishes the parents of a route.
 func parentName(obj *unstructured.Unstructured, ref any) string {
 	namespace := text(ref, "namespace")
 	if namespace == "" {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package status judges whether an object does what its manifest asks for.
+// Package status reports whether an object does what its manifest asks for.
 //
 // Analyze looks at one object, as the server answered it, and returns Ready,
 // NotReady, Failed or ReadinessUnknown, with a short sentence that says why. It starts

@@ -86,7 +86,7 @@ func firstIssue(issues *cel.Issues) string {
 }
 
 // judge replaces what the type's rules say. Only if the expression is not true
-// do they have a say: they tell whether the object failed, and why.
+// do they count: they say whether the object failed, and why.
 func (p *Program) judge(obj *unstructured.Unstructured, byType Status) Status {
 	ready, err := p.evaluate(obj)
 	switch {

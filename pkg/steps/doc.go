@@ -24,8 +24,9 @@
 // [NewLock] and [Lock.Execute] bring a step from its status to Locked, run the task, and
 // write the condition that it returns, together with what it changed in the status. That
 // is one request before and one after the task; both need the verb patch on the
-// status, and get on the object. Status fields that the Go type does not know stay. Inside a reconcile of pkg/lifecycle, or wherever a patch.Helper
-// writes the object, [WithCommit] leaves the writing to it. The record of the lock says which process holds it, since when,
+// status, and get on the object. Status fields that the Go type does not know stay. Inside
+// a reconcile of pkg/lifecycle, or wherever a patch.Helper writes the object, [WithCommit]
+// leaves the writing to it. The record of the lock says which process holds it, since when,
 // for how long, and what the condition was before. So a lock always ends:
 //
 //   - The task returns an error, panics, forgets to set a status, or returns the condition of

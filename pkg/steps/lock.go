@@ -235,7 +235,7 @@ func WithLease(lease time.Duration) LockOption {
 }
 
 // WithHolder names the holder of the lock. No two processes that live at the same time may
-// have the same, so it should be the uid of the pod: then a process that starts anew
+// have the same, so it should be the uid of the pod: then a process that starts again
 // takes over the locks of its predecessor at once. Default is the name of the host,
 // which is not taken to be unique.
 func WithHolder(id string) LockOption {

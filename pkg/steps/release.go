@@ -162,7 +162,7 @@ func (l *Lock) dropRefusedStatus(r *pendingRelease, refused error) {
 	l.obj.Conditions().set(r.final)
 }
 
-// ignoreDeleted decides about an object that is not there any more, and so has no lock.
+// ignoreDeleted decides about an object that is gone, and so has no lock.
 func (l *Lock) ignoreDeleted(notFound error) error {
 	if l.obj.GetDeletionTimestamp() != nil {
 		return nil

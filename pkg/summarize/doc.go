@@ -25,7 +25,8 @@
 //     is left over from better times does not survive a failure. There, it stays.
 //   - Metadata and status are written at most once each. There, the conditions and the rest
 //     of the status are separate requests, so that others see half of an outcome.
-//   - A write that conflicts with a change of another client ends the reconcile without an error, and the object is requeued soon.
+//   - A write that conflicts with a change of another client ends the reconcile without an
+//     error, and the object is requeued soon.
 //   - The reason of Reconciling stays what the reconciler said. There, it is replaced.
 //   - The generation is observed also if the object has no condition, and not if the
 //     summary contradicts the result.

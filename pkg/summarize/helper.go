@@ -189,8 +189,8 @@ var messages = map[result.Outcome]string{
 }
 
 // settleReady makes Ready agree with the verdict. Conditions that were
-// summarised are believed if they say something worse; they may be left over from
-// an earlier pass, so a Ready that is True after a failure is not believed.
+// summarised count if they say something worse; they may be left over from
+// an earlier reconcile, so a Ready that is True after a failure does not count.
 func settleReady(obj conditions.Setter, now time.Time, verdict result.Verdict, summarized bool) {
 	switch verdict.Outcome {
 	case result.Succeeded, result.Ignored:

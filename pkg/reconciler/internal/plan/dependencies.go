@@ -198,7 +198,7 @@ func (w *work) findRemovalNeeds(units []*unit) {
 }
 
 // findFormerNeeds finds what desired objects needed when they were last written,
-// if that is no longer desired. It stays until they are written anew.
+// if that is no longer desired. It stays until they are written again.
 func (w *work) findFormerNeeds() {
 	for _, u := range w.units {
 		gone := u.live.Existence == Absent || u.live.Existence == Present && !u.isOurs()
@@ -213,7 +213,7 @@ func (w *work) findFormerNeeds() {
 	}
 }
 
-// remainingDependent returns an object that must be gone, or written anew, before this one
+// remainingDependent returns an object that must be gone, or written again, before this one
 // may be removed; nil if there is none.
 func (u *unit) remainingDependent() *unit {
 	for _, other := range u.neededBy {

@@ -122,9 +122,9 @@ func IsRekeyed(item v1alpha1.InventoryItem) bool { return manifestOf(item.Digest
 
 func (u *unit) isRekeyed() bool { return IsRekeyed(u.item) }
 
-// assumeDesiredManifest takes the desired manifest for the one that the object was made of, if that is
-// not known and the object is not to be written for it. Later changes of the manifest are
-// noticed then.
+// assumeDesiredManifest takes the desired manifest for the one that the object was made
+// of, if that is not known and the object is not to be written for it. Later changes of
+// the manifest are noticed then.
 func (u *unit) assumeDesiredManifest() {
 	refused := u.refusedAsDesired()
 	if !refused && !u.needsNoWriteIfUnknown() {
@@ -142,8 +142,9 @@ func (u *unit) assumeDesiredManifest() {
 	u.item.Digest = u.desired.Digest
 }
 
-// needsNoWriteIfUnknown reports whether the object is not to be written only because its manifest is not
-// known: it follows only another manifest, or another revision, or it did its work.
+// needsNoWriteIfUnknown reports whether the object is not to be written only because its
+// manifest is not known: it follows only another manifest, or another revision, or it did
+// its work.
 func (u *unit) needsNoWriteIfUnknown() bool {
 	if u.desired == nil || u.becameHook || !u.isRekeyed() || !u.live.known() || !u.isSame() {
 		return false

@@ -32,7 +32,7 @@ func (o *oracle) beforeHook(s Step) (done bool) {
 		}
 		return false
 	case !writes:
-		return true // it is made anew, or purged
+		return true // it is made again, or purged
 	}
 	hook := o.driver.hooks[i]
 	if o.ran[s.Key] {

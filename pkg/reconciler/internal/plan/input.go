@@ -39,7 +39,7 @@ type Input struct {
 	// pass. They are not tried again, and what comes after them waits; only an
 	// object that the server cannot change in place may be recreated.
 	Failed map[Key]Failure
-	// DryRunAccepted are the objects that the server would create anew, as it said in
+	// DryRunAccepted are the objects that the server would create again, as it said in
 	// this reconcile.
 	DryRunAccepted map[Key]bool
 	// Conflicts are objects that other clients change again and again.

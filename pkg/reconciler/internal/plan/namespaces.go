@@ -139,13 +139,13 @@ func (w *work) namespaceTerminating(name string) bool {
 	return live.Existence == Present && !live.DeletionTimestamp.IsZero()
 }
 
-// minContentUnknownGap is the shortest time without a try after which a measure begins anew: retries
+// minContentUnknownGap is the shortest time without a try after which a measure begins again: retries
 // must come sooner.
 const minContentUnknownGap = time.Minute
 
 // contentUnknownSince returns since when the content of a namespace cannot be read, and when that was
 // last tried; both are nil if it was not tried for long, because then it is not known
-// whether it lasted. A last try that is to be recorded anew is nil, too: not each of
+// whether it lasted. A last try that is to be recorded again is nil, too: not each of
 // them is worth a write.
 func (w *work) contentUnknownSince(u *unit) (since, last *metav1.Time) {
 	since, last = u.item.UnreadSince, u.item.UnreadLast

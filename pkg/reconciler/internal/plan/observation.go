@@ -63,7 +63,7 @@ type Observation struct {
 	Seal string
 	// ObservedHash and Accepted are the hashes described at the inventory item;
 	// Accepted is empty if no manifest is known for the object, or if it was not
-	// asked for because Seen is the recorded one.
+	// computed because ObservedHash is the recorded one.
 	ObservedHash, AppliedHash string
 	// Drift says how the object came to differ from what is recorded; nil if it
 	// does not, or if that was not looked for.

@@ -58,7 +58,7 @@ const (
 	VerbOverride Verb = "override"
 	// VerbMark puts our label and annotation back on an object of ours, and changes nothing else.
 	VerbMark Verb = "mark"
-	// VerbDryRun asks the server whether it would create the object anew. It
+	// VerbDryRun asks the server whether it would create the object again. It
 	// changes nothing, and comes before the deletion of an object that is recreated.
 	VerbDryRun Verb = "dry-run"
 	// VerbDelete deletes the object of the given uid.

@@ -156,7 +156,7 @@ func (w *work) waitRemoval(u *unit) {
 	if !wait.Until.IsZero() {
 		wait.Message += "; if that lasts, it is orphaned at " + wait.Until.UTC().Format(time.RFC3339)
 		if again := w.in.Now.Add(w.contentUnknownGap() / 2); again.Before(wait.Until) {
-			wait.Until = again // a try must come before the measure begins anew
+			wait.Until = again // a try must come before the measure begins again
 		}
 	}
 	w.waiting = append(w.waiting, wait)

@@ -301,7 +301,7 @@ func split(text string) []string {
 	return slices.DeleteFunc(items, func(item string) bool { return item == "" })
 }
 
-// identity are the fields that tell which object it is. A write without them is not possible.
+// identity are the fields that identify the object. A write without them is not possible.
 var identity = []string{"/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/namespace"}
 
 // readIgnoreFields reads JSON pointers (RFC 6901), separated by commas or line
