@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -63,8 +65,8 @@ func (a *adapter) DeepCopyObject() runtime.Object { return a.Object.DeepCopyObje
 
 // Get returns a copy of the condition, or nil if the object does not have it.
 func Get(obj Getter, conditionType string) *metav1.Condition {
-	if i := index(obj.GetConditions(), conditionType); i >= 0 {
-		return new(obj.GetConditions()[i])
+	if condition := apimeta.FindStatusCondition(obj.GetConditions(), conditionType); condition != nil {
+		return new(*condition)
 	}
 	return nil
 }
@@ -74,17 +76,17 @@ func Has(obj Getter, conditionType string) bool { return Get(obj, conditionType)
 
 // IsTrue reports whether the condition is there and True.
 func IsTrue(obj Getter, conditionType string) bool {
-	return hasStatus(obj, conditionType, metav1.ConditionTrue)
+	return apimeta.IsStatusConditionTrue(obj.GetConditions(), conditionType)
 }
 
 // IsFalse reports whether the condition is there and False.
 func IsFalse(obj Getter, conditionType string) bool {
-	return hasStatus(obj, conditionType, metav1.ConditionFalse)
+	return apimeta.IsStatusConditionFalse(obj.GetConditions(), conditionType)
 }
 
 // IsUnknown reports whether the condition is Unknown or absent.
 func IsUnknown(obj Getter, conditionType string) bool {
-	return !Has(obj, conditionType) || hasStatus(obj, conditionType, metav1.ConditionUnknown)
+	return !Has(obj, conditionType) || apimeta.IsStatusConditionPresentAndEqual(obj.GetConditions(), conditionType, metav1.ConditionUnknown)
 }
 
 // IsReady reports whether the object is Ready, and neither Reconciling nor Stalled.
@@ -97,15 +99,6 @@ func IsReconciling(obj Getter) bool { return IsTrue(obj, v1alpha1.ConditionRecon
 
 // IsStalled reports whether no progress is possible until a user changes something.
 func IsStalled(obj Getter) bool { return IsTrue(obj, v1alpha1.ConditionStalled) }
-
-func hasStatus(obj Getter, conditionType string, status metav1.ConditionStatus) bool {
-	condition := Get(obj, conditionType)
-	return condition != nil && condition.Status == status
-}
-
-func index(conditions []metav1.Condition, conditionType string) int {
-	return slices.IndexFunc(conditions, func(c metav1.Condition) bool { return c.Type == conditionType })
-}
 
 // Set adds the condition or replaces the one of the same type.
 //
@@ -163,7 +156,7 @@ func MarkStalled(obj Setter, now time.Time, reason, format string, args ...any) 
 // not have are ignored.
 func Delete(obj Setter, conditionTypes ...string) {
 	conditions := obj.GetConditions()
-	if !slices.ContainsFunc(conditionTypes, func(t string) bool { return index(conditions, t) >= 0 }) {
+	if !slices.ContainsFunc(conditionTypes, func(t string) bool { return apimeta.FindStatusCondition(conditions, t) != nil }) {
 		return
 	}
 	obj.SetConditions(without(conditions, conditionTypes...))
@@ -190,10 +183,16 @@ func without(conditions []metav1.Condition, conditionTypes ...string) []metav1.C
 // their side is right about everything that they changed. The arguments are not changed.
 func Merge(base, ours, theirs []metav1.Condition, owned []string) []metav1.Condition {
 	var merged []metav1.Condition
-	for _, conditionType := range typesOf(ours, theirs) {
-		our, their := find(ours, conditionType), find(theirs, conditionType)
+	var seen []string
+	for _, condition := range slices.Concat(ours, theirs) {
+		conditionType := condition.Type
+		if slices.Contains(seen, conditionType) {
+			continue
+		}
+		seen = append(seen, conditionType)
+		our, their := apimeta.FindStatusCondition(ours, conditionType), apimeta.FindStatusCondition(theirs, conditionType)
 		chosen := our
-		if !slices.Contains(owned, conditionType) && !equal(their, find(base, conditionType)) {
+		if !slices.Contains(owned, conditionType) && !equality.Semantic.DeepEqual(their, apimeta.FindStatusCondition(base, conditionType)) {
 			chosen = their
 		}
 		if chosen != nil {
@@ -202,31 +201,6 @@ func Merge(base, ours, theirs []metav1.Condition, owned []string) []metav1.Condi
 	}
 	sortConditions(merged)
 	return merged
-}
-
-func typesOf(lists ...[]metav1.Condition) []string {
-	var types []string
-	for _, condition := range slices.Concat(lists...) {
-		if !slices.Contains(types, condition.Type) {
-			types = append(types, condition.Type)
-		}
-	}
-	return types
-}
-
-func find(conditions []metav1.Condition, conditionType string) *metav1.Condition {
-	if i := index(conditions, conditionType); i >= 0 {
-		return &conditions[i]
-	}
-	return nil
-}
-
-func equal(a, b *metav1.Condition) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message &&
-		a.ObservedGeneration == b.ObservedGeneration && a.LastTransitionTime.Equal(&b.LastTransitionTime)
 }
 
 // ranks put the conditions that people look for first on top.

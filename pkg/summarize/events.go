@@ -15,6 +15,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/result"
 )
@@ -46,7 +47,7 @@ func (h *Helper) recordTransition(obj conditions.Setter) {
 	if before != nil && before.Status == metav1.ConditionFalse && ready.Status == metav1.ConditionTrue {
 		note += " (recovered from " + before.Reason + ")"
 	}
-	h.recorder.Eventf(conditions.ObjectOf(obj), nil, eventType, ready.Reason, actionReconcile, "%s", boundedNote(note))
+	events.Bounded(h.recorder).Eventf(conditions.ObjectOf(obj), nil, eventType, ready.Reason, actionReconcile, "%s", note)
 }
 
 // RecordContextualError logs errors that are not returned to the controller and
@@ -70,22 +71,8 @@ func RecordContextualError(ctx context.Context, recorder Recorder, obj client.Ob
 		log.Error(err, "reconciliation stalled", "reason", verdict.Reason)
 	}
 	if recorder != nil {
-		recorder.Eventf(conditions.ObjectOf(obj), nil, eventType, verdict.Reason, actionReconcile, "%s", boundedNote(verdict.Message))
+		events.Bounded(recorder).Eventf(conditions.ObjectOf(obj), nil, eventType, verdict.Reason, actionReconcile, "%s", verdict.Message)
 	}
-}
-
-// maxNote is the API server's limit for the note of an event.
-const maxNote = 1024
-
-func boundedNote(note string) string {
-	if len(note) <= maxNote {
-		return note
-	}
-	cut := maxNote
-	for cut > 0 && note[cut]&0xC0 == 0x80 { // not in the middle of a character
-		cut--
-	}
-	return note[:cut]
 }
 
 // FromRecorder makes a Recorder of the older kind of recorder, such as the manager's
