@@ -37,8 +37,8 @@ func abandonAnnotation(reconcilerName string) string {
 func (h *handler[T]) abandon(ctx context.Context, obj T) {
 	inventory := obj.GetStatus().Inventory
 	items, unread := inventory.Items, 0
-	if book, err := h.ledger.Open(ctx, h.ledgerComponent(obj), inventory); err == nil {
-		items = book.Inventory().Items
+	if snapshot, err := h.inventory.Open(ctx, h.inventoryComponent(obj), inventory); err == nil {
+		items = snapshot.Inventory().Items
 	} else {
 		unread = inventory.Count() - len(items)
 	}

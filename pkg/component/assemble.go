@@ -15,7 +15,7 @@ import (
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/guard"
-	"github.com/corbel-run/corbel/internal/ledger"
+	"github.com/corbel-run/corbel/internal/inventory"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 )
@@ -61,7 +61,7 @@ func (r *Reconciler[T]) newHandler(about *running[T], gvk schema.GroupVersionKin
 		begins:    about.triggers.begin,
 		later:     about.triggers.changed,
 		now:       r.now,
-		ledger: ledger.New(ledger.Options{
+		inventory: inventory.NewStore(inventory.Options{
 			Client: about.client, Name: r.settings.name, FieldOwner: r.settings.fieldOwner,
 			Namespace: r.settings.operatorNamespace, Threshold: r.inventoryThreshold,
 		}),

@@ -15,7 +15,7 @@ import (
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/guard"
-	"github.com/corbel-run/corbel/internal/ledger"
+	"github.com/corbel-run/corbel/internal/inventory"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -99,7 +99,7 @@ func testHandler(t testing.TB, engine *fakeEngine) (*handler[*widget], *eventLog
 		targets:   &fakeTargets{target: connection{engine: engine}},
 		recorder:  events.Bounded(log),
 		now:       now,
-		ledger:    ledger.New(ledger.Options{Name: "test.corbel.run"}),
+		inventory: inventory.NewStore(inventory.Options{Name: "test.corbel.run"}),
 		guard:     guard.New(gracePeriod),
 		memory:    newMemory(),
 		left:      backoff.NewActivity[client.ObjectKey](leftBase, leftLimit),

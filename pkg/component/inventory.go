@@ -14,7 +14,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/events"
-	"github.com/corbel-run/corbel/internal/ledger"
+	"github.com/corbel-run/corbel/internal/inventory"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -29,10 +29,10 @@ const keepTimeout = 15 * time.Second
 // record is the inventory of one component in the course of one pass. What the
 // status holds of it is always something that may become durable at any moment.
 type record struct {
-	book   *ledger.Book
-	status func() *Status
-	commit ledger.Commit
-	lock   *LeaderLock // may be nil
+	snapshot *inventory.Snapshot
+	status   func() *Status
+	commit   inventory.Commit
+	lock     *LeaderLock // may be nil
 	// operator is what the record names as the operator that sealed it.
 	operator *v1alpha1.InventoryOperator
 }
@@ -44,7 +44,7 @@ func (h *handler[T]) openRecord(ctx context.Context, obj T, commit lifecycle.Com
 	if err := lock.leading(); err != nil {
 		return nil, err
 	}
-	book, err := h.openBook(ctx, obj, light)
+	snapshot, err := h.openSnapshot(ctx, obj, light)
 	if err != nil {
 		return nil, h.about(obj, err)
 	}
@@ -52,7 +52,7 @@ func (h *handler[T]) openRecord(ctx context.Context, obj T, commit lifecycle.Com
 	if err != nil {
 		return nil, err
 	}
-	r := &record{book: book, status: obj.GetStatus, lock: lock, operator: operator}
+	r := &record{snapshot: snapshot, status: obj.GetStatus, lock: lock, operator: operator}
 	r.commit = func(ctx context.Context, stored reconciler.Inventory) error {
 		before := obj.GetStatus().Inventory
 		obj.GetStatus().Inventory = stored
@@ -62,23 +62,23 @@ func (h *handler[T]) openRecord(ctx context.Context, obj T, commit lifecycle.Com
 		}
 		return nil
 	}
-	if err := book.Tidy(ctx, r.commit); err != nil {
+	if err := snapshot.CollectGarbage(ctx, r.commit); err != nil {
 		return nil, err
 	}
-	if len(book.Losses()) == 0 {
+	if len(snapshot.Losses()) == 0 {
 		return r, nil
 	}
 	return r, h.rebuild(ctx, obj, r, t, policies)
 }
 
-func (h *handler[T]) openBook(ctx context.Context, obj T, light bool) (*ledger.Book, error) {
-	component, stored := h.ledgerComponent(obj), obj.GetStatus().Inventory
+func (h *handler[T]) openSnapshot(ctx context.Context, obj T, light bool) (*inventory.Snapshot, error) {
+	component, stored := h.inventoryComponent(obj), obj.GetStatus().Inventory
 	if light {
-		if book, known := h.ledger.Recall(component, stored); known {
-			return book, nil
+		if snapshot, known := h.inventory.OpenCached(component, stored); known {
+			return snapshot, nil
 		}
 	}
-	return h.ledger.Open(ctx, component, stored)
+	return h.inventory.Open(ctx, component, stored)
 }
 
 // rebuild finds the objects of lost parts of the record by their marks. Until that
@@ -86,16 +86,16 @@ func (h *handler[T]) openBook(ctx context.Context, obj T, light bool) (*ledger.B
 // that nobody knows. In deletion, where nothing is added to a record, it is not
 // made durable: the next process does it again.
 func (h *handler[T]) rebuild(ctx context.Context, obj T, r *record, t connection, policies reconciler.Policies) error {
-	losses := r.book.Losses()
+	losses := r.snapshot.Losses()
 	found, err := t.engine.Recover(ctx, reconciler.RecoverRequest{
-		Owner: h.owner(obj), Inventory: r.inventory(), Types: r.book.Types(), Namespaces: r.book.Namespaces(),
+		Owner: h.owner(obj), Inventory: r.inventory(), Types: r.snapshot.Types(), Namespaces: r.snapshot.Namespaces(),
 		// No other policy is part of a record; and a deletion does not mind mistakes in them.
 		Policies: reconciler.Policies{Delete: policies.Delete},
 	})
 	if err != nil {
 		return fmt.Errorf("a part of the inventory is lost (%s) and cannot be rebuilt yet: %w", losses[0], err)
 	}
-	count := r.book.Restore(found)
+	count := r.snapshot.Restore(found)
 	note := fmt.Sprintf("a part of the inventory was lost (%s); %s were found again by their marks", losses[0], verdict.ObjectCount(count))
 	events.Send(h.recorder, obj, 1, events.Event{
 		Type: corev1.EventTypeWarning, Reason: reasonInventoryRebuilt, Action: "Read", Note: note,
@@ -109,7 +109,7 @@ func (h *handler[T]) rebuild(ctx context.Context, obj T, r *record, t connection
 // inventory is the whole record. What was hashed with another key than ours says nothing:
 // it is left out, because what is saved from then on names our key.
 func (r *record) inventory() reconciler.Inventory {
-	inventory := r.book.Inventory()
+	inventory := r.snapshot.Inventory()
 	if by := inventory.Operator; by != nil && by.Key != r.operator.Key {
 		inventory.Items = reconciler.Rekeyed(inventory.Items)
 	}
@@ -121,7 +121,7 @@ func (r *record) save(ctx context.Context, inventory reconciler.Inventory) error
 	if err := r.lock.leadingFor(creating); err != nil {
 		return err
 	}
-	return r.book.Record(ctx, r.signed(inventory), r.commit)
+	return r.snapshot.Save(ctx, r.signed(inventory), r.commit)
 }
 
 // signed is the inventory with the name of this operator, unless it is empty.
@@ -144,7 +144,7 @@ func (r *record) keep(ctx context.Context, inventory reconciler.Inventory, err e
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
 		defer cancel()
 	}
-	stored, keepErr := r.book.Keep(ctx, r.signed(inventory), r.commit)
+	stored, keepErr := r.snapshot.SaveSecrets(ctx, r.signed(inventory), r.commit)
 	r.status().Inventory = stored
 	if keepErr == nil {
 		return err
@@ -168,7 +168,7 @@ func (h *handler[T]) release(ctx context.Context, obj T) error {
 	} else if err := h.detach(ctx, obj); err != nil {
 		return err
 	}
-	err := h.ledger.Erase(ctx, h.ledgerComponent(obj), obj.GetStatus().Inventory)
+	err := h.inventory.Erase(ctx, h.inventoryComponent(obj), obj.GetStatus().Inventory)
 	if h.isAbandoned(obj) && apierrors.IsForbidden(err) {
 		// Whoever abandons a component wants it to go, whatever is left of it.
 		events.Send(h.recorder, obj, 1, events.Event{
@@ -179,10 +179,10 @@ func (h *handler[T]) release(ctx context.Context, obj T) error {
 	return err
 }
 
-// ledgerComponent is the component in the eyes of the ledger.
-func (h *handler[T]) ledgerComponent(obj T) ledger.Component {
+// inventoryComponent returns the component as the inventory store identifies it.
+func (h *handler[T]) inventoryComponent(obj T) inventory.Component {
 	apiVersion, kind := h.kind.ToAPIVersionAndKind()
-	return ledger.Component{
+	return inventory.Component{
 		APIVersion: apiVersion, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
 		Deleting: !obj.GetDeletionTimestamp().IsZero(),
 	}

@@ -16,7 +16,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/internal/backoff"
-	"github.com/corbel-run/corbel/internal/ledger"
+	"github.com/corbel-run/corbel/internal/inventory"
 	"github.com/corbel-run/corbel/pkg/cluster"
 )
 
@@ -24,7 +24,7 @@ import (
 // inventory whose component was taken away by force would keep its namespace from going.
 // An operator that may not list Secrets everywhere works all the same.
 func (h *handler[T]) releaseOrphans(ctx context.Context) error {
-	log, orphans := logf.FromContext(ctx), h.ledger.Orphans()
+	log, orphans := logf.FromContext(ctx), h.inventory.Orphans()
 	for attempt := 0; ; attempt++ {
 		err := h.releaseThose(ctx, orphans)
 		switch {
@@ -50,31 +50,31 @@ func (h *handler[T]) releaseOrphans(ctx context.Context) error {
 }
 
 // releaseThose is one attempt.
-func (h *handler[T]) releaseThose(ctx context.Context, orphans *ledger.Orphans) error {
+func (h *handler[T]) releaseThose(ctx context.Context, orphans *inventory.Orphans) error {
 	mapping, err := h.mapper.RESTMapping(h.kind.GroupKind(), h.kind.Version)
 	if err != nil {
 		return fmt.Errorf("find out whether the type %s has namespaces: %w", h.kind, err)
 	}
-	kind := ledger.Kind{Group: h.kind.Group, Kind: h.kind.Kind, Namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}
-	return orphans.Release(ctx, kind, h.fateOf)
+	kind := inventory.Kind{Group: h.kind.Group, Kind: h.kind.Kind, Namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}
+	return orphans.Release(ctx, kind, h.componentState)
 }
 
-// fateOf tells what has become of the very component. It may be out of the reach of
+// componentState returns what has become of the very component. It may be out of the reach of
 // this process's own watch, and there nevertheless.
-func (h *handler[T]) fateOf(ctx context.Context, c ledger.Component) (ledger.Fate, error) {
+func (h *handler[T]) componentState(ctx context.Context, c inventory.Component) (inventory.State, error) {
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(h.kind)
 	switch err := h.local.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: c.Name}, obj); {
 	case cluster.IsGone(err, c.Name):
-		return ledger.Vanished, nil
+		return inventory.StateGone, nil
 	case err != nil: // perhaps its path is not served just now, and it is there
 		return "", err
 	case obj.GetUID() != c.UID:
-		return ledger.Vanished, nil
+		return inventory.StateGone, nil
 	case !obj.GetDeletionTimestamp().IsZero() && !controllerutil.ContainsFinalizer(obj, h.settings.finalizer):
-		return ledger.Dying, nil
+		return inventory.StateReleased, nil
 	default:
-		return ledger.Elsewhere, nil
+		return inventory.StateElsewhere, nil
 	}
 }
 
@@ -87,7 +87,7 @@ const (
 
 // leave lets go of the inventory of a component that is gone, or no concern of ours any more.
 func (h *handler[T]) leave(ctx context.Context, key client.ObjectKey) {
-	if err := h.ledger.Left(ctx, key, h.fateOf); err != nil {
+	if err := h.inventory.ReleaseComponent(ctx, key, h.componentState); err != nil {
 		h.leaveLater(ctx, key, err)
 		return
 	}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/corbel-run/corbel/internal/ledger"
+	"github.com/corbel-run/corbel/internal/inventory"
 )
 
 // What is answered decides about the removal of an inventory.
@@ -25,9 +25,9 @@ func TestAComponentHasVanishedOnlyIfTheServerNamesIt(t *testing.T) {
 	resource := schema.GroupResource{Group: widgetKind.Group, Resource: "widgets"}
 	for name, tc := range map[string]struct {
 		answer error
-		want   ledger.Fate
+		want   inventory.State
 	}{
-		"it does not exist":                   {apierrors.NewNotFound(resource, "main"), ledger.Vanished},
+		"it does not exist":                   {apierrors.NewNotFound(resource, "main"), inventory.StateGone},
 		"its path is not served for a moment": {apierrors.NewGenericServerResponse(http.StatusNotFound, "get", resource, "main", "404 page not found", 0, true), ""},
 		"another one does not exist":          {apierrors.NewNotFound(resource, "other"), ""},
 		"the server is down":                  {apierrors.NewServiceUnavailable("later"), ""},
@@ -38,9 +38,9 @@ func TestAComponentHasVanishedOnlyIfTheServerNamesIt(t *testing.T) {
 				return tc.answer
 			},
 		})
-		fate, err := h.fateOf(t.Context(), ledger.Component{Kind: widgetKind.Kind, Namespace: "shop", Name: "main", UID: "1"})
-		if fate != tc.want || (err == nil) != (tc.want == ledger.Vanished) {
-			t.Errorf("%s: got %q, %v", name, fate, err)
+		state, err := h.componentState(t.Context(), inventory.Component{Kind: widgetKind.Kind, Namespace: "shop", Name: "main", UID: "1"})
+		if state != tc.want || (err == nil) != (tc.want == inventory.StateGone) {
+			t.Errorf("%s: got %q, %v", name, state, err)
 		}
 	}
 }

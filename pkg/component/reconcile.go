@@ -17,7 +17,7 @@ import (
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/guard"
-	"github.com/corbel-run/corbel/internal/ledger"
+	"github.com/corbel-run/corbel/internal/inventory"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
@@ -44,7 +44,7 @@ type handler[T Component] struct {
 	managers  client.Client // for hooks
 	recorder  events.Recorder
 	now       func() time.Time
-	ledger    *ledger.Ledger
+	inventory *inventory.Store
 
 	guard                                     *guard.Guard
 	hookTimeout, generateTimeout, loadTimeout time.Duration

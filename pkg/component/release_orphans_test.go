@@ -26,7 +26,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/ledger"
+	"github.com/corbel-run/corbel/internal/inventory"
 )
 
 // leftovers are the Secrets of components that do not exist any more.
@@ -75,7 +75,7 @@ func newLeftovers(t *testing.T, components ...string) *leftovers {
 		},
 	})
 	l.handler.local = l.client
-	l.handler.ledger = ledger.New(ledger.Options{Client: l.client, Name: "test.corbel.run", FieldOwner: "test", Namespace: "operator"})
+	l.handler.inventory = inventory.NewStore(inventory.Options{Client: l.client, Name: "test.corbel.run", FieldOwner: "test", Namespace: "operator"})
 	for _, name := range components {
 		l.spill("shop", name)
 	}
@@ -86,13 +86,13 @@ func newLeftovers(t *testing.T, components ...string) *leftovers {
 func (l *leftovers) spill(namespace, name string) {
 	l.Helper()
 	apiVersion, kind := l.handler.kind.ToAPIVersionAndKind()
-	maker := ledger.New(ledger.Options{Client: l.client, Name: "test.corbel.run", FieldOwner: "test", Namespace: "shop", Threshold: 1})
-	book, err := maker.Open(l.Context(), ledger.Component{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name, UID: types.UID("uid-" + name)}, v1alpha1.Inventory{})
+	maker := inventory.NewStore(inventory.Options{Client: l.client, Name: "test.corbel.run", FieldOwner: "test", Namespace: "shop", Threshold: 1})
+	snapshot, err := maker.Open(l.Context(), inventory.Component{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name, UID: types.UID("uid-" + name)}, v1alpha1.Inventory{})
 	if err != nil {
 		l.Fatal(err)
 	}
 	inventory := v1alpha1.Inventory{Items: []v1alpha1.InventoryItem{{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a"}}}
-	if err := book.Record(l.Context(), inventory, func(context.Context, v1alpha1.Inventory) error { return nil }); err != nil {
+	if err := snapshot.Save(l.Context(), inventory, func(context.Context, v1alpha1.Inventory) error { return nil }); err != nil {
 		l.Fatal(err)
 	}
 	for _, secret := range l.secrets() {

@@ -134,7 +134,7 @@ const ordinary = "Applied"
 // as being in the ordinary phase.
 func (h *handler[T]) dependents(obj T) map[string]int {
 	stored := obj.GetStatus().Inventory
-	items, known := h.ledger.Items(h.ledgerComponent(obj), stored)
+	items, known := h.inventory.Items(h.inventoryComponent(obj), stored)
 	if !known {
 		return map[string]int{ordinary: stored.Count()}
 	}

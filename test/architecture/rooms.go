@@ -72,7 +72,7 @@ var rooms = []Room{
 	{Path: "internal/target", Floor: 2, Kind: Open, Beside: []string{"pkg/cluster"}},
 	{Path: "internal/events", Floor: 2, Kind: Open},
 	{Path: "internal/lookout", Floor: 2, Kind: Open, Beside: []string{"pkg/cluster"}},
-	{Path: "internal/ledger", Floor: 2, Kind: Open},
+	{Path: "internal/inventory", Floor: 2, Kind: Open},
 	{Path: "pkg/manifests/internal/subprocess", Floor: 2, Kind: Open},
 	{Path: "pkg/manifests/internal/document", Floor: 2, Kind: Open},
 	{Path: "pkg/manifests/internal/files", Floor: 2, Kind: Open},

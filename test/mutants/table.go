@@ -13,7 +13,7 @@ const (
 	componentTests  = "./pkg/component"
 	lifecycleTests  = "./pkg/lifecycle"
 	eventsTests     = "./internal/events"
-	ledgerTests     = "./internal/ledger"
+	inventoryTests  = "./internal/inventory"
 	patchTests      = "./pkg/patch"
 	redactTests     = "./internal/redact"
 	kubeconfigTests = "./internal/kubeconfig"
@@ -33,7 +33,7 @@ var mutants = []mutant{
 	{"an apply that creates does not demand absence", "pkg/reconciler/internal/execute/write.go", `metadata["resourceVersion"] = "1"`, "_ = metadata", []string{executeTests}},
 	{"finalizers of others are dropped", "pkg/reconciler/internal/execute/write.go", "union(step.Finalizers, object.GetFinalizers())", "union(nil, object.GetFinalizers())", []string{executeTests}},
 
-	{"a part of a record is written without its resourceVersion", "internal/ledger/update.go", `metadata["uid"], metadata["resourceVersion"] = s.uid, s.resourceVersion`, `metadata["uid"] = s.uid`, []string{ledgerTests}},
+	{"a part of an inventory is written without its resourceVersion", "internal/inventory/secret.go", `metadata["uid"], metadata["resourceVersion"] = to.uid, to.resourceVersion`, `metadata["uid"] = to.uid`, []string{inventoryTests}},
 	{"a component is written without its resourceVersion", "pkg/patch/write.go", `metadata["resourceVersion"] = resourceVersion`, "_ = resourceVersion", []string{patchTests}},
 
 	// What an answer proves.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/kubeconfig"
-	"github.com/corbel-run/corbel/internal/ledger"
+	"github.com/corbel-run/corbel/internal/inventory"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -82,10 +82,10 @@ func stallingReason(err error) (string, bool) {
 	if _, ok := err.(*InvalidError); ok {
 		return v1alpha1.ReasonSpecInvalid, true
 	}
-	if _, ok := err.(*ledger.FormatError); ok {
+	if _, ok := err.(*inventory.FormatError); ok {
 		return v1alpha1.ReasonInvalid, true
 	}
-	if _, ok := err.(*ledger.TooLargeError); ok {
+	if _, ok := err.(*inventory.TooLargeError); ok {
 		return v1alpha1.ReasonInvalid, true
 	}
 	if _, ok := err.(*reconciler.OwnerConflictError); ok {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ledger keeps inventories that are too large for the status of a component.
+// Package inventory keeps inventories that are too large for the status of a component.
 //
-// A small record stays in the status. A large one is kept in a set of Secrets, in
+// A small inventory stays in the status. A large one is kept in a set of Secrets, in
 // chunks: each item belongs to the chunk that its key hashes to, so that a change of
 // one object is the write of one chunk. The status holds the head: which set,
 // and for each chunk the name of the entry and the hash of its content.
@@ -16,19 +16,19 @@
 // counting up the generation in the head, so that no Secret exists that the
 // component does not know of; then the Secrets are created, the head is written, and
 // the Secrets of the old set are removed. So every write of the head moves
-// the record from one state to the next, and whatever happens in between is as if it
-// had not been.
+// the inventory from one state to the next, and a crash in between leaves the state
+// before.
 //
-// The write of the head is the only one that needs to be won: it has the
-// resourceVersion of the component as its precondition. Whoever lost it cannot
-// harm whoever won: entries that might still become part of a head are removed
-// only after the head was written once more.
+// The write of the head is the only one that decides between two processes: it has
+// the resourceVersion of the component as its precondition. The process that loses
+// it cannot harm the one that wins: entries that might still become part of a head
+// are removed only after the head was written once more.
 //
 // # Deletion
 //
 // The Secrets have a finalizer of ours, so the garbage collector and the namespace
 // controller cannot take them away while the component is being deleted; what is
-// left of the record is kept by updates of the Secrets, which a
+// left of the inventory is kept by updates of the Secrets, which a
 // terminating namespace allows. They are erased right before the component's own
 // finalizer is removed.
-package ledger
+package inventory

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ledger
+package inventory
 
 import (
 	"errors"
@@ -16,16 +16,16 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-// spilled returns a desk whose record is in Secrets.
-func spilled(t *testing.T) (*desk, []v1alpha1.InventoryItem) {
+// spilled returns a fixture whose record is in Secrets.
+func spilled(t *testing.T) (*fixture, []v1alpha1.InventoryItem) {
 	t.Helper()
-	d, all := newDesk(t), items(0, 20)
-	d.check(d.clerk(nil).pass(t.Context(), all))
+	d, all := newFixture(t), items(0, 20)
+	d.check(d.process(nil).reconcile(t.Context(), all))
 	return d, all
 }
 
 // full returns a Secret that holds items.
-func (d *desk) full() *corev1.Secret {
+func (d *fixture) full() *corev1.Secret {
 	d.Helper()
 	for _, s := range d.secrets() {
 		if len(s.Data) > 0 {
@@ -38,34 +38,34 @@ func (d *desk) full() *corev1.Secret {
 
 func TestALostOrTamperedSecretIsNoticedAndRebuilt(t *testing.T) {
 	damages := map[string]struct {
-		do  func(d *desk, s *corev1.Secret)
+		do  func(d *fixture, s *corev1.Secret)
 		why string
 	}{
-		"deleted with its finalizer": {func(d *desk, s *corev1.Secret) {
+		"deleted with its finalizer": {func(d *fixture, s *corev1.Secret) {
 			s.Finalizers = nil
 			d.check(d.client.Update(d.Context(), s))
 			d.check(d.client.Delete(d.Context(), s))
 		}, "does not exist"},
-		"emptied": {func(d *desk, s *corev1.Secret) {
+		"emptied": {func(d *fixture, s *corev1.Secret) {
 			s.Data = nil
 			d.check(d.client.Update(d.Context(), s))
 		}, "has no entry"},
-		"other bytes": {func(d *desk, s *corev1.Secret) {
+		"other bytes": {func(d *fixture, s *corev1.Secret) {
 			for key := range s.Data {
 				s.Data[key] = []byte("nonsense")
 			}
 			d.check(d.client.Update(d.Context(), s))
 		}, "not compressed"},
-		"other items": {func(d *desk, s *corev1.Secret) {
-			raw, err := content(items(100, 101))
+		"other items": {func(d *fixture, s *corev1.Secret) {
+			encoded, _, err := encode(items(100, 101))
 			d.check(err)
 			for key := range s.Data {
-				s.Data[key], err = pack(raw)
+				s.Data[key], err = pack(distribute(encoded, 1)[0].raw)
 				d.check(err)
 			}
 			d.check(d.client.Update(d.Context(), s))
 		}, "hash"},
-		"a bomb": {func(d *desk, s *corev1.Secret) {
+		"a bomb": {func(d *fixture, s *corev1.Secret) {
 			bomb, err := pack(make([]byte, maxContent+1000))
 			d.check(err)
 			for key := range s.Data {
@@ -78,29 +78,29 @@ func TestALostOrTamperedSecretIsNoticedAndRebuilt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, all := spilled(t)
 			damage.do(d, d.full())
-			c := d.clerk(nil)
+			c := d.process(nil)
 			d.check(c.open(t.Context()))
-			losses := c.book.Losses()
+			losses := c.snapshot.Losses()
 			if len(losses) != 1 || !strings.Contains(losses[0].String(), damage.why) {
 				t.Fatalf("losses %v, want one with %q", losses, damage.why)
 			}
-			lost := len(all) - len(c.book.Inventory().Items)
+			lost := len(all) - len(c.snapshot.Inventory().Items)
 			if lost < 1 || lost > len(all)/2 {
 				t.Errorf("%d of %d items are lost", lost, len(all))
 			}
-			if err := c.book.Record(t.Context(), c.book.Inventory(), c.commit); err == nil {
-				t.Error("a record that lacks items was written")
+			if err := c.snapshot.Save(t.Context(), c.snapshot.Inventory(), c.commit); err == nil {
+				t.Error("an inventory that lacks items was written")
 			}
 			d.check(c.open(t.Context()))
-			if diff := cmp.Diff([]v1alpha1.InventoryType{{Version: "v1", Kind: "ConfigMap"}}, c.book.Types()); diff != "" {
+			if diff := cmp.Diff([]v1alpha1.InventoryType{{Version: "v1", Kind: "ConfigMap"}}, c.snapshot.Types()); diff != "" {
 				t.Errorf("types to look for (-want +got):\n%s", diff)
 			}
-			// What is found besides, and is known not to be in the record, is left out.
-			if restored := c.book.Restore(all); restored != lost {
+			// What is found besides, and is known not to be in the inventory, is left out.
+			if restored := c.snapshot.Restore(all); restored != lost {
 				t.Errorf("%d items were restored, want %d", restored, lost)
 			}
-			d.check(c.book.Record(t.Context(), c.book.Inventory(), c.commit))
-			d.clerk(nil).expect(all)
+			d.check(c.snapshot.Save(t.Context(), c.snapshot.Inventory(), c.commit))
+			d.process(nil).expect(all)
 			for _, s := range d.secrets() {
 				if s.DeletionTimestamp != nil {
 					t.Errorf("Secret %s of the old set stays", s.Name)
@@ -115,19 +115,19 @@ func TestASecretThatLostItsProtectionGetsItBack(t *testing.T) {
 	s := d.full()
 	s.Finalizers, s.Labels, s.OwnerReferences = nil, nil, nil
 	d.check(d.client.Update(t.Context(), s))
-	d.clerk(nil).expect(all)
+	d.process(nil).expect(all)
 	d.check(d.client.Get(t.Context(), client.ObjectKeyFromObject(s), s))
 	if len(s.Finalizers) != 1 || len(s.Labels) != 1 || len(s.OwnerReferences) != 1 {
 		t.Errorf("metadata %+v", s.ObjectMeta)
 	}
 }
 
-func TestASecretThatSomebodyDeletesIsReplaced(t *testing.T) {
+func TestASecretThatIsBeingDeletedIsReplaced(t *testing.T) {
 	d, all := spilled(t)
 	d.check(d.client.Delete(t.Context(), d.full()))
-	d.clerk(nil).expect(all)
-	d.check(d.clerk(nil).pass(t.Context(), all))
-	d.clerk(nil).expect(all)
+	d.process(nil).expect(all)
+	d.check(d.process(nil).reconcile(t.Context(), all))
+	d.process(nil).expect(all)
 	for _, s := range d.secrets() {
 		if s.DeletionTimestamp != nil {
 			t.Errorf("Secret %s is still being deleted", s.Name)
@@ -156,33 +156,33 @@ func TestAForgedHeadDoesNoHarm(t *testing.T) {
 	for name, forge := range forgeries {
 		t.Run(name, func(t *testing.T) {
 			d, all := spilled(t)
-			c := d.clerk(nil)
+			c := d.process(nil)
 			stored, err := c.stored(t.Context())
 			d.check(err)
 			forge(stored.Chunks)
 			d.check(c.commit(t.Context(), stored))
 
 			d.check(c.open(t.Context()))
-			if len(c.book.Losses()) == 0 {
+			if len(c.snapshot.Losses()) == 0 {
 				t.Fatal("the forgery was not noticed")
 			}
-			if types := c.book.Types(); len(types) != 1 {
+			if types := c.snapshot.Types(); len(types) != 1 {
 				t.Errorf("types to look for: %v", types)
 			}
-			c.book.Restore(all)
-			d.check(c.book.Record(t.Context(), c.book.Inventory(), c.commit))
-			next := d.clerk(nil)
+			c.snapshot.Restore(all)
+			d.check(c.snapshot.Save(t.Context(), c.snapshot.Inventory(), c.commit))
+			next := d.process(nil)
 			next.expect(all)
 			stored, err = next.stored(t.Context())
 			d.check(err)
-			d.check(next.ledger.Erase(t.Context(), d.component, stored))
+			d.check(next.store.Erase(t.Context(), d.component, stored))
 			d.nothingLeft()
 		})
 	}
 }
 
 func TestANewerFormatIsRefused(t *testing.T) {
-	_, err := New(Options{}).Open(t.Context(), Component{}, v1alpha1.Inventory{Format: 3})
+	_, err := NewStore(Options{}).Open(t.Context(), Component{}, v1alpha1.Inventory{Format: 3})
 	if _, ok := errors.AsType[*FormatError](err); !ok || !strings.Contains(err.Error(), "format 3") || !strings.Contains(err.Error(), "newer version") {
 		t.Errorf("error: %v", err)
 	}

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ledger
+package inventory
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/corbel-run/corbel/test/slice"
 )
 
-// life is the record of a component over time: in the status, in Secrets, changed,
+// life is the inventory of a component over time: in the status, in Secrets, changed,
 // in more Secrets, in fewer, back in the status, in Secrets again, and empty.
 var life = [][]v1alpha1.InventoryItem{
 	items(0, 3),
@@ -28,9 +28,9 @@ var life = [][]v1alpha1.InventoryItem{
 
 // live goes through life from a state on. It returns the state that it was in when
 // it failed.
-func (c *clerk) live(ctx context.Context, from int) (reached int, err error) {
+func (c *process) live(ctx context.Context, from int) (reached int, err error) {
 	for i := from; i < len(life); i++ {
-		if err := c.pass(ctx, life[i]); err != nil {
+		if err := c.reconcile(ctx, life[i]); err != nil {
 			return i, err
 		}
 	}
@@ -38,15 +38,15 @@ func (c *clerk) live(ctx context.Context, from int) (reached int, err error) {
 	if err != nil {
 		return len(life), err
 	}
-	return len(life), c.ledger.Erase(ctx, c.component, stored)
+	return len(life), c.store.Erase(ctx, c.component, stored)
 }
 
-// TestACrashBetweenAnyTwoRequestsLeavesTheRecordAsItWasOrAsItWasToBe kills the
+// TestACrashBetweenAnyTwoRequestsLeavesTheInventoryAsItWasOrAsItWasToBe kills the
 // process before and after every request of a life.
-func TestACrashBetweenAnyTwoRequestsLeavesTheRecordAsItWasOrAsItWasToBe(t *testing.T) {
+func TestACrashBetweenAnyTwoRequestsLeavesTheInventoryAsItWasOrAsItWasToBe(t *testing.T) {
 	count := &gate{}
-	whole := newDesk(t)
-	if _, err := whole.clerk(count.wrap).live(t.Context(), 0); err != nil {
+	whole := newFixture(t)
+	if _, err := whole.process(count.wrap).live(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	whole.nothingLeft()
@@ -58,14 +58,14 @@ func TestACrashBetweenAnyTwoRequestsLeavesTheRecordAsItWasOrAsItWasToBe(t *testi
 			}
 			ran++
 			t.Run(fmt.Sprintf("request %d, answered %t", at, after), func(t *testing.T) {
-				d := newDesk(t)
+				d := newFixture(t)
 				g := &gate{at: at}
 				if after {
 					g.after = g.die
 				} else {
 					g.before = g.die
 				}
-				state, err := d.clerk(g.wrap).live(t.Context(), 0)
+				state, err := d.process(g.wrap).live(t.Context(), 0)
 				if err == nil && g.isDead() {
 					// The fatal request was one whose failure is made up for later.
 					d.nothingLeftButStrays()
@@ -73,7 +73,7 @@ func TestACrashBetweenAnyTwoRequestsLeavesTheRecordAsItWasOrAsItWasToBe(t *testi
 				if g.isDead() {
 					crashed++
 				}
-				next := d.clerk(nil)
+				next := d.process(nil)
 				before := life[max(state-1, 0)]
 				if state == 0 {
 					before = nil
@@ -93,7 +93,7 @@ func TestACrashBetweenAnyTwoRequestsLeavesTheRecordAsItWasOrAsItWasToBe(t *testi
 }
 
 // nothingLeft: no Secret is left, not even one that is being deleted.
-func (d *desk) nothingLeft() {
+func (d *fixture) nothingLeft() {
 	d.Helper()
 	for _, s := range d.secrets() {
 		d.Errorf("Secret %s is left, finalizers %v", s.Name, s.Finalizers)
@@ -102,17 +102,17 @@ func (d *desk) nothingLeft() {
 
 // nothingLeftButStrays: what is left will be found by the next Erase, because it
 // has our label.
-func (d *desk) nothingLeftButStrays() {
+func (d *fixture) nothingLeftButStrays() {
 	d.Helper()
 	for _, s := range d.secrets() {
-		if s.Labels[ledgerName+suffixLabel] != string(d.component.UID) {
+		if s.Labels[reconcilerName+suffixLabel] != string(d.component.UID) {
 			d.Errorf("Secret %s is left without a label", s.Name)
 		}
 	}
 }
 
 // TestAProcessThatWasReplacedHarmsNothing stops a process before each request,
-// lets another one work on the record, and then the first one goes on.
+// lets another one work on the inventory, and then the first one goes on.
 func TestAProcessThatWasReplacedHarmsNothing(t *testing.T) {
 	stories := map[string]struct{ first, old, young []v1alpha1.InventoryItem }{
 		"both change the same chunks":       {items(0, 12), items(0, 12, 1, 2, 3), items(0, 12, 1, 2, 4)},
@@ -132,14 +132,14 @@ func TestAProcessThatWasReplacedHarmsNothing(t *testing.T) {
 					continue
 				}
 				paused = false
-				d := newDesk(t)
-				d.check(d.clerk(nil).pass(t.Context(), story.first))
-				young := d.clerk(nil)
+				d := newFixture(t)
+				d.check(d.process(nil).reconcile(t.Context(), story.first))
+				young := d.process(nil)
 				g := &gate{at: at, before: func() error {
 					paused = true
-					return young.pass(t.Context(), story.young)
+					return young.reconcile(t.Context(), story.young)
 				}}
-				oldErr := d.clerk(g.wrap).pass(t.Context(), story.old)
+				oldErr := d.process(g.wrap).reconcile(t.Context(), story.old)
 				if !paused {
 					break
 				}
@@ -147,13 +147,13 @@ func TestAProcessThatWasReplacedHarmsNothing(t *testing.T) {
 				if oldErr == nil {
 					possible = [][]v1alpha1.InventoryItem{story.old}
 				}
-				reader := d.clerk(nil)
+				reader := d.process(nil)
 				reader.expect(possible...)
-				d.check(reader.book.Record(t.Context(), record(story.first), reader.commit))
-				d.clerk(nil).expect(story.first)
+				d.check(reader.snapshot.Save(t.Context(), inventoryOf(story.first), reader.commit))
+				d.process(nil).expect(story.first)
 				stored, err := reader.stored(t.Context())
 				d.check(err)
-				d.check(reader.ledger.Erase(t.Context(), d.component, stored))
+				d.check(reader.store.Erase(t.Context(), d.component, stored))
 				d.nothingLeft()
 				if t.Failed() {
 					t.Fatalf("when the first process was stopped before request %d", at)

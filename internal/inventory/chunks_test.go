@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ledger
+package inventory
 
 import (
 	"encoding/json"
@@ -94,10 +94,11 @@ func TestUnknownFieldsOfItemsSurvive(t *testing.T) {
 	if err := json.Unmarshal([]byte(`[{"version":"v1","kind":"ConfigMap","name":"a","future":{"x":[1,2]}}]`), &before); err != nil {
 		t.Fatal(err)
 	}
-	raw, err := content(before)
+	encoded, _, err := encode(before)
 	if err != nil {
 		t.Fatal(err)
 	}
+	raw := distribute(encoded, 1)[0].raw
 	entry, err := pack(raw)
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +113,7 @@ func TestUnknownFieldsOfItemsSurvive(t *testing.T) {
 }
 
 func TestNamesAreReadAsTheyAreMade(t *testing.T) {
-	names := New(Options{Name: ledgerName}).naming(Component{Kind: "Shop", Namespace: "shop", Name: "a.very-long.name-that-goes-on-and-on.-and-on-and-on", UID: "1"})
+	names := NewStore(Options{Name: reconcilerName}).naming(Component{Kind: "Shop", Namespace: "shop", Name: "a.very-long.name-that-goes-on-and-on.-and-on-and-on", UID: "1"})
 	generation, index, ok := names.parse(names.name(12, 3))
 	if generation != 12 || index != 3 || !ok {
 		t.Errorf("%s is read as %d, %d, %t", names.name(12, 3), generation, index, ok)

@@ -1,16 +1,20 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ledger
+package inventory
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
+	"path"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -34,25 +38,25 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	ledgerName = "ledger.corbel.run"
+	reconcilerName = "inventory.corbel.run"
 	// threshold makes seven items too many for the status.
 	threshold = 1000
 )
 
-// desk is a component with a record. A ConfigMap stands for the component: like
+// fixture is a component with an inventory. A ConfigMap stands for the component: like
 // a status it is written with the resourceVersion as precondition.
-type desk struct {
+type fixture struct {
 	*testing.T
 	client    client.Client // of an observer
 	component Component
 	key       client.ObjectKey
 }
 
-func newDesk(t *testing.T) *desk {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	d := &desk{T: t}
+	d := &fixture{T: t}
 	d.client = d.clientVia(nil)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "ledger-"}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "inventory-"}}
 	d.check(d.client.Create(t.Context(), namespace))
 	d.key = client.ObjectKey{Namespace: namespace.Name, Name: "main"}
 	component := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: d.key.Namespace, Name: d.key.Name}}
@@ -61,7 +65,7 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-func (d *desk) check(err error) {
+func (d *fixture) check(err error) {
 	d.Helper()
 	if err != nil {
 		d.Fatal(err)
@@ -69,7 +73,7 @@ func (d *desk) check(err error) {
 }
 
 // clientVia returns a client whose requests go through a wrapper.
-func (d *desk) clientVia(wrap func(http.RoundTripper) http.RoundTripper) client.Client {
+func (d *fixture) clientVia(wrap func(http.RoundTripper) http.RoundTripper) client.Client {
 	d.Helper()
 	config := rest.CopyConfig(env.Shared(d.T).Config())
 	config.QPS = -1
@@ -81,25 +85,25 @@ func (d *desk) clientVia(wrap func(http.RoundTripper) http.RoundTripper) client.
 	return c
 }
 
-// clerk is a process that works on the record.
-type clerk struct {
-	*desk
+// process is a process that works on the inventory.
+type process struct {
+	*fixture
 	client client.Client
-	ledger *Ledger
-	// version is the resourceVersion of the component as the clerk read it.
-	version string
-	book    *Book
-	commits int
+	store  *Store
+	// version is the resourceVersion of the component as the process read it.
+	version  string
+	snapshot *Snapshot
+	commits  int
 }
 
-func (d *desk) clerk(wrap func(http.RoundTripper) http.RoundTripper) *clerk {
+func (d *fixture) process(wrap func(http.RoundTripper) http.RoundTripper) *process {
 	d.Helper()
 	c := d.clientVia(wrap)
-	return &clerk{desk: d, client: c, ledger: New(Options{Client: c, Name: ledgerName, FieldOwner: ledgerName, Namespace: "default", Threshold: threshold})}
+	return &process{fixture: d, client: c, store: NewStore(Options{Client: c, Name: reconcilerName, FieldOwner: reconcilerName, Namespace: "default", Threshold: threshold})}
 }
 
 // stored reads the component.
-func (c *clerk) stored(ctx context.Context) (stored v1alpha1.Inventory, err error) {
+func (c *process) stored(ctx context.Context) (stored v1alpha1.Inventory, err error) {
 	component := &corev1.ConfigMap{}
 	if err := c.client.Get(ctx, c.key, component); err != nil {
 		return stored, err
@@ -111,7 +115,7 @@ func (c *clerk) stored(ctx context.Context) (stored v1alpha1.Inventory, err erro
 	return stored, err
 }
 
-func (c *clerk) commit(ctx context.Context, stored v1alpha1.Inventory) error {
+func (c *process) commit(ctx context.Context, stored v1alpha1.Inventory) error {
 	c.commits++
 	text, err := json.Marshal(stored)
 	if err != nil {
@@ -128,50 +132,50 @@ func (c *clerk) commit(ctx context.Context, stored v1alpha1.Inventory) error {
 	return nil
 }
 
-func (c *clerk) open(ctx context.Context) error {
+func (c *process) open(ctx context.Context) error {
 	stored, err := c.stored(ctx)
 	if err != nil {
 		return err
 	}
-	if c.book, err = c.ledger.Open(ctx, c.component, stored); err != nil {
+	if c.snapshot, err = c.store.Open(ctx, c.component, stored); err != nil {
 		return err
 	}
-	return c.book.Tidy(ctx, c.commit)
+	return c.snapshot.CollectGarbage(ctx, c.commit)
 }
 
-// pass opens the record and makes another one durable.
-func (c *clerk) pass(ctx context.Context, items []v1alpha1.InventoryItem) error {
+// reconcile opens the inventory and makes another one durable.
+func (c *process) reconcile(ctx context.Context, items []v1alpha1.InventoryItem) error {
 	if err := c.open(ctx); err != nil {
 		return err
 	}
-	return c.book.Record(ctx, record(items), c.commit)
+	return c.snapshot.Save(ctx, inventoryOf(items), c.commit)
 }
 
-func record(items []v1alpha1.InventoryItem) v1alpha1.Inventory {
+func inventoryOf(items []v1alpha1.InventoryItem) v1alpha1.Inventory {
 	if len(items) == 0 {
 		return v1alpha1.Inventory{}
 	}
 	return v1alpha1.Inventory{Format: v1alpha1.InventoryFormat, Target: "cluster", Items: items}
 }
 
-// expect compares the record with one of several.
-func (c *clerk) expect(possible ...[]v1alpha1.InventoryItem) {
+// expect compares the inventory with one of several.
+func (c *process) expect(possible ...[]v1alpha1.InventoryItem) {
 	c.Helper()
 	c.check(c.open(c.Context()))
-	if losses := c.book.Losses(); len(losses) > 0 {
+	if losses := c.snapshot.Losses(); len(losses) > 0 {
 		c.Fatalf("losses: %v", losses)
 	}
 	var diff string
 	for _, items := range possible {
-		if diff = cmp.Diff(record(items), c.book.Inventory()); diff == "" {
+		if diff = cmp.Diff(inventoryOf(items), c.snapshot.Inventory()); diff == "" {
 			return
 		}
 	}
-	c.Fatalf("the record is not what it was and not what it was to be (-want +got):\n%s", diff)
+	c.Fatalf("the inventory is not what it was and not what it was to be (-want +got):\n%s", diff)
 }
 
 // secrets returns all Secrets of the namespace.
-func (d *desk) secrets() []corev1.Secret {
+func (d *fixture) secrets() []corev1.Secret {
 	d.Helper()
 	list := &corev1.SecretList{}
 	d.check(d.client.List(d.Context(), list, client.InNamespace(d.key.Namespace)))
@@ -244,4 +248,54 @@ func (g *gate) isDead() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.dead
+}
+
+var reasons = map[int]string{http.StatusForbidden: "Forbidden", http.StatusTooManyRequests: "TooManyRequests"}
+
+// refuser is in front of a server and refuses patches of Secrets.
+type refuser struct {
+	refused atomic.Int64
+
+	mu    sync.Mutex
+	codes map[string]int
+}
+
+// refuse answers patches of the Secret of that name with the code, or of any Secret if
+// it is empty; 0 lets them through.
+func (f *refuser) refuse(code int, name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.codes == nil {
+		f.codes = map[string]int{}
+	}
+	f.codes[name] = code
+}
+
+func (f *refuser) codeFor(name string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return max(f.codes[name], f.codes[""])
+}
+
+func (f *refuser) wrap(next http.RoundTripper) http.RoundTripper {
+	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
+		if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, "/secrets/") {
+			return next.RoundTrip(r)
+		}
+		code := f.codeFor(path.Base(r.URL.Path))
+		if code == 0 {
+			return next.RoundTrip(r)
+		}
+		f.refused.Add(1)
+		return refusal(r, code), nil
+	})
+}
+
+// refusal is what a server answers that refuses a request.
+func refusal(r *http.Request, code int) *http.Response {
+	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":"not you, or not now","code":%d}`, reasons[code], code)
+	return &http.Response{
+		StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
+	}
 }

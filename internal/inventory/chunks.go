@@ -1,0 +1,215 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inventory
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// DefaultThreshold is how large the items may be in the status, in bytes of JSON:
+// those of about 280 objects. What the status holds is read, decoded, compared
+// and written with every reconcile, and sent to every client that watches the component.
+const DefaultThreshold = 64 << 10
+
+const (
+	// maxChunks bounds the size of the head.
+	maxChunks = 256
+	// maxEntry bounds an entry of a Secret. There are two of them, or three
+	// after a crash, and a Secret holds at most 1 MiB.
+	maxEntry = 320 << 10
+	// maxContent bounds what is read of a chunk: a small entry may unpack to anything.
+	maxContent = 16 << 20
+)
+
+// limits are sizes of items in bytes of JSON.
+type limits struct {
+	leave  int // more than this leaves the status
+	hold   int // as much as this may stay there if it must not be kept elsewhere
+	enter  int // less than this comes back
+	aim    int // the size of a chunk in a new set
+	most   int // more than this on average needs more chunks
+	fewest int // less than this on average needs fewer chunks
+}
+
+// limitsFor leaves room between the limits, so that an inventory near one of them
+// does not move back and forth.
+func limitsFor(threshold int) limits {
+	return limits{leave: threshold, hold: 4 * threshold, enter: threshold * 3 / 4, aim: threshold, most: 2 * threshold, fewest: threshold / 8}
+}
+
+// chunks returns the number of chunks for items of a size, 0 for the status,
+// given the number that there is. It is always a power of two.
+func (l limits) chunks(size, now int) int {
+	switch {
+	case now == 0 && size <= l.leave, now > 0 && size < l.enter:
+		return 0
+	case now > 0 && size <= now*l.most && (now <= 2 || size >= now*l.fewest):
+		return now
+	}
+	n := 2
+	for n < maxChunks && size > n*l.aim {
+		n *= 2
+	}
+	return n
+}
+
+// encodedItem is an item and its JSON.
+type encodedItem struct {
+	item *v1alpha1.InventoryItem
+	raw  []byte
+}
+
+// expectedGrowth is what an item grows by when its object is written: uid and hashes.
+// An inventory is measured as if they were there, or each install would move it twice.
+const expectedGrowth = 140
+
+// encode returns the JSON of each item, and the size of all.
+func encode(items []v1alpha1.InventoryItem) (encoded []encodedItem, size int, err error) {
+	encoded = make([]encodedItem, 0, len(items))
+	for i := range items {
+		item := &items[i]
+		raw, err := json.Marshal(item)
+		if err != nil {
+			return nil, 0, fmt.Errorf("encode the inventory item of %s %s/%s: %w", item.Kind, item.Namespace, item.Name, err)
+		}
+		encoded = append(encoded, encodedItem{item, raw})
+		if size += len(raw) + 1; item.UID == "" {
+			size += expectedGrowth
+		}
+	}
+	return encoded, size, nil
+}
+
+// content is the JSON of the items of a chunk.
+type content struct {
+	count int
+	raw   []byte
+}
+
+// distribute returns the content of each chunk.
+func distribute(items []encodedItem, chunks int) []content {
+	contents := make([]content, chunks)
+	for _, item := range items {
+		c := &contents[chunkOf(*item.item, chunks)]
+		separator := byte(',')
+		if c.count == 0 {
+			separator = '['
+		}
+		c.raw = append(append(c.raw, separator), item.raw...)
+		c.count++
+	}
+	for i := range contents {
+		if contents[i].count > 0 {
+			contents[i].raw = append(contents[i].raw, ']')
+		}
+	}
+	return contents
+}
+
+// chunkOf returns the index of the chunk that an object belongs to. It must never
+// change: it says which objects are missing when a chunk is lost.
+func chunkOf(item v1alpha1.InventoryItem, chunks int) int {
+	const offset, prime = 14695981039346656037, 1099511628211
+	hash := uint64(offset)
+	for _, part := range [...]string{item.Group, item.Kind, item.Namespace, item.Name} {
+		for i := range len(part) {
+			hash = (hash ^ uint64(part[i])) * prime
+		}
+		hash *= prime // as after a zero byte, which no part contains
+	}
+	// The lower bits of names that differ in their last letters are not mixed enough.
+	hash ^= hash >> 33
+	hash *= 0xff51afd7ed558ccd
+	hash ^= hash >> 33
+	return int(hash & uint64(chunks-1))
+}
+
+// change is a new content of a chunk.
+type change struct {
+	index int
+	chunk v1alpha1.InventoryChunk
+	entry []byte // nil if the chunk becomes empty; then nothing is written
+}
+
+// changeOf returns nil if the chunk has that content already.
+func changeOf(index int, c content, before string) (*change, error) {
+	if c.count == 0 {
+		if before == "" {
+			return nil, nil
+		}
+		return &change{index: index}, nil
+	}
+	hash := hashOf(c.raw)
+	if hash == before {
+		return nil, nil
+	}
+	entry, err := pack(c.raw)
+	if err != nil {
+		return nil, fmt.Errorf("compress the inventory: %w", err)
+	}
+	return &change{index: index, chunk: v1alpha1.InventoryChunk{Count: int32(c.count), Hash: hash}, entry: entry}, nil
+}
+
+func hashOf(raw []byte) string {
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// pack returns the entry that holds a content.
+func pack(raw []byte) ([]byte, error) {
+	var buffer bytes.Buffer
+	writer := gzip.NewWriter(&buffer)
+	if _, err := writer.Write(raw); err != nil {
+		return nil, err
+	}
+	if err := writer.Close(); err != nil {
+		return nil, err
+	}
+	return buffer.Bytes(), nil
+}
+
+// unpack returns the items of an entry, if it holds what the head says.
+func unpack(entry []byte, chunk v1alpha1.InventoryChunk) ([]v1alpha1.InventoryItem, error) {
+	reader, err := gzip.NewReader(bytes.NewReader(entry))
+	if err != nil {
+		return nil, errors.New("it is not compressed as it was written")
+	}
+	raw, err := io.ReadAll(io.LimitReader(reader, maxContent+1))
+	switch {
+	case err != nil:
+		return nil, errors.New("it is not compressed as it was written")
+	case len(raw) > maxContent:
+		return nil, fmt.Errorf("it unpacks to more than %d bytes", maxContent)
+	case hashOf(raw) != chunk.Hash:
+		return nil, errors.New("its hash is not the one in the status")
+	}
+	var items []v1alpha1.InventoryItem
+	if err := json.Unmarshal(raw, &items); err != nil {
+		return nil, fmt.Errorf("it holds no items: %w", err)
+	}
+	if len(items) != int(chunk.Count) {
+		return nil, fmt.Errorf("it holds %d items, and the status says %d", len(items), chunk.Count)
+	}
+	return items, nil
+}
+
+// sorted orders items as the planner does, by key.
+func sorted(items []v1alpha1.InventoryItem) []v1alpha1.InventoryItem {
+	slices.SortStableFunc(items, func(a, b v1alpha1.InventoryItem) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return items
+}

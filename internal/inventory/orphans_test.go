@@ -1,0 +1,391 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inventory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/test/wire"
+)
+
+var configMaps = Kind{Kind: "ConfigMap", Namespaced: true}
+
+// only asks about the component of the fixture: other tests run on the same server, one
+// after the other. Nothing is asked at the same time.
+func (d *fixture) only(look func(c Component) (State, error)) StateFunc {
+	var mu sync.Mutex
+	return func(_ context.Context, c Component) (State, error) {
+		if c.UID != d.component.UID {
+			return StateElsewhere, nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		return look(c)
+	}
+}
+
+// deleteSecrets deletes all Secrets, which our finalizer holds.
+func (d *fixture) deleteSecrets() []corev1.Secret {
+	d.Helper()
+	secrets := d.secrets()
+	for _, s := range secrets {
+		d.check(d.client.Delete(d.Context(), &s))
+	}
+	return secrets
+}
+
+func TestOrphansAreFoundByANewProcess(t *testing.T) {
+	d, _ := spilled(t)
+	one := d.full()
+	store := d.process(nil).store
+	var asked []types.UID
+	state, failure := StateElsewhere, error(nil)
+	look := func(kind string) error {
+		asked = nil
+		return store.Orphans().Release(t.Context(), Kind{Kind: kind, Namespaced: true}, d.only(func(c Component) (State, error) {
+			asked = append(asked, c.UID)
+			return state, failure
+		}))
+	}
+	d.check(look("ConfigMap"))
+	if len(asked) > 0 {
+		t.Error("the owner of a Secret that is not being deleted was read")
+	}
+	d.check(d.client.Delete(t.Context(), one))
+	d.check(look("Shop"))
+	if len(asked) > 0 {
+		t.Error("a component of another kind was asked about")
+	}
+	d.check(look("ConfigMap"))
+	failure = errors.New("the server does not answer")
+	if err := look("ConfigMap"); !errors.Is(err, failure) {
+		t.Errorf("error %v, want %v", err, failure)
+	}
+	before := len(d.secrets())
+	state, failure = StateGone, nil
+	d.check(look("ConfigMap"))
+	if left := len(d.secrets()); len(asked) != 1 || left != before-1 {
+		t.Errorf("asked %d times; %d Secrets of %d are left", len(asked), left, before)
+	}
+}
+
+func TestANewProcessReleasesSecretsWhenTheirComponentIsGone(t *testing.T) {
+	d, _ := spilled(t)
+	for _, s := range d.secrets() {
+		d.check(d.client.Delete(t.Context(), &s))
+	}
+	store := d.process(nil).store
+	d.check(store.Orphans().Release(t.Context(), configMaps, d.only(func(Component) (State, error) { return StateReleased, nil })))
+	if len(d.secrets()) == 0 {
+		t.Fatal("the Secrets went before their component")
+	}
+	d.check(store.ReleaseComponent(t.Context(), d.key, gone))
+	d.nothingLeft()
+}
+
+func TestOneSecretThatCannotBeReleasedHoldsUpNoOther(t *testing.T) {
+	d, _ := spilled(t)
+	secrets := d.deleteSecrets()
+	var server refuser
+	orphans := d.process(server.wrap).store.Orphans()
+	release := func() error {
+		return orphans.Release(t.Context(), configMaps, d.only(func(Component) (State, error) { return StateGone, nil }))
+	}
+	server.refuse(http.StatusTooManyRequests, secrets[0].Name)
+	if err := release(); !apierrors.IsTooManyRequests(err) || !strings.Contains(err.Error(), secrets[0].Name) {
+		t.Errorf("error %v", err)
+	}
+	if left := d.secrets(); len(left) != 1 || left[0].Name != secrets[0].Name {
+		t.Errorf("%d of %d Secrets are left", len(left), len(secrets))
+	}
+	server.refuse(0, secrets[0].Name)
+	d.check(release())
+	d.nothingLeft()
+}
+
+func TestOneComponentThatCannotBeReadHoldsUpNoOther(t *testing.T) {
+	d, _ := spilled(t)
+	secrets := d.deleteSecrets()
+	failure, failed := errors.New("the server does not answer"), false
+	err := d.process(nil).store.Orphans().Release(t.Context(), configMaps, d.only(func(Component) (State, error) {
+		if !failed {
+			failed = true
+			return "", failure
+		}
+		return StateGone, nil
+	}))
+	if !errors.Is(err, failure) || !strings.Contains(err.Error(), "ConfigMap "+d.key.String()) {
+		t.Errorf("error %v", err)
+	}
+	if left := d.secrets(); len(left) != 1 {
+		t.Errorf("%d of %d Secrets are left", len(left), len(secrets))
+	}
+}
+
+func TestASecretThatMustNotBeReleasedIsLoggedOnceAndLeftAlone(t *testing.T) {
+	d, _ := spilled(t)
+	secrets := d.deleteSecrets()
+	var server refuser
+	server.refuse(http.StatusForbidden, secrets[0].Name)
+	orphans := d.process(server.wrap).store.Orphans()
+	var logged []string
+	ctx := logf.IntoContext(t.Context(), funcr.New(func(_, text string) { logged = append(logged, text) }, funcr.Options{}))
+	for range 3 {
+		d.check(orphans.Release(ctx, configMaps, d.only(func(Component) (State, error) { return StateGone, nil })))
+	}
+	if left := d.secrets(); len(left) != 1 || left[0].Name != secrets[0].Name {
+		t.Errorf("%d of %d Secrets are left", len(left), len(secrets))
+	}
+	if tried := server.refused.Load(); tried != 1 || len(logged) != 1 || !strings.Contains(logged[0], secrets[0].Name) {
+		t.Errorf("it was tried %d times, and logged: %q", tried, logged)
+	}
+}
+
+func TestWhatIsKnownIsNotReplacedByWhatAnOrphanTells(t *testing.T) {
+	d := newFixture(t)
+	c := d.process(nil)
+	d.check(c.reconcile(t.Context(), items(0, 20)))
+	stored, err := c.stored(t.Context())
+	d.check(err)
+	d.deleteSecrets()
+	d.check(c.store.Orphans().Release(t.Context(), configMaps, d.only(func(Component) (State, error) { return StateReleased, nil })))
+	if _, known := c.store.OpenCached(d.component, stored); !known {
+		t.Error("the inventory is not known any more")
+	}
+}
+
+// A user who may create Secrets can write anything in them about their owner.
+func TestAnOwnerThatCannotExistIsNotRead(t *testing.T) {
+	const here = "(here)"
+	long := strings.Repeat("x", maxReadable)
+	for name, tc := range map[string]struct {
+		namespaced      bool
+		namespace, name string
+		asked           bool
+	}{
+		"one in the same namespace":                     {true, here, "forged", true},
+		"no namespace, and there have to be":            {true, "", "forged", false},
+		"another namespace":                             {true, "kube-system", "forged", false},
+		"none, and there is none":                       {false, "", "forged", true},
+		"a namespace, and there is none":                {false, here, "forged", false},
+		"a name that no path can have":                  {true, here, long + "/../x", false},
+		"a name that no path can have, in no namespace": {false, "", long + "%2f", false},
+		"a name that no object can have":                {true, here, strings.Repeat("x", 10_000), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newFixture(t)
+			d.component.UID = types.UID("forged-" + d.key.Namespace)
+			d.component.Name = tc.name
+			if d.component.Namespace = tc.namespace; tc.namespace == here {
+				d.component.Namespace = d.key.Namespace
+			}
+			l := d.process(nil).store
+			d.check(d.client.Create(t.Context(), l.newSecret(d.component, d.key.Namespace, l.naming(d.component).name(1, 0), 1, nil)))
+			d.deleteSecrets()
+			asked := false
+			d.check(l.Orphans().Release(t.Context(), Kind{Kind: "ConfigMap", Namespaced: tc.namespaced}, d.only(func(c Component) (State, error) {
+				asked = true
+				if c != d.component {
+					t.Errorf("asked about %+v", c)
+				}
+				return StateElsewhere, nil
+			})))
+			if asked != tc.asked {
+				t.Errorf("asked: %t", asked)
+			}
+		})
+	}
+}
+
+func TestManyErrorsAreNamedByAFew(t *testing.T) {
+	if err := join([]error{nil, nil}); err != nil {
+		t.Errorf("no errors: %v", err)
+	}
+	last := errors.New("the last")
+	errs := []error{nil, last}
+	for n := range 1000 {
+		errs = append([]error{fmt.Errorf("number %d", n)}, errs...)
+	}
+	err := join(errs)
+	if want := "number 999; number 998; number 997; and 998 more errors"; err.Error() != want || !errors.Is(err, last) {
+		t.Errorf("%s", err)
+	}
+}
+
+// replace deletes the component by force, and makes another one of its name.
+func (d *fixture) replace() {
+	d.Helper()
+	component := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: d.key.Namespace, Name: d.key.Name}}
+	d.check(d.client.Delete(d.Context(), component))
+	component.ResourceVersion, component.UID = "", ""
+	d.check(d.client.Create(d.Context(), component))
+	d.component.UID = component.UID
+}
+
+func gone(context.Context, Component) (State, error) { return StateGone, nil }
+
+func TestSecretsDoNotOutliveAComponentThatIsTakenAwayByForce(t *testing.T) {
+	t.Run("the process knows it and sees its end", func(t *testing.T) {
+		d := newFixture(t)
+		c := d.process(nil)
+		d.check(c.reconcile(t.Context(), items(0, 20)))
+		d.check(c.store.ReleaseComponent(t.Context(), d.key, gone))
+		d.nothingLeft()
+	})
+	t.Run("the process knows it and meets its successor", func(t *testing.T) {
+		d := newFixture(t)
+		c := d.process(nil)
+		d.check(c.reconcile(t.Context(), items(0, 20)))
+		d.replace()
+		c.component = d.component
+		d.check(c.reconcile(t.Context(), items(0, 3)))
+		d.nothingLeft()
+		c.expect(items(0, 3))
+	})
+}
+
+func TestWhatIsKnownAboutAComponentIsKeptUntilItIsGone(t *testing.T) {
+	for name, test := range map[string]struct {
+		state State
+		err   error
+		// again: an error is returned; kept: its Secrets go when it is gone.
+		again, kept bool
+	}{
+		"it is being deleted, and another finalizer holds it": {state: StateReleased, kept: true},
+		"it belongs to another process":                       {state: StateElsewhere},
+		"the server does not answer":                          {err: errors.New("no answer"), again: true, kept: true},
+		"we must not read it":                                 {err: apierrors.NewForbidden(schema.GroupResource{Resource: "shops"}, "main", nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newFixture(t)
+			c := d.process(nil)
+			d.check(c.reconcile(t.Context(), items(0, 20)))
+			before := len(d.secrets())
+			left := func(state State, err error) error {
+				return c.store.ReleaseComponent(t.Context(), d.key, func(_ context.Context, c Component) (State, error) {
+					if c.UID != d.component.UID {
+						t.Errorf("asked about %+v", c)
+					}
+					return state, err
+				})
+			}
+			if err := left(test.state, test.err); (err != nil) != test.again || test.again && !errors.Is(err, test.err) {
+				t.Errorf("error %v", err)
+			}
+			if now := len(d.secrets()); now != before {
+				t.Errorf("%d Secrets of %d are left while it exists", now, before)
+			}
+			d.check(left(StateGone, nil))
+			if test.kept {
+				d.nothingLeft()
+			} else if now := len(d.secrets()); now != before {
+				t.Errorf("%d Secrets of %d are left of what was given away", now, before)
+			}
+		})
+	}
+}
+
+func TestSecretsThatCannotBeRemovedAreTriedAgain(t *testing.T) {
+	d := newFixture(t)
+	var refused atomic.Bool
+	c := d.process(func(next http.RoundTripper) http.RoundTripper {
+		return wire.Through(next, func(r *http.Request) (*http.Response, error) {
+			if refused.Load() && r.Method == http.MethodPatch {
+				return nil, errors.New("the line is cut")
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	d.check(c.reconcile(t.Context(), items(0, 20)))
+	refused.Store(true)
+	if err := c.store.ReleaseComponent(t.Context(), d.key, gone); err == nil {
+		t.Error("it is not said that Secrets are left")
+	}
+	refused.Store(false)
+	d.check(c.store.ReleaseComponent(t.Context(), d.key, gone))
+	d.nothingLeft()
+}
+
+func TestASuccessorWaitsUntilTheSecretsOfItsPredecessorAreRemoved(t *testing.T) {
+	d := newFixture(t)
+	var server refuser
+	c := d.process(server.wrap)
+	d.check(c.reconcile(t.Context(), items(0, 20)))
+	before := len(d.secrets())
+	d.replace()
+	c.component = d.component
+	server.refuse(http.StatusTooManyRequests, "")
+	for range 2 {
+		c.commits = 0
+		err := c.reconcile(t.Context(), items(0, 3))
+		if !apierrors.IsTooManyRequests(err) || !strings.Contains(err.Error(), "an earlier ConfigMap "+d.key.String()) {
+			t.Fatalf("error %v", err)
+		}
+		if left := len(d.secrets()); c.commits > 0 || left != before {
+			t.Errorf("%d commits; %d Secrets of %d are left", c.commits, left, before)
+		}
+		// What it ends with must not make anybody forget what came before it.
+		d.check(c.store.Erase(t.Context(), c.component, v1alpha1.Inventory{Chunks: &v1alpha1.InventoryChunks{}}))
+	}
+	server.refuse(0, "")
+	d.check(c.reconcile(t.Context(), items(0, 3)))
+	d.nothingLeft()
+	c.expect(items(0, 3))
+}
+
+func TestSecretsThatMustNotBeRemovedHoldUpNoSuccessor(t *testing.T) {
+	d := newFixture(t)
+	var server refuser
+	c := d.process(server.wrap)
+	d.check(c.reconcile(t.Context(), items(0, 20)))
+	before := d.secrets()
+	d.replace()
+	c.component = d.component
+	server.refuse(http.StatusForbidden, "")
+	d.check(c.reconcile(t.Context(), items(0, 3)))
+	c.expect(items(0, 3))
+	if left := len(d.secrets()); left != len(before) {
+		t.Fatalf("%d Secrets of %d are left", left, len(before))
+	}
+	tried := server.refused.Load()
+	d.check(c.reconcile(t.Context(), items(0, 4)))
+	if now := server.refused.Load(); now != tried {
+		t.Errorf("it was tried again %d times", now-tried)
+	}
+}
+
+// One that must not be removed does not make the others be given up.
+func TestOnlyIfAllIsDeniedItIsGivenUp(t *testing.T) {
+	d := newFixture(t)
+	var server refuser
+	c := d.process(server.wrap)
+	d.check(c.reconcile(t.Context(), items(0, 20)))
+	secrets := d.secrets()
+	server.refuse(http.StatusForbidden, secrets[0].Name)
+	server.refuse(http.StatusTooManyRequests, secrets[1].Name)
+	if err := c.store.ReleaseComponent(t.Context(), d.key, gone); err == nil || !strings.Contains(err.Error(), secrets[1].Name) {
+		t.Errorf("error %v", err)
+	}
+	server.refuse(0, secrets[1].Name)
+	d.check(c.store.ReleaseComponent(t.Context(), d.key, gone))
+	if left := d.secrets(); len(left) != 1 || left[0].Name != secrets[0].Name {
+		t.Errorf("%d Secrets are left", len(left))
+	}
+}
