@@ -30,5 +30,5 @@ func Woken[T Component](r *Reconciler[T]) []client.ObjectKey {
 
 // Waiters counts the components that wait for objects that they refer to.
 func Waiters[T Component](r *Reconciler[T]) int {
-	return r.running.Load().lookouts.home.Stats().Waiters
+	return r.running.Load().lookouts.home.Stats().Owners
 }

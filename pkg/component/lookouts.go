@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/internal/lookout"
+	"github.com/corbel-run/corbel/internal/informer"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -19,7 +19,7 @@ import (
 // The methods do nothing on nil.
 type lookouts struct {
 	// home watches what components refer to, with the identity of the operator.
-	home   *lookout.Lookout
+	home   *informer.Manager
 	target cluster.Target
 
 	// arrived wakes a component when what it waits for in its target has changed.
@@ -34,7 +34,7 @@ type lookouts struct {
 
 // abroad watches what components wait for in one target.
 type abroad struct {
-	*lookout.Lookout
+	*informer.Manager
 	waiting int
 }
 
@@ -47,7 +47,7 @@ func newLookouts(config *rest.Config, wake, hurry func(client.ObjectKey)) (*look
 		return nil, err
 	}
 	return &lookouts{
-		home: lookout.New(target, lookout.Options{Wake: wake}), target: target,
+		home: informer.NewManager(target, informer.Options{Notify: wake}), target: target,
 		arrived: func(key client.ObjectKey) { hurry(key); wake(key) },
 		where:   map[client.ObjectKey]cluster.Target{}, abroad: map[cluster.Target]*abroad{},
 	}, nil
@@ -68,7 +68,7 @@ func (l *lookouts) run(ctx context.Context) error {
 }
 
 // refer says what a component refers to, as its pass has read it.
-func (l *lookouts) refer(key client.ObjectKey, points []lookout.Point) {
+func (l *lookouts) refer(key client.ObjectKey, points []informer.Reference) {
 	if l != nil {
 		l.home.Set(key, points)
 	}
@@ -92,15 +92,15 @@ func (l *lookouts) wait(key client.ObjectKey, t connection, foreign []reconciler
 		return
 	}
 	if l.abroad[there] == nil {
-		l.abroad[there] = &abroad{Lookout: lookout.New(there, lookout.Options{Wake: l.arrived})}
+		l.abroad[there] = &abroad{Manager: informer.NewManager(there, informer.Options{Notify: l.arrived})}
 	}
 	if l.where[key] == nil {
 		l.where[key] = there
 		l.abroad[there].waiting++
 	}
-	points := make([]lookout.Point, 0, len(foreign))
+	points := make([]informer.Reference, 0, len(foreign))
 	for _, f := range foreign {
-		points = append(points, lookout.Point{Type: f.Type, Namespace: f.Namespace, Name: f.Name, Seen: f.ResourceVersion, Vanishing: f.DeletionOnly})
+		points = append(points, informer.Reference{Type: f.Type, Namespace: f.Namespace, Name: f.Name, Seen: f.ResourceVersion, DeletionOnly: f.DeletionOnly})
 	}
 	l.abroad[there].Set(key, points)
 }

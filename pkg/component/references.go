@@ -12,7 +12,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/internal/lookout"
+	"github.com/corbel-run/corbel/internal/informer"
 	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 )
@@ -237,7 +237,7 @@ func (h *handler[T]) loadReferences(ctx context.Context, obj T) references.Absen
 
 // readReferences loads what the spec refers to, and returns which versions it has read. What
 // is missing is no absence if the component is being deleted and does not wait for it.
-func (h *handler[T]) readReferences(ctx context.Context, obj T) (references.Absence, []lookout.Point) {
+func (h *handler[T]) readReferences(ctx context.Context, obj T) (references.Absence, []informer.Reference) {
 	found, keep := h.finder.Find(obj.GetSpec())
 	if len(found) == 0 {
 		return references.Absence{}, nil

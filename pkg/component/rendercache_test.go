@@ -121,11 +121,11 @@ func TestTheHooksOfALightPassDoNotHideAChangeOfAReference(t *testing.T) {
 	if err := h.hooksAfterLight(h.basicContext(t.Context(), obj), obj); err != nil || seen != "1" {
 		t.Errorf("the hook saw %q, %v", seen, err)
 	}
-	if waiters := h.lookouts.home.Stats().Waiters; waiters != 0 {
+	if waiters := h.lookouts.home.Stats().Owners; waiters != 0 {
 		t.Errorf("the light pass says what it has seen to %d lookouts", waiters)
 	}
 	h.loadReferences(t.Context(), obj)
-	if waiters := h.lookouts.home.Stats().Waiters; waiters != 1 {
+	if waiters := h.lookouts.home.Stats().Owners; waiters != 1 {
 		t.Errorf("a full pass says it to %d lookouts", waiters)
 	}
 }

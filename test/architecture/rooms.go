@@ -71,7 +71,7 @@ var rooms = []Room{
 	{Path: "pkg/cluster", Floor: 2, Kind: Open},
 	{Path: "internal/target", Floor: 2, Kind: Open, Beside: []string{"pkg/cluster"}},
 	{Path: "internal/events", Floor: 2, Kind: Open},
-	{Path: "internal/lookout", Floor: 2, Kind: Open, Beside: []string{"pkg/cluster"}},
+	{Path: "internal/informer", Floor: 2, Kind: Open, Beside: []string{"pkg/cluster"}},
 	{Path: "internal/inventory", Floor: 2, Kind: Open},
 	{Path: "pkg/manifests/internal/subprocess", Floor: 2, Kind: Open},
 	{Path: "pkg/manifests/internal/document", Floor: 2, Kind: Open},

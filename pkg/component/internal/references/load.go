@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/digest"
-	"github.com/corbel-run/corbel/internal/lookout"
+	"github.com/corbel-run/corbel/internal/informer"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -176,7 +176,7 @@ func (a *Absence) addMissing(component metav1.Object, reference Found, err error
 
 // Load loads the references of pkg/component, and reads each object once. It returns what is
 // absent, and which versions of the objects were read or found missing.
-func Load(ctx context.Context, c client.Client, component metav1.Object, references []Found) (Absence, []lookout.Point) {
+func Load(ctx context.Context, c client.Client, component metav1.Object, references []Found) (Absence, []informer.Reference) {
 	l := &loader{client: c, component: component, objects: map[object]answer{}}
 	for _, reference := range references {
 		if reference.source != nil {
@@ -252,13 +252,13 @@ func (l *loader) read(ctx context.Context, o object) answer {
 }
 
 // points are the objects that were read, or found missing, and which versions of them.
-func (l *loader) points() []lookout.Point {
-	var points []lookout.Point
+func (l *loader) points() []informer.Reference {
+	var points []informer.Reference
 	for o, read := range l.objects {
 		if read.err != nil && !apierrors.IsNotFound(read.err) {
 			continue // the next version cannot be compared with one that was not read
 		}
-		points = append(points, lookout.Point{
+		points = append(points, informer.Reference{
 			Type: resources[o.kind], Namespace: l.component.GetNamespace(), Name: o.name, Seen: read.resourceVersion,
 		})
 	}

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package lookout
+package informer
 
 import (
 	"net/http"
@@ -29,13 +29,13 @@ const (
 	canary   = "canary-90be12"
 )
 
-// stage is a namespace with a Lookout of an identity of its own.
+// stage is a namespace with a Manager of an identity of its own.
 type stage struct {
 	*testing.T
 	env       *env.Environment
 	client    client.Client
 	wire      *wire
-	lookout   *Lookout
+	manager   *Manager
 	namespace string
 	user      string
 	woken     chan types.NamespacedName
@@ -45,7 +45,7 @@ var me = types.NamespacedName{Name: "me"}
 
 func newStage(t *testing.T) *stage {
 	e := env.Shared(t)
-	s := &stage{T: t, env: e, wire: &wire{}, user: "lookout-" + strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")), woken: make(chan types.NamespacedName, 100)}
+	s := &stage{T: t, env: e, wire: &wire{}, user: "manager-" + strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")), woken: make(chan types.NamespacedName, 100)}
 	var err error
 	s.client, err = client.New(e.Config(), client.Options{})
 	s.check(err)
@@ -57,8 +57,8 @@ func newStage(t *testing.T) *stage {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { s.wire.next = next; return s.wire })
 	target, err := cluster.New(config, cluster.Options{})
 	s.check(err)
-	s.lookout = newLookout(Options{Wake: func(who types.NamespacedName) { s.woken <- who }}, follower{target.Objects(), 100 * time.Millisecond}.follow)
-	t.Cleanup(s.lookout.Close)
+	s.manager = newManager(Options{Notify: func(who types.NamespacedName) { s.woken <- who }}, runner(target.Objects(), 100*time.Millisecond))
+	t.Cleanup(s.manager.Close)
 	return s
 }
 
@@ -73,12 +73,12 @@ func (s *stage) check(err error) {
 func (s *stage) grant(names ...string) {
 	s.Helper()
 	s.check(s.client.Create(s.Context(), &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "lookout"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "manager"},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "watch"}, ResourceNames: names}},
 	}))
 	s.check(s.client.Create(s.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "lookout"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "lookout"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "manager"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "manager"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: s.user}},
 	}))
 }
@@ -103,11 +103,11 @@ func (s *stage) update(name, text string) string {
 }
 
 func (s *stage) set(versions map[string]string) {
-	var points []Point
+	var points []Reference
 	for name, version := range versions {
-		points = append(points, Point{Type: secrets, Namespace: s.namespace, Name: name, Seen: version})
+		points = append(points, Reference{Type: secrets, Namespace: s.namespace, Name: name, Seen: version})
 	}
-	s.lookout.Set(me, points)
+	s.manager.Set(me, points)
 }
 
 func (s *stage) expectWake(why string) {
@@ -115,20 +115,20 @@ func (s *stage) expectWake(why string) {
 	select {
 	case <-s.woken:
 	case <-time.After(patience):
-		s.Fatalf("%s: nobody was woken; %+v", why, s.lookout.Stats())
+		s.Fatalf("%s: no owner was notified; %+v", why, s.manager.Stats())
 	}
 }
 
 func (s *stage) synced(count int) {
 	s.Helper()
-	for deadline := time.Now().Add(patience); s.lookout.Stats().Synced != count; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); s.manager.Stats().Synced != count; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			s.Fatalf("%+v", s.lookout.Stats())
+			s.Fatalf("%+v", s.manager.Stats())
 		}
 	}
 }
 
-// quiet says that nobody was woken.
+// quiet says that no owner was notified.
 func (s *stage) quiet() {
 	s.Helper()
 	if len(s.woken) > 0 {
@@ -231,14 +231,14 @@ func TestNoGoroutineIsLeftAfterClose(t *testing.T) {
 	s.grant()
 	s.set(map[string]string{"warm": ""})
 	s.synced(1)
-	s.lookout.Close()
+	s.manager.Close()
 	before := runtime.NumGoroutine()
-	s.lookout = newLookout(Options{Wake: func(types.NamespacedName) {}}, s.lookout.follow)
+	s.manager = newManager(Options{Notify: func(types.NamespacedName) {}}, s.manager.run)
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {
-		s.lookout.Set(types.NamespacedName{Name: name}, []Point{{Type: secrets, Namespace: s.namespace, Name: name}})
+		s.manager.Set(types.NamespacedName{Name: name}, []Reference{{Type: secrets, Namespace: s.namespace, Name: name}})
 	}
 	s.synced(10)
-	s.lookout.Close()
+	s.manager.Close()
 	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d goroutines before, %d after", before, runtime.NumGoroutine())

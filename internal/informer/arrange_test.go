@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package lookout
+package informer
 
 import (
 	"fmt"
@@ -14,15 +14,15 @@ import (
 
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
-// written is a place as namespace/name; * is all.
-func written(at place) string {
+// written is a scope as namespace/name; * is all.
+func written(at scope) string {
 	text := func(part string) string { return map[bool]string{true: "*", false: part}[part == ""] }
 	return text(at.namespace) + "/" + text(at.name)
 }
 
-func read(text string) place {
+func read(text string) scope {
 	namespace, name, _ := strings.Cut(text, "/")
-	return place{secrets, strings.TrimPrefix(namespace, "*"), strings.TrimPrefix(name, "*")}
+	return scope{secrets, strings.TrimPrefix(namespace, "*"), strings.TrimPrefix(name, "*")}
 }
 
 func TestWiderWatchesReplaceManyNarrowOnesOnlyWhenTheyShowSomething(t *testing.T) {
@@ -48,13 +48,13 @@ func TestWiderWatchesReplaceManyNarrowOnesOnlyWhenTheyShowSomething(t *testing.T
 		"objects without a namespace, all are shown": {wanted: "*/1 */2 */3 */4 */5", running: "*/*", synced: "*/*", want: "*/*"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wanted := map[place]bool{}
+			wanted := map[scope]bool{}
 			for _, text := range strings.Fields(test.wanted) {
 				wanted[read(text)] = true
 			}
 			var got []string
-			for _, at := range arrange(secrets, wanted, limits{perNamespace: 4, perType: 6}, func(at place) standing {
-				return standing{
+			for _, at := range arrange(secrets, wanted, limits{perNamespace: 4, perType: 6}, func(at scope) watchState {
+				return watchState{
 					running: strings.Contains(" "+test.running+" ", " "+written(at)+" "),
 					synced:  strings.Contains(" "+test.synced+" ", " "+written(at)+" "),
 				}
@@ -68,10 +68,10 @@ func TestWiderWatchesReplaceManyNarrowOnesOnlyWhenTheyShowSomething(t *testing.T
 	}
 }
 
-func TestWhatIsNewsToAWaiter(t *testing.T) {
+func TestWhatIsNewsToAnOwner(t *testing.T) {
 	for name, test := range map[string]struct {
 		seen              string
-		vanishing         bool
+		deletionOnly      bool
 		version, progress string
 		want              bool
 	}{
@@ -82,23 +82,23 @@ func TestWhatIsNewsToAWaiter(t *testing.T) {
 		"it appeared":                        {version: "7", progress: "7", want: true},
 		"it has gone":                        {seen: "5", progress: "9", want: true},
 		"not there yet":                      {seen: "5", progress: "4"},
-		"newer, but only its end counts":     {seen: "5", vanishing: true, version: "7", progress: "7"},
-		"gone, and its end counts":           {seen: "5", vanishing: true, progress: "7", want: true},
+		"newer, but only its end counts":     {seen: "5", deletionOnly: true, version: "7", progress: "7"},
+		"gone, and its end counts":           {seen: "5", deletionOnly: true, progress: "7", want: true},
 		"versions that cannot be compared":   {seen: "x", version: "y", progress: "y", want: true},
 		"gone, with a progress of some kind": {seen: "5", progress: "x", want: true},
 	} {
-		mine := &interest{seen: test.seen, vanishing: test.vanishing}
-		if got := mine.news(test.version, test.progress); got != test.want {
+		mine := &subscription{seen: test.seen, deletionOnly: test.deletionOnly}
+		if got := mine.isNews(test.version, test.progress); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
-		if mine.news(test.version, test.progress) {
+		if mine.isNews(test.version, test.progress) {
 			t.Errorf("%s: news twice", name)
 		}
 	}
 }
 
-func TestNewsComeAgainAfterTheWaiterSawWhatItWasToldAndItChangesBack(t *testing.T) {
-	mine := &interest{}
+func TestNewsComeAgainAfterTheOwnerSawWhatItWasNotifiedOfAndItChangesBack(t *testing.T) {
+	mine := &subscription{}
 	for i, step := range []struct {
 		seen, version string
 		want          bool
@@ -110,8 +110,8 @@ func TestNewsComeAgainAfterTheWaiterSawWhatItWasToldAndItChangesBack(t *testing.
 		{"", "", false},
 		{"", "4", true},
 	} {
-		mine.renew(step.seen, false)
-		if got := mine.news(step.version, fmt.Sprint(10+i)); got != step.want {
+		mine.update(step.seen, false)
+		if got := mine.isNews(step.version, fmt.Sprint(10+i)); got != step.want {
 			t.Errorf("step %d: %t", i, got)
 		}
 	}

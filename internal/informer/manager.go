@@ -1,0 +1,258 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corbel-run/corbel/pkg/cluster"
+)
+
+// Options tune a Manager.
+type Options struct {
+	// Notify is called with an owner when something that it depends on has changed. It must
+	// not block.
+	Notify func(owner types.NamespacedName)
+	// PerNamespace is how many objects of one type in one namespace are watched one
+	// by one. Defaults to 200.
+	PerNamespace int
+	// PerType is how many watches of one type there are, before there is one for the
+	// whole cluster. Defaults to 250.
+	PerType int
+	// Total is how many watches there are at most. What is beyond them notifies no owner.
+	// Defaults to 500.
+	Total int
+	// Linger is how long a watch goes on that no owner needs any more. Defaults to 30 seconds.
+	Linger time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	o.PerNamespace, o.PerType = cmp.Or(o.PerNamespace, 200), cmp.Or(o.PerType, 250)
+	o.Total, o.Linger = cmp.Or(o.Total, 500), cmp.Or(o.Linger, 30*time.Second)
+	return o
+}
+
+// Manager watches what owners refer to in one cluster, with one identity. It is safe
+// for concurrent use.
+type Manager struct {
+	options  Options
+	notifier *notifier
+	// run keeps an informer up to date until the context ends.
+	run   func(context.Context, *informer)
+	ended sync.WaitGroup
+
+	mu            sync.Mutex
+	closed        bool
+	owners        map[types.NamespacedName]map[scope]*subscription
+	subscriptions map[schema.GroupVersionResource]map[scope]map[types.NamespacedName]*subscription
+	informers     map[scope]*informer
+	// waiting are the types of which watches are missing, because there are too many.
+	waiting map[schema.GroupVersionResource]bool
+}
+
+// NewManager returns a Manager that watches nothing yet; close it after use.
+func NewManager(target cluster.Target, options Options) *Manager {
+	return newManager(options, runner(target.Objects(), refusedDelay))
+}
+
+func newManager(options Options, run func(context.Context, *informer)) *Manager {
+	return &Manager{
+		options: options.withDefaults(), notifier: newNotifier(options.Notify), run: run,
+		owners:        map[types.NamespacedName]map[scope]*subscription{},
+		subscriptions: map[schema.GroupVersionResource]map[scope]map[types.NamespacedName]*subscription{},
+		informers:     map[scope]*informer{},
+		waiting:       map[schema.GroupVersionResource]bool{},
+	}
+}
+
+// Set says what an owner refers to from now on, in place of what it referred to before;
+// nothing means that it does not depend on anything any more. It sends nothing itself.
+func (m *Manager) Set(owner types.NamespacedName, references []Reference) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return
+	}
+	before, after := m.owners[owner], make(map[scope]*subscription, len(references))
+	changed := map[schema.GroupVersionResource]bool{}
+	for _, reference := range references {
+		at := reference.scope()
+		s := before[at]
+		if s == nil {
+			s = &subscription{}
+			if m.subscribe(at, owner, s) {
+				changed[at.gvr] = true
+			}
+		}
+		s.update(reference.Seen, reference.DeletionOnly)
+		after[at] = s
+	}
+	for at := range before {
+		if after[at] == nil && m.unsubscribe(at, owner) {
+			changed[at.gvr] = true
+		}
+	}
+	if m.owners[owner] = after; len(after) == 0 {
+		delete(m.owners, owner)
+		m.notifier.forgetOwner(owner)
+	}
+	for gvr := range changed {
+		m.arrange(gvr)
+	}
+	for at, s := range after {
+		m.compare(at, owner, s)
+	}
+}
+
+// Close ends all watches and waits for their end. No owner is notified any more.
+func (m *Manager) Close() {
+	m.mu.Lock()
+	m.closed = true
+	for _, i := range m.informers {
+		m.end(i)
+	}
+	m.mu.Unlock()
+	m.notifier.close()
+	m.ended.Wait()
+}
+
+// subscribe adds a subscription and reports whether it is the first one to the scope.
+func (m *Manager) subscribe(at scope, owner types.NamespacedName, s *subscription) bool {
+	scopes := m.subscriptions[at.gvr]
+	if scopes == nil {
+		scopes = map[scope]map[types.NamespacedName]*subscription{}
+		m.subscriptions[at.gvr] = scopes
+	}
+	first := len(scopes[at]) == 0
+	if first {
+		scopes[at] = map[types.NamespacedName]*subscription{}
+	}
+	scopes[at][owner] = s
+	return first
+}
+
+// unsubscribe removes a subscription and reports whether it was the last one to the scope.
+func (m *Manager) unsubscribe(at scope, owner types.NamespacedName) bool {
+	scopes := m.subscriptions[at.gvr]
+	delete(scopes[at], owner)
+	if len(scopes[at]) > 0 {
+		return false
+	}
+	if delete(scopes, at); len(scopes) == 0 {
+		delete(m.subscriptions, at.gvr)
+	}
+	return true
+}
+
+// compare notifies an owner if a watch already shows something else than what it saw.
+func (m *Manager) compare(at scope, owner types.NamespacedName, s *subscription) {
+	for _, wider := range at.including() {
+		i := m.informers[wider]
+		if i == nil || !i.synced {
+			continue
+		}
+		if at.isWhole() && !s.begun {
+			s.begun = true
+			m.notifier.notify(owner)
+		}
+		if !at.isWhole() && s.isNews(i.versions[at.object()], i.progress) {
+			m.notifier.notify(owner)
+		}
+	}
+}
+
+// arrange starts and ends the watches of a type, so that they fit the subscriptions.
+func (m *Manager) arrange(gvr schema.GroupVersionResource) {
+	subscribed := make(map[scope]bool, len(m.subscriptions[gvr]))
+	for at := range m.subscriptions[gvr] {
+		subscribed[at] = true
+	}
+	needed := map[scope]bool{}
+	delete(m.waiting, gvr)
+	state := func(at scope) watchState {
+		i := m.informers[at]
+		return watchState{running: i != nil, synced: i != nil && i.synced}
+	}
+	for _, at := range arrange(gvr, subscribed, limits{m.options.PerNamespace, m.options.PerType}, state) {
+		needed[at] = true
+		if i := m.informers[at]; i != nil {
+			i.keep()
+		} else if len(m.informers) < m.options.Total || m.endIdle() {
+			m.begin(at)
+		} else {
+			m.waiting[gvr] = true
+		}
+	}
+	for at, i := range m.informers {
+		if at.gvr == gvr && !needed[at] && i.idle == nil {
+			i.idle = time.AfterFunc(m.options.Linger, func() { m.expire(i) })
+		}
+	}
+}
+
+// endIdle ends a watch that no owner needs any more.
+func (m *Manager) endIdle() bool {
+	for _, i := range m.informers {
+		if i.idle != nil {
+			m.end(i)
+			return true
+		}
+	}
+	return false
+}
+
+// begin starts the watch of a scope.
+func (m *Manager) begin(at scope) {
+	ctx, cancel := context.WithCancel(context.Background())
+	i := &informer{manager: m, scope: at, cancel: cancel, versions: map[types.NamespacedName]string{}}
+	m.informers[at] = i
+	m.ended.Go(func() { m.run(ctx, i) })
+}
+
+// end ends a watch.
+func (m *Manager) end(i *informer) {
+	i.keep()
+	i.ended = true
+	i.cancel()
+	delete(m.informers, i.scope)
+}
+
+// expire ends a watch that was not needed for long enough, and begins those that wait for
+// its place.
+func (m *Manager) expire(i *informer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if i.ended || i.idle == nil {
+		return
+	}
+	m.end(i)
+	for _, gvr := range slices.Collect(maps.Keys(m.waiting)) {
+		m.arrange(gvr)
+	}
+}
+
+// Stats says how many watches there are, how many of them show what they watch, and how many
+// owners refer to anything.
+type Stats struct{ Watches, Synced, Owners int }
+
+// Stats counts what goes on at this moment.
+func (m *Manager) Stats() Stats {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	stats := Stats{Watches: len(m.informers), Owners: len(m.owners)}
+	for _, i := range m.informers {
+		if i.synced {
+			stats.Synced++
+		}
+	}
+	return stats
+}
