@@ -20,7 +20,7 @@ import (
 // An identity that may not read the namespace kube-system knows its cluster by the
 // address: the URL of the server, and the certificate authorities that vouch for it.
 // An address is another kind of identity than a uid, and the two are never equal: that
-// they stand for one cluster cannot be told from either.
+// they stand for one cluster follows from neither.
 
 // addressOf returns the address of the cluster that a configuration leads to. How the
 // certificates are ordered and written makes no difference.

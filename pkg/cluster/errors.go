@@ -77,7 +77,7 @@ func protocolError(format string, arguments ...any) error {
 	return &ProtocolError{Text: fmt.Sprintf(format, arguments...)}
 }
 
-// IsNotFound tells whether the error proves that the named object does not
+// IsNotFound reports whether the error proves that the named object does not
 // exist. The only proof is a Status with reason NotFound that names this object
 // of this type. A 404 without it comes from a path that is not served, a
 // missing namespace, an admission webhook, or from something that is no
@@ -87,22 +87,22 @@ func IsNotFound(err error, resource Resource, name string) bool {
 	return ok && status.Reason == metav1.StatusReasonNotFound && names(status, resource.GVR.GroupResource(), name)
 }
 
-// IsGone is IsNotFound for who knows the name of the object and not the resource of
-// its type.
+// IsGone is IsNotFound for callers that know the name of the object and not the resource
+// of its type.
 func IsGone(err error, name string) bool {
 	status, ok := statusOf(err)
-	return ok && status.Reason == metav1.StatusReasonNotFound && status.Details != nil && status.Details.Name == name && !isGuess(status)
+	return ok && status.Reason == metav1.StatusReasonNotFound && status.Details != nil && status.Details.Name == name && !isMadeUp(status)
 }
 
-// names tells whether the Status comes from the server itself and is about the object.
+// names reports whether the Status comes from the server itself and is about the object.
 func names(status metav1.Status, resource schema.GroupResource, name string) bool {
 	details := status.Details
 	return details != nil && details.Name == name && details.Group == resource.Group &&
-		details.Kind == resource.Resource && !isGuess(status)
+		details.Kind == resource.Resource && !isMadeUp(status)
 }
 
-// isGuess tells whether client-go made up the Status because the answer held none.
-func isGuess(status metav1.Status) bool {
+// isMadeUp reports whether client-go made up the Status because the answer held none.
+func isMadeUp(status metav1.Status) bool {
 	if status.Details == nil {
 		return false
 	}
@@ -114,13 +114,13 @@ func isGuess(status metav1.Status) bool {
 	return false
 }
 
-// isUnservedPath tells whether a 404 is about a path: it names no object whatsoever.
+// isUnservedPath reports whether a 404 is about a path: it names no object whatsoever.
 func isUnservedPath(err error) bool {
 	status, ok := statusOf(err)
 	if !ok || status.Code != http.StatusNotFound {
 		return false
 	}
-	return status.Details == nil || status.Details.Name == "" || isGuess(status)
+	return status.Details == nil || status.Details.Name == "" || isMadeUp(status)
 }
 
 func statusOf(err error) (metav1.Status, bool) {
@@ -131,14 +131,14 @@ func statusOf(err error) (metav1.Status, bool) {
 	return status.ErrStatus, true
 }
 
-// IsUnreachable tells whether the error means that no answer came from the
+// IsUnreachable reports whether the error means that no answer came from the
 // server at all. The outcome of a write is unknown then.
 func IsUnreachable(err error) bool {
 	_, failed := errors.AsType[*url.Error](err)
 	return failed || errors.Is(err, context.DeadlineExceeded)
 }
 
-// IsUnavailable tells whether there is no sense in asking the server for more just
+// IsUnavailable reports whether there is no sense in asking the server for more just
 // now: no answer came from it, or it says that it has too much to do.
 func IsUnavailable(err error) bool {
 	return IsUnreachable(err) || apierrors.IsTooManyRequests(err)

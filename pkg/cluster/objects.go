@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	clientmetadata "k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
@@ -34,7 +37,7 @@ type Objects struct {
 	metadata       clientmetadata.Interface
 	requestTimeout time.Duration
 	listTimeout    time.Duration
-	unserved       func(Resource) // is told when a path turns out not to be served
+	unserved       func(Resource) // called when a path turns out not to be served
 }
 
 func newObjects(config *rest.Config, httpClient *http.Client, options Options) (*Objects, error) {
@@ -78,7 +81,7 @@ func (o *Objects) Get(ctx context.Context, r Resource, namespace, name string) (
 	if err != nil {
 		return nil, err
 	}
-	return decodeObject(body, asked{resource: r, namespace: namespace, name: name})
+	return decodeObject(body, objectID{resource: r, namespace: namespace, name: name})
 }
 
 // call is one request for a type or an object.
@@ -102,7 +105,7 @@ func (o *Objects) send(ctx context.Context, c call) ([]byte, error) {
 		timeout = o.listTimeout
 	}
 	body, err := do(ctx, request, timeout)
-	return body, o.judge(c.resource, err)
+	return body, o.classify(c.resource, err)
 }
 
 // request prepares the request of a call.
@@ -130,8 +133,8 @@ func (o *Objects) request(c call) (*rest.Request, error) {
 	return request, nil
 }
 
-// judge tells an answer that is about the type from one that is about an object.
-func (o *Objects) judge(r Resource, err error) error {
+// classify separates an answer that is about the type from one that is about an object.
+func (o *Objects) classify(r Resource, err error) error {
 	if err != nil && isUnservedPath(err) {
 		o.unserved(r)
 		return &UnservedPathError{Resource: r, Err: err}
@@ -180,4 +183,116 @@ func named(r Resource, name string) error {
 		return errors.New("a " + r.Kind + " without a name cannot be addressed")
 	}
 	return nil
+}
+
+// acceptMetadata accepts metadata only, or whole objects from servers
+// that cannot cut them down.
+const acceptMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+
+// ListOptions choose what ListMetadata returns.
+type ListOptions struct {
+	// Selector is a label selector; empty means all objects.
+	Selector string
+	// Limit is the size of a page; 0 means no pages.
+	Limit int64
+	// Continue is the token of the page before.
+	Continue string
+	// At is a resourceVersion: the answer shows the objects as they were then,
+	// if the server still knows. Empty means now.
+	At string
+}
+
+// ListMetadata returns the metadata of the objects of a type, in one namespace
+// or, with an empty one, in all. A quorum of the server's storage agrees with
+// the (first page of the) answer.
+func (o *Objects) ListMetadata(ctx context.Context, r Resource, namespace string, options ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	params := map[string]string{}
+	if options.Selector != "" {
+		params["labelSelector"] = options.Selector
+	}
+	if options.Limit > 0 {
+		params["limit"] = strconv.FormatInt(options.Limit, 10)
+	}
+	if options.Continue != "" {
+		params["continue"] = options.Continue
+	} else if options.At != "" {
+		params["resourceVersion"], params["resourceVersionMatch"] = options.At, string(metav1.ResourceVersionMatchExact)
+	}
+	body, err := o.send(ctx, call{
+		verb: http.MethodGet, resource: r, namespace: namespace, params: params, accept: acceptMetadata,
+	})
+	if err != nil {
+		return nil, err
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	if err := utiljson.Unmarshal(body, list); err != nil {
+		return nil, protocolError("the server's answer to a list of %s is not JSON of %d bytes", r.GVR.Resource, len(body))
+	}
+	// Anything else that happens to be JSON would look like an empty list.
+	if list.Kind != "PartialObjectMetadataList" && list.Kind != r.Kind+"List" {
+		return nil, protocolError("the server answered with %q instead of a list of %s", list.Kind, r.GVR.Resource)
+	}
+	return list, nil
+}
+
+// Metadata returns a client for the metadata of the objects of a type; it is for
+// watching. What the objects hold beside their metadata never arrives here, unless a
+// server cannot cut them down, and is not kept then. Its requests are bounded like all
+// others, except in time: that is up to their contexts.
+func (o *Objects) Metadata(resource schema.GroupVersionResource) clientmetadata.Getter {
+	return o.metadata.Resource(resource)
+}
+
+// objectID is the identity of the object that a request is about.
+type objectID struct {
+	resource        Resource
+	namespace, name string
+	uid             types.UID // empty: not known before
+}
+
+func (id objectID) String() string {
+	return identity(id.resource.GVR.GroupVersion().String(), id.resource.Kind, id.namespace, id.name, id.uid)
+}
+
+// mismatch is the error of an answer that is about something else.
+func (id objectID) mismatch(answered string) error {
+	return protocolError("the server answered with %s instead of %s; find out what answers at its address", answered, id)
+}
+
+func identity(apiVersion, kind, namespace, name string, uid types.UID) string {
+	text := fmt.Sprintf("%s %q of %s in namespace %q", kind, name, apiVersion, namespace)
+	if uid != "" {
+		text += fmt.Sprintf(" with uid %q", uid)
+	}
+	return text
+}
+
+// decodeObject decodes an object and makes sure that it is the requested
+// one: something else may answer in the place of the server.
+func decodeObject(body []byte, id objectID) (*unstructured.Unstructured, error) {
+	content := map[string]any{}
+	if err := utiljson.Unmarshal(body, &content); err != nil {
+		return nil, protocolError("the server's answer is not a JSON object of %d bytes", len(body))
+	}
+	object := &unstructured.Unstructured{Object: content}
+	same := object.GetAPIVersion() == id.resource.GVR.GroupVersion().String() && object.GetKind() == id.resource.Kind &&
+		object.GetNamespace() == id.namespace && object.GetName() == id.name
+	uid := object.GetUID()
+	if id.uid == "" {
+		uid = ""
+	}
+	if !same || uid != id.uid {
+		return nil, id.mismatch(identity(object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName(), uid))
+	}
+	return object, nil
+}
+
+// confirms makes sure that a Status of success, where it names an object, names
+// the requested one.
+func confirms(status metav1.Status, id objectID) error {
+	details := status.Details
+	if details == nil || (details.Name == "" || details.Name == id.name) && (details.UID == "" || id.uid == "" || details.UID == id.uid) {
+		return nil
+	}
+	return id.mismatch(fmt.Sprintf("a status of %s %q with uid %q", details.Kind, details.Name, details.UID))
 }

@@ -139,7 +139,7 @@ func New(config *rest.Config, options Options) (Target, error) {
 
 var namespaces = Resource{GVR: gvr("", "v1", "namespaces"), Kind: "Namespace"}
 
-// refusedFor is how long a target is known by its address before the uid is asked for
+// refusedFor is how long a target is known by its address before the uid is read
 // again: the right to read it may be granted, and a server that has just started
 // refuses everything for a moment.
 const refusedFor = time.Minute
@@ -154,7 +154,7 @@ func (t *target) UID(ctx context.Context) (types.UID, error) {
 	case refused:
 		return t.address, nil
 	}
-	// Read without the lock: a target that does not answer holds up nobody
+	// Read without the lock: a target that does not answer holds up no caller
 	// for longer than the context allows.
 	namespace, err := t.objects.Get(ctx, namespaces, "", "kube-system")
 	if apierrors.IsForbidden(err) && t.address != "" {

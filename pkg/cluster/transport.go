@@ -96,7 +96,7 @@ func (b *boundedBody) tooLarge() error {
 	return protocolError("the server's answer is larger than %d bytes", b.max)
 }
 
-// warnings writes warnings of the server to the log, where they disturb nobody.
+// warnings writes warnings of the server to the log, where they do not disturb.
 type warnings struct{}
 
 func (warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, _ string, text string) {

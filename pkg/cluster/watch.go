@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// watchTimeout bounds a watch that is asked for without TimeoutSeconds.
+// watchTimeout bounds a watch without TimeoutSeconds.
 const watchTimeout = 10 * time.Minute
 
 // jsonStream cuts a stream into events.
@@ -81,7 +81,7 @@ func (o *Objects) Watch(ctx context.Context, r Resource, namespace string, optio
 	}
 	if err != nil {
 		cancel()
-		return nil, o.judge(r, err)
+		return nil, o.classify(r, err)
 	}
 	return &decoder{
 		resource: r, cancel: cancel,

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // Create creates an object that must not exist and returns it as the server
@@ -45,7 +46,7 @@ func (o *Objects) post(ctx context.Context, r Resource, object *unstructured.Uns
 	if err != nil {
 		return nil, err
 	}
-	return decodeObject(answer, asked{resource: r, namespace: namespace, name: name})
+	return decodeObject(answer, objectID{resource: r, namespace: namespace, name: name})
 }
 
 // Review sends an object that the server does not store, such as a
@@ -59,7 +60,7 @@ func (o *Objects) Review(ctx context.Context, r Resource, review *unstructured.U
 	if err != nil {
 		return nil, err
 	}
-	return decodeObject(answer, asked{resource: r})
+	return decodeObject(answer, objectID{resource: r})
 }
 
 // Update replaces an object and returns it as the server keeps it. The uid and
@@ -69,7 +70,7 @@ func (o *Objects) Update(ctx context.Context, r Resource, object *unstructured.U
 	if err != nil {
 		return nil, err
 	}
-	return o.write(ctx, asked{r, object.GetNamespace(), object.GetName(), object.GetUID()}, call{
+	return o.write(ctx, objectID{r, object.GetNamespace(), object.GetName(), object.GetUID()}, call{
 		verb: http.MethodPut, params: writeParams(fieldManager), contentType: runtime.ContentTypeJSON, body: body,
 	})
 }
@@ -85,28 +86,28 @@ func (o *Objects) Apply(ctx context.Context, r Resource, object *unstructured.Un
 	}
 	params := writeParams(fieldManager)
 	params["force"] = "true"
-	return o.write(ctx, asked{r, object.GetNamespace(), object.GetName(), object.GetUID()}, call{
+	return o.write(ctx, objectID{r, object.GetNamespace(), object.GetName(), object.GetUID()}, call{
 		verb: http.MethodPatch, params: params, contentType: string(types.ApplyYAMLPatchType), body: body,
 	})
 }
 
 // Patch sends a patch and returns the object as the server keeps it.
 func (o *Objects) Patch(ctx context.Context, r Resource, namespace, name string, patchType types.PatchType, patch []byte, fieldManager string) (*unstructured.Unstructured, error) {
-	return o.write(ctx, asked{resource: r, namespace: namespace, name: name}, call{
+	return o.write(ctx, objectID{resource: r, namespace: namespace, name: name}, call{
 		verb: http.MethodPatch, params: writeParams(fieldManager), contentType: string(patchType), body: patch,
 	})
 }
 
-func (o *Objects) write(ctx context.Context, a asked, c call) (*unstructured.Unstructured, error) {
-	if err := named(a.resource, a.name); err != nil {
+func (o *Objects) write(ctx context.Context, id objectID, c call) (*unstructured.Unstructured, error) {
+	if err := named(id.resource, id.name); err != nil {
 		return nil, err
 	}
-	c.resource, c.namespace, c.name = a.resource, a.namespace, a.name
+	c.resource, c.namespace, c.name = id.resource, id.namespace, id.name
 	answer, err := o.send(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	return decodeObject(answer, a)
+	return decodeObject(answer, id)
 }
 
 func writeParams(fieldManager string) map[string]string {
@@ -148,5 +149,37 @@ func (o *Objects) Delete(ctx context.Context, r Resource, namespace, name string
 	if err != nil {
 		return false, nil, err
 	}
-	return readDeletion(answer, asked{r, namespace, name, uid})
+	return readDeletion(answer, objectID{r, namespace, name, uid})
+}
+
+// readDeletion reads the answer to a DELETE. The server answers with a Status
+// if the object is gone, and with the object if it has to wait for finalizers
+// or a grace period. For some kinds (Pod, PersistentVolumeClaim, Service,
+// ServiceAccount ...) it answers with the object in either case; then one
+// without a deletion timestamp was removed at once, and so was a pod that
+// has nothing to wait for.
+func readDeletion(answer []byte, id objectID) (gone bool, live *unstructured.Unstructured, err error) {
+	var status metav1.Status
+	if err := utiljson.Unmarshal(answer, &status); err == nil && status.Kind == "Status" && status.APIVersion == "v1" {
+		err := confirms(status, id)
+		return err == nil && status.Status == metav1.StatusSuccess, nil, err
+	}
+	object, err := decodeObject(answer, id)
+	if err != nil {
+		return false, nil, err
+	}
+	if object.GetDeletionTimestamp() != nil && !isRemovedPod(id.resource, object) {
+		return false, object, nil
+	}
+	// Only the server's own types are known to answer like this. What an
+	// aggregated server means by it is not known.
+	return IsBuiltIn(id.resource.GVR.Group), nil, nil
+}
+
+func isRemovedPod(r Resource, object *unstructured.Unstructured) bool {
+	if r.Kind != "Pod" || r.GVR.Group != "" || len(object.GetFinalizers()) > 0 {
+		return false
+	}
+	grace := object.GetDeletionGracePeriodSeconds()
+	return grace != nil && *grace == 0
 }

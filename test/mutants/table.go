@@ -38,9 +38,9 @@ var mutants = []mutant{
 
 	// What an answer proves.
 	{"Forbidden is absent", "pkg/cluster/errors.go", "return ok && status.Reason == metav1.StatusReasonNotFound && names(", "return ok && (status.Reason == metav1.StatusReasonNotFound || status.Reason == metav1.StatusReasonForbidden) && names(", []string{clusterTests}},
-	{"any answer to a DELETE means gone", "pkg/cluster/deletion.go", "return false, object, nil", "return true, nil, nil", []string{clusterTests}},
-	{"aggregated servers are ignored when a type is gone", "pkg/cluster/gone.go", "aggregated = true", "aggregated = false", []string{clusterTests}},
-	{"definitions are ignored when a type is gone", "pkg/cluster/gone.go", "defined || kind == gk.Kind", `kind == ""`, []string{clusterTests}},
+	{"any answer to a DELETE means gone", "pkg/cluster/write.go", "return false, object, nil", "return true, nil, nil", []string{clusterTests}},
+	{"aggregated servers are ignored when a type is gone", "pkg/cluster/definitions.go", "aggregated = true", "aggregated = false", []string{clusterTests}},
+	{"definitions are ignored when a type is gone", "pkg/cluster/definitions.go", "defined || kind == gk.Kind", `kind == ""`, []string{clusterTests}},
 
 	// What must not be lost.
 	{"no record before the steps", "pkg/reconciler/run.go", "if next.MustRecord {", "if false {", []string{reconcilerTests}},
@@ -90,9 +90,9 @@ var mutants = []mutant{
 	{"a label alone proves an owner to a recovery", "pkg/reconciler/recover.go", "ref != s.owner.Ref || ", `ref.Kind == "none" || `, []string{reconcilerTests}},
 
 	// What an address and an answer may do to us.
-	{"an answer about another object is accepted", "pkg/cluster/identity.go", "if !same || uid != a.uid {", "if false && (!same || uid != a.uid) {", []string{clusterTests}},
+	{"an answer about another object is accepted", "pkg/cluster/objects.go", "if !same || uid != id.uid {", "if false && (!same || uid != id.uid) {", []string{clusterTests}},
 	{"a redirect is an answer", "pkg/cluster/transport.go", "response.StatusCode/100 == 3 && ", "false && ", []string{clusterTests}},
-	{"internal addresses are allowed", "pkg/cluster/deny.go", "if class.prefix.Contains(addr) {", "if false && class.prefix.Contains(addr) {", []string{clusterTests}},
+	{"internal addresses are allowed", "pkg/cluster/dialpolicy.go", "if class.prefix.Contains(addr) {", "if false && class.prefix.Contains(addr) {", []string{clusterTests}},
 	{"a kubeconfig may run a program", "internal/kubeconfig/kubeconfig.go", `"token", "client-certificate-data"`, `"token", "exec", "client-certificate-data"`, []string{kubeconfigTests}},
 	{"values of Secrets are told", "internal/redact/secrets.go", "if s != nil {", "if s != nil && false {", []string{redactTests}},
 

@@ -6,11 +6,71 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
+	"net/http"
 	"net/netip"
+	"net/url"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
 )
 
-// DenyInternal is the [DialPolicy] for targets that somebody else than the
-// operator's owner names. It refuses the machine itself, the link it is on, what
+// DialPolicy decides whether a target may be connected to at an address. It is
+// asked for every connection, after names were resolved, so a name that means
+// another address tomorrow gains nothing. An error refuses the address and says why.
+// The network is "tcp4" or "tcp6".
+type DialPolicy func(ctx context.Context, network string, address netip.AddrPort) error
+
+// AddressDeniedError means that a [DialPolicy] refused an address. No connection
+// was made.
+type AddressDeniedError struct {
+	Address netip.AddrPort
+	// Err is the answer of the policy.
+	Err error
+}
+
+// Error names the address.
+func (e *AddressDeniedError) Error() string {
+	return fmt.Sprintf("connections to the address %s are not allowed: %v", e.Address.Addr(), e.Err)
+}
+
+// Unwrap returns the answer of the policy.
+func (e *AddressDeniedError) Unwrap() error { return e.Err }
+
+const (
+	dialTimeout = 10 * time.Second
+	keepAlive   = 30 * time.Second
+)
+
+// confine makes clients of the configuration connect only where the policy
+// allows it. There is no proxy: it would be what is connected to.
+func confine(config *rest.Config, policy DialPolicy) error {
+	if config.Transport != nil || config.Dial != nil || config.Proxy != nil {
+		return errors.New("a dial policy cannot hold for a configuration with a transport, a dialer or a proxy of its own")
+	}
+	dialer := &net.Dialer{
+		Timeout:   dialTimeout,
+		KeepAlive: keepAlive,
+		ControlContext: func(ctx context.Context, network, address string, _ syscall.RawConn) error {
+			resolved, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return fmt.Errorf("connect to %q: %w", address, err)
+			}
+			if err := policy(ctx, network, resolved); err != nil {
+				return &AddressDeniedError{Address: resolved, Err: err}
+			}
+			return nil
+		},
+	}
+	config.Dial = dialer.DialContext
+	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
+	return nil
+}
+
+// DenyInternal is the [DialPolicy] for targets that a user of the operator
+// names, not its owner. It refuses the machine itself, the link it is on, what
 // is no address of a server, and the services by which clouds hand out
 // credentials. It allows private networks: that is where many clusters are.
 func DenyInternal(_ context.Context, _ string, address netip.AddrPort) error {
@@ -75,7 +135,7 @@ func meanings(addr netip.Addr) []netip.Addr {
 	return all
 }
 
-// embeddings are the prefixes whose addresses hold an IPv4 address, and where.
+// embeddings are the prefixes of addresses that hold an IPv4 address, and where it is.
 var embeddings = []struct {
 	prefix netip.Prefix
 	offset int
