@@ -165,15 +165,19 @@ func (p *Pool) admit(e *entry, component types.NamespacedName) error {
 			err = &UnreachableError{Err: e.health.failure}
 		}
 	case e.health.refusal != nil:
-		return e.health.refusal
+		err = e.health.refusal
 	case !p.hasSlot(e):
 		err = ErrBusy
 	}
-	switch {
-	case err != nil && at < 0:
+	switch waits := err != nil && err != e.health.refusal; {
+	case waits && at < 0:
 		p.waiting = append(p.waiting, waiting{component, e})
-	case err == nil && at >= 0:
+	case !waits && at >= 0:
 		p.waiting = slices.Delete(p.waiting, at, at+1)
+	}
+	if err != nil {
+		// The component may have been woken for a slot that it cannot use now.
+		p.wakeNext()
 	}
 	return err
 }
@@ -220,7 +224,9 @@ func (p *Pool) entry(access Access) (*entry, error) {
 	return e, nil
 }
 
-// release ends a lease, and requeues the first component that there is a slot for now.
+// release ends a lease, and requeues the first component that there is a slot for now. If
+// the cluster is not verified any more, components that wait for it learn from a probe
+// whether they can use it.
 func (p *Pool) release(e *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -230,6 +236,14 @@ func (p *Pool) release(e *entry) {
 		return
 	}
 	p.remote--
+	if !e.evicted && !e.health.verified() && slices.ContainsFunc(p.waiting, func(w waiting) bool { return w.entry == e }) {
+		p.probe(e)
+	}
+	p.wakeNext()
+}
+
+// wakeNext requeues the first component that waits and that there is a slot for.
+func (p *Pool) wakeNext() {
 	at := slices.IndexFunc(p.waiting, func(w waiting) bool { return w.entry.health.verified() && p.hasSlot(w.entry) })
 	if at >= 0 {
 		p.options.Wake(p.waiting[at].component)

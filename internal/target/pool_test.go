@@ -315,6 +315,68 @@ func TestABusyTargetGoesOnlyIfNothingIsIdle(t *testing.T) {
 	})
 }
 
+// Without it, the others wait until they are requeued for another reason.
+func TestASlotThatAComponentCannotUseIsPassedOn(t *testing.T) {
+	for name, breaks := range map[string]func(w *world, e *entry){
+		"its cluster is dead": func(w *world, e *entry) {
+			w.answers(refuses)
+			w.invalidate(e)
+		},
+		"its cluster must not be used": func(w *world, e *entry) {
+			w.Pool.mu.Lock()
+			defer w.Pool.mu.Unlock()
+			e.health.refusal = ErrLocal
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, Options{Remote: 1})
+				for _, name := range []string{"a", "b", "c"} {
+					_, _ = w.Acquire(remote(name), component(name))
+				}
+				synctest.Wait()
+				used := w.acquire(t, remote("a"), "a")
+				for _, name := range []string{"b", "c"} {
+					if _, err := w.Acquire(remote(name), component(name)); !errors.Is(err, ErrBusy) {
+						t.Fatalf("%s: got %v", name, err)
+					}
+				}
+				w.takeWoken()
+				used.Release()
+				if got := w.takeWoken(); got != "b" {
+					t.Fatalf("woken: %q", got)
+				}
+				breaks(w, w.entries[remote("b").key()])
+				if _, err := w.Acquire(remote("b"), component("b")); err == nil {
+					t.Error("b uses its cluster")
+				}
+				if got := w.takeWoken(); got != "c" {
+					t.Errorf("woken: %q, want c", got)
+				}
+			})
+		})
+	}
+}
+
+func TestComponentsThatWaitForAClusterThatFailedForAnotherLearnThatItAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		_, _ = w.Acquire(remote("a"), component("first"))
+		synctest.Wait()
+		used := w.acquire(t, remote("a"), "first")
+		if _, err := w.Acquire(remote("a"), component("second")); !errors.Is(err, ErrBusy) {
+			t.Fatalf("got %v", err)
+		}
+		w.takeWoken()
+		w.invalidate(w.entries[remote("a").key()])
+		used.Release()
+		synctest.Wait()
+		if got := w.takeWoken(); got != "second" {
+			t.Errorf("woken: %q, want second", got)
+		}
+	})
+}
+
 // patience is how long a test waits for what should happen at once.
 const patience = 20 * time.Second
 
