@@ -4,11 +4,11 @@
 package watch
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"runtime/debug"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -39,22 +39,22 @@ func (w What) String() string {
 
 // Change says that an object of an owner changed.
 type Change struct {
-	// Owner is the value of our label. When an object changes hands, both
-	// owners are told.
+	// Owner is the value of our label. When an object goes to another owner, both
+	// are notified.
 	Owner string
 	Key   plan.Key
 	What  What
-	// Edited tells, with Content, that the same object has other content, and that
-	// nothing else about it changed: nor whose it is, nor what it says about itself.
+	// Edited: with Content, the same object has other content, and
+	// nothing else about it changed, neither its owner nor its status.
 	Edited bool
-	// Marked tells that the object says, or said before, in clear text whose it is, as
+	// Marked: the object names, or named before, its owner in clear text, as
 	// all do that were written for an owner. Controllers copy labels to objects that
 	// they make: an object that never said more than the label is hardly the owner's.
 	Marked bool
 }
 
 // difference returns what changed between two records, either of which may be
-// missing, for all owners but one, who did or saw it himself.
+// missing, for all owners but one, which caused or saw it itself.
 func difference(key plan.Key, old, live *record, except string) []Change {
 	var what What
 	switch {
@@ -88,26 +88,26 @@ func difference(key plan.Key, old, live *record, except string) []Change {
 	return changes
 }
 
-// tell passes changes on. It is called without the lock.
-func (s *Store) tell(changes []Change) {
+// notify passes changes on. It is called without the lock.
+func (s *Store) notify(changes []Change) {
 	if s.options.Changed == nil {
 		return
 	}
 	for _, change := range changes {
-		s.tellOne(change)
+		s.notifyOne(change)
 	}
 }
 
-func (s *Store) tellOne(change Change) {
+func (s *Store) notifyOne(change Change) {
 	defer func() {
 		if value := recover(); value != nil {
-			log.Log.WithName("watch").Error(mistake(value), "a mistake in the program that is told about changes", "object", change.Key.String())
+			log.Log.WithName("watch").Error(mistake(value), "a mistake in the program that is notified of changes", "object", change.Key.String())
 		}
 	}()
 	s.options.Changed(change)
 }
 
-// mistake describes what somebody panicked with. It may be anything, also a value
+// mistake describes the value of a panic. It may be anything, also a value
 // of a Secret; so only what Go itself says is repeated.
 func mistake(value any) error {
 	if err, ok := value.(runtime.Error); ok {
@@ -118,10 +118,10 @@ func mistake(value any) error {
 
 // reduce makes the record of an object. A mistake in Reduce costs no more than a
 // record that cannot be used.
-func (s *Store) reduce(ctx context.Context, live *unstructured.Unstructured) (made *record) {
+func (s *Store) reduce(log logr.Logger, live *unstructured.Unstructured) (made *record) {
 	defer func() {
 		if value := recover(); value != nil {
-			log.FromContext(ctx).Error(mistake(value), "a mistake in the program that judges objects",
+			log.Error(mistake(value), "a mistake in the program that judges objects",
 				"kind", live.GetKind(), "namespace", live.GetNamespace(), "name", live.GetName())
 			made = unreadable(live, s.options.Label)
 		}

@@ -2,19 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package watch keeps a small record of every object that bears our owner label,
-// in one cluster and as one identity sees it, so that a pass over thousands of
-// objects sends no request, and so that a change wakes exactly those whom it
+// in one cluster and as one identity sees it, so that a reconcile of thousands of
+// objects sends no request, and so that a change notifies exactly the owners that it
 // concerns.
 //
-// The records are fed by the reflectors of client-go, one for each type: for the
+// Reflectors keep the records up to date, one for each type: for the
 // whole cluster where that is allowed, else one for each namespace that is needed.
 // Where even that is forbidden nothing is watched, and callers read; it is tried
 // again later. Objects are reduced when they arrive and nothing else of them is
 // kept, so the values of Secrets do not stay in memory.
 //
-// What our own writes were answered goes into the same records, ordered by
+// The answers to our own writes go into the same records, ordered by
 // resourceVersion: a plan always sees its last write, however late the watch is.
-// The echo of a write wakes nobody.
+// The echo of a write notifies no owner.
 //
 // A record is what was seen. That there is none proves nothing: an object whose
 // label was taken away has left the watch, too. The store never says that an

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
 // Place is where objects are: of a type, in a namespace, or in none if the type
@@ -18,7 +20,7 @@ type Place struct {
 	Namespace string
 }
 
-// kindKey tells types apart. One that was replaced by one with another scope is another.
+// kindKey identifies a type. A type that was replaced by one with another scope is another one.
 type kindKey struct {
 	gvr        schema.GroupVersionResource
 	kind       string
@@ -31,8 +33,8 @@ func (p Place) kind() kindKey {
 
 func (p Place) object(name string) objectName { return objectName{p.Namespace, name} }
 
-// watchable tells whether the place can be watched at all.
-func (p Place) watchable() bool {
+// isWatchable reports whether the place can be watched at all.
+func (p Place) isWatchable() bool {
 	return p.Resource.Can("list") && p.Resource.Can("watch") && p.Resource.Namespaced == (p.Namespace != "")
 }
 
@@ -61,7 +63,7 @@ type kind struct {
 type refusal struct {
 	until time.Time
 	count int
-	// unserved tells that the type is not there at all, lost that it worked
+	// unserved: the type is not there at all; lost: it worked
 	// before. Both may be over in a moment: a server that has just started knows
 	// neither all types nor all rights.
 	unserved, lost bool
@@ -75,18 +77,18 @@ func newKind(key kindKey, resource cluster.Resource) *kind {
 	}
 }
 
-// wanted tells whether somebody uses a namespace, or did until a while ago.
-func (k *kind) wanted(namespace string) bool {
+// isUsed reports whether an owner uses a namespace, or did until a while ago.
+func (k *kind) isUsed(namespace string) bool {
 	_, idle := k.idle[namespace]
 	return idle || k.users[namespace] > 0
 }
 
-// covers tells whether records of a namespace are kept.
-func (k *kind) covers(namespace string) bool { return k.scopes[wide] != nil || k.wanted(namespace) }
+// covers reports whether records of a namespace are kept.
+func (k *kind) covers(namespace string) bool { return k.scopes[wide] != nil || k.isUsed(namespace) }
 
-// known tells whether all objects of a namespace were known at some time, so that
+// wasSynced reports whether all objects of a namespace were known at some time, so that
 // one that is not is new.
-func (k *kind) known(namespace string) bool { return k.synced[wide] || k.synced[namespace] }
+func (k *kind) wasSynced(namespace string) bool { return k.synced[wide] || k.synced[namespace] }
 
 // unsync notes that a namespace, or the whole cluster, is not watched any more.
 // What was known of the namespaces that are needed remains known.
@@ -103,30 +105,136 @@ func (k *kind) unsync(namespace string) {
 	}
 }
 
-// believed returns the reflector whose word counts for a namespace.
-func (k *kind) believed(namespace string, now time.Time, stale time.Duration) *scope {
+// authoritative returns the reflector that serves a namespace.
+func (k *kind) authoritative(namespace string, now time.Time, stale time.Duration) *scope {
 	for _, at := range []string{wide, namespace} {
-		if scope := k.scopes[at]; scope != nil && scope.believed(now, stale) {
+		if scope := k.scopes[at]; scope != nil && scope.isFresh(now, stale) {
 			return scope
 		}
 	}
 	return nil
 }
 
-// difference returns what changed, for all owners but one. What is there from the
+// difference returns what changed, for all owners but one. An object that is there from the
 // beginning is no change.
 func (k *kind) difference(at objectName, old, live *record, except string) []Change {
-	if old == nil && !k.known(at.namespace) {
+	if old == nil && !k.wasSynced(at.namespace) {
 		return nil
 	}
 	return difference(k.records.key(at), old, live, except)
 }
 
-// sweep forgets the objects that nobody needs.
-func (k *kind) sweep() {
+// dropUnused drops the records that no owner needs.
+func (k *kind) dropUnused() {
 	for namespace := range k.records.spaces {
 		if !k.covers(namespace) {
 			delete(k.records.spaces, namespace)
 		}
 	}
+}
+
+// set takes over an object. What is known to be over is not taken over, unless the
+// storage was restored.
+func (k *kind) set(at objectName, live *record, restored bool) []Change {
+	if !restored && (k.records.isDeleted(live.uid) || k.records.isStale(at, live.version)) {
+		return nil
+	}
+	old := k.records.get(at)
+	live.shareStrings(old)
+	k.records.set(at, live)
+	if k.records.writes[at] != nil {
+		return nil // notified when the requests are over
+	}
+	return k.difference(at, old, live, "")
+}
+
+// remove takes over that an object left the watch, at a version, with its last state.
+func (k *kind) remove(at objectName, last *record, version string) []Change {
+	old, changed := k.records.remove(at, version, last, time.Now())
+	if !changed || k.records.writes[at] != nil {
+		return nil
+	}
+	return k.difference(at, old, nil, "")
+}
+
+// replace takes over a list of a namespace or of the whole cluster.
+func (k *kind) replace(namespace string, list map[types.NamespacedName]*record, version string, restored bool) (changes []Change) {
+	if restored {
+		k.records.forgetDeletions()
+		changes = k.dropNewer(namespace, version)
+	}
+	for name, live := range list {
+		changes = append(changes, k.set(objectName{name.Namespace, name.Name}, live, restored)...)
+	}
+	for space, objects := range k.records.spaces {
+		if namespace != wide && space != namespace {
+			continue
+		}
+		for name, old := range objects {
+			if list[types.NamespacedName{Namespace: space, Name: name}] != nil || before(version, old.version) && !restored {
+				continue // our own answer is newer than the list
+			}
+			at := objectName{space, name}
+			k.records.delete(at, version, old.ended(), time.Now())
+			if k.records.writes[at] == nil {
+				changes = append(changes, k.difference(at, old, nil, "")...)
+			}
+		}
+	}
+	return changes
+}
+
+// dropNewer drops the records of other namespaces in versions that do not exist
+// any more: those objects were restored, too.
+func (k *kind) dropNewer(namespace, version string) (changes []Change) {
+	for space, objects := range k.records.spaces {
+		for name, old := range objects {
+			if namespace == wide || space == namespace || !before(version, old.version) {
+				continue
+			}
+			at := objectName{space, name}
+			delete(objects, name)
+			if k.records.writes[at] == nil {
+				changes = append(changes, k.difference(at, old, nil, "")...)
+			}
+		}
+	}
+	return changes
+}
+
+// Look returns the record of an object. It is known if there is one that can be
+// used. Watched reports whether all objects with our label at the place are
+// known: one that is not among them was not there, or did not bear the label, when
+// the watch last looked. That is no proof that it does not exist.
+func (s *Store) Look(place Place, name string) (observation plan.Observation, known, watched bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	k := s.kinds[place.kind()]
+	if k == nil || !place.isWatchable() || k.authoritative(place.Namespace, time.Now(), s.options.Stale) == nil {
+		return plan.Observation{}, false, false
+	}
+	switch live := k.records.get(place.object(name)); {
+	case live == nil:
+		return plan.Observation{}, false, true
+	case live.unread:
+		return plan.Observation{}, false, false
+	default:
+		return live.observation(), true, true
+	}
+}
+
+// Ending returns how far an object with a time to live had come when a watch saw it go. It
+// is FinishUnknown if no watch did, or saw an object of another uid, or that was some time
+// ago.
+func (s *Store) Ending(place Place, name string, uid types.UID) plan.Finish {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	k := s.kinds[place.kind()]
+	if k == nil || uid == "" {
+		return plan.FinishUnknown
+	}
+	if left, known := k.records.tombstones.get(place.object(name)); known && left.uid == uid {
+		return left.ending
+	}
+	return plan.FinishUnknown
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
@@ -19,11 +20,9 @@ func TestAListKeepsAnswersThatAreNewer(t *testing.T) {
 		b.keep("a", inShop)
 		// The list is as old as the server was before our writes.
 		k := b.store.kinds[inShop.kind()]
-		list := []*reduced{}
+		list := map[types.NamespacedName]*record{}
 		for _, live := range b.server.selected("") {
-			told := &reduced{record: recordOf(judged(live))}
-			told.Namespace, told.Name, told.UID, told.ResourceVersion = live.GetNamespace(), live.GetName(), live.GetUID(), live.GetResourceVersion()
-			list = append(list, told)
+			list[types.NamespacedName{Namespace: live.GetNamespace(), Name: live.GetName()}] = recordOf(judged(live))
 		}
 		version := b.server.objects[objectName{"shop", "dead"}].GetResourceVersion()
 		b.server.hold()
@@ -31,7 +30,7 @@ func TestAListKeepsAnswersThatAreNewer(t *testing.T) {
 		b.store.Writing("a", inShop, "new")(answer(b.server.put(object("shop", "new", "3", "a", "one"))))
 		b.server.remove("shop", "dead")
 		b.store.Writing("a", inShop, "dead")(gone("2"))
-		b.store.replace(k.scopes[wide], list, version, true)
+		k.scopes[wide].Replace(list, version, true)
 		b.sees(inShop, "pod", "two")
 		b.sees(inShop, "new", "one")
 		b.misses(inShop, "dead", true)

@@ -4,9 +4,14 @@
 package watch
 
 import (
+	"math"
+	"strings"
 	"time"
+	"unique"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
@@ -19,17 +24,17 @@ type records struct {
 	group, kind string
 	// spaces holds the records by namespace and name.
 	spaces map[string]map[string]*record
-	// graves are the versions at which objects left: what is not newer comes too
+	// tombstones are the versions at which objects left: what is not newer comes too
 	// late and does not bring them back.
-	graves memory[objectName, grave]
-	// dead are objects that do not exist any more, in whatever version.
-	dead memory[types.UID, struct{}]
+	tombstones recent[objectName, tombstone]
+	// deleted are objects that do not exist any more, in whatever version.
+	deleted recent[types.UID, struct{}]
 	// writes are our own requests under way.
 	writes map[objectName]*writing
 }
 
-// grave is what is known of an object that left.
-type grave struct {
+// tombstone is what is known of an object that left.
+type tombstone struct {
 	version string
 	// uid and ending are those of the last state that is known to be the last one.
 	uid    types.UID
@@ -53,62 +58,288 @@ func (r *records) set(name objectName, live *record) {
 		r.spaces[name.namespace] = space
 	}
 	space[name.name] = live
-	r.graves.drop(name)
+	r.tombstones.drop(name)
 }
 
-// bury removes the record, if there is one, and remembers the version, and the last state
-// of the object, which may be nil.
-func (r *records) bury(name objectName, version string, last *record, now time.Time) {
+// delete deletes the record, if there is one, and leaves a tombstone with the version and
+// the last state of the object, which may be nil.
+func (r *records) delete(name objectName, version string, last *record, now time.Time) {
 	if space := r.spaces[name.namespace]; space != nil {
 		if delete(space, name.name); len(space) == 0 {
 			delete(r.spaces, name.namespace)
 		}
 	}
-	left := grave{version: version}
+	left := tombstone{version: version}
 	if last != nil && last.ending != plan.FinishUnknown {
 		left.uid, left.ending = last.uid, last.ending
 	}
-	r.graves.put(name, left, now)
+	r.tombstones.put(name, left, now)
 }
 
-// forget forgets who left.
-func (r *records) forget() {
-	r.graves = memory[objectName, grave]{}
-	r.dead = memory[types.UID, struct{}]{}
+// forgetDeletions forgets which objects left.
+func (r *records) forgetDeletions() {
+	r.tombstones = recent[objectName, tombstone]{}
+	r.deleted = recent[types.UID, struct{}]{}
 }
 
-func (r *records) isDead(uid types.UID) bool {
-	_, dead := r.dead.get(uid)
-	return dead
+func (r *records) isDeleted(uid types.UID) bool {
+	_, deleted := r.deleted.get(uid)
+	return deleted
 }
 
-// late tells whether what was so at a version is known in a newer one.
-func (r *records) late(name objectName, version string) bool {
+// isStale reports whether an object is known in a newer version than this one.
+func (r *records) isStale(name objectName, version string) bool {
 	if known := r.get(name); known != nil {
 		return before(version, known.version)
 	}
-	grave, left := r.graves.get(name)
-	return left && compare(version, grave.version) <= 0
+	tombstone, left := r.tombstones.get(name)
+	return left && compare(version, tombstone.version) <= 0
 }
 
-// left takes over that an object left the watch, at a version, with its last state.
-func (r *records) left(name objectName, version string, last *record, now time.Time) (old *record, changed bool) {
+// remove takes over that an object left the watch, at a version, with its last state.
+func (r *records) remove(name objectName, version string, last *record, now time.Time) (old *record, changed bool) {
 	old = r.get(name)
 	if old != nil && before(version, old.version) {
 		return nil, false
 	}
-	if known, left := r.graves.get(name); old == nil && left && before(version, known.version) {
+	if known, left := r.tombstones.get(name); old == nil && left && before(version, known.version) {
 		return nil, false
 	}
-	r.bury(name, version, last, now)
+	r.delete(name, version, last, now)
 	return old, old != nil
 }
 
-// gone takes over that an object does not exist any more, which a request of ours
+// confirmDeletion takes over that an object does not exist any more, which a request of ours
 // has shown.
-func (r *records) gone(name objectName, uid types.UID, now time.Time) {
-	r.dead.put(uid, struct{}{}, now)
+func (r *records) confirmDeletion(name objectName, uid types.UID, now time.Time) {
+	r.deleted.put(uid, struct{}{}, now)
 	if old := r.get(name); old != nil && old.uid == uid {
-		r.bury(name, old.version, nil, now)
+		r.delete(name, old.version, nil, now)
 	}
 }
+
+// record is what is kept of an object. What many objects have in common is kept
+// once. It is not changed once it is made. There is one for each dependent, so the
+// order of the fields keeps it at 96 bytes.
+type record struct {
+	uid     types.UID
+	version string
+	seen    string
+	marks   unique.Handle[marks]
+	status  unique.Handle[plan.Status]
+	// finalizers are joined.
+	finalizers unique.Handle[string]
+	// scaled, referenced and ending are as in plan.Observation.
+	scaled *plan.Scaling
+	// created and deleting are seconds since 1970, 0 for never: the API knows no fractions.
+	created, deleting uint32
+	// unread is set for an object that exists, but could not be reduced.
+	unread     bool
+	referenced bool
+	ending     plan.Finish
+}
+
+// marks is plan.Ownership in a form that can be compared, without the controller: it
+// matters only for an object that is not ours, which is read.
+type marks struct {
+	owner  string
+	ref    plan.OwnerRef
+	others string
+}
+
+const separator = "\n" // is in no finalizer and no name of an owner
+
+// recordOf makes the record of an observation that is Present. Its strings are those of
+// the observation, which the inventory of the owner holds, too.
+func recordOf(o plan.Observation) *record {
+	return &record{
+		uid:     o.UID,
+		version: o.ResourceVersion,
+		seen:    o.ObservedHash,
+		marks: unique.Make(marks{
+			owner: o.Ownership.OwnerID, ref: o.Ownership.Ref, others: strings.Join(o.Ownership.OtherOwners, separator),
+		}),
+		status:     unique.Make(o.Status),
+		finalizers: unique.Make(strings.Join(o.Finalizers, separator)),
+		created:    seconds(o.CreationTimestamp),
+		deleting:   seconds(o.DeletionTimestamp),
+		scaled:     o.Scaled,
+		referenced: o.HasOwnerReferences,
+		ending:     o.Finish,
+	}
+}
+
+// shareStrings lets a new record of an object use the strings of the one before it, where
+// they are equal. It is called before the record is published.
+func (r *record) shareStrings(old *record) {
+	if old == nil {
+		return
+	}
+	if r.uid == old.uid {
+		r.uid = old.uid
+	}
+	if r.seen == old.seen {
+		r.seen = old.seen
+	}
+}
+
+// unreadable is the record of an object that Reduce failed on.
+func unreadable(live *unstructured.Unstructured, label string) *record {
+	return &record{
+		uid:        live.GetUID(),
+		version:    live.GetResourceVersion(),
+		marks:      unique.Make(marks{owner: live.GetLabels()[label]}),
+		status:     unique.Make(plan.Status{}),
+		finalizers: unique.Make(""),
+		unread:     true,
+	}
+}
+
+// observation is what the record was made of.
+func (r *record) observation() plan.Observation {
+	m := r.marks.Value()
+	return plan.Observation{
+		Existence:          plan.Present,
+		UID:                r.uid,
+		ResourceVersion:    r.version,
+		Ownership:          plan.Ownership{OwnerID: m.owner, Ref: m.ref, OtherOwners: split(m.others)},
+		ObservedHash:       r.seen,
+		DeletionTimestamp:  timeOf(r.deleting),
+		Finalizers:         split(r.finalizers.Value()),
+		CreationTimestamp:  timeOf(r.created),
+		Status:             r.status.Value(),
+		Scaled:             r.scaled,
+		HasOwnerReferences: r.referenced,
+		Finish:             r.ending,
+	}
+}
+
+// ended returns the record if the work of the object has ended, which is not undone;
+// otherwise nil.
+func (r *record) ended() *record {
+	if r.ending == plan.FinishComplete || r.ending == plan.FinishFailed {
+		return r
+	}
+	return nil
+}
+
+func (r *record) owner() string { return r.marks.Value().owner }
+
+// isMarked reports whether the object bears the label of an owner, and the annotation that
+// goes with it.
+func (r *record) isMarked(owner string) bool {
+	if r == nil {
+		return false
+	}
+	m := r.marks.Value()
+	return m.owner == owner && m.ref != plan.OwnerRef{}
+}
+
+// same reports whether two records differ in nothing but version and status.
+func (r *record) same(other *record) bool {
+	return r.uid == other.uid && r.seen == other.seen && r.marks == other.marks && r.finalizers == other.finalizers &&
+		(r.deleting == 0) == (other.deleting == 0) && !r.unread && !other.unread
+}
+
+// edited reports whether two records differ in the content, and otherwise in nothing but
+// the version.
+func (r *record) edited(other *record) bool {
+	if r == nil || other == nil {
+		return false
+	}
+	unedited := *other
+	unedited.seen = r.seen
+	return r.same(&unedited) && r.status == other.status
+}
+
+// seconds returns t as seconds since 1970. A time outside of what 32 bits hold, which only a
+// server with a wrong clock gives, becomes the nearest one that they hold.
+func seconds(t time.Time) uint32 {
+	if t.IsZero() {
+		return 0
+	}
+	return uint32(min(max(t.Unix(), 1), math.MaxUint32))
+}
+
+func timeOf(seconds uint32) time.Time {
+	if seconds == 0 {
+		return time.Time{}
+	}
+	return time.Unix(int64(seconds), 0)
+}
+
+func split(joined string) []string {
+	if joined == "" {
+		return nil
+	}
+	return strings.Split(joined, separator)
+}
+
+// compare orders two versions. Those that cannot be compared are told apart by
+// when they arrive: a is taken to be the newer one.
+func compare(a, b string) int {
+	if a == b {
+		return 0
+	}
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	if err != nil {
+		return 1
+	}
+	return order
+}
+
+// newer returns the newer one of two versions, either of which may be empty.
+func newer(a, b string) string {
+	if a == "" || b != "" && before(a, b) {
+		return b
+	}
+	return a
+}
+
+// before reports whether version a is provably older than b.
+func before(a, b string) bool { return compare(a, b) < 0 }
+
+const (
+	// maxRecent and maxAge bound what is remembered, for each type, of objects
+	// that left. The server does not keep older events.
+	maxRecent = 10_000
+	maxAge    = 10 * time.Minute
+)
+
+// recent is a map that forgets the oldest entries.
+type recent[K comparable, V any] struct {
+	entries map[K]remembered[V]
+	order   []moment[K]
+}
+
+type remembered[V any] struct {
+	value V
+	at    time.Time
+}
+
+type moment[K comparable] struct {
+	key K
+	at  time.Time
+}
+
+func (m *recent[K, V]) put(key K, value V, now time.Time) {
+	if m.entries == nil {
+		m.entries = map[K]remembered[V]{}
+	}
+	m.entries[key] = remembered[V]{value, now}
+	m.order = append(m.order, moment[K]{key, now})
+	for len(m.order) > maxRecent || now.Sub(m.order[0].at) > maxAge {
+		oldest := m.order[0]
+		if m.entries[oldest.key].at.Equal(oldest.at) {
+			delete(m.entries, oldest.key)
+		}
+		m.order = m.order[1:]
+	}
+}
+
+func (m *recent[K, V]) get(key K) (value V, ok bool) {
+	entry, ok := m.entries[key]
+	return entry.value, ok
+}
+
+func (m *recent[K, V]) drop(key K) { delete(m.entries, key) }

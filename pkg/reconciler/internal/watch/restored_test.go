@@ -6,8 +6,6 @@ package watch
 import (
 	"testing"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // restore puts back what a storage held at version 50.
@@ -79,26 +77,5 @@ func TestAnAnswerThatOvertakesTheListDoesNotMakeItARestoredOne(t *testing.T) {
 		})
 		b.keep("a", inShop)
 		b.sees(inShop, "pod", "two")
-	})
-}
-
-func TestAServerThatMayLagBehindIsNoRestoredOne(t *testing.T) {
-	inBubble(t, Options{}, func(b *bed) {
-		b.server.put(object("shop", "pod", "1", "a", "one"))
-		b.keep("a", inShop)
-		b.store.Read("a", inShop, "pod", judged(withVersion(object("shop", "pod", "1", "a", "two"), "150")))
-		k := b.store.kinds[inShop.kind()]
-		source := &source{store: b.store, scope: k.scopes[wide]}
-		for version, floor := range map[string]string{"": "150", "101": ""} {
-			source.begin()
-			stream, err := source.watch(b.Context(), metav1.ListOptions{SendInitialEvents: new(true), ResourceVersion: version})
-			if err != nil {
-				t.Fatal(err)
-			}
-			stream.Stop()
-			if k.scopes[wide].floor != floor {
-				t.Errorf("asked for what is not older than %q: the list must not be older than %q, want %q", version, k.scopes[wide].floor, floor)
-			}
-		}
 	})
 }

@@ -6,45 +6,55 @@ package watch
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/informer"
 	"github.com/corbel-run/corbel/pkg/cluster"
 )
 
-const (
-	// pageSize is the size of the pages of lists.
-	pageSize = 500
-	// shortPause and longPause bound the pauses between attempts that fail.
-	shortPause, longPause = 500 * time.Millisecond, 10 * time.Second
-	// lasting is how long an attempt works that makes the next pause a short one.
-	lasting = 30 * time.Second
-)
+// minRetry and maxRetry bound the pauses between attempts that fail. They are shorter than
+// those for references: until the watch is back, each dependent is read.
+const minRetry, maxRetry = 500 * time.Millisecond, 10 * time.Second
 
-// scope is one reflector: a type in a namespace, or in the whole cluster.
+// objects lists and watches; *cluster.Objects does so.
+type objects interface {
+	List(ctx context.Context, r cluster.Resource, namespace string, options metav1.ListOptions) (*unstructured.UnstructuredList, error)
+	Watch(ctx context.Context, r cluster.Resource, namespace string, options metav1.ListOptions) (apiwatch.Decoder, error)
+}
+
+// scope is a type in a namespace, or in the whole cluster, with a reflector. It implements
+// informer.Source and informer.Handler. The Store guards the fields below log.
 type scope struct {
+	store     *Store
 	kind      *kind
 	namespace string
 	cancel    context.CancelFunc
-	// synced tells that all objects are known, failing that it is not and that
-	// the last attempt did not work.
+	log       logr.Logger
+
+	// synced: all objects are known; failing: they are not, and the last attempt did not work.
 	synced, failing bool
 	// downSince is since when the watch is broken; zero if it is not.
 	downSince time.Time
-	// newest is the newest version that the server told, list that of the last list.
+	// newest is the newest version that the server sent, list that of the last list.
 	newest, list string
-	// floor is what the newest version of the type was when it was asked for the list
-	// that comes next. Empty if the answer may be older than that.
+	// floor is what the newest version of the type was when the list that comes next was
+	// requested.
 	floor string
 }
 
-func (c *scope) believed(now time.Time, stale time.Duration) bool {
+// isFresh reports whether the records of the scope can be used.
+func (c *scope) isFresh(now time.Time, stale time.Duration) bool {
 	return c.synced && (c.downSince.IsZero() || now.Sub(c.downSince) <= stale)
 }
 
@@ -54,161 +64,188 @@ func (s *Store) start(k *kind, namespace string) {
 	if namespace != wide {
 		logger = logger.WithValues("namespace", namespace)
 	}
-	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logger))
-	scope := &scope{kind: k, namespace: namespace, cancel: cancel, downSince: time.Now()}
-	k.scopes[namespace] = scope
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &scope{store: s, kind: k, namespace: namespace, cancel: cancel, log: logger, downSince: time.Now()}
+	k.scopes[namespace] = c
 	s.reflectors++
 	s.running.Go(func() {
 		defer cancel()
-		s.run(ctx, scope)
+		informer.NewReflector(c, c, metav1.ListOptions{LabelSelector: s.options.Label}).Run(ctx)
 	})
 }
 
 // stop ends a reflector. It is called with the lock, and does not wait.
-func (s *Store) stop(scope *scope) {
-	scope.cancel()
-	delete(scope.kind.scopes, scope.namespace)
+func (s *Store) stop(c *scope) {
+	c.cancel()
+	delete(c.kind.scopes, c.namespace)
 	s.reflectors--
 }
 
-// run lists and watches until the context ends or the server refuses it.
-func (s *Store) run(ctx context.Context, scope *scope) {
-	source := &source{store: s, scope: scope}
-	reflector := cache.NewReflectorWithOptions(source.listWatch(), nil, &sink{s, scope, source}, cache.ReflectorOptions{
-		Logger:          new(klog.FromContext(ctx)),
-		Name:            "watch",
-		TypeDescription: scope.kind.key.gvr.String(),
-		Backoff:         &wait.Backoff{Duration: shortPause, Cap: longPause, Steps: 10, Factor: 2, Jitter: 1},
+// List implements informer.Source.
+func (c *scope) List(ctx context.Context, options metav1.ListOptions) (map[types.NamespacedName]*record, metav1.ListMeta, error) {
+	list, err := c.store.objects.List(ctx, c.kind.resource, c.namespace, options)
+	if err != nil {
+		return nil, metav1.ListMeta{}, err
+	}
+	page := make(map[types.NamespacedName]*record, len(list.Items))
+	for i := range list.Items {
+		live := &list.Items[i]
+		if converted, ok := c.Convert(live); ok {
+			page[types.NamespacedName{Namespace: live.GetNamespace(), Name: live.GetName()}] = converted
+		}
+	}
+	return page, metav1.ListMeta{ResourceVersion: list.GetResourceVersion(), Continue: list.GetContinue()}, nil
+}
+
+// Watch implements informer.Source.
+func (c *scope) Watch(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
+	events, err := c.store.objects.Watch(ctx, c.kind.resource, c.namespace, options)
+	if err != nil {
+		return nil, err
+	}
+	return apiwatch.NewStreamWatcher(events, apierrors.NewClientErrorReporter(http.StatusInternalServerError, "watch", "ClientWatchDecoding")), nil
+}
+
+// Convert implements informer.Source. An object that does not belong to the scope is left
+// out: a server may send anything.
+func (c *scope) Convert(object runtime.Object) (*record, bool) {
+	live, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return nil, false
+	}
+	namespace := live.GetNamespace()
+	inside := c.namespace == wide || c.namespace == namespace
+	if live.GetName() == "" || live.GetUID() == "" || !inside || c.kind.key.namespaced != (namespace != "") {
+		return nil, false
+	}
+	return c.store.reduce(c.log, live), true
+}
+
+// Listing implements informer.Handler. The list cannot be older than anything that is known now.
+func (c *scope) Listing() {
+	c.store.mu.Lock()
+	defer c.store.mu.Unlock()
+	c.floor = c.kind.newest
+}
+
+// Replace implements informer.Handler. A list that is older than what the server sent before,
+// or than what was known when it was requested, is that of a storage that was restored.
+func (c *scope) Replace(objects map[types.NamespacedName]*record, version string, streaming bool) {
+	c.change("", func(k *kind) []Change {
+		restored := c.newest != "" && before(version, c.newest) || c.floor != "" && before(version, c.floor)
+		if c.newest, c.list = version, version; restored {
+			k.newest = version
+		}
+		changes := k.replace(c.namespace, objects, version, restored)
+		c.synced, c.failing, c.downSince = true, false, time.Time{}
+		if !streaming {
+			c.downSince = time.Now()
+		}
+		if delete(k.refusals, c.namespace); c.namespace == wide {
+			clear(k.refusals)
+		}
+		k.newest = newer(version, k.newest)
+		k.synced[c.namespace] = true
+		c.store.arrange()
+		return changes
 	})
-	reflector.WatchListPageSize = pageSize
-	for attempt := 0; ; attempt++ {
-		begun := time.Now()
-		source.begin()
-		err := contained(ctx, reflector)
-		if ctx.Err() != nil || s.refused(scope, err) {
-			return
+}
+
+// Set implements informer.Handler. An event that is older than the last list says nothing new.
+func (c *scope) Set(name types.NamespacedName, live *record, version string) {
+	c.change(version, func(k *kind) []Change {
+		if c.isListed(version) {
+			return nil
 		}
-		if err != nil {
-			klog.FromContext(ctx).V(1).Info("cannot watch at the moment", "error", err.Error())
+		return k.set(objectName{name.Namespace, name.Name}, live, false)
+	})
+}
+
+// Delete implements informer.Handler.
+func (c *scope) Delete(name types.NamespacedName, last *record, version string) {
+	c.change(version, func(k *kind) []Change {
+		if c.isListed(version) {
+			return nil
 		}
-		if time.Since(begun) > lasting {
-			attempt = 0
-		}
-		pause := time.NewTimer(wait.Jitter(backoff.Delay(attempt, shortPause, longPause), 1))
-		select {
-		case <-ctx.Done():
-		case <-pause.C:
-		}
-		pause.Stop()
+		return k.remove(objectName{name.Namespace, name.Name}, last, version)
+	})
+}
+
+func (c *scope) isListed(version string) bool { return c.list != "" && compare(version, c.list) <= 0 }
+
+// Progress implements informer.Handler.
+func (c *scope) Progress(version string) {
+	c.change(version, func(*kind) []Change { return nil })
+}
+
+// change changes records on behalf of the reflector, unless it is ended.
+func (c *scope) change(version string, change func(*kind) []Change) {
+	c.store.mu.Lock()
+	var changes []Change
+	if c.isRunning() && !c.store.closed {
+		changes = change(c.kind)
+		c.newest = newer(version, c.newest)
+		c.kind.newest = newer(version, c.kind.newest)
+	}
+	c.store.mu.Unlock()
+	c.store.notify(changes)
+}
+
+func (c *scope) isRunning() bool { return c.kind.scopes[c.namespace] == c }
+
+// Watching implements informer.Handler.
+func (c *scope) Watching(watching bool) {
+	c.store.mu.Lock()
+	defer c.store.mu.Unlock()
+	switch {
+	case watching:
+		c.downSince = time.Time{}
+	case c.downSince.IsZero():
+		c.downSince = time.Now()
 	}
 }
 
-// contained turns a panic, which only a mistake can cause, into an error.
-func contained(ctx context.Context, reflector *cache.Reflector) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = mistake(value)
-			klog.FromContext(ctx).Error(err, "a mistake in the program that watches")
-		}
-	}()
-	return reflector.ListAndWatchWithContext(ctx)
+// Failed implements informer.Handler. It ends the reflector if the server does not let the
+// operator list or watch, or if the type is not there any more; the Store starts another one
+// later. A server that refuses the credentials may accept them in a moment, when they are
+// rotated: that is no refusal of the scope.
+func (c *scope) Failed(err error, attempt int) (time.Duration, bool) {
+	if c.isRefused(err) {
+		return 0, false
+	}
+	if err != nil {
+		c.log.V(1).Info("cannot watch at the moment", "error", err.Error())
+	}
+	return backoff.Jitter(backoff.Delay(attempt, minRetry, maxRetry), 1, backoff.Random()), true
 }
 
-// refused judges why an attempt ended, and ends the reflector if the server does
-// not let us list or watch, or if the type is not there any more.
-func (s *Store) refused(scope *scope, err error) bool {
+func (c *scope) isRefused(err error) bool {
 	_, unserved := errors.AsType[*cluster.UnservedPathError](err)
 	forbidden := apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotAcceptable(err)
+	s, k := c.store, c.kind
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := scope.kind
-	if k.scopes[scope.namespace] != scope {
+	if !c.isRunning() {
 		return true
 	}
 	if !unserved && !forbidden {
-		scope.failing = !scope.synced
-		if scope.downSince.IsZero() {
-			// The end of the watch may have been noticed before its beginning was.
-			scope.downSince = time.Now()
-		}
+		c.failing = !c.synced
 		s.progressed()
 		return false
 	}
-	before := k.refusals[scope.namespace]
-	next := refusal{count: before.count + 1, unserved: unserved, lost: before.lost || scope.synced}
+	before := k.refusals[c.namespace]
+	next := refusal{count: before.count + 1, unserved: unserved, lost: before.lost || c.synced}
 	pause := s.options.Retry
-	if scope.namespace == wide && k.key.namespaced {
+	if c.namespace == wide && k.key.namespaced {
 		pause *= wideRetry
 	}
 	if next.unserved || next.lost {
 		pause = backoff.Delay(before.count, time.Second, pause)
 	}
 	next.until = time.Now().Add(pause)
-	k.refusals[scope.namespace] = next
-	k.unsync(scope.namespace)
-	s.stop(scope)
-	s.tend()
+	k.refusals[c.namespace] = next
+	k.unsync(c.namespace)
+	s.stop(c)
+	s.arrange()
 	return true
-}
-
-// connected notices that a watch goes on where it was.
-func (s *Store) connected(scope *scope) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	scope.downSince = time.Time{}
-}
-
-// disconnected notices that a watch ended.
-func (s *Store) disconnected(scope *scope) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if scope.downSince.IsZero() {
-		scope.downSince = time.Now()
-	}
-}
-
-// asks notices that a list is asked for. A fresh one is not older than anything that
-// was known before.
-func (s *Store) asks(scope *scope, fresh bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if scope.floor = ""; fresh {
-		scope.floor = scope.kind.newest
-	}
-}
-
-// sink is where a reflector puts what it gets.
-type sink struct {
-	store  *Store
-	scope  *scope
-	source *source
-}
-
-func (s *sink) Add(object any) error {
-	s.store.event(s.scope, object.(*reduced))
-	return nil
-}
-
-func (s *sink) Update(object any) error { return s.Add(object) }
-
-func (s *sink) Delete(object any) error {
-	s.store.leave(s.scope, object.(*reduced))
-	return nil
-}
-
-func (s *sink) Replace(list []any, version string) error {
-	objects := make([]*reduced, 0, len(list))
-	for _, object := range list {
-		objects = append(objects, object.(*reduced))
-	}
-	s.store.replace(s.scope, objects, version, s.source.streams())
-	return nil
-}
-
-func (s *sink) Resync() error { return nil }
-
-// Bookmark implements cache.ReflectorBookmarkStore.
-func (s *sink) Bookmark(version string) error {
-	s.store.feed(s.scope, version, func(*kind) []Change { return nil })
-	return nil
 }

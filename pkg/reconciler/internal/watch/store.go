@@ -5,6 +5,7 @@ package watch
 
 import (
 	"cmp"
+	"context"
 	"sync"
 	"time"
 
@@ -23,14 +24,14 @@ type Options struct {
 	// Accepted, which is not kept, and with the value of Label as the owner's id.
 	// It is quick, sends nothing and keeps nothing of the object.
 	Reduce func(live *unstructured.Unstructured) plan.Observation
-	// Changed is told what changed and was not the doing of the owner himself.
+	// Changed is called with what changed, unless the owner itself changed it.
 	// It must not block. May be nil.
 	Changed func(Change)
 	// Limit is how many reflectors run at most. Defaults to 500.
 	Limit int
-	// Linger is how long a reflector stays that nobody uses. Defaults to 1 minute.
+	// Linger is how long a reflector stays that no owner uses. Defaults to 1 minute.
 	Linger time.Duration
-	// Stale is how long a broken watch is believed. Defaults to 10 seconds.
+	// Stale is how long the records of a broken watch are used. Defaults to 10 seconds.
 	Stale time.Duration
 	// Retry is how long after a refusal it is tried again; the whole cluster, if
 	// there are namespaces to be watched instead, ten times as long. Defaults to
@@ -59,16 +60,16 @@ type Store struct {
 	closed bool
 	kinds  map[kindKey]*kind
 	// owners are the places that each owner keeps.
-	owners     map[string]map[spot]bool
+	owners     map[string]map[placeKey]bool
 	reflectors int
 	// progress is closed and replaced when a place may have become usable.
 	progress chan struct{}
-	// timer calls tend when it is time to end or to try something.
+	// timer calls arrange when it is time to end or to try something.
 	timer *time.Timer
 }
 
-// spot is a Place that can be compared.
-type spot struct {
+// placeKey is a Place that can be compared.
+type placeKey struct {
 	kind      kindKey
 	namespace string
 }
@@ -81,7 +82,7 @@ func New(target cluster.Target, options Options) *Store {
 func newStore(objects objects, options Options) *Store {
 	return &Store{
 		objects: objects, options: options.withDefaults(),
-		kinds: map[kindKey]*kind{}, owners: map[string]map[spot]bool{}, progress: make(chan struct{}),
+		kinds: map[kindKey]*kind{}, owners: map[string]map[placeKey]bool{}, progress: make(chan struct{}),
 	}
 }
 
@@ -107,7 +108,7 @@ func (s *Store) Close() {
 	s.running.Wait()
 }
 
-// progressed wakes those who wait. It is called with the lock.
+// progressed lets the callers of Wait go on. It is called with the lock.
 func (s *Store) progressed() {
 	close(s.progress)
 	s.progress = make(chan struct{})
@@ -117,8 +118,8 @@ func (s *Store) progressed() {
 type Stats struct {
 	// Reflectors run; Synced of them know all their objects.
 	Reflectors, Synced int
-	// Records are the objects that are known, Graves those that are known to have left.
-	Records, Graves int
+	// Records are the objects that are known, Tombstones those that are known to have left.
+	Records, Tombstones int
 	// Writing are the objects with requests of ours under way.
 	Writing int
 	// Refused are the namespaces, and whole types, that cannot be watched.
@@ -139,9 +140,205 @@ func (s *Store) Stats() Stats {
 		for _, space := range k.records.spaces {
 			stats.Records += len(space)
 		}
-		stats.Graves += len(k.records.graves.entries)
+		stats.Tombstones += len(k.records.tombstones.entries)
 		stats.Writing += len(k.records.writes)
 		stats.Refused += len(k.refusals)
 	}
 	return stats
+}
+
+// Keep says which types and namespaces the objects of an owner live in. What is
+// needed is watched; what no owner needs any more is ended after a while. The places
+// replace those of the last call; nil means none.
+func (s *Store) Keep(owner string, places []Place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	before, after, changed := s.owners[owner], map[placeKey]bool{}, false
+	for _, place := range places {
+		at := placeKey{place.kind(), place.Namespace}
+		if !place.isWatchable() || after[at] {
+			continue
+		}
+		after[at] = true
+		if !before[at] {
+			s.use(place)
+			changed = true
+		}
+	}
+	for at := range before {
+		if !after[at] {
+			s.unuse(at)
+			changed = true
+		}
+	}
+	if s.owners[owner] = after; len(after) == 0 {
+		delete(s.owners, owner)
+	}
+	if changed {
+		s.arrange()
+	}
+}
+
+func (s *Store) use(place Place) {
+	key := place.kind()
+	k := s.kinds[key]
+	if k == nil {
+		k = newKind(key, place.Resource)
+		s.kinds[key] = k
+	}
+	k.users[place.Namespace]++
+	delete(k.idle, place.Namespace)
+}
+
+func (s *Store) unuse(at placeKey) {
+	k := s.kinds[at.kind]
+	if k.users[at.namespace]--; k.users[at.namespace] == 0 {
+		delete(k.users, at.namespace)
+		k.idle[at.namespace] = time.Now()
+	}
+}
+
+// Wait returns when all the places are synced or cannot be watched, or when the
+// context ends.
+func (s *Store) Wait(ctx context.Context, places []Place) {
+	for {
+		s.mu.RLock()
+		settled, progress := s.settled(places), s.progress
+		s.mu.RUnlock()
+		if settled {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-progress:
+		}
+	}
+}
+
+// settled reports whether waiting is of no use.
+func (s *Store) settled(places []Place) bool {
+	for _, place := range places {
+		k := s.kinds[place.kind()]
+		if k == nil {
+			continue
+		}
+		pending := false
+		for _, at := range []string{wide, place.Namespace} {
+			scope := k.scopes[at]
+			if scope == nil {
+				continue
+			}
+			if scope.synced {
+				pending = false
+				break
+			}
+			pending = pending || !scope.failing
+		}
+		if pending {
+			return false
+		}
+	}
+	return true
+}
+
+// arrange ends and starts reflectors as they are needed, and runs again when time
+// alone changes what is needed. It is called with the lock.
+func (s *Store) arrange() {
+	if s.closed {
+		return
+	}
+	now := time.Now()
+	for key, k := range s.kinds {
+		if s.endUnused(k, now); len(k.users)+len(k.idle) == 0 {
+			delete(s.kinds, key)
+		}
+	}
+	var next time.Time
+	for _, k := range s.kinds {
+		s.startNeeded(k, now)
+		k.dropUnused()
+		if at := s.due(k); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	s.progressed()
+	if s.timer != nil {
+		s.timer.Stop()
+		s.timer = nil
+	}
+	if !next.IsZero() {
+		s.timer = time.AfterFunc(next.Sub(now), func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.arrange()
+		})
+	}
+}
+
+// endUnused ends the reflectors that no owner needs.
+func (s *Store) endUnused(k *kind, now time.Time) {
+	for namespace, since := range k.idle {
+		if now.Sub(since) >= s.options.Linger {
+			delete(k.idle, namespace)
+			delete(k.refusals, namespace)
+			delete(k.synced, namespace)
+		}
+	}
+	all := len(k.users)+len(k.idle) == 0
+	whole := k.scopes[wide]
+	for namespace, scope := range k.scopes {
+		covered := namespace != wide && whole != nil && whole.synced
+		if all || covered || namespace != wide && !k.isUsed(namespace) {
+			s.stop(scope)
+		}
+	}
+}
+
+// startNeeded starts the reflectors that are needed, may be tried, and fit below
+// the limit: one for the whole cluster, and while that is refused one for each namespace.
+func (s *Store) startNeeded(k *kind, now time.Time) {
+	for _, namespace := range k.needed() {
+		refusal, refused := k.refusals[namespace]
+		if s.reflectors < s.options.Limit && (!refused || !now.Before(refusal.until)) {
+			s.start(k, namespace)
+		}
+	}
+}
+
+// needed returns where reflectors are missing.
+func (k *kind) needed() (namespaces []string) {
+	if k.scopes[wide] == nil {
+		namespaces = append(namespaces, wide)
+	}
+	if refusal, refused := k.refusals[wide]; !refused || refusal.unserved || !k.key.namespaced {
+		return namespaces
+	}
+	for namespace := range k.users {
+		if k.scopes[namespace] == nil {
+			namespaces = append(namespaces, namespace)
+		}
+	}
+	return namespaces
+}
+
+// due returns when time alone changes what a type needs; zero is never.
+func (s *Store) due(k *kind) (next time.Time) {
+	earlier := func(at time.Time) {
+		if next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	for _, since := range k.idle {
+		earlier(since.Add(s.options.Linger))
+	}
+	if s.reflectors < s.options.Limit {
+		for _, namespace := range k.needed() {
+			earlier(k.refusals[namespace].until)
+		}
+	}
+	return next
 }

@@ -15,9 +15,9 @@ import (
 // answered, in the words of Reduce: nil if the outcome is not known, Absent with
 // the uid if the server said that the object is gone.
 //
-// What the watch says about the object meanwhile is taken over, but nobody is told
-// before the answer is there: if it is but the echo of the write, nobody needs to
-// know. If the object changes hands by the write, the other owner is told.
+// What the watch says about the object meanwhile is taken over, but no owner is notified
+// before the answer is there: the echo of the write is no news. If the write takes the
+// object from another owner, that owner is notified.
 func (s *Store) Writing(owner string, place Place, name string) (done func(answer *plan.Observation)) {
 	at := place.object(name)
 	s.mu.Lock()
@@ -28,7 +28,7 @@ func (s *Store) Writing(owner string, place Place, name string) (done func(answe
 	s.mu.Unlock()
 	var once sync.Once
 	return func(answer *plan.Observation) {
-		once.Do(func() { s.tell(s.wrote(owner, place, at, begun, answer)) })
+		once.Do(func() { s.notify(s.wrote(owner, place, at, begun, answer)) })
 	}
 }
 
@@ -39,7 +39,7 @@ func (s *Store) wrote(owner string, place Place, at objectName, begun *kind, ans
 	if k == nil {
 		return nil
 	}
-	if k != begun { // nobody watched when the request was sent
+	if k != begun { // the type was not watched when the request was sent
 		return k.read(owner, at, answer)
 	}
 	r := &k.records
@@ -58,7 +58,7 @@ func (s *Store) wrote(owner string, place Place, at objectName, begun *kind, ans
 
 // Read takes over what a request of an owner found, if it is newer than what is
 // known: an object in the words of Reduce, or Absent with the uid that is gone.
-// The owner is told nothing; another one is, if it is his object that changed.
+// The owner is not notified; another one is, if its object changed.
 func (s *Store) Read(owner string, place Place, name string, answer plan.Observation) {
 	s.mu.Lock()
 	var changes []Change
@@ -66,14 +66,14 @@ func (s *Store) Read(owner string, place Place, name string, answer plan.Observa
 		changes = k.read(owner, place.object(name), &answer)
 	}
 	s.mu.Unlock()
-	s.tell(changes)
+	s.notify(changes)
 }
 
 func (k *kind) read(owner string, at objectName, answer *plan.Observation) []Change {
 	old := k.records.get(at)
 	k.take(at, answer, nil)
 	if k.records.writes[at] != nil {
-		return nil // when the requests are over, what is new is told
+		return nil // when the requests are over, what is new is notified
 	}
 	return k.difference(at, old, k.records.get(at), owner)
 }
@@ -103,7 +103,7 @@ func (k *kind) take(at objectName, answer *plan.Observation, before *record) *st
 		if uid == "" {
 			return nil
 		}
-		r.gone(at, uid, now)
+		r.confirmDeletion(at, uid, now)
 		if before != nil && before.uid != uid {
 			return nil
 		}
@@ -111,16 +111,16 @@ func (k *kind) take(at objectName, answer *plan.Observation, before *record) *st
 	case plan.Present:
 		live := recordOf(*answer)
 		k.newest = newer(live.version, k.newest)
-		late := r.late(at, live.version)
-		if live.owner() != "" && !r.isDead(live.uid) {
-			if !late {
+		stale := r.isStale(at, live.version)
+		if live.owner() != "" && !r.isDeleted(live.uid) {
+			if !stale {
 				r.set(at, live)
 			}
 			return &state{live, live.version}
 		}
-		if !late {
+		if !stale {
 			// The watch will not tell what becomes of it.
-			r.bury(at, live.version, nil, now)
+			r.delete(at, live.version, nil, now)
 		}
 		return &state{nil, live.version}
 	}
@@ -131,8 +131,8 @@ func (k *kind) take(at objectName, answer *plan.Observation, before *record) *st
 // the answer to the last one.
 type writing struct {
 	requests int
-	// base is the state that everybody knows who has to: the one before, or the
-	// one that we were answered. Nil if the object is in no record.
+	// base is the state that the owners know: the one before, or the
+	// answered one. Nil if the object is in no record.
 	base *record
 	// version is that of the newest answer.
 	version string

@@ -216,12 +216,12 @@ func TestWhatIsGoneDoesNotComeBack(t *testing.T) {
 }
 
 func TestMemoryIsBounded(t *testing.T) {
-	var m memory[int, int]
+	var m recent[int, int]
 	at := time.Now()
-	for i := range maxMemory + 100 {
+	for i := range maxRecent + 100 {
 		m.put(i, i, at)
 	}
-	if len(m.entries) != maxMemory || len(m.order) != maxMemory {
+	if len(m.entries) != maxRecent || len(m.order) != maxRecent {
 		t.Errorf("%d, %d", len(m.entries), len(m.order))
 	}
 	m.put(500, 1, at.Add(maxAge))
