@@ -253,9 +253,9 @@ func TestThereAreNeverMoreWatchesThanAllowedAndRoomIsUsedWhenItIsThere(t *testin
 	})
 }
 
-// Whatever happens, and however late the watches are: when all is quiet, everybody
+// Whatever happens, and however late the watches are: when all is quiet, each owner
 // has seen what is there.
-func TestInTheEndEverybodyHasSeenWhatIsThere(t *testing.T) {
+func TestInTheEndEachOwnerHasSeenWhatIsThere(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		inBubble(t, Options{PerNamespace: 3, PerType: 4, Total: 8, Linger: time.Second}, func(w *world) { w.live(random) })

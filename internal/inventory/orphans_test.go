@@ -341,7 +341,7 @@ func TestASuccessorWaitsUntilTheSecretsOfItsPredecessorAreRemoved(t *testing.T) 
 		if left := len(d.secrets()); c.commits > 0 || left != before {
 			t.Errorf("%d commits; %d Secrets of %d are left", c.commits, left, before)
 		}
-		// What it ends with must not make anybody forget what came before it.
+		// The end of the successor must not drop what is cached of its predecessor.
 		d.check(c.store.Erase(t.Context(), c.component, v1alpha1.Inventory{Chunks: &v1alpha1.InventoryChunks{}}))
 	}
 	server.refuse(0, "")

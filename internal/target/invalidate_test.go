@@ -153,7 +153,7 @@ func TestAnEndOfWatchesCostsOneProbeUnlessItIsAWishOfOurOwn(t *testing.T) {
 					}
 				}
 				if n := w.requests(); n != 5 { // a probe, the uid of the target, and the watches
-					t.Errorf("%d requests before anybody wants to enter", n)
+					t.Errorf("%d requests before a component acquires the target", n)
 				}
 				answer := make(chan struct{}) // to the probe, after both have asked
 				w.answers(func(request *http.Request) (*http.Response, error) {

@@ -80,7 +80,7 @@ func TestAMistakeInReduceCostsOnlyTheRecord(t *testing.T) {
 	})
 }
 
-func TestAMistakeOfWhoIsToldEndsNothing(t *testing.T) {
+func TestAPanicOfChangedEndsNothing(t *testing.T) {
 	inBubble(t, Options{}, func(b *bed) {
 		b.store.options.Changed = func(Change) { panic("mistake") }
 		b.server.put(object("shop", "pod", "1", "a", "one"))

@@ -7,12 +7,15 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -225,4 +228,175 @@ func shared(t *testing.T, options Options) *live {
 	t.Helper()
 	config := env.Shared(t).Config()
 	return onServer(t, config, config, options)
+}
+
+const (
+	readRole    = "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: read}, rules: [{apiGroups: [''], resources: [configmaps], verbs: [get, list, watch]}]}"
+	readBinding = `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: read},
+		roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: read},
+		subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: tenant}]}`
+)
+
+func TestAnIdentityWithRightsInItsNamespaceWatchesItAndGoesOnWithoutThem(t *testing.T) {
+	environment := env.Shared(t)
+	tenant, err := environment.ConfigFor("tenant")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := onServer(t, environment.Config(), tenant, Options{Retry: time.Second})
+	maps := l.place("", "v1", "ConfigMap")
+	l.configMap("one", "first")
+	l.keep(maps)
+	if _, known, watched := l.store.Look(maps, "one"); known || watched {
+		t.Errorf("without rights: %t, %t", known, watched)
+	}
+
+	l.create(readRole)
+	binding := l.create(readBinding)
+	l.sees(maps, "one", "first")
+	if sent := l.requests.take(); slices.ContainsFunc(sent, func(request string) bool { return request[:4] == "list" }) {
+		t.Errorf("a list although watches begin with one: %q", sent)
+	}
+	l.patch(maps, "one", `{"data":{"text":"second"}}`)
+	l.hears("a: one Content")
+
+	bindings := l.place("rbac.authorization.k8s.io", "v1", "RoleBinding")
+	l.remove(bindings, binding)
+	l.requests.take()
+	l.eventually("the watch is not believed any more", func() bool {
+		l.requests.cut()
+		_, _, watched := l.store.Look(maps, "one")
+		return !watched
+	})
+	l.patch(maps, "one", `{"data":{"text":"third"}}`)
+	l.create(readBinding)
+	l.sees(maps, "one", "third")
+}
+
+func TestAnAPIServerThatComesBackIsWatchedAgain(t *testing.T) {
+	environment := env.New(t, env.Options{})
+	l := onServer(t, environment.Config(), environment.Config(), Options{Stale: time.Second})
+	maps := l.place("", "v1", "ConfigMap")
+	l.configMap("one", "first")
+	l.configMap("gone", "first")
+	l.keep(maps)
+	l.sees(maps, "one", "first")
+	if err := environment.KillAPIServer(); err != nil {
+		t.Fatal(err)
+	}
+	l.eventually("it is not believed any more", func() bool {
+		_, _, watched := l.store.Look(maps, "one")
+		return !watched
+	})
+	if err := environment.RestartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.sees(maps, "one", "first")
+	l.patch(maps, "one", `{"data":{"text":"second"}}`)
+	l.sees(maps, "one", "second")
+	l.hears("a: one Content")
+}
+
+func TestAWatchThatBeginsWithAListIsTheOnlyRequest(t *testing.T) {
+	l := shared(t, Options{})
+	maps := l.place("", "v1", "ConfigMap")
+	l.configMap("one", "first")
+	l.keep(maps)
+	if o, known, watched := l.store.Look(maps, "one"); !known || !watched || o.ObservedHash != "first" {
+		t.Errorf("%+v, %t, %t", o, known, watched)
+	}
+	l.patch(maps, "one", `{"data":{"text":"second"}}`)
+	l.sees(maps, "one", "second")
+	l.hears("a: one Content")
+	if d := cmp.Diff([]string{"watchlist /api/v1/configmaps"}, l.requests.take()); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestAnObjectThatLosesItsLabelVanishes(t *testing.T) {
+	l := shared(t, Options{})
+	maps := l.place("", "v1", "ConfigMap")
+	l.configMap("one", "first")
+	l.configMap("two", "first")
+	l.keep(maps)
+	l.patch(maps, "one", `{"metadata":{"labels":null}}`)
+	l.hears("a: one Vanished")
+	if _, known, watched := l.store.Look(maps, "one"); known || !watched {
+		t.Errorf("%t, %t", known, watched)
+	}
+	l.patch(maps, "two", `{"metadata":{"labels":{"`+label+`":"b"}}}`)
+	l.hears("a: two Content")
+	l.hears("b: two Content")
+}
+
+func definition(scope string) string {
+	return `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.watch.example.com}
+spec:
+  group: watch.example.com
+  scope: ` + scope + `
+  names: {kind: Thing, plural: things}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]`
+}
+
+const thing = "{apiVersion: watch.example.com/v1, kind: Thing, metadata: {name: one, labels: {" + label + ": a}}, data: {text: first}}"
+
+func TestATypeThatComesBackWithAnotherScopeIsWatched(t *testing.T) {
+	l := shared(t, Options{Retry: time.Second})
+	definitions := l.place("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+	before := l.create(definition("Namespaced"))
+	things := l.place("watch.example.com", "v1", "Thing")
+	l.create(thing)
+	l.keep(things)
+	l.sees(things, "one", "first")
+
+	l.remove(definitions, before)
+	l.hears("a: one Vanished")
+	l.eventually("the type is gone", func() bool {
+		_, err := l.admin.Objects().Get(t.Context(), definitions.Resource, "", before.GetName())
+		return cluster.IsNotFound(err, definitions.Resource, before.GetName())
+	})
+	l.eventually("its place is not watched", func() bool {
+		l.requests.cut()
+		_, _, watched := l.store.Look(things, "one")
+		return !watched
+	})
+
+	after := l.create(definition("Cluster"))
+	t.Cleanup(func() { l.remove(definitions, after) })
+	l.admin.Types().Forget(things.Resource.GVK())
+	everywhere := l.place("watch.example.com", "v1", "Thing")
+	if everywhere.Resource.Namespaced {
+		t.Fatal("the type has the old scope")
+	}
+	l.create(thing)
+	l.keep(everywhere)
+	l.sees(everywhere, "one", "first")
+	if _, known, _ := l.store.Look(things, "one"); known {
+		t.Error("known at the old place")
+	}
+}
+
+func TestNothingIsKeptOfSecretsButTheRecord(t *testing.T) {
+	var arrived, freed atomic.Int64
+	l := shared(t, Options{})
+	reduce := l.store.options.Reduce
+	l.store.options.Reduce = func(o *unstructured.Unstructured) plan.Observation {
+		arrived.Add(1)
+		runtime.AddCleanup(o, func(int) { freed.Add(1) }, 0)
+		return reduce(o)
+	}
+	secrets := l.place("", "v1", "Secret")
+	secret := "{apiVersion: v1, kind: Secret, metadata: {name: one, labels: {" + label + ": a}}, stringData: {text: " + strings.Repeat("s3cret", 10) + "}}"
+	l.create(secret)
+	l.keep(secrets)
+	l.patch(secrets, "one", `{"stringData":{"text":"another"}}`)
+	l.hears("a: one Content")
+	l.eventually("what arrived is freed", func() bool {
+		runtime.GC()
+		// The last object of a stream stays on the stack of its reader.
+		return arrived.Load() >= 2 && freed.Load() >= arrived.Load()-1
+	})
 }

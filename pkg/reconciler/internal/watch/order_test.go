@@ -4,9 +4,12 @@
 package watch
 
 import (
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -97,11 +100,11 @@ func TestAReadIsTakenOverIfItIsNewer(t *testing.T) {
 		b.store.Read("a", inShop, "pod", *gone("1"))
 		b.misses(inShop, "pod", true)
 		b.server.release()
-		b.expect("nobody")
+		b.expect("no owner")
 	})
 }
 
-func TestAnswersFromWhereNobodyWatchesAreNotKept(t *testing.T) {
+func TestAnswersFromPlacesThatAreNotWatchedAreNotKept(t *testing.T) {
 	inBubble(t, Options{}, func(b *bed) {
 		b.store.Read("a", inShop, "pod", judged(b.server.put(object("shop", "pod", "1", "a", "one"))))
 		b.server.set(func(s *server) { s.refuse = forbid("") })
@@ -146,4 +149,28 @@ func TestWhatAnotherReadsOfAWriteUnderWayIsStillAnEcho(t *testing.T) {
 		b.expect("echo")
 		b.sees(inShop, "pod", "two")
 	})
+}
+
+func TestARecordHoldsTheWholeObservation(t *testing.T) {
+	full := plan.Observation{
+		Existence: plan.Present, UID: "uid", ResourceVersion: "7", ObservedHash: "seen", Scaled: &plan.Scaling{Path: "spec.replicas", Replicas: 3, Manager: "kubectl"}, HasOwnerReferences: true, Finish: plan.FinishFailed,
+		Ownership: plan.Ownership{
+			OwnerID: "a", Ref: plan.OwnerRef{Group: "g", Kind: "K", Namespace: "n", Name: "o", UID: "u"},
+			OtherOwners: []string{"Helm release shop/web", "inventory x"},
+		},
+		DeletionTimestamp: time.Unix(2000, 0), CreationTimestamp: time.Unix(1000, 0), Finalizers: []string{"x/y", "z"},
+		Status: plan.Status{Readiness: plan.Failed, Message: "broken"},
+	}
+	for _, o := range []plan.Observation{full, {Existence: plan.Present, UID: "uid"}} {
+		if d := cmp.Diff(o, recordOf(o).observation()); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	}
+	fields := reflect.ValueOf(full)
+	for i := range fields.NumField() {
+		name := fields.Type().Field(i).Name
+		if fields.Field(i).IsZero() && !slices.Contains([]string{"Message", "NotServed", "Forbidden", "Seal", "AppliedHash", "Drift", "Differs", "Deferred"}, name) {
+			t.Errorf("it is not known whether %s is kept", name)
+		}
+	}
 }

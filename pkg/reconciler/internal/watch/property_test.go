@@ -16,7 +16,7 @@ import (
 	"github.com/corbel-run/corbel/test/slice"
 )
 
-// story is a random history of one object: we write it, somebody else does, the
+// story is a random history of one object: we write it, another client does, the
 // watch is late, repeats itself, or is cut, and answers are late.
 type story struct {
 	*bed
@@ -24,7 +24,7 @@ type story struct {
 	uids   int
 	// pending are our requests that the server has done.
 	pending []func()
-	// foreign counts what others did and what nobody knows to be ours.
+	// foreign counts what others did and what is not known to be ours.
 	foreign int
 	// knows is what the owner was shown last.
 	knows plan.Observation
@@ -63,7 +63,7 @@ func (s *story) tell(seed uint64) {
 	s.keep("a", inShop)
 	s.knows = judged(s.live())
 	s.server.hold()
-	alone := seed%4 == 0 // nobody else does anything
+	alone := seed%4 == 0 // no other client does anything
 	for step := range 40 {
 		s.step(step, alone)
 		s.check()
@@ -89,7 +89,7 @@ func (s *story) step(step int, alone bool) {
 	case choice < 3:
 		s.write(text)
 	case choice < 5 && !alone:
-		s.somebody(text)
+		s.otherClient(text)
 	case choice < 8:
 		s.log = append(s.log, "an event")
 		s.server.deliver(-1)
@@ -175,8 +175,8 @@ func (s *story) answer() {
 	done()
 }
 
-// somebody changes the object.
-func (s *story) somebody(text string) {
+// otherClient changes the object.
+func (s *story) otherClient(text string) {
 	s.foreign++
 	switch live := s.live(); {
 	case live == nil:
@@ -192,7 +192,7 @@ func (s *story) somebody(text string) {
 			o.SetLabels(map[string]string{label: "a"})
 		})
 	}
-	s.log = append(s.log, fmt.Sprintf("somebody: version %d %s", s.server.version, text))
+	s.log = append(s.log, fmt.Sprintf("another client: version %d %s", s.server.version, text))
 }
 
 // check holds the record against the answers.

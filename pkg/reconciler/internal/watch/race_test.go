@@ -63,7 +63,7 @@ func TestManyAtOnce(t *testing.T) {
 			content, _, _ := unstructured.NestedString(live.Object, "spec")
 			b.sees(Place{Resource: pods, Namespace: at.namespace}, at.name, content)
 		}
-		b.expect("nobody did anything but the owners")
+		b.expect("only the owners did anything")
 		if stats := b.store.Stats(); stats.Reflectors != 1 || stats.Writing != 0 || stats.Records != workers {
 			t.Errorf("%+v", stats)
 		}

@@ -15,7 +15,7 @@ func (s *server) restore() {
 	delete(s.objects, objectName{"shop", "late"})
 }
 
-func TestAStorageThatWasRestoredWhileNobodyWatchedIsBelieved(t *testing.T) {
+func TestAStorageThatWasRestoredWithoutAWatchIsRecognized(t *testing.T) {
 	inBubble(t, Options{}, func(b *bed) {
 		b.server.put(object("shop", "pod", "1", "a", "one"))
 		b.server.put(object("shop", "late", "2", "a", "one"))

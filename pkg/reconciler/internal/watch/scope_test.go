@@ -85,7 +85,7 @@ func TestRightsThatAreRevokedMakeItOnlySlower(t *testing.T) {
 		b.server.set(func(s *server) { s.refuse = forbid("") })
 		pass(time.Minute)
 		b.sees(inShop, "pod", "two")
-		b.expect("what changed while nobody looked", "a: new Content", "a: old Vanished", "a: pod Content")
+		b.expect("what changed without a watch", "a: new Content", "a: old Vanished", "a: pod Content")
 	})
 }
 
@@ -133,7 +133,7 @@ func TestNoMoreReflectorsThanTheLimit(t *testing.T) {
 	})
 }
 
-func TestWhatNobodyUsesLingersAndEnds(t *testing.T) {
+func TestAReflectorThatNoOwnerUsesLingersAndEnds(t *testing.T) {
 	inBubble(t, Options{}, func(b *bed) {
 		b.server.put(object("shop", "pod", "1", "a", "one"))
 		b.keep("a", inShop)

@@ -68,7 +68,7 @@ func TestAListWithoutAWatchIsNotBelievedForLong(t *testing.T) {
 	})
 }
 
-func TestAStorageThatWasRestoredIsBelieved(t *testing.T) {
+func TestAStorageThatWasRestoredIsRecognized(t *testing.T) {
 	inBubble(t, Options{}, func(b *bed) {
 		b.server.put(object("shop", "pod", "1", "a", "one"))
 		b.server.put(object("shop", "late", "2", "a", "one"))
@@ -101,9 +101,9 @@ func withVersion(live *unstructured.Unstructured, version string) *unstructured.
 	return live
 }
 
-func TestWaitHoldsNobodyWhereItIsOfNoUse(t *testing.T) {
+func TestWaitReturnsWhereItIsOfNoUse(t *testing.T) {
 	inBubble(t, Options{}, func(b *bed) {
-		b.store.Wait(b.Context(), []Place{inShop}) // nobody keeps it
+		b.store.Wait(b.Context(), []Place{inShop}) // no owner keeps it
 		b.server.set(func(s *server) { s.refuse = func(string, string) error { return errors.New("the line is dead") } })
 		b.keep("a", inShop)
 		b.misses(inShop, "pod", false)
@@ -121,7 +121,7 @@ func TestWaitHoldsNobodyWhereItIsOfNoUse(t *testing.T) {
 		}
 		go b.store.Wait(b.Context(), []Place{inShop})
 		synctest.Wait()
-		b.store.Close() // wakes who waits
+		b.store.Close() // ends the wait
 	})
 }
 
@@ -137,11 +137,11 @@ func TestNothingIsKeptAfterClose(t *testing.T) {
 		b.store.Writing("a", inShop, "pod")(nil)
 		b.keep("a", inShop)
 		b.misses(inShop, "pod", false)
-		b.expect("nobody is told")
+		b.expect("no owner is notified")
 	})
 }
 
-// atOnce is more requests than anybody sends who makes pauses.
+// atOnce is more requests than a client sends that makes pauses.
 const atOnce = 100
 
 func TestAServerThatNeverBeginsAWatchIsAskedWithPauses(t *testing.T) {
@@ -204,7 +204,7 @@ func TestAServerThatStartsAndDoesNotKnowRightsYetIsWatchedSoon(t *testing.T) {
 	})
 }
 
-func TestWhatIsThereFromTheBeginningIsToldToNobodyThoughTheClusterWasWatchedOnce(t *testing.T) {
+func TestWhatIsThereFromTheBeginningNotifiesNoOwnerThoughTheClusterWasWatchedOnce(t *testing.T) {
 	inBubble(t, Options{}, func(b *bed) {
 		b.keep("a", inShop)
 		pass(2 * time.Second)

@@ -34,7 +34,7 @@ func withPod(t *testing.T, test func(*bed)) {
 	})
 }
 
-func TestTheEchoOfAWriteWakesNobody(t *testing.T) {
+func TestTheEchoOfAWriteNotifiesNoOwner(t *testing.T) {
 	writes := map[string]func(*server) *plan.Observation{
 		"update": func(s *server) *plan.Observation { return answer(s.change("shop", "pod", content("two"))) },
 		"delete": func(s *server) *plan.Observation { s.remove("shop", "pod"); return gone("1") },
@@ -108,7 +108,7 @@ func TestAnAnswerIsSeenBeforeItsEvent(t *testing.T) {
 
 func TestAnOlderEventNeverOverwritesAnAnswer(t *testing.T) {
 	withPod(t, func(b *bed) {
-		b.server.change("shop", "pod", content("by somebody"))
+		b.server.change("shop", "pod", content("by another client"))
 		b.store.Writing("a", inShop, "pod")(answer(b.server.change("shop", "pod", content("two"))))
 		b.server.change("shop", "pod", content("three"))
 		b.server.deliver(-1)
@@ -118,7 +118,7 @@ func TestAnOlderEventNeverOverwritesAnAnswer(t *testing.T) {
 		b.expect("what the answer shows")
 		b.server.deliver(-1)
 		b.sees(inShop, "pod", "three")
-		b.expect("somebody", "a: pod Content")
+		b.expect("another client", "a: pod Content")
 	})
 }
 
@@ -127,12 +127,12 @@ func TestWhatOthersDoWhileWeWriteIsTold(t *testing.T) {
 		withPod(t, func(b *bed) {
 			done := b.store.Writing("a", inShop, "pod")
 			outcome := answer(b.server.change("shop", "pod", content("two")))
-			b.server.change("shop", "pod", content("by somebody"))
+			b.server.change("shop", "pod", content("by another client"))
 			b.server.release()
 			b.expect("held back")
 			done(outcome)
-			b.expect("somebody", "a: pod Content")
-			b.sees(inShop, "pod", "by somebody")
+			b.expect("another client", "a: pod Content")
+			b.sees(inShop, "pod", "by another client")
 		})
 	})
 	t.Run("gone", func(t *testing.T) {
@@ -150,10 +150,10 @@ func TestWhatOthersDoWhileWeWriteIsTold(t *testing.T) {
 		withPod(t, func(b *bed) {
 			done := b.store.Writing("a", inShop, "pod")
 			b.server.remove("shop", "pod")
-			b.server.put(object("shop", "pod", "2", "a", "by somebody"))
+			b.server.put(object("shop", "pod", "2", "a", "by another client"))
 			b.server.release()
 			done(gone("1"))
-			b.sees(inShop, "pod", "by somebody")
+			b.sees(inShop, "pod", "by another client")
 			b.expect("another object", "a: pod Content")
 		})
 	})
@@ -163,7 +163,7 @@ func TestWhatOthersDoWhileWeWriteIsTold(t *testing.T) {
 			b.server.change("shop", "pod", content("two"))
 			b.server.release()
 			done(nil)
-			b.expect("it may be anybody's", "a: pod Content")
+			b.expect("it may belong to any owner", "a: pod Content")
 		})
 	})
 	t.Run("the last of several requests is awaited", func(t *testing.T) {
