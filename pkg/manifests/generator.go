@@ -7,10 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/jsonsize"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -108,3 +111,132 @@ func checkObjects(objects []client.Object) error {
 	}
 	return errors.Join(errs...)
 }
+
+// PanicError is the error that a panic in a generator or a transformer becomes.
+type PanicError struct {
+	// Value is what panic was called with.
+	Value any
+	// Stack is the stack trace of the panic. It is not part of the message.
+	Stack []byte
+}
+
+// Error returns the value of the panic.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// Unwrap returns the value of the panic if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// protect calls f, and makes errors of a panic, of the end of its goroutine, and of an error
+// that is a nil pointer.
+func protect(f func() error) error {
+	switch err := guard.Call(f).(type) {
+	case *guard.PanicError:
+		if err.Goexit {
+			return fmt.Errorf("it %w", err)
+		}
+		return &PanicError{Value: err.Value, Stack: err.Stack}
+	case *guard.NilPointerError:
+		return fmt.Errorf("it %w", err)
+	default:
+		return err
+	}
+}
+
+// isNil tells whether v is nil or an interface around a nil pointer or function.
+func isNil(v any) bool {
+	if v == nil {
+		return true
+	}
+	switch value := reflect.ValueOf(v); value.Kind() {
+	case reflect.Pointer, reflect.Func:
+		return value.IsNil()
+	default:
+		return false
+	}
+}
+
+// Validate finds mistakes in how a generator was put together, without calling
+// it: nil generators and nil transformers, also inside Join and Transform.
+func Validate(g Generator) error {
+	if isNil(g) {
+		return errNilGenerator
+	}
+	if composite, ok := g.(interface{ validate() error }); ok {
+		return composite.validate()
+	}
+	return nil
+}
+
+// AddToScheme adds the types that the generator brings to the scheme, if it is
+// a types.SchemeBuilder; otherwise it does nothing. Join and Transform forward
+// to the generators they are made from.
+func AddToScheme(g Generator, scheme *runtime.Scheme) error {
+	if isNil(g) {
+		return errNilGenerator
+	}
+	if builder, ok := g.(types.SchemeBuilder); ok {
+		return protect(func() error { return builder.AddToScheme(scheme) })
+	}
+	return nil
+}
+
+// Decryptor turns the files of a generator into plain text when they are read.
+// It gets every file and returns those that are not encrypted as they are.
+type Decryptor interface {
+	// Decrypt returns the plain text of the file with this path, which is for
+	// picking keys and for errors. The input must not be changed. The error must
+	// not contain plain text: it ends up in the status of components.
+	Decrypt(input []byte, path string) ([]byte, error)
+}
+
+// DecryptorFunc makes a function a Decryptor.
+type DecryptorFunc func(input []byte, path string) ([]byte, error)
+
+// Decrypt calls the function.
+func (f DecryptorFunc) Decrypt(input []byte, path string) ([]byte, error) { return f(input, path) }
+
+// Digester is a generator that can tell, without rendering, what it renders from. When
+// an operator comes with something else, such as the next version of a chart, that is a
+// new revision of every component, as if its spec had changed.
+type Digester interface {
+	// Digest is the same as long as the generator is made of the same content.
+	Digest() string
+}
+
+// Digest returns the digest of a generator; it is empty if the generator has none.
+// Those of Join, Transform and Isolated have that of the generators they are made
+// from, and transformers count for nothing.
+func Digest(g Generator) string {
+	if isNil(g) {
+		return ""
+	}
+	sum := ""
+	if digester, ok := g.(Digester); ok {
+		if err := protect(func() error { sum = digester.Digest(); return nil }); err != nil {
+			return ""
+		}
+	}
+	return sum
+}
+
+// Digest implements Digester.
+func (j joined) Digest() string {
+	parts, known := make([]string, len(j)), false
+	for i, g := range j {
+		parts[i] = Digest(g)
+		known = known || parts[i] != ""
+	}
+	if !known {
+		return ""
+	}
+	return digest.Combine(parts...)
+}
+
+// Digest implements Digester.
+func (t *transformed) Digest() string { return Digest(t.generator) }
+
+// Digest implements Digester.
+func (i *isolated) Digest() string { return Digest(i.generator) }

@@ -6,12 +6,17 @@ package gotemplate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"path"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"text/template"
 
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/lookup"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/templates"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -82,4 +87,111 @@ func (t *Texts) Render(ctx context.Context, namespace, name string, parameters t
 		})
 		return texts, err
 	})
+}
+
+// maxFailures limits how many files are reported that do not render.
+const maxFailures = 10
+
+// render renders all templates and hands over what they give. A mistake in one
+// of them does not keep the others from being tried.
+func (t *Texts) render(ctx context.Context, data map[string]any, take func(name, text string) error) error {
+	r, err := t.renderingFor(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range t.rendered {
+		text, err := t.renderOne(r, name, data)
+		if err == nil {
+			err = take(name, text)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			if ctx.Err() != nil || len(errs) == maxFailures {
+				break
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// renderingFor returns the templates with functions for this rendering.
+func (t *Texts) renderingFor(ctx context.Context) (*templates.Rendering, error) {
+	set, err := t.templates.Clone()
+	if err != nil {
+		return nil, err
+	}
+	all := maps.Clone(functions)
+	all["lookup"] = lookup.Disabled
+	if !t.options.DisableLookup {
+		all["lookup"] = lookup.For(ctx, t.options.Limits.WithDefaults().WorkBytes)
+	}
+	return templates.NewRendering(set, t.parser, all, templates.Options{
+		Limits: t.options.Limits, Interrupted: ctx.Err, WholeNumbers: true, Functions: t.options.Functions,
+	}), nil
+}
+
+func (t *Texts) renderOne(r *templates.Rendering, name string, data map[string]any) (text string, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("%s: %w", name, &manifests.PanicError{Value: value, Stack: debug.Stack()})
+		}
+	}()
+	data = maps.Clone(data)
+	data["Template"] = map[string]any{"Name": name, "BasePath": t.base}
+	return r.Execute(name, data)
+}
+
+// dataFor returns what templates see as the dot. It is made anew for every
+// rendering, as templates can change it.
+func dataFor(ctx context.Context, namespace, name string, parameters types.Unstructurable) (map[string]any, error) {
+	values, err := convert.Values(parameters)
+	if err != nil {
+		return nil, err
+	}
+	revision := int64(1)
+	if r, err := manifests.ComponentRevisionFromContext(ctx); err == nil {
+		revision = r
+	}
+	service := "corbel"
+	if reconciler, err := manifests.ReconcilerNameFromContext(ctx); err == nil {
+		service = reconciler
+	}
+	return map[string]any{
+		"Values":    values,
+		"Name":      name,
+		"Namespace": namespace,
+		"Release": map[string]any{
+			"Name":      name,
+			"Namespace": namespace,
+			"Revision":  revision,
+			"IsInstall": manifests.IsComponentInstallation(ctx),
+			"IsUpgrade": !manifests.IsComponentInstallation(ctx),
+			"Service":   service,
+		},
+		"Component": componentFrom(ctx, revision),
+	}, nil
+}
+
+// componentFrom describes the component; what the context does not hold is
+// empty.
+func componentFrom(ctx context.Context, revision int64) map[string]any {
+	name, _ := manifests.ComponentNameFromContext(ctx)
+	namespace, _ := manifests.ComponentNamespaceFromContext(ctx)
+	digest, _ := manifests.ComponentDigestFromContext(ctx)
+	labels, annotations := map[string]any{}, map[string]any{}
+	if component, err := manifests.ComponentFromContext(ctx); err == nil {
+		copyInto(labels, component.GetLabels())
+		copyInto(annotations, component.GetAnnotations())
+	}
+	return map[string]any{
+		"Name": name, "Namespace": namespace, "Digest": digest, "Revision": revision,
+		"Labels": labels, "Annotations": annotations,
+	}
+}
+
+func copyInto(target map[string]any, source map[string]string) {
+	for key, value := range source {
+		target[key] = value
+	}
 }

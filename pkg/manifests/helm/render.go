@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"text/template"
 
 	"helm.sh/helm/v4/pkg/chart/common"
@@ -111,4 +113,109 @@ func callBack(c *chart.Chart) {
 	for _, dependency := range c.Dependencies() {
 		callBack(dependency)
 	}
+}
+
+// releaseFor describes the deployment as a release of Helm. Its revision is that
+// of the component; all are installations until one was applied and ready.
+func releaseFor(ctx context.Context, namespace, name string) common.ReleaseOptions {
+	revision := int64(1)
+	if r, err := manifests.ComponentRevisionFromContext(ctx); err == nil {
+		revision = max(r, 1)
+	}
+	installation := manifests.IsComponentInstallation(ctx)
+	return common.ReleaseOptions{
+		Name:      name,
+		Namespace: namespace,
+		Revision:  int(revision),
+		IsInstall: installation,
+		IsUpgrade: !installation,
+	}
+}
+
+// capabilitiesFor returns what the target can do. Without a target they are those
+// that helm template assumes.
+func capabilitiesFor(ctx context.Context, options Options) (*common.Capabilities, error) {
+	capabilities := common.DefaultCapabilities.Copy()
+	target, err := manifests.TargetFromContext(ctx)
+	if err == nil && (options.KubeVersion == "" || options.APIVersions == nil) {
+		served, err := target.Types().Served(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("capabilities of the target: %w", err)
+		}
+		version, err := common.ParseKubeVersion(served.Version)
+		if err != nil {
+			return nil, fmt.Errorf("version %q of the target: %w", served.Version, err)
+		}
+		capabilities.KubeVersion, capabilities.APIVersions = *version, served.APIVersions
+	}
+	if options.KubeVersion != "" {
+		version, err := common.ParseKubeVersion(options.KubeVersion)
+		if err != nil {
+			return nil, err
+		}
+		capabilities.KubeVersion = *version
+	}
+	if options.APIVersions != nil {
+		capabilities.APIVersions = options.APIVersions
+	}
+	// Templates get the list itself.
+	capabilities.APIVersions = slices.Clone(capabilities.APIVersions)
+	return capabilities, nil
+}
+
+// maxSets limits how many sets of parsed templates a generator keeps. There is
+// one for each combination of sub-charts that was ever wanted.
+const maxSets = 8
+
+// parser parses the templates of all charts.
+var parser = templates.NewParser("", "", functions)
+
+// sets are the parsed templates of a chart.
+type sets struct {
+	mu    sync.Mutex
+	byKey map[string]*template.Template
+}
+
+// get returns the templates, parsed. They must not be changed.
+func (s *sets) get(files map[string]*common.File) (*template.Template, error) {
+	names := inOrder(files)
+	var key strings.Builder
+	for _, name := range names {
+		// The files stay the same as long as the generator lives.
+		fmt.Fprintf(&key, "%s\x00%p\x00", name, files[name])
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if set, ok := s.byKey[key.String()]; ok {
+		return set, nil
+	}
+	set, err := parseAll(names, files)
+	if err != nil {
+		return nil, err
+	}
+	if s.byKey == nil || len(s.byKey) >= maxSets {
+		s.byKey = map[string]*template.Template{}
+	}
+	s.byKey[key.String()] = set
+	return set, nil
+}
+
+func parseAll(names []string, files map[string]*common.File) (*template.Template, error) {
+	set := template.New("").Option("missingkey=zero")
+	var errs []error
+	for _, name := range names {
+		errs = append(errs, parser.Parse(set, name, string(files[name].Data), nil))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return set, nil
+}
+
+// inOrder returns the names as Helm parses them: those with the longest paths
+// first, so that charts override what their sub-charts define.
+func inOrder(files map[string]*common.File) []string {
+	return slices.SortedFunc(maps.Keys(files), func(a, b string) int {
+		return cmp.Or(cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")), cmp.Compare(b, a))
+	})
 }

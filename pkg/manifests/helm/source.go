@@ -13,9 +13,11 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	"helm.sh/helm/v4/pkg/ignore"
 
 	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
@@ -161,4 +163,167 @@ func readFile(fsys fs.FS, name string, seen fs.FileInfo, limit int64) (data []by
 		err = fmt.Errorf("%s: the chart is larger than %d bytes", name, maxChart)
 	}
 	return data, err
+}
+
+const (
+	// maxEntries limits the files and folders of a chart, which links can multiply.
+	maxEntries = 100_000
+	// maxLinks limits how many links a path goes through.
+	maxLinks = 40
+)
+
+// folder is the folder of a chart that is being read.
+type folder struct {
+	fsys  fs.FS
+	rules *ignore.Rules
+	files []*archive.BufferedFile
+	// entries counts the files and folders, and left is how many bytes they may still have.
+	entries int
+	left    int64
+	// open are the paths in the file system of the folders that are being read.
+	open []string
+}
+
+// readFolder reads the files that are not ignored. The rules of .helmignore
+// count for the whole folder, unpacked sub-charts included. Symbolic links are
+// followed, as Helm does, but not out of the file system.
+func readFolder(fsys fs.FS, root string) ([]*archive.BufferedFile, error) {
+	rules, err := ignored(fsys, root)
+	if err != nil {
+		return nil, err
+	}
+	f := &folder{fsys: fsys, rules: rules, left: maxChart}
+	err = f.read(root, "")
+	return f.files, err
+}
+
+// read reads the folder at a path in the file system, which is below the chart.
+func (f *folder) read(at, below string) error {
+	if slices.Contains(f.open, at) {
+		return fmt.Errorf("%s: links lead in a circle to folder %s", below, at)
+	}
+	f.open = append(f.open, at)
+	defer func() { f.open = f.open[:len(f.open)-1] }()
+	entries, err := fs.ReadDir(f.fsys, at)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if err := f.entry(path.Join(at, entry.Name()), path.Join(below, entry.Name()), entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *folder) entry(at, below string, entry fs.DirEntry) error {
+	if f.entries++; f.entries > maxEntries {
+		return fmt.Errorf("%s: the chart has more than %d files and folders", below, maxEntries)
+	}
+	info, err := entry.Info()
+	if err != nil {
+		return err
+	}
+	if f.rules.Ignore(below, info) {
+		return nil
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		at, info, err = follow(f.fsys, at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case errors.Is(err, errLeadsOut) && !isLoaded(below):
+			return nil
+		case err != nil:
+			return fmt.Errorf("%s: %w", below, err)
+		case f.rules.Ignore(below, info): // some rules are for folders only
+			return nil
+		}
+	}
+	if info.IsDir() {
+		return f.read(at, below)
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s: it is no regular file", below)
+	}
+	data, err := readFile(f.fsys, at, info, f.left)
+	if err != nil {
+		return err
+	}
+	f.left -= int64(len(data))
+	f.files = append(f.files, &archive.BufferedFile{Name: below, ModTime: info.ModTime(), Data: withoutBOM(data)})
+	return nil
+}
+
+// isLoaded reports whether Helm loads a file for itself. Others, such as a license, are
+// there for templates that ask for them.
+func isLoaded(below string) bool {
+	first, _, _ := strings.Cut(below, "/")
+	return slices.Contains([]string{
+		"templates", "charts", "crds", "Chart.yaml", "Chart.lock", "values.yaml", "values.schema.json", "requirements.yaml", "requirements.lock",
+	}, first)
+}
+
+var errLeadsOut = errors.New("the symbolic link leads out of the file system; put a copy in its place")
+
+// follow returns the path that a symbolic link leads to, which has no links in it, and
+// what is there. The file system may follow links itself, also out of its root; it is
+// asked for nothing but paths without links.
+func follow(fsys fs.FS, name string) (string, fs.FileInfo, error) {
+	for range maxLinks {
+		link, rest, info, err := firstLink(fsys, name)
+		if err != nil || link == "" {
+			return name, info, err
+		}
+		target, err := fs.ReadLink(fsys, link)
+		if err != nil {
+			return "", nil, err
+		}
+		name = path.Join(path.Dir(link), target, rest)
+		if path.IsAbs(target) || !fs.ValidPath(name) {
+			return "", nil, errLeadsOut
+		}
+	}
+	return "", nil, fmt.Errorf("it leads through more than %d symbolic links", maxLinks)
+}
+
+// firstLink returns the first symbolic link on a path and what follows it, or what is at
+// the end of the path if there is none.
+func firstLink(fsys fs.FS, name string) (link, rest string, info fs.FileInfo, err error) {
+	segments := strings.Split(name, "/")
+	for end := range segments {
+		prefix := path.Join(segments[:end+1]...)
+		if info, err = fs.Lstat(fsys, prefix); err != nil {
+			return "", "", nil, err
+		}
+		if info.Mode()&fs.ModeSymlink != 0 {
+			return prefix, path.Join(segments[end+1:]...), nil, nil
+		}
+	}
+	return "", "", info, nil
+}
+
+func withoutBOM(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) }
+
+func ignored(fsys fs.FS, root string) (*ignore.Rules, error) {
+	rules := ignore.Empty()
+	name := path.Join(root, ignore.HelmIgnore)
+	at, info, err := follow(fsys, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", name, err)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: it is no regular file", name)
+	default:
+		data, err := readFile(fsys, at, info, 1<<20)
+		if err != nil {
+			return nil, err
+		}
+		if rules, err = ignore.Parse(bytes.NewReader(data)); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	rules.AddDefaults()
+	return rules, nil
 }

@@ -4,12 +4,15 @@
 package transform
 
 import (
+	"maps"
 	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
 // replaceImages replaces images in all lists of containers, wherever they are,
@@ -82,4 +85,32 @@ func splitImage(image string) (name, tag, digest string) {
 		return match[1], match[2], match[3]
 	}
 	return image, "", ""
+}
+
+// Labels returns a transformer that sets labels on all objects. It does not touch
+// selectors and templates of pods.
+func Labels(labels map[string]string) manifests.ObjectTransformer {
+	return metadata(labels, client.Object.GetLabels, client.Object.SetLabels)
+}
+
+// Annotations returns a transformer that sets annotations on all objects.
+func Annotations(annotations map[string]string) manifests.ObjectTransformer {
+	return metadata(annotations, client.Object.GetAnnotations, client.Object.SetAnnotations)
+}
+
+func metadata(values map[string]string, get func(client.Object) map[string]string, set func(client.Object, map[string]string)) manifests.ObjectTransformer {
+	values = maps.Clone(values)
+	return manifests.ObjectTransformerFunc(func(_, _ string, objects []client.Object) ([]client.Object, error) {
+		for _, object := range objects {
+			merged := maps.Clone(get(object))
+			if merged == nil {
+				merged = map[string]string{}
+			}
+			maps.Copy(merged, values)
+			if len(merged) > 0 {
+				set(object, merged)
+			}
+		}
+		return objects, nil
+	})
 }
