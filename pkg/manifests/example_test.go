@@ -62,10 +62,3 @@ func ExampleFromFS() {
 	// a.yaml: document 1, line 4: metadata.name is a number, want a string; put it into quotes
 	// a.yaml: document 1, line 4: metadata.name is a number, want a string; put it into quotes
 }
-
-func ExampleMergeMaps() {
-	defaults := map[string]any{"image": map[string]any{"name": "shop", "tag": "1.0"}, "ports": []any{80, 443}}
-	values := map[string]any{"image": map[string]any{"tag": "1.1"}, "ports": []any{8080}}
-	fmt.Println(manifests.MergeMaps(defaults, values))
-	// Output: map[image:map[name:shop tag:1.1] ports:[8080]]
-}

@@ -6,6 +6,7 @@ package manifests_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -21,7 +22,9 @@ import (
 func adding(key, value string) manifests.Transformer {
 	return manifests.WithParameterTransformer(manifests.ParameterTransformerFunc(
 		func(namespace, name string, p types.Unstructurable) (types.Unstructurable, error) {
-			return types.UnstructurableMap(manifests.MergeMaps(p.ToUnstructured(), map[string]any{key: value + namespace + name})), nil
+			changed := maps.Clone(p.ToUnstructured())
+			changed[key] = value + namespace + name
+			return types.UnstructurableMap(changed), nil
 		}))
 }
 

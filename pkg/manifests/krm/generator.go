@@ -45,9 +45,9 @@ func (g *Generator) Generate(ctx context.Context, namespace, name string, parame
 	if g.err != nil {
 		return nil, g.err
 	}
-	values := map[string]any{}
-	if parameters != nil {
-		values = parameters.ToUnstructured()
+	values, err := convert.Values(parameters)
+	if err != nil {
+		return nil, err
 	}
 	return g.function.apply(ctx, namespace, name, values, nil)
 }
@@ -184,7 +184,7 @@ func defaultConfig(namespace, name string, parameters map[string]any) (map[strin
 		"metadata":   map[string]any{"name": name, "namespace": namespace},
 	}
 	if parameters != nil {
-		config["spec"] = manifests.MergeMaps(nil, parameters)
+		config["spec"] = parameters
 	}
 	return config, nil
 }
