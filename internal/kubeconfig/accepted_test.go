@@ -70,7 +70,7 @@ func TestGoodKubeconfigsAreUnderstood(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			// Whoever tries the file with an ordinary client gets to the same place.
+			// An ordinary client reaches the same server with the file.
 			config, err := clientcmd.RESTConfigFromKubeConfig([]byte(test.text))
 			if err != nil {
 				t.Fatal(err)
@@ -95,7 +95,7 @@ func decoded(t *testing.T, text string) []byte {
 	return content
 }
 
-// Opening a pipe that nobody writes to would never return.
+// Opening a pipe without a writer would never return.
 func TestNoFileIsOpened(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

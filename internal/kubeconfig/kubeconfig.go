@@ -203,7 +203,7 @@ func (v *validation) server(path, server string) {
 	case err != nil:
 		v.invalid(path, "is no URL")
 	case u.Scheme == "http":
-		v.report(v1alpha1.ReasonKubeconfigInsecure, path, "must begin with https://, because everybody on the way can read and change http")
+		v.report(v1alpha1.ReasonKubeconfigInsecure, path, "must begin with https://, because http can be read and changed on the way")
 	case u.Scheme != "https" || u.Opaque != "":
 		v.invalid(path, "must begin with https://")
 	case u.Hostname() == "":

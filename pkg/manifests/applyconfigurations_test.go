@@ -17,7 +17,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// What is not set is not there: no replicas, so that somebody else may scale.
+// What is not set is not there: no replicas, so that an autoscaler may set them.
 func ExampleFromApplyConfigurations() {
 	generator := manifests.GeneratorFunc(func(_ context.Context, _, name string, _ types.Unstructurable) ([]client.Object, error) {
 		return manifests.FromApplyConfigurations(

@@ -87,7 +87,7 @@ func TopLevelOnly() FSOption {
 // FollowSymlinks reads the files that symbolic links lead to, as they occur in
 // mounted ConfigMaps; without it, a symbolic link is an error. Use it only if
 // the file system itself keeps links from leading out of it, as that of os.Root
-// does and os.DirFS does not, or if you trust whoever made the links.
+// does and os.DirFS does not, or if you trust the author of the links.
 func FollowSymlinks() FSOption {
 	return func(s *files.Selection) { s.FollowSymlinks = true }
 }

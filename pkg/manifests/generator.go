@@ -145,7 +145,7 @@ func protect(f func() error) error {
 	}
 }
 
-// isNil tells whether v is nil or an interface around a nil pointer or function.
+// isNil reports whether v is nil or an interface around a nil pointer or function.
 func isNil(v any) bool {
 	if v == nil {
 		return true

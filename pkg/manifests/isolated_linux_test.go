@@ -108,7 +108,7 @@ func TestAnIsolatedGeneratorThatNeverEndsIsKilledWithItsProcesses(t *testing.T) 
 	}
 }
 
-// isRunning does not count a process that has ended and that nobody waits for.
+// isRunning does not count a process that has ended and that its parent has not waited for.
 func isRunning(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, _ := strings.Cut(string(stat), ") ")

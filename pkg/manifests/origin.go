@@ -28,7 +28,7 @@ func WithOrigins(ctx context.Context) (context.Context, *Origins) {
 }
 
 // NoteOrigin is called by generators, to say which file, such as a template, an object
-// comes from. If nobody wants to know, it does nothing.
+// comes from, if the context wants it; see WantsOrigins.
 func NoteOrigin(ctx context.Context, object client.Object, origin string) {
 	origins, err := valueFrom[*Origins](ctx, originsKey)
 	if err != nil || !isPointer(object) {
@@ -39,7 +39,7 @@ func NoteOrigin(ctx context.Context, object client.Object, origin string) {
 	origins.byObject[object] = origin
 }
 
-// WantsOrigins tells whether somebody wants to know where objects come from, for
+// WantsOrigins reports whether the context wants to know where objects come from, for
 // generators that have to find out.
 func WantsOrigins(ctx context.Context) bool {
 	_, err := valueFrom[*Origins](ctx, originsKey)
@@ -86,6 +86,6 @@ func identityOf(object client.Object) string {
 	return kind.String() + "/" + object.GetNamespace() + "/" + object.GetName()
 }
 
-// isPointer tells whether the object has an identity; what has none may not even be
+// isPointer reports whether the object has an identity; what has none may not even be
 // a key of a map.
 func isPointer(object client.Object) bool { return reflect.ValueOf(object).Kind() == reflect.Pointer }

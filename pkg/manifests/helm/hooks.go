@@ -183,7 +183,7 @@ func momentOf(h *release.Hook, install bool) moment {
 	return m
 }
 
-// applied tells whether the hook is for installations or upgrades.
+// applied reports whether the hook is for installations or upgrades.
 func (m moment) applied() bool { return m.before || m.after || m.otherBefore || m.otherAfter }
 
 // run is one time that an object is applied.
@@ -233,7 +233,7 @@ func runsOf(h hook, object *unstructured.Unstructured, at moment) ([]run, error)
 	return found, err
 }
 
-// runs tells whether the object does its work and ends.
+// runs reports whether the object does its work and ends.
 func runs(object *unstructured.Unstructured) bool {
 	gvk := object.GroupVersionKind()
 	return gvk.Group == "batch" && gvk.Kind == "Job" || gvk.Group == "" && gvk.Kind == "Pod"

@@ -162,7 +162,7 @@ func settle(c *chart.Chart) {
 }
 
 // clone returns a copy of a chart for one rendering, which changes charts. What
-// is only read is shared. The values are veiled.
+// is only read is shared. The values are masked.
 func clone(c *chart.Chart) *chart.Chart {
 	metadata := *c.Metadata
 	metadata.Dependencies = make([]*chart.Dependency, len(c.Metadata.Dependencies))
@@ -175,7 +175,7 @@ func clone(c *chart.Chart) *chart.Chart {
 		metadata.Dependencies = nil
 	}
 	copied := &chart.Chart{
-		Metadata: &metadata, Lock: c.Lock, Templates: slices.Clone(c.Templates), Values: veiled(c.Values),
+		Metadata: &metadata, Lock: c.Lock, Templates: slices.Clone(c.Templates), Values: masked(c.Values),
 		Schema: c.Schema, Files: c.Files, Raw: c.Raw,
 	}
 	for _, dependency := range c.Dependencies() {

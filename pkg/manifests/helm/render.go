@@ -43,7 +43,7 @@ type rendering struct {
 
 // run returns the output of every template, by its path.
 func (r *rendering) run(ctx context.Context) (map[string]string, error) {
-	given := veiled(r.values)
+	given := masked(r.values)
 	if err := chartutil.ProcessDependencies(r.chart, given); err != nil {
 		return nil, fmt.Errorf("dependencies of chart %s: %w", r.chart.Name(), err)
 	}
@@ -52,7 +52,7 @@ func (r *rendering) run(ctx context.Context) (map[string]string, error) {
 		return nil, fmt.Errorf("values of chart %s: %w", r.chart.Name(), err)
 	}
 	values, _ := data["Values"].(common.Values)
-	unveil(values)
+	unmask(values)
 	if err := checkSchemas(r.chart, values); err != nil {
 		return nil, err
 	}

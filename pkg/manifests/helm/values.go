@@ -137,27 +137,27 @@ func (v chartValues) YAML() (string, error) {
 // for. Tables and nulls stay what they are, because it asks for their types. So do
 // booleans, which switch sub-charts on and off, and tell nothing.
 type (
-	veiledText   string
-	veiledNumber float64
-	veiledList   []any
+	maskedText   string
+	maskedNumber float64
+	maskedList   []any
 )
 
-// veil is printed in place of a value.
-const veil = "<hidden>"
+// mask is printed in place of a value.
+const mask = "<hidden>"
 
-func hide(state fmt.State) { _, _ = io.WriteString(state, veil) }
-
-// Format implements fmt.Formatter.
-func (veiledText) Format(state fmt.State, _ rune) { hide(state) }
+func hide(state fmt.State) { _, _ = io.WriteString(state, mask) }
 
 // Format implements fmt.Formatter.
-func (veiledNumber) Format(state fmt.State, _ rune) { hide(state) }
+func (maskedText) Format(state fmt.State, _ rune) { hide(state) }
 
 // Format implements fmt.Formatter.
-func (veiledList) Format(state fmt.State, _ rune) { hide(state) }
+func (maskedNumber) Format(state fmt.State, _ rune) { hide(state) }
 
-// veiled returns a copy of the table whose values do not print.
-func veiled(table map[string]any) map[string]any {
+// Format implements fmt.Formatter.
+func (maskedList) Format(state fmt.State, _ rune) { hide(state) }
+
+// masked returns a copy of the table whose values do not print.
+func masked(table map[string]any) map[string]any {
 	if table == nil {
 		return nil
 	}
@@ -165,13 +165,13 @@ func veiled(table map[string]any) map[string]any {
 	for key, value := range table {
 		switch value := value.(type) {
 		case map[string]any:
-			copied[key] = veiled(value)
+			copied[key] = masked(value)
 		case []any:
-			copied[key] = veiledList(cloneValue(value).([]any))
+			copied[key] = maskedList(cloneValue(value).([]any))
 		case string:
-			copied[key] = veiledText(value)
+			copied[key] = maskedText(value)
 		case float64:
-			copied[key] = veiledNumber(value)
+			copied[key] = maskedNumber(value)
 		default:
 			copied[key] = value
 		}
@@ -179,17 +179,17 @@ func veiled(table map[string]any) map[string]any {
 	return copied
 }
 
-// unveil makes the values of the table what they were, in place.
-func unveil(table map[string]any) {
+// unmask makes the values of the table what they were, in place.
+func unmask(table map[string]any) {
 	for key, value := range table {
 		switch value := value.(type) {
 		case map[string]any:
-			unveil(value)
-		case veiledList:
+			unmask(value)
+		case maskedList:
 			table[key] = []any(value)
-		case veiledText:
+		case maskedText:
 			table[key] = string(value)
-		case veiledNumber:
+		case maskedNumber:
 			table[key] = float64(value)
 		}
 	}

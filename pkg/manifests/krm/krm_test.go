@@ -147,7 +147,7 @@ func deadline(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// waitUntilGone waits until the process has ended; whoever adopted it may not
+// waitUntilGone waits until the process has ended; the process that adopted it may not
 // have taken notice of its end yet.
 func waitUntilGone(t *testing.T, pid int) {
 	t.Helper()

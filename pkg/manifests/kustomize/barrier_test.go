@@ -31,7 +31,7 @@ const (
 
 // fields are all fields of a kustomization that can hold a text, in the form in which
 // leaves finds them. A field that a newer version of the library brings is not among
-// them, and fails the test until somebody has decided what it is.
+// them, and fails the test until it is classified here.
 var fields = map[string]kind{
 	"resources[]": located, "bases[]": located, "components[]": located, "crds[]": located, "configurations[]": located,
 	"generators[]": located, "transformers[]": located, "validators[]": located, "openapi{}": located, "patchesStrategicMerge[]": located,
@@ -143,7 +143,7 @@ func TestEveryFieldOfAKustomizationIsClassified(t *testing.T) {
 	}
 	for _, field := range found {
 		if _, ok := kindOf(field); !ok {
-			t.Errorf("nobody has decided what the field %s holds", field)
+			t.Errorf("the field %s is not classified: say in the table whether it can hold a path", field)
 		}
 	}
 	for field := range fields {

@@ -247,7 +247,7 @@ func (c *checker) resource(at place, p string) {
 // schemes are those that the library fetches, and one that people try.
 var schemes = []string{"http://", "https://", "ssh://", "file://", "git://"}
 
-// isURL tells whether the library might fetch a file. Like isRepository, it
+// isURL reports whether the library might fetch a file. Like isRepository, it
 // holds for more than the library really fetches, never for less.
 func isURL(p string) bool {
 	if parsed, err := url.Parse(p); err == nil && (parsed.Scheme == "http" || parsed.Scheme == "https") {
@@ -265,7 +265,7 @@ func isURL(p string) bool {
 // userPattern is how the library recognises a host that is reached with ssh.
 var userPattern = regexp.MustCompile(`^[a-z][a-z0-9-]*@`)
 
-// isRepository tells whether the library might clone something.
+// isRepository reports whether the library might clone something.
 func isRepository(p string) bool {
 	lower := normalized(p)
 	return isURL(p) || userPattern.MatchString(lower) ||
@@ -366,7 +366,7 @@ func (c *checker) inlineOrFile(at place, value string) {
 	c.file(at, value)
 }
 
-// isInline tells whether a field holds YAML, and not a path. Nothing that is a
+// isInline reports whether a field holds YAML, and not a path. Nothing that is a
 // URL counts as inline.
 func isInline(value string) bool {
 	var node yaml.Node

@@ -21,7 +21,7 @@
 // The configurations of built-in generators, transformers and validators are
 // looked at in the same way. They may stand in the field, in files, or in
 // folders whose kustomization does nothing but list files: what else it may do
-// could make paths that nobody has looked at.
+// could make paths that are not checked.
 //
 // The build works on a copy of the files in memory. No environment variable is
 // read, no process started, no packet sent. Should the look at a field ever be wrong,

@@ -51,7 +51,7 @@ func (e *ReferenceError) Error() string {
 // Unwrap returns what is wrong.
 func (e *ReferenceError) Unwrap() error { return e.Err }
 
-// shorten keeps what somebody wrote from filling a message.
+// shorten keeps a long value from filling a message.
 func shorten(text string) string {
 	const most = 100
 	if len(text) <= most {

@@ -172,7 +172,7 @@ func (c *checker) localizeSources(folder string, s *types.KvPairSources) {
 	s.EnvSource = c.local(folder, s.EnvSource)
 }
 
-// local returns a path that nobody takes for that of another machine.
+// local returns a path that the library takes for that of a file.
 func (c *checker) local(folder, p string) string {
 	if p == "" {
 		return ""

@@ -57,7 +57,7 @@ func parseIgnore(name string, data []byte) (ignoreRules, error) {
 	return rules, errors.Join(errs...)
 }
 
-// ignores tells whether a file is ignored, be it by itself or by a folder above
+// ignores reports whether a file is ignored, be it by itself or by a folder above
 // it. What is in an ignored folder cannot be taken back in.
 func (r ignoreRules) ignores(name string) bool {
 	if len(r) == 0 {

@@ -106,12 +106,12 @@ func foldersIn(t *testing.T, root string) []string {
 
 func treeOf(t *testing.T, root string) *tree {
 	t.Helper()
-	confined, err := os.OpenRoot(root)
+	osRoot, err := os.OpenRoot(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = confined.Close() }()
-	all, err := readTree(confined.FS(), Options{FollowSymlinks: true, Limits: Limits{TotalBytes: 1 << 30}})
+	defer func() { _ = osRoot.Close() }()
+	all, err := readTree(osRoot.FS(), Options{FollowSymlinks: true, Limits: Limits{TotalBytes: 1 << 30}})
 	if err != nil {
 		t.Log(err)
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 func TestNothingIsFetched(t *testing.T) {
-	// Whoever fetches anything arrives here.
+	// Each request of a build arrives here.
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -120,12 +120,12 @@ func TestNothingOutsideTheRootIsRead(t *testing.T) {
 	if _, err := kustomize.New(os.DirFS(root), ".", kustomize.Options{}); err == nil || !strings.Contains(err.Error(), "link.yaml: it is a symbolic link") {
 		t.Errorf("got the error %v", err)
 	}
-	confined, err := os.OpenRoot(root)
+	osRoot, err := os.OpenRoot(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = confined.Close() }()
-	if _, err := kustomize.New(confined.FS(), ".", kustomize.Options{FollowSymlinks: true}); err == nil || !strings.Contains(err.Error(), "link.yaml") {
+	defer func() { _ = osRoot.Close() }()
+	if _, err := kustomize.New(osRoot.FS(), ".", kustomize.Options{FollowSymlinks: true}); err == nil || !strings.Contains(err.Error(), "link.yaml") {
 		t.Errorf("got the error %v", err)
 	}
 }

@@ -37,7 +37,7 @@ func TestTheSameIsNotBuiltTwice(t *testing.T) {
 		return objects[0].GetName() + objects[0].GetLabels()["size"]
 	}
 	generate(1)
-	// Whoever gets this name got what was kept.
+	// A result with this name comes from the cache.
 	key := cache.KeyOf(map[string]string{"a.yaml": strings.ReplaceAll(string(sample["a.yaml"].Data), "{{ .Values.size }}", "1")})
 	built, ok := g.results.Get(key)
 	if !ok {

@@ -120,7 +120,7 @@ func (s sources) of(object *unstructured.Unstructured) string {
 	return strings.Join(slices.Compact(named[best]), ", ")
 }
 
-// holdsName tells whether a name is another one, or that with something before or
+// holdsName reports whether a name is another one, or that with something before or
 // after it.
 func holdsName(whole, part string) bool {
 	return part != "" && strings.Contains("-"+whole+"-", "-"+part+"-")

@@ -145,7 +145,7 @@ func (t *tree) resources(folder string, ignored ignoreRules) []string {
 			continue
 		}
 		if own, ok := t.ownKustomization(folder, below); ok {
-			// Its files are not ours, but an ignored kustomization is nobody's.
+			// The folder lists its own files. An ignored one is not listed.
 			if !ignored.ignores(path.Join(folder, own)) {
 				found[own] = true
 			}

@@ -82,10 +82,10 @@ func (c Case) convertAll(rendered []client.Object) ([]*unstructured.Unstructured
 	return objects, errors.Join(errs...)
 }
 
-// convert leaves out what Go types serialise although nobody has set it.
+// convert leaves out what Go types serialise although it is not set.
 func (c Case) convert(object client.Object) (*unstructured.Unstructured, error) {
-	if untyped, ok := object.(*unstructured.Unstructured); ok {
-		return untyped, nil
+	if plain, ok := object.(*unstructured.Unstructured); ok {
+		return plain, nil
 	}
 	scheme := c.Scheme
 	if scheme == nil {
@@ -134,7 +134,7 @@ func nameOf(object *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName())
 }
 
-// asObjects is the same objects, for who wants the interface.
+// asObjects returns the objects as client.Objects.
 func asObjects(objects []*unstructured.Unstructured) []client.Object {
 	result := make([]client.Object, len(objects))
 	for i, object := range objects {

@@ -128,8 +128,8 @@ func spoil(object client.Object) {
 	for _, texts := range []map[string]string{object.GetLabels(), object.GetAnnotations()} {
 		clear(texts)
 	}
-	if untyped, ok := object.(*unstructured.Unstructured); ok {
-		empty(untyped.Object)
+	if plain, ok := object.(*unstructured.Unstructured); ok {
+		empty(plain.Object)
 		return
 	}
 	object.SetName(object.GetName() + "-changed")

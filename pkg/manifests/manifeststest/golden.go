@@ -22,7 +22,7 @@ func init() {
 	}
 }
 
-// Update tells whether go test was called with -update.
+// Update reports whether go test was called with -update.
 func Update() bool {
 	registered := flag.Lookup(updateFlag)
 	return registered != nil && registered.Value.String() == "true"

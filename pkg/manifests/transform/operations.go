@@ -157,7 +157,7 @@ func parseTarget(t *v1alpha1.PatchTarget) (*target, error) {
 	return parsed, errors.Join(errs...)
 }
 
-// matches tells whether the object is meant; objects without a namespace count
+// matches reports whether the object is meant; objects without a namespace count
 // as in the given one.
 func (t *target) matches(object *unstructured.Unstructured, namespace string) bool {
 	if own := object.GetNamespace(); own != "" {

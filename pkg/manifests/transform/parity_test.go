@@ -84,7 +84,7 @@ kind: Deployment`}}},
 			{Target: &v1alpha1.PatchTarget{LabelSelector: "app=web"}, Patch: "- {op: add, path: /metadata/annotations, value: {by: label}}"},
 			{Target: &v1alpha1.PatchTarget{AnnotationSelector: "team in (x,y)"}, Patch: "- {op: add, path: /spec/by, value: annotation}"},
 			{Target: &v1alpha1.PatchTarget{Namespace: "shop", Version: "v1"}, Patch: "- {op: add, path: /spec/by, value: namespace}"},
-			{Target: &v1alpha1.PatchTarget{Name: "nobody"}, Patch: "- {op: add, path: /spec/by, value: nobody}"},
+			{Target: &v1alpha1.PatchTarget{Name: "absent"}, Patch: "- {op: add, path: /spec/by, value: absent}"},
 		}},
 		{name: "images", images: []v1alpha1.Image{
 			{Name: "registry.example/web", NewTag: "2.0"}, {Name: "side", NewName: "other:5000/side", Digest: "sha256:abc"},

@@ -192,7 +192,7 @@ func (p patch) change(object *unstructured.Unstructured, namespace string) (*uns
 	return changed, nil
 }
 
-// isMeant tells whether the patch names the object. Objects without a namespace
+// isMeant reports whether the patch names the object. Objects without a namespace
 // count as in the given one.
 func isMeant(patch, object *unstructured.Unstructured, namespace string) bool {
 	of := func(u *unstructured.Unstructured) string {
