@@ -12,7 +12,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"text/template"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
@@ -28,7 +27,7 @@ import (
 type Texts struct {
 	options   Options
 	parser    templates.Parser
-	templates *template.Template
+	templates *templates.Set
 	// rendered are the names of the templates that give texts.
 	rendered []string
 	base     string
@@ -59,7 +58,7 @@ func newTexts(base string, sources map[string]string, rendered []string, options
 	names := maps.Clone(functions)
 	maps.Copy(names, t.options.Functions)
 	t.parser = templates.NewParser(t.options.LeftDelimiter, t.options.RightDelimiter, names)
-	t.templates = template.New("").Option(missingKey(t.options.Strict))
+	t.templates = templates.NewSet(missingKey(t.options.Strict))
 	taken := map[string]string{}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(sources)) {

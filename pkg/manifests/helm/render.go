@@ -71,7 +71,7 @@ func (r *rendering) run(ctx context.Context) (map[string]string, error) {
 // drive lets Helm's engine lay out what each template sees, in its order, and
 // call back for the template itself, because the engine can neither be counted
 // nor interrupted.
-func (r *rendering) drive(ctx context.Context, set *template.Template, data common.Values) (map[string]string, error) {
+func (r *rendering) drive(ctx context.Context, set *templates.Set, data common.Values) (map[string]string, error) {
 	set, err := set.Clone()
 	if err != nil {
 		return nil, err
@@ -173,11 +173,11 @@ var parser = templates.NewParser("", "", functions)
 // sets are the parsed templates of a chart.
 type sets struct {
 	mu    sync.Mutex
-	byKey map[string]*template.Template
+	byKey map[string]*templates.Set
 }
 
 // get returns the templates, parsed. They must not be changed.
-func (s *sets) get(files map[string]*common.File) (*template.Template, error) {
+func (s *sets) get(files map[string]*common.File) (*templates.Set, error) {
 	names := inOrder(files)
 	var key strings.Builder
 	for _, name := range names {
@@ -194,14 +194,14 @@ func (s *sets) get(files map[string]*common.File) (*template.Template, error) {
 		return nil, err
 	}
 	if s.byKey == nil || len(s.byKey) >= maxSets {
-		s.byKey = map[string]*template.Template{}
+		s.byKey = map[string]*templates.Set{}
 	}
 	s.byKey[key.String()] = set
 	return set, nil
 }
 
-func parseAll(names []string, files map[string]*common.File) (*template.Template, error) {
-	set := template.New("").Option("missingkey=zero")
+func parseAll(names []string, files map[string]*common.File) (*templates.Set, error) {
+	set := templates.NewSet("missingkey=zero")
 	var errs []error
 	for _, name := range names {
 		errs = append(errs, parser.Parse(set, name, string(files[name].Data), nil))

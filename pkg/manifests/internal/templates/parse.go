@@ -51,6 +51,25 @@ var fields = set("Values Chart Release Capabilities Template Files Subcharts Com
 // through a value or prints one.
 var builtins = []string{"and", "or", "not", "len", "index", "slice", "call", "ge", "gt", "le", "lt"}
 
+// Set is a set of templates that may call each other.
+type Set struct {
+	*template.Template
+	// called are the functions that the templates call. A rendering makes guards for these
+	// only: it would take longer to make those of all functions than to render a small chart.
+	called map[string]bool
+}
+
+// NewSet returns an empty set with options of text/template.
+func NewSet(options ...string) *Set {
+	return &Set{Template: template.New("").Option(options...), called: map[string]bool{}}
+}
+
+// Clone returns a copy for one rendering, to which nothing is added by a Parser.
+func (s *Set) Clone() (*Set, error) {
+	clone, err := s.Template.Clone()
+	return &Set{Template: clone, called: s.called}, err
+}
+
 // Parser adds texts to a set of templates.
 type Parser struct {
 	left, right string
@@ -74,13 +93,13 @@ func NewParser(left, right string, functions template.FuncMap) Parser {
 // Parse adds the templates of a text: the text itself under its name, and what
 // it defines. The names that are taken lead to where they were defined; if taken
 // is nil, what comes later wins, as in text/template.
-func (p Parser) Parse(set *template.Template, name, text string, taken map[string]string) error {
+func (p Parser) Parse(set *Set, name, text string, taken map[string]string) error {
 	_, err := p.parse(set, name, text, taken)
 	return err
 }
 
 // parse is Parse, and returns how many nodes the trees have, roughly.
-func (p Parser) parse(set *template.Template, name, text string, taken map[string]string) (nodes int64, err error) {
+func (p Parser) parse(set *Set, name, text string, taken map[string]string) (nodes int64, err error) {
 	if err := checkText(text, p.left, p.right); err != nil {
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}
@@ -99,7 +118,7 @@ func (p Parser) parse(set *template.Template, name, text string, taken map[strin
 		if taken != nil {
 			taken[defined] = name
 		}
-		r := rewriter{tree: tree, nodes: 1}
+		r := rewriter{tree: tree, nodes: 1, called: set.called}
 		if r.list(tree.Root, 0); r.tooDeep {
 			return 0, &manifests.LimitError{Message: fmt.Sprintf("%s: the template is nested deeper than %d levels", defined, maxNesting)}
 		}
@@ -223,6 +242,7 @@ func quoteEnd(text string, quote byte) int {
 // this package: what an action prints, calls of templates, and every round of a loop.
 type rewriter struct {
 	tree    *parse.Tree
+	called  map[string]bool // gets the names of the functions
 	nodes   int64
 	tooDeep bool
 }
@@ -335,6 +355,8 @@ func checkOf(method string) string {
 
 func (r *rewriter) operand(node parse.Node, depth int) {
 	switch node := node.(type) {
+	case *parse.IdentifierNode:
+		r.called[node.Ident] = true
 	case *parse.PipeNode:
 		r.pipe(node, depth+1)
 	case *parse.ChainNode:

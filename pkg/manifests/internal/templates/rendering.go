@@ -6,6 +6,7 @@ package templates
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"reflect"
 	"regexp"
@@ -44,9 +45,11 @@ type Options struct {
 
 // Rendering is a set of templates that call each other, with what has been used so far.
 type Rendering struct {
-	templates *template.Template
+	templates *Set
 	parser    Parser
 	options   Options
+	// functions are those that templates may call, but for those of the user.
+	functions template.FuncMap
 	*state
 }
 
@@ -63,25 +66,32 @@ type state struct {
 
 // NewRendering returns a rendering of the templates, which it changes, with these
 // functions and include, tpl and template.
-func NewRendering(set *template.Template, parser Parser, functions template.FuncMap, options Options) *Rendering {
+func NewRendering(set *Set, parser Parser, functions template.FuncMap, options Options) *Rendering {
 	s := &state{budget: budget{limits: options.Limits.WithDefaults(), interrupted: options.Interrupted}, own: len(set.Templates())}
-	r := &Rendering{templates: set, parser: parser, options: options, state: s}
-	guarded := make(template.FuncMap, len(functions))
-	for name, f := range functions {
-		guarded[name] = s.guard(reflect.ValueOf(f), name, options.WholeNumbers)
-	}
-	for name, f := range options.Functions {
-		guarded[name] = s.guard(reflect.ValueOf(f), "", false)
-	}
-	guarded[printName], guarded[stepName] = r.print, s.step
-	guarded[argumentName], guarded[patternName], guarded[resultName] = s.argument, r.pattern, s.result
-	set.Funcs(guarded)
-	return r.bind()
+	r := &Rendering{templates: set, parser: parser, options: options, functions: functions, state: s}
+	set.Funcs(template.FuncMap{
+		printName: r.print, stepName: s.step, argumentName: s.argument, patternName: r.pattern, resultName: s.result,
+	})
+	return r.bind(nil)
 }
 
-// bind makes the functions that depend on the set known to its templates.
-func (r *Rendering) bind() *Rendering {
-	r.templates.Funcs(template.FuncMap{"include": r.include, templateName: r.include, "tpl": r.tpl})
+// bind makes the functions known to the templates that they call, but for those that are
+// known already, and those that depend on the set.
+func (r *Rendering) bind(known map[string]bool) *Rendering {
+	guarded := template.FuncMap{}
+	for name := range r.templates.called {
+		f, isFunction := r.functions[name]
+		own, isOwn := r.options.Functions[name]
+		switch {
+		case known[name]:
+		case isOwn:
+			guarded[name] = r.guard(reflect.ValueOf(own), "", false)
+		case isFunction:
+			guarded[name] = r.guard(reflect.ValueOf(f), name, r.options.WholeNumbers)
+		}
+	}
+	guarded["include"], guarded[templateName], guarded["tpl"] = r.include, r.include, r.tpl
+	r.templates.Funcs(guarded)
 	return r
 }
 
@@ -140,17 +150,17 @@ func (r *Rendering) tpl(text string, data any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	inner := (&Rendering{templates: clone, parser: r.parser, options: r.options, state: r.state}).bind()
 	// A new one: a text of blanks would not take the place of the text that calls it.
-	called := clone.New("tpl")
-	nodes, err := inner.parser.parse(called, "tpl", text, nil)
+	set := &Set{Template: clone.New("tpl"), called: maps.Clone(clone.called)}
+	nodes, err := r.parser.parse(set, "tpl", text, nil)
 	if err != nil {
 		return "", err
 	}
+	inner := (&Rendering{templates: set, parser: r.parser, options: r.options, functions: r.functions, state: r.state}).bind(clone.called)
 	if err := r.spend(product(nodes, nodeBytes)); err != nil {
 		return "", err
 	}
-	result, err := inner.call(called, data)
+	result, err := inner.call(set.Template, data)
 	if r.options.Nothing != "" {
 		// As Helm does, unlike for include.
 		result = strings.ReplaceAll(result, r.options.Nothing, "")

@@ -22,7 +22,7 @@ func execute(t *testing.T, text string, data any, nothing string) (string, error
 	t.Helper()
 	functions := Functions()
 	parser := NewParser("", "", functions)
-	set := template.New("")
+	set := NewSet()
 	if err := parser.Parse(set, "a", text, nil); err != nil {
 		return "", err
 	}
@@ -116,7 +116,7 @@ func TestResultsOfMethodsAreCounted(t *testing.T) {
 		action := `{{ $m := .m }}{{ $long := repeat 500 "x" }}{{ $d := dict }}{{ range $i := until 1000 }}{{ $_ := set $d (print $i) ` + call + ` }}{{ end }}`
 		functions := Functions()
 		parser := NewParser("", "", functions)
-		set := template.New("")
+		set := NewSet()
 		if err := parser.Parse(set, "a", action, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestPatternsAreChecked(t *testing.T) {
 	functions := Functions()
 	parser := NewParser("", "", functions)
 	for action, want := range map[string]string{`{{ .m.Glob "ok" }}`: "", `{{ .m.Glob "bad" }}`: "no bad patterns", `{{ list "bad" | first | .m.Glob }}`: "no bad patterns", `{{ .m.Twice "bad" }}`: ""} {
-		set := template.New("")
+		set := NewSet()
 		if err := parser.Parse(set, "a", action, nil); err != nil {
 			t.Fatal(err)
 		}
