@@ -17,6 +17,17 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
+// Blocker is an object that blocks the deletion of a component.
+type Blocker struct {
+	// Dependent names the object that cannot be deleted, such as
+	// "CustomResourceDefinition foos.example.com", or the pattern of a type.
+	Dependent string
+	// Message says what blocks it, naming the first few objects and how many there are.
+	Message string
+	// Foreign are the types of these objects, as far as they are known.
+	Foreign []Foreign
+}
+
 // DeletionBlockers returns what blocks the deletion of everything in the
 // inventory: the instances of the component's own types, and of the additional
 // managed types, that the inventory does not contain. They would be lost together

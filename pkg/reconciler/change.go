@@ -108,7 +108,7 @@ func (r *Reconciler) onChange(change watch.Change) {
 	if !ok || !listed && !change.Marked {
 		return
 	}
-	event, now := Change{Key: change.Key, What: events[change.What]}, r.settings.now()
+	event, now := Change{Key: Key(change.Key), What: events[change.What]}, r.settings.now()
 	switch {
 	case !listed:
 		event.After = r.observer.DriftChecks.NextUnlisted(change.Owner, now).Sub(now)

@@ -70,8 +70,8 @@ func handoverKeys(in plan.Input, outcome Outcome) []plan.Key {
 	adoption := adoptionOf(in)
 	var keys []plan.Key
 	for _, wait := range outcome.Waiting {
-		if wait.Reason == plan.WaitOwner && adoption()[wait.Key] == v1alpha1.AdoptionPolicyIfUnowned {
-			keys = append(keys, wait.Key)
+		if wait.Reason == WaitOwner && adoption()[plan.Key(wait.Key)] == v1alpha1.AdoptionPolicyIfUnowned {
+			keys = append(keys, plan.Key(wait.Key))
 		}
 	}
 	return keys

@@ -127,9 +127,9 @@ func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, i
 	if err != nil {
 		return input{}, err
 	}
-	protectedKeys := map[Key]bool{{Group: owner.Group, Kind: owner.Kind, Namespace: owner.Namespace, Name: owner.Name}: true}
+	protectedKeys := map[plan.Key]bool{{Group: owner.Group, Kind: owner.Kind, Namespace: owner.Namespace, Name: owner.Name}: true}
 	for _, key := range protected {
-		protectedKeys[key] = true
+		protectedKeys[plan.Key(key)] = true
 	}
 	return input{
 		Input: plan.Input{

@@ -273,6 +273,6 @@ func (c *call) recordAgain(item v1alpha1.InventoryItem, live plan.Observation) {
 	if live.Existence == plan.Present {
 		message, warning = "was there again after it was removed, with our marks; it is removed once more", plan.WarnOrphanFound
 	}
-	c.notes = append(c.notes, Note{Key: key, Message: message, Warning: warning})
+	c.notes = append(c.notes, plan.Note{Key: key, Message: message, Warning: warning})
 	c.returned = append(c.returned, key)
 }

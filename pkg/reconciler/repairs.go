@@ -60,9 +60,9 @@ func (r *Reconciler) noteRepairs(c *call, results []plan.Result) {
 		contest, contested := r.history.add(c.in.Owner.Ref, step.Key, *step.Drift, r.settings.now())
 		switch {
 		case contested:
-			c.addNote(Note{Key: step.Key, Warning: plan.WarnConflict, Message: contest.String()})
+			c.addNote(plan.Note{Key: step.Key, Warning: plan.WarnConflict, Message: contest.String()})
 		case step.Reason != plan.ReasonOwnershipLost: // of which there is a note already
-			c.addNote(Note{Key: step.Key, Message: "drift repaired: " + step.Drift.String()})
+			c.addNote(plan.Note{Key: step.Key, Message: "drift repaired: " + step.Drift.String()})
 		}
 	}
 }

@@ -11,9 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
-	"github.com/corbel-run/corbel/pkg/reconciler/internal/rights"
 )
 
 // Owner identifies on whose behalf objects are written: a component, a release.
@@ -110,83 +108,6 @@ type DeleteRequest struct {
 	Confirm func(ctx context.Context) error
 }
 
-// Outcome is what became of a request. It is valid also when the call
-// returned an error.
-type Outcome struct {
-	// Inventory is the record to persist.
-	Inventory v1alpha1.Inventory
-	// Unrecorded: the inventory must be saved before anything can be written; it is set only if the request had no Record.
-	Unrecorded bool
-	// Waiting are the objects that are not settled, and why. Nothing waiting
-	// and no error means that the request is fulfilled.
-	Waiting []Wait
-	// Foreign are the objects of other owners that some of them wait for: when one changes,
-	// another call may come further.
-	Foreign []Foreign
-	// Settled and Total count the desired objects (or, in deletion, those that
-	// were recorded at the start of this call).
-	Settled, Total int
-	// ManifestDigest identifies the set of desired manifests.
-	ManifestDigest string
-	// Desired are the desired objects, for calls that follow; nil if there are mistakes in
-	// them, and after a deletion.
-	Desired *DesiredSet
-	// Returned are objects of ours that existed again, or could not be read, after they had
-	// been removed and had left the inventory. They are in it again.
-	Returned []Key
-	// NextDriftCheck is when the first object may be read that was not read, because it is
-	// edited too often; zero if there is none. No Change follows then.
-	NextDriftCheck time.Time
-	// Steps counts what was done, by verb, such as "create".
-	Steps map[string]int
-	// Notes are sentences worth an event: adopted, orphaned, put back, repaired.
-	Notes []Note
-	// Drifted are the objects that another client changed or deleted and that are left
-	// as they are, because their drift policy is to report it.
-	Drifted []Deviation
-	// Missing are the rights that the identity lacks to apply the objects and to remove them
-	// again, as far as this call found out: before its first write, and when something was
-	// forbidden. They stop nothing by themselves.
-	Missing MissingRights
-	// failed: the call returned an error, so it did not come to its end.
-	failed bool
-}
-
-// Done reports whether nothing is left to do and nothing is waited for. It is false
-// if the call returned an error.
-func (o Outcome) Done() bool { return !o.failed && !o.Unrecorded && len(o.Waiting) == 0 }
-
-type (
-	// Key identifies an object. Its fields are Group, Kind, Namespace and Name.
-	Key = plan.Key
-	// Wait is an object that is not settled. Its fields are Key, Reason (see WaitReason),
-	// Message, and Until: when the object settles by itself, zero if that is not known.
-	Wait = plan.Wait
-	// Note is a sentence about an object. Its fields are Key, Message, and Warning: the
-	// reason of an event of type Warning, empty if the note is only information.
-	Note = plan.Note
-	// Deviation is an object that differs from its manifest. Its fields are Key and Drift.
-	Deviation = plan.Deviation
-	// Drift is what is known about a deviation: Missing or Replaced if another client
-	// deleted the object; else Fields, the paths that differ, and More, how many there are
-	// beyond those; and the field Manager that changed them last, At that time.
-	Drift = plan.Drift
-	// MissingRights are rules to grant, one element for each Namespace with its Rules. An
-	// empty namespace is the whole cluster. They print themselves as YAML.
-	MissingRights = rights.Missing
-)
-
-// Blocker is an object that blocks the deletion of a component.
-type Blocker struct {
-	// Dependent names the object that cannot be deleted, such as
-	// "CustomResourceDefinition foos.example.com", or the pattern of a type.
-	Dependent string
-	// Message says what blocks it, naming the first few objects and how many there are.
-	Message string
-	// Foreign are the types of these objects, as far as they are known.
-	Foreign []Foreign
-}
-
 type (
 	// AdoptionPolicy says what happens when an object exists and is not ours.
 	AdoptionPolicy = v1alpha1.AdoptionPolicy
@@ -239,25 +160,6 @@ const (
 
 	MissingNamespacesPolicyCreate      = v1alpha1.MissingNamespacesPolicyCreate
 	MissingNamespacesPolicyDoNotCreate = v1alpha1.MissingNamespacesPolicyDoNotCreate
-)
-
-// WaitReason classifies a Wait.
-type WaitReason = plan.WaitReason
-
-// The reasons of waiting.
-const (
-	WaitReady         = plan.WaitReady
-	WaitFailed        = plan.WaitFailed
-	WaitOrder         = plan.WaitOrder
-	WaitGone          = plan.WaitGone
-	WaitType          = plan.WaitType
-	WaitUnknown       = plan.WaitUnknown
-	WaitForbidden     = plan.WaitForbidden
-	WaitOwner         = plan.WaitOwner
-	WaitBlocked       = plan.WaitBlocked
-	WaitError         = plan.WaitError
-	WaitConflict      = plan.WaitConflict
-	WaitNamespaceGone = plan.WaitNamespaceGone
 )
 
 // ParseDriftPolicy reads the value of an annotation, in kebab-case or CamelCase.

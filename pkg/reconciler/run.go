@@ -121,8 +121,8 @@ type call struct {
 	looks    map[plan.Key]int
 	writes   map[plan.Key]int
 	recorded int // at the start
-	noted    map[Note]bool
-	notes    []Note
+	noted    map[plan.Note]bool
+	notes    []plan.Note
 	// unlisted are desired, were not recorded at the start, and were not read yet.
 	unlisted map[plan.Key]bool
 	// gone are the items that have left the record, because the objects do not exist any more.
@@ -145,7 +145,7 @@ type call struct {
 func newCall(in input) *call {
 	c := &call{
 		in: in, recorded: len(in.Recorded), steps: map[string]int{}, looks: map[plan.Key]int{}, writes: map[plan.Key]int{},
-		noted: map[Note]bool{}, errs: map[plan.Key]error{}, unlisted: make(map[plan.Key]bool, len(in.Desired)),
+		noted: map[plan.Note]bool{}, errs: map[plan.Key]error{}, unlisted: make(map[plan.Key]bool, len(in.Desired)),
 		refused: map[plan.Key]bool{},
 	}
 	for _, desired := range in.Desired {
@@ -157,7 +157,7 @@ func newCall(in input) *call {
 	return c
 }
 
-func (c *call) addNote(note Note) {
+func (c *call) addNote(note plan.Note) {
 	if !c.noted[note] {
 		c.noted[note] = true
 		c.notes = append(c.notes, note)
@@ -283,8 +283,22 @@ func (c *call) inventory(items []v1alpha1.InventoryItem) v1alpha1.Inventory {
 // outcome returns the Outcome of the call. Conflicts of ownership are errors: only a
 // person can decide which owner is right.
 func (c *call) outcome(p plan.Plan) Outcome {
+	outcome := Outcome{
+		Inventory:      c.inventory(c.in.Recorded),
+		Foreign:        c.foreign(p),
+		Settled:        p.Settled,
+		Total:          p.Total,
+		ManifestDigest: c.in.manifest,
+		Steps:          c.steps,
+		Missing:        c.missing,
+	}
+	if c.in.Cause == plan.Deleting {
+		// What was removed is not part of the plan any more.
+		outcome.Settled, outcome.Total = max(c.recorded-len(c.in.Recorded), 0), c.recorded
+	}
 	adoption := adoptionOf(c.in.Input)
 	for _, wait := range p.Waiting {
+		outcome.Waiting = append(outcome.Waiting, Wait{Key(wait.Key), WaitReason(wait.Reason), wait.Message, wait.Until})
 		if wait.Reason == plan.WaitFailed && c.in.Cause == plan.Deleting {
 			c.errs[wait.Key] = &HookFailedError{Object: wait.Key.String(), Message: wait.Message}
 		}
@@ -295,24 +309,16 @@ func (c *call) outcome(p plan.Plan) Outcome {
 			c.errs[wait.Key] = &OwnerConflictError{Object: wait.Key.String(), Message: wait.Message, Policy: adoption()[wait.Key]}
 		}
 	}
-	settled, total := p.Settled, p.Total
-	if c.in.Cause == plan.Deleting {
-		// What was removed is not part of the plan any more.
-		settled, total = max(c.recorded-len(c.in.Recorded), 0), c.recorded
+	for _, note := range c.notes {
+		outcome.Notes = append(outcome.Notes, Note{Key(note.Key), note.Message, note.Warning})
 	}
-	return Outcome{
-		Inventory:      c.inventory(c.in.Recorded),
-		Waiting:        p.Waiting,
-		Foreign:        c.foreign(p),
-		Settled:        settled,
-		Total:          total,
-		ManifestDigest: c.in.manifest,
-		Steps:          c.steps,
-		Notes:          c.notes,
-		Drifted:        p.Deviations,
-		Returned:       c.returned,
-		Missing:        c.missing,
+	for _, deviation := range p.Deviations {
+		outcome.Drifted = append(outcome.Drifted, Deviation{Key(deviation.Key), Drift(deviation.Drift)})
 	}
+	for _, key := range c.returned {
+		outcome.Returned = append(outcome.Returned, Key(key))
+	}
+	return outcome
 }
 
 // unrecorded returns the Outcome of a call whose record is not durable. If there was no

@@ -58,7 +58,7 @@ func TestARecreationSaysWhy(t *testing.T) {
 		step := plan.Step{Key: key, Verb: plan.VerbDelete, Reason: plan.ReasonRecreate, Desired: &plan.Desired{}}
 		step.Desired.Policies.Update = test.policy
 		c.countStep(plan.Result{Step: step})
-		if diff := cmp.Diff([]Note{{Key: key, Message: test.want}}, c.notes); diff != "" {
+		if diff := cmp.Diff([]plan.Note{{Key: key, Message: test.want}}, c.notes); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -120,7 +120,7 @@ func TestAnOrphanIsRecordedOnlyIfTheInventoryNamesIt(t *testing.T) {
 		"the record was not saved":  {Outcome{}, found},
 		"the caller has to save it": {Outcome{Inventory: Inventory{Items: []InventoryItem{item}}, Unrecorded: true}, found},
 	} {
-		test.outcome.Notes = []Note{{Key: plan.KeyOf(item), Warning: plan.WarnOrphanFound, Message: found}}
+		test.outcome.Notes = []Note{{Key: Key(plan.KeyOf(item)), Warning: plan.WarnOrphanFound, Message: found}}
 		got, err := new(Reconciler).conclude(t.Context(), test.outcome, nil)
 		if err != nil || got.Notes[0].Message != test.want {
 			t.Errorf("%s: %q, error %v", name, got.Notes[0].Message, err)

@@ -50,17 +50,17 @@ var noteworthy = map[plan.Reason]string{
 func (c *call) noteStep(step plan.Step) {
 	switch message := noteworthy[step.Reason]; {
 	case step.PreviousOwner != "":
-		c.addNote(Note{Key: step.Key, Message: "adopted: it belonged to " + step.PreviousOwner})
+		c.addNote(plan.Note{Key: step.Key, Message: "adopted: it belonged to " + step.PreviousOwner})
 	case message != "":
-		c.addNote(Note{Key: step.Key, Message: message})
+		c.addNote(plan.Note{Key: step.Key, Message: message})
 	case step.Verb == plan.VerbDelete && step.Reason == plan.ReasonRecreate:
 		why := fmt.Sprintf("its manifest has changed, and its update policy is %s", step.Desired.Policies.Update)
 		if failed := c.in.Failed[step.Key]; failed.Immutable {
 			why = failed.Message // names the field
 		}
-		c.addNote(Note{Key: step.Key, Message: "recreated: " + why})
+		c.addNote(plan.Note{Key: step.Key, Message: "recreated: " + why})
 	case step.Verb == plan.VerbOrphan:
-		c.addNote(Note{Key: step.Key, Message: "released: it is left behind, without our marks"})
+		c.addNote(plan.Note{Key: step.Key, Message: "released: it is left behind, without our marks"})
 	}
 }
 
@@ -74,7 +74,7 @@ func (c *call) noteOrphans(looked []plan.Key) {
 		case !c.unlisted[key] || live.Existence == plan.NotFetched:
 			continue
 		case live.Existence == plan.Present && c.in.Owner.Owns(live.Ownership):
-			c.addNote(Note{Key: key, Warning: plan.WarnOrphanFound, Message: "found: it bears the ownership marks of this component, but was not in its inventory"})
+			c.addNote(plan.Note{Key: key, Warning: plan.WarnOrphanFound, Message: "found: it bears the ownership marks of this component, but was not in its inventory"})
 		}
 		delete(c.unlisted, key)
 	}
@@ -100,7 +100,7 @@ func (r *Reconciler) conclude(ctx context.Context, outcome Outcome, err error) (
 	for i, note := range outcome.Notes {
 		outcome.Notes[i].Message = secrets.Text(note.Message)
 		if note.Warning == plan.WarnOrphanFound {
-			isNote := func(item InventoryItem) bool { return plan.KeyOf(item) == note.Key }
+			isNote := func(item InventoryItem) bool { return Key(plan.KeyOf(item)) == note.Key }
 			if !outcome.Unrecorded && slices.ContainsFunc(outcome.Inventory.Items, isNote) {
 				outcome.Notes[i].Message += "; it is recorded now"
 			}

@@ -178,7 +178,11 @@ func (r *realCluster) pass(version int, deleting bool) []string {
 			did = append(did, verb)
 		}
 	}
-	return told(did, outcome.Waiting)
+	var waits []plan.Wait
+	for _, wait := range outcome.Waiting {
+		waits = append(waits, plan.Wait{Key: plan.Key(wait.Key), Reason: plan.WaitReason(wait.Reason), Message: wait.Message, Until: wait.Until})
+	}
+	return told(did, waits)
 }
 
 func (r *realCluster) patch(key plan.Key, metadata map[string]any) {

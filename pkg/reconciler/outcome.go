@@ -1,0 +1,142 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/rights"
+)
+
+// Outcome is what became of a request. It is valid also when the call
+// returned an error.
+type Outcome struct {
+	// Inventory is the record to persist.
+	Inventory v1alpha1.Inventory
+	// Unrecorded: the inventory must be saved before anything can be written; it is set only if the request had no Record.
+	Unrecorded bool
+	// Waiting are the objects that are not settled, and why. Nothing waiting
+	// and no error means that the request is fulfilled.
+	Waiting []Wait
+	// Foreign are the objects of other owners that some of them wait for: when one changes,
+	// another call may come further.
+	Foreign []Foreign
+	// Settled and Total count the desired objects (or, in deletion, those that
+	// were recorded at the start of this call).
+	Settled, Total int
+	// ManifestDigest identifies the set of desired manifests.
+	ManifestDigest string
+	// Desired are the desired objects, for calls that follow; nil if there are mistakes in
+	// them, and after a deletion.
+	Desired *DesiredSet
+	// Returned are objects of ours that existed again, or could not be read, after they had
+	// been removed and had left the inventory. They are in it again.
+	Returned []Key
+	// NextDriftCheck is when the first object may be read that was not read, because it is
+	// edited too often; zero if there is none. No Change follows then.
+	NextDriftCheck time.Time
+	// Steps counts what was done, by verb, such as "create".
+	Steps map[string]int
+	// Notes are sentences worth an event: adopted, orphaned, put back, repaired.
+	Notes []Note
+	// Drifted are the objects that another client changed or deleted and that are left
+	// as they are, because their drift policy is to report it.
+	Drifted []Deviation
+	// Missing are the rights that the identity lacks to apply the objects and to remove them
+	// again, as far as this call found out: before its first write, and when something was
+	// forbidden. They stop nothing by themselves.
+	Missing MissingRights
+	// failed: the call returned an error, so it did not come to its end.
+	failed bool
+}
+
+// Done reports whether nothing is left to do and nothing is waited for. It is false
+// if the call returned an error.
+func (o Outcome) Done() bool { return !o.failed && !o.Unrecorded && len(o.Waiting) == 0 }
+
+// Key identifies an object.
+type Key struct {
+	Group, Kind, Namespace, Name string
+}
+
+// String returns the form that messages use, such as "Deployment shop/api" or
+// "ClusterRole reader".
+func (k Key) String() string { return plan.Key(k).String() }
+
+// GroupKind returns the type of the object.
+func (k Key) GroupKind() schema.GroupKind { return plan.Key(k).GroupKind() }
+
+// Wait is an object that is not settled.
+type Wait struct {
+	Key     Key
+	Reason  WaitReason
+	Message string
+	// Until is when the object settles by itself; zero if unknown.
+	Until time.Time
+}
+
+// WaitReason classifies a Wait.
+type WaitReason string
+
+// The reasons of waiting.
+const (
+	WaitReady     = WaitReason(plan.WaitReady)     // the object is not ready yet
+	WaitFailed    = WaitReason(plan.WaitFailed)    // the object says that it failed
+	WaitOrder     = WaitReason(plan.WaitOrder)     // others come first
+	WaitGone      = WaitReason(plan.WaitGone)      // the object is being deleted
+	WaitType      = WaitReason(plan.WaitType)      // the type is not served yet
+	WaitUnknown   = WaitReason(plan.WaitUnknown)   // the object cannot be read
+	WaitForbidden = WaitReason(plan.WaitForbidden) // the identity has no right to read the object
+	WaitOwner     = WaitReason(plan.WaitOwner)     // the object has another owner
+	WaitBlocked   = WaitReason(plan.WaitBlocked)   // the deletion is blocked
+	WaitError     = WaitReason(plan.WaitError)     // the last step failed
+	WaitConflict  = WaitReason(plan.WaitConflict)  // another client changes the object again and again
+	// WaitNamespaceGone: the namespace is being deleted, or does not exist.
+	WaitNamespaceGone = WaitReason(plan.WaitNamespaceGone)
+)
+
+// Note is a sentence about an object.
+type Note struct {
+	Key     Key
+	Message string
+	// Warning is the reason of a note about harm, such as ForeignInstancesLost.
+	// It is empty for a note that is only information.
+	Warning string
+}
+
+// Deviation is an object that differs from its manifest, and is left so.
+type Deviation struct {
+	Key Key
+	Drift
+}
+
+// Drift is what is known about a deviation.
+type Drift struct {
+	// Missing: the object was deleted; Replaced: and another one was created in its
+	// place. Nothing else is known then.
+	Missing, Replaced bool
+	// Expired, with Missing: it had failed, and its time to live removed it.
+	Expired bool
+	// Fields are paths of the manifest at which the object differs, such as
+	// spec.template.spec.containers[name=api].image; the first few, in order.
+	// They are empty if it cannot be said.
+	Fields []string
+	// More counts the fields beyond those.
+	More int
+	// Manager is the field manager that changed them last, and At is when.
+	// Both are zero if managedFields do not show it.
+	Manager string
+	At      time.Time
+}
+
+// String names the manager, the fields and the time.
+func (d Drift) String() string { return plan.Drift(d).String() }
+
+// MissingRights are rules to grant, one element for each Namespace with its Rules. An
+// empty namespace is the whole cluster. They print themselves as YAML.
+type MissingRights = rights.Missing
