@@ -43,14 +43,14 @@ func TestAbandon(t *testing.T) {
 			engine := &fakeEngine{err: errors.New("no")}
 			h, log := testHandler(t, engine)
 			h.targets = &fakeTargets{err: target.ErrLocal}
-			h.hooks[postDelete] = []HookFunc[*widget]{func(context.Context, client.Client, *widget) error { return errors.New("a hook ran") }}
+			h.code.hooks[postDelete] = []HookFunc[*widget]{func(context.Context, client.Client, *widget) error { return errors.New("a hook ran") }}
 			obj := deletedWidget(test.inventory)
 			obj.Annotations = map[string]string{annotation: test.value}
 			if h.isAbandoned(obj) != test.done {
 				t.Errorf("detached: %t", h.isAbandoned(obj))
 			}
 			if test.done {
-				if err := h.release(t.Context(), obj); err != nil {
+				if err := h.finalize(t.Context(), obj); err != nil {
 					t.Error(err)
 				}
 			} else if res, err := h.delete(t.Context(), obj, noCommit); res == result.Success && err == nil {
@@ -68,7 +68,7 @@ func TestWhoeverAbandonsIsToldOfFences(t *testing.T) {
 	h.settings.typeFence = true
 	obj := deletedWidget(reconciler.Inventory{Format: 1, Target: "far", Items: []reconciler.InventoryItem{{Kind: "Namespace", Version: "v1", Name: "c"}}})
 	obj.Annotations = map[string]string{"test.corbel.run/abandon": "true"}
-	if err := h.release(t.Context(), obj); err != nil {
+	if err := h.finalize(t.Context(), obj); err != nil {
 		t.Fatal(err)
 	}
 	want := "; delete the ValidatingAdmissionPolicies there with the label test.corbel.run/fence=" + digest.OwnerID("far", "test.corbel.run", "Widget", obj.Namespace, obj.Name)

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -20,11 +19,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
 	"github.com/corbel-run/corbel/pkg/types"
 	"github.com/corbel-run/corbel/test/wire"
 )
+
+func oneConfigMap(value string) []client.Object {
+	return []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"value": value}}}
+}
+
+// render renders the dependents of a new widget.
+func render(ctx context.Context, h *handler[*widget]) ([]client.Object, error) {
+	w := newWidget()
+	return h.renderer.Render(ctx, rendering.Request{Component: w}, &h.remembered(w).rendering)
+}
 
 // playback is a generator that renders one value after the other; an empty one is an error.
 type playback struct {
@@ -38,7 +48,7 @@ func (p *playback) Generate(context.Context, string, string, types.Unstructurabl
 	if value == "" {
 		return nil, errors.New("broken")
 	}
-	return rendered(value), nil
+	return oneConfigMap(value), nil
 }
 
 // play renders once for each digest and returns the values to apply.
@@ -46,7 +56,7 @@ func play(t *testing.T, h *handler[*widget], digests ...string) []string {
 	t.Helper()
 	var values []string
 	for _, digest := range digests {
-		objects, err := h.render(manifests.WithComponentDigest(t.Context(), digest), newWidget(), directives{})
+		objects, err := render(manifests.WithComponentDigest(t.Context(), digest), h)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +85,7 @@ func TestManifestsThatChangeForNoReasonAreRenderedAgain(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			h, log := testHandler(t, &fakeEngine{})
 			generator := &playback{values: test.rendered}
-			h.generator = generator
+			h.renderer.Generator = generator
 			values := play(t, h, test.digests...)
 			if diff := cmp.Diff(test.wantValues, values); diff != "" {
 				t.Errorf("applied (-want +got):\n%s", diff)
@@ -98,9 +108,9 @@ func TestAFindingNamesObjectFieldAndTemplateButNoValue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.generator = generator
+	h.renderer.Generator = generator
 	for range 2 {
-		if _, err := h.render(manifests.WithComponentDigest(t.Context(), "1"), newWidget(), directives{}); err != nil {
+		if _, err := render(manifests.WithComponentDigest(t.Context(), "1"), h); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -109,11 +119,11 @@ func TestAFindingNamesObjectFieldAndTemplateButNoValue(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	key := client.ObjectKeyFromObject(newWidget())
-	if diff := cmp.Diff([]string{want}, h.memory.of(key).rendering.notices()); diff != "" {
+	if diff := cmp.Diff([]string{want}, h.memory.of(key).rendering.Notices()); diff != "" {
 		t.Errorf("notices (-want +got):\n%s", diff)
 	}
-	h.forget(t.Context(), key)
-	if notices := h.memory.of(key).rendering.notices(); notices != nil {
+	h.forgetComponent(t.Context(), key)
+	if notices := h.memory.of(key).rendering.Notices(); notices != nil {
 		t.Errorf("after the end there are still %q", notices)
 	}
 }
@@ -137,12 +147,12 @@ func fromTemplate(t *testing.T, template string, objects ...client.Object) (*han
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.generator = generator
+	h.renderer.Generator = generator
 	target := fake.NewClientBuilder().WithObjects(objects...).Build()
 	return h, log, target, func(digest string) *unstructured.Unstructured {
 		t.Helper()
 		ctx := manifests.WithClient(manifests.WithComponentDigest(t.Context(), digest), target)
-		objects, err := h.render(ctx, newWidget(), directives{})
+		objects, err := render(ctx, h)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,16 +172,8 @@ func TestATemplateThatKeepsWhatItFindsIsDeterministic(t *testing.T) {
 			t.Errorf("what was found is not kept (-want +got):\n%s", diff)
 		}
 	}
-	if notices := h.memory.of(key).rendering.notices(); log.lines != nil || notices != nil {
+	if notices := h.memory.of(key).rendering.Notices(); log.lines != nil || notices != nil {
 		t.Errorf("events %q, notices %q", log.lines, notices)
-	}
-}
-
-func TestWhatAnotherInputHasShownIsOver(t *testing.T) {
-	last := rendering{inputs: "an earlier input", finding: "differs"}
-	last.accept(rendering{inputs: "this input"}, time.Unix(1000, 0), byNothing)
-	if notices := last.notices(); notices != nil {
-		t.Errorf("notices %q", notices)
 	}
 }
 
@@ -181,7 +183,7 @@ func TestAnObjectThatIsAppliedOnceMayBeRenderedInAnyWay(t *testing.T) {
 	for range 3 {
 		render("1")
 	}
-	if notices := h.remembered(newWidget()).rendering.notices(); log.lines != nil || notices != nil {
+	if notices := h.remembered(newWidget()).rendering.Notices(); log.lines != nil || notices != nil {
 		t.Errorf("events %q, notices %q", log.lines, notices)
 	}
 }
@@ -233,13 +235,13 @@ func TestOtherCapabilitiesOfTheTargetAreApplied(t *testing.T) {
 		return http.StatusOK, map[string]any{"gitVersion": version}
 	}
 	h, _ := testHandler(t, &fakeEngine{})
-	h.generator = manifests.GeneratorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
+	h.renderer.Generator = manifests.GeneratorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
 		target, err := manifests.TargetFromContext(ctx)
 		if err != nil {
 			return nil, err
 		}
 		served, err := target.Types().Served(ctx)
-		return rendered(served.Version), err
+		return oneConfigMap(served.Version), err
 	})
 	for _, want := range []string{"v1.31.0", "v1.32.0", "v1.33.0", "v1.34.0"} {
 		version = want
@@ -248,21 +250,12 @@ func TestOtherCapabilitiesOfTheTargetAreApplied(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		objects, err := h.render(manifests.WithTarget(manifests.WithComponentDigest(t.Context(), "1"), target), newWidget(), directives{})
+		objects, err := render(manifests.WithTarget(manifests.WithComponentDigest(t.Context(), "1"), target), h)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := objects[0].(*corev1.ConfigMap).Data["value"]; got != want {
 			t.Errorf("applied %s, want %s", got, want)
 		}
-	}
-}
-
-func TestAnotherLabelIsAnotherInput(t *testing.T) {
-	ctx, w := manifests.WithComponentDigest(t.Context(), "1"), newWidget()
-	before := inputsOf(ctx, w)
-	w.Labels = map[string]string{"tier": "gold"}
-	if after := inputsOf(ctx, w); before == "" || after == before {
-		t.Errorf("inputs %q, then %q", before, after)
 	}
 }

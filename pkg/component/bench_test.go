@@ -19,7 +19,7 @@ import (
 // they are rendered twice and compared.
 func BenchmarkRender(b *testing.B) {
 	h, _ := testHandler(b, &fakeEngine{})
-	h.generator = manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+	h.renderer.Generator = manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 		objects := make([]client.Object, 1000)
 		for i := range objects {
 			objects[i] = &unstructured.Unstructured{Object: map[string]any{
@@ -31,7 +31,7 @@ func BenchmarkRender(b *testing.B) {
 	})
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		if _, err := h.render(manifests.WithComponentDigest(b.Context(), fmt.Sprint(i)), newWidget(), directives{}); err != nil {
+		if _, err := render(manifests.WithComponentDigest(b.Context(), fmt.Sprint(i)), h); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -194,7 +194,7 @@ type PatchesConfiguration interface {
 }
 
 // configurationOf returns the component as a C, or else its spec.
-func configurationOf[C any](c Component) (C, bool) {
+func configurationOf[C any](c interface{ GetSpec() types.Unstructurable }) (C, bool) {
 	if configuration, ok := c.(C); ok {
 		return configuration, true
 	}

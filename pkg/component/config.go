@@ -14,44 +14,46 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/target"
+	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// directives are what a component wants from its reconciliation: the
-// ...Configuration interfaces, resolved over the settings of the reconciler, and
-// valid.
-type directives struct {
+// resolvedConfig is what a component configures: the ...Configuration interfaces, resolved over
+// the settings of the reconciler, and valid.
+type resolvedConfig struct {
 	namespace, name string // of the deployment
 	intervals       verdict.Intervals
 	policies        reconciler.Policies
 	managedTypes    []reconciler.TypeInfo
 }
 
-// directivesOf resolves what the component wants, and returns every mistake.
-func directivesOf(c Component, s settings) (directives, error) {
-	d := directives{
+// resolveConfig resolves the configuration of a component, and returns every mistake.
+func resolveConfig(c Component, s settings) (resolvedConfig, error) {
+	resolved := resolvedConfig{
 		namespace: c.GetNamespace(),
 		name:      c.GetName(),
 		intervals: intervalsOf(c),
 		policies:  policiesOf(c, s.policies),
 	}
 	if placement, ok := configurationOf[PlacementConfiguration](c); ok {
-		d.namespace = cmp.Or(placement.GetDeploymentNamespace(), d.namespace)
-		d.name = cmp.Or(placement.GetDeploymentName(), d.name)
+		resolved.namespace = cmp.Or(placement.GetDeploymentNamespace(), resolved.namespace)
+		resolved.name = cmp.Or(placement.GetDeploymentName(), resolved.name)
 	}
 	var errs []error
-	if problems := validation.IsDNS1123Label(d.namespace); d.namespace != "" && len(problems) > 0 {
-		errs = append(errs, fmt.Errorf("deployment namespace %q: %s", d.namespace, strings.Join(problems, ", ")))
+	if problems := validation.IsDNS1123Label(resolved.namespace); resolved.namespace != "" && len(problems) > 0 {
+		errs = append(errs, fmt.Errorf("deployment namespace %q: %s", resolved.namespace, strings.Join(problems, ", ")))
 	}
-	if problems := validation.IsDNS1123Subdomain(d.name); len(problems) > 0 {
-		errs = append(errs, fmt.Errorf("deployment name %q: %s", d.name, strings.Join(problems, ", ")))
+	if problems := validation.IsDNS1123Subdomain(resolved.name); len(problems) > 0 {
+		errs = append(errs, fmt.Errorf("deployment name %q: %s", resolved.name, strings.Join(problems, ", ")))
 	}
-	errs = append(errs, checkPolicies("", d.policies)...)
-	errs = append(errs, annotateDrift(c, s.name, &d.policies))
+	errs = append(errs, checkPolicies("", resolved.policies)...)
+	errs = append(errs, annotateDrift(c, s.name, &resolved.policies))
 	managedTypes, err := managedTypesOf(c)
-	d.managedTypes = managedTypes
-	return d, errors.Join(append(errs, err)...)
+	resolved.managedTypes = managedTypes
+	return resolved, errors.Join(append(errs, err)...)
 }
 
 func policiesOf(c Component, p reconciler.Policies) reconciler.Policies {
@@ -85,6 +87,15 @@ func annotateDrift(c Component, reconcilerName string, p *reconciler.Policies) e
 	}
 	p.Drift = drift
 	return nil
+}
+
+// patchesOf returns the patches of a component and the images that it replaces.
+func patchesOf(c rendering.Component) ([]v1alpha1.Patch, []v1alpha1.Image) {
+	own, ok := configurationOf[PatchesConfiguration](c)
+	if !ok {
+		return nil, nil
+	}
+	return own.GetPatches(), own.GetImages()
 }
 
 // minReapplyInterval is the floor of what an annotation may ask for, too.
@@ -140,77 +151,55 @@ func interval(d, otherwise time.Duration) time.Duration {
 	return min(max(d, verdict.MinInterval), maxInterval)
 }
 
-// identity is on whose behalf dependent objects are read and written. The zero
-// value is the operator itself.
-type identity struct {
-	// kubeConfig leads to another cluster; nil means the local one.
-	kubeConfig []byte
-	user       string
-	groups     []string
-}
-
-// String names the identity in messages.
-func (id identity) String() string {
-	switch {
-	case id.user != "":
-		return id.user
-	case id.kubeConfig != nil:
-		return "the identity of the kubeconfig"
-	default:
-		return "the operator"
-	}
-}
-
-const serviceAccountPrefix = "system:serviceaccount:"
-
-func serviceAccountUser(namespace, name string) string {
-	return serviceAccountPrefix + namespace + ":" + name
-}
-
-// identityOf returns the identity that the component asks for. By default that is
-// the one of the kubeconfig or, in the local cluster, the reconciler's default
+// accessOf returns the access to the target cluster that the component asks for. By default
+// its user is that of the kubeconfig or, in the local cluster, the reconciler's default
 // service account in the namespace of the component.
-func identityOf(c Component, s settings) (identity, error) {
-	var id identity
+func accessOf(c Component, s settings) (target.Access, error) {
+	var access target.Access
 	if own, ok := configurationOf[ClientConfiguration](c); ok {
-		id.kubeConfig = own.GetKubeConfig()
+		access.Kubeconfig = own.GetKubeConfig()
 	}
 	if own, ok := configurationOf[ImpersonationConfiguration](c); ok {
-		id.user, id.groups = own.GetImpersonationUser(), slices.Clone(own.GetImpersonationGroups())
+		access.User, access.Groups = own.GetImpersonationUser(), slices.Clone(own.GetImpersonationGroups())
 	}
-	if id.user == "" && len(id.groups) > 0 {
-		return identity{}, errors.New("groups cannot be impersonated without a user")
+	if access.User == "" && len(access.Groups) > 0 {
+		return target.Access{}, errors.New("groups cannot be impersonated without a user")
 	}
-	// In another cluster the kubeconfig says who we are by default.
-	if id.user == "" && s.serviceAccount != "" && id.kubeConfig == nil {
-		id.user = serviceAccountUser("", s.serviceAccount)
+	// In another cluster the user is by default that of the kubeconfig.
+	if access.User == "" && s.serviceAccount != "" && access.Kubeconfig == nil {
+		access.User = targets.ServiceAccountUser("", s.serviceAccount)
 	}
-	return id.complete(c.GetNamespace())
+	return targets.CompleteUser(access, c.GetNamespace())
 }
 
-// complete fills in the namespace of a service account. Its groups are derived
-// from its name by the API server.
-func (id identity) complete(namespace string) (identity, error) {
-	account, ok := strings.CutPrefix(id.user, serviceAccountPrefix)
-	if !ok {
-		return id, nil
+// flagOf reads an annotation that is true or false; by default it is false.
+func flagOf(c Component, annotation string) (bool, error) {
+	switch value := c.GetAnnotations()[annotation]; value {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, fmt.Errorf(`annotation %s: %q must be "true" or "false"`, annotation, value)
 	}
-	own, name, ok := strings.Cut(account, ":")
-	if !ok || name == "" {
-		return identity{}, fmt.Errorf("user %q is no service account: must have the form %s<namespace>:<name>", id.user, serviceAccountPrefix)
-	}
-	if own == "" {
-		own = namespace
-	}
-	if own == "" {
-		return identity{}, fmt.Errorf("service account %q: a component without a namespace must name the namespace of the service account", name)
-	}
-	if problems := validation.IsDNS1123Label(own); len(problems) > 0 {
-		return identity{}, fmt.Errorf("service account %q: namespace %q: %s", name, own, strings.Join(problems, ", "))
-	}
-	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return identity{}, fmt.Errorf("service account %q: %s", name, strings.Join(problems, ", "))
-	}
-	id.user = serviceAccountUser(own, name)
-	return id, nil
+}
+
+// isEmpty reports whether the component has no dependents that could be lost.
+func isEmpty(c Component) bool { return c.GetStatus().Inventory.IsEmpty() }
+
+// abandonOf reports whether the deletion of the component leaves its dependents as
+// they are, without even looking at them.
+func abandonOf(c Component, reconcilerName string) (bool, error) {
+	return flagOf(c, abandonAnnotation(reconcilerName))
+}
+
+func abandonAnnotation(reconcilerName string) string {
+	return reconcilerName + "/" + v1alpha1.AnnotationAbandon
+}
+
+// isSuspended reports whether the component asks for rest. That its management policy may
+// say the same is found out by the session.
+func isSuspended(c Component) bool {
+	own, ok := configurationOf[SuspensionConfiguration](c)
+	return ok && own.IsSuspended()
 }

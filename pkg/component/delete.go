@@ -10,12 +10,15 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/pkg/component/internal/targets"
+	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
@@ -40,13 +43,13 @@ func (h *handler[T]) delete(ctx context.Context, obj T, commit lifecycle.Commit)
 		return result.Empty, h.blocked(obj, h.about(obj, err).Error()+h.abandonHint(obj))
 	}
 	t, err := h.prepareDelete(ctx, obj, errors.Join(absent.Missing...))
-	if _, later := errors.AsType[*lifecycle.LaterError](err); later {
+	if _, later := errors.AsType[*lifecycle.RequeueError](err); later {
 		return result.Empty, err
 	}
 	if err != nil {
 		return result.Empty, h.blocked(obj, err.Error()+h.abandonHint(obj))
 	}
-	defer t.release()
+	defer t.Release()
 	ctx = h.basicContext(ctx, obj)
 	if err := h.runHooks(ctx, postRead, obj); err != nil {
 		return result.Empty, err
@@ -56,7 +59,7 @@ func (h *handler[T]) delete(ctx context.Context, obj T, commit lifecycle.Commit)
 		return result.Empty, err
 	}
 	ctx = fullContext(ctx, t, digests.component, obj.GetStatus())
-	if t.engine != nil {
+	if t.Engine != nil {
 		empty := isEmpty(obj)
 		err = h.deleteDependents(ctx, obj, t, commit, managedTypes, digests.component)
 		if _, refused := errors.AsType[*reconciler.UnidentifiedTargetError](err); refused {
@@ -69,7 +72,7 @@ func (h *handler[T]) delete(ctx context.Context, obj T, commit lifecycle.Commit)
 			err = h.forbiddenDeletion(ctx, obj, err)
 		}
 	} else {
-		err = h.begin(ctx, obj)
+		err = h.beginDeletion(ctx, obj)
 	}
 	if err != nil {
 		return result.Empty, err
@@ -77,7 +80,7 @@ func (h *handler[T]) delete(ctx context.Context, obj T, commit lifecycle.Commit)
 	if err := h.runHooks(ctx, postDelete, obj); err != nil {
 		return result.Empty, err
 	}
-	h.logTransition(ctx, obj, "deleted")
+	h.telemetry.LogDeleted(ctx, h.subject(obj), &h.remembered(obj).activity)
 	return result.Success, nil
 }
 
@@ -87,9 +90,7 @@ func (h *handler[T]) forbiddenDeletion(ctx context.Context, obj T, err error) er
 	hint := h.abandonHint(obj)
 	message := verdict.Shorten(verdict.OneLine(redact.From(ctx).Text(err.Error())), conditions.MaxMessage-len(hint)) + hint
 	if _, reason, before := obj.GetStatus().GetState(); reason == v1alpha1.ReasonForbidden && !strings.Contains(before, hint) {
-		events.Send(h.recorder, obj, 1, events.Event{
-			Type: corev1.EventTypeWarning, Reason: reason, Action: string(deleting), Note: message,
-		})
+		h.telemetry.Warn(obj, reason, telemetry.Delete, message)
 	}
 	return verdict.Worded{Err: err, Message: message}
 }
@@ -98,27 +99,24 @@ func (h *handler[T]) forbiddenDeletion(ctx context.Context, obj T, err error) er
 // anything was written to. So a component that names a target that does not work
 // can go if nothing is left of it, and otherwise waits. The error says what is
 // missing to find out about the target.
-func (h *handler[T]) prepareDelete(ctx context.Context, obj T, missing error) (t connection, err error) {
+func (h *handler[T]) prepareDelete(ctx context.Context, obj T, missing error) (t targets.Connection, err error) {
 	defer func() {
 		if isEmpty(obj) {
 			err = nil
 		}
 	}()
 	if missing != nil {
-		return connection{}, h.about(obj, missing)
+		return targets.Connection{}, h.about(obj, missing)
 	}
-	id, err := identityOf(obj, h.settings)
+	access, err := accessOf(obj, h.settings)
 	if err != nil {
-		return connection{}, h.about(obj, err)
+		return targets.Connection{}, h.about(obj, err)
 	}
-	return h.enter(ctx, obj, id)
+	return h.connect(ctx, obj, access)
 }
 
-// isEmpty reports whether the component has no dependents that could be lost.
-func isEmpty(c Component) bool { return c.GetStatus().Inventory.IsEmpty() }
-
 // deleteDependents returns nil when nothing is left.
-func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t connection, commit lifecycle.Commit, managedTypes []reconciler.TypeInfo, componentDigest string) error {
+func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Connection, commit lifecycle.Commit, managedTypes []reconciler.TypeInfo, componentDigest string) error {
 	record, err := h.openRecord(ctx, obj, commit, t, policiesOf(obj, h.settings.policies), false)
 	if err != nil {
 		return err
@@ -132,7 +130,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t connection, 
 	}
 	var blockers []reconciler.Blocker
 	if !isEmpty(obj) { // otherwise nothing is deleted that instances could need
-		if blockers, err = t.engine.DeletionBlockers(ctx, request); err != nil {
+		if blockers, err = t.Engine.DeletionBlockers(ctx, request); err != nil {
 			return err
 		}
 	}
@@ -141,21 +139,21 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t connection, 
 		for _, blocker := range blockers {
 			foreign = append(foreign, blocker.Foreign...)
 		}
-		h.lookouts.wait(client.ObjectKeyFromObject(obj), t, foreign)
+		h.lookouts.wait(client.ObjectKeyFromObject(obj), t.Target, foreign)
 		return h.blocked(obj, verdict.BlockersMessage(blockers))
 	}
-	if err := h.begin(ctx, obj); err != nil {
+	if err := h.beginDeletion(ctx, obj); err != nil {
 		return err
 	}
 	h.noteDrift(obj, nil, h.now()) // what goes need not be as its manifest says
 	if err := h.addDeleteHooks(ctx, obj, &request, componentDigest); err != nil {
 		return err
 	}
-	outcome, err := t.engine.Delete(ctx, request)
+	outcome, err := t.Engine.Delete(ctx, request)
 	err = record.keep(ctx, outcome.Inventory, err)
 	key, status, known := client.ObjectKeyFromObject(obj), obj.GetStatus(), h.remembered(obj)
-	known.untold.add(outcome)
-	h.lookouts.wait(key, t, outcome.Foreign)
+	known.activity.Add(outcome)
+	h.lookouts.wait(key, t.Target, outcome.Foreign)
 	err = h.nameMissing(ctx, obj, outcome, err)
 	before := status.Progress
 	if err == nil || outcome.Total > 0 {
@@ -168,23 +166,23 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t connection, 
 	case err != nil:
 		return err
 	case !outcome.Done():
-		return &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: verdict.WaitingMessage(outcome.Waiting, nil), Net: h.net(known, outcome.Waiting)}}
+		return &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: verdict.WaitingMessage(outcome.Waiting, nil), Fallback: h.fallback(known, outcome.Waiting)}}
 	}
-	h.tell(ctx, obj, deleting)
+	h.telemetry.ReportActivity(ctx, h.subject(obj), &known.activity, telemetry.Delete)
 	return record.close(ctx)
 }
 
-// begin comes right before the first deletion: a hook must not undo what the
+// beginDeletion comes right before the first deletion: a hook must not undo what the
 // component still needs while something blocks its deletion.
-func (h *handler[T]) begin(ctx context.Context, obj T) error {
+func (h *handler[T]) beginDeletion(ctx context.Context, obj T) error {
 	if err := h.checkFinalizers(obj); err != nil {
 		return err
 	}
 	return h.runHooks(ctx, preDelete, obj)
 }
 
-// checkFinalizers lets foreign finalizers on the component block its deletion:
-// whoever put them there still needs what depends on it.
+// checkFinalizers lets the finalizers of other clients on the component block its deletion:
+// those clients still need what depends on it.
 func (h *handler[T]) checkFinalizers(obj T) error {
 	foreign := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(finalizer string) bool {
 		return finalizer == h.settings.finalizer || slices.Contains(serverFinalizers, finalizer)
@@ -197,7 +195,7 @@ func (h *handler[T]) checkFinalizers(obj T) error {
 }
 
 func (h *handler[T]) blocked(obj T, message string) error {
-	return &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: message, Net: h.remembered(obj).idle.Idle()}}
+	return &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: message, Fallback: h.remembered(obj).idle.Idle()}}
 }
 
 // addDeleteHooks renders what runs before and after the deletion. That is done
@@ -214,29 +212,144 @@ func (h *handler[T]) addDeleteHooks(ctx context.Context, obj T, request *reconci
 	if request.SkipHooks = skip; skip {
 		return nil
 	}
-	wanted, err := directivesOf(obj, h.settings)
+	resolved, err := resolveConfig(obj, h.settings)
 	if err != nil {
 		return &verdict.InvalidError{Err: h.about(obj, err)}
 	}
-	objects, err := h.render(ctx, obj, wanted)
+	objects, err := h.render(ctx, obj, resolved)
 	if err != nil {
 		delay := h.remembered(obj).idle.Idle()
 		return types.NewRetriableError(fmt.Errorf(
 			`render what runs before and after the deletion: %w; to delete without that, set the annotation %s: "true"`, err, annotation), &delay)
 	}
-	request.Objects, request.Namespace, request.Policies = objects, wanted.namespace, wanted.policies
+	request.Objects, request.Namespace, request.Policies = objects, resolved.namespace, resolved.policies
 	request.ComponentDigest, request.Confirm = componentDigest, h.confirm(obj)
 	return nil
 }
 
-// flagOf reads an annotation that is true or false; by default it is false.
-func flagOf(c Component, annotation string) (bool, error) {
-	switch value := c.GetAnnotations()[annotation]; value {
-	case "", "false":
-		return false, nil
-	case "true":
-		return true, nil
-	default:
-		return false, fmt.Errorf(`annotation %s: %q must be "true" or "false"`, annotation, value)
+// finalize orphans what is left behind, and removes what the inventory was kept in.
+func (h *handler[T]) finalize(ctx context.Context, obj T) error {
+	if h.isAbandoned(obj) {
+		h.reportAbandoned(ctx, obj)
+	} else if err := h.orphanDependents(ctx, obj); err != nil {
+		return err
 	}
+	err := h.inventory.Erase(ctx, h.inventoryComponent(obj), obj.GetStatus().Inventory)
+	if h.isAbandoned(obj) && apierrors.IsForbidden(err) {
+		// Whoever abandons a component wants it to go, whatever is left of it.
+		h.telemetry.Warn(obj, reasonAbandoned, telemetry.Delete, unerasedText(err, h.settings.name))
+		return nil
+	}
+	return err
+}
+
+// reasonAbandoned is the reason of the event that says what is left behind.
+const reasonAbandoned = "Abandoned"
+
+// reportAbandoned sends an event about what is orphaned without being touched. It is for
+// deletions that cannot succeed, so nothing here can fail, and no hooks run.
+func (h *handler[T]) reportAbandoned(ctx context.Context, obj T) {
+	inventory := obj.GetStatus().Inventory
+	items, unread := inventory.Items, 0
+	if snapshot, err := h.inventory.Open(ctx, h.inventoryComponent(obj), inventory); err == nil {
+		items = snapshot.Inventory().Items
+	} else {
+		unread = inventory.Count() - len(items)
+	}
+	left := slices.DeleteFunc(slices.Clone(items), func(item reconciler.InventoryItem) bool {
+		return item.Phase == v1alpha1.PhaseCompleted || item.Phase == v1alpha1.PhaseReleased
+	})
+	if len(left)+unread == 0 {
+		return
+	}
+	note := "left behind " + verdict.ObjectCount(len(left)+unread)
+	if inventory.Target != "" {
+		note += fmt.Sprintf(" in the cluster %s", inventory.Target)
+	}
+	var names []string
+	for _, item := range left[:min(len(left), verdict.MaxNamed)] {
+		names = append(names, itemText(item))
+	}
+	if len(names) > 0 {
+		note += ": " + strings.Join(names, ", ")
+	}
+	if more := len(left) + unread - len(names); more > 0 && len(names) > 0 {
+		note += fmt.Sprintf(" and %d more", more)
+	}
+	note += h.fencesText(obj, inventory.Target, items)
+	h.telemetry.Warn(obj, reasonAbandoned, telemetry.Delete, note)
+}
+
+// unerasedText says how the Secrets go that the inventory was kept in.
+func unerasedText(err error, reconcilerName string) string {
+	return fmt.Sprintf("Secrets that hold the inventory stay (%v); take their finalizer %s/inventory away, or grant the operator the rights and restart it", err, reconcilerName)
+}
+
+// fencesText says where a fence is found that an attempt to delete a type or a namespace may
+// have left behind: no reconcile looks for it any more, and it keeps all clients from
+// creating anything there.
+func (h *handler[T]) fencesText(obj T, target apitypes.UID, items []reconciler.InventoryItem) string {
+	fenced := slices.ContainsFunc(items, func(item reconciler.InventoryItem) bool {
+		return item.Kind == "Namespace" && item.Group == "" || item.Kind == "CustomResourceDefinition"
+	})
+	if !h.settings.typeFence || !fenced {
+		return ""
+	}
+	return fmt.Sprintf("; delete the ValidatingAdmissionPolicies there with the label %s, if there are any",
+		reconciler.FenceSelector(h.settings.name, target, h.owner(obj)))
+}
+
+func itemText(item reconciler.InventoryItem) string {
+	kind := schema.GroupKind{Group: item.Group, Kind: item.Kind}.String()
+	if item.Namespace == "" {
+		return kind + " " + item.Name
+	}
+	return kind + " " + item.Namespace + "/" + item.Name
+}
+
+// abandonHint is the way out of a deletion that cannot reach its target.
+func (h *handler[T]) abandonHint(obj T) string {
+	return fmt.Sprintf(`; to give up the %s that may be left there, set the annotation %s to "true"`,
+		verdict.ObjectCount(obj.GetStatus().Inventory.Count()), abandonAnnotation(h.settings.name))
+}
+
+// orphanDependents removes our labels and annotations from everything that a component orphans
+// by its management policy, so that it does not look owned by a component that is gone.
+// Dependents of a component under the policy skip are not touched.
+func (h *handler[T]) orphanDependents(ctx context.Context, obj T) error {
+	if lifecycle.PolicyFromContext(ctx) != lifecycle.DetachOnDelete || isEmpty(obj) {
+		return nil
+	}
+	absent := h.loadReferences(ctx, obj)
+	t, err := h.prepareDelete(ctx, obj, errors.Join(slices.Concat(absent.Failed, absent.Missing)...))
+	if _, later := errors.AsType[*lifecycle.RequeueError](err); later {
+		return err
+	}
+	if err != nil {
+		return h.blocked(obj, err.Error()+h.abandonHint(obj))
+	}
+	defer t.Release()
+	// What was lost of the record is looked for, but nothing more is recorded.
+	record, err := h.openRecord(ctx, obj, func(context.Context) error { return nil }, t, policiesOf(obj, h.settings.policies), false)
+	if err != nil {
+		return err
+	}
+	inventory := record.inventory()
+	inventory.Items = slices.Clone(inventory.Items)
+	for i := range inventory.Items {
+		inventory.Items[i].DeletePolicy = v1alpha1.DeletePolicyOrphan
+	}
+	outcome, err := t.Engine.Delete(ctx, reconciler.DeleteRequest{Owner: h.owner(obj), Inventory: inventory, SkipHooks: true})
+	switch {
+	case err != nil:
+		return err
+	case !outcome.Done():
+		return &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: verdict.WaitingMessage(outcome.Waiting, nil), Fallback: h.fallback(h.remembered(obj), outcome.Waiting)}}
+	}
+	return nil
+}
+
+func (h *handler[T]) isAbandoned(obj T) bool {
+	abandoned, err := abandonOf(obj, h.settings.name)
+	return err == nil && abandoned
 }

@@ -81,7 +81,7 @@ func TestDelete(t *testing.T) {
 			}
 			var hooks []string
 			for _, point := range []hookPoint{preDelete, postDelete} {
-				h.hooks[point] = []HookFunc[*widget]{func(context.Context, client.Client, *widget) error {
+				h.code.hooks[point] = []HookFunc[*widget]{func(context.Context, client.Client, *widget) error {
 					hooks = append(hooks, string(point))
 					return nil
 				}}

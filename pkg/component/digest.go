@@ -38,16 +38,16 @@ type digests struct {
 }
 
 func (h *handler[T]) digestsOf(ctx context.Context, obj T) (digests, error) {
-	key, err := h.digestKey.get(ctx)
+	key, err := h.digestKey.Get(ctx)
 	if err != nil {
 		return digests{}, err
 	}
 	found, _ := h.finder.Find(obj.GetSpec())
-	return digestsOf(obj, found, manifests.Digest(h.generator), digest.Hasher{Key: key})
+	return digestsOf(obj, found, manifests.Digest(h.renderer.Generator), digest.Hasher{Key: key})
 }
 
 // keepRevision keeps the revision of a component whose digests were made with another
-// key, by an operator that is gone or whose key was lost: they differ although nothing
+// key, by an operator that is gone or that lost its key: they differ although nothing
 // has changed. A generation that no revision was counted for may be another one all the same.
 func (h *handler[T]) keepRevision(ctx context.Context, obj T, now digests) error {
 	me, err := h.operator(ctx)
@@ -76,12 +76,12 @@ func digestsOf(c Component, found []references.Found, generator string, hasher d
 	if err != nil {
 		return digests{}, err
 	}
-	patchesJSON, err := patchesOf(c)
+	patches, err := patchesJSON(c)
 	if err != nil {
 		return digests{}, err
 	}
 	whole := []string{strconv.FormatInt(c.GetGeneration(), 10), string(annotationsJSON), string(parametersJSON)}
-	rendered := []string{string(parametersJSON), string(patchesJSON)}
+	rendered := []string{string(parametersJSON), string(patches)}
 	for _, reference := range found {
 		if reference.IgnoredByDigest() {
 			continue
@@ -116,14 +116,14 @@ func parametersOf(c Component) (text []byte, err error) {
 	return text, nil
 }
 
-// patchesOf returns the patches of the component, as JSON: they change the rendered
-// objects, hooks included. It is empty if there are none.
-func patchesOf(c Component) ([]byte, error) {
-	own, ok := configurationOf[PatchesConfiguration](c)
-	if !ok || len(own.GetPatches()) == 0 && len(own.GetImages()) == 0 {
+// patchesJSON returns the patches of the component: they change the rendered objects, hooks
+// included. It is empty if there are none.
+func patchesJSON(c Component) ([]byte, error) {
+	patches, images := patchesOf(c)
+	if len(patches) == 0 && len(images) == 0 {
 		return nil, nil
 	}
-	text, err := json.Marshal([]any{own.GetPatches(), own.GetImages()})
+	text, err := json.Marshal([]any{patches, images})
 	if err != nil {
 		return nil, fmt.Errorf("digest of the patches: %w", err)
 	}

@@ -217,7 +217,7 @@ func TestARevisionIsAnInstallationUntilOneWasApplied(t *testing.T) {
 	engine, obj := &fakeEngine{}, newWidget()
 	h, _ := testHandler(t, engine)
 	var rendered []string
-	h.generator = generatorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
+	h.renderer.Generator = generatorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
 		revision, err := manifests.ComponentRevisionFromContext(ctx)
 		if line := fmt.Sprint(revision, manifests.IsComponentInstallation(ctx)); !slices.Contains(rendered, line) {
 			rendered = append(rendered, line)

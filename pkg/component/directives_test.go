@@ -27,7 +27,7 @@ func testSettings(t testing.TB, options ReconcilerOptions) settings {
 
 func TestDirectives(t *testing.T) {
 	defaults := testSettings(t, ReconcilerOptions{UpdatePolicy: new(v1alpha1.UpdatePolicySsaMerge)})
-	plain := directives{
+	plain := resolvedConfig{
 		namespace: "shop", name: "main",
 		intervals: verdict.Intervals{Requeue: 10 * time.Minute, Retry: 10 * time.Minute, Timeout: 10 * time.Minute},
 		policies:  defaults.policies,
@@ -37,43 +37,43 @@ func TestDirectives(t *testing.T) {
 		spec widgetSpec
 		// annotation is the drift policy on the component.
 		annotation string
-		want       func(*directives)
+		want       func(*resolvedConfig)
 		err        string
 	}{
-		{name: "nothing said means the defaults of the reconciler", want: func(*directives) {}},
+		{name: "nothing said means the defaults of the reconciler", want: func(*resolvedConfig) {}},
 		{name: "placed elsewhere",
 			spec: widgetSpec{PlacementSpec: PlacementSpec{Namespace: "other", Name: "renamed"}},
-			want: func(d *directives) { d.namespace, d.name = "other", "renamed" }},
+			want: func(d *resolvedConfig) { d.namespace, d.name = "other", "renamed" }},
 		{name: "retry and timeout follow the requeue interval",
 			spec: widgetSpec{RequeueSpec: RequeueSpec{duration("5m")}},
-			want: func(d *directives) {
+			want: func(d *resolvedConfig) {
 				d.intervals = verdict.Intervals{Requeue: 5 * time.Minute, Retry: 5 * time.Minute, Timeout: 5 * time.Minute}
 			}},
 		{name: "every interval by itself, none below a second, none negative",
 			spec: widgetSpec{RequeueSpec: RequeueSpec{duration("1ms")}, RetrySpec: RetrySpec{duration("2s")}, TimeoutSpec: TimeoutSpec{duration("-3s")}},
-			want: func(d *directives) {
+			want: func(d *resolvedConfig) {
 				d.intervals = verdict.Intervals{Requeue: time.Second, Retry: 2 * time.Second, Timeout: time.Second}
 			}},
 		{name: "policies over those of the reconciler, the rest stays",
 			spec: widgetSpec{PolicySpec: PolicySpec{AdoptionPolicy: v1alpha1.AdoptionPolicyNever, DeletePolicy: v1alpha1.DeletePolicyOrphan}},
-			want: func(d *directives) {
+			want: func(d *resolvedConfig) {
 				d.policies.Adoption, d.policies.Delete = v1alpha1.AdoptionPolicyNever, v1alpha1.DeletePolicyOrphan
 			}},
 		{name: "a drift policy",
 			spec: widgetSpec{DriftSpec: DriftSpec{DriftPolicy: v1alpha1.DriftPolicyReport}},
-			want: func(d *directives) { d.policies.Drift = v1alpha1.DriftPolicyReport }},
+			want: func(d *resolvedConfig) { d.policies.Drift = v1alpha1.DriftPolicyReport }},
 		{name: "the annotation counts before it",
 			spec:       widgetSpec{DriftSpec: DriftSpec{DriftPolicy: v1alpha1.DriftPolicyReport}},
 			annotation: "ignore",
-			want:       func(d *directives) { d.policies.Drift = v1alpha1.DriftPolicyIgnore }},
+			want:       func(d *resolvedConfig) { d.policies.Drift = v1alpha1.DriftPolicyIgnore }},
 		{name: "a drift policy that does not exist", spec: widgetSpec{DriftSpec: DriftSpec{DriftPolicy: "Maybe"}}, annotation: "never",
 			err: `DriftPolicy "Maybe": must be one of [Repair Report Ignore]|drift-policy: "never" is not one of repair, report, ignore`},
 		{name: "a reapply interval has a floor",
 			spec: widgetSpec{ReapplySpec: ReapplySpec{duration("1s")}},
-			want: func(d *directives) { d.policies.ReapplyInterval = time.Minute }},
+			want: func(d *resolvedConfig) { d.policies.ReapplyInterval = time.Minute }},
 		{name: "managed types with patterns",
 			spec: widgetSpec{TypeSpec: TypeSpec{[]v1alpha1.TypeInfo{{Group: "*.crossplane.io", Kind: "*"}, {Group: "*", Kind: "Foo"}, {Group: "a.b", Kind: "Bar"}}}},
-			want: func(d *directives) {
+			want: func(d *resolvedConfig) {
 				d.managedTypes = []reconciler.TypeInfo{{Group: "*.crossplane.io", Kind: "*"}, {Group: "*", Kind: "Foo"}, {Group: "a.b", Kind: "Bar"}}
 			}},
 		{name: "an illegal namespace", spec: widgetSpec{PlacementSpec: PlacementSpec{Namespace: "a.b"}}, err: `deployment namespace "a.b"`},
@@ -90,7 +90,7 @@ func TestDirectives(t *testing.T) {
 			if test.annotation != "" {
 				obj.SetAnnotations(map[string]string{"test.corbel.run/drift-policy": test.annotation})
 			}
-			got, err := directivesOf(obj, defaults)
+			got, err := resolveConfig(obj, defaults)
 			if test.err != "" {
 				checkMistakes(t, err, test.err)
 				return
@@ -100,8 +100,8 @@ func TestDirectives(t *testing.T) {
 			}
 			want := plain
 			test.want(&want)
-			if diff := cmp.Diff(want, got, cmp.AllowUnexported(directives{})); diff != "" {
-				t.Errorf("directives (-want +got):\n%s", diff)
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(resolvedConfig{})); diff != "" {
+				t.Errorf("resolvedConfig (-want +got):\n%s", diff)
 			}
 		})
 	}

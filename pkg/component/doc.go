@@ -6,9 +6,9 @@
 // in the cluster as long as the custom resource is there.
 //
 // A [Component] is the pointer to an API type whose spec becomes the parameters
-// of the generator and whose status embeds [Status]. What a component wants
-// besides, such as another namespace or a shorter requeue interval, it says by
-// implementing the ...Configuration interfaces, itself or by its spec; the ...Spec
+// of the generator and whose status embeds [Status]. A component, or its
+// spec, configures more, such as another namespace or a shorter requeue interval, by
+// implementing the ...Configuration interfaces; the ...Spec
 // types do that for every spec that embeds them.
 //
 //	reconciler := component.NewReconciler[*Shop]("shop.example.com", generator, component.ReconcilerOptions{})
@@ -43,13 +43,13 @@
 //
 // State, condition Ready and either Reconciling or Stalled come from one verdict
 // and cannot disagree. Messages name the objects that are waited for, and for
-// workloads what their pods say. No state is final: all but the suspended come
-// again at the requeue interval at the latest.
+// workloads what their pods say. No state is final: all components but the
+// suspended are requeued after the requeue interval at the latest.
 //
 // # What makes a component reconcile
 //
 // Its own changes, changes of its dependents, and Trigger; the requeue interval is
-// only a net. A pass for nothing but dependents goes by what was rendered last, for
+// only a fallback. A reconcile for nothing but dependents uses what was rendered last, for
 // no longer than the requeue interval, and runs no hooks but those after the
 // reconciliation, once, if the component becomes ready.
 package component

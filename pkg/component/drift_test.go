@@ -13,6 +13,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -88,10 +89,11 @@ func TestRepairsAndContestsAreEvents(t *testing.T) {
 		return reconciler.Note{Key: deviation("a", "", time.Time{}).Key, Warning: warning, Message: message}
 	}
 	h, log := testHandler(t, &fakeEngine{})
-	h.remembered(newWidget()).untold.add(reconciler.Outcome{Notes: []reconciler.Note{
+	activity := &h.remembered(newWidget()).activity
+	activity.Add(reconciler.Outcome{Notes: []reconciler.Note{
 		about("", "drift repaired: kubectl-edit changed data.x"), about("FieldConflict", "their-operator changes data.x again and again"),
 	}})
-	h.tell(t.Context(), newWidget(), applying)
+	h.telemetry.ReportActivity(t.Context(), h.subject(newWidget()), activity, telemetry.Apply)
 	want := []string{
 		"Warning|FieldConflict|Apply|ConfigMap shop/a: their-operator changes data.x again and again",
 		"Normal|DriftRepaired|Apply|ConfigMap shop/a: drift repaired: kubectl-edit changed data.x",
@@ -105,10 +107,10 @@ func TestWhoWaitsForAContestComesWhenItsTimeHasCome(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
 	contest := waitFor("/ConfigMap shop/a", string(reconciler.WaitConflict), "again and again")
 	contest.Until = h.now().Add(4 * time.Minute)
-	if got := h.net(h.remembered(newWidget()), []reconciler.Wait{contest}); got < 3*time.Minute || got > 4*time.Minute {
+	if got := h.fallback(h.remembered(newWidget()), []reconciler.Wait{contest}); got < 3*time.Minute || got > 4*time.Minute {
 		t.Errorf("it comes again after %s", got)
 	}
-	if got := h.net(h.remembered(newWidget()), []reconciler.Wait{contest, waitFor("/ConfigMap shop/b", "NotReady", "not yet")}); got > time.Second {
+	if got := h.fallback(h.remembered(newWidget()), []reconciler.Wait{contest, waitFor("/ConfigMap shop/b", "NotReady", "not yet")}); got > time.Second {
 		t.Errorf("what else is waited for is looked at after %s", got)
 	}
 }

@@ -14,8 +14,11 @@ import (
 
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/events"
-	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/inventory"
+	"github.com/corbel-run/corbel/internal/target"
+	"github.com/corbel-run/corbel/internal/trace"
+	"github.com/corbel-run/corbel/pkg/component/internal/targets"
+	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -59,23 +62,23 @@ func (e *fakeEngine) DeletionBlockers(context.Context, reconciler.DeleteRequest)
 	return e.blockers, nil
 }
 
-// fakeTargets gives everybody the same engine, and remembers who asked.
+// fakeTargets connects every component to the same engine, and notes their accesses.
 type fakeTargets struct {
-	target connection
-	asked  []identity
+	target targets.Connection
+	asked  []target.Access
 	err    error
 
 	forgotten []reconciler.Owner
 }
 
-func (f *fakeTargets) enter(id identity, _ client.ObjectKey) (connection, error) {
-	f.asked = append(f.asked, id)
+func (f *fakeTargets) Connect(access target.Access, _ client.ObjectKey) (targets.Connection, error) {
+	f.asked = append(f.asked, access)
 	return f.target, f.err
 }
 
-func (*fakeTargets) settle(reconciler.Owner, engine) {}
+func (*fakeTargets) SetEngine(reconciler.Owner, targets.Engine) {}
 
-func (f *fakeTargets) forget(owner reconciler.Owner) { f.forgotten = append(f.forgotten, owner) }
+func (f *fakeTargets) ForgetOwner(owner reconciler.Owner) { f.forgotten = append(f.forgotten, owner) }
 
 func (*fakeEngine) StopWatching(reconciler.Owner) {}
 func (*fakeEngine) IsWatching() bool              { return false }
@@ -88,35 +91,41 @@ func testHandler(t testing.TB, engine *fakeEngine) (*handler[*widget], *eventLog
 	now := func() time.Time { return time.Unix(1000, 0) }
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: widgetKind.Group, Version: "v1"}})
 	mapper.Add(widgetKind.WithVersion("v1"), meta.RESTScopeNamespace)
-	return &handler[*widget]{
+	h := &handler[*widget]{
 		mapper:    mapper,
 		settings:  testSettings(t, ReconcilerOptions{}),
-		generator: manifests.GeneratorFunc(nothing),
-		hooks:     map[hookPoint][]HookFunc[*widget]{},
 		kind:      widgetKind.WithVersion("v1"),
 		finder:    finderFor[*widget](),
 		digestKey: fixedKey("0123456789abcdef"),
-		targets:   &fakeTargets{target: connection{engine: engine}},
-		recorder:  events.Bounded(log),
+		targets:   &fakeTargets{target: targets.Connection{Engine: engine}},
 		now:       now,
 		inventory: inventory.NewStore(inventory.Options{Name: "test.corbel.run"}),
-		guard:     guard.New(gracePeriod),
+		code:      newUserCode(map[hookPoint][]HookFunc[*widget]{}, nil, nil),
 		memory:    newMemory(),
 		left:      backoff.NewActivity[client.ObjectKey](leftBase, leftLimit),
-		telemetry: newTelemetry("widgets", nil),
-		begins:    func(client.ObjectKey) bool { return false },
-		later:     func(client.ObjectKey, time.Duration) {},
-
-		hookTimeout:     time.Minute,
-		generateTimeout: time.Minute,
-		loadTimeout:     time.Minute,
-	}, log
+		triggers:  &fakeTriggers{asked: map[client.ObjectKey]time.Duration{}},
+	}
+	h.telemetry = telemetry.New(telemetry.Options{
+		Controller: "widgets", Tracer: trace.New(nil), Recorder: events.Bounded(log), Now: func() time.Time { return h.now() },
+	})
+	h.renderer = newRenderer(manifests.GeneratorFunc(nothing), h.settings, h.code, h.telemetry, func() time.Time { return h.now() })
+	return h, log
 }
+
+// fakeTriggers puts every reconcile on the fast path, or none, and notes what was asked for.
+type fakeTriggers struct {
+	fast  bool
+	asked map[client.ObjectKey]time.Duration
+}
+
+func (f *fakeTriggers) BeginReconcile(client.ObjectKey) bool { return f.fast }
+
+func (f *fakeTriggers) RequeueAfter(key client.ObjectKey, after time.Duration) { f.asked[key] = after }
 
 // fixedKey is a key that need not be read.
 type fixedKey string
 
-func (k fixedKey) get(context.Context) ([]byte, error) { return []byte(k), nil }
+func (k fixedKey) Get(context.Context) ([]byte, error) { return []byte(k), nil }
 
 func nothing(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 	return nil, nil

@@ -76,7 +76,7 @@ func TestWhoseTurnHasNotComeComesAgain(t *testing.T) {
 		} else {
 			_, err = h.delete(t.Context(), obj, noCommit)
 		}
-		if later, ok := errors.AsType[*lifecycle.LaterError](err); !ok || later.After <= 0 || later.After > 11*time.Second {
+		if later, ok := errors.AsType[*lifecycle.RequeueError](err); !ok || later.After <= 0 || later.After > 11*time.Second {
 			t.Errorf("got %v", err)
 		}
 	}

@@ -29,28 +29,6 @@ func (l *eventLog) Eventf(_, _ runtime.Object, eventType, reason, action, note s
 	l.lines = append(l.lines, strings.Join([]string{eventType, reason, action, fmt.Sprintf(note, args...)}, "|"))
 }
 
-func TestSummary(t *testing.T) {
-	tests := []struct {
-		name  string
-		steps map[string]int
-		want  string
-	}{
-		{"nothing was done", nil, ""},
-		{"zeros are nothing", map[string]int{"create": 0}, ""},
-		{"an install", map[string]int{"create": 57}, "created 57 objects"},
-		{"an upgrade, always in the same order", map[string]int{"delete": 1, "replace": 2, "merge": 3, "override": 4, "orphan": 5, "create": 1},
-			"created 1 object, replaced 2 objects, merged 3 objects, overrode 4 objects, deleted 1 object, released 5 objects"},
-		{"a verb that is not known here", map[string]int{"frob": 2}, "frob: 2 objects"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			if got := summaryOf(test.steps); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
-	}
-}
-
 func noteAbout(name string) reconciler.Note {
 	var note reconciler.Note
 	note.Key.Kind, note.Key.Namespace, note.Key.Name = "ConfigMap", "shop", name
@@ -84,7 +62,7 @@ func TestEventsComeWithTransitions(t *testing.T) {
 		for _, name := range notes {
 			o.Notes = append(o.Notes, noteAbout(name))
 		}
-		h.memory.of(key).untold.add(o)
+		h.memory.of(key).activity.Add(o)
 	}
 	waiting := &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: "ConfigMap shop/a"}}
 
@@ -106,12 +84,12 @@ func TestEventsComeWithTransitions(t *testing.T) {
 
 	harm := noteAbout("theirs")
 	harm.Warning, harm.Message = "ForeignInstancesLost", "lost"
-	h.memory.of(key).untold.add(reconciler.Outcome{Notes: []reconciler.Note{noteAbout("a"), harm}})
+	h.memory.of(key).activity.Add(reconciler.Outcome{Notes: []reconciler.Note{noteAbout("a"), harm}})
 	judgePass(t, h, obj, nil)
 	expect("Warning|ForeignInstancesLost|Apply|ConfigMap shop/theirs: lost", "Normal|Adopted|Apply|ConfigMap shop/a: adopted")
 
 	outcome(1)
-	h.forget(t.Context(), key)
+	h.forgetComponent(t.Context(), key)
 	judgePass(t, h, obj, nil)
 	expect()
 }
@@ -132,7 +110,7 @@ func TestThousandsOfNotesAreAFewEvents(t *testing.T) {
 		}
 		outcome.Notes = append(outcome.Notes, note)
 	}
-	h.remembered(obj).untold.add(outcome)
+	h.remembered(obj).activity.Add(outcome)
 	judgePass(t, h, obj, nil)
 	if len(log.lines) != 3 || !strings.HasPrefix(log.lines[0], "Warning|OrphanFound|") {
 		t.Fatalf("events: %q", log.lines)
@@ -149,7 +127,7 @@ func TestAnOutdatedDefinitionIsReportedWhileDependentsAreUnderWay(t *testing.T) 
 	h, _ := testHandler(t, &fakeEngine{})
 	obj := newWidget()
 	pruned := errors.New("the API server does not keep status.inventory as sent")
-	unfinished := &verdict.UnfinishedError{Facts: verdict.Facts{Err: pruned, Net: time.Minute}, Cause: pruned}
+	unfinished := &verdict.UnfinishedError{Facts: verdict.Facts{Err: pruned, Fallback: time.Minute}, Cause: pruned}
 	judgePass(t, h, obj, result.NewStalling(unfinished, v1alpha1.ReasonCRDOutdated))
 	state, reason, message := obj.GetStatus().GetState()
 	if state != StateError || reason != v1alpha1.ReasonCRDOutdated || message != pruned.Error() {

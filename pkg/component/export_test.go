@@ -15,13 +15,13 @@ func SetClock[T Component](r *Reconciler[T], now func() time.Time) { r.now = now
 // SetInventoryThreshold sets how many bytes of inventory stay in the status.
 func SetInventoryThreshold[T Component](r *Reconciler[T], bytes int) { r.inventoryThreshold = bytes }
 
-// Woken are the components that something else than their dependents has woken since
+// Woken returns the components that something else than their dependents has requeued since
 // the last call, as long as the manager does not run.
 func Woken[T Component](r *Reconciler[T]) []client.ObjectKey {
 	triggers := r.running.Load().triggers
 	var woken []client.ObjectKey
-	for key := range triggers.take() {
-		if !triggers.begin(key) {
+	for key := range triggers.Take() {
+		if !triggers.BeginReconcile(key) {
 			woken = append(woken, key)
 		}
 	}
@@ -30,5 +30,5 @@ func Woken[T Component](r *Reconciler[T]) []client.ObjectKey {
 
 // Waiters counts the components that wait for objects that they refer to.
 func Waiters[T Component](r *Reconciler[T]) int {
-	return r.running.Load().lookouts.home.Stats().Owners
+	return r.running.Load().handler.lookouts.home.Stats().Owners
 }

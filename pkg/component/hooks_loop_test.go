@@ -103,9 +103,9 @@ func TestAHookThatMisbehavesIsNamedInEveryPosition(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, deleting %v: %s", position.point, position.deleting, test.name), func(t *testing.T) {
 				h, _ := testHandler(t, &fakeEngine{outcome: reconciler.Outcome{Settled: 1, Total: 1}})
 				if test.name == "deadline" {
-					h.hookTimeout, h.guard = 5*time.Millisecond, guard.New(0)
+					h.code.hookTimeout, h.code.guard = 5*time.Millisecond, guard.New(0)
 				}
-				h.hooks[position.point] = []HookFunc[*widget]{test.hook}
+				h.code.hooks[position.point] = []HookFunc[*widget]{test.hook}
 				obj := newWidget()
 				obj.Finalizers = []string{h.settings.finalizer}
 				if position.deleting {
@@ -134,7 +134,7 @@ func TestWhatAHookWritesToTheStatusIsSavedInEveryPositionAlsoIfItFails(t *testin
 	for _, position := range positions {
 		t.Run(fmt.Sprintf("%s, deleting %v", position.point, position.deleting), func(t *testing.T) {
 			h, _ := testHandler(t, &fakeEngine{})
-			h.hooks[position.point] = []HookFunc[*widget]{func(_ context.Context, _ client.Client, w *widget) error {
+			h.code.hooks[position.point] = []HookFunc[*widget]{func(_ context.Context, _ client.Client, w *widget) error {
 				w.Status.Note = "the licence is gone"
 				w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{
 					Type: "Licensed", Status: metav1.ConditionFalse, Reason: "Gone", LastTransitionTime: metav1.Now(),
@@ -166,7 +166,7 @@ func TestHooksAreCalledInTheDocumentedOrderAndPreDeleteAfterBlockers(t *testing.
 	h, _ := testHandler(t, engine)
 	var calls []string
 	for _, position := range positions {
-		h.hooks[position.point] = []HookFunc[*widget]{func(_ context.Context, _ client.Client, w *widget) error {
+		h.code.hooks[position.point] = []HookFunc[*widget]{func(_ context.Context, _ client.Client, w *widget) error {
 			calls = append(calls, string(position.point))
 			if w.Status.Note != "" && !strings.HasSuffix(strings.Join(calls, " "), w.Status.Note+" "+string(position.point)) && len(calls) > 1 {
 				t.Errorf("%s does not see what the hook before it wrote: %q", position.point, w.Status.Note)

@@ -51,7 +51,7 @@ func TestRunHooks(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			h, _ := testHandler(t, &fakeEngine{})
-			h.hooks[preDelete] = test.hooks
+			h.code.hooks[preDelete] = test.hooks
 			obj := newWidget()
 			obj.Finalizers = []string{"test.corbel.run"}
 			err := h.runHooks(t.Context(), preDelete, obj)
@@ -69,7 +69,7 @@ func TestRunHooks(t *testing.T) {
 
 func TestHooksCannotHarmOurStatus(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
-	h.hooks[postRead] = []HookFunc[*widget]{func(_ context.Context, _ client.Client, w *widget) error {
+	h.code.hooks[postRead] = []HookFunc[*widget]{func(_ context.Context, _ client.Client, w *widget) error {
 		w.Status = widgetStatus{Note: "mine", Status: Status{Conditions: []metav1.Condition{
 			{Type: "Backup", Status: metav1.ConditionTrue}, {Type: "Ready", Status: metav1.ConditionTrue},
 		}}}
@@ -92,7 +92,7 @@ func TestHooksCannotHarmOurStatus(t *testing.T) {
 func TestContextOfHooksAndGenerators(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
 	h.local = client.NewNamespacedClient(nil, "local")
-	h.targets.(*fakeTargets).target.client = client.NewNamespacedClient(nil, "target")
+	h.targets.(*fakeTargets).target.Client = client.NewNamespacedClient(nil, "target")
 	var seen []string
 	look := func(ctx context.Context) {
 		var have []string
@@ -123,9 +123,9 @@ func TestContextOfHooksAndGenerators(t *testing.T) {
 	}
 	hook := func(ctx context.Context, _ client.Client, _ *widget) error { look(ctx); return nil }
 	for _, point := range []hookPoint{postRead, preReconcile, postReconcile} {
-		h.hooks[point] = []HookFunc[*widget]{hook}
+		h.code.hooks[point] = []HookFunc[*widget]{hook}
 	}
-	h.generator = generatorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
+	h.renderer.Generator = generatorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
 		look(ctx)
 		return nil, nil
 	})

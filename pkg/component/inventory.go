@@ -4,17 +4,15 @@
 package component
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/inventory"
+	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -39,7 +37,7 @@ type record struct {
 
 // openRecord reads the inventory, wherever it is kept, and rebuilds what was lost of
 // it. A light pass does not look whether the Secrets are as they were.
-func (h *handler[T]) openRecord(ctx context.Context, obj T, commit lifecycle.Commit, t connection, policies reconciler.Policies, light bool) (*record, error) {
+func (h *handler[T]) openRecord(ctx context.Context, obj T, commit lifecycle.Commit, t targets.Connection, policies reconciler.Policies, light bool) (*record, error) {
 	lock := h.settings.leaderLock
 	if err := lock.leading(); err != nil {
 		return nil, err
@@ -85,9 +83,9 @@ func (h *handler[T]) openSnapshot(ctx context.Context, obj T, light bool) (*inve
 // has succeeded, nothing is planned: what is missing would look like something
 // that nobody knows. In deletion, where nothing is added to a record, it is not
 // made durable: the next process does it again.
-func (h *handler[T]) rebuild(ctx context.Context, obj T, r *record, t connection, policies reconciler.Policies) error {
+func (h *handler[T]) rebuild(ctx context.Context, obj T, r *record, t targets.Connection, policies reconciler.Policies) error {
 	losses := r.snapshot.Losses()
-	found, err := t.engine.Recover(ctx, reconciler.RecoverRequest{
+	found, err := t.Engine.Recover(ctx, reconciler.RecoverRequest{
 		Owner: h.owner(obj), Inventory: r.inventory(), Types: r.snapshot.Types(), Namespaces: r.snapshot.Namespaces(),
 		// No other policy is part of a record; and a deletion does not mind mistakes in them.
 		Policies: reconciler.Policies{Delete: policies.Delete},
@@ -97,9 +95,7 @@ func (h *handler[T]) rebuild(ctx context.Context, obj T, r *record, t connection
 	}
 	count := r.snapshot.Restore(found)
 	note := fmt.Sprintf("a part of the inventory was lost (%s); %s were found again by their marks", losses[0], verdict.ObjectCount(count))
-	events.Send(h.recorder, obj, 1, events.Event{
-		Type: corev1.EventTypeWarning, Reason: reasonInventoryRebuilt, Action: "Read", Note: note,
-	})
+	h.telemetry.Warn(obj, reasonInventoryRebuilt, "Read", note)
 	if !obj.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
@@ -161,24 +157,6 @@ func (r *record) close(ctx context.Context) error {
 	return r.commit(ctx, r.status().Inventory)
 }
 
-// release lets go of what is left behind, and removes what the inventory was kept in.
-func (h *handler[T]) release(ctx context.Context, obj T) error {
-	if h.isAbandoned(obj) {
-		h.abandon(ctx, obj)
-	} else if err := h.detach(ctx, obj); err != nil {
-		return err
-	}
-	err := h.inventory.Erase(ctx, h.inventoryComponent(obj), obj.GetStatus().Inventory)
-	if h.isAbandoned(obj) && apierrors.IsForbidden(err) {
-		// Whoever abandons a component wants it to go, whatever is left of it.
-		events.Send(h.recorder, obj, 1, events.Event{
-			Type: corev1.EventTypeWarning, Reason: reasonAbandoned, Action: string(deleting), Note: unerasedText(err, h.settings.name),
-		})
-		return nil
-	}
-	return err
-}
-
 // inventoryComponent returns the component as the inventory store identifies it.
 func (h *handler[T]) inventoryComponent(obj T) inventory.Component {
 	apiVersion, kind := h.kind.ToAPIVersionAndKind()
@@ -186,4 +164,23 @@ func (h *handler[T]) inventoryComponent(obj T) inventory.Component {
 		APIVersion: apiVersion, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
 		Deleting: !obj.GetDeletionTimestamp().IsZero(),
 	}
+}
+
+// ordinaryPhase is the name of PhaseApplied in metrics.
+const ordinaryPhase = "Applied"
+
+// dependents counts the dependents of the component by phase, wherever its record is
+// kept. If no reconcile has read it yet, only their number is known, and all of them count
+// as being in the ordinary phase.
+func (h *handler[T]) dependents(obj T) map[string]int {
+	stored := obj.GetStatus().Inventory
+	items, known := h.inventory.Items(h.inventoryComponent(obj), stored)
+	if !known {
+		return map[string]int{ordinaryPhase: stored.Count()}
+	}
+	count := map[string]int{}
+	for _, item := range items {
+		count[cmp.Or(string(item.Phase), ordinaryPhase)]++
+	}
+	return count
 }

@@ -21,7 +21,7 @@ import (
 // LeaderLock is a lock for the leader election of a manager, which knows how old
 // its lease is. A manager finds out that it lost its lease only when it tries to
 // renew it; a process that was paused meanwhile goes on as if nothing had happened,
-// beside the new leader. With the option LeaderLock a reconciler begins no pass and no
+// beside the new leader. With the option LeaderLock a reconciler begins no reconcile and no
 // hook, creates nothing, and writes no status and sends no event, once the lease is older
 // than the renew deadline. A change or deletion of a dependent object that was under
 // way demands what the plan has seen, so the server refuses it after a change of the new leader.
@@ -86,7 +86,7 @@ func (l *LeaderLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 func (l *LeaderLock) renew(record resourcelock.LeaderElectionRecord, send func() error) error {
 	sent := l.now()
 	if record.HolderIdentity != l.Identity() {
-		// Given up. From the moment the server knows it, somebody else may lead.
+		// Given up. As soon as the server knows it, another process may lead.
 		l.note(time.Time{}, 0)
 		return send()
 	}
@@ -105,8 +105,8 @@ func (l *LeaderLock) note(renewed time.Time, deadline time.Duration) {
 	l.renewed, l.deadline = renewed, deadline
 }
 
-// leading is Check in the words of a pass: one of a process that may have been
-// deposed ends as quietly as one that met a newer version of its component.
+// leading is Check for a reconcile: in a process that may have been deposed it ends without
+// a verdict, as one that met a newer version of its component.
 func (l *LeaderLock) leading() error { return l.leadingFor(0) }
 
 // leadingFor reports whether this process leads for some time yet.
@@ -120,13 +120,13 @@ func (l *LeaderLock) leadingFor(ahead time.Duration) error {
 	return nil
 }
 
-// superseded ends a pass that is no longer this process's to make, or is about
-// something else by now. Nothing is judged then, and nothing is written.
+// superseded ends a reconcile that this process may not make any more, or that is about
+// something else by now. There is no verdict then, and nothing is written.
 func superseded(format string, args ...any) error {
-	return &lifecycle.LaterError{After: creating, Err: fmt.Errorf("%w: %w", patch.ErrConflict, fmt.Errorf(format, args...))}
+	return &lifecycle.RequeueError{After: creating, Err: fmt.Errorf("%w: %w", patch.ErrConflict, fmt.Errorf(format, args...))}
 }
 
-// creating is how long objects may be created after somebody asked.
+// creating is how long objects may be created after a check.
 const creating = 5 * time.Second
 
 // Check returns an error if the lease is not ours, or may not be ours any more:

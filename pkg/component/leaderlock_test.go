@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -129,7 +130,7 @@ func TestWhoMayHaveBeenDeposedRecordsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	commits := 0
-	record, err := h.openRecord(t.Context(), &widget{}, func(context.Context) error { commits++; return nil }, connection{}, reconciler.Policies{}, false)
+	record, err := h.openRecord(t.Context(), &widget{}, func(context.Context) error { commits++; return nil }, targets.Connection{}, reconciler.Policies{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

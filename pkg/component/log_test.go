@@ -6,7 +6,6 @@ package component
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,14 +13,11 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
-	"github.com/corbel-run/corbel/pkg/result"
 )
 
 // logLines collects the lines of a logger.
@@ -110,7 +106,7 @@ func TestTheLogHasOneLineForEachTransition(t *testing.T) {
 	s.expect("an error, three times", `"msg"="failed" "error"="create ConfigMap shop/a: no" "component"="Widget shop/main" "revision"=2 "reason"="Error"`)
 	s.reconcile(reconciler.Outcome{Total: 3}, errors.New("another one"))
 	s.expect("another error, at once")
-	s.now = s.now.Add(errorInterval)
+	s.now = s.now.Add(telemetry.ErrorInterval)
 	s.reconcile(reconciler.Outcome{Total: 3}, errors.New("another one"))
 	s.expect("another error that lasts", `"msg"="failed" "error"="another one" "component"="Widget shop/main" "revision"=2 "reason"="Error"`)
 	s.reconcile(done(nil), nil)
@@ -160,53 +156,4 @@ func TestTheDeletionOfASuspendedComponentIsNoResume(t *testing.T) {
 	res, err := s.h.delete(s.ctx(), s.obj, noCommit)
 	_ = s.h.report(s.ctx(), s.obj, lifecycle.Outcome{Phase: lifecycle.PhaseDelete, Result: res, Err: err, Now: s.now})
 	s.expect("a deletion", `"level"=0 "msg"="suspended" "component"="Widget shop/main" "revision"=1 "dependents"="3/3"`)
-}
-
-func TestTheControllerDoesNotRepeatWhatTheLogHas(t *testing.T) {
-	log, telemetry := &logLines{}, newTelemetry("widgets", nil)
-	controller := logr.New(&onceSink{log.logger().GetSink()}).WithName("c").WithValues("name", "main")
-	run := func(judged string, err error) {
-		_, returned := telemetry.pass(t.Context(), client.ObjectKey{Name: "main"}, func(ctx context.Context) (ctrl.Result, error) {
-			if told, ok := ctx.Value(outcomeKey{}).(*outcome); ok {
-				told.logged = judged
-			}
-			return ctrl.Result{}, err
-		})
-		if !errors.Is(returned, err) {
-			t.Errorf("%v became %v", err, returned)
-		}
-		controller.Error(returned, "Reconciler error")
-	}
-	told := result.NewGeneric(errors.New("told"), "Error")
-	run("told", told)
-	if len(log.lines) > 0 {
-		t.Errorf("it was logged again: %q", log.lines)
-	}
-	run("told", errors.Join(told, errors.New("write the outcome: no")))
-	run("", errors.New("read Widget shop/main: no"))
-	if len(log.lines) != 2 || !strings.Contains(log.lines[0], "write the outcome") || !strings.Contains(log.lines[1], "read Widget") {
-		t.Errorf("lines: %q", log.lines)
-	}
-}
-
-func TestSecretsEndWithTheirReconcile(t *testing.T) {
-	telemetry, key := newTelemetry("widgets", nil), client.ObjectKey{Namespace: "shop", Name: "main"}
-	for range 2 {
-		_, err := telemetry.pass(t.Context(), key, func(ctx context.Context) (ctrl.Result, error) {
-			if text := redact.From(ctx).Text("hunter22"); text != "hunter22" {
-				t.Errorf("an earlier reconcile is remembered: %s", text)
-			}
-			redact.From(ctx).Add("hunter22")
-			if text := telemetry.secretsOf(key).Text("hunter22"); text != redact.Mark {
-				t.Errorf("an event would say %s", text)
-			}
-			return ctrl.Result{}, errors.New("bad hunter22")
-		})
-		if err == nil || err.Error() != "bad "+redact.Mark {
-			t.Errorf("got %v", err)
-		}
-	}
-	if telemetry.secretsOf(key) != nil {
-		t.Error("secrets are kept after the reconcile")
-	}
 }

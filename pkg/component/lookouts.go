@@ -75,15 +75,15 @@ func (l *lookouts) refer(key client.ObjectKey, points []informer.Reference) {
 }
 
 // wait says what of others a component waits for in its target.
-func (l *lookouts) wait(key client.ObjectKey, t connection, foreign []reconciler.Foreign) {
+func (l *lookouts) wait(key client.ObjectKey, target cluster.Target, foreign []reconciler.Foreign) {
 	if l == nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var there cluster.Target
-	if t.lease != nil && len(foreign) > 0 && !l.closed {
-		there = t.lease.Target
+	if len(foreign) > 0 && !l.closed {
+		there = target
 	}
 	if before := l.where[key]; before != nil && before != there {
 		l.leave(key, before)
@@ -119,5 +119,5 @@ func (l *lookouts) leave(key client.ObjectKey, there cluster.Target) {
 // forget is for components that depend on nothing any more.
 func (l *lookouts) forget(key client.ObjectKey) {
 	l.refer(key, nil)
-	l.wait(key, connection{}, nil)
+	l.wait(key, nil, nil)
 }

@@ -12,6 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/target"
+	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -35,13 +38,11 @@ type remembered struct {
 	// cache is what the last full reconcile rendered.
 	cache prepared
 	// rendering is the last one, to notice when another one differs for no reason.
-	rendering rendering
-	// causes says why workloads do not become ready, as far as it was asked.
-	causes verdict.Causes
-	// untold is what was done since the last event about the component.
-	untold tally
-	// unlogged is what was done since the last line in the log about the component.
-	unlogged chapter
+	rendering rendering.Last
+	// failureReasons says why workloads do not become ready, as far as their pods were read.
+	failureReasons verdict.FailureReasons
+	// activity is what was done for the component since it was last reported.
+	activity telemetry.Activity
 	// missing are the rights that were last reported as missing.
 	missing namedRights
 	// timeoutPassed is how much of the timeout had passed when a right was found missing.
@@ -95,8 +96,8 @@ const maxRendered = 128 << 20
 // its dependents are concerned, so that a reconcile that repairs a dependent, or looks
 // whether it is ready, need not find it out again. Without it every reconcile is a full one.
 type prepared struct {
-	directives
-	id         identity
+	config     resolvedConfig
+	access     target.Access
 	digest     string // of the component
 	allowEmpty bool
 	// wanted are the dependents, as the engine keeps them.
@@ -105,7 +106,7 @@ type prepared struct {
 
 	// root is what this follows from.
 	root root
-	// until is when the next full pass is due.
+	// until is when the next full reconcile is due.
 	until time.Time
 }
 
@@ -185,3 +186,44 @@ func (s root) equal(other root) bool {
 	return s.uid == other.uid && s.generation == other.generation &&
 		maps.Equal(s.labels, other.labels) && maps.Equal(s.annotations, other.annotations)
 }
+
+// namedRights are the rights that were last named, and whether their lack stopped something.
+type namedRights struct {
+	text      string
+	forbidden bool
+}
+
+// operators is what is known of another operator that seals the inventory of a component.
+type operators struct {
+	// sealed is the uid of the component if this process has found it sealed by itself.
+	sealed apitypes.UID
+	// conflict is the uid of the component if another operator reconciles it, too; noticed
+	// is when that was last seen.
+	conflict apitypes.UID
+	noticed  time.Time
+}
+
+// ours notes that the inventory is sealed by this operator. It reports whether no
+// conflict is left: the other operator did nothing for a while.
+func (o *operators) ours(uid apitypes.UID, now time.Time) (over bool) {
+	o.sealed = uid
+	if o.conflict == uid && now.Sub(o.noticed) < conflictLife {
+		return false
+	}
+	o.conflict = ""
+	return true
+}
+
+// returned reports whether this process has found the inventory sealed by itself
+// before, so that it changes back and forth.
+func (o *operators) returned(uid apitypes.UID) bool { return o.sealed == uid }
+
+// meet notes a conflict, and reports whether it is news.
+func (o *operators) meet(uid apitypes.UID, now time.Time) (news bool) {
+	news = o.conflict != uid
+	o.conflict, o.noticed = uid, now
+	return news
+}
+
+// conflictLife is after which time without the other operator a conflict is over.
+const conflictLife = 30 * time.Minute

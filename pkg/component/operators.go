@@ -11,17 +11,14 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/digest"
-	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
@@ -37,48 +34,14 @@ const (
 	reasonOperatorConflict = "OperatorConflict"
 	// otherOperatorDelay is when an operator that waits looks at the lease again.
 	otherOperatorDelay = time.Minute
-	// conflictLife is after which time without the other operator a conflict is over.
-	conflictLife = 30 * time.Minute
 	// leaseLeft is for how long the lease of another operator counts as held after it
 	// was renewed last. It allows for clocks that differ.
 	leaseLeft = time.Minute
 )
 
-// operators is what is known of another operator that seals the inventory of a component.
-type operators struct {
-	// sealed is the uid of the component if this process has found it sealed by itself.
-	sealed apitypes.UID
-	// conflict is the uid of the component if another operator reconciles it, too; noticed
-	// is when that was last seen.
-	conflict apitypes.UID
-	noticed  time.Time
-}
-
-// ours notes that the inventory is sealed by this operator. It reports whether no
-// conflict is left: the other operator did nothing for a while.
-func (o *operators) ours(uid apitypes.UID, now time.Time) (over bool) {
-	o.sealed = uid
-	if o.conflict == uid && now.Sub(o.noticed) < conflictLife {
-		return false
-	}
-	o.conflict = ""
-	return true
-}
-
-// returned reports whether this process has found the inventory sealed by itself
-// before, so that it changes back and forth.
-func (o *operators) returned(uid apitypes.UID) bool { return o.sealed == uid }
-
-// meet notes a conflict, and reports whether it is news.
-func (o *operators) meet(uid apitypes.UID, now time.Time) (news bool) {
-	news = o.conflict != uid
-	o.conflict, o.noticed = uid, now
-	return news
-}
-
 // operator is this operator as inventories name it.
 func (h *handler[T]) operator(ctx context.Context) (*v1alpha1.InventoryOperator, error) {
-	key, err := h.digestKey.get(ctx)
+	key, err := h.digestKey.Get(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +53,7 @@ func (h *handler[T]) operator(ctx context.Context) (*v1alpha1.InventoryOperator,
 }
 
 // meetOperator compares the operator that sealed the inventory with this one. If the
-// other one is alive, the pass ends, and nothing but a condition is written.
+// other one is alive, the reconcile ends, and nothing but a condition is written.
 func (h *handler[T]) meetOperator(ctx context.Context, obj T, commit lifecycle.Commit) error {
 	other := obj.GetStatus().Inventory.Operator
 	if other == nil {
@@ -116,7 +79,7 @@ func (h *handler[T]) meetOperator(ctx context.Context, obj T, commit lifecycle.C
 		if err := commit(ctx); err != nil {
 			return err
 		}
-		return &lifecycle.LaterError{After: backoff.Jitter(otherOperatorDelay, verdict.Jitter, backoff.Random()), Err: errors.New(message)}
+		return &lifecycle.RequeueError{After: backoff.Jitter(otherOperatorDelay, verdict.Jitter, backoff.Random()), Err: errors.New(message)}
 	case known.returned(uid):
 		h.noteConflict(obj, other, me, "they write its dependent objects in turns")
 		return nil
@@ -135,9 +98,7 @@ func (h *handler[T]) noteConflict(obj T, other, me *v1alpha1.InventoryOperator, 
 		Type: v1alpha1.ConditionOperatorConflict, Status: metav1.ConditionTrue, Reason: reasonOperatorConflict, Message: message,
 	})
 	if h.remembered(obj).operators.meet(obj.GetUID(), h.now()) {
-		events.Send(h.recorder, obj, 1, events.Event{
-			Type: corev1.EventTypeWarning, Reason: reasonOperatorConflict, Action: "Reconcile", Note: message,
-		})
+		h.telemetry.Warn(obj, reasonOperatorConflict, "Reconcile", message)
 	}
 	return message
 }

@@ -60,7 +60,7 @@ func (r *release) reconcile(t *testing.T, obj *widget) (applied, waits bool) {
 	t.Helper()
 	before := len(r.engine.applied)
 	_, err := r.createOrUpdate(t.Context(), obj, func(context.Context) error { r.commits++; return nil })
-	later, waits := errors.AsType[*lifecycle.LaterError](err)
+	later, waits := errors.AsType[*lifecycle.RequeueError](err)
 	if waits && later.After < otherOperatorDelay || err != nil && !waits {
 		t.Fatalf("got %v", err)
 	}

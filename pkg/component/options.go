@@ -96,7 +96,7 @@ type ReconcilerOptions struct {
 	// that the scheme of the manager has. The generator may add more. An error or a panic in it is
 	// an error of SetupWithManager. Nil adds nothing.
 	SchemeBuilder types.SchemeBuilder
-	// TracerProvider makes OpenTelemetry spans around each pass, its hooks, its
+	// TracerProvider makes OpenTelemetry spans around each reconcile, its hooks, its
 	// rendering and planning, and each batch and write.
 	// If unspecified, nothing is traced.
 	TracerProvider trace.TracerProvider
@@ -113,7 +113,7 @@ type ReconcilerOptions struct {
 	// If unspecified, it is what the manager says, or else 5. It has no effect
 	// on SetupWithManagerAndBuilder, where the builder says it.
 	MaxConcurrentReconciles *int
-	// RateLimiter says when a component comes again after an error. If unspecified,
+	// RateLimiter says when a component is requeued after an error. If unspecified,
 	// that is after 200 milliseconds, doubling up to two minutes. It has no effect on
 	// SetupWithManagerAndBuilder, where the builder says it.
 	RateLimiter workqueue.TypedRateLimiter[reconcile.Request]

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -89,24 +90,24 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func TestIdentity(t *testing.T) {
+func TestAccess(t *testing.T) {
 	tests := []struct {
 		name           string
 		serviceAccount *string
 		namespace      string
 		component      Component
-		want           identity
+		want           target.Access
 		err            string
 	}{
 		{name: "the operator itself", component: newWidget()},
 		{name: "the default service account", serviceAccount: new("deployer"), component: newWidget(),
-			want: identity{user: "system:serviceaccount:shop:deployer"}},
+			want: target.Access{User: "system:serviceaccount:shop:deployer"}},
 		{name: "the service account of the spec", serviceAccount: new("deployer"), component: withSpec(widgetSpec{ImpersonationSpec: ImpersonationSpec{"own"}}),
-			want: identity{user: "system:serviceaccount:shop:own"}},
+			want: target.Access{User: "system:serviceaccount:shop:own"}},
 		{name: "a user with groups", component: &impersonator{widget: *newWidget(), user: "jane", groups: []string{"a"}},
-			want: identity{user: "jane", groups: []string{"a"}}},
+			want: target.Access{User: "jane", Groups: []string{"a"}}},
 		{name: "a service account of another namespace", component: &impersonator{widget: *newWidget(), user: "system:serviceaccount:other:x"},
-			want: identity{user: "system:serviceaccount:other:x"}},
+			want: target.Access{User: "system:serviceaccount:other:x"}},
 		{name: "half a service account", component: &impersonator{widget: *newWidget(), user: "system:serviceaccount:x"}, err: "is no service account"},
 		{name: "groups without a user", component: &impersonator{widget: *newWidget(), groups: []string{"a"}}, err: "without a user"},
 		{name: "a default service account for a component without a namespace", serviceAccount: new("deployer"), component: &widget{}, err: "without a namespace"},
@@ -114,15 +115,15 @@ func TestIdentity(t *testing.T) {
 		{name: "a service account that names a namespace", component: withSpec(widgetSpec{ImpersonationSpec: ImpersonationSpec{"kube-system:admin"}}), err: `service account "kube-system:admin"`},
 		{name: "a path", component: withSpec(widgetSpec{ImpersonationSpec: ImpersonationSpec{"../x"}}), err: `service account "../x"`},
 		{name: "a long name", component: withSpec(widgetSpec{ImpersonationSpec: ImpersonationSpec{strings.Repeat("x", 300)}}), err: "must be no more than 253"},
-		{name: "a kubeconfig that is not there is not the local cluster", component: withSpec(widgetSpec{ClientSpec: ClientSpec{&KubeConfigSpec{}}}), want: identity{kubeConfig: []byte{}}},
+		{name: "a kubeconfig that is not there is not the local cluster", component: withSpec(widgetSpec{ClientSpec: ClientSpec{&KubeConfigSpec{}}}), want: target.Access{Kubeconfig: []byte{}}},
 		{name: "the default service account is for the local cluster", serviceAccount: new("deployer"), component: &elsewhere{widget: *newWidget(), kubeConfig: []byte("x")},
-			want: identity{kubeConfig: []byte("x")}},
+			want: target.Access{Kubeconfig: []byte("x")}},
 		{name: "impersonation in another cluster", serviceAccount: new("deployer"), component: &elsewhere{widget: *withSpec(widgetSpec{ImpersonationSpec: ImpersonationSpec{"own"}}), kubeConfig: []byte("x")},
-			want: identity{kubeConfig: []byte("x"), user: "system:serviceaccount:shop:own"}},
+			want: target.Access{Kubeconfig: []byte("x"), User: "system:serviceaccount:shop:own"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := identityOf(test.component, testSettings(t, ReconcilerOptions{DefaultServiceAccount: test.serviceAccount}))
+			got, err := accessOf(test.component, testSettings(t, ReconcilerOptions{DefaultServiceAccount: test.serviceAccount}))
 			if test.err != "" {
 				checkMistakes(t, err, test.err)
 				return
@@ -130,8 +131,8 @@ func TestIdentity(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(identity{})); diff != "" {
-				t.Errorf("identity (-want +got):\n%s", diff)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("access (-want +got):\n%s", diff)
 			}
 		})
 	}

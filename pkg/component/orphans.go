@@ -97,5 +97,5 @@ func (h *handler[T]) leave(ctx context.Context, key client.ObjectKey) {
 func (h *handler[T]) leaveLater(ctx context.Context, key client.ObjectKey, err error) {
 	after := h.left.Next(key)
 	logf.FromContext(ctx).Error(err, "will be tried again", "after", after)
-	h.later(key, after)
+	h.triggers.RequeueAfter(key, after)
 }

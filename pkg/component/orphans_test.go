@@ -49,13 +49,16 @@ func TestAComponentHasVanishedOnlyIfTheServerNamesIt(t *testing.T) {
 func TestWhoeverCannotTellWhatHasBecomeOfAComponentAsksLessAndLessOften(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
 	var waits []time.Duration
-	h.later = func(_ client.ObjectKey, after time.Duration) { waits = append(waits, after) }
 	key := client.ObjectKey{Namespace: "shop", Name: "main"}
+	fails := func(err error) {
+		h.leaveLater(t.Context(), key, err)
+		waits = append(waits, h.triggers.(*fakeTriggers).asked[key])
+	}
 	for range 9 {
-		h.leaveLater(t.Context(), key, errors.New("its path is not served"))
+		fails(errors.New("its path is not served"))
 	}
 	h.leave(t.Context(), key) // nothing is left of it
-	h.leaveLater(t.Context(), key, errors.New("another one of its name"))
+	fails(errors.New("another one of its name"))
 	want := []time.Duration{5, 10, 20, 40, 80, 160, 320, 600, 600, 5}
 	for i := range want {
 		want[i] *= time.Second

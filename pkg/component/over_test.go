@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/pkg/component/internal/trigger"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -21,22 +22,22 @@ func TestNothingIsKeptForPassesThatDoNotCome(t *testing.T) {
 		unwatched, over bool
 	}{
 		"it is gone, or somebody else's": {func(h *handler[*widget], obj *widget) error {
-			h.forget(t.Context(), client.ObjectKeyFromObject(obj))
+			h.forgetComponent(t.Context(), client.ObjectKeyFromObject(obj))
 			return nil
 		}, true, true},
-		"it is suspended": {func(h *handler[*widget], obj *widget) error { h.rest(obj); return nil }, true, false},
+		"it is suspended": {func(h *handler[*widget], obj *widget) error { h.suspend(obj); return nil }, true, false},
 		"it is being deleted": {func(h *handler[*widget], obj *widget) error {
 			_, err := h.delete(t.Context(), obj, noCommit)
 			return err
 		}, false, false},
 	} {
 		h, _ := testHandler(t, &fakeEngine{outcome: reconciler.Outcome{Total: 1, Settled: 1, Desired: &reconciler.DesiredSet{}}})
-		wakes := newTriggers()
-		h.begins = wakes.begin
+		wakes := trigger.New()
+		h.triggers = wakes
 		obj := newWidget()
 		key := client.ObjectKeyFromObject(obj)
 		h.memory.keepRendered(key, prepared{size: 1})
-		wakes.onChange(h.owner(obj), reconciler.Change{What: reconciler.EventContent})
+		wakes.DependentChanged(h.owner(obj), reconciler.Change{What: reconciler.EventContent})
 		if err := tc.end(h, obj); err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +47,7 @@ func TestNothingIsKeptForPassesThatDoNotCome(t *testing.T) {
 		if forgotten := slices.Contains(h.targets.(*fakeTargets).forgotten, h.ownerNamed(key)); forgotten != tc.unwatched {
 			t.Errorf("%s: its watches have ended: %t", name, forgotten)
 		}
-		if tc.over && len(wakes.light) > 0 {
+		if tc.over && wakes.BeginReconcile(key) {
 			t.Errorf("%s: what its next pass would be for is kept", name)
 		}
 	}

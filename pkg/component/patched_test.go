@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
@@ -45,7 +46,7 @@ func TestTheEngineGetsWhatThePatchesOfTheComponentLeave(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			engine := &fakeEngine{record: true, outcome: reconciler.Outcome{Inventory: someInventory, Settled: 1, Total: 1}}
 			h, _ := testHandler(t, engine)
-			h.generator = generatorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+			h.renderer.Generator = generatorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web:1"}}}}
 				pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 				return []client.Object{pod}, nil
@@ -90,12 +91,15 @@ func TestAPatchOfAHookThatRunsAtAnotherMomentIsNoMistake(t *testing.T) {
 	}
 	more := v1alpha1.Patch{Target: &v1alpha1.PatchTarget{Name: "a"}, Patch: `[{op: add, path: /data, value: {}}, {op: add, path: /data/one, value: "1"}]`}
 	spec := PatchesSpec{Patches: []v1alpha1.Patch{more, patch("Job", "first"), patch("Job", "later"), patch("ConfigMap", "welcome"), patch("ConfigMap", "a")}}
+	patched := func(spec PatchesSpec) manifests.Generator {
+		return rendering.Patched(generator, func() ([]v1alpha1.Patch, []v1alpha1.Image) { return patchesOf(withSpec(widgetSpec{PatchesSpec: spec})) })
+	}
 	for _, test := range []struct {
 		installation bool
 		want         []string
 	}{{true, []string{"a", "first", "welcome"}}, {false, []string{"a", "later"}}} {
 		ctx := manifests.WithComponentInstallation(manifests.WithReconcilerName(t.Context(), "shop.example.com"), test.installation)
-		objects, err := manifests.Generate(ctx, patched(generator, withSpec(widgetSpec{PatchesSpec: spec})), "shop", "web", types.UnstructurableMap{})
+		objects, err := manifests.Generate(ctx, patched(spec), "shop", "web", types.UnstructurableMap{})
 		if err != nil {
 			t.Fatalf("installation %v: %v", test.installation, err)
 		}
@@ -111,7 +115,7 @@ func TestAPatchOfAHookThatRunsAtAnotherMomentIsNoMistake(t *testing.T) {
 			t.Errorf("installation %v: got %q, want %q", test.installation, names, test.want)
 		}
 		spec := PatchesSpec{Patches: []v1alpha1.Patch{patch("Job", "other")}}
-		_, err = manifests.Generate(ctx, patched(generator, withSpec(widgetSpec{PatchesSpec: spec})), "shop", "web", types.UnstructurableMap{})
+		_, err = manifests.Generate(ctx, patched(spec), "shop", "web", types.UnstructurableMap{})
 		if err == nil || !strings.Contains(err.Error(), "there is no Job other of batch/v1 to patch; a patch with a target may match nothing") {
 			t.Errorf("a hook that the chart does not have: %v", err)
 		}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/corbel-run/corbel/pkg/component/internal/trigger"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
@@ -38,11 +39,9 @@ type Reconciler[T Component] struct {
 
 // running is what a setup brings into being.
 type running[T Component] struct {
-	handler   *handler[T]
-	triggers  *triggers
-	lookouts  *lookouts
-	client    client.Client // of the operator; reads from the server
-	telemetry *telemetry
+	handler  *handler[T]
+	triggers *trigger.Queue
+	client   client.Client // of the operator; reads from the server
 }
 
 var _ reconcile.Reconciler = (*Reconciler[Component])(nil)
@@ -77,7 +76,7 @@ func checkType[T Component]() (err error) {
 	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return fmt.Errorf("component type %s: must be a pointer to a struct", t)
 	}
-	// Methods of an empty component that panic would panic in every pass.
+	// Methods of an empty component that panic would panic in every reconcile.
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("component type %s: a method of an empty component panics: %v", t, value)
@@ -100,7 +99,7 @@ func newComponent[T Component]() T {
 	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 }
 
-// Reconcile runs one pass over the component. Before the setup, and after a
+// Reconcile reconciles one component. Before the setup, and after a
 // wiring mistake that came too late for it, it returns a reconcile.TerminalError.
 func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	running := r.running.Load()
@@ -110,11 +109,81 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	if late := r.late.Load(); late != nil {
 		return ctrl.Result{}, reconcile.TerminalError(fmt.Errorf("reconciler %s: %w", r.settings.name, *late))
 	}
-	return running.telemetry.pass(ctx, request.NamespacedName, func(ctx context.Context) (ctrl.Result, error) {
+	return running.handler.telemetry.Reconcile(ctx, request.NamespacedName, func(ctx context.Context) (ctrl.Result, error) {
 		result, err := running.handler.reconcile(ctx, request.NamespacedName)
 		if mistake, ok := errors.AsType[*undecodableError](err); ok {
 			return reportUndecodable(ctx, running.client, r.settings.fieldOwner, mistake, r.now())
 		}
 		return result, err
 	})
+}
+
+// ErrTriggersFull is returned by Trigger when too many triggers are waiting.
+var ErrTriggersFull = errors.New("too many triggers are waiting")
+
+// Trigger makes the component of that name reconcile soon; namespace is empty for
+// a cluster-scoped one. It never blocks: when too many triggers are waiting, it
+// returns ErrTriggersFull. It fails before the setup.
+func (r *Reconciler[T]) Trigger(namespace, name string) error {
+	running := r.running.Load()
+	if running == nil {
+		return fmt.Errorf("reconciler %s: Trigger was called before SetupWithManager", r.settings.name)
+	}
+	key := client.ObjectKey{Namespace: namespace, Name: name}
+	if !running.triggers.Trigger(key) {
+		return fmt.Errorf("trigger %s: %w", key, ErrTriggersFull)
+	}
+	return nil
+}
+
+// WithPostReadHook adds a hook that runs once the component and what its spec refers to are
+// read, before anything is rendered or deleted. It runs during the deletion, too. It does not
+// run while the component is suspended, nor in a reconcile that was caused by dependent
+// objects alone.
+func (r *Reconciler[T]) WithPostReadHook(hook HookFunc[T]) *Reconciler[T] {
+	return r.addHook(postRead, hook)
+}
+
+// WithPreReconcileHook adds a hook that runs before the manifests are rendered and applied.
+// It does not run during the deletion, while the component is suspended, nor in a reconcile
+// that was caused by dependent objects alone, which drifted or became ready.
+func (r *Reconciler[T]) WithPreReconcileHook(hook HookFunc[T]) *Reconciler[T] {
+	return r.addHook(preReconcile, hook)
+}
+
+// WithPostReconcileHook adds a hook that runs after all dependent objects were applied and
+// are ready. It does not run during the deletion nor while the component is suspended. In a
+// reconcile that was caused by dependent objects alone it runs only if the component becomes
+// ready by it, so it does not run after each repair of drift.
+func (r *Reconciler[T]) WithPostReconcileHook(hook HookFunc[T]) *Reconciler[T] {
+	return r.addHook(postReconcile, hook)
+}
+
+// WithPreDeleteHook adds a hook that runs during the deletion of a component, once nothing
+// blocks it, and before dependent objects are deleted. Deletions take several reconciles; it
+// runs in each of them. It does not run if the deletion orphans all dependents.
+func (r *Reconciler[T]) WithPreDeleteHook(hook HookFunc[T]) *Reconciler[T] {
+	return r.addHook(preDelete, hook)
+}
+
+// WithPostDeleteHook adds a hook that runs during the deletion of a component, once no
+// dependent object is left, and before the finalizer is removed. If it fails, the component
+// remains. It does not run if the deletion orphans all dependents.
+func (r *Reconciler[T]) WithPostDeleteHook(hook HookFunc[T]) *Reconciler[T] {
+	return r.addHook(postDelete, hook)
+}
+
+// addHook records mistakes, because it has no error to return: a nil hook is
+// reported by the setup, a hook that comes too late by every reconcile.
+func (r *Reconciler[T]) addHook(point hookPoint, hook HookFunc[T]) *Reconciler[T] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if hook == nil {
+		r.mistakes = append(r.mistakes, fmt.Errorf("%s hook %d is nil", point, len(r.hooks[point])+1))
+	}
+	if r.running.Load() != nil {
+		r.late.Store(new(fmt.Errorf("a %s hook was registered after the setup", point)))
+	}
+	r.hooks[point] = append(r.hooks[point], hook)
+	return r
 }

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -224,11 +223,8 @@ func sourceOf(pointer any) *references.Source {
 	return nil
 }
 
-// loadTimeout bounds the reads of all references of a component.
-const loadTimeout = 30 * time.Second
-
 // loadReferences loads what the spec refers to, for a reconcile that renders from it: from
-// then on, only newer versions wake the component.
+// then on, only newer versions requeue the component.
 func (h *handler[T]) loadReferences(ctx context.Context, obj T) references.Absence {
 	absent, points := h.readReferences(ctx, obj)
 	h.lookouts.refer(client.ObjectKeyFromObject(obj), points)
@@ -242,7 +238,7 @@ func (h *handler[T]) readReferences(ctx context.Context, obj T) (references.Abse
 	if len(found) == 0 {
 		return references.Absence{}, nil
 	}
-	limited, cancel := context.WithTimeout(ctx, h.loadTimeout)
+	limited, cancel := context.WithTimeout(ctx, h.code.loadTimeout)
 	defer cancel()
 	absent, points := references.Load(limited, redact.From(ctx).Client(h.local), obj, found)
 	keep()
@@ -269,7 +265,7 @@ func (h *handler[T]) loadCustomReferences(ctx context.Context, obj T) (reference
 		return references.Absence{}, err
 	}
 	const what = "loading references"
-	absent, err := guarded(h.basicContext(ctx, obj), h.guard, client.ObjectKeyFromObject(obj), what, h.loadTimeout, func(ctx context.Context) (references.Absence, error) {
+	absent, err := callUserCode(h.basicContext(ctx, obj), h.code, client.ObjectKeyFromObject(obj), what, h.code.loadTimeout, func(ctx context.Context) (references.Absence, error) {
 		var absent references.Absence
 		found, keep := h.finder.Find(theirs.GetSpec())
 		for _, reference := range found {

@@ -188,7 +188,7 @@ func TestReferencesOfTheAuthorAreContained(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			h, _ := testHandler(t, &fakeEngine{})
 			if test.name == "no end" {
-				h.loadTimeout, h.guard = 10*time.Millisecond, guard.New(0)
+				h.code.loadTimeout, h.code.guard = 10*time.Millisecond, guard.New(0)
 			}
 			obj := withRefs(widgetReferences{Own: &ownReference{load: test.load}})
 			checkMistakes(t, h.loadReferences(t.Context(), obj).Retry(), test.err)

@@ -113,12 +113,12 @@ func TestTheHooksOfALightPassDoNotHideAChangeOfAReference(t *testing.T) {
 	}
 	t.Cleanup(h.lookouts.home.Close)
 	seen := ""
-	h.hooks[postReconcile] = []HookFunc[*widget]{func(_ context.Context, _ client.Client, w *widget) error {
+	h.code.hooks[postReconcile] = []HookFunc[*widget]{func(_ context.Context, _ client.Client, w *widget) error {
 		seen = w.Spec.Refs.Settings.Data()["a"]
 		return nil
 	}}
 	obj := withRefs(widgetReferences{Settings: &ConfigMapReference{Name: "settings"}})
-	if err := h.hooksAfterLight(h.basicContext(t.Context(), obj), obj); err != nil || seen != "1" {
+	if err := h.hooksAfterFastPath(h.basicContext(t.Context(), obj), obj); err != nil || seen != "1" {
 		t.Errorf("the hook saw %q, %v", seen, err)
 	}
 	if waiters := h.lookouts.home.Stats().Owners; waiters != 0 {
@@ -134,8 +134,8 @@ func TestTheHooksOfALightPassDoNotHideAChangeOfAReference(t *testing.T) {
 func TestALightPassBecomesAFullOneIfWhatIsKnownDoesNotHoldAnyMore(t *testing.T) {
 	engine := &outdated{fakeEngine: &fakeEngine{outcome: reconciler.Outcome{Total: 1, Settled: 1, Desired: &reconciler.DesiredSet{}}}}
 	h, _ := testHandler(t, engine.fakeEngine)
-	h.targets.(*fakeTargets).target.engine = engine
-	h.begins = func(client.ObjectKey) bool { return true }
+	h.targets.(*fakeTargets).target.Engine = engine
+	h.triggers.(*fakeTriggers).fast = true
 	obj := newWidget()
 	for range 2 {
 		if _, err := h.createOrUpdate(t.Context(), obj, noCommit); err != nil {

@@ -7,15 +7,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/pkg/component/internal/targets"
+	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
+	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -23,24 +31,13 @@ import (
 
 // report writes the verdict about the reconcile into the status, the events and the log.
 func (h *handler[T]) report(ctx context.Context, obj T, outcome lifecycle.Outcome) result.Verdict {
-	stateBefore, reasonBefore, _ := obj.GetStatus().GetState()
+	var before telemetry.Summary
+	before.State, before.Reason, _ = obj.GetStatus().GetState()
 	secrets := redact.From(ctx)
 	v := verdict.Judge(h.certainFacts(obj, outcome, secrets))
 	h.setVerdict(obj, v, outcome.Now)
-	h.logVerdict(ctx, obj, v, reasonBefore)
 	hideIn(obj.GetStatus(), secrets)
-	h.telemetry.judged(ctx, obj, h.dependents(obj))
-	switch {
-	case v.State == StateReady:
-		h.tell(ctx, obj, applying)
-		h.logTransition(ctx, obj, h.became(obj, stateBefore, reasonBefore))
-	case v.State == stateBefore && v.Reason == reasonBefore:
-		// No transition, so no event: what is to be told is told at the next one.
-	case !obj.GetDeletionTimestamp().IsZero():
-		h.tell(ctx, obj, deleting)
-	default:
-		h.tell(ctx, obj, applying)
-	}
+	h.telemetry.Report(ctx, h.subject(obj), &h.remembered(obj).activity, before, v, h.dependents(obj))
 	return v.Result()
 }
 
@@ -84,19 +81,21 @@ func (h *handler[T]) factsOf(obj T, outcome lifecycle.Outcome, secrets *redact.S
 	default:
 		settled, total, _ := strings.Cut(obj.GetStatus().Progress, "/")
 		f.Done = fmt.Sprintf("%s of %s dependent objects are ready", settled, total)
-		for _, notice := range h.remembered(obj).rendering.notices() {
+		for _, notice := range h.remembered(obj).rendering.Notices() {
 			f.Done += "; " + notice
 		}
 	}
 	known := h.remembered(obj)
 	if f.Err != nil && verdict.IsForbidden(f.Err) {
-		f.Err = h.nameImpersonation(obj, f.Err)
+		if access, err := accessOf(obj, h.settings); err == nil {
+			f.Err = targets.ExplainImpersonation(access, f.Err)
+		}
 		// The dependents have no chance to become ready, so the timeout goes on afterwards.
 		if passed, running := obj.GetStatus().stopTimeout(outcome.Now); running {
 			known.timeoutPassed = passed
 		}
-		if f.Net == 0 {
-			f.Net = known.idle.Idle()
+		if f.Fallback == 0 {
+			f.Fallback = known.idle.Idle()
 		}
 	}
 	if f.Waiting != "" && !f.Deleting {
@@ -133,7 +132,7 @@ func (h *handler[T]) setVerdict(obj T, v verdict.Verdict, now time.Time) {
 	v.SetConditions(conditionsOf(obj), now)
 }
 
-// intervals returns the intervals of the component. Light reconciles do not put off the
+// intervals returns the intervals of the component. The fast path does not put off the
 // next full one.
 func (h *handler[T]) intervals(obj T) verdict.Intervals {
 	all := intervalsOf(obj)
@@ -143,29 +142,109 @@ func (h *handler[T]) intervals(obj T) verdict.Intervals {
 	return all
 }
 
-// tell sends what is to be told about the component, and logs it.
-func (h *handler[T]) tell(ctx context.Context, obj T, what doing) {
-	known := h.remembered(obj)
-	told := known.untold
-	known.untold = tally{}
-	h.send(obj, what, told)
-	known.unlogged.add(told)
-	h.logNotes(ctx, obj, told)
-}
+// minFallback is the shortest delay between two reconciles that wait.
+const minFallback = 50 * time.Millisecond
 
-// minNet is the shortest delay between two passes that wait.
-const minNet = 50 * time.Millisecond
-
-// net is when a component comes again that waits: later and later as long as
-// nothing moves, but no later than an object settles by itself.
-func (h *handler[T]) net(known *remembered, waits []reconciler.Wait) time.Duration {
-	net := known.idle.Idle()
+// fallback returns when a component is requeued that waits, if nothing else requeues it: after
+// longer and longer delays as long as nothing moves, but no later than an object settles by
+// itself.
+func (h *handler[T]) fallback(known *remembered, waits []reconciler.Wait) time.Duration {
+	delay := known.idle.Idle()
 	now := h.now()
 	if len(waits) > 0 && !slices.ContainsFunc(waits, func(wait reconciler.Wait) bool { return wait.Reason != reconciler.WaitConflict }) {
-		net = defaultRequeueInterval // nothing moves before the time of the next correction
+		delay = defaultRequeueInterval // nothing moves before the time of the next correction
 	}
 	if next := verdict.NextChange(waits); !next.IsZero() {
-		net = min(net, max(next.Sub(now), minNet))
+		delay = min(delay, max(next.Sub(now), minFallback))
 	}
-	return net
+	return delay
+}
+
+// noteDrift brings condition Drifted in line with the objects that differ from
+// their manifests and are left as they are. It returns the notes about them, if
+// they are news.
+func (h *handler[T]) noteDrift(obj T, drifted []reconciler.Deviation, now time.Time) []reconciler.Note {
+	setter := conditionsOf(obj)
+	if len(drifted) == 0 {
+		conditions.Delete(setter, v1alpha1.ConditionDrifted)
+		return nil
+	}
+	var said string
+	if before := apimeta.FindStatusCondition(obj.GetStatus().Conditions, v1alpha1.ConditionDrifted); before != nil {
+		said = before.Message
+	}
+	// A client that writes an object every second causes no write of the status each time.
+	message := verdict.Steady(said, driftMessage(drifted), writeTime)
+	conditions.Set(setter, now, metav1.Condition{
+		Type: v1alpha1.ConditionDrifted, Status: metav1.ConditionTrue, Reason: telemetry.ReasonDrifted, Message: message,
+	})
+	if message == said {
+		return nil
+	}
+	notes := make([]reconciler.Note, 0, len(drifted))
+	for _, d := range drifted {
+		notes = append(notes, reconciler.Note{Key: d.Key, Message: "drifted: " + d.Drift.String()})
+	}
+	return notes
+}
+
+// driftMessage names the first few drifted objects, and says which client changed what, and
+// when.
+func driftMessage(drifted []reconciler.Deviation) string {
+	return verdict.FirstSentences(drifted, 0, func(d reconciler.Deviation) string {
+		return d.Key.String() + ": " + verdict.OneLine(d.Drift.String())
+	})
+}
+
+// writeTime matches the time of a write.
+var writeTime = regexp.MustCompile(` at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+
+// maxRules is how much of a condition the missing rules get, in bytes. The log has all of them.
+const maxRules = 640
+
+// nameMissing says which rights the user of the component lacks: in the error, if it
+// is about that, else by an event; and in the log. It does so once, until something else
+// is missing. Where nothing was written, the rights were not reviewed.
+func (h *handler[T]) nameMissing(ctx context.Context, obj T, outcome reconciler.Outcome, err error) error {
+	missing, forbidden := outcome.Missing, verdict.IsForbidden(err)
+	before := &h.remembered(obj).missing
+	if missing.Count() == 0 && !forbidden {
+		if len(outcome.Steps) > 0 || before.forbidden {
+			*before = namedRights{}
+		}
+		return err
+	}
+	access, invalid := accessOf(obj, h.settings)
+	if invalid != nil {
+		return err
+	}
+	var absent string
+	if forbidden && h.local != nil {
+		absent = targets.MissingServiceAccount(ctx, h.local, access)
+	}
+	sentences := func(limit int) string {
+		rules := missing.String()
+		if len(rules) > limit {
+			rules = fmt.Sprintf("%d rules, all of which are in the log of the operator: %s", missing.Count(), verdict.Shorten(rules, limit))
+		}
+		if rules != "" {
+			rules = targets.UserOf(access) + " lacks rights: " + rules
+		}
+		return strings.Trim(absent+"; "+rules, "; ")
+	}
+	all := sentences(1 << 20)
+	if all == "" {
+		return err
+	}
+	said := before.text
+	if *before = (namedRights{all, forbidden}); said != all {
+		logf.FromContext(ctx).Info("rights are missing", "missing", all)
+		if !forbidden {
+			h.telemetry.Warn(obj, v1alpha1.ReasonForbidden, telemetry.Apply, sentences(maxRules))
+		}
+	}
+	if !forbidden {
+		return err
+	}
+	return verdict.Worded{Err: err, Message: errors.Join(errors.New(sentences(maxRules)), err).Error()}
 }

@@ -37,21 +37,21 @@ func TestNet(t *testing.T) {
 		wait.Until = now.Add(d)
 		return wait
 	}
-	first, second := h.net(known, nil), h.net(known, nil)
+	first, second := h.fallback(known, nil), h.fallback(known, nil)
 	if first <= 0 || second <= first {
 		t.Errorf("waits %s, then %s", first, second)
 	}
 	for range 20 {
-		h.net(known, nil)
+		h.fallback(known, nil)
 	}
-	if got := h.net(known, []reconciler.Wait{waitFor("/ConfigMap b", "NotReady", ""), until(2 * time.Second)}); got != 2*time.Second {
+	if got := h.fallback(known, []reconciler.Wait{waitFor("/ConfigMap b", "NotReady", ""), until(2 * time.Second)}); got != 2*time.Second {
 		t.Errorf("comes after %s, though an object settles after 2s", got)
 	}
-	if got := h.net(known, []reconciler.Wait{until(-time.Hour)}); got != minNet {
+	if got := h.fallback(known, []reconciler.Wait{until(-time.Hour)}); got != minFallback {
 		t.Errorf("comes after %s, though an object should have settled", got)
 	}
 	known.idle.Reset()
-	if got := h.net(known, nil); got != first {
+	if got := h.fallback(known, nil); got != first {
 		t.Errorf("after progress it waits %s, not %s", got, first)
 	}
 }

@@ -97,7 +97,7 @@ func TestTheTimeoutPausesWhileARightIsMissing(t *testing.T) {
 		return state, reason
 	}
 	timeout := intervalsOf(obj).Timeout
-	waiting := &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: "Deployment shop/api: 0 of 1 updated", Net: time.Minute}}
+	waiting := &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: "Deployment shop/api: 0 of 1 updated", Fallback: time.Minute}}
 	forbidden := &reconciler.ForbiddenError{Object: "Deployment shop/api", Message: "no"}
 	for i, step := range []struct {
 		after  time.Duration
@@ -106,7 +106,7 @@ func TestTheTimeoutPausesWhileARightIsMissing(t *testing.T) {
 	}{
 		{0, waiting, v1alpha1.ReasonProcessing},
 		{timeout / 2, forbidden, v1alpha1.ReasonForbidden},
-		{3 * timeout, &verdict.UnfinishedError{Facts: verdict.Facts{Err: forbidden, Net: time.Minute}, Cause: forbidden}, v1alpha1.ReasonForbidden},
+		{3 * timeout, &verdict.UnfinishedError{Facts: verdict.Facts{Err: forbidden, Fallback: time.Minute}, Cause: forbidden}, v1alpha1.ReasonForbidden},
 		{3*timeout + time.Second, waiting, v1alpha1.ReasonProcessing},
 		{3*timeout + 2*time.Second, forbidden, v1alpha1.ReasonForbidden},
 		{3*timeout + 3*time.Second, waiting, v1alpha1.ReasonProcessing},

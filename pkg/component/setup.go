@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -23,11 +24,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/internal/inventory"
+	"github.com/corbel-run/corbel/internal/target"
+	"github.com/corbel-run/corbel/internal/trace"
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/component/internal/targets"
+	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
+	"github.com/corbel-run/corbel/pkg/component/internal/trigger"
+	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 // SetupWithManager registers the reconciler with the manager. The manager's
@@ -41,9 +53,11 @@ func (r *Reconciler[T]) SetupWithManager(mgr ctrl.Manager) error {
 		return r.setupError(errors.Join(append(r.wiring(), errors.New("the manager is nil"))...))
 	}
 	options := r.settings.controllerOptions(mgr)
-	options.LogConstructor = logConstructor[T](mgr)
+	if gvk, err := apiutil.GVKForObject(newComponent[T](), mgr.GetScheme()); err == nil { // otherwise the setup reports it
+		options.LogConstructor = telemetry.LogConstructor(mgr.GetLogger(), controllerName(gvk), gvk)
+	}
 	workers := cmp.Or(options.MaxConcurrentReconciles, mgr.GetControllerOptions().MaxConcurrentReconciles)
-	return r.setup(mgr, ctrl.NewControllerManagedBy(mgr).WithOptions(options), workers, newTriggers())
+	return r.setup(mgr, ctrl.NewControllerManagedBy(mgr).WithOptions(options), workers, trigger.New())
 }
 
 // SetupWithManagerAndBuilder registers the reconciler with the manager by way of
@@ -52,14 +66,14 @@ func (r *Reconciler[T]) SetupWithManager(mgr ctrl.Manager) error {
 // builder are left alone; so, unless they say otherwise, one component is reconciled
 // at a time, and the rate limiter is that of controller-runtime.
 func (r *Reconciler[T]) SetupWithManagerAndBuilder(mgr ctrl.Manager, blder *ctrl.Builder) error {
-	triggers := newTriggers()
-	triggers.full = true // the builder's own watches ask for full passes, and cannot say so
+	triggers := trigger.New()
+	triggers.AlwaysFull = true // the watches of the builder cannot say what caused a reconcile
 	return r.setup(mgr, blder, 0, triggers)
 }
 
 // setup registers the reconciler. Workers is how many components will be reconciled
 // at the same time; 0 if that is not known.
-func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int, triggers *triggers) error {
+func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int, triggers *trigger.Queue) error {
 	mistakes := r.wiring()
 	if mgr == nil {
 		mistakes = append(mistakes, errors.New("the manager is nil"))
@@ -83,9 +97,7 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 	if err != nil {
 		return r.setupError(err)
 	}
-	running := &running[T]{
-		triggers: triggers, client: uncached, telemetry: newTelemetry(controllerName(gvk), r.settings.tracerProvider),
-	}
+	running := &running[T]{triggers: triggers, client: uncached}
 	if running.handler, err = r.connect(mgr, running, gvk, workers); err != nil {
 		return r.setupError(err)
 	}
@@ -97,7 +109,7 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 	err = blder.
 		// The watch needs no more than metadata, and so no object that cannot be decoded stops it.
 		For(newComponent[T](), builder.OnlyMetadata, builder.WithPredicates(lifecycle.Significant(r.settings.finalizer), inShard(r.settings.selector))).
-		WatchesRawSource(running.triggers.source()).
+		WatchesRawSource(running.triggers.Source()).
 		Named(controllerName(gvk)).
 		Complete(r)
 	if err != nil {
@@ -131,7 +143,7 @@ func newLocalClient(mgr ctrl.Manager, newClient client.NewClientFunc) (client.Cl
 		newClient = client.New
 	}
 	uncached, err := newClient(unthrottled(mgr.GetConfig()), client.Options{
-		HTTPClient: counted(mgr.GetHTTPClient()), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		HTTPClient: telemetry.CountRequests(mgr.GetHTTPClient()), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
@@ -142,8 +154,8 @@ func newLocalClient(mgr ctrl.Manager, newClient client.NewClientFunc) (client.Cl
 	return uncached, nil
 }
 
-// unthrottled leaves the pace to the server's priority and fairness, unless
-// somebody has set one: the client's own default is five requests per second.
+// unthrottled leaves the rate of requests to the server's priority and fairness, unless the
+// configuration sets one: the client's own default is five requests per second.
 func unthrottled(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	if config.QPS == 0 && config.RateLimiter == nil {
@@ -193,8 +205,8 @@ func (s *settings) controllerOptions(mgr ctrl.Manager) controller.Options {
 	return options
 }
 
-// inShard lets pass what the selector selects, and what it selected before: that is
-// to be forgotten.
+// inShard lets events about components pass that the selector selects, and about those that it
+// selected before: they are to be forgotten.
 func inShard(selector labels.Selector) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return selects(selector, e.Object) },
@@ -203,11 +215,6 @@ func inShard(selector labels.Selector) predicate.Predicate {
 		},
 		DeleteFunc: func(e event.DeleteEvent) bool { return selects(selector, e.Object) },
 	}
-}
-
-// selects reports whether an object is selected; by nil, everything is.
-func selects(selector labels.Selector, object client.Object) bool {
-	return selector == nil || object != nil && selector.Matches(labels.Set(object.GetLabels()))
 }
 
 // targetScheme returns the scheme for clients of targets: what the manager knows,
@@ -235,4 +242,113 @@ func targetScheme(managers *runtime.Scheme, s settings, generator manifests.Gene
 		return nil, fmt.Errorf("scheme of the resource generator: %w", err)
 	}
 	return scheme, nil
+}
+
+// connect makes the handler of what is about to run, and adds to the manager what runs beside it.
+func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running[T], gvk schema.GroupVersionKind, workers int) (*handler[T], error) {
+	scheme, err := targetScheme(mgr.GetScheme(), r.settings, r.generator)
+	if err != nil {
+		return nil, err
+	}
+	handler := r.newHandler(about, gvk)
+	handler.telemetry = telemetry.New(telemetry.Options{
+		Controller: controllerName(gvk), Tracer: trace.New(r.settings.tracerProvider),
+		Recorder: events.NewRecorder(mgr, r.settings.name), Now: r.now,
+	})
+	handler.code = newUserCode(cloneHooks(r.hooks), mgr.GetClient(), r.settings.leaderLock)
+	handler.renderer = newRenderer(r.generator, handler.settings, handler.code, handler.telemetry, r.now)
+	handler.mapper = mgr.GetRESTMapper()
+	key := targets.NewDigestKey(about.client, targets.DigestKeySecret(r.settings.operatorNamespace, r.settings.name))
+	clusters := targets.New(mgr.GetConfig(), targets.Options{
+		Name: r.settings.name,
+		Engine: reconciler.ReconcilerOptions{
+			FieldOwner:              &r.settings.fieldOwner,
+			AdoptionPolicy:          &r.settings.policies.Adoption,
+			UpdatePolicy:            &r.settings.policies.Update,
+			DeletePolicy:            &r.settings.policies.Delete,
+			DriftPolicy:             &r.settings.policies.Drift,
+			MissingNamespacesPolicy: &r.settings.policies.MissingNamespaces,
+			ReadyWhen:               r.settings.readyWhen,
+			IgnoreFields:            r.settings.ignoreFields,
+			TypeFence:               r.settings.typeFence,
+			Scheme:                  scheme,
+			TracerProvider:          r.settings.tracerProvider,
+			Now:                     r.now,
+		},
+		Pool: target.Options{
+			Cluster:    cluster.Options{Scheme: scheme},
+			DialPolicy: r.settings.dialPolicy,
+			LocalUID:   r.settings.clusterUID,
+			Slots:      r.settings.targetConcurrency,
+			// One worker is left for the local cluster, whatever the others wait for.
+			Remote: max(workers-1, 0),
+		},
+		DigestKey: key,
+		LocalUID:  targets.NewClusterUID(about.client, r.settings.clusterUID),
+		Queue:     about.triggers,
+	})
+	handler.digestKey, handler.targets = key, clusters
+	if handler.lookouts, err = newLookouts(mgr.GetConfig(), about.triggers.Requeue, handler.memory.moved); err != nil {
+		return nil, err
+	}
+	for _, run := range []manager.RunnableFunc{clusters.Run, handler.lookouts.run, handler.releaseOrphans} {
+		if err := mgr.Add(run); err != nil {
+			return nil, err
+		}
+	}
+	handler.sessions, err = lifecycle.NewSessions(r.sessionOptions(about, handler))
+	return handler, err
+}
+
+// newHandler returns a handler without what the manager has for it.
+func (r *Reconciler[T]) newHandler(about *running[T], gvk schema.GroupVersionKind) *handler[T] {
+	return &handler[T]{
+		settings: r.settings,
+		kind:     gvk,
+		finder:   finderFor[T](),
+		local:    about.client,
+		memory:   newMemory(),
+		left:     backoff.NewActivity[client.ObjectKey](leftBase, leftLimit),
+		triggers: about.triggers,
+		now:      r.now,
+		inventory: inventory.NewStore(inventory.Options{
+			Client: about.client, Name: r.settings.name, FieldOwner: r.settings.fieldOwner,
+			Namespace: r.settings.operatorNamespace, Threshold: r.inventoryThreshold,
+		}),
+	}
+}
+
+func (r *Reconciler[T]) sessionOptions(about *running[T], h *handler[T]) lifecycle.Options[T] {
+	options := lifecycle.Options[T]{
+		Name:             r.settings.name,
+		ManagementPolicy: r.settings.management,
+
+		Client:     about.client,
+		Reader:     &reader{Reader: about.client, kind: h.kind, selector: r.settings.selector},
+		Finalizer:  r.settings.finalizer,
+		FieldOwner: r.settings.fieldOwner,
+		Recorder:   h.telemetry.Recorder,
+		Clock:      r.now,
+		New:        newComponent[T],
+		Conditions: conditionsOf[T],
+		Leading:    r.settings.leaderLock.leading,
+
+		ObservedGenerationAlways: true,
+	}
+	if r.settings.ofNamespaces {
+		options.Namespaces = about.client
+	}
+	return options
+}
+
+func conditionsOf[T Component](obj T) conditions.Setter {
+	return conditions.For(obj, &obj.GetStatus().Conditions)
+}
+
+func cloneHooks[T Component](hooks map[hookPoint][]HookFunc[T]) map[hookPoint][]HookFunc[T] {
+	clone := maps.Clone(hooks)
+	for point := range clone {
+		clone[point] = slices.Clone(clone[point])
+	}
+	return clone
 }

@@ -13,6 +13,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -143,7 +144,7 @@ func (s *ImpersonationSpec) GetImpersonationUser() string {
 	if s == nil || s.ServiceAccountName == "" {
 		return ""
 	}
-	return serviceAccountUser("", s.ServiceAccountName)
+	return targets.ServiceAccountUser("", s.ServiceAccountName)
 }
 
 // GetImpersonationGroups returns nothing: the reconciler knows the groups of a service account.

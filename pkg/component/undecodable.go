@@ -80,7 +80,7 @@ type conditionList struct {
 }
 
 // reportUndecodable writes the mistake into the status, past the type that does not
-// take it. Only a change of the object helps, and that causes a pass.
+// take it. Only a change of the object helps, and that triggers a reconcile.
 func reportUndecodable(ctx context.Context, c client.Client, owner string, mistake *undecodableError, now time.Time) (ctrl.Result, error) {
 	stored := mistake.object
 	before := stored.DeepCopy()
@@ -108,4 +108,9 @@ func reportUndecodable(ctx context.Context, c client.Client, owner string, mista
 		}
 	}
 	return ctrl.Result{RequeueAfter: defaultRequeueInterval}, nil
+}
+
+// selects reports whether an object is selected; by nil, everything is.
+func selects(selector labels.Selector, object client.Object) bool {
+	return selector == nil || object != nil && selector.Matches(labels.Set(object.GetLabels()))
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/corbel-run/corbel/pkg/component/internal/trigger"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
@@ -95,8 +96,8 @@ func TestHookAfterTheSetup(t *testing.T) {
 
 func TestTriggerNeverBlocks(t *testing.T) {
 	r := NewReconciler[*widget]("a", manifests.GeneratorFunc(nothing), ReconcilerOptions{})
-	r.running.Store(&running[*widget]{triggers: newTriggers()})
-	for i := range maxTriggers {
+	r.running.Store(&running[*widget]{triggers: trigger.New()})
+	for i := range trigger.MaxWaiting {
 		if err := r.Trigger("shop", strconv.Itoa(i)); err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,6 @@ package component
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -19,61 +18,16 @@ import (
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
-func TestWhoeverIsWokenIsNotForgottenHoweverManyWait(t *testing.T) {
-	tr := newTriggers()
-	for i := range maxTriggers {
-		if !tr.trigger(client.ObjectKey{Name: fmt.Sprint(i)}) {
-			t.Fatalf("the trigger %d is refused", i)
-		}
-	}
-	woken, changed := client.ObjectKey{Name: "woken"}, client.ObjectKey{Name: "changed"}
-	if tr.trigger(client.ObjectKey{Name: "one more"}) {
-		t.Error("there is no end of triggers")
-	}
-	tr.wake(woken)
-	tr.onChange(reconciler.Owner{Name: "changed"}, reconciler.Change{What: reconciler.EventContent})
-	taken := tr.take()
-	for _, key := range []client.ObjectKey{woken, changed} {
-		if _, comes := taken[key]; !comes {
-			t.Errorf("%s is forgotten", key.Name)
-		}
-	}
-}
-
-func TestAChangeThatIsNotWorthALookYetDoesNotWakeAtOnce(t *testing.T) {
-	tr := newTriggers()
-	key := client.ObjectKey{Name: "main"}
-	tr.onChange(reconciler.Owner{Name: "main"}, reconciler.Change{What: reconciler.EventContent, After: time.Hour})
-	if _, comes := tr.delayed[key]; !comes || len(tr.take()) > 0 {
-		t.Errorf("delayed is %v", tr.delayed)
-	}
-	tr.onChange(reconciler.Owner{Name: "main"}, reconciler.Change{What: reconciler.EventVanished})
-	if after, comes := tr.take()[key]; !comes || after > 0 {
-		t.Error("what happens meanwhile waits, too")
-	}
-}
-
-func TestWhatSaysSomethingAboutItselfAllTheTimeIsNoReasonToComeEarlier(t *testing.T) {
-	for after, want := range map[time.Duration]bool{0: false, time.Minute: true} {
-		tr := newTriggers()
-		tr.onChange(reconciler.Owner{Name: "main"}, reconciler.Change{What: reconciler.EventStatus, After: after})
-		if _, delayed := tr.delayed[client.ObjectKey{Name: "main"}]; delayed != want {
-			t.Errorf("worth a look after %s: delayed is %v", after, tr.delayed)
-		}
-	}
-}
-
 func TestALookThatWasPutOffIsMadeByAPassOfItsOwn(t *testing.T) {
 	engine := &fakeEngine{outcome: reconciler.Outcome{Total: 1, Settled: 1}}
 	h, _ := testHandler(t, engine)
-	asked := map[client.ObjectKey]time.Duration{}
-	h.later = func(key client.ObjectKey, after time.Duration) { asked[key] = after }
+	asked := h.triggers.(*fakeTriggers).asked
 	obj := newWidget()
 	passOver(t, h, obj)
 	if len(asked) > 0 {
 		t.Errorf("asked for is %v, for nothing", asked)
 	}
-	for again, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, -time.Minute: minNet} {
+	for again, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, -time.Minute: minFallback} {
 		engine.outcome.NextDriftCheck = h.now().Add(again)
 		passOver(t, h, obj)
 		if got := asked[client.ObjectKeyFromObject(obj)]; got != want {
@@ -89,8 +43,7 @@ func TestAContestedObjectIsCorrectedInTimeAlthoughAnotherOneIsStalled(t *testing
 	first, second := waitFor("/ConfigMap shop/a", string(reconciler.WaitConflict), ""), waitFor("/ConfigMap shop/c", string(reconciler.WaitConflict), "")
 	first.Until, second.Until = h.now().Add(4*time.Second), h.now().Add(9*time.Second)
 	engine.outcome = reconciler.Outcome{Total: 3, Settled: 0, Waiting: []reconciler.Wait{second, first}}
-	asked := map[client.ObjectKey]time.Duration{}
-	h.later = func(key client.ObjectKey, after time.Duration) { asked[key] = after }
+	asked := h.triggers.(*fakeTriggers).asked
 	obj := newWidget()
 	passOver(t, h, obj)
 	if got := asked[client.ObjectKeyFromObject(obj)]; got != 4*time.Second {
@@ -118,9 +71,9 @@ func TestTheHooksAfterAPassAreNotLeftOutBecauseAnEarlierStateWasReady(t *testing
 		}
 		conditionstest.Check(t, conditionsOf(obj))
 		runs := 0
-		h.hooks[postReconcile] = []HookFunc[*widget]{func(context.Context, client.Client, *widget) error { runs++; return nil }}
+		h.code.hooks[postReconcile] = []HookFunc[*widget]{func(context.Context, client.Client, *widget) error { runs++; return nil }}
 		tc.change(obj.GetStatus())
-		if err := h.hooksAfterLight(h.basicContext(t.Context(), obj), obj); err != nil {
+		if err := h.hooksAfterFastPath(h.basicContext(t.Context(), obj), obj); err != nil {
 			t.Fatal(err)
 		}
 		if runs > 0 != tc.runs {

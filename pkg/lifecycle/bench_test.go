@@ -38,7 +38,7 @@ type handler struct {
 	remove func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error)
 	look   func(context.Context, *widget.Widget) error
 
-	suspended, detached func() bool
+	suspended, orphaned func() bool
 	finished            func()
 }
 
@@ -75,9 +75,9 @@ func (h *handler) UpdateStatus(ctx context.Context, w *widget.Widget) error {
 }
 
 func (h *handler) Suspended(*widget.Widget) bool { return h.suspended != nil && h.suspended() }
-func (h *handler) Detached(*widget.Widget) bool  { return h.detached != nil && h.detached() }
-func (h *handler) Finished(context.Context, client.ObjectKey) {
-	h.calls = append(h.calls, "Finished")
+func (h *handler) Orphaned(*widget.Widget) bool  { return h.orphaned != nil && h.orphaned() }
+func (h *handler) ForgetObject(context.Context, client.ObjectKey) {
+	h.calls = append(h.calls, "ForgetObject")
 	if h.finished != nil {
 		h.finished()
 	}
@@ -114,7 +114,7 @@ func (b *bench) use(h lifecycle.Handler[*widget.Widget]) {
 func (b *bench) rebuild(h lifecycle.Handler[*widget.Widget]) {
 	b.Helper()
 	var err error
-	if b.loop, err = lifecycle.NewLoop(h, b.options); err != nil {
+	if b.loop, err = lifecycle.NewReconciler(h, b.options); err != nil {
 		b.Fatal(err)
 	}
 }

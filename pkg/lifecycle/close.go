@@ -83,8 +83,8 @@ func (p *Session[T]) close(ctx context.Context, judge func(Outcome) result.Verdi
 	if err := p.sessions.leading(); err != nil {
 		p.err = errors.Join(p.err, err)
 	}
-	if why, ok := errors.AsType[*LaterError](p.err); ok {
-		return later(ctx, why), nil
+	if why, ok := errors.AsType[*RequeueError](p.err); ok {
+		return requeueLater(ctx, why), nil
 	}
 	switch {
 	case errors.Is(p.refused, patch.ErrConflict) && errors.Is(p.err, patch.ErrConflict):
@@ -128,7 +128,7 @@ func (p *Session[T]) summarize(ctx context.Context, judge func(Outcome) result.V
 	if judged {
 		p.known.idle.Reset()
 	} else {
-		out = p.pace(out)
+		out = p.requeueAfter(out)
 	}
 	if refused {
 		out.RequeueAfter = p.known.outdated.Next(outdatedBase, outdatedLimit)
@@ -197,7 +197,7 @@ func (p *Session[T]) cutOff(ctx context.Context) (reconcile.Result, error) {
 // again ends the reconcile quietly: what it was about is no longer so.
 func (p *Session[T]) again(ctx context.Context) reconcile.Result {
 	delay := p.known.idle.Idle()
-	logf.FromContext(ctx).V(1).Info("the object changed during the pass; coming again", "conflict", p.err.Error(), "after", delay)
+	logf.FromContext(ctx).V(1).Info("the object changed during the reconcile; it is requeued", "conflict", p.err.Error(), "after", delay)
 	return reconcile.Result{RequeueAfter: delay}
 }
 

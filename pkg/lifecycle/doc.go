@@ -4,8 +4,8 @@
 // Package lifecycle is what every reconciler of something outside the
 // object needs: claim it, create or update it, delete it, or only look at it.
 //
-// A [Handler] does the domain's work in four idempotent methods. The [Loop] does
-// the rest, once and right: it reads the object, finds out to whom it belongs and what
+// A [Handler] does the domain's work in four idempotent methods. The [Reconciler] does
+// the rest, once and right: it reads the object, finds out to which operator it belongs and what
 // may be done about it, decides about the phase of the reconcile by a pure function, puts the
 // finalizer on the server before anything else happens and takes it away after
 // everything is gone, contains panics, and leaves through pkg/summarize, which writes the
@@ -15,7 +15,7 @@
 //	object                                          phase    what happens
 //	that belongs to another operator                ignore   nothing
 //	being deleted, without our finalizer            ignore   nothing
-//	being deleted, what was made is to stay         release  the finalizer goes
+//	being deleted, what was made is orphaned        finalize the finalizer goes
 //	whose management policy is not known            paused   nothing; the conditions say why
 //	being deleted                                   delete   Delete; on Success the finalizer goes
 //	suspended, or under the policy skip             skip     UpdateStatus
@@ -26,14 +26,14 @@
 //
 // A handler gets a [Commit]. It changes status in memory to say what it is about
 // to do, calls Commit, and acts only if that returned nil. Then the intent survives
-// a crash, and a pass that worked on an old object has done no harm.
+// a crash, and a reconcile that worked on an old object has done no harm.
 //
 // # Management policy
 //
 // The annotation <name>/management-policy of an object, or else of its namespace, or
 // else the option says what may be done: manage, skip (only look, and leave everything
 // behind), or detach-on-delete (do everything but delete). A value that does not exist
-// might have been meant to prevent a deletion, so nothing is done until it is mended, and
+// might have been meant to prevent a deletion, so nothing is done until it is corrected, and
 // Ready says so. A change of a namespace's annotation makes its objects reconcile.
 //
 // With the option OperatorNamespace, several operators share the objects of one kind:
@@ -42,23 +42,23 @@
 //
 // # Errors
 //
-// An [Error] says how bad it is and when to come again:
+// An [Error] says how bad it is and when the object is requeued:
 //
-//	severity  Ready    also         returned  comes again, by default
+//	severity  Ready    also         returned  requeued, by default
 //	Info      Unknown  Reconciling  no        fast: 1 s, doubling up to 30 s
 //	Warning   False    Reconciling  yes       slow: 5 s, doubling up to 3 min
 //	Error     False    Stalled      no        very slow: at the requeue interval
 //
-// The contextual errors of pkg/result work as well, and any other error comes again
+// The contextual errors of pkg/result work as well, and any other error requeues the object
 // after 200 ms, doubling up to two minutes. No outcome is final: whatever came out, the
-// object comes again by the requeue interval (only one that its handler calls suspended
-// waits for a change), and an object that is stuck can always be deleted, by mending
-// what is wrong or by the policy detach-on-delete.
+// object is requeued after the requeue interval at the latest (only one that its handler
+// calls suspended waits for a change), and an object that is stuck can always be deleted, by
+// correcting what is wrong or by the policy detach-on-delete.
 //
 // # More than a handler can say
 //
 // Ready, Reconciling and Stalled are worded from the result and the error of the handler.
-// [Suspender], [Detacher], [Releaser] and [Finisher] are optional. A reconciler that words
+// [Suspender], [Orphaner], [Finalizer] and [Forgetter] are optional. A reconciler that words
 // the conditions itself, or decides itself when an object is reconciled again, uses
-// [Sessions] in place of a Handler and the Loop.
+// [Sessions] in place of a Handler and the Reconciler.
 package lifecycle

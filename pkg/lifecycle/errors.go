@@ -5,8 +5,12 @@ package lifecycle
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"time"
+
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -19,15 +23,15 @@ const (
 	// SeverityInfo is progress: Ready is Unknown and Reconciling True. It does not
 	// count as an error of the controller.
 	SeverityInfo Severity = "Info"
-	// SeverityWarning is trouble that may pass: Ready is False and Reconciling True.
+	// SeverityWarning is trouble that may end by itself: Ready is False and Reconciling True.
 	// The error is returned to the controller.
 	SeverityWarning Severity = "Warning"
-	// SeverityError is trouble that somebody has to end: Ready is False and Stalled
-	// True. It is tried again all the same, because who ends it may do so elsewhere.
+	// SeverityError is trouble that does not end by itself: Ready is False and Stalled
+	// True. It is tried again all the same, because what ends it may happen elsewhere.
 	SeverityError Severity = "Error"
 )
 
-// Retry is a retry class: how soon an object comes again after an error.
+// Retry is a retry class: how soon an object is requeued after an error.
 type Retry string
 
 const (
@@ -36,7 +40,7 @@ const (
 	RetryFast Retry = "Fast"
 	// RetrySlow is after 5 s, doubling up to 3 min: for what fails elsewhere.
 	RetrySlow Retry = "Slow"
-	// RetryVerySlow is after the requeue interval: for what does not pass by itself.
+	// RetryVerySlow is after the requeue interval: for what does not end by itself.
 	RetryVerySlow Retry = "VerySlow"
 )
 
@@ -115,7 +119,7 @@ func (e *Error) outcome() result.Outcome {
 	}
 }
 
-// urgentError returns the Error that says when an object comes again, after a pass
+// urgentError returns the Error that says when an object is requeued, after a reconcile
 // with this outcome, or nil if none does. Of several errors that were joined, those
 // of the outcome count, and of these the one that asks for the shortest delay. The
 // outermost counts where they are wrapped in each other; and where a part of
@@ -138,7 +142,7 @@ func urgentError(err error, outcome result.Outcome, attempt func(Retry) time.Dur
 	return chosen
 }
 
-// delay is when this error asks for another pass.
+// delay returns when this error asks for another reconcile.
 func (e *Error) delay(attempt func(Retry) time.Duration) time.Duration {
 	if e.After > 0 {
 		return e.After
@@ -170,4 +174,49 @@ func partsOf(err error) []error {
 		return nil
 	}
 	return []error{err}
+}
+
+// RequeueError ends a reconcile without a verdict: nothing is written, and the object is
+// requeued. A Handler returns it when it has to wait for its turn.
+type RequeueError struct {
+	// After is when the object is requeued. Default is 5 seconds.
+	After time.Duration
+	// Err says what is waited for; it only goes to the log.
+	Err error
+}
+
+// Error says what is waited for.
+func (e *RequeueError) Error() string {
+	if e.Err == nil {
+		return "not now"
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns what is waited for.
+func (e *RequeueError) Unwrap() error { return e.Err }
+
+// PassesByItself reports that the error ends by itself, for the locks of pkg/steps.
+func (e *RequeueError) PassesByItself() bool { return true }
+
+// notLeading is when an object is requeued that this process may not act on.
+const notLeading = 5 * time.Second
+
+// leading returns a RequeueError if this process may not act.
+func (s *Sessions[T]) leading() error {
+	err := s.options.Leading()
+	if _, ok := errors.AsType[*RequeueError](err); err == nil || ok {
+		return err
+	}
+	return &RequeueError{After: notLeading, Err: err}
+}
+
+// requeueLater ends a reconcile.
+func requeueLater(ctx context.Context, why *RequeueError) reconcile.Result {
+	after := why.After
+	if after <= 0 {
+		after = notLeading
+	}
+	logf.FromContext(ctx).V(1).Info("not now; the object is requeued", "why", why.Error(), "after", after)
+	return reconcile.Result{RequeueAfter: after}
 }

@@ -41,7 +41,7 @@ func Example() {
 	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", Generation: 1}, Spec: widget.Spec{Size: 5}}
 	server := widget.NewServer(w)
 	world := pumps{}
-	loop, err := lifecycle.NewLoop(world, lifecycle.Options[*widget.Widget]{
+	loop, err := lifecycle.NewReconciler(world, lifecycle.Options[*widget.Widget]{
 		Client: server, Finalizer: "test.corbel.run/pump",
 		Jitter: -1, // an example must print the same every time
 	})

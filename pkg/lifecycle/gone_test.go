@@ -54,7 +54,7 @@ func TestOnlyAnAnswerThatNamesTheObjectEndsThePassesOverIt(t *testing.T) {
 			b.options.Reader = &unreadable{err: test.err}
 			b.rebuild(b.handler)
 			out, err := b.loop.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
-			if finished := slices.Contains(b.handler.calls, "Finished"); finished != test.want || (err == nil) != test.quiet {
+			if finished := slices.Contains(b.handler.calls, "ForgetObject"); finished != test.want || (err == nil) != test.quiet {
 				t.Errorf("finished: %v, error: %v", finished, err)
 			}
 			if comes := err != nil || out.RequeueAfter > 0; comes == test.want {

@@ -5,31 +5,35 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
 // Commit makes the metadata and the status of the object durable. Call it before
-// acting on anything outside the object, and act only if it returns nil. Return
-// its error, wrapped or not: the loop knows what to make of it. When somebody
-// changed the object meanwhile, the pass ends quietly and comes again; when the
-// CustomResourceDefinition does not keep the status, the object becomes Stalled.
+// acting on anything outside the object, and act only if it returns nil. Return its error,
+// wrapped or not. If the object was changed meanwhile, the reconcile ends without a verdict
+// and the object is requeued; if the CustomResourceDefinition does not keep the status, the
+// object becomes Stalled.
 type Commit func(ctx context.Context) error
 
 // Handler does the work of one kind of object. All methods are idempotent. They
-// may change metadata and status of obj in memory; the loop writes them. No two
+// may change metadata and status of obj in memory; the Reconciler writes them. No two
 // calls for one object run at the same time.
 //
 // The answer of the API server that obj itself has changed (Conflict) or does not exist any more
 // (NotFound), wrapped or not, ends the reconcile quietly: the object is reconciled again after
 // a conflict, and left alone after its deletion.
 type Handler[T client.Object] interface {
-	// Claim prepares an object before CreateOrUpdate, in every pass. What it
-	// changes in metadata is durable before CreateOrUpdate runs; in the pass that
+	// Claim prepares an object before CreateOrUpdate, in every reconcile. What it
+	// changes in metadata is durable before CreateOrUpdate runs; in the reconcile that
 	// puts our finalizer on the object, its changes of status are, too. An error
-	// ends the pass.
+	// ends the reconcile.
 	Claim(ctx context.Context, obj T) error
 	// CreateOrUpdate brings what the object describes into being. Empty without an
 	// error means that nothing was to be done: an
@@ -43,34 +47,69 @@ type Handler[T client.Object] interface {
 	UpdateStatus(ctx context.Context, obj T) error
 }
 
-// Suspender is a Handler that can be told to let an object rest. Deletion is not
-// affected.
+// Suspender is a Handler whose objects can be suspended. Deletion is not affected.
 type Suspender[T client.Object] interface {
 	// Suspended reports whether nothing may be created or updated now.
 	Suspended(obj T) bool
 }
 
-// Detacher is a Handler that can be told to leave behind what it made, in addition
-// to the management policy.
-type Detacher[T client.Object] interface {
-	// Detached reports whether deletion of the object skips Delete.
-	Detached(obj T) bool
+// Orphaner is a Handler that can be told, in addition to the management policy, to orphan what
+// it made.
+type Orphaner[T client.Object] interface {
+	// Orphaned reports whether deletion of the object skips Delete.
+	Orphaned(obj T) bool
 }
 
-// Releaser is a Handler that keeps something else for an object that must not
-// outlive it.
-type Releaser[T client.Object] interface {
-	// Release is called right before our finalizer is removed, whether the object
-	// was deleted by Delete or is left as it is. An error keeps the finalizer.
-	// It may be called more than once.
-	Release(ctx context.Context, obj T) error
+// Finalizer is a Handler that keeps something else for an object, which must not outlive it.
+type Finalizer[T client.Object] interface {
+	// Finalize is called right before our finalizer is removed, whether Delete has deleted
+	// what was made or it is orphaned. An error keeps the finalizer. It may be called more
+	// than once.
+	Finalize(ctx context.Context, obj T) error
 }
 
-// Finisher is a Handler that keeps something about objects in memory.
-type Finisher interface {
-	// Finished says that the object is gone, or not the concern of this process any
-	// more: it was handed to another operator, or is being deleted and does not bear
-	// our finalizer. It may be called more than once, and for objects that the
-	// handler never saw.
-	Finished(ctx context.Context, key client.ObjectKey)
+// Forgetter is a Handler that keeps something about objects in memory.
+type Forgetter interface {
+	// ForgetObject is called when the object is gone or does not belong to this process any
+	// more: it was handed to another operator, or is being deleted and does not bear our
+	// finalizer. It may be called more than once, and for objects that the handler never saw.
+	ForgetObject(ctx context.Context, key client.ObjectKey)
+}
+
+// PanicError is what a panic in a handler becomes. It is an ordinary error: the
+// object says so in its condition and is tried again. It does not unwrap: what was
+// thrown was not meant as an answer, so nothing is concluded from it.
+type PanicError struct {
+	// Value is what the panic was called with.
+	Value any
+	// Stack is where that happened.
+	Stack []byte
+	// Goexit means that the goroutine was ended without a panic, by runtime.Goexit.
+	Goexit bool
+}
+
+// Error does not hold the stack: that belongs in the log.
+func (e *PanicError) Error() string {
+	if e.Goexit {
+		return "the handler ended its goroutine"
+	}
+	return fmt.Sprintf("the handler panicked: %v", e.Value)
+}
+
+// contain calls f and makes an error of a panic. What f starts itself it must contain itself.
+func contain(f func() error) error {
+	switch err := guard.Call(f).(type) {
+	case *guard.PanicError:
+		return &PanicError{Value: err.Value, Stack: err.Stack, Goexit: err.Goexit}
+	case *guard.NilPointerError:
+		return fmt.Errorf("the handler %w", err)
+	default:
+		return err
+	}
+}
+
+func logPanic(ctx context.Context, err error) {
+	if p, ok := errors.AsType[*PanicError](err); ok {
+		logf.FromContext(ctx).Error(p, "contained a panic", "stack", string(p.Stack))
+	}
 }

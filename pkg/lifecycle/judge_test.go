@@ -25,8 +25,8 @@ type judging struct {
 }
 
 func (j *judging) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	session, err := j.sessions.Open(ctx, request.NamespacedName, func(w *widget.Widget) lifecycle.Wishes {
-		return lifecycle.Wishes{Suspended: j.Suspended(w), Detached: j.Detached(w)}
+	session, err := j.sessions.Open(ctx, request.NamespacedName, func(w *widget.Widget) lifecycle.Settings {
+		return lifecycle.Settings{Suspended: j.Suspended(w), Orphan: j.Orphaned(w)}
 	})
 	if err != nil {
 		return reconcile.Result{}, err
@@ -45,9 +45,9 @@ func (j *judging) Reconcile(ctx context.Context, request reconcile.Request) (rec
 			return j.CreateOrUpdate(ctx, w, session.Commit)
 		}
 	})
-	session.Release(ctx, func(context.Context, bool) error { return nil })
+	session.Finalize(ctx, func(context.Context) error { return nil })
 	if session.Gone {
-		j.Finished(ctx, request.NamespacedName)
+		j.ForgetObject(ctx, request.NamespacedName)
 	}
 	return session.Close(ctx, func(outcome lifecycle.Outcome) result.Verdict {
 		j.calls = append(j.calls, "Judge "+string(outcome.Phase))
@@ -126,7 +126,7 @@ func TestTheJudgeIsAskedOncePerPass(t *testing.T) {
 	if _, err := b.pass(); err != nil {
 		t.Fatal(err)
 	}
-	b.wantCalls("Delete", "Finished")
+	b.wantCalls("Delete", "ForgetObject")
 }
 
 func TestTheJudgeSeesPanics(t *testing.T) {

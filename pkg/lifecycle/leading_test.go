@@ -41,7 +41,7 @@ func TestWhoDoesNotLeadBeginsNoPassAndEndsTheOneItIsInQuietly(t *testing.T) {
 	quiet("deposed before the pass", 5*time.Second)
 	deposed = nil
 	h.apply = func(_ context.Context, w *widget.Widget, _ lifecycle.Commit) (result.Result, error) {
-		deposed = &lifecycle.LaterError{After: time.Second, Err: errors.New("somebody else leads")}
+		deposed = &lifecycle.RequeueError{After: time.Second, Err: errors.New("somebody else leads")}
 		return result.Empty, errors.New("broken")
 	}
 	quiet("deposed before the verdict", time.Second, "get")
@@ -71,8 +71,8 @@ func TestWhoDoesNotLeadBeginsNoPassAndEndsTheOneItIsInQuietly(t *testing.T) {
 	}
 }
 
-func TestALaterErrorWithoutADelayDoesNotSpin(t *testing.T) {
-	for _, why := range []*lifecycle.LaterError{{Err: errors.New("not my turn")}, {After: -time.Second}} {
+func TestARequeueErrorWithoutADelayDoesNotSpin(t *testing.T) {
+	for _, why := range []*lifecycle.RequeueError{{Err: errors.New("not my turn")}, {After: -time.Second}} {
 		h := &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
 			return result.Empty, why
 		}}

@@ -25,7 +25,7 @@ const (
 	defaultJitter          = 0.1
 )
 
-// Options configure a Loop or Sessions.
+// Options configure a Reconciler or Sessions.
 type Options[T client.Object] struct {
 	// Name is the prefix of the annotations that it reads, as in
 	// "buckets.example.com/management-policy". It should be a DNS name that belongs to
@@ -50,13 +50,13 @@ type Options[T client.Object] struct {
 	// operators that have no right to, and for kinds that are not in namespaces.
 	IgnoreNamespaces bool
 	// OperatorNamespace, if it is set, makes each object belong to one operator: the
-	// one whose namespace is in the annotation <Name>/operator-namespace. The loop
+	// one whose namespace is in the annotation <Name>/operator-namespace. The Reconciler
 	// writes it together with the finalizer, and does nothing, not even a deletion,
-	// about objects of other operators. Whoever changes the annotation hands the
+	// about objects of other operators. A change of the annotation hands the
 	// object over.
 	OperatorNamespace string
 	// RateLimiter is that of the controller. With it, errors that have a retry class
-	// come again as that says; without, as the controller's own rate limiter says.
+	// requeue the object as that says; without, as the controller's own rate limiter says.
 	// SetupWithManager makes one.
 	RateLimiter *RateLimiter
 	// MaxConcurrentReconciles is how many objects are reconciled at the same time by
@@ -76,17 +76,16 @@ type Options[T client.Object] struct {
 	// Conditions gives access to the object's conditions. Default is the object
 	// itself, if it is a conditions.Setter.
 	Conditions func(obj T) conditions.Setter
-	// RequeueInterval is when an object comes again at the latest, whatever came
-	// out, unless the object is suspended. Default
-	// is 10 minutes.
+	// RequeueInterval is when an object is requeued at the latest, whatever came
+	// out, unless the object is suspended. Default is 10 minutes.
 	RequeueInterval time.Duration
-	// Jitter is the greatest share by which an object comes early at random, so that
+	// Jitter is the greatest share by which an object is requeued early at random, so that
 	// many objects do not stay in step. Default is 0.1; a negative one means none.
 	Jitter float64
 	// Leading returns an error if another process may act in place of this one by now. It is
-	// asked before each pass, each write of the object and each release; it should cost
-	// nothing. Its error ends the pass quietly: nothing is judged, nothing is written, no
-	// event is sent, and the object comes again after five seconds, or when a LaterError
+	// asked before each reconcile, each write of the object and its finalization; it should
+	// cost nothing. Its error ends the reconcile without a verdict: nothing is written, no
+	// event is sent, and the object is requeued after five seconds, or when a RequeueError
 	// says. By default this process may always act.
 	Leading func() error
 	// PersistSpec also writes changes of the spec. By default they stay in

@@ -38,14 +38,14 @@ func TestWiringMistakesAreErrors(t *testing.T) {
 		{"a negative interval", &handler{}, options{Client: server, Finalizer: finalizer, RequeueInterval: -1}, []string{"RequeueInterval is negative"}},
 		{"everything at once", nil, options{}, []string{"the handler is nil", "Client is missing", "no valid finalizer"}},
 	} {
-		_, err := lifecycle.NewLoop(tc.handler, tc.options)
+		_, err := lifecycle.NewReconciler(tc.handler, tc.options)
 		for _, want := range tc.want {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: want an error that says %q, got %v", tc.name, want, err)
 			}
 		}
 	}
-	if _, err := lifecycle.NewLoop(&handler{}, options{Client: server, Finalizer: "my-operator"}); err != nil {
+	if _, err := lifecycle.NewReconciler(&handler{}, options{Client: server, Finalizer: "my-operator"}); err != nil {
 		t.Errorf("a finalizer without a slash: %v", err)
 	}
 }
@@ -65,9 +65,9 @@ func (of[T]) Delete(context.Context, T, lifecycle.Commit) (result.Result, error)
 func TestTypesMustBeUsable(t *testing.T) {
 	server := widget.NewServer()
 	for want, err := range map[string]error{
-		"option Conditions is missing": second(lifecycle.NewLoop(of[*corev1.ConfigMap]{}, lifecycle.Options[*corev1.ConfigMap]{Client: server, Finalizer: finalizer})),
-		"option New is missing":        second(lifecycle.NewLoop(of[client.Object]{}, lifecycle.Options[client.Object]{Client: server, Finalizer: finalizer})),
-		"no kind": second(lifecycle.NewLoop(of[*corev1.ConfigMap]{}, lifecycle.Options[*corev1.ConfigMap]{
+		"option Conditions is missing": second(lifecycle.NewReconciler(of[*corev1.ConfigMap]{}, lifecycle.Options[*corev1.ConfigMap]{Client: server, Finalizer: finalizer})),
+		"option New is missing":        second(lifecycle.NewReconciler(of[client.Object]{}, lifecycle.Options[client.Object]{Client: server, Finalizer: finalizer})),
+		"no kind": second(lifecycle.NewReconciler(of[*corev1.ConfigMap]{}, lifecycle.Options[*corev1.ConfigMap]{
 			Client: server, Finalizer: finalizer, Conditions: func(c *corev1.ConfigMap) conditions.Setter { return conditions.For(c, nil) },
 		})),
 	} {
@@ -81,7 +81,7 @@ func second[T any](_ T, err error) error { return err }
 
 func TestUnstructuredObjects(t *testing.T) {
 	server := widget.NewServer(&widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", Generation: 1}})
-	loop, err := lifecycle.NewLoop(of[*unstructured.Unstructured]{}, lifecycle.Options[*unstructured.Unstructured]{
+	loop, err := lifecycle.NewReconciler(of[*unstructured.Unstructured]{}, lifecycle.Options[*unstructured.Unstructured]{
 		Client: server, Finalizer: finalizer, Jitter: -1,
 		New: func() *unstructured.Unstructured {
 			u := &unstructured.Unstructured{}

@@ -3,54 +3,66 @@
 
 package lifecycle
 
-// Phase is what a pass is about.
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+// Phase is what a reconcile does about an object.
 type Phase string
 
 const (
-	// PhaseIgnore is for objects that are not, or no longer, our concern.
+	// PhaseIgnore is for objects that do not, or do no longer, belong to this operator.
 	PhaseIgnore Phase = "Ignore"
 	// PhasePaused is for objects whose management policy is not known: nothing is
 	// done, and the conditions say why.
 	PhasePaused Phase = "Paused"
-	// PhaseClaim is the first pass: Claim and our finalizer become durable, then
+	// PhaseClaim is the first reconcile: Claim and our finalizer become durable, then
 	// it goes on like PhaseApply.
 	PhaseClaim Phase = "Claim"
 	// PhaseSkip is for objects that are suspended, or under the policy Skip: UpdateStatus.
 	PhaseSkip Phase = "Skip"
-	// PhaseApply is the ordinary stage: Claim, CreateOrUpdate.
+	// PhaseApply is the ordinary phase: Claim, CreateOrUpdate.
 	PhaseApply Phase = "Apply"
 	// PhaseDelete is for objects under deletion: Delete.
 	PhaseDelete Phase = "Delete"
-	// PhaseRelease removes our finalizer.
-	PhaseRelease Phase = "Release"
+	// PhaseFinalize removes our finalizer.
+	PhaseFinalize Phase = "Release"
 )
 
-// facts are all that the stage depends on.
+// facts are all that the phase depends on.
 type facts struct {
 	elsewhere bool             // the object belongs to another operator
 	deleting  bool             // deletion was asked for
 	claimed   bool             // our finalizer is there
 	suspended bool             // the handler says that nothing may be created or updated
-	detached  bool             // the handler says that deletion leaves behind what was made
+	orphan    bool             // the handler says that deletion orphans what was made
 	policy    ManagementPolicy // empty if it is not known what may be done
 }
 
-// phaseOf decides what a pass is about. It answers the handler's Suspended and
-// Detached and the management policy alike.
+// phaseOf returns the phase that follows from the settings of the object and from the
+// management policy.
 //
 // A finalizer is never added to an object under deletion: the server would refuse
-// it, and nothing was made for an object that was never claimed. A handler that says
-// that nothing is to be deleted is believed whatever the policy: so there is a way
-// out of every deletion.
+// it, and nothing was made for an object that was never claimed. An object that is to
+// orphan what was made does so whatever the policy, so there is a way out of every deletion.
 func phaseOf(f facts) Phase {
-	leave := f.policy == Skip || f.policy == DetachOnDelete
+	orphan := f.orphan || f.policy == Skip || f.policy == DetachOnDelete
 	switch {
 	case f.elsewhere:
 		return PhaseIgnore
 	case f.deleting && !f.claimed:
 		return PhaseIgnore
-	case f.deleting && (f.detached || leave):
-		return PhaseRelease
+	case f.deleting && orphan:
+		return PhaseFinalize
 	case f.policy == "":
 		return PhasePaused
 	case f.deleting:
@@ -62,4 +74,87 @@ func phaseOf(f facts) Phase {
 	default:
 		return PhaseApply
 	}
+}
+
+// ManagementPolicy says what may be done about what is kept for an object.
+type ManagementPolicy = v1alpha1.ManagementPolicy
+
+// The values of ManagementPolicy. In annotations they are written manage, skip and
+// detach-on-delete.
+const (
+	Manage         = v1alpha1.ManagementPolicyManage
+	Skip           = v1alpha1.ManagementPolicySkip
+	DetachOnDelete = v1alpha1.ManagementPolicyDetachOnDelete
+)
+
+// ParseManagementPolicy reads the value of an annotation, in kebab-case or CamelCase.
+// The error lists the values that there are.
+func ParseManagementPolicy(value string) (ManagementPolicy, error) {
+	for _, known := range []ManagementPolicy{Manage, Skip, DetachOnDelete} {
+		if strings.EqualFold(strings.ReplaceAll(value, "-", ""), string(known)) {
+			return known, nil
+		}
+	}
+	return "", fmt.Errorf("%q must be one of manage, skip, detach-on-delete", value)
+}
+
+// policyOf returns the policy that applies to the object: the annotation of the
+// object counts before that of its namespace, and that before the option. A value that
+// does not exist is not passed over for the next one: it may have been meant to prevent
+// a deletion. So is a namespace that cannot be read.
+func (s *Sessions[T]) policyOf(ctx context.Context, obj T) (ManagementPolicy, error) {
+	if s.options.Name == "" {
+		return s.options.ManagementPolicy, nil
+	}
+	annotation := policyAnnotation(s.options.Name)
+	if value, ok := obj.GetAnnotations()[annotation]; ok {
+		return s.parsePolicy(fmt.Sprintf("%s %s", s.kind, nameOf(client.ObjectKeyFromObject(obj))), annotation, value)
+	}
+	if s.options.Namespaces == nil || obj.GetNamespace() == "" {
+		return s.options.ManagementPolicy, nil
+	}
+	namespace := namespaceMetadata()
+	if err := s.options.Namespaces.Get(ctx, client.ObjectKey{Name: obj.GetNamespace()}, namespace); err != nil {
+		return "", fmt.Errorf("%s %s: find out the management policy of its namespace; the annotation %s on the object itself makes that unnecessary: %w",
+			s.kind, nameOf(client.ObjectKeyFromObject(obj)), annotation, err)
+	}
+	if value, ok := namespace.GetAnnotations()[annotation]; ok {
+		return s.parsePolicy("Namespace "+obj.GetNamespace(), annotation, value)
+	}
+	return s.options.ManagementPolicy, nil
+}
+
+func (s *Sessions[T]) parsePolicy(where, annotation, value string) (ManagementPolicy, error) {
+	policy, err := ParseManagementPolicy(value)
+	if err != nil {
+		return "", result.NewStalling(fmt.Errorf("%s: annotation %s: %w", where, annotation, err), v1alpha1.ReasonSpecInvalid)
+	}
+	return policy, nil
+}
+
+func policyAnnotation(name string) string { return name + "/" + v1alpha1.AnnotationManagementPolicy }
+
+// namespaceMetadata is a namespace of which nothing but metadata is read.
+func namespaceMetadata() *metav1.PartialObjectMetadata {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return namespace
+}
+
+func nameOf(key client.ObjectKey) string {
+	if key.Namespace == "" {
+		return key.Name
+	}
+	return key.String()
+}
+
+type policyKey struct{}
+
+// PolicyFromContext returns the management policy under which a method of a handler
+// is called. It is Manage in any other context.
+func PolicyFromContext(ctx context.Context) ManagementPolicy {
+	if policy, ok := ctx.Value(policyKey{}).(ManagementPolicy); ok && policy != "" {
+		return policy
+	}
+	return Manage
 }

@@ -18,43 +18,43 @@ func TestStageOf(t *testing.T) {
 		{"ours", facts{claimed: true}, PhaseApply},
 		{"suspended before it was claimed", facts{suspended: true}, PhaseSkip},
 		{"suspended", facts{claimed: true, suspended: true}, PhaseSkip},
-		{"detached is about deletion only", facts{claimed: true, detached: true}, PhaseApply},
-		{"detached and new", facts{detached: true}, PhaseClaim},
-		{"suspended and detached", facts{suspended: true, detached: true}, PhaseSkip},
-		{"suspended and detached and ours", facts{claimed: true, suspended: true, detached: true}, PhaseSkip},
+		{"detached is about deletion only", facts{claimed: true, orphan: true}, PhaseApply},
+		{"detached and new", facts{orphan: true}, PhaseClaim},
+		{"suspended and detached", facts{suspended: true, orphan: true}, PhaseSkip},
+		{"suspended and detached and ours", facts{claimed: true, suspended: true, orphan: true}, PhaseSkip},
 		{"deleted before it was claimed", facts{deleting: true}, PhaseIgnore},
 		{"deleted before it was claimed, suspended", facts{deleting: true, suspended: true}, PhaseIgnore},
-		{"deleted before it was claimed, detached", facts{deleting: true, detached: true}, PhaseIgnore},
+		{"deleted before it was claimed, detached", facts{deleting: true, orphan: true}, PhaseIgnore},
 		{"deleted", facts{deleting: true, claimed: true}, PhaseDelete},
 		{"deleted while suspended", facts{deleting: true, claimed: true, suspended: true}, PhaseDelete},
-		{"deleted and detached", facts{deleting: true, claimed: true, detached: true}, PhaseRelease},
-		{"deleted, detached and suspended", facts{deleting: true, claimed: true, detached: true, suspended: true}, PhaseRelease},
+		{"deleted and detached", facts{deleting: true, claimed: true, orphan: true}, PhaseFinalize},
+		{"deleted, detached and suspended", facts{deleting: true, claimed: true, orphan: true, suspended: true}, PhaseFinalize},
 
 		{"skip and new: not even claimed", facts{policy: Skip}, PhaseSkip},
 		{"skip", facts{claimed: true, policy: Skip}, PhaseSkip},
 		{"skip and suspended", facts{claimed: true, suspended: true, policy: Skip}, PhaseSkip},
 		{"skip, deleted before it was claimed", facts{deleting: true, policy: Skip}, PhaseIgnore},
-		{"skip and deleted: left behind", facts{deleting: true, claimed: true, policy: Skip}, PhaseRelease},
-		{"skip, deleted and suspended", facts{deleting: true, claimed: true, suspended: true, policy: Skip}, PhaseRelease},
+		{"skip and deleted: left behind", facts{deleting: true, claimed: true, policy: Skip}, PhaseFinalize},
+		{"skip, deleted and suspended", facts{deleting: true, claimed: true, suspended: true, policy: Skip}, PhaseFinalize},
 
 		{"detach-on-delete and new", facts{policy: DetachOnDelete}, PhaseClaim},
 		{"detach-on-delete", facts{claimed: true, policy: DetachOnDelete}, PhaseApply},
 		{"detach-on-delete and suspended", facts{claimed: true, suspended: true, policy: DetachOnDelete}, PhaseSkip},
 		{"detach-on-delete, deleted before it was claimed", facts{deleting: true, policy: DetachOnDelete}, PhaseIgnore},
-		{"detach-on-delete and deleted: left behind", facts{deleting: true, claimed: true, policy: DetachOnDelete}, PhaseRelease},
-		{"detach-on-delete, deleted and suspended", facts{deleting: true, claimed: true, suspended: true, policy: DetachOnDelete}, PhaseRelease},
+		{"detach-on-delete and deleted: left behind", facts{deleting: true, claimed: true, policy: DetachOnDelete}, PhaseFinalize},
+		{"detach-on-delete, deleted and suspended", facts{deleting: true, claimed: true, suspended: true, policy: DetachOnDelete}, PhaseFinalize},
 
 		{"unknown policy and new", facts{policy: unknown}, PhasePaused},
 		{"unknown policy", facts{claimed: true, policy: unknown}, PhasePaused},
 		{"unknown policy and suspended", facts{claimed: true, suspended: true, policy: unknown}, PhasePaused},
 		{"unknown policy and deleted", facts{deleting: true, claimed: true, policy: unknown}, PhasePaused},
 		{"unknown policy, deleted before it was claimed", facts{deleting: true, policy: unknown}, PhaseIgnore},
-		{"unknown policy, deleted and detached: the handler's word is enough", facts{deleting: true, claimed: true, detached: true, policy: unknown}, PhaseRelease},
+		{"unknown policy, deleted and orphan: the handler's word is enough", facts{deleting: true, claimed: true, orphan: true, policy: unknown}, PhaseFinalize},
 
 		{"somebody else's", facts{elsewhere: true}, PhaseIgnore},
 		{"somebody else's with a finalizer like ours", facts{elsewhere: true, claimed: true}, PhaseIgnore},
 		{"somebody else's under deletion", facts{elsewhere: true, claimed: true, deleting: true}, PhaseIgnore},
-		{"somebody else's under deletion, to be left behind", facts{elsewhere: true, claimed: true, deleting: true, detached: true, policy: DetachOnDelete}, PhaseIgnore},
+		{"somebody else's under deletion, to be left behind", facts{elsewhere: true, claimed: true, deleting: true, orphan: true, policy: DetachOnDelete}, PhaseIgnore},
 		{"somebody else's, suspended", facts{elsewhere: true, claimed: true, suspended: true}, PhaseIgnore},
 		{"somebody else's under an unknown policy", facts{elsewhere: true, claimed: true, policy: unknown}, PhaseIgnore},
 	} {
@@ -76,7 +76,7 @@ func everyFact(f func(facts)) {
 		for _, policy := range []ManagementPolicy{"", Manage, Skip, DetachOnDelete} {
 			f(facts{
 				elsewhere: bits&1 != 0, deleting: bits&2 != 0, claimed: bits&4 != 0,
-				suspended: bits&8 != 0, detached: bits&16 != 0, policy: policy,
+				suspended: bits&8 != 0, orphan: bits&16 != 0, policy: policy,
 			})
 		}
 	}
@@ -85,24 +85,24 @@ func everyFact(f func(facts)) {
 // TestStagesKeepTheirPromises holds for all 128 combinations of facts.
 func TestStagesKeepTheirPromises(t *testing.T) {
 	everyFact(func(f facts) {
-		stage := phaseOf(f)
-		acts := stage == PhaseClaim || stage == PhaseApply || stage == PhaseDelete
+		phase := phaseOf(f)
+		acts := phase == PhaseClaim || phase == PhaseApply || phase == PhaseDelete
 		for promise, broken := range map[string]bool{
-			"an object of somebody else is left alone":          f.elsewhere && stage != PhaseIgnore,
+			"an object of somebody else is left alone":          f.elsewhere && phase != PhaseIgnore,
 			"nothing is done while the policy is unknown":       f.policy == "" && acts,
 			"skip creates, updates and deletes nothing":         f.policy == Skip && acts,
-			"detach-on-delete deletes nothing":                  f.policy == DetachOnDelete && stage == PhaseDelete,
-			"suspension creates and updates nothing":            f.suspended && (stage == PhaseClaim || stage == PhaseApply),
-			"suspension does not hold up a deletion":            f.deleting && stage == PhaseSkip,
-			"no finalizer is added to an object under deletion": f.deleting && stage == PhaseClaim,
-			"an object that is not claimed is neither applied":  !f.claimed && stage == PhaseApply,
-			"nor deleted": !f.claimed && (stage == PhaseDelete || stage == PhaseRelease),
-			"nothing is deleted or released that nobody deletes":     !f.deleting && (stage == PhaseDelete || stage == PhaseRelease),
-			"what the handler wants to leave behind can always go":   f.deleting && f.claimed && f.detached && !f.elsewhere && stage != PhaseRelease,
-			"an object of ours that nobody deletes is never ignored": !f.deleting && !f.elsewhere && stage == PhaseIgnore,
+			"detach-on-delete deletes nothing":                  f.policy == DetachOnDelete && phase == PhaseDelete,
+			"suspension creates and updates nothing":            f.suspended && (phase == PhaseClaim || phase == PhaseApply),
+			"suspension does not hold up a deletion":            f.deleting && phase == PhaseSkip,
+			"no finalizer is added to an object under deletion": f.deleting && phase == PhaseClaim,
+			"an object that is not claimed is neither applied":  !f.claimed && phase == PhaseApply,
+			"nor deleted": !f.claimed && (phase == PhaseDelete || phase == PhaseFinalize),
+			"nothing is deleted or released that nobody deletes":     !f.deleting && (phase == PhaseDelete || phase == PhaseFinalize),
+			"what the handler wants to leave behind can always go":   f.deleting && f.claimed && f.orphan && !f.elsewhere && phase != PhaseFinalize,
+			"an object of ours that nobody deletes is never ignored": !f.deleting && !f.elsewhere && phase == PhaseIgnore,
 		} {
 			if broken {
-				t.Errorf("%s: %+v gives %s", promise, f, stage)
+				t.Errorf("%s: %+v gives %s", promise, f, phase)
 			}
 		}
 	})

@@ -110,7 +110,7 @@ func TestThePolicyOfTheObjectCountsBeforeThatOfItsNamespaceAndThatBeforeTheOptio
 
 func TestDeletionUnderEachPolicy(t *testing.T) {
 	for policy, want := range map[string][]string{
-		"manage": {"Delete", "Finished"}, "skip": {"Finished"}, "detach-on-delete": {"Finished"},
+		"manage": {"Delete", "ForgetObject"}, "skip": {"ForgetObject"}, "detach-on-delete": {"ForgetObject"},
 	} {
 		b := newBench(t, &handler{}, claimed)
 		b.update(func(w *widget.Widget) { w.Annotations = map[string]string{policyMark: policy} })
@@ -156,9 +156,9 @@ func TestUnderAnUnknownPolicyAnObjectIsNotDeletedUntilThePolicyIsMended(t *testi
 	}
 }
 
-func TestAnObjectWhoseHandlerPanicsCanBeDetached(t *testing.T) {
+func TestAnObjectWhoseHandlerPanicsCanBeOrphaned(t *testing.T) {
 	boom := func() bool { panic("boom") }
-	b := newBench(t, &handler{suspended: boom, detached: boom}, claimed)
+	b := newBench(t, &handler{suspended: boom, orphaned: boom}, claimed)
 	b.named(nil)
 	b.delete()
 	if _, err := b.pass(); err == nil || b.read() == nil {
@@ -205,7 +205,7 @@ func TestAnObjectBelongsToTheOperatorThatClaimedItFirst(t *testing.T) {
 		if out, err := b.pass(); err != nil || out != (reconcile.Result{}) {
 			t.Errorf("returned %v, %v", out, err)
 		}
-		b.wantCalls("Finished") // nothing is kept about it
+		b.wantCalls("ForgetObject") // nothing is kept about it
 		b.wantRequests("get")
 	}
 	const want = "Normal OwnedElsewhere the annotation test.corbel.run/operator-namespace says that the object belongs to the operator in namespace one; this one, in namespace two, leaves it alone"
@@ -219,7 +219,7 @@ func TestAnObjectBelongsToTheOperatorThatClaimedItFirst(t *testing.T) {
 	if _, err := b.pass(); err != nil || b.read() == nil {
 		t.Error("the former owner went on")
 	}
-	b.wantCalls("Finished")
+	b.wantCalls("ForgetObject")
 	b.loop = two
 	if _, err := b.pass(); err != nil || b.read() != nil {
 		t.Errorf("the object is not gone: %v", err)
@@ -251,12 +251,12 @@ func TestMistakesInWhatTheAnnotationsNeed(t *testing.T) {
 		"need it":                          {Namespaces: &namespaces{}},
 	} {
 		options.Client, options.Finalizer = widget.NewServer(), finalizer
-		if _, err := lifecycle.NewLoop(&handler{}, options); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := lifecycle.NewReconciler(&handler{}, options); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error that says %q, got %v", want, err)
 		}
 	}
 	server := widget.NewServer(&widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}})
-	loop, err := lifecycle.NewLoop(&handler{}, lifecycle.Options[*widget.Widget]{Name: name, Client: server})
+	loop, err := lifecycle.NewReconciler(&handler{}, lifecycle.Options[*widget.Widget]{Name: name, Client: server})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,5 +282,5 @@ func TestNothingIsKeptAboutAnObjectThatOnlyOthersHold(t *testing.T) {
 	if out, err := b.pass(); err != nil || out != (reconcile.Result{}) {
 		t.Errorf("returned %v, %v", out, err)
 	}
-	b.wantCalls("Finished")
+	b.wantCalls("ForgetObject")
 }

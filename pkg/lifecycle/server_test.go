@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
 var request = reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "a"}}
 
 // onServer makes a widget on the real server, and a loop that looks after it.
-func onServer(t *testing.T, world pumps, change func(*apiextensionsv1.CustomResourceDefinition)) (client.Client, *lifecycle.Loop[*widget.Widget], *events.FakeRecorder) {
+func onServer(t *testing.T, world pumps, change func(*apiextensionsv1.CustomResourceDefinition)) (client.Client, *lifecycle.Reconciler[*widget.Widget], *events.FakeRecorder) {
 	t.Helper()
 	c := installed.On(t, env.Shared(t), change)
 	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Spec: widget.Spec{Size: 5}}
@@ -37,7 +37,7 @@ func onServer(t *testing.T, world pumps, change func(*apiextensionsv1.CustomReso
 		t.Fatal(err)
 	}
 	recorder := events.NewFakeRecorder(10)
-	loop, err := lifecycle.NewLoop(world, lifecycle.Options[*widget.Widget]{Client: c, Finalizer: finalizer, Recorder: recorder, Jitter: -1})
+	loop, err := lifecycle.NewReconciler(world, lifecycle.Options[*widget.Widget]{Client: c, Finalizer: finalizer, Recorder: recorder, Jitter: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

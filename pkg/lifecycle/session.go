@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -29,17 +31,17 @@ const (
 )
 
 // Sessions opens the sessions of one kind of objects. It is safe for concurrent use with
-// different objects, as a controller does. [Loop] is a reconciler that uses it with a
+// different objects, as a controller does. [Reconciler] is a reconciler that uses it with a
 // [Handler]; a reconciler with needs of its own uses it directly:
 //
-//	session, err := sessions.Open(ctx, key, wishes)
+//	session, err := sessions.Open(ctx, key, settingsOf)
 //	if err != nil {
 //		return reconcile.Result{}, err
 //	}
 //	session.Run(ctx, func(ctx context.Context) (result.Result, error) {
 //		... // what session.Phase asks for
 //	})
-//	session.Release(ctx, release)
+//	session.Finalize(ctx, finalize)
 //	return session.Close(ctx, judge)
 type Sessions[T client.Object] struct {
 	options Options[T]
@@ -47,12 +49,12 @@ type Sessions[T client.Object] struct {
 	memory  memory
 }
 
-// Wishes is what an object itself says about its reconcile, besides its management policy.
-type Wishes struct {
-	// Suspended: nothing may be created or updated. Deletion is not affected.
+// Settings are what an object itself says about its reconcile, besides its management policy.
+type Settings struct {
+	// Suspended means that nothing may be created or updated. Deletion is not affected.
 	Suspended bool
-	// Detached: its deletion leaves behind what was made.
-	Detached bool
+	// Orphan means that its deletion orphans what was made.
+	Orphan bool
 }
 
 // Session is one reconcile of one object: from the read of the object to the one write of its
@@ -65,9 +67,9 @@ type Session[T client.Object] struct {
 	Phase Phase
 	// Policy is the management policy that applies, or empty if it was not found out.
 	Policy ManagementPolicy
-	// Gone means that the object is gone, or not the concern of this process any more: it was
+	// Gone means that the object is gone, or does not belong to this process any more: it was
 	// handed to another operator, or is being deleted and does not bear our finalizer. What
-	// is kept about it in memory can go.
+	// is kept about it in memory can be dropped.
 	Gone bool
 
 	sessions *Sessions[T]
@@ -104,10 +106,10 @@ func setupError[T any](err error) error {
 
 // Open reads an object and decides what its reconcile is about. The session may be over
 // already; then its methods do nothing, and Close returns when the object is reconciled
-// again. Wishes returns what the object says about its reconcile.
-func (s *Sessions[T]) Open(ctx context.Context, key client.ObjectKey, wishes func(T) Wishes) (session *Session[T], err error) {
+// again. Settings returns what the object says about its reconcile.
+func (s *Sessions[T]) Open(ctx context.Context, key client.ObjectKey, settingsOf func(T) Settings) (session *Session[T], err error) {
 	panicked := contain(func() error {
-		session, err = s.open(ctx, key, wishes)
+		session, err = s.open(ctx, key, settingsOf)
 		return nil
 	})
 	if panicked != nil {
@@ -121,10 +123,10 @@ func (s *Sessions[T]) panicked(ctx context.Context, key client.ObjectKey, err er
 	return fmt.Errorf("reconcile %s %s: %w", s.kind, key, err)
 }
 
-func (s *Sessions[T]) open(ctx context.Context, key client.ObjectKey, wishes func(T) Wishes) (*Session[T], error) {
+func (s *Sessions[T]) open(ctx context.Context, key client.ObjectKey, settingsOf func(T) Settings) (*Session[T], error) {
 	session := &Session[T]{sessions: s, key: key, Phase: PhaseIgnore}
-	if why, ok := errors.AsType[*LaterError](s.leading()); ok {
-		return session.end(later(ctx, why)), nil
+	if why, ok := errors.AsType[*RequeueError](s.leading()); ok {
+		return session.end(requeueLater(ctx, why)), nil
 	}
 	obj := s.options.New()
 	switch err := s.options.Reader.Get(ctx, key, obj); {
@@ -139,7 +141,7 @@ func (s *Sessions[T]) open(ctx context.Context, key client.ObjectKey, wishes fun
 	session.Object = obj
 	session.known = s.memory.of(key)
 	session.known.unserved.Reset()
-	f, err := s.factsOf(ctx, obj, wishes)
+	f, err := s.factsOf(ctx, obj, settingsOf)
 	session.Phase, session.Policy, session.err = phaseOf(f), f.policy, err
 	if session.Phase == PhaseIgnore {
 		session.forget(true)
@@ -158,7 +160,7 @@ func (s *Sessions[T]) open(ctx context.Context, key client.ObjectKey, wishes fun
 
 // factsOf asks the object and the annotations. The facts are usable even if there is
 // an error: then something is not known, and nothing is to be done but to report that.
-func (s *Sessions[T]) factsOf(ctx context.Context, obj T, wishes func(T) Wishes) (facts, error) {
+func (s *Sessions[T]) factsOf(ctx context.Context, obj T, settingsOf func(T) Settings) (facts, error) {
 	f := facts{
 		elsewhere: s.isElsewhere(obj),
 		deleting:  !obj.GetDeletionTimestamp().IsZero(),
@@ -168,18 +170,18 @@ func (s *Sessions[T]) factsOf(ctx context.Context, obj T, wishes func(T) Wishes)
 		return f, nil
 	}
 	err := contain(func() error {
-		wished := wishes(obj)
-		f.suspended, f.detached = wished.Suspended, wished.Detached
+		settings := settingsOf(obj)
+		f.suspended, f.orphan = settings.Suspended, settings.Orphan
 		return nil
 	})
-	if err == nil && f.deleting && f.detached {
+	if err == nil && f.deleting && f.orphan {
 		// What the policy is does not matter any more.
 		return f, nil
 	}
 	policy, policyErr := s.policyOf(ctx, obj)
 	f.policy = policy
-	if phaseOf(f) == PhaseRelease {
-		// To leave everything behind, the handler is not needed.
+	if phaseOf(f) == PhaseFinalize {
+		// To orphan everything, the handler is not needed.
 		return f, nil
 	}
 	if err == nil {
@@ -188,13 +190,13 @@ func (s *Sessions[T]) factsOf(ctx context.Context, obj T, wishes func(T) Wishes)
 	return f, errors.Join(err, policyErr)
 }
 
-// unserved comes again for an object about which the server said nothing but 404: the
-// path of its type is not served, for a moment or, if its definition was deleted, for
-// good. The former must not end the reconciles of an object that is there; the latter
-// must not cost more and more often than little.
+// unserved requeues an object about which the server said nothing but 404: the path of its
+// type is not served, for a moment or, if its definition was deleted, for good. The former
+// must not end the reconciles of an object that exists; the latter must cost little, and less
+// and less often.
 func (s *Sessions[T]) unserved(ctx context.Context, key client.ObjectKey, err error) reconcile.Result {
 	after := s.memory.of(key).unserved.Next(absenceBase, absenceLimit)
-	logf.FromContext(ctx).Info("the type of the object is not served; coming again", "error", err.Error(), "after", after)
+	logf.FromContext(ctx).Info("the type of the object is not served; it is requeued", "error", err.Error(), "after", after)
 	return reconcile.Result{RequeueAfter: after}
 }
 
@@ -221,9 +223,9 @@ func (p *Session[T]) forget(exists bool) {
 
 // Run calls f, which does what the phase asks for, with a context that holds the management
 // policy. It is not called if the session is over, or if there is an error already. In
-// deletion, Success means that nothing is left; then the phase becomes PhaseRelease.
+// deletion, Success means that nothing is left; then the phase becomes PhaseFinalize.
 func (p *Session[T]) Run(ctx context.Context, f func(context.Context) (result.Result, error)) {
-	if p.ended || p.err != nil || p.Phase == PhaseRelease {
+	if p.ended || p.err != nil || p.Phase == PhaseFinalize {
 		return
 	}
 	deleting := p.Phase == PhaseDelete
@@ -237,7 +239,7 @@ func (p *Session[T]) Run(ctx context.Context, f func(context.Context) (result.Re
 	switch {
 	case !deleting || p.err != nil:
 	case p.result == result.Success:
-		p.Phase = PhaseRelease
+		p.Phase = PhaseFinalize
 	case p.result == result.Empty:
 		// Only Success ends a deletion; without it, it goes on.
 		p.result = result.Requeue
@@ -274,37 +276,79 @@ func (p *Session[T]) note(err error) error {
 	return err
 }
 
-// Release removes our finalizer if the phase is PhaseRelease, in one write. Right before,
+// Finalize removes our finalizer if the phase is PhaseFinalize, in one write. Right before,
 // it calls f; an error of f keeps the finalizer. The status stays as it is: usually the
-// object is gone after this. Leaving means that what was made for the object stays.
-func (p *Session[T]) Release(ctx context.Context, f func(ctx context.Context, leaving bool) error) {
-	if p.ended || p.err != nil || p.Phase != PhaseRelease {
+// object is gone after this.
+func (p *Session[T]) Finalize(ctx context.Context, f func(ctx context.Context) error) {
+	if p.ended || p.err != nil || p.Phase != PhaseFinalize {
 		return
 	}
-	leaving := p.result != result.Success
+	orphaned := p.result != result.Success
 	// What came out before does not matter: nothing is left to be done.
-	p.result, p.err = result.Empty, p.release(context.WithValue(ctx, policyKey{}, p.Policy), leaving, f)
+	p.result, p.err = result.Empty, p.finalize(context.WithValue(ctx, policyKey{}, p.Policy), orphaned, f)
 	if p.err == nil {
 		p.end(reconcile.Result{})
 	}
 }
 
-func (p *Session[T]) release(ctx context.Context, leaving bool, f func(context.Context, bool) error) error {
+func (p *Session[T]) finalize(ctx context.Context, orphaned bool, f func(context.Context) error) error {
 	if err := p.sessions.leading(); err != nil {
 		return err
 	}
-	if err := contain(func() error { return f(ctx, leaving) }); err != nil {
+	if err := contain(func() error { return f(ctx) }); err != nil {
 		return err
 	}
 	controllerutil.RemoveFinalizer(p.Object, p.sessions.options.Finalizer)
 	if err := p.note(p.patcher.PatchMetadata(ctx, p.Object)); err != nil {
 		return err
 	}
-	if leaving {
+	if orphaned {
 		p.tellOnce("", reasonDetached, actionDelete, "what was made for the object is left behind")
 	}
 	if len(p.Object.GetFinalizers()) == 0 {
 		p.forget(false)
 	}
 	return nil
+}
+
+// memory holds what this process remembers about objects from one reconcile to the next.
+type memory struct {
+	mu    sync.Mutex
+	byKey map[client.ObjectKey]*remembered
+}
+
+// remembered is what is remembered about one object. Reconciles of one object do not
+// overlap, so the fields need no lock.
+type remembered struct {
+	// idle counts the reconciles in a row that led to nothing and asked for another one.
+	idle backoff.Streak
+	// outdated counts those in a row whose status the definition of the type did not keep.
+	outdated backoff.Streak
+	// unserved counts those in a row in which the server did not serve the type.
+	unserved backoff.Streak
+	// attempts counts the errors in a row.
+	attempts attempts
+	// said is the last event that is sent once.
+	said string
+}
+
+// of returns what is remembered about an object, which may be nothing yet.
+func (m *memory) of(key client.ObjectKey) *remembered {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known, ok := m.byKey[key]
+	if !ok {
+		if m.byKey == nil {
+			m.byKey = map[client.ObjectKey]*remembered{}
+		}
+		known = &remembered{}
+		m.byKey[key] = known
+	}
+	return known
+}
+
+func (m *memory) forget(key client.ObjectKey) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.byKey, key)
 }

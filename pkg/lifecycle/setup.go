@@ -5,15 +5,25 @@ package lifecycle
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/internal/events"
 )
@@ -22,7 +32,7 @@ import (
 // options or the manager say something else.
 const defaultConcurrency = 5
 
-// SetupWithManager runs a Loop for the handler in a controller of the manager, whose
+// SetupWithManager runs a Reconciler for the handler in a controller of the manager, whose
 // scheme must know the type T. The controller watches the objects and, unless
 // IgnoreNamespaces is set, the metadata of their namespaces; it keeps metadata only in
 // its cache, and reads objects from the server. The operator needs these rights: get,
@@ -49,25 +59,25 @@ func SetupWithManagerAndBuilder[T client.Object](mgr ctrl.Manager, blder *ctrl.B
 		return errors.New("set up a lifecycle: the manager or the builder is nil")
 	}
 	options.takeFrom(mgr)
-	loop, err := NewLoop(handler, options)
+	r, err := NewReconciler(handler, options)
 	if err != nil {
 		return err
 	}
 	if options.Name == "" {
-		return fmt.Errorf("set up the lifecycle of %s: option Name is missing", loop.sessions.kind)
+		return fmt.Errorf("set up the lifecycle of %s: option Name is missing", r.sessions.kind)
 	}
-	gvk, err := apiutil.GVKForObject(loop.sessions.options.New(), mgr.GetScheme())
+	gvk, err := apiutil.GVKForObject(r.sessions.options.New(), mgr.GetScheme())
 	if err != nil {
-		return fmt.Errorf("set up the lifecycle of %s: %w", loop.sessions.kind, err)
+		return fmt.Errorf("set up the lifecycle of %s: %w", r.sessions.kind, err)
 	}
-	if loop.sessions.options.Namespaces != nil {
+	if r.sessions.options.Namespaces != nil {
 		WatchNamespaces(mgr, blder, gvk, options.Name)
 	}
 	return blder.
 		// The watch needs no more than metadata.
-		For(loop.sessions.options.New(), builder.OnlyMetadata, builder.WithPredicates(Significant(loop.sessions.options.Finalizer))).
+		For(r.sessions.options.New(), builder.OnlyMetadata, builder.WithPredicates(Significant(r.sessions.options.Finalizer))).
 		Named(strings.ToLower(gvk.GroupKind().String())).
-		Complete(loop)
+		Complete(r)
 }
 
 // takeFrom completes the options with what a manager has.
@@ -93,4 +103,82 @@ func (o *Options[T]) controllerOptions(mgr ctrl.Manager) controller.Options {
 		chosen.MaxConcurrentReconciles = cmp.Or(chosen.MaxConcurrentReconciles, defaultConcurrency)
 	}
 	return chosen
+}
+
+// WatchNamespaces makes a controller reconcile the objects of a kind in a namespace when
+// the annotation <name>/management-policy of the namespace is added, changed or removed.
+// The controller must watch the metadata of that kind, as with builder.OnlyMetadata.
+// SetupWithManager calls it.
+func WatchNamespaces(mgr ctrl.Manager, blder *ctrl.Builder, kind schema.GroupVersionKind, name string) {
+	annotation := policyAnnotation(name)
+	blder.Watches(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(inNamespace(mgr.GetClient(), kind, annotation)),
+		builder.OnlyMetadata, builder.WithPredicates(annotationChanged(annotation)))
+}
+
+// inNamespace finds the objects for which the annotation of their namespace counts.
+func inNamespace(reader client.Reader, kind schema.GroupVersionKind, annotation string) handler.MapFunc {
+	return func(ctx context.Context, namespace client.Object) []reconcile.Request {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := reader.List(ctx, list, client.InNamespace(namespace.GetName())); err != nil {
+			// The objects come by themselves at their requeue interval.
+			logf.FromContext(ctx).Error(err, "cannot list the objects of a namespace whose management policy changed", "namespace", namespace.GetName())
+			return nil
+		}
+		var requests []reconcile.Request
+		for i := range list.Items {
+			if _, own := list.Items[i].Annotations[annotation]; !own {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+			}
+		}
+		return requests
+	}
+}
+
+// annotationChanged lets updates pass that add, change or remove an annotation. What a
+// namespace has from the beginning concerns no object that is not reconciled anyway.
+func annotationChanged(annotation string) predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			if e.ObjectOld == nil || e.ObjectNew == nil {
+				return false
+			}
+			before, had := e.ObjectOld.GetAnnotations()[annotation]
+			after, has := e.ObjectNew.GetAnnotations()[annotation]
+			return before != after || had != has
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// Significant lets events pass after which a reconcile of an object may do something
+// else than the one before: it was created or deleted, or its spec, labels, annotations or
+// our finalizer changed, or in deletion the finalizers of others. A change of the status
+// is nothing of that kind; most of them are our own.
+func Significant(finalizer string) predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld != nil && e.ObjectNew != nil && changed(e.ObjectOld, e.ObjectNew, finalizer)
+		},
+	}
+}
+
+func changed(before, after client.Object, finalizer string) bool {
+	switch {
+	case before.GetUID() != after.GetUID(), before.GetGeneration() != after.GetGeneration():
+		return true
+	case before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero():
+		return true
+	case !maps.Equal(before.GetAnnotations(), after.GetAnnotations()):
+		return true
+	case !maps.Equal(before.GetLabels(), after.GetLabels()):
+		// They are no part of the generation, but a handler may use them.
+		return true
+	}
+	// Finalizers of others matter to the deletion only, and that ours was added is no news.
+	lost := slices.Contains(before.GetFinalizers(), finalizer) && !slices.Contains(after.GetFinalizers(), finalizer)
+	deleting := !after.GetDeletionTimestamp().IsZero()
+	return lost || deleting && !slices.Equal(before.GetFinalizers(), after.GetFinalizers())
 }

@@ -30,7 +30,7 @@ func TestPanicsAreContained(t *testing.T) {
 		"CreateOrUpdate": {apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { boom(); return 0, nil }},
 		"UpdateStatus":   {suspended: func() bool { return true }, look: func(context.Context, *widget.Widget) error { boom(); return nil }},
 		"Suspended":      {suspended: func() bool { boom(); return false }},
-		"Detached":       {detached: func() bool { boom(); return false }},
+		"Orphaned":       {orphaned: func() bool { boom(); return false }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, h, claimed)
@@ -49,7 +49,7 @@ func TestPanicsAreContained(t *testing.T) {
 		}
 		b.wantReady(no, "Error", "the handler panicked: boom")
 	})
-	t.Run("Finished", func(t *testing.T) {
+	t.Run("ForgetObject", func(t *testing.T) {
 		b := newBench(t, &handler{finished: boom}, claimed)
 		b.delete()
 		if _, err := b.pass(); err != nil || b.read() != nil {
@@ -157,7 +157,7 @@ func TestAnAnswerAboutTheObjectItselfEndsTheReconcileQuietly(t *testing.T) {
 func TestWhoHasToWaitForItsTurnWritesNothing(t *testing.T) {
 	h := &handler{apply: func(_ context.Context, w *widget.Widget, _ lifecycle.Commit) (result.Result, error) {
 		w.Status.Phase = "Working"
-		return result.Success, fmt.Errorf("enter: %w", &lifecycle.LaterError{After: 3 * time.Second, Err: errors.New("it is somebody else's turn")})
+		return result.Success, fmt.Errorf("enter: %w", &lifecycle.RequeueError{After: 3 * time.Second, Err: errors.New("it is somebody else's turn")})
 	}}
 	b := newBench(t, h, claimed)
 	if out, err := b.pass(); err != nil || out != (reconcile.Result{RequeueAfter: 3 * time.Second}) {
@@ -174,7 +174,7 @@ func TestWhoHasToWaitForItsTurnWritesNothing(t *testing.T) {
 	}
 }
 
-func TestAConflictOnTheReleaseIsQuietToo(t *testing.T) {
+func TestAConflictOnTheRemovalOfTheFinalizerIsNoError(t *testing.T) {
 	h := &handler{}
 	b := newBench(t, h, claimed)
 	b.delete()

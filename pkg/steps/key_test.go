@@ -95,7 +95,7 @@ func TestTheKeyOutlivesEveryEndButSuccess(t *testing.T) {
 		}, steps.ConditionError},
 		"a warning":                    {fails(lifecycle.NewError(errors.New("503"), lifecycle.SeverityWarning, "ServiceFailed")), steps.ConditionError},
 		"a commit that met a conflict": {fails(fmt.Errorf("commit: %w", patch.ErrConflict)), steps.ConditionInitialized},
-		"not now":                      {fails(fmt.Errorf("enter: %w", &lifecycle.LaterError{After: time.Second, Err: errors.New("not leading")})), steps.ConditionInitialized},
+		"not now":                      {fails(fmt.Errorf("enter: %w", &lifecycle.RequeueError{After: time.Second, Err: errors.New("not leading")})), steps.ConditionInitialized},
 		"the task's own Error":         {returns(func(c *steps.Condition) { c.Status = steps.ConditionError }), steps.ConditionError},
 		"a condition made anew":        {returns(func(c *steps.Condition) { *c = steps.Condition{Type: step, Status: steps.ConditionError} }), steps.ConditionError},
 		"still locked":                 {returns(func(c *steps.Condition) { c.Status = steps.ConditionLocked }), steps.ConditionError},

@@ -13,7 +13,7 @@ import (
 // reconcilerConstructors are the functions whose values reconcile objects with conditions, by package.
 var reconcilerConstructors = map[string][]string{
 	"pkg/component": {"NewReconciler"},
-	"pkg/lifecycle": {"NewLoop"},
+	"pkg/lifecycle": {"NewReconciler"},
 	"pkg/summarize": {"NewHelper"},
 }
 

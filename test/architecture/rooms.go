@@ -110,6 +110,10 @@ var rooms = []Room{
 
 	// Rooms of pkg/component: what does not depend on the type of a component.
 	{Path: "pkg/component/internal/references", Floor: 4, Kind: Open},
+	{Path: "pkg/component/internal/rendering", Floor: 4, Kind: Open, Beside: []string{"pkg/component/internal/telemetry", "pkg/component/internal/verdict"}},
+	{Path: "pkg/component/internal/targets", Floor: 4, Kind: Open, Beside: []string{"pkg/component/internal/verdict"}},
+	{Path: "pkg/component/internal/telemetry", Floor: 4, Kind: Open, Beside: []string{"pkg/component/internal/verdict"}},
+	{Path: "pkg/component/internal/trigger", Floor: 4, Kind: Open},
 	{Path: "pkg/component/internal/verdict", Floor: 4, Kind: Open},
 	{Path: "pkg/component", Floor: 5, Kind: Open},
 

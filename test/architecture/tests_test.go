@@ -72,7 +72,7 @@ func TestCheckedConditions(t *testing.T) {
 			files: map[string]string{"a/a_test.go": "package a\n" + imports + "func TestA(t *T) { component.NewReconciler[X](1) }\nfunc TestB(t *T) { conditionstest.Check(t, 1) }\n"},
 			want:  []string{"a/a_test.go:6: reconciles"}},
 		{name: "tests inside a package of reconcilers are seen, too",
-			files: map[string]string{"pkg/lifecycle/a_test.go": "package lifecycle\nfunc TestA(t *T) { NewLoop(1) }\nfunc TestB(t *T) { NewLoop[X](1) }\n"},
+			files: map[string]string{"pkg/lifecycle/a_test.go": "package lifecycle\nfunc TestA(t *T) { NewReconciler(1) }\nfunc TestB(t *T) { NewReconciler[X](1) }\n"},
 			want:  []string{"pkg/lifecycle/a_test.go:2: reconciles", "pkg/lifecycle/a_test.go:3: reconciles"}},
 		{name: "examples and programs are not tests",
 			files: map[string]string{

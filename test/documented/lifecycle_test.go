@@ -27,11 +27,11 @@ var (
 	_ func(handler, context.Context, *MyKind, lifecycle.Commit) (result.Result, error) = lifecycle.Handler[*MyKind].Delete
 	_ func(handler, context.Context, *MyKind) error                                    = lifecycle.Handler[*MyKind].UpdateStatus
 
-	_ func(handler, options) (*lifecycle.Loop[*MyKind], error)  = lifecycle.NewLoop[*MyKind]
-	_ reconcile.Reconciler                                      = (*lifecycle.Loop[*MyKind])(nil)
-	_ func(ctrl.Manager, handler, options) error                = lifecycle.SetupWithManager[*MyKind]
-	_ func(ctrl.Manager, *ctrl.Builder, handler, options) error = lifecycle.SetupWithManagerAndBuilder[*MyKind]
-	_                                                           = lifecycle.Options[*MyKind]{
+	_ func(handler, options) (*lifecycle.Reconciler[*MyKind], error) = lifecycle.NewReconciler[*MyKind]
+	_ reconcile.Reconciler                                           = (*lifecycle.Reconciler[*MyKind])(nil)
+	_ func(ctrl.Manager, handler, options) error                     = lifecycle.SetupWithManager[*MyKind]
+	_ func(ctrl.Manager, *ctrl.Builder, handler, options) error      = lifecycle.SetupWithManagerAndBuilder[*MyKind]
+	_                                                                = lifecycle.Options[*MyKind]{
 		Finalizer: "example.com/mykind", OperatorNamespace: "operators", ManagementPolicy: lifecycle.Manage,
 	}
 

@@ -3,7 +3,7 @@
 
 package external
 
-// action is what a pass does about the resource.
+// action is what a reconcile does about the resource.
 type action string
 
 const (
@@ -27,7 +27,7 @@ const (
 type facts struct {
 	deleting      bool
 	phase         Phase // of the record
-	exists        bool  // false if there is no record: then nobody has looked
+	exists        bool  // false if there is no record: then it was not looked for
 	upToDate      bool
 	inProgress    bool
 	settled       bool // no Create can take effect, or be seen late, any more

@@ -5,12 +5,12 @@
 // kind: a bucket, a database, a record in a DNS zone.
 //
 // A [Client] says how to observe, create, update and delete one resource. The [Handler]
-// that [New] returns decides which of them a pass calls, and keeps a [Record] in the
+// that [New] returns decides which of them a reconcile calls, and keeps a [Record] in the
 // object's status, so that a crash, a lost answer or a second replica neither leaks a
 // resource nor creates it twice:
 //
 //	record     observed                    in life                  in deletion
-//	none       (nobody looks)              draw a token, Create     done
+//	none       (not looked for)              draw a token, Create     done
 //	Creating   not there, may come yet     Create with that token   look again
 //	Creating   not there, cannot come      Create with that token   done
 //	Created    not there, may come yet     look again               look again
@@ -35,7 +35,7 @@
 // one of a replica that has lost its lease. So an observation that there is nothing
 // counts only when no Create can take effect any more: [Options].Timeout after it began,
 // because none is sent later, plus [Options].Settle. If the only Create there was has
-// been answered, nobody has to wait. A deletion that has to wait says so in Ready.
+// been answered, nothing has to be waited for. A deletion that has to wait says so in Ready.
 //
 // # What the API must do
 //

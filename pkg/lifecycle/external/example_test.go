@@ -45,7 +45,7 @@ func Example() {
 	server := fake.NewClientBuilder().WithScheme(vaultScheme()).WithStatusSubresource(v).WithObjects(v).Build()
 	api := shelf{}
 	// With a manager: lifecycle.SetupWithManager(manager, external.New(api, ...), ...).
-	loop, err := lifecycle.NewLoop(external.New(api, external.Options{}), lifecycle.Options[*vault]{Name: "vaults.example.com", Client: server})
+	loop, err := lifecycle.NewReconciler(external.New(api, external.Options{}), lifecycle.Options[*vault]{Name: "vaults.example.com", Client: server})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -25,7 +25,7 @@ type branch struct {
 	server  client.Client
 	now     time.Time
 	tick    func() // is called after each look at the clock
-	loop    *lifecycle.Loop[*vault]
+	loop    *lifecycle.Reconciler[*vault]
 	options external.Options
 }
 
@@ -47,7 +47,7 @@ func newBranch(t *testing.T, options external.Options, wrap func(*teller) extern
 	if wrap != nil {
 		api = wrap(api.(*teller))
 	}
-	loop, err := lifecycle.NewLoop(external.New(api, b.options), lifecycle.Options[*vault]{Name: "test.corbel.run", Client: b.server, Jitter: -1})
+	loop, err := lifecycle.NewReconciler(external.New(api, b.options), lifecycle.Options[*vault]{Name: "test.corbel.run", Client: b.server, Jitter: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,7 +115,7 @@ func (s *story) clientVia(wrap func(http.RoundTripper) http.RoundTripper) client
 type process struct {
 	*story
 	gate *gate
-	loop *lifecycle.Loop[*vault]
+	loop *lifecycle.Reconciler[*vault]
 }
 
 func (s *story) start(g *gate) *process {
@@ -123,7 +123,7 @@ func (s *story) start(g *gate) *process {
 	handler := external.New(&teller{bank: s.bank, wire: g.wire}, external.Options{
 		Timeout: timeout, Settle: settle, NotIdempotent: s.bank.forgetful,
 	})
-	loop, err := lifecycle.NewLoop(handler, lifecycle.Options[*vault]{Name: "test.corbel.run", Client: s.clientVia(g.transport)})
+	loop, err := lifecycle.NewReconciler(handler, lifecycle.Options[*vault]{Name: "test.corbel.run", Client: s.clientVia(g.transport)})
 	if err != nil {
 		s.Fatal(err)
 	}

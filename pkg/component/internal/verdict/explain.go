@@ -63,8 +63,8 @@ func hasMeaning(err error) bool {
 	return false
 }
 
-// busyFor tells when to come again after a server said that it has too much to do,
-// which is nobody's mistake. It looks at this very error, not further down.
+// busyFor returns when to try again after a server answered that it has too much to do. It
+// looks at this very error, not further down.
 func busyFor(err error) (time.Duration, bool) {
 	status, ok := err.(*apierrors.StatusError)
 	if !ok || !apierrors.IsTooManyRequests(status) {

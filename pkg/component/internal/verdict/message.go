@@ -39,34 +39,36 @@ func byImportance(waits []reconciler.Wait) []reconciler.Wait {
 const MaxSentence = 320
 
 // WaitingMessage names the first few objects that are waited for, in the order of
-// byImportance, and why; causes holds, by waitID, what else is known about some.
-func WaitingMessage(waits []reconciler.Wait, causes map[string]string) string {
-	var sentences []string
-	for _, wait := range byImportance(waits)[:min(len(waits), MaxNamed)] {
+// byImportance, and why; reasons holds, by waitID, what else is known about some.
+func WaitingMessage(waits []reconciler.Wait, reasons map[string]string) string {
+	return FirstSentences(byImportance(waits), 0, func(wait reconciler.Wait) string {
 		sentence := wait.Key.String()
 		if wait.Message != "" {
 			sentence += ": " + OneLine(wait.Message)
 		}
-		if cause := causes[waitID(wait)]; cause != "" {
-			sentence += "; " + cause
+		if reason := reasons[waitID(wait)]; reason != "" {
+			sentence += "; " + reason
 		}
-		sentences = append(sentences, Shorten(sentence, MaxSentence))
-	}
-	return JoinSentences(sentences, len(waits))
+		return sentence
+	})
 }
 
 // BlockersMessage names the first few objects that block a deletion.
 func BlockersMessage(blockers []reconciler.Blocker) string {
-	var sentences []string
-	for _, blocker := range blockers[:min(len(blockers), MaxNamed)] {
-		sentences = append(sentences, Shorten(blocker.Dependent+": "+OneLine(blocker.Message), MaxSentence))
-	}
-	return JoinSentences(sentences, len(blockers))
+	return FirstSentences(blockers, 0, func(blocker reconciler.Blocker) string {
+		return blocker.Dependent + ": " + OneLine(blocker.Message)
+	})
 }
 
-func JoinSentences(sentences []string, total int) string {
+// FirstSentences joins the sentences about the first few items, and counts the others; more is
+// the number of those that are not among the items.
+func FirstSentences[E any](items []E, more int, sentence func(E) string) string {
+	var sentences []string
+	for _, item := range items[:min(len(items), MaxNamed)] {
+		sentences = append(sentences, Shorten(sentence(item), MaxSentence))
+	}
 	message := strings.Join(sentences, "; ")
-	if more := total - len(sentences); more > 0 {
+	if more += len(items) - len(sentences); more > 0 {
 		message += fmt.Sprintf("; and %d more", more)
 	}
 	return message
@@ -111,20 +113,19 @@ func ObjectCount(n int) string {
 	return fmt.Sprintf("%d objects", n)
 }
 
-// passing is what differs between two reports of the same failure: source ports,
+// varying matches what differs between two reports of the same failure: source ports,
 // identifiers of requests, points in time and durations.
-var passing = regexp.MustCompile(`(?i)` +
+var varying = regexp.MustCompile(`(?i)` +
 	`\b(?:read|write|dial) (?:tcp|udp)[46]? \S+->` + // the port on our side
 	`|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b` +
 	`|\b\d{4}-\d\d-\d\d[t ]\d\d:\d\d:\d\d(?:\.\d+)?(?:z|[+-]\d\d:?\d\d)?` +
 	`|\b(?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?(?:s|ms|µs|ns)\b` +
 	`|\b[0-9a-f]*[0-9][0-9a-f]{7,}\b`)
 
-// steady returns the earlier message if the new one tells the same failure. A
-// component that fails again and again, for the same reason, must not write its
-// status every time.
-func steady(before, message string) string {
-	if before != message && before != "" && passing.ReplaceAllString(before, "*") == passing.ReplaceAllString(message, "*") {
+// Steady returns the earlier message if the new one differs from it only in what the
+// expression matches: a report that is repeated must not write the status every time.
+func Steady(before, message string, varying *regexp.Regexp) string {
+	if before != "" && varying.ReplaceAllString(before, "*") == varying.ReplaceAllString(message, "*") {
 		return before
 	}
 	return message

@@ -104,7 +104,7 @@ func TestTheSameFailureKeepsItsMessage(t *testing.T) {
 			if test.same {
 				want = test.before
 			}
-			if got := steady(test.before, test.message); got != want {
+			if got := Steady(test.before, test.message, varying); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		})

@@ -49,14 +49,14 @@ type Facts struct {
 	Failed bool
 	// Err is why the reconcile did not finish.
 	Err error
-	// Net is after which delay the component is reconciled again if nothing wakes it, while it waits or
+	// Fallback is when the component is requeued if nothing else requeues it, while it waits or
 	// lacks a right or, if set, while it is stalled.
-	Net       time.Duration
+	Fallback  time.Duration
 	Intervals Intervals
 	// Random spreads the regular reconciles of many components a little, so that they do not
 	// stay in step forever after a restart. Nil means not at all.
 	Random func() float64
-	// Said is the message of condition Ready before the pass.
+	// Said is the message of condition Ready before the reconcile.
 	Said string
 	// Secrets are kept out of the message.
 	Secrets *redact.Secrets
@@ -77,7 +77,7 @@ type Verdict struct {
 	Ready                metav1.ConditionStatus
 	Reconciling, Stalled bool
 	Reason, Message      string
-	// After is when the component is reconciled again if nothing wakes it; 0 means not before
+	// After is when the component is requeued if nothing else requeues it; 0 means not before
 	// it changes.
 	After time.Duration
 	// Err is returned to the controller, whose rate limiter says when it is tried again.
@@ -119,8 +119,8 @@ func (v Verdict) SetConditions(setter conditions.Setter, now time.Time) {
 // Jitter is the greatest share by which a regular reconcile comes early.
 const Jitter = 0.1
 
-// regularly is when the next regular reconcile is due.
-func (f Facts) regularly() time.Duration {
+// regularRequeue returns when the next regular reconcile is due.
+func (f Facts) regularRequeue() time.Duration {
 	if f.Random == nil {
 		return f.Intervals.Requeue
 	}
@@ -136,7 +136,7 @@ func Judge(f Facts) Verdict {
 	case f.Skipped != NotSkipped:
 		v := Verdict{State: v1alpha1.StatePending, Ready: metav1.ConditionUnknown, Reason: v1alpha1.ReasonSuspended, Message: string(f.Skipped)}
 		if f.Skipped == SkippedByPolicy {
-			v.After = f.regularly()
+			v.After = f.regularRequeue()
 		}
 		return v
 	case f.Blocked != "":
@@ -160,12 +160,12 @@ func Judge(f Facts) Verdict {
 	case f.Deleting:
 		return Verdict{
 			State: v1alpha1.StateDeleting, Ready: metav1.ConditionFalse, Reconciling: true,
-			Reason: v1alpha1.ReasonDeletionProcessing, Message: f.Done, After: f.regularly(),
+			Reason: v1alpha1.ReasonDeletionProcessing, Message: f.Done, After: f.regularRequeue(),
 		}
 	default:
 		return Verdict{
 			State: v1alpha1.StateReady, Ready: metav1.ConditionTrue,
-			Reason: v1alpha1.ReasonReady, Message: f.Done, After: f.regularly(),
+			Reason: v1alpha1.ReasonReady, Message: f.Done, After: f.regularRequeue(),
 		}
 	}
 }
@@ -174,7 +174,7 @@ func Judge(f Facts) Verdict {
 func (f Facts) wait(state v1alpha1.State, ready metav1.ConditionStatus, reason, message string) Verdict {
 	return Verdict{
 		State: state, Ready: ready, Reconciling: true, Reason: reason, Message: message,
-		After: cmp.Or(f.Net, f.regularly()),
+		After: cmp.Or(f.Fallback, f.regularRequeue()),
 	}
 }
 
@@ -184,17 +184,17 @@ func judgeError(f Facts) Verdict {
 	computed := result.Compute(result.Empty, err, result.AlwaysRequeueResultBuilder{RequeueAfter: f.Intervals.Retry})
 	v := Verdict{
 		State: v1alpha1.StateError, Ready: metav1.ConditionFalse, Reconciling: true,
-		Reason: computed.Reason, Message: steady(f.Said, OneLine(f.Secrets.Text(computed.Message))),
+		Reason: computed.Reason, Message: Steady(f.Said, OneLine(f.Secrets.Text(computed.Message)), varying),
 	}
 	switch computed.Outcome {
 	case result.Stalled:
 		v.Reconciling, v.Stalled = false, true
-		if v.After = f.regularly(); f.Net > 0 {
-			v.After = min(v.After, f.Net) // some of its objects are under way all the same
+		if v.After = f.regularRequeue(); f.Fallback > 0 {
+			v.After = min(v.After, f.Fallback) // some of its objects are under way all the same
 		}
 	case result.Waited:
 		if v.Reason == v1alpha1.ReasonForbidden {
-			v.After = cmp.Or(f.Net, f.regularly())
+			v.After = cmp.Or(f.Fallback, f.regularRequeue())
 			break
 		}
 		v.State, v.Ready = v1alpha1.StatePending, metav1.ConditionUnknown
@@ -256,7 +256,7 @@ func NextChange(waits []reconciler.Wait) time.Time {
 	return next
 }
 
-// moving are the reasons of waits that end without anybody doing something.
+// moving are the reasons of waits that end by themselves.
 var moving = []reconciler.WaitReason{
 	reconciler.WaitReady, reconciler.WaitGone, reconciler.WaitType, reconciler.WaitNamespaceGone, reconciler.WaitUnknown,
 }

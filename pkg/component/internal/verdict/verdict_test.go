@@ -35,9 +35,9 @@ type judged struct {
 }
 
 const (
-	testRequeue = 10 * time.Minute
-	testRetry   = 2 * time.Minute
-	testNet     = 400 * time.Millisecond
+	testRequeue  = 10 * time.Minute
+	testRetry    = 2 * time.Minute
+	testFallback = 400 * time.Millisecond
 )
 
 func TestVerdict(t *testing.T) {
@@ -63,14 +63,14 @@ func TestVerdict(t *testing.T) {
 			judged{v1alpha1.StatePending, unknown, "", "Suspended", "suspended", after(0), false}},
 		{"policy skip: looked at again", Facts{Skipped: SkippedByPolicy},
 			judged{v1alpha1.StatePending, unknown, "", "Suspended", "the management policy of the component is skip", after(testRequeue), false}},
-		{"waiting for dependents", Facts{Waiting: "Deployment shop/api: 1 of 3", Net: testNet},
-			judged{v1alpha1.StateProcessing, unknown, reconciling, "Processing", "Deployment shop/api: 1 of 3", after(testNet), false}},
-		{"waiting after the timeout", Facts{Waiting: "Deployment shop/api: 1 of 3", TimedOut: true, Net: testNet},
-			judged{v1alpha1.StateError, falsy, reconciling, "Timeout", "not ready after 5m0s: Deployment shop/api: 1 of 3", after(testNet), false}},
-		{"waiting for what has failed", Facts{Waiting: "Job shop/migrate: BackoffLimitExceeded", Failed: true, Net: testNet},
-			judged{v1alpha1.StateError, falsy, reconciling, "ObjectFailed", "Job shop/migrate: BackoffLimitExceeded", after(testNet), false}},
-		{"waiting after the timeout for what has failed", Facts{Waiting: "Job shop/migrate: BackoffLimitExceeded", Failed: true, TimedOut: true, Net: testNet},
-			judged{v1alpha1.StateError, falsy, reconciling, "Timeout", "not ready after 5m0s: Job shop/migrate: BackoffLimitExceeded", after(testNet), false}},
+		{"waiting for dependents", Facts{Waiting: "Deployment shop/api: 1 of 3", Fallback: testFallback},
+			judged{v1alpha1.StateProcessing, unknown, reconciling, "Processing", "Deployment shop/api: 1 of 3", after(testFallback), false}},
+		{"waiting after the timeout", Facts{Waiting: "Deployment shop/api: 1 of 3", TimedOut: true, Fallback: testFallback},
+			judged{v1alpha1.StateError, falsy, reconciling, "Timeout", "not ready after 5m0s: Deployment shop/api: 1 of 3", after(testFallback), false}},
+		{"waiting for what has failed", Facts{Waiting: "Job shop/migrate: BackoffLimitExceeded", Failed: true, Fallback: testFallback},
+			judged{v1alpha1.StateError, falsy, reconciling, "ObjectFailed", "Job shop/migrate: BackoffLimitExceeded", after(testFallback), false}},
+		{"waiting after the timeout for what has failed", Facts{Waiting: "Job shop/migrate: BackoffLimitExceeded", Failed: true, TimedOut: true, Fallback: testFallback},
+			judged{v1alpha1.StateError, falsy, reconciling, "Timeout", "not ready after 5m0s: Job shop/migrate: BackoffLimitExceeded", after(testFallback), false}},
 		{"retriable error with a delay", Facts{Err: retriable(new(7 * time.Second))},
 			judged{v1alpha1.StatePending, unknown, reconciling, "Retrying", "the server said no", after(7 * time.Second), false}},
 		{"retriable error without a delay takes the retry interval", Facts{Err: fmt.Errorf("generator: %w", retriable(nil))},
@@ -95,19 +95,19 @@ func TestVerdict(t *testing.T) {
 			judged{v1alpha1.StateError, falsy, stalled, "SpecInvalid", "Widget shop/main: no", after(testRequeue), false}},
 		{"owner conflict", Facts{Err: errors.Join(conflict)},
 			judged{v1alpha1.StateError, falsy, stalled, "OwnerConflict", "ConfigMap shop/a: belongs to Helm release shop/web", after(testRequeue), false}},
-		{"owner conflict while others are under way", Facts{Err: errors.Join(conflict), Net: testNet},
-			judged{v1alpha1.StateError, falsy, stalled, "OwnerConflict", "ConfigMap shop/a: belongs to Helm release shop/web", after(testNet), false}},
+		{"owner conflict while others are under way", Facts{Err: errors.Join(conflict), Fallback: testFallback},
+			judged{v1alpha1.StateError, falsy, stalled, "OwnerConflict", "ConfigMap shop/a: belongs to Helm release shop/web", after(testFallback), false}},
 		{"another target", Facts{Err: &reconciler.TargetChangedError{Recorded: "a", Actual: "b"}},
 			judged{v1alpha1.StateError, falsy, stalled, "TargetChanged", "the dependent objects live in the cluster a, but the target is the cluster b; point the target back to where they live", after(testRequeue), false}},
 		{"an ordinary error beside an owner conflict is not slowed down", Facts{Err: errors.Join(conflict, plain)},
 			judged{v1alpha1.StateError, falsy, reconciling, "Error", "ConfigMap shop/a: belongs to Helm release shop/web; the server said no", after(0), true}},
-		{"a forbidden write", Facts{Err: fmt.Errorf("create: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", plain)), Net: testNet},
-			judged{v1alpha1.StateError, falsy, reconciling, "Forbidden", `create: pods "a" is forbidden: the server said no`, after(testNet), false}},
-		{"a forbidden read in deletion", Facts{Deleting: true, Err: &reconciler.ForbiddenError{Object: "ConfigMap shop/a", Message: "no"}, Net: testNet},
-			judged{v1alpha1.StateError, falsy, reconciling, "Forbidden", "ConfigMap shop/a: no", after(testNet), false}},
-		{"a forbidden read beside an owner conflict", Facts{Err: errors.Join(conflict, &reconciler.ForbiddenError{Object: "ConfigMap shop/b", Message: "no"}), Net: testNet},
-			judged{v1alpha1.StateError, falsy, reconciling, "Forbidden", "ConfigMap shop/a: belongs to Helm release shop/web; ConfigMap shop/b: no", after(testNet), false}},
-		{"an ordinary error beside a forbidden read is not slowed down", Facts{Err: errors.Join(plain, &reconciler.ForbiddenError{Object: "ConfigMap shop/b", Message: "no"}), Net: testNet},
+		{"a forbidden write", Facts{Err: fmt.Errorf("create: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", plain)), Fallback: testFallback},
+			judged{v1alpha1.StateError, falsy, reconciling, "Forbidden", `create: pods "a" is forbidden: the server said no`, after(testFallback), false}},
+		{"a forbidden read in deletion", Facts{Deleting: true, Err: &reconciler.ForbiddenError{Object: "ConfigMap shop/a", Message: "no"}, Fallback: testFallback},
+			judged{v1alpha1.StateError, falsy, reconciling, "Forbidden", "ConfigMap shop/a: no", after(testFallback), false}},
+		{"a forbidden read beside an owner conflict", Facts{Err: errors.Join(conflict, &reconciler.ForbiddenError{Object: "ConfigMap shop/b", Message: "no"}), Fallback: testFallback},
+			judged{v1alpha1.StateError, falsy, reconciling, "Forbidden", "ConfigMap shop/a: belongs to Helm release shop/web; ConfigMap shop/b: no", after(testFallback), false}},
+		{"an ordinary error beside a forbidden read is not slowed down", Facts{Err: errors.Join(plain, &reconciler.ForbiddenError{Object: "ConfigMap shop/b", Message: "no"}), Fallback: testFallback},
 			judged{v1alpha1.StateError, falsy, reconciling, "Error", "the server said no; ConfigMap shop/b: no", after(0), true}},
 		{"other error", Facts{Err: plain},
 			judged{v1alpha1.StateError, falsy, reconciling, "Error", "the server said no", after(0), true}},
@@ -119,12 +119,12 @@ func TestVerdict(t *testing.T) {
 			judged{v1alpha1.StateError, falsy, reconciling, "Error", "the server said no; again", after(0), true}},
 		{"done", Facts{Done: "2 of 2 dependent objects are ready"},
 			judged{v1alpha1.StateReady, truthy, "", "Ready", "2 of 2 dependent objects are ready", after(testRequeue), false}},
-		{"deletion blocked", Facts{Deleting: true, Blocked: "CustomResourceDefinition foos: 2 instances", Net: testNet},
-			judged{v1alpha1.StateDeleting, falsy, reconciling, "DeletionBlocked", "CustomResourceDefinition foos: 2 instances", after(testNet), false}},
-		{"deletion in progress", Facts{Deleting: true, Waiting: "Namespace shop: terminating", Net: testNet},
-			judged{v1alpha1.StateDeleting, falsy, reconciling, "DeletionProcessing", "Namespace shop: terminating", after(testNet), false}},
-		{"deletion in progress has no timeout", Facts{Deleting: true, Waiting: "Namespace shop: terminating", TimedOut: true, Net: testNet},
-			judged{v1alpha1.StateDeleting, falsy, reconciling, "DeletionProcessing", "Namespace shop: terminating", after(testNet), false}},
+		{"deletion blocked", Facts{Deleting: true, Blocked: "CustomResourceDefinition foos: 2 instances", Fallback: testFallback},
+			judged{v1alpha1.StateDeleting, falsy, reconciling, "DeletionBlocked", "CustomResourceDefinition foos: 2 instances", after(testFallback), false}},
+		{"deletion in progress", Facts{Deleting: true, Waiting: "Namespace shop: terminating", Fallback: testFallback},
+			judged{v1alpha1.StateDeleting, falsy, reconciling, "DeletionProcessing", "Namespace shop: terminating", after(testFallback), false}},
+		{"deletion in progress has no timeout", Facts{Deleting: true, Waiting: "Namespace shop: terminating", TimedOut: true, Fallback: testFallback},
+			judged{v1alpha1.StateDeleting, falsy, reconciling, "DeletionProcessing", "Namespace shop: terminating", after(testFallback), false}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/inventory"
+	"github.com/corbel-run/corbel/internal/target"
+	"github.com/corbel-run/corbel/pkg/component/internal/references"
+	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/targets"
+	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// handler reconciles components. It is immutable; what it remembers about components from
+// one reconcile to the next only saves requests and words.
+type handler[T Component] struct {
+	// sessions reads components and writes their status.
+	sessions *lifecycle.Sessions[T]
+
+	settings  settings
+	renderer  *rendering.Renderer
+	kind      schema.GroupVersionKind // of T
+	finder    *references.Finder
+	digestKey digestKey
+	targets   targetClusters
+	local     client.Client // reads from the server
+	mapper    meta.RESTMapper
+	now       func() time.Time
+	inventory *inventory.Store
+
+	code *userCode[T]
+
+	memory   *memory
+	left     *backoff.Activity[client.ObjectKey] // to find out what has become of components that are gone
+	lookouts *lookouts                           // may be nil
+
+	telemetry *telemetry.Telemetry
+	triggers  triggers
+}
+
+// triggers is trigger.Queue.
+type triggers interface {
+	BeginReconcile(key client.ObjectKey) (fast bool)
+	RequeueAfter(key client.ObjectKey, after time.Duration)
+}
+
+// digestKey is targets.DigestKey.
+type digestKey interface {
+	Get(ctx context.Context) ([]byte, error)
+}
+
+// targetClusters is targets.Targets.
+type targetClusters interface {
+	Connect(access target.Access, component client.ObjectKey) (targets.Connection, error)
+	SetEngine(owner reconciler.Owner, engine targets.Engine)
+	ForgetOwner(owner reconciler.Owner)
+}
+
+// remembered is what is remembered about the component.
+func (h *handler[T]) remembered(obj T) *remembered {
+	return h.memory.of(client.ObjectKeyFromObject(obj))
+}
+
+// ownerNamed returns the engine owner for key, ignoring the UID.
+func (h *handler[T]) ownerNamed(key client.ObjectKey) reconciler.Owner {
+	return reconciler.Owner{Group: h.kind.Group, Kind: h.kind.Kind, Namespace: key.Namespace, Name: key.Name}
+}
+
+// owner returns the component as an owner of the engine.
+func (h *handler[T]) owner(obj T) reconciler.Owner {
+	return reconciler.Owner{
+		Group: h.kind.Group, Kind: h.kind.Kind,
+		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
+	}
+}
+
+// subject returns the component as events and lines of the log name it.
+func (h *handler[T]) subject(obj T) telemetry.Subject {
+	status := obj.GetStatus()
+	return telemetry.Subject{Object: obj, Name: objectName(h.kind.Kind, obj), Revision: status.Revision, Progress: status.Progress}
+}
+
+// objectName is how messages name an object: "Kind namespace/name".
+func objectName(kind string, obj metav1.Object) string {
+	if obj.GetNamespace() == "" {
+		return kind + " " + obj.GetName()
+	}
+	return fmt.Sprintf("%s %s/%s", kind, obj.GetNamespace(), obj.GetName())
+}
+
+// about names the component in the messages about itself.
+func (h *handler[T]) about(obj T, err error) error {
+	return fmt.Errorf("%s: %w", objectName(h.kind.Kind, obj), err)
+}

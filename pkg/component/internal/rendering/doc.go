@@ -1,0 +1,11 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rendering renders the dependent objects of a component.
+//
+// A [Renderer] calls the generator with a copy of the component, and applies the patches of
+// the component. A generator should render the same from the same input. For those that do
+// not, [Last] decides whether a change is applied: a change that nothing explains is applied
+// seldom. What may explain a change are the component and the objects that the generator has
+// read; the clients that it gets note them.
+package rendering

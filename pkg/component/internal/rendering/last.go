@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rendering
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/pkg/manifests"
+)
+
+const (
+	// holdBase is how long manifests are kept after a change that nothing explains; with every
+	// further change it doubles up to holdLimit.
+	holdBase  = time.Hour
+	holdLimit = 6 * time.Hour
+)
+
+// Last is the last rendering of a component that was applied. The zero value is none. It keeps a generator that
+// renders something else every time, such as a random password or the time, from making the
+// objects change with every reconcile.
+type Last struct {
+	inputs  string // the digest of the component
+	answers string // the digest of what the generator read
+	digest  string // of the objects
+	// changes counts the changes that nothing explains.
+	changes int
+	// until is when the next such change is applied; before, it is objects that are applied.
+	until   time.Time
+	objects []client.Object
+	// finding says where two renderings of the same input differ; empty if that is not known.
+	finding string
+}
+
+// accept returns the objects to apply, and reports whether they are those of an earlier
+// rendering. A change that nothing in the component explains is applied if the cluster
+// explains it, which is asked only then. Else the first one is applied at once, because it
+// may come from something that the generator looks up elsewhere. The next one has to wait;
+// until then the manifests that were applied last are applied in its place.
+func (r *Last) accept(current Last, now time.Time, explained func() bool) (objects []client.Object, held bool) {
+	objects = current.objects
+	current.objects = nil // they are kept only where they may be needed
+	switch {
+	case r.inputs != current.inputs:
+		*r = current
+	case r.digest == current.digest:
+		if r.changes > 0 && !now.Before(r.until) {
+			// It has settled.
+			current.finding = r.finding
+			*r = current
+		}
+	case (r.answers != current.answers || !now.Before(r.until)) && explained():
+		current.finding = r.finding
+		if now.Before(r.until) { // what nothing explained before still counts
+			current.objects, current.changes, current.until = objects, r.changes, r.until
+		}
+		*r = current
+	case now.Before(r.until):
+		return r.objects, true
+	default:
+		current.objects, current.changes, current.finding = objects, r.changes+1, r.finding
+		current.until = now.Add(backoff.Delay(r.changes, holdBase, holdLimit))
+		*r = current
+	}
+	return objects, false
+}
+
+// Notices returns the sentences about the manifests for the message of the component.
+func (r *Last) Notices() []string {
+	var notices []string
+	if r.finding != "" {
+		notices = append(notices, r.finding)
+	}
+	if r.changes >= 2 {
+		notices = append(notices, fmt.Sprintf("the manifests change with every rendering although nothing else does, so changes are applied at most once in %s",
+			backoff.Delay(r.changes-1, holdBase, holdLimit)))
+	}
+	return notices
+}
+
+// digestOfObjects is the same whatever the order of the objects is. It stays in
+// memory, so it needs no key.
+func digestOfObjects(objects []client.Object) string {
+	parts := make([]string, 0, len(objects))
+	for _, object := range objects {
+		parts = append(parts, digestOfObject(object))
+	}
+	slices.Sort(parts)
+	return digest.Combine(parts...)
+}
+
+// digestOfObject is empty for what cannot be read, which the engine refuses.
+func digestOfObject(object client.Object) (sum string) {
+	defer func() { _ = recover() }() // the object may be of any type that a user wrote
+	if value := reflect.ValueOf(object); object == nil || value.Kind() == reflect.Pointer && value.IsNil() {
+		return ""
+	}
+	if untyped, ok := object.(runtime.Unstructured); ok {
+		return digest.Hasher{}.Manifest(untyped.UnstructuredContent())
+	}
+	encoded, err := json.Marshal(object)
+	if err != nil {
+		return ""
+	}
+	// Typed objects often do not say their kind.
+	return digest.Combine(reflect.TypeOf(object).String(), string(encoded))
+}
+
+// inputsOf identifies the input of the generator: the digest of the component, which the
+// context has, and its labels. It is empty without a digest.
+func inputsOf(ctx context.Context, c client.Object) string {
+	component, err := manifests.ComponentDigestFromContext(ctx)
+	if err != nil {
+		return ""
+	}
+	parts := []string{component}
+	for _, key := range slices.Sorted(maps.Keys(c.GetLabels())) {
+		parts = append(parts, key, c.GetLabels()[key])
+	}
+	return digest.Combine(parts...)
+}

@@ -1,0 +1,207 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rendering
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/difference"
+	"github.com/corbel-run/corbel/internal/metrics"
+	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/transform"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+const (
+	// maxPlaces limits how many differences a message names.
+	maxPlaces = 3
+	// reasonNonDeterministic is the reason of the event about a generator that renders
+	// something else every time.
+	reasonNonDeterministic = "NonDeterministicRendering"
+)
+
+// Component is what a Renderer needs of a component.
+type Component interface {
+	client.Object
+	GetSpec() types.Unstructurable
+}
+
+// Renderer renders the dependent objects of components.
+type Renderer struct {
+	Generator manifests.Generator
+	// Name is that of the reconciler, the prefix of its annotations.
+	Name string
+	// Run calls code of the author of the operator for the component of the key.
+	Run func(ctx context.Context, key client.ObjectKey, generate func(context.Context) ([]client.Object, error)) ([]client.Object, error)
+	// Patches returns the patches of a component.
+	Patches   func(Component) ([]v1alpha1.Patch, []v1alpha1.Image)
+	Telemetry *telemetry.Telemetry
+	Now       func() time.Time
+}
+
+// Request is what is rendered: a component, and the namespace and the name of its deployment.
+type Request struct {
+	Component       Component
+	Namespace, Name string
+}
+
+// Render renders the dependent objects, and returns those to apply. Last is the last rendering
+// of the component, and is updated.
+func (r *Renderer) Render(ctx context.Context, request Request, last *Last) (objects []client.Object, err error) {
+	var read *answers
+	err = r.Telemetry.Part(ctx, metrics.PhaseRender, func(ctx context.Context) error {
+		objects, read, err = r.generate(ctx, request)
+		return err
+	})
+	inputs := inputsOf(ctx, request.Component)
+	if err != nil || inputs == "" {
+		return objects, err
+	}
+	finding := ""
+	current := Last{inputs: inputs, answers: read.digest(), digest: digestOfObjects(r.followed(objects)), objects: objects}
+	before := last.Notices()
+	chosen, held := last.accept(current, r.Now(), func() (explained bool) {
+		explained, finding = r.renderAgain(ctx, request, current, read)
+		return explained && last.answers != current.answers
+	})
+	if finding != "" {
+		last.finding = finding
+	}
+	if held {
+		r.Telemetry.CountHeldBack()
+		logf.FromContext(ctx).V(1).Info("the rendered manifests are held back, because they change without a cause")
+	}
+	if notices := last.Notices(); len(before) == 0 && len(notices) > 0 {
+		r.Telemetry.Warn(request.Component, reasonNonDeterministic, telemetry.Apply, notices[0])
+	}
+	return chosen, nil
+}
+
+// renderAgain renders once more after an unexpected change. It reports whether the cluster
+// may explain the change: the manifests are the same again, or what the generator reads
+// has changed meanwhile. If not, the finding says where they differ.
+//
+// While something that the generator reads does not exist, a difference is no finding: a
+// template that generates a password unless it finds the Secret with it generates another
+// one each time until the Secret is there.
+func (r *Renderer) renderAgain(ctx context.Context, request Request, current Last, read *answers) (explained bool, finding string) {
+	ctx, origins := manifests.WithOrigins(ctx)
+	next, readAgain, err := r.generate(ctx, request)
+	if err != nil {
+		// If it is more than a coincidence, it will be seen: the same is rendered again soon.
+		logf.FromContext(ctx).Info("could not render again to see whether the manifests are the same", "error", err.Error())
+		return false, ""
+	}
+	followed := r.followed(next)
+	if digestOfObjects(followed) == current.digest || readAgain.digest() != current.answers {
+		return true, ""
+	}
+	places := difference.Between(followed, r.followed(current.objects), maxPlaces)
+	if len(places) == 0 || read.foundNothing() {
+		return false, ""
+	}
+	return false, redact.From(ctx).Text(findingOf(places, origins))
+}
+
+// generate renders the dependent objects, and returns what was read for it. The generator
+// gets a copy of the component, because it may run on after its deadline.
+func (r *Renderer) generate(ctx context.Context, request Request) ([]client.Object, *answers, error) {
+	theirs, ok := request.Component.DeepCopyObject().(Component)
+	if !ok {
+		return nil, nil, fmt.Errorf("DeepCopyObject of %T returns something else", request.Component)
+	}
+	ctx = manifests.WithComponent(ctx, theirs)
+	read := &answers{}
+	if target, err := manifests.ClientFromContext(ctx); err == nil {
+		ctx = manifests.WithClient(ctx, read.client(target))
+	}
+	if local, err := manifests.LocalClientFromContext(ctx); err == nil {
+		ctx = manifests.WithLocalClient(ctx, read.client(local))
+	}
+	objects, err := r.Run(ctx, client.ObjectKeyFromObject(theirs), func(ctx context.Context) ([]client.Object, error) {
+		generator := Patched(r.Generator, func() ([]v1alpha1.Patch, []v1alpha1.Image) { return r.Patches(theirs) })
+		return manifests.Generate(ctx, generator, request.Namespace, request.Name, theirs.GetSpec())
+	})
+	if err != nil {
+		return nil, read, err
+	}
+	read.noteServed(ctx)
+	return objects, read, nil
+}
+
+// followed returns the objects whose manifests count with every rendering. One that is
+// applied once, such as a generated password, may be rendered in any way.
+func (r *Renderer) followed(objects []client.Object) []client.Object {
+	policy := r.Name + "/" + v1alpha1.AnnotationReconcilePolicy
+	return slices.DeleteFunc(slices.Clone(objects), func(object client.Object) bool {
+		return strings.EqualFold(annotationsOf(object)[policy], string(v1alpha1.ReconcilePolicyOnce))
+	})
+}
+
+// annotationsOf is empty for what cannot be read, which the engine refuses.
+func annotationsOf(object client.Object) (annotations map[string]string) {
+	defer func() { _ = recover() }() // the object may be of any type that a user wrote
+	return object.GetAnnotations()
+}
+
+// findingOf names objects, fields and templates, but no values: they may be secret.
+func findingOf(places []difference.Place, origins *manifests.Origins) string {
+	texts := make([]string, 0, len(places))
+	for _, place := range places {
+		text := place.String()
+		if origin := origins.Of(place.Source); origin != "" {
+			text += " (from " + origin + ")"
+		}
+		texts = append(texts, text)
+	}
+	return "two renderings of the same input are not the same: " + strings.Join(texts, "; ")
+}
+
+// Patched returns the generator with the patches of a component, which are read when it is
+// called. They are part of the spec, and thereby of the digest of the component. A patch that
+// cannot be applied is a mistake in the spec.
+func Patched(g manifests.Generator, read func() ([]v1alpha1.Patch, []v1alpha1.Image)) manifests.Generator {
+	return manifests.GeneratorFunc(func(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+		patches, images := read()
+		if len(patches) == 0 && len(images) == 0 {
+			return manifests.Generate(ctx, g, namespace, name, parameters)
+		}
+		transformer, err := transform.PatchesBeside(patches, images, func(ctx context.Context) ([]client.Object, error) {
+			// Hooks of a chart for the installation are not rendered for an upgrade, and the
+			// other way round. A patch of one is no mistake, although it changes nothing now.
+			ctx = manifests.WithComponentInstallation(ctx, !manifests.IsComponentInstallation(ctx))
+			return manifests.Generate(ctx, g, namespace, name, parameters)
+		})
+		if err != nil {
+			return nil, wrongPatches(err)
+		}
+		objects, err := manifests.Generate(ctx, g, namespace, name, parameters)
+		if err != nil {
+			return nil, err
+		}
+		changed, err := manifests.TransformObjects(ctx, transformer, namespace, name, objects)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return nil, err // it took too long, which a slow machine may be the cause of
+		case err != nil:
+			return nil, wrongPatches(err)
+		}
+		return changed, nil
+	})
+}
+
+func wrongPatches(err error) error {
+	return &verdict.InvalidError{Err: fmt.Errorf("patches of the component: %w", err)}
+}

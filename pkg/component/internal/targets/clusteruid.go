@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apitypes "k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/cluster"
+)
+
+// ClusterUID identifies the local cluster. It is read with the identity of the operator,
+// because others rarely have the right to.
+type ClusterUID struct {
+	client client.Client
+	known  atomic.Pointer[apitypes.UID]
+}
+
+// NewClusterUID returns a ClusterUID. It reads the uid with the client, unless that is
+// configured.
+func NewClusterUID(c client.Client, configured apitypes.UID) *ClusterUID {
+	u := &ClusterUID{client: c}
+	if configured != "" {
+		u.known.Store(&configured)
+	}
+	return u
+}
+
+func (u *ClusterUID) get(ctx context.Context) (apitypes.UID, error) {
+	if known := u.known.Load(); known != nil {
+		return *known, nil
+	}
+	namespace := &corev1.Namespace{}
+	err := u.client.Get(ctx, client.ObjectKey{Name: "kube-system"}, namespace)
+	switch {
+	case apierrors.IsForbidden(err):
+		return "", fmt.Errorf("read the namespace kube-system, whose uid identifies the cluster: %w; "+
+			"give the operator the right to get it, or set the option ClusterUID", err)
+	case err != nil:
+		return "", fmt.Errorf("read the namespace kube-system, whose uid identifies the cluster: %w", err)
+	case namespace.UID == "":
+		return "", errors.New("the namespace kube-system, whose uid identifies the cluster, has no uid")
+	}
+	u.known.Store(&namespace.UID)
+	return namespace.UID, nil
+}
+
+// localTarget is a target in the local cluster.
+type localTarget struct {
+	cluster.Target
+	uid *ClusterUID
+}
+
+// UID implements cluster.Target.
+func (t localTarget) UID(ctx context.Context) (apitypes.UID, error) { return t.uid.get(ctx) }

@@ -1,0 +1,208 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/target"
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// Engine is what a component needs of reconciler.Reconciler.
+type Engine interface {
+	Apply(ctx context.Context, request reconciler.ApplyRequest) (reconciler.Outcome, error)
+	Delete(ctx context.Context, request reconciler.DeleteRequest) (reconciler.Outcome, error)
+	DeletionBlockers(ctx context.Context, request reconciler.DeleteRequest) ([]reconciler.Blocker, error)
+	Recover(ctx context.Context, request reconciler.RecoverRequest) ([]reconciler.InventoryItem, error)
+	StopWatching(owner reconciler.Owner)
+	IsWatching() bool
+	Close()
+}
+
+// Connection is a client and an engine for the dependent objects of a component, in its
+// target cluster and with its access.
+type Connection struct {
+	Client client.Client
+	Engine Engine
+	// Target is nil if the component has none.
+	Target cluster.Target
+
+	lease *target.Lease
+}
+
+// Release ends the use of the target.
+func (c Connection) Release() { c.lease.Release() }
+
+// Queue is trigger.Queue.
+type Queue interface {
+	Requeue(key client.ObjectKey)
+	RequeueAfter(key client.ObjectKey, after time.Duration)
+	DependentChanged(owner reconciler.Owner, change reconciler.Change)
+}
+
+// Options configure Targets.
+type Options struct {
+	// Name is that of the reconciler.
+	Name string
+	// Engine are the options of engines. The key of the digests and the handling of changes
+	// are filled in.
+	Engine reconciler.ReconcilerOptions
+	// Pool are the options of the pool of targets. Its callbacks are filled in.
+	Pool target.Options
+	// DigestKey must have been read before a component is connected.
+	DigestKey *DigestKey
+	LocalUID  *ClusterUID
+	Queue     Queue
+}
+
+// Targets has one engine for each target of a pool.
+type Targets struct {
+	pool      *target.Pool
+	name      string
+	options   reconciler.ReconcilerOptions
+	digestKey *DigestKey
+	localUID  *ClusterUID
+	queue     Queue
+
+	mu      sync.Mutex
+	engines map[cluster.Target]Engine
+	// watching are the engines that watch the dependents of owners.
+	watching map[reconciler.Owner]Engine
+}
+
+// unwatchedFor is how long a component waits whose watches have ended because there are
+// too many targets: to get room for its own again, another one may have to go.
+const unwatchedFor = 30 * time.Second
+
+// New returns Targets. The configuration is that of the local cluster.
+func New(config *rest.Config, options Options) *Targets {
+	t := &Targets{
+		name:      options.Name,
+		options:   options.Engine,
+		digestKey: options.DigestKey,
+		localUID:  options.LocalUID,
+		queue:     options.Queue,
+		engines:   map[cluster.Target]Engine{},
+		watching:  map[reconciler.Owner]Engine{},
+	}
+	t.options.Changed = options.Queue.DependentChanged
+	options.Pool.Wake, options.Pool.Evicted, options.Pool.Busy = options.Queue.Requeue, t.close, t.isWatched
+	t.pool = target.New(config, options.Pool)
+	return t
+}
+
+// Run closes unused targets until the context ends, and then all of them.
+func (t *Targets) Run(ctx context.Context) error { return t.pool.Run(ctx) }
+
+// Connect returns a connection with an access; release it after the reconcile. The errors
+// are those of target.Pool.
+func (t *Targets) Connect(access target.Access, component client.ObjectKey) (Connection, error) {
+	lease, err := t.pool.Acquire(access, component)
+	if err != nil {
+		return Connection{}, err
+	}
+	return t.connect(lease, access.Kubeconfig == nil)
+}
+
+// connect returns the connection of a lease, which it releases if that fails.
+func (t *Targets) connect(lease *target.Lease, local bool) (Connection, error) {
+	engine, err := t.engineOf(lease.Target, local)
+	if err != nil {
+		lease.Release()
+		return Connection{}, fmt.Errorf("make an engine for the target cluster: %w", err)
+	}
+	if lease.Evicted() {
+		// It was evicted before its engine was kept, so t.close was called without it.
+		t.close(lease.Target)
+	}
+	return Connection{Client: lease.Target.Client(), Engine: engine, Target: lease.Target, lease: lease}, nil
+}
+
+// engineOf returns the engine for a target, which may be in the local cluster.
+func (t *Targets) engineOf(chosen cluster.Target, local bool) (Engine, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known, ok := t.engines[chosen]; ok {
+		return known, nil
+	}
+	options := t.options
+	options.DigestKey = t.digestKey.Known()
+	identified := chosen
+	if local {
+		identified = localTarget{chosen, t.localUID}
+	}
+	made, err := reconciler.NewReconciler(t.name, identified, options)
+	if err != nil {
+		return nil, err
+	}
+	t.engines[chosen] = made
+	return made, nil
+}
+
+// close drops the engine of a target that the pool evicts. Changes of the dependents there
+// do not trigger reconciles any more, so their owners are requeued.
+func (t *Targets) close(evicted cluster.Target) {
+	t.mu.Lock()
+	closing, known := t.engines[evicted]
+	delete(t.engines, evicted)
+	var unwatched []client.ObjectKey
+	maps.DeleteFunc(t.watching, func(owner reconciler.Owner, engine Engine) bool {
+		if engine != closing {
+			return false
+		}
+		unwatched = append(unwatched, client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name})
+		return true
+	})
+	t.mu.Unlock()
+	if known {
+		closing.Close()
+	}
+	for _, key := range unwatched {
+		t.queue.RequeueAfter(key, backoff.Jitter(unwatchedFor, verdict.Jitter, backoff.Random()))
+	}
+}
+
+// isWatched reports whether changes in the target trigger reconciles of any component.
+func (t *Targets) isWatched(watched cluster.Target) bool {
+	t.mu.Lock()
+	engine, known := t.engines[watched]
+	t.mu.Unlock()
+	return known && engine.IsWatching()
+}
+
+// SetEngine notes which engine watches the dependents of an owner, and ends the watches of
+// the one before.
+func (t *Targets) SetEngine(owner reconciler.Owner, engine Engine) {
+	owner.UID = ""
+	t.mu.Lock()
+	before := t.watching[owner]
+	t.watching[owner] = engine
+	t.mu.Unlock()
+	if before != nil && before != engine {
+		before.StopWatching(owner)
+	}
+}
+
+// ForgetOwner ends the watches of an owner.
+func (t *Targets) ForgetOwner(owner reconciler.Owner) {
+	owner.UID = ""
+	t.mu.Lock()
+	engine, known := t.watching[owner]
+	delete(t.watching, owner)
+	t.mu.Unlock()
+	if known {
+		engine.StopWatching(owner)
+	}
+}

@@ -1,0 +1,224 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+const (
+	// maxNotes is how many notes become events at a transition. With the
+	// transition itself and the summary that makes five.
+	maxNotes = 3
+	// maxKeptNotes bounds what is kept for a component without transitions.
+	maxKeptNotes = 100
+)
+
+// Action is what a reconcile does, as events say it.
+type Action string
+
+const (
+	// Apply creates or updates the dependents.
+	Apply Action = "Apply"
+	// Delete deletes them.
+	Delete Action = "Delete"
+)
+
+// Reasons of the events that are no transitions.
+const (
+	reasonNoted   = "DependentNoted"
+	reasonApplied = "Applied"
+	reasonDeleted = "Deleted"
+	// ReasonDrifted is also the reason of condition Drifted.
+	ReasonDrifted = "Drifted"
+)
+
+// noteReasons are the reasons of events about notes that are no warnings, by the
+// beginnings of their messages.
+var noteReasons = map[string]string{
+	"adopted":        "Adopted",
+	"released":       "Released",
+	"recreated":      "Recreated",
+	"marks put back": "MarksPutBack",
+	"drifted":        ReasonDrifted,
+	"drift repaired": "DriftRepaired",
+	"left alone":     "LeftAlone",
+
+	"counts as complete": "AssumedComplete",
+}
+
+// Activity is what was done for one component since it was last reported. The zero value is
+// ready to use.
+type Activity struct {
+	// steps counts, by verb, the steps since the last event, and notes are those since then.
+	steps map[string]int
+	notes []reconciler.Note
+	// more counts, by reason, the notes beyond those that are kept.
+	more map[string]int
+
+	// The rest is about lines of the log: there is one for each transition.
+
+	// logged counts, by verb, the steps since the last line; repaired reports whether drift was
+	// repaired since then.
+	logged   map[string]int
+	repaired bool
+	// began reports whether a revision began that is not ready yet.
+	began bool
+	// installed reports whether the component was ready before.
+	installed bool
+	// transition is the last one that was logged.
+	transition string
+	// errorReason, errorMessage and errorTime are of the last error that was logged.
+	errorReason, errorMessage string
+	errorTime                 time.Time
+}
+
+// Add adds what the engine has done in a reconcile.
+func (a *Activity) Add(outcome reconciler.Outcome) {
+	a.steps = addSteps(a.steps, outcome.Steps)
+	for _, note := range outcome.Notes {
+		// The same note is repeated while what it is about lasts.
+		if slices.Contains(a.notes, note) {
+			continue
+		}
+		if len(a.notes) < maxKeptNotes {
+			a.notes = append(a.notes, note)
+			continue
+		}
+		if a.more == nil {
+			a.more = map[string]int{}
+		}
+		a.more[noteReason(note)]++
+	}
+}
+
+// BeginRevision notes that another revision of the component is rendered.
+func (a *Activity) BeginRevision() { a.began = true }
+
+// SetInstalled notes whether the component was ready before the present reconcile.
+func (a *Activity) SetInstalled(installed bool) { a.installed = installed }
+
+func addSteps(sum, more map[string]int) map[string]int {
+	for verb, n := range more {
+		if sum == nil {
+			sum = map[string]int{}
+		}
+		sum[verb] += n
+	}
+	return sum
+}
+
+// noteReason returns the reason of the event about a note: its message begins with what happened.
+func noteReason(note reconciler.Note) string {
+	if note.Warning != "" {
+		return note.Warning
+	}
+	happened, _, _ := strings.Cut(note.Message, ":")
+	return cmp.Or(noteReasons[happened], reasonNoted)
+}
+
+// ReportActivity sends events about what was done since the last one, and logs it.
+func (t *Telemetry) ReportActivity(ctx context.Context, s Subject, a *Activity, action Action) {
+	events.Send(t.Recorder, s.Object, maxNotes, a.noteEvents(action)...)
+	if summary := summaryOf(a.steps); summary != "" {
+		reason := reasonApplied
+		if action == Delete {
+			reason = reasonDeleted
+		}
+		events.Send(t.Recorder, s.Object, 1, events.Event{Reason: reason, Action: string(action), Note: summary})
+	}
+	a.logged = addSteps(a.logged, a.steps)
+	a.repaired = a.repaired || slices.ContainsFunc(a.notes, func(note reconciler.Note) bool {
+		return noteReason(note) == noteReasons["drift repaired"]
+	})
+	a.logNotes(ctx, s)
+	a.steps, a.notes, a.more = nil, nil, nil
+}
+
+// noteEvents makes one event of all notes with one reason. It names the first few
+// objects and counts the others. Warnings come first, because not all may fit.
+func (a *Activity) noteEvents(action Action) []events.Event {
+	var reasons []string
+	byReason := map[string][]reconciler.Note{}
+	for _, note := range a.notes {
+		reason := noteReason(note)
+		if len(byReason[reason]) == 0 {
+			reasons = append(reasons, reason)
+		}
+		byReason[reason] = append(byReason[reason], note)
+	}
+	slices.SortStableFunc(reasons, func(a, b string) int {
+		return cmp.Compare(byReason[b][0].Warning, byReason[a][0].Warning)
+	})
+	var about []events.Event
+	for _, reason := range reasons {
+		notes := byReason[reason]
+		event := events.Event{Reason: reason, Action: string(action)}
+		if notes[0].Warning != "" {
+			event.Type = corev1.EventTypeWarning
+		}
+		event.Note = verdict.FirstSentences(notes, a.more[reason], func(note reconciler.Note) string {
+			return note.Key.String() + ": " + verdict.OneLine(note.Message)
+		})
+		if key := notes[0].Key; len(notes) == 1 {
+			event.Related = &corev1.ObjectReference{Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
+		}
+		about = append(about, event)
+	}
+	return about
+}
+
+// participles are the verbs of plans in the past, in the order of the summary.
+var participles = [][2]string{
+	{"create", "created"}, {"replace", "replaced"}, {"merge", "merged"}, {"override", "overrode"}, {"mark", "marked"},
+	{"delete", "deleted"}, {"orphan", "released"},
+}
+
+// summaryOf returns one line such as "created 57 objects, deleted 1 object"; it is empty if
+// nothing was done.
+func summaryOf(steps map[string]int) string {
+	rest := maps.Clone(steps)
+	var parts []string
+	for _, verb := range participles {
+		if n := rest[verb[0]]; n > 0 {
+			parts = append(parts, verb[1]+" "+verdict.ObjectCount(n))
+		}
+		delete(rest, verb[0])
+	}
+	for _, verb := range slices.Sorted(maps.Keys(rest)) {
+		parts = append(parts, fmt.Sprintf("%s: %s", verb, verdict.ObjectCount(rest[verb])))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// completed returns the name of the transition that made the component ready; it is empty if
+// there was none.
+func (a *Activity) completed(before Summary) string {
+	switch {
+	case !a.installed:
+		return "installed"
+	case a.began:
+		return "upgraded"
+	case a.repaired:
+		return "repaired"
+	case len(a.logged) > 0:
+		return "upgraded"
+	case before.State != v1alpha1.StateReady && before.Reason != v1alpha1.ReasonSuspended:
+		return "ready"
+	}
+	return ""
+}

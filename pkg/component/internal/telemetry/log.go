@@ -1,0 +1,146 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
+)
+
+// ErrorInterval is how often a component whose error has another message each time
+// gets a line in the log, as long as its reason stays the same.
+const ErrorInterval = time.Minute
+
+// LogDeleted writes the line about a component whose dependents are deleted, once.
+func (t *Telemetry) LogDeleted(ctx context.Context, s Subject, a *Activity) {
+	if a.transition != "deleted" {
+		t.logTransition(ctx, s, a, "deleted")
+	}
+}
+
+// logTransition writes the line about a transition; an empty one is none.
+func (t *Telemetry) logTransition(ctx context.Context, s Subject, a *Activity, transition string) {
+	if transition == "" {
+		return
+	}
+	about := []any{"component", s.Name, "revision", s.Revision}
+	if s.Progress != "" {
+		about = append(about, "dependents", s.Progress)
+	}
+	for _, verb := range participles {
+		if n := a.logged[verb[0]]; n > 0 {
+			about = append(about, verb[1], n)
+		}
+	}
+	logf.FromContext(ctx).Info(transition, about...)
+	a.logged, a.repaired, a.transition = nil, false, transition
+	// A revision goes on after a suspension.
+	a.began = a.began && (transition == "suspended" || transition == "resumed")
+	a.errorReason, a.errorMessage = "", ""
+}
+
+// logNotes writes one line about the objects that were adopted, one about those that
+// were released, and one about those that were recreated, with the reason of the first.
+func (a *Activity) logNotes(ctx context.Context, s Subject) {
+	for _, happened := range []string{"adopted", "released", "recreated"} {
+		n, first, why := a.more[noteReasons[happened]], "", ""
+		for _, note := range a.notes {
+			if noteReason(note) != noteReasons[happened] {
+				continue
+			}
+			if n++; first == "" {
+				first = note.Key.String()
+				_, why, _ = strings.Cut(note.Message, ": ")
+			}
+		}
+		if n > 0 {
+			logf.FromContext(ctx).Info(happened, "component", s.Name, "revision", s.Revision, "objects", n, "first", first,
+				"why", verdict.Shorten(verdict.OneLine(why), verdict.MaxSentence))
+		}
+	}
+}
+
+// logVerdict writes the line about a component that is suspended, resumed, or has
+// failed, once for each transition. Its error is not logged again by the controller.
+func (t *Telemetry) logVerdict(ctx context.Context, s Subject, a *Activity, reasonBefore string, v verdict.Verdict) {
+	suspended, wasSuspended := v.Reason == v1alpha1.ReasonSuspended, reasonBefore == v1alpha1.ReasonSuspended
+	switch {
+	case suspended && !wasSuspended:
+		t.logTransition(ctx, s, a, "suspended")
+	case wasSuspended && !suspended && s.Object.GetDeletionTimestamp().IsZero():
+		t.logTransition(ctx, s, a, "resumed")
+	}
+	if v.State != v1alpha1.StateError {
+		a.errorReason = ""
+		return
+	}
+	if a.errorReason != v.Reason || a.errorMessage != v.Message && t.now().Sub(a.errorTime) >= ErrorInterval {
+		a.errorReason, a.errorMessage, a.errorTime = v.Reason, v.Message, t.now()
+		logf.FromContext(ctx).Error(errors.New(v.Message), "failed", "component", s.Name, "revision", s.Revision, "reason", v.Reason)
+	}
+	if current, ok := ctx.Value(outcomeKey{}).(*outcome); ok && v.Err != nil {
+		current.logged = v.Err.Error()
+	}
+}
+
+// loggedError is an error that the log has already.
+type loggedError struct{ error }
+
+func (e *loggedError) Unwrap() error { return e.error }
+
+// LogConstructor makes the loggers of a controller as controller-runtime does, but they
+// do not repeat, with a stack trace at each attempt, what the log has already.
+func LogConstructor(base logr.Logger, controller string, kind schema.GroupVersionKind) func(*reconcile.Request) logr.Logger {
+	base = base.WithValues("controller", controller, "controllerGroup", kind.Group, "controllerKind", kind.Kind)
+	if inner := base.GetSink(); inner != nil {
+		base = base.WithSink(&onceSink{inner})
+	}
+	return func(request *reconcile.Request) logr.Logger {
+		if request == nil {
+			return base
+		}
+		return base.WithValues(kind.Kind, klog.KRef(request.Namespace, request.Name), "namespace", request.Namespace, "name", request.Name)
+	}
+}
+
+// onceSink writes a loggedError as a line for debugging.
+type onceSink struct{ logr.LogSink }
+
+// Error implements logr.LogSink.
+func (s *onceSink) Error(err error, msg string, keysAndValues ...any) {
+	if _, logged := errors.AsType[*loggedError](err); !logged {
+		s.LogSink.Error(err, msg, keysAndValues...)
+		return
+	}
+	if s.Enabled(1) {
+		s.Info(1, msg, append(keysAndValues, "error", err.Error())...)
+	}
+}
+
+// WithValues implements logr.LogSink.
+func (s *onceSink) WithValues(keysAndValues ...any) logr.LogSink {
+	return &onceSink{s.LogSink.WithValues(keysAndValues...)}
+}
+
+// WithName implements logr.LogSink.
+func (s *onceSink) WithName(name string) logr.LogSink { return &onceSink{s.LogSink.WithName(name)} }
+
+// WithCallDepth implements logr.CallDepthLogSink.
+func (s *onceSink) WithCallDepth(depth int) logr.LogSink {
+	if deep, ok := s.LogSink.(logr.CallDepthLogSink); ok {
+		return &onceSink{deep.WithCallDepth(depth)}
+	}
+	return s
+}

@@ -1,0 +1,215 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/internal/metrics"
+	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/internal/trace"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
+)
+
+// Options configure a Telemetry.
+type Options struct {
+	// Controller is the name of the controller in metrics and spans.
+	Controller string
+	Tracer     trace.Tracer
+	// Recorder sends events. Nil sends none.
+	Recorder events.Recorder
+	Now      func() time.Time
+}
+
+// Telemetry reports what the reconciler of one controller does.
+type Telemetry struct {
+	// Recorder sends events without the secrets that reconciles under way have met.
+	Recorder events.Recorder
+
+	controller string
+	tracer     trace.Tracer
+	population *metrics.Population[client.ObjectKey]
+	now        func() time.Time
+
+	mu sync.Mutex
+	// secrets are those that the reconciles under way have met, by component.
+	secrets map[client.ObjectKey]*redact.Secrets
+}
+
+// New returns a Telemetry.
+func New(options Options) *Telemetry {
+	t := &Telemetry{
+		controller: options.Controller,
+		tracer:     options.Tracer,
+		population: metrics.NewPopulation[client.ObjectKey](options.Controller),
+		now:        options.Now,
+		secrets:    map[client.ObjectKey]*redact.Secrets{},
+	}
+	if options.Recorder != nil {
+		t.Recorder = events.Redacted(options.Recorder, t.secretsOf)
+	}
+	return t
+}
+
+// secretsOf returns the secrets that the reconcile of a component has met; nil, which is
+// an empty set, if none is under way.
+func (t *Telemetry) secretsOf(key client.ObjectKey) *redact.Secrets {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.secrets[key]
+}
+
+// keepSecrets lets secretsOf return the set of a reconcile until done is called.
+func (t *Telemetry) keepSecrets(key client.ObjectKey, secrets *redact.Secrets) (done func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.secrets[key] = secrets
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.secrets, key)
+	}
+}
+
+// outcome is what became of a reconcile. It is filled in during the reconcile.
+type outcome struct {
+	result metrics.Result
+	// logged is the text of the error that the log has already.
+	logged string
+}
+
+type outcomeKey struct{}
+
+// NoteResult notes what became of the reconcile of the context.
+func NoteResult(ctx context.Context, result metrics.Result) {
+	if current, ok := ctx.Value(outcomeKey{}).(*outcome); ok {
+		current.result = result
+	}
+}
+
+// Reconcile runs a reconcile of a component in a span, and counts it.
+func (t *Telemetry) Reconcile(ctx context.Context, key client.ObjectKey, run func(ctx context.Context) (ctrl.Result, error)) (ctrl.Result, error) {
+	start := time.Now()
+	secrets := redact.New()
+	defer t.keepSecrets(key, secrets)()
+	current := &outcome{}
+	ctx = context.WithValue(ctx, outcomeKey{}, current)
+	ctx = metrics.WithController(redact.With(ctx, secrets), t.controller)
+	ctx = logf.IntoContext(ctx, secrets.Logger(logf.FromContext(ctx)))
+	ctx, span := t.tracer.Start(ctx, "corbel.reconcile")
+	span.Set("corbel.controller", t.controller)
+	span.Set("corbel.namespace", key.Namespace)
+	span.Set("corbel.name", key.Name)
+
+	result, err := run(ctx)
+	switch {
+	case current.result != "":
+	case err != nil:
+		current.result = metrics.ResultError
+	default:
+		current.result = metrics.ResultConflict
+	}
+	span.Set("corbel.result", string(current.result))
+	span.End(err)
+	metrics.Reconciled(t.controller, current.result, time.Since(start))
+	if err = secrets.Error(err); err != nil && err.Error() == secrets.Text(current.logged) {
+		err = &loggedError{err}
+	}
+	return result, err
+}
+
+// Part runs a part of a reconcile, in a span and with its duration measured.
+func (t *Telemetry) Part(ctx context.Context, phase metrics.Phase, run func(ctx context.Context) error) error {
+	start := time.Now()
+	ctx, span := t.tracer.Start(ctx, "corbel."+string(phase))
+	err := run(ctx)
+	span.End(err)
+	metrics.Took(t.controller, phase, time.Since(start))
+	return err
+}
+
+// CountHeldBack counts a rendering that is held back.
+func (t *Telemetry) CountHeldBack() { metrics.RenderHeldBack(t.controller) }
+
+// Subject is a component that events and lines of the log are about.
+type Subject struct {
+	Object client.Object
+	// Name is "Kind namespace/name".
+	Name     string
+	Revision int64
+	Progress string
+}
+
+// Summary is a state of a component with its reason.
+type Summary struct {
+	State  v1alpha1.State
+	Reason string
+}
+
+// Report reports the verdict about a reconcile, and what was done for the component if the
+// verdict is a transition or the component is ready.
+func (t *Telemetry) Report(ctx context.Context, s Subject, a *Activity, before Summary, v verdict.Verdict, dependents map[string]int) {
+	t.logVerdict(ctx, s, a, before.Reason, v)
+	t.population.Set(client.ObjectKeyFromObject(s.Object), metrics.Component{State: string(v.State), Reason: v.Reason, Dependents: dependents})
+	NoteResult(ctx, resultOf(v))
+	switch {
+	case v.State == v1alpha1.StateReady:
+		t.ReportActivity(ctx, s, a, Apply)
+		t.logTransition(ctx, s, a, a.completed(before))
+	case v.State == before.State && v.Reason == before.Reason:
+		// No transition, so no event: what was done is reported at the next one.
+	case !s.Object.GetDeletionTimestamp().IsZero():
+		t.ReportActivity(ctx, s, a, Delete)
+	default:
+		t.ReportActivity(ctx, s, a, Apply)
+	}
+}
+
+func resultOf(v verdict.Verdict) metrics.Result {
+	switch {
+	case v.Reason == v1alpha1.ReasonSuspended:
+		return metrics.ResultSuspended
+	case v.State == v1alpha1.StateReady:
+		return metrics.ResultReady
+	case v.State == v1alpha1.StateProcessing:
+		return metrics.ResultProcessing
+	case v.State == v1alpha1.StatePending, v.State == v1alpha1.StateDeletionPending:
+		return metrics.ResultPending
+	case v.State == v1alpha1.StateDeleting:
+		return metrics.ResultDeleting
+	default:
+		return metrics.ResultError
+	}
+}
+
+// ForgetComponent drops what is kept about a component that does not exist any more.
+func (t *Telemetry) ForgetComponent(ctx context.Context, key client.ObjectKey) {
+	NoteResult(ctx, metrics.ResultGone)
+	t.population.Forget(key)
+}
+
+// Warn sends an event of type Warning about a component.
+func (t *Telemetry) Warn(obj client.Object, reason string, action Action, note string) {
+	events.Send(t.Recorder, obj, 1, events.Event{Type: corev1.EventTypeWarning, Reason: reason, Action: string(action), Note: note})
+}
+
+// CountRequests returns an HTTP client whose requests are counted.
+func CountRequests(plain *http.Client) *http.Client {
+	clone := http.Client{}
+	if plain != nil {
+		clone = *plain
+	}
+	clone.Transport = metrics.CountRequests(clone.Transport)
+	return &clone
+}

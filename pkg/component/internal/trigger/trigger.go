@@ -1,0 +1,167 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package trigger
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// MaxWaiting is the number of components that wait for the controller, from which on Trigger
+// refuses more. The controller takes them at once; they pile up only while it does not run.
+const MaxWaiting = 1024
+
+// debounce is how long further changes of the status of dependents are waited for.
+const debounce = 100 * time.Millisecond
+
+// Queue holds the components on their way to the queue of the controller, and the causes of
+// their next reconciles. It is safe for concurrent use.
+type Queue struct {
+	// AlwaysFull makes every reconcile a full one.
+	AlwaysFull bool
+
+	news chan struct{} // holds one
+
+	lock sync.Mutex
+	// waiting are to be added to the queue of the controller, after a delay.
+	waiting map[client.ObjectKey]time.Duration
+	// fast is true for the components that nothing but dependents triggered since their last
+	// reconcile began, and false if something else did, too.
+	fast map[client.ObjectKey]bool
+	// delayed are reconciles for dependents that are due later.
+	delayed map[client.ObjectKey]delayed
+}
+
+// delayed is a reconcile for dependents that is due later.
+type delayed struct {
+	timer *time.Timer
+	at    time.Time
+}
+
+// New returns an empty Queue.
+func New() *Queue {
+	return &Queue{
+		news: make(chan struct{}, 1), waiting: map[client.ObjectKey]time.Duration{}, fast: map[client.ObjectKey]bool{},
+		delayed: map[client.ObjectKey]delayed{},
+	}
+}
+
+// Trigger asks for a full reconcile. It reports false if too many components wait.
+func (q *Queue) Trigger(key client.ObjectKey) bool {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	if _, known := q.waiting[key]; !known && len(q.waiting) >= MaxWaiting {
+		return false
+	}
+	q.fast[key] = false
+	q.add(key, 0)
+	return true
+}
+
+// Requeue asks for a full reconcile. Unlike Trigger it never refuses: its callers name each
+// component at most once at a time, so the queue stays as small as their number.
+func (q *Queue) Requeue(key client.ObjectKey) {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	q.fast[key] = false
+	q.add(key, 0)
+}
+
+// RequeueAfter asks for a reconcile on the fast path after a delay. If the component is
+// reconciled for another cause before that, it is not on the fast path.
+func (q *Queue) RequeueAfter(key client.ObjectKey, after time.Duration) {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	if after <= debounce {
+		q.addFast(key, after)
+		return
+	}
+	at := time.Now().Add(after)
+	if before, known := q.delayed[key]; known {
+		if !at.Before(before.at) {
+			return
+		}
+		before.timer.Stop()
+	}
+	q.delayed[key] = delayed{at: at, timer: time.AfterFunc(after, func() {
+		q.lock.Lock()
+		defer q.lock.Unlock()
+		delete(q.delayed, key)
+		q.addFast(key, 0)
+	})}
+}
+
+// DependentChanged asks for a reconcile of the owner of a dependent that changed. A change of
+// its status is waited for a moment, because others follow; a repair does not wait.
+func (q *Queue) DependentChanged(owner reconciler.Owner, change reconciler.Change) {
+	after := change.After
+	if change.What == reconciler.EventStatus {
+		after = max(after, debounce)
+	}
+	q.RequeueAfter(client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name}, after)
+}
+
+func (q *Queue) addFast(key client.ObjectKey, after time.Duration) {
+	if _, known := q.fast[key]; !known {
+		q.fast[key] = true
+	}
+	q.add(key, after)
+}
+
+func (q *Queue) add(key client.ObjectKey, after time.Duration) {
+	if before, known := q.waiting[key]; !known || after < before {
+		q.waiting[key] = after
+	}
+	select {
+	case q.news <- struct{}{}:
+	default:
+	}
+}
+
+// BeginReconcile reports whether the reconcile that begins takes the fast path, and drops the
+// causes that led to it.
+func (q *Queue) BeginReconcile(key client.ObjectKey) (fast bool) {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	fast = q.fast[key]
+	delete(q.fast, key)
+	return fast && !q.AlwaysFull
+}
+
+// Source feeds the queue of the controller as long as it runs.
+func (q *Queue) Source() source.Source {
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+		go func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-q.news:
+					for key, after := range q.Take() {
+						queue.AddAfter(reconcile.Request{NamespacedName: key}, after)
+					}
+				}
+			}
+		}()
+		return nil
+	})
+}
+
+// Take removes the components that wait, and returns them with their delays.
+func (q *Queue) Take() map[client.ObjectKey]time.Duration {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	taken := q.waiting
+	q.waiting = map[client.ObjectKey]time.Duration{}
+	return taken
+}

@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/metrics"
+	"github.com/corbel-run/corbel/internal/target"
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/component/internal/targets"
+	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// A component that cannot use its target cluster is requeued when that changes. These
+// delays are the fallback.
+const (
+	busyDelay        = 10 * time.Second
+	unreachableDelay = 30 * time.Second
+)
+
+// connect returns a connection to the target cluster; release it at the end of the
+// reconcile. If the cluster is busy, the reconcile ends here: no worker waits. The engine of
+// the target makes digests, so the key has to be there.
+func (h *handler[T]) connect(ctx context.Context, obj T, access target.Access) (targets.Connection, error) {
+	if _, err := h.digestKey.Get(ctx); err != nil {
+		return targets.Connection{}, err
+	}
+	t, err := h.targets.Connect(access, client.ObjectKeyFromObject(obj))
+	if errors.Is(err, target.ErrBusy) {
+		telemetry.NoteResult(ctx, metrics.ResultPending)
+		after := backoff.Jitter(busyDelay, verdict.Jitter, backoff.Random())
+		return targets.Connection{}, &lifecycle.RequeueError{After: after, Err: err}
+	}
+	if err == nil {
+		h.targets.SetEngine(h.owner(obj), t.Engine)
+		return t, nil
+	}
+	err = h.about(obj, err)
+	_, unreachable := errors.AsType[*target.UnreachableError](err)
+	_, denied := errors.AsType[*cluster.AddressDeniedError](err)
+	if unreachable && !denied {
+		return targets.Connection{}, &verdict.UnfinishedError{
+			Facts: verdict.Facts{Unreachable: err.Error(), Fallback: backoff.Jitter(unreachableDelay, verdict.Jitter, backoff.Random())}, Cause: err,
+		}
+	}
+	return targets.Connection{}, err
+}
+
+// aboutTarget names the kubeconfig that leads to a target which cannot be identified.
+// Other errors stay as they are.
+func (h *handler[T]) aboutTarget(obj T, err error) error {
+	if _, refused := errors.AsType[*reconciler.UnidentifiedTargetError](err); !refused {
+		return err
+	}
+	own, ok := configurationOf[ClientConfiguration](obj)
+	if !ok || own.GetKubeConfig() == nil {
+		return h.about(obj, err)
+	}
+	name := "its kubeconfig"
+	found, _ := h.finder.Find(obj.GetSpec())
+	for _, reference := range found {
+		if secret, ok := reference.Pointer.(*SecretKeyReference); ok && bytes.Equal(secret.Value(), own.GetKubeConfig()) {
+			name = fmt.Sprintf("the kubeconfig in Secret %s (%s)", secret.Name, reference.Path)
+		}
+	}
+	return h.about(obj, fmt.Errorf("%s is of no use: %w; correct the credentials and the server in it", name, err))
+}
+
+// confirm returns what the engine calls before it creates objects if the last check is some
+// time ago: it reports whether the component is still as this reconcile read it, and whether
+// this process still leads. The server cannot refuse a stale creation, as it refuses a stale
+// update.
+func (h *handler[T]) confirm(obj T) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := h.settings.leaderLock.leadingFor(creating); err != nil {
+			return err
+		}
+		current := newComponent[T]()
+		switch err := h.local.Get(ctx, client.ObjectKeyFromObject(obj), current); {
+		case cluster.IsGone(err, obj.GetName()):
+			return superseded("it is not there any more")
+		case err != nil:
+			return fmt.Errorf("read %s again: %w", objectName(h.kind.Kind, obj), err)
+		}
+		switch {
+		case current.GetUID() != obj.GetUID():
+			return superseded("it was deleted and created again")
+		case current.GetGeneration() != obj.GetGeneration():
+			return superseded("its spec changed")
+		case current.GetDeletionTimestamp().IsZero() != obj.GetDeletionTimestamp().IsZero():
+			return superseded("it is being deleted")
+		case !equality.Semantic.DeepEqual(current.GetStatus().Inventory, obj.GetStatus().Inventory):
+			return superseded("another process writes its inventory")
+		case !maps.Equal(h.instructions(current), h.instructions(obj)):
+			return superseded("its annotations ask for something else")
+		}
+		return nil
+	}
+}
+
+// instructions are the annotations that say what is to be done with the component. They
+// belong to no generation. Others may be a hook's, in memory.
+func (h *handler[T]) instructions(obj T) map[string]string {
+	own := maps.Clone(obj.GetAnnotations())
+	maps.DeleteFunc(own, func(key, _ string) bool { return !strings.HasPrefix(key, h.settings.name+"/") })
+	return own
+}
+
+// protected returns what the component, and its operator, cannot live without. In
+// another cluster objects of the same names are other objects.
+func (h *handler[T]) protected(obj T) ([]reconciler.Key, error) {
+	if own, ok := configurationOf[ClientConfiguration](obj); ok && own.GetKubeConfig() != nil {
+		return nil, nil
+	}
+	mapping, err := h.mapper.RESTMapping(h.kind.GroupKind())
+	if err != nil {
+		return nil, fmt.Errorf("find the definition of the type %s: %w", h.kind, err)
+	}
+	key := targets.DigestKeySecret(h.settings.operatorNamespace, h.settings.name)
+	return []reconciler.Key{
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: mapping.Resource.GroupResource().String()},
+		{Kind: "Namespace", Name: h.settings.operatorNamespace},
+		{Kind: "Secret", Namespace: key.Namespace, Name: key.Name},
+	}, nil
+}

@@ -1,0 +1,215 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/guard"
+	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+// HookFunc is code of an operator that runs at a fixed point of a reconcile. The client is
+// the client of the manager. In all hooks except post-read hooks ClientFromContext returns
+// a client for the target cluster. The component is a copy as it is in memory: it has the
+// changes of this reconcile to the status, whether they are saved already or not.
+//
+// Hooks of one point run in the order of their registration. The first error ends the
+// reconcile and is handled as any other (see package result and types.RetriableError); an
+// error that declares itself ignored is logged, and the next hook runs. Post hooks run only
+// after the step that they are named for has succeeded. Reconciles are repeated, and hooks
+// with them: a hook must be idempotent.
+//
+// A hook may set conditions of its own types and fields of the status outside of Status;
+// they are saved, also if it fails. Other changes to Status are discarded, and changes to
+// anything but the status are an error.
+//
+// The context of a hook expires after 1 minute. A hook that panics, or does not return soon
+// after that, fails; while it is still running, the component is not rendered and no other
+// hook of it runs.
+//
+// A nil hook is an error of SetupWithManager. After a hook was registered later than that,
+// every reconcile fails.
+type HookFunc[T Component] func(ctx context.Context, client client.Client, component T) error
+
+// hookPoint is when a hook is called.
+type hookPoint string
+
+const (
+	postRead      hookPoint = "post-read"
+	preReconcile  hookPoint = "pre-reconcile"
+	postReconcile hookPoint = "post-reconcile"
+	preDelete     hookPoint = "pre-delete"
+	postDelete    hookPoint = "post-delete"
+)
+
+// userCode calls code of the author of the operator: hooks, generators and references. While
+// a call for a component still runs after its deadline, no other one is made for it.
+type userCode[T Component] struct {
+	hooks map[hookPoint][]HookFunc[T]
+	// client is what hooks get: that of the manager.
+	client     client.Client
+	leaderLock *LeaderLock // may be nil
+	guard      *guard.Guard
+	// The deadlines.
+	hookTimeout, generateTimeout, loadTimeout time.Duration
+}
+
+func newUserCode[T Component](hooks map[hookPoint][]HookFunc[T], managers client.Client, lock *LeaderLock) *userCode[T] {
+	return &userCode[T]{
+		hooks: hooks, client: managers, leaderLock: lock,
+		// The grace period is for code that notices the deadline and returns an error about it.
+		guard:       guard.New(2 * time.Second),
+		hookTimeout: time.Minute, generateTimeout: 2 * time.Minute, loadTimeout: 30 * time.Second,
+	}
+}
+
+// callUserCode calls f with a deadline and returns what it returns. Since f may run on after
+// the deadline, it must not share with the caller what the caller goes on to use.
+func callUserCode[R any, T Component](ctx context.Context, code *userCode[T], key client.ObjectKey, what string, timeout time.Duration, f func(context.Context) (R, error)) (R, error) {
+	returned, err := guard.Run(ctx, code.guard, key, what, timeout, f)
+	if err == nil {
+		return returned, nil
+	}
+	if panicked, ok := errors.AsType[*guard.PanicError](err); ok && !panicked.Goexit {
+		logf.FromContext(ctx).Error(nil, "contained a panic", "in", what, "value", panicked.Value, "stack", string(panicked.Stack))
+	}
+	return returned, fmt.Errorf("%s: %w", what, err)
+}
+
+func copyOf[T Component](obj T) (T, error) {
+	duplicate, ok := obj.DeepCopyObject().(T)
+	if !ok {
+		return duplicate, fmt.Errorf("DeepCopyObject of %T returns %T", obj, obj.DeepCopyObject())
+	}
+	return duplicate, nil
+}
+
+func (c *userCode[T]) runHooks(ctx context.Context, point hookPoint, obj T) error {
+	for i, hook := range c.hooks[point] {
+		if err := c.leaderLock.leading(); err != nil {
+			return err
+		}
+		what := fmt.Sprintf("%s hook %d", point, i+1)
+		err := c.runHook(ctx, what, hook, obj)
+		if err != nil && result.Compute(result.Empty, err, nil).Outcome == result.Ignored {
+			logf.FromContext(ctx).Info("the error of a hook is ignored", "hook", what, "error", err.Error())
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runHook gives the hook a copy, so that a hook that was left behind can do no
+// harm, and takes over what the hook made of the status.
+func (c *userCode[T]) runHook(ctx context.Context, what string, hook HookFunc[T], obj T) error {
+	theirs, err := copyOf(obj)
+	if err != nil {
+		return err
+	}
+	returned, err := callUserCode(ctx, c, client.ObjectKeyFromObject(obj), what, c.hookTimeout, func(ctx context.Context) (bool, error) {
+		err := hook(ctx, c.client, theirs)
+		return true, err
+	})
+	if !returned {
+		return err // it panicked, or still runs
+	}
+	// Also a hook that fails may say why in a condition of its own, and the status may be
+	// written before the reconcile ends.
+	err = errors.Join(err, takeOver(what, obj, theirs))
+	hideIn(obj.GetStatus(), redact.From(ctx))
+	return err
+}
+
+// takeOver makes theirs, a copy that code which is not ours has worked on, the
+// component, provided that only the status was changed.
+func takeOver[T Component](what string, obj, theirs T) error {
+	if err := onlyStatusDiffers(obj, theirs); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	keepOurs(obj.GetStatus(), theirs.GetStatus())
+	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(theirs).Elem())
+	return nil
+}
+
+// keepOurs puts back what a hook has no business to change: an inventory that was
+// reset would lose objects. Conditions of other types than ours are the hook's.
+func keepOurs(ours, theirs *Status) {
+	conditions := slices.DeleteFunc(slices.Clone(theirs.Conditions), isOurs)
+	for _, condition := range ours.Conditions {
+		if isOurs(condition) {
+			conditions = append(conditions, condition)
+		}
+	}
+	slices.SortStableFunc(conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
+	*theirs = *ours
+	theirs.Conditions = conditions
+}
+
+func isOurs(condition metav1.Condition) bool {
+	switch condition.Type {
+	case v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionDrifted,
+		v1alpha1.ConditionOperatorConflict:
+		return true
+	}
+	return false
+}
+
+// onlyStatusDiffers fails if anything else is different. The serialised forms are
+// compared, because that is what would have been meant to be saved.
+func onlyStatusDiffers(before, after Component) error {
+	// The inventory may be large, and does not matter here.
+	kept := before.GetStatus().Inventory
+	defer func() { before.GetStatus().Inventory = kept }()
+	before.GetStatus().Inventory, after.GetStatus().Inventory = v1alpha1.Inventory{}, v1alpha1.Inventory{}
+
+	was, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
+	if err != nil {
+		return err
+	}
+	is, err := runtime.DefaultUnstructuredConverter.ToUnstructured(after)
+	if err != nil {
+		return err
+	}
+	delete(was, "status")
+	delete(is, "status")
+	for _, part := range []string{"metadata", "spec"} {
+		if !equality.Semantic.DeepEqual(was[part], is[part]) {
+			return fmt.Errorf("changed the %s of the component; it may change the status only", part)
+		}
+	}
+	if !equality.Semantic.DeepEqual(was, is) {
+		return errors.New("changed more of the component than its status")
+	}
+	return nil
+}
+
+func newRenderer[T Component](generator manifests.Generator, s settings, code *userCode[T], t *telemetry.Telemetry, now func() time.Time) *rendering.Renderer {
+	return &rendering.Renderer{
+		Generator: generator, Name: s.name, Patches: patchesOf, Telemetry: t, Now: now,
+		Run: func(ctx context.Context, key client.ObjectKey, generate func(context.Context) ([]client.Object, error)) ([]client.Object, error) {
+			return callUserCode(ctx, code, key, "generator", code.generateTimeout, generate)
+		},
+	}
+}

@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+// requeueAfter says when the object is requeued, beyond what the outcome says by itself: no
+// outcome is final, errors have retry classes, and a handler that wants to go on again
+// and again without getting anywhere is slowed down.
+func (p *Session[T]) requeueAfter(out reconcile.Result) reconcile.Result {
+	progress := p.err != nil || p.result != result.Requeue || p.patcher.Writes() > 0
+	if progress {
+		p.known.idle.Reset()
+	}
+	switch {
+	case p.err != nil:
+		return p.requeueAfterError(out, p.err)
+	case !progress:
+		out.RequeueAfter = max(out.RequeueAfter, p.known.idle.Idle())
+	case out.RequeueAfter <= 0 && !p.rests():
+		out.RequeueAfter = p.sessions.options.early(p.sessions.options.RequeueInterval)
+	}
+	p.known.attempts = attempts{}
+	return out
+}
+
+// rests reports whether the object is not reconciled again until it changes.
+func (p *Session[T]) rests() bool { return p.Phase == PhaseSkip && p.Policy != Skip }
+
+// requeueAfterError gives an error that has a retry class its delay: by way of the result if
+// it is not returned to the controller, else by way of the controller's rate limiter.
+func (p *Session[T]) requeueAfterError(out reconcile.Result, err error) reconcile.Result {
+	interval, generation := p.sessions.options.early(p.sessions.options.RequeueInterval), p.Object.GetGeneration()
+	outcome := result.Compute(result.Empty, err, nil).Outcome
+	delayOfClass := func(class Retry) time.Duration {
+		return delayOf(class, p.known.attempts.of(class, generation), interval)
+	}
+	urgent := urgentError(err, outcome, delayOfClass)
+	if urgent == nil {
+		p.known.attempts = attempts{}
+		return out
+	}
+	delay := urgent.delay(delayOfClass)
+	if urgent.After <= 0 {
+		p.known.attempts.add(urgent.class(), generation)
+		delay = p.sessions.options.early(delay)
+	}
+	if outcome == result.Failed {
+		p.sessions.options.RateLimiter.tell(reconcile.Request{NamespacedName: p.key}, delay)
+		return out
+	}
+	if out.RequeueAfter <= 0 || delay < out.RequeueAfter {
+		out.RequeueAfter = delay
+	}
+	return out
+}
+
+// delayOf is pure: the delay of a class, before jitter. Attempts count from 0.
+func delayOf(class Retry, attempt int, interval time.Duration) time.Duration {
+	switch class {
+	case RetryFast:
+		return backoff.Delay(attempt, fastBase, min(fastLimit, interval))
+	case RetryVerySlow:
+		return interval
+	default:
+		return backoff.Delay(attempt, slowBase, min(slowLimit, interval))
+	}
+}
+
+// attempts counts how often in a row an object was requeued in the same class and generation.
+type attempts struct {
+	class      Retry
+	generation int64
+	count      int
+}
+
+// of returns the number of attempts so far.
+func (a attempts) of(class Retry, generation int64) int {
+	if a.class == class && a.generation == generation {
+		return a.count
+	}
+	return 0
+}
+
+// add counts one more.
+func (a *attempts) add(class Retry, generation int64) {
+	*a = attempts{class: class, generation: generation, count: a.of(class, generation) + 1}
+}
+
+// RateLimiter is the rate limiter of a controller's queue that knows the retry
+// class of the error that a Reconciler has just returned: a queue asks its rate limiter
+// with the name of the object only. Errors without a class are held back for 200 ms,
+// doubling up to two minutes. It is safe for concurrent use.
+type RateLimiter struct {
+	ordinary *backoff.RateLimiter
+
+	mu   sync.Mutex
+	told map[reconcile.Request]time.Duration
+}
+
+var _ workqueue.TypedRateLimiter[reconcile.Request] = (*RateLimiter)(nil)
+
+// NewRateLimiter returns a RateLimiter. Give it to the controller and, as option
+// RateLimiter, to the Reconciler. SetupWithManager does both.
+func NewRateLimiter() *RateLimiter {
+	return &RateLimiter{ordinary: backoff.NewRateLimiter(), told: map[reconcile.Request]time.Duration{}}
+}
+
+// tell says how long the request is held back the next time.
+func (l *RateLimiter) tell(request reconcile.Request, delay time.Duration) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told[request] = delay
+}
+
+// When returns how long the request is held back.
+func (l *RateLimiter) When(request reconcile.Request) time.Duration {
+	l.mu.Lock()
+	delay, told := l.told[request]
+	delete(l.told, request)
+	l.mu.Unlock()
+	if told {
+		l.ordinary.Forget(request)
+		return delay
+	}
+	return l.ordinary.When(request)
+}
+
+// Forget drops what is kept about the request.
+func (l *RateLimiter) Forget(request reconcile.Request) {
+	l.mu.Lock()
+	delete(l.told, request)
+	l.mu.Unlock()
+	l.ordinary.Forget(request)
+}
+
+// NumRequeues returns how often the request failed in a row without a class.
+func (l *RateLimiter) NumRequeues(request reconcile.Request) int {
+	return l.ordinary.NumRequeues(request)
+}
