@@ -80,7 +80,8 @@ func NewReflector[T any](source Source[T], handler Handler[T], selector metav1.L
 
 // Run lists and watches until the context ends or the Handler ends it.
 func (r *Reflector[T]) Run(ctx context.Context) {
-	for attempt := 0; ; attempt++ {
+	attempt := 0
+	for {
 		begun := time.Now()
 		err := r.listAndWatch(ctx)
 		if ctx.Err() != nil {
@@ -96,6 +97,7 @@ func (r *Reflector[T]) Run(ctx context.Context) {
 		if !again {
 			return
 		}
+		attempt++
 		timer := time.NewTimer(delay)
 		select {
 		case <-ctx.Done():
