@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 )
@@ -107,22 +108,21 @@ func (e *encoder) number(value any) {
 	switch v := value.(type) {
 	case int64:
 		e.integer(v)
+		return
 	case float64:
 		e.float(v)
-	case int:
-		e.integer(int64(v))
-	case int32:
-		e.integer(int64(v))
-	case uint64:
-		e.unsigned(v)
-	case uint32:
-		e.integer(int64(v))
-	case uint:
-		e.unsigned(uint64(v))
-	case float32:
-		e.float(float64(v))
+		return
 	case json.Number:
 		e.literal(v)
+		return
+	}
+	switch v := reflect.ValueOf(value); {
+	case v.CanInt():
+		e.integer(v.Int())
+	case v.CanUint():
+		e.unsigned(v.Uint())
+	case v.CanFloat():
+		e.float(v.Float())
 	default:
 		e.other(value)
 	}

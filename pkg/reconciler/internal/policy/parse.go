@@ -6,6 +6,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,34 +55,29 @@ var others = map[string]bool{
 // annotation, the value and what is allowed.
 func Parse(prefix string, annotations map[string]string, defaults Set) (Set, error) {
 	set := defaults.filled()
-	var mistakes []mistake
-	for name, value := range annotations {
-		suffix, ours := cutPrefix(name, prefix)
+	prefix += "/"
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+		suffix, ours := strings.CutPrefix(name, prefix)
 		if !ours || others[suffix] {
 			continue
 		}
 		read, known := readers[suffix]
 		if !known {
-			mistakes = append(mistakes, mistake{name, errors.New("is not known; known are " + strings.Join(knownSuffixes(), ", "))})
+			errs = append(errs, fmt.Errorf("annotation %s: is not known; known are %s", name, strings.Join(slices.Sorted(maps.Keys(readers)), ", ")))
 			continue
 		}
-		for _, err := range parts(read(&set, value)) {
-			mistakes = append(mistakes, mistake{name, err})
+		for _, err := range parts(read(&set, annotations[name])) {
+			errs = append(errs, fmt.Errorf("annotation %s: %w", name, err))
 		}
 	}
-	if len(mistakes) > 0 {
-		return Set{}, join(mistakes)
+	if len(errs) > 0 {
+		return Set{}, errors.Join(errs...)
 	}
 	if purge := set.Order.Purge; purge != nil {
 		*purge = max(*purge, set.Order.Apply) // an object is not purged before it is applied
 	}
 	return set, nil
-}
-
-// mistake is what is wrong with an annotation.
-type mistake struct {
-	annotation string
-	err        error
 }
 
 // parts returns the mistakes that a reader found in one value.
@@ -96,34 +92,6 @@ func parts(err error) []error {
 		return joined.Unwrap()
 	}
 	return []error{err}
-}
-
-// join lists the mistakes in the order of the annotations' names, because maps have none.
-func join(mistakes []mistake) error {
-	slices.SortStableFunc(mistakes, func(a, b mistake) int { return strings.Compare(a.annotation, b.annotation) })
-	errs := make([]error, len(mistakes))
-	for i, m := range mistakes {
-		errs[i] = fmt.Errorf("annotation %s: %w", m.annotation, m.err)
-	}
-	return errors.Join(errs...)
-}
-
-// cutPrefix returns what follows "prefix/".
-func cutPrefix(name, prefix string) (suffix string, found bool) {
-	if len(name) <= len(prefix) || name[len(prefix)] != '/' || name[:len(prefix)] != prefix {
-		return "", false
-	}
-	return name[len(prefix)+1:], true
-}
-
-// knownSuffixes returns what may be said about a dependent, in order.
-func knownSuffixes() []string {
-	names := make([]string, 0, len(readers))
-	for name := range readers {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 func readEnum[T ~string](target *T, values []T, text string) error {
