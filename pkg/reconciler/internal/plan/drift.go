@@ -18,11 +18,11 @@ type Drift struct {
 	// Missing: the object was deleted; Replaced: and another one was created in its
 	// place. Nothing else is known then.
 	Missing, Replaced bool
-	// Expired, with Missing: it had failed, and its time to live removed it.
+	// Expired, with Missing: it had failed, and its TTL removed it.
 	Expired bool
 	// Fields are paths of the manifest at which the object differs, such as
 	// spec.template.spec.containers[name=api].image; the first few, in order.
-	// They are empty if it cannot be said.
+	// They are empty if they are not known.
 	Fields []string
 	// More counts the fields beyond those.
 	More int

@@ -15,14 +15,14 @@ func (u *unit) isHook() bool {
 	return u.desired != nil && u.desired.Policies.RunOn != policy.RunOnApply
 }
 
-// hookCompleted reports whether such an object has done its work. It does not run again,
-// even if its manifest is another one by now.
+// hookCompleted reports whether a hook has done its work. It does not run again,
+// even if its manifest has changed.
 func (u *unit) hookCompleted() bool {
 	return u.isHook() && u.item.RunOn != "" && u.item.Phase == v1alpha1.PhaseCompleted
 }
 
-// convertToHook makes an object that was an ordinary one run at its time: what it did
-// when it was installed does not count.
+// convertToHook turns an ordinary object into a hook, which runs when the component is
+// deleted: what it did when it was installed does not count.
 func (w *work) convertToHook(u *unit) {
 	stays := u.live.Existence == Present && u.live.DeletionTimestamp.IsZero()
 	recreated := stays && u.isOurs()
@@ -42,7 +42,7 @@ func (w *work) convertToHook(u *unit) {
 	}
 }
 
-// desiredFor returns the desired objects of one kind of occasion.
+// desiredFor returns the desired objects that run on an apply, or before or after a deletion.
 func (w *work) desiredFor(on policy.RunOn) []*unit {
 	return slices.DeleteFunc(slices.Clone(w.units), func(u *unit) bool {
 		return u.desired == nil || u.desired.Policies.RunOn != on
@@ -51,7 +51,7 @@ func (w *work) desiredFor(on policy.RunOn) []*unit {
 
 // delete removes everything that is recorded. Before the first deletion the
 // objects that run before it are applied and awaited, after the last one those
-// that run after it. The latter's namespaces and types stay until they are
+// that run after it. The namespaces and types of the latter stay until the latter are
 // removed, too.
 func (w *work) delete() {
 	first := w.desiredFor(policy.RunOnPreDelete)

@@ -28,7 +28,7 @@ type Input struct {
 	// Name is the name of the reconciler: the prefix of our label and annotations.
 	Name  string
 	Owner Owner
-	// Desired are the objects desired, in any order; empty when Deleting.
+	// Desired are the desired objects, in any order; empty when Deleting.
 	Desired []Desired
 	// Recorded is the inventory as it is known to be on the server, or as it
 	// became by the steps executed since.
@@ -36,7 +36,7 @@ type Input struct {
 	// Live is what was observed; a missing key means Unknown.
 	Live map[Key]Observation
 	// Failed are the objects whose last step failed or was blocked in this
-	// pass. They are not tried again, and what comes after them waits; only an
+	// reconcile. They are not tried again, and what comes after them waits; only an
 	// object that the server cannot change in place may be recreated.
 	Failed map[Key]Failure
 	// DryRunAccepted are the objects that the server would create again, as it said in
@@ -58,8 +58,8 @@ type Input struct {
 	// Timeout is how long a namespace is kept whose content cannot be read, if it was
 	// created because objects live in it. Then it is orphaned. Zero means for ever.
 	Timeout time.Duration
-	// Now decides only about readiness, refreshes, the corrections of contested
-	// objects and the end of Timeout, never about anything destructive.
+	// Now decides only about readiness, refreshes, the corrections of objects
+	// in conflict and the end of Timeout, never about anything destructive.
 	Now time.Time
 }
 
@@ -85,7 +85,7 @@ type Desired struct {
 	Policies policy.Set
 	// Digest identifies the manifest.
 	Digest string
-	// HasTTL: the manifest says that the cluster removes the object after its end.
+	// HasTTL: the cluster removes the object some time after its end.
 	HasTTL bool
 	// Defines are the types that a CustomResourceDefinition or APIService brings.
 	Defines []v1alpha1.TypeInfo

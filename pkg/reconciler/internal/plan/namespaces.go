@@ -46,7 +46,7 @@ type neededNamespace struct {
 
 // addNamespaces makes desired units of the namespaces that the desired ones among
 // the units lack, and returns them. When applying, it keeps those that are
-// recorded and still lived in, even if the manifests do not bring them any more.
+// recorded and still needed, even if the manifests no longer contain them.
 func (w *work) addNamespaces(units []*unit) (added []*unit) {
 	homes := map[string]neededNamespace{}
 	for _, u := range units {
@@ -139,14 +139,14 @@ func (w *work) namespaceTerminating(name string) bool {
 	return live.Existence == Present && !live.DeletionTimestamp.IsZero()
 }
 
-// minContentUnknownGap is the shortest time without a try after which a measure begins again: retries
-// must come sooner.
+// minContentUnknownGap is the shortest time without a try after which the measure begins
+// again: retries must come sooner.
 const minContentUnknownGap = time.Minute
 
-// contentUnknownSince returns since when the content of a namespace cannot be read, and when that was
-// last tried; both are nil if it was not tried for long, because then it is not known
-// whether it lasted. A last try that is to be recorded again is nil, too: not each of
-// them is worth a write.
+// contentUnknownSince returns since when the content of a namespace cannot be read, and
+// when that was last tried; both are nil if it was not tried for long, because then it is not known
+// whether it lasted. A last try that is to be recorded again is nil, too: not each
+// try is worth a write.
 func (w *work) contentUnknownSince(u *unit) (since, last *metav1.Time) {
 	since, last = u.item.UnreadSince, u.item.UnreadLast
 	gap := w.contentUnknownGap()
@@ -164,7 +164,7 @@ func (w *work) contentUnknownSince(u *unit) (since, last *metav1.Time) {
 
 func (w *work) contentUnknownGap() time.Duration { return max(w.in.Timeout/2, minContentUnknownGap) }
 
-// contentUnknownUntil returns when a namespace whose content cannot be read is released; zero
+// contentUnknownUntil returns when a namespace whose content cannot be read is orphaned; zero
 // if its content was not tried to be read, or never.
 func (w *work) contentUnknownUntil(u *unit) time.Time {
 	since, _ := w.contentUnknownSince(u)

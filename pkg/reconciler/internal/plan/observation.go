@@ -25,15 +25,15 @@ const (
 	NotFetched
 )
 
-// Finish is how far an object has come that has a time to live after its end, such as a
-// Job with ttlSecondsAfterFinished: the cluster removes it some time after its end.
+// Finish is how the work of an object with a TTL ended, such as a Job with
+// ttlSecondsAfterFinished: the cluster removes it some time after its end.
 type Finish uint8
 
 const (
-	// FinishUnknown: the object has no time to live; or it is absent, and nothing
-	// watched it go.
+	// FinishUnknown: the object has no TTL; or it is absent, and its deletion was not
+	// watched.
 	FinishUnknown Finish = iota
-	// Unfinished: its work has not ended, or had not when it went.
+	// Unfinished: its work has not ended, or had not when it was deleted.
 	Unfinished
 	// FinishComplete: its work is done.
 	FinishComplete
@@ -44,8 +44,8 @@ const (
 // Observation is what is known about one object. The zero value is Unknown.
 type Observation struct {
 	Existence Existence
-	// Finish holds for Present, and for Absent if a watch has seen the recorded object
-	// go.
+	// Finish holds for Present, and for Absent if a watch has seen the deletion of the
+	// recorded object.
 	Finish Finish
 	// Message explains Unknown, in words for the user.
 	Message string
@@ -61,24 +61,24 @@ type Observation struct {
 	// Seal is what the record of this very object holds if it is the owner's: a keyed
 	// hash over the owner, the key and the uid. It is empty if there is no key.
 	Seal string
-	// ObservedHash and Accepted are the hashes described at the inventory item;
-	// Accepted is empty if no manifest is known for the object, or if it was not
+	// ObservedHash and AppliedHash are the hashes Seen and Accepted of the inventory item;
+	// AppliedHash is empty if no manifest is known for the object, or if it was not
 	// computed because ObservedHash is the recorded one.
 	ObservedHash, AppliedHash string
 	// Drift says how the object came to differ from what is recorded; nil if it
 	// does not, or if that was not looked for.
 	Drift *Drift
-	// Deferred: the object has changed since it was looked at last, and was not looked
-	// at again, because it is edited all the time. Accepted is empty then, and Drift is
-	// what the last look found. So nothing is known to have drifted or to be right again.
+	// Deferred: the object has changed since it was read last, and was not read
+	// again, because it is edited all the time. AppliedHash is empty then, and Drift is
+	// what the last read found. So nothing is known to have drifted or to be right again.
 	Deferred bool
 	// Differs: at some path that the manifest sets, the object has another value. It is
-	// looked for only if it is not known of which manifest the object was made, because
+	// computed only if it is not known of which manifest the object was made, because
 	// the digest key is another one.
 	Differs bool
 	// Scaled is set if the number of replicas was set through the subresource scale.
 	Scaled *Scaling
-	// DeletionTimestamp is since when the object has a deletion timestamp; zero if it has none.
+	// DeletionTimestamp is zero if the object is not being deleted.
 	DeletionTimestamp time.Time
 	Finalizers        []string
 	// HasOwnerReferences: the object has ownerReferences.
@@ -114,7 +114,7 @@ const (
 	ReadinessUnknown
 )
 
-// EmptyStatusGracePeriod is how long a written object whose status is still empty counts as not ready.
+// EmptyStatusGracePeriod is how long a written object with an empty status counts as not ready.
 const EmptyStatusGracePeriod = 5 * time.Second
 
 // Scaling is a number of replicas that was set through the subresource scale.

@@ -5,14 +5,14 @@ package plan
 
 import "github.com/corbel-run/corbel/api/v1alpha1"
 
-// isFinished reports whether the object had its time and is gone: it did its work and was
-// purged or removed by its time to live, or it is applied only once. It is not created
-// again, and what others put in its place is left alone.
+// isFinished reports whether the object is gone for good: it did its work and was purged or
+// removed by its TTL, or it is applied only once. It is not created again, and an object
+// that others create in its place is left alone.
 func (u *unit) isFinished() bool {
 	return (u.isPurged() || u.hasExpired() || u.isAppliedOnce()) && u.live.known() && !u.isOurs()
 }
 
-// markFinished settles an object that is over.
+// markFinished settles a finished object.
 func (u *unit) markFinished() {
 	u.settled = true
 	if u.isPurged() || u.isHook() {
@@ -20,8 +20,8 @@ func (u *unit) markFinished() {
 	}
 }
 
-// finish is how the work of an object ended that has a time to live and is gone. What was
-// recorded counts first, because an end is not undone.
+// finish returns how the work of an object with a TTL ended. What was recorded counts
+// first, because an end is not undone.
 func (u *unit) finish() Finish {
 	switch u.item.Finished {
 	case v1alpha1.FinishComplete:
@@ -32,16 +32,16 @@ func (u *unit) finish() Finish {
 	return u.live.Finish
 }
 
-// mayHaveExpired reports whether the object, which we had made of the manifest, is absent or
-// going, and may have been removed by its time to live.
+// mayHaveExpired reports whether the object, which was made of the manifest, is absent or
+// terminating, and may have been removed by its TTL.
 func (u *unit) mayHaveExpired() bool {
 	made := u.item.UID != "" && u.item.Phase == v1alpha1.PhaseApplied && (u.isSame() || u.isHook()) && !u.becameHook
 	going := u.live.Existence == Present && !u.live.DeletionTimestamp.IsZero() && u.item.UID == u.live.UID && u.isOurs()
 	return made && (u.live.Existence == Absent || going)
 }
 
-// isComplete reports whether the object is complete and absent or going, and whether that
-// is only assumed, because nothing has watched it go.
+// isComplete reports whether the object is complete and absent or terminating, and whether
+// that is only assumed, because its deletion was not watched.
 func (u *unit) isComplete() (complete, assumed bool) {
 	switch u.finish() {
 	case FinishComplete:
@@ -53,12 +53,12 @@ func (u *unit) isComplete() (complete, assumed bool) {
 }
 
 // hasExpired reports whether it is recorded that the object completed and was removed by its
-// time to live.
+// TTL.
 func (u *unit) hasExpired() bool {
 	return u.item.Phase == v1alpha1.PhaseCompleted && u.desired.Policies.Order.Purge == nil && (u.isSame() || u.isHook())
 }
 
-// settleExpired settles an object that completed and is removed by its time to live, and reports
+// settleExpired settles an object that completed and is removed by its TTL, and reports
 // whether it is one.
 func (w *work) settleExpired(u *unit) bool {
 	complete, assumed := u.isComplete()
@@ -76,7 +76,8 @@ func (w *work) settleExpired(u *unit) bool {
 	return true
 }
 
-// isPurged reports whether the object did its work, and its manifest is unchanged.
+// isPurged reports whether the object did its work and its purge is recorded, and its manifest
+// is unchanged.
 func (u *unit) isPurged() bool {
 	purged := u.item.Phase == v1alpha1.PhaseCompleted || u.item.Phase == v1alpha1.PhaseCompleting
 	return purged && u.desired.Policies.Order.Purge != nil && (u.isSame() || u.isHook())
@@ -93,7 +94,7 @@ func (u *unit) isAppliedOnce() bool {
 		return u.item.Digest != "" || u.isOurs()
 	case v1alpha1.ReconcilePolicyOncePerManifest:
 		// Of which manifest an object was made is known from the record only.
-		// One that has a time to live and is gone without having completed is made again.
+		// An object with a TTL that is gone without having completed is created again.
 		broken := u.live.Existence == Absent && (u.finish() == Unfinished || u.finish() == FinishFailed)
 		return u.isSame() && !broken
 	}

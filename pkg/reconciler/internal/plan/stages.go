@@ -131,7 +131,7 @@ func guardOf(u *unit) Guard {
 	}
 }
 
-// managedTypes answers which types are managed: those that the component's own
+// managedTypes are the types whose instances are managed: those that the component's own
 // CustomResourceDefinitions and APIServices bring, and the additional patterns.
 type managedTypes struct {
 	exact    map[schema.GroupKind]bool
@@ -169,8 +169,8 @@ func (t managedTypes) manages(gk schema.GroupKind) bool {
 
 // withGuard gives a deletion its guard, and what the guard must know: which
 // instances of a type are in the record. An object that is recorded as released,
-// or is just now dropped from the record, is not ours, and one that was left
-// behind is not recorded any more.
+// or is just now dropped from the record, is not ours, and an orphaned
+// one is no longer recorded.
 func (w *work) withGuard(s Step, u *unit) Step {
 	s.Guard = guardOf(u)
 	if s.Guard != GuardNoInstances {

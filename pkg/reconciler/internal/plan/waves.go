@@ -86,7 +86,7 @@ func (w *work) holdAll(units []*unit, message string, failed bool) {
 	}
 }
 
-// hold reports whether the object has to wait indeed.
+// hold lets one object wait, and reports whether it has to.
 func (w *work) hold(u *unit, message string, failed bool) bool {
 	switch {
 	case u.hookCompleted():
