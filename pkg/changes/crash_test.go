@@ -19,7 +19,7 @@ func requestsOf(t *testing.T, s story, crash bool) int {
 	p := newBed(t).play(s)
 	p.begin(g)
 	p.mayCrash = crash
-	s.tell(p)
+	s.play(p)
 	n := g.requests()
 	p.finish("a")
 	return n
@@ -44,7 +44,7 @@ func TestNoDeletionAndNoAdditionIsLostIfTheProcessDiesAtAnyRequest(t *testing.T)
 					p := newBed(t).play(s)
 					p.begin(&gate{at: at, after: after, event: func() error { return errDead }})
 					p.mayCrash = true
-					s.tell(p)
+					s.play(p)
 					p.revive()
 					if p.lives > 0 {
 						died++
@@ -79,7 +79,7 @@ func TestWritesOfOtherClientsBetweenTwoRequestsLoseNothing(t *testing.T) {
 						p := newBed(t).play(s)
 						p.mayDelete = other.name == "deletion"
 						p.begin(&gate{at: at, after: after, event: func() error { other.write(p); return nil }})
-						s.tell(p)
+						s.play(p)
 						p.finish("a")
 					})
 				}
@@ -114,7 +114,7 @@ func TestTwoReplicasAtOnceLoseNothing(t *testing.T) {
 					p.rehearse("a", "b")
 					t.Cleanup(resume) // whatever happens, before the operators are stopped
 					g.aim(at, after, func() error { stopped.Store(true); <-paused; return nil })
-					s.tell(p)
+					s.play(p)
 					resume()
 					p.finish("a", "b")
 					if stopped.Load() {

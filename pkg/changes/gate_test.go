@@ -36,8 +36,8 @@ func (g *gate) aim(at int, after bool, event func() error) {
 	g.count, g.at, g.after, g.event = 0, at, after, event
 }
 
-// pass makes a request.
-func (g *gate) pass(request func() error) error {
+// request makes a request.
+func (g *gate) request(request func() error) error {
 	if g == nil {
 		return request()
 	}
@@ -97,7 +97,7 @@ func (g *gate) wrap(next http.RoundTripper) http.RoundTripper {
 			g.writes = append(g.writes, r.Method+" "+r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:])
 		}
 		g.mu.Unlock()
-		if dead := g.pass(func() error { response, err = next.RoundTrip(r); return nil }); dead != nil {
+		if dead := g.request(func() error { response, err = next.RoundTrip(r); return nil }); dead != nil {
 			if response != nil {
 				_ = response.Body.Close()
 			}

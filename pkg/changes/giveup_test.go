@@ -48,7 +48,7 @@ func TestATerminalErrorIsGivenUpAndComesAgainAsAnyOther(t *testing.T) {
 				return ReconcileResult{RequeueAfter: tc.requeue}, terminal
 			}
 			s.memory.appeared(configMap("1", "1", "a"))
-			_, after, err := s.pass()
+			_, after, err := s.reconcile()
 			if !errors.Is(err, errRefused) || isTerminal(err) != (tc.after == 0) || tc.after > 0 && after != tc.after || len(s.gaveUp) != tc.gaveUp {
 				t.Errorf("after %s, %v, gave up %v", after, err, s.gaveUp)
 			}
@@ -56,7 +56,7 @@ func TestATerminalErrorIsGivenUpAndComesAgainAsAnyOther(t *testing.T) {
 				return
 			}
 			s.clock = s.clock.Add(tc.interval)
-			if actions, _, _ := s.pass(); len(actions) != 1 {
+			if actions, _, _ := s.reconcile(); len(actions) != 1 {
 				t.Errorf("after the interval: %v", actions)
 			}
 		})
@@ -75,7 +75,7 @@ func TestToPollIsNoFailure(t *testing.T) {
 		if s.answer = answer; answer == nil {
 			s.answer = refusing(errRefused, ReconcileActionCreated)
 		}
-		_, after, _ := s.pass()
+		_, after, _ := s.reconcile()
 		delays = append(delays, after)
 	}
 	want := []time.Duration{time.Second, time.Second, defaultRetryInitial, 2 * defaultRetryInitial, time.Second, defaultRetryInitial}
@@ -104,7 +104,7 @@ func TestWhatWasGivenUpComesAgainWhenItChangesAsTheOptionSays(t *testing.T) {
 			s.memory.changed, s.policy = tc.changed, NoRetryPolicy()
 			s.answer = refusing(errRefused, ReconcileActionCreated)
 			s.memory.appeared(labelled("1", "x"))
-			if actions, _, _ := s.pass(); len(actions) != 1 {
+			if actions, _, _ := s.reconcile(); len(actions) != 1 {
 				t.Fatal(actions)
 			}
 			var calls []int
@@ -112,7 +112,7 @@ func TestWhatWasGivenUpComesAgainWhenItChangesAsTheOptionSays(t *testing.T) {
 			for _, next := range []client.Object{labelled("2", "y"), labelled("3", "y")} {
 				s.memory.replaced(before, next)
 				before = next
-				actions, _, _ := s.pass()
+				actions, _, _ := s.reconcile()
 				calls = append(calls, len(actions))
 			}
 			if diff := cmp.Diff(tc.calls, calls); diff != "" {
@@ -129,7 +129,7 @@ func TestWhatWasGivenUpDoesNotComeAgainBecauseWeClaimedIt(t *testing.T) {
 	s.answer = refusing(errRefused, ReconcileActionCreated)
 	fresh := s.stored(configMap("1", "", "a"))
 	s.memory.appeared(fresh)
-	if actions, _, _ := s.pass(); len(actions) != 1 {
+	if actions, _, _ := s.reconcile(); len(actions) != 1 {
 		t.Fatal(actions)
 	}
 	claimed := configMap("", "", "")
@@ -137,7 +137,7 @@ func TestWhatWasGivenUpDoesNotComeAgainBecauseWeClaimedIt(t *testing.T) {
 		t.Fatalf("%v, finalizers %v", err, claimed.Finalizers)
 	}
 	s.memory.replaced(fresh, claimed)
-	if actions, _, err := s.pass(); len(actions) != 0 || err != nil {
+	if actions, _, err := s.reconcile(); len(actions) != 0 || err != nil {
 		t.Errorf("%v, %v", actions, err)
 	}
 }
@@ -148,23 +148,23 @@ func TestADeletionThatWasGivenUpIsTriedOnceMoreBeforeTheSuccessorIsReported(t *t
 			s := newStand(t, false)
 			s.policy, s.interval = NoRetryPolicy(), time.Hour
 			s.memory.appeared(configMap("1", "1", "a"))
-			_, _, _ = s.pass()
+			_, _, _ = s.reconcile()
 			s.answer = refusing(errRefused, ReconcileActionDeleted)
 			s.memory.disappeared(configMap("1", "2", "a"))
-			if actions, after, err := s.pass(); len(actions) != 1 || after != time.Hour || isTerminal(err) {
+			if actions, after, err := s.reconcile(); len(actions) != 1 || after != time.Hour || isTerminal(err) {
 				t.Fatalf("%v, %s, %v", actions, after, err)
 			}
 			s.memory.appeared(configMap("2", "3", "b"))
 			if better {
 				s.answer = refusing(nil)
 			}
-			actions, after, err := s.pass()
+			actions, after, err := s.reconcile()
 			want := []ReconcileAction{ReconcileActionDeleted, ReconcileActionCreated}
 			if !better {
 				if after != writeRetryInitial || isTerminal(err) || !errors.Is(err, errRefused) {
 					t.Errorf("%s, %v", after, err)
 				}
-				more, _, _ := s.pass()
+				more, _, _ := s.reconcile()
 				actions = append(actions, more...)
 			}
 			if diff := cmp.Diff(want, actions); diff != "" {
@@ -182,13 +182,13 @@ func TestASuccessorIsReportedAlsoIfTheDeletionOfItsPredecessorIsNeverRetried(t *
 	s.policy = NoRetryPolicy()
 	s.answer = refusing(errRefused, ReconcileActionDeleted)
 	s.memory.appeared(configMap("1", "1", "a"))
-	_, _, _ = s.pass()
+	_, _, _ = s.reconcile()
 	s.memory.disappeared(configMap("1", "2", "a"))
 	s.memory.appeared(configMap("2", "3", "b"))
-	if actions, after, err := s.pass(); len(actions) != 1 || after != writeRetryInitial || isTerminal(err) {
+	if actions, after, err := s.reconcile(); len(actions) != 1 || after != writeRetryInitial || isTerminal(err) {
 		t.Errorf("%v, %s, %v", actions, after, err)
 	}
-	if actions, _, err := s.pass(); len(actions) != 1 || actions[0] != ReconcileActionCreated || err != nil {
+	if actions, _, err := s.reconcile(); len(actions) != 1 || actions[0] != ReconcileActionCreated || err != nil {
 		t.Errorf("%v, %v", actions, err)
 	}
 }

@@ -16,10 +16,10 @@ func TestWhatAnotherProcessClaimsAfterWeLetItGoIsDeletedAgain(t *testing.T) {
 	s := newStand(t, true)
 	obj := s.stored(configMap("1", "", "a", testFinalizer))
 	s.memory.appeared(obj.DeepCopy())
-	s.pass()
+	s.reconcile()
 	s.memory.disappeared(obj.DeepCopy()) // it left the selector, and came back
 	s.memory.appeared(obj.DeepCopy())
-	if actions, _, err := s.pass(); len(actions) != 1 || actions[0] != ReconcileActionDeleted || err != nil {
+	if actions, _, err := s.reconcile(); len(actions) != 1 || actions[0] != ReconcileActionDeleted || err != nil {
 		t.Fatalf("%v, %v", actions, err)
 	}
 	get := func() *corev1.ConfigMap {
@@ -40,7 +40,7 @@ func TestWhatAnotherProcessClaimsAfterWeLetItGoIsDeletedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.memory.appeared(get())
-	if actions, _, err := s.pass(); len(actions) != 1 || actions[0] != ReconcileActionDeleted || err != nil {
+	if actions, _, err := s.reconcile(); len(actions) != 1 || actions[0] != ReconcileActionDeleted || err != nil {
 		t.Errorf("%v, %v", actions, err)
 	}
 	if err := s.finalizers.client.Get(t.Context(), testKey, obj); !apierrors.IsNotFound(err) {
@@ -58,7 +58,7 @@ func TestAnObjectThatOthersLetGoBeforeUsIsNotWrittenAgain(t *testing.T) {
 		version string
 	}{{1, "v1"}, {0, ""}} {
 		s.version = ""
-		if actions, after, err := s.pass(); len(actions) != want.calls || after != 0 || err != nil || s.version != want.version {
+		if actions, after, err := s.reconcile(); len(actions) != want.calls || after != 0 || err != nil || s.version != want.version {
 			t.Errorf("pass %d: %v, %s, %v, write in version %q", i, actions, after, err, s.version)
 		}
 	}
@@ -68,7 +68,7 @@ func TestAnObjectThatOthersHoldAfterItsDeletionIsLeftInPeace(t *testing.T) {
 	s := newStand(t, true)
 	s.interval = time.Minute
 	s.memory.appeared(s.stored(configMap("1", "", "a", "other.example.com/x", testFinalizer)))
-	if actions, after, err := s.pass(); len(actions) != 1 || after != time.Minute || err != nil {
+	if actions, after, err := s.reconcile(); len(actions) != 1 || after != time.Minute || err != nil {
 		t.Fatalf("%v, %s, %v", actions, after, err)
 	}
 	obj := configMap("1", "1", "a", "other.example.com/x", testFinalizer)
@@ -76,7 +76,7 @@ func TestAnObjectThatOthersHoldAfterItsDeletionIsLeftInPeace(t *testing.T) {
 	s.memory.appeared(obj)
 	for _, want := range []int{1, 0, 0} {
 		s.clock = s.clock.Add(2 * time.Minute)
-		if actions, after, err := s.pass(); len(actions) != want || after != 0 || err != nil {
+		if actions, after, err := s.reconcile(); len(actions) != want || after != 0 || err != nil {
 			t.Errorf("%v, %s, %v", actions, after, err)
 		}
 	}

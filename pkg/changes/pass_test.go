@@ -37,15 +37,15 @@ func TestAnObjectThatWasCreatedAnewIsDeletedFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStand(t, false)
 			s.memory.appeared(configMap("1", "1", "a"))
-			s.pass()
+			s.reconcile()
 			replace(s.memory)
 			s.answer = func(ReconcileRequest) (ReconcileResult, error) { return ReconcileResult{}, errRefused }
-			if actions, _, _ := s.pass(); len(actions) != 1 || actions[0] != ReconcileActionDeleted {
+			if actions, _, _ := s.reconcile(); len(actions) != 1 || actions[0] != ReconcileActionDeleted {
 				t.Errorf("while the deletion fails: %v", actions)
 			}
 			s.answer = func(ReconcileRequest) (ReconcileResult, error) { return ReconcileResult{}, nil }
 			before := len(s.calls)
-			s.pass()
+			s.reconcile()
 			var got []string
 			for _, call := range s.calls[before:] {
 				got = append(got, fmt.Sprint(call.Action, " ", call.Object.GetUID(), " ", valueOf(call.Object)))
@@ -69,12 +69,12 @@ func TestAReconcilerMayDoWhatItLikesWithItsCopies(t *testing.T) {
 	}
 	first, second, third := configMap("1", "1", "a"), configMap("1", "2", "b"), configMap("1", "3", "c")
 	s.memory.appeared(first)
-	s.pass()
+	s.reconcile()
 	s.memory.replaced(first, second)
-	s.pass()
+	s.reconcile()
 	s.memory.replaced(second, third)
 	s.answer = func(ReconcileRequest) (ReconcileResult, error) { return ReconcileResult{}, nil }
-	s.pass()
+	s.reconcile()
 	if valueOf(first) != "a" || valueOf(s.last().Old) != "b" || valueOf(s.last().Object) != "c" {
 		t.Errorf("%q, %q, %q", valueOf(first), valueOf(s.last().Old), valueOf(s.last().Object))
 	}
@@ -95,7 +95,7 @@ func TestNothingIsCalledBeforeTheClaimIsOnTheServer(t *testing.T) {
 		"forbidden":  {apierrors.NewForbidden(resource, "x", errRefused), false},
 	} {
 		s.refuse = tc.refuse
-		actions, after, err := s.pass()
+		actions, after, err := s.reconcile()
 		if len(actions) != 0 || after <= 0 || after > 10*time.Second || (err == nil) != tc.quiet {
 			t.Errorf("%s: %v, %s, %v", name, actions, after, err)
 		}
@@ -107,7 +107,7 @@ func TestNothingIsCalledBeforeTheClaimIsOnTheServer(t *testing.T) {
 		}
 		return ReconcileResult{}, nil
 	}
-	if actions, after, err := s.pass(); len(actions) != 1 || after != 0 || err != nil {
+	if actions, after, err := s.reconcile(); len(actions) != 1 || after != 0 || err != nil {
 		t.Errorf("%v, %s, %v", actions, after, err)
 	}
 	stored := &corev1.ConfigMap{}
@@ -121,7 +121,7 @@ func TestNothingIsCalledBeforeTheClaimIsOnTheServer(t *testing.T) {
 	s.version = ""
 	marked := configMap(string(stored.UID), "1", "b", "other.example.com/x", testFinalizer, testFinalizer+pendingSuffix)
 	s.memory.appeared(marked)
-	if actions, _, err := s.pass(); len(actions) != 1 || actions[0] != ReconcileActionUpdated || err != nil || s.version != "" {
+	if actions, _, err := s.reconcile(); len(actions) != 1 || actions[0] != ReconcileActionUpdated || err != nil || s.version != "" {
 		t.Errorf("with an old cache: %v, %v, write in version %q", actions, err, s.version)
 	}
 }
@@ -130,11 +130,11 @@ func TestAWriteThatIsRefusedAfterTheCallIsMadeAgainWithoutTheCall(t *testing.T) 
 	s := newStand(t, true)
 	s.memory.appeared(s.stored(configMap("1", "", "a", testFinalizer, testFinalizer+pendingSuffix)))
 	s.refuse = errors.New("the server is away")
-	if actions, _, err := s.pass(); len(actions) != 1 || err == nil {
+	if actions, _, err := s.reconcile(); len(actions) != 1 || err == nil {
 		t.Errorf("%v, %v", actions, err)
 	}
 	s.refuse = nil
-	if actions, _, err := s.pass(); len(actions) != 0 || err != nil {
+	if actions, _, err := s.reconcile(); len(actions) != 0 || err != nil {
 		t.Errorf("%v, %v", actions, err)
 	}
 	stored := &corev1.ConfigMap{}
@@ -153,7 +153,7 @@ func TestMetadataIsWrittenInTheVersionThatTheServerPrefers(t *testing.T) {
 	s.finalizers.kind = schema.GroupKind{Group: "example.com", Kind: "MyKind"}
 	s.refuse = errRefused
 	s.memory.appeared(configMap("1", "1", "a"))
-	s.pass()
+	s.reconcile()
 	if s.version != "v2" {
 		t.Errorf("written as %q", s.version)
 	}

@@ -70,7 +70,7 @@ func TestARetryHasTheNewestObjectAndTheStateOfTheLastAttempt(t *testing.T) {
 		case 3:
 			s.memory.replaced(configMap("1", "2", "a"), configMap("1", "3", "b"))
 		}
-		actions, after, err := s.pass()
+		actions, after, err := s.reconcile()
 		last := s.last()
 		if diff := cmp.Diff([]ReconcileAction{ReconcileActionCreated}, actions); diff != "" || !errors.Is(err, errRefused) || after != want.after ||
 			last.Object.GetResourceVersion() != want.object || last.State["n"] != want.state {
@@ -83,11 +83,11 @@ func TestARetryHasTheNewestObjectAndTheStateOfTheLastAttempt(t *testing.T) {
 	s.answer = func(ReconcileRequest) (ReconcileResult, error) {
 		return ReconcileResult{State: map[string]any{"n": 9}}, nil
 	}
-	if _, after, err := s.pass(); after != 0 || err != nil || s.last().State["n"] != 2 {
+	if _, after, err := s.reconcile(); after != 0 || err != nil || s.last().State["n"] != 2 {
 		t.Errorf("%s, %v, state %v", after, err, s.last().State)
 	}
 	s.memory.replaced(configMap("1", "3", "b"), configMap("1", "4", "c"))
-	if actions, _, _ := s.pass(); len(actions) != 1 || s.last().State != nil || valueOf(s.last().Old) != "b" {
+	if actions, _, _ := s.reconcile(); len(actions) != 1 || s.last().State != nil || valueOf(s.last().Old) != "b" {
 		t.Errorf("after success: %v, state %v, old %q", actions, s.last().State, valueOf(s.last().Old))
 	}
 }
@@ -100,7 +100,7 @@ func TestRequeueAfterIsNotDoneAndComesAgainWithTheSameAction(t *testing.T) {
 		return ReconcileResult{RequeueAfter: time.Hour, State: map[string]any{"n": 1}}, answer
 	}
 	for range 2 {
-		if actions, after, err := s.pass(); len(actions) != 1 || actions[0] != ReconcileActionCreated || after != time.Hour || err != nil {
+		if actions, after, err := s.reconcile(); len(actions) != 1 || actions[0] != ReconcileActionCreated || after != time.Hour || err != nil {
 			t.Errorf("%v, %s, %v", actions, after, err)
 		}
 	}
@@ -108,7 +108,7 @@ func TestRequeueAfterIsNotDoneAndComesAgainWithTheSameAction(t *testing.T) {
 		t.Errorf("state %v", s.last().State)
 	}
 	answer, s.policy = errRefused, NoRetryPolicy()
-	if _, after, err := s.pass(); after != time.Hour || !errors.Is(err, errRefused) || errors.Is(err, reconcile.TerminalError(nil)) {
+	if _, after, err := s.reconcile(); after != time.Hour || !errors.Is(err, errRefused) || errors.Is(err, reconcile.TerminalError(nil)) {
 		t.Errorf("with an error: %s, %v", after, err)
 	}
 }
@@ -121,7 +121,7 @@ func TestWhatIsNotRetriedRestsUntilSomethingChangesOrAResyncIsDue(t *testing.T) 
 	s.memory.appeared(first)
 	calls := func(want int, terminal bool) {
 		t.Helper()
-		actions, _, err := s.pass()
+		actions, _, err := s.reconcile()
 		if len(actions) != want || errors.Is(err, reconcile.TerminalError(nil)) != terminal {
 			t.Errorf("actions %v, error %v", actions, err)
 		}
@@ -140,11 +140,11 @@ func TestWhatIsNotRetriedRestsUntilSomethingChangesOrAResyncIsDue(t *testing.T) 
 
 	s.interval = time.Minute
 	s.memory.replaced(first, configMap("1", "3", "c"))
-	if _, after, err := s.pass(); after != time.Minute || !errors.Is(err, errRefused) {
+	if _, after, err := s.reconcile(); after != time.Minute || !errors.Is(err, errRefused) {
 		t.Errorf("with an interval: %s, %v", after, err)
 	}
 	s.clock = s.clock.Add(time.Minute)
-	if actions, _, _ := s.pass(); len(actions) != 1 || actions[0] != ReconcileActionCreated {
+	if actions, _, _ := s.reconcile(); len(actions) != 1 || actions[0] != ReconcileActionCreated {
 		t.Errorf("after the interval: %v", actions)
 	}
 	s.memory.disappeared(configMap("1", "4", "c"))
@@ -171,7 +171,7 @@ func TestResyncsComeWhenTheyAreDueAndNotBefore(t *testing.T) {
 		{59 * time.Minute, nil, time.Minute},
 	} {
 		s.clock = s.clock.Add(want.pass)
-		actions, after, err := s.pass()
+		actions, after, err := s.reconcile()
 		if diff := cmp.Diff(want.action, actions); diff != "" || after != want.after || err != nil {
 			t.Errorf("pass %d: %v, %s, %v", i, actions, after, err)
 		}
@@ -187,7 +187,7 @@ func TestAPanicIsAnErrorThatIsRetried(t *testing.T) {
 		s.answer = answer
 		s.memory.appeared(configMap("1", "1", "a"))
 		for range 2 {
-			actions, after, err := s.pass()
+			actions, after, err := s.reconcile()
 			if _, ok := errors.AsType[*lifecycle.PanicError](err); !ok || after != time.Second || len(actions) != 1 {
 				t.Errorf("%s: %v, %s, %v", name, actions, after, err)
 			}

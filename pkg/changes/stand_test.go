@@ -94,8 +94,8 @@ func (s *stand) stored(obj *corev1.ConfigMap) *corev1.ConfigMap {
 	return obj
 }
 
-// pass makes a reconcile and returns the actions of its calls, and the delay and the error.
-func (s *stand) pass() (actions []ReconcileAction, after time.Duration, err error) {
+// reconcile makes a reconcile and returns the actions of its calls, and the delay and the error.
+func (s *stand) reconcile() (actions []ReconcileAction, after time.Duration, err error) {
 	s.Helper()
 	before := len(s.calls)
 	request := reconcile.Request{NamespacedName: testKey}

@@ -21,7 +21,7 @@ import (
 // story is what a user does with object x, which the world has to follow.
 type story struct {
 	name string
-	tell func(*play)
+	play func(*play)
 	// selector is what the operator watches; empty for everything.
 	selector string
 }
@@ -29,7 +29,7 @@ type story struct {
 const foreign = "other.example.com/held"
 
 var stories = []story{
-	{name: "a life", tell: func(p *play) {
+	{name: "a life", play: func(p *play) {
 		p.create("x", "1")
 		p.untilKnown("x", "1")
 		p.edit("x", func(obj *corev1.ConfigMap) { obj.Data["value"] = "2" })
@@ -37,19 +37,19 @@ var stories = []story{
 		p.delete("x")
 		p.untilGone("x")
 	}},
-	{name: "changed at once", tell: func(p *play) {
+	{name: "changed at once", play: func(p *play) {
 		p.create("x", "1")
 		p.edit("x", func(obj *corev1.ConfigMap) { obj.Data["value"] = "2" })
 		p.untilKnown("x", "2")
 		p.delete("x")
 		p.untilGone("x")
 	}},
-	{name: "deleted at once", tell: func(p *play) {
+	{name: "deleted at once", play: func(p *play) {
 		p.create("x", "1")
 		p.delete("x")
 		p.untilGone("x")
 	}},
-	{name: "recreated at once", tell: func(p *play) {
+	{name: "recreated at once", play: func(p *play) {
 		p.create("x", "1")
 		p.untilKnown("x", "1")
 		p.delete("x")
@@ -59,7 +59,7 @@ var stories = []story{
 		p.delete("x")
 		p.untilGone("x")
 	}},
-	{name: "held by another client", tell: func(p *play) {
+	{name: "held by another client", play: func(p *play) {
 		p.create("x", "1", func(obj *corev1.ConfigMap) { obj.Finalizers = []string{foreign} })
 		p.untilKnown("x", "1")
 		p.delete("x")
@@ -67,7 +67,7 @@ var stories = []story{
 		p.edit("x", func(obj *corev1.ConfigMap) { obj.Finalizers = nil })
 		p.untilGone("x")
 	}},
-	{name: "out of sight and back", selector: "seen=yes", tell: func(p *play) {
+	{name: "out of sight and back", selector: "seen=yes", play: func(p *play) {
 		p.create("x", "1", visible)
 		p.untilKnown("x", "1")
 		if p.restarts() {

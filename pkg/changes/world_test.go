@@ -21,11 +21,11 @@ import (
 type world struct {
 	mu      sync.Mutex
 	values  map[string]string // by name
-	history []told
+	history []entry
 }
 
-// told is one thing that the world was told.
-type told struct {
+// entry is one thing that the world was told.
+type entry struct {
 	by, action, name, value string
 	uid                     apitypes.UID
 	old                     string
@@ -34,7 +34,7 @@ type told struct {
 
 func newWorld() *world { return &world{values: map[string]string{}} }
 
-func (w *world) tell(entry told) {
+func (w *world) record(entry entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.history = append(w.history, entry)
@@ -72,7 +72,7 @@ func (w *world) text() string { return strings.Join(w.calls(), ", ") }
 func (w *world) toldBy(operator, name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.ContainsFunc(w.history, func(entry told) bool { return entry.by == operator && entry.name == name })
+	return slices.ContainsFunc(w.history, func(entry entry) bool { return entry.by == operator && entry.name == name })
 }
 
 // leaks returns what the world still has, the objects that were last told to be
@@ -80,7 +80,7 @@ func (w *world) toldBy(operator, name string) bool {
 func (w *world) leaks(except string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	last := map[apitypes.UID]told{}
+	last := map[apitypes.UID]entry{}
 	added := map[apitypes.UID]bool{}
 	var leaks []string
 	for _, entry := range w.history {
@@ -110,8 +110,8 @@ func (w *world) leaks(except string) []string {
 func (w *world) watcher(by string, g *gate) changes.Watcher[*corev1.ConfigMap] {
 	tell := func(action string) func(context.Context, *corev1.ConfigMap) error {
 		return func(_ context.Context, obj *corev1.ConfigMap) error {
-			return g.pass(func() error {
-				w.tell(told{by: by, action: action, name: obj.Name, value: obj.Data["value"], uid: obj.UID, marked: slices.Contains(obj.Finalizers, finalizer)})
+			return g.request(func() error {
+				w.record(entry{by: by, action: action, name: obj.Name, value: obj.Data["value"], uid: obj.UID, marked: slices.Contains(obj.Finalizers, finalizer)})
 				return nil
 			})
 		}
@@ -119,8 +119,8 @@ func (w *world) watcher(by string, g *gate) changes.Watcher[*corev1.ConfigMap] {
 	return changes.Watcher[*corev1.ConfigMap]{
 		AddFunc: tell("add"), DeleteFunc: tell("delete"), SyncFunc: tell("sync"),
 		UpdateFunc: func(_ context.Context, oldObj, newObj *corev1.ConfigMap) error {
-			return g.pass(func() error {
-				w.tell(told{
+			return g.request(func() error {
+				w.record(entry{
 					by: by, action: "update", name: newObj.Name, value: newObj.Data["value"], old: oldObj.Data["value"],
 					uid: newObj.UID, marked: slices.Contains(newObj.Finalizers, finalizer),
 				})

@@ -61,16 +61,16 @@ func playBoth(t *testing.T, seed uint64) int {
 	}
 	play := func() {
 		diary = append(diary, fmt.Sprintf("pass, version %d, deleting %t", version, deleting))
-		want := memory.pass(version, deleting)
+		want := memory.reconcile(version, deleting)
 		if config.Watched {
 			// Its events are on their way, and several reconciles may be needed.
 			eventually(t, func() bool {
-				real.pass(version, deleting)
+				real.reconcile(version, deleting)
 				return slices.Equal(memory.look(), real.look())
 			})
 			return
 		}
-		compare("what was done", want, real.pass(version, deleting))
+		compare("what was done", want, real.reconcile(version, deleting))
 		compare("what was read before the first write", memory.read, real.read())
 	}
 	for range events {
@@ -90,9 +90,9 @@ func playBoth(t *testing.T, seed uint64) int {
 		compare("the world", memory.look(), real.look())
 	}
 	if before := memory.look(); config.Watched {
-		memory.pass(version, deleting)
+		memory.reconcile(version, deleting)
 		eventually(t, func() bool {
-			real.pass(version, deleting)
+			real.reconcile(version, deleting)
 			return slices.Equal(memory.read, real.read())
 		})
 		compare("the world at rest", before, real.look())
@@ -169,7 +169,7 @@ func (w *memory) act(act Act) {
 	w.s = next
 }
 
-func (w *memory) pass(version int, deleting bool) []string {
+func (w *memory) reconcile(version int, deleting bool) []string {
 	w.read = nil
 	if c := w.s.world.components[0]; c == nil {
 		return []string{"done"}
@@ -199,11 +199,11 @@ func (w *memory) pass(version int, deleting bool) []string {
 	if v := w.s.Violation(); v != "" {
 		return []string{v}
 	}
-	return told(did, waits)
+	return described(did, waits)
 }
 
-// told describes a reconcile.
-func told(did []string, waits []plan.Wait) []string {
+// described describes a reconcile.
+func described(did []string, waits []plan.Wait) []string {
 	slices.Sort(did)
 	for _, wait := range waits {
 		did = append(did, fmt.Sprintf("waits for %s %s: %s", wait.Key.Kind, wait.Key.Name, wait.Reason))

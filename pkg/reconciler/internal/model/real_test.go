@@ -145,7 +145,7 @@ func (r *realCluster) bare(key plan.Key, value string) *unstructured.Unstructure
 	return object
 }
 
-func (r *realCluster) pass(version int, deleting bool) []string {
+func (r *realCluster) reconcile(version int, deleting bool) []string {
 	owner := reconciler.Owner{Group: "example.com", Kind: "Shop", Namespace: r.namespace, Name: "a", UID: "1"}
 	record := func(_ context.Context, inventory reconciler.Inventory) error {
 		r.inventory = inventory
@@ -182,7 +182,7 @@ func (r *realCluster) pass(version int, deleting bool) []string {
 	for _, wait := range outcome.Waiting {
 		waits = append(waits, plan.Wait{Key: plan.Key(wait.Key), Reason: plan.WaitReason(wait.Reason), Message: wait.Message, Until: wait.Until})
 	}
-	return told(did, waits)
+	return described(did, waits)
 }
 
 func (r *realCluster) patch(key plan.Key, metadata map[string]any) {

@@ -67,7 +67,7 @@ func TestARenamedServiceGetsItsPort(t *testing.T) {
 		for range s.rng.IntN(4) {
 			s.disturb()
 			s.driver.events, s.driver.crashAt = 0, s.rng.IntN(8)
-			s.pass()
+			s.reconcile()
 		}
 		s.heal()
 		s.converge()

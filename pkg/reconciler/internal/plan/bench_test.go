@@ -83,7 +83,7 @@ func installed(b testing.TB, size int) *driver {
 	for range 30 {
 		d.world.settle()
 		d.world.now = d.world.now.Add(time.Minute)
-		p, err := d.pass()
+		p, err := d.reconcile()
 		if err != nil {
 			b.Fatal(err)
 		}

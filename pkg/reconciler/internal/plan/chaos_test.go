@@ -24,7 +24,7 @@ var disturbances = []struct {
 	{"strip", func(_ *simulation, _ Key, o *object) {
 		o.marks.OwnerID, o.marks.Ref = "", OwnerRef{}
 		if o.holder != heldByUs && len(o.marks.OtherOwners) == 0 {
-			o.holder = heldByNobody
+			o.holder = unheld
 		}
 	}},
 	{"strip the label of", func(_ *simulation, _ Key, o *object) { o.marks.OwnerID = "" }},
@@ -74,7 +74,7 @@ func (s *simulation) disturb() {
 	keys := s.world.keys()
 	key := keys[s.rng.IntN(len(keys))]
 	if key == namespaceKey("shop") {
-		s.squat()
+		s.addOthers()
 		return
 	}
 	d := disturbances[s.rng.IntN(len(disturbances))]
@@ -85,8 +85,8 @@ func (s *simulation) disturb() {
 	s.oracle.forget()
 }
 
-// squat creates objects of other owners beside ours.
-func (s *simulation) squat() {
+// addOthers creates objects of other owners beside ours.
+func (s *simulation) addOthers() {
 	for _, name := range [][2]string{{"ConfigMap", "tenants/theirs"}, {"ConfigMap", "extra/theirs"}, {"Foo", "shop/theirs"}} {
 		key, err := keyOf(name[0], name[1])
 		if err != nil {
@@ -120,7 +120,7 @@ func (s *simulation) heal() {
 			continue
 		}
 		d := s.oracle.wanted(key)
-		takes := d != nil && d.Policies.Adoption != v1alpha1.AdoptionPolicyNever && (o.holder == heldByNobody || o.holder == heldByEarlier)
+		takes := d != nil && d.Policies.Adoption != v1alpha1.AdoptionPolicyNever && (o.holder == unheld || o.holder == heldByEarlier)
 		if !takes || w.immutable[key] {
 			w.remove(o)
 		}
@@ -152,7 +152,7 @@ func (s *simulation) live(look func()) {
 			s.driver.crashAt = 1 + s.rng.IntN(8)
 		}
 		look()
-		s.pass()
+		s.reconcile()
 	}
 	s.driver.missing, s.driver.crashAt = v1alpha1.MissingNamespacesPolicyCreate, 0
 }

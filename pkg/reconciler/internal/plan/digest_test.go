@@ -70,7 +70,7 @@ func TestAnotherDigestKeyRecreatesNothing(t *testing.T) {
 			s.note("rekey")
 			s.driver.durable = Rekeyed(s.driver.durable)
 			s.driver.events, s.driver.crashAt = 0, s.rng.IntN(8)
-			s.pass()
+			s.reconcile()
 		}
 		s.driver.crashAt = 0
 		s.converge()

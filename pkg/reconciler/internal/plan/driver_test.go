@@ -49,8 +49,8 @@ type driver struct {
 	// crashAt is the event before which the driver stops: the record and
 	// every step are events, counted from 1; zero means never.
 	crashAt, events int
-	// told is called with every plan and the results of its steps.
-	told func(p Plan, results []Result)
+	// observer is called with every plan and the results of its steps.
+	observer func(p Plan, results []Result)
 	// before is called before every step is executed.
 	before func(s Step)
 }
@@ -58,7 +58,7 @@ type driver struct {
 func newDriver(w *world) *driver {
 	return &driver{
 		world: w, missing: v1alpha1.MissingNamespacesPolicyCreate,
-		told: func(Plan, []Result) {}, before: func(Step) {},
+		observer: func(Plan, []Result) {}, before: func(Step) {},
 	}
 }
 
@@ -138,9 +138,9 @@ func (d *driver) load() []v1alpha1.InventoryItem {
 	return items
 }
 
-// pass runs until nothing is left to do, and returns the last plan. It fails
+// reconcile runs until nothing is left to do, and returns the last plan. It fails
 // if it was stopped, or if the planner found a mistake.
-func (d *driver) pass() (Plan, error) {
+func (d *driver) reconcile() (Plan, error) {
 	in, retried := d.input(), false
 	for range 10 + 3*(len(in.Desired)+len(in.Recorded)) {
 		p, err := Next(in)
@@ -151,7 +151,7 @@ func (d *driver) pass() (Plan, error) {
 			if d.event() {
 				return p, errCrash
 			}
-			d.told(p, nil)
+			d.observer(p, nil)
 			d.durable = p.Inventory
 			d.gone = d.cause == Deleting && p.Done()
 			return p, nil
@@ -163,7 +163,7 @@ func (d *driver) pass() (Plan, error) {
 			d.durable = p.Inventory
 		}
 		results, err := d.execute(p.Steps, in)
-		d.told(p, results)
+		d.observer(p, results)
 		if err != nil {
 			return p, err
 		}
@@ -238,7 +238,7 @@ func defaultPolicies() policy.Set {
 	}
 }
 
-// desired makes a desired object of a value, which stands for the fields of its manifest.
+// desiredObject makes a desired object of a value, which stands for the fields of its manifest.
 func desiredObject(key Key, value string, policies policy.Set, defines ...v1alpha1.TypeInfo) Desired {
 	manifest := &unstructured.Unstructured{Object: map[string]any{"value": value}}
 	manifest.SetLabels(map[string]string{reconcilerName + "/" + v1alpha1.LabelOwnerID: theOwner.ID})

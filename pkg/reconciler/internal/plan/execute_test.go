@@ -250,7 +250,7 @@ func (w *world) orphan(s Step) error {
 func (w *world) strip(o *object) {
 	o.marks.OwnerID, o.marks.Ref = "", OwnerRef{}
 	if o.holder == heldByUs {
-		o.holder = heldByNobody
+		o.holder = unheld
 	}
 	w.touch(o)
 }
@@ -265,7 +265,7 @@ func (w *world) checkWrite(o *object, s Step) {
 	adoption := s.Desired.Policies.Adoption
 	allowed := o.holder == heldByUs ||
 		adoption == v1alpha1.AdoptionPolicyAlways && !(o.stolen && o.holder == heldByOther) ||
-		adoption == v1alpha1.AdoptionPolicyIfUnowned && (o.holder == heldByNobody || o.holder == heldByEarlier) ||
+		adoption == v1alpha1.AdoptionPolicyIfUnowned && (o.holder == unheld || o.holder == heldByEarlier) ||
 		adoption == v1alpha1.AdoptionPolicyIgnore && o.holder == heldByEarlier
 	if !allowed {
 		w.violate("%s %s: writes what is held by %s, adoption is %s", s.Verb, s.Key, o.holder, adoption)
@@ -279,7 +279,7 @@ func (w *world) checkWrite(o *object, s Step) {
 func (w *world) checkRemoval(o *object, s Step) {
 	// What was released because it is in use may be asked for again, if a crash came
 	// before the record: it is deleted only if it is empty by now.
-	again := s.Guard.AllowsOrphan() && s.ItemAfter.Seal == o.seal() && o.holder == heldByNobody
+	again := s.Guard.AllowsOrphan() && s.ItemAfter.Seal == o.seal() && o.holder == unheld
 	// From an object of another owner only our label and annotation are removed.
 	parting := s.Verb == VerbOrphan && len(o.marks.OtherOwners) > 0 && (o.marks.OwnerID == theOwner.ID || o.marks.Ref == theOwner.Ref)
 	if o.holder != heldByUs && !again && !parting {

@@ -270,7 +270,7 @@ func (o *oracle) forget() {
 		case taken:
 			live.holder = heldByOther
 		case unknowable, bare && o.wanted(key) == nil && o.orphans(item) && !o.isDueHook(key, item):
-			live.holder = heldByNobody
+			live.holder = unheld
 		}
 	}
 }
@@ -282,7 +282,7 @@ func (o *oracle) isAskedForAgain(live *object, item v1alpha1.InventoryItem) bool
 	if len(live.marks.OtherOwners) > 0 {
 		return live.marks.OwnerID == theOwner.ID && d != nil && d.Policies.Adoption == v1alpha1.AdoptionPolicyAlways
 	}
-	return live.holder == heldByNobody && item.Seal == live.seal() && (d != nil || !o.orphans(item))
+	return live.holder == unheld && item.Seal == live.seal() && (d != nil || !o.orphans(item))
 }
 
 // leftovers returns the objects of ours that are not desired.

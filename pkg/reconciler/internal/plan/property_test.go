@@ -31,7 +31,7 @@ func TestComponentsSurviveTheirLife(t *testing.T) {
 		for range s.rng.IntN(4) {
 			s.disturb()
 			s.driver.events, s.driver.crashAt = 0, s.rng.IntN(8)
-			s.pass()
+			s.reconcile()
 		}
 		s.heal()
 		s.converge()
@@ -82,7 +82,7 @@ func (s *simulation) checkAtRest() {
 	s.t.Helper()
 	before, versions := s.driver.load(), s.world.versions
 	s.driver.events = 0
-	s.pass()
+	s.reconcile()
 	if s.driver.events != 1 || s.world.versions != versions {
 		s.fail("done, but there are steps")
 	}
@@ -121,7 +121,7 @@ func (s *simulation) fate() fate {
 func (s *simulation) story(crashAt int) (fates []fate, events int) {
 	for _, key := range s.world.keys() {
 		// Conflicts have no end, and are not the matter here.
-		if o := s.world.objects[key]; o.holder != heldByNobody || s.world.immutable[key] {
+		if o := s.world.objects[key]; o.holder != unheld || s.world.immutable[key] {
 			s.world.remove(o)
 		}
 	}
@@ -167,8 +167,8 @@ func TestTwoCrashesChangeNothing(t *testing.T) {
 		want, events := s.story(0)
 		crashed := newSimulation(t, s.seed)
 		first, second := 1+s.rng.IntN(events), 1+s.rng.IntN(events)
-		told := crashed.driver.told
-		crashed.driver.told = func(p Plan, results []Result) {
+		told := crashed.driver.observer
+		crashed.driver.observer = func(p Plan, results []Result) {
 			told(p, results)
 			if crashed.driver.events >= min(first, second) {
 				crashed.driver.crashAt = max(first, second)

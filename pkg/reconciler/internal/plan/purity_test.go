@@ -23,7 +23,7 @@ func (s *simulation) inputs(look func(in Input)) {
 	for range 3 {
 		s.disturb()
 		look(s.driver.input())
-		s.pass()
+		s.reconcile()
 	}
 }
 
@@ -146,7 +146,7 @@ func TestStaleStepsDoNoHarm(t *testing.T) {
 			s.disturb()
 		}
 		if s.chance(50) {
-			s.pass() // another process was quicker
+			s.reconcile() // another process was quicker
 		}
 		for _, step := range stale.Steps {
 			existed := s.world.objects[step.Key]
@@ -189,7 +189,7 @@ func TestAForgedRecordIsNoAuthority(t *testing.T) {
 			s.note("forged %s %s", key, forged.Phase)
 			s.driver.durable = append(s.driver.durable, forged)
 		}
-		s.pass()
-		s.pass()
+		s.reconcile()
+		s.reconcile()
 	})
 }

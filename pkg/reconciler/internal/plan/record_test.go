@@ -175,13 +175,13 @@ func TestUnknownFieldsOfTheRecordSurviveAWrite(t *testing.T) {
 	d := newDriver(w)
 	key := Key{Kind: "ConfigMap", Namespace: "shop", Name: "a"}
 	d.want(desiredObject(key, "1", defaultPolicies()))
-	if _, err := d.pass(); err != nil {
+	if _, err := d.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	unknown := map[string]json.RawMessage{"rank": json.RawMessage("7")}
 	d.durable[0].Unknown = unknown
 	d.want(desiredObject(key, "2", defaultPolicies()))
-	if _, err := d.pass(); err != nil {
+	if _, err := d.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	if w.objects[key].value != "2" {

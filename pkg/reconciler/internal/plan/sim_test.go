@@ -64,7 +64,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	}
 	s.driver.watches = s.chance(50)
 	s.oracle = newOracle(s.driver)
-	s.driver.told = func(p Plan, results []Result) { s.note("%s(%d of %d steps done)", p, len(results), len(p.Steps)) }
+	s.driver.observer = func(p Plan, results []Result) { s.note("%s(%d of %d steps done)", p, len(results), len(p.Steps)) }
 	s.driver.before = func(step Step) { s.oracle.before(step) }
 	s.cast()
 	return s
@@ -227,11 +227,11 @@ func (s *simulation) vary(key Key, set *policy.Set) {
 	}
 }
 
-// pass makes a reconcile, and reports whether nothing is left to do.
-func (s *simulation) pass() bool {
+// reconcile makes a reconcile, and reports whether nothing is left to do.
+func (s *simulation) reconcile() bool {
 	s.t.Helper()
 	s.oracle.begin()
-	p, err := s.driver.pass()
+	p, err := s.driver.reconcile()
 	if s.driver.misled {
 		s.misled++
 	}
@@ -265,7 +265,7 @@ func (s *simulation) converge() {
 	for range bound {
 		s.world.settle()
 		s.world.now = s.world.now.Add(EmptyStatusGracePeriod)
-		if s.pass() {
+		if s.reconcile() {
 			return
 		}
 	}

@@ -242,7 +242,7 @@ func mark(o *object, by holder) {
 	case "us":
 		o.marks, o.holder = Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}, heldByUs
 	default:
-		o.holder = heldByNobody
+		o.holder = unheld
 	}
 }
 
@@ -261,7 +261,7 @@ func next(s *story, _ []string, _ []line) (string, error) {
 
 func run(s *story, args []string, _ []line) (string, error) {
 	var b strings.Builder
-	s.driver.told = func(p Plan, results []Result) {
+	s.driver.observer = func(p Plan, results []Result) {
 		if len(p.Steps) == 0 {
 			b.WriteString(p.String())
 			return
@@ -287,7 +287,7 @@ func run(s *story, args []string, _ []line) (string, error) {
 			return "", fmt.Errorf("argument %s: %w", arg, err)
 		}
 	}
-	_, err := s.driver.pass()
+	_, err := s.driver.reconcile()
 	if errors.Is(err, errCrash) {
 		b.WriteString("crash\n")
 		return b.String(), nil

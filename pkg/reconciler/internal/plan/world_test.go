@@ -37,7 +37,7 @@ var startOfTime = time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 type holder string
 
 const (
-	heldByNobody  holder = "nobody"
+	unheld        holder = "nobody"
 	heldByUs      holder = "us"
 	heldByEarlier holder = "earlier"
 	heldByOther   holder = "other"
@@ -108,7 +108,7 @@ func (w *world) put(o object) *object {
 	w.uids++
 	o.uid, o.created = types.UID("u"+strconv.Itoa(w.uids)), w.now
 	if o.holder == "" {
-		o.holder = heldByNobody
+		o.holder = unheld
 	}
 	o.status = firstStatus(o.key)
 	w.objects[o.key] = &o
