@@ -48,7 +48,7 @@ func (h *Helper) SummarizeAndPatch(ctx context.Context, obj conditions.Setter, o
 	for _, processor := range o.Processors {
 		processor(ctx, h.recorder, conditions.ObjectOf(obj), o.ReconcileResult, o.ReconcileError)
 	}
-	verdict, patchOptions := h.settle(obj, o)
+	verdict, patchOptions := h.summarize(obj, o)
 
 	deleting := !obj.GetDeletionTimestamp().IsZero()
 	err := h.patcher.Patch(ctx, obj, patchOptions...)
@@ -78,14 +78,11 @@ func (h *Helper) SummarizeAndPatch(ctx context.Context, obj conditions.Setter, o
 func ComputeReconcileResult(obj conditions.Setter, res result.Result, err error, builder result.RuntimeResultBuilder) ([]patch.Option, ctrl.Result, error) {
 	verdict := result.Compute(res, err, builder)
 	applyVerdict(obj, time.Now(), verdict)
-	return patchOptions(verdict), verdict.Result, verdict.Err
-}
-
-func patchOptions(verdict result.Verdict) []patch.Option {
-	if !verdict.Observed {
-		return nil
+	var options []patch.Option
+	if verdict.Observed {
+		options = append(options, patch.WithStatusObservedGeneration{})
 	}
-	return []patch.Option{patch.WithStatusObservedGeneration{}}
+	return options, verdict.Result, verdict.Err
 }
 
 func applyVerdict(obj conditions.Setter, now time.Time, verdict result.Verdict) {
@@ -100,8 +97,8 @@ func applyVerdict(obj conditions.Setter, now time.Time, verdict result.Verdict) 
 	}
 }
 
-// settle brings the conditions in line with the result.
-func (h *Helper) settle(obj conditions.Setter, o HelperOptions) (result.Verdict, []patch.Option) {
+// summarize sets the conditions to what follows from the result.
+func (h *Helper) summarize(obj conditions.Setter, o HelperOptions) (result.Verdict, []patch.Option) {
 	now := o.Clock()
 	var owned []string
 	for _, c := range o.Conditions {
@@ -122,11 +119,8 @@ func (h *Helper) settle(obj conditions.Setter, o HelperOptions) (result.Verdict,
 		}
 		applyVerdict(obj, now, verdict)
 	}
-	switch {
-	case o.ObservedGenerationAlways:
+	if o.ObservedGenerationAlways || verdict.Observed {
 		options = append(options, patch.WithStatusObservedGeneration{})
-	default:
-		options = append(options, patchOptions(verdict)...)
 	}
 	// The summaries come after the verdict: Reconciling and Stalled are among
 	// what they summarise.
@@ -141,7 +135,7 @@ func (h *Helper) settle(obj conditions.Setter, o HelperOptions) (result.Verdict,
 			conditions.MarkFalse(obj, now, c.Target, bad.Reason, "%s", bad.Message)
 			summarized = true
 		}
-		settleReady(obj, now, verdict, summarized)
+		setReady(obj, now, verdict, summarized)
 	}
 	return verdict, options
 }
@@ -188,10 +182,10 @@ var messages = map[result.Outcome]string{
 	result.Requeued:  "work goes on",
 }
 
-// settleReady makes Ready agree with the verdict. Conditions that were
+// setReady makes Ready agree with the verdict. Conditions that were
 // summarised count if they say something worse; they may be left over from
 // an earlier reconcile, so a Ready that is True after a failure does not count.
-func settleReady(obj conditions.Setter, now time.Time, verdict result.Verdict, summarized bool) {
+func setReady(obj conditions.Setter, now time.Time, verdict result.Verdict, summarized bool) {
 	switch verdict.Outcome {
 	case result.Succeeded, result.Ignored:
 		if !summarized {
@@ -203,11 +197,7 @@ func settleReady(obj conditions.Setter, now time.Time, verdict result.Verdict, s
 		}
 	case result.Waited, result.Requeued:
 		if !summarized || conditions.IsTrue(obj, v1alpha1.ConditionReady) {
-			message := verdict.Message
-			if message == "" {
-				message = messages[verdict.Outcome]
-			}
-			conditions.MarkUnknown(obj, now, v1alpha1.ConditionReady, verdict.Reason, "%s", message)
+			conditions.MarkUnknown(obj, now, v1alpha1.ConditionReady, verdict.Reason, "%s", cmp.Or(verdict.Message, messages[verdict.Outcome]))
 		}
 	}
 	explainUnknown(obj, now)

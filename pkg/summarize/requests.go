@@ -24,7 +24,7 @@ const handledField = "lastHandledReconcileAt"
 
 // RecordReconcileReq answers a request for a reconcile: it copies the value of
 // AnnotationReconcileRequestedAt to status.lastHandledReconcileAt, whatever came out of the
-// pass. Objects that lack the annotation, or the field of type string, stay as they are.
+// reconcile. Objects that lack the annotation, or the field of type string, stay as they are.
 //
 // An unstructured object does not show whether its schema has the field, and one that was
 // never asked for a reconcile lacks it all the same. So it is set there in any case: use this
