@@ -256,7 +256,7 @@ func (u *unit) updateVerb() Verb {
 
 func (w *work) write(u *unit, verb Verb, reason Reason) {
 	w.notePending(u)
-	if before := len(u.item.DependsOn); before < len(u.mergeDependsOn()) {
+	if u.mergeDependsOn() {
 		w.recordFirst = true
 	}
 	s := u.step(verb, applyStageOf(u), reason)

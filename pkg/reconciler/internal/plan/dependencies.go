@@ -27,9 +27,9 @@ func dependenciesOf(d *Desired) []string {
 	return slices.Compact(references)
 }
 
-// RecordedReferences returns what the record keeps of references as an object names them. One
-// without a namespace means an object of the same namespace, or of none: both are
-// kept, because one of them does not exist.
+// RecordedReferences returns references in the form of the inventory. One without a
+// namespace means an object of the same namespace, or of none: both are kept, because
+// one of them does not exist.
 func RecordedReferences(references []policy.Reference, namespace string) []string {
 	var kept []string
 	for _, reference := range references {
@@ -43,15 +43,16 @@ func RecordedReferences(references []policy.Reference, namespace string) []strin
 	return slices.Compact(kept)
 }
 
-// mergeDependsOn adds what the object is about to depend on to what it did so far: as long
-// as the answer to the write is outstanding, it may be either. It returns both.
-func (u *unit) mergeDependsOn() []string {
+// mergeDependsOn adds the desired dependencies to the recorded ones, and reports whether
+// any was added. As long as the answer to the write is outstanding, either may hold.
+func (u *unit) mergeDependsOn() bool {
 	both := slices.Concat(u.item.DependsOn, dependenciesOf(u.desired))
 	slices.Sort(both)
-	if both = slices.Compact(both); len(both) > len(u.item.DependsOn) {
-		u.item.DependsOn = both
+	if both = slices.Compact(both); len(both) <= len(u.item.DependsOn) {
+		return false
 	}
-	return both
+	u.item.DependsOn = both
+	return true
 }
 
 // findNeeds resolves the dependencies of desired objects. They were checked when the
