@@ -94,7 +94,7 @@ func mergeStatus(before, after, server map[string]any, owned []string) (map[stri
 	if err1 != nil || err2 != nil || err3 != nil || !sameOwned(base, theirs, owned) {
 		return nil, false
 	}
-	list, err := listOf(conditions.Merge(base, ours, theirs, owned))
+	list, err := convert[[]any](conditions.Merge(base, ours, theirs, owned))
 	if err != nil {
 		return nil, false
 	}
@@ -122,21 +122,16 @@ func withoutConditions(status map[string]any) map[string]any {
 }
 
 func conditionsOf(status map[string]any) ([]metav1.Condition, error) {
-	raw, err := json.Marshal(status["conditions"])
-	if err != nil {
-		return nil, err
-	}
-	var list []metav1.Condition
-	return list, json.Unmarshal(raw, &list)
+	return convert[[]metav1.Condition](status["conditions"])
 }
 
-func listOf(list []metav1.Condition) ([]any, error) {
-	raw, err := json.Marshal(list)
+// convert returns the value in another Go form of the same JSON.
+func convert[T any](value any) (converted T, err error) {
+	raw, err := json.Marshal(value)
 	if err != nil {
-		return nil, err
+		return converted, err
 	}
-	var generic []any
-	return generic, utiljson.Unmarshal(raw, &generic)
+	return converted, utiljson.Unmarshal(raw, &converted)
 }
 
 // writeConditionsAsMain writes the conditions where there is no subresource for

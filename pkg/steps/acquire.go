@@ -5,6 +5,7 @@ package steps
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ func (l *Lock) acquire(ctx context.Context, now time.Time) (*heldLock, error) {
 	list := l.obj.Conditions()
 	stored := list.FindType(l.conditionType)
 	a := admit(request{
-		conditionType: l.conditionType, stored: stored, self: l.self, token: newToken(),
+		conditionType: l.conditionType, stored: stored, self: l.self, token: rand.Text(),
 		running: stored != nil && l.process.isRunning(stored.Lock), lease: l.lease, now: now, created: l.obj.GetCreationTimestamp(), uid: l.obj.GetUID(),
 	})
 	if a.decision == wait {
@@ -140,7 +141,7 @@ func (l *Lock) removeLock(ctx context.Context, answer *unstructured.Unstructured
 		return nil
 	}
 	if h.before.Status != ConditionInitialized {
-		element, err := elementOf(h.before)
+		element, err := convert[map[string]any](h.before)
 		if err != nil {
 			return err
 		}

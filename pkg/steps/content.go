@@ -97,7 +97,7 @@ func dropNulls(object map[string]any) {
 
 // pathOf finds the conditions in the status by one that was just put there.
 func pathOf(u *unstructured.Unstructured, condition Condition) ([]string, error) {
-	wanted, err := elementOf(condition)
+	wanted, err := convert[map[string]any](condition)
 	if err != nil {
 		return nil, err
 	}
@@ -160,31 +160,14 @@ func conditionsAt(u *unstructured.Unstructured, path []string) (Conditions, erro
 	if err != nil {
 		return nil, err
 	}
+	return convert[Conditions](value)
+}
+
+// convert returns the value in another Go form of the same JSON.
+func convert[T any](value any) (converted T, err error) {
 	raw, err := json.Marshal(value)
 	if err != nil {
-		return nil, err
+		return converted, err
 	}
-	var list Conditions
-	return list, json.Unmarshal(raw, &list)
-}
-
-func elementOf(condition Condition) (map[string]any, error) {
-	raw, err := json.Marshal(condition)
-	if err != nil {
-		return nil, err
-	}
-	var element map[string]any
-	return element, utiljson.Unmarshal(raw, &element)
-}
-
-func elementsOf(list Conditions) ([]any, error) {
-	elements := make([]any, 0, len(list))
-	for _, condition := range list {
-		element, err := elementOf(condition)
-		if err != nil {
-			return nil, err
-		}
-		elements = append(elements, element)
-	}
-	return elements, nil
+	return converted, utiljson.Unmarshal(raw, &converted)
 }

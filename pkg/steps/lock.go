@@ -193,8 +193,6 @@ func run(ctx context.Context, task func(context.Context, Condition) (Condition, 
 	return task(ctx, *before.DeepCopy())
 }
 
-func newToken() string { return rand.Text() }
-
 // name is the object for messages: kind, namespace and name.
 func (l *Lock) name() string {
 	kind := fmt.Sprintf("%T", l.obj)

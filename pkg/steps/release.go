@@ -101,7 +101,7 @@ func (l *Lock) send(ctx context.Context, r *pendingRelease) error {
 		after.Object["status"] = status
 	}
 	after = after.DeepCopy()
-	elements, err := elementsOf(r.list)
+	elements, err := convert[[]any](r.list)
 	if err != nil {
 		return err
 	}
