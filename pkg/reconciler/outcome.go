@@ -59,6 +59,23 @@ type Outcome struct {
 // if the call returned an error.
 func (o Outcome) Done() bool { return !o.failed && !o.Unrecorded && len(o.Waiting) == 0 }
 
+// Plan is the first batch of what Apply would do.
+type Plan struct {
+	Steps []PlannedStep
+	// Waiting are the objects that are waited for.
+	Waiting []Wait
+	Notes   []Note
+}
+
+// PlannedStep is a step of a Plan.
+type PlannedStep struct {
+	Key Key
+	// Verb is what would be done, such as create, update or delete.
+	Verb string
+	// Reason says why, such as "missing".
+	Reason string
+}
+
 // Key identifies an object.
 type Key struct {
 	Group, Kind, Namespace, Name string

@@ -40,23 +40,11 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 	ctx = execute.WithConfirm(ctx, in.confirmation.confirmOwner)
 	again, how := keysOf(in.Input), readMode{assumeAbsent: mayAssumeAbsent(in.Input)}
 	for {
-		reading, done := r.startPhase(ctx, metrics.PhaseRead)
-		err := r.look(reading, &call.in.Input, again, how)
-		if done(err); err != nil {
+		next, err := r.next(ctx, call, again, how)
+		if err != nil {
 			return call.outcome(plan.Plan{}), err
 		}
-		call.noteOrphans(again)
 		how.force = true
-		call.in.Conflicts = r.history.contested(in.Owner.Ref, r.settings.now())
-		if in.Cause == plan.Applying { // a deletion removes what other owners wait for, too
-			call.in.AwaitedBy = r.handovers.waitedFor(in.Owner.Ref, r.settings.now())
-		}
-		_, done = r.startPhase(ctx, metrics.PhasePlan)
-		call.in.Now = r.settings.now()
-		next, err := plan.Next(call.in.Input)
-		if done(err); err != nil {
-			return call.outcome(plan.Plan{}), fmt.Errorf("plan: %w", err)
-		}
 		call.gone = append(call.gone, next.Gone...)
 		for _, note := range next.Notes {
 			call.addNote(note)
@@ -97,6 +85,27 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 			return call.outcome(next), call.failures()
 		}
 	}
+}
+
+// next reads the given objects, and plans with what is known then.
+func (r *Reconciler) next(ctx context.Context, c *call, keys []plan.Key, how readMode) (plan.Plan, error) {
+	reading, done := r.startPhase(ctx, metrics.PhaseRead)
+	err := r.look(reading, &c.in.Input, keys, how)
+	if done(err); err != nil {
+		return plan.Plan{}, err
+	}
+	c.noteOrphans(keys)
+	c.in.Now = r.settings.now()
+	c.in.Conflicts = r.history.contested(c.in.Owner.Ref, c.in.Now)
+	if c.in.Cause == plan.Applying { // a deletion removes what other owners wait for, too
+		c.in.AwaitedBy = r.handovers.waitedFor(c.in.Owner.Ref, c.in.Now)
+	}
+	_, done = r.startPhase(ctx, metrics.PhasePlan)
+	next, err := plan.Next(c.in.Input)
+	if done(err); err != nil {
+		return plan.Plan{}, fmt.Errorf("plan: %w", err)
+	}
+	return next, nil
 }
 
 // save makes the record of a plan durable. It reports whether there is a way to do so.
