@@ -53,13 +53,20 @@ type growth struct {
 	// are added to the objects of one name.
 	spread, aimed int
 	sources       []source
-	targets       [][]string
+	targets       []target
 }
 
 // source is where a replacement copies from, and how many fields it copies to.
 type source struct {
 	path   []string
 	fields int
+}
+
+// target is a field that a replacement copies to. If it joins, what is copied is put into
+// the text that the field has.
+type target struct {
+	path  []string
+	joins bool
 }
 
 // literal matches names that a selector takes for no expression.
@@ -148,19 +155,22 @@ func (c *checker) everywhere(k *types.Kustomization) {
 	c.growth.spread += len(k.NamePrefix) + len(k.NameSuffix)
 }
 
-// replacement counts what a replacement copies. A scalar that is cut out does not count.
+// replacement counts what a replacement copies, also what it cuts out of a text: that may be
+// all of the text.
 func (c *checker) replacement(r types.Replacement) {
 	fields := 0
-	for _, target := range r.Targets {
-		if target == nil {
+	for _, t := range r.Targets {
+		if t == nil {
 			continue
 		}
-		fields += len(target.FieldPaths)
-		for _, path := range target.FieldPaths {
-			c.growth.targets = append(c.growth.targets, utils.SmarterPathSplitter(path, "."))
+		fields += len(t.FieldPaths)
+		for _, path := range t.FieldPaths {
+			c.growth.targets = append(c.growth.targets, target{
+				path: utils.SmarterPathSplitter(path, "."), joins: t.Options != nil && t.Options.Delimiter != "",
+			})
 		}
 	}
-	if r.Source != nil && r.Source.FieldPath != "" && (r.Source.Options == nil || r.Source.Options.Delimiter == "") {
+	if r.Source != nil && r.Source.FieldPath != "" {
 		c.growth.sources = append(c.growth.sources, source{path: utils.SmarterPathSplitter(r.Source.FieldPath, "."), fields: fields})
 	}
 }
@@ -205,13 +215,14 @@ func (g *growth) check(limits Limits) error {
 	return errors.Join(errs...)
 }
 
-// holds reports whether the field at a path may lie below the source.
-func (s source) holds(path []string) bool {
-	if len(path) <= len(s.path) {
+// holds reports whether the target may be a part of the source: a field below it, or a piece
+// of its text.
+func (s source) holds(t target) bool {
+	if len(t.path) < len(s.path) || len(t.path) == len(s.path) && !t.joins {
 		return false
 	}
 	for i, segment := range s.path {
-		if segment != path[i] && !strings.ContainsAny(segment+path[i], "*[]0123456789") {
+		if segment != t.path[i] && !strings.ContainsAny(segment+t.path[i], "*[]0123456789") {
 			return false
 		}
 	}

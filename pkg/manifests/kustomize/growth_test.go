@@ -38,6 +38,9 @@ func TestWhatWouldGrowWithoutLimitIsNotBuilt(t *testing.T) {
 		}
 		return text
 	}
+	joins := func(options string) string {
+		return strings.Repeat("- {source: {kind: ConfigMap, name: a, fieldPath: data.k"+options+"}, targets: [{select: {kind: ConfigMap}, options: {delimiter: ',', index: 100000000}, fieldPaths: [data.k]}]}\n", 40)
+	}
 	many := ""
 	for i := range 2000 {
 		many += configMap(fmt.Sprint("m", i)) + "---\n"
@@ -48,23 +51,25 @@ func TestWhatWouldGrowWithoutLimitIsNotBuilt(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"copies in a patch":                     {map[string]string{"kustomization.yaml": "resources: [a.yaml]\npatches: [{path: p.yaml, target: {kind: ConfigMap}}]", "p.yaml": copies(40)}, copied},
-		"copies in an old patch":                {map[string]string{"kustomization.yaml": "resources: [a.yaml]\npatchesJson6902: [{path: p.yaml, target: {version: v1, kind: ConfigMap, name: a}}]", "p.yaml": copies(40)}, copied},
-		"copies in a transformer":               {map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "t.yaml": "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: t}\npath: p.yaml\ntarget: {kind: ConfigMap}", "p.yaml": copies(40)}, copied},
-		"copies in many patches":                {map[string]string{"kustomization.yaml": patches(40, ""), "a.yaml": many + resource}, added},
-		"copies by an escaped name":             {map[string]string{"kustomization.yaml": strings.ReplaceAll(patches(40, ""), "op: copy", `"op": "\u0063opy"`), "a.yaml": many + resource}, added},
-		"aliases in a patch":                    {map[string]string{"kustomization.yaml": "resources: [a.yaml]\npatches: [{path: p.yaml, target: {kind: ConfigMap}}]", "a.yaml": many, "p.yaml": configMap("any") + "a: &a " + strings.Repeat("x", 10_000) + "\nb: [" + strings.Repeat("*a, ", 100) + "]\n"}, added},
-		"copies for one name":                   {map[string]string{"kustomization.yaml": patches(5000, ", name: a")}, added},
-		"a patch for many objects":              {map[string]string{"kustomization.yaml": "resources: [a.yaml]\npatches: [{path: p.yaml, target: {kind: ConfigMap}}]", "a.yaml": many, "p.yaml": "data: {k: " + strings.Repeat("x", 1_000_000) + "}"}, added},
-		"an annotation for many":                {map[string]string{"kustomization.yaml": "resources: [a.yaml]\ncommonAnnotations: {a: " + strings.Repeat("x", 1_000_000) + "}", "a.yaml": many}, added},
-		"replacements":                          {map[string]string{"kustomization.yaml": "resources: [a.yaml]\nreplacements:\n" + replacements(40)}, replaced},
-		"replacements in a file":                {map[string]string{"kustomization.yaml": "resources: [a.yaml]\nreplacements: [{path: r.yaml}]", "r.yaml": replacements(40)}, replaced},
-		"replacements of a plugin":              {map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "t.yaml": "apiVersion: builtin\nkind: ReplacementTransformer\nmetadata: {name: t}\nreplacements:\n" + replacements(40)}, replaced},
-		"aliases":                               {map[string]string{"kustomization.yaml": "resources: [a.yaml, b.yaml]", "b.yaml": configMap("b") + bomb}, "b.yaml: its aliases expand to more than 67108864 bytes"},
-		"aliases in a transformer":              {map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "t.yaml": "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: t}\npath: p.yaml\n", "p.yaml": bomb}, "p.yaml: its aliases expand to more than 67108864 bytes"},
-		"copies in a plugin by an escaped name": {map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "a.yaml": many + resource, "t.yaml": plugins(0, 40, `[{"op": "\u0063opy", "from": "/data", "path": "/data/c%d"}]`)}, added},
-		"aliases in the text of a plugin":       {map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "t.yaml": plugins(0, 1, strings.ReplaceAll(bomb, "\n", "\n\n")+"c: %d")}, "its aliases expand to more than 67108864 bytes"},
-		"a file that is used 60 times":          {map[string]string{"kustomization.yaml": "configMapGenerator:" + generators(60), "big": strings.Repeat("x", 5_000_000)}, "the files that it refers to have more than 268435456 bytes"},
+		"copies in a patch":                             {map[string]string{"kustomization.yaml": "resources: [a.yaml]\npatches: [{path: p.yaml, target: {kind: ConfigMap}}]", "p.yaml": copies(40)}, copied},
+		"copies in an old patch":                        {map[string]string{"kustomization.yaml": "resources: [a.yaml]\npatchesJson6902: [{path: p.yaml, target: {version: v1, kind: ConfigMap, name: a}}]", "p.yaml": copies(40)}, copied},
+		"copies in a transformer":                       {map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "t.yaml": "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: t}\npath: p.yaml\ntarget: {kind: ConfigMap}", "p.yaml": copies(40)}, copied},
+		"copies in many patches":                        {map[string]string{"kustomization.yaml": patches(40, ""), "a.yaml": many + resource}, added},
+		"copies by an escaped name":                     {map[string]string{"kustomization.yaml": strings.ReplaceAll(patches(40, ""), "op: copy", `"op": "\u0063opy"`), "a.yaml": many + resource}, added},
+		"aliases in a patch":                            {map[string]string{"kustomization.yaml": "resources: [a.yaml]\npatches: [{path: p.yaml, target: {kind: ConfigMap}}]", "a.yaml": many, "p.yaml": configMap("any") + "a: &a " + strings.Repeat("x", 10_000) + "\nb: [" + strings.Repeat("*a, ", 100) + "]\n"}, added},
+		"copies for one name":                           {map[string]string{"kustomization.yaml": patches(5000, ", name: a")}, added},
+		"a patch for many objects":                      {map[string]string{"kustomization.yaml": "resources: [a.yaml]\npatches: [{path: p.yaml, target: {kind: ConfigMap}}]", "a.yaml": many, "p.yaml": "data: {k: " + strings.Repeat("x", 1_000_000) + "}"}, added},
+		"an annotation for many":                        {map[string]string{"kustomization.yaml": "resources: [a.yaml]\ncommonAnnotations: {a: " + strings.Repeat("x", 1_000_000) + "}", "a.yaml": many}, added},
+		"replacements":                                  {map[string]string{"kustomization.yaml": "resources: [a.yaml]\nreplacements:\n" + replacements(40)}, replaced},
+		"replacements that join a text with itself":     {map[string]string{"kustomization.yaml": "resources: [a.yaml]\nreplacements:\n" + joins("")}, replaced},
+		"replacements that join a cut text with itself": {map[string]string{"kustomization.yaml": "resources: [a.yaml]\nreplacements:\n" + joins(", options: {delimiter: '|', index: 0}")}, replaced},
+		"replacements in a file":                        {map[string]string{"kustomization.yaml": "resources: [a.yaml]\nreplacements: [{path: r.yaml}]", "r.yaml": replacements(40)}, replaced},
+		"replacements of a plugin":                      {map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "t.yaml": "apiVersion: builtin\nkind: ReplacementTransformer\nmetadata: {name: t}\nreplacements:\n" + replacements(40)}, replaced},
+		"aliases":                                       {map[string]string{"kustomization.yaml": "resources: [a.yaml, b.yaml]", "b.yaml": configMap("b") + bomb}, "b.yaml: its aliases expand to more than 67108864 bytes"},
+		"aliases in a transformer":                      {map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "t.yaml": "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: t}\npath: p.yaml\n", "p.yaml": bomb}, "p.yaml: its aliases expand to more than 67108864 bytes"},
+		"copies in a plugin by an escaped name":         {map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "a.yaml": many + resource, "t.yaml": plugins(0, 40, `[{"op": "\u0063opy", "from": "/data", "path": "/data/c%d"}]`)}, added},
+		"aliases in the text of a plugin":               {map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "t.yaml": plugins(0, 1, strings.ReplaceAll(bomb, "\n", "\n\n")+"c: %d")}, "its aliases expand to more than 67108864 bytes"},
+		"a file that is used 60 times":                  {map[string]string{"kustomization.yaml": "configMapGenerator:" + generators(60), "big": strings.Repeat("x", 5_000_000)}, "the files that it refers to have more than 268435456 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.files["a.yaml"] == "" {
