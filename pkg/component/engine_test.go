@@ -76,7 +76,7 @@ func (f *fakeTargets) Connect(access target.Access, _ client.ObjectKey) (targets
 	return f.target, f.err
 }
 
-func (*fakeTargets) SetEngine(reconciler.Owner, targets.Engine) {}
+func (*fakeTargets) SetEngine(reconciler.Owner, targets.Connection) {}
 
 func (f *fakeTargets) ForgetOwner(owner reconciler.Owner) { f.forgotten = append(f.forgotten, owner) }
 

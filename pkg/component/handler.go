@@ -65,7 +65,7 @@ type digestKey interface {
 // targetClusters is targets.Targets.
 type targetClusters interface {
 	Connect(access target.Access, component client.ObjectKey) (targets.Connection, error)
-	SetEngine(owner reconciler.Owner, engine targets.Engine)
+	SetEngine(owner reconciler.Owner, connection targets.Connection)
 	ForgetOwner(owner reconciler.Owner)
 }
 

@@ -47,7 +47,7 @@ func (h *handler[T]) connect(ctx context.Context, obj T, access target.Access) (
 		return targets.Connection{}, &lifecycle.RequeueError{After: after, Err: err}
 	}
 	if err == nil {
-		h.targets.SetEngine(h.owner(obj), t.Engine)
+		h.targets.SetEngine(h.owner(obj), t)
 		return t, nil
 	}
 	err = h.about(obj, err)

@@ -170,7 +170,7 @@ func (t *Targets) close(evicted cluster.Target) {
 		closing.Close()
 	}
 	for _, key := range unwatched {
-		t.queue.RequeueAfter(key, backoff.Jitter(unwatchedFor, verdict.Jitter, backoff.Random()))
+		t.requeueUnwatched(key)
 	}
 }
 
@@ -183,16 +183,29 @@ func (t *Targets) isWatched(watched cluster.Target) bool {
 }
 
 // SetEngine notes which engine watches the dependents of an owner, and ends the watches of
-// the one before.
-func (t *Targets) SetEngine(owner reconciler.Owner, engine Engine) {
+// the one before. The target of the connection may have been evicted since it was made: then
+// its engine watches nothing, and the owner is requeued as in close.
+func (t *Targets) SetEngine(owner reconciler.Owner, connection Connection) {
 	owner.UID = ""
 	t.mu.Lock()
 	before := t.watching[owner]
-	t.watching[owner] = engine
+	evicted := t.engines[connection.Target] != connection.Engine
+	if evicted {
+		delete(t.watching, owner)
+	} else {
+		t.watching[owner] = connection.Engine
+	}
 	t.mu.Unlock()
-	if before != nil && before != engine {
+	if before != nil && before != connection.Engine {
 		before.StopWatching(owner)
 	}
+	if evicted {
+		t.requeueUnwatched(client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name})
+	}
+}
+
+func (t *Targets) requeueUnwatched(key client.ObjectKey) {
+	t.queue.RequeueAfter(key, backoff.Jitter(unwatchedFor, verdict.Jitter, backoff.Random()))
 }
 
 // ForgetOwner ends the watches of an owner.

@@ -67,7 +67,7 @@ func TestComponentsWhoseTargetIsEvictedAreRequeued(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer connection.Release()
-		ts.SetEngine(reconciler.Owner{Kind: "Widget", Namespace: "shop", Name: user, UID: "u"}, connection.Engine)
+		ts.SetEngine(reconciler.Owner{Kind: "Widget", Namespace: "shop", Name: user, UID: "u"}, connection)
 		used = append(used, connection)
 	}
 	ts.close(used[0].Target)
@@ -76,5 +76,24 @@ func TestComponentsWhoseTargetIsEvictedAreRequeued(t *testing.T) {
 	}
 	if len(ts.watching) != 1 || len(ts.engines) != 1 {
 		t.Errorf("%d components are thought to be watched by %d engines", len(ts.watching), len(ts.engines))
+	}
+}
+
+func TestAComponentWhoseTargetIsEvictedBeforeItsEngineIsSetIsRequeued(t *testing.T) {
+	queue := requeued{}
+	ts := newTargets(queue)
+	defer ts.pool.Close()
+	connection, err := ts.Connect(target.Access{}, client.ObjectKey{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Release()
+	ts.close(connection.Target)
+	ts.SetEngine(reconciler.Owner{Kind: "Widget", Namespace: "shop", Name: "main", UID: "u"}, connection)
+	if _, ok := queue[client.ObjectKey{Namespace: "shop", Name: "main"}]; !ok {
+		t.Errorf("requeued are %v", queue)
+	}
+	if len(ts.watching) > 0 {
+		t.Error("an engine that is closed is thought to watch its dependents")
 	}
 }
