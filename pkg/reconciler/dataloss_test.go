@@ -28,7 +28,7 @@ func (b *bench) installed(objects ...client.Object) {
 	})
 }
 
-// stands tells whether the object exists and is not being deleted.
+// stands reports whether the object exists and is not being deleted.
 func (b *bench) stands(object *unstructured.Unstructured) bool {
 	b.t.Helper()
 	live := object.DeepCopy()

@@ -34,7 +34,7 @@ func (b *bench) edit(name, value, manager string) {
 	}
 }
 
-// expectRepair expects one write, and a note that says who it was.
+// expectRepair expects one write, and a note that names the client.
 func (b *bench) expectRepair(said string, objects ...client.Object) {
 	b.t.Helper()
 	outcome := b.mustApply(objects...)

@@ -23,7 +23,7 @@ func TestUnderReportNothingIsWrittenButOurMarksAndAChangedManifest(t *testing.T)
 		if err := b.Delete(t.Context(), b.get("b")); err != nil {
 			t.Fatal(err)
 		}
-		for range 2 { // it is told as long as it lasts
+		for range 2 { // it is reported as long as it lasts
 			outcome := b.mustApply(a, gone)
 			if len(outcome.Steps) > 0 || len(outcome.Drifted) != 2 {
 				t.Fatalf("steps %v, drifted %v", outcome.Steps, outcome.Drifted)

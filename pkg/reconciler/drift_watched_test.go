@@ -33,7 +33,7 @@ func (w *watched) costs(what string, object client.Object, want map[string]int) 
 func (w *watched) toldOf(value, manager string) {
 	w.t.Helper()
 	w.edit("a", value, manager)
-	w.told("a", reconciler.EventContent)
+	w.awaitChange("a", reconciler.EventContent)
 }
 
 func TestUnderWatchesDriftCostsOneReadAndOneWriteWhateverHappenedBefore(t *testing.T) {
@@ -110,7 +110,7 @@ func TestUnderWatchesAnAutoscalerCostsOneReadAndNoWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.scale(5)
-		w.told("a", reconciler.EventContent)
+		w.awaitChange("a", reconciler.EventContent)
 		expect("scaled", map[string]int{"GET": 1})
 		expect("at rest", map[string]int{})
 		if got := *w.deployment().Spec.Replicas; got != 5 {

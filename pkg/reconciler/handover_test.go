@@ -74,7 +74,7 @@ func TestAnObjectThatNoOwnerWaitsForAnyMoreIsDeletedWhenItIsDropped(t *testing.T
 	}
 }
 
-// requestOfOther is the request of another owner, who keeps its own record.
+// requestOfOther is the request of another owner, which keeps its own record.
 func (b *bench) requestOfOther(objects ...client.Object) *reconciler.ApplyRequest {
 	other := b.request(objects...)
 	other.Owner.Name, other.Owner.UID, other.Inventory = "other", "2", reconciler.Inventory{}

@@ -60,7 +60,7 @@ func (i *interposed) RoundTrip(request *http.Request) (*http.Response, error) {
 func (i *interposed) WrappedRoundTripper() http.RoundTripper { return i.next }
 
 // before calls the function once, before the first request that begins with the
-// text, and tells whether that has happened.
+// text, and reports whether that has happened.
 func (b *between) before(prefix string, call func()) (happened func() bool) {
 	var done atomic.Bool
 	b.lock.Lock()

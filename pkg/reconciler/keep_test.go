@@ -14,7 +14,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// estate is a namespace and a type, with something in each that is to be left behind.
+// estate is a namespace and a type, with something in each that is to be orphaned.
 type estate struct {
 	*bench
 	namespace, definition *unstructured.Unstructured
@@ -33,8 +33,8 @@ func newEstate(t *testing.T, plural, kind, policy string, fence bool) estate {
 	return e
 }
 
-// checkKept checks that the namespace and the type are left behind, with what was
-// left behind in them, and that this was told.
+// checkKept checks that the namespace and the type are orphaned, with what was
+// orphaned in them, and that a note says so.
 func (e estate) checkKept(outcome reconciler.Outcome) {
 	e.t.Helper()
 	for _, object := range []*unstructured.Unstructured{e.namespace, e.definition, e.config, e.instance} {
@@ -100,7 +100,7 @@ func TestWhatWasLeftBehindBeforeKeepsItsNamespaceAndItsTypeAsLongAsItIsThere(t *
 func TestWhatWasOnceLeftBehindDoesNotMakeInstancesOfOthersHarmless(t *testing.T) {
 	for name, tc := range map[string]struct {
 		plural, kind string
-		gone         bool // what was left behind is deleted before others make an instance
+		gone         bool // what was orphaned is deleted before others make an instance
 	}{
 		"gone":        {"antiques", "Antique", true},
 		"still there": {"relics", "Relic", false},

@@ -28,7 +28,7 @@ func newLateType(t *testing.T, kind string) *lateType {
 	return &lateType{bench: newBench(t), plural: strings.ToLower(kind) + "s", kind: kind}
 }
 
-// install makes the type with a scope, anew if it is there.
+// install makes the type with a scope, again if it exists.
 func (l *lateType) install(scope string) {
 	l.t.Helper()
 	l.uninstall()

@@ -58,7 +58,7 @@ func TestARenamedServiceTakesOverTheNodePortOfTheOldOne(t *testing.T) {
 	}
 }
 
-// The port belongs to a Service that is not ours. Nobody can tell whose Service
+// The port belongs to a Service that is not ours. It is not known which Service
 // has it, so the old one of the same kind goes all the same; the new one is
 // named, and it is there as soon as the port is free.
 func TestAServiceGoesForANodePortThatAnotherServiceHolds(t *testing.T) {

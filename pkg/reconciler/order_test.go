@@ -47,7 +47,7 @@ func (b *bench) mustWait(objects ...client.Object) reconciler.Outcome {
 	return outcome
 }
 
-// waiting tells what an object waits for, as "reason: message".
+// waiting returns what an object waits for, as "reason: message".
 func waiting(outcome reconciler.Outcome, name string) string {
 	for _, wait := range outcome.Waiting {
 		if wait.Key.Name == name {

@@ -26,7 +26,7 @@ func (b *bench) applyFor(policies reconciler.Policies, objects ...client.Object)
 	return outcome, err
 }
 
-// exists tells whether there is an object that is not being deleted.
+// exists reports whether there is an object that is not being deleted.
 func (b *bench) exists(object *unstructured.Unstructured) bool {
 	b.t.Helper()
 	live := object.DeepCopy()

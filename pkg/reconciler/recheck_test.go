@@ -16,7 +16,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// putBack creates an object anew, as a creation does that comes late.
+// putBack creates an object again, as a creation does that comes late.
 func (b *bench) putBack(like *corev1.ConfigMap, marked bool) {
 	b.t.Helper()
 	again := &corev1.ConfigMap{

@@ -139,7 +139,7 @@ func TestARecordProvesNothingAgainstTheMarksOfAnother(t *testing.T) {
 	}
 }
 
-// The uid of the cluster tells an inventory of another one.
+// The uid of the cluster identifies an inventory of another one.
 func TestAnInventoryOfAnotherClusterIsRefused(t *testing.T) {
 	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
 	b.mustApply(config("a", "1"))

@@ -26,7 +26,7 @@ import (
 	"github.com/corbel-run/corbel/test/env"
 )
 
-// witness sees everything that an engine tells while it works.
+// witness collects everything that an engine logs, notes and measures.
 type witness struct {
 	*bench
 	spans *tracetest.InMemoryExporter

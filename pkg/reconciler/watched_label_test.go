@@ -44,7 +44,7 @@ func TestADependentThatLosesOurMarksOnItsWayOutIsRemovedAllTheSame(t *testing.T)
 				w := newWatched(t)
 				w.mustApply(configs(2, "1")...)
 				w.change("c01", func(c *corev1.ConfigMap) { c.Finalizers = []string{"example.com/hold"} })
-				w.told("c01", reconciler.EventContent)
+				w.awaitChange("c01", reconciler.EventContent)
 				held := func() {
 					t.Helper()
 					if outcome, err := remove(w); err != nil || len(outcome.Waiting) != 1 || len(w.inventory.Items) != left[how]+1 {
@@ -53,7 +53,7 @@ func TestADependentThatLosesOurMarksOnItsWayOutIsRemovedAllTheSame(t *testing.T)
 				}
 				held()
 				w.change("c01", strip)
-				w.told("c01", reconciler.EventVanished)
+				w.awaitChange("c01", reconciler.EventVanished)
 				held()
 				w.change("c01", func(c *corev1.ConfigMap) { c.Finalizers = nil })
 				outcome, err := remove(w)
@@ -81,7 +81,7 @@ func TestObjectsThatBearACopyOfTheLabelTriggerNothingAndOursDo(t *testing.T) {
 	for range 2 {
 		copied("all", owned.Annotations)
 	}
-	// The second change finds nothing in the old record that says whose it is.
+	// The second change finds nothing in the old record that names the owner.
 	w.change("c01", func(c *corev1.ConfigMap) { delete(c.Annotations, engineName+"/owner") })
 	w.change("c01", func(c *corev1.ConfigMap) { c.Data["value"] = "theirs" })
 

@@ -17,7 +17,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// watched is a bench whose engine watches, and what the engine tells and sends.
+// watched is a bench whose engine watches, with the changes and the requests of the engine.
 type watched struct {
 	*bench
 	*between
@@ -48,8 +48,8 @@ func (w *watched) restart(t *testing.T) {
 	t.Cleanup(w.engine.Close)
 }
 
-// told waits until a change of the object is told.
-func (w *watched) told(name string, what reconciler.Event) {
+// awaitChange waits until the engine reports a change of the object.
+func (w *watched) awaitChange(name string, what reconciler.Event) {
 	w.t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
 	for {
@@ -123,7 +123,7 @@ func TestNothingIsSentButWhatHasToBe(t *testing.T) {
 	if err := w.Update(t.Context(), edited); err != nil {
 		t.Fatal(err)
 	}
-	w.told("c01", reconciler.EventContent)
+	w.awaitChange("c01", reconciler.EventContent)
 	w.mustApply(configs(n, "3")...)
 	w.expect("drift", map[string]int{"GET": 1, "PUT": 1})
 	if w.get("c01").Data["value"] != "3" {
@@ -131,7 +131,7 @@ func TestNothingIsSentButWhatHasToBe(t *testing.T) {
 	}
 
 	w.deleteByHand("c02")
-	w.told("c02", reconciler.EventVanished)
+	w.awaitChange("c02", reconciler.EventVanished)
 	w.mustApply(configs(n, "3")...)
 	w.expect("one deleted by hand", map[string]int{"GET": 2, "POST": 1}) // the object and its namespace
 
@@ -170,7 +170,7 @@ func TestAnObjectWithAChangedFieldOfOthersIsReadOnce(t *testing.T) {
 	if err := w.Update(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
-	w.told("c01", reconciler.EventContent)
+	w.awaitChange("c01", reconciler.EventContent)
 	w.mustApply(configs(3, "1")...)
 	w.expect("the first time", map[string]int{"GET": 1})
 	w.mustApply(configs(3, "1")...)
@@ -190,7 +190,7 @@ func TestADependentWithoutItsLabelIsNotLost(t *testing.T) {
 		if err := w.Update(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
-		w.told(name, reconciler.EventVanished)
+		w.awaitChange(name, reconciler.EventVanished)
 	}
 	w := newWatched(t)
 	w.mustApply(configs(3, "1")...)
@@ -248,7 +248,7 @@ func TestAnObjectThatIsEditedAllTheTimeIsNotReadEveryTime(t *testing.T) {
 		if err := w.Update(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
-		w.told("c01", reconciler.EventContent)
+		w.awaitChange("c01", reconciler.EventContent)
 		outcome := w.mustApply(configs(2, "1")...)
 		reads, again = reads+w.sent()["GET"], outcome.NextDriftCheck
 	}
@@ -269,7 +269,7 @@ func TestReportedDriftOfAnObjectThatIsEditedAllTheTimeDoesNotComeAndGo(t *testin
 		if err := w.Update(t.Context(), live); err != nil {
 			t.Fatal(err)
 		}
-		w.told("c01", reconciler.EventContent)
+		w.awaitChange("c01", reconciler.EventContent)
 		return w.mustApply(object)
 	}
 	w.mustApply(object)

@@ -147,7 +147,7 @@ func TestErrorsOfTheClusterAreNoMistakes(t *testing.T) {
 	if _, invalid := errors.AsType[*InvalidError](err); invalid {
 		t.Errorf("%v is an InvalidError", err)
 	}
-	// With mistakes as well, both are told, but nothing that may follow from the error.
+	// With mistakes as well, both are reported, but nothing that may follow from the error.
 	_, err = Build(t.Context(), input(parse(t, down+"\n---\n{kind: X}\n---\n"+
 		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {shop.example.com/depends-on: down.example.com/Foo/a}}}`)...))
 	if _, invalid := errors.AsType[*InvalidError](err); !invalid || !strings.Contains(err.Error(), "the server is down") || strings.Contains(err.Error(), "depends on") {

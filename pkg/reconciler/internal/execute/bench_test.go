@@ -130,7 +130,7 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 	return object
 }
 
-// desired makes a wanted object of YAML, with our marks.
+// desired makes a desired object of YAML, with our label and annotation.
 func (b *bench) desired(text string, update v1alpha1.UpdatePolicy) *plan.Desired {
 	b.t.Helper()
 	manifest := parse(b.t, text)

@@ -141,7 +141,7 @@ func signingRequest(t *testing.T) string {
 
 // Each object is installed; others do to it what they do; it is written again
 // although nothing changed; another client changes a label and, where the kind lets
-// him, another field that the manifest sets; and it is written once more.
+// it, another field that the manifest sets; and it is written once more.
 func TestADriftedObjectOfEveryBuiltInKindIsRepairedWithoutARefusal(t *testing.T) {
 	b := newBench(t)
 	request := signingRequest(t)

@@ -17,7 +17,7 @@ import (
 )
 
 // What the server says to a dry run decides whether an object is deleted to be
-// created anew.
+// created again.
 func TestTheAnswerToADryRunDecidesAboutARecreation(t *testing.T) {
 	for name, tc := range map[string]struct {
 		code    int

@@ -201,7 +201,7 @@ func TestATypeIsNotDeletedWhileAnythingOfItIsThere(t *testing.T) {
 			if mayBe := tc.blocked == "" && !tc.failed && !tc.released; deleted != mayBe {
 				t.Errorf("sent %v", recorder.Sent())
 			}
-			if deleted { // what let it pass was a look right before it
+			if deleted { // what let it pass was a read right before it
 				sent := recorder.Sent()
 				at := slices.IndexFunc(sent, func(s wire.Sent) bool { return s.Method == http.MethodDelete })
 				if at < 1 || !strings.HasSuffix(sent[at-1].Path, "/foos") {
@@ -225,7 +225,7 @@ func TestANamespaceIsNotDeletedWhileAnythingIsInIt(t *testing.T) {
 		guard              plan.Guard
 		owner              string // the namespace of the component; empty if it has none
 		blocked            bool
-		note               string // if it is left behind
+		note               string // if it is orphaned
 	}{
 		"an object in one that was created":                           {namespace: "shop", guard: plan.GuardEmptyElseOrphan, content: configMap("shop", "theirs"), note: "released: it is in use by others: 1 object lives in it: ConfigMap theirs"},
 		"an object in one that was created, which is not to be named": {namespace: "shop", guard: plan.GuardEmptyElseOrphan, owner: "bank", content: configMap("shop", "theirs"), note: "released: it is in use by others: 1 object lives in it (listed by kubectl get configmaps --namespace shop)"},

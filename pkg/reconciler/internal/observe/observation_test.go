@@ -28,7 +28,7 @@ func TestMarksOfOwnershipAreRead(t *testing.T) {
 	observer := observerOn(targetOn(t, &rest.Config{Host: "http://127.0.0.1:1"}))
 	for name, tc := range map[string]struct {
 		live     string
-		manifest string // empty: the object is not wanted any more
+		manifest string // empty: the object is not desired any more
 		want     plan.Ownership
 	}{
 		"none": {live: metadata("", "", "")},
