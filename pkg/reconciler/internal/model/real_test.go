@@ -249,7 +249,7 @@ func (r *realCluster) look() []string {
 		case "":
 			owner = "nobody"
 		case otherOwner.ID:
-			owner = "a stranger"
+			owner = "another owner"
 		}
 		lines = append(lines, line(key, o.GetLabels()["value"], owner, o.GetLabels()["extra"] != "", o.GetAnnotations()[helmMark] != "",
 			o.GetDeletionTimestamp() != nil, len(o.GetFinalizers()) > 0))
