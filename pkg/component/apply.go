@@ -187,7 +187,7 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t targets.Connect
 		outcome.Notes = append(outcome.Notes, h.noteDrift(obj, outcome.Drifted, now)...)
 	}
 	known.activity.Add(outcome)
-	h.lookouts.wait(key, t.Target, outcome.Foreign)
+	h.watches.SetAwaited(key, t.Target, outcome.Foreign)
 	err = h.nameMissing(ctx, obj, outcome, err)
 	if !outcome.NextDriftCheck.IsZero() {
 		h.triggers.RequeueAfter(key, max(outcome.NextDriftCheck.Sub(now), minFallback))

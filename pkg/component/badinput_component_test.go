@@ -63,7 +63,7 @@ const years = 100 * 365 * 24 * time.Hour
 
 // What is wrong with a component itself. Tests of their own hold what takes more than
 // one pass: durations that were stored before the schema forbade them
-// (TestAStoredObjectThatIsNoneOfOursStopsNobodyElseAndSaysWhatIsWrong), a placement
+// (TestAStoredObjectThatCannotBeDecodedStopsNoOtherAndSaysWhatIsWrong), a placement
 // that changes (TestADeploymentThatMovesIsCreatedAnewBeforeTheOldOneIsPruned),
 // annotations that flap
 // (TestAnAnnotationThatFlapsCostsOneWriteOfTheStatusEachTimeAndTouchesNoDependent), records that were
@@ -72,7 +72,7 @@ const years = 100 * 365 * 24 * time.Hour
 // (TestForeignFinalizersBlockTheDeletion, TestTheFinalizersOfTheServersOwnDeletionDoNotBlock),
 // suspension (TestSuspension, TestAComponentThatIsSuspendedBetweenTwoWavesStopsThereAndGoesOnLater),
 // hooks in all positions (TestAHookThatMisbehavesIsNamedInEveryPosition) and the pace of
-// the client (TestRequestsAreThrottledOnlyIfSomebodySaysSo).
+// the client (TestRequestsAreThrottledOnlyIfTheConfigurationSaysSo).
 func TestABadComponentSaysWhatIsWrongWithItAndHarmsNothing(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	tests := []badInput{

@@ -137,7 +137,7 @@ func templated(t *testing.T, text string) manifests.Generator {
 // found is the canary, as a template finds it in a Secret of the cluster.
 const found = `{{ $canary := (lookup "v1" "Secret" .Namespace "source").data.value | b64dec }}`
 
-func TestASecretIsToldNowhere(t *testing.T) {
+func TestASecretIsReportedNowhere(t *testing.T) {
 	const secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: copy}\nstringData: {value: {{ $canary | quote }}}\n---\n"
 	for name, template := range map[string]string{
 		"everything is well":                 secret,
@@ -201,7 +201,7 @@ func (w *watchman) deny() {
 	}
 }
 
-func TestWhatAHookReadsIsToldNowhere(t *testing.T) {
+func TestWhatAHookReadsIsReportedNowhere(t *testing.T) {
 	for name, fail := range map[string]func(secret *corev1.Secret) error{
 		"an error": func(secret *corev1.Secret) error { return fmt.Errorf("bad: %v", secret) },
 		"a panic":  func(secret *corev1.Secret) error { panic(string(secret.Data["value"])) },
@@ -239,7 +239,7 @@ func TestWhatAHookReadsIsToldNowhere(t *testing.T) {
 	}
 }
 
-func TestWhatAReferenceHoldsIsToldNowhere(t *testing.T) {
+func TestWhatAReferenceHoldsIsReportedNowhere(t *testing.T) {
 	renderings := 0
 	for name, generate := range map[string]func(value string) ([]client.Object, error){
 		"a generator fails with it":  func(value string) ([]client.Object, error) { return nil, errors.New(value) },

@@ -32,7 +32,7 @@ func (s oneWidget) Get(_ context.Context, _ client.ObjectKey, obj client.Object,
 	return s.err
 }
 
-func TestNothingIsCreatedForAComponentThatIsNotAsThePassReadIt(t *testing.T) {
+func TestNothingIsCreatedForAComponentThatIsNotAsTheReconcileReadIt(t *testing.T) {
 	broken := errors.New("broken")
 	unserved := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{Resource: "widgets"}, "main", "404 page not found", 0, true)
 	tests := []struct {

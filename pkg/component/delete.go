@@ -139,7 +139,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Conn
 		for _, blocker := range blockers {
 			foreign = append(foreign, blocker.Foreign...)
 		}
-		h.lookouts.wait(client.ObjectKeyFromObject(obj), t.Target, foreign)
+		h.watches.SetAwaited(client.ObjectKeyFromObject(obj), t.Target, foreign)
 		return h.blocked(obj, verdict.BlockersMessage(blockers))
 	}
 	if err := h.beginDeletion(ctx, obj); err != nil {
@@ -153,7 +153,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Conn
 	err = record.keep(ctx, outcome.Inventory, err)
 	key, status, known := client.ObjectKeyFromObject(obj), obj.GetStatus(), h.remembered(obj)
 	known.activity.Add(outcome)
-	h.lookouts.wait(key, t.Target, outcome.Foreign)
+	h.watches.SetAwaited(key, t.Target, outcome.Foreign)
 	err = h.nameMissing(ctx, obj, outcome, err)
 	before := status.Progress
 	if err == nil || outcome.Total > 0 {

@@ -94,7 +94,7 @@ func TestDelete(t *testing.T) {
 					t.Errorf("hooks %v", hooks)
 				}
 			} else {
-				passOver(t, h, obj)
+				reconcileOnce(t, h, obj)
 				if state, reason, message := obj.GetStatus().GetState(); state != test.state || reason != test.reason || message != test.message {
 					t.Errorf("%s, %s: %s", state, reason, message)
 				}
@@ -115,10 +115,10 @@ func TestADeletionThatIsForbiddenLikeTheApplyBeforeItIsAnEvent(t *testing.T) {
 	obj := deletedWidget(someInventory)
 	deleted := obj.DeletionTimestamp
 	obj.DeletionTimestamp = nil
-	passOver(t, h, obj)
+	reconcileOnce(t, h, obj)
 	obj.DeletionTimestamp, log.lines = deleted, nil
 	for range 2 {
-		passOver(t, h, obj)
+		reconcileOnce(t, h, obj)
 	}
 	const hint = `to give up the 1 object that may be left there, set the annotation test.corbel.run/abandon to "true"`
 	if len(log.lines) != 1 || !strings.HasPrefix(log.lines[0], "Warning|Forbidden|Delete|ConfigMap shop/a: no") || !strings.HasSuffix(log.lines[0], hint) {

@@ -49,7 +49,7 @@ func TestADeletionRendersOnlyIfSomethingRunsBeforeOrAfterIt(t *testing.T) {
 			})
 			obj := deletedWidget(test.inventory)
 			obj.Annotations = map[string]string{skip: test.annotation}
-			passOver(t, h, obj)
+			reconcileOnce(t, h, obj)
 			if rendered != test.rendered {
 				t.Errorf("rendered %d times, want %d", rendered, test.rendered)
 			}

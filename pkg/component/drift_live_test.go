@@ -50,7 +50,7 @@ func (b *bed) warned(reason, note string) error {
 	return fmt.Errorf("the events are %q", texts)
 }
 
-func TestUnderReportDriftIsLeftAndTheConditionSaysWhoChangedWhatAndWhen(t *testing.T) {
+func TestUnderReportDriftIsLeftAndTheConditionSaysWhichClientChangedWhatAndWhen(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{DriftSpec: component.DriftSpec{DriftPolicy: v1alpha1.DriftPolicyReport}, Values: map[string]string{"a": "1", "b": "1"}})
 	b.until(component.StateReady)

@@ -30,7 +30,7 @@ func TestReportedDriftIsAConditionAndOneEventAndLeavesReadyAlone(t *testing.T) {
 	obj := newWidget()
 	expect := func(what, message string, events ...string) {
 		t.Helper()
-		passOver(t, h, obj)
+		reconcileOnce(t, h, obj)
 		if state, _, said := obj.GetStatus().GetState(); state != StateReady {
 			t.Errorf("%s: the state is %s: %s", what, state, said)
 		}
@@ -55,7 +55,7 @@ func TestReportedDriftIsAConditionAndOneEventAndLeavesReadyAlone(t *testing.T) {
 	expect("the same once more", first)
 
 	engine.err, engine.outcome.Total, engine.outcome.Drifted = errors.New("the server is busy"), 0, nil
-	passOver(t, h, obj)
+	reconcileOnce(t, h, obj)
 	if !apimeta.IsStatusConditionTrue(obj.GetStatus().Conditions, v1alpha1.ConditionDrifted) {
 		t.Error("a pass that saw nothing took the condition away")
 	}
@@ -103,7 +103,7 @@ func TestRepairsAndContestsAreEvents(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsForAContestComesWhenItsTimeHasCome(t *testing.T) {
+func TestAComponentThatWaitsForAConflictIsRequeuedInTime(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
 	contest := waitFor("/ConfigMap shop/a", string(reconciler.WaitConflict), "again and again")
 	contest.Until = h.now().Add(4 * time.Minute)

@@ -102,7 +102,7 @@ func testHandler(t testing.TB, engine *fakeEngine) (*handler[*widget], *eventLog
 		inventory: inventory.NewStore(inventory.Options{Name: "test.corbel.run"}),
 		code:      newUserCode(map[hookPoint][]HookFunc[*widget]{}, nil, nil),
 		memory:    newMemory(),
-		left:      backoff.NewActivity[client.ObjectKey](leftBase, leftLimit),
+		releases:  backoff.NewActivity[client.ObjectKey](releaseBase, releaseLimit),
 		triggers:  &fakeTriggers{asked: map[client.ObjectKey]time.Duration{}},
 	}
 	h.telemetry = telemetry.New(telemetry.Options{

@@ -36,8 +36,8 @@ func noteAbout(name string) reconciler.Note {
 	return note
 }
 
-// judgePass lets the handler judge a pass that ended with the error.
-func judgePass(t *testing.T, h *handler[*widget], obj *widget, err error) {
+// judgeReconcile lets the handler judge a pass that ended with the error.
+func judgeReconcile(t *testing.T, h *handler[*widget], obj *widget, err error) {
 	t.Helper()
 	res := result.Empty
 	if err == nil {
@@ -66,31 +66,31 @@ func TestEventsComeWithTransitions(t *testing.T) {
 	}
 	waiting := &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: "ConfigMap shop/a"}}
 
-	judgePass(t, h, obj, waiting)
+	judgeReconcile(t, h, obj, waiting)
 	expect()
 	outcome(3, "a")
-	judgePass(t, h, obj, waiting) // no transition
+	judgeReconcile(t, h, obj, waiting) // no transition
 	outcome(2, "a", "b", "c", "d", "e")
-	judgePass(t, h, obj, waiting)
+	judgeReconcile(t, h, obj, waiting)
 	expect()
-	judgePass(t, h, obj, nil)
+	judgeReconcile(t, h, obj, nil)
 	expect("Normal|Adopted|Apply|ConfigMap shop/a: adopted; ConfigMap shop/b: adopted; ConfigMap shop/c: adopted; and 2 more",
 		"Normal|Applied|Apply|created 5 objects")
-	judgePass(t, h, obj, nil)
+	judgeReconcile(t, h, obj, nil)
 	expect()
 	outcome(1)
-	judgePass(t, h, obj, nil) // repaired while Ready
+	judgeReconcile(t, h, obj, nil) // repaired while Ready
 	expect("Normal|Applied|Apply|created 1 object")
 
 	harm := noteAbout("theirs")
 	harm.Warning, harm.Message = "ForeignInstancesLost", "lost"
 	h.memory.of(key).activity.Add(reconciler.Outcome{Notes: []reconciler.Note{noteAbout("a"), harm}})
-	judgePass(t, h, obj, nil)
+	judgeReconcile(t, h, obj, nil)
 	expect("Warning|ForeignInstancesLost|Apply|ConfigMap shop/theirs: lost", "Normal|Adopted|Apply|ConfigMap shop/a: adopted")
 
 	outcome(1)
 	h.forgetComponent(t.Context(), key)
-	judgePass(t, h, obj, nil)
+	judgeReconcile(t, h, obj, nil)
 	expect()
 }
 
@@ -111,7 +111,7 @@ func TestThousandsOfNotesAreAFewEvents(t *testing.T) {
 		outcome.Notes = append(outcome.Notes, note)
 	}
 	h.remembered(obj).activity.Add(outcome)
-	judgePass(t, h, obj, nil)
+	judgeReconcile(t, h, obj, nil)
 	if len(log.lines) != 3 || !strings.HasPrefix(log.lines[0], "Warning|OrphanFound|") {
 		t.Fatalf("events: %q", log.lines)
 	}
@@ -128,7 +128,7 @@ func TestAnOutdatedDefinitionIsReportedWhileDependentsAreUnderWay(t *testing.T) 
 	obj := newWidget()
 	pruned := errors.New("the API server does not keep status.inventory as sent")
 	unfinished := &verdict.UnfinishedError{Facts: verdict.Facts{Err: pruned, Fallback: time.Minute}, Cause: pruned}
-	judgePass(t, h, obj, result.NewStalling(unfinished, v1alpha1.ReasonCRDOutdated))
+	judgeReconcile(t, h, obj, result.NewStalling(unfinished, v1alpha1.ReasonCRDOutdated))
 	state, reason, message := obj.GetStatus().GetState()
 	if state != StateError || reason != v1alpha1.ReasonCRDOutdated || message != pruned.Error() {
 		t.Errorf("%s, %s: %s", state, reason, message)

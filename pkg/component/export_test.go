@@ -30,5 +30,5 @@ func Woken[T Component](r *Reconciler[T]) []client.ObjectKey {
 
 // Waiters counts the components that wait for objects that they refer to.
 func Waiters[T Component](r *Reconciler[T]) int {
-	return r.running.Load().handler.lookouts.home.Stats().Owners
+	return r.running.Load().handler.watches.ReferenceOwners()
 }

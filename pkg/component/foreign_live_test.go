@@ -21,7 +21,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-func TestAnObjectOfSomebodyElseThatGoesAwayWakesWhoWaitsForIt(t *testing.T) {
+func TestTheDeletionOfAnObjectOfAnotherOwnerRequeuesItsWaiter(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{AdoptionPolicy: new(v1alpha1.AdoptionPolicyNever)})
 	theirs := &corev1.ConfigMap{ObjectMeta: b.object("a")}
 	b.check(b.client.Create(t.Context(), theirs))
@@ -50,7 +50,7 @@ func TestAnIgnoredObjectThatGoesAwayIsCreatedAtOnce(t *testing.T) {
 	b.untilGone()
 }
 
-func TestTheEndOfANamespaceWakesWhoWaitsForIt(t *testing.T) {
+func TestTheEndOfANamespaceRequeuesItsWaiter(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	leaving := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.namespace + "-leaving"}}
 	b.check(b.client.Create(t.Context(), leaving))
@@ -70,7 +70,7 @@ func TestTheEndOfANamespaceWakesWhoWaitsForIt(t *testing.T) {
 	}
 }
 
-func TestATypeThatSomebodyBringsWakesWhoWaitsForIt(t *testing.T) {
+func TestATypeThatIsInstalledRequeuesItsWaiter(t *testing.T) {
 	group := dnsName(t) + ".example.com"
 	b := newBed(t, manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 		return []client.Object{&unstructured.Unstructured{Object: map[string]any{
@@ -104,7 +104,7 @@ func TestATypeThatSomebodyBringsWakesWhoWaitsForIt(t *testing.T) {
 // dnsName is the name of the test as a part of a DNS name.
 func dnsName(t *testing.T) string { return strings.ToLower(t.Name()[:20]) }
 
-func TestForeignInstancesThatGoAwayWakeWhoseDeletionTheyBlock(t *testing.T) {
+func TestTheEndOfForeignInstancesRequeuesTheDeletionThatTheyBlock(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{
 		TypeSpec: component.TypeSpec{AdditionalManagedTypes: []v1alpha1.TypeInfo{{Group: "batch", Kind: "CronJob"}}},

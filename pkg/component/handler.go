@@ -44,8 +44,8 @@ type handler[T Component] struct {
 	code *userCode[T]
 
 	memory   *memory
-	left     *backoff.Activity[client.ObjectKey] // to find out what has become of components that are gone
-	lookouts *lookouts                           // may be nil
+	releases *backoff.Activity[client.ObjectKey] // to find out what has become of components that are gone
+	watches  *targets.Watches                    // may be nil
 
 	telemetry *telemetry.Telemetry
 	triggers  triggers

@@ -21,7 +21,7 @@ import (
 // interval is how specs hold durations.
 func interval(d time.Duration) *types.Duration { return &types.Duration{Duration: d} }
 
-func TestAReadyComponentComesAgainAtItsRequeueIntervalWhichIsTenMinutesByDefault(t *testing.T) {
+func TestAReadyComponentIsRequeuedAfterItsIntervalWhichIsTenMinutesByDefault(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec component.RequeueSpec
 		want time.Duration
@@ -44,7 +44,7 @@ func TestAReadyComponentComesAgainAtItsRequeueIntervalWhichIsTenMinutesByDefault
 	}
 }
 
-func TestARetriableErrorComesAgainAfterItsDelayOrTheRetryIntervalOrTheRequeueInterval(t *testing.T) {
+func TestARetriableErrorRequeuesAfterItsDelayOrTheRetryIntervalOrTheRequeueInterval(t *testing.T) {
 	retry := component.RetrySpec{RetryInterval: interval(2 * time.Minute)}
 	requeue := component.RequeueSpec{RequeueInterval: interval(3 * time.Minute)}
 	for name, test := range map[string]struct {

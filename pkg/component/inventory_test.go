@@ -206,7 +206,7 @@ func (b *bed) eventually(what string, check func() error) {
 	}
 }
 
-func TestSecretsOfTheInventoryGoWithAComponentThatSomebodyElseHeldLongest(t *testing.T) {
+func TestSecretsOfTheInventoryGoWithAComponentThatAnotherFinalizerHeldLongest(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus)
 	b.create(widget.Spec{Values: many(0, 30)})
 	b.until(component.StateReady)

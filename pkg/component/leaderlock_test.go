@@ -121,7 +121,7 @@ func TestALeaderLockNeedsANamespaceAndAName(t *testing.T) {
 	}
 }
 
-func TestWhoMayHaveBeenDeposedRecordsNothing(t *testing.T) {
+func TestAProcessThatMayBeDeposedRecordsNothing(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
 	now := time.Unix(1000, 0)
 	lock := &LeaderLock{Interface: &leaseStub{}, now: func() time.Time { return now }}

@@ -69,8 +69,8 @@ func (m *memory) entry(key client.ObjectKey) *remembered {
 	return known
 }
 
-// moved notes that something has changed that a component waits for.
-func (m *memory) moved(key client.ObjectKey) {
+// resetIdle notes that something has changed that a component waits for.
+func (m *memory) resetIdle(key client.ObjectKey) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known, ok := m.byKey[key]; ok {

@@ -120,7 +120,7 @@ func TestAnOperatorWaitsAsLongAsTheLeaseOfAnotherIsHeld(t *testing.T) {
 	}
 }
 
-func TestOperatorsWithoutLeasesAreToldThatTheyTakeTurns(t *testing.T) {
+func TestOperatorsWithoutLeasesReportThatTheyWriteInTurns(t *testing.T) {
 	local := fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()
 	red, blue := newRelease(t, "red", "key of red", "", local), newRelease(t, "blue", "key of blue", "", local)
 	obj := newWidget()

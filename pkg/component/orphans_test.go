@@ -46,18 +46,18 @@ func TestAComponentHasVanishedOnlyIfTheServerNamesIt(t *testing.T) {
 }
 
 // A type that was taken from the server is not asked for every few seconds for ever.
-func TestWhoeverCannotTellWhatHasBecomeOfAComponentAsksLessAndLessOften(t *testing.T) {
+func TestTheFateOfAComponentIsReadLessAndLessOften(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
 	var waits []time.Duration
 	key := client.ObjectKey{Namespace: "shop", Name: "main"}
 	fails := func(err error) {
-		h.leaveLater(t.Context(), key, err)
+		h.retryRelease(t.Context(), key, err)
 		waits = append(waits, h.triggers.(*fakeTriggers).asked[key])
 	}
 	for range 9 {
 		fails(errors.New("its path is not served"))
 	}
-	h.leave(t.Context(), key) // nothing is left of it
+	h.releaseInventory(t.Context(), key) // nothing is left of it
 	fails(errors.New("another one of its name"))
 	want := []time.Duration{5, 10, 20, 40, 80, 160, 320, 600, 600, 5}
 	for i := range want {

@@ -60,7 +60,7 @@ func (h *handler[T]) noteFirstSeen(obj T) {
 // suspend is for a component that is suspended: its dependents are not reconciled, their
 // changes do not requeue it, and its timeout does not go on.
 func (h *handler[T]) suspend(obj T) {
-	h.lookouts.forget(client.ObjectKeyFromObject(obj))
+	h.watches.ForgetComponent(client.ObjectKeyFromObject(obj))
 	h.memory.takeRendered(client.ObjectKeyFromObject(obj))
 	h.targets.ForgetOwner(h.ownerNamed(client.ObjectKeyFromObject(obj)))
 	// The dependents have no chance to become ready, so the timeout starts anew afterwards.
@@ -71,10 +71,10 @@ func (h *handler[T]) suspend(obj T) {
 // forgetComponent drops what is kept about a component that is gone, or does not belong to this
 // process any more.
 func (h *handler[T]) forgetComponent(ctx context.Context, key client.ObjectKey) {
-	h.leave(ctx, key)
+	h.releaseInventory(ctx, key)
 	h.telemetry.ForgetComponent(ctx, key)
 	h.triggers.BeginReconcile(key)
 	h.targets.ForgetOwner(h.ownerNamed(key))
-	h.lookouts.forget(key)
+	h.watches.ForgetComponent(key)
 	h.memory.forget(key)
 }

@@ -75,8 +75,8 @@ func TestRefusedRecordChangesNothing(t *testing.T) {
 	}
 }
 
-// passOver runs CreateOrUpdate or Delete and the judgement, as reconcile does.
-func passOver(t *testing.T, h *handler[*widget], obj *widget) result.Verdict {
+// reconcileOnce runs CreateOrUpdate or Delete and the judgement, as reconcile does.
+func reconcileOnce(t *testing.T, h *handler[*widget], obj *widget) result.Verdict {
 	t.Helper()
 	pass := lifecycle.Outcome{Phase: lifecycle.PhaseApply, Now: h.now()}
 	if obj.DeletionTimestamp.IsZero() {
@@ -100,7 +100,7 @@ func TestTimeoutCountsFromTheLastChange(t *testing.T) {
 	expect := func(at time.Duration, state State, reason string) {
 		t.Helper()
 		now = start.Add(at)
-		passOver(t, h, obj)
+		reconcileOnce(t, h, obj)
 		if gotState, gotReason, message := obj.GetStatus().GetState(); gotState != state || gotReason != reason {
 			t.Errorf("at %s: %s, %s: %s", at, gotState, gotReason, message)
 		}
@@ -135,7 +135,7 @@ func TestMistakesOfTheComponent(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			engine := &fakeEngine{}
 			h, _ := testHandler(t, engine)
-			verdict := passOver(t, h, test.component)
+			verdict := reconcileOnce(t, h, test.component)
 			state, reason, message := test.component.GetStatus().GetState()
 			if state != StateError || reason != v1alpha1.ReasonSpecInvalid || message != test.message || verdict.Outcome != result.Stalled || len(engine.applied) != 0 {
 				t.Errorf("%s, %s: %s; %+v", state, reason, message, verdict)

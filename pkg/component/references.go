@@ -227,7 +227,7 @@ func sourceOf(pointer any) *references.Source {
 // then on, only newer versions requeue the component.
 func (h *handler[T]) loadReferences(ctx context.Context, obj T) references.Absence {
 	absent, points := h.readReferences(ctx, obj)
-	h.lookouts.refer(client.ObjectKeyFromObject(obj), points)
+	h.watches.SetReferences(client.ObjectKeyFromObject(obj), points)
 	return absent
 }
 

@@ -91,7 +91,7 @@ func (n *nosy) install(happens func()) {
 	n.check(n.client.Delete(n.Context(), n.get()))
 }
 
-func TestADeletionIsNotHeldUpByReferencesThatNobodyNeedsAnyMore(t *testing.T) {
+func TestADeletionIsNotHeldUpByReferencesThatAreNotNeededAnyMore(t *testing.T) {
 	for name, happens := range map[string]func(n *nosy){
 		"the Secret is gone": func(n *nosy) {
 			n.check(n.client.Delete(n.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace, Name: "creds"}}))

@@ -139,7 +139,7 @@ func TestMissingReferencesAreWaitedFor(t *testing.T) {
 	h, _ := testHandler(t, engine)
 	h.local = fake.NewFakeClient()
 	obj := withRefs(widgetReferences{Secrets: []SecretReference{{Name: "x"}, {Name: "y"}}})
-	verdict := passOver(t, h, obj)
+	verdict := reconcileOnce(t, h, obj)
 	state, reason, message := obj.GetStatus().GetState()
 	if state != StatePending || reason != v1alpha1.ReasonRetrying || verdict.Result.RequeueAfter != references.RetryInterval || len(engine.applied) > 0 {
 		t.Errorf("%s, %s: %s; %+v", state, reason, message, verdict)
@@ -147,7 +147,7 @@ func TestMissingReferencesAreWaitedFor(t *testing.T) {
 	checkMistakes(t, errors.New(message), "Secret shop/x does not exist|Secret shop/y does not exist")
 
 	obj.Spec.Refs.Own = own("", errors.New("no rights"))
-	if passOver(t, h, obj); obj.GetStatus().State != StateError {
+	if reconcileOnce(t, h, obj); obj.GetStatus().State != StateError {
 		t.Errorf("what cannot be read is hidden by what is missing: %s", obj.GetStatus().State)
 	}
 }
@@ -159,7 +159,7 @@ func TestMistakesInReferences(t *testing.T) {
 		Password: &SecretKeyReference{Name: "creds", Key: "a/b"},
 		Texts:    map[string]ConfigMapKeyReference{"x": {Name: "texts"}},
 	})
-	passOver(t, h, obj)
+	reconcileOnce(t, h, obj)
 	_, reason, message := obj.GetStatus().GetState()
 	if reason != v1alpha1.ReasonSpecInvalid {
 		t.Errorf("the reason is %s", reason)
@@ -169,7 +169,7 @@ func TestMistakesInReferences(t *testing.T) {
 
 	clusterScoped := withRefs(widgetReferences{Secrets: []SecretReference{{Name: "x"}}})
 	clusterScoped.Namespace = ""
-	passOver(t, h, clusterScoped)
+	reconcileOnce(t, h, clusterScoped)
 	_, _, message = clusterScoped.GetStatus().GetState()
 	checkMistakes(t, errors.New(message), "Widget main: spec.refs.secrets[0]: a component without a namespace cannot refer to a Secret")
 }
@@ -214,14 +214,14 @@ func TestADeletionWaitsForItsKubeconfigOnlyIfItHasSomethingToLose(t *testing.T) 
 	h.local = fake.NewFakeClient()
 	obj := deleted(withSpec(widgetSpec{ClientSpec: ClientSpec{&KubeConfigSpec{SecretKeyReference{Name: "gone"}}}}))
 	obj.GetStatus().Inventory = someInventory
-	passOver(t, h, obj)
+	reconcileOnce(t, h, obj)
 	if _, reason, message := obj.GetStatus().GetState(); reason != v1alpha1.ReasonDeletionBlocked {
 		t.Errorf("%s: %s", reason, message)
 	} else {
 		checkMistakes(t, errors.New(message), "Secret shop/gone does not exist")
 	}
 	obj.GetStatus().Inventory = reconciler.Inventory{}
-	passOver(t, h, obj)
+	reconcileOnce(t, h, obj)
 	if _, reason, message := obj.GetStatus().GetState(); reason != v1alpha1.ReasonDeletionProcessing || message != "nothing is left" {
 		t.Errorf("without dependents: %s: %s", reason, message)
 	}

@@ -177,7 +177,7 @@ func TestTheSearchForOrphansEndsWithTheOperator(t *testing.T) {
 		if took := time.Since(l.started); took != 3*time.Hour {
 			t.Errorf("it ended after %s", took)
 		}
-		if last := l.listed[len(l.listed)-1] - l.listed[len(l.listed)-2]; last != leftLimit || len(l.listed) > 30 {
+		if last := l.listed[len(l.listed)-1] - l.listed[len(l.listed)-2]; last != releaseLimit || len(l.listed) > 30 {
 			t.Errorf("%d attempts, the last after %s", len(l.listed), last)
 		}
 	})

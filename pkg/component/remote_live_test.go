@@ -164,7 +164,7 @@ func TestADeletionWaitsForItsKubeconfig(t *testing.T) {
 	}
 }
 
-func TestAbandonEndsADeletionAndTellsWhatStays(t *testing.T) {
+func TestAbandonEndsADeletionAndReportsWhatStays(t *testing.T) {
 	b := newRemoteBed(t, otherCluster(t))
 	b.install()
 	b.deleteKubeconfig()

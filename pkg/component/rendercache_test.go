@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -43,7 +44,7 @@ func TestWhatWasFoundOutHoldsAsLongAsTheComponentIsTheSame(t *testing.T) {
 		"another label":         {component: component(func(w *widget) { w.Labels = map[string]string{"tier": "gold"} }), now: now},
 		"somebody wrote status": {component: component(func(w *widget) { w.Status.ProcessingDigest = "" }), now: now},
 		"another component":     {component: component(func(w *widget) { w.Name = "other" }), now: now},
-		"a full pass is due":    {component: component(unchanged), now: now.Add(time.Minute)},
+		"a full reconcile is due":    {component: component(unchanged), now: now.Add(time.Minute)},
 	} {
 		if _, got := m.renderedFor(tc.component, tc.now); got != tc.want {
 			t.Errorf("%s: got %v", name, got)
@@ -83,7 +84,7 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	}
 }
 
-func TestWhenTheNextFullPassIsDueIsKnownUntilThen(t *testing.T) {
+func TestWhenTheNextFullReconcileIsDueIsKnownUntilThen(t *testing.T) {
 	now, m, key := time.Unix(1000, 0), newMemory(), client.ObjectKey{Name: "main"}
 	m.keepRendered(key, prepared{until: now.Add(time.Minute)})
 	for name, tc := range map[string]struct {
@@ -102,16 +103,16 @@ func TestWhenTheNextFullPassIsDueIsKnownUntilThen(t *testing.T) {
 	}
 }
 
-// What the hooks of a light pass see was not rendered, so a change of it still counts.
-func TestTheHooksOfALightPassDoNotHideAChangeOfAReference(t *testing.T) {
+// What the hooks of a fast path see was not rendered, so a change of it still counts.
+func TestTheHooksOfTheFastPathDoNotHideAChangeOfAReference(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
 	h.local = fake.NewFakeClient(configMapObject("settings", map[string]string{"a": "1"}))
 	var err error
-	nobody := func(client.ObjectKey) {}
-	if h.lookouts, err = newLookouts(&rest.Config{Host: "http://127.0.0.1:1"}, nobody, nobody); err != nil {
+	ignore := func(client.ObjectKey) {}
+	if h.watches, err = targets.NewWatches(&rest.Config{Host: "http://127.0.0.1:1"}, ignore, ignore); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(h.lookouts.home.Close)
+	t.Cleanup(h.watches.Close)
 	seen := ""
 	h.code.hooks[postReconcile] = []HookFunc[*widget]{func(_ context.Context, _ client.Client, w *widget) error {
 		seen = w.Spec.Refs.Settings.Data()["a"]
@@ -121,17 +122,17 @@ func TestTheHooksOfALightPassDoNotHideAChangeOfAReference(t *testing.T) {
 	if err := h.hooksAfterFastPath(h.basicContext(t.Context(), obj), obj); err != nil || seen != "1" {
 		t.Errorf("the hook saw %q, %v", seen, err)
 	}
-	if waiters := h.lookouts.home.Stats().Owners; waiters != 0 {
-		t.Errorf("the light pass says what it has seen to %d lookouts", waiters)
+	if waiters := h.watches.ReferenceOwners(); waiters != 0 {
+		t.Errorf("on the fast path %d components refer to something", waiters)
 	}
 	h.loadReferences(t.Context(), obj)
-	if waiters := h.lookouts.home.Stats().Owners; waiters != 1 {
-		t.Errorf("a full pass says it to %d lookouts", waiters)
+	if waiters := h.watches.ReferenceOwners(); waiters != 1 {
+		t.Errorf("after a full reconcile %d components refer to something", waiters)
 	}
 }
 
 // It may be that types come to be served while nothing but dependents change.
-func TestALightPassBecomesAFullOneIfWhatIsKnownDoesNotHoldAnyMore(t *testing.T) {
+func TestTheFastPathBecomesAFullReconcileIfTheCacheIsOutdated(t *testing.T) {
 	engine := &outdated{fakeEngine: &fakeEngine{outcome: reconciler.Outcome{Total: 1, Settled: 1, Desired: &reconciler.DesiredSet{}}}}
 	h, _ := testHandler(t, engine.fakeEngine)
 	h.targets.(*fakeTargets).target.Engine = engine
@@ -143,7 +144,7 @@ func TestALightPassBecomesAFullOneIfWhatIsKnownDoesNotHoldAnyMore(t *testing.T) 
 		}
 	}
 	if got := len(engine.applied); got != 2 || engine.light != 1 {
-		t.Errorf("%d full passes and %d light ones, want 2 and 1", got, engine.light)
+		t.Errorf("%d full reconciles and %d light ones, want 2 and 1", got, engine.light)
 	}
 }
 

@@ -96,7 +96,7 @@ func TestAnOperatorWithRightsInOneNamespaceOnlyLivesThere(t *testing.T) {
 	})
 }
 
-func TestWhoMayNotReadTheUIDOfTheClusterIsToldWhatToDo(t *testing.T) {
+func TestAnOperatorThatMayNotReadTheUIDOfTheClusterSaysWhatToDo(t *testing.T) {
 	b := newBed(t, rendering(), component.ReconcilerOptions{})
 	const user = "nosy-operator"
 	b.grant(user, ownRights...)

@@ -288,10 +288,10 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running[T], gvk schema.
 		Queue:     about.triggers,
 	})
 	handler.digestKey, handler.targets = key, clusters
-	if handler.lookouts, err = newLookouts(mgr.GetConfig(), about.triggers.Requeue, handler.memory.moved); err != nil {
+	if handler.watches, err = targets.NewWatches(mgr.GetConfig(), about.triggers.Requeue, handler.memory.resetIdle); err != nil {
 		return nil, err
 	}
-	for _, run := range []manager.RunnableFunc{clusters.Run, handler.lookouts.run, handler.releaseOrphans} {
+	for _, run := range []manager.RunnableFunc{clusters.Run, handler.watches.Run, handler.releaseOrphans} {
 		if err := mgr.Add(run); err != nil {
 			return nil, err
 		}
@@ -308,7 +308,7 @@ func (r *Reconciler[T]) newHandler(about *running[T], gvk schema.GroupVersionKin
 		finder:   finderFor[T](),
 		local:    about.client,
 		memory:   newMemory(),
-		left:     backoff.NewActivity[client.ObjectKey](leftBase, leftLimit),
+		releases: backoff.NewActivity[client.ObjectKey](releaseBase, releaseLimit),
 		triggers: about.triggers,
 		now:      r.now,
 		inventory: inventory.NewStore(inventory.Options{

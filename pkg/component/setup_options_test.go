@@ -90,7 +90,7 @@ func TestOnlyEventsOfTheShardPass(t *testing.T) {
 	}
 }
 
-func TestRequestsAreThrottledOnlyIfSomebodySaysSo(t *testing.T) {
+func TestRequestsAreThrottledOnlyIfTheConfigurationSaysSo(t *testing.T) {
 	limiter := flowcontrol.NewFakeAlwaysRateLimiter()
 	tests := []struct {
 		name   string

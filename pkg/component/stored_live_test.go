@@ -57,7 +57,7 @@ func looseWidget(namespace, name string, spec map[string]any) *unstructured.Unst
 	return object
 }
 
-func TestAStoredObjectThatIsNoneOfOursStopsNobodyElseAndSaysWhatIsWrong(t *testing.T) {
+func TestAStoredObjectThatCannotBeDecodedStopsNoOtherAndSaysWhatIsWrong(t *testing.T) {
 	b := newBed(t, rendering(), component.ReconcilerOptions{})
 	scheme := installLoose(t, b)
 	b.judged.Component.Group = loose.Group

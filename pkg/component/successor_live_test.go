@@ -33,7 +33,7 @@ func (s *busySecrets) wrap(next http.RoundTripper) http.RoundTripper {
 }
 
 // The queue makes one of the end of a component and the beginning of another one.
-func TestASuccessorComesAgainUntilTheSecretsOfItsPredecessorAreRemoved(t *testing.T) {
+func TestASuccessorIsRequeuedUntilTheSecretsOfItsPredecessorAreRemoved(t *testing.T) {
 	b := newBed(t, rendering(), component.ReconcilerOptions{})
 	var server busySecrets
 	b.anewVia(server.wrap)

@@ -178,7 +178,7 @@ func (b *bed) checkLabels(names ...string) {
 	}
 }
 
-func TestSpansOfAPass(t *testing.T) {
+func TestSpansOfAReconcile(t *testing.T) {
 	w := newWatchman(t, manifests.GeneratorFunc(configMaps))
 	w.create(widget.Spec{Values: map[string]string{"a": "1"}})
 	w.passes(1)

@@ -147,7 +147,7 @@ func (b *bed) sent(resource string) []string {
 	return sent
 }
 
-func TestInOneNamespaceAnEventRepairsDriftAndWhoMayNotWatchAnyMoreOnlyRepairsLater(t *testing.T) {
+func TestInOneNamespaceAnEventRepairsDriftAndWithoutWatchesItIsRepairedLater(t *testing.T) {
 	b := newBed(t, rendering(), component.ReconcilerOptions{})
 	const user, all, blind = "watching-tenant", "get list watch create update patch delete", "get create update patch delete"
 	wire := &watchWire{}
@@ -186,7 +186,7 @@ func TestInOneNamespaceAnEventRepairsDriftAndWhoMayNotWatchAnyMoreOnlyRepairsLat
 	b.comesToBeReady()
 }
 
-func TestWhoMayNeitherListNorWatchHisDependentsOnlyLooksAtThemLessOften(t *testing.T) {
+func TestDependentsThatMayNotBeListedOrWatchedAreReadLessOften(t *testing.T) {
 	b := newBed(t, rendering(), component.ReconcilerOptions{})
 	b.tenant("blind-tenant", (&watchWire{}).wrap, "get create update patch delete")
 	soon := component.RequeueSpec{RequeueInterval: &types.Duration{Duration: time.Second}}

@@ -32,7 +32,7 @@ func (u *unreadable) Get(ctx context.Context, key client.ObjectKey, obj client.O
 	return u.err
 }
 
-func TestOnlyAnAnswerThatNamesTheObjectEndsThePassesOverIt(t *testing.T) {
+func TestOnlyAnAnswerThatNamesTheObjectEndsItsReconciles(t *testing.T) {
 	resource := schema.GroupResource{Group: "example.com", Resource: "shops"}
 	tests := []struct {
 		name string

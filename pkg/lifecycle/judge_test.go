@@ -106,7 +106,7 @@ func TestTheJudgeHasTheWord(t *testing.T) {
 	}
 }
 
-func TestTheJudgeIsAskedOncePerPass(t *testing.T) {
+func TestTheVerdictIsAskedForOncePerReconcile(t *testing.T) {
 	suspended := true
 	b, _ := newJudging(t, &handler{suspended: func() bool { return suspended }}, claimed)
 	if _, err := b.pass(); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/corbel-run/corbel/test/widget"
 )
 
-func TestWhoDoesNotLeadBeginsNoPassAndEndsTheOneItIsInQuietly(t *testing.T) {
+func TestAProcessThatDoesNotLeadBeginsNoReconcileAndEndsThePresentOne(t *testing.T) {
 	var deposed error
 	h := &handler{}
 	b := newBench(t, h, claimed)

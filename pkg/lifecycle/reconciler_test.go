@@ -59,7 +59,7 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 	b.wantRequests("get")
 }
 
-func TestAFailingClaimStopsThePass(t *testing.T) {
+func TestAFailingClaimStopsTheReconcile(t *testing.T) {
 	b := newBench(t, &handler{claim: func(context.Context, *widget.Widget) error { return errors.New("no owner") }}, nil)
 	if _, err := b.pass(); err == nil {
 		t.Error("the error is lost")

@@ -25,7 +25,7 @@ func failing(err *error) *handler {
 	}}
 }
 
-func TestEachErrorShowsItsSeverityAndComesAgainAsItsClassSays(t *testing.T) {
+func TestEachErrorShowsItsSeverityAndRequeuesAsItsClassSays(t *testing.T) {
 	for _, tc := range []struct {
 		severity             lifecycle.Severity
 		ready                metav1.ConditionStatus
@@ -139,7 +139,7 @@ func TestNoStateIsFinal(t *testing.T) {
 	}
 }
 
-func TestObjectsDoNotComeInStep(t *testing.T) {
+func TestObjectsAreNotRequeuedInStep(t *testing.T) {
 	b := newBench(t, &handler{}, claimed)
 	b.options.Jitter = 0
 	b.rebuild(b.handler)

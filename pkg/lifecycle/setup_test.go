@@ -186,7 +186,7 @@ func setAnnotation(t *testing.T, c client.Client, obj client.Object, annotation,
 	}
 }
 
-func TestServerSeesAtMostOneStatusWriteForEachPassBesideItsCommits(t *testing.T) {
+func TestServerSeesAtMostOneStatusWriteForEachReconcileBesideItsCommits(t *testing.T) {
 	h, sent := &steady{}, &writes{}
 	c := operate(t, h, lifecycle.Options[*widget.Widget]{Name: name, RequeueInterval: 300 * time.Millisecond}, sent)
 	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "counted"}, Spec: widget.Spec{Size: 5}}
@@ -223,7 +223,7 @@ func TestServerSeesAtMostOneStatusWriteForEachPassBesideItsCommits(t *testing.T)
 	}
 }
 
-func TestServerWakesTheObjectsOfANamespaceWhoseManagementPolicyChanges(t *testing.T) {
+func TestServerRequeuesTheObjectsOfANamespaceWhoseManagementPolicyChanges(t *testing.T) {
 	h, sent := &steady{}, &writes{}
 	c := operate(t, h, lifecycle.Options[*widget.Widget]{Name: name, RequeueInterval: time.Hour}, sent)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "lifecycle-", Annotations: map[string]string{policyMark: "skip"}}}
@@ -261,7 +261,7 @@ func TestServerWakesTheObjectsOfANamespaceWhoseManagementPolicyChanges(t *testin
 	}
 }
 
-func TestServerSeesAnErrorComeAgainAsItsClassSays(t *testing.T) {
+func TestServerSeesAnErrorRequeueAsItsClassSays(t *testing.T) {
 	h, sent := &steady{fail: &lifecycle.Error{Severity: lifecycle.SeverityWarning, Reason: "NoAnswer", After: 100 * time.Millisecond, Err: errors.New("no answer")}}, &writes{}
 	c := operate(t, h, lifecycle.Options[*widget.Widget]{Name: name}, sent)
 	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "failing"}}

@@ -92,7 +92,7 @@ func changedMeanwhile(b *bench) func(context.Context, *widget.Widget, lifecycle.
 	}
 }
 
-func TestAConflictEndsThePassQuietly(t *testing.T) {
+func TestAConflictEndsTheReconcileWithoutAVerdict(t *testing.T) {
 	h := &handler{}
 	b := newBench(t, h, claimed)
 	h.apply = changedMeanwhile(b)
@@ -154,7 +154,7 @@ func TestAnAnswerAboutTheObjectItselfEndsTheReconcileQuietly(t *testing.T) {
 	}
 }
 
-func TestWhoHasToWaitForItsTurnWritesNothing(t *testing.T) {
+func TestAReconcileThatWaitsForItsTurnWritesNothing(t *testing.T) {
 	h := &handler{apply: func(_ context.Context, w *widget.Widget, _ lifecycle.Commit) (result.Result, error) {
 		w.Status.Phase = "Working"
 		return result.Success, fmt.Errorf("enter: %w", &lifecycle.RequeueError{After: 3 * time.Second, Err: errors.New("it is somebody else's turn")})

@@ -90,9 +90,9 @@ func TestServerAndBankSeeOneRoomIfAnyRequestFails(t *testing.T) {
 	})
 }
 
-// TestServerAndBankSeeOneRoomIfSomebodyInterferesAtAnyRequest lets somebody else write to
+// TestServerAndBankSeeOneRoomIfAnotherClientInterferesAtAnyRequest lets somebody else write to
 // the vault, in each of several ways, before every request.
-func TestServerAndBankSeeOneRoomIfSomebodyInterferesAtAnyRequest(t *testing.T) {
+func TestServerAndBankSeeOneRoomIfAnotherClientInterferesAtAnyRequest(t *testing.T) {
 	for name, interfere := range map[string]func(*story) error{
 		"a label":           func(s *story) error { return s.change(func(v *vault) { v.Labels = map[string]string{"a": "b"} }) },
 		"an annotation":     func(s *story) error { return s.change(func(v *vault) { v.Annotations = map[string]string{"a": "b"} }) },

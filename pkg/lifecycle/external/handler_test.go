@@ -97,7 +97,7 @@ func (b *branch) want(v *vault, reason string, phase external.Phase, created, th
 	}
 }
 
-func TestWhatSomebodyElseDeletedIsCreatedAnewWithAnotherToken(t *testing.T) {
+func TestWhatAnotherClientDeletedIsCreatedAnewWithAnotherToken(t *testing.T) {
 	b := newBranch(t, external.Options{}, nil)
 	v, _, _ := b.pass()
 	b.want(v, "Ready", external.PhaseCreated, 1, 1)

@@ -184,7 +184,7 @@ func TestAnAPIThatShowsLateWhatItCreatedIsNotAskedTwice(t *testing.T) {
 	}
 }
 
-func TestAnObservationThatFailsStopsThePass(t *testing.T) {
+func TestAnObservationThatFailsStopsTheReconcile(t *testing.T) {
 	b, c := newClumsy(t, external.Options{})
 	v, _, _ := b.pass()
 	b.want(v, "Ready", external.PhaseCreated, 1, 1)

@@ -29,7 +29,7 @@ func (g *gate) take() []string {
 	return requests
 }
 
-func TestServerSeesOneStatusWriteForEachPassBesideTheIntent(t *testing.T) {
+func TestServerSeesOneStatusWriteForEachReconcileBesideTheIntent(t *testing.T) {
 	s, g := newStory(t, false), &gate{}
 	p := s.start(g)
 	for _, want := range [][]string{

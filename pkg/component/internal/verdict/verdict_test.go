@@ -157,7 +157,7 @@ func seen(t *testing.T, f Facts) judged {
 	return got
 }
 
-func TestARegularReconcileComesEarlyNotLate(t *testing.T) {
+func TestARegularReconcileIsEarlyNotLate(t *testing.T) {
 	for _, random := range []float64{0, 0.5, 1} {
 		f := Facts{Intervals: Intervals{Requeue: testRequeue}, Random: func() float64 { return random }}
 		if got := Judge(f).After; got > testRequeue || got < testRequeue*9/10 {

@@ -63,7 +63,7 @@ func TestAbandon(t *testing.T) {
 	}
 }
 
-func TestWhoeverAbandonsIsToldOfFences(t *testing.T) {
+func TestTheEventAboutAnAbandonedComponentNamesFences(t *testing.T) {
 	h, log := testHandler(t, &fakeEngine{})
 	h.settings.typeFence = true
 	obj := deletedWidget(reconciler.Inventory{Format: 1, Target: "far", Items: []reconciler.InventoryItem{{Kind: "Namespace", Version: "v1", Name: "c"}}})
@@ -77,12 +77,12 @@ func TestWhoeverAbandonsIsToldOfFences(t *testing.T) {
 	}
 }
 
-func TestNobodyAbandonsALiveComponent(t *testing.T) {
+func TestALiveComponentIsNotAbandoned(t *testing.T) {
 	engine := &fakeEngine{}
 	h, _ := testHandler(t, engine)
 	obj := newWidget()
 	obj.Annotations = map[string]string{"test.corbel.run/abandon": "true"}
-	passOver(t, h, obj)
+	reconcileOnce(t, h, obj)
 	if len(engine.applied) != 1 {
 		t.Error("the component is not reconciled")
 	}

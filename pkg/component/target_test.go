@@ -43,7 +43,7 @@ func TestTargetsThatCannotBeEntered(t *testing.T) {
 			h, _ := testHandler(t, engine)
 			h.targets = &fakeTargets{err: test.err}
 			obj := newWidget()
-			verdict := passOver(t, h, obj)
+			verdict := reconcileOnce(t, h, obj)
 			state, reason, message := obj.GetStatus().GetState()
 			if state != test.state || reason != test.reason || (verdict.Outcome == result.Stalled) != test.stalled || !strings.HasPrefix(message, test.message) {
 				t.Errorf("%s, %s: %s; %+v", state, reason, message, verdict)
@@ -53,7 +53,7 @@ func TestTargetsThatCannotBeEntered(t *testing.T) {
 			}
 
 			obj = deletedWidget(someInventory)
-			passOver(t, h, obj)
+			reconcileOnce(t, h, obj)
 			state, reason, message = obj.GetStatus().GetState()
 			if state != StateDeleting || reason != v1alpha1.ReasonDeletionBlocked || !strings.HasPrefix(message, test.message) ||
 				!strings.HasSuffix(message, `to give up the 1 object that may be left there, set the annotation test.corbel.run/abandon to "true"`) {
@@ -66,7 +66,7 @@ func TestTargetsThatCannotBeEntered(t *testing.T) {
 	}
 }
 
-func TestWhoseTurnHasNotComeComesAgain(t *testing.T) {
+func TestAComponentWhoseTargetIsBusyIsRequeued(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
 	h.targets = &fakeTargets{err: target.ErrBusy}
 	for _, obj := range []*widget{newWidget(), deletedWidget(someInventory)} {

@@ -84,7 +84,7 @@ func TestWhatAComponentRefersToReconcilesItWhenItChanges(t *testing.T) {
 	rendered("settings.size", "4")
 }
 
-func TestAReferenceThatWasMissingWakesWhenItAppears(t *testing.T) {
+func TestAReferenceThatWasMissingRequeuesWhenItAppears(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{Settings: &component.ConfigMapReference{Name: "settings"}})
 	b.until(component.StatePending)
@@ -93,7 +93,7 @@ func TestAReferenceThatWasMissingWakesWhenItAppears(t *testing.T) {
 	b.until(component.StateReady)
 }
 
-func TestAKubeconfigThatIsReferredToWakesWhenItChanges(t *testing.T) {
+func TestAKubeconfigThatIsReferredToRequeuesWhenItChanges(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.createSecret("kubeconfig", map[string]string{"value": "none"})
 	b.create(widget.Spec{ClientSpec: component.ClientSpec{KubeConfig: &component.KubeConfigSpec{SecretRef: component.SecretKeyReference{Name: "kubeconfig", Key: "value"}}}})

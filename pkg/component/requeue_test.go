@@ -18,18 +18,18 @@ import (
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
-func TestALookThatWasPutOffIsMadeByAPassOfItsOwn(t *testing.T) {
+func TestADriftCheckThatWasPutOffIsMadeByAReconcileOfItsOwn(t *testing.T) {
 	engine := &fakeEngine{outcome: reconciler.Outcome{Total: 1, Settled: 1}}
 	h, _ := testHandler(t, engine)
 	asked := h.triggers.(*fakeTriggers).asked
 	obj := newWidget()
-	passOver(t, h, obj)
+	reconcileOnce(t, h, obj)
 	if len(asked) > 0 {
 		t.Errorf("asked for is %v, for nothing", asked)
 	}
 	for again, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, -time.Minute: minFallback} {
 		engine.outcome.NextDriftCheck = h.now().Add(again)
-		passOver(t, h, obj)
+		reconcileOnce(t, h, obj)
 		if got := asked[client.ObjectKeyFromObject(obj)]; got != want {
 			t.Errorf("due in %s: asked for is a pass after %s", again, got)
 		}
@@ -45,15 +45,15 @@ func TestAContestedObjectIsCorrectedInTimeAlthoughAnotherOneIsStalled(t *testing
 	engine.outcome = reconciler.Outcome{Total: 3, Settled: 0, Waiting: []reconciler.Wait{second, first}}
 	asked := h.triggers.(*fakeTriggers).asked
 	obj := newWidget()
-	passOver(t, h, obj)
+	reconcileOnce(t, h, obj)
 	if got := asked[client.ObjectKeyFromObject(obj)]; got != 4*time.Second {
 		t.Errorf("asked for is a pass after %s", got)
 	}
 }
 
-// A light pass may be the one that makes the component ready: after a full one that had
+// A fast path may be the one that makes the component ready: after a full one that had
 // to wait, or one over a generation that was ready before.
-func TestTheHooksAfterAPassAreNotLeftOutBecauseAnEarlierStateWasReady(t *testing.T) {
+func TestPostReconcileHooksRunAlthoughAnEarlierStateWasReady(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*Status)
 		runs   bool
@@ -65,7 +65,7 @@ func TestTheHooksAfterAPassAreNotLeftOutBecauseAnEarlierStateWasReady(t *testing
 	} {
 		h, _ := testHandler(t, &fakeEngine{outcome: reconciler.Outcome{Total: 1, Settled: 1, ManifestDigest: "m1"}})
 		obj := newWidget()
-		passOver(t, h, obj)
+		reconcileOnce(t, h, obj)
 		if obj.GetStatus().State != v1alpha1.StateReady {
 			t.Fatalf("%s: the state is %s", name, obj.GetStatus().State)
 		}

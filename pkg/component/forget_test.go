@@ -14,7 +14,7 @@ import (
 )
 
 // What was rendered for a component, and the watches that would wake it, end with it.
-func TestNothingIsKeptForPassesThatDoNotCome(t *testing.T) {
+func TestNothingIsKeptForReconcilesThatDoNotFollow(t *testing.T) {
 	for name, tc := range map[string]struct {
 		end func(*handler[*widget], *widget) error
 		// unwatched: nothing that happens to its dependents wakes it any more; over:

@@ -24,7 +24,7 @@ func TestAFullReconcileRendersOnce(t *testing.T) {
 		return configMaps(ctx, namespace, name, p)
 	}), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "2"}})
-	// Whatever a full pass finds out, it renders for itself: what a generator looks up
+	// Whatever a full reconcile finds out, it renders for itself: what a generator looks up
 	// may have changed since the pass before.
 	passes := func(what string, n, want int) {
 		t.Helper()
