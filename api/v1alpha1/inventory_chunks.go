@@ -31,7 +31,7 @@ type InventoryChunks struct {
 	// +optional
 	// +listType=atomic
 	Types []InventoryType `json:"types,omitempty"`
-	// Namespaces are the namespaces of the items, unless they are many. Whoever may
+	// Namespaces are the namespaces of the items, unless they are many. An identity that may
 	// not look for objects everywhere looks there.
 	// +optional
 	// +listType=atomic

@@ -51,7 +51,7 @@ func (e *encoder) at(live any, present bool, manifest any, ignored *mask) {
 	if !present || live == nil {
 		live, present = nil, false
 	}
-	switch wanted := manifest.(type) {
+	switch value := manifest.(type) {
 	case nil:
 		// Null asks for nothing; what others put there is theirs.
 	case map[string]any:
@@ -63,9 +63,9 @@ func (e *encoder) at(live any, present bool, manifest any, ignored *mask) {
 		// Absent and empty are the same: an empty map asks for nothing, and
 		// the keys of others in it are theirs.
 		e.tag(tagFields)
-		e.fields(fields, wanted, ignored, nil)
+		e.fields(fields, value, ignored, nil)
 	case []any:
-		e.list(live, wanted, ignored)
+		e.list(live, value, ignored)
 	default:
 		if !present {
 			e.tag(tagAbsent)
@@ -76,15 +76,15 @@ func (e *encoder) at(live any, present bool, manifest any, ignored *mask) {
 }
 
 // list writes what is live of a list that the manifest sets.
-func (e *encoder) list(live any, wanted []any, ignored *mask) {
+func (e *encoder) list(live any, desired []any, ignored *mask) {
 	elements, ok := live.([]any)
 	if !ok && live != nil {
 		e.value(live)
 		return
 	}
-	if len(wanted) > 0 {
-		if by := association(wanted); by != nil {
-			e.associated(elements, wanted, by, ignored)
+	if len(desired) > 0 {
+		if by := association(desired); by != nil {
+			e.associated(elements, desired, by, ignored)
 			return
 		}
 	}
@@ -92,23 +92,23 @@ func (e *encoder) list(live any, wanted []any, ignored *mask) {
 	e.tag(tagList)
 	e.length(len(elements))
 	for i, element := range elements {
-		if i >= len(wanted) {
+		if i >= len(desired) {
 			e.value(element)
 			continue
 		}
 		if at := ignored.element(i); !at.all() {
-			e.at(element, true, wanted[i], at)
+			e.at(element, true, desired[i], at)
 		}
 	}
 }
 
-// associated writes the live counterpart of every wanted element, and in which
+// associated writes the live counterpart of every element of the manifest, and in which
 // order those stand. Foreign elements before, between and after them do not count.
-func (e *encoder) associated(live, wanted []any, by *identity, ignored *mask) {
+func (e *encoder) associated(live, desired []any, by *identity, ignored *mask) {
 	e.tag(tagList)
-	positions := by.find(live, wanted)
+	positions := by.find(live, desired)
 	last := -1
-	for i, element := range wanted {
+	for i, element := range desired {
 		at := ignored.element(i)
 		if at.all() {
 			continue
@@ -126,8 +126,8 @@ func (e *encoder) associated(live, wanted []any, by *identity, ignored *mask) {
 	}
 }
 
-// set writes which of the wanted strings are there.
-func (e *encoder) set(live any, wanted []any) {
+// set writes which of the strings of the manifest the object has.
+func (e *encoder) set(live any, desired []any) {
 	elements, _ := live.([]any)
 	there := make(map[string]bool, len(elements))
 	for _, element := range elements {
@@ -135,7 +135,7 @@ func (e *encoder) set(live any, wanted []any) {
 			there[name] = true
 		}
 	}
-	for _, value := range wanted {
+	for _, value := range desired {
 		if name, ok := value.(string); ok {
 			e.text(name)
 			e.value(there[name])
@@ -233,12 +233,12 @@ func (by *identity) of(element any) (name string, ok bool) {
 	return name + "\x00" + second, true
 }
 
-// find returns for every wanted element the position of its live counterpart, or -1.
-func (by *identity) find(live, wanted []any) []int {
-	positions := make([]int, len(wanted))
+// find returns for every element of the manifest the position of its live counterpart, or -1.
+func (by *identity) find(live, desired []any) []int {
+	positions := make([]int, len(desired))
 	var index map[string]int
 	next := 0 // mostly the counterparts stand in the same order, without gaps
-	for i, element := range wanted {
+	for i, element := range desired {
 		name, _ := by.of(element)
 		if next < len(live) {
 			if other, ok := by.of(live[next]); ok && other == name {

@@ -19,7 +19,7 @@
 // fairness for that. Instead every request is bounded: in time, in the size of
 // the answer, in the number of retries and in how long a server may make us
 // wait for them. Redirects are not followed. For targets that are named by
-// somebody who is not trusted, a [DialPolicy] such as [DenyInternal] says which
+// a user who is not trusted, a [DialPolicy] such as [DenyInternal] says which
 // addresses may be connected to.
 //
 // Whether an object is absent needs proof as well. A status of 404 alone is

@@ -94,8 +94,8 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 		until: h.now().Add(intervalsOf(obj).Requeue),
 	}
 	outcome, err := h.apply(ctx, obj, commit, t, known, objects)
-	if known.wanted = outcome.Desired.Pack(before.wanted); known.wanted != nil {
-		known.size = known.wanted.Size()
+	if known.desired = outcome.Desired.Pack(before.desired); known.desired != nil {
+		known.size = known.desired.Size()
 		h.memory.keepRendered(client.ObjectKeyFromObject(obj), known)
 	}
 	return h.concludeApply(ctx, obj, t, outcome, err, func(ctx context.Context, obj T) error { return h.runHooks(ctx, postReconcile, obj) })
@@ -116,14 +116,14 @@ func (h *handler[T]) applyFast(ctx context.Context, obj T, commit lifecycle.Comm
 	return h.concludeApply(ctx, obj, t, outcome, err, h.hooksAfterFastPath)
 }
 
-// apply lets the engine bring the dependent objects closer to what is wanted: those
+// apply lets the engine bring the dependent objects closer to what is desired: those
 // that were rendered, if they are not known from an earlier reconcile.
 func (h *handler[T]) apply(ctx context.Context, obj T, commit lifecycle.Commit, t targets.Connection, known prepared, rendered []client.Object) (reconciler.Outcome, error) {
 	protected, err := h.protected(obj)
 	if err != nil {
 		return reconciler.Outcome{}, err
 	}
-	record, err := h.openRecord(ctx, obj, commit, t, known.config.policies, known.wanted != nil)
+	stored, err := h.openInventory(ctx, obj, commit, t, known.config.policies, known.desired != nil)
 	if err != nil {
 		return reconciler.Outcome{}, err
 	}
@@ -131,18 +131,18 @@ func (h *handler[T]) apply(ctx context.Context, obj T, commit lifecycle.Commit, 
 		Owner:           h.owner(obj),
 		Namespace:       known.config.namespace,
 		Objects:         rendered,
-		Desired:         known.wanted,
-		Inventory:       record.inventory(),
+		Desired:         known.desired,
+		Inventory:       stored.inventory(),
 		ComponentDigest: known.digest,
 		Policies:        known.config.policies,
 		ManagedTypes:    known.config.managedTypes,
 		Timeout:         intervalsOf(obj).Timeout,
 		AllowEmpty:      known.allowEmpty,
 		Protected:       protected,
-		Record:          record.save,
+		Record:          stored.save,
 		Confirm:         h.confirm(obj),
 	})
-	return outcome, record.keep(ctx, outcome.Inventory, h.aboutTarget(obj, err))
+	return outcome, stored.saveOutcome(ctx, outcome.Inventory, h.aboutTarget(obj, err))
 }
 
 // hooksAfterFastPath runs the hooks at the end of the fast path if it makes the component

@@ -117,7 +117,7 @@ func (h *handler[T]) prepareDelete(ctx context.Context, obj T, missing error) (t
 
 // deleteDependents returns nil when nothing is left.
 func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Connection, commit lifecycle.Commit, managedTypes []reconciler.TypeInfo, componentDigest string) error {
-	record, err := h.openRecord(ctx, obj, commit, t, policiesOf(obj, h.settings.policies), false)
+	stored, err := h.openInventory(ctx, obj, commit, t, policiesOf(obj, h.settings.policies), false)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Conn
 		return err
 	}
 	request := reconciler.DeleteRequest{
-		Owner: h.owner(obj), Inventory: record.inventory(), ManagedTypes: managedTypes, Timeout: intervalsOf(obj).Timeout, Protected: protected, Record: record.save,
+		Owner: h.owner(obj), Inventory: stored.inventory(), ManagedTypes: managedTypes, Timeout: intervalsOf(obj).Timeout, Protected: protected, Record: stored.save,
 	}
 	var blockers []reconciler.Blocker
 	if !isEmpty(obj) { // otherwise nothing is deleted that instances could need
@@ -150,7 +150,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Conn
 		return err
 	}
 	outcome, err := t.Engine.Delete(ctx, request)
-	err = record.keep(ctx, outcome.Inventory, err)
+	err = stored.saveOutcome(ctx, outcome.Inventory, err)
 	key, status, known := client.ObjectKeyFromObject(obj), obj.GetStatus(), h.remembered(obj)
 	known.activity.Add(outcome)
 	h.watches.SetAwaited(key, t.Target, outcome.Foreign)
@@ -169,7 +169,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Conn
 		return &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: verdict.WaitingMessage(outcome.Waiting, nil), Fallback: h.fallback(known, outcome.Waiting)}}
 	}
 	h.telemetry.ReportActivity(ctx, h.subject(obj), &known.activity, telemetry.Delete)
-	return record.close(ctx)
+	return stored.saveEmpty(ctx)
 }
 
 // beginDeletion comes right before the first deletion: a hook must not undo what the
@@ -236,7 +236,7 @@ func (h *handler[T]) finalize(ctx context.Context, obj T) error {
 	}
 	err := h.inventory.Erase(ctx, h.inventoryComponent(obj), obj.GetStatus().Inventory)
 	if h.isAbandoned(obj) && apierrors.IsForbidden(err) {
-		// Whoever abandons a component wants it to go, whatever is left of it.
+		// A user who abandons a component wants it to go, whatever is left of it.
 		h.telemetry.Warn(obj, reasonAbandoned, telemetry.Delete, unerasedText(err, h.settings.name))
 		return nil
 	}
@@ -330,11 +330,11 @@ func (h *handler[T]) orphanDependents(ctx context.Context, obj T) error {
 	}
 	defer t.Release()
 	// What was lost of the record is looked for, but nothing more is recorded.
-	record, err := h.openRecord(ctx, obj, func(context.Context) error { return nil }, t, policiesOf(obj, h.settings.policies), false)
+	stored, err := h.openInventory(ctx, obj, func(context.Context) error { return nil }, t, policiesOf(obj, h.settings.policies), false)
 	if err != nil {
 		return err
 	}
-	inventory := record.inventory()
+	inventory := stored.inventory()
 	inventory.Items = slices.Clone(inventory.Items)
 	for i := range inventory.Items {
 		inventory.Items[i].DeletePolicy = v1alpha1.DeletePolicyOrphan

@@ -27,31 +27,31 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// reasonInventoryRebuilt is the reason of the event that tells of a loss.
+// reasonInventoryRebuilt is the reason of the event that reports a loss.
 const reasonInventoryRebuilt = "InventoryRebuilt"
 
-// keepTimeout bounds the last writes of the record in a pass that is cut off.
+// keepTimeout bounds the last writes of the inventory in a reconcile that is cut off.
 const keepTimeout = 15 * time.Second
 
-// record is the inventory of one component in the course of one pass. What the
+// storedInventory is the inventory of one component in the course of one reconcile. What the
 // status holds of it is always something that may become durable at any moment.
-type record struct {
+type storedInventory struct {
 	snapshot *inventory.Snapshot
 	status   func() *Status
 	commit   inventory.Commit
 	lock     *LeaderLock // may be nil
-	// operator is what the record names as the operator that sealed it.
+	// operator is what the inventory names as the operator that sealed it.
 	operator *v1alpha1.InventoryOperator
 }
 
-// openRecord reads the inventory, wherever it is kept, and rebuilds what was lost of
-// it. A light pass does not look whether the Secrets are as they were.
-func (h *handler[T]) openRecord(ctx context.Context, obj T, commit lifecycle.Commit, t targets.Connection, policies reconciler.Policies, light bool) (*record, error) {
+// openInventory reads the inventory, wherever it is kept, and rebuilds what was lost of
+// it. The fast path does not look whether the Secrets are as they were.
+func (h *handler[T]) openInventory(ctx context.Context, obj T, commit lifecycle.Commit, t targets.Connection, policies reconciler.Policies, fastPath bool) (*storedInventory, error) {
 	lock := h.settings.leaderLock
 	if err := lock.leading(); err != nil {
 		return nil, err
 	}
-	snapshot, err := h.openSnapshot(ctx, obj, light)
+	snapshot, err := h.openSnapshot(ctx, obj, fastPath)
 	if err != nil {
 		return nil, h.about(obj, err)
 	}
@@ -59,8 +59,8 @@ func (h *handler[T]) openRecord(ctx context.Context, obj T, commit lifecycle.Com
 	if err != nil {
 		return nil, err
 	}
-	r := &record{snapshot: snapshot, status: obj.GetStatus, lock: lock, operator: operator}
-	r.commit = func(ctx context.Context, stored reconciler.Inventory) error {
+	opened := &storedInventory{snapshot: snapshot, status: obj.GetStatus, lock: lock, operator: operator}
+	opened.commit = func(ctx context.Context, stored reconciler.Inventory) error {
 		before := obj.GetStatus().Inventory
 		obj.GetStatus().Inventory = stored
 		if err := commit(ctx); err != nil {
@@ -69,18 +69,18 @@ func (h *handler[T]) openRecord(ctx context.Context, obj T, commit lifecycle.Com
 		}
 		return nil
 	}
-	if err := snapshot.CollectGarbage(ctx, r.commit); err != nil {
+	if err := snapshot.CollectGarbage(ctx, opened.commit); err != nil {
 		return nil, err
 	}
 	if len(snapshot.Losses()) == 0 {
-		return r, nil
+		return opened, nil
 	}
-	return r, h.rebuild(ctx, obj, r, t, policies)
+	return opened, h.rebuild(ctx, obj, opened, t, policies)
 }
 
-func (h *handler[T]) openSnapshot(ctx context.Context, obj T, light bool) (*inventory.Snapshot, error) {
+func (h *handler[T]) openSnapshot(ctx context.Context, obj T, fastPath bool) (*inventory.Snapshot, error) {
 	component, stored := h.inventoryComponent(obj), obj.GetStatus().Inventory
-	if light {
+	if fastPath {
 		if snapshot, known := h.inventory.OpenCached(component, stored); known {
 			return snapshot, nil
 		}
@@ -88,60 +88,60 @@ func (h *handler[T]) openSnapshot(ctx context.Context, obj T, light bool) (*inve
 	return h.inventory.Open(ctx, component, stored)
 }
 
-// rebuild finds the objects of lost parts of the record by their marks. Until that
-// has succeeded, nothing is planned: what is missing would look like something
-// that nobody knows. In deletion, where nothing is added to a record, it is not
-// made durable: the next process does it again.
-func (h *handler[T]) rebuild(ctx context.Context, obj T, r *record, t targets.Connection, policies reconciler.Policies) error {
-	losses := r.snapshot.Losses()
+// rebuild finds the objects of lost parts of the inventory by their labels and annotations.
+// Until that has succeeded, nothing is planned: the missing objects would look like objects
+// that were never recorded. In deletion, where nothing is added to an inventory, the result
+// is not made durable: the next process does it again.
+func (h *handler[T]) rebuild(ctx context.Context, obj T, stored *storedInventory, t targets.Connection, policies reconciler.Policies) error {
+	losses := stored.snapshot.Losses()
 	found, err := t.Engine.Recover(ctx, reconciler.RecoverRequest{
-		Owner: h.owner(obj), Inventory: r.inventory(), Types: r.snapshot.Types(), Namespaces: r.snapshot.Namespaces(),
-		// No other policy is part of a record; and a deletion does not mind mistakes in them.
+		Owner: h.owner(obj), Inventory: stored.inventory(), Types: stored.snapshot.Types(), Namespaces: stored.snapshot.Namespaces(),
+		// No other policy is part of an inventory; and a deletion ignores mistakes in them.
 		Policies: reconciler.Policies{Delete: policies.Delete},
 	})
 	if err != nil {
 		return fmt.Errorf("a part of the inventory is lost (%s) and cannot be rebuilt yet: %w", losses[0], err)
 	}
-	count := r.snapshot.Restore(found)
+	count := stored.snapshot.Restore(found)
 	note := fmt.Sprintf("a part of the inventory was lost (%s); %s were found again by their marks", losses[0], verdict.ObjectCount(count))
 	h.telemetry.Warn(obj, reasonInventoryRebuilt, "Read", note)
 	if !obj.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
-	return r.save(ctx, r.inventory())
+	return stored.save(ctx, stored.inventory())
 }
 
-// inventory is the whole record. What was hashed with another key than ours says nothing:
+// inventory returns the whole inventory. What was hashed with another key than ours says nothing:
 // it is left out, because what is saved from then on names our key.
-func (r *record) inventory() reconciler.Inventory {
-	inventory := r.snapshot.Inventory()
-	if by := inventory.Operator; by != nil && by.Key != r.operator.Key {
+func (i *storedInventory) inventory() reconciler.Inventory {
+	inventory := i.snapshot.Inventory()
+	if by := inventory.Operator; by != nil && by.Key != i.operator.Key {
 		inventory.Items = reconciler.Rekeyed(inventory.Items)
 	}
 	return inventory
 }
 
-// save makes the record durable, before the engine acts.
-func (r *record) save(ctx context.Context, inventory reconciler.Inventory) error {
-	if err := r.lock.leadingFor(creating); err != nil {
+// save makes the inventory durable, before the engine acts.
+func (i *storedInventory) save(ctx context.Context, inventory reconciler.Inventory) error {
+	if err := i.lock.leadingFor(creating); err != nil {
 		return err
 	}
-	return r.snapshot.Save(ctx, r.signed(inventory), r.commit)
+	return i.snapshot.Save(ctx, i.signed(inventory), i.commit)
 }
 
-// signed is the inventory with the name of this operator, unless it is empty.
-func (r *record) signed(inventory reconciler.Inventory) reconciler.Inventory {
+// signed returns the inventory with the name of this operator, unless it is empty.
+func (i *storedInventory) signed(inventory reconciler.Inventory) reconciler.Inventory {
 	if inventory.Operator = nil; !inventory.IsEmpty() {
-		inventory.Operator = r.operator
+		inventory.Operator = i.operator
 	}
 	return inventory
 }
 
-// keep takes over what became of the record; the status is durable at the end of
-// the pass. The context of a pass that is cut off does not lose what was done.
-func (r *record) keep(ctx context.Context, inventory reconciler.Inventory, err error) error {
-	if notLeading := r.lock.leading(); notLeading != nil {
-		// Whoever leads now finds out by itself what became of the objects.
+// saveOutcome saves the inventory as the engine returned it; the status is durable at the end
+// of the reconcile. The end of the context of a reconcile does not lose what was done.
+func (i *storedInventory) saveOutcome(ctx context.Context, inventory reconciler.Inventory, err error) error {
+	if notLeading := i.lock.leading(); notLeading != nil {
+		// The process that leads now finds out by itself what became of the objects.
 		return errors.Join(err, notLeading)
 	}
 	if ctx.Err() != nil {
@@ -149,21 +149,21 @@ func (r *record) keep(ctx context.Context, inventory reconciler.Inventory, err e
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
 		defer cancel()
 	}
-	stored, keepErr := r.snapshot.SaveSecrets(ctx, r.signed(inventory), r.commit)
-	r.status().Inventory = stored
+	stored, keepErr := i.snapshot.SaveSecrets(ctx, i.signed(inventory), i.commit)
+	i.status().Inventory = stored
 	if keepErr == nil {
 		return err
 	}
 	return errors.Join(err, keepErr)
 }
 
-// close makes it durable that nothing is left, so that nobody looks for what the
+// saveEmpty makes it durable that nothing is left, so that no process looks for what the
 // Secrets held after they were removed.
-func (r *record) close(ctx context.Context) error {
-	if r.status().Inventory.Chunks == nil {
+func (i *storedInventory) saveEmpty(ctx context.Context) error {
+	if i.status().Inventory.Chunks == nil {
 		return nil
 	}
-	return r.commit(ctx, r.status().Inventory)
+	return i.commit(ctx, i.status().Inventory)
 }
 
 // inventoryComponent returns the component as the inventory store identifies it.
@@ -178,8 +178,8 @@ func (h *handler[T]) inventoryComponent(obj T) inventory.Component {
 // ordinaryPhase is the name of PhaseApplied in metrics.
 const ordinaryPhase = "Applied"
 
-// dependents counts the dependents of the component by phase, wherever its record is
-// kept. If no reconcile has read it yet, only their number is known, and all of them count
+// dependents counts the dependents of the component by phase, wherever its inventory
+// is kept. If no reconcile has read it yet, only their number is known, and all of them count
 // as being in the ordinary phase.
 func (h *handler[T]) dependents(obj T) map[string]int {
 	stored := obj.GetStatus().Inventory

@@ -130,19 +130,19 @@ func TestAProcessThatMayBeDeposedRecordsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	commits := 0
-	record, err := h.openRecord(t.Context(), &widget{}, func(context.Context) error { commits++; return nil }, targets.Connection{}, reconciler.Policies{}, false)
+	stored, err := h.openInventory(t.Context(), &widget{}, func(context.Context) error { commits++; return nil }, targets.Connection{}, reconciler.Policies{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := record.save(t.Context(), reconciler.Inventory{}); err != nil || commits != 1 {
+	if err := stored.save(t.Context(), reconciler.Inventory{}); err != nil || commits != 1 {
 		t.Fatalf("the leader: %v, %d commits", err, commits)
 	}
 	now = now.Add(5*time.Second - time.Millisecond)
-	if err := record.save(t.Context(), reconciler.Inventory{}); err != nil || commits != 2 {
+	if err := stored.save(t.Context(), reconciler.Inventory{}); err != nil || commits != 2 {
 		t.Fatalf("with time left to create what is recorded: %v, %d commits", err, commits)
 	}
 	now = now.Add(time.Millisecond)
-	if err := record.save(t.Context(), reconciler.Inventory{}); !errors.Is(err, patch.ErrConflict) || commits != 2 {
+	if err := stored.save(t.Context(), reconciler.Inventory{}); !errors.Is(err, patch.ErrConflict) || commits != 2 {
 		t.Errorf("after a pause: %v, %d commits", err, commits)
 	}
 }

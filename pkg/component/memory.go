@@ -100,9 +100,9 @@ type prepared struct {
 	access     target.Access
 	digest     string // of the component
 	allowEmpty bool
-	// wanted are the dependents, as the engine keeps them.
-	wanted *reconciler.DesiredSet
-	size   int // of wanted, in bytes of memory
+	// desired are the dependents, as the engine keeps them.
+	desired *reconciler.DesiredSet
+	size    int // of desired, in bytes of memory
 
 	// root is what this follows from.
 	root root
@@ -130,7 +130,7 @@ func (m *memory) keepRendered(key client.ObjectKey, p prepared) {
 	m.rendered += p.size
 }
 
-// takeRendered drops what a component wanted, and returns it.
+// takeRendered drops what was rendered of a component, and returns it.
 func (m *memory) takeRendered(key client.ObjectKey) prepared {
 	m.mu.Lock()
 	defer m.mu.Unlock()

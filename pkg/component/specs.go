@@ -203,7 +203,7 @@ type PolicySpec struct {
 	// UpdatePolicy says how dependent objects are written.
 	// +optional
 	UpdatePolicy v1alpha1.UpdatePolicy `json:"updatePolicy,omitempty"`
-	// DeletePolicy says what happens to dependent objects that are no longer wanted.
+	// DeletePolicy says what happens to dependent objects that are no longer desired.
 	// +optional
 	DeletePolicy v1alpha1.DeletePolicy `json:"deletePolicy,omitempty"`
 	// MissingNamespacesPolicy says whether missing namespaces are created.
@@ -247,7 +247,7 @@ func (s *PolicySpec) GetMissingNamespacesPolicy() reconciler.MissingNamespacesPo
 //
 // +kubebuilder:object:generate=true
 type DriftSpec struct {
-	// DriftPolicy says what happens when somebody else changes or deletes dependent objects.
+	// DriftPolicy says what happens when another client changes or deletes dependent objects.
 	// +optional
 	DriftPolicy v1alpha1.DriftPolicy `json:"driftPolicy,omitempty"`
 }

@@ -28,7 +28,7 @@ import (
 // +kubebuilder:object:generate=true
 type Status struct {
 	// ObservedGeneration is the generation of the component that the rest of the
-	// status was judged for.
+	// status was computed for.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 

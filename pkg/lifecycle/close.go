@@ -62,14 +62,14 @@ type Outcome struct {
 // counts as it is. Nil, and one that panics, means the standard conditions, and a verdict
 // that follows from result and error.
 //
-// A session ends quietly, with nothing judged and nothing written, if another process may
+// A session ends quietly, with nothing assessed and nothing written, if another process may
 // lead, or if the object changed or was deleted meanwhile.
-func (p *Session[T]) Close(ctx context.Context, judge func(Outcome) result.Verdict) (out reconcile.Result, err error) {
+func (p *Session[T]) Close(ctx context.Context, assess func(Outcome) result.Verdict) (out reconcile.Result, err error) {
 	if p.ended {
 		return p.requeue, nil
 	}
 	panicked := contain(func() error {
-		out, err = p.close(ctx, judge)
+		out, err = p.close(ctx, assess)
 		return nil
 	})
 	if panicked != nil {
@@ -78,7 +78,7 @@ func (p *Session[T]) Close(ctx context.Context, judge func(Outcome) result.Verdi
 	return out, err
 }
 
-func (p *Session[T]) close(ctx context.Context, judge func(Outcome) result.Verdict) (reconcile.Result, error) {
+func (p *Session[T]) close(ctx context.Context, assess func(Outcome) result.Verdict) (reconcile.Result, error) {
 	logPanic(ctx, p.err)
 	if err := p.sessions.leading(); err != nil {
 		p.err = errors.Join(p.err, err)
@@ -97,11 +97,11 @@ func (p *Session[T]) close(ctx context.Context, judge func(Outcome) result.Verdi
 	case errors.Is(ctx.Err(), context.Canceled) && errors.Is(p.err, context.Canceled):
 		return p.cutOff(ctx)
 	}
-	return p.summarize(ctx, judge)
+	return p.summarize(ctx, assess)
 }
 
-// summarize judges the reconcile and writes the status.
-func (p *Session[T]) summarize(ctx context.Context, judge func(Outcome) result.Verdict) (reconcile.Result, error) {
+// summarize assesses the reconcile and writes the status.
+func (p *Session[T]) summarize(ctx context.Context, assess func(Outcome) result.Verdict) (reconcile.Result, error) {
 	refused := outdated(p.refused) && outdated(p.err)
 	if refused {
 		p.err = result.NewStalling(p.err, v1alpha1.ReasonCRDOutdated)
@@ -111,8 +111,8 @@ func (p *Session[T]) summarize(ctx context.Context, judge func(Outcome) result.V
 	if options.ObservedGenerationAlways {
 		summary = append(summary, summarize.WithObservedGenerationAlways())
 	}
-	verdict, judged := p.judge(ctx, judge)
-	if judged {
+	verdict, assessed := p.verdict(ctx, assess)
+	if assessed {
 		summary = append(summary, summarize.WithVerdict(verdict))
 	} else {
 		verdict = p.judgeByDefault()
@@ -125,7 +125,7 @@ func (p *Session[T]) summarize(ctx context.Context, judge func(Outcome) result.V
 	if outdated(err) && verdict.Err == nil {
 		return p.reportOutdated(ctx, err), nil
 	}
-	if judged {
+	if assessed {
 		p.known.idle.Reset()
 	} else {
 		out = p.requeueAfter(out)
@@ -138,13 +138,14 @@ func (p *Session[T]) summarize(ctx context.Context, judge func(Outcome) result.V
 	return out, err
 }
 
-// judge asks for the verdict, if there is a judge. If it panics, that is the outcome.
-func (p *Session[T]) judge(ctx context.Context, judge func(Outcome) result.Verdict) (verdict result.Verdict, judged bool) {
-	if judge == nil {
+// verdict calls the function of the caller that assesses the outcome, if there is one. If it
+// panics, that is the outcome.
+func (p *Session[T]) verdict(ctx context.Context, assess func(Outcome) result.Verdict) (verdict result.Verdict, assessed bool) {
+	if assess == nil {
 		return verdict, false
 	}
 	err := contain(func() error {
-		verdict = judge(Outcome{Phase: p.Phase, Policy: p.Policy, Result: p.result, Err: p.err, Now: p.sessions.options.Clock()})
+		verdict = assess(Outcome{Phase: p.Phase, Policy: p.Policy, Result: p.result, Err: p.err, Now: p.sessions.options.Clock()})
 		return nil
 	})
 	if err == nil {

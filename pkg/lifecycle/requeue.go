@@ -56,7 +56,7 @@ func (p *Session[T]) requeueAfterError(out reconcile.Result, err error) reconcil
 		delay = p.sessions.options.early(delay)
 	}
 	if outcome == result.Failed {
-		p.sessions.options.RateLimiter.tell(reconcile.Request{NamespacedName: p.key}, delay)
+		p.sessions.options.RateLimiter.setNext(reconcile.Request{NamespacedName: p.key}, delay)
 		return out
 	}
 	if out.RequeueAfter <= 0 || delay < out.RequeueAfter {
@@ -104,8 +104,9 @@ func (a *attempts) add(class Retry, generation int64) {
 type RateLimiter struct {
 	ordinary *backoff.RateLimiter
 
-	mu   sync.Mutex
-	told map[reconcile.Request]time.Duration
+	mu sync.Mutex
+	// next is how long requests are held back the next time.
+	next map[reconcile.Request]time.Duration
 }
 
 var _ workqueue.TypedRateLimiter[reconcile.Request] = (*RateLimiter)(nil)
@@ -113,26 +114,26 @@ var _ workqueue.TypedRateLimiter[reconcile.Request] = (*RateLimiter)(nil)
 // NewRateLimiter returns a RateLimiter. Give it to the controller and, as option
 // RateLimiter, to the Reconciler. SetupWithManager does both.
 func NewRateLimiter() *RateLimiter {
-	return &RateLimiter{ordinary: backoff.NewRateLimiter(), told: map[reconcile.Request]time.Duration{}}
+	return &RateLimiter{ordinary: backoff.NewRateLimiter(), next: map[reconcile.Request]time.Duration{}}
 }
 
-// tell says how long the request is held back the next time.
-func (l *RateLimiter) tell(request reconcile.Request, delay time.Duration) {
+// setNext sets how long the request is held back the next time.
+func (l *RateLimiter) setNext(request reconcile.Request, delay time.Duration) {
 	if l == nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.told[request] = delay
+	l.next[request] = delay
 }
 
 // When returns how long the request is held back.
 func (l *RateLimiter) When(request reconcile.Request) time.Duration {
 	l.mu.Lock()
-	delay, told := l.told[request]
-	delete(l.told, request)
+	delay, set := l.next[request]
+	delete(l.next, request)
 	l.mu.Unlock()
-	if told {
+	if set {
 		l.ordinary.Forget(request)
 		return delay
 	}
@@ -142,7 +143,7 @@ func (l *RateLimiter) When(request reconcile.Request) time.Duration {
 // Forget drops what is kept about the request.
 func (l *RateLimiter) Forget(request reconcile.Request) {
 	l.mu.Lock()
-	delete(l.told, request)
+	delete(l.next, request)
 	l.mu.Unlock()
 	l.ordinary.Forget(request)
 }

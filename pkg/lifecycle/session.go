@@ -42,7 +42,7 @@ const (
 //		... // what session.Phase asks for
 //	})
 //	session.Finalize(ctx, finalize)
-//	return session.Close(ctx, judge)
+//	return session.Close(ctx, assess)
 type Sessions[T client.Object] struct {
 	options Options[T]
 	kind    string
@@ -77,7 +77,7 @@ type Session[T client.Object] struct {
 	known    *remembered
 	patcher  *patch.Helper
 
-	// ended means that nothing is judged and nothing is written; requeue is the answer then.
+	// ended means that nothing is assessed and nothing is written; requeue is the answer then.
 	ended   bool
 	requeue reconcile.Result
 

@@ -102,7 +102,7 @@ func analyze(obj *unstructured.Unstructured, options Options) Status {
 	}
 	s := byType(obj)
 	if options.ReadyWhen != nil {
-		s = options.ReadyWhen.judge(obj, s)
+		s = options.ReadyWhen.evaluateStatus(obj, s)
 	}
 	if s.Readiness == Failed {
 		return s

@@ -112,9 +112,9 @@ func awaitBalancer(obj *unstructured.Unstructured) Status {
 
 func awaitReplicas(obj *unstructured.Unstructured) Status {
 	w := replicas(obj)
-	w.updated = w.wanted
+	w.updated = w.desired
 	observed := field(obj.Object, "status", "observedGeneration") != nil
-	if observed && w.ready >= w.wanted && w.existing <= w.wanted {
+	if observed && w.ready >= w.desired && w.existing <= w.desired {
 		return Status{Readiness: Ready}
 	}
 	return Status{Message: explain(w.progress(), replicaFailure(obj))}
@@ -142,10 +142,10 @@ func awaitSnapshot(obj *unstructured.Unstructured) Status {
 // it leads to is found. What is said of a parent that it does not name any more is left
 // over.
 func awaitParents(obj *unstructured.Unstructured) Status {
-	wanted, _ := field(obj.Object, "spec", "parentRefs").([]any)
+	refs, _ := field(obj.Object, "spec", "parentRefs").([]any)
 	parents, _ := field(obj.Object, "status", "parents").([]any)
 	named, accepted := map[string]bool{}, map[string]bool{}
-	for _, ref := range wanted {
+	for _, ref := range refs {
 		named[parentName(obj, ref)] = true
 	}
 	for _, parent := range parents {
@@ -165,7 +165,7 @@ func awaitParents(obj *unstructured.Unstructured) Status {
 			}
 		}
 	}
-	for _, ref := range wanted {
+	for _, ref := range refs {
 		if name := parentName(obj, ref); !accepted[name] {
 			return Status{Message: fmt.Sprintf("is not accepted by parent %s yet; if that lasts, no controller in this cluster looks after it", name)}
 		}

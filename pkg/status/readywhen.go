@@ -85,9 +85,9 @@ func firstIssue(issues *cel.Issues) string {
 	return issues.String()
 }
 
-// judge replaces what the type's rules say. Only if the expression is not true
+// evaluateStatus replaces what the type's rules say. Only if the expression is not true
 // do they count: they say whether the object failed, and why.
-func (p *Program) judge(obj *unstructured.Unstructured, byType Status) Status {
+func (p *Program) evaluateStatus(obj *unstructured.Unstructured, byType Status) Status {
 	ready, err := p.evaluate(obj)
 	switch {
 	case err == nil && ready:

@@ -99,12 +99,12 @@ var corrections = map[schema.GroupKind]func(*unstructured.Unstructured, Status) 
 
 // workload are the numbers of a workload's replicas.
 type workload struct {
-	wanted, existing, updated, ready, available int64
+	desired, existing, updated, ready, available int64
 }
 
 func replicas(obj *unstructured.Unstructured) workload {
 	return workload{
-		wanted:    count(obj.Object, 1, "spec", "replicas"),
+		desired:   count(obj.Object, 1, "spec", "replicas"),
 		existing:  count(obj.Object, 0, "status", "replicas"),
 		updated:   count(obj.Object, 0, "status", "updatedReplicas"),
 		ready:     count(obj.Object, 0, "status", "readyReplicas"),
@@ -117,14 +117,14 @@ func (w workload) progress() string {
 	// At the first rollout there is nothing to update; what counts is what runs.
 	first := w.existing == w.updated
 	switch {
-	case w.updated < w.wanted && !first:
-		return fmt.Sprintf("%d of %d replicas updated, %d ready", w.updated, w.wanted, w.ready)
-	case w.ready < w.wanted:
-		return fmt.Sprintf("%d of %d replicas ready", w.ready, w.wanted)
-	case w.existing > w.wanted:
-		return fmt.Sprintf("%d old replicas are still there", w.existing-w.wanted)
-	case w.available < w.wanted:
-		return fmt.Sprintf("%d of %d replicas available", w.available, w.wanted)
+	case w.updated < w.desired && !first:
+		return fmt.Sprintf("%d of %d replicas updated, %d ready", w.updated, w.desired, w.ready)
+	case w.ready < w.desired:
+		return fmt.Sprintf("%d of %d replicas ready", w.ready, w.desired)
+	case w.existing > w.desired:
+		return fmt.Sprintf("%d old replicas are still there", w.existing-w.desired)
+	case w.available < w.desired:
+		return fmt.Sprintf("%d of %d replicas available", w.available, w.desired)
 	default:
 		return "the rollout is not complete yet"
 	}
@@ -148,7 +148,7 @@ func correctDeployment(obj *unstructured.Unstructured, s Status) Status {
 func correctReplicaSet(obj *unstructured.Unstructured, s Status) Status {
 	if s.Readiness != Ready {
 		w := replicas(obj)
-		w.updated = w.wanted
+		w.updated = w.desired
 		s.Message = explain(w.progress(), replicaFailure(obj))
 	}
 	return s
@@ -168,9 +168,9 @@ func correctStatefulSet(obj *unstructured.Unstructured, s Status) Status {
 	w.available = max(w.available, w.ready)
 	if replacedByHand(obj) {
 		// Old pods are as intended, but there must be pods.
-		w.updated = w.wanted
+		w.updated = w.desired
 		s = Status{Readiness: Ready}
-		if w.ready < w.wanted || w.existing > w.wanted {
+		if w.ready < w.desired || w.existing > w.desired {
 			s.Readiness = NotReady
 		}
 	}
@@ -185,24 +185,24 @@ func correctDaemonSet(obj *unstructured.Unstructured, s Status) Status {
 		return s
 	}
 	w := workload{
-		wanted:    count(obj.Object, -1, "status", "desiredNumberScheduled"),
+		desired:   count(obj.Object, -1, "status", "desiredNumberScheduled"),
 		existing:  count(obj.Object, 0, "status", "currentNumberScheduled"),
 		updated:   count(obj.Object, 0, "status", "updatedNumberScheduled"),
 		ready:     count(obj.Object, 0, "status", "numberReady"),
 		available: count(obj.Object, 0, "status", "numberAvailable"),
 	}
 	observed := field(obj.Object, "status", "observedGeneration") != nil
-	if w.wanted < 0 || !observed {
+	if w.desired < 0 || !observed {
 		s.Message = "is not observed yet"
 		return s
 	}
 	if replacedByHand(obj) {
-		w.updated = w.wanted
-		if w.existing >= w.wanted && w.ready >= w.wanted && w.available >= w.wanted {
+		w.updated = w.desired
+		if w.existing >= w.desired && w.ready >= w.desired && w.available >= w.desired {
 			return Status{Readiness: Ready}
 		}
 	}
-	w.existing = min(w.existing, w.wanted) // what is beyond belongs to nodes that go away
+	w.existing = min(w.existing, w.desired) // what is beyond belongs to nodes that go away
 	s.Message = w.progress()
 	return s
 }

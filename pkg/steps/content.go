@@ -97,12 +97,12 @@ func dropNulls(object map[string]any) {
 
 // pathOf finds the conditions in the status by one that was just put there.
 func pathOf(u *unstructured.Unstructured, condition Condition) ([]string, error) {
-	wanted, err := convert[map[string]any](condition)
+	want, err := convert[map[string]any](condition)
 	if err != nil {
 		return nil, err
 	}
 	status, _ := u.Object["status"].(map[string]any)
-	path := search(status, wanted)
+	path := search(status, want)
 	switch {
 	case path == nil:
 		return nil, errors.New("what Conditions returns is not part of the object's status")
@@ -112,16 +112,16 @@ func pathOf(u *unstructured.Unstructured, condition Condition) ([]string, error)
 	return path, nil
 }
 
-func search(object map[string]any, wanted map[string]any) []string {
+func search(object map[string]any, want map[string]any) []string {
 	for key, value := range object {
 		switch v := value.(type) {
 		case map[string]any:
-			if path := search(v, wanted); path != nil {
+			if path := search(v, want); path != nil {
 				return append([]string{key}, path...)
 			}
 		case []any:
 			for _, element := range v {
-				if isSame(element, wanted) {
+				if isSame(element, want) {
 					return []string{key}
 				}
 			}
@@ -131,13 +131,13 @@ func search(object map[string]any, wanted map[string]any) []string {
 }
 
 // isSame compares what identifies a condition that is locked.
-func isSame(element any, wanted map[string]any) bool {
+func isSame(element any, want map[string]any) bool {
 	condition, ok := element.(map[string]any)
-	if !ok || condition["type"] != wanted["type"] || condition["status"] != wanted["status"] {
+	if !ok || condition["type"] != want["type"] || condition["status"] != want["status"] {
 		return false
 	}
 	a, _, _ := unstructured.NestedString(condition, "lock", "token")
-	b, _, _ := unstructured.NestedString(wanted, "lock", "token")
+	b, _, _ := unstructured.NestedString(want, "lock", "token")
 	return a == b
 }
 

@@ -58,7 +58,7 @@ var mutants = []mutant{
 	{"orphan-on-delete is ignored", "pkg/reconciler/internal/plan/orphan.go", "return reason == ReasonDeleting", "return false", []string{planTests}},
 	{"an unknown manifest counts as another one", "pkg/reconciler/internal/plan/digest.go", "return recorded == desired", "return false", []string{planTests}},
 	{"what is not known is recreated whatever it is", "pkg/reconciler/internal/plan/digest.go", "u.item.UID == u.live.UID && !u.live.Differs", "false", []string{planTests}},
-	{"the digests of another key are believed", "pkg/component/inventory.go", "by.Key != r.operator.Key", "false", []string{componentTests}},
+	{"the digests of another key are believed", "pkg/component/inventory.go", "by.Key != i.operator.Key", "false", []string{componentTests}},
 	{"new objects need no record", "pkg/reconciler/internal/plan/record.go", "must = must || !u.recorded", "_ = u.recorded", []string{planTests}},
 	{"an unknown outcome counts as an answer", "pkg/reconciler/internal/plan/record.go", "r.Observation.Existence == Unknown", "false", []string{planTests}},
 	{"any object may be adopted", "pkg/reconciler/internal/plan/ownership.go", "return u.relation == unowned || u.relation == earlier", "return true", []string{planTests}},

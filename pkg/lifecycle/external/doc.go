@@ -22,8 +22,8 @@
 // # The token
 //
 // Before every Create, a token and the time are on record, durable by a Commit. Create
-// gives the token to the API, as an idempotency key, a tag or the name. Whoever comes
-// after a crash looks for the token, and creates with that token only; a new one is
+// gives the token to the API, as an idempotency key, a tag or the name. The process that
+// starts after a crash looks for the token, and creates with that token only; a new one is
 // drawn only when the resource was there and is certainly gone. If the API makes
 // one resource of several requests with one token, that is all. If it does not, set
 // [Options].NotIdempotent: then an attempt whose outcome is unknown is waited for before
@@ -41,5 +41,5 @@
 //
 // Find a resource by its token, at once or, with [Options].EventuallyConsistent, within
 // Settle; and delete by what is on record only, so that a late Delete cannot hit
-// somebody else's resource. An API that can do neither cannot be operated without leaks.
+// a resource of another client. An API that can do neither cannot be operated without leaks.
 package external

@@ -55,8 +55,8 @@ func (m marker) hooks(found []hook, current common.ReleaseOptions) ([]templated,
 			all, err := runsOf(h, object, momentOf(h.Hook, current.IsInstall))
 			errs = append(errs, err)
 			for _, r := range all {
-				wave, wanted := m.hook(h, r, current)
-				if !wanted {
+				wave, included := m.hook(h, r, current)
+				if !included {
 					continue
 				}
 				applied[object] = append(applied[object], templated{Unstructured: r.object, file: h.Path})
@@ -80,8 +80,8 @@ func (m marker) hooks(found []hook, current common.ReleaseOptions) ([]templated,
 	return objects, errors.Join(errs...)
 }
 
-// hook marks one run of an object, and tells its wave and whether it is wanted.
-func (m marker) hook(h hook, r run, current common.ReleaseOptions) (wave int, wanted bool) {
+// hook marks one run of an object, and returns its wave, and whether it is included.
+func (m marker) hook(h hook, r run, current common.ReleaseOptions) (wave int, included bool) {
 	succeeded := slices.Contains(h.DeletePolicies, release.HookSucceeded)
 	weight := min(max(h.Weight, -maxWeight), maxWeight)
 	if r.object.GetKind() == "Pod" && runs(r.object) {
@@ -205,8 +205,8 @@ func runsOf(h hook, object *unstructured.Unstructured, at moment) ([]run, error)
 	}
 	var found []run
 	var err error
-	add := func(wanted bool, at moment, suffix string) {
-		if !wanted {
+	add := func(included bool, at moment, suffix string) {
+		if !included {
 			return
 		}
 		named := object

@@ -51,8 +51,8 @@ func subchartsOf(c *chart.Chart) (subcharts, error) {
 	}
 	names := calledBy(c, file.Dependencies)
 	var errs []error
-	resolve := func(wanted []string) (found []string) {
-		for _, name := range wanted {
+	resolve := func(references []string) (found []string) {
+		for _, name := range references {
 			if names[name] == nil {
 				errs = append(errs, fmt.Errorf("chart %s: depends-on names the sub-chart %q, which the chart does not have", c.Name(), name))
 			}
@@ -309,15 +309,15 @@ func (g grouping) late(names []string) (late map[string]bool, warnings []string)
 // says. If names need each other in a circle, the error names them. What is
 // needed and not among the names counts for nothing.
 func starts(names []string, needs map[string][]string, height map[string]int) (map[string]int, error) {
-	wanted, found := map[string]bool{}, map[string]int{}
+	selected, found := map[string]bool{}, map[string]int{}
 	for _, name := range names {
-		wanted[name] = true
+		selected[name] = true
 	}
 	var path []string
 	under := map[string]bool{}
 	var visit func(name string) error
 	visit = func(name string) error {
-		if _, done := found[name]; done || !wanted[name] {
+		if _, done := found[name]; done || !selected[name] {
 			return nil
 		}
 		path = append(path, name)
@@ -330,7 +330,7 @@ func starts(names []string, needs map[string][]string, height map[string]int) (m
 			if err := visit(needed); err != nil {
 				return err
 			}
-			if wanted[needed] {
+			if selected[needed] {
 				start = max(start, found[needed]+height[needed])
 			}
 		}

@@ -47,7 +47,7 @@ func Read(fsys fs.FS, root string, s Selection) ([]File, error) {
 		r.errs = append(r.errs, err)
 	}
 	if len(r.files) == 0 && len(r.errs) == 0 {
-		r.errs = append(r.errs, fmt.Errorf("folder %q holds no file to read%s", root, s.wanted()))
+		r.errs = append(r.errs, fmt.Errorf("folder %q holds no file to read%s", root, s.extensionList()))
 	}
 	return r.files, errors.Join(r.errs...)
 }
@@ -215,8 +215,8 @@ func (s Selection) validate() error {
 	return errors.Join(errs...)
 }
 
-// wanted names the extensions, for errors.
-func (s Selection) wanted() string {
+// extensionList names the extensions, for errors.
+func (s Selection) extensionList() string {
 	if len(s.Extensions) == 0 {
 		return ""
 	}
@@ -234,11 +234,11 @@ func (s Selection) hides(base string) bool {
 // picks reports whether the file with this path below the root is to be read.
 func (s Selection) picks(below string) bool {
 	extension := strings.ToLower(path.Ext(below))
-	wanted := len(s.Extensions) == 0
+	selected := len(s.Extensions) == 0
 	for _, e := range s.Extensions {
-		wanted = wanted || e == extension
+		selected = selected || e == extension
 	}
-	return wanted && (len(s.Include) == 0 || matchesAny(s.Include, below)) && !matchesAny(s.Exclude, below)
+	return selected && (len(s.Include) == 0 || matchesAny(s.Include, below)) && !matchesAny(s.Exclude, below)
 }
 
 func matchesAny(patterns []string, below string) bool {

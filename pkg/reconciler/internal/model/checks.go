@@ -150,20 +150,20 @@ func (m *Model) checkRemoval(s *State, a *actor, step plan.Step, o *Object) {
 
 // checkPolicy checks that the object may be deleted at all.
 func (m *Model) checkPolicy(s *State, a *actor, step plan.Step, o *Object) {
-	wanted := m.desiredNow(a, step.Key)
+	desired := m.desiredNow(a, step.Key)
 	switch {
-	case wanted == nil:
+	case desired == nil:
 		item, _ := itemOf(a.plan.Inventory, step.Key)
 		deleting := a.cause() == plan.Deleting
 		p := item.DeletePolicy
 		if p == v1alpha1.DeletePolicyOrphan || p == v1alpha1.DeletePolicyOrphanOnDelete && deleting || p == v1alpha1.DeletePolicyOrphanOnApply && !deleting {
 			s.violate("S10 orphan means alive: delete %s, and its delete policy is %s", step.Key, p)
 		}
-	case step.Reason == plan.ReasonPurged && wanted.Policies.Order.Purge != nil:
-		m.checkPurge(s, a, step, *wanted)
-	case !recreates(wanted.Policies.Update):
-		s.violate("S9 no destructive refresh: delete %s, which is wanted and not to be recreated", step.Key)
-	case o.Made == unkeyed(wanted.Digest) && o.Holder == a.snap.UID:
+	case step.Reason == plan.ReasonPurged && desired.Policies.Order.Purge != nil:
+		m.checkPurge(s, a, step, *desired)
+	case !recreates(desired.Policies.Update):
+		s.violate("S9 no destructive refresh: delete %s, which is desired and not to be recreated", step.Key)
+	case o.Made == unkeyed(desired.Digest) && o.Holder == a.snap.UID:
 		s.violate("S9 no destructive refresh: delete %s, whose manifest has not changed", step.Key)
 	case !a.accepted[step.Key]:
 		s.violate("S9 no destructive refresh: delete %s, and nothing says that the server would create it anew", step.Key)
@@ -182,12 +182,12 @@ func recreates(p v1alpha1.UpdatePolicy) bool {
 
 // desiredNow is the desired object of the key, in the version that the reconcile is about.
 func (m *Model) desiredNow(a *actor, key plan.Key) *plan.Desired {
-	wanted := m.desiredObjects(a)
-	i := slices.IndexFunc(wanted, func(d plan.Desired) bool { return d.Key == key })
+	desired := m.desiredObjects(a)
+	i := slices.IndexFunc(desired, func(d plan.Desired) bool { return d.Key == key })
 	if i < 0 {
 		return nil
 	}
-	return &wanted[i]
+	return &desired[i]
 }
 
 // checkGuard checks that nothing goes with the object. What came after the

@@ -288,8 +288,8 @@ func (m *Model) desiredKeyed() []map[Holder]map[int][]plan.Desired {
 		all[key] = map[Holder]map[int][]plan.Desired{}
 		for holder, versions := range m.desired {
 			all[key][holder] = map[int][]plan.Desired{}
-			for version, wanted := range versions {
-				for _, d := range wanted {
+			for version, desired := range versions {
+				for _, d := range desired {
 					d.Digest = keyed(d.Digest, int8(key))
 					all[key][holder][version] = append(all[key][holder][version], d)
 				}

@@ -18,7 +18,7 @@ const maxRounds = 16
 // maxMoves bounds the requests of one round.
 const maxMoves = 300
 
-// converge lets everybody do their work, without any disturbance, until nothing
+// converge lets all actors do their work, without any disturbance, until nothing
 // changes any more, and checks what must be so then. Known holds the States that
 // are known to end well; settle adds to it. It returns the States on the way.
 func (m *Model) converge(s *State, known map[uint64]bool, f *fingerprinter) (way []*State) {
@@ -137,23 +137,23 @@ func (m *Model) checkLeftovers(s *State, me Holder) {
 // checkDesired checks that everything desired is there.
 func (m *Model) checkDesired(s *State, c *Component) {
 	excused := map[plan.Key]bool{}
-	wanted := slices.Clone(m.desired[c.UID][c.Version])
-	slices.SortStableFunc(wanted, func(a, b plan.Desired) int {
+	desired := slices.Clone(m.desired[c.UID][c.Version])
+	slices.SortStableFunc(desired, func(a, b plan.Desired) int {
 		return cmp.Or(int(a.Policies.Order.Apply)-int(b.Policies.Order.Apply), ranksOf[a.Key.Kind].apply-ranksOf[b.Key.Kind].apply)
 	})
-	for i, d := range wanted {
+	for i, d := range desired {
 		if _, recorded := itemOf(c.Inventory, d.Key); recorded && m.ignored(s, c.UID, d) && !m.isFinished(s, c.UID, d) {
 			s.violate("S13 leave alone: %s is not held by %s, which is to ignore it, and is on record", d.Key, c.UID)
 		}
 		if m.settled(s, c.UID, d) && m.marked(s, c, d) {
 			continue
 		}
-		behind := slices.ContainsFunc(wanted[:i], func(x plan.Desired) bool { return excused[x.Key] })
+		behind := slices.ContainsFunc(desired[:i], func(x plan.Desired) bool { return excused[x.Key] })
 		if behind || m.excused(s, c, d) {
 			excused[d.Key] = true
 			continue
 		}
-		s.violate("L1 stable: %s is wanted by %s and not as wanted, and nothing holds it up", d.Key, c.UID)
+		s.violate("L1 stable: %s is desired by %s and not as desired, and nothing holds it up", d.Key, c.UID)
 	}
 }
 
@@ -198,9 +198,9 @@ func (m *Model) excused(s *State, c *Component, d plan.Desired) bool {
 
 // checkPruned checks that nothing is left that is no longer desired.
 func (m *Model) checkPruned(s *State, c *Component) {
-	wanted := m.desired[c.UID][c.Version]
+	desired := m.desired[c.UID][c.Version]
 	for _, o := range s.world.objects {
-		isWanted := slices.ContainsFunc(wanted, func(d plan.Desired) bool {
+		isWanted := slices.ContainsFunc(desired, func(d plan.Desired) bool {
 			return d.Key == o.Key || isNamespace(o.Key) && d.Key.Namespace == o.Key.Name
 		})
 		if m.holder(s, o) != c.UID || isWanted {
@@ -210,7 +210,7 @@ func (m *Model) checkPruned(s *State, c *Component) {
 			s.violate("S4 never forget: %s is held by %s and not recorded", o.Key, c.UID)
 		}
 		if !m.excusedRemoval(s, c, o) {
-			s.violate("L11 prune: %s is not wanted any more by %s, and nothing holds it", o.Key, c.UID)
+			s.violate("L11 prune: %s is not desired any more by %s, and nothing holds it", o.Key, c.UID)
 		}
 	}
 }

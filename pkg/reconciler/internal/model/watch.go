@@ -126,22 +126,22 @@ func (m *Model) recalled(s *State, a *actor, key plan.Key, watched *Object) (pla
 		return plan.Observation{}, false
 	}
 	item, recorded := itemOf(a.recorded, key)
-	wanted := m.desiredNow(a, key)
+	desired := m.desiredNow(a, key)
 	if watched != nil && m.Watched {
 		// That an object has another owner is never taken for granted: we may have
 		// taken it over since, and may not know it.
 		me := ownerBy(a.snap.UID)
 		found := sealed(me, a.key, watched.observation(false))
-		return found, me.Owns(found.Ownership) && (wanted == nil || !asksForAccepted(wanted, item, found))
+		return found, me.Owns(found.Ownership) && (desired == nil || !asksForAccepted(desired, item, found))
 	}
-	assumed := a.assumesAbsence && wanted != nil && (!recorded || isUnconfirmed(item)) && wanted.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore
+	assumed := a.assumesAbsence && desired != nil && (!recorded || isUnconfirmed(item)) && desired.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore
 	return plan.Observation{Existence: plan.NotFetched}, assumed
 }
 
 // asksForAccepted reports whether the values at the paths of the manifest matter.
-func asksForAccepted(wanted *plan.Desired, item v1alpha1.InventoryItem, found plan.Observation) bool {
+func asksForAccepted(desired *plan.Desired, item v1alpha1.InventoryItem, found plan.Observation) bool {
 	if item.Digest == "" || item.UID != found.UID {
-		return wanted.Policies.Reconcile == once
+		return desired.Policies.Reconcile == once
 	}
 	return item.Seen != found.ObservedHash
 }

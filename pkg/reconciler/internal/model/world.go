@@ -200,10 +200,10 @@ func (w *World) defined(gk schema.GroupKind) (served, there bool) {
 
 // observe reads an object as the observer of the engine does. What is not
 // desired is absent if its type is.
-func (w *World) observe(key plan.Key, wanted bool) plan.Observation {
+func (w *World) observe(key plan.Key, desired bool) plan.Observation {
 	served, there := w.defined(key.GroupKind())
 	if !served {
-		if !wanted && !there {
+		if !desired && !there {
 			return plan.Observation{Existence: plan.Absent}
 		}
 		return plan.Observation{Message: "the type is not served", NotServed: true}
@@ -212,10 +212,10 @@ func (w *World) observe(key plan.Key, wanted bool) plan.Observation {
 	if o == nil {
 		return plan.Observation{Existence: plan.Absent}
 	}
-	return o.observation(wanted)
+	return o.observation(desired)
 }
 
-func (o *Object) observation(wanted bool) plan.Observation {
+func (o *Object) observation(desired bool) plan.Observation {
 	marks := o.OwnerID + " " + string(o.Ref.UID)
 	seen := o.Value + "|" + marks
 	if o.Extra {
@@ -237,7 +237,7 @@ func (o *Object) observation(wanted bool) plan.Observation {
 	if o.Controlled {
 		live.Ownership.Controller = plan.Controller{Kind: "Deployment", Name: "theirs", UID: "theirs"}
 	}
-	if wanted {
+	if desired {
 		live.AppliedHash = o.Value + "|" + marks
 	}
 	if o.Deleting {

@@ -179,9 +179,9 @@ func (w *work) isAutoscaled(u *unit) bool {
 // manifest, because it was scaled by hand. It is left alone until the manifest asks
 // for another number.
 func (w *work) reportScaled(u *unit) {
-	scaled, wanted := u.live.Scaled, u.item.Replicas
+	scaled, replicas := u.live.Scaled, u.item.Replicas
 	silent := u.desired.Policies.Drift == v1alpha1.DriftPolicyIgnore || u.isAppliedOnce()
-	if scaled == nil || wanted == nil || *wanted == scaled.Replicas || silent || w.isAutoscaled(u) {
+	if scaled == nil || replicas == nil || *replicas == scaled.Replicas || silent || w.isAutoscaled(u) {
 		return
 	}
 	if last := len(w.deviations) - 1; last >= 0 && w.deviations[last].Key == u.key {

@@ -114,11 +114,11 @@ func newWork(in Input) (*work, error) {
 // object only desired types count: a type that is removed
 // orders nothing but its own removal.
 func (w *work) placeInstances() {
-	wanted := typesOf(slices.DeleteFunc(slices.Clone(w.units), func(u *unit) bool { return u.desired == nil }), w.in.ManagedTypes)
+	desired := typesOf(slices.DeleteFunc(slices.Clone(w.units), func(u *unit) bool { return u.desired == nil }), w.in.ManagedTypes)
 	known := typesOf(w.units, w.in.ManagedTypes)
 	for _, u := range w.units {
 		if u.desired != nil {
-			u.instance = wanted.isInstance(u.key.GroupKind())
+			u.instance = desired.isInstance(u.key.GroupKind())
 		} else {
 			u.instance = known.isInstance(u.key.GroupKind())
 		}

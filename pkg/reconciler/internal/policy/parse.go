@@ -161,9 +161,9 @@ var (
 
 // parseEnum finds the value that text names, in kebab-case or CamelCase.
 func parseEnum[T ~string](values []T, text string) (T, error) {
-	wanted := Kebab(text)
+	kebab := Kebab(text)
 	for _, value := range values {
-		if Kebab(string(value)) == wanted {
+		if Kebab(string(value)) == kebab {
 			return value, nil
 		}
 	}

@@ -121,7 +121,7 @@ func mistake(value any) error {
 func (s *Store) reduce(log logr.Logger, live *unstructured.Unstructured) (made *record) {
 	defer func() {
 		if value := recover(); value != nil {
-			log.Error(mistake(value), "a mistake in the program that judges objects",
+			log.Error(mistake(value), "a mistake in the program that reduces objects",
 				"kind", live.GetKind(), "namespace", live.GetNamespace(), "name", live.GetName())
 			made = unreadable(live, s.options.Label)
 		}
