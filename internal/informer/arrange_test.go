@@ -104,7 +104,7 @@ func TestNewsComeAgainAfterTheOwnerSawWhatItWasNotifiedOfAndItChangesBack(t *tes
 		want          bool
 	}{
 		{"", "3", true},  // it appeared
-		{"", "3", false}, // a pass that does not see it yet
+		{"", "3", false}, // a reconcile that does not see it yet
 		{"3", "3", false},
 		{"3", "", true},
 		{"", "", false},

@@ -145,7 +145,7 @@ func TestASecretIsWatchedByItsNameAloneAndItsDataStaysOnTheServer(t *testing.T) 
 	s.synced(2)
 	s.quiet()
 	s.set(map[string]string{"creds": s.update("creds", "1"), "missing": ""})
-	s.set(map[string]string{"creds": seen, "missing": ""}) // what a slow pass saw
+	s.set(map[string]string{"creds": seen, "missing": ""}) // what a slow reconcile saw
 	s.expectWake("an update")
 	s.set(map[string]string{"creds": s.update("creds", "2"), "missing": s.create("missing")})
 	s.check(s.client.Delete(t.Context(), s.secret("creds")))

@@ -268,7 +268,7 @@ func TestInTheEndEachOwnerHasSeenWhatIsThere(t *testing.T) {
 // live lets owners, writers and watches do as they please, and then come to rest.
 func (w *world) live(random *rand.Rand) {
 	seen, depends := map[string]map[string]string{}, map[string][]string{}
-	pass := func(who string) {
+	reconcile := func(who string) {
 		seen[who] = map[string]string{}
 		var points []Reference
 		for _, text := range depends[who] {
@@ -276,7 +276,7 @@ func (w *world) live(random *rand.Rand) {
 			seen[who][text] = version
 			points = append(points, point(text, version))
 		}
-		if random.IntN(3) == 0 && len(depends[who]) > 0 { // it changes under the hands of the pass
+		if random.IntN(3) == 0 && len(depends[who]) > 0 { // it changes under the hands of the reconcile
 			w.write(random, depends[who][0])
 		}
 		w.set(who, points...)
@@ -285,10 +285,10 @@ func (w *world) live(random *rand.Rand) {
 		switch who, text := fmt.Sprint(random.IntN(4)), fmt.Sprintf("%d/%d", random.IntN(2), random.IntN(4)); random.IntN(7) {
 		case 0:
 			depends[who] = append(slices.Clone(depends[who]), text)
-			pass(who)
+			reconcile(who)
 		case 1:
 			depends[who] = nil
-			pass(who)
+			reconcile(who)
 		case 2:
 			time.Sleep(time.Duration(random.IntN(2000)) * time.Millisecond)
 		case 3:
@@ -302,13 +302,13 @@ func (w *world) live(random *rand.Rand) {
 			w.write(random, text)
 		}
 		if step%7 == 0 {
-			w.pass(pass)
+			w.reconcile(reconcile)
 		}
 	}
 	for range 40 {
 		w.catchUp(nil)
 		time.Sleep(interval)
-		w.pass(pass)
+		w.reconcile(reconcile)
 	}
 	for who, all := range seen {
 		for text, version := range all {
@@ -344,10 +344,10 @@ func (w *world) goBack(random *rand.Rand) {
 	}
 }
 
-// pass lets those make a pass who were woken.
-func (w *world) pass(pass func(string)) {
+// reconcile reconciles the waiters that were woken.
+func (w *world) reconcile(reconcile func(string)) {
 	for _, who := range w.take() {
-		pass(who)
+		reconcile(who)
 	}
 }
 
@@ -425,7 +425,7 @@ func TestWhenAStorageWasRestoredEachOwnerIsNotifiedOnceAndOfWhatChangesThen(t *t
 				w.expect("")
 				w.set("me", point("a/1", "2990"))
 				w.expect("")
-				// You have made no pass since.
+				// You have run no reconcile since.
 				w.change("a/1", tc.watch)
 				w.expect(tc.edits)
 				w.set("me", point("a/1", strconv.Itoa(w.counter)))

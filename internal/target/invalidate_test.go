@@ -63,7 +63,7 @@ func TestNothingIsWrittenWhereTheNextWatchMayBeAboutAnotherCluster(t *testing.T)
 	if _, _, err := events.Decode(); !errors.Is(err, io.EOF) {
 		t.Fatalf("the watch ended with %v", err)
 	}
-	for range 3 { // passes
+	for range 3 { // reconciles
 		lease := patiently(t, pool, access)
 		uid, err := lease.Target.UID(t.Context())
 		if uid == recorded {
@@ -71,7 +71,7 @@ func TestNothingIsWrittenWhereTheNextWatchMayBeAboutAnotherCluster(t *testing.T)
 			_, _ = lease.Target.Objects().Create(t.Context(), configMaps, object, "")
 		}
 		if uid != "another" || err != nil || lease.Target == before {
-			t.Errorf("a pass is told that it is in %q, %v", uid, err)
+			t.Errorf("a reconcile is told that it is in %q, %v", uid, err)
 		}
 		lease.Release()
 	}
@@ -241,7 +241,7 @@ func TestATargetIsKeptOnlyWhileTheClusterTellsTheUIDThatItRemembers(t *testing.T
 		"not told any more":                      {there, there, forbidden, false},
 		"not told to the first probe":            {forbidden, there, there, true},
 		"not told to the first probe, then both": {forbidden, there, another, false},
-		"told to a pass only":                    {forbidden, there, forbidden, false},
+		"told to a reconcile only":               {forbidden, there, forbidden, false},
 		"told to probes only":                    {there, forbidden, another, false},
 	} {
 		t.Run(name, func(t *testing.T) {

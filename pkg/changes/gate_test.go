@@ -16,7 +16,7 @@ import (
 var errDead = errors.New("the process is dead")
 
 // gate counts the requests of an operator, to the API server and to the world, and
-// lets something happen at one of them. A nil gate lets everything pass.
+// lets something happen at one of them. A nil gate lets everything reconcile.
 type gate struct {
 	at    int  // counted from 1; 0 means never
 	after bool // when the answer is there, not before the request leaves

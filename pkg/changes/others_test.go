@@ -59,7 +59,7 @@ func TestAnObjectThatOthersLetGoBeforeUsIsNotWrittenAgain(t *testing.T) {
 	}{{1, "v1"}, {0, ""}} {
 		s.version = ""
 		if actions, after, err := s.reconcile(); len(actions) != want.calls || after != 0 || err != nil || s.version != want.version {
-			t.Errorf("pass %d: %v, %s, %v, write in version %q", i, actions, after, err, s.version)
+			t.Errorf("reconcile %d: %v, %s, %v, write in version %q", i, actions, after, err, s.version)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func TestARetryHasTheNewestObjectAndTheStateOfTheLastAttempt(t *testing.T) {
 		last := s.last()
 		if diff := cmp.Diff([]ReconcileAction{ReconcileActionCreated}, actions); diff != "" || !errors.Is(err, errRefused) || after != want.after ||
 			last.Object.GetResourceVersion() != want.object || last.State["n"] != want.state {
-			t.Errorf("pass %d: after %s, %v, version %s, state %v, actions %v", i, after, err, last.Object.GetResourceVersion(), last.State, actions)
+			t.Errorf("reconcile %d: after %s, %v, version %s, state %v, actions %v", i, after, err, last.Object.GetResourceVersion(), last.State, actions)
 		}
 	}
 	if diff := cmp.Diff([]int{0, 1, 2, 0, 1}, attempts); diff != "" {
@@ -161,7 +161,7 @@ func TestResyncsComeWhenTheyAreDueAndNotBefore(t *testing.T) {
 	s.interval = time.Hour
 	s.memory.appeared(configMap("1", "1", "a"))
 	for i, want := range []struct {
-		pass   time.Duration
+		wait   time.Duration
 		action []ReconcileAction
 		after  time.Duration
 	}{
@@ -170,10 +170,10 @@ func TestResyncsComeWhenTheyAreDueAndNotBefore(t *testing.T) {
 		{20 * time.Minute, []ReconcileAction{ReconcileActionResynced}, time.Hour},
 		{59 * time.Minute, nil, time.Minute},
 	} {
-		s.clock = s.clock.Add(want.pass)
+		s.clock = s.clock.Add(want.wait)
 		actions, after, err := s.reconcile()
 		if diff := cmp.Diff(want.action, actions); diff != "" || after != want.after || err != nil {
-			t.Errorf("pass %d: %v, %s, %v", i, actions, after, err)
+			t.Errorf("reconcile %d: %v, %s, %v", i, actions, after, err)
 		}
 	}
 }

@@ -34,11 +34,11 @@ func randomly() manifests.Generator {
 	})
 }
 
-// pause makes passes with as much time between them, and returns what they wrote.
-func (b *bed) pause(passes int, between time.Duration) []string {
+// pause runs reconciles with as much time between them, and returns what they wrote.
+func (b *bed) pause(reconciles int, between time.Duration) []string {
 	b.Helper()
 	b.mark()
-	for range passes {
+	for range reconciles {
 		b.forward += between
 		_, _ = b.reconciler.Reconcile(b.Context(), ctrl.Request{NamespacedName: b.key("main")})
 	}
@@ -73,7 +73,7 @@ func TestAComponentThatRendersSomethingRandomMakesAtMostEightWritesAnHour(t *tes
 }
 
 func TestAtRestNothingIsWritten(t *testing.T) {
-	failing := func(text func(pass int) error) manifests.Generator {
+	failing := func(text func(number int) error) manifests.Generator {
 		n := 0
 		return manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 			n++
@@ -110,7 +110,7 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 			},
 		},
 		{
-			name: "an object belongs to somebody else", generator: manifests.GeneratorFunc(configMaps), state: component.StateError, reason: v1alpha1.ReasonOwnerConflict,
+			name: "an object belongs to another client", generator: manifests.GeneratorFunc(configMaps), state: component.StateError, reason: v1alpha1.ReasonOwnerConflict,
 			spec:    widget.Spec{Values: map[string]string{"a": "1"}},
 			options: component.ReconcilerOptions{AdoptionPolicy: new(v1alpha1.AdoptionPolicyNever)},
 			prepare: func(b *bed) {
@@ -141,7 +141,7 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 			}
 			b.pause(3, time.Minute)
 			if writes := b.pause(12, time.Minute); len(writes) > 0 {
-				t.Errorf("12 passes wrote %v", writes)
+				t.Errorf("12 reconciles wrote %v", writes)
 			}
 			state, reason, message := b.get().Status.GetState()
 			if state != test.state || reason != test.reason {

@@ -31,11 +31,11 @@ import (
 type badInput struct {
 	name string
 
-	// The component, as somebody writes it.
+	// The component, as a user writes it.
 	called      string // main by default
 	spec        map[string]any
 	annotations map[string]string
-	status      func(*widget.Status) // written by somebody else before the first pass
+	status      func(*widget.Status) // written by another client before the first reconcile
 	// What the operator does, and what is there before: config maps of the spec's
 	// values by default, and nothing.
 	generator manifests.Generator
@@ -44,15 +44,15 @@ type badInput struct {
 
 	// refused is what the API server says if it does not take the component.
 	refused string
-	// Otherwise this is the verdict of the pass; nothing said means that all is well.
+	// Otherwise this is the verdict of the reconcile; nothing said means that all is well.
 	state  component.State
 	reason string
 	says   []string
-	// after are the shortest and the longest time to the next pass.
+	// after are the shortest and the longest time to the next reconcile.
 	after [2]time.Duration
 }
 
-// run makes a pass over the bad component and, beside it, over one that is sound. Whatever is wrong, the
+// run runs a reconcile over the bad component and, beside it, over one that is sound. Whatever is wrong, the
 // message is one short sentence without a secret, nothing but the status is written, at rest
 // nothing at all, the other component gets ready, and both can be deleted.
 func (test badInput) run(t *testing.T) {
@@ -144,7 +144,7 @@ func (test badInput) judge(t *testing.T, w *widget.Widget, result reconcile.Resu
 		t.Errorf("stalled is %t", stalled)
 	}
 	if retried := reason == v1alpha1.ReasonError; retried != (err != nil) {
-		t.Errorf("the pass returned %v", err)
+		t.Errorf("the reconcile returned %v", err)
 	}
 	if shortest, longest := test.after[0], test.after[1]; longest > 0 && (result.RequeueAfter < shortest || result.RequeueAfter > longest) {
 		t.Errorf("it comes again after %s", result.RequeueAfter)
@@ -172,7 +172,7 @@ func (b *bed) widgetOf(name string, spec map[string]any) *unstructured.Unstructu
 	return object
 }
 
-// passOf makes a pass over a component of any name.
+// passOf runs a reconcile over a component of any name.
 func (b *bed) passOf(name string) (*widget.Widget, reconcile.Result, error) {
 	b.Helper()
 	result, err := b.reconciler.Reconcile(b.Context(), ctrl.Request{NamespacedName: b.key(name)})

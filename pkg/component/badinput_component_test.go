@@ -62,7 +62,7 @@ var good = object{"values": object{"good": "1"}}
 const years = 100 * 365 * 24 * time.Hour
 
 // What is wrong with a component itself. Tests of their own hold what takes more than
-// one pass: durations that were stored before the schema forbade them
+// one reconcile: durations that were stored before the schema forbade them
 // (TestAStoredObjectThatCannotBeDecodedStopsNoOtherAndSaysWhatIsWrong), a placement
 // that changes (TestADeploymentThatMovesIsCreatedAnewBeforeTheOldOneIsPruned),
 // annotations that flap

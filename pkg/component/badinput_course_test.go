@@ -23,7 +23,7 @@ func TestAnAnnotationThatFlapsCostsOneWriteOfTheStatusEachTimeAndTouchesNoDepend
 	for i := range 20 {
 		b.update(func(w *widget.Widget) { w.Annotations = map[string]string{"flap.example.com/seen": fmt.Sprint(i)} })
 		b.mark()
-		w, _, err := b.pass()
+		w, _, err := b.reconcile()
 		if writes := b.writes(); !w.Status.IsReady() || err != nil || len(writes) > 1 || len(writes) == 1 && writes[0] != "patch widgets/status main" {
 			t.Fatalf("change %d: %v; writes: %v", i, err, writes)
 		}
@@ -47,7 +47,7 @@ func TestAComponentThatIsSuspendedBetweenTwoWavesStopsThereAndGoesOnLater(t *tes
 	b.check(b.client.Update(t.Context(), opened))
 	b.mark()
 	for range 3 {
-		b.pass()
+		b.reconcile()
 	}
 	if writes := b.writes(); len(writes) > 0 {
 		t.Errorf("writes while it is suspended: %v", writes)

@@ -69,11 +69,11 @@ func TestBadInputIsOneClearErrorAndNothingIsWritten(t *testing.T) {
 		manifest("no name", configMap("", nil), "ConfigMap", "name"),
 		manifest("a name that is a path", configMap("../x", nil), "../x"),
 		manifest("a duplicate", configMap("good", nil), "/good"),
-		manifest("a type that nobody serves", read("{apiVersion: nowhere.example.com/v1, kind: Thing, metadata: {name: a}}"),
+		manifest("a type that is not served", read("{apiVersion: nowhere.example.com/v1, kind: Thing, metadata: {name: a}}"),
 			"Thing a: type nowhere.example.com/v1 Thing is not served"),
 		manifest("no type", &unstructured.Unstructured{Object: object{"metadata": object{"name": "a"}}}, "kind"),
 		manifest("lists in lists without an end", nested(20), "List"),
-		manifest("a dependency that nobody renders", annotated("a", "depends-on", "ConfigMap/nowhere"), "/a: ", "nowhere"),
+		manifest("a dependency that is not rendered", annotated("a", "depends-on", "ConfigMap/nowhere"), "/a: ", "nowhere"),
 		manifest("the definition of the component itself", read("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.test.corbel.run}, "+
 			"spec: {group: test.corbel.run, scope: Namespaced, names: {kind: Widget, plural: widgets}, versions: [{name: v1, served: true}]}}"),
 			"CustomResourceDefinition widgets.test.corbel.run: ", "cannot manage it itself"),
@@ -119,7 +119,7 @@ func TestYAMLThatDoesNotParse(t *testing.T) {
 	}
 	b := newBed(t, generator, component.ReconcilerOptions{})
 	b.create(widget.Spec{})
-	w, _, _ := b.pass()
+	w, _, _ := b.reconcile()
 	if _, _, message := w.Status.GetState(); !strings.Contains(message, "broken.yaml") {
 		t.Errorf("the message does not name the file: %s", message)
 	}

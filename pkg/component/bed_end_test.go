@@ -14,7 +14,7 @@ import (
 	"github.com/corbel-run/corbel/test/audit"
 )
 
-// judge looks at the conditions of all components at the end, if there was a pass over them.
+// judge looks at the conditions of all components at the end, if there was a reconcile over them.
 func (b *bed) judge() {
 	list := &widget.WidgetList{}
 	b.check(b.client.List(context.Background(), list, client.InNamespace(b.namespace)))

@@ -53,7 +53,7 @@ const (
 )
 
 // bed is a namespace with one component in it and the operator of its type. The
-// manager does not run: the test makes every single pass.
+// manager does not run: the test runs every single reconcile.
 type bed struct {
 	*testing.T
 	env        *env.Environment
@@ -180,8 +180,8 @@ func (b *bed) update(change func(*widget.Widget)) {
 	b.check(b.client.Update(b.Context(), w))
 }
 
-// pass makes one pass and returns the component afterwards.
-func (b *bed) pass() (*widget.Widget, reconcile.Result, error) {
+// reconcile runs one reconcile and returns the component afterwards.
+func (b *bed) reconcile() (*widget.Widget, reconcile.Result, error) {
 	b.Helper()
 	result, err := b.reconciler.Reconcile(b.Context(), ctrl.Request{NamespacedName: b.key("main")})
 	w := b.get()
@@ -189,17 +189,17 @@ func (b *bed) pass() (*widget.Widget, reconcile.Result, error) {
 	return w, result, err
 }
 
-// until makes passes, as far apart as they ask for, until the state is reached.
+// until runs reconciles, as far apart as they ask for, until the state is reached.
 func (b *bed) until(state component.State) *widget.Widget {
 	b.Helper()
 	for deadline := time.Now().Add(patience); ; {
-		w, result, err := b.pass()
+		w, result, err := b.reconcile()
 		got, reason, message := w.Status.GetState()
 		if got == state {
 			return w
 		}
 		if time.Now().After(deadline) {
-			b.Fatalf("the state is %s, %s: %s; the last pass returned %+v and %v", got, reason, message, result, err)
+			b.Fatalf("the state is %s, %s: %s; the last reconcile returned %+v and %v", got, reason, message, result, err)
 		}
 		time.Sleep(min(result.RequeueAfter, time.Second))
 	}
@@ -216,7 +216,7 @@ func (b *bed) untilGone() {
 		}
 		if time.Now().After(deadline) {
 			_, reason, message := w.Status.GetState()
-			b.Fatalf("the component is still there: %s: %s; the last pass returned %+v and %v", reason, message, result, err)
+			b.Fatalf("the component is still there: %s: %s; the last reconcile returned %+v and %v", reason, message, result, err)
 		}
 		time.Sleep(min(result.RequeueAfter, time.Second))
 	}

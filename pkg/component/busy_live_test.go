@@ -69,7 +69,7 @@ func (s *busyServer) expect(t *testing.T, want map[string]int) {
 
 func TestAServerThatHasTooMuchToDoIsWaitedForAndNothingIsWrong(t *testing.T) {
 	b := newBed(t, rendering(), component.ReconcilerOptions{})
-	// One request more is refused than is sent in one pass.
+	// One request more is refused than is sent in one reconcile.
 	create, status := "POST /configmaps", "PATCH /main/status"
 	server := &busyServer{left: map[string]int{create: 6, status: 1}, sent: map[string]int{}}
 	manager := newManagerVia(t, b.env, b.user, server.wrap)
@@ -95,7 +95,7 @@ func TestAServerThatHasTooMuchToDoIsWaitedForAndNothingIsWrong(t *testing.T) {
 	if !slices.ContainsFunc(states, func(s string) bool {
 		return strings.HasPrefix(s, "Pending, Retrying") && strings.Contains(s, "too much to do")
 	}) {
-		t.Errorf("nobody was told what it waits for: %q", states)
+		t.Errorf("no component says what it waits for: %q", states)
 	}
 	server.expect(t, map[string]int{create: 7, status: 5})
 }

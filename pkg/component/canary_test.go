@@ -73,8 +73,8 @@ func (w *watchman) tell(text string) {
 	w.told.WriteString(text + "\n")
 }
 
-// passes makes passes, and keeps what they return and what the status says.
-func (w *watchman) passes(n int) {
+// reconciles runs reconciles, and keeps what they return and what the status says.
+func (w *watchman) reconcileTimes(n int) {
 	w.Helper()
 	for range n {
 		ctx := logf.IntoContext(w.Context(), w.logger())
@@ -161,7 +161,7 @@ func TestASecretIsReportedNowhere(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "source"}, Data: map[string][]byte{"value": []byte(crookedCanary)},
 			}))
 			w.create(widget.Spec{})
-			w.passes(3)
+			w.reconcileTimes(3)
 			_, reason, message := w.get().Status.GetState()
 			w.checkCanary(w.everything(reason))
 			t.Logf("%s: %s", reason, message)
@@ -228,7 +228,7 @@ func TestWhatAHookReadsIsReportedNowhere(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "source"}, Data: map[string][]byte{"value": []byte(crookedCanary)},
 			}))
 			w.create(widget.Spec{})
-			w.passes(2)
+			w.reconcileTimes(2)
 			_, reason, message := w.get().Status.GetState()
 			told := w.everything(reason)
 			w.checkCanary(told)
@@ -262,7 +262,7 @@ func TestWhatAReferenceHoldsIsReportedNowhere(t *testing.T) {
 			}))
 			w.createSecret("source", map[string]string{"token": crookedCanary})
 			w.create(widget.Spec{Password: &component.SecretKeyReference{Name: "source"}})
-			w.passes(2)
+			w.reconcileTimes(2)
 			_, reason, message := w.get().Status.GetState()
 			w.checkCanary(w.everything(reason))
 			if !strings.Contains(message, redact.Mark) {

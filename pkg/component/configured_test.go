@@ -162,14 +162,14 @@ func TestTheFinalizersOfTheServersOwnDeletionDoNotBlock(t *testing.T) {
 			b.create(widget.Spec{Values: map[string]string{"a": "1"}})
 			b.until(component.StateReady)
 			b.check(b.client.Delete(t.Context(), b.get(), client.PropagationPolicy(policy)))
-			// Nobody collects garbage here, so the component stays; its dependents must not.
+			// No controller collects garbage here, so the component stays; its dependents must not.
 			for deadline := time.Now().Add(patience); ; {
-				_, result, err := b.pass()
+				_, result, err := b.reconcile()
 				if _, there := b.configMap("a"); !there {
 					return
 				}
 				if time.Now().After(deadline) {
-					t.Fatalf("the dependent is still there; the last pass returned %+v and %v", result, err)
+					t.Fatalf("the dependent is still there; the last reconcile returned %+v and %v", result, err)
 				}
 				time.Sleep(min(result.RequeueAfter, time.Second))
 			}

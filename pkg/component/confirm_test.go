@@ -43,7 +43,7 @@ func TestNothingIsCreatedForAComponentThatIsNotAsTheReconcileReadIt(t *testing.T
 	}{
 		{"unchanged", func(*widget) {}, nil, nil},
 		{"labels changed", func(w *widget) { w.Labels = map[string]string{"a": "b"}; w.ResourceVersion = "9" }, nil, nil},
-		{"somebody else's annotation", func(w *widget) { w.Annotations = map[string]string{"example.org/management-policy": "skip"} }, nil, nil},
+		{"another client's annotation", func(w *widget) { w.Annotations = map[string]string{"example.org/management-policy": "skip"} }, nil, nil},
 		{"to be skipped", func(w *widget) { w.Annotations = map[string]string{"test.corbel.run/management-policy": "skip"} }, nil, patch.ErrConflict},
 		{"to be detached", func(w *widget) {
 			w.Annotations = map[string]string{"test.corbel.run/management-policy": "detach-on-delete"}

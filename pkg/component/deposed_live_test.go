@@ -38,7 +38,7 @@ func (b *bed) lead(lock *component.LeaderLock, seconds int) {
 
 func TestADeposedProcessWritesNothing(t *testing.T) {
 	depositions := map[string]func(b *bed, ours, theirs *component.LeaderLock){
-		"somebody else leads": func(b *bed, ours, theirs *component.LeaderLock) {
+		"another client leads": func(b *bed, ours, theirs *component.LeaderLock) {
 			b.lead(theirs, 15)
 			_, _, err := ours.Get(b.Context()) // what an elector does every two seconds
 			b.check(err)
@@ -60,7 +60,7 @@ func TestADeposedProcessWritesNothing(t *testing.T) {
 		"to change only": func(b *bed) { b.update(func(w *widget.Widget) { w.Spec.Values["changed"] = "2" }) },
 		"to repair": func(b *bed) {
 			b.check(b.client.Delete(b.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "dropped"}}))
-			// A pass for nothing but that would be a light one, without hooks.
+			// A reconcile for nothing but that would take the fast path, without hooks.
 			b.check(b.reconciler.Trigger(b.namespace, "main"))
 		},
 		"to complain": func(b *bed) { b.update(func(w *widget.Widget) { w.Spec.Values["fail"] = "1" }) },
@@ -75,7 +75,7 @@ func TestADeposedProcessWritesNothing(t *testing.T) {
 			for _, during := range []bool{false, true} {
 				name := duty + " when " + deposed
 				if during {
-					name += " in the middle of a pass"
+					name += " in the middle of a reconcile"
 				}
 				t.Run(name, func(t *testing.T) { depositionOf(t, depose, do, during) })
 			}
@@ -84,7 +84,7 @@ func TestADeposedProcessWritesNothing(t *testing.T) {
 }
 
 // depositionOf takes the lease away from an operator that has something to do: before
-// the pass, or in its first hook.
+// the reconcile, or in its first hook.
 func depositionOf(t *testing.T, depose func(b *bed, ours, theirs *component.LeaderLock), do func(*bed), during bool) {
 	config := env.Shared(t).Config()
 	lease := "lease-" + strings.ToLower(string(must(component.NewLeaderLock(config, "default", "x"))(t).Identity()))
@@ -117,7 +117,7 @@ func depositionOf(t *testing.T, depose func(b *bed, ours, theirs *component.Lead
 	for range 3 {
 		for _, name := range []string{"main", "other"} {
 			if result, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key(name)}); err != nil {
-				t.Errorf("the pass does not end quietly: %+v, %v", result, err)
+				t.Errorf("the reconcile does not end quietly: %+v, %v", result, err)
 			}
 		}
 	}

@@ -192,7 +192,7 @@ func TestProcessing(t *testing.T) {
 	}
 	s.noteApplied(4, false, at(30))
 	if s.LastAppliedAt.Unix() != at(20).Unix() || s.AppliedGeneration != 4 {
-		t.Error("a pass that wrote nothing changes the status")
+		t.Error("a reconcile that wrote nothing changes the status")
 	}
 	s.startTimeout(at(40), 0)
 	since(t, s, new(at(40)))

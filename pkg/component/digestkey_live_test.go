@@ -76,11 +76,11 @@ func (b *bed) complete() {
 	}
 }
 
-// untilDone makes passes, and lets Jobs end, until the component is ready.
+// untilDone runs reconciles, and lets Jobs end, until the component is ready.
 func (b *bed) untilDone() *widget.Widget {
 	b.Helper()
 	for range 3 {
-		b.pass()
+		b.reconcile()
 		b.complete()
 	}
 	return b.until(component.StateReady)
@@ -140,7 +140,7 @@ func TestAnotherDigestKeyRecreatesNothingAndRunsNothingAgain(t *testing.T) {
 			}
 		}
 		b.mark()
-		b.pass()
+		b.reconcile()
 		if writes := b.writes(); len(writes) > 0 {
 			t.Errorf("%s: writes at rest: %v", what, writes)
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
-// tamper changes the value of a config map as somebody else.
+// tamper changes the value of a config map as another client.
 func (b *bed) tamper(name, manager string) {
 	b.Helper()
 	object := &corev1.ConfigMap{}
@@ -59,7 +59,7 @@ func TestUnderReportDriftIsLeftAndTheConditionSaysWhichClientChangedWhatAndWhen(
 	gone.Namespace, gone.Name = b.namespace, "b"
 	b.check(b.client.Delete(t.Context(), gone))
 	b.mark()
-	b.eventually("a report of both", func() error { // a pass may come before the watch has told
+	b.eventually("a report of both", func() error { // a reconcile may come before the watch has told
 		b.until(component.StateReady)
 		said := b.drifted()
 		for _, part := range []string{"/a: kubectl-edit changed data.value at 20", "/b: another client deleted it"} {
@@ -77,7 +77,7 @@ func TestUnderReportDriftIsLeftAndTheConditionSaysWhichClientChangedWhatAndWhen(
 	if value, _ := b.configMap("a"); value != "theirs" {
 		t.Errorf("the value is %q", value)
 	}
-	b.eventually("passes that do not write the report again", func() error {
+	b.eventually("reconciles that do not write the report again", func() error {
 		b.mark()
 		for range 3 {
 			b.until(component.StateReady)
@@ -119,11 +119,11 @@ func TestAContestedObjectIsNamedWithItsOpponentAndItsComponentIsNotReady(t *test
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
 	b.until(component.StateReady)
-	corrected := func() { // a pass may come before the watch has told
+	corrected := func() { // a reconcile may come before the watch has told
 		b.eventually("the correction", func() error {
-			_, _, err := b.pass()
+			_, _, err := b.reconcile()
 			if value, _ := b.configMap("a"); value != "1" {
-				return fmt.Errorf("the value is %q, and the pass returned %v", value, err)
+				return fmt.Errorf("the value is %q, and the reconcile returned %v", value, err)
 			}
 			return nil
 		})
@@ -133,7 +133,7 @@ func TestAContestedObjectIsNamedWithItsOpponentAndItsComponentIsNotReady(t *test
 		corrected()
 	}
 	b.tamper("a", "their-operator")
-	w, result, err := b.pass()
+	w, result, err := b.reconcile()
 	state, _, message := w.Status.GetState()
 	if state != component.StateProcessing || !strings.Contains(message, "their-operator changes data.value again and again") {
 		t.Errorf("%s: %s (%v)", state, message, err)

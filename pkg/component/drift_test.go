@@ -57,7 +57,7 @@ func TestReportedDriftIsAConditionAndOneEventAndLeavesReadyAlone(t *testing.T) {
 	engine.err, engine.outcome.Total, engine.outcome.Drifted = errors.New("the server is busy"), 0, nil
 	reconcileOnce(t, h, obj)
 	if !apimeta.IsStatusConditionTrue(obj.GetStatus().Conditions, v1alpha1.ConditionDrifted) {
-		t.Error("a pass that saw nothing took the condition away")
+		t.Error("a reconcile that saw nothing took the condition away")
 	}
 	log.lines = nil
 	engine.err, engine.outcome.Total = nil, 1

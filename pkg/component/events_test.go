@@ -36,7 +36,7 @@ func noteAbout(name string) reconciler.Note {
 	return note
 }
 
-// judgeReconcile lets the handler judge a pass that ended with the error.
+// judgeReconcile lets the handler judge a reconcile that ended with the error.
 func judgeReconcile(t *testing.T, h *handler[*widget], obj *widget, err error) {
 	t.Helper()
 	res := result.Empty

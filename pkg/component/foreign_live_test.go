@@ -59,13 +59,13 @@ func TestTheEndOfANamespaceRequeuesItsWaiter(t *testing.T) {
 		RequeueSpec: aDay, PlacementSpec: component.PlacementSpec{Namespace: leaving.Name}, Values: map[string]string{"a": "1"},
 	})
 	b.expect(component.StateProcessing, v1alpha1.ReasonProcessing)
-	// Nobody but the test empties namespaces here.
+	// Only the test empties namespaces here.
 	b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(leaving), leaving))
 	leaving.Spec.Finalizers = nil
 	b.check(b.client.SubResource("finalize").Update(t.Context(), leaving))
 	for ended := false; !ended; { // it changes before it ends
 		b.expectWake("the end of the namespace")
-		w, _, _ := b.pass()
+		w, _, _ := b.reconcile()
 		ended = w.Status.IsReady()
 	}
 }

@@ -18,10 +18,10 @@ func TestNothingIsKeptForReconcilesThatDoNotFollow(t *testing.T) {
 	for name, tc := range map[string]struct {
 		end func(*handler[*widget], *widget) error
 		// unwatched: nothing that happens to its dependents wakes it any more; over:
-		// nor is there a pass that would mind what has woken it before.
+		// nor is there a reconcile that would mind what has woken it before.
 		unwatched, over bool
 	}{
-		"it is gone, or somebody else's": {func(h *handler[*widget], obj *widget) error {
+		"it is gone, or another client's": {func(h *handler[*widget], obj *widget) error {
 			h.forgetComponent(t.Context(), client.ObjectKeyFromObject(obj))
 			return nil
 		}, true, true},
@@ -48,7 +48,7 @@ func TestNothingIsKeptForReconcilesThatDoNotFollow(t *testing.T) {
 			t.Errorf("%s: its watches have ended: %t", name, forgotten)
 		}
 		if tc.over && wakes.BeginReconcile(key) {
-			t.Errorf("%s: what its next pass would be for is kept", name)
+			t.Errorf("%s: what its next reconcile would be for is kept", name)
 		}
 	}
 }

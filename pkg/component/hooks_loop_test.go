@@ -60,8 +60,8 @@ func newLooped(t *testing.T, h *handler[*widget], obj *widget) *looped {
 	return &looped{T: t, client: c, handler: h}
 }
 
-// pass makes one pass; the component is nil if it is gone then.
-func (l *looped) pass() (*widget, ctrl.Result, error) {
+// reconcile runs one reconcile; the component is nil if it is gone then.
+func (l *looped) reconcile() (*widget, ctrl.Result, error) {
 	l.Helper()
 	result, err := l.handler.reconcile(l.Context(), client.ObjectKey{Namespace: "shop", Name: "main"})
 	after := &widget{}
@@ -111,7 +111,7 @@ func TestAHookThatMisbehavesIsNamedInEveryPosition(t *testing.T) {
 				if position.deleting {
 					obj.DeletionTimestamp = new(metav1.Now())
 				}
-				after, result, err := newLooped(t, h, obj).pass()
+				after, result, err := newLooped(t, h, obj).reconcile()
 				if after == nil {
 					t.Fatal("the component is gone")
 				}
@@ -146,7 +146,7 @@ func TestWhatAHookWritesToTheStatusIsSavedInEveryPositionAlsoIfItFails(t *testin
 			if position.deleting {
 				obj.DeletionTimestamp = new(metav1.Now())
 			}
-			after, _, err := newLooped(t, h, obj).pass()
+			after, _, err := newLooped(t, h, obj).reconcile()
 			if err == nil || after == nil || after.Status.Note != "the licence is gone" {
 				t.Fatalf("error %v, component %+v", err, after)
 			}
@@ -179,7 +179,7 @@ func TestHooksAreCalledInTheDocumentedOrderAndPreDeleteAfterBlockers(t *testing.
 	expect := func(want string) *widget {
 		t.Helper()
 		calls = nil
-		after, _, err := l.pass()
+		after, _, err := l.reconcile()
 		if got := strings.Join(calls, " "); got != want || err != nil {
 			t.Errorf("calls %q, want %q; error %v", got, want, err)
 		}
@@ -220,7 +220,7 @@ func TestAComponentWhoseMethodsPanicSaysSoConsistently(t *testing.T) {
 				}
 				l := newLooped(t, h, obj)
 				panickingMethod = method
-				after, _, err := l.pass()
+				after, _, err := l.reconcile()
 				panickingMethod = ""
 				if after == nil {
 					t.Fatal("the component is gone")

@@ -35,7 +35,7 @@ func TestAReadyComponentIsRequeuedAfterItsIntervalWhichIsTenMinutesByDefault(t *
 			b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 			b.create(widget.Spec{RequeueSpec: test.spec, Values: map[string]string{"a": "1"}})
 			b.until(component.StateReady)
-			_, result, err := b.pass()
+			_, result, err := b.reconcile()
 			// The jitter is at most a tenth and makes it come early.
 			if err != nil || result.RequeueAfter > test.want || result.RequeueAfter < test.want*9/10 {
 				t.Errorf("comes again after %s, %v, want %s", result.RequeueAfter, err, test.want)
@@ -60,7 +60,7 @@ func TestARetriableErrorRequeuesAfterItsDelayOrTheRetryIntervalOrTheRequeueInter
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, failing(types.NewRetriableError(errors.New("not yet"), test.delay)), component.ReconcilerOptions{})
 			b.create(test.spec)
-			w, result, err := b.pass()
+			w, result, err := b.reconcile()
 			state, reason, _ := w.Status.GetState()
 			if err != nil || state != component.StatePending || reason != v1alpha1.ReasonRetrying || result.RequeueAfter != test.want {
 				t.Errorf("%s, %s; comes again after %s, %v, want %s", state, reason, result.RequeueAfter, err, test.want)
@@ -72,7 +72,7 @@ func TestARetriableErrorRequeuesAfterItsDelayOrTheRetryIntervalOrTheRequeueInter
 func TestOtherErrorsOfTheGeneratorAreLeftToTheBackoffOfTheController(t *testing.T) {
 	b := newBed(t, failing(errors.New("no template")), component.ReconcilerOptions{})
 	b.create(widget.Spec{})
-	w, result, err := b.pass()
+	w, result, err := b.reconcile()
 	if state, reason, _ := w.Status.GetState(); err == nil || result.RequeueAfter != 0 || state != component.StateError || reason != v1alpha1.ReasonError {
 		t.Errorf("%s, %s; %+v, %v, want an error for the rate limiter", state, reason, result, err)
 	}
@@ -119,10 +119,10 @@ func never() manifests.Generator {
 	})
 }
 
-// expect makes a pass and looks at its verdict.
+// expect runs a reconcile and looks at its verdict.
 func (b *bed) expect(state component.State, reason string) *widget.Widget {
 	b.Helper()
-	w, _, _ := b.pass()
+	w, _, _ := b.reconcile()
 	if gotState, gotReason, message := w.Status.GetState(); gotState != state || gotReason != reason {
 		b.Errorf("%s, %s: %s, want %s, %s", gotState, gotReason, message, state, reason)
 	}

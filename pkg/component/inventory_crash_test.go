@@ -174,7 +174,7 @@ func play(t *testing.T, story func(*stage), at int, after bool) (requests int, d
 	return s.trap.count, s.trap.hit()
 }
 
-// next makes a pass.
+// next runs a reconcile.
 func (s *stage) next() error {
 	_, err := s.reconciler.Reconcile(s.Context(), ctrl.Request{NamespacedName: s.key("main")})
 	if s.trap.hit() && !s.replaced {

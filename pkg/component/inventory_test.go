@@ -70,9 +70,9 @@ func TestALargeInventoryIsKeptInSecrets(t *testing.T) {
 	}
 
 	b.mark()
-	b.pass()
+	b.reconcile()
 	b.anew()
-	b.pass()
+	b.reconcile()
 	if writes := b.writes(); len(writes) > 0 {
 		t.Errorf("writes at rest, and after a restart: %v", writes)
 	}
@@ -141,7 +141,7 @@ func TestALostPartOfTheInventoryIsFoundAgain(t *testing.T) {
 			b.create(widget.Spec{Values: many(0, 30)})
 			b.until(component.StateReady)
 			b.destroy()
-			// Without its record nobody would know of the objects that are not wanted any more.
+			// Without its record the objects that are not desired any more would be lost.
 			if deleting {
 				b.check(b.client.Delete(t.Context(), b.get()))
 				b.untilGone()
@@ -180,7 +180,7 @@ func (b *bed) wantEvent(reason, text string) {
 }
 
 // wantNoEvent checks that there is no event of the reason. It is for events that are
-// sent in a pass that was made long ago.
+// sent in a reconcile that was run long ago.
 func (b *bed) wantNoEvent(reason string) {
 	b.Helper()
 	list := &eventsv1.EventList{}
@@ -213,13 +213,13 @@ func TestSecretsOfTheInventoryGoWithAComponentThatAnotherFinalizerHeldLongest(t 
 	const foreign = "example.com/held"
 	b.update(func(w *widget.Widget) { w.Finalizers = append(w.Finalizers, foreign) })
 	b.check(b.client.Delete(t.Context(), b.get()))
-	b.pass()
+	b.reconcile()
 	b.update(func(w *widget.Widget) { w.Finalizers = []string{foreign} })
 	for _, secret := range b.secrets() { // as the end of the namespace does
 		b.check(b.client.Delete(t.Context(), &secret))
 	}
-	for range 2 { // each change of the component is a pass
-		b.pass()
+	for range 2 { // each change of the component is a reconcile
+		b.reconcile()
 		if len(b.secrets()) == 0 {
 			t.Fatal("the Secrets went before their component")
 		}

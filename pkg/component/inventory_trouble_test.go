@@ -44,7 +44,7 @@ func TestNothingIsDeletedWhileALostPartOfTheInventoryCannotBeRebuilt(t *testing.
 	b.mark()
 	refused := func() {
 		t.Helper()
-		w, _, _ := b.pass()
+		w, _, _ := b.reconcile()
 		if _, _, message := w.Status.GetState(); !strings.Contains(message, "part of the inventory is lost") || !strings.Contains(message, "type ConfigMap") {
 			t.Errorf("message: %s", message)
 		}
@@ -73,7 +73,7 @@ func TestAnInventoryOfANewerFormatIsRefused(t *testing.T) {
 	b.forge(func(inventory *v1alpha1.Inventory) { inventory.Format = 3 })
 	b.update(func(w *widget.Widget) { w.Spec.Values = many(0, 1) })
 	b.mark()
-	w, _, _ := b.pass()
+	w, _, _ := b.reconcile()
 	if state, reason, message := w.Status.GetState(); state != component.StateError || reason != v1alpha1.ReasonInvalid || !strings.Contains(message, "format 3") {
 		t.Errorf("%s, %s: %s", state, reason, message)
 	}
@@ -92,8 +92,8 @@ func (b *bed) forge(change func(inventory *v1alpha1.Inventory)) {
 	b.check(b.client.Status().Update(b.Context(), w))
 }
 
-// forgeries are what somebody who may write the status could write there; kube-system
-// stands for what nobody must touch.
+// forgeries are what a client that may write the status could write there; kube-system
+// stands for what must not be touched.
 func forgeries(namespace string, victim *corev1.ConfigMap) map[string]func(*v1alpha1.Inventory) {
 	item := func(kind, namespace, name string) v1alpha1.InventoryItem {
 		return v1alpha1.InventoryItem{Version: "v1", Kind: kind, Namespace: namespace, Name: name}
@@ -162,7 +162,7 @@ func TestAForgedInventoryHealsAndTouchesNothingOfOthers(t *testing.T) {
 			}
 			b.onlyOwn()
 
-			if name != "nothing" { // nobody could find again what nobody knows of
+			if name != "nothing" { // an object that is in no inventory cannot be found again
 				b.forge(forge)
 			}
 			b.check(b.client.Delete(t.Context(), b.get()))
@@ -174,7 +174,7 @@ func TestAForgedInventoryHealsAndTouchesNothingOfOthers(t *testing.T) {
 			now := &corev1.ConfigMap{}
 			b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(victim), now))
 			if now.ResourceVersion != victim.ResourceVersion {
-				t.Error("an object of somebody else was changed")
+				t.Error("an object of another client was changed")
 			}
 		})
 	}
@@ -209,7 +209,7 @@ func (b *bed) untilGeneration() *widget.Widget {
 	var w *widget.Widget
 	b.eventually("the component to become ready", func() error {
 		var err error
-		w, _, err = b.pass()
+		w, _, err = b.reconcile()
 		if state, reason, message := w.Status.GetState(); state != component.StateReady || w.Status.AppliedGeneration != w.Generation {
 			return fmt.Errorf("%s, %s: %s (%v)", state, reason, message, err)
 		}

@@ -88,7 +88,7 @@ func TestALeaderLockKnowsHowOldItsLeaseIs(t *testing.T) {
 			_ = l.Update(context.Background(), mine)
 			_ = l.Update(context.Background(), resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1})
 		}, "is not held by this process"},
-		{"taken by somebody else", func(s *leaseStub, l *LeaderLock, _ *time.Time) {
+		{"taken by another client", func(s *leaseStub, l *LeaderLock, _ *time.Time) {
 			_ = l.Update(context.Background(), mine)
 			s.record.HolderIdentity = "other"
 			_, _, _ = l.Get(context.Background())

@@ -37,13 +37,13 @@ func TestLifeOfAComponent(t *testing.T) {
 	}
 
 	b.mark()
-	if _, result, err := b.pass(); err != nil || result.RequeueAfter < 9*time.Minute || result.RequeueAfter > 10*time.Minute {
+	if _, result, err := b.reconcile(); err != nil || result.RequeueAfter < 9*time.Minute || result.RequeueAfter > 10*time.Minute {
 		t.Errorf("at rest: %+v, %v", result, err)
 	}
 	again := component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.check(again.SetupWithManager(newManager(t, b.env, b.user)))
 	b.reconciler = again // as after a restart
-	b.pass()
+	b.reconcile()
 	if writes := b.writes(); len(writes) > 0 {
 		t.Errorf("writes at rest: %v", writes)
 	}
@@ -126,7 +126,7 @@ func TestAnInstallOfThousandObjectsMakesAtMostFiveEvents(t *testing.T) {
 func TestSuspension(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{SuspensionSpec: component.SuspensionSpec{Suspend: true}, Values: map[string]string{"a": "1"}})
-	w, result, err := b.pass()
+	w, result, err := b.reconcile()
 	if state, reason, _ := w.Status.GetState(); err != nil || result.RequeueAfter != 0 || state != component.StatePending || reason != v1alpha1.ReasonSuspended {
 		t.Errorf("%s, %s; %+v, %v", state, reason, result, err)
 	}
@@ -137,7 +137,7 @@ func TestSuspension(t *testing.T) {
 	b.until(component.StateReady)
 
 	b.update(func(w *widget.Widget) { w.Spec.Suspend = true; w.Spec.Values["a"] = "2" })
-	b.pass()
+	b.reconcile()
 	if value, _ := b.configMap("a"); value != "1" {
 		t.Errorf("config map a became %q", value)
 	}
@@ -157,7 +157,7 @@ func TestRetriableErrors(t *testing.T) {
 		return configMaps(ctx, namespace, name, p)
 	}), component.ReconcilerOptions{})
 	b.create(widget.Spec{})
-	w, result, err := b.pass()
+	w, result, err := b.reconcile()
 	state, reason, message := w.Status.GetState()
 	if err != nil || result.RequeueAfter != 7*time.Second || state != component.StatePending || reason != v1alpha1.ReasonRetrying ||
 		!strings.Contains(message, "the database is not there yet") {

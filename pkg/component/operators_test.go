@@ -54,7 +54,7 @@ func newRelease(t *testing.T, namespace, key, lease string, local client.Client)
 	return &release{handler: h, engine: engine, events: log}
 }
 
-// reconcile reports whether the dependents were looked after, and whether the pass ended
+// reconcile reports whether the dependents were looked after, and whether the reconcile ended
 // because of the other operator.
 func (r *release) reconcile(t *testing.T, obj *widget) (applied, waits bool) {
 	t.Helper()

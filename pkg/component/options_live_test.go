@@ -81,10 +81,10 @@ func TestTheSchemeBuilderMakesTypesKnownToTheClientOfTheTarget(t *testing.T) {
 	}
 	without := newBed(t, rendering(), component.ReconcilerOptions{}, look(&unknown))
 	without.create(widget.Spec{})
-	without.pass()
+	without.reconcile()
 	with := newBed(t, rendering(), component.ReconcilerOptions{SchemeBuilder: definitions{}}, look(&known))
 	with.create(widget.Spec{})
-	with.pass()
+	with.reconcile()
 	if known != nil || unknown == nil {
 		t.Errorf("with the builder: %v; without: %v", known, unknown)
 	}
@@ -158,7 +158,7 @@ func TestAComponentOutsideOfTheShardIsNotTouchedUntilItsLabelsChange(t *testing.
 		return w.Status.State
 	}
 	b.comesTo(func() (string, bool) { s := stateOf("ours"); return string(s), s == component.StateReady })
-	b.check(r.Trigger(b.namespace, "theirs")) // also if somebody asks for it
+	b.check(r.Trigger(b.namespace, "theirs")) // also if a client asks for it
 	move := func(name, shard string) {
 		w := &widget.Widget{}
 		b.check(b.client.Get(t.Context(), b.key(name), w))

@@ -86,7 +86,7 @@ func TestOutdatedDefinitions(t *testing.T) {
 			for range 3 { // trying again does not help
 				result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")})
 				if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > 15*time.Second {
-					t.Errorf("the pass returned %+v, %v", result, err)
+					t.Errorf("the reconcile returned %+v, %v", result, err)
 				}
 			}
 			b.check(user.Get(t.Context(), b.key("main"), w))
@@ -103,7 +103,7 @@ func TestOutdatedDefinitions(t *testing.T) {
 			installVariant(b, test.group, func(*apiextensionsv1.CustomResourceDefinition) {})
 			b.eventually("the component to be ready", func() error {
 				if result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")}); err != nil || result.RequeueAfter > 10*time.Minute {
-					return fmt.Errorf("the pass returned %+v, %v", result, err)
+					return fmt.Errorf("the reconcile returned %+v, %v", result, err)
 				}
 				if b.check(user.Get(t.Context(), b.key("main"), w)); !w.Status.IsReady() {
 					return fmt.Errorf("conditions %+v", w.Status.Conditions)

@@ -134,7 +134,7 @@ func TestADeploymentStaysWhereItIsWhileItCannotBeWhereItShall(t *testing.T) {
 	b.update(func(w *widget.Widget) { w.Spec.Namespace = missing })
 	b.mark()
 	for range 3 {
-		w, _, _ := b.pass()
+		w, _, _ := b.reconcile()
 		if _, _, message := w.Status.GetState(); w.Status.IsReady() || !strings.Contains(message, missing) {
 			t.Errorf("the component says: %s", message)
 		}
@@ -162,7 +162,7 @@ func TestANamespaceThatWasCreatedForADeploymentGoesWhenItMovesAway(t *testing.T)
 	b.until(component.StateReady)
 	b.update(func(w *widget.Widget) { w.Spec.Namespace = after })
 	b.eventually("the old namespace to go", func() error {
-		b.pass()
+		b.reconcile()
 		return b.endNamespace(before)
 	})
 	w := b.untilGeneration()

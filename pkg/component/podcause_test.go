@@ -55,13 +55,13 @@ func TestThePodSaysWhyTheTimeoutComesAndWhatFailsIsAnError(t *testing.T) {
 	b.check(b.client.Status().Update(t.Context(), pod))
 
 	b.forward = 4 * time.Second
-	w, _, err := b.pass()
+	w, _, err := b.reconcile()
 	b.check(err)
 	if _, _, message := w.Status.GetState(); !strings.HasSuffix(message, "; pod api-x: ImagePullBackOff: image nowhere.example.com/api:1") {
 		t.Errorf("message: %s", message)
 	}
 	b.mark()
-	b.pass()
+	b.reconcile()
 	for _, e := range b.events()[b.since:] {
 		if e.User == b.user && e.Resource == "pods" {
 			t.Error("the pods were listed again within ten seconds")
@@ -69,7 +69,7 @@ func TestThePodSaysWhyTheTimeoutComesAndWhatFailsIsAnError(t *testing.T) {
 	}
 
 	b.forward = time.Hour + time.Second
-	w, _, err = b.pass()
+	w, _, err = b.reconcile()
 	b.check(err)
 	if state, reason, message := w.Status.GetState(); state != component.StateError || reason != v1alpha1.ReasonTimeout || !strings.Contains(message, "not ready after 1h0m0s: Deployment") {
 		t.Errorf("%s, %s: %s", state, reason, message)

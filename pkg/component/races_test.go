@@ -55,8 +55,8 @@ func TestDeletedWhileItIsRendered(t *testing.T) {
 		return configMaps(ctx, namespace, name, p)
 	}), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	if _, result, err := b.pass(); err != nil || result.RequeueAfter == 0 {
-		t.Errorf("the pass does not end quietly: %+v, %v", result, err)
+	if _, result, err := b.reconcile(); err != nil || result.RequeueAfter == 0 {
+		t.Errorf("the reconcile does not end quietly: %+v, %v", result, err)
 	}
 	if _, exists := b.configMap("a"); exists {
 		t.Error("something was created for a component that is being deleted")
@@ -75,8 +75,8 @@ func TestChangedWhileItIsRendered(t *testing.T) {
 		return configMaps(ctx, namespace, name, p)
 	}), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"old": "1"}})
-	if _, result, err := b.pass(); err != nil || result.RequeueAfter == 0 {
-		t.Errorf("the pass does not end quietly: %+v, %v", result, err)
+	if _, result, err := b.reconcile(); err != nil || result.RequeueAfter == 0 {
+		t.Errorf("the reconcile does not end quietly: %+v, %v", result, err)
 	}
 	b.until(component.StateReady)
 	if _, exists := b.configMap("old"); exists {
@@ -127,12 +127,12 @@ func TestDetachOnDelete(t *testing.T) {
 	}
 }
 
-// With a running manager: the watch starts passes, and so does Trigger.
+// With a running manager: the watch starts reconciles, and so does Trigger.
 func TestRunningOperator(t *testing.T) {
-	passes := make(chan string, 100)
+	reconciles := make(chan string, 100)
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, func(b *bed) {
 		b.reconciler.WithPostReconcileHook(func(_ context.Context, _ client.Client, w *widget.Widget) error {
-			passes <- w.Name
+			reconciles <- w.Name
 			return nil
 		})
 	})
@@ -161,19 +161,19 @@ func TestRunningOperator(t *testing.T) {
 		return value == "2" && b.get().Status.AppliedGeneration == 2
 	})
 
-	// No pass comes by itself now: the status that was written is no reason.
+	// No reconcile comes by itself now: the status that was written is no reason.
 	for quiet := false; !quiet; {
 		select {
-		case <-passes:
+		case <-reconciles:
 		case <-time.After(300 * time.Millisecond):
 			quiet = true
 		}
 	}
 	b.check(b.reconciler.Trigger(b.namespace, "main"))
 	select {
-	case <-passes:
+	case <-reconciles:
 	case <-time.After(patience):
-		t.Error("Trigger started no pass")
+		t.Error("Trigger started no reconcile")
 	}
 	b.check(b.client.Delete(t.Context(), b.get()))
 	await("the deletion", func() bool { return b.client.Get(t.Context(), b.key("main"), &widget.Widget{}) != nil })

@@ -78,14 +78,14 @@ func TestRefusedRecordChangesNothing(t *testing.T) {
 // reconcileOnce runs CreateOrUpdate or Delete and the judgement, as reconcile does.
 func reconcileOnce(t *testing.T, h *handler[*widget], obj *widget) result.Verdict {
 	t.Helper()
-	pass := lifecycle.Outcome{Phase: lifecycle.PhaseApply, Now: h.now()}
+	outcome := lifecycle.Outcome{Phase: lifecycle.PhaseApply, Now: h.now()}
 	if obj.DeletionTimestamp.IsZero() {
-		pass.Result, pass.Err = h.createOrUpdate(t.Context(), obj, noCommit)
+		outcome.Result, outcome.Err = h.createOrUpdate(t.Context(), obj, noCommit)
 	} else {
-		pass.Phase = lifecycle.PhaseDelete
-		pass.Result, pass.Err = h.delete(t.Context(), obj, noCommit)
+		outcome.Phase = lifecycle.PhaseDelete
+		outcome.Result, outcome.Err = h.delete(t.Context(), obj, noCommit)
 	}
-	verdict := h.report(t.Context(), obj, pass)
+	verdict := h.report(t.Context(), obj, outcome)
 	conditionstest.Check(t, conditionsOf(obj))
 	return verdict
 }

@@ -81,7 +81,7 @@ func (n *nosy) install(happens func()) {
 	n.Helper()
 	n.create(widget.Spec{Values: map[string]string{"a": "1"}, Password: &component.SecretKeyReference{Name: "creds"}})
 	n.eventually("the component to become ready", func() error { // the server learns of rights in its own time
-		w, _, err := n.pass()
+		w, _, err := n.reconcile()
 		if w.Status.IsReady() {
 			return nil
 		}
@@ -124,7 +124,7 @@ func TestADeletionWaitsForAReferenceThatCannotBeReadAndNamesIt(t *testing.T) {
 			t.Errorf("the message does not say %q: %s", text, message)
 		}
 	}
-	n.pass()
+	n.reconcile()
 	if writes := n.writes(); len(writes) != 1 || writes[0] != "patch widgets/status main" {
 		t.Errorf("writes while it waits: %v", writes)
 	}
@@ -155,7 +155,7 @@ func TestAComponentThatNeverCouldReadItsReferencesHasNothingToWaitFor(t *testing
 	n.revoke()
 	n.create(widget.Spec{Values: map[string]string{"a": "1"}, Password: &component.SecretKeyReference{Name: "creds"}})
 	n.eventually("the component to complain", func() error {
-		w, _, _ := n.pass()
+		w, _, _ := n.reconcile()
 		if state, reason, message := w.Status.GetState(); state != component.StateError || !strings.Contains(message, "spec.password: read Secret") {
 			return fmt.Errorf("%s, %s: %s", state, reason, message)
 		}

@@ -97,7 +97,7 @@ func TestReferencesAreLoadedBeforeTheGeneratorRunsAndAChangeOfThemIsANewRevision
 		t.Errorf("greeting %q, revision %d", got, w.Status.Revision)
 	}
 	b.mark()
-	b.pass()
+	b.reconcile()
 	if writes := b.writes(); len(writes) > 0 {
 		t.Errorf("writes at rest: %v", writes)
 	}
@@ -135,7 +135,7 @@ func TestWhatIsMissingIsNamedAllAtOnceAndWaitedFor(t *testing.T) {
 	b.createSecret("creds", map[string]string{"user": "x"})
 	b.create(referringSpec())
 	b.mark()
-	w, result, err := b.pass()
+	w, result, err := b.reconcile()
 	state, reason, message := w.Status.GetState()
 	if err != nil || state != component.StatePending || reason != v1alpha1.ReasonRetrying || result.RequeueAfter != 10*time.Second {
 		t.Errorf("%s, %s; %+v, %v", state, reason, result, err)

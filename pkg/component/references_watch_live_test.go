@@ -23,17 +23,17 @@ import (
 // aDay is an interval in which no test sees the end.
 var aDay = component.RequeueSpec{RequeueInterval: &types.Duration{Duration: 24 * time.Hour}}
 
-// expectWake waits until the component of the test is woken. Nobody else takes wakes
+// expectWake waits until the component of the test is woken. No other client takes wakes
 // as long as the manager does not run.
 func (b *bed) expectWake(why string) {
 	b.Helper()
-	b.eventually(why+" to wake somebody", func() error {
+	b.eventually(why+" to wake a component", func() error {
 		woken := component.Woken(b.reconciler)
 		if len(woken) > 0 && woken[0] != b.key("main") {
 			b.Fatalf("%s woke %s", why, woken)
 		}
 		if len(woken) == 0 {
-			return errors.New("nobody was woken")
+			return errors.New("no component was woken")
 		}
 		return nil
 	})

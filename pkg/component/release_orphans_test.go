@@ -35,7 +35,7 @@ type leftovers struct {
 	handler *handler[*widget]
 	client  client.Client
 	started time.Time
-	listed  []time.Duration // when somebody asked for the Secrets
+	listed  []time.Duration // when the Secrets were listed
 	refused func() error    // to list them
 	refuse  func(secret string) error
 }

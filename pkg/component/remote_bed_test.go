@@ -161,7 +161,7 @@ func (b *remoteBed) writesThere() []string {
 func (b *remoteBed) expect(reason, message string) *widget.Widget {
 	b.Helper()
 	for deadline := time.Now().Add(patience); ; {
-		w, result, err := b.pass()
+		w, result, err := b.reconcile()
 		_, got, text := w.Status.GetState()
 		if got == reason && strings.Contains(text, message) {
 			return w

@@ -171,7 +171,7 @@ func TestDeadClustersHoldNoWorkerAndSlowDownNoOtherComponent(t *testing.T) {
 	defer f.mu.Unlock()
 	for _, name := range dead {
 		if f.rendered[name] > 0 {
-			t.Errorf("somebody worked on %s", name)
+			t.Errorf("%s was reconciled", name)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func TestARemoteComponentLivesInTheClusterOfItsKubeconfigOnly(t *testing.T) {
 	}
 	b.mark()
 	b.markThere()
-	b.pass()
+	b.reconcile()
 	if writes := append(b.writes(), b.writesThere()...); len(writes) > 0 {
 		t.Errorf("writes at rest: %q", writes)
 	}
@@ -73,7 +73,7 @@ func TestBadKubeconfigsTouchNothing(t *testing.T) {
 	good := b.kubeconfig(b.farUser)
 	b.install()
 	unknown := b.there.Config()
-	unknown.CertData, unknown.KeyData, unknown.BearerToken = nil, nil, "nobody-knows-this"
+	unknown.CertData, unknown.KeyData, unknown.BearerToken = nil, nil, "an-unknown-token"
 	for _, test := range []struct{ name, kubeconfig, reason, message string }{
 		{"emptied", "", v1alpha1.ReasonKubeconfigEmpty, "kubeconfig: is empty"},
 		{"white space", " \n", v1alpha1.ReasonKubeconfigEmpty, "kubeconfig: is empty"},
@@ -89,7 +89,7 @@ func TestBadKubeconfigsTouchNothing(t *testing.T) {
 			b.markThere()
 			b.setKubeconfig(test.kubeconfig)
 			w := b.expect(test.reason, test.message)
-			if _, _, message := w.Status.GetState(); strings.Contains(message, "nobody-knows-this") {
+			if _, _, message := w.Status.GetState(); strings.Contains(message, "an-unknown-token") {
 				t.Errorf("a secret is in the message: %s", message)
 			}
 			writes := slices.DeleteFunc(b.writes(), func(write string) bool { return write == "patch widgets/status main" })
@@ -105,7 +105,7 @@ func TestBadKubeconfigsTouchNothing(t *testing.T) {
 	b.until(component.StateReady)
 }
 
-// impostor answers like the API server of a cluster that nobody knows.
+// impostor answers like the API server of an unknown cluster.
 func impostor(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
@@ -186,7 +186,7 @@ func TestAbandonEndsALocalDeletionThatIsBlocked(t *testing.T) {
 	b.check(b.client.Delete(t.Context(), w))
 	b.expect(v1alpha1.ReasonDeletionBlocked, "example.com/mine")
 	b.update(func(w *widget.Widget) { w.Annotations = map[string]string{operatorName + "/abandon": "true"} })
-	if _, _, err := b.pass(); err != nil {
+	if _, _, err := b.reconcile(); err != nil {
 		t.Error(err)
 	}
 	if w := b.get(); slices.Contains(w.Finalizers, operatorName) {
@@ -209,7 +209,7 @@ func TestADeletionWaitsForAClusterThatIsDown(t *testing.T) {
 	}
 	b.mark()
 	for range 3 {
-		b.pass()
+		b.reconcile()
 	}
 	if writes := b.writes(); len(writes) > 0 {
 		t.Errorf("writes while nothing changes: %q", writes)

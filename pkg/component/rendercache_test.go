@@ -37,14 +37,14 @@ func TestWhatWasFoundOutHoldsAsLongAsTheComponentIsTheSame(t *testing.T) {
 		now       time.Time
 		want      bool
 	}{
-		"the same":                {component: component(unchanged), now: now, want: true},
-		"another spec":            {component: component(func(w *widget) { w.Generation = 4 }), now: now},
-		"made anew":               {component: component(func(w *widget) { w.UID = "2" }), now: now},
-		"another annotation":      {component: component(func(w *widget) { w.Annotations = map[string]string{"tier": "gold"} }), now: now},
-		"another label":           {component: component(func(w *widget) { w.Labels = map[string]string{"tier": "gold"} }), now: now},
-		"somebody wrote status":   {component: component(func(w *widget) { w.Status.ProcessingDigest = "" }), now: now},
-		"another component":       {component: component(func(w *widget) { w.Name = "other" }), now: now},
-		"a full reconcile is due": {component: component(unchanged), now: now.Add(time.Minute)},
+		"the same":                    {component: component(unchanged), now: now, want: true},
+		"another spec":                {component: component(func(w *widget) { w.Generation = 4 }), now: now},
+		"made anew":                   {component: component(func(w *widget) { w.UID = "2" }), now: now},
+		"another annotation":          {component: component(func(w *widget) { w.Annotations = map[string]string{"tier": "gold"} }), now: now},
+		"another label":               {component: component(func(w *widget) { w.Labels = map[string]string{"tier": "gold"} }), now: now},
+		"another client wrote status": {component: component(func(w *widget) { w.Status.ProcessingDigest = "" }), now: now},
+		"another component":           {component: component(func(w *widget) { w.Name = "other" }), now: now},
+		"a full reconcile is due":     {component: component(unchanged), now: now.Add(time.Minute)},
 	} {
 		if _, got := m.renderedFor(tc.component, tc.now); got != tc.want {
 			t.Errorf("%s: got %v", name, got)

@@ -26,20 +26,20 @@ func TestAFullReconcileRendersOnce(t *testing.T) {
 	b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "2"}})
 	// Whatever a full reconcile finds out, it renders for itself: what a generator looks up
 	// may have changed since the pass before.
-	passes := func(what string, n, want int) {
+	reconciles := func(what string, n, want int) {
 		t.Helper()
 		calls = 0
 		b.pause(n, time.Minute)
 		if calls != want {
-			t.Errorf("%s: %d renderings in %d passes, want %d", what, calls, n, want)
+			t.Errorf("%s: %d renderings in %d reconciles, want %d", what, calls, n, want)
 		}
 	}
-	b.pass() // which claims the component
+	b.reconcile() // which claims the component
 	b.until(component.StateReady)
-	passes("at rest", 5, 5)
+	reconciles("at rest", 5, 5)
 	b.update(func(w *widget.Widget) { w.Spec.Values["a"] = "3" })
-	passes("the change", 1, 1)
-	passes("afterwards", 5, 5)
+	reconciles("the change", 1, 1)
+	reconciles("afterwards", 5, 5)
 	configMap := configMap("a", nil)
 	configMap.Namespace = b.namespace
 	b.check(b.client.Delete(b.Context(), configMap))

@@ -31,7 +31,7 @@ func TestADriftCheckThatWasPutOffIsMadeByAReconcileOfItsOwn(t *testing.T) {
 		engine.outcome.NextDriftCheck = h.now().Add(again)
 		reconcileOnce(t, h, obj)
 		if got := asked[client.ObjectKeyFromObject(obj)]; got != want {
-			t.Errorf("due in %s: asked for is a pass after %s", again, got)
+			t.Errorf("due in %s: asked for is a reconcile after %s", again, got)
 		}
 	}
 }
@@ -47,7 +47,7 @@ func TestAContestedObjectIsCorrectedInTimeAlthoughAnotherOneIsStalled(t *testing
 	obj := newWidget()
 	reconcileOnce(t, h, obj)
 	if got := asked[client.ObjectKeyFromObject(obj)]; got != 4*time.Second {
-		t.Errorf("asked for is a pass after %s", got)
+		t.Errorf("asked for is a reconcile after %s", got)
 	}
 }
 

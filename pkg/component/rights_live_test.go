@@ -103,7 +103,7 @@ func TestAnOperatorThatMayNotReadTheUIDOfTheClusterSaysWhatToDo(t *testing.T) {
 	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{OperatorNamespace: &b.namespace})
 	b.check(b.reconciler.SetupWithManager(b.restricted(user)))
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	w, _, _ := b.pass()
+	w, _, _ := b.reconcile()
 	if _, reason, message := w.Status.GetState(); reason != v1alpha1.ReasonForbidden || !strings.Contains(message, "give the operator the right to get it, or set the option ClusterUID") {
 		t.Errorf("%s: %s", reason, message)
 	}
@@ -131,7 +131,7 @@ func TestTheDefaultServiceAccountWritesForComponentsThatNameNone(t *testing.T) {
 	}
 	b.update(func(w *widget.Widget) { w.Spec.ServiceAccountName = "other"; w.Spec.Values["a"] = "2" })
 	b.mark()
-	w, _, err := b.pass()
+	w, _, err := b.reconcile()
 	if _, _, message := w.Status.GetState(); w.Status.State == component.StateReady || !strings.Contains(message, other) {
 		t.Errorf("a service account without rights: %v; %s", err, message)
 	}
@@ -148,14 +148,14 @@ func TestMissingRightsAreNamedAtOnceAndAllOfThem(t *testing.T) {
 	b.create(widget.Spec{})
 	message := func() string {
 		t.Helper()
-		w, result, err := b.pass()
+		w, result, err := b.reconcile()
 		state, reason, message := w.Status.GetState()
 		if state != component.StateError || reason != v1alpha1.ReasonForbidden || err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > 10*time.Second {
 			t.Errorf("%s, %s: %s; %v, %v", state, reason, message, result, err)
 		}
 		return message
 	}
-	_, _, _ = b.pass() // claims it
+	_, _, _ = b.reconcile() // claims it
 	const (
 		configs = `{apiGroups: [''], resources: [configmaps], verbs: [get, list, watch, create, update, delete]}`
 		// The role grants what the account does not hold.

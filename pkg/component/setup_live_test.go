@@ -37,14 +37,14 @@ func TestAControllerThatStartsBeforeTheSetupEndsCanReconcile(t *testing.T) {
 	b := newBed(t, rendering(), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
 	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	passes := 0
+	reconciles := 0
 	b.check(b.reconciler.SetupWithManager(eagerManager{newManager(t, b.env, b.user), func(controller reconcile.Reconciler) error {
-		passes++
+		reconciles++
 		_, err := controller.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")})
 		return err
 	}}))
-	if w := b.get(); passes != 1 || w.Status.State == "" {
-		t.Errorf("%d passes were made, and the component is %+v", passes, w.Status)
+	if w := b.get(); reconciles != 1 || w.Status.State == "" {
+		t.Errorf("%d reconciles were run, and the component is %+v", reconciles, w.Status)
 	}
 	b.until(component.StateReady)
 }
@@ -60,7 +60,7 @@ func TestASetupThatFailsCanBeRepeated(t *testing.T) {
 		t.Errorf("the setup returned %v", err)
 	}
 	if _, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")}); !errors.Is(err, reconcile.TerminalError(nil)) {
-		t.Errorf("a pass returned %v", err)
+		t.Errorf("a reconcile returned %v", err)
 	}
 	b.check(b.reconciler.SetupWithManager(newManager(t, b.env, b.user)))
 	b.until(component.StateReady)

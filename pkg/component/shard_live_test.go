@@ -57,11 +57,11 @@ func (s *shards) restart(shard string) {
 	s.operators[shard] = r
 }
 
-// look lets the operator of a shard make a pass over a component that may be none of its own.
+// look lets the operator of a shard reconcile over a component that may be none of its own.
 func (s *shards) look(shard string) {
 	s.Helper()
 	s.reconciler = s.operators[shard]
-	s.pass()
+	s.reconcile()
 }
 
 // settle lets the operator of a shard make passes until the component is ready.
@@ -107,8 +107,8 @@ func TestAComponentThatChangesItsShardLosesNothingOfAnInventoryInSecrets(t *test
 				}
 				s.untouched()
 			}
-			// Nobody has it for a while, and it comes back.
-			s.move("nobody", many(0, 30))
+			// It belongs to no shard for a while, and it comes back.
+			s.move("none", many(0, 30))
 			leave()
 			s.look("b")
 			s.untouched()
@@ -121,7 +121,7 @@ func TestAComponentThatChangesItsShardLosesNothingOfAnInventoryInSecrets(t *test
 			s.move("b", many(6, 34))
 			leave()
 			s.settle("b")
-			// It comes back to whoever remembers another inventory.
+			// It comes back to a process that remembers another inventory.
 			s.move("a", many(8, 36))
 			s.settle("a")
 			s.look("b")

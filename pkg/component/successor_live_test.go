@@ -48,7 +48,7 @@ func TestASuccessorIsRequeuedUntilTheSecretsOfItsPredecessorAreRemoved(t *testin
 	b.create(widget.Spec{Values: map[string]string{"other": "1"}})
 	server.busy.Store(true)
 	for range 3 {
-		w, result, err := b.pass()
+		w, result, err := b.reconcile()
 		state, reason, message := w.Status.GetState()
 		if state == component.StatePending && reason == v1alpha1.ReasonFirstSeen {
 			continue
@@ -57,7 +57,7 @@ func TestASuccessorIsRequeuedUntilTheSecretsOfItsPredecessorAreRemoved(t *testin
 			t.Errorf("%s, %s: %s", state, reason, message)
 		}
 		if err != nil || result.RequeueAfter.Seconds() < 7 || result.RequeueAfter.Seconds() > 8 {
-			t.Errorf("the pass returned %+v, %v", result, err)
+			t.Errorf("the reconcile returned %+v, %v", result, err)
 		}
 	}
 	if _, exists := b.configMap("other"); exists || len(b.secrets()) != before || before == 0 {

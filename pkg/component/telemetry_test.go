@@ -96,7 +96,7 @@ func TestTheMetricsOfALifeNameNoObjectAndEndWithIt(t *testing.T) {
 		}
 	}
 	if changed("corbel_reconcile_total")["gone"] == 0 {
-		t.Error("the last pass was not counted")
+		t.Error("the last reconcile was not counted")
 	}
 }
 
@@ -126,13 +126,13 @@ func TestTheDependentsOfALargeInventoryAreCounted(t *testing.T) {
 	}
 	all := map[string]float64{"Applied": 29, "Completed": 1}
 	expect("ready", all)
-	b.pass()
+	b.reconcile()
 	expect("at rest", all)
 	b.update(func(w *widget.Widget) {
 		w.Annotations = map[string]string{operatorName + "/management-policy": "skip"}
 	})
-	b.pass()
-	expect("after a pass that does not open the record", all)
+	b.reconcile()
+	expect("after a reconcile that does not open the record", all)
 
 	b.check(b.client.Delete(t.Context(), b.get()))
 	b.untilGone()
@@ -148,7 +148,7 @@ func TestTheDependentsOfALargeInventoryAreCountedBeforeItIsRead(t *testing.T) {
 	})
 	before := b.dependents()
 	b.anew() // with a population of its own
-	b.pass()
+	b.reconcile()
 	if got := since(before, b.dependents()); !maps.Equal(got, map[string]float64{"Applied": 30}) {
 		t.Errorf("counted are %v", got)
 	}
@@ -181,7 +181,7 @@ func (b *bed) checkLabels(names ...string) {
 func TestSpansOfAReconcile(t *testing.T) {
 	w := newWatchman(t, manifests.GeneratorFunc(configMaps))
 	w.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	w.passes(1)
+	w.reconcileTimes(1)
 	byID, parents := map[string]string{}, map[string]string{}
 	spans := w.spans.GetSpans()
 	for _, span := range spans {

@@ -115,23 +115,23 @@ func (b *bed) comesToHold(name, value string, before func()) {
 
 func nothing() {}
 
-// comesToRest waits until the component is ready and no more passes are made.
+// comesToRest waits until the component is ready and no more reconciles are run.
 func (b *bed) comesToRest() {
 	b.Helper()
 	b.comesToBeReady()
-	passes, still := -1, 0
+	reconciles, still := -1, 0
 	b.comesTo(func() (string, bool) {
-		before := passes
-		passes = 0
+		before := reconciles
+		reconciles = 0
 		for _, e := range b.events()[b.begun:] {
 			if e.User == b.user && e.Resource == "widgets" && e.Verb == "get" {
-				passes++
+				reconciles++
 			}
 		}
-		if still++; passes != before {
+		if still++; reconciles != before {
 			still = 0
 		}
-		return fmt.Sprintf("%d passes", passes), still == 10
+		return fmt.Sprintf("%d reconciles", reconciles), still == 10
 	})
 }
 
@@ -223,6 +223,6 @@ func TestDependentsThatMayNotBeListedOrWatchedAreReadLessOften(t *testing.T) {
 		}
 	}
 	if refused == 0 {
-		t.Error("nobody tried to watch")
+		t.Error("no watch was tried")
 	}
 }

@@ -119,8 +119,8 @@ func (b *bench) rebuild(h lifecycle.Handler[*widget.Widget]) {
 	}
 }
 
-// pass runs one pass and judges the conditions it leaves.
-func (b *bench) pass() (reconcile.Result, error) {
+// reconcile runs one reconcile and judges the conditions it leaves.
+func (b *bench) reconcile() (reconcile.Result, error) {
 	b.Helper()
 	return b.passWith(b.Context())
 }

@@ -21,8 +21,8 @@ func classified(severity Severity, retry Retry, after time.Duration) *Error {
 	return &Error{Severity: severity, Reason: "Why", Retry: retry, After: after, Err: errCause}
 }
 
-// TestErrorClasses is the truth table of errors: what a pass comes to, and when the
-// object comes again in the first and in the third pass of that kind.
+// TestErrorClasses is the truth table of errors: what a reconcile comes to, and when the
+// object comes again in the first and in the third reconcile of that kind.
 func TestErrorClasses(t *testing.T) {
 	const none = time.Duration(-1) // no class: the ordinary delay of the outcome
 	info, warning, fatal := classified(SeverityInfo, "", 0), classified(SeverityWarning, "", 0), classified(SeverityError, "", 0)

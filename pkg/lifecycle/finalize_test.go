@@ -29,14 +29,14 @@ func TestWhatMustNotOutliveTheObjectGoesBeforeTheFinalizer(t *testing.T) {
 		refuse := errors.New("not yet")
 		b.use(releaser{h, func() error { return refuse }})
 		b.delete()
-		if _, err := b.pass(); !errors.Is(err, refuse) {
+		if _, err := b.reconcile(); !errors.Is(err, refuse) {
 			t.Errorf("error %v, want %v", err, refuse)
 		}
 		if w := b.read(); w == nil || len(w.Finalizers) == 0 {
 			t.Fatal("the finalizer was removed although the release failed")
 		}
 		refuse = nil
-		if _, err := b.pass(); err != nil {
+		if _, err := b.reconcile(); err != nil {
 			t.Error(err)
 		}
 		if b.read() != nil {

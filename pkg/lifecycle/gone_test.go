@@ -38,7 +38,7 @@ func TestOnlyAnAnswerThatNamesTheObjectEndsItsReconciles(t *testing.T) {
 		name string
 		err  error
 		want bool
-		// quiet: it is not an error of the pass, though it is not the end.
+		// quiet: it is not an error of the reconcile, though it is not the end.
 		quiet bool
 	}{
 		{"the server names the object", apierrors.NewNotFound(resource, key.Name), true, true},
@@ -71,8 +71,8 @@ func TestATypeThatIsNotServedIsAskedForLessAndLessOften(t *testing.T) {
 		schema.GroupResource{Resource: "widgets"}, key.Name, "404 page not found", 0, true)}
 	b.options.Reader = down
 	b.rebuild(b.handler)
-	waits := func(passes int) (waits []time.Duration) {
-		for range passes {
+	waits := func(reconciles int) (waits []time.Duration) {
+		for range reconciles {
 			out, err := b.loop.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
 			if err != nil {
 				t.Fatal(err)
@@ -82,7 +82,7 @@ func TestATypeThatIsNotServedIsAskedForLessAndLessOften(t *testing.T) {
 		return waits
 	}
 	if diff := cmp.Diff([]time.Duration{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600}, waits(12)); diff != "" {
-		t.Errorf("seconds between passes (-want +got):\n%s", diff)
+		t.Errorf("seconds between reconciles (-want +got):\n%s", diff)
 	}
 	proof := down.err
 	down.err = nil

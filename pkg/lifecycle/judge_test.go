@@ -77,7 +77,7 @@ func newJudging(t *testing.T, h *handler, change func(*widget.Widget)) (*bench, 
 
 func TestTheJudgeHasTheWord(t *testing.T) {
 	b, j := newJudging(t, &handler{}, nil)
-	out, err := b.pass()
+	out, err := b.reconcile()
 	if err != nil || out != (reconcile.Result{RequeueAfter: time.Hour}) {
 		t.Errorf("returned %v, %v", out, err)
 	}
@@ -97,7 +97,7 @@ func TestTheJudgeHasTheWord(t *testing.T) {
 		conditions.MarkFalse(w, outcome.Now, "Ready", "Hopeless", "translated")
 		return result.Empty, result.NewStalling(outcome.Err, "Hopeless")
 	}
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Errorf("the translated error is not returned: %v", err)
 	}
 	b.wantReady(no, "Hopeless", "translated")
@@ -109,7 +109,7 @@ func TestTheJudgeHasTheWord(t *testing.T) {
 func TestTheVerdictIsAskedForOncePerReconcile(t *testing.T) {
 	suspended := true
 	b, _ := newJudging(t, &handler{suspended: func() bool { return suspended }}, claimed)
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	b.wantCalls("UpdateStatus", "Judge Skip")
@@ -118,12 +118,12 @@ func TestTheVerdictIsAskedForOncePerReconcile(t *testing.T) {
 	b.handler.remove = func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
 		return result.Requeue, nil
 	}
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	b.wantCalls("Delete", "Judge Delete")
 	b.handler.remove = nil
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	b.wantCalls("Delete", "ForgetObject")
@@ -139,7 +139,7 @@ func TestTheJudgeSeesPanics(t *testing.T) {
 		conditions.MarkFalse(w, outcome.Now, "Ready", "Panicked", "")
 		return result.Empty, outcome.Err
 	}
-	if _, err := b.pass(); err == nil {
+	if _, err := b.reconcile(); err == nil {
 		t.Error("the error is lost")
 	}
 	b.wantReady(no, "Panicked", "")
@@ -148,14 +148,14 @@ func TestTheJudgeSeesPanics(t *testing.T) {
 func TestAJudgeThatPanicsIsReplaced(t *testing.T) {
 	b, j := newJudging(t, &handler{}, claimed)
 	j.judge = func(*widget.Widget, lifecycle.Outcome) (result.Result, error) { panic("unjust") }
-	if _, err := b.pass(); err == nil {
+	if _, err := b.reconcile(); err == nil {
 		t.Error("the error is lost")
 	}
 	b.wantReady(no, "Error", "the handler panicked: unjust")
 }
 
 // The zero value of a Result is Empty. A handler that returns it must not keep the
-// verdict of an earlier pass alive.
+// verdict of an earlier reconcile alive.
 func TestNothingToDoEndsAnEarlierFailure(t *testing.T) {
 	for name, trouble := range map[string]struct {
 		res result.Result
@@ -169,9 +169,9 @@ func TestNothingToDoEndsAnEarlierFailure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			res, err := trouble.res, trouble.err
 			b := newBench(t, &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { return res, err }}, claimed)
-			_, _ = b.pass()
+			_, _ = b.reconcile()
 			res, err = result.Empty, nil
-			if out, err := b.pass(); err != nil || out.RequeueAfter != interval {
+			if out, err := b.reconcile(); err != nil || out.RequeueAfter != interval {
 				t.Errorf("returned %v, %v", out, err)
 			}
 			b.wantReady(yes, "Ready", "everything is as it should be")

@@ -24,7 +24,7 @@ func TestAProcessThatDoesNotLeadBeginsNoReconcileAndEndsThePresentOne(t *testing
 	b.rebuild(h)
 	quiet := func(what string, after time.Duration, requests ...string) {
 		t.Helper()
-		if out, err := b.pass(); err != nil || out != (reconcile.Result{RequeueAfter: after}) {
+		if out, err := b.reconcile(); err != nil || out != (reconcile.Result{RequeueAfter: after}) {
 			t.Errorf("%s: returned %v, %v", what, out, err)
 		}
 		b.wantRequests(requests...)
@@ -34,14 +34,14 @@ func TestAProcessThatDoesNotLeadBeginsNoReconcileAndEndsThePresentOne(t *testing
 	}
 	h.apply = func(ctx context.Context, w *widget.Widget, commit lifecycle.Commit) (result.Result, error) {
 		w.Status.Phase = "Working"
-		deposed = errors.New("somebody else leads")
+		deposed = errors.New("another client leads")
 		return result.Success, commit(ctx)
 	}
 	quiet("deposed before a commit", 5*time.Second, "get")
-	quiet("deposed before the pass", 5*time.Second)
+	quiet("deposed before the reconcile", 5*time.Second)
 	deposed = nil
 	h.apply = func(_ context.Context, w *widget.Widget, _ lifecycle.Commit) (result.Result, error) {
-		deposed = &lifecycle.RequeueError{After: time.Second, Err: errors.New("somebody else leads")}
+		deposed = &lifecycle.RequeueError{After: time.Second, Err: errors.New("another client leads")}
 		return result.Empty, errors.New("broken")
 	}
 	quiet("deposed before the verdict", time.Second, "get")
@@ -51,14 +51,14 @@ func TestAProcessThatDoesNotLeadBeginsNoReconcileAndEndsThePresentOne(t *testing
 	h.remove = func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
 		return result.Empty, result.NewWaiting(errors.New("2 pods are left"), "DeletionProcessing", time.Second)
 	}
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	for len(b.recorder.Events) > 0 {
 		<-b.recorder.Events
 	}
 	h.remove = func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
-		deposed = errors.New("somebody else leads")
+		deposed = errors.New("another client leads")
 		return result.Success, nil
 	}
 	quiet("deposed before the release", 5*time.Second, "get")
@@ -66,7 +66,7 @@ func TestAProcessThatDoesNotLeadBeginsNoReconcileAndEndsThePresentOne(t *testing
 		t.Error("the object was released")
 	}
 	deposed, h.remove = nil, nil
-	if _, err := b.pass(); err != nil || b.read() != nil {
+	if _, err := b.reconcile(); err != nil || b.read() != nil {
 		t.Errorf("once it leads again: %v", err)
 	}
 }
@@ -77,7 +77,7 @@ func TestARequeueErrorWithoutADelayDoesNotSpin(t *testing.T) {
 			return result.Empty, why
 		}}
 		b := newBench(t, h, claimed)
-		if out, err := b.pass(); err != nil || out.RequeueAfter != 5*time.Second {
+		if out, err := b.reconcile(); err != nil || out.RequeueAfter != 5*time.Second {
 			t.Errorf("returned %v, %v", out, err)
 		}
 	}

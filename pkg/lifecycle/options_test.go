@@ -118,7 +118,7 @@ func TestTheSpecBelongsToTheUser(t *testing.T) {
 		return result.Success, nil
 	}}
 	b := newBench(t, h, claimed)
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	if size := b.read().Spec.Size; size != 0 {
@@ -126,7 +126,7 @@ func TestTheSpecBelongsToTheUser(t *testing.T) {
 	}
 	b.options.PersistSpec = true
 	b.rebuild(h)
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	if size := b.read().Spec.Size; size != 7 {
@@ -145,7 +145,7 @@ func TestClockReaderAndGeneration(t *testing.T) {
 	b.options.Reader = reader.Direct
 	b.options.ObservedGenerationAlways = true
 	b.rebuild(h)
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	b.wantRequests("patch status")

@@ -51,12 +51,12 @@ func TestStageOf(t *testing.T) {
 		{"unknown policy, deleted before it was claimed", facts{deleting: true, policy: unknown}, PhaseIgnore},
 		{"unknown policy, deleted and orphan: the handler's word is enough", facts{deleting: true, claimed: true, orphan: true, policy: unknown}, PhaseFinalize},
 
-		{"somebody else's", facts{elsewhere: true}, PhaseIgnore},
-		{"somebody else's with a finalizer like ours", facts{elsewhere: true, claimed: true}, PhaseIgnore},
-		{"somebody else's under deletion", facts{elsewhere: true, claimed: true, deleting: true}, PhaseIgnore},
-		{"somebody else's under deletion, to be left behind", facts{elsewhere: true, claimed: true, deleting: true, orphan: true, policy: DetachOnDelete}, PhaseIgnore},
-		{"somebody else's, suspended", facts{elsewhere: true, claimed: true, suspended: true}, PhaseIgnore},
-		{"somebody else's under an unknown policy", facts{elsewhere: true, claimed: true, policy: unknown}, PhaseIgnore},
+		{"another client's", facts{elsewhere: true}, PhaseIgnore},
+		{"another client's with a finalizer like ours", facts{elsewhere: true, claimed: true}, PhaseIgnore},
+		{"another client's under deletion", facts{elsewhere: true, claimed: true, deleting: true}, PhaseIgnore},
+		{"another client's under deletion, to be left behind", facts{elsewhere: true, claimed: true, deleting: true, orphan: true, policy: DetachOnDelete}, PhaseIgnore},
+		{"another client's, suspended", facts{elsewhere: true, claimed: true, suspended: true}, PhaseIgnore},
+		{"another client's under an unknown policy", facts{elsewhere: true, claimed: true, policy: unknown}, PhaseIgnore},
 	} {
 		switch tc.policy {
 		case "":
@@ -88,7 +88,7 @@ func TestStagesKeepTheirPromises(t *testing.T) {
 		phase := phaseOf(f)
 		acts := phase == PhaseClaim || phase == PhaseApply || phase == PhaseDelete
 		for promise, broken := range map[string]bool{
-			"an object of somebody else is left alone":          f.elsewhere && phase != PhaseIgnore,
+			"an object of another client is left alone":         f.elsewhere && phase != PhaseIgnore,
 			"nothing is done while the policy is unknown":       f.policy == "" && acts,
 			"skip creates, updates and deletes nothing":         f.policy == Skip && acts,
 			"detach-on-delete deletes nothing":                  f.policy == DetachOnDelete && phase == PhaseDelete,
@@ -97,9 +97,9 @@ func TestStagesKeepTheirPromises(t *testing.T) {
 			"no finalizer is added to an object under deletion": f.deleting && phase == PhaseClaim,
 			"an object that is not claimed is neither applied":  !f.claimed && phase == PhaseApply,
 			"nor deleted": !f.claimed && (phase == PhaseDelete || phase == PhaseFinalize),
-			"nothing is deleted or released that nobody deletes":     !f.deleting && (phase == PhaseDelete || phase == PhaseFinalize),
-			"what the handler wants to leave behind can always go":   f.deleting && f.claimed && f.orphan && !f.elsewhere && phase != PhaseFinalize,
-			"an object of ours that nobody deletes is never ignored": !f.deleting && !f.elsewhere && phase == PhaseIgnore,
+			"nothing is deleted or released that is not being deleted":     !f.deleting && (phase == PhaseDelete || phase == PhaseFinalize),
+			"what the handler wants to leave behind can always go":         f.deleting && f.claimed && f.orphan && !f.elsewhere && phase != PhaseFinalize,
+			"an object of ours that is not being deleted is never ignored": !f.deleting && !f.elsewhere && phase == PhaseIgnore,
 		} {
 			if broken {
 				t.Errorf("%s: %+v gives %s", promise, f, phase)

@@ -92,7 +92,7 @@ func TestThePolicyOfTheObjectCountsBeforeThatOfItsNamespaceAndThatBeforeTheOptio
 			b.named(func(o *lifecycle.Options[*widget.Widget]) {
 				o.Namespaces, o.ManagementPolicy = reader, lifecycle.ManagementPolicy(tc.option)
 			})
-			out, err := b.pass()
+			out, err := b.reconcile()
 			if tc.unreadable && tc.want == "" {
 				if err == nil {
 					t.Error("the error is lost")
@@ -116,7 +116,7 @@ func TestDeletionUnderEachPolicy(t *testing.T) {
 		b.update(func(w *widget.Widget) { w.Annotations = map[string]string{policyMark: policy} })
 		b.named(nil)
 		b.delete()
-		if _, err := b.pass(); err != nil || b.read() != nil {
+		if _, err := b.reconcile(); err != nil || b.read() != nil {
 			t.Errorf("%s: the object is not gone: %v", policy, err)
 		}
 		b.wantCalls(want...)
@@ -143,7 +143,7 @@ func TestUnderAnUnknownPolicyAnObjectIsNotDeletedUntilThePolicyIsMended(t *testi
 	b.update(func(w *widget.Widget) { w.Annotations = map[string]string{policyMark: "detach"} })
 	b.named(nil)
 	b.delete()
-	if out, err := b.pass(); err != nil || out.RequeueAfter != interval {
+	if out, err := b.reconcile(); err != nil || out.RequeueAfter != interval {
 		t.Errorf("returned %v, %v", out, err)
 	}
 	b.wantCalls()
@@ -151,7 +151,7 @@ func TestUnderAnUnknownPolicyAnObjectIsNotDeletedUntilThePolicyIsMended(t *testi
 		t.Errorf("conditions %+v", w.Status.Conditions)
 	}
 	b.update(func(w *widget.Widget) { w.Annotations[policyMark] = "detach-on-delete" })
-	if _, err := b.pass(); err != nil || b.read() != nil {
+	if _, err := b.reconcile(); err != nil || b.read() != nil {
 		t.Errorf("the object is not gone: %v", err)
 	}
 }
@@ -161,12 +161,12 @@ func TestAnObjectWhoseHandlerPanicsCanBeOrphaned(t *testing.T) {
 	b := newBench(t, &handler{suspended: boom, orphaned: boom}, claimed)
 	b.named(nil)
 	b.delete()
-	if _, err := b.pass(); err == nil || b.read() == nil {
+	if _, err := b.reconcile(); err == nil || b.read() == nil {
 		t.Errorf("error %v", err)
 	}
 	b.wantCalls()
 	b.update(func(w *widget.Widget) { w.Annotations = map[string]string{policyMark: "detach-on-delete"} })
-	if _, err := b.pass(); err != nil || b.read() != nil {
+	if _, err := b.reconcile(); err != nil || b.read() != nil {
 		t.Errorf("the object is not gone: %v", err)
 	}
 }
@@ -179,7 +179,7 @@ func TestAHandlerKnowsThePolicyThatItWorksUnder(t *testing.T) {
 	}}
 	b := newBench(t, h, claimed)
 	b.named(func(o *lifecycle.Options[*widget.Widget]) { o.ManagementPolicy = lifecycle.DetachOnDelete })
-	if _, err := b.pass(); err != nil || got != lifecycle.DetachOnDelete {
+	if _, err := b.reconcile(); err != nil || got != lifecycle.DetachOnDelete {
 		t.Errorf("%s, %v", got, err)
 	}
 	if got := lifecycle.PolicyFromContext(t.Context()); got != lifecycle.Manage {
@@ -190,7 +190,7 @@ func TestAHandlerKnowsThePolicyThatItWorksUnder(t *testing.T) {
 func TestAnObjectBelongsToTheOperatorThatClaimedItFirst(t *testing.T) {
 	b := newBench(t, &handler{}, nil)
 	b.named(func(o *lifecycle.Options[*widget.Widget]) { o.OperatorNamespace = "one" })
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	b.wantRequests("get", "patch", "patch status")
@@ -202,7 +202,7 @@ func TestAnObjectBelongsToTheOperatorThatClaimedItFirst(t *testing.T) {
 	<-b.recorder.Events
 	for _, life := range []func(){func() {}, b.delete} {
 		life()
-		if out, err := b.pass(); err != nil || out != (reconcile.Result{}) {
+		if out, err := b.reconcile(); err != nil || out != (reconcile.Result{}) {
 			t.Errorf("returned %v, %v", out, err)
 		}
 		b.wantCalls("ForgetObject") // nothing is kept about it
@@ -216,12 +216,12 @@ func TestAnObjectBelongsToTheOperatorThatClaimedItFirst(t *testing.T) {
 	b.update(func(w *widget.Widget) { w.Annotations[ownerMark] = "two" })
 	two := b.loop
 	b.loop = one
-	if _, err := b.pass(); err != nil || b.read() == nil {
+	if _, err := b.reconcile(); err != nil || b.read() == nil {
 		t.Error("the former owner went on")
 	}
 	b.wantCalls("ForgetObject")
 	b.loop = two
-	if _, err := b.pass(); err != nil || b.read() != nil {
+	if _, err := b.reconcile(); err != nil || b.read() != nil {
 		t.Errorf("the object is not gone: %v", err)
 	}
 }
@@ -233,7 +233,7 @@ func TestOfTwoOperatorsThatSeeANewObjectOneClaimsIt(t *testing.T) {
 		b.update(func(w *widget.Widget) { w.Annotations = map[string]string{ownerMark: "two"} })
 		return nil
 	}
-	if out, err := b.pass(); err != nil || out.RequeueAfter == 0 {
+	if out, err := b.reconcile(); err != nil || out.RequeueAfter == 0 {
 		t.Errorf("returned %v, %v", out, err)
 	}
 	b.wantCalls("Claim")
@@ -272,14 +272,14 @@ func TestMistakesInWhatTheAnnotationsNeed(t *testing.T) {
 func TestNothingIsKeptAboutAnObjectThatOnlyOthersHold(t *testing.T) {
 	b := newBench(t, &handler{}, func(w *widget.Widget) { w.Finalizers = []string{finalizer, foreign} })
 	b.delete()
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	b.wantCalls("Delete")
 	if w := b.read(); w == nil || len(w.Finalizers) != 1 {
 		t.Fatalf("left is %+v", w)
 	}
-	if out, err := b.pass(); err != nil || out != (reconcile.Result{}) {
+	if out, err := b.reconcile(); err != nil || out != (reconcile.Result{}) {
 		t.Errorf("returned %v, %v", out, err)
 	}
 	b.wantCalls("ForgetObject")

@@ -37,7 +37,7 @@ func TestTheClaimIsDurableBeforeAnythingElse(t *testing.T) {
 		w.Status.Phase = "Done"
 		return result.Success, nil
 	}
-	out, err := b.pass()
+	out, err := b.reconcile()
 	if err != nil || out.RequeueAfter != interval {
 		t.Errorf("returned %v, %v", out, err)
 	}
@@ -52,7 +52,7 @@ func TestTheClaimIsDurableBeforeAnythingElse(t *testing.T) {
 func TestAtRestNothingIsWritten(t *testing.T) {
 	b := newBench(t, &handler{}, nil)
 	for range 2 {
-		if _, err := b.pass(); err != nil {
+		if _, err := b.reconcile(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -61,7 +61,7 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 
 func TestAFailingClaimStopsTheReconcile(t *testing.T) {
 	b := newBench(t, &handler{claim: func(context.Context, *widget.Widget) error { return errors.New("no owner") }}, nil)
-	if _, err := b.pass(); err == nil {
+	if _, err := b.reconcile(); err == nil {
 		t.Error("the error is lost")
 	}
 	b.wantCalls("Claim")
@@ -77,7 +77,7 @@ func TestALostClaimIsRepaired(t *testing.T) {
 		return nil
 	}}
 	b := newBench(t, h, claimed)
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	b.wantRequests("get", "patch", "patch status")
@@ -86,7 +86,7 @@ func TestALostClaimIsRepaired(t *testing.T) {
 func TestDeletion(t *testing.T) {
 	h := &handler{}
 	b := newBench(t, h, claimed)
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	b.delete()
@@ -94,7 +94,7 @@ func TestDeletion(t *testing.T) {
 	h.remove = func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
 		return result.Empty, result.NewWaiting(errors.New("2 pods are left"), "DeletionProcessing", time.Second)
 	}
-	out, err := b.pass()
+	out, err := b.reconcile()
 	if err != nil || out.RequeueAfter != time.Second {
 		t.Errorf("returned %v, %v", out, err)
 	}
@@ -103,7 +103,7 @@ func TestDeletion(t *testing.T) {
 
 	for _, res := range []result.Result{result.Empty, result.Requeue} {
 		h.remove = func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { return res, nil }
-		if _, err := b.pass(); err != nil {
+		if _, err := b.reconcile(); err != nil {
 			t.Fatal(err)
 		}
 		if b.read() == nil {
@@ -112,7 +112,7 @@ func TestDeletion(t *testing.T) {
 	}
 
 	h.remove = nil
-	out, err = b.pass()
+	out, err = b.reconcile()
 	if err != nil || out != (reconcile.Result{}) {
 		t.Errorf("returned %v, %v", out, err)
 	}
@@ -121,7 +121,7 @@ func TestDeletion(t *testing.T) {
 	if b.read() != nil {
 		t.Error("the object is still there")
 	}
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Error(err)
 	}
 	b.wantCalls("ForgetObject")
@@ -130,7 +130,7 @@ func TestDeletion(t *testing.T) {
 func TestOthersFinalizersStay(t *testing.T) {
 	b := newBench(t, &handler{}, func(w *widget.Widget) { w.Finalizers = []string{foreign, finalizer} })
 	b.delete()
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	b.wantCalls("Delete")
@@ -138,7 +138,7 @@ func TestOthersFinalizersStay(t *testing.T) {
 	if got := b.read().Finalizers; !slices.Equal(got, []string{foreign}) {
 		t.Errorf("finalizers %v", got)
 	}
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	b.wantCalls("ForgetObject")
@@ -148,7 +148,7 @@ func TestOthersFinalizersStay(t *testing.T) {
 func TestAnObjectDeletedBeforeItWasClaimedIsIgnored(t *testing.T) {
 	b := newBench(t, &handler{}, func(w *widget.Widget) { w.Finalizers = []string{foreign} })
 	b.delete()
-	if out, err := b.pass(); err != nil || out != (reconcile.Result{}) {
+	if out, err := b.reconcile(); err != nil || out != (reconcile.Result{}) {
 		t.Errorf("returned %v, %v", out, err)
 	}
 	b.wantCalls("ForgetObject")
@@ -160,7 +160,7 @@ func TestSuspension(t *testing.T) {
 	h := &handler{suspended: func() bool { return suspended }}
 	h.look = func(_ context.Context, w *widget.Widget) error { w.Status.Phase = "Seen"; return nil }
 	b := newBench(t, h, nil)
-	if out, err := b.pass(); err != nil || out != (reconcile.Result{}) {
+	if out, err := b.reconcile(); err != nil || out != (reconcile.Result{}) {
 		t.Errorf("returned %v, %v", out, err)
 	}
 	b.wantCalls("UpdateStatus")
@@ -169,12 +169,12 @@ func TestSuspension(t *testing.T) {
 		t.Errorf("on the server: %+v", w)
 	}
 	suspended = false
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	suspended = true
 	b.delete()
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	b.wantCalls("Delete", "ForgetObject")
@@ -183,7 +183,7 @@ func TestSuspension(t *testing.T) {
 func TestTheFinalizerOfOrphanedObjectsIsRemoved(t *testing.T) {
 	b := newBench(t, &handler{orphaned: func() bool { return true }}, claimed)
 	b.delete()
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	b.wantCalls("ForgetObject")
@@ -213,7 +213,7 @@ func TestOutcomesShowInTheConditions(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			h := &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { return tc.res, tc.err }}
 			b := newBench(t, h, claimed)
-			out, err := b.pass()
+			out, err := b.reconcile()
 			if out.RequeueAfter != tc.after || (err != nil) != tc.returned {
 				t.Errorf("returned %v, %v", out, err)
 			}
@@ -222,7 +222,7 @@ func TestOutcomesShowInTheConditions(t *testing.T) {
 			if w := b.read(); conditions.IsReconciling(w) != tc.reconciling || conditions.IsStalled(w) != tc.stalled {
 				t.Errorf("conditions: %+v", w.Status.Conditions)
 			}
-			if _, err := b.pass(); (err != nil) != tc.returned {
+			if _, err := b.reconcile(); (err != nil) != tc.returned {
 				t.Error(err)
 			}
 			b.wantRequests("get")

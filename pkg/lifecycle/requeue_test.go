@@ -46,13 +46,13 @@ func TestEachErrorShowsItsSeverityAndRequeuesAsItsClassSays(t *testing.T) {
 			request := reconcile.Request{NamespacedName: key}
 			for range 2 { // the second time after a success, and it begins anew
 				for i, want := range tc.delays {
-					out, err := b.pass()
+					out, err := b.reconcile()
 					got := out.RequeueAfter
 					if err != nil {
 						got = limiter.When(request)
 					}
 					if (err != nil) != tc.returned || got != want {
-						t.Errorf("pass %d: returned %v, %v; comes after %s, want %s", i, out, err, got, want)
+						t.Errorf("reconcile %d: returned %v, %v; comes after %s, want %s", i, out, err, got, want)
 					}
 				}
 				b.wantReady(tc.ready, "NoAnswer", "no answer")
@@ -61,7 +61,7 @@ func TestEachErrorShowsItsSeverityAndRequeuesAsItsClassSays(t *testing.T) {
 				}
 				mended := cause
 				cause = nil
-				if out, err := b.pass(); err != nil || out.RequeueAfter != interval {
+				if out, err := b.reconcile(); err != nil || out.RequeueAfter != interval {
 					t.Errorf("returned %v, %v", out, err)
 				}
 				b.wantReady(yes, "Ready", "everything is as it should be")
@@ -75,12 +75,12 @@ func TestAChangeOfTheObjectBeginsItsDelaysAnew(t *testing.T) {
 	var cause error = lifecycle.NewError(errors.New("no answer"), lifecycle.SeverityInfo, "NoAnswer")
 	b := newBench(t, failing(&cause), claimed)
 	for _, want := range []time.Duration{time.Second, 2 * time.Second} {
-		if out, _ := b.pass(); out.RequeueAfter != want {
+		if out, _ := b.reconcile(); out.RequeueAfter != want {
 			t.Errorf("comes after %s, want %s", out.RequeueAfter, want)
 		}
 	}
 	b.update(func(w *widget.Widget) { w.Generation++ })
-	if out, _ := b.pass(); out.RequeueAfter != time.Second {
+	if out, _ := b.reconcile(); out.RequeueAfter != time.Second {
 		t.Errorf("comes after %s", out.RequeueAfter)
 	}
 }
@@ -93,7 +93,7 @@ func TestTheRateLimiterKnowsOrdinaryErrorsToo(t *testing.T) {
 	b.rebuild(b.handler)
 	request := reconcile.Request{NamespacedName: key}
 	for _, least := range []time.Duration{200, 400, 800} {
-		if _, err := b.pass(); err == nil {
+		if _, err := b.reconcile(); err == nil {
 			t.Fatal("the error is lost")
 		}
 		if got := limiter.When(request); got < least*time.Millisecond || got > least*time.Millisecond*11/10 {
@@ -128,7 +128,7 @@ func TestNoStateIsFinal(t *testing.T) {
 				if deleting {
 					b.delete()
 				}
-				out, passErr := b.pass()
+				out, passErr := b.reconcile()
 				if gone := b.read() == nil; gone != (deleting && res == result.Success && err == nil) {
 					t.Errorf("%s, %v: gone: %t", res, err, gone)
 				} else if !gone && passErr == nil && (out.RequeueAfter <= 0 || out.RequeueAfter > interval) {
@@ -145,7 +145,7 @@ func TestObjectsAreNotRequeuedInStep(t *testing.T) {
 	b.rebuild(b.handler)
 	seen := map[time.Duration]bool{}
 	for range 20 {
-		out, err := b.pass()
+		out, err := b.reconcile()
 		if err != nil || out.RequeueAfter > interval || out.RequeueAfter < interval*9/10 {
 			t.Errorf("returned %v, %v", out, err)
 		}

@@ -38,10 +38,10 @@ func init() { ctrl.SetLogger(logr.Discard()) }
 
 // steady is a handler of a running manager: it commits what it is about to do.
 type steady struct {
-	mu      sync.Mutex
-	passes  int
-	deleted int
-	fail    error
+	mu         sync.Mutex
+	reconciles int
+	deleted    int
+	fail       error
 }
 
 func (*steady) Claim(context.Context, *widget.Widget) error        { return nil }
@@ -50,7 +50,7 @@ func (*steady) UpdateStatus(context.Context, *widget.Widget) error { return nil 
 func (s *steady) CreateOrUpdate(ctx context.Context, w *widget.Widget, commit lifecycle.Commit) (result.Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.passes++
+	s.reconciles++
 	w.Status.Record = []widget.Item{{Name: fmt.Sprint(w.Spec.Size)}}
 	if err := commit(ctx); err != nil {
 		return result.Empty, err
@@ -66,10 +66,10 @@ func (s *steady) Delete(context.Context, *widget.Widget, lifecycle.Commit) (resu
 	return result.Success, nil
 }
 
-func (s *steady) done() (passes, deleted int) {
+func (s *steady) done() (reconciles, deleted int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.passes, s.deleted
+	return s.reconciles, s.deleted
 }
 
 // writes are the writes of the operator to widgets.
@@ -196,12 +196,12 @@ func TestServerSeesAtMostOneStatusWriteForEachReconcileBesideItsCommits(t *testi
 	key := client.ObjectKeyFromObject(w)
 	until(t, c, key, "Ready", readyFor("Ready"))
 	if diff := cmp.Diff([]string{"main", "status", "status"}, sent.take()); diff != "" {
-		t.Errorf("the first pass: claim, Commit and outcome (-want +got):\n%s", diff)
+		t.Errorf("the first reconcile: claim, Commit and outcome (-want +got):\n%s", diff)
 	}
 	before, _ := h.done()
-	until(t, c, key, "three passes more", func(*widget.Widget) bool { passes, _ := h.done(); return passes >= before+3 })
+	until(t, c, key, "three reconciles more", func(*widget.Widget) bool { reconciles, _ := h.done(); return reconciles >= before+3 })
 	if list := sent.take(); len(list) != 0 {
-		t.Errorf("passes without a change wrote %v", list)
+		t.Errorf("reconciles without a change wrote %v", list)
 	}
 	if err := c.Get(t.Context(), key, w); err != nil {
 		t.Fatal(err)
@@ -270,7 +270,7 @@ func TestServerSeesAnErrorRequeueAsItsClassSays(t *testing.T) {
 	}
 	key := client.ObjectKeyFromObject(w)
 	// The ordinary rate limiter would need minutes for that many.
-	until(t, c, key, "twelve passes", func(*widget.Widget) bool { passes, _ := h.done(); return passes >= 12 })
+	until(t, c, key, "twelve reconciles", func(*widget.Widget) bool { reconciles, _ := h.done(); return reconciles >= 12 })
 	until(t, c, key, "the reason", readyFor("NoAnswer"))
 	h.mu.Lock()
 	h.fail = nil

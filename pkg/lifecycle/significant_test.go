@@ -34,8 +34,8 @@ func TestSignificant(t *testing.T) {
 		{name: "deletion was asked for", after: []func(*widget.Widget){deleted}, want: true},
 		{name: "our finalizer was added", after: []func(*widget.Widget){finalizers(ours)}},
 		{name: "our finalizer was taken away", before: []func(*widget.Widget){finalizers(ours)}, want: true},
-		{name: "a finalizer was added while nobody deletes", after: []func(*widget.Widget){finalizers("x")}},
-		{name: "a finalizer of somebody else goes in deletion",
+		{name: "a finalizer was added to an object that is not being deleted", after: []func(*widget.Widget){finalizers("x")}},
+		{name: "a finalizer of another client goes in deletion",
 			before: []func(*widget.Widget){deleted, finalizers(ours, "x")}, after: []func(*widget.Widget){deleted, finalizers(ours)}, want: true},
 	}
 	for _, test := range tests {

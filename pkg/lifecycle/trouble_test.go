@@ -34,7 +34,7 @@ func TestPanicsAreContained(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, h, claimed)
-			if _, err := b.pass(); err == nil || !strings.Contains(err.Error(), "boom") {
+			if _, err := b.reconcile(); err == nil || !strings.Contains(err.Error(), "boom") {
 				t.Errorf("error: %v", err)
 			}
 			b.wantReady(no, "Error", "the handler panicked: boom")
@@ -44,7 +44,7 @@ func TestPanicsAreContained(t *testing.T) {
 		h := &handler{remove: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { boom(); return 0, nil }}
 		b := newBench(t, h, claimed)
 		b.delete()
-		if _, err := b.pass(); err == nil {
+		if _, err := b.reconcile(); err == nil {
 			t.Error("the error is lost")
 		}
 		b.wantReady(no, "Error", "the handler panicked: boom")
@@ -52,7 +52,7 @@ func TestPanicsAreContained(t *testing.T) {
 	t.Run("ForgetObject", func(t *testing.T) {
 		b := newBench(t, &handler{finished: boom}, claimed)
 		b.delete()
-		if _, err := b.pass(); err != nil || b.read() != nil {
+		if _, err := b.reconcile(); err != nil || b.read() != nil {
 			t.Errorf("the object is gone all the same: %v", err)
 		}
 	})
@@ -62,14 +62,14 @@ func TestPanicsAreContained(t *testing.T) {
 			return result.Success, nil
 		}}
 		b := newBench(t, h, claimed)
-		if _, err := b.pass(); err == nil {
+		if _, err := b.reconcile(); err == nil {
 			t.Error("the end of the goroutine counts as success")
 		}
 		b.wantReady(no, "Error", "the handler ended its goroutine")
 	})
 	t.Run("an error that panics", func(t *testing.T) {
 		h := &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { return 0, evil{} }}
-		if _, err := newBench(t, h, claimed).pass(); err == nil {
+		if _, err := newBench(t, h, claimed).reconcile(); err == nil {
 			t.Error("the error is lost")
 		}
 	})
@@ -79,7 +79,7 @@ type evil struct{}
 
 func (evil) Error() string { panic("boom") }
 
-// changedMeanwhile says before every Commit that somebody wants something else.
+// changedMeanwhile says before every Commit that a user wants something else.
 func changedMeanwhile(b *bench) func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
 	return func(ctx context.Context, w *widget.Widget, commit lifecycle.Commit) (result.Result, error) {
 		b.update(func(w *widget.Widget) { w.Generation++ })
@@ -97,7 +97,7 @@ func TestAConflictEndsTheReconcileWithoutAVerdict(t *testing.T) {
 	b := newBench(t, h, claimed)
 	h.apply = changedMeanwhile(b)
 	for _, want := range []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond} {
-		out, err := b.pass()
+		out, err := b.reconcile()
 		if err != nil || out != (reconcile.Result{RequeueAfter: want}) {
 			t.Errorf("returned %v, %v; want %s", out, err, want)
 		}
@@ -107,11 +107,11 @@ func TestAConflictEndsTheReconcileWithoutAVerdict(t *testing.T) {
 		t.Errorf("something was written: %+v", w.Status)
 	}
 	h.apply = nil
-	if out, err := b.pass(); err != nil || out.RequeueAfter != interval {
+	if out, err := b.reconcile(); err != nil || out.RequeueAfter != interval {
 		t.Errorf("returned %v, %v", out, err)
 	}
 	h.apply = changedMeanwhile(b)
-	if out, _ := b.pass(); out.RequeueAfter != 50*time.Millisecond {
+	if out, _ := b.reconcile(); out.RequeueAfter != 50*time.Millisecond {
 		t.Errorf("after a success the delay starts anew, not with %s", out.RequeueAfter)
 	}
 }
@@ -146,7 +146,7 @@ func TestAnAnswerAboutTheObjectItselfEndsTheReconcileQuietly(t *testing.T) {
 			if deleting {
 				b.delete()
 			}
-			out, err := b.pass()
+			out, err := b.reconcile()
 			if written := len(b.read().Status.Conditions) > 0; (err == nil) != tc.quiet || tc.quiet && out != tc.want || written == tc.quiet {
 				t.Errorf("%s (deleting: %t): %v, %v; a status was written: %t", name, deleting, out, err, written)
 			}
@@ -157,10 +157,10 @@ func TestAnAnswerAboutTheObjectItselfEndsTheReconcileQuietly(t *testing.T) {
 func TestAReconcileThatWaitsForItsTurnWritesNothing(t *testing.T) {
 	h := &handler{apply: func(_ context.Context, w *widget.Widget, _ lifecycle.Commit) (result.Result, error) {
 		w.Status.Phase = "Working"
-		return result.Success, fmt.Errorf("enter: %w", &lifecycle.RequeueError{After: 3 * time.Second, Err: errors.New("it is somebody else's turn")})
+		return result.Success, fmt.Errorf("enter: %w", &lifecycle.RequeueError{After: 3 * time.Second, Err: errors.New("it is another client's turn")})
 	}}
 	b := newBench(t, h, claimed)
-	if out, err := b.pass(); err != nil || out != (reconcile.Result{RequeueAfter: 3 * time.Second}) {
+	if out, err := b.reconcile(); err != nil || out != (reconcile.Result{RequeueAfter: 3 * time.Second}) {
 		t.Errorf("returned %v, %v", out, err)
 	}
 	b.wantRequests("get")
@@ -169,7 +169,7 @@ func TestAReconcileThatWaitsForItsTurnWritesNothing(t *testing.T) {
 	}
 	h.remove, h.apply = h.apply, nil
 	b.delete()
-	if out, err := b.pass(); err != nil || out != (reconcile.Result{RequeueAfter: 3 * time.Second}) || b.read() == nil {
+	if out, err := b.reconcile(); err != nil || out != (reconcile.Result{RequeueAfter: 3 * time.Second}) || b.read() == nil {
 		t.Errorf("in deletion: returned %v, %v", out, err)
 	}
 }
@@ -192,7 +192,7 @@ func TestAConflictOnTheRemovalOfTheFinalizerIsNoError(t *testing.T) {
 		}
 		return result.Success, nil
 	}
-	if out, err := b.pass(); err != nil || out.RequeueAfter == 0 || b.read() == nil {
+	if out, err := b.reconcile(); err != nil || out.RequeueAfter == 0 || b.read() == nil {
 		t.Errorf("returned %v, %v", out, err)
 	}
 }
@@ -205,7 +205,7 @@ func TestAHandlerThatGetsNowhereIsSlowedDown(t *testing.T) {
 	b := newBench(t, h, claimed)
 	var last time.Duration
 	for range 12 {
-		out, err := b.pass()
+		out, err := b.reconcile()
 		if err != nil || out.RequeueAfter < max(last, result.RequeueDelay) {
 			t.Fatalf("returned %v, %v after %s", out, err, last)
 		}
@@ -220,7 +220,7 @@ func TestAHandlerThatGetsNowhereIsSlowedDown(t *testing.T) {
 		return result.Requeue, nil
 	}
 	for range 3 {
-		if out, err := b.pass(); err != nil || out.RequeueAfter != result.RequeueDelay {
+		if out, err := b.reconcile(); err != nil || out.RequeueAfter != result.RequeueDelay {
 			t.Errorf("with progress: %v, %v", out, err)
 		}
 	}
@@ -229,7 +229,7 @@ func TestAHandlerThatGetsNowhereIsSlowedDown(t *testing.T) {
 func TestAShutdownIsNoStatus(t *testing.T) {
 	h := &handler{}
 	b := newBench(t, h, claimed)
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -250,7 +250,7 @@ func TestAShutdownIsNoStatus(t *testing.T) {
 func TestAReadErrorIsReturned(t *testing.T) {
 	b := newBench(t, &handler{}, nil)
 	b.server.Before = func(string) error { return errors.New("timeout") }
-	if _, err := b.pass(); err == nil || err.Error() != "read Widget ns/a: timeout" {
+	if _, err := b.reconcile(); err == nil || err.Error() != "read Widget ns/a: timeout" {
 		t.Errorf("error: %v", err)
 	}
 }
@@ -271,7 +271,7 @@ func TestAnOutdatedDefinitionStallsTheObject(t *testing.T) {
 	b.server = widget.NewServerWithoutStatus(w)
 	b.use(h)
 	for range 2 {
-		out, err := b.pass()
+		out, err := b.reconcile()
 		if err != nil || out.RequeueAfter <= 0 || out.RequeueAfter > 15*time.Second {
 			t.Errorf("returned %v, %v", out, err)
 		}
@@ -281,6 +281,6 @@ func TestAnOutdatedDefinitionStallsTheObject(t *testing.T) {
 	}
 	b.wantReady(no, "CRDOutdated", "commit Widget ns/a: its type has no status subresource: enable it in the CustomResourceDefinition")
 	if n := len(b.recorder.Events); n != 1 {
-		t.Errorf("%d events in two passes", n)
+		t.Errorf("%d events in two reconciles", n)
 	}
 }

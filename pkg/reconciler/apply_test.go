@@ -146,7 +146,7 @@ func TestMissingNamespacesAreCreatedAndOrphaned(t *testing.T) {
 	elsewhere := config("a", "1")
 	elsewhere.SetNamespace(b.namespace + "-more")
 	b.mustApply(elsewhere)
-	// Somebody else moves in; so the namespace must survive the deletion.
+	// Another client creates an object in it; so the namespace must survive the deletion.
 	guest := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere.GetNamespace(), Name: "guest"}}
 	if err := b.Create(t.Context(), guest); err != nil {
 		t.Fatal(err)

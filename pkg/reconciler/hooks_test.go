@@ -180,7 +180,7 @@ func TestTheNamespaceOfALastObjectStaysAsLongAsIt(t *testing.T) {
 	if err := b.Update(t.Context(), live); err != nil {
 		t.Fatal(err)
 	}
-	// Nobody here finishes the deletion of namespaces; that it began is enough.
+	// No controller here finishes the deletion of namespaces; that it began is enough.
 	if _, err := b.remove(b.deletion(home, last)); err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func TestALockWritesWithTheCommitOfTheReconcile(t *testing.T) {
 	}
 	b.Status.Phase = "Done"
 	if err := helper.Patch(t.Context(), b); err != nil {
-		t.Errorf("the write at the end of the pass: %v", err)
+		t.Errorf("the write at the end of the reconcile: %v", err)
 	}
 	after := s.bucket()
 	if d := cmp.Diff(b.Status, after.Status); d != "" || !after.Status.Steps.TypeHasStatus(step, steps.ConditionCreated) || after.Status.BucketName != "b-1" {

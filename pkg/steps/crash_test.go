@@ -215,7 +215,7 @@ func TestTwoReplicasNeverWorkOnAStepAtTheSameTime(t *testing.T) {
 					o := newOperator(t, s.cloud, &fate{}, s.key, steps.WithLease(longLease), steps.WithHolder(name))
 					group.Go(func() {
 						for t.Context().Err() == nil {
-							if rest, _ := o.pass(t.Context()); rest {
+							if rest, _ := o.reconcile(t.Context()); rest {
 								return
 							}
 						}

@@ -59,8 +59,8 @@ func connect(t testing.TB, f *fate) client.Client {
 	return c
 }
 
-// pass is one reconcile. It reports whether the bucket is at rest.
-func (o *operator) pass(ctx context.Context) (rest bool, err error) {
+// reconcile is one reconcile. It reports whether the bucket is at rest.
+func (o *operator) reconcile(ctx context.Context) (rest bool, err error) {
 	b := &Bucket{}
 	if err := o.client.Get(ctx, o.key, b); err != nil {
 		return client.IgnoreNotFound(err) == nil, client.IgnoreNotFound(err)
@@ -111,13 +111,13 @@ func (o *operator) step(lock *steps.Lock, b *Bucket, c steps.Condition) (steps.C
 	return c, err
 }
 
-// drive makes reconciles until the bucket is at rest, or the operator is dead. A caller that has to
+// drive runs reconciles until the bucket is at rest, or the operator is dead. A caller that has to
 // wait for a lock gets the time to wait, and the lock must be free then.
 func (o *operator) drive(ctx context.Context, longest time.Duration) error {
 	var problems []error
 	var waitedFor time.Time
 	for ctx.Err() == nil {
-		rest, err := o.pass(ctx)
+		rest, err := o.reconcile(ctx)
 		if o.fate.isDead() || rest {
 			return errors.Join(problems...)
 		}

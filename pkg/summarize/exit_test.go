@@ -42,7 +42,7 @@ func TestAConflictEndsQuietly(t *testing.T) {
 		t.Errorf("event %q about what was not written", <-b.recorder.Events)
 	}
 	if _, err := b.end(t, append(success(), summarize.WithReconcileError(errAny))...); !errors.Is(err, errAny) {
-		t.Errorf("the error of the pass is lost: %v", err)
+		t.Errorf("the error of the reconcile is lost: %v", err)
 	}
 }
 

@@ -39,13 +39,13 @@ func TestACreateThatAMachineSleptThroughIsNotSent(t *testing.T) {
 	}
 	b.now = time.Now() // with a monotonic reading
 	b.tick = func() { b.now = suspend(t, b.now, 60) }
-	v, _, err := b.pass()
+	v, _, err := b.reconcile()
 	b.want(v, "Processing", external.PhaseCreating, 0, 0)
 	if sent != 0 || err != nil {
 		t.Errorf("%d requests were sent, %v", sent, err)
 	}
 	b.tick = nil
-	v, _, _ = b.pass()
+	v, _, _ = b.reconcile()
 	b.want(v, "Ready", external.PhaseCreated, 1, 1)
 }
 
@@ -60,38 +60,38 @@ func TestATimeThatCannotBeIsReplacedByThePresent(t *testing.T) {
 	}
 	t.Run("in deletion", func(t *testing.T) {
 		b := newBranch(t, external.Options{}, nil)
-		_, _, _ = b.pass()
+		_, _, _ = b.reconcile()
 		b.bank.remove("room-1")
 		if err := b.server.Delete(t.Context(), since(b, 1000*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		v, after, err := b.pass()
+		v, after, err := b.reconcile()
 		b.want(v, "DeletionProcessing", external.PhaseCreating, 1, 0)
 		if err != nil || after != 40*time.Second+time.Millisecond || !v.Status.External.Since.Time.Equal(b.now) {
 			t.Errorf("comes after %s, %v: %+v", after, err, v.Status.External)
 		}
 		b.now = b.now.Add(after)
-		if v, _, err := b.pass(); v != nil || err != nil {
+		if v, _, err := b.reconcile(); v != nil || err != nil {
 			t.Errorf("it is not gone: %+v, %v", v, err)
 		}
 	})
 	t.Run("in life", func(t *testing.T) {
 		b := newBranch(t, external.Options{NotIdempotent: true}, nil)
-		_, _, _ = b.pass()
+		_, _, _ = b.reconcile()
 		b.bank.remove("room-1")
 		since(b, 1000*time.Hour)
-		v, after, _ := b.pass()
+		v, after, _ := b.reconcile()
 		b.want(v, "Processing", external.PhaseCreating, 1, 0)
 		b.now = b.now.Add(after)
-		v, _, _ = b.pass()
+		v, _, _ = b.reconcile()
 		b.want(v, "Ready", external.PhaseCreated, 2, 1)
 	})
 	t.Run("as far as two clocks may differ it stays", func(t *testing.T) {
 		b := newBranch(t, external.Options{NotIdempotent: true}, nil)
-		_, _, _ = b.pass()
+		_, _, _ = b.reconcile()
 		b.bank.remove("room-1")
 		want := since(b, 10*time.Second).Status.External.Since
-		v, _, _ := b.pass()
+		v, _, _ := b.reconcile()
 		if !v.Status.External.Since.Equal(want) {
 			t.Errorf("since %s, want %s", v.Status.External.Since, want)
 		}

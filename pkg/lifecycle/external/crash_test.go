@@ -90,7 +90,7 @@ func TestServerAndBankSeeOneRoomIfAnyRequestFails(t *testing.T) {
 	})
 }
 
-// TestServerAndBankSeeOneRoomIfAnotherClientInterferesAtAnyRequest lets somebody else write to
+// TestServerAndBankSeeOneRoomIfAnotherClientInterferesAtAnyRequest lets another client write to
 // the vault, in each of several ways, before every request.
 func TestServerAndBankSeeOneRoomIfAnotherClientInterferesAtAnyRequest(t *testing.T) {
 	for name, interfere := range map[string]func(*story) error{
@@ -135,7 +135,7 @@ func deletion(s *story) error {
 	return nil
 }
 
-// briefly sets a management policy for the duration of one pass.
+// briefly sets a management policy for the duration of one reconcile.
 func (s *story) briefly(policy string) error {
 	const annotation = "test.corbel.run/management-policy"
 	if v := s.get(); policy == "skip" && v != nil && v.DeletionTimestamp != nil {

@@ -55,8 +55,8 @@ func newBranch(t *testing.T, options external.Options, wrap func(*teller) extern
 	return b
 }
 
-// pass makes one pass, and returns the vault if it is there.
-func (b *branch) pass() (*vault, time.Duration, error) {
+// reconcile runs one reconcile, and returns the vault if it is there.
+func (b *branch) reconcile() (*vault, time.Duration, error) {
 	b.Helper()
 	out, err := b.loop.Reconcile(b.Context(), reconcile.Request{NamespacedName: branchKey})
 	v := b.get()
@@ -99,14 +99,14 @@ func (b *branch) want(v *vault, reason string, phase external.Phase, created, th
 
 func TestWhatAnotherClientDeletedIsCreatedAnewWithAnotherToken(t *testing.T) {
 	b := newBranch(t, external.Options{}, nil)
-	v, _, _ := b.pass()
+	v, _, _ := b.reconcile()
 	b.want(v, "Ready", external.PhaseCreated, 1, 1)
 	first := v.Status.External
 	if first.Name != "room-1" || first.Token == "" || first.Since != nil {
 		t.Errorf("record %+v", first)
 	}
 	b.bank.remove("room-1")
-	v, _, _ = b.pass()
+	v, _, _ = b.reconcile()
 	b.want(v, "Ready", external.PhaseCreated, 2, 1)
 	if v.Status.External.Token == first.Token || v.Status.External.Name != "room-2" {
 		t.Errorf("record %+v", v.Status.External)
@@ -115,18 +115,18 @@ func TestWhatAnotherClientDeletedIsCreatedAnewWithAnotherToken(t *testing.T) {
 
 func TestUnderThePolicySkipTheRoomIsOnlyLookedAt(t *testing.T) {
 	b := newBranch(t, external.Options{}, nil)
-	_, _, _ = b.pass()
+	_, _, _ = b.reconcile()
 	b.update(func(v *vault) {
 		v.Annotations = map[string]string{"test.corbel.run/management-policy": "skip"}
 		v.Spec.Size = 9
 	})
-	v, after, err := b.pass()
+	v, after, err := b.reconcile()
 	b.want(v, "Suspended", external.PhaseCreated, 1, 1)
 	if err != nil || after != 10*time.Minute || b.bank.sizes()[0] != 1 {
 		t.Errorf("comes after %s, %v, rooms %v", after, err, b.bank.sizes())
 	}
 	b.bank.remove("room-1")
-	v, _, err = b.pass()
+	v, _, err = b.reconcile()
 	b.want(v, external.ReasonMissing, external.PhaseCreated, 1, 0)
 	if err == nil {
 		t.Error("the error is lost")

@@ -12,7 +12,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/lifecycle/external"
 )
 
-// policyDuringThePass sets the policy after the pass has read the vault and before it acts.
+// policyDuringThePass sets the policy after the reconcile has read the vault and before it acts.
 func policyDuringThePass(b *branch, c *clumsy, policy string) {
 	done := false
 	c.look = func(ctx context.Context, v *vault) (external.Observation, error) {
@@ -29,7 +29,7 @@ func TestARoomThatIsToStayStaysThoughItsDeletionHasBegun(t *testing.T) {
 	for _, policy := range []string{"detach-on-delete", "skip"} {
 		t.Run(policy, func(t *testing.T) {
 			b, c := newClumsy(t, external.Options{})
-			_, _, _ = b.pass()
+			_, _, _ = b.reconcile()
 			// The answer of the Create was not recorded, so the deletion has something to commit.
 			v := b.get()
 			v.Status.External.Phase, v.Status.External.Name = external.PhaseCreating, ""
@@ -42,7 +42,7 @@ func TestARoomThatIsToStayStaysThoughItsDeletionHasBegun(t *testing.T) {
 			}
 			policyDuringThePass(b, c, policy)
 			for range 3 {
-				if _, _, err := b.pass(); err != nil {
+				if _, _, err := b.reconcile(); err != nil {
 					t.Error(err)
 				}
 			}
@@ -58,7 +58,7 @@ func TestARoomThatIsToStayStaysThoughItsDeletionHasBegun(t *testing.T) {
 
 func TestARoomThatIsToBeLeftAloneIsNotChanged(t *testing.T) {
 	b, c := newClumsy(t, external.Options{})
-	_, _, _ = b.pass()
+	_, _, _ = b.reconcile()
 	v := b.get()
 	v.Spec.Size = 9
 	v.Generation++
@@ -72,7 +72,7 @@ func TestARoomThatIsToBeLeftAloneIsNotChanged(t *testing.T) {
 	}
 	policyDuringThePass(b, c, "skip")
 	for range 2 {
-		if _, _, err := b.pass(); err != nil {
+		if _, _, err := b.reconcile(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -77,7 +77,7 @@ type story struct {
 	key  client.ObjectKey
 	// part is how far the user has come.
 	part int
-	// gone tells that somebody else has deleted the vault.
+	// gone tells that another client has deleted the vault.
 	gone atomic.Bool
 }
 
@@ -111,7 +111,7 @@ func (s *story) clientVia(wrap func(http.RoundTripper) http.RoundTripper) client
 	return c
 }
 
-// process is one replica of the operator. The test makes each of its passes.
+// process is one replica of the operator. The test runs each of its reconciles.
 type process struct {
 	*story
 	gate *gate
@@ -205,13 +205,13 @@ func (p *process) work() error {
 	return nil
 }
 
-// step makes one pass, and judges the conditions that it leaves.
+// step runs one reconcile, and judges the conditions that it leaves.
 func (p *process) step() error {
 	_, _ = p.loop.Reconcile(p.Context(), reconcile.Request{NamespacedName: p.key})
 	if p.gate.isDead() {
 		return errDead
 	}
-	// A first pass that met somebody else's write has ended without a word.
+	// A first reconcile that met another client's write has ended without a word.
 	if v := p.get(); v != nil && conditions.Has(v, "Ready") {
 		conditionstest.Check(p, v)
 	}

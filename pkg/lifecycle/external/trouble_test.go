@@ -60,13 +60,13 @@ func newClumsy(t *testing.T, options external.Options) (*branch, *clumsy) {
 func TestTheClientMayClaimAndSuspend(t *testing.T) {
 	b, c := newClumsy(t, external.Options{})
 	c.rests = true
-	v, after, _ := b.pass()
+	v, after, _ := b.reconcile()
 	b.want(v, "Suspended", "", 0, 0)
 	if after != 0 || len(v.Labels) != 0 {
 		t.Errorf("comes after %s, labels %v", after, v.Labels)
 	}
 	c.rests = false
-	v, _, _ = b.pass()
+	v, _, _ = b.reconcile()
 	b.want(v, "Ready", external.PhaseCreated, 1, 1)
 	if v.Labels["claimed"] != "yes" {
 		t.Errorf("labels %v", v.Labels)
@@ -76,7 +76,7 @@ func TestTheClientMayClaimAndSuspend(t *testing.T) {
 func TestARefusedCreateLeavesNothingToWaitFor(t *testing.T) {
 	b := newBranch(t, external.Options{}, nil)
 	b.update(func(v *vault) { v.Spec.Size = -1 })
-	v, _, err := b.pass()
+	v, _, err := b.reconcile()
 	b.want(v, "Error", "", 0, 0)
 	if err == nil || !strings.Contains(err.Error(), "a room cannot be smaller than nothing") {
 		t.Errorf("error %v", err)
@@ -84,7 +84,7 @@ func TestARefusedCreateLeavesNothingToWaitFor(t *testing.T) {
 	if err := b.server.Delete(t.Context(), v); err != nil {
 		t.Fatal(err)
 	}
-	if v, _, err := b.pass(); v != nil || err != nil {
+	if v, _, err := b.reconcile(); v != nil || err != nil {
 		t.Errorf("it is not gone: %+v, %v", v, err)
 	}
 }
@@ -92,39 +92,39 @@ func TestARefusedCreateLeavesNothingToWaitFor(t *testing.T) {
 func TestARefusalAfterALostAnswerDoesNotForgetTheToken(t *testing.T) {
 	b, c := newClumsy(t, external.Options{})
 	c.create = func(context.Context, *vault) (external.Operation, error) { return external.Operation{}, errLost }
-	v, _, _ := b.pass()
+	v, _, _ := b.reconcile()
 	token := v.Status.External.Token
 	c.create = func(context.Context, *vault) (external.Operation, error) {
 		return external.Operation{}, lifecycle.NewError(external.Refused(errors.New("busy")), lifecycle.SeverityError, "Busy")
 	}
-	v, _, _ = b.pass()
+	v, _, _ = b.reconcile()
 	b.want(v, "Busy", external.PhaseCreating, 0, 0)
 	if v.Status.External.Token != token || !conditions.IsStalled(v) {
 		t.Errorf("status %+v", v.Status)
 	}
 	b.now = b.now.Add(time.Minute) // now the first attempt cannot take effect any more
-	v, _, _ = b.pass()
+	v, _, _ = b.reconcile()
 	b.want(v, "Busy", "", 0, 0)
 }
 
 func TestADeletionWaitsForACreateThatMayStillTakeEffect(t *testing.T) {
 	b, c := newClumsy(t, external.Options{})
 	c.create = func(context.Context, *vault) (external.Operation, error) { return external.Operation{}, errLost }
-	v, _, _ := b.pass()
+	v, _, _ := b.reconcile()
 	if err := b.server.Delete(t.Context(), v); err != nil {
 		t.Fatal(err)
 	}
 	b.now = b.now.Add(10 * time.Second)
-	v, after, err := b.pass()
+	v, after, err := b.reconcile()
 	b.want(v, "DeletionProcessing", external.PhaseCreating, 0, 0)
 	if err != nil || after != 30*time.Second+time.Millisecond || !strings.Contains(conditions.Get(v, "Ready").Message, "the Create of 2026-05-06T07:08:09Z may still take effect") {
 		t.Errorf("comes after %s, %v: %+v", after, err, v.Status.Conditions)
 	}
 	b.bank.build(v.Status.External.Token, 1) // it does
-	v, _, _ = b.pass()
+	v, _, _ = b.reconcile()
 	b.want(v, "DeletionProcessing", external.PhaseCreated, 1, 0)
 	b.now = b.now.Add(30 * time.Second)
-	if v, _, err := b.pass(); v != nil || err != nil {
+	if v, _, err := b.reconcile(); v != nil || err != nil {
 		t.Errorf("it is not gone: %+v, %v", v, err)
 	}
 }
@@ -136,7 +136,7 @@ func TestWorkInTheBackgroundIsWaitedFor(t *testing.T) {
 		done.Name = b.bank.build(v.Status.External.Token, 1)
 		return done, nil
 	}
-	v, after, err := b.pass()
+	v, after, err := b.reconcile()
 	b.want(v, "Processing", external.PhaseCreated, 1, 1)
 	if err != nil || after != 7*time.Second || conditions.Get(v, "Ready").Message != "3 walls are missing" || !conditions.IsReconciling(v) {
 		t.Errorf("comes after %s, %v: %+v", after, err, v.Status.Conditions)
@@ -144,12 +144,12 @@ func TestWorkInTheBackgroundIsWaitedFor(t *testing.T) {
 	c.look = func(context.Context, *vault) (external.Observation, error) {
 		return external.Observation{Exists: true, InProgress: true, Message: "1 wall is missing"}, nil
 	}
-	v, after, _ = b.pass()
+	v, after, _ = b.reconcile()
 	if after != time.Second || conditions.Get(v, "Ready").Message != "1 wall is missing" {
 		t.Errorf("comes after %s: %+v", after, v.Status.Conditions)
 	}
 	c.look = nil
-	v, _, _ = b.pass()
+	v, _, _ = b.reconcile()
 	b.want(v, "Ready", external.PhaseCreated, 1, 1)
 	c.remove = func(context.Context, *vault) (external.Operation, error) {
 		return external.Operation{InProgress: true}, nil
@@ -157,7 +157,7 @@ func TestWorkInTheBackgroundIsWaitedFor(t *testing.T) {
 	if err := b.server.Delete(t.Context(), v); err != nil {
 		t.Fatal(err)
 	}
-	v, after, err = b.pass()
+	v, after, err = b.reconcile()
 	b.want(v, "DeletionProcessing", external.PhaseCreated, 1, 1)
 	if err != nil || after != time.Second {
 		t.Errorf("comes after %s, %v", after, err)
@@ -169,7 +169,7 @@ func TestAnAPIThatShowsLateWhatItCreatedIsNotAskedTwice(t *testing.T) {
 	blind := func(context.Context, *vault) (external.Observation, error) { return external.Observation{}, nil }
 	c.look = blind
 	for range 2 {
-		v, _, err := b.pass()
+		v, _, err := b.reconcile()
 		b.want(v, "Processing", external.PhaseCreated, 1, 1)
 		if err != nil {
 			t.Error(err)
@@ -177,7 +177,7 @@ func TestAnAPIThatShowsLateWhatItCreatedIsNotAskedTwice(t *testing.T) {
 		b.now = b.now.Add(20 * time.Second)
 	}
 	c.look = nil
-	v, _, _ := b.pass()
+	v, _, _ := b.reconcile()
 	b.want(v, "Ready", external.PhaseCreated, 1, 1)
 	if v.Status.External.Since != nil {
 		t.Errorf("record %+v", v.Status.External)
@@ -186,10 +186,10 @@ func TestAnAPIThatShowsLateWhatItCreatedIsNotAskedTwice(t *testing.T) {
 
 func TestAnObservationThatFailsStopsTheReconcile(t *testing.T) {
 	b, c := newClumsy(t, external.Options{})
-	v, _, _ := b.pass()
+	v, _, _ := b.reconcile()
 	b.want(v, "Ready", external.PhaseCreated, 1, 1)
 	c.look = func(context.Context, *vault) (external.Observation, error) { return external.Observation{}, errLost }
-	v, _, err := b.pass()
+	v, _, err := b.reconcile()
 	b.want(v, "Error", external.PhaseCreated, 1, 1)
 	if !errors.Is(err, errLost) {
 		t.Errorf("error %v", err)
@@ -197,17 +197,17 @@ func TestAnObservationThatFailsStopsTheReconcile(t *testing.T) {
 	if err := b.server.Delete(t.Context(), v); err != nil {
 		t.Fatal(err)
 	}
-	if v, _, err := b.pass(); v == nil || !errors.Is(err, errLost) {
-		t.Errorf("the vault went although nobody knows about the room: %v", err)
+	if v, _, err := b.reconcile(); v == nil || !errors.Is(err, errLost) {
+		t.Errorf("the vault went although the room is on no record: %v", err)
 	}
 }
 
 func TestARecordFromAClockThatIsAheadIsNotWaitedForForEver(t *testing.T) {
 	b, c := newClumsy(t, external.Options{NotIdempotent: true})
 	c.create = func(context.Context, *vault) (external.Operation, error) { return external.Operation{}, errLost }
-	_, _, _ = b.pass()
+	_, _, _ = b.reconcile()
 	b.now = b.now.Add(-24 * time.Hour)
-	if _, after, err := b.pass(); err != nil || after > time.Minute {
+	if _, after, err := b.reconcile(); err != nil || after > time.Minute {
 		t.Errorf("comes after %s, %v", after, err)
 	}
 }
@@ -221,23 +221,23 @@ func TestACallThatHangsEndsWithTheTimeout(t *testing.T) {
 	c.create = func(ctx context.Context, _ *vault) (external.Operation, error) {
 		return external.Operation{}, hang(ctx)
 	}
-	_, _, err := b.pass()
+	_, _, err := b.reconcile()
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Create: %v", err)
 	}
 	c.create = nil
-	v, _, _ := b.pass()
+	v, _, _ := b.reconcile()
 	for range 20 { // a slow machine may not get it done in time at once
 		if conditions.IsReady(v) {
 			break
 		}
-		v, _, _ = b.pass()
+		v, _, _ = b.reconcile()
 	}
 	b.want(v, "Ready", external.PhaseCreated, 1, 1)
 	c.look = func(ctx context.Context, _ *vault) (external.Observation, error) {
 		return external.Observation{}, hang(ctx)
 	}
-	if _, _, err := b.pass(); !errors.Is(err, context.DeadlineExceeded) {
+	if _, _, err := b.reconcile(); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Observe: %v", err)
 	}
 	c.look = nil
@@ -247,7 +247,7 @@ func TestACallThatHangsEndsWithTheTimeout(t *testing.T) {
 	if err := b.server.Delete(t.Context(), v); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := b.pass(); !errors.Is(err, context.DeadlineExceeded) {
+	if _, _, err := b.reconcile(); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Delete: %v", err)
 	}
 }

@@ -60,12 +60,12 @@ func TestServerSeesOneStatusWriteForEachReconcileBesideTheIntent(t *testing.T) {
 func TestACreateWhoseRecordTookTooLongIsNotSent(t *testing.T) {
 	b := newBranch(t, external.Options{}, nil)
 	b.tick = func() { b.now = b.now.Add(time.Minute) } // the machine stands still after each look at the clock
-	v, _, err := b.pass()
+	v, _, err := b.reconcile()
 	if err != nil {
 		t.Error(err)
 	}
 	b.want(v, "Processing", "Creating", 0, 0)
 	b.tick = nil
-	v, _, _ = b.pass()
+	v, _, _ = b.reconcile()
 	b.want(v, "Ready", "Created", 1, 1)
 }

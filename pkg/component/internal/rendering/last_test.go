@@ -24,7 +24,7 @@ func rendered(value string) []client.Object {
 // byNothing explains no change.
 func byNothing() bool { return false }
 
-// changes plays passes at the interval and returns when what is applied changed.
+// changes plays reconciles at the interval and returns when what is applied changed.
 func changes(interval, duration time.Duration, render func(reconcile int) []client.Object) []time.Duration {
 	r, start, last := Last{}, time.Unix(1000, 0), ""
 	var at []time.Duration
@@ -107,7 +107,7 @@ func TestARenderingWithACauseIsNeverHeldBack(t *testing.T) {
 	now = now.Add(holdBase)
 	apply("3", "h", false, "h")
 	if r.Notices() == nil {
-		t.Error("nobody says that manifests are held back")
+		t.Error("it is not reported that manifests are held back")
 	}
 	apply("3", "i", true, "h")
 	now = now.Add(holdLimit)

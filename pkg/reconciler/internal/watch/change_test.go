@@ -200,9 +200,9 @@ func TestHowAnObjectHadEndedThatAWatchSawGo(t *testing.T) {
 				b.keep("a", inShop)
 				for _, change := range test.what {
 					change(b.server)
-					pass(2 * time.Second)
+					advance(2 * time.Second)
 				}
-				pass(time.Minute)
+				advance(time.Minute)
 				if got := b.store.Ending(inShop, "pod", test.uid); got != test.want {
 					t.Errorf("got %d, want %d", got, test.want)
 				}

@@ -142,8 +142,8 @@ func (b *bed) asked(what string, want ...string) {
 	}
 }
 
-// pass lets time pass.
-func pass(d time.Duration) {
+// advance lets time pass.
+func advance(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }

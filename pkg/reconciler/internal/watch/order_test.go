@@ -46,11 +46,11 @@ func TestAnswersBeforeTheFirstListAreKept(t *testing.T) {
 	inBubble(t, Options{}, func(b *bed) {
 		b.server.set(func(s *server) { s.deaf = true })
 		b.store.Keep("a", []Place{inShop})
-		pass(time.Second)
+		advance(time.Second)
 		b.store.Writing("a", inShop, "pod")(answer(b.server.put(object("shop", "pod", "1", "a", "one"))))
 		b.store.Read("b", inShop, "new", judged(b.server.put(object("shop", "new", "2", "a", "one"))))
 		b.misses(inShop, "pod", false)
-		pass(2 * time.Minute)
+		advance(2 * time.Minute)
 		b.sees(inShop, "pod", "one")
 		b.expect("what is there from the beginning")
 	})

@@ -73,7 +73,7 @@ func (s *story) tell(seed uint64) {
 		s.answer()
 		s.check()
 	}
-	pass(time.Minute)
+	advance(time.Minute)
 	s.check()
 	s.end()
 	if s.Failed() {
@@ -104,7 +104,7 @@ func (s *story) step(step int, alone bool) {
 			s.server.set(func(server *server) { server.compacted = server.version })
 		}
 		s.server.cut()
-		pass(5 * time.Second)
+		advance(5 * time.Second)
 	}
 	synctest.Wait()
 }

@@ -58,7 +58,7 @@ func TestManyAtOnce(t *testing.T) {
 			})
 		}
 		group.Wait()
-		pass(time.Minute)
+		advance(time.Minute)
 		for at, live := range b.server.objects {
 			content, _, _ := unstructured.NestedString(live.Object, "spec")
 			b.sees(Place{Resource: pods, Namespace: at.namespace}, at.name, content)

@@ -33,7 +33,7 @@ func TestServersThatCannotStreamListsAreAskedForLists(t *testing.T) {
 				b.server.set(behave)
 				b.server.put(object("shop", "pod", "1", "a", "one"))
 				b.store.Keep("a", []Place{inShop})
-				pass(2 * time.Minute)
+				advance(2 * time.Minute)
 				b.sees(inShop, "pod", "one")
 				b.asked(name, "watch", "list", "rewatch")
 				edit(func(o *unstructured.Unstructured) { o.Object["spec"] = "two" })(b.server)
@@ -63,7 +63,7 @@ func TestAListWithoutAWatchIsNotBelievedForLong(t *testing.T) {
 		b.server.set(func(s *server) {
 			s.refuse = func(string, string) error { return apierrors.NewTimeoutError("later", 1) }
 		})
-		pass(time.Minute)
+		advance(time.Minute)
 		b.misses(inShop, "pod", false)
 	})
 }
@@ -87,7 +87,7 @@ func TestAStorageThatWasRestoredIsRecognized(t *testing.T) {
 			}
 		})
 		b.server.cut()
-		pass(time.Minute)
+		advance(time.Minute)
 		b.sees(inShop, "pod", "one")
 		b.misses(inShop, "late", true)
 		b.expect("as it was", "a: late Vanished", "a: pod Content")
@@ -110,7 +110,7 @@ func TestWaitReturnsWhereItIsOfNoUse(t *testing.T) {
 
 		b.server.set(func(s *server) { s.refuse, s.deaf = nil, true })
 		b.store.Keep("a", nil)
-		pass(2 * time.Minute)
+		advance(2 * time.Minute)
 		begun := time.Now()
 		ctx, cancel := context.WithTimeout(b.Context(), 3*time.Second)
 		defer cancel()
@@ -170,7 +170,7 @@ func TestAServerThatNeverBeginsAWatchIsAskedWithPauses(t *testing.T) {
 				b.server.put(object("shop", "pod", "1", "a", "one"))
 				b.server.set(behave)
 				b.store.Keep("a", []Place{inShop})
-				pass(10 * time.Minute)
+				advance(10 * time.Minute)
 				b.misses(inShop, "pod", false)
 				if n := len(b.server.asked()); n < 10 || n > 2*atOnce {
 					t.Errorf("%d requests in 10 minutes", n)
@@ -189,13 +189,13 @@ func TestAServerThatStartsAndDoesNotKnowRightsYetIsWatchedSoon(t *testing.T) {
 	inBubble(t, Options{}, func(b *bed) {
 		b.server.put(object("shop", "pod", "1", "a", "one"))
 		b.keep("a", inShop)
-		pass(2 * time.Second)
+		advance(2 * time.Second)
 		b.server.set(func(s *server) { s.refuse = forbid("", "shop") })
 		b.server.cut()
-		pass(5 * time.Second)
+		advance(5 * time.Second)
 		b.misses(inShop, "pod", false)
 		b.server.set(func(s *server) { s.refuse = nil })
-		pass(5 * time.Second)
+		advance(5 * time.Second)
 		b.sees(inShop, "pod", "one")
 		b.expect("nothing changed")
 		if stats := b.store.Stats(); stats.Reflectors != 1 || stats.Refused != 0 {
@@ -207,10 +207,10 @@ func TestAServerThatStartsAndDoesNotKnowRightsYetIsWatchedSoon(t *testing.T) {
 func TestWhatIsThereFromTheBeginningNotifiesNoOwnerThoughTheClusterWasWatchedOnce(t *testing.T) {
 	inBubble(t, Options{}, func(b *bed) {
 		b.keep("a", inShop)
-		pass(2 * time.Second)
+		advance(2 * time.Second)
 		b.server.set(func(s *server) { s.refuse = forbid("") })
 		b.server.cut()
-		pass(time.Second)
+		advance(time.Second)
 		b.server.put(object("bank", "pod", "2", "b", "one"))
 		b.keep("b", inBank)
 		b.sees(inBank, "pod", "one")
@@ -224,9 +224,9 @@ func TestAWatchThatNoticesItsEndLateDoesNotSpeakOfTheNext(t *testing.T) {
 		b.server.put(object("shop", "pod", "1", "a", "one"))
 		b.keep("a", inShop)
 		b.server.set(func(s *server) { s.streams[0].events <- fakeEvent{code: http.StatusGone} })
-		pass(30 * time.Second)
+		advance(30 * time.Second)
 		b.sees(inShop, "pod", "one")
 		b.store.Close()
-		pass(5 * time.Second) // the last one notices, too
+		advance(5 * time.Second) // the last one notices, too
 	})
 }
