@@ -115,7 +115,7 @@ func TestTheOracleComparesComponentsWithWhatThereIs(t *testing.T) {
 	} {
 		w.objects[types.NamespacedName{Namespace: object.Namespace, Name: object.Name}] = object
 	}
-	for _, name := range []string{"soak", "soak-a", "soak-b", "soak-guest-0"} {
+	for _, name := range []string{"soak", "soak-a", "soak-b", "soak-deleted-0"} {
 		w.namespaces = append(w.namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	w.jobs = []batchv1.Job{{ObjectMeta: meta("soak", "b", "1")}}
