@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Compares the benchmarks of single functions with those of another revision:
-# builds both, runs them in turns, so that a busy machine is busy for both, and
+# builds both, runs them alternately, so that a busy machine is busy for both, and
 # prints the table of benchstat.
 # Usage: bench-compare.sh REVISION
 #

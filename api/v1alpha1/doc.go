@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package v1alpha1 holds the serialised vocabulary of Corbel: the policies, the
-// inventory, the states, the reasons and the names of the marks on dependent
+// inventory, the states, the reasons and the names of labels and annotations of dependent
 // objects. Operators embed these types in their own custom resources, so nothing
 // here may change its JSON form without a new version.
 //

@@ -18,7 +18,7 @@ const InventoryFormat = 1
 
 // Inventory is the durable record of every dependent object that a component
 // owns or is about to own. An object's key is on the server before the object
-// is created, so a crash can never leave an object that is not recorded.
+// is created, so after a crash every object is recorded.
 //
 // The inventory is a hint, not an authority: an object is changed or deleted
 // only if the object itself, or the seal of its item, shows that it is ours.
@@ -28,14 +28,14 @@ type Inventory struct {
 	// Format is the version of this form, see InventoryFormat.
 	// +optional
 	Format int32 `json:"format,omitempty"`
-	// Target is the identity of the cluster that the objects live in: the uid of its
+	// Target identifies the cluster that the objects live in: the uid of its
 	// namespace kube-system or, if that may not be read, the URL of the server with a
 	// hash of its certificate authorities.
 	// +optional
 	Target types.UID `json:"target,omitempty"`
-	// Operator is the operator that sealed the items last. Another one that looks after
-	// the same object is noticed by it, and another key, with which no hash in the items
-	// can be compared.
+	// Operator is the operator that sealed the items last. It shows that another operator
+	// reconciles the same object, or that the key is another one, with which no hash in the
+	// items can be compared.
 	// +optional
 	Operator *InventoryOperator `json:"operator,omitempty"`
 	// Items are the objects, ordered by group, kind, namespace and name.
@@ -72,7 +72,7 @@ type InventoryOperator struct {
 // +kubebuilder:pruning:PreserveUnknownFields
 type InventoryItem struct {
 	// Group, Version and Kind are the type that the manifest names; the
-	// identity of the object does not include the version.
+	// version is not part of the key of the object.
 	// +optional
 	Group   string `json:"group,omitempty"`
 	Version string `json:"version"`
@@ -80,7 +80,7 @@ type InventoryItem struct {
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// UID is the uid of the object that we wrote; empty until it is known.
+	// UID is the uid of the object that we wrote; empty until the server has answered.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 	// Seal is a hash over the owner and over the key and the uid of the object, made
@@ -89,18 +89,18 @@ type InventoryItem struct {
 	// +optional
 	Seal string `json:"seal,omitempty"`
 	// Digest identifies the manifest that was last accepted by the server;
-	// empty until then. It begins with a question mark if that manifest is not known any
-	// more, because it was hashed with another key.
+	// empty until then. It starts with a question mark if it cannot be compared any
+	// more, because it was made with another key.
 	// +optional
 	Digest string `json:"digest,omitempty"`
-	// Seen is a hash over the object as the server answered our last write,
+	// A hash over the object as the server answered our last write,
 	// without status and server-kept metadata. As long as it matches there is no drift.
 	// +optional
-	Seen string `json:"seen,omitempty"`
-	// Accepted is a hash over the object's values at the paths that the
+	ObservedHash string `json:"seen,omitempty"`
+	// A hash over the object's values at the paths that the
 	// manifest sets. Only a change of these is drift.
 	// +optional
-	Accepted string `json:"accepted,omitempty"`
+	AppliedHash string `json:"accepted,omitempty"`
 	// Phase is where the object is in its life; empty means applied or about to be.
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
@@ -118,15 +118,15 @@ type InventoryItem struct {
 	// DeletePolicy is empty for DeletePolicyDelete.
 	// +optional
 	DeletePolicy DeletePolicy `json:"deletePolicy,omitempty"`
-	// Keeps is set for a namespace or a type after something in it was left
-	// behind, as a delete policy says. It is deleted only if it is empty by
-	// then; otherwise it is left behind, too.
+	// Keeps is set for a namespace or a type after something in it was orphaned,
+	// as a delete policy says. It is deleted only if it is empty by
+	// then; otherwise it is orphaned, too.
 	// +optional
 	Keeps bool `json:"keeps,omitempty"`
-	// Kept are the uids of the instances that were left behind, if this object is
+	// Kept are the uids of the instances that were orphaned, if this object is
 	// a type that keeps them; the newest come last. Other instances are of
 	// another owner and block the deletion of the type. Of more than 1000 the
-	// oldest are forgotten, and block it, too.
+	// oldest are dropped, and block it, too.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
@@ -148,20 +148,20 @@ type InventoryItem struct {
 	// and does not run again.
 	// +optional
 	RunOn string `json:"runOn,omitempty"`
-	// AppliedAt is when we last wrote the object; kept only for objects whose
-	// readiness or refresh depends on it.
+	// AppliedAt is when we last wrote the object; kept only if the readiness or
+	// the refresh of the object depends on it.
 	// +optional
 	AppliedAt *metav1.Time `json:"appliedAt,omitempty"`
 	// Replicas is the number of replicas in the manifest that was last written, of an
 	// object that can be scaled; nil if the manifest does not say it.
 	// +optional
 	Replicas *int64 `json:"replicas,omitempty"`
-	// UnreadSince is set for a namespace that is to be removed, as long as it is not
-	// known whether it is empty, because part of its content cannot be read.
+	// UnreadSince is set for a namespace that is to be removed, as long as it is unknown
+	// whether it is empty, because part of its content cannot be read.
 	// +optional
 	UnreadSince *metav1.Time `json:"unreadSince,omitempty"`
 	// UnreadLast is when that was last tried, to within a quarter of the component's
-	// timeout. After half of the timeout without a try UnreadSince begins again.
+	// timeout. After half of the timeout without a try UnreadSince starts again.
 	// +optional
 	UnreadLast *metav1.Time `json:"unreadLast,omitempty"`
 	// Finished says how an object that has a time to live after its end, such as a
@@ -187,7 +187,7 @@ const (
 type Phase string
 
 const (
-	// PhaseApplied is the ordinary phase: the object is wanted and is, or is
+	// PhaseApplied is the ordinary phase: the object is desired and is, or is
 	// about to be, on the server.
 	PhaseApplied Phase = ""
 	// PhaseCompleting means that the object did its work and is being purged.
@@ -201,8 +201,8 @@ const (
 	// deleted to be created again. It is recorded before the deletion starts,
 	// so that a crash in between does not do it twice.
 	PhaseRecreating Phase = "Recreating"
-	// PhaseReleased means that another owner took the object over. It is left
-	// alone as long as the recorded uid exists.
+	// PhaseReleased means that another owner has taken over the object. It is not
+	// touched as long as the recorded uid exists.
 	PhaseReleased Phase = "Released"
 )
 

@@ -4,23 +4,23 @@
 package v1alpha1
 
 // InventoryFormatChunked is the version of the form in which items may be kept
-// in Secrets. It is written only if they are or were, so that a reader that
-// knows nothing of Secrets refuses such a record and takes over all others.
+// in Secrets. It is written only if they are or were, so that a version without
+// support for Secrets refuses such an inventory and accepts all others.
 const InventoryFormatChunked = 2
 
-// InventoryChunks is the head of a record whose items are too many for the
-// status: they are kept in a set of Secrets, each with the items whose key
-// hashes to it. What the Secrets hold counts only if it is what the head names,
-// so a crash between two writes leaves the record as it was.
+// InventoryChunks is the head of an inventory with too many items for the
+// status: they are kept in a set of Secrets. The hash of its key assigns an item to a
+// Secret. What the Secrets hold counts only if it is what the head names,
+// so a crash between two writes does not change the inventory.
 type InventoryChunks struct {
-	// Generation is the number of the last set of Secrets that was begun. It is
+	// Generation is the number of the last set of Secrets that was started. It is
 	// counted up before the first Secret of a set is created.
 	Generation int64 `json:"generation"`
 	// Current is the set that holds the items. It is empty if they are in the
 	// status, because they became fewer; then there may be Secrets to be removed.
 	// +optional
 	Current int64 `json:"current,omitempty"`
-	// Revision counts the changes of the record.
+	// Revision counts the changes of the inventory.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 	// Namespace is where the Secrets are if the component has no namespace.
@@ -31,8 +31,8 @@ type InventoryChunks struct {
 	// +optional
 	// +listType=atomic
 	Types []InventoryType `json:"types,omitempty"`
-	// Namespaces are the namespaces of the items, unless they are many. An identity that may
-	// not look for objects everywhere looks there.
+	// Namespaces are the namespaces of the items, unless they are many. A user without the
+	// right to list objects in all namespaces lists them there.
 	// +optional
 	// +listType=atomic
 	Namespaces []string `json:"namespaces,omitempty"`

@@ -49,7 +49,7 @@ func TestTypeInfoMatches(t *testing.T) {
 }
 
 func TestAnOrdinaryItemIsSmall(t *testing.T) {
-	item := InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings", UID: "u", Digest: "d", Seen: "s", Accepted: "a"}
+	item := InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings", UID: "u", Digest: "d", ObservedHash: "s", AppliedHash: "a"}
 	got, err := json.Marshal(item)
 	if err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ type Patch struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	Patch string `json:"patch"`
-	// Target says which objects are changed. Without it, merge patches change the object whose kind and name they
-	// hold; JSON patches need it.
+	// Target says which objects are changed. Without it, merge patches change the object with the kind and name that
+	// they hold; JSON patches need it.
 	// +optional
 	Target *PatchTarget `json:"target,omitempty"`
 }

@@ -10,14 +10,14 @@ package v1alpha1
 type AdoptionPolicy string
 
 const (
-	// AdoptionPolicyIfUnowned takes the object if it is unowned; an object
+	// AdoptionPolicyIfUnowned adopts the object if it is unowned; an object
 	// with another owner is an error that names the owner. This is the default.
 	AdoptionPolicyIfUnowned AdoptionPolicy = "IfUnowned"
 	// AdoptionPolicyNever refuses every object that exists and is not ours.
 	AdoptionPolicyNever AdoptionPolicy = "Never"
-	// AdoptionPolicyAlways takes the object from any owner.
+	// AdoptionPolicyAlways adopts the object, whatever its owner.
 	AdoptionPolicyAlways AdoptionPolicy = "Always"
-	// AdoptionPolicyIgnore leaves the object alone: it is neither written nor
+	// AdoptionPolicyIgnore ignores the object: it is neither written nor
 	// recorded nor deleted, and counts as ready. An object that does not exist is
 	// created, and is ours from then on.
 	AdoptionPolicyIgnore AdoptionPolicy = "Ignore"
@@ -52,8 +52,8 @@ type UpdatePolicy string
 const (
 	// UpdatePolicyReplace sends the manifest as a PUT. This is the default.
 	UpdatePolicyReplace UpdatePolicy = "Replace"
-	// UpdatePolicySsaMerge uses server-side apply and leaves fields of other
-	// managers alone.
+	// UpdatePolicySsaMerge uses server-side apply and does not touch fields of other
+	// managers.
 	UpdatePolicySsaMerge UpdatePolicy = "SsaMerge"
 	// UpdatePolicySsaOverride uses server-side apply and reclaims the fields
 	// of one-off managers such as kubectl and helm.
@@ -67,7 +67,7 @@ const (
 	UpdatePolicyRecreateOnImmutable UpdatePolicy = "RecreateOnImmutable"
 )
 
-// DeletePolicy says what happens to a dependent object that is no longer wanted.
+// DeletePolicy says what happens to a dependent object that is no longer desired.
 //
 // +kubebuilder:validation:Enum=Delete;Orphan;OrphanOnApply;OrphanOnDelete
 type DeletePolicy string
@@ -75,17 +75,17 @@ type DeletePolicy string
 const (
 	// DeletePolicyDelete deletes the object. This is the default.
 	DeletePolicyDelete DeletePolicy = "Delete"
-	// DeletePolicyOrphan leaves the object behind, without our marks.
+	// DeletePolicyOrphan keeps the object, and removes our ownership label and annotation.
 	DeletePolicyOrphan DeletePolicy = "Orphan"
-	// DeletePolicyOrphanOnApply leaves it behind when the manifests of the
+	// DeletePolicyOrphanOnApply orphans it when the manifests of the
 	// component no longer contain it.
 	DeletePolicyOrphanOnApply DeletePolicy = "OrphanOnApply"
-	// DeletePolicyOrphanOnDelete leaves it behind when the component is deleted.
+	// DeletePolicyOrphanOnDelete orphans it when the component is deleted.
 	DeletePolicyOrphanOnDelete DeletePolicy = "OrphanOnDelete"
 )
 
 // DriftPolicy says what happens when another client changed or deleted a dependent
-// object. Whatever it says, lost marks of ownership are put back, and a changed
+// object. Whatever it says, a lost ownership label or annotation is put back, and a changed
 // manifest is written.
 //
 // +kubebuilder:validation:Enum=Repair;Report;Ignore
@@ -95,10 +95,10 @@ const (
 	// DriftPolicyRepair makes the object again what its manifest says. This is
 	// the default.
 	DriftPolicyRepair DriftPolicy = "Repair"
-	// DriftPolicyReport leaves the object as it is, or away, and says which client changed
+	// DriftPolicyReport does not change or recreate the object, and says which client changed
 	// what, and when.
 	DriftPolicyReport DriftPolicy = "Report"
-	// DriftPolicyIgnore leaves the object as it is, or away, and says nothing.
+	// DriftPolicyIgnore does not change or recreate the object, and says nothing.
 	DriftPolicyIgnore DriftPolicy = "Ignore"
 )
 
@@ -123,10 +123,10 @@ type ManagementPolicy string
 const (
 	// ManagementPolicyManage creates, updates and deletes. This is the default.
 	ManagementPolicyManage ManagementPolicy = "Manage"
-	// ManagementPolicySkip only looks. When the object is deleted, what was made
-	// for it is left behind.
+	// ManagementPolicySkip only observes. When the object is deleted, what was made
+	// for it is orphaned.
 	ManagementPolicySkip ManagementPolicy = "Skip"
-	// ManagementPolicyDetachOnDelete creates and updates, and leaves behind what
-	// was made when the object is deleted.
+	// ManagementPolicyDetachOnDelete creates and updates. When the object is deleted, what
+	// was made for it is orphaned.
 	ManagementPolicyDetachOnDelete ManagementPolicy = "DetachOnDelete"
 )

@@ -11,7 +11,7 @@ type State string
 const (
 	// StateReady means that every dependent object is applied and ready.
 	StateReady State = "Ready"
-	// StatePending means that the component was just seen, is suspended, or
+	// StatePending means that the component is new, is suspended, or
 	// waits for a retry.
 	StatePending State = "Pending"
 	// StateProcessing means that dependent objects are being applied or are
@@ -61,7 +61,7 @@ const (
 	// ReasonObjectFailed means that a dependent object says that it failed, such
 	// as a Job that has reached its limit.
 	ReasonObjectFailed = "ObjectFailed"
-	// ReasonForbidden means that the identity with which objects are read and written
+	// ReasonForbidden means that the user that objects are read and written as
 	// lacks a right. The message names all missing rules, or their number.
 	ReasonForbidden = "Forbidden"
 	// ReasonInvalid means that the manifests cannot work as they are.
@@ -95,7 +95,7 @@ const (
 	// ReasonKubeconfigInvalid means that a kubeconfig cannot be understood or
 	// lacks something.
 	ReasonKubeconfigInvalid = "KubeconfigInvalid"
-	// ReasonKubeconfigInsecure means that a kubeconfig turns off what protects
+	// ReasonKubeconfigInsecure means that a kubeconfig disables the protection of
 	// the connection.
 	ReasonKubeconfigInsecure = "KubeconfigInsecure"
 	// ReasonKubeconfigForbiddenField means that a kubeconfig has a field that

@@ -13,8 +13,8 @@ import (
 	strictjson "sigs.k8s.io/json"
 )
 
-// A record outlives the version that wrote it. An older version that takes it
-// over, perhaps only for the minutes of a rollback, must give back what it does
+// An inventory outlives the version that wrote it. An older version that reads it,
+// perhaps only for the minutes of a rollback, must write back what it does
 // not understand.
 
 // MarshalJSON writes the fields, and after them the unknown ones.
@@ -64,7 +64,7 @@ func marshalWith[T any](value T, unknown map[string]json.RawMessage) ([]byte, er
 }
 
 // unmarshalWith reads a struct and returns the fields that it does not have.
-// Normally there are none, and one pass over the data is all there is.
+// Normally there are none, and the data is decoded only once.
 func unmarshalWith[T any](data []byte, into *T) (map[string]json.RawMessage, error) {
 	strict, err := strictjson.UnmarshalStrict(data, into, strictjson.DisallowUnknownFields)
 	if err != nil || len(strict) == 0 {
@@ -90,8 +90,8 @@ func unmarshalWith[T any](data []byte, into *T) (map[string]json.RawMessage, err
 	return fields, nil
 }
 
-// canonical returns the one form of a value that does not depend on who wrote
-// it, so that records can be compared.
+// canonical returns the one form of a value that does not depend on its
+// encoder, so that inventories can be compared.
 func canonical(value json.RawMessage) (json.RawMessage, error) {
 	decoder := json.NewDecoder(bytes.NewReader(value))
 	decoder.UseNumber()

@@ -103,7 +103,7 @@ func TestOnlyUnknownFieldsAreUnknown(t *testing.T) {
 	}
 }
 
-func TestADecodedItemForgetsWhatItHeld(t *testing.T) {
+func TestADecodedItemKeepsNothingOfItsFormerContent(t *testing.T) {
 	item := InventoryItem{Unknown: map[string]json.RawMessage{"old": json.RawMessage("1")}}
 	if err := json.Unmarshal([]byte(`{"version":"v1","kind":"ConfigMap","name":"a"}`), &item); err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func BenchmarkRecord(b *testing.B) {
 	for range 20000 {
 		inventory.Items = append(inventory.Items, InventoryItem{
 			Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings", UID: "7c1d4a52-1111-2222-3333-444455556666",
-			Digest: "0123456789abcdef", Seen: "0123456789abcdef", Accepted: "0123456789abcdef",
+			Digest: "0123456789abcdef", ObservedHash: "0123456789abcdef", AppliedHash: "0123456789abcdef",
 		})
 	}
 	data, err := json.Marshal(inventory)

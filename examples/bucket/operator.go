@@ -48,7 +48,7 @@ func (c *buckets) Delete(ctx context.Context, b *v1alpha1.Bucket) (external.Oper
 	return external.Operation{}, explain(c.service.Delete(ctx, b.Status.External.Name))
 }
 
-// explain says what an error means: what is invalid does not pass by itself.
+// explain says what an error means: an invalid request stays invalid until the object changes.
 func explain(err error) error {
 	switch {
 	case err == nil:

@@ -176,7 +176,7 @@ func (b *bed) untilGot(e *endpoint, want ...string) {
 	e.messages = nil
 }
 
-func TestTheEndpointIsToldOfEveryChangeAlsoAfterARestartAndWhenItWasAway(t *testing.T) {
+func TestTheEndpointIsNotifiedOfEveryChangeAlsoAfterARestartAndAnOutage(t *testing.T) {
 	e := &endpoint{}
 	b := newBed(t, e)
 	stop := b.start()
@@ -185,7 +185,7 @@ func TestTheEndpointIsToldOfEveryChangeAlsoAfterARestartAndWhenItWasAway(t *test
 	b.create("unwatched", "1", nil)
 	b.create("poem", "1", watched)
 	b.untilGot(e, "Created poem >1")
-	b.until("it is settled", func() bool { return slices.Equal(b.get("poem").Finalizers, []string{finalizer}) })
+	b.until("the finalizers are as expected", func() bool { return slices.Equal(b.get("poem").Finalizers, []string{finalizer}) })
 
 	e.mu.Lock()
 	e.refuse = []func(http.ResponseWriter){
@@ -202,7 +202,7 @@ func TestTheEndpointIsToldOfEveryChangeAlsoAfterARestartAndWhenItWasAway(t *test
 
 	b.create("letter", "1", watched)
 	b.untilGot(e, "Created letter >1")
-	b.until("it is settled", func() bool { return slices.Equal(b.get("letter").Finalizers, []string{finalizer}) })
+	b.until("the finalizers are as expected", func() bool { return slices.Equal(b.get("letter").Finalizers, []string{finalizer}) })
 	stop()
 	b.check(b.client.Delete(t.Context(), b.get("poem")))
 	b.create("novel", "1", watched)
@@ -212,7 +212,7 @@ func TestTheEndpointIsToldOfEveryChangeAlsoAfterARestartAndWhenItWasAway(t *test
 
 	b.change("letter", func(obj *corev1.ConfigMap) { obj.Labels = nil })
 	b.untilGot(e, "Deleted letter >")
-	b.until("the letter is let go", func() bool { return len(b.get("letter").Finalizers) == 0 })
+	b.until("the letter has no finalizers", func() bool { return len(b.get("letter").Finalizers) == 0 })
 	b.check(b.client.Delete(t.Context(), b.get("novel")))
 	b.untilGot(e, "Deleted novel >")
 	b.until("the novel is gone", func() bool { return b.get("novel").Name == "" })

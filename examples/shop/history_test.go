@@ -17,7 +17,7 @@ import (
 )
 
 // history is what happened to the Jobs and the Deployments of a namespace. Resource
-// versions tell what was first, because all objects are in one etcd.
+// versions show what was first, because all objects are in one etcd.
 type history struct {
 	mu        sync.Mutex
 	jobs      map[types.UID]string // every Job that there ever was

@@ -129,7 +129,7 @@ func TestAPatchThatCannotBeAppliedStallsTheShopAndIsNamed(t *testing.T) {
 
 	b.change(func(s *shopv1alpha1.ShopSpec) { s.Replicas, s.Patches = 2, nil })
 	b.untilReady()
-	b.ran("mend", map[string]int{"corner-migration": 2})
+	b.ran("correct", map[string]int{"corner-migration": 2})
 }
 
 func TestAPatchThatTheServerRefusesIsAnErrorThatNamesTheObjectAndTheField(t *testing.T) {
@@ -144,7 +144,7 @@ func TestAPatchThatTheServerRefusesIsAnErrorThatNamesTheObjectAndTheField(t *tes
 	b.untilReady()
 }
 
-func TestADeletionWithAWrongPatchSaysTheWayOutAndGoesOnWhenItIsMended(t *testing.T) {
+func TestADeletionWithAWrongPatchSaysTheWayOutAndGoesOnWhenItIsCorrected(t *testing.T) {
 	b := newBed(t)
 	b.check(b.client.Create(t.Context(), b.shop()))
 	b.untilReady()

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The shop is an operator for web shops: it turns a Shop into what its chart renders.
+// The shop is an operator for web shops: it deploys what the chart renders for a Shop.
 package main
 
 import (

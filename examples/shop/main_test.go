@@ -71,7 +71,7 @@ func TestTheChartRendersTheGoldenFiles(t *testing.T) {
 	}
 }
 
-func TestAnAPIServerTakesWhatTheChartRenders(t *testing.T) {
+func TestAnAPIServerAcceptsWhatTheChartRenders(t *testing.T) {
 	config := env.Shared(t).Config()
 	for _, change := range []func(*shopv1alpha1.ShopSpec){unchanged, closed} {
 		rendering(t, 1, change).Valid(t, config)

@@ -43,7 +43,7 @@ type Activity[K comparable] struct {
 	base, limit time.Duration
 }
 
-// NewActivity returns an Activity whose delays double from base to limit.
+// NewActivity returns an Activity with delays that double from base to limit.
 func NewActivity[K comparable](base, limit time.Duration) *Activity[K] {
 	return &Activity[K]{attempts: map[K]int{}, base: base, limit: limit}
 }

@@ -16,7 +16,7 @@ type Limits struct {
 	// Base and Limit are the first and the longest pause after that. Pauses double.
 	Base, Limit time.Duration
 	// Quiet is how long there must be no action, beyond the pause, until the actions so
-	// far are forgotten.
+	// far are dropped.
 	Quiet time.Duration
 }
 
@@ -30,7 +30,7 @@ type Throttle[O, K comparable, V any] struct {
 	swept   time.Time
 }
 
-// Actions are the actions of one key, as far as they are not forgotten.
+// Actions are the actions of one key, as far as they are not dropped.
 type Actions[V any] struct {
 	Count int
 	// Until is when the next action is allowed.
@@ -63,7 +63,7 @@ func (t *Throttle[O, K, V]) Count(owner O, key K, value V, now time.Time) Action
 	return known
 }
 
-// Get returns the actions of the key; none if they are forgotten.
+// Get returns the actions of the key; none if they were dropped.
 func (t *Throttle[O, K, V]) Get(owner O, key K, now time.Time) Actions[V] {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -82,8 +82,8 @@ func (t *Throttle[O, K, V]) Paused(owner O, now time.Time) map[K]Actions[V] {
 	return paused
 }
 
-// Keep replaces the value that is kept with the key, if there are actions of it.
-func (t *Throttle[O, K, V]) Keep(owner O, key K, replace func(V) V) {
+// UpdateValue replaces the value that is kept with the key, if there are actions of it.
+func (t *Throttle[O, K, V]) UpdateValue(owner O, key K, replace func(V) V) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if known, counted := t.byOwner[owner][key]; counted {
@@ -92,15 +92,15 @@ func (t *Throttle[O, K, V]) Keep(owner O, key K, replace func(V) V) {
 	}
 }
 
-// Reset forgets the actions of the key.
+// Reset drops the actions of the key.
 func (t *Throttle[O, K, V]) Reset(owner O, key K) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.byOwner[owner], key)
 }
 
-// Forget forgets everything about the owner.
-func (t *Throttle[O, K, V]) Forget(owner O) {
+// ForgetOwner drops everything about the owner.
+func (t *Throttle[O, K, V]) ForgetOwner(owner O) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.byOwner, owner)

@@ -44,11 +44,11 @@ func TestAThrottlePausesAfterTheBurstUntilTheKeyWasQuiet(t *testing.T) {
 func TestAThrottleKeepsAValueForCountedKeysOnly(t *testing.T) {
 	throttle := newTestThrottle()
 	add := func(value string) string { return value + "+" }
-	if throttle.Keep("main", 1, add); throttle.Get("main", 1, noon).Value != "" {
+	if throttle.UpdateValue("main", 1, add); throttle.Get("main", 1, noon).Value != "" {
 		t.Error("a value is kept for a key without actions")
 	}
 	throttle.Count("main", 1, "x", noon)
-	if throttle.Keep("main", 1, add); throttle.Get("main", 1, noon).Value != "x+" {
+	if throttle.UpdateValue("main", 1, add); throttle.Get("main", 1, noon).Value != "x+" {
 		t.Errorf("the value is %q", throttle.Get("main", 1, noon).Value)
 	}
 	if throttle.Reset("main", 1); throttle.Get("main", 1, noon).Count != 0 {
@@ -64,7 +64,7 @@ func TestAThrottleKeepsNothingForever(t *testing.T) {
 	if len(throttle.byOwner) != 1 {
 		t.Errorf("%d owners are kept", len(throttle.byOwner))
 	}
-	if throttle.Forget("third"); len(throttle.byOwner) != 0 {
+	if throttle.ForgetOwner("third"); len(throttle.byOwner) != 0 {
 		t.Error("a forgotten owner is kept")
 	}
 }

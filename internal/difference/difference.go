@@ -70,7 +70,7 @@ type content struct {
 	value any
 }
 
-// unused makes the identities of equal ones distinct, by counting.
+// unused makes the names of equal ones distinct, by counting.
 func unused(taken map[string]content, id string) string {
 	for n := 0; ; n++ {
 		numbered := id + "#" + strconv.Itoa(n)

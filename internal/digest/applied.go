@@ -104,7 +104,7 @@ func (e *encoder) list(live any, desired []any, ignored *mask) {
 
 // associated writes the live counterpart of every element of the manifest, and in which
 // order those stand. Foreign elements before, between and after them do not count.
-func (e *encoder) associated(live, desired []any, by *identity, ignored *mask) {
+func (e *encoder) associated(live, desired []any, by *mapKey, ignored *mask) {
 	e.tag(tagList)
 	positions := by.find(live, desired)
 	last := -1
@@ -143,19 +143,19 @@ func (e *encoder) set(live any, desired []any) {
 	}
 }
 
-// identity is a field, or two, that distinguishes the elements of a list.
-type identity struct {
+// mapKey is a field, or two, that distinguishes the elements of a list.
+type mapKey struct {
 	field string
-	// second is a field that belongs to the identity, with the value that
+	// second is another field of the key, with the value that
 	// servers use if it is missing.
 	second, missing string
 }
 
-// identities are tried in this order. They are the keys that the types of
+// mapKeys are tried in this order. They are the keys that the types of
 // Kubernetes and most custom resources use; the first that every element of the
 // manifest has, each with another value, is the one. Paths of mounts come before
 // names: a volume may be mounted once by us and once more by another client.
-var identities = []identity{
+var mapKeys = []mapKey{
 	{field: "mountPath"},
 	{field: "devicePath"},
 	{field: "name"},
@@ -175,12 +175,11 @@ var identities = []identity{
 	{field: "type"},
 }
 
-// association returns the identity of the elements of a list, or nil if they
-// have none.
-func association(elements []any) *identity {
-	for i := range identities {
-		if identities[i].distinguishes(elements) {
-			return &identities[i]
+// association returns the map key of a list, or nil if it has none.
+func association(elements []any) *mapKey {
+	for i := range mapKeys {
+		if mapKeys[i].distinguishes(elements) {
+			return &mapKeys[i]
 		}
 	}
 	return nil
@@ -189,8 +188,8 @@ func association(elements []any) *identity {
 // few is up to how many elements comparing each with each beats a map.
 const few = 8
 
-// distinguishes reports whether every element has the identity, each another one.
-func (by *identity) distinguishes(elements []any) bool {
+// distinguishes reports whether every element has the key, each with another value.
+func (by *mapKey) distinguishes(elements []any) bool {
 	var buffer [few]string
 	names := buffer[:0]
 	var seen map[string]bool
@@ -198,7 +197,7 @@ func (by *identity) distinguishes(elements []any) bool {
 		seen = make(map[string]bool, len(elements))
 	}
 	for _, element := range elements {
-		name, ok := by.of(element)
+		name, ok := by.valueIn(element)
 		if !ok || seen[name] {
 			return false
 		}
@@ -216,8 +215,8 @@ func (by *identity) distinguishes(elements []any) bool {
 	return true
 }
 
-// of returns the identity of an element.
-func (by *identity) of(element any) (name string, ok bool) {
+// valueIn returns the value of the key in an element.
+func (by *mapKey) valueIn(element any) (name string, ok bool) {
 	fields, isMap := element.(map[string]any)
 	if !isMap {
 		return "", false
@@ -234,14 +233,14 @@ func (by *identity) of(element any) (name string, ok bool) {
 }
 
 // find returns for every element of the manifest the position of its live counterpart, or -1.
-func (by *identity) find(live, desired []any) []int {
+func (by *mapKey) find(live, desired []any) []int {
 	positions := make([]int, len(desired))
 	var index map[string]int
 	next := 0 // mostly the counterparts stand in the same order, without gaps
 	for i, element := range desired {
-		name, _ := by.of(element)
+		name, _ := by.valueIn(element)
 		if next < len(live) {
-			if other, ok := by.of(live[next]); ok && other == name {
+			if other, ok := by.valueIn(live[next]); ok && other == name {
 				positions[i] = next
 				next++
 				continue
@@ -263,10 +262,10 @@ func (by *identity) find(live, desired []any) []int {
 }
 
 // index returns the position of the first live element of every name.
-func (by *identity) index(live []any) map[string]int {
+func (by *mapKey) index(live []any) map[string]int {
 	index := make(map[string]int, len(live))
 	for i, element := range live {
-		name, ok := by.of(element)
+		name, ok := by.valueIn(element)
 		if !ok {
 			continue
 		}

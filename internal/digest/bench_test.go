@@ -37,7 +37,7 @@ func BenchmarkSeal(b *testing.B) {
 	}
 }
 
-func BenchmarkSeen(b *testing.B) {
+func BenchmarkObservedHash(b *testing.B) {
 	live, _ := workload(b)
 	b.ReportAllocs()
 	for b.Loop() {

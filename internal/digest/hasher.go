@@ -47,7 +47,7 @@ func (h Hasher) ObservedHash(live map[string]any) string {
 // into the manifest.
 //
 // A path that the live object lacks counts as absent. Maps count only with the
-// keys that the manifest sets. Lists of maps whose elements can be distinguished, by
+// keys that the manifest sets. Lists of maps with elements that can be distinguished, by
 // their name for example, count only with the elements that the manifest has;
 // other lists count as a whole.
 func (h Hasher) AppliedHash(live, manifest map[string]any, ignore []string) string {
@@ -110,7 +110,7 @@ func (h Hasher) sumFor(purpose string, data []byte) string {
 	return base64.RawURLEncoding.EncodeToString(m.out[:size])
 }
 
-// mac is an HMAC with its key. They are kept between calls, because to begin one costs
+// mac is an HMAC with its key. They are kept between calls, because to set one up costs
 // more than to hash a small object.
 type mac struct {
 	key  []byte
@@ -126,7 +126,7 @@ func Combine(parts ...string) string {
 	return Hasher{}.Combine(parts...)
 }
 
-// OwnerID returns the identity of an owner as the value of a label: 32
+// OwnerID returns a hash of an owner as the value of a label: 32
 // characters, a to z and 2 to 7.
 func OwnerID(clusterUID, group, kind, namespace, name string) string {
 	const bytes = 20 // 160 bits fill 32 characters of base32 without padding

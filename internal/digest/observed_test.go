@@ -5,7 +5,7 @@ package digest
 
 import "testing"
 
-func TestSeenNoticesEverythingButStatusAndServerKeptFields(t *testing.T) {
+func TestObservedHashCoversEverythingButStatusAndServerKeptFields(t *testing.T) {
 	const before = `{"apiVersion":"v1","kind":"X","metadata":{"name":"a","uid":"1","resourceVersion":"5","generation":1,"labels":{"a":"b"}},"spec":{"a":1},"status":{"x":1}}`
 	tests := []struct {
 		name, after string

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// notebook is a recorder that keeps what it is told.
+// notebook is a recorder that keeps the events that it gets.
 type notebook struct{ lines []string }
 
 func (n *notebook) Eventf(_, related runtime.Object, eventType, reason, action, note string, args ...any) {
@@ -35,17 +35,17 @@ func TestSend(t *testing.T) {
 		events []Event
 		want   []string
 	}{
-		{name: "nothing to tell", limit: 3},
+		{name: "no events", limit: 3},
 		{
-			name: "a limit of nothing tells nothing", limit: 0, events: []Event{adopted("a")},
+			name: "with a limit of 0 no event is sent", limit: 0, events: []Event{adopted("a")},
 		},
 		{
-			name: "tells in order, takes the note literally and keeps the related object", limit: 3,
+			name: "sends in order, keeps the note as it is and keeps the related object", limit: 3,
 			events: []Event{adopted("a"), {Type: corev1.EventTypeWarning, Reason: "Lost", Action: "Apply", Note: "b"}},
 			want:   []string{"Normal|Adopted|Adopted|adopted a at 100%|a", "Warning|Lost|Apply|b"},
 		},
 		{
-			name: "exactly the limit is told in full", limit: 2, events: []Event{adopted("a"), adopted("b")},
+			name: "exactly the limit is sent in full", limit: 2, events: []Event{adopted("a"), adopted("b")},
 			want: []string{"Normal|Adopted|Adopted|adopted a at 100%|a", "Normal|Adopted|Adopted|adopted b at 100%|b"},
 		},
 		{
@@ -55,9 +55,9 @@ func TestSend(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			var told notebook
-			Send(Bounded(&told), &corev1.ConfigMap{}, test.limit, test.events...)
-			if diff := cmp.Diff(test.want, told.lines); diff != "" {
+			var recorded notebook
+			Send(Bounded(&recorded), &corev1.ConfigMap{}, test.limit, test.events...)
+			if diff := cmp.Diff(test.want, recorded.lines); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})
@@ -69,10 +69,10 @@ func TestSendWithoutRecorder(t *testing.T) {
 }
 
 func TestBoundedCutsAtTheLimitsOfTheServer(t *testing.T) {
-	var told notebook
-	recorder := Bounded(&told)
+	var recorded notebook
+	recorder := Bounded(&recorded)
 	recorder.Eventf(nil, nil, corev1.EventTypeNormal, strings.Repeat("R", 200), strings.Repeat("A", 200), "%s", strings.Repeat("ä", 1000))
-	parts := strings.Split(told.lines[0], "|")
+	parts := strings.Split(recorded.lines[0], "|")
 	if len(parts[1]) != maxReason || len(parts[2]) != maxAction {
 		t.Errorf("reason has %d bytes, action %d", len(parts[1]), len(parts[2]))
 	}
@@ -82,11 +82,11 @@ func TestBoundedCutsAtTheLimitsOfTheServer(t *testing.T) {
 }
 
 func TestFoldedNoteKeepsTheCount(t *testing.T) {
-	var told notebook
+	var recorded notebook
 	long := Event{Reason: "Adopted", Note: strings.Repeat("x", 2000)}
-	Send(Bounded(&told), nil, 1, long, long)
-	if !strings.HasSuffix(told.lines[0], " (and 1 more)") {
-		t.Errorf("the count is missing: ...%s", told.lines[0][len(told.lines[0])-20:])
+	Send(Bounded(&recorded), nil, 1, long, long)
+	if !strings.HasSuffix(recorded.lines[0], " (and 1 more)") {
+		t.Errorf("the count is missing: ...%s", recorded.lines[0][len(recorded.lines[0])-20:])
 	}
 }
 

@@ -91,7 +91,7 @@ func (r redacted) Eventf(regarding, related runtime.Object, eventType, reason, a
 	r.inner.Eventf(regarding, related, eventType, reason, action, "%s", secrets.Text(fmt.Sprintf(note, args...)))
 }
 
-// Event is something worth telling about an object.
+// Event is an event about an object.
 type Event struct {
 	// Type is corev1.EventTypeNormal, which is the default, or corev1.EventTypeWarning.
 	Type string

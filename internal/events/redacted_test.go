@@ -18,17 +18,17 @@ func TestAnEventIsWithoutTheSecretsOfItsObject(t *testing.T) {
 	const password = "correct-horse-battery"
 	of := map[client.ObjectKey]*redact.Secrets{{Namespace: "shop", Name: "a"}: redact.New()}
 	of[client.ObjectKey{Namespace: "shop", Name: "a"}].Add(password)
-	var told notebook
-	recorder := Redacted(&told, func(key client.ObjectKey) *redact.Secrets { return of[key] })
+	var recorded notebook
+	recorder := Redacted(&recorded, func(key client.ObjectKey) *redact.Secrets { return of[key] })
 	for _, name := range []string{"a", "b"} {
 		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
 		recorder.Eventf(object, nil, corev1.EventTypeWarning, "Failed", "Apply", "the server refused %q", password)
 	}
 	want := []string{
-		`Warning|Failed|Apply|the server refused "` + redact.Mark + `"`,
+		`Warning|Failed|Apply|the server refused "` + redact.Placeholder + `"`,
 		`Warning|Failed|Apply|the server refused "` + password + `"`, // no secret of that object
 	}
-	if diff := cmp.Diff(want, told.lines); diff != "" {
+	if diff := cmp.Diff(want, recorded.lines); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }

@@ -67,15 +67,15 @@ func TestASinkThatFailsBlocksNothingAndIsNotCalledAgain(t *testing.T) {
 			recorder := events.NewRecorder(mgr, "test.corbel.run")
 			obj := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", UID: "1"}}
 			const sent = 5
-			told := make(chan struct{})
+			finished := make(chan struct{})
 			go func() {
-				defer close(told)
+				defer close(finished)
 				for i := range sent {
 					events.Send(recorder, obj, 1, events.Event{Reason: fmt.Sprintf("Reason%d", i), Note: strings.Repeat("x", 10<<20)})
 				}
 			}()
 			select {
-			case <-told:
+			case <-finished:
 			case <-time.After(30 * time.Second):
 				t.Fatal("the sender is held up")
 			}

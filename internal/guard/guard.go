@@ -97,15 +97,15 @@ func isNilPointer(err error) bool {
 	return value.Kind() == reflect.Pointer && value.IsNil()
 }
 
-// Guard remembers the calls that were left behind and still run. For the key of such a call
-// nothing else is run: otherwise each attempt would leave one more behind. It is safe for
+// Guard remembers the calls that exceeded their deadline and still run. For the key of such a
+// call nothing else runs: otherwise each attempt would add one more goroutine. It is safe for
 // concurrent use.
 type Guard struct {
 	// grace is for code that notices the deadline and returns what it was doing.
 	grace time.Duration
 
 	mu   sync.Mutex
-	left map[*running]struct{}
+	late map[*running]struct{}
 }
 
 // running is one call of Run.
@@ -117,15 +117,15 @@ type running struct {
 }
 
 // New returns a Guard. After the deadline of a call it waits for the grace period, too.
-func New(grace time.Duration) *Guard { return &Guard{grace: grace, left: map[*running]struct{}{}} }
+func New(grace time.Duration) *Guard { return &Guard{grace: grace, late: map[*running]struct{}{}} }
 
 // Run calls f in a goroutine of its own, with a context that expires after the timeout; 0
 // means none of its own. What names f in errors about later calls with the key. The error is
 // that of Call, or of the context if that has ended before f returned, or a
 // *TimeoutError.
 //
-// Since f may be left behind, it must not share with the caller what the caller goes on to
-// use.
+// Since f may still run when Run returns, it must not share with the caller what the caller goes
+// on to use.
 func Run[T any](ctx context.Context, g *Guard, key any, what string, timeout time.Duration, f func(context.Context) (T, error)) (T, error) {
 	var none T
 	if earlier := g.busy(key); earlier != nil {
@@ -149,7 +149,7 @@ func Run[T any](ctx context.Context, g *Guard, key any, what string, timeout tim
 			return err
 		}, func(err error) {
 			done <- answer{value, err}
-			g.end(current)
+			g.finish(current)
 		})
 	}()
 	select {
@@ -164,7 +164,7 @@ func Run[T any](ctx context.Context, g *Guard, key any, what string, timeout tim
 		return got.value, got.err
 	case <-grace.C:
 	}
-	if !g.leave(current) {
+	if !g.giveUp(current) {
 		got := <-done
 		return got.value, got.err
 	}
@@ -174,11 +174,11 @@ func Run[T any](ctx context.Context, g *Guard, key any, what string, timeout tim
 	return none, &TimeoutError{After: timeout}
 }
 
-// busy returns a call with the key that was left behind and still runs, or nil.
+// busy returns a call with the key that exceeded its deadline and still runs, or nil.
 func (g *Guard) busy(key any) *running {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for earlier := range g.left {
+	for earlier := range g.late {
 		if earlier.key == key {
 			return earlier
 		}
@@ -186,20 +186,21 @@ func (g *Guard) busy(key any) *running {
 	return nil
 }
 
-// end notes that a call has returned.
-func (g *Guard) end(current *running) {
+// finish records that a call has returned.
+func (g *Guard) finish(current *running) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	current.ended = true
-	delete(g.left, current)
+	delete(g.late, current)
 }
 
-// leave notes that a call is left behind. It reports false if the call has just returned.
-func (g *Guard) leave(current *running) bool {
+// giveUp records that the caller does not wait for a call any more. It returns false if the call
+// has just returned.
+func (g *Guard) giveUp(current *running) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !current.ended {
-		g.left[current] = struct{}{}
+		g.late[current] = struct{}{}
 	}
 	return !current.ended
 }

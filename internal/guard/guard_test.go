@@ -58,7 +58,7 @@ func TestIntoIsForTheGoroutineOfTheCaller(t *testing.T) {
 	}
 }
 
-func TestWhatNoticesTheDeadlineIsWaitedFor(t *testing.T) {
+func TestACallThatNoticesTheDeadlineIsWaitedFor(t *testing.T) {
 	got, err := Run(t.Context(), New(time.Minute), "key", "hook", time.Millisecond, func(ctx context.Context) (int, error) {
 		<-ctx.Done()
 		return 7, ctx.Err()
@@ -68,7 +68,7 @@ func TestWhatNoticesTheDeadlineIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotReturnIsLeftBehind(t *testing.T) {
+func TestACallThatDoesNotReturnIsNotWaitedFor(t *testing.T) {
 	g, release := New(time.Millisecond), make(chan struct{})
 	_, err := Run(t.Context(), g, "a", "generator", time.Millisecond, func(context.Context) (int, error) { <-release; return 0, nil })
 	if err == nil || err.Error() != "did not return within 1ms" {

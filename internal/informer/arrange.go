@@ -21,7 +21,7 @@ type watchState struct{ running, synced bool }
 
 // arrange decides which watches of a type show all the scopes that have subscriptions,
 // the widest first. Wider ones replace narrower ones only when they are synced.
-// There is a gap between the number at which a wider one begins and that at which it
+// There is a gap between the number at which a wider one starts and that at which it
 // ends, so that they do not come and go.
 func arrange(gvr schema.GroupVersionResource, subscribed map[scope]bool, limits limits, state func(scope) watchState) []scope {
 	names := map[string][]string{}

@@ -70,24 +70,24 @@ func TestWiderWatchesReplaceManyNarrowOnesOnlyWhenTheyShowSomething(t *testing.T
 
 func TestWhatIsNewsToAnOwner(t *testing.T) {
 	for name, test := range map[string]struct {
-		seen              string
+		observed          string
 		deletionOnly      bool
 		version, progress string
 		want              bool
 	}{
-		"as it was seen":                     {seen: "5", version: "5", progress: "9"},
-		"newer":                              {seen: "5", version: "7", progress: "7", want: true},
-		"the watch lags":                     {seen: "5", version: "4", progress: "4"},
-		"not there, as was seen":             {progress: "9"},
+		"as it was observed":                 {observed: "5", version: "5", progress: "9"},
+		"newer":                              {observed: "5", version: "7", progress: "7", want: true},
+		"the watch lags":                     {observed: "5", version: "4", progress: "4"},
+		"not there, as was observed":         {progress: "9"},
 		"it appeared":                        {version: "7", progress: "7", want: true},
-		"it has gone":                        {seen: "5", progress: "9", want: true},
-		"not there yet":                      {seen: "5", progress: "4"},
-		"newer, but only its end counts":     {seen: "5", deletionOnly: true, version: "7", progress: "7"},
-		"gone, and its end counts":           {seen: "5", deletionOnly: true, progress: "7", want: true},
-		"versions that cannot be compared":   {seen: "x", version: "y", progress: "y", want: true},
-		"gone, with a progress of some kind": {seen: "5", progress: "x", want: true},
+		"it has gone":                        {observed: "5", progress: "9", want: true},
+		"not there yet":                      {observed: "5", progress: "4"},
+		"newer, but only its end counts":     {observed: "5", deletionOnly: true, version: "7", progress: "7"},
+		"gone, and its end counts":           {observed: "5", deletionOnly: true, progress: "7", want: true},
+		"versions that cannot be compared":   {observed: "x", version: "y", progress: "y", want: true},
+		"gone, with a progress of some kind": {observed: "5", progress: "x", want: true},
 	} {
-		mine := &subscription{seen: test.seen, deletionOnly: test.deletionOnly}
+		mine := &subscription{observed: test.observed, deletionOnly: test.deletionOnly}
 		if got := mine.isNews(test.version, test.progress); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
@@ -97,11 +97,11 @@ func TestWhatIsNewsToAnOwner(t *testing.T) {
 	}
 }
 
-func TestNewsComeAgainAfterTheOwnerSawWhatItWasNotifiedOfAndItChangesBack(t *testing.T) {
+func TestAnOwnerIsNotifiedAgainAfterItReadTheChangeAndItIsReverted(t *testing.T) {
 	mine := &subscription{}
 	for i, step := range []struct {
-		seen, version string
-		want          bool
+		observed, version string
+		want              bool
 	}{
 		{"", "3", true},  // it appeared
 		{"", "3", false}, // a reconcile that does not see it yet
@@ -110,7 +110,7 @@ func TestNewsComeAgainAfterTheOwnerSawWhatItWasNotifiedOfAndItChangesBack(t *tes
 		{"", "", false},
 		{"", "4", true},
 	} {
-		mine.update(step.seen, false)
+		mine.update(step.observed, false)
 		if got := mine.isNews(step.version, fmt.Sprint(10+i)); got != step.want {
 			t.Errorf("step %d: %t", i, got)
 		}

@@ -93,8 +93,8 @@ type informer struct {
 	floor string
 }
 
-// keep stops the timer that would end it.
-func (i *informer) keep() {
+// stopIdleTimer stops the timer that would end it.
+func (i *informer) stopIdleTimer() {
 	if i.idle != nil {
 		i.idle.Stop()
 		i.idle = nil
@@ -102,7 +102,7 @@ func (i *informer) keep() {
 }
 
 // Listing implements Handler. The objects cannot be older than what the watch has shown
-// before, nor than what the owners have seen until now; a watch that has only begun has
+// before, nor than what the owners have read until now; a watch that has only started has
 // nothing else to compare with.
 func (i *informer) Listing() {
 	i.manager.mu.Lock()
@@ -110,13 +110,13 @@ func (i *informer) Listing() {
 	i.floor = i.progress
 	i.eachShown(func(at scope, _ types.NamespacedName, s *subscription) {
 		if !at.isWhole() {
-			i.floor = newest(s.seen, i.floor)
+			i.floor = newest(s.observed, i.floor)
 		}
 	})
 }
 
-// Replace implements Handler. A list that is older than what was known when it was asked
-// for is that of a storage that was restored: versions mean something else there, also
+// Replace implements Handler. A list that is older than what the informer or an owner had read
+// when it was requested is that of a storage that was restored: versions mean something else there, also
 // those that are the same.
 func (i *informer) Replace(versions map[types.NamespacedName]string, progress string, _ bool) {
 	i.manager.mu.Lock()
@@ -128,7 +128,7 @@ func (i *informer) Replace(versions map[types.NamespacedName]string, progress st
 	i.synced, i.versions, i.progress = true, versions, progress
 	if first {
 		i.manager.arrange(i.scope.gvr)
-		i.notifyBegun()
+		i.notifyOfAll()
 	}
 	if i.floor != "" && isOlder(progress, i.floor) {
 		i.notifyRestored()
@@ -157,7 +157,7 @@ func (i *informer) Delete(object types.NamespacedName, _, version string) {
 	i.set(object, "", version)
 }
 
-// set takes over an object from an event; an empty version means that it is gone.
+// set records the version of an object from an event; an empty version means that it is gone.
 func (i *informer) set(object types.NamespacedName, version, progress string) {
 	i.manager.mu.Lock()
 	defer i.manager.mu.Unlock()
@@ -242,20 +242,20 @@ func (i *informer) notify(object types.NamespacedName, version string) {
 	}
 }
 
-// notifyBegun notifies the owners that depend on all objects and do not know what happened before.
-func (i *informer) notifyBegun() {
+// notifyOfAll notifies the owners that depend on all objects and do not know what happened before.
+func (i *informer) notifyOfAll() {
 	i.eachShown(func(at scope, owner types.NamespacedName, s *subscription) {
-		if at.isWhole() && !s.begun {
-			s.begun = true
+		if at.isWhole() && !s.notifiedOfAll {
+			s.notifiedOfAll = true
 			i.manager.notifier.notify(owner)
 		}
 	})
 }
 
-// notifyRestored notifies all owners, and takes it that they see what is there now.
+// notifyRestored notifies all owners, and records that they observe what is there now.
 func (i *informer) notifyRestored() {
 	i.eachShown(func(at scope, owner types.NamespacedName, s *subscription) {
-		s.seen, s.notified = i.versions[at.object()], nil
+		s.observed, s.notified = i.versions[at.object()], nil
 		i.manager.notifier.notify(owner)
 	})
 }

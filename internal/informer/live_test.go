@@ -29,7 +29,7 @@ const (
 	canary   = "canary-90be12"
 )
 
-// stage is a namespace with a Manager of an identity of its own.
+// stage is a namespace with a Manager of a user of its own.
 type stage struct {
 	*testing.T
 	env       *env.Environment
@@ -38,14 +38,14 @@ type stage struct {
 	manager   *Manager
 	namespace string
 	user      string
-	woken     chan types.NamespacedName
+	notified  chan types.NamespacedName
 }
 
 var me = types.NamespacedName{Name: "me"}
 
 func newStage(t *testing.T) *stage {
 	e := env.Shared(t)
-	s := &stage{T: t, env: e, wire: &wire{}, user: "manager-" + strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")), woken: make(chan types.NamespacedName, 100)}
+	s := &stage{T: t, env: e, wire: &wire{}, user: "manager-" + strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")), notified: make(chan types.NamespacedName, 100)}
 	var err error
 	s.client, err = client.New(e.Config(), client.Options{})
 	s.check(err)
@@ -57,7 +57,7 @@ func newStage(t *testing.T) *stage {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { s.wire.next = next; return s.wire })
 	target, err := cluster.New(config, cluster.Options{})
 	s.check(err)
-	s.manager = newManager(Options{Notify: func(who types.NamespacedName) { s.woken <- who }}, runner(target.Objects(), 100*time.Millisecond))
+	s.manager = newManager(Options{Notify: func(owner types.NamespacedName) { s.notified <- owner }}, runner(target.Objects(), 100*time.Millisecond))
 	t.Cleanup(s.manager.Close)
 	return s
 }
@@ -103,17 +103,17 @@ func (s *stage) update(name, text string) string {
 }
 
 func (s *stage) set(versions map[string]string) {
-	var points []Reference
+	var references []Reference
 	for name, version := range versions {
-		points = append(points, Reference{Type: secrets, Namespace: s.namespace, Name: name, Seen: version})
+		references = append(references, Reference{Type: secrets, Namespace: s.namespace, Name: name, ResourceVersion: version})
 	}
-	s.manager.Set(me, points)
+	s.manager.Set(me, references)
 }
 
 func (s *stage) expectWake(why string) {
 	s.Helper()
 	select {
-	case <-s.woken:
+	case <-s.notified:
 	case <-time.After(patience):
 		s.Fatalf("%s: no owner was notified; %+v", why, s.manager.Stats())
 	}
@@ -131,21 +131,21 @@ func (s *stage) synced(count int) {
 // quiet says that no owner was notified.
 func (s *stage) quiet() {
 	s.Helper()
-	if len(s.woken) > 0 {
-		s.Errorf("woken %d times for nothing", len(s.woken))
+	if len(s.notified) > 0 {
+		s.Errorf("notified %d times for nothing", len(s.notified))
 	}
 }
 
 func TestASecretIsWatchedByItsNameAloneAndItsDataStaysOnTheServer(t *testing.T) {
 	s := newStage(t)
 	s.grant("creds", "missing")
-	seen := s.create("creds")
+	observed := s.create("creds")
 	s.create("hidden")
-	s.set(map[string]string{"creds": seen, "missing": "", "hidden": "1"})
+	s.set(map[string]string{"creds": observed, "missing": "", "hidden": "1"})
 	s.synced(2)
 	s.quiet()
 	s.set(map[string]string{"creds": s.update("creds", "1"), "missing": ""})
-	s.set(map[string]string{"creds": seen, "missing": ""}) // what a slow reconcile saw
+	s.set(map[string]string{"creds": observed, "missing": ""}) // what a slow reconcile saw
 	s.expectWake("an update")
 	s.set(map[string]string{"creds": s.update("creds", "2"), "missing": s.create("missing")})
 	s.check(s.client.Delete(t.Context(), s.secret("creds")))
@@ -157,10 +157,10 @@ func TestASecretIsWatchedByItsNameAloneAndItsDataStaysOnTheServer(t *testing.T) 
 	}
 }
 
-func TestAWatchThatIsForbiddenBeginsWhenItIsAllowed(t *testing.T) {
+func TestAWatchThatIsForbiddenStartsWhenItIsAllowed(t *testing.T) {
 	s := newStage(t)
-	seen := s.create("creds")
-	s.set(map[string]string{"creds": seen})
+	observed := s.create("creds")
+	s.set(map[string]string{"creds": observed})
 	s.update("creds", "1")
 	for deadline := time.Now().Add(patience); s.answers(http.StatusForbidden) < 2; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -182,19 +182,19 @@ func (s *stage) answers(code int) int {
 func TestChangesWhileTheWatchIsCutAreNoticed(t *testing.T) {
 	s := newStage(t)
 	s.grant()
-	seen := s.create("creds")
-	s.set(map[string]string{"creds": seen})
+	observed := s.create("creds")
+	s.set(map[string]string{"creds": observed})
 	s.synced(1)
 	s.wire.cut()
-	seen = s.update("creds", "1")
+	observed = s.update("creds", "1")
 	s.expectWake("a change while the watch is cut")
-	s.set(map[string]string{"creds": seen})
+	s.set(map[string]string{"creds": observed})
 	s.wire.cut()
 	s.check(s.client.Delete(t.Context(), s.secret("creds")))
 	s.expectWake("a deletion while the watch is cut")
 }
 
-func TestServersThatCannotBeginAWatchWithAllObjectsAndHaveForgottenVersionsAreListed(t *testing.T) {
+func TestServersThatCannotStartAWatchWithAllObjectsAndHaveDroppedVersionsAreListed(t *testing.T) {
 	s := newStage(t)
 	var expired sync.Once
 	s.wire.answer = func(request *http.Request) (response *http.Response) {
@@ -207,8 +207,8 @@ func TestServersThatCannotBeginAWatchWithAllObjectsAndHaveForgottenVersionsAreLi
 		return response
 	}
 	s.grant()
-	seen := s.create("creds")
-	s.set(map[string]string{"creds": seen, "missing": ""})
+	observed := s.create("creds")
+	s.set(map[string]string{"creds": observed, "missing": ""})
 	s.synced(2)
 	for deadline := time.Now().Add(patience); s.count() < 2; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {

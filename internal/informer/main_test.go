@@ -21,23 +21,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// world is a server whose watches begin and send when the test says so.
-type world struct {
+// fakeServer is a server with watches that start and send when the test says so.
+type fakeServer struct {
 	*testing.T
 	*Manager
 	lock     sync.Mutex
-	woken    []string
+	pending  []string
 	versions map[types.NamespacedName]string
 	counter  int
 }
 
-// newWorld is to be used in a bubble.
-func newWorld(t *testing.T, options Options) *world {
-	w := &world{T: t, versions: map[types.NamespacedName]string{}, counter: 10}
-	options.Notify = func(who types.NamespacedName) {
+// newFakeServer is to be used in a bubble.
+func newFakeServer(t *testing.T, options Options) *fakeServer {
+	w := &fakeServer{T: t, versions: map[types.NamespacedName]string{}, counter: 10}
+	options.Notify = func(owner types.NamespacedName) {
 		w.lock.Lock()
 		defer w.lock.Unlock()
-		w.woken = append(w.woken, who.Name)
+		w.pending = append(w.pending, owner.Name)
 	}
 	w.Manager = newManager(options, func(ctx context.Context, _ *informer) { <-ctx.Done() })
 	t.Cleanup(w.Close)
@@ -45,7 +45,7 @@ func newWorld(t *testing.T, options Options) *world {
 }
 
 // watches are the scopes that are watched.
-func (w *world) watches() string {
+func (w *fakeServer) watches() string {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -59,7 +59,7 @@ func (w *world) watches() string {
 	return strings.Join(texts, " ")
 }
 
-func (w *world) informer(text string) *informer {
+func (w *fakeServer) informer(text string) *informer {
 	w.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,15 +70,15 @@ func (w *world) informer(text string) *informer {
 	return f
 }
 
-// begin lets a watch show what is there.
-func (w *world) begin(text string) {
+// list lets a watch show what is there.
+func (w *fakeServer) list(text string) {
 	w.Helper()
 	f := w.informer(text)
 	f.Listing()
 	f.Replace(w.shown(f), strconv.Itoa(w.counter), true)
 }
 
-func (w *world) shown(f *informer) map[types.NamespacedName]string {
+func (w *fakeServer) shown(f *informer) map[types.NamespacedName]string {
 	shown := map[types.NamespacedName]string{}
 	for o, version := range w.versions {
 		if f.scope.includes(scope{secrets, o.Namespace, o.Name}) {
@@ -89,7 +89,7 @@ func (w *world) shown(f *informer) map[types.NamespacedName]string {
 }
 
 // change writes an object and lets the watch of a scope send it, if there is one named.
-func (w *world) change(text, via string) string {
+func (w *fakeServer) change(text, via string) string {
 	w.Helper()
 	w.counter++
 	at, version := read(text), strconv.Itoa(w.counter)
@@ -101,7 +101,7 @@ func (w *world) change(text, via string) string {
 	return version
 }
 
-func (w *world) remove(text, via string) {
+func (w *fakeServer) remove(text, via string) {
 	w.Helper()
 	w.counter++
 	at := read(text)
@@ -110,43 +110,44 @@ func (w *world) remove(text, via string) {
 	w.informer(via).set(o, "", strconv.Itoa(w.counter))
 }
 
-func (w *world) set(who string, points ...Reference) {
-	w.Set(types.NamespacedName{Name: who}, points)
+func (w *fakeServer) set(owner string, references ...Reference) {
+	w.Set(types.NamespacedName{Name: owner}, references)
 }
 
-func point(text, seen string) Reference {
+func reference(text, observed string) Reference {
 	at := read(text)
-	return Reference{Type: secrets, Namespace: at.namespace, Name: at.name, Seen: seen}
+	return Reference{Type: secrets, Namespace: at.namespace, Name: at.name, ResourceVersion: observed}
 }
 
-// take returns who was woken since the last time.
-func (w *world) take() []string {
+// drain returns the owners that were notified since the last call.
+func (w *fakeServer) drain() []string {
 	synctest.Wait()
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	woken := w.woken
-	w.woken = nil
-	return woken
+	names := w.pending
+	w.pending = nil
+	return names
 }
 
-// wakes is take after those are woken who are about to be, in order.
-func (w *world) wakes() string {
+// notified returns the owners, sorted, that were notified since the last call, after pending
+// notifications were sent.
+func (w *fakeServer) notified() string {
 	time.Sleep(collect)
-	woken := w.take()
-	slices.Sort(woken)
-	return strings.Join(woken, " ")
+	names := w.drain()
+	slices.Sort(names)
+	return strings.Join(names, " ")
 }
 
-func (w *world) expect(wakes string) {
+func (w *fakeServer) expect(notified string) {
 	w.Helper()
-	if got := w.wakes(); got != wakes {
-		w.Errorf("notified: %q, want %q", got, wakes)
+	if got := w.notified(); got != notified {
+		w.Errorf("notified: %q, want %q", got, notified)
 	}
 }
 
-func inBubble(t *testing.T, options Options, f func(w *world)) {
+func inBubble(t *testing.T, options Options, f func(w *fakeServer)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { f(newWorld(t, options)) })
+	synctest.Test(t, func(t *testing.T) { f(newFakeServer(t, options)) })
 }
 
 // wire is the connection of a Manager to the server.

@@ -41,7 +41,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Manager watches what owners refer to in one cluster, with one identity. It is safe
+// Manager watches what owners refer to in one cluster, as one user. It is safe
 // for concurrent use.
 type Manager struct {
 	options  Options
@@ -93,7 +93,7 @@ func (m *Manager) Set(owner types.NamespacedName, references []Reference) {
 				changed[at.gvr] = true
 			}
 		}
-		s.update(reference.Seen, reference.DeletionOnly)
+		s.update(reference.ResourceVersion, reference.DeletionOnly)
 		after[at] = s
 	}
 	for at := range before {
@@ -118,7 +118,7 @@ func (m *Manager) Close() {
 	m.mu.Lock()
 	m.closed = true
 	for _, i := range m.informers {
-		m.end(i)
+		m.endWatch(i)
 	}
 	m.mu.Unlock()
 	m.notifier.close()
@@ -160,8 +160,8 @@ func (m *Manager) compare(at scope, owner types.NamespacedName, s *subscription)
 		if i == nil || !i.synced {
 			continue
 		}
-		if at.isWhole() && !s.begun {
-			s.begun = true
+		if at.isWhole() && !s.notifiedOfAll {
+			s.notifiedOfAll = true
 			m.notifier.notify(owner)
 		}
 		if !at.isWhole() && s.isNews(i.versions[at.object()], i.progress) {
@@ -185,16 +185,18 @@ func (m *Manager) arrange(gvr schema.GroupVersionResource) {
 	for _, at := range arrange(gvr, subscribed, limits{m.options.PerNamespace, m.options.PerType}, state) {
 		needed[at] = true
 		if i := m.informers[at]; i != nil {
-			i.keep()
+			i.stopIdleTimer()
 		} else if len(m.informers) < m.options.Total || m.endIdle() {
-			m.begin(at)
+			m.start(at)
 		} else {
 			m.waiting[gvr] = true
 		}
 	}
 	for at, i := range m.informers {
 		if at.gvr == gvr && !needed[at] && i.idle == nil {
-			i.idle = time.AfterFunc(m.options.Linger, func() { m.expire(i) })
+			var timer *time.Timer
+			timer = time.AfterFunc(m.options.Linger, func() { m.expire(i, &timer) })
+			i.idle = timer
 		}
 	}
 }
@@ -203,38 +205,39 @@ func (m *Manager) arrange(gvr schema.GroupVersionResource) {
 func (m *Manager) endIdle() bool {
 	for _, i := range m.informers {
 		if i.idle != nil {
-			m.end(i)
+			m.endWatch(i)
 			return true
 		}
 	}
 	return false
 }
 
-// begin starts the watch of a scope.
-func (m *Manager) begin(at scope) {
+// start starts the watch of a scope.
+func (m *Manager) start(at scope) {
 	ctx, cancel := context.WithCancel(context.Background())
 	i := &informer{manager: m, scope: at, cancel: cancel, versions: map[types.NamespacedName]string{}}
 	m.informers[at] = i
 	m.ended.Go(func() { m.run(ctx, i) })
 }
 
-// end ends a watch.
-func (m *Manager) end(i *informer) {
-	i.keep()
+// endWatch ends a watch.
+func (m *Manager) endWatch(i *informer) {
+	i.stopIdleTimer()
 	i.ended = true
 	i.cancel()
 	delete(m.informers, i.scope)
 }
 
-// expire ends a watch that was not needed for long enough, and begins those that wait for
-// its place.
-func (m *Manager) expire(i *informer) {
+// expire ends a watch that was not needed for long enough, and starts those that wait for
+// its place. A timer that was stopped too late, while its call waited for the lock, ends
+// nothing.
+func (m *Manager) expire(i *informer, timer **time.Timer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if i.ended || i.idle == nil {
+	if i.ended || i.idle != *timer {
 		return
 	}
-	m.end(i)
+	m.endWatch(i)
 	for _, gvr := range slices.Collect(maps.Keys(m.waiting)) {
 		m.arrange(gvr)
 	}

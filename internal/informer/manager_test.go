@@ -19,50 +19,50 @@ import (
 )
 
 func TestAnOwnerIsNotifiedOnceOfEachChangeAndNotOfWhatItSaw(t *testing.T) {
-	inBubble(t, Options{}, func(w *world) {
-		seen := w.change("a/1", "")
-		w.set("me", point("a/1", seen), point("a/2", ""))
-		w.begin("a/1")
-		w.begin("a/2")
+	inBubble(t, Options{}, func(w *fakeServer) {
+		observed := w.change("a/1", "")
+		w.set("me", reference("a/1", observed), reference("a/2", ""))
+		w.list("a/1")
+		w.list("a/2")
 		w.expect("")
-		seen = w.change("a/1", "a/1")
+		observed = w.change("a/1", "a/1")
 		w.expect("me")
-		w.begin("a/1") // as after a broken watch
+		w.list("a/1") // as after a broken watch
 		w.expect("")
-		w.set("me", point("a/1", seen), point("a/2", ""))
+		w.set("me", reference("a/1", observed), reference("a/2", ""))
 		w.expect("")
 		missing := w.change("a/2", "a/2")
 		w.expect("me")
-		w.set("me", point("a/1", seen), point("a/2", missing))
+		w.set("me", reference("a/1", observed), reference("a/2", missing))
 		w.remove("a/1", "a/1")
 		w.expect("me")
-		w.set("me", point("a/1", ""), point("a/2", missing))
+		w.set("me", reference("a/1", ""), reference("a/2", missing))
 		w.expect("")
 	})
 }
 
-func TestAChangeBetweenTheReadAndTheBeginningOfTheWatchNotifies(t *testing.T) {
-	inBubble(t, Options{}, func(w *world) {
-		seen := w.change("a/1", "")
+func TestAChangeBetweenTheReadAndTheStartOfTheWatchNotifies(t *testing.T) {
+	inBubble(t, Options{}, func(w *fakeServer) {
+		observed := w.change("a/1", "")
 		w.change("a/1", "")
-		w.set("me", point("a/1", seen), point("a/2", "11"))
+		w.set("me", reference("a/1", observed), reference("a/2", "11"))
 		w.expect("")
-		w.begin("a/1")
+		w.list("a/1")
 		w.expect("me")
-		w.begin("a/2") // deleted meanwhile
+		w.list("a/2") // deleted meanwhile
 		w.expect("me")
-		// A watch that is there already tells the next one at once.
-		w.set("you", point("a/1", seen))
+		// A watch that runs already notifies the next owner at once.
+		w.set("you", reference("a/1", observed))
 		w.expect("you")
 	})
 }
 
 func TestManyChangesAtOnceAreOneNotificationForEachOwner(t *testing.T) {
-	inBubble(t, Options{}, func(w *world) {
-		w.set("me", point("a/1", ""), point("a/2", ""), point("a/3", ""))
-		w.set("you", point("a/3", ""))
+	inBubble(t, Options{}, func(w *fakeServer) {
+		w.set("me", reference("a/1", ""), reference("a/2", ""), reference("a/3", ""))
+		w.set("you", reference("a/3", ""))
 		for _, name := range []string{"a/1", "a/2", "a/3"} {
-			w.begin(name)
+			w.list(name)
 			w.change(name, name)
 		}
 		w.expect("me you")
@@ -70,29 +70,29 @@ func TestManyChangesAtOnceAreOneNotificationForEachOwner(t *testing.T) {
 }
 
 func TestAWatchThatLagsBehindDoesNotNotifyOverAndOver(t *testing.T) {
-	inBubble(t, Options{}, func(w *world) {
+	inBubble(t, Options{}, func(w *fakeServer) {
 		old := w.change("a/1", "")
-		w.set("me", point("a/1", old))
-		w.begin("a/1")
+		w.set("me", reference("a/1", old))
+		w.list("a/1")
 		// The owner reads that it has gone, the watch still shows it.
 		for range 100 {
-			w.set("me", point("a/1", ""))
+			w.set("me", reference("a/1", ""))
 		}
 		w.expect("me")
 		for range 10 {
-			w.set("me", point("a/1", ""))
+			w.set("me", reference("a/1", ""))
 			w.expect("")
 		}
 		// The owner reads the next one, the watch still shows the first.
-		w.set("me", point("a/1", w.change("a/1", "")))
+		w.set("me", reference("a/1", w.change("a/1", "")))
 		w.expect("")
 	})
 }
 
 func TestAnOwnerWithoutReferencesIsNotNotifiedAndItsWatchesEndAfterAWhile(t *testing.T) {
-	inBubble(t, Options{}, func(w *world) {
-		w.set("me", point("a/1", ""))
-		w.begin("a/1")
+	inBubble(t, Options{}, func(w *fakeServer) {
+		w.set("me", reference("a/1", ""))
+		w.list("a/1")
 		w.change("a/1", "a/1")
 		w.set("me")
 		w.expect("")
@@ -100,7 +100,7 @@ func TestAnOwnerWithoutReferencesIsNotNotifiedAndItsWatchesEndAfterAWhile(t *tes
 			t.Errorf("%+v", got)
 		}
 		time.Sleep(29 * time.Second)
-		w.set("you", point("a/1", "11"))
+		w.set("you", reference("a/1", "11"))
 		time.Sleep(time.Minute)
 		if got := w.Stats(); got != (Stats{Watches: 1, Synced: 1, Owners: 1}) {
 			t.Errorf("it ended although it was needed again: %+v", got)
@@ -113,15 +113,15 @@ func TestAnOwnerWithoutReferencesIsNotNotifiedAndItsWatchesEndAfterAWhile(t *tes
 	})
 }
 
-func TestAnOwnerThatRefersToAllOfATypeIsNotifiedWhenTheWatchBeginsAndOfEveryChange(t *testing.T) {
-	inBubble(t, Options{}, func(w *world) {
-		all, gone := point("*/*", ""), point("*/*", "")
+func TestAnOwnerThatRefersToAllOfATypeIsNotifiedWhenTheWatchStartsAndOfEveryChange(t *testing.T) {
+	inBubble(t, Options{}, func(w *fakeServer) {
+		all, gone := reference("*/*", ""), reference("*/*", "")
 		gone.DeletionOnly = true
 		w.change("a/1", "")
 		w.set("all", all)
 		w.set("gone", gone)
-		w.begin("*/*")
-		w.wakes()
+		w.list("*/*")
+		w.notified()
 		w.set("all", all)
 		w.set("gone", gone)
 		w.expect("")
@@ -130,7 +130,7 @@ func TestAnOwnerThatRefersToAllOfATypeIsNotifiedWhenTheWatchBeginsAndOfEveryChan
 		w.remove("a/1", "*/*")
 		w.expect("all gone")
 		delete(w.versions, types.NamespacedName{Namespace: "a", Name: "2"})
-		w.begin("*/*") // it has gone while the watch was broken
+		w.list("*/*") // it has gone while the watch was broken
 		w.expect("all gone")
 		w.set("late", all)
 		w.expect("late")
@@ -138,67 +138,67 @@ func TestAnOwnerThatRefersToAllOfATypeIsNotifiedWhenTheWatchBeginsAndOfEveryChan
 }
 
 func TestAnObjectThatChangesAllTheTimeDoesNotKeepItsOwnerBusy(t *testing.T) {
-	inBubble(t, Options{}, func(w *world) {
-		w.set("me", point("a/1", ""))
-		w.begin("a/1")
+	inBubble(t, Options{}, func(w *fakeServer) {
+		w.set("me", reference("a/1", ""))
+		w.list("a/1")
 		for range 6000 {
-			w.set("me", point("a/1", w.change("a/1", "a/1")))
+			w.set("me", reference("a/1", w.change("a/1", "a/1")))
 			time.Sleep(100 * time.Millisecond)
 		}
-		if got := len(w.take()); got < 120 || got > 152 {
-			t.Errorf("woken %d times in ten minutes", got)
+		if got := len(w.drain()); got < 120 || got > 152 {
+			t.Errorf("notified %d times in ten minutes", got)
 		}
 		last := w.change("a/1", "a/1")
-		w.take()
+		w.drain()
 		time.Sleep(interval)
-		if got := len(w.take()); got != 1 {
-			t.Errorf("after the last change it was woken %d times", got)
+		if got := len(w.drain()); got != 1 {
+			t.Errorf("after the last change it was notified %d times", got)
 		}
-		w.set("me", point("a/1", last))
+		w.set("me", reference("a/1", last))
 	})
 }
 
 // A watch that was interrupted may show neither that an object came back nor that it
 // went again.
 func TestAnOwnerThatWasNotifiedOfADeletionIsNotifiedOfTheNextOne(t *testing.T) {
-	inBubble(t, Options{}, func(w *world) {
+	inBubble(t, Options{}, func(w *fakeServer) {
 		version := w.change("0/0", "")
-		w.set("a", point("0/0", version))
-		w.begin("0/0")
+		w.set("a", reference("0/0", version))
+		w.list("0/0")
 		w.expect("")
 		w.remove("0/0", "0/0")
 		w.expect("a")
-		// It is made anew and seen, and goes again, before the watch comes back.
-		w.set("a", point("0/0", w.change("0/0", "")))
+		// It is created again and read, and deleted again, before the watch comes back.
+		w.set("a", reference("0/0", w.change("0/0", "")))
 		w.expect("")
 		w.counter++
 		delete(w.versions, types.NamespacedName{Namespace: "0", Name: "0"})
-		w.begin("0/0")
+		w.list("0/0")
 		w.expect("a")
-		w.begin("0/0")
+		w.list("0/0")
 		w.expect("")
 	})
 }
 
 func TestMoreObjectsThanTheLimitAreOneWatchAndFewerAreWatchedOneByOneAgain(t *testing.T) {
-	inBubble(t, Options{PerNamespace: 4}, func(w *world) {
-		var points []Reference
+	inBubble(t, Options{PerNamespace: 4}, func(w *fakeServer) {
+		var references []Reference
 		for i := range 6 {
-			points = append(points, point(fmt.Sprintf("a/%d", i), ""))
+			references = append(references, reference(fmt.Sprintf("a/%d", i), ""))
 		}
-		w.set("me", points[:4]...)
+		w.set("me", references[:4]...)
 		for i := range 4 {
-			w.begin(fmt.Sprintf("a/%d", i))
+			w.list(fmt.Sprintf("a/%d", i))
 		}
-		w.set("me", points...)
+		w.set("me", references...)
 		if got := w.watches(); got != "a/* a/0 a/1 a/2 a/3" {
 			t.Errorf("before the wide one shows anything: %s", got)
 		}
 		w.change("a/5", "")
-		w.begin("a/*")
+		w.list("a/*")
 		w.expect("me")
-		points[5].Seen = "11"
-		w.set("me", points...)
+		references[5].ResourceVersion = "11"
+		w.set("me", references...)
 		if got := w.watches(); got != "a/*" {
 			t.Errorf("too many: %s", got)
 		}
@@ -206,26 +206,26 @@ func TestMoreObjectsThanTheLimitAreOneWatchAndFewerAreWatchedOneByOneAgain(t *te
 		w.expect("")
 		w.change("a/0", "a/*")
 		w.expect("me")
-		points[0].Seen = "13"
-		w.set("me", points[:3]...)
+		references[0].ResourceVersion = "13"
+		w.set("me", references[:3]...)
 		if got := w.watches(); got != "a/0 a/1 a/2" {
 			t.Errorf("few again: %s", got)
 		}
-		w.begin("a/0")
+		w.list("a/0")
 		w.expect("")
 		w.change("a/1", "a/1")
 		w.expect("me")
 	})
 }
 
-func TestAWideWatchThatIsRefusedLeavesTheNarrowOnes(t *testing.T) {
-	inBubble(t, Options{PerNamespace: 2}, func(w *world) {
-		w.set("me", point("a/1", ""), point("a/2", ""), point("a/3", ""))
+func TestAWideWatchThatIsRefusedDoesNotEndTheNarrowOnes(t *testing.T) {
+	inBubble(t, Options{PerNamespace: 2}, func(w *fakeServer) {
+		w.set("me", reference("a/1", ""), reference("a/2", ""), reference("a/3", ""))
 		w.informer("a/*").unsync()
 		if got := w.watches(); got != "a/* a/1 a/2" {
 			t.Errorf("never allowed: %s", got)
 		}
-		w.begin("a/*")
+		w.list("a/*")
 		if got := w.watches(); got != "a/*" {
 			t.Errorf("allowed: %s", got)
 		}
@@ -237,9 +237,9 @@ func TestAWideWatchThatIsRefusedLeavesTheNarrowOnes(t *testing.T) {
 }
 
 func TestThereAreNeverMoreWatchesThanAllowedAndRoomIsUsedWhenItIsThere(t *testing.T) {
-	inBubble(t, Options{Total: 3}, func(w *world) {
+	inBubble(t, Options{Total: 3}, func(w *fakeServer) {
 		for i := range 6 {
-			w.set(fmt.Sprint(i), point(fmt.Sprintf("%d/x", i), ""))
+			w.set(fmt.Sprint(i), reference(fmt.Sprintf("%d/x", i), ""))
 		}
 		if got := w.watches(); got != "0/x 1/x 2/x" {
 			t.Errorf("watched: %s", got)
@@ -254,11 +254,30 @@ func TestThereAreNeverMoreWatchesThanAllowedAndRoomIsUsedWhenItIsThere(t *testin
 }
 
 // Whatever happens, and however late the watches are: when all is quiet, each owner
-// has seen what is there.
-func TestInTheEndEachOwnerHasSeenWhatIsThere(t *testing.T) {
+// has read the latest state.
+// A timer that fires while it is being stopped must not end a watch that is idle again.
+func TestATimerThatWasStoppedTooLateEndsNoWatch(t *testing.T) {
+	inBubble(t, Options{Linger: time.Minute}, func(w *fakeServer) {
+		w.set("x", reference("ns/a", ""))
+		i := w.informer("ns/a")
+		w.set("x")
+		late := i.idle
+		w.set("x", reference("ns/a", ""))
+		w.set("x")
+		w.expire(i, &late)
+		if i.ended {
+			t.Error("the watch is ended")
+		}
+		if w.expire(i, &i.idle); !i.ended {
+			t.Error("the watch is not ended when it has been idle for long enough")
+		}
+	})
+}
+
+func TestInTheEndEachOwnerHasReadTheLatestState(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		inBubble(t, Options{PerNamespace: 3, PerType: 4, Total: 8, Linger: time.Second}, func(w *world) { w.live(random) })
+		inBubble(t, Options{PerNamespace: 3, PerType: 4, Total: 8, Linger: time.Second}, func(w *fakeServer) { w.live(random) })
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
@@ -266,29 +285,29 @@ func TestInTheEndEachOwnerHasSeenWhatIsThere(t *testing.T) {
 }
 
 // live lets owners, writers and watches do as they please, and then come to rest.
-func (w *world) live(random *rand.Rand) {
-	seen, depends := map[string]map[string]string{}, map[string][]string{}
-	reconcile := func(who string) {
-		seen[who] = map[string]string{}
-		var points []Reference
-		for _, text := range depends[who] {
+func (w *fakeServer) live(random *rand.Rand) {
+	observed, depends := map[string]map[string]string{}, map[string][]string{}
+	reconcile := func(owner string) {
+		observed[owner] = map[string]string{}
+		var references []Reference
+		for _, text := range depends[owner] {
 			version := w.versions[read(text).object()]
-			seen[who][text] = version
-			points = append(points, point(text, version))
+			observed[owner][text] = version
+			references = append(references, reference(text, version))
 		}
-		if random.IntN(3) == 0 && len(depends[who]) > 0 { // it changes under the hands of the reconcile
-			w.write(random, depends[who][0])
+		if random.IntN(3) == 0 && len(depends[owner]) > 0 { // it changes during the reconcile
+			w.write(random, depends[owner][0])
 		}
-		w.set(who, points...)
+		w.set(owner, references...)
 	}
 	for step := range 300 {
-		switch who, text := fmt.Sprint(random.IntN(4)), fmt.Sprintf("%d/%d", random.IntN(2), random.IntN(4)); random.IntN(7) {
+		switch owner, text := fmt.Sprint(random.IntN(4)), fmt.Sprintf("%d/%d", random.IntN(2), random.IntN(4)); random.IntN(7) {
 		case 0:
-			depends[who] = append(slices.Clone(depends[who]), text)
-			reconcile(who)
+			depends[owner] = append(slices.Clone(depends[owner]), text)
+			reconcile(owner)
 		case 1:
-			depends[who] = nil
-			reconcile(who)
+			depends[owner] = nil
+			reconcile(owner)
 		case 2:
 			time.Sleep(time.Duration(random.IntN(2000)) * time.Millisecond)
 		case 3:
@@ -310,10 +329,10 @@ func (w *world) live(random *rand.Rand) {
 		time.Sleep(interval)
 		w.reconcile(reconcile)
 	}
-	for who, all := range seen {
+	for owner, all := range observed {
 		for text, version := range all {
 			if now := w.versions[read(text).object()]; now != version {
-				w.Errorf("%s saw %s at %q, and it is at %q", who, text, version, now)
+				w.Errorf("%s saw %s at %q, and it is at %q", owner, text, version, now)
 			}
 		}
 	}
@@ -322,7 +341,7 @@ func (w *world) live(random *rand.Rand) {
 	}
 }
 
-func (w *world) write(random *rand.Rand, text string) {
+func (w *fakeServer) write(random *rand.Rand, text string) {
 	w.counter++
 	if o := read(text).object(); random.IntN(3) == 0 {
 		delete(w.versions, o)
@@ -332,7 +351,7 @@ func (w *world) write(random *rand.Rand, text string) {
 }
 
 // goBack restores the storage to a while ago, and lets the watches see it at some time.
-func (w *world) goBack(random *rand.Rand) {
+func (w *fakeServer) goBack(random *rand.Rand) {
 	w.counter = max(w.counter-random.IntN(30), 10)
 	for o, version := range w.versions {
 		if number, _ := strconv.Atoi(version); number <= w.counter {
@@ -344,15 +363,15 @@ func (w *world) goBack(random *rand.Rand) {
 	}
 }
 
-// reconcile reconciles the waiters that were woken.
-func (w *world) reconcile(reconcile func(string)) {
-	for _, who := range w.take() {
-		reconcile(who)
+// reconcile reconciles the owners that were notified.
+func (w *fakeServer) reconcile(reconcile func(string)) {
+	for _, owner := range w.drain() {
+		reconcile(owner)
 	}
 }
 
 // catchUp lets some watches, or all, show what is there, as lists or as events.
-func (w *world) catchUp(random *rand.Rand) {
+func (w *fakeServer) catchUp(random *rand.Rand) {
 	w.mu.Lock()
 	informers := slices.Collect(maps.Values(w.Manager.informers))
 	w.mu.Unlock()
@@ -373,64 +392,64 @@ func (w *world) catchUp(random *rand.Rand) {
 }
 
 // restore puts back what a storage held at version 3000: no object but a/1.
-func (w *world) restore() {
+func (w *fakeServer) restore() {
 	w.counter = 3000
 	clear(w.versions)
 	w.versions[types.NamespacedName{Namespace: "a", Name: "1"}] = "2990"
 }
 
 func TestWhenAStorageWasRestoredEachOwnerIsNotifiedOnceAndOfWhatChangesThen(t *testing.T) {
-	gone := point("*/*", "")
+	gone := reference("*/*", "")
 	gone.DeletionOnly = true
 	for name, tc := range map[string]struct {
-		// before is done while the storage is as it was, about objects that were seen.
-		before func(w *world)
+		// before runs while the storage is as it was, about objects that the owners have read.
+		before func(w *fakeServer)
 		watch  string
-		// wakes are all, edits those whom an edit wakes.
-		wakes, edits string
+		// all are the owners that are notified after the restore, edited those that an edit notifies.
+		all, edited string
 	}{
-		"the watch comes back":      {func(w *world) { w.begin("a/1") }, "a/1", "me you", "me you"},
-		"the watch begins only now": {func(*world) {}, "a/1", "me you", "me you"},
-		"another watch is there in its place": {func(w *world) {
-			w.begin("a/1")
+		"the watch comes back":      {func(w *fakeServer) { w.list("a/1") }, "a/1", "me you", "me you"},
+		"the watch starts only now": {func(*fakeServer) {}, "a/1", "me you", "me you"},
+		"another watch is there in its place": {func(w *fakeServer) {
+			w.list("a/1")
 			w.set("me")
 			w.set("you")
 			time.Sleep(31 * time.Second)
-			w.set("me", point("a/1", "5001"))
-			w.set("you", point("a/1", "5001"))
+			w.set("me", reference("a/1", "5001"))
+			w.set("you", reference("a/1", "5001"))
 		}, "a/1", "me you", "me you"},
-		"it was refused for a while": {func(w *world) {
-			w.begin("a/1")
+		"it was refused for a while": {func(w *fakeServer) {
+			w.list("a/1")
 			w.informer("a/1").unsync()
 		}, "a/1", "me you", "me you"},
-		"all objects are watched": {func(w *world) {
-			w.set("all", point("*/*", ""))
+		"all objects are watched": {func(w *fakeServer) {
+			w.set("all", reference("*/*", ""))
 			w.set("gone", gone)
-			w.begin("*/*")
+			w.list("*/*")
 		}, "*/*", "all gone me you", "all me you"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, Options{}, func(w *world) {
+			inBubble(t, Options{}, func(w *fakeServer) {
 				w.counter = 5000
-				seen := w.change("a/1", "")
-				w.set("me", point("a/1", seen))
-				w.set("you", point("a/1", seen))
+				observed := w.change("a/1", "")
+				w.set("me", reference("a/1", observed))
+				w.set("you", reference("a/1", observed))
 				tc.before(w)
-				w.wakes()
+				w.notified()
 
 				w.restore()
-				w.begin(tc.watch)
-				w.expect(tc.wakes)
-				w.begin(tc.watch) // another list is no other storage
+				w.list(tc.watch)
+				w.expect(tc.all)
+				w.list(tc.watch) // another list is no other storage
 				w.expect("")
-				w.set("me", point("a/1", "2990"))
+				w.set("me", reference("a/1", "2990"))
 				w.expect("")
 				// You have run no reconcile since.
 				w.change("a/1", tc.watch)
-				w.expect(tc.edits)
-				w.set("me", point("a/1", strconv.Itoa(w.counter)))
+				w.expect(tc.edited)
+				w.set("me", reference("a/1", strconv.Itoa(w.counter)))
 				w.remove("a/1", tc.watch)
-				w.expect(tc.wakes)
+				w.expect(tc.all)
 			})
 		})
 	}
@@ -438,54 +457,54 @@ func TestWhenAStorageWasRestoredEachOwnerIsNotifiedOnceAndOfWhatChangesThen(t *t
 
 // Versions are given anew after a restore, perhaps to other content.
 func TestTheSameVersionInARestoredStorageIsAnotherOne(t *testing.T) {
-	inBubble(t, Options{}, func(w *world) {
+	inBubble(t, Options{}, func(w *fakeServer) {
 		w.counter = 5000
 		w.versions[types.NamespacedName{Namespace: "a", Name: "1"}] = "3001"
-		w.set("me", point("a/1", "3001"), point("a/2", w.change("a/2", "")))
-		w.begin("a/1")
-		w.begin("a/2")
+		w.set("me", reference("a/1", "3001"), reference("a/2", w.change("a/2", "")))
+		w.list("a/1")
+		w.list("a/2")
 		w.expect("")
 		w.restore()
 		w.change("a/1", "")
-		w.begin("a/1")
+		w.list("a/1")
 		w.expect("me")
 	})
 }
 
 // If there is no list until versions are as high as they were, the object itself shows it.
 func TestAVersionThatTheWatchShouldHavePassedIsThatOfARestoredStorage(t *testing.T) {
-	inBubble(t, Options{}, func(w *world) {
+	inBubble(t, Options{}, func(w *fakeServer) {
 		w.counter = 5000
-		w.set("me", point("a/1", w.change("a/1", "")))
-		w.begin("a/1")
+		w.set("me", reference("a/1", w.change("a/1", "")))
+		w.list("a/1")
 		w.expect("")
 		w.restore()
 		w.counter = 6000
-		w.begin("a/1")
+		w.list("a/1")
 		w.expect("me")
-		w.begin("a/1")
+		w.list("a/1")
 		w.expect("")
 	})
 }
 
 // What an owner has read since a list was asked for is newer than the list, in the same storage.
 func TestAReadThatOvertakesTheListDoesNotMakeItARestoredOne(t *testing.T) {
-	inBubble(t, Options{}, func(w *world) {
+	inBubble(t, Options{}, func(w *fakeServer) {
 		old := w.change("a/1", "")
-		w.set("me", point("a/1", old))
-		w.set("you", point("a/1", old), point("a/2", ""))
-		w.begin("a/1")
+		w.set("me", reference("a/1", old))
+		w.set("you", reference("a/1", old), reference("a/2", ""))
+		w.list("a/1")
 		f, list, progress := w.informer("a/1"), w.shown(w.informer("a/1")), strconv.Itoa(w.counter)
 		f.Listing()
-		w.set("me", point("a/1", w.change("a/1", "")))
+		w.set("me", reference("a/1", w.change("a/1", "")))
 		f.Replace(list, progress, true)
 		w.expect("")
-		w.begin("a/1")
+		w.list("a/1")
 		w.expect("you")
 	})
 }
 
-// The server is in the place of one that was restored: the owner has seen a version
+// The server is in the place of one that was restored: the owner has read a version
 // that there is not yet.
 func TestAServerThatIsBehindWhatAnOwnerSawIsNoticedHoweverItIsAsked(t *testing.T) {
 	for name, answer := range map[string]func(*http.Request) *http.Response{
@@ -501,10 +520,10 @@ func TestAServerThatIsBehindWhatAnOwnerSawIsNoticedHoweverItIsAsked(t *testing.T
 			s := newStage(t)
 			s.wire.answer = answer
 			s.grant()
-			seen := s.create("creds")
-			s.set(map[string]string{"creds": seen + "000"})
+			observed := s.create("creds")
+			s.set(map[string]string{"creds": observed + "000"})
 			s.expectWake("a version that there is not yet")
-			s.set(map[string]string{"creds": seen})
+			s.set(map[string]string{"creds": observed})
 			s.quiet()
 			s.update("creds", "1")
 			s.expectWake("an update")

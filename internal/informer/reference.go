@@ -15,12 +15,12 @@ type Reference struct {
 	// Namespace is empty for objects that live in none.
 	Namespace string
 	// Name is empty for all objects of the type in the namespace or, if that is
-	// empty, too, everywhere. An owner that begins to refer to them is notified once when
-	// the watch has begun, because what happened before is not known.
+	// empty, too, everywhere. A new owner of such a reference is notified once when
+	// the watch has started, because earlier changes are unknown.
 	Name string
-	// Seen is the resourceVersion that the owner saw; empty if the object was not
-	// there. It says nothing if there is no Name.
-	Seen string
+	// ResourceVersion is the resourceVersion that the owner read; empty if the object did not
+	// exist. It has no meaning if there is no Name.
+	ResourceVersion string
 	// DeletionOnly restricts notifications to objects that are gone.
 	DeletionOnly bool
 }
@@ -60,24 +60,24 @@ func (s scope) including() []scope {
 
 // subscription is that an owner depends on a scope.
 type subscription struct {
-	seen         string
+	observed     string
 	deletionOnly bool
 	// notified is the resourceVersion that the owner was notified of, if it was: it is not
 	// notified again of the same. A watch that lags behind what the owner reads would
 	// otherwise notify it over and over.
 	notified *string
-	// begun: the owner was notified because a watch of many objects began.
-	begun bool
+	// notifiedOfAll: the owner was notified because a watch of many objects has started.
+	notifiedOfAll bool
 }
 
-// update takes over what a later reconcile says of the same scope.
-func (s *subscription) update(seen string, deletionOnly bool) {
-	if seen != s.seen {
-		// The object has changed since: the same version, or its deletion, is news again. A
+// update records what a later reconcile says of the same scope.
+func (s *subscription) update(observed string, deletionOnly bool) {
+	if observed != s.observed {
+		// The object has changed since: the same version, or its deletion, notifies again. A
 		// storage that was restored may show a version of before.
 		s.notified = nil
 	}
-	s.seen, s.deletionOnly = seen, deletionOnly
+	s.observed, s.deletionOnly = observed, deletionOnly
 }
 
 // isNews reports whether the owner is to be notified of what a watch shows of an object, and
@@ -85,12 +85,12 @@ func (s *subscription) update(seen string, deletionOnly bool) {
 // watch has come.
 func (s *subscription) isNews(version, progress string) bool {
 	switch {
-	case version == s.seen:
+	case version == s.observed:
 		s.notified = nil
 		return false
 	case version != "" && s.deletionOnly:
 		return false
-	case isOlder(progress, s.seen):
+	case isOlder(progress, s.observed):
 		return false // the owner is ahead of the watch
 	case s.notified != nil && *s.notified == version:
 		return false

@@ -15,50 +15,58 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
 const (
 	// watchFor is how long a watch lasts at least; at most it is twice as long.
 	watchFor = 15 * time.Minute
-	// initialPause is how long the events that a watch begins with may pause. A server that
-	// does not know of such watches never says that these were all.
+	// initialPause is how long the initial events of a watch may pause. A server that
+	// does not support such watches never reports the end of them.
 	initialPause = 30 * time.Second
+	// initialLimit is the time limit for all of these events. On a busy type there would be no
+	// pause.
+	initialLimit = 5 * time.Minute
 	// pageSize is the size of the pages of lists.
 	pageSize = 500
 	// stable is how long a watch has to live before its end counts as the first failure.
 	stable = 30 * time.Second
+	// orderly is how long a watch has to live before its end in good order is no failure. It is
+	// tried again after the shortest delay then: a proxy may cut each watch after some seconds.
+	orderly = time.Second
+	// period is the shortest time from the beginning of a watch to that of the next one.
+	period = 100 * time.Millisecond
 )
 
 // Source is where a Reflector reads objects: those of one type and one scope.
 type Source[T any] interface {
 	// List returns a page of the objects, as the storage holds them, and its metadata.
 	List(ctx context.Context, options metav1.ListOptions) (map[types.NamespacedName]T, metav1.ListMeta, error)
-	// Watch begins to watch the objects.
+	// Watch starts a watch of the objects.
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
-	// Convert returns what is kept of an object of a watch; false leaves it out.
+	// Convert returns what is kept of an object of a watch, or false to drop the object.
 	Convert(object runtime.Object) (T, bool)
 }
 
-// Handler takes what a Reflector has read. The methods are called one after the other.
+// Handler receives what a Reflector has read. The methods are called one after the other.
 type Handler[T any] interface {
 	// Listing is called before all objects are read, as the storage holds them.
 	Listing()
-	// Replace takes over all objects. They come from a watch that goes on if streaming is
-	// true; otherwise the watch begins only now.
+	// Replace receives all objects. They come from a watch that goes on if streaming is
+	// true; otherwise the watch only starts now.
 	Replace(objects map[types.NamespacedName]T, version string, streaming bool)
-	// Set takes over an object that was added or has changed.
+	// Set receives an object that was added or has changed.
 	Set(name types.NamespacedName, object T, version string)
-	// Delete takes over that an object left the watch, and its last state.
+	// Delete receives the last state of an object that was deleted or left the selection of the watch.
 	Delete(name types.NamespacedName, object T, version string)
 	// Progress says that there was no other change up to a version.
 	Progress(version string)
-	// Watching says that a watch goes on after a version that was taken over, or, if it is
+	// Watching says that a watch goes on after a version that was received, or, if it is
 	// false, that a watch has ended.
 	Watching(bool)
 	// Failed says why an attempt ended; the error is nil if the server ended a watch in good
-	// order, but soon. It returns after how long it is tried again; false ends the Reflector.
+	// order, but soon and without an event. It returns after how long it is tried again; false
+	// ends the Reflector.
 	Failed(err error, attempt int) (time.Duration, bool)
 }
 
@@ -67,9 +75,9 @@ type Reflector[T any] struct {
 	source   Source[T]
 	handler  Handler[T]
 	selector metav1.ListOptions
-	// version is where the next watch goes on; empty if it has to begin with all objects.
+	// version is where the next watch goes on; empty if it has to start with all objects.
 	version string
-	// noWatchList: the server does not begin a watch with all objects, so they are listed.
+	// noWatchList: the server cannot send all objects at the start of a watch, so they are listed.
 	noWatchList bool
 }
 
@@ -82,22 +90,29 @@ func NewReflector[T any](source Source[T], handler Handler[T], selector metav1.L
 func (r *Reflector[T]) Run(ctx context.Context) {
 	attempt := 0
 	for {
-		begun := time.Now()
+		start, version := time.Now(), r.version
 		err := r.listAndWatch(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(begun) >= stable {
-			attempt = 0
-			if err == nil {
-				continue // the server has ended the watch in good order
+		lived := time.Since(start)
+		delay := period - lived
+		// A server ends a watch that cannot keep up with the writes. As long as each one brings
+		// something, they follow each other at once; with pauses, the next would be further behind.
+		if inOrder := err == nil; inOrder && (lived >= stable || r.version != version) {
+			if lived >= stable || version != "" { // and it was not only what a watch begins with
+				attempt = 0
 			}
+		} else {
+			if lived >= stable || lived >= orderly && inOrder {
+				attempt = 0
+			}
+			var again bool
+			if delay, again = r.handler.Failed(err, attempt); !again {
+				return
+			}
+			attempt++
 		}
-		delay, again := r.handler.Failed(err, attempt)
-		if !again {
-			return
-		}
-		attempt++
 		timer := time.NewTimer(delay)
 		select {
 		case <-ctx.Done():
@@ -132,7 +147,11 @@ func (r *Reflector[T]) listAndWatch(ctx context.Context) error {
 	return r.watch(ctx, options, nil)
 }
 
-// noWatchListError means that the server does not know of watches that begin with all objects.
+// ErrCutShort means that the server ended a watch before it had sent all objects. A busy API
+// server does so, and accepts the next one.
+var ErrCutShort = errors.New("the watch ended before all objects were there")
+
+// noWatchListError means that the server does not support watches that start with all objects.
 type noWatchListError struct{}
 
 func (*noWatchListError) Error() string {
@@ -153,6 +172,12 @@ func (r *Reflector[T]) list(ctx context.Context) error {
 	r.handler.Listing()
 	for {
 		page, metadata, err := r.source.List(ctx, options)
+		if apierrors.IsResourceExpired(err) && options.Continue != "" {
+			// The pages took longer than the storage keeps what it held. In one piece they do not.
+			options.Limit, options.Continue = 0, ""
+			clear(all)
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -181,6 +206,7 @@ func (r *Reflector[T]) watch(ctx context.Context, options metav1.ListOptions, in
 		r.handler.Watching(true)
 	}
 	defer r.handler.Watching(false)
+	limit := time.Now().Add(initialLimit)
 	patience := time.NewTimer(initialPause)
 	defer patience.Stop()
 	for {
@@ -194,14 +220,14 @@ func (r *Reflector[T]) watch(ctx context.Context, options metav1.ListOptions, in
 		case event, open := <-w.ResultChan():
 			switch {
 			case !open && initial != nil:
-				return errors.New("the watch ended before all objects were there")
+				return ErrCutShort
 			case !open:
 				return nil
 			case event.Type == watch.Error:
 				return r.restartAfter(apierrors.FromObject(event.Object))
 			}
 			if initial != nil {
-				patience.Reset(initialPause)
+				patience.Reset(min(initialPause, time.Until(limit)))
 			}
 			if initial, err = r.handle(event, initial); err != nil {
 				return r.restartAfter(err)
@@ -210,16 +236,17 @@ func (r *Reflector[T]) watch(ctx context.Context, options metav1.ListOptions, in
 	}
 }
 
-// restartAfter makes the next watch begin with all objects, unless the error says only that
-// the server is busy or not there.
+// restartAfter makes the next watch start with all objects, unless the error says only that
+// the server is busy. A server that was not there may come back with a storage that was
+// restored, where a watch that goes on shows nothing until the version is reached again.
 func (r *Reflector[T]) restartAfter(err error) error {
-	if !apierrors.IsTooManyRequests(err) && !apierrors.IsServerTimeout(err) && !utilnet.IsConnectionRefused(err) {
+	if !apierrors.IsTooManyRequests(err) && !apierrors.IsServerTimeout(err) {
 		r.version = ""
 	}
 	return err
 }
 
-// handle takes over one event, and returns what is collected.
+// handle passes on one event, and returns what is collected.
 func (r *Reflector[T]) handle(event watch.Event, initial map[types.NamespacedName]T) (map[types.NamespacedName]T, error) {
 	metadata, err := meta.Accessor(event.Object)
 	if err != nil {

@@ -26,11 +26,15 @@ import (
 // history is a server with the objects of one type. It notes the requests, and what a
 // Reflector makes of its answers.
 type history struct {
-	mu       sync.Mutex
-	version  int
-	objects  map[types.NamespacedName]string
-	current  *watch.FakeWatcher
-	refusal  error
+	mu      sync.Mutex
+	version int
+	objects map[types.NamespacedName]string
+	current *watch.FakeWatcher
+	refusal error
+	// endless: a watch does not say when it has sent all objects.
+	endless bool
+	// expires: the continue tokens of pages expire at once.
+	expires  bool
 	noted    []string
 	attempts []int
 }
@@ -42,7 +46,7 @@ func (h *history) note(format string, args ...any) {
 }
 
 // take returns what was noted since it was last called.
-func (h *history) take() string {
+func (h *history) drain() string {
 	synctest.Wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,11 +69,18 @@ func (h *history) refuse(err error) {
 	h.refusal = err
 }
 
-func (h *history) List(context.Context, metav1.ListOptions) (map[types.NamespacedName]string, metav1.ListMeta, error) {
+func (h *history) List(_ context.Context, options metav1.ListOptions) (map[types.NamespacedName]string, metav1.ListMeta, error) {
 	if err := h.answer("list"); err != nil {
 		return nil, metav1.ListMeta{}, err
 	}
-	return h.objects, metav1.ListMeta{ResourceVersion: strconv.Itoa(h.version)}, nil
+	metadata := metav1.ListMeta{ResourceVersion: strconv.Itoa(h.version)}
+	switch {
+	case h.expires && options.Continue != "":
+		return nil, metav1.ListMeta{}, apierrors.NewResourceExpired("the continue token is too old")
+	case h.expires && options.Limit > 0:
+		metadata.Continue = "more"
+	}
+	return h.objects, metadata, nil
 }
 
 func (h *history) Watch(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
@@ -81,7 +92,7 @@ func (h *history) Watch(_ context.Context, options metav1.ListOptions) (watch.In
 		return nil, err
 	}
 	h.current = watch.NewFakeWithChanSize(10, false)
-	if options.SendInitialEvents != nil {
+	if options.SendInitialEvents != nil && !h.endless {
 		for name, version := range h.objects {
 			h.current.Add(objectOf(name, version))
 		}
@@ -130,7 +141,7 @@ func reflected(t *testing.T, test func(*testing.T, *history)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { NewReflector(h, h, metav1.ListOptions{}).Run(ctx) })
-		if got := h.take(); got != "watch all, all 1 at 7, streaming true" {
+		if got := h.drain(); got != "watch all, all 1 at 7, streaming true" {
 			t.Errorf("in the beginning: %s", got)
 		}
 		test(t, h)
@@ -139,7 +150,7 @@ func reflected(t *testing.T, test func(*testing.T, *history)) {
 	})
 }
 
-func TestAReflectorTakesOverEventsAndGoesOnAfterTheEndOfAWatch(t *testing.T) {
+func TestAReflectorHandlesEventsAndGoesOnAfterTheEndOfAWatch(t *testing.T) {
 	reflected(t, func(t *testing.T, h *history) {
 		a := types.NamespacedName{Namespace: "shop", Name: "a"}
 		h.current.Modify(objectOf(a, "8"))
@@ -147,7 +158,7 @@ func TestAReflectorTakesOverEventsAndGoesOnAfterTheEndOfAWatch(t *testing.T) {
 		h.current.Delete(objectOf(a, "10"))
 		time.Sleep(stable)
 		h.current.Stop()
-		if got := h.take(); got != "set a at 8, progress 9, delete a at 10, watch from 10" {
+		if got := h.drain(); got != "set a at 8, progress 9, delete a at 10, watch from 10" {
 			t.Errorf("got: %s", got)
 		}
 		if len(h.attempts) > 0 {
@@ -156,12 +167,12 @@ func TestAReflectorTakesOverEventsAndGoesOnAfterTheEndOfAWatch(t *testing.T) {
 	})
 }
 
-func TestOnlyAServerThatIsBusyOrDownIsWatchedFromTheSameVersion(t *testing.T) {
+func TestOnlyAServerThatIsBusyIsWatchedFromTheSameVersion(t *testing.T) {
 	for name, test := range map[string]struct {
 		err  error
 		next string
 	}{
-		"it is down":               {syscall.ECONNREFUSED, "watch from 7"},
+		"it is down":               {syscall.ECONNREFUSED, "watch all, all 1 at 7, streaming true"},
 		"it has too much to do":    {apierrors.NewTooManyRequests("later", 1), "watch from 7"},
 		"the version has expired":  {apierrors.NewResourceExpired("too old"), "watch all, all 1 at 7, streaming true"},
 		"it does not know it yet":  {apierrors.NewTimeoutError("Too large resource version", 1), "watch all, all 1 at 7, streaming true"},
@@ -173,12 +184,12 @@ func TestOnlyAServerThatIsBusyOrDownIsWatchedFromTheSameVersion(t *testing.T) {
 				time.Sleep(stable)
 				h.refuse(test.err)
 				h.current.Stop()
-				if got := h.take(); got != "watch from 7" {
+				if got := h.drain(); got != "watch from 7" {
 					t.Errorf("after the end of the watch: %s", got)
 				}
 				h.refuse(nil)
 				time.Sleep(time.Second)
-				if got := h.take(); got != test.next {
+				if got := h.drain(); got != test.next {
 					t.Errorf("after the refusal: %s, want %s", got, test.next)
 				}
 				if diff := cmp.Diff([]int{0}, h.attempts); diff != "" {
@@ -187,6 +198,75 @@ func TestOnlyAServerThatIsBusyOrDownIsWatchedFromTheSameVersion(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A server that does not know of such watches ignores that it is asked for all objects.
+func TestAWatchThatNeverSaysThatAllObjectsWereSentIsGivenUpAlsoIfTheTypeIsBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := types.NamespacedName{Namespace: "shop", Name: "a"}
+		h := &history{version: 7, objects: map[types.NamespacedName]string{a: "5"}, endless: true}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { NewReflector(h, h, metav1.ListOptions{}).Run(ctx) })
+		for start := time.Now(); time.Since(start) < initialLimit; time.Sleep(20 * time.Second) {
+			synctest.Wait()
+			h.current.Modify(objectOf(a, "8"))
+		}
+		if got := h.drain(); got != "watch all, list, all 1 at 7, streaming false, watch from 7" {
+			t.Errorf("got: %s", got)
+		}
+		cancel()
+		running.Wait()
+	})
+}
+
+func TestAListWithExpiredPagesIsReadInOnePiece(t *testing.T) {
+	reflected(t, func(t *testing.T, h *history) {
+		h.refuse(apierrors.NewBadRequest("no such option"))
+		time.Sleep(stable)
+		h.current.Stop()
+		h.drain() // the watch that goes on is refused, so all objects are read
+		h.refuse(nil)
+		h.endless, h.expires = true, true
+		h.drain()
+		time.Sleep(time.Minute)
+		if got := h.drain(); !strings.Contains(got, "list, list, list, all 1 at 7, streaming false") {
+			t.Errorf("got: %s", got)
+		}
+	})
+}
+
+func TestWatchesThatEndSoonButInGoodOrderAreNotTriedLessAndLessOften(t *testing.T) {
+	reflected(t, func(t *testing.T, h *history) {
+		for range 3 {
+			time.Sleep(15 * time.Second)
+			h.current.Stop()
+			time.Sleep(time.Second)
+			h.drain()
+		}
+		if diff := cmp.Diff([]int{0, 0}, h.attempts); diff != "" { // the first one brought all objects
+			t.Errorf("failed attempts (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// An API server ends watches that cannot keep up with a burst of writes.
+func TestWatchesThatBringEventsFollowEachOtherAtOnce(t *testing.T) {
+	reflected(t, func(t *testing.T, h *history) {
+		begun := time.Now()
+		for version := 8; version < 28; version++ {
+			h.current.Modify(objectOf(types.NamespacedName{Namespace: "shop", Name: "a"}, strconv.Itoa(version)))
+			synctest.Wait()
+			h.current.Stop()
+			time.Sleep(period)
+			if got, want := h.drain(), fmt.Sprintf("set a at %[1]d, watch from %[1]d", version); got != want {
+				t.Fatalf("got: %s, want: %s", got, want)
+			}
+		}
+		if took := time.Since(begun); len(h.attempts) > 0 || took > 20*period {
+			t.Errorf("20 watches took %v; failed attempts: %v", took, h.attempts)
+		}
+	})
 }
 
 func TestAReflectorEndsWhenItsHandlerSaysSo(t *testing.T) {

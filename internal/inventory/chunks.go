@@ -35,9 +35,9 @@ const (
 
 // limits are sizes of items in bytes of JSON.
 type limits struct {
-	leave  int // more than this leaves the status
-	hold   int // as much as this may stay there if it must not be kept elsewhere
-	enter  int // less than this comes back
+	spill  int // a larger inventory is moved from the status to Secrets
+	hold   int // an inventory of at most this size may stay in the status if Secrets are not allowed
+	back   int // a smaller inventory is moved back to the status
 	aim    int // the size of a chunk in a new set
 	most   int // more than this on average needs more chunks
 	fewest int // less than this on average needs fewer chunks
@@ -46,14 +46,14 @@ type limits struct {
 // limitsFor leaves room between the limits, so that an inventory near one of them
 // does not move back and forth.
 func limitsFor(threshold int) limits {
-	return limits{leave: threshold, hold: 4 * threshold, enter: threshold * 3 / 4, aim: threshold, most: 2 * threshold, fewest: threshold / 8}
+	return limits{spill: threshold, hold: 4 * threshold, back: threshold * 3 / 4, aim: threshold, most: 2 * threshold, fewest: threshold / 8}
 }
 
 // chunks returns the number of chunks for items of a size, 0 for the status,
 // given the number that there is. It is always a power of two.
 func (l limits) chunks(size, now int) int {
 	switch {
-	case now == 0 && size <= l.leave, now > 0 && size < l.enter:
+	case now == 0 && size <= l.spill, now > 0 && size < l.back:
 		return 0
 	case now > 0 && size <= now*l.most && (now <= 2 || size >= now*l.fewest):
 		return now

@@ -41,9 +41,9 @@ func (c *process) live(ctx context.Context, from int) (reached int, err error) {
 	return len(life), c.store.Erase(ctx, c.component, stored)
 }
 
-// TestACrashBetweenAnyTwoRequestsLeavesTheInventoryAsItWasOrAsItWasToBe kills the
+// TestAfterACrashBetweenAnyTwoRequestsTheInventoryIsTheOldOrTheNewOne kills the
 // process before and after every request of a life.
-func TestACrashBetweenAnyTwoRequestsLeavesTheInventoryAsItWasOrAsItWasToBe(t *testing.T) {
+func TestAfterACrashBetweenAnyTwoRequestsTheInventoryIsTheOldOrTheNewOne(t *testing.T) {
 	count := &gate{}
 	whole := newFixture(t)
 	if _, err := whole.process(count.wrap).live(t.Context(), 0); err != nil {
@@ -66,11 +66,11 @@ func TestACrashBetweenAnyTwoRequestsLeavesTheInventoryAsItWasOrAsItWasToBe(t *te
 					g.before = g.die
 				}
 				state, err := d.process(g.wrap).live(t.Context(), 0)
-				if err == nil && g.isDead() {
-					// The fatal request was one whose failure is made up for later.
+				if err == nil && g.hasCrashed() {
+					// The failure of the fatal request is repaired later.
 					d.nothingLeftButStrays()
 				}
-				if g.isDead() {
+				if g.hasCrashed() {
 					crashed++
 				}
 				next := d.process(nil)

@@ -12,9 +12,9 @@
 //
 // A changed chunk gets a new entry beside the one that the head names; then the
 // head is written; the next change removes what is superseded. A new set, which is
-// needed when the number of chunks changes or a Secret is lost, is begun by
-// counting up the generation in the head, so that no Secret exists that the
-// component does not know of; then the Secrets are created, the head is written, and
+// needed when the number of chunks changes or a Secret is lost, starts with a
+// higher generation in the head, so that no Secret exists without a trace in the
+// component; then the Secrets are created, the head is written, and
 // the Secrets of the old set are removed. So every write of the head moves
 // the inventory from one state to the next, and a crash in between leaves the state
 // before.
@@ -27,7 +27,7 @@
 // # Deletion
 //
 // The Secrets have a finalizer of ours, so the garbage collector and the namespace
-// controller cannot take them away while the component is being deleted; what is
+// controller cannot remove them while the component is being deleted; what is
 // left of the inventory is kept by updates of the Secrets, which a
 // terminating namespace allows. They are erased right before the component's own
 // finalizer is removed.

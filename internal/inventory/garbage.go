@@ -16,7 +16,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-// CollectGarbage removes Secrets that a crash left behind, and repairs the protection
+// CollectGarbage removes unreferenced Secrets, as after a crash, and repairs the protection
 // of the others. It usually has nothing to do. That a Secret cannot be removed
 // is no error: it is tried again, at the latest when the component is deleted.
 func (s *Snapshot) CollectGarbage(ctx context.Context, commit Commit) error {
@@ -37,7 +37,7 @@ func (s *Snapshot) CollectGarbage(ctx context.Context, commit Commit) error {
 	}
 	head := headOf(s.stored)
 	if slices.ContainsFunc(s.unreferenced, func(found secret) bool { return found.generation >= head.Generation }) {
-		// Another process that still takes itself for the leader may be about to make
+		// Another process that has not noticed the loss of its lease may be about to make
 		// them the current set.
 		head.Generation = s.nextGeneration()
 		if err := s.commit(ctx, withHead(s.stored, head), commit); err != nil {

@@ -26,14 +26,14 @@ const (
 	maxNamespaces = 64
 )
 
-// checkHead returns what is wrong with a head. A user who may write the status of
-// a component may write anything there.
+// checkHead returns what is wrong with a head. A user with the right to write the status of
+// a component can write anything there.
 func checkHead(head *v1alpha1.InventoryChunks) error {
 	switch n := len(head.Chunks); {
 	case !isNumber(head.Generation) || !isNumber(head.Current) || !isNumber(head.Revision):
 		return errors.New("its numbers are out of range")
 	case head.Current > head.Generation:
-		return errors.New("it names a set of Secrets that was not begun")
+		return errors.New("it names a set of Secrets that was never started")
 	case head.Current == 0 && n > 0, head.Current > 0 && n == 0:
 		return errors.New("it does not say where the items are")
 	case n > maxChunks || n&(n-1) != 0:

@@ -16,7 +16,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-// spilled returns a fixture whose record is in Secrets.
+// spilled returns a fixture with its inventory in Secrets.
 func spilled(t *testing.T) (*fixture, []v1alpha1.InventoryItem) {
 	t.Helper()
 	d, all := newFixture(t), items(0, 20)

@@ -72,7 +72,7 @@ func (d *fixture) check(err error) {
 	}
 }
 
-// clientVia returns a client whose requests go through a wrapper.
+// clientVia returns a client with requests that go through a wrapper.
 func (d *fixture) clientVia(wrap func(http.RoundTripper) http.RoundTripper) client.Client {
 	d.Helper()
 	config := rest.CopyConfig(env.Shared(d.T).Config())
@@ -182,7 +182,7 @@ func (d *fixture) secrets() []corev1.Secret {
 	return list.Items
 }
 
-// items makes items with numbers; those whose number is in changed differ.
+// items makes numbered items; those with a number in changed differ.
 func items(from, to int, changed ...int) []v1alpha1.InventoryItem {
 	list := make([]v1alpha1.InventoryItem, 0, to-from)
 	for i := from; i < to; i++ {
@@ -197,7 +197,7 @@ func items(from, to int, changed ...int) []v1alpha1.InventoryItem {
 	return list
 }
 
-var errDead = errors.New("the process is dead")
+var errCrashed = errors.New("the process has crashed")
 
 // gate lets something happen at one request of a client.
 type gate struct {
@@ -205,9 +205,9 @@ type gate struct {
 	before func() error
 	after  func() error
 
-	mu    sync.Mutex
-	count int
-	dead  bool
+	mu      sync.Mutex
+	count   int
+	crashed bool
 }
 
 func (g *gate) wrap(next http.RoundTripper) http.RoundTripper {
@@ -215,10 +215,10 @@ func (g *gate) wrap(next http.RoundTripper) http.RoundTripper {
 		g.mu.Lock()
 		g.count++
 		here := g.count == g.at
-		dead := g.dead
+		crashed := g.crashed
 		g.mu.Unlock()
-		if dead {
-			return nil, errDead
+		if crashed {
+			return nil, errCrashed
 		}
 		if here && g.before != nil {
 			if err := g.before(); err != nil {
@@ -240,14 +240,14 @@ func (g *gate) wrap(next http.RoundTripper) http.RoundTripper {
 func (g *gate) die() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.dead = true
-	return errDead
+	g.crashed = true
+	return errCrashed
 }
 
-func (g *gate) isDead() bool {
+func (g *gate) hasCrashed() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.dead
+	return g.crashed
 }
 
 var reasons = map[int]string{http.StatusForbidden: "Forbidden", http.StatusTooManyRequests: "TooManyRequests"}

@@ -26,21 +26,21 @@ type State string
 const (
 	// StateGone: it does not exist any more, though perhaps another one of its name.
 	StateGone State = "Gone"
-	// StateReleased: it is being deleted, and does not bear our finalizer. No operator
+	// StateWithoutFinalizer: it is being deleted, and does not have our finalizer. No operator
 	// reconciles it any more, and none removes its Secrets before it is gone.
-	StateReleased State = "Released"
+	StateWithoutFinalizer State = "WithoutFinalizer"
 	// StateElsewhere: it exists, and its inventory belongs to another process.
 	StateElsewhere State = "Elsewhere"
 )
 
-// StateFunc returns what has become of a component, by reading from the server.
+// StateFunc returns the state of a component, by reading from the server.
 type StateFunc func(ctx context.Context, c Component) (State, error)
 
-// releaseSecrets removes the Secrets of a component that does not exist any more. Usually
-// they went before it; if a client took its finalizer away, our finalizer on them would keep
-// them, and their namespace, forever. Those that cannot be removed now stay cached,
-// unless that is for good.
-func (s *Store) releaseSecrets(ctx context.Context, entry cacheEntry) error {
+// eraseSecrets removes the Secrets of a component that does not exist any more. Usually
+// they are removed before it; if a client removed the finalizer of the component, our finalizer
+// on the Secrets would keep them, and their namespace, forever. Those that cannot be removed now
+// stay cached, unless a right is missing.
+func (s *Store) eraseSecrets(ctx context.Context, entry cacheEntry) error {
 	err := s.Erase(ctx, entry.component, v1alpha1.Inventory{Chunks: entry.head.DeepCopy()})
 	if err == nil || isForbidden(err) {
 		s.dropCached(entry.component)
@@ -50,31 +50,31 @@ func (s *Store) releaseSecrets(ctx context.Context, entry cacheEntry) error {
 	return err
 }
 
-// releasePredecessor removes the Secrets of an earlier component of the same name. After an
-// error it is to be called again, before anything is cached for the component: what was
-// known about the earlier one would be lost. Missing rights do not hold up the component.
-func (s *Store) releasePredecessor(ctx context.Context, c Component) error {
+// erasePredecessor removes the Secrets of an earlier component of the same name. After an
+// error it is to be called again, before anything is cached for the component: the cached
+// entry of the earlier one would be lost. Missing rights do not block the component.
+func (s *Store) erasePredecessor(ctx context.Context, c Component) error {
 	entry, ok := s.cached(c.key())
 	if !ok || entry.component.UID == c.UID {
 		return nil
 	}
-	err := s.releaseSecrets(ctx, entry)
+	err := s.eraseSecrets(ctx, entry)
 	if isForbidden(err) {
 		logf.FromContext(ctx).Error(err, "Secrets of the inventory outlive their component")
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("free the Secrets of the inventory of an earlier %s, which is gone: %w", c, err)
+		return fmt.Errorf("remove the Secrets of the inventory of an earlier %s, which is gone: %w", c, err)
 	}
 	return nil
 }
 
-// ReleaseComponent is called when a component is not seen any more, or does not bear our
-// finalizer any more while it is being deleted. What is known about it is kept until its
+// CleanUpComponent is called when a component does not exist any more for this process, or is
+// being deleted without our finalizer. What is cached about it is kept until its
 // Secrets are removed, because it is gone, or until it belongs to another process. After an
-// error it is to be called again; it gives up on what the operator must not read or write,
-// which Orphans may make up for.
-func (s *Store) ReleaseComponent(ctx context.Context, key client.ObjectKey, stateOf StateFunc) error {
+// error it is to be called again. It gives up on what the operator must not read or write;
+// Orphans may remove that later.
+func (s *Store) CleanUpComponent(ctx context.Context, key client.ObjectKey, stateOf StateFunc) error {
 	entry, ok := s.cached(key)
 	if !ok {
 		return nil
@@ -82,7 +82,7 @@ func (s *Store) ReleaseComponent(ctx context.Context, key client.ObjectKey, stat
 	state, err := stateOf(ctx, entry.component)
 	switch {
 	case err == nil && state == StateGone:
-		err = s.releaseSecrets(ctx, entry)
+		err = s.eraseSecrets(ctx, entry)
 	case err == nil && state == StateElsewhere, isForbidden(err):
 		s.dropCached(entry.component)
 	}
@@ -91,7 +91,7 @@ func (s *Store) ReleaseComponent(ctx context.Context, key client.ObjectKey, stat
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("free the Secrets of the inventory of %s, if it is gone: %w", entry.component, err)
+		return fmt.Errorf("remove the Secrets of the inventory of %s, if it is gone: %w", entry.component, err)
 	}
 	return nil
 }
@@ -102,8 +102,8 @@ type Kind struct {
 	Namespaced  bool
 }
 
-// Orphans are Secrets that are being deleted, that only our finalizer holds, and whose
-// component does not exist any more: a client took its finalizer away while no
+// Orphans are Secrets that are being deleted, that have no finalizer but ours, and that belong
+// to a component that does not exist any more: a client removed its finalizer while no
 // operator was running.
 type Orphans struct {
 	store *Store
@@ -122,16 +122,16 @@ type orphan struct {
 	secret    secret
 }
 
-// Release takes our finalizer away from all orphans. Whatever goes wrong with one of
+// CleanUp removes our finalizer from all orphans. Whatever goes wrong with one of
 // them, it goes on with the others, and returns all errors; then it is to be called
-// again. A Secret that we must not change, or whose component we must not read, is
-// named in the log and left alone from then on. So an error that is Forbidden means that
-// Secrets must not be listed.
-func (o *Orphans) Release(ctx context.Context, kind Kind, stateOf StateFunc) error {
+// again. If the operator has no right to change a Secret or to read its component, the Secret
+// is named in the log and ignored from then on. So an error that is Forbidden means that
+// the right to list Secrets is missing.
+func (o *Orphans) CleanUp(ctx context.Context, kind Kind, stateOf StateFunc) error {
 	found, listErr := o.find(ctx, kind)
 	errs := make([]error, len(found))
 	_ = parallel(len(found), func(i int) error {
-		errs[i] = o.releaseOne(ctx, found[i], stateOf)
+		errs[i] = o.cleanUpOne(ctx, found[i], stateOf)
 		return nil
 	})
 	var failed, forbidden []error
@@ -145,7 +145,7 @@ func (o *Orphans) Release(ctx context.Context, kind Kind, stateOf StateFunc) err
 		}
 	}
 	if err := join(forbidden); err != nil {
-		logf.FromContext(ctx).Error(err, "Secrets of inventories may outlive their components: grant the operator the rights, and start it anew")
+		logf.FromContext(ctx).Error(err, "Secrets of inventories may outlive their components: grant the operator the rights, and restart it")
 	}
 	return join(append(failed, listErr))
 }
@@ -182,7 +182,7 @@ func (o *Orphans) find(ctx context.Context, kind Kind) ([]orphan, error) {
 }
 
 // canOwn reports whether there can be such a component, and we would keep its Secrets
-// there. A user who may create a Secret can write anything in it about its owner, and
+// there. A user with the right to create Secrets can write anything about their owner, and
 // no request must be made that no server can answer.
 func (k Kind) canOwn(c Component, s secret) bool {
 	switch {
@@ -196,7 +196,7 @@ func (k Kind) canOwn(c Component, s secret) bool {
 	return c.Namespace == "" // wherever an operator kept its Secrets, now or in earlier days
 }
 
-func (o *Orphans) releaseOne(ctx context.Context, one orphan, stateOf StateFunc) error {
+func (o *Orphans) cleanUpOne(ctx context.Context, one orphan, stateOf StateFunc) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -207,8 +207,8 @@ func (o *Orphans) releaseOne(ctx context.Context, one orphan, stateOf StateFunc)
 		return fmt.Errorf("find out whether %s is gone, to which Secret %s/%s belongs: %w", c, s.namespace, s.name, err)
 	case state == StateGone:
 		return o.store.removeSecret(ctx, c, s)
-	case state == StateReleased:
-		// ReleaseComponent removes its Secrets when it is gone. If more is cached, that stays.
+	case state == StateWithoutFinalizer:
+		// CleanUpComponent removes its Secrets when it is gone. If more is cached, that stays.
 		o.store.mu.Lock()
 		defer o.store.mu.Unlock()
 		if o.store.cache[c.key()].component.UID != c.UID {

@@ -59,7 +59,7 @@ func TestOrphansAreFoundByANewProcess(t *testing.T) {
 	state, failure := StateElsewhere, error(nil)
 	look := func(kind string) error {
 		asked = nil
-		return store.Orphans().Release(t.Context(), Kind{Kind: kind, Namespaced: true}, d.only(func(c Component) (State, error) {
+		return store.Orphans().CleanUp(t.Context(), Kind{Kind: kind, Namespaced: true}, d.only(func(c Component) (State, error) {
 			asked = append(asked, c.UID)
 			return state, failure
 		}))
@@ -86,37 +86,37 @@ func TestOrphansAreFoundByANewProcess(t *testing.T) {
 	}
 }
 
-func TestANewProcessReleasesSecretsWhenTheirComponentIsGone(t *testing.T) {
+func TestANewProcessRemovesSecretsWhenTheirComponentIsGone(t *testing.T) {
 	d, _ := spilled(t)
 	for _, s := range d.secrets() {
 		d.check(d.client.Delete(t.Context(), &s))
 	}
 	store := d.process(nil).store
-	d.check(store.Orphans().Release(t.Context(), configMaps, d.only(func(Component) (State, error) { return StateReleased, nil })))
+	d.check(store.Orphans().CleanUp(t.Context(), configMaps, d.only(func(Component) (State, error) { return StateWithoutFinalizer, nil })))
 	if len(d.secrets()) == 0 {
 		t.Fatal("the Secrets went before their component")
 	}
-	d.check(store.ReleaseComponent(t.Context(), d.key, gone))
+	d.check(store.CleanUpComponent(t.Context(), d.key, gone))
 	d.nothingLeft()
 }
 
-func TestOneSecretThatCannotBeReleasedHoldsUpNoOther(t *testing.T) {
+func TestOneSecretThatCannotBeRemovedBlocksNoOther(t *testing.T) {
 	d, _ := spilled(t)
 	secrets := d.deleteSecrets()
 	var server refuser
 	orphans := d.process(server.wrap).store.Orphans()
-	release := func() error {
-		return orphans.Release(t.Context(), configMaps, d.only(func(Component) (State, error) { return StateGone, nil }))
+	cleanUp := func() error {
+		return orphans.CleanUp(t.Context(), configMaps, d.only(func(Component) (State, error) { return StateGone, nil }))
 	}
 	server.refuse(http.StatusTooManyRequests, secrets[0].Name)
-	if err := release(); !apierrors.IsTooManyRequests(err) || !strings.Contains(err.Error(), secrets[0].Name) {
+	if err := cleanUp(); !apierrors.IsTooManyRequests(err) || !strings.Contains(err.Error(), secrets[0].Name) {
 		t.Errorf("error %v", err)
 	}
 	if left := d.secrets(); len(left) != 1 || left[0].Name != secrets[0].Name {
 		t.Errorf("%d of %d Secrets are left", len(left), len(secrets))
 	}
 	server.refuse(0, secrets[0].Name)
-	d.check(release())
+	d.check(cleanUp())
 	d.nothingLeft()
 }
 
@@ -124,7 +124,7 @@ func TestOneComponentThatCannotBeReadHoldsUpNoOther(t *testing.T) {
 	d, _ := spilled(t)
 	secrets := d.deleteSecrets()
 	failure, failed := errors.New("the server does not answer"), false
-	err := d.process(nil).store.Orphans().Release(t.Context(), configMaps, d.only(func(Component) (State, error) {
+	err := d.process(nil).store.Orphans().CleanUp(t.Context(), configMaps, d.only(func(Component) (State, error) {
 		if !failed {
 			failed = true
 			return "", failure
@@ -139,7 +139,7 @@ func TestOneComponentThatCannotBeReadHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-func TestASecretThatMustNotBeReleasedIsLoggedOnceAndLeftAlone(t *testing.T) {
+func TestASecretThatMustNotBeChangedIsLoggedOnceAndIgnored(t *testing.T) {
 	d, _ := spilled(t)
 	secrets := d.deleteSecrets()
 	var server refuser
@@ -148,7 +148,7 @@ func TestASecretThatMustNotBeReleasedIsLoggedOnceAndLeftAlone(t *testing.T) {
 	var logged []string
 	ctx := logf.IntoContext(t.Context(), funcr.New(func(_, text string) { logged = append(logged, text) }, funcr.Options{}))
 	for range 3 {
-		d.check(orphans.Release(ctx, configMaps, d.only(func(Component) (State, error) { return StateGone, nil })))
+		d.check(orphans.CleanUp(ctx, configMaps, d.only(func(Component) (State, error) { return StateGone, nil })))
 	}
 	if left := d.secrets(); len(left) != 1 || left[0].Name != secrets[0].Name {
 		t.Errorf("%d of %d Secrets are left", len(left), len(secrets))
@@ -158,20 +158,20 @@ func TestASecretThatMustNotBeReleasedIsLoggedOnceAndLeftAlone(t *testing.T) {
 	}
 }
 
-func TestWhatIsKnownIsNotReplacedByWhatAnOrphanTells(t *testing.T) {
+func TestACachedEntryIsNotReplacedByThatOfAnOrphan(t *testing.T) {
 	d := newFixture(t)
 	c := d.process(nil)
 	d.check(c.reconcile(t.Context(), items(0, 20)))
 	stored, err := c.stored(t.Context())
 	d.check(err)
 	d.deleteSecrets()
-	d.check(c.store.Orphans().Release(t.Context(), configMaps, d.only(func(Component) (State, error) { return StateReleased, nil })))
+	d.check(c.store.Orphans().CleanUp(t.Context(), configMaps, d.only(func(Component) (State, error) { return StateWithoutFinalizer, nil })))
 	if _, known := c.store.OpenCached(d.component, stored); !known {
 		t.Error("the inventory is not known any more")
 	}
 }
 
-// A user who may create Secrets can write anything in them about their owner.
+// A user with the right to create Secrets can write anything about their owner.
 func TestAnOwnerThatCannotExistIsNotRead(t *testing.T) {
 	const here = "(here)"
 	long := strings.Repeat("x", maxReadable)
@@ -200,7 +200,7 @@ func TestAnOwnerThatCannotExistIsNotRead(t *testing.T) {
 			d.check(d.client.Create(t.Context(), l.newSecret(d.component, d.key.Namespace, l.naming(d.component).name(1, 0), 1, nil)))
 			d.deleteSecrets()
 			asked := false
-			d.check(l.Orphans().Release(t.Context(), Kind{Kind: "ConfigMap", Namespaced: tc.namespaced}, d.only(func(c Component) (State, error) {
+			d.check(l.Orphans().CleanUp(t.Context(), Kind{Kind: "ConfigMap", Namespaced: tc.namespaced}, d.only(func(c Component) (State, error) {
 				asked = true
 				if c != d.component {
 					t.Errorf("asked about %+v", c)
@@ -241,12 +241,12 @@ func (d *fixture) replace() {
 
 func gone(context.Context, Component) (State, error) { return StateGone, nil }
 
-func TestSecretsDoNotOutliveAComponentThatIsTakenAwayByForce(t *testing.T) {
+func TestSecretsDoNotOutliveAComponentThatIsRemovedByForce(t *testing.T) {
 	t.Run("the process knows it and sees its end", func(t *testing.T) {
 		d := newFixture(t)
 		c := d.process(nil)
 		d.check(c.reconcile(t.Context(), items(0, 20)))
-		d.check(c.store.ReleaseComponent(t.Context(), d.key, gone))
+		d.check(c.store.CleanUpComponent(t.Context(), d.key, gone))
 		d.nothingLeft()
 	})
 	t.Run("the process knows it and meets its successor", func(t *testing.T) {
@@ -261,14 +261,14 @@ func TestSecretsDoNotOutliveAComponentThatIsTakenAwayByForce(t *testing.T) {
 	})
 }
 
-func TestWhatIsKnownAboutAComponentIsKeptUntilItIsGone(t *testing.T) {
+func TestTheCacheOfAComponentIsKeptUntilItIsGone(t *testing.T) {
 	for name, test := range map[string]struct {
 		state State
 		err   error
 		// again: an error is returned; kept: its Secrets go when it is gone.
 		again, kept bool
 	}{
-		"it is being deleted, and another finalizer holds it": {state: StateReleased, kept: true},
+		"it is being deleted, and another finalizer holds it": {state: StateWithoutFinalizer, kept: true},
 		"it belongs to another process":                       {state: StateElsewhere},
 		"the server does not answer":                          {err: errors.New("no answer"), again: true, kept: true},
 		"we must not read it":                                 {err: apierrors.NewForbidden(schema.GroupResource{Resource: "shops"}, "main", nil)},
@@ -279,7 +279,7 @@ func TestWhatIsKnownAboutAComponentIsKeptUntilItIsGone(t *testing.T) {
 			d.check(c.reconcile(t.Context(), items(0, 20)))
 			before := len(d.secrets())
 			left := func(state State, err error) error {
-				return c.store.ReleaseComponent(t.Context(), d.key, func(_ context.Context, c Component) (State, error) {
+				return c.store.CleanUpComponent(t.Context(), d.key, func(_ context.Context, c Component) (State, error) {
 					if c.UID != d.component.UID {
 						t.Errorf("asked about %+v", c)
 					}
@@ -315,11 +315,11 @@ func TestSecretsThatCannotBeRemovedAreTriedAgain(t *testing.T) {
 	})
 	d.check(c.reconcile(t.Context(), items(0, 20)))
 	refused.Store(true)
-	if err := c.store.ReleaseComponent(t.Context(), d.key, gone); err == nil {
+	if err := c.store.CleanUpComponent(t.Context(), d.key, gone); err == nil {
 		t.Error("it is not said that Secrets are left")
 	}
 	refused.Store(false)
-	d.check(c.store.ReleaseComponent(t.Context(), d.key, gone))
+	d.check(c.store.CleanUpComponent(t.Context(), d.key, gone))
 	d.nothingLeft()
 }
 
@@ -380,11 +380,11 @@ func TestOnlyIfAllIsDeniedItIsGivenUp(t *testing.T) {
 	secrets := d.secrets()
 	server.refuse(http.StatusForbidden, secrets[0].Name)
 	server.refuse(http.StatusTooManyRequests, secrets[1].Name)
-	if err := c.store.ReleaseComponent(t.Context(), d.key, gone); err == nil || !strings.Contains(err.Error(), secrets[1].Name) {
+	if err := c.store.CleanUpComponent(t.Context(), d.key, gone); err == nil || !strings.Contains(err.Error(), secrets[1].Name) {
 		t.Errorf("error %v", err)
 	}
 	server.refuse(0, secrets[1].Name)
-	d.check(c.store.ReleaseComponent(t.Context(), d.key, gone))
+	d.check(c.store.CleanUpComponent(t.Context(), d.key, gone))
 	if left := d.secrets(); len(left) != 1 || left[0].Name != secrets[0].Name {
 		t.Errorf("%d Secrets are left", len(left))
 	}

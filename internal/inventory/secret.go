@@ -30,7 +30,7 @@ const (
 	suffixOwner     = "/inventory-component" // the component in clear text
 )
 
-// secret is what is known about a Secret of ours.
+// secret is what is cached about a Secret of ours.
 type secret struct {
 	namespace, name   string
 	uid               types.UID
@@ -200,8 +200,8 @@ func (s *Store) patchSecret(ctx context.Context, to secret, body map[string]any)
 // maxAttempts bounds how often a Secret is read again because another client changed it.
 const maxAttempts = 4
 
-// removeSecret takes our finalizer away from a Secret and deletes it. The finalizer goes
-// first: a Secret without it is left to the garbage collector if the process ends in between.
+// removeSecret removes our finalizer from a Secret and deletes it. The finalizer is removed
+// first: the garbage collector deletes a Secret without it if the process ends in between.
 func (s *Store) removeSecret(ctx context.Context, c Component, found secret) error {
 	var err error
 	for range maxAttempts {

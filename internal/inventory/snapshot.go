@@ -32,7 +32,7 @@ type Snapshot struct {
 	lost         []Loss
 	// unreadable says what is wrong with the head as a whole.
 	unreadable error
-	// failed: a write failed; what the Secrets hold is not known.
+	// failed: a write failed; the content of the Secrets is unknown.
 	failed bool
 }
 
@@ -79,7 +79,7 @@ func (s *Snapshot) Types() []v1alpha1.InventoryType {
 	})
 }
 
-// Namespaces are the namespaces of the objects in the inventory; none if they are not known.
+// Namespaces are the namespaces of the objects in the inventory; none if they are unknown.
 func (s *Snapshot) Namespaces() []string {
 	if s.stored.Chunks == nil {
 		return nil
@@ -89,9 +89,9 @@ func (s *Snapshot) Namespaces() []string {
 	})
 }
 
-// Restore takes over the objects that were found in place of the lost parts, and
+// Restore adds the objects that were found in place of the lost parts, and
 // returns how many of them were missing. What belongs to a part that is not lost
-// is left out: it is known that the inventory does not have it.
+// is not added: the inventory certainly does not have it.
 func (s *Snapshot) Restore(found []v1alpha1.InventoryItem) int {
 	missing := map[int]bool{}
 	for _, loss := range s.lost {
@@ -121,7 +121,7 @@ func (s *Snapshot) cache() {
 	})
 }
 
-// confirm takes over what is cached, if the Secrets are as they were.
+// confirm uses what is cached, if the Secrets are as they were.
 func (s *Snapshot) confirm(ctx context.Context, entry cacheEntry) (bool, error) {
 	if s.stored.Chunks.Current == 0 && entry.clean {
 		return true, nil

@@ -126,7 +126,7 @@ func (s *Store) dropCached(c Component) {
 	}
 }
 
-// Items returns the items of an inventory, if they are known without a request.
+// Items returns the items of an inventory, if they are cached or in the status.
 func (s *Store) Items(c Component, stored v1alpha1.Inventory) (items []v1alpha1.InventoryItem, known bool) {
 	if stored.Chunks == nil || stored.Chunks.Current == 0 {
 		return stored.Items, true
@@ -156,13 +156,13 @@ func (s *Store) OpenCached(c Component, stored v1alpha1.Inventory) (*Snapshot, b
 
 // Open reads the inventory that the status of a component is the head of. An inventory
 // that is in the status costs no request. What is lost or is not what the head
-// names is a loss of the Snapshot; an error means that it is not known, or that Secrets of
+// names is a loss of the Snapshot; an error means that it is unknown, or that Secrets of
 // an earlier component of that name are still to be removed.
 func (s *Store) Open(ctx context.Context, c Component, stored v1alpha1.Inventory) (*Snapshot, error) {
 	if stored.Format > v1alpha1.InventoryFormatChunked {
 		return nil, &FormatError{Format: stored.Format}
 	}
-	if err := s.releasePredecessor(ctx, c); err != nil {
+	if err := s.erasePredecessor(ctx, c); err != nil {
 		return nil, err
 	}
 	snapshot := &Snapshot{store: s, component: c, stored: stored, items: validItems(stored.Items)}

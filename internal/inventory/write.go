@@ -102,7 +102,7 @@ func (s *Snapshot) write(ctx context.Context, inventory v1alpha1.Inventory, comm
 	return s.moveToSet(ctx, inventory, items, commit, chunks)
 }
 
-// inStatus is an inventory whose items are in the status.
+// inStatus returns the inventory with its items in the status.
 func (s *Snapshot) inStatus(inventory v1alpha1.Inventory, head v1alpha1.InventoryChunks) v1alpha1.Inventory {
 	inventory.Chunks = nil
 	if s.stored.Chunks == nil {
@@ -111,7 +111,7 @@ func (s *Snapshot) inStatus(inventory v1alpha1.Inventory, head v1alpha1.Inventor
 	return withHead(inventory, head)
 }
 
-// moveToStatus takes the items back into the status.
+// moveToStatus moves the items back into the status.
 func (s *Snapshot) moveToStatus(ctx context.Context, inventory v1alpha1.Inventory, commit Commit) (v1alpha1.Inventory, error) {
 	head := v1alpha1.InventoryChunks{Generation: s.nextGeneration()}
 	if s.unreadable == nil {
@@ -266,7 +266,7 @@ func (s *Snapshot) updateSet(ctx context.Context, inventory v1alpha1.Inventory, 
 }
 
 // invalidateUncommitted makes sure that entries that are newer than the head, left by a
-// crash or just written by another process that still takes itself for the leader, can
+// crash or just written by another process that has not noticed the loss of its lease, can
 // no longer become part of the inventory: the next write of their Secret removes them.
 func (s *Snapshot) invalidateUncommitted(ctx context.Context, changes []change, commit Commit) error {
 	head := headOf(s.stored)
@@ -310,7 +310,7 @@ func (s *Snapshot) commit(ctx context.Context, stored v1alpha1.Inventory, commit
 	return nil
 }
 
-// nextGeneration is the number of a set that no process has begun.
+// nextGeneration returns the number of a set that no process has started.
 func (s *Snapshot) nextGeneration() int64 {
 	last := int64(0)
 	if s.unreadable == nil && s.stored.Chunks != nil {

@@ -160,7 +160,7 @@ func TestWithoutRightsOnSecretsTheInventoryStaysInTheStatusAsLongAsItMay(t *test
 	}
 }
 
-func TestWhetherSecretsMayBeKeptLeavesNothingBehind(t *testing.T) {
+func TestTheCheckWhetherSecretsMayBeKeptWritesNothing(t *testing.T) {
 	d := newFixture(t)
 	c := d.process(nil)
 	c.snapshot = &Snapshot{store: c.store, component: d.component}

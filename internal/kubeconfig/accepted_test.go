@@ -43,7 +43,7 @@ func TestGoodKubeconfigsAreUnderstood(t *testing.T) {
 		{"plain", plain, simple},
 		{"JSON", string(asJSON), simple},
 		{"JSON with tabs", indented.String(), simple},
-		{"with a mark", "\xef\xbb\xbf" + plain, simple},
+		{"with a byte order mark", "\xef\xbb\xbf" + plain, simple},
 		{"CRLF", strings.ReplaceAll(plain, "\n", "\r\n"), simple},
 		{"comments", "# mine\n---\n" + plain + "...\n", simple},
 		{"without kind and version", with(t, "apiVersion: v1\nkind: Config\n", ""), simple},

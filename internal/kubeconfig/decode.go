@@ -93,7 +93,7 @@ func (v *validation) decode(raw []byte) *clientcmdv1.Config {
 		v.report(v1alpha1.ReasonKubeconfigTooLarge, "", "has %d bytes, at most %d are allowed", len(raw), MaxBytes)
 		return nil
 	}
-	// White space at the end may hold tabs, which YAML does not take there.
+	// White space at the end may hold tabs, which YAML does not allow there.
 	raw = bytes.TrimRight(bytes.TrimPrefix(raw, byteOrderMark), " \t\r\n")
 	if !utf8.Valid(raw) || bytes.IndexFunc(raw, isForbiddenRune) >= 0 {
 		v.invalid("", "is no text in UTF-8")
@@ -149,14 +149,14 @@ func (v *validation) syntax(raw []byte) {
 
 var linePattern = regexp.MustCompile(`line (\d+):`)
 
-// isForbiddenRune finds what UTF-16 without a mark looks like, and what terminals
+// isForbiddenRune finds what UTF-16 without a byte order mark looks like, and what terminals
 // and logs interpret.
 func isForbiddenRune(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' && r != '\u0085' || r == '\ufeff'
 }
 
 // plain refuses anchors and aliases, by which a short text becomes a long one, tags, by
-// which it becomes something else, and keys that are there twice.
+// which it becomes something else, and duplicate keys.
 func (v *validation) plain(node *yaml.Node) {
 	switch {
 	case node.Kind == yaml.AliasNode || node.Anchor != "":

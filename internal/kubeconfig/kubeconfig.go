@@ -203,9 +203,9 @@ func (v *validation) server(path, server string) {
 	case err != nil:
 		v.invalid(path, "is no URL")
 	case u.Scheme == "http":
-		v.report(v1alpha1.ReasonKubeconfigInsecure, path, "must begin with https://, because http can be read and changed on the way")
+		v.report(v1alpha1.ReasonKubeconfigInsecure, path, "must start with https://, because http can be read and changed on the way")
 	case u.Scheme != "https" || u.Opaque != "":
-		v.invalid(path, "must begin with https://")
+		v.invalid(path, "must start with https://")
 	case u.Hostname() == "":
 		v.invalid(path, "names no host")
 	case u.User != nil:

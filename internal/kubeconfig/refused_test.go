@@ -13,9 +13,9 @@ import (
 	"github.com/corbel-run/corbel/internal/kubeconfig"
 )
 
-func utf16Of(text string, mark bool) string {
+func utf16Of(text string, byteOrderMark bool) string {
 	var b strings.Builder
-	if mark {
+	if byteOrderMark {
 		b.WriteString("\xff\xfe")
 	}
 	for _, unit := range utf16.Encode([]rune(text)) {
@@ -40,7 +40,7 @@ func TestBadKubeconfigsAreRefused(t *testing.T) {
 		{"K01 nothing", "", empty, "kubeconfig: is empty"},
 		{"K02 white space", " \n\t\r\n", empty, ""},
 		{"only a comment", "# nothing\n", empty, ""},
-		{"only a mark", "\xef\xbb\xbf", empty, ""},
+		{"only a byte order mark", "\xef\xbb\xbf", empty, ""},
 		{"K03 an empty mapping", "{}", invalid, "kubeconfig: clusters: no cluster is defined; current-context: is missing"},
 		{"null", "null", invalid, "clusters: no cluster is defined"},
 		{"an empty document", "---\n", invalid, "clusters: no cluster is defined"},
@@ -60,10 +60,10 @@ func TestBadKubeconfigsAreRefused(t *testing.T) {
 		{"K14 a proxy", cluster(t, "proxy-url: http://"+canary+"@proxy"), forbidden, "clusters[0].cluster.proxy-url:"},
 		{"K15 no verification", cluster(t, "insecure-skip-tls-verify: true"), insecure, "clusters[0].cluster.insecure-skip-tls-verify: must not be true"},
 		{"verification neither on nor off", cluster(t, "insecure-skip-tls-verify: \"true\""), invalid, "must be true or false"},
-		{"K16 no encryption", with(t, "https://", "http://"), insecure, "clusters[0].cluster.server: must begin with https://"},
-		{"no scheme", with(t, "https://", ""), invalid, "clusters[0].cluster.server: must begin with https://"},
-		{"another scheme", with(t, "https://", "unix:///run/"), invalid, "server: must begin with https://"},
-		{"opaque", with(t, "https://", "https:"), invalid, "server: must begin with https://"},
+		{"K16 no encryption", with(t, "https://", "http://"), insecure, "clusters[0].cluster.server: must start with https://"},
+		{"no scheme", with(t, "https://", ""), invalid, "clusters[0].cluster.server: must start with https://"},
+		{"another scheme", with(t, "https://", "unix:///run/"), invalid, "server: must start with https://"},
+		{"opaque", with(t, "https://", "https:"), invalid, "server: must start with https://"},
 		{"no server", with(t, server, "tls-server-name: x"), invalid, "clusters[0].cluster.server: is missing"},
 		{"no host", with(t, "api.example.com:6443", ":6443"), invalid, "server: names no host"},
 		{"an illegal port", with(t, "6443", "66443"), invalid, "server: has a port that does not exist"},
@@ -91,7 +91,7 @@ func TestBadKubeconfigsAreRefused(t *testing.T) {
 		{"K31 another kind", with(t, "kind: Config", "kind: ConfigMap"), invalid, "kubeconfig: kind: must be Config"},
 		{"another version", with(t, "apiVersion: v1", "apiVersion: v2"), invalid, "apiVersion: must be v1"},
 		{"UTF-16", utf16Of(plain, true), invalid, "is no text in UTF-8"},
-		{"UTF-16 without a mark", utf16Of(plain, false), invalid, "is no text in UTF-8"},
+		{"UTF-16 without a byte order mark", utf16Of(plain, false), invalid, "is no text in UTF-8"},
 		{"an escape sequence", "\x1b[2J" + plain, invalid, "is no text in UTF-8"},
 		{"two documents", plain + "---\n" + plain, invalid, "holds more than one document"},
 		{"an authority that is not base64", cluster(t, "certificate-authority-data: '%'"), invalid, "certificate-authority-data, client-certificate-data and client-key-data must be data in base64"},

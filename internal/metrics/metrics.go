@@ -120,8 +120,8 @@ func Reconciled(controller string, result Result, took time.Duration) {
 	reconcileSeconds.WithLabelValues(controller).Observe(took.Seconds())
 }
 
-// Took notes how long a part of a reconcile took.
-func Took(controller string, phase Phase, took time.Duration) {
+// ObservePhase records the duration of a part of a reconcile.
+func ObservePhase(controller string, phase Phase, took time.Duration) {
 	phaseSeconds.WithLabelValues(controller, string(phase)).Observe(took.Seconds())
 }
 
@@ -178,7 +178,7 @@ func codeOf(response *http.Response, err error) string {
 	return strconv.Itoa(response.StatusCode/100) + "xx"
 }
 
-// verbOf is the verb in the words of the API server, without telling get from list.
+// verbOf returns the verb as the API server names it. It does not distinguish get from list.
 func verbOf(request *http.Request) string {
 	switch request.Method {
 	case http.MethodGet, "":

@@ -85,7 +85,7 @@ func expect(t *testing.T, name string, lines ...string) {
 	t.Errorf("there is no metric %s", name)
 }
 
-func TestAForgottenComponentIsSubtracted(t *testing.T) {
+func TestARemovedComponentIsSubtracted(t *testing.T) {
 	components.Reset()
 	dependents.Reset()
 	p := NewPopulation[string]("widgets")
@@ -94,12 +94,12 @@ func TestAForgottenComponentIsSubtracted(t *testing.T) {
 	p.Set("a", Component{State: "Ready", Reason: "Ready", Dependents: map[string]int{"Applied": 5}})
 	expect(t, "corbel_components", `{controller="widgets",reason="Processing",state="Processing"} 0`, `{controller="widgets",reason="Ready",state="Ready"} 2`)
 	expect(t, "corbel_dependents", `{controller="widgets",phase="Applied"} 7`, `{controller="widgets",phase="Completed"} 1`)
-	p.Forget("a")
-	p.Forget("a")
-	p.Forget("never seen")
+	p.Remove("a")
+	p.Remove("a")
+	p.Remove("never added")
 	expect(t, "corbel_components", `{controller="widgets",reason="Processing",state="Processing"} 0`, `{controller="widgets",reason="Ready",state="Ready"} 1`)
 	expect(t, "corbel_dependents", `{controller="widgets",phase="Applied"} 2`, `{controller="widgets",phase="Completed"} 1`)
-	p.Forget("b")
+	p.Remove("b")
 	expect(t, "corbel_dependents", `{controller="widgets",phase="Applied"} 0`, `{controller="widgets",phase="Completed"} 0`)
 }
 
@@ -173,7 +173,7 @@ func TestReconcilesAreCounted(t *testing.T) {
 		t.Errorf("controller %q", got)
 	}
 	Reconciled("widgets", ResultReady, time.Second)
-	Took("widgets", PhaseRender, time.Millisecond)
+	ObservePhase("widgets", PhaseRender, time.Millisecond)
 	Wrote("widgets", "create", "missing")
 	WriteFailed("widgets", "create", "Invalid")
 	OrphansFound("widgets", 2)

@@ -48,8 +48,8 @@ func (p *Population[K]) Set(key K, c Component) {
 	p.count(c, 1)
 }
 
-// Forget does not count the component any more.
-func (p *Population[K]) Forget(key K) {
+// Remove stops counting the component.
+func (p *Population[K]) Remove(key K) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count(p.known[key], -1)

@@ -111,7 +111,7 @@ func (k *sink) redacted(keysAndValues []any) []any {
 func (s *Secrets) value(value any) (redacted any) {
 	defer func() {
 		if recover() != nil { // a method of the value panics
-			redacted = Mark
+			redacted = Placeholder
 		}
 	}()
 	switch v := value.(type) {

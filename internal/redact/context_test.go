@@ -63,7 +63,7 @@ func TestSecretsAreFoundAmongObjects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := New()
 			s.AddObjects(object)
-			if got := s.Text("hunter22 hunter33"); got != Mark+" "+Mark {
+			if got := s.Text("hunter22 hunter33"); got != Placeholder+" "+Placeholder {
 				t.Errorf("got %q", got)
 			}
 		})
@@ -89,7 +89,7 @@ func TestSecretsThatAreReadAreNoticed(t *testing.T) {
 	if err := c.List(t.Context(), &corev1.SecretList{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Text("hunter22"); got != Mark {
+	if got := s.Text("hunter22"); got != Placeholder {
 		t.Errorf("after the list: %q", got)
 	}
 	s = New()
@@ -97,7 +97,7 @@ func TestSecretsThatAreReadAreNoticed(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "credentials"}, &corev1.Secret{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Text("hunter22"); got != Mark {
+	if got := s.Text("hunter22"); got != Placeholder {
 		t.Errorf("after the read: %q", got)
 	}
 }

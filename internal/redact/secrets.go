@@ -16,8 +16,8 @@ import (
 	"sync"
 )
 
-// Mark replaces what is hidden.
-const Mark = "[redacted]"
+// Placeholder replaces what is hidden.
+const Placeholder = "[redacted]"
 
 const (
 	// minLength is the least number of bytes of a value that is hidden: shorter
@@ -54,7 +54,7 @@ type Secrets struct {
 	pending []string
 }
 
-// head is how a form begins.
+// head is how a form starts.
 type head [minLength]byte
 
 // New returns an empty set.
@@ -176,7 +176,7 @@ func (s *Secrets) withoutValues(text string) string {
 	}
 	s.pending = nil
 	if s.full {
-		text = quoted.ReplaceAllString(text, `"`+Mark+`"`)
+		text = quoted.ReplaceAllString(text, `"`+Placeholder+`"`)
 	}
 	if len(s.forms) == 0 {
 		return text
@@ -190,7 +190,7 @@ func (s *Secrets) withoutValues(text string) string {
 			continue
 		}
 		b.WriteString(text[done:i])
-		b.WriteString(Mark)
+		b.WriteString(Placeholder)
 		i += n
 		done = i
 	}
@@ -317,15 +317,15 @@ type rule struct {
 
 var rules = []rule{
 	// The body of a request or a response about Secrets, as client-go logs it.
-	{[]string{`"kind":"secret`}, regexp.MustCompile(`("(?:data|stringData)":)\{[^{}]*\}`), "${1}\"" + Mark + "\""},
+	{[]string{`"kind":"secret`}, regexp.MustCompile(`("(?:data|stringData)":)\{[^{}]*\}`), "${1}\"" + Placeholder + "\""},
 	// A dump of a binary body.
-	{[]string{"00000000  "}, regexp.MustCompile(`(?s)00000000  [0-9a-f]{2} [0-9a-f]{2} .*`), Mark},
-	{[]string{"private key"}, regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`), Mark},
-	{[]string{"authorization"}, regexp.MustCompile(`(?i)(authorization"?\s*[:=]\s*(?:\[?"?)?(?:(?:bearer|basic|negotiate|digest|token)\s+)?)[^\s"',;\]\[]+`), "${1}" + Mark},
-	{[]string{"bearer", "basic"}, regexp.MustCompile(`\b((?i:bearer|basic)\s+)(?:[A-Za-z+/_~.-]{7,}[0-9]|[A-Za-z+/_~.-]*[0-9][A-Za-z0-9+/_~.-]{7})[A-Za-z0-9+/_~.-]*=*`), "${1}" + Mark},
-	{[]string{"://"}, regexp.MustCompile(`(://)[^/\s@"'<>?#]+@`), "${1}" + Mark + "@"},
-	{[]string{"token", "password", "secret", "signature", "sig=", "key="}, regexp.MustCompile(`(?i)([?&](?:[a-z_.-]*(?:token|password|passwd|secret|signature|api[_-]?key|access[_-]?key)|sig|key)=)[^&\s"'#]+`), "${1}" + Mark},
-	{[]string{"eyj"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?`), Mark},
+	{[]string{"00000000  "}, regexp.MustCompile(`(?s)00000000  [0-9a-f]{2} [0-9a-f]{2} .*`), Placeholder},
+	{[]string{"private key"}, regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`), Placeholder},
+	{[]string{"authorization"}, regexp.MustCompile(`(?i)(authorization"?\s*[:=]\s*(?:\[?"?)?(?:(?:bearer|basic|negotiate|digest|token)\s+)?)[^\s"',;\]\[]+`), "${1}" + Placeholder},
+	{[]string{"bearer", "basic"}, regexp.MustCompile(`\b((?i:bearer|basic)\s+)(?:[A-Za-z+/_~.-]{7,}[0-9]|[A-Za-z+/_~.-]*[0-9][A-Za-z0-9+/_~.-]{7})[A-Za-z0-9+/_~.-]*=*`), "${1}" + Placeholder},
+	{[]string{"://"}, regexp.MustCompile(`(://)[^/\s@"'<>?#]+@`), "${1}" + Placeholder + "@"},
+	{[]string{"token", "password", "secret", "signature", "sig=", "key="}, regexp.MustCompile(`(?i)([?&](?:[a-z_.-]*(?:token|password|passwd|secret|signature|api[_-]?key|access[_-]?key)|sig|key)=)[^&\s"'#]+`), "${1}" + Placeholder},
+	{[]string{"eyj"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?`), Placeholder},
 }
 
 // withoutCredentials applies the rules.

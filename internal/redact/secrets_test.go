@@ -45,7 +45,7 @@ func TestAValueIsHiddenInEveryForm(t *testing.T) {
 			s := New()
 			s.Add(canary)
 			got := s.Text("before " + form)
-			if !strings.Contains(got, "before ") || !strings.Contains(got, Mark) {
+			if !strings.Contains(got, "before ") || !strings.Contains(got, Placeholder) {
 				t.Errorf("got %q", got)
 			}
 			for _, rest := range []string{"canary", "Y2FuYXJ5", "y<7", "FuYXJ5", "uYXJ5", "97 110"} {
@@ -70,7 +70,7 @@ func TestPartsOfAValueAreHidden(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := New()
 			s.Add(tc.value)
-			if got := s.Text(tc.text); !strings.Contains(got, Mark) || strings.Contains(got, "hunter") || strings.Contains(got, "secret") {
+			if got := s.Text(tc.text); !strings.Contains(got, Placeholder) || strings.Contains(got, "hunter") || strings.Contains(got, "secret") {
 				t.Errorf("got %q", got)
 			}
 		})
@@ -81,7 +81,7 @@ func TestWhatIsNoSecretStays(t *testing.T) {
 	s := New()
 	s.Add("short", "production", "postgres-long-password", "postgres-long/password")
 	s.Publish("production", "postgres-long-password!")
-	if s.Publish("postgres-long/password"); s.Text("postgres-long/password") != Mark {
+	if s.Publish("postgres-long/password"); s.Text("postgres-long/password") != Placeholder {
 		t.Error("what is no name was published")
 	}
 	for _, text := range []string{
@@ -98,17 +98,17 @@ func TestWhatIsNoSecretStays(t *testing.T) {
 func TestCredentialsAreHiddenWithoutKnowingThem(t *testing.T) {
 	var none *Secrets
 	for text, want := range map[string]string{
-		"Authorization: Bearer abc.def-1":                                                  "Authorization: " + "Bearer " + Mark,
-		`{"Authorization":["Basic dXNlcjpw"]}`:                                             `{"Authorization":["Basic ` + Mark + `"]}`,
-		"sent bearer k8s-aws-v1.aHR0cHM6Ly9zd":                                             "sent bearer " + Mark,
-		`Get "https://jane:hunter2@host:6443/api": EOF`:                                    `Get "https://` + Mark + `@host:6443/api": EOF`,
-		"GET https://h/x?a=b&access_token=q1w2e3&c=d":                                      "GET https://h/x?a=b&access_token=" + Mark + "&c=d",
-		"proxy http://user@proxy:3128 refused":                                             "proxy http://" + Mark + "@proxy:3128 refused",
-		"x -----BEGIN RSA PRIVATE KEY-----\nMIIE\nq3\n-----END RSA PRIVATE KEY----- y":     "x " + Mark + " y",
-		"00000000  6b 38 73 00 0a 0c 0a 02  76 31 12 06 53 65 63 72  |k8s.....v1..Secr|\n": Mark,
-		`{"kind":"Secret","data":{"a":"b"},"x":{},"stringData":{}}`:                        `{"kind":"Secret","data":"` + Mark + `","x":{},"stringData":"` + Mark + `"}`,
-		"-----BEGIN PRIVATE KEY-----\nMIIEcut":                                             Mark,
-		"token eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlIn0.sig-nature ok":                     "token " + Mark + " ok",
+		"Authorization: Bearer abc.def-1":                                                  "Authorization: " + "Bearer " + Placeholder,
+		`{"Authorization":["Basic dXNlcjpw"]}`:                                             `{"Authorization":["Basic ` + Placeholder + `"]}`,
+		"sent bearer k8s-aws-v1.aHR0cHM6Ly9zd":                                             "sent bearer " + Placeholder,
+		`Get "https://jane:hunter2@host:6443/api": EOF`:                                    `Get "https://` + Placeholder + `@host:6443/api": EOF`,
+		"GET https://h/x?a=b&access_token=q1w2e3&c=d":                                      "GET https://h/x?a=b&access_token=" + Placeholder + "&c=d",
+		"proxy http://user@proxy:3128 refused":                                             "proxy http://" + Placeholder + "@proxy:3128 refused",
+		"x -----BEGIN RSA PRIVATE KEY-----\nMIIE\nq3\n-----END RSA PRIVATE KEY----- y":     "x " + Placeholder + " y",
+		"00000000  6b 38 73 00 0a 0c 0a 02  76 31 12 06 53 65 63 72  |k8s.....v1..Secr|\n": Placeholder,
+		`{"kind":"Secret","data":{"a":"b"},"x":{},"stringData":{}}`:                        `{"kind":"Secret","data":"` + Placeholder + `","x":{},"stringData":"` + Placeholder + `"}`,
+		"-----BEGIN PRIVATE KEY-----\nMIIEcut":                                             Placeholder,
+		"token eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlIn0.sig-nature ok":                     "token " + Placeholder + " ok",
 	} {
 		if got := none.Text(text); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
@@ -124,12 +124,12 @@ func TestACopyHoldsTheSameValues(t *testing.T) {
 		t.Error("the copy is not equal")
 	}
 	s.Add("hunter33")
-	if copied.Equal(s) || copied.Text("hunter22 hunter33") != Mark+" hunter33" {
+	if copied.Equal(s) || copied.Text("hunter22 hunter33") != Placeholder+" hunter33" {
 		t.Error("the copy holds what was added later")
 	}
 	other := New()
 	other.Include(copied)
-	if got := other.Text("hunter22"); got != Mark {
+	if got := other.Text("hunter22"); got != Placeholder {
 		t.Errorf("got %q", got)
 	}
 	var none *Secrets
@@ -145,7 +145,7 @@ func TestWhatIsAddedAfterATextIsHidden(t *testing.T) {
 	s.Add("hunter22")
 	_ = s.Text("hunter22")
 	s.Add("hunter33")
-	if got := s.Text("hunter33"); got != Mark {
+	if got := s.Text("hunter33"); got != Placeholder {
 		t.Errorf("got %q", got)
 	}
 }
@@ -185,7 +185,7 @@ func FuzzText(f *testing.F) {
 		s := New()
 		s.Add(value)
 		got := s.Text(text + value + text)
-		if len(value) >= minLength && !strings.Contains(Mark, value) && strings.Contains(got, value) && !strings.Contains(value, "[") {
+		if len(value) >= minLength && !strings.Contains(Placeholder, value) && strings.Contains(got, value) && !strings.Contains(value, "[") {
 			t.Errorf("%q is in %q", value, got)
 		}
 	})

@@ -19,15 +19,15 @@ var ErrClosed = errors.New("the pool of target clusters is closed")
 
 // ErrBusy is returned while a target cluster is being probed for the first time, or is
 // used by as many components as are allowed. The component is requeued when it is worth it.
-var ErrBusy = errors.New("the target cluster is in use by others; it is this component's turn soon")
+var ErrBusy = errors.New("the target cluster is being checked or in use by other components; the component is requeued when it can be used")
 
 // ErrLocal is returned for a kubeconfig of the local cluster. There, impersonation
 // limits what a component may do, and a kubeconfig must not be a way around it.
-var ErrLocal = errors.New("the kubeconfig leads to the cluster that the component lives in; remove it, and impersonate a user or service account if the component must have an identity of its own")
+var ErrLocal = errors.New("the kubeconfig leads to the cluster that the component lives in; remove it, and impersonate a user or service account if the component must not act as the operator")
 
 // ErrPerhapsLocal is returned for a kubeconfig that may be one of the local cluster, and
 // does not allow to find out.
-var ErrPerhapsLocal = errors.New("the kubeconfig may lead to the cluster that the component lives in: it has the same server or certificate authority; grant its user the right to get the namespace kube-system, whose uid tells clusters apart")
+var ErrPerhapsLocal = errors.New("the kubeconfig may lead to the cluster that the component lives in: it has the same server or certificate authority; grant its user the right to get the namespace kube-system, because its uid distinguishes clusters")
 
 // UnreachableError means that the target cluster did not answer. It is being probed; the
 // component is requeued when it answers.

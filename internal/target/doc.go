@@ -20,6 +20,6 @@
 //     cluster is probed again before it is used again, with a back-off of at most half
 //     a minute while it does not answer.
 //   - The number of components that use one remote cluster at the same time is limited,
-//     so a cluster that begins to hang holds few workers.
+//     so a cluster that stops answering holds few workers.
 //   - Components that were turned away are requeued when it is worth it.
 package target

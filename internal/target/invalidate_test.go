@@ -25,7 +25,7 @@ import (
 var configMaps = cluster.Resource{GVR: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespaced: true}
 
 // The address of a cluster is switched to another one that takes the same credentials,
-// and all that shows is that a watch ends: the next one tells that everything is gone.
+// and all that shows is that a watch ends: the next one shows that everything is gone.
 func TestNothingIsWrittenWhereTheNextWatchMayBeAboutAnotherCluster(t *testing.T) {
 	var switched atomic.Bool
 	change := make(chan struct{})
@@ -71,7 +71,7 @@ func TestNothingIsWrittenWhereTheNextWatchMayBeAboutAnotherCluster(t *testing.T)
 			_, _ = lease.Target.Objects().Create(t.Context(), configMaps, object, "")
 		}
 		if uid != "another" || err != nil || lease.Target == before {
-			t.Errorf("a reconcile is told that it is in %q, %v", uid, err)
+			t.Errorf("a reconcile gets the cluster %q, %v", uid, err)
 		}
 		lease.Release()
 	}
@@ -98,7 +98,7 @@ func (s *streamed) Read([]byte) (int, error) {
 
 func (s *streamed) Close() error { s.close(); return nil }
 
-// watchable is a cluster whose watches end with what is sent to the channel.
+// watchable is a cluster with watches that end with what is sent to the channel.
 func watchable(end <-chan error, others func(*http.Request) (*http.Response, error)) func(*http.Request) (*http.Response, error) {
 	return func(request *http.Request) (*http.Response, error) {
 		response, err := others(request)
@@ -127,7 +127,7 @@ func TestAnEndOfWatchesCostsOneProbeUnlessItIsAWishOfOurOwn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, Options{Slots: 3})
+				w := newTestPool(t, Options{Slots: 3})
 				end := make(chan error, 3)
 				w.answers(watchable(end, says(200, kubeSystem("there"))))
 				_, _ = w.Acquire(remote("a"), component("one"))
@@ -182,7 +182,7 @@ func TestAnEndOfWatchesCostsOneProbeUnlessItIsAWishOfOurOwn(t *testing.T) {
 
 func TestAWatchThatIsRefusedWithdrawsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Options{})
+		w := newTestPool(t, Options{})
 		_, _ = w.Acquire(remote("a"), component("one"))
 		synctest.Wait()
 		lease := w.acquire(t, remote("a"), "one")
@@ -197,7 +197,7 @@ func TestAWatchThatIsRefusedWithdrawsNothing(t *testing.T) {
 
 func TestAProbeProvesNothingIfAWatchEndsMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Options{})
+		w := newTestPool(t, Options{})
 		end := make(chan error, 1)
 		w.answers(watchable(end, says(200, kubeSystem("there"))))
 		_, _ = w.Acquire(remote("a"), component("one"))
@@ -229,24 +229,24 @@ func TestAProbeProvesNothingIfAWatchEndsMeanwhile(t *testing.T) {
 	})
 }
 
-func TestATargetIsKeptOnlyWhileTheClusterTellsTheUIDThatItRemembers(t *testing.T) {
+func TestATargetIsKeptOnlyWhileTheClusterReturnsTheUIDThatItRemembers(t *testing.T) {
 	forbidden := says(403, `{"kind":"Status","apiVersion":"v1","code":403,"reason":"Forbidden"}`)
 	there, another := says(200, kubeSystem("there")), says(200, kubeSystem("another"))
 	for name, tc := range map[string]struct {
 		before, during, after func(*http.Request) (*http.Response, error)
 		kept                  bool
 	}{
-		"the same":                               {there, there, there, true},
-		"never told":                             {forbidden, forbidden, forbidden, true},
-		"not told any more":                      {there, there, forbidden, false},
-		"not told to the first probe":            {forbidden, there, there, true},
-		"not told to the first probe, then both": {forbidden, there, another, false},
-		"told to a reconcile only":               {forbidden, there, forbidden, false},
-		"told to probes only":                    {there, forbidden, another, false},
+		"the same":                                    {there, there, there, true},
+		"never readable":                              {forbidden, forbidden, forbidden, true},
+		"not readable any more":                       {there, there, forbidden, false},
+		"not readable for the first probe":            {forbidden, there, there, true},
+		"not readable for the first probe, then both": {forbidden, there, another, false},
+		"readable for a reconcile only":               {forbidden, there, forbidden, false},
+		"readable for probes only":                    {there, forbidden, another, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, Options{})
+				w := newTestPool(t, Options{})
 				w.answers(tc.before)
 				_, _ = w.Acquire(remote("a"), component("one"))
 				synctest.Wait()

@@ -32,12 +32,12 @@ type Options struct {
 	// LocalUID identifies the local cluster if the uid of its namespace kube-system
 	// must not be read: it must be that uid. A uid that is read counts, too.
 	LocalUID types.UID
-	// Wake requeues a component that was turned away. It must neither block nor call
-	// the pool.
-	Wake func(component types.NamespacedName)
+	// Requeue requeues a component that got ErrBusy or an UnreachableError. It must neither block
+	// nor call the pool.
+	Requeue func(component types.NamespacedName)
 	// Evicted is called with a target that is not in the pool any more. Leases of it
 	// remain usable. It is called in the background and only Close waits for it, so
-	// it may take its time, send requests and call the pool, except Close.
+	// it may be slow, send requests and call the pool, except Close.
 	Evicted func(cluster.Target)
 	// Busy reports whether a target without leases is in use all the same; it is kept
 	// as long as there is room. It must not call the pool.
@@ -95,8 +95,8 @@ func New(local *rest.Config, options Options) *Pool {
 	if options.DialPolicy == nil {
 		options.DialPolicy = cluster.DenyInternal
 	}
-	if options.Wake == nil {
-		options.Wake = func(types.NamespacedName) {}
+	if options.Requeue == nil {
+		options.Requeue = func(types.NamespacedName) {}
 	}
 	if options.Evicted == nil {
 		options.Evicted = func(cluster.Target) {}
@@ -148,7 +148,7 @@ func (p *Pool) Acquire(access Access, component types.NamespacedName) (*Lease, e
 	}
 	e.leases++
 	return &Lease{
-		Target: e.target, release: sync.OnceFunc(func() { p.release(e) }), evicted: func() bool { return p.isEvicted(e) },
+		Target: e.target, release: sync.OnceFunc(func() { p.endLease(e) }), evicted: func() bool { return p.isEvicted(e) },
 	}, nil
 }
 
@@ -176,7 +176,7 @@ func (p *Pool) admit(e *entry, component types.NamespacedName) error {
 		p.waiting = slices.Delete(p.waiting, at, at+1)
 	}
 	if err != nil {
-		// The component may have been woken for a slot that it cannot use now.
+		// The component may have been requeued for a slot that it cannot use now.
 		p.wakeNext()
 	}
 	return err
@@ -224,10 +224,10 @@ func (p *Pool) entry(access Access) (*entry, error) {
 	return e, nil
 }
 
-// release ends a lease, and requeues the first component that there is a slot for now. If
+// endLease ends a lease, and requeues the first component that there is a slot for now. If
 // the cluster is not verified any more, components that wait for it learn from a probe
 // whether they can use it.
-func (p *Pool) release(e *entry) {
+func (p *Pool) endLease(e *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e.leases--
@@ -242,11 +242,20 @@ func (p *Pool) release(e *entry) {
 	p.wakeNext()
 }
 
+// ForgetComponent drops a component that does not wait any more, because it is gone or
+// suspended. If it was requeued for a slot, the next component that waits gets it.
+func (p *Pool) ForgetComponent(component types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting = slices.DeleteFunc(p.waiting, func(w waiting) bool { return w.component == component })
+	p.wakeNext()
+}
+
 // wakeNext requeues the first component that waits and that there is a slot for.
 func (p *Pool) wakeNext() {
 	at := slices.IndexFunc(p.waiting, func(w waiting) bool { return w.entry.health.verified() && p.hasSlot(w.entry) })
 	if at >= 0 {
-		p.options.Wake(p.waiting[at].component)
+		p.options.Requeue(p.waiting[at].component)
 		p.waiting = slices.Delete(p.waiting, at, at+1)
 	}
 }
@@ -255,7 +264,7 @@ func (p *Pool) wakeNext() {
 func (p *Pool) wakeAll(e *entry) {
 	p.waiting = slices.DeleteFunc(p.waiting, func(w waiting) bool {
 		if w.entry == e {
-			p.options.Wake(w.component)
+			p.options.Requeue(w.component)
 		}
 		return w.entry == e
 	})
@@ -310,7 +319,7 @@ func (p *Pool) makeRoom() {
 	}
 }
 
-// evict takes an entry out of the pool. Its leases remain usable. The target ends in the
+// evict removes an entry from the pool. Its leases remain usable. The target ends in the
 // background, without the lock: its last requests report to the pool, and no reconcile
 // waits for them.
 func (p *Pool) evict(e *entry) {

@@ -26,7 +26,7 @@ import (
 
 var nowhere = &rest.Config{Host: "http://127.0.0.1:1"}
 
-func TestAnIdentityHasOneTarget(t *testing.T) {
+func TestAUserHasOneTarget(t *testing.T) {
 	pool := New(nowhere, Options{})
 	defer pool.Close()
 	get := func(user string, groups ...string) cluster.Target {
@@ -39,13 +39,13 @@ func TestAnIdentityHasOneTarget(t *testing.T) {
 		return lease.Target
 	}
 	if get("") != get("") || get("jane", "a", "b") != get("jane", "b", "a", "b") {
-		t.Error("the same identity has two targets")
+		t.Error("the same user has two targets")
 	}
 	different := []cluster.Target{get(""), get("jane"), get("jane", "a"), get("jane", "b"), get("jane", "a", "b"), get("jane", `a""b`), get("janea"), get("jan", "ea")}
 	for i, target := range different {
 		for _, other := range different[:i] {
 			if target == other {
-				t.Errorf("identity %d shares its target with another", i)
+				t.Errorf("user %d shares its target with another", i)
 			}
 		}
 	}
@@ -65,7 +65,7 @@ func userServer(w http.ResponseWriter, request *http.Request) {
 	_, _ = io.WriteString(w, kubeSystem(user))
 }
 
-func TestTheIdentityIsSent(t *testing.T) {
+func TestTheUserIsSent(t *testing.T) {
 	local := httptest.NewServer(http.HandlerFunc(userServer))
 	defer local.Close()
 	there := serverOf(t, userServer)
@@ -103,7 +103,7 @@ func patiently(t *testing.T, pool *Pool, access Access) *Lease {
 	}
 }
 
-func TestMistakesAreErrorsAndNeverTheLocalIdentity(t *testing.T) {
+func TestMistakesAreErrorsAndNeverTheLocalUser(t *testing.T) {
 	pool := New(nowhere, Options{})
 	for _, access := range []Access{{Groups: []string{"system:masters"}}, {Kubeconfig: []byte("{}")}, {Kubeconfig: []byte{}}} {
 		if lease, err := pool.Acquire(access, component("one")); err == nil || lease != nil {
@@ -126,8 +126,8 @@ func TestMistakesAreErrorsAndNeverTheLocalIdentity(t *testing.T) {
 }
 
 // A target that cannot be made leaves nothing that goes on.
-func TestATargetThatCannotBeMadeLeavesNothingRunning(t *testing.T) {
-	w := newWorld(t, Options{})
+func TestAfterAFailureToMakeATargetNothingRuns(t *testing.T) {
+	w := newTestPool(t, Options{})
 	var kept *health
 	w.Pool.make = func(config *rest.Config, _ cluster.Options) (cluster.Target, error) {
 		kept = config.WrapTransport(w).(*watchedTransport).health
@@ -195,7 +195,7 @@ func TestTargetsAreAskedForByManyAtOnce(t *testing.T) {
 
 func TestWhatIsUnusedIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Options{})
+		w := newTestPool(t, Options{})
 		go func() { _ = w.Run(t.Context()) }()
 		for _, name := range []string{"a", "b", "c"} {
 			_, _ = w.Acquire(remote(name), component(name))
@@ -225,7 +225,7 @@ func TestWhatIsUnusedIsClosed(t *testing.T) {
 
 func TestTheNumberOfTargetsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Options{})
+		w := newTestPool(t, Options{})
 		w.limit = 3
 		names := []string{"a", "b", "c", "d", "e"}
 		user := func(name string) Access { return Access{Kubeconfig: remote(name).Kubeconfig, User: name} }
@@ -246,7 +246,7 @@ func TestTheNumberOfTargetsIsBounded(t *testing.T) {
 	})
 }
 
-func TestCloseLeavesNothingBehind(t *testing.T) {
+func TestCloseEndsEverything(t *testing.T) {
 	var open sync.Map
 	there := serverOf(t, answering("there"), func(conn net.Conn, state http.ConnState) {
 		if state == http.StateClosed {
@@ -284,7 +284,7 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 func TestABusyTargetGoesOnlyIfNothingIsIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := map[cluster.Target]bool{}
-		w := newWorld(t, Options{Busy: func(target cluster.Target) bool { return busy[target] }})
+		w := newTestPool(t, Options{Busy: func(target cluster.Target) bool { return busy[target] }})
 		w.limit = 3
 		enter := func(name string) {
 			time.Sleep(time.Second)
@@ -317,20 +317,23 @@ func TestABusyTargetGoesOnlyIfNothingIsIdle(t *testing.T) {
 
 // Without it, the others wait until they are requeued for another reason.
 func TestASlotThatAComponentCannotUseIsPassedOn(t *testing.T) {
-	for name, breaks := range map[string]func(w *world, e *entry){
-		"its cluster is dead": func(w *world, e *entry) {
+	for name, test := range map[string]struct {
+		breaks   func(w *testPool, e *entry)
+		requeued string
+	}{
+		"its cluster is dead": {func(w *testPool, e *entry) {
 			w.answers(refuses)
 			w.invalidate(e)
-		},
-		"its cluster must not be used": func(w *world, e *entry) {
+		}, "c b"}, // b is requeued by the probe that fails
+		"its cluster must not be used": {func(w *testPool, e *entry) {
 			w.Pool.mu.Lock()
 			defer w.Pool.mu.Unlock()
 			e.health.refusal = ErrLocal
-		},
+		}, "c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, Options{Remote: 1})
+				w := newTestPool(t, Options{Remote: 1})
 				for _, name := range []string{"a", "b", "c"} {
 					_, _ = w.Acquire(remote(name), component(name))
 				}
@@ -341,38 +344,62 @@ func TestASlotThatAComponentCannotUseIsPassedOn(t *testing.T) {
 						t.Fatalf("%s: got %v", name, err)
 					}
 				}
-				w.takeWoken()
+				w.drainRequeued()
 				used.Release()
-				if got := w.takeWoken(); got != "b" {
-					t.Fatalf("woken: %q", got)
+				if got := w.drainRequeued(); got != "b" {
+					t.Fatalf("requeued: %q", got)
 				}
-				breaks(w, w.entries[remote("b").key()])
+				test.breaks(w, w.entries[remote("b").key()])
 				if _, err := w.Acquire(remote("b"), component("b")); err == nil {
 					t.Error("b uses its cluster")
 				}
-				if got := w.takeWoken(); got != "c" {
-					t.Errorf("woken: %q, want c", got)
+				synctest.Wait()
+				if got := w.drainRequeued(); got != test.requeued {
+					t.Errorf("requeued: %q, want %q", got, test.requeued)
 				}
 			})
 		})
 	}
 }
 
+func TestTheSlotOfAComponentThatIsGoneIsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTestPool(t, Options{Slots: 1})
+		_, _ = w.Acquire(remote("a"), component("first"))
+		synctest.Wait()
+		used := w.acquire(t, remote("a"), "first")
+		for _, name := range []string{"gone", "second"} {
+			if _, err := w.Acquire(remote("a"), component(name)); !errors.Is(err, ErrBusy) {
+				t.Fatalf("%s: got %v", name, err)
+			}
+		}
+		w.drainRequeued()
+		used.Release()
+		if got := w.drainRequeued(); got != "gone" {
+			t.Fatalf("requeued: %q", got)
+		}
+		w.ForgetComponent(component("gone"))
+		if got := w.drainRequeued(); got != "second" {
+			t.Errorf("requeued: %q, want second", got)
+		}
+	})
+}
+
 func TestComponentsThatWaitForAClusterThatFailedForAnotherLearnThatItAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Options{})
+		w := newTestPool(t, Options{})
 		_, _ = w.Acquire(remote("a"), component("first"))
 		synctest.Wait()
 		used := w.acquire(t, remote("a"), "first")
 		if _, err := w.Acquire(remote("a"), component("second")); !errors.Is(err, ErrBusy) {
 			t.Fatalf("got %v", err)
 		}
-		w.takeWoken()
+		w.drainRequeued()
 		w.invalidate(w.entries[remote("a").key()])
 		used.Release()
 		synctest.Wait()
-		if got := w.takeWoken(); got != "second" {
-			t.Errorf("woken: %q, want second", got)
+		if got := w.drainRequeued(); got != "second" {
+			t.Errorf("requeued: %q, want second", got)
 		}
 	})
 }
@@ -380,37 +407,37 @@ func TestComponentsThatWaitForAClusterThatFailedForAnotherLearnThatItAnswers(t *
 // patience is how long a test waits for what should happen at once.
 const patience = 20 * time.Second
 
-// What is told of an eviction waits for those that use the target in the background, and their last requests may fail.
+// Evicted waits for background users of the target, and their last requests may fail.
 func TestWhatEndsWithATargetReportsToThePool(t *testing.T) {
-	for name, evict := range map[string]func(t *testing.T, w *world){
-		"it is unused": func(_ *testing.T, w *world) {
+	for name, evict := range map[string]func(t *testing.T, w *testPool){
+		"it is unused": func(_ *testing.T, w *testPool) {
 			w.Pool.mu.Lock()
 			w.entries[remote("a").key()].usedAt = time.Now().Add(-unusedFor)
 			w.Pool.mu.Unlock()
 			w.sweep()
 		},
-		"others need the room": func(_ *testing.T, w *world) {
+		"others need the room": func(_ *testing.T, w *testPool) {
 			_, _ = w.Acquire(remote("b"), component("b"))
 		},
-		"its address leads to another cluster": func(_ *testing.T, w *world) {
+		"its address leads to another cluster": func(_ *testing.T, w *testPool) {
 			w.answers(says(200, kubeSystem("another")))
 			w.invalidate(w.entries[remote("a").key()])
 			_, _ = w.Acquire(remote("a"), component("one"))
 		},
-		"the pool is closed": func(_ *testing.T, w *world) { w.Close() },
+		"the pool is closed": func(_ *testing.T, w *testPool) { w.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, Options{})
+			w := newTestPool(t, Options{})
 			w.limit = 1
 			lease := patiently(t, w.Pool, remote("a"))
-			gone, told, returned := lease.Target, make(chan struct{}), make(chan struct{})
+			gone, called, returned := lease.Target, make(chan struct{}), make(chan struct{})
 			lease.Release()
 			closes := name == "the pool is closed"
 			w.options.Evicted = func(target cluster.Target) {
 				if target != gone {
 					return
 				}
-				defer close(told)
+				defer close(called)
 				reported := w.breaks(t, target)
 				// Only Close waits.
 				if reported && !closes && within(t, returned, "the eviction waits for the end of the target") {
@@ -426,18 +453,18 @@ func TestWhatEndsWithATargetReportsToThePool(t *testing.T) {
 			close(returned)
 			if closes {
 				select {
-				case <-told:
+				case <-called:
 				default:
-					t.Error("Close returned before all were told")
+					t.Error("Close returned before all calls of Evicted had returned")
 				}
 			}
-			within(t, told, "Evicted was not called")
+			within(t, called, "Evicted was not called")
 		})
 	}
 }
 
 // breaks lets a watch of the target fail in the background, and reports whether it did.
-func (w *world) breaks(t *testing.T, target cluster.Target) bool {
+func (w *testPool) breaks(t *testing.T, target cluster.Target) bool {
 	w.answers(refuses)
 	failed := make(chan struct{})
 	go func() {

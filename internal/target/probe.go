@@ -97,7 +97,7 @@ func (p *Pool) probe(e *entry) {
 }
 
 // conclude records the result of a probe, and reports whether it was conclusive. The
-// invalidations are those that there were when it began.
+// invalidations are those that there were when it started.
 func (p *Pool) conclude(e *entry, invalidations int, err error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -29,13 +29,13 @@ import (
 
 func TestAClusterIsUsedOnlyAfterItAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Options{})
+		w := newTestPool(t, Options{})
 		if _, err := w.Acquire(remote("a"), component("one")); !errors.Is(err, ErrBusy) {
 			t.Fatalf("got %v", err)
 		}
 		synctest.Wait()
-		if woken := w.takeWoken(); woken != "one" {
-			t.Errorf("woken: %q", woken)
+		if requeued := w.drainRequeued(); requeued != "one" {
+			t.Errorf("requeued: %q", requeued)
 		}
 		lease := w.acquire(t, remote("a"), "one")
 		if _, err := lease.Target.UID(t.Context()); err != nil {
@@ -54,10 +54,10 @@ func TestAClusterIsUsedOnlyAfterItAnswered(t *testing.T) {
 
 func TestFewUseAClusterAtTheSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Options{Slots: 2})
+		w := newTestPool(t, Options{Slots: 2})
 		_, _ = w.Acquire(remote("a"), component("first"))
 		synctest.Wait()
-		w.takeWoken()
+		w.drainRequeued()
 		one, two := w.acquire(t, remote("a"), "one"), w.acquire(t, remote("a"), "two")
 		for _, name := range []string{"three", "four", "three"} {
 			if _, err := w.Acquire(remote("a"), component(name)); !errors.Is(err, ErrBusy) {
@@ -66,32 +66,32 @@ func TestFewUseAClusterAtTheSameTime(t *testing.T) {
 		}
 		one.Release()
 		one.Release()
-		if woken := w.takeWoken(); woken != "three" {
-			t.Errorf("woken: %q", woken)
+		if requeued := w.drainRequeued(); requeued != "three" {
+			t.Errorf("requeued: %q", requeued)
 		}
 		w.acquire(t, remote("a"), "three").Release()
 		two.Release()
-		if woken := w.takeWoken(); woken != "four" {
-			t.Errorf("woken then: %q", woken)
+		if requeued := w.drainRequeued(); requeued != "four" {
+			t.Errorf("requeued then: %q", requeued)
 		}
 	})
 }
 
 func TestOtherClustersLeaveRoomForTheLocalOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Options{Remote: 1})
+		w := newTestPool(t, Options{Remote: 1})
 		for _, name := range []string{"a", "b"} {
 			_, _ = w.Acquire(remote(name), component(name))
 		}
 		synctest.Wait()
-		w.takeWoken()
+		w.drainRequeued()
 		lease := w.acquire(t, remote("a"), "a")
 		if _, err := w.Acquire(remote("b"), component("b")); !errors.Is(err, ErrBusy) {
 			t.Errorf("got %v", err)
 		}
 		lease.Release()
-		if woken := w.takeWoken(); woken != "b" {
-			t.Errorf("woken: %q", woken)
+		if requeued := w.drainRequeued(); requeued != "b" {
+			t.Errorf("requeued: %q", requeued)
 		}
 		w.acquire(t, remote("b"), "b").Release()
 	})
@@ -99,7 +99,7 @@ func TestOtherClustersLeaveRoomForTheLocalOne(t *testing.T) {
 
 func TestRecoveryFromALongOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Options{})
+		w := newTestPool(t, Options{})
 		w.answers(hangs)
 		start := time.Now()
 		if _, err := w.Acquire(remote("a"), component("one")); !errors.Is(err, ErrBusy) {
@@ -107,8 +107,8 @@ func TestRecoveryFromALongOutage(t *testing.T) {
 		}
 		time.Sleep(probeTimeout)
 		synctest.Wait()
-		if woken := w.takeWoken(); woken != "one" {
-			t.Errorf("the component cannot report that the cluster is unreachable; woken: %q", woken)
+		if requeued := w.drainRequeued(); requeued != "one" {
+			t.Errorf("the component cannot report that the cluster is unreachable; requeued: %q", requeued)
 		}
 		var unreachable *UnreachableError
 		for time.Since(start) < 2*time.Hour {
@@ -121,14 +121,14 @@ func TestRecoveryFromALongOutage(t *testing.T) {
 		if n := w.requests(); n < 170 || n > 230 { // every 37 to 40 seconds
 			t.Errorf("%d probes in two hours", n)
 		}
-		if woken := w.takeWoken(); woken != "" {
-			t.Errorf("woken during the outage: %s", woken)
+		if requeued := w.drainRequeued(); requeued != "" {
+			t.Errorf("requeued during the outage: %s", requeued)
 		}
 		w.answers(says(200, kubeSystem("there")))
 		time.Sleep(probeTimeout + 30*time.Second)
 		synctest.Wait()
-		if woken := w.takeWoken(); woken != "one" {
-			t.Errorf("40 seconds after the outage, woken: %q", woken)
+		if requeued := w.drainRequeued(); requeued != "one" {
+			t.Errorf("40 seconds after the outage, requeued: %q", requeued)
 		}
 		w.acquire(t, remote("a"), "one").Release()
 	})
@@ -136,7 +136,7 @@ func TestRecoveryFromALongOutage(t *testing.T) {
 
 func TestAReconcileInAClusterThatHangsEndsSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Options{})
+		w := newTestPool(t, Options{})
 		_, _ = w.Acquire(remote("a"), component("one"))
 		synctest.Wait()
 		lease := w.acquire(t, remote("a"), "one")
@@ -180,7 +180,7 @@ func TestWhatEndsTheVerification(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, Options{})
+				w := newTestPool(t, Options{})
 				_, _ = w.Acquire(remote("a"), component("one"))
 				synctest.Wait()
 				lease := w.acquire(t, remote("a"), "one")
@@ -217,7 +217,7 @@ func TestWhatProvesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, Options{})
+				w := newTestPool(t, Options{})
 				w.answers(tc.answer)
 				_, _ = w.Acquire(remote("a"), component("one"))
 				time.Sleep(2 * probeTimeout)
@@ -233,7 +233,7 @@ func TestWhatProvesNothing(t *testing.T) {
 
 func TestARefusalIsAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Options{})
+		w := newTestPool(t, Options{})
 		w.answers(says(401, `{"kind":"Status","apiVersion":"v1","code":401,"reason":"Unauthorized"}`))
 		_, _ = w.Acquire(remote("a"), component("one"))
 		synctest.Wait()
@@ -243,7 +243,7 @@ func TestARefusalIsAnAnswer(t *testing.T) {
 
 func TestAnAddressThatLeadsToAnotherClusterNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Options{})
+		w := newTestPool(t, Options{})
 		enter := func() (*Lease, error) {
 			if lease, err := w.Acquire(remote("a"), component("one")); err == nil {
 				return lease, nil // an earlier probe has just ended
@@ -284,7 +284,7 @@ func TestTheLocalClusterIsNoTargetOfAKubeconfig(t *testing.T) {
 	untilError(t, pool, Access{Kubeconfig: there}, ErrLocal)
 }
 
-func TestTheLocalClusterIsKnownByTheOptionWhereItMayNotBeRead(t *testing.T) {
+func TestTheLocalClusterIsIdentifiedByTheOptionWhereItMayNotBeRead(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		option types.UID

@@ -18,7 +18,7 @@ func (h *health) wrap(next http.RoundTripper) http.RoundTripper {
 
 type probeKey struct{}
 
-// asProbe marks the requests of a probe, which are sent although others are not.
+// asProbe returns a context for the requests of a probe, which are sent although others are not.
 func asProbe(ctx context.Context) context.Context { return context.WithValue(ctx, probeKey{}, true) }
 
 // errUnresponsive keeps a reconcile that sends many requests, one after the other, from

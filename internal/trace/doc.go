@@ -6,5 +6,5 @@
 // computed in vain.
 //
 // Only the interfaces of OpenTelemetry are used; exporters and processors are
-// the business of the program.
+// set up by the program.
 package trace

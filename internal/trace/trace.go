@@ -33,7 +33,7 @@ type Span struct {
 	secrets *redact.Secrets
 }
 
-// Start begins a span below that of the context.
+// Start starts a span below that of the context.
 func (t Tracer) Start(ctx context.Context, name string) (context.Context, Span) {
 	if t.tracer == nil {
 		return ctx, Span{}

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	finalizer = "changes.example.com/told"
+	finalizer = "changes.example.com/notified"
 	pending   = finalizer + "-pending"
 	patience  = 30 * time.Second
 )
@@ -147,7 +147,7 @@ func (b *bed) untilGone(name string) {
 	})
 }
 
-// newManager makes a manager whose requests go through a wrapper.
+// newManager makes a manager with requests that go through a wrapper.
 func (b *bed) newManager(wrap func(http.RoundTripper) http.RoundTripper) ctrl.Manager {
 	b.Helper()
 	restConfig := env.Shared(b.T).Config()

@@ -43,9 +43,9 @@ type removal int
 
 const (
 	removeNothing removal = iota
-	// removePending takes the pending finalizer off.
+	// removePending removes the pending finalizer.
 	removePending
-	// removeBoth takes the finalizer and the pending finalizer off.
+	// removeBoth removes the finalizer and the pending finalizer.
 	removeBoth
 )
 
@@ -75,8 +75,8 @@ func classify(f facts) step {
 // because the server would refuse it.
 func decideDeleted(f facts) step {
 	var s step
-	// The reconciler was never called for what is neither claimed nor touched. A plain reconciler
-	// may have been called by an earlier process.
+	// The reconciler was never called for an object without our finalizers, unless this process
+	// called it. A plain reconciler may have been called by an earlier process.
 	owed := !f.opinionated || f.hasFinalizer || f.pending || f.called
 	if owed && !f.deletionHandled {
 		s.action = ReconcileActionDeleted

@@ -44,10 +44,10 @@ func NewController(name string, kind client.Object, reconciler Reconciler, optio
 	return &Controller{name: name, kind: kind, reconciler: reconciler, options: options}
 }
 
-// SetupWithManager registers the controller with the manager, whose scheme must know the
-// kind. The one error names all mistakes. A second version of a kind is refused that
-// another controller of this package in the same manager watches: each change would be
-// reported twice, in two forms.
+// SetupWithManager registers the controller with the manager. The scheme of the manager must
+// have the kind. The one error names all mistakes. A second version of a kind is refused if
+// another controller of this package in the same manager watches the first: each change would
+// be reported twice, in two forms.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	if err := c.setup(mgr); err != nil {
 		return fmt.Errorf("set up controller %s: %w", c.name, err)
@@ -82,18 +82,18 @@ func (c *Controller) setup(mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("the scheme of the manager does not know the kind: %w", err)
 	}
-	release, err := watched.add(mgr, watch{controller: c.name, kind: gvk, finalizer: finalizers.finalizer})
+	undo, err := watched.add(mgr, watch{controller: c.name, kind: gvk, finalizer: finalizers.finalizer})
 	if err != nil {
 		return err
 	}
 	if err := c.start(mgr, gvk, finalizers, options); err != nil {
-		release()
+		undo()
 		return err
 	}
 	return nil
 }
 
-// start wires the controller, whose options are complete, to the manager.
+// start adds the controller to the manager. The options must be complete.
 func (c *Controller) start(mgr ctrl.Manager, gvk schema.GroupVersionKind, finalizers ownFinalizers, options Options) error {
 	from, err := c.cache(mgr, options)
 	if err != nil {
@@ -207,7 +207,7 @@ func (o *Options) complete(opinionated bool) error {
 		errs = append(errs, errors.New("option Controller has a RateLimiter: use the option RetryPolicy"))
 	}
 	if warm := o.Controller.EnableWarmup; warm != nil && *warm {
-		errs = append(errs, errors.New("option Controller enables EnableWarmup: a process that does not lead would remember every object that is deleted; leave it out"))
+		errs = append(errs, errors.New("option Controller enables EnableWarmup: a process that does not lead would remember every object that is deleted; remove the option"))
 	}
 	o.Controller.EnableWarmup = new(bool)
 	if o.NewCache != nil && o.CacheOptions == nil {
@@ -240,8 +240,8 @@ type watches struct {
 	of map[ctrl.Manager][]watch
 }
 
-// add adds a watch, unless it does not go together with another one. The function that
-// it returns takes it back.
+// add adds a watch, unless it conflicts with another one. The function that it returns
+// removes the watch again.
 func (w *watches) add(mgr ctrl.Manager, added watch) (func(), error) {
 	if !reflect.ValueOf(mgr).Comparable() {
 		return func() {}, nil // a wrapper that cannot be distinguished from another

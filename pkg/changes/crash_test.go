@@ -17,7 +17,7 @@ func requestsOf(t *testing.T, s story, crash bool) int {
 	t.Helper()
 	g := &gate{}
 	p := newBed(t).play(s)
-	p.begin(g)
+	p.startOperator(g)
 	p.mayCrash = crash
 	s.play(p)
 	n := g.requests()
@@ -25,10 +25,10 @@ func requestsOf(t *testing.T, s story, crash bool) int {
 	return n
 }
 
-// TestNoDeletionAndNoAdditionIsLostIfTheProcessDiesAtAnyRequest kills the process before
-// and after every request of every story, to the API server and to the world, and
+// TestNoDeletionAndNoAdditionIsLostInACrashAtAnyRequest kills the process before
+// and after every request of every story, to the API server and to the receiver, and
 // starts it again.
-func TestNoDeletionAndNoAdditionIsLostIfTheProcessDiesAtAnyRequest(t *testing.T) {
+func TestNoDeletionAndNoAdditionIsLostInACrashAtAnyRequest(t *testing.T) {
 	part := slice.FromEnvironment(t)
 	ran, died, index := 0, 0, 0
 	for _, s := range stories {
@@ -42,7 +42,7 @@ func TestNoDeletionAndNoAdditionIsLostIfTheProcessDiesAtAnyRequest(t *testing.T)
 				ran++
 				t.Run(fmt.Sprintf("%s, request %d, answered %t", s.name, at, after), func(t *testing.T) {
 					p := newBed(t).play(s)
-					p.begin(&gate{at: at, after: after, event: func() error { return errDead }})
+					p.startOperator(&gate{at: at, after: after, event: func() error { return errCrashed }})
 					p.mayCrash = true
 					s.play(p)
 					p.revive()
@@ -69,7 +69,7 @@ func TestWritesOfOtherClientsBetweenTwoRequestsLoseNothing(t *testing.T) {
 		count := requestsOf(t, s, false)
 		for at := 1; at <= count; at++ {
 			for _, after := range []bool{false, true} {
-				for _, other := range strangers {
+				for _, other := range disturbances {
 					index++
 					if !part.Has(index) {
 						continue
@@ -78,7 +78,7 @@ func TestWritesOfOtherClientsBetweenTwoRequestsLoseNothing(t *testing.T) {
 					t.Run(fmt.Sprintf("%s, %s at request %d, answered %t", s.name, other.name, at, after), func(t *testing.T) {
 						p := newBed(t).play(s)
 						p.mayDelete = other.name == "deletion"
-						p.begin(&gate{at: at, after: after, event: func() error { other.write(p); return nil }})
+						p.startOperator(&gate{at: at, after: after, event: func() error { other.write(p); return nil }})
 						s.play(p)
 						p.finish("a")
 					})
@@ -109,7 +109,7 @@ func TestTwoReplicasAtOnceLoseNothing(t *testing.T) {
 					resume, stopped := sync.OnceFunc(func() { close(paused) }), atomic.Bool{}
 					p := newBed(t).play(s)
 					g := &gate{}
-					p.begin(g)
+					p.startOperator(g)
 					p.operator("b", nil)
 					p.rehearse("a", "b")
 					t.Cleanup(resume) // whatever happens, before the operators are stopped

@@ -12,7 +12,7 @@
 //
 // # Plain and opinionated
 //
-// A plain reconciler writes nothing. It gets what the process sees while it lives:
+// A plain reconciler writes nothing. It gets what the process observes while it runs:
 // after a restart every object is Created again, a deletion in the meantime is not
 // noticed, and each write to an object, of its status, too, is a change.
 //
@@ -20,23 +20,23 @@
 // objects. It is there before the first call and goes after Deleted was handled:
 //
 //   - Deleted is handled at least once for each object for which anything was called,
-//     before the object goes, whether or not a process was there when it was deleted.
+//     before the object is removed, whether or not a process was running when it was deleted.
 //   - Created comes at least once for each object, until it succeeds; a second finalizer
-//     keeps that in mind. After a restart, what was handled is Resynced.
+//     records that. After a restart, what was handled is Resynced.
 //   - Changes of status or metadata alone are no changes. What counts is the content, not
 //     metadata.generation, which ConfigMaps and many other kinds lack.
 //   - There are two writes when an object is created, one when it is deleted, and none
 //     in between.
 //
-// If another client removes the finalizer and the object goes, Deleted comes while the
-// process lives. If an object leaves the selector of the cache, that is a deletion: it
-// is Deleted and released. If it leaves while no process is there, the finalizer
-// stays until it is seen again.
+// If another client removes the finalizer and the object is gone, Deleted comes while the
+// process runs. If the selector of the cache no longer matches an object, that is a deletion: it
+// is Deleted, and the finalizers are removed. If that happens while no process is running, the
+// finalizer stays until the selector matches again.
 //
 // Nothing is delivered exactly once, because no crash can be distinguished from a crash a moment
-// later; so all functions must bear to be called again. Two processes at once, without
-// leader election, call twice. If one of them is still in a call when the other lets the
-// object go, it calls Deleted itself afterwards.
+// later; so all functions must be idempotent. Two processes at once, without
+// leader election, call twice. If one of them is still in a call when the other removes the
+// finalizers, it calls Deleted itself afterwards.
 //
 // # Which action
 //
@@ -48,7 +48,7 @@
 //	gone                              Deleted         Deleted, if it was not yet
 //
 // What matters is the state, not the events: a function always gets the newest state
-// that is known, in a retry, too; several changes in a row may be one call; and the
+// that the cache has, in a retry, too; several changes in a row may be one call; and the
 // old object of an update is the last that was handled, however many there were in
 // between. Calls for one object never overlap. An object that was deleted and created
 // anew is Deleted before it is Created.
@@ -56,15 +56,15 @@
 // # What to consider
 //
 //   - A write to the content of the object itself is another change. Write to its status.
-//   - Leave early if there is nothing to do, and keep in the status what was done: then
+//   - Return early if there is nothing to do, and keep in the status what was done: then
 //     a restart loses nothing, and users see it. Retries and State are in memory.
 //   - Read other objects through the client of the manager, which is a cache.
 //   - What can be computed from the object alone belongs in an admission webhook.
 //   - Watch one version of a kind, usually the latest: each change is reported in the
 //     version that is watched, whichever version it was written in. A second version in the
 //     same manager is refused.
-//   - Before an operator is uninstalled for good its finalizers have to go: delete the
-//     objects first, or take the finalizers off.
+//   - Before an operator is uninstalled for good its finalizers have to be removed: delete the
+//     objects first, or remove the finalizers by hand.
 //
 // # Errors
 //
@@ -92,13 +92,13 @@
 //   - A watcher is a struct of functions, which may be the methods of another type. It is
 //     a Reconciler, so there is one kind of controller.
 //   - Old is there in a reconciler's update, too, and is the last state handled, not the last
-//     one seen.
-//   - An opinionated reconciler claims an object before the first call, filters as a
-//     watcher does, and calls nothing for what it never claimed.
+//     one observed.
+//   - An opinionated reconciler adds its finalizers to an object before the first call, filters
+//     as a watcher does, and calls nothing for objects that never had them.
 //   - Retries get the newest state, are one after the other with events, go on for ever by
 //     default, and are counted as errors each. An error and RequeueAfter together are an
-//     error that is retried after that time. So there is no policy for taking retries
-//     out of the queue.
+//     error that is retried after that time. So there is no policy for removing retries
+//     from the queue.
 //   - State advances with every attempt and ends with a change of the content.
 //   - The cache is the manager's or one with any options of controller-runtime; instead of an informer
 //     of one's own there is Options.NewCache. Instead of several reconcilers for a kind

@@ -33,7 +33,7 @@ type OpinionatedReconciler struct {
 	Reconciler
 	// Finalizer is the finalizer, such as example.com/notify. No two controllers may
 	// share it. A second one with the suffix -pending is on an object until Created
-	// was handled. To rename it is to handle all objects again, and to leave the old
+	// was handled. To rename it is to handle all objects again, and to keep the old
 	// one on them. Required.
 	Finalizer string
 }
@@ -126,7 +126,7 @@ func (s *finalizerWriter) add(ctx context.Context, obj client.Object, finalizers
 	return s.patch(ctx, obj, apitypes.MergePatchType, patch)
 }
 
-// remove takes finalizers off an object, whatever else was changed meanwhile. It is fine
+// remove removes finalizers from an object, whatever else was changed meanwhile. It is fine
 // if the object is gone.
 func (s *finalizerWriter) remove(ctx context.Context, obj client.Object, finalizers ...string) (written, error) {
 	patch := []map[string]any{{"op": "test", "path": "/metadata/uid", "value": obj.GetUID()}}

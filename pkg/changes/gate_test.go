@@ -13,9 +13,9 @@ import (
 	"github.com/corbel-run/corbel/test/wire"
 )
 
-var errDead = errors.New("the process is dead")
+var errCrashed = errors.New("the process has crashed")
 
-// gate counts the requests of an operator, to the API server and to the world, and
+// gate counts the requests of an operator, to the API server and to the receiver, and
 // lets something happen at one of them. A nil gate lets everything reconcile.
 type gate struct {
 	at    int  // counted from 1; 0 means never
@@ -23,13 +23,13 @@ type gate struct {
 	// event happens at the request; an error kills the operator.
 	event func() error
 
-	mu     sync.Mutex
-	count  int
-	dead   bool
-	writes []string
+	mu      sync.Mutex
+	count   int
+	crashed bool
+	writes  []string
 }
 
-// aim begins to count anew.
+// aim starts to count again.
 func (g *gate) aim(at int, after bool, event func() error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -48,15 +48,15 @@ func (g *gate) request(request func() error) error {
 	if here && !after {
 		g.happen(event)
 	}
-	if g.isDead() {
-		return errDead
+	if g.hasCrashed() {
+		return errCrashed
 	}
 	err := request()
 	if here && after {
 		g.happen(event)
 	}
-	if g.isDead() {
-		return errDead
+	if g.hasCrashed() {
+		return errCrashed
 	}
 	return err
 }
@@ -65,17 +65,17 @@ func (g *gate) happen(event func() error) {
 	if err := event(); err != nil {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.dead = true
+		g.crashed = true
 	}
 }
 
-func (g *gate) isDead() bool {
+func (g *gate) hasCrashed() bool {
 	if g == nil {
 		return false
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.dead
+	return g.crashed
 }
 
 func (g *gate) requests() int {
@@ -87,8 +87,8 @@ func (g *gate) requests() int {
 func (g *gate) wrap(next http.RoundTripper) http.RoundTripper {
 	return wire.Through(next, func(r *http.Request) (response *http.Response, err error) {
 		if g == nil || !isOfAPass(r) {
-			if g.isDead() {
-				return nil, errDead
+			if g.hasCrashed() {
+				return nil, errCrashed
 			}
 			return next.RoundTrip(r)
 		}
@@ -97,11 +97,11 @@ func (g *gate) wrap(next http.RoundTripper) http.RoundTripper {
 			g.writes = append(g.writes, r.Method+" "+r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:])
 		}
 		g.mu.Unlock()
-		if dead := g.request(func() error { response, err = next.RoundTrip(r); return nil }); dead != nil {
+		if crashed := g.request(func() error { response, err = next.RoundTrip(r); return nil }); crashed != nil {
 			if response != nil {
 				_ = response.Body.Close()
 			}
-			return nil, dead
+			return nil, crashed
 		}
 		return response, err
 	})

@@ -28,13 +28,13 @@ func refusing(err error, actions ...ReconcileAction) func(ReconcileRequest) (Rec
 	}
 }
 
-func TestATerminalErrorIsGivenUpAndComesAgainAsAnyOther(t *testing.T) {
+func TestATerminalErrorIsGivenUpAndReconciledAgainAsAnyOther(t *testing.T) {
 	terminal := fmt.Errorf("wrapped: %w", reconcile.TerminalError(errRefused))
 	for _, tc := range []struct {
 		name     string
 		interval time.Duration
 		requeue  time.Duration
-		after    time.Duration // 0: the controller is told to forget it
+		after    time.Duration // 0: the controller forgets it
 		gaveUp   int
 	}{
 		{"without resyncs", 0, 0, 0, 1},
@@ -84,7 +84,7 @@ func TestToPollIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestWhatWasGivenUpComesAgainWhenItChangesAsTheOptionSays(t *testing.T) {
+func TestWhatWasGivenUpIsReconciledAgainWhenItChangesAsTheOptionSays(t *testing.T) {
 	labelled := func(version, value string) client.Object {
 		object := configMap("1", version, "a")
 		object.Labels = map[string]string{"team": value}
@@ -123,7 +123,7 @@ func TestWhatWasGivenUpComesAgainWhenItChangesAsTheOptionSays(t *testing.T) {
 }
 
 // Our own writes before the call are no change, whatever the option says.
-func TestWhatWasGivenUpDoesNotComeAgainBecauseWeClaimedIt(t *testing.T) {
+func TestWhatWasGivenUpIsNotReconciledAgainBecauseOfOurFinalizers(t *testing.T) {
 	s := newStand(t, true)
 	s.memory.changed, s.policy = AnythingChanged, NoRetryPolicy()
 	s.answer = refusing(errRefused, ReconcileActionCreated)
@@ -171,7 +171,7 @@ func TestADeletionThatWasGivenUpIsTriedOnceMoreBeforeTheSuccessorIsReported(t *t
 				t.Errorf("actions (-want +got):\n%s", diff)
 			}
 			if valueOf(s.last().Object) != "b" {
-				t.Errorf("told of %q", valueOf(s.last().Object))
+				t.Errorf("notified of %q", valueOf(s.last().Object))
 			}
 		})
 	}

@@ -82,7 +82,7 @@ func TestAReconcilerThatWritesItsStatusIsNotCalledForIt(t *testing.T) {
 		}
 		w := req.Object
 		w.Status.ObservedGeneration = w.Generation
-		conditions.Set(w, time.Now(), metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Told", Message: "all was told"})
+		conditions.Set(w, time.Now(), metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Notified", Message: "all was sent"})
 		return changes.ReconcileResult{}, store.Status().Update(ctx, w)
 	})
 	mgr := b.newManager(g.wrap)
@@ -92,22 +92,22 @@ func TestAReconcilerThatWritesItsStatusIsNotCalledForIt(t *testing.T) {
 
 	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "w"}, Spec: widget.Spec{Size: 1}}
 	b.check(b.client.Create(t.Context(), w))
-	settled := func(size int64) {
+	converged := func(size int64) {
 		t.Helper()
-		b.until("the widget is settled", func() (bool, string) {
+		b.until("the widget has converged", func() (bool, string) {
 			b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(w), w))
 			return w.Status.ObservedGeneration == w.Generation && w.Spec.Size == size && slices.Equal(w.Finalizers, []string{finalizer}), ""
 		})
 		conditionstest.Check(t, w)
 	}
-	settled(1)
+	converged(1)
 	b.untilNoted(d, "Created w")
 	if diff := cmp.Diff([]string{"PATCH w", "PUT status", "PATCH w"}, g.written()); diff != "" {
 		t.Errorf("writes of a creation (-want +got):\n%s", diff)
 	}
 	w.Spec.Size = 2
 	b.check(b.client.Update(t.Context(), w))
-	settled(2)
+	converged(2)
 	b.check(b.client.Delete(t.Context(), w))
 	b.until("the widget is gone", func() (bool, string) {
 		return client.IgnoreNotFound(b.client.Get(t.Context(), client.ObjectKeyFromObject(w), w)) == nil && len(d.read()) == 3, ""
@@ -153,7 +153,7 @@ func TestUnstructuredObjectsAndMetadataAloneCanBeWatched(t *testing.T) {
 func life(b *bed, d *diary) {
 	b.Helper()
 	b.create("x", "1")
-	b.untilMarked("x", finalizer)
+	b.untilFinalizers("x", finalizer)
 	b.untilNoted(d, "Created x")
 	b.edit("x", func(obj *corev1.ConfigMap) { obj.Data["value"] = "2" })
 	b.untilNoted(d, "Created x", "Updated x")

@@ -19,20 +19,20 @@ import (
 	"github.com/corbel-run/corbel/pkg/changes"
 )
 
-// untilTold waits until the calls are these.
-func (b *bed) untilTold(w *world, want ...string) {
+// untilNotified waits until the calls are these.
+func (b *bed) untilNotified(w *receiver, want ...string) {
 	b.Helper()
-	b.until(fmt.Sprintf("the world was told %q", want), func() (bool, string) {
+	b.until(fmt.Sprintf("the receiver got %q", want), func() (bool, string) {
 		got := w.calls()
-		return len(got) >= len(want), fmt.Sprintf("it was told %q", got)
+		return len(got) >= len(want), fmt.Sprintf("it got %q", got)
 	})
 	if diff := cmp.Diff(want, w.calls()); diff != "" {
-		b.Fatalf("what the world was told (-want +got):\n%s", diff)
+		b.Fatalf("what the receiver got (-want +got):\n%s", diff)
 	}
 }
 
-// untilMarked waits until these of our finalizers are on an object.
-func (b *bed) untilMarked(name string, want ...string) {
+// untilFinalizers waits until these of our finalizers are on an object.
+func (b *bed) untilFinalizers(name string, want ...string) {
 	b.Helper()
 	b.until(fmt.Sprintf("the finalizers of %s are %q", name, want), func() (bool, string) {
 		obj := b.get(name)
@@ -41,12 +41,12 @@ func (b *bed) untilMarked(name string, want ...string) {
 }
 
 func TestAnOpinionatedWatcherGetsEveryChangeOnceAndWritesThreeTimes(t *testing.T) {
-	b, w, g := newBed(t), newWorld(), &gate{}
+	b, w, g := newBed(t), newReceiver(), &gate{}
 	b.start(g.wrap, &corev1.ConfigMap{}, w.opinionated("a", g), changes.Options{})
 
 	b.create("x", "1")
-	b.untilMarked("x", finalizer)
-	b.untilTold(w, "add x=1")
+	b.untilFinalizers("x", finalizer)
+	b.untilNotified(w, "add x=1")
 	if diff := cmp.Diff([]string{"PATCH x", "PATCH x"}, g.written()); diff != "" {
 		t.Errorf("writes of a creation (-want +got):\n%s", diff)
 	}
@@ -55,26 +55,26 @@ func TestAnOpinionatedWatcherGetsEveryChangeOnceAndWritesThreeTimes(t *testing.T
 	b.edit("x", func(obj *corev1.ConfigMap) { obj.Annotations = map[string]string{"a": "b"} })
 	b.edit("x", func(obj *corev1.ConfigMap) { obj.Finalizers = append(obj.Finalizers, "other.example.com/x") })
 	b.edit("x", func(obj *corev1.ConfigMap) { obj.Data["value"] = "2" })
-	b.untilTold(w, "add x=1", "update x=2 was 1")
+	b.untilNotified(w, "add x=1", "update x=2 was 1")
 	if writes := g.written(); len(writes) > 0 {
 		t.Errorf("writes of an update: %q", writes)
 	}
 
 	b.delete("x")
-	b.untilMarked("x", "other.example.com/x")
-	b.untilTold(w, "add x=1", "update x=2 was 1", "delete x=2")
+	b.untilFinalizers("x", "other.example.com/x")
+	b.untilNotified(w, "add x=1", "update x=2 was 1", "delete x=2")
 	b.edit("x", func(obj *corev1.ConfigMap) { obj.Finalizers = nil })
 	b.untilGone("x")
 	b.create("y", "1")
-	b.untilTold(w, "add x=1", "update x=2 was 1", "delete x=2", "add y=1")
-	b.untilMarked("y", finalizer)
+	b.untilNotified(w, "add x=1", "update x=2 was 1", "delete x=2", "add y=1")
+	b.untilFinalizers("y", finalizer)
 	if diff := cmp.Diff([]string{"PATCH x", "PATCH y", "PATCH y"}, g.written()); diff != "" {
 		t.Errorf("writes of a deletion (-want +got):\n%s", diff)
 	}
 	b.delete("y")
 	b.untilGone("y")
 	b.create("z", "1")
-	b.untilMarked("z", finalizer)
+	b.untilFinalizers("z", finalizer)
 	calls := len(w.calls())
 	if requests := g.requests(); calls != 6 || requests != calls+8 {
 		t.Errorf("%d requests and calls, of which %d are calls: %s", requests, calls, w.text())
@@ -82,21 +82,21 @@ func TestAnOpinionatedWatcherGetsEveryChangeOnceAndWritesThreeTimes(t *testing.T
 }
 
 func TestAfterARestartAnOpinionatedWatcherDistinguishesNewFromHandledAndMissesNoDeletion(t *testing.T) {
-	b, w := newBed(t), newWorld()
+	b, w := newBed(t), newReceiver()
 	stop := b.start(nil, &corev1.ConfigMap{}, w.opinionated("a", nil), changes.Options{})
 	for _, name := range []string{"changed", "kept", "removed"} {
 		b.create(name, "1")
-		b.untilMarked(name, finalizer)
+		b.untilFinalizers(name, finalizer)
 	}
 	stop()
 	b.delete("removed")
 	b.create("new", "1")
 	b.edit("changed", func(obj *corev1.ConfigMap) { obj.Data["value"] = "2" })
 
-	w, g := newWorld(), &gate{}
+	w, g := newReceiver(), &gate{}
 	b.start(g.wrap, &corev1.ConfigMap{}, w.opinionated("b", g), changes.Options{})
 	b.untilGone("removed")
-	b.untilMarked("new", finalizer)
+	b.untilFinalizers("new", finalizer)
 	b.until("four calls were made", func() (bool, string) { return len(w.calls()) >= 4, w.text() })
 	calls := w.calls()
 	slices.Sort(calls)
@@ -111,41 +111,41 @@ func TestAfterARestartAnOpinionatedWatcherDistinguishesNewFromHandledAndMissesNo
 	}
 }
 
-func TestAPlainWatcherWritesNothingAndGetsEveryChangeWhileItLives(t *testing.T) {
-	b, w, g := newBed(t), newWorld(), &gate{}
+func TestAPlainWatcherWritesNothingAndGetsEveryChangeWhileItRuns(t *testing.T) {
+	b, w, g := newBed(t), newReceiver(), &gate{}
 	plain := w.watcher("a", g)
 	b.create("x", "1")
 	b.start(g.wrap, &corev1.ConfigMap{}, &plain, changes.Options{})
-	b.untilTold(w, "add x=1")
+	b.untilNotified(w, "add x=1")
 	b.edit("x", func(obj *corev1.ConfigMap) { obj.Labels = map[string]string{"a": "b"} })
-	b.untilTold(w, "add x=1", "update x=1 was 1")
+	b.untilNotified(w, "add x=1", "update x=1 was 1")
 	b.edit("x", func(obj *corev1.ConfigMap) { obj.Data["value"] = "2" })
-	b.untilTold(w, "add x=1", "update x=1 was 1", "update x=2 was 1")
+	b.untilNotified(w, "add x=1", "update x=1 was 1", "update x=2 was 1")
 	b.delete("x")
-	b.untilTold(w, "add x=1", "update x=1 was 1", "update x=2 was 1", "delete x=2")
+	b.untilNotified(w, "add x=1", "update x=1 was 1", "update x=2 was 1", "delete x=2")
 	if writes := g.written(); len(writes) > 0 {
 		t.Errorf("writes: %q", writes)
 	}
 }
 
 func TestADeletionIsHandledAlsoIfAnotherClientRemovedOurFinalizer(t *testing.T) {
-	b, w := newBed(t), newWorld()
+	b, w := newBed(t), newReceiver()
 	b.start(nil, &corev1.ConfigMap{}, w.opinionated("a", nil), changes.Options{})
 	b.create("x", "1", func(obj *corev1.ConfigMap) { obj.Finalizers = []string{"other.example.com/x"} })
-	b.untilMarked("x", "other.example.com/x", finalizer)
+	b.untilFinalizers("x", "other.example.com/x", finalizer)
 	b.delete("x")
-	b.untilMarked("x", "other.example.com/x")
+	b.untilFinalizers("x", "other.example.com/x")
 	b.edit("x", func(obj *corev1.ConfigMap) { obj.Finalizers = nil })
 	b.untilGone("x")
 
 	b.create("y", "1")
-	b.untilMarked("y", finalizer)
+	b.untilFinalizers("y", finalizer)
 	b.edit("y", func(obj *corev1.ConfigMap) { obj.Finalizers = nil })
-	b.untilMarked("y", finalizer) // it is put back
-	b.untilTold(w, "add x=1", "delete x=1", "add y=1")
+	b.untilFinalizers("y", finalizer) // it is put back
+	b.untilNotified(w, "add x=1", "delete x=1", "add y=1")
 	b.delete("y")
 	b.untilGone("y")
-	b.untilTold(w, "add x=1", "delete x=1", "add y=1", "delete y=1")
+	b.untilNotified(w, "add x=1", "delete x=1", "add y=1", "delete y=1")
 }
 
 func TestAnEventSaysWhatIsNotRetriedAndAChangeTriesAgain(t *testing.T) {
@@ -165,9 +165,9 @@ func TestAnEventSaysWhatIsNotRetriedAndAChangeTriesAgain(t *testing.T) {
 			return e.Reason == "GaveUp" && e.Regarding.Name == "x" && e.Type == corev1.EventTypeWarning && !strings.Contains(e.Note, fail.Error())
 		}), fmt.Sprintf("events: %+v", list.Items)
 	})
-	b.untilMarked("x", finalizer, pending)
+	b.untilFinalizers("x", finalizer, pending)
 	b.edit("x", func(obj *corev1.ConfigMap) { obj.Data["value"] = "good" })
-	b.untilMarked("x", finalizer)
+	b.untilFinalizers("x", finalizer)
 	b.untilNoted(d, "Created x", "Created x")
 	b.delete("x")
 	b.untilGone("x")
@@ -191,10 +191,10 @@ func TestTwoControllersForOneKindDoNotDisturbEachOther(t *testing.T) {
 	b.create("x", "1")
 	b.until("both have handled it", func() (bool, string) {
 		finalizers := slices.Sorted(slices.Values(b.get("x").Finalizers))
-		return slices.Equal(finalizers, []string{two.Finalizer, finalizer}), fmt.Sprint(finalizers)
+		return slices.Equal(finalizers, []string{finalizer, two.Finalizer}), fmt.Sprint(finalizers)
 	})
 	b.delete("x")
-	b.untilMarked("x", two.Finalizer)
+	b.untilFinalizers("x", two.Finalizer)
 	close(held)
 	b.untilGone("x")
 	for _, d := range []*diary{first, second} {

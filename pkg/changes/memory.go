@@ -26,7 +26,7 @@ type memory struct {
 	finalizers ownFinalizers
 }
 
-// record is what is known under one name. There may be two objects of that name: one
+// record is what is kept under one name. There may be two objects of that name: one
 // that is gone and its successor.
 type record struct {
 	current            client.Object // as the cache has it; nil if it is gone
@@ -34,23 +34,23 @@ type record struct {
 	lastWithFinalizers client.Object // gone as it was before, if it bore our finalizers then
 	handled            client.Object // the last state that was handled successfully
 	called             apitypes.UID  // the object that the reconciler was last called for
-	deletionHandled    apitypes.UID  // the object whose deletion was last delivered
-	pendingRemoved     written       // the last time that the pending finalizer was taken off
-	finalizersRemoved  written       // the last time that both finalizers were taken off
+	deletionHandled    apitypes.UID  // the object of the last delivered deletion
+	pendingRemoved     written       // the last time that the pending finalizer was removed
+	finalizersRemoved  written       // the last time that both finalizers were removed
 	resync             bool          // asked for by the cache
 	due                time.Time     // when the next resync is due; zero for never
 	attempt            attempt
 }
 
-// written is a write of ours, which the cache may not have seen yet.
+// written is a write of ours, which the cache may not have observed yet.
 type written struct {
 	uid     apitypes.UID
 	version string // the resourceVersion after it; empty if the object was gone by then
 }
 
-// outdates reports whether the object is as it was before the write. One with the same
-// version is, if it bears what was taken off: a write that lets the object go does not
-// always count.
+// outdates reports whether the object is as it was before the write. An object with the same
+// version is, if it has the removed finalizer: a write that removes the last finalizer
+// does not always change the version.
 func (w written) outdates(obj client.Object) bool {
 	if w.uid != obj.GetUID() {
 		return false
@@ -68,7 +68,7 @@ type attempt struct {
 	gaveUp bool
 }
 
-// subject is what a reconcile is about: a record as it was at the beginning.
+// subject is what a reconcile is about: a record as it was at the start.
 type subject struct {
 	facts
 	object client.Object
@@ -84,7 +84,7 @@ func newMemory(changed func(oldObj, newObj client.Object) bool, finalizers ownFi
 	return &memory{records: map[client.ObjectKey]*record{}, changed: guardedChanged(changed), finalizers: finalizers}
 }
 
-// recordOf returns what is known under the name of the object; the caller holds the lock.
+// recordOf returns the record of the name of the object; the caller holds the lock.
 func (m *memory) recordOf(obj client.Object) *record {
 	key := client.ObjectKeyFromObject(obj)
 	if m.records[key] == nil {
@@ -151,8 +151,8 @@ func (r *record) noteGone(obj client.Object, finalizers ownFinalizers) {
 	}
 }
 
-// look returns what is next under the name; false if there is nothing.
-func (m *memory) look(key client.ObjectKey, now time.Time) (subject, bool) {
+// next returns what is next under the name; false if there is nothing.
+func (m *memory) next(key client.ObjectKey, now time.Time) (subject, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.records[key]
@@ -208,12 +208,12 @@ func (m *memory) noteCall(s subject, action ReconcileAction) {
 	})
 }
 
-// notePendingRemoved notes that the pending finalizer was taken off, and the state of the object after that.
+// notePendingRemoved records that the pending finalizer was removed, and the state of the object after that.
 func (m *memory) notePendingRemoved(s subject, after written) {
 	m.update(s, func(r *record) { r.pendingRemoved = after })
 }
 
-// noteFinalizersRemoved notes that both finalizers were taken off.
+// noteFinalizersRemoved records that both finalizers were removed.
 func (m *memory) noteFinalizersRemoved(s subject, after written) {
 	m.update(s, func(r *record) { r.finalizersRemoved = after })
 }
@@ -277,7 +277,7 @@ func (m *memory) due(key client.ObjectKey) time.Time {
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// listener passes what the cache sees to the memory, and queues what is worth a reconcile.
+// listener passes the events of the cache to the memory, and queues what is worth a reconcile.
 type listener struct {
 	memory *memory
 	next   handler.EnqueueRequestForObject

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestWhatAnotherProcessClaimsAfterWeLetItGoIsDeletedAgain(t *testing.T) {
+func TestAnObjectWithNewFinalizersOfAnotherProcessIsDeletedAgain(t *testing.T) {
 	s := newStand(t, true)
 	obj := s.stored(configMap("1", "", "a", testFinalizer))
 	s.memory.appeared(obj.DeepCopy())
@@ -48,7 +48,7 @@ func TestWhatAnotherProcessClaimsAfterWeLetItGoIsDeletedAgain(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatOthersLetGoBeforeUsIsNotWrittenAgain(t *testing.T) {
+func TestAnObjectWithoutOurFinalizersIsNotWrittenAgain(t *testing.T) {
 	s := newStand(t, true)
 	obj := configMap("1", "1", "a", testFinalizer)
 	obj.DeletionTimestamp = &metav1.Time{Time: s.clock}

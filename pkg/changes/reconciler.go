@@ -26,11 +26,11 @@ const (
 	// handled it successfully.
 	ReconcileActionUpdated ReconcileAction = "Updated"
 	// ReconcileActionDeleted is for an object that is being deleted (opinionated), or
-	// that is gone (plain, or if our finalizer was taken away).
+	// that is gone (plain, or if another client removed our finalizer).
 	ReconcileActionDeleted ReconcileAction = "Deleted"
 	// ReconcileActionResynced is for an object that was handled before and of which
-	// no change is known: after a restart, and periodically. It may have changed while
-	// no process was there to see it.
+	// no change was observed: after a restart, and periodically. It may have changed while
+	// no process was running.
 	ReconcileActionResynced ReconcileAction = "Resynced"
 )
 
@@ -99,7 +99,7 @@ type ReconcileRequest struct {
 // ReconcileResult is the answer to a call that did not fail.
 type ReconcileResult struct {
 	// RequeueAfter, if it is positive, says that the work is not done, and when to call
-	// again with the same Action. Together with an error it takes the place of the
+	// again with the same Action. Together with an error it replaces the
 	// RetryPolicy.
 	RequeueAfter time.Duration
 	// State is given to the next attempt. It is in memory only, so nothing may depend
@@ -179,7 +179,7 @@ type Watcher[T client.Object] struct {
 	UpdateFunc func(ctx context.Context, oldObj, newObj T) error
 	// DeleteFunc is called for an object that is being deleted, or gone.
 	DeleteFunc func(ctx context.Context, obj T) error
-	// SyncFunc is called for an object of which no change is known, after a restart and
+	// SyncFunc is called for an object without an observed change, after a restart and
 	// periodically. If it is nil, AddFunc is called.
 	SyncFunc func(ctx context.Context, obj T) error
 }

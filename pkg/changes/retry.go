@@ -16,8 +16,8 @@ import (
 
 // RetryPolicy decides after an error whether the reconciler is called again without
 // anything having changed, and after how long. Attempt counts the retries that were
-// made, from 0. It begins again when the content of the object changes, when its
-// deletion begins, and after a call without an error. Some jitter, up to a tenth, is
+// made, from 0. It restarts when the content of the object changes, when its
+// deletion starts, and after a call without an error. Some jitter, up to a tenth, is
 // added to the delay. A reconcile.TerminalError without a RequeueAfter is not retried,
 // and the policy is not asked.
 //
@@ -50,8 +50,8 @@ func FixedRetryPolicy(after time.Duration) RetryPolicy {
 	return func(error, int) (bool, time.Duration) { return true, after }
 }
 
-// NoRetryPolicy does not retry. With an opinionated reconciler this means that an
-// object whose deletion failed stays until it is resynced.
+// NoRetryPolicy does not retry. With an opinionated reconciler this means that after a failed
+// deletion an object stays until it is resynced.
 func NoRetryPolicy() RetryPolicy {
 	return func(error, int) (bool, time.Duration) { return false, 0 }
 }

@@ -92,7 +92,7 @@ func TestARetryHasTheNewestObjectAndTheStateOfTheLastAttempt(t *testing.T) {
 	}
 }
 
-func TestRequeueAfterIsNotDoneAndComesAgainWithTheSameAction(t *testing.T) {
+func TestRequeueAfterIsNotDoneAndCallsAgainWithTheSameAction(t *testing.T) {
 	s := newStand(t, false)
 	s.memory.appeared(configMap("1", "1", "a"))
 	var answer error

@@ -45,7 +45,7 @@ var _ reconcile.Reconciler = (*runner)(nil)
 func (r *runner) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	key := request.NamespacedName
 	for {
-		s, ok := r.memory.look(key, r.now())
+		s, ok := r.memory.next(key, r.now())
 		if !ok {
 			r.activity.Reset(key)
 			return reconcile.Result{}, nil
@@ -200,7 +200,7 @@ func (r *runner) nextResync() time.Time {
 	return r.now().Add(backoff.Jitter(r.interval, resyncJitter, r.random()))
 }
 
-// untilResync is the result of a reconcile that left nothing to do. An event takes the place
+// untilResync is the result of a reconcile that left nothing to do. An event replaces
 // of a delay in the queue, so each reconcile has to ask for it.
 func (r *runner) untilResync(s subject) reconcile.Result {
 	due := r.memory.due(client.ObjectKeyFromObject(s.object))

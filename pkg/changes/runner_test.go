@@ -80,7 +80,7 @@ func TestAReconcilerMayDoWhatItLikesWithItsCopies(t *testing.T) {
 	}
 }
 
-func TestNothingIsCalledBeforeTheClaimIsOnTheServer(t *testing.T) {
+func TestNothingIsCalledBeforeTheFinalizersAreOnTheServer(t *testing.T) {
 	s := newStand(t, true)
 	obj := s.stored(configMap("1", "", "a", "other.example.com/x"))
 	s.memory.appeared(obj)
@@ -119,8 +119,8 @@ func TestNothingIsCalledBeforeTheClaimIsOnTheServer(t *testing.T) {
 	}
 	// The cache does not know yet.
 	s.version = ""
-	marked := configMap(string(stored.UID), "1", "b", "other.example.com/x", testFinalizer, testFinalizer+pendingSuffix)
-	s.memory.appeared(marked)
+	withFinalizers := configMap(string(stored.UID), "1", "b", "other.example.com/x", testFinalizer, testFinalizer+pendingSuffix)
+	s.memory.appeared(withFinalizers)
 	if actions, _, err := s.reconcile(); len(actions) != 1 || actions[0] != ReconcileActionUpdated || err != nil || s.version != "" {
 		t.Errorf("with an old cache: %v, %v, write in version %q", actions, err, s.version)
 	}

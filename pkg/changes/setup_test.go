@@ -63,7 +63,7 @@ func TestAllMistakesOfASetupAreOneError(t *testing.T) {
 		{"a value that is not wrapped by reference", changes.NewController("a", &corev1.ConfigMap{}, changes.OpinionatedReconciler{Reconciler: typed}, changes.Options{}), []string{"the Finalizer is missing"}},
 		{"twice opinionated", changes.NewController("a", &corev1.ConfigMap{}, &changes.OpinionatedReconciler{Finalizer: finalizer, Reconciler: watching[*corev1.ConfigMap]("example.com/x")}, changes.Options{}), []string{"an opinionated reconciler is wrapped in another one"}},
 		{"no function", changes.NewController("a", &corev1.ConfigMap{}, &changes.Watcher[*corev1.ConfigMap]{}, changes.Options{}), []string{"the watcher has no function"}},
-		{"no domain", changes.NewController("a", &corev1.ConfigMap{}, watching[*corev1.ConfigMap]("told"), changes.Options{}), []string{`the Finalizer "told"`, "it needs a domain in front"}},
+		{"no domain", changes.NewController("a", &corev1.ConfigMap{}, watching[*corev1.ConfigMap]("nodomain"), changes.Options{}), []string{`the Finalizer "nodomain"`, "it needs a domain in front"}},
 		{"a long name", changes.NewController("a", &corev1.ConfigMap{}, watching[*corev1.ConfigMap]("example.com/"+strings.Repeat("x", 60)), changes.Options{}), []string{"with the suffix -pending", "63"}},
 		{"an unknown kind", changes.NewController("a", &MyKind{}, watching[*MyKind](finalizer), changes.Options{}), []string{"the scheme of the manager does not know the kind"}},
 	} {

@@ -21,7 +21,7 @@ import (
 	"github.com/corbel-run/corbel/internal/backoff"
 )
 
-const testFinalizer = "example.com/told"
+const testFinalizer = "example.com/notified"
 
 var testKey = client.ObjectKey{Namespace: "ns", Name: "x"}
 

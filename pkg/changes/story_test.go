@@ -18,7 +18,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/changes"
 )
 
-// story is what a user does with object x, which the world has to follow.
+// story is what a user does with object x, which the receiver has to follow.
 type story struct {
 	name string
 	play func(*play)
@@ -63,7 +63,7 @@ var stories = []story{
 		p.create("x", "1", func(obj *corev1.ConfigMap) { obj.Finalizers = []string{foreign} })
 		p.untilKnown("x", "1")
 		p.delete("x")
-		p.untilReleased("x")
+		p.untilFinalizersRemoved("x")
 		p.edit("x", func(obj *corev1.ConfigMap) { obj.Finalizers = nil })
 		p.untilGone("x")
 	}},
@@ -78,7 +78,7 @@ var stories = []story{
 			return
 		}
 		p.edit("x", func(obj *corev1.ConfigMap) { obj.Labels = nil })
-		p.untilReleased("x")
+		p.untilFinalizersRemoved("x")
 		p.edit("x", visible)
 		p.untilKnown("x", "1")
 		p.delete("x")
@@ -86,27 +86,27 @@ var stories = []story{
 	}},
 }
 
-// play is a story that is told, with an operator that may die and others beside it.
+// play is a run of a story, with an operator that may crash and others beside it.
 type play struct {
 	*bed
-	story story
-	world *world
-	gate  *gate
-	stop  func()
-	lives int
+	story    story
+	receiver *receiver
+	gate     *gate
+	stop     func()
+	lives    int
 	// mayCrash is set if the gate kills.
 	mayCrash bool
 	// mayDelete is set if another client may delete the object at any time.
 	mayDelete bool
-	// held and letGo count the finalizers that another client put on objects and took off.
-	held, letGo atomic.Int32
+	// held and removed count the finalizers that another client added to objects and removed.
+	held, removed atomic.Int32
 }
 
-// play returns the story before it is told.
-func (b *bed) play(s story) *play { return &play{bed: b, story: s, world: newWorld()} }
+// play returns the story before its start.
+func (b *bed) play(s story) *play { return &play{bed: b, story: s, receiver: newReceiver()} }
 
-// begin starts an operator with the gate.
-func (p *play) begin(g *gate) {
+// startOperator starts an operator with the gate.
+func (p *play) startOperator(g *gate) {
 	p.Helper()
 	p.gate = g
 	p.stop = p.operator("a", g)
@@ -127,7 +127,7 @@ func (p *play) operator(name string, g *gate) (stop func()) {
 			ByObject: map[client.Object]cache.ByObject{&corev1.ConfigMap{}: {Label: selector}}, DefaultNamespaces: map[string]cache.Config{p.namespace: {}},
 		}
 	}
-	return p.start(wrap, &corev1.ConfigMap{}, p.world.opinionated(name, g), options)
+	return p.start(wrap, &corev1.ConfigMap{}, p.receiver.opinionated(name, g), options)
 }
 
 // rehearse waits until all operators see what happens: what leaves their selector before
@@ -135,9 +135,9 @@ func (p *play) operator(name string, g *gate) (stop func()) {
 func (p *play) rehearse(operators ...string) {
 	p.Helper()
 	p.create("first", "1", visible)
-	p.until("all operators see what happens", func() (bool, string) { return p.toldByAll(operators, "first"), p.world.text() })
+	p.until("all operators have sent a notification", func() (bool, string) { return p.notifiedByAll(operators, "first"), p.receiver.text() })
 	p.delete("first")
-	p.until("the rehearsal is over", func() (bool, string) { return p.get("first") == nil, p.world.text() })
+	p.until("the rehearsal is over", func() (bool, string) { return p.get("first") == nil, p.receiver.text() })
 }
 
 // visible makes an object one that every operator sees.
@@ -146,10 +146,10 @@ func visible(obj *corev1.ConfigMap) { obj.Labels = map[string]string{"seen": "ye
 // restarts reports whether the operator may die in this play.
 func (p *play) restarts() bool { return p.mayCrash }
 
-// revive starts the operator again if it is dead.
+// revive starts the operator again after a crash.
 func (p *play) revive() {
 	p.Helper()
-	if !p.gate.isDead() {
+	if !p.gate.hasCrashed() {
 		return
 	}
 	p.stop()
@@ -164,27 +164,27 @@ func (p *play) await(what string, condition func() (bool, string)) {
 	p.until(what, func() (bool, string) {
 		p.revive()
 		ok, seen := condition()
-		return ok, seen + "; the world was told: " + p.world.text()
+		return ok, seen + "; the receiver got: " + p.receiver.text()
 	})
 }
 
-// untilKnown waits until the world knows the value and the pending finalizer of unhandled objects is off.
+// untilKnown waits until the receiver knows the value and the pending finalizer of unhandled objects is off.
 func (p *play) untilKnown(name, value string) {
 	p.Helper()
-	p.await(fmt.Sprintf("the world knows %s=%s", name, value), func() (bool, string) {
+	p.await(fmt.Sprintf("the receiver knows %s=%s", name, value), func() (bool, string) {
 		obj := p.get(name)
 		if p.mayDelete && (obj == nil || obj.DeletionTimestamp != nil) {
 			return true, ""
 		}
-		return p.world.value(name) == value && obj != nil && slices.Contains(obj.Finalizers, finalizer) && !slices.Contains(obj.Finalizers, pending),
+		return p.receiver.value(name) == value && obj != nil && slices.Contains(obj.Finalizers, finalizer) && !slices.Contains(obj.Finalizers, pending),
 			fmt.Sprintf("the object is %+v", obj)
 	})
 }
 
-// untilReleased waits until neither of our finalizers is on the object.
-func (p *play) untilReleased(name string) {
+// untilFinalizersRemoved waits until neither of our finalizers is on the object.
+func (p *play) untilFinalizersRemoved(name string) {
 	p.Helper()
-	p.await(name+" is released", func() (bool, string) {
+	p.await(name+" has no finalizer of ours", func() (bool, string) {
 		obj := p.get(name)
 		if obj == nil {
 			return true, ""
@@ -199,40 +199,40 @@ func (p *play) untilGone(name string) {
 	p.await(name+" is gone", func() (bool, string) {
 		obj := p.get(name)
 		if obj != nil && slices.Equal(obj.Finalizers, []string{foreign}) {
-			p.letGo.Add(1)
+			p.removed.Add(1)
 			p.edit(name, func(obj *corev1.ConfigMap) { obj.Finalizers = nil })
 		}
 		return obj == nil, fmt.Sprintf("the object is %+v", obj)
 	})
 }
 
-func (p *play) toldByAll(operators []string, object string) bool {
-	return !slices.ContainsFunc(operators, func(name string) bool { return !p.world.toldBy(name, object) })
+func (p *play) notifiedByAll(operators []string, object string) bool {
+	return !slices.ContainsFunc(operators, func(name string) bool { return !p.receiver.notifiedBy(name, object) })
 }
 
 // finish checks that nothing is left, when all operators have seen all.
 func (p *play) finish(operators ...string) {
 	p.Helper()
-	if held, letGo := p.held.Load(), p.letGo.Load(); held != letGo {
-		p.Errorf("another client held %d objects and released %d: we took their finalizer off", held, letGo)
+	if held, removed := p.held.Load(), p.removed.Load(); held != removed {
+		p.Errorf("another client added %d finalizers and removed %d: we removed the others", held, removed)
 	}
 	p.create("last", "1", visible)
-	p.await("all operators know the last object", func() (bool, string) { return p.toldByAll(operators, "last"), "" })
-	p.await("nothing is left in the world", func() (bool, string) {
-		leaks := p.world.leaks("last")
+	p.await("all operators have sent a notification of the last object", func() (bool, string) { return p.notifiedByAll(operators, "last"), "" })
+	p.await("nothing is left in the receiver", func() (bool, string) {
+		leaks := p.receiver.leaks("last")
 		return len(leaks) == 0, fmt.Sprintf("leaks: %v", leaks)
 	})
 }
 
-// stranger is another client that writes to object x.
-type stranger struct {
+// disturbance is a write of another client to object x.
+type disturbance struct {
 	name  string
 	write func(*play)
 }
 
-var strangers = []stranger{
+var disturbances = []disturbance{
 	{"labels", func(p *play) {
-		p.edit("x", func(obj *corev1.ConfigMap) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "stranger", "was-here") })
+		p.edit("x", func(obj *corev1.ConfigMap) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "other", "was-here") })
 	}},
 	{"a finalizer in front", func(p *play) {
 		held := false // by the last try

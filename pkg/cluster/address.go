@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// An identity that may not read the namespace kube-system knows its cluster by the
+// A user that may not read the namespace kube-system identifies the cluster by the
 // address: the URL of the server, and the certificate authorities that vouch for it.
-// An address is another kind of identity than a uid, and the two are never equal: that
+// An address is another kind of cluster ID than a uid, and the two are never equal: that
 // they stand for one cluster follows from neither.
 
 // addressOf returns the address of the cluster that a configuration leads to. How the
@@ -37,8 +37,8 @@ func addressOf(config *rest.Config) (types.UID, error) {
 	return types.UID(server + "#" + hex.EncodeToString(sum[:16])), nil
 }
 
-// IsAddress reports whether the identity of a cluster is an address, not a uid.
-func IsAddress(identity types.UID) bool { return strings.Contains(string(identity), "://") }
+// IsAddress reports whether the ID of a cluster is an address, not a uid.
+func IsAddress(id types.UID) bool { return strings.Contains(string(id), "://") }
 
 // MayBeOne reports whether two configurations may lead to one cluster, going by their
 // addresses: they have the same server, or trust the same certificate authority.

@@ -40,8 +40,8 @@ type rememberedCustom struct {
 
 var definitions = Resource{GVR: gvr("apiextensions.k8s.io", "v1", "customresourcedefinitions"), Kind: "CustomResourceDefinition"}
 
-// DeclaresConditions reports whether the type is a custom one whose schema
-// declares status.conditions. If we may not read the definition, the answer is no.
+// DeclaresConditions reports whether the type is a custom one with
+// status.conditions in its schema. If we may not read the definition, the answer is no.
 func (t *Types) DeclaresConditions(ctx context.Context, gvk schema.GroupVersionKind) (bool, error) {
 	custom, err := t.Custom(ctx, gvk)
 	return custom.DeclaresConditions, err
@@ -107,7 +107,7 @@ func IsBuiltIn(group string) bool {
 	return scheme.Scheme.IsGroupRegistered(group) || group == "apiextensions.k8s.io" || group == "apiregistration.k8s.io"
 }
 
-// automanaged marks the APIServices that the server makes for its own types.
+// automanaged is the label of the APIServices that the server makes for its own types.
 const automanaged = "kube-aggregator.kubernetes.io/automanaged"
 
 // pageSize is the size of the pages in which we read lists of unknown length.
@@ -164,7 +164,7 @@ func (t *Types) isAggregated(ctx context.Context, group string) (bool, error) {
 	return aggregated, err
 }
 
-// eachNamed visits the objects of a cluster-scoped type whose name has the suffix.
+// eachNamed visits the objects of a cluster-scoped type that have a name with the suffix.
 func (t *Types) eachNamed(ctx context.Context, r Resource, suffix string, visit func(metav1.PartialObjectMetadata) error) error {
 	options := ListOptions{Limit: pageSize}
 	for {

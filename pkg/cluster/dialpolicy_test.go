@@ -257,7 +257,7 @@ func TestAnAddressIsTheServerAndItsAuthorities(t *testing.T) {
 	}
 }
 
-func TestAClusterThatKeepsItsUIDToItselfIsKnownByItsAddressIfThatIsWanted(t *testing.T) {
+func TestAClusterWithAnUnreadableUIDIsIdentifiedByItsAddressIfThatIsAllowed(t *testing.T) {
 	refuse := func(code int, reason string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -271,8 +271,8 @@ func TestAClusterThatKeepsItsUIDToItselfIsKnownByItsAddressIfThatIsWanted(t *tes
 		known     bool
 	}{
 		"forbidden":                    {refuse(403, "Forbidden"), true, true},
-		"forbidden, and not wanted":    {refuse(403, "Forbidden"), false, false},
-		"not who we say we are":        {refuse(401, "Unauthorized"), true, false},
+		"forbidden, and not accepted":  {refuse(403, "Forbidden"), false, false},
+		"not authenticated":            {refuse(401, "Unauthorized"), true, false},
 		"too busy":                     {refuse(503, "ServiceUnavailable"), true, false},
 		"there is no such namespace":   {refuse(404, "NotFound"), true, false},
 		"something that is no cluster": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, true, false},

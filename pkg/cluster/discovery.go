@@ -209,7 +209,7 @@ func (m servedMemory) renewed(serverVersion string, kinds map[string][]string) s
 }
 
 // addKinds reads the versions of groups below a path, with their kinds. A version
-// whose kinds are not known at the moment has none.
+// with kinds that are not known at the moment has none.
 func (t *Types) addKinds(ctx context.Context, root string, kinds map[string][]string) error {
 	request := t.objects.rest.Verb(http.MethodGet).AbsPath(root).SetHeader("Accept", aggregated)
 	body, err := do(ctx, request, t.timeout)
@@ -266,11 +266,10 @@ func (t *Types) addKindsSingly(ctx context.Context, core bool, kinds map[string]
 	return nil
 }
 
-// Namespaced returns all types whose objects live in namespaces, each in the
-// server's preferred version, ordered by group and kind. Groups whose types the
-// server cannot tell, because their aggregated server is out of order, are
-// returned as unreadable, with the reason: a caller that wants to know everything in a
-// namespace has to reckon with them.
+// Namespaced returns all namespaced types, each in the server's preferred version, ordered by
+// group and kind. Groups with types that the server cannot list, because their aggregated server
+// is not available, are returned as unreadable, with the reason: a caller that wants to know
+// everything in a namespace has to reckon with them.
 func (t *Types) Namespaced(ctx context.Context) (readable []Resource, unreadable map[schema.GroupVersion]error, err error) {
 	limited, cancel := context.WithTimeout(ctx, 2*t.timeout)
 	defer cancel()
@@ -311,8 +310,8 @@ func readPreferred(list *metav1.APIResourceList) ([]Resource, error) {
 
 // Matching returns the types that match a pattern, each in one version, as the
 // server serves them at this moment: types come and go at run time. Versions of
-// matching groups whose types the server cannot tell, because an aggregated
-// server is out of order, are returned as unknown if a matching type may be in
+// matching groups with types that the server cannot list, because an aggregated
+// server is not available, are returned as unknown if a matching type may be in
 // them. Groups that do not match are not asked for.
 func (t *Types) Matching(ctx context.Context, pattern v1alpha1.TypeInfo) (matching []Resource, unknown []schema.GroupVersion, err error) {
 	groups, err := t.matchingGroups(ctx, pattern.Group)

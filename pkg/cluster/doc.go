@@ -3,7 +3,7 @@
 
 // Package cluster is how Corbel speaks to a cluster.
 //
-// A [Target] is a cluster and an identity in it. It holds three things:
+// A [Target] is a cluster and a user in it. It holds three things:
 //
 //   - [Objects], a narrow client for objects of any type. It exists because a
 //     DELETE has an answer that matters: either the object is gone, or it is

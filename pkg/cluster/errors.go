@@ -46,8 +46,8 @@ func (e *PendingTypesError) Error() string {
 // UnservedPathError means that what is known about a type does not fit: the
 // server answered "not found" for the path of the whole type, not for an object,
 // or the object does not fit the scope of the type. The type was probably removed
-// or its scope changed; whether that is so, only [Types] can tell. The type is
-// already forgotten there when a caller sees this error, so resolving it again
+// or its scope changed; only [Types] can find out which. The type is
+// already dropped there when a caller sees this error, so resolving it again
 // asks the server. Nothing was read or written.
 type UnservedPathError struct {
 	Resource Resource

@@ -37,7 +37,7 @@ type Objects struct {
 	metadata       clientmetadata.Interface
 	requestTimeout time.Duration
 	listTimeout    time.Duration
-	unserved       func(Resource) // called when a path turns out not to be served
+	unserved       func(Resource) // called when a path proves not to be served
 }
 
 func newObjects(config *rest.Config, httpClient *http.Client, options Options) (*Objects, error) {
@@ -152,7 +152,7 @@ func do(ctx context.Context, request *rest.Request, timeout time.Duration) ([]by
 	err := result.Error()
 	late := bounded.Err()
 	if err == nil && len(body) == 0 {
-		// A server that notices that we leave may end an answer that it has not begun.
+		// A server that notices that we close the connection may end an answer that it has not started.
 		err = late
 	}
 	if status, answered := errors.AsType[*apierrors.StatusError](err); answered && status.ErrStatus.Message == "" {
@@ -243,7 +243,7 @@ func (o *Objects) Metadata(resource schema.GroupVersionResource) clientmetadata.
 	return o.metadata.Resource(resource)
 }
 
-// objectID is the identity of the object that a request is about.
+// objectID identifies the object that a request is about.
 type objectID struct {
 	resource        Resource
 	namespace, name string
@@ -251,7 +251,7 @@ type objectID struct {
 }
 
 func (id objectID) String() string {
-	return identity(id.resource.GVR.GroupVersion().String(), id.resource.Kind, id.namespace, id.name, id.uid)
+	return describeObject(id.resource.GVR.GroupVersion().String(), id.resource.Kind, id.namespace, id.name, id.uid)
 }
 
 // mismatch is the error of an answer that is about something else.
@@ -259,7 +259,7 @@ func (id objectID) mismatch(answered string) error {
 	return protocolError("the server answered with %s instead of %s; find out what answers at its address", answered, id)
 }
 
-func identity(apiVersion, kind, namespace, name string, uid types.UID) string {
+func describeObject(apiVersion, kind, namespace, name string, uid types.UID) string {
 	text := fmt.Sprintf("%s %q of %s in namespace %q", kind, name, apiVersion, namespace)
 	if uid != "" {
 		text += fmt.Sprintf(" with uid %q", uid)
@@ -282,7 +282,7 @@ func decodeObject(body []byte, id objectID) (*unstructured.Unstructured, error) 
 		uid = ""
 	}
 	if !same || uid != id.uid {
-		return nil, id.mismatch(identity(object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName(), uid))
+		return nil, id.mismatch(describeObject(object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName(), uid))
 	}
 	return object, nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/corbel-run/corbel/test/wire"
 )
 
-// recorded returns a target whose requests go to the recorder.
+// recorded returns a target that sends its requests to the recorder.
 func recorded(t *testing.T, recorder *wire.Recorder) cluster.Target {
 	t.Helper()
 	target, err := cluster.New(recorder.Config(), cluster.Options{})
@@ -93,7 +93,7 @@ func TestOnlyAProofOfTheEndOfAnObjectMeansGone(t *testing.T) {
 				t.Errorf("gone: %v, live: %v, error: %v", gone, live, err)
 			}
 			if cluster.IsNotFound(err, tc.resource, "settings") != tc.isAProofOf404 {
-				t.Errorf("taken for a proof that it does not exist: %v", err)
+				t.Errorf("treated as a proof that it does not exist: %v", err)
 			}
 		})
 	}

@@ -19,7 +19,7 @@ import (
 
 func TestServedIsWhatDiscoveryFinds(t *testing.T) {
 	target := real(t)
-	// An API whose server does not exist.
+	// An API with a server that does not exist.
 	create(t, target, `
 apiVersion: apiregistration.k8s.io/v1
 kind: APIService
@@ -30,7 +30,7 @@ spec:
   groupPriorityMinimum: 100
   versionPriority: 100
   insecureSkipTLSVerify: true
-  service: {namespace: default, name: nobody}
+  service: {namespace: default, name: none}
 `)
 	served, err := target.Types().Served(t.Context())
 	if err != nil {

@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Target is a cluster and an identity in it. It is safe for concurrent use.
+// Target is a cluster and a user in it. It is safe for concurrent use.
 type Target interface {
-	// UID returns what tells clusters apart: the uid of the namespace
+	// UID returns what identifies the cluster: the uid of the namespace
 	// kube-system or, if that may not be read, Address. The uid is read from the server
 	// once; that it may not be read is remembered for a minute, other failures are not.
 	UID(ctx context.Context) (types.UID, error)
@@ -164,10 +164,10 @@ func (t *target) UID(ctx context.Context) (types.UID, error) {
 		return cmp.Or(t.uid, t.address), nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("read the namespace kube-system, whose uid identifies the cluster: %w", err)
+		return "", fmt.Errorf("read the uid of the namespace kube-system, which identifies the cluster: %w", err)
 	}
 	if uid = namespace.GetUID(); uid == "" {
-		return "", errors.New("the namespace kube-system, whose uid identifies the cluster, has no uid")
+		return "", errors.New("the namespace kube-system has no uid to identify the cluster by")
 	}
 	t.uidLock.Lock()
 	defer t.uidLock.Unlock()

@@ -20,7 +20,7 @@ import (
 // longestWait is how long we let a server make us wait before a retry.
 const longestWait = 10 * time.Second
 
-// boundedClient returns a client that follows no redirects and whose answers are
+// boundedClient returns a client that follows no redirects and with answers that are
 // bounded.
 func boundedClient(config *rest.Config, maxBytes int64) (*http.Client, error) {
 	plain, err := rest.HTTPClientFor(config)
@@ -49,7 +49,7 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 		if response.Body != nil {
 			_ = response.Body.Close()
 		}
-		return nil, protocolError("the server answers %d, a redirect to somewhere else, which is not followed because it would take our credentials there", response.StatusCode)
+		return nil, protocolError("the server answers %d, a redirect to somewhere else, which is not followed because it would send our credentials there", response.StatusCode)
 	}
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
 		// Neither for hours nor, with a negative number, without a pause.
@@ -81,7 +81,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left < 0 {
 		return 0, b.tooLarge()
 	}
-	// One byte more than is left tells an answer that just fits from a larger one.
+	// With one byte more than is left, an answer that just fits differs from a larger one.
 	if int64(len(p)) > b.left+1 {
 		p = p[:b.left+1]
 	}

@@ -24,7 +24,7 @@ var configMaps = cluster.Resource{
 	GVR: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespaced: true,
 }
 
-// serve returns a target whose server answers every request with the handler.
+// serve returns a target with a server that answers every request with the handler.
 func serve(t *testing.T, options cluster.Options, handler http.HandlerFunc) cluster.Target {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -103,7 +103,7 @@ func TestAnAnswerThatJustFitsIsRead(t *testing.T) {
 	}
 }
 
-func TestAServerThatDoesNotAnswerIsLeft(t *testing.T) {
+func TestARequestToAServerThatDoesNotAnswerTimesOut(t *testing.T) {
 	release := make(chan struct{})
 	target := serve(t, cluster.Options{RequestTimeout: 50 * time.Millisecond}, func(_ http.ResponseWriter, request *http.Request) {
 		select {
@@ -192,7 +192,7 @@ func TestDiscoveryThatIsNotToBeTrustedProvesNothing(t *testing.T) {
 	}
 }
 
-func TestTheIdentityOfTheClusterIsReadOnce(t *testing.T) {
+func TestTheUIDOfTheClusterIsReadOnce(t *testing.T) {
 	var asked atomic.Int64
 	target := serve(t, cluster.Options{UserAgent: "shop-operator"}, func(w http.ResponseWriter, request *http.Request) {
 		if request.UserAgent() != "shop-operator" {
@@ -205,7 +205,7 @@ func TestTheIdentityOfTheClusterIsReadOnce(t *testing.T) {
 		answer(w, "application/json", 200, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-system","uid":"the-cluster"}}`)
 	})
 	if _, err := target.UID(t.Context()); err == nil {
-		t.Error("a failure passed for an identity")
+		t.Error("a failure was accepted as a uid")
 	}
 	for range 3 {
 		if uid, err := target.UID(t.Context()); uid != "the-cluster" || err != nil {

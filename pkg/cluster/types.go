@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Types knows what types the server serves. What it learned it remembers until
-// [Types.Forget]; that something is not served it never remembers, because a
+// Types knows what types the server serves. What it learned is cached until
+// [Types.Forget] is called; that something is not served is never cached, because a
 // type that is missing now may come at any moment. It is safe for concurrent use.
 type Types struct {
 	objects *Objects
@@ -103,7 +103,7 @@ func (t *Types) Versions(ctx context.Context, group string) ([]string, error) {
 	return t.versions(ctx, group)
 }
 
-// Forget forgets what is known about a type, after it turned out to be wrong.
+// Forget drops what is cached about a type, after it proved to be wrong.
 func (t *Types) Forget(gvk schema.GroupVersionKind) {
 	t.lock.Lock()
 	defer t.lock.Unlock()

@@ -243,7 +243,7 @@ func serveType(t *testing.T, target cluster.Target, group string) {
 	})
 }
 
-// breakGroup creates an APIService whose server does not exist, and waits until the server lists it.
+// breakGroup creates an APIService with a server that does not exist, and waits until it is listed.
 func breakGroup(t *testing.T, target cluster.Target, group string) {
 	t.Helper()
 	create(t, target, `

@@ -45,7 +45,7 @@ func (o *Objects) List(ctx context.Context, r Resource, namespace string, option
 	return list, nil
 }
 
-// Watch begins to watch the objects of a type, in one namespace or, with an
+// Watch starts to watch the objects of a type, in one namespace or, with an
 // empty one, in all. The options are those of the API. It returns when the
 // server has agreed, which the request timeout bounds, and repeats nothing.
 //

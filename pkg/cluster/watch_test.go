@@ -121,7 +121,7 @@ func TestAServerThatAnswersSomethingElseToAWatch(t *testing.T) {
 	}
 }
 
-func TestAServerThatDoesNotBeginAWatchIsLeft(t *testing.T) {
+func TestAWatchThatTheServerDoesNotStartTimesOut(t *testing.T) {
 	target := answering(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	_, err := target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{})
 	if err == nil || !strings.Contains(err.Error(), "did not answer within 200ms") {

@@ -75,7 +75,7 @@ func (o *Objects) Update(ctx context.Context, r Resource, object *unstructured.U
 	})
 }
 
-// Apply sends an object as a server-side apply that takes over the fields of
+// Apply sends an object as a forced server-side apply, which acquires the fields of
 // others, and returns it as the server keeps it. The uid and the
 // resourceVersion of the object, where they are set, are preconditions; the
 // resourceVersion "1" demands that the object does not exist.

@@ -22,10 +22,17 @@ import (
 // createOrUpdate brings the dependent objects closer to what the component asks for.
 //
 // A full reconcile finds out what that is: it loads references, runs hooks and renders. A
-// reconcile takes the fast path if nothing but dependents changed: it uses what the last full
+// reconcile uses the fast path if nothing but dependents changed: it uses what the last full
 // one has found out.
 func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
-	fast := h.triggers.BeginReconcile(client.ObjectKeyFromObject(obj))
+	key := client.ObjectKeyFromObject(obj)
+	fast := h.triggers.StartReconcile(key)
+	var before prepared
+	if !fast {
+		// Even if this reconcile fails, its causes are dropped: the next one must not use what
+		// was rendered before them.
+		before = h.memory.takeRendered(key)
+	}
 	if err := h.meetOperator(ctx, obj, commit); err != nil {
 		return result.Empty, err
 	}
@@ -36,8 +43,8 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 				return res, err
 			}
 		}
+		before = h.memory.takeRendered(key)
 	}
-	before := h.memory.takeRendered(client.ObjectKeyFromObject(obj))
 	root := rootOf(obj) // a hook may change it, in memory
 	resolved, access, err := h.prepareApply(ctx, obj)
 	if err != nil {
@@ -61,9 +68,9 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 	}
 	revision := obj.GetStatus().Revision
 	dropped := revision == 0 && obj.GetStatus().AppliedGeneration != 0
-	changed := obj.GetStatus().beginProcessing(obj.GetGeneration(), digests, h.now())
+	changed := obj.GetStatus().startProcessing(obj.GetGeneration(), digests, h.now())
 	if obj.GetStatus().Revision != revision {
-		h.remembered(obj).activity.BeginRevision()
+		h.remembered(obj).activity.StartRevision()
 	}
 	if _, reason, _ := obj.GetStatus().GetState(); dropped || reason == v1alpha1.ReasonCRDOutdated {
 		// Nothing is written again before the definition keeps what was counted.
@@ -96,7 +103,7 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 	outcome, err := h.apply(ctx, obj, commit, t, known, objects)
 	if known.desired = outcome.Desired.Pack(before.desired); known.desired != nil {
 		known.size = known.desired.Size()
-		h.memory.keepRendered(client.ObjectKeyFromObject(obj), known)
+		h.memory.keepRendered(key, known)
 	}
 	return h.concludeApply(ctx, obj, t, outcome, err, func(ctx context.Context, obj T) error { return h.runHooks(ctx, postReconcile, obj) })
 }
@@ -179,7 +186,7 @@ func (h *handler[T]) prepareApply(ctx context.Context, obj T) (resolvedConfig, t
 	return resolved, access, nil
 }
 
-// concludeApply takes over what the engine reports, and returns Success if nothing is left to do.
+// concludeApply copies the outcome of the engine into the status, and returns Success if nothing is left to do.
 func (h *handler[T]) concludeApply(ctx context.Context, obj T, t targets.Connection, outcome reconciler.Outcome, err error, after func(context.Context, T) error) (result.Result, error) {
 	key, status, now := client.ObjectKeyFromObject(obj), obj.GetStatus(), h.now()
 	known := h.remembered(obj)
@@ -187,10 +194,10 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t targets.Connect
 		outcome.Notes = append(outcome.Notes, h.noteDrift(obj, outcome.Drifted, now)...)
 	}
 	known.activity.Add(outcome)
-	h.watches.SetAwaited(key, t.Target, outcome.Foreign)
+	h.watches.SetAwaited(key, t.Target, outcome.Awaited)
 	err = h.nameMissing(ctx, obj, outcome, err)
 	if !outcome.NextDriftCheck.IsZero() {
-		h.triggers.RequeueAfter(key, max(outcome.NextDriftCheck.Sub(now), minFallback))
+		h.triggers.RequestFast(key, max(outcome.NextDriftCheck.Sub(now), minFallback))
 	}
 	before := status.Progress
 	status.noteManifests(outcome.ManifestDigest, now)
@@ -203,7 +210,7 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t targets.Connect
 	switch {
 	case err != nil && !verdict.StillMoving(outcome.Waiting):
 		if next := verdict.NextChange(outcome.Waiting); !next.IsZero() {
-			h.triggers.RequeueAfter(key, max(next.Sub(now), minFallback))
+			h.triggers.RequestFast(key, max(next.Sub(now), minFallback))
 		}
 		return result.Empty, err
 	case err != nil:

@@ -37,7 +37,7 @@ func randomly() manifests.Generator {
 // pause runs reconciles with as much time between them, and returns what they wrote.
 func (b *bed) pause(reconciles int, between time.Duration) []string {
 	b.Helper()
-	b.mark()
+	b.resetRequests()
 	for range reconciles {
 		b.forward += between
 		_, _ = b.reconciler.Reconcile(b.Context(), ctrl.Request{NamespacedName: b.key("main")})
@@ -48,14 +48,14 @@ func (b *bed) pause(reconciles int, between time.Duration) []string {
 func TestAComponentThatRendersSomethingRandomMakesAtMostEightWritesAnHour(t *testing.T) {
 	b := newBed(t, randomly(), component.ReconcilerOptions{})
 	b.create(widget.Spec{})
-	b.mark()
+	b.resetRequests()
 	b.until(component.StateReady)
 	writes := b.writes()
 	for hour := range 3 {
 		for range 4 {
 			writes = append(writes, b.pause(15, time.Minute)...)
 		}
-		// The first hour begins with the installation.
+		// The first hour starts with the installation.
 		if len(writes) > 8 {
 			t.Errorf("hour %d: %d writes: %v", hour+1, len(writes), writes)
 		}

@@ -86,12 +86,12 @@ func (test badInput) run(t *testing.T) {
 		test.status(&w.Status)
 		b.check(b.client.Status().Update(t.Context(), w))
 	}
-	b.mark()
+	b.resetRequests()
 	w, result, err := b.passOf(bad.GetName())
-	test.judge(t, w, result, err)
+	test.check(t, w, result, err)
 	if test.state != "" {
 		b.onlyStatus()
-		b.mark()
+		b.resetRequests()
 		b.passOf(bad.GetName())
 		if writes := b.writes(); len(writes) > 0 {
 			t.Errorf("writes at rest: %v", writes)
@@ -106,7 +106,7 @@ func (test badInput) run(t *testing.T) {
 	}
 	for _, name := range []string{"good", "sound"} {
 		if _, exists := b.configMap(name); exists {
-			t.Errorf("config map %s is left behind", name)
+			t.Errorf("config map %s is still there", name)
 		}
 	}
 }
@@ -121,7 +121,7 @@ func (test badInput) generate() manifests.Generator {
 	})
 }
 
-func (test badInput) judge(t *testing.T, w *widget.Widget, result reconcile.Result, err error) {
+func (test badInput) check(t *testing.T, w *widget.Widget, result reconcile.Result, err error) {
 	t.Helper()
 	state, reason, message := w.Status.GetState()
 	if test.state == "" {
@@ -151,7 +151,7 @@ func (test badInput) judge(t *testing.T, w *widget.Widget, result reconcile.Resu
 	}
 }
 
-// onlyStatus checks that since the mark nothing was written but the component itself.
+// onlyStatus checks that since the last resetRequests nothing was written but the component itself.
 func (b *bed) onlyStatus() {
 	b.Helper()
 	for _, write := range b.writes() {

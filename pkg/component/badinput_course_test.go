@@ -22,7 +22,7 @@ func TestAnAnnotationThatFlapsCostsOneWriteOfTheStatusEachTimeAndTouchesNoDepend
 	b.until(component.StateReady)
 	for i := range 20 {
 		b.update(func(w *widget.Widget) { w.Annotations = map[string]string{"flap.example.com/seen": fmt.Sprint(i)} })
-		b.mark()
+		b.resetRequests()
 		w, _, err := b.reconcile()
 		if writes := b.writes(); !w.Status.IsReady() || err != nil || len(writes) > 1 || len(writes) == 1 && writes[0] != "patch widgets/status main" {
 			t.Fatalf("change %d: %v; writes: %v", i, err, writes)
@@ -45,7 +45,7 @@ func TestAComponentThatIsSuspendedBetweenTwoWavesStopsThereAndGoesOnLater(t *tes
 	b.check(b.client.Get(t.Context(), b.key("first"), opened))
 	opened.Data["open"] = "yes"
 	b.check(b.client.Update(t.Context(), opened))
-	b.mark()
+	b.resetRequests()
 	for range 3 {
 		b.reconcile()
 	}

@@ -83,7 +83,7 @@ func TestBadInputIsOneClearErrorAndNothingIsWritten(t *testing.T) {
 		broken("a generator that returns an error", "generator: value image is required", func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 			return nil, errors.New("value image is required")
 		}),
-		broken("a generator whose error has many lines", "generator: line 1", func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+		broken("a generator with an error of many lines", "generator: line 1", func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 			return nil, errors.New("line 1\n\tline 2\n" + strings.Repeat("x\n", 5000))
 		}),
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/corbel-run/corbel/test/audit"
 )
 
-// judge looks at the conditions of all components at the end, if there was a reconcile over them.
-func (b *bed) judge() {
+// checkConditions checks the conditions of all components at the end, if there was a reconcile over them.
+func (b *bed) checkConditions() {
 	list := &widget.WidgetList{}
 	b.check(b.client.List(context.Background(), list, client.InNamespace(b.namespace)))
 	for i := range list.Items {
@@ -37,14 +37,14 @@ func (b *bed) discard() {
 	}
 }
 
-// audit judges every write that the operator has made.
+// audit checks every write that the operator has made.
 func (b *bed) audit() {
 	events, err := b.env.AuditEvents(context.Background())
 	if err != nil {
 		b.Error(err)
 		return
 	}
-	violations, _ := audit.Violations(events[b.begun:], b.judged)
+	violations, _ := audit.Violations(events[b.firstEvent:], b.auditOptions)
 	for _, v := range violations {
 		b.Errorf("audit: %s", v)
 	}

@@ -56,16 +56,16 @@ const (
 // manager does not run: the test runs every single reconcile.
 type bed struct {
 	*testing.T
-	env        *env.Environment
-	client     client.Client // of the user
-	manager    ctrl.Manager  // of the operator
-	reconciler *component.Reconciler[*widget.Widget]
-	namespace  string
-	user       string // the operator's name in the audit log
-	begun      int    // audit events before this belong to other tests
-	since      int    // audit events before this are not counted
-	forward    time.Duration
-	judged     audit.Options
+	env          *env.Environment
+	client       client.Client // of the user
+	manager      ctrl.Manager  // of the operator
+	reconciler   *component.Reconciler[*widget.Widget]
+	namespace    string
+	user         string // the operator's name in the audit log
+	firstEvent   int    // audit events before this belong to other tests
+	since        int    // audit events before this are not counted
+	forward      time.Duration
+	auditOptions audit.Options
 }
 
 var installed sync.Once
@@ -84,7 +84,7 @@ func newBed(t *testing.T, generator manifests.Generator, options component.Recon
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
 	b.check(b.client.Create(t.Context(), namespace))
 	b.namespace = namespace.Name
-	b.begun = len(b.events())
+	b.firstEvent = len(b.events())
 	b.manager = newManager(t, e, b.user)
 	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, generator, options)
 	component.SetClock(b.reconciler, func() time.Time { return time.Now().Add(b.forward) })
@@ -92,16 +92,16 @@ func newBed(t *testing.T, generator manifests.Generator, options component.Recon
 		f(b)
 	}
 	b.check(b.reconciler.SetupWithManager(b.manager))
-	b.judged = audit.Options{
+	b.auditOptions = audit.Options{
 		Name: operatorName, Component: schema.GroupResource{Group: "test.corbel.run", Resource: "widgets"}, User: b.user,
 		Finalizer: operatorName,
 	}
 	if options.Finalizer != nil {
-		b.judged.Finalizer = *options.Finalizer
+		b.auditOptions.Finalizer = *options.Finalizer
 	}
 	b.Cleanup(b.discard)
 	b.Cleanup(b.audit)
-	b.Cleanup(b.judge)
+	b.Cleanup(b.checkConditions)
 	return b
 }
 
@@ -121,7 +121,7 @@ func newManager(t *testing.T, e *env.Environment, user string) ctrl.Manager {
 	return newManagerVia(t, e, user, nil)
 }
 
-// newManagerVia makes a manager all of whose requests go through a wrapper.
+// newManagerVia makes a manager that sends all requests through a wrapper.
 func newManagerVia(t *testing.T, e *env.Environment, user string, wrap func(http.RoundTripper) http.RoundTripper) ctrl.Manager {
 	t.Helper()
 	restConfig := must(e.ConfigFor(user, "system:masters"))(t)
@@ -205,7 +205,7 @@ func (b *bed) until(state component.State) *widget.Widget {
 	}
 }
 
-// untilGone makes passes until the component does not exist.
+// untilGone reconciles until the component does not exist.
 func (b *bed) untilGone() {
 	b.Helper()
 	for deadline := time.Now().Add(patience); ; {
@@ -222,15 +222,15 @@ func (b *bed) untilGone() {
 	}
 }
 
-// mark forgets the requests up to now.
-func (b *bed) mark() { b.since = len(b.events()) }
+// resetRequests drops the requests up to now.
+func (b *bed) resetRequests() { b.since = len(b.events()) }
 
 func (b *bed) events() []env.AuditEvent {
 	b.Helper()
 	return must(b.env.AuditEvents(b.Context()))(b)
 }
 
-// writes returns what the operator wrote since the mark, without events and reviews of rights, as
+// writes returns what the operator wrote since the last resetRequests, without events and reviews of rights, as
 // "verb resource/subresource name".
 func (b *bed) writes() []string {
 	b.Helper()

@@ -42,15 +42,15 @@ import (
 // crookedCanary has characters that are escaped in messages. It stands in every Secret of a test, and must be found nowhere else.
 const crookedCanary = "canary-8f14e45f\"ceea/167a+5a36"
 
-// watchman sees everything that an operator tells.
+// watchman records all output of an operator.
 type watchman struct {
 	*bed
-	spans *tracetest.InMemoryExporter
-	mu    sync.Mutex
-	told  strings.Builder
+	spans  *tracetest.InMemoryExporter
+	mu     sync.Mutex
+	output strings.Builder
 }
 
-// newWatchman sets up an operator whose every word is kept.
+// newWatchman sets up an operator and records its output.
 func newWatchman(t *testing.T, generator manifests.Generator, configure ...func(*bed)) *watchman {
 	t.Helper()
 	w := &watchman{spans: tracetest.NewInMemoryExporter()}
@@ -64,13 +64,13 @@ func newWatchman(t *testing.T, generator manifests.Generator, configure ...func(
 }
 
 func (w *watchman) logger() logr.Logger {
-	return funcr.New(func(prefix, line string) { w.tell("log: " + prefix + " " + line) }, funcr.Options{Verbosity: 10})
+	return funcr.New(func(prefix, line string) { w.record("log: " + prefix + " " + line) }, funcr.Options{Verbosity: 10})
 }
 
-func (w *watchman) tell(text string) {
+func (w *watchman) record(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.told.WriteString(text + "\n")
+	w.output.WriteString(text + "\n")
 }
 
 // reconciles runs reconciles, and keeps what they return and what the status says.
@@ -79,18 +79,18 @@ func (w *watchman) reconcileTimes(n int) {
 	for range n {
 		ctx := logf.IntoContext(w.Context(), w.logger())
 		result, err := w.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: w.key("main")})
-		w.tell(fmt.Sprintf("returned: %+v %v %+v", result, err, err))
+		w.record(fmt.Sprintf("returned: %+v %v %+v", result, err, err))
 		obj := &widget.Widget{}
 		if err := w.client.Get(w.Context(), w.key("main"), obj); client.IgnoreNotFound(err) != nil {
 			w.Fatal(err)
 		}
 		encoded, err := json.Marshal(obj)
 		w.check(err)
-		w.tell("component: " + string(encoded))
+		w.record("component: " + string(encoded))
 	}
 }
 
-// everything returns all that was told up to now, once the events have arrived.
+// everything returns the output up to now, once the events have arrived.
 func (w *watchman) everything(reason string) string {
 	w.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
@@ -102,28 +102,28 @@ func (w *watchman) everything(reason string) string {
 			if !arrived {
 				w.Errorf("no event %s: %s", reason, encoded)
 			}
-			w.tell("events: " + string(encoded))
+			w.record("events: " + string(encoded))
 			break
 		}
 	}
 	families, err := metrics.Registry.Gather()
 	w.check(err)
-	w.tell(fmt.Sprintf("metrics: %v", families))
+	w.record(fmt.Sprintf("metrics: %v", families))
 	for _, span := range w.spans.GetSpans() {
-		w.tell(fmt.Sprintf("span: %s %+v %v %v", span.Name, span.Status, span.Attributes, span.Events))
+		w.record(fmt.Sprintf("span: %s %+v %v %v", span.Name, span.Status, span.Attributes, span.Events))
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.told.String()
+	return w.output.String()
 }
 
 // checkCanary looks for the canary in every form that it may take.
-func (w *watchman) checkCanary(told string) {
+func (w *watchman) checkCanary(output string) {
 	w.Helper()
 	encoded := base64.RawStdEncoding.EncodeToString([]byte(crookedCanary))
 	for _, form := range []string{"canary-8f", "8f14e45f", "ceea/167a", encoded[:12], encoded[8:20], "99 97 110 97 114 121"} {
-		if at := strings.Index(told, form); at >= 0 {
-			w.Errorf("%q was told: ...%s...", form, told[max(0, at-300):min(len(told), at+100)])
+		if at := strings.Index(output, form); at >= 0 {
+			w.Errorf("%q was found: ...%s...", form, output[max(0, at-300):min(len(output), at+100)])
 		}
 	}
 }
@@ -230,9 +230,9 @@ func TestWhatAHookReadsIsReportedNowhere(t *testing.T) {
 			w.create(widget.Spec{})
 			w.reconcileTimes(2)
 			_, reason, message := w.get().Status.GetState()
-			told := w.everything(reason)
-			w.checkCanary(told)
-			if !strings.Contains(told, redact.Mark) {
+			output := w.everything(reason)
+			w.checkCanary(output)
+			if !strings.Contains(output, redact.Placeholder) {
 				t.Errorf("nothing had to be hidden: %s: %s", reason, message)
 			}
 		})
@@ -265,7 +265,7 @@ func TestWhatAReferenceHoldsIsReportedNowhere(t *testing.T) {
 			w.reconcileTimes(2)
 			_, reason, message := w.get().Status.GetState()
 			w.checkCanary(w.everything(reason))
-			if !strings.Contains(message, redact.Mark) {
+			if !strings.Contains(message, redact.Placeholder) {
 				t.Errorf("nothing had to be hidden: %s: %s", reason, message)
 			}
 		})

@@ -72,8 +72,8 @@ type ClientConfiguration interface {
 	GetKubeConfig() []byte
 }
 
-// ImpersonationConfiguration sets the identity that the dependent objects of a component
-// are read and written with. Without it, that is the identity in the kubeconfig of the
+// ImpersonationConfiguration sets the user that the dependent objects of a component
+// are read and written as. Without it, that is the user in the kubeconfig of the
 // component or, in the local cluster, the default service account of the reconciler or
 // else the operator itself.
 type ImpersonationConfiguration interface {
@@ -116,12 +116,12 @@ type RetryConfiguration interface {
 	GetRetryInterval() time.Duration
 }
 
-// TimeoutConfiguration sets how long the dependent objects of a component may take to
+// TimeoutConfiguration sets the time limit for the dependent objects of a component to
 // become ready. Without it, the requeue interval applies.
 type TimeoutConfiguration interface {
 	// GetTimeout returns the time after which a component that is not ready changes from
 	// the state Processing to Error, with the reason Timeout. Reconciling continues. The
-	// time starts anew with each change of the component or its manifests, and a restart
+	// time starts again with each change of the component or its manifests, and a restart
 	// of the operator does not reset it. A deletion tries for as long to read the content
 	// of a namespace that was created for the dependents. A value that is zero or negative
 	// means the requeue interval. The floor is 1 second and the ceiling 10 years; prefer

@@ -74,7 +74,7 @@ func policiesOf(c Component, p reconciler.Policies) reconciler.Policies {
 	return p
 }
 
-// annotateDrift takes over the drift policy that the annotation of the component asks for.
+// annotateDrift applies the drift policy that the annotation of the component asks for.
 func annotateDrift(c Component, reconcilerName string, p *reconciler.Policies) error {
 	annotation := reconcilerName + "/" + v1alpha1.AnnotationDriftPolicy
 	value, there := c.GetAnnotations()[annotation]
@@ -187,7 +187,7 @@ func flagOf(c Component, annotation string) (bool, error) {
 // isEmpty reports whether the component has no dependents that could be lost.
 func isEmpty(c Component) bool { return c.GetStatus().Inventory.IsEmpty() }
 
-// abandonOf reports whether the deletion of the component leaves its dependents as
+// abandonOf reports whether the deletion of the component keeps its dependents as
 // they are, without even looking at them.
 func abandonOf(c Component, reconcilerName string) (bool, error) {
 	return flagOf(c, abandonAnnotation(reconcilerName))

@@ -72,7 +72,7 @@ func TestThePoliciesOfAComponentOverrideThoseOfTheReconciler(t *testing.T) {
 			b.check(b.client.Delete(t.Context(), b.get()))
 			b.untilGone()
 			if _, left := b.configMap("a"); left != test.left {
-				t.Errorf("left behind: %t, want %t", left, test.left)
+				t.Errorf("still there: %t, want %t", left, test.left)
 			}
 		})
 	}
@@ -109,7 +109,7 @@ func TestAReapplyOfAComponentNeverFlipsReady(t *testing.T) {
 	b.create(widget.Spec{ReapplySpec: component.ReapplySpec{ReapplyInterval: interval(time.Minute)}, Values: map[string]string{"a": "1"}})
 	before := apimeta.FindStatusCondition(b.until(component.StateReady).Status.Conditions, v1alpha1.ConditionReady)
 	b.forward += 2 * time.Minute
-	b.mark()
+	b.resetRequests()
 	w := b.expect(component.StateReady, v1alpha1.ReasonReady)
 	after := apimeta.FindStatusCondition(w.Status.Conditions, v1alpha1.ConditionReady)
 	if !before.LastTransitionTime.Equal(&after.LastTransitionTime) {
@@ -149,7 +149,7 @@ func TestTheManagementPolicyManageIsTheDefaultAndMayBeWrittenOut(t *testing.T) {
 			b.check(b.client.Delete(t.Context(), b.get()))
 			b.untilGone()
 			if _, there := b.configMap("a"); there {
-				t.Error("the dependent was left behind")
+				t.Error("the dependent was still there")
 			}
 		})
 	}

@@ -72,7 +72,7 @@ func (h *handler[T]) delete(ctx context.Context, obj T, commit lifecycle.Commit)
 			err = h.forbiddenDeletion(ctx, obj, err)
 		}
 	} else {
-		err = h.beginDeletion(ctx, obj)
+		err = h.startDeletion(ctx, obj)
 	}
 	if err != nil {
 		return result.Empty, err
@@ -135,14 +135,14 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Conn
 		}
 	}
 	if len(blockers) > 0 {
-		var foreign []reconciler.Foreign
+		var awaited []reconciler.AwaitedObject
 		for _, blocker := range blockers {
-			foreign = append(foreign, blocker.Foreign...)
+			awaited = append(awaited, blocker.Awaited...)
 		}
-		h.watches.SetAwaited(client.ObjectKeyFromObject(obj), t.Target, foreign)
+		h.watches.SetAwaited(client.ObjectKeyFromObject(obj), t.Target, awaited)
 		return h.blocked(obj, verdict.BlockersMessage(blockers))
 	}
-	if err := h.beginDeletion(ctx, obj); err != nil {
+	if err := h.startDeletion(ctx, obj); err != nil {
 		return err
 	}
 	h.noteDrift(obj, nil, h.now()) // what goes need not be as its manifest says
@@ -153,7 +153,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Conn
 	err = stored.saveOutcome(ctx, outcome.Inventory, err)
 	key, status, known := client.ObjectKeyFromObject(obj), obj.GetStatus(), h.remembered(obj)
 	known.activity.Add(outcome)
-	h.watches.SetAwaited(key, t.Target, outcome.Foreign)
+	h.watches.SetAwaited(key, t.Target, outcome.Awaited)
 	err = h.nameMissing(ctx, obj, outcome, err)
 	before := status.Progress
 	if err == nil || outcome.Total > 0 {
@@ -172,9 +172,9 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Conn
 	return stored.saveEmpty(ctx)
 }
 
-// beginDeletion comes right before the first deletion: a hook must not undo what the
+// startDeletion runs right before the first deletion: a hook must not undo what the
 // component still needs while something blocks its deletion.
-func (h *handler[T]) beginDeletion(ctx context.Context, obj T) error {
+func (h *handler[T]) startDeletion(ctx context.Context, obj T) error {
 	if err := h.checkFinalizers(obj); err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func (h *handler[T]) addDeleteHooks(ctx context.Context, obj T, request *reconci
 	return nil
 }
 
-// finalize orphans what is left behind, and removes what the inventory was kept in.
+// finalize orphans the dependents that are kept, and removes what the inventory was kept in.
 func (h *handler[T]) finalize(ctx context.Context, obj T) error {
 	if h.isAbandoned(obj) {
 		h.reportAbandoned(ctx, obj)
@@ -236,14 +236,14 @@ func (h *handler[T]) finalize(ctx context.Context, obj T) error {
 	}
 	err := h.inventory.Erase(ctx, h.inventoryComponent(obj), obj.GetStatus().Inventory)
 	if h.isAbandoned(obj) && apierrors.IsForbidden(err) {
-		// A user who abandons a component wants it to go, whatever is left of it.
+		// The annotation abandon asks for the removal of the component, whatever is left of it.
 		h.telemetry.Warn(obj, reasonAbandoned, telemetry.Delete, unerasedText(err, h.settings.name))
 		return nil
 	}
 	return err
 }
 
-// reasonAbandoned is the reason of the event that says what is left behind.
+// reasonAbandoned is the reason of the event that names what is orphaned without being touched.
 const reasonAbandoned = "Abandoned"
 
 // reportAbandoned sends an event about what is orphaned without being touched. It is for
@@ -262,7 +262,7 @@ func (h *handler[T]) reportAbandoned(ctx context.Context, obj T) {
 	if len(left)+unread == 0 {
 		return
 	}
-	note := "left behind " + verdict.ObjectCount(len(left)+unread)
+	note := "orphaned " + verdict.ObjectCount(len(left)+unread)
 	if inventory.Target != "" {
 		note += fmt.Sprintf(" in the cluster %s", inventory.Target)
 	}
@@ -276,23 +276,23 @@ func (h *handler[T]) reportAbandoned(ctx context.Context, obj T) {
 	if more := len(left) + unread - len(names); more > 0 && len(names) > 0 {
 		note += fmt.Sprintf(" and %d more", more)
 	}
-	note += h.fencesText(obj, inventory.Target, items)
+	note += h.admissionPoliciesText(obj, inventory.Target, items)
 	h.telemetry.Warn(obj, reasonAbandoned, telemetry.Delete, note)
 }
 
-// unerasedText says how the Secrets go that the inventory was kept in.
+// unerasedText says how to remove the Secrets that hold the inventory.
 func unerasedText(err error, reconcilerName string) string {
-	return fmt.Sprintf("Secrets that hold the inventory stay (%v); take their finalizer %s/inventory away, or grant the operator the rights and restart it", err, reconcilerName)
+	return fmt.Sprintf("Secrets that hold the inventory stay (%v); remove their finalizer %s/inventory, or grant the operator the rights and restart it", err, reconcilerName)
 }
 
-// fencesText says where a fence is found that an attempt to delete a type or a namespace may
-// have left behind: no reconcile looks for it any more, and it keeps all clients from
-// creating anything there.
-func (h *handler[T]) fencesText(obj T, target apitypes.UID, items []reconciler.InventoryItem) string {
-	fenced := slices.ContainsFunc(items, func(item reconciler.InventoryItem) bool {
+// admissionPoliciesText says where to find the ValidatingAdmissionPolicies that an attempt to
+// delete a type or a namespace may have left: no reconcile looks for them any more, and they
+// keep all clients from creating anything there.
+func (h *handler[T]) admissionPoliciesText(obj T, target apitypes.UID, items []reconciler.InventoryItem) string {
+	guarded := slices.ContainsFunc(items, func(item reconciler.InventoryItem) bool {
 		return item.Kind == "Namespace" && item.Group == "" || item.Kind == "CustomResourceDefinition"
 	})
-	if !h.settings.typeFence || !fenced {
+	if !h.settings.typeFence || !guarded {
 		return ""
 	}
 	return fmt.Sprintf("; delete the ValidatingAdmissionPolicies there with the label %s, if there are any",

@@ -38,7 +38,7 @@ func TestObjectsThatRunBeforeTheDeletionAreRenderedForIt(t *testing.T) {
 	b.untilGone()
 	for _, name := range []string{"a", "first"} {
 		if _, exists := b.configMap(name); exists {
-			t.Errorf("config map %s was left behind", name)
+			t.Errorf("config map %s was still there", name)
 		}
 	}
 }
@@ -61,6 +61,6 @@ func TestDeleteHooksCanBeSkippedWhenNothingCanBeRendered(t *testing.T) {
 	b.check(b.client.Delete(t.Context(), b.get()))
 	b.untilGone()
 	if _, exists := b.configMap("a"); exists {
-		t.Error("config map a was left behind")
+		t.Error("config map a was still there")
 	}
 }

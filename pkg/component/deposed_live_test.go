@@ -110,7 +110,7 @@ func depositionOf(t *testing.T, depose func(b *bed, ours, theirs *component.Lead
 	b.create(widget.Spec{Values: map[string]string{"changed": "1", "dropped": "1"}})
 	b.until(component.StateReady)
 	do(b)
-	b.mark()
+	b.resetRequests()
 	if deposing = during; !during {
 		depose(b, ours, theirs)
 	}

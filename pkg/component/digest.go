@@ -28,7 +28,7 @@ var noisyAnnotations = []string{
 // digests identify the state of a component.
 type digests struct {
 	// component covers the whole spec, the annotations, the references and the
-	// generator. With it the timeout begins anew, and objects under the reconcile
+	// generator. With it the timeout starts again, and objects under the reconcile
 	// policy OnObjectOrComponentChange are written.
 	component string
 	// revision covers what a revision is counted by: the generator, its parameters, the
@@ -46,8 +46,8 @@ func (h *handler[T]) digestsOf(ctx context.Context, obj T) (digests, error) {
 	return digestsOf(obj, found, manifests.Digest(h.renderer.Generator), digest.Hasher{Key: key})
 }
 
-// keepRevision keeps the revision of a component whose digests were made with another
-// key, by an operator that is gone or that lost its key: they differ although nothing
+// keepRevision keeps the revision of a component if another key made its digests, of an
+// operator that is gone or that lost its key: they differ although nothing
 // has changed. A generation that no revision was counted for may be another one all the same.
 func (h *handler[T]) keepRevision(ctx context.Context, obj T, now digests) error {
 	me, err := h.operator(ctx)

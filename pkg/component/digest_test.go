@@ -168,12 +168,12 @@ func TestProcessing(t *testing.T) {
 		}
 	}
 	s := &Status{}
-	if !s.beginProcessing(1, digests{"c1", "r1"}, at(0)) || s.Revision != 1 {
+	if !s.startProcessing(1, digests{"c1", "r1"}, at(0)) || s.Revision != 1 {
 		t.Errorf("a new component is not revision 1 but %d", s.Revision)
 	}
 	s.noteManifests("m1", at(1))
 	since(t, s, new(at(0)))
-	if s.beginProcessing(1, digests{"c1", "r1"}, at(2)) || s.Revision != 1 {
+	if s.startProcessing(1, digests{"c1", "r1"}, at(2)) || s.Revision != 1 {
 		t.Error("the same component is a new revision")
 	}
 	s.noteManifests("m2", at(3))
@@ -188,7 +188,7 @@ func TestProcessing(t *testing.T) {
 	s.noteApplied(4, true, at(20))
 	since(t, s, nil)
 	if s.timedOut(time.Second, at(1000)) {
-		t.Error("a settled component times out")
+		t.Error("a ready component times out")
 	}
 	s.noteApplied(4, false, at(30))
 	if s.LastAppliedAt.Unix() != at(20).Unix() || s.AppliedGeneration != 4 {
@@ -196,12 +196,12 @@ func TestProcessing(t *testing.T) {
 	}
 	s.startTimeout(at(40), 0)
 	since(t, s, new(at(40)))
-	if !s.beginProcessing(1, digests{"c2", "r2"}, at(50)) || s.Revision != 2 || s.ProcessingDigest != "c2//r2/1" {
+	if !s.startProcessing(1, digests{"c2", "r2"}, at(50)) || s.Revision != 2 || s.ProcessingDigest != "c2//r2/1" {
 		t.Errorf("revision %d, digest %q", s.Revision, s.ProcessingDigest)
 	}
 	since(t, s, new(at(50)))
 	s.noteManifests("m3", at(51))
-	if !s.beginProcessing(1, digests{"c3", "r2"}, at(52)) || s.Revision != 2 || s.ProcessingDigest != "c3//r2/1" {
+	if !s.startProcessing(1, digests{"c3", "r2"}, at(52)) || s.Revision != 2 || s.ProcessingDigest != "c3//r2/1" {
 		t.Errorf("a change that is no new revision: revision %d, digest %q", s.Revision, s.ProcessingDigest)
 	}
 	since(t, s, new(at(52)))
@@ -274,7 +274,7 @@ func TestARevisionThatTheDefinitionDropsIsSentAgain(t *testing.T) {
 		s := test.status
 		for range 3 {
 			s.Revision = 0 // the other fields are kept
-			s.beginProcessing(1, test.now, time.Unix(1000, 0))
+			s.startProcessing(1, test.now, time.Unix(1000, 0))
 		}
 		if s.Revision != test.want || s.installs() != test.installs {
 			t.Errorf("%s: revision %d, installation %v, want %d, %v", test.name, s.Revision, s.installs(), test.want, test.installs)
@@ -301,7 +301,7 @@ func TestNothingIsAppliedWhileTheDefinitionIsOutdated(t *testing.T) {
 	}
 }
 
-func TestARevisionThatAnEarlierVersionCountedIsTakenOver(t *testing.T) {
+func TestARevisionThatAnEarlierVersionCountedIsKept(t *testing.T) {
 	now := time.Unix(1000, 0)
 	tests := []struct {
 		name, recorded string
@@ -319,11 +319,11 @@ func TestARevisionThatAnEarlierVersionCountedIsTakenOver(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s := &Status{Revision: 4, ProcessingDigest: test.recorded}
-			if changed := s.beginProcessing(1, digests{"c", "r"}, now); changed != test.wantChanged || s.Revision != test.want {
+			if changed := s.startProcessing(1, digests{"c", "r"}, now); changed != test.wantChanged || s.Revision != test.want {
 				t.Errorf("revision %d, changed %v; want %d, %v", s.Revision, changed, test.want, test.wantChanged)
 			}
 			s.noteManifests("m", now)
-			if s.beginProcessing(1, digests{"c", "r"}, now) || s.Revision != test.want || s.ProcessingDigest != "c/m/r/1" {
+			if s.startProcessing(1, digests{"c", "r"}, now) || s.Revision != test.want || s.ProcessingDigest != "c/m/r/1" {
 				t.Errorf("afterwards: revision %d, digest %q", s.Revision, s.ProcessingDigest)
 			}
 		})

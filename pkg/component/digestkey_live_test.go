@@ -113,7 +113,7 @@ func TestAnotherDigestKeyRecreatesNothingAndRunsNothingAgain(t *testing.T) {
 	anew := func() {
 		b.reconciler = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(tasks), component.ReconcilerOptions{OperatorNamespace: &b.namespace})
 		b.check(b.reconciler.SetupWithManager(newManager(t, b.env, b.user)))
-		b.mark()
+		b.resetRequests()
 	}
 	wantKept := func(what string, revision int64, written ...string) {
 		t.Helper()
@@ -139,7 +139,7 @@ func TestAnotherDigestKeyRecreatesNothingAndRunsNothingAgain(t *testing.T) {
 				t.Errorf("%s: the digest of %s %s is %s", what, item.Kind, item.Name, item.Digest)
 			}
 		}
-		b.mark()
+		b.resetRequests()
 		b.reconcile()
 		if writes := b.writes(); len(writes) > 0 {
 			t.Errorf("%s: writes at rest: %v", what, writes)

@@ -5,8 +5,8 @@
 // resource type, a generator, and a [Reconciler] that keeps the generated objects
 // in the cluster as long as the custom resource is there.
 //
-// A [Component] is the pointer to an API type whose spec becomes the parameters
-// of the generator and whose status embeds [Status]. A component, or its
+// A [Component] is the pointer to an API type. Its spec becomes the parameters
+// of the generator, and its status embeds [Status]. A component, or its
 // spec, configures more, such as another namespace or a shorter requeue interval, by
 // implementing the ...Configuration interfaces; the ...Spec
 // types do that for every spec that embeds them.

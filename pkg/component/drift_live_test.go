@@ -58,8 +58,8 @@ func TestUnderReportDriftIsLeftAndTheConditionSaysWhichClientChangedWhatAndWhen(
 	gone := &corev1.ConfigMap{}
 	gone.Namespace, gone.Name = b.namespace, "b"
 	b.check(b.client.Delete(t.Context(), gone))
-	b.mark()
-	b.eventually("a report of both", func() error { // a reconcile may come before the watch has told
+	b.resetRequests()
+	b.eventually("a report of both", func() error { // a reconcile may come before the event of the watch
 		b.until(component.StateReady)
 		said := b.drifted()
 		for _, part := range []string{"/a: kubectl-edit changed data.value at 20", "/b: another client deleted it"} {
@@ -78,7 +78,7 @@ func TestUnderReportDriftIsLeftAndTheConditionSaysWhichClientChangedWhatAndWhen(
 		t.Errorf("the value is %q", value)
 	}
 	b.eventually("reconciles that do not write the report again", func() error {
-		b.mark()
+		b.resetRequests()
 		for range 3 {
 			b.until(component.StateReady)
 		}
@@ -119,7 +119,7 @@ func TestAContestedObjectIsNamedWithItsOpponentAndItsComponentIsNotReady(t *test
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
 	b.until(component.StateReady)
-	corrected := func() { // a reconcile may come before the watch has told
+	corrected := func() { // a reconcile may come before the event of the watch
 		b.eventually("the correction", func() error {
 			_, _, err := b.reconcile()
 			if value, _ := b.configMap("a"); value != "1" {

@@ -23,7 +23,7 @@ func deviation(name, manager string, at time.Time, fields ...string) reconciler.
 	return d
 }
 
-func TestReportedDriftIsAConditionAndOneEventAndLeavesReadyAlone(t *testing.T) {
+func TestReportedDriftIsAConditionAndOneEventAndDoesNotChangeReady(t *testing.T) {
 	noon := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 	engine := &fakeEngine{outcome: reconciler.Outcome{Settled: 1, Total: 1, ManifestDigest: "m1"}}
 	h, log := testHandler(t, engine)
@@ -85,13 +85,14 @@ func TestTheConditionAboutManyDriftedObjectsStaysShort(t *testing.T) {
 }
 
 func TestRepairsAndContestsAreEvents(t *testing.T) {
-	about := func(warning, message string) reconciler.Note {
-		return reconciler.Note{Key: deviation("a", "", time.Time{}).Key, Warning: warning, Message: message}
+	about := func(reason string, warning bool, message string) reconciler.Note {
+		return reconciler.Note{Key: deviation("a", "", time.Time{}).Key, Reason: reason, Warning: warning, Message: message}
 	}
 	h, log := testHandler(t, &fakeEngine{})
 	activity := &h.remembered(newWidget()).activity
 	activity.Add(reconciler.Outcome{Notes: []reconciler.Note{
-		about("", "drift repaired: kubectl-edit changed data.x"), about("FieldConflict", "their-operator changes data.x again and again"),
+		about(reconciler.NoteDriftRepaired, false, "drift repaired: kubectl-edit changed data.x"),
+		about("FieldConflict", true, "their-operator changes data.x again and again"),
 	}})
 	h.telemetry.ReportActivity(t.Context(), h.subject(newWidget()), activity, telemetry.Apply)
 	want := []string{

@@ -102,7 +102,7 @@ func testHandler(t testing.TB, engine *fakeEngine) (*handler[*widget], *eventLog
 		inventory: inventory.NewStore(inventory.Options{Name: "test.corbel.run"}),
 		code:      newUserCode(map[hookPoint][]HookFunc[*widget]{}, nil, nil),
 		memory:    newMemory(),
-		releases:  backoff.NewActivity[client.ObjectKey](releaseBase, releaseLimit),
+		cleanups:  backoff.NewActivity[client.ObjectKey](cleanupBase, cleanupLimit),
 		triggers:  &fakeTriggers{asked: map[client.ObjectKey]time.Duration{}},
 	}
 	h.telemetry = telemetry.New(telemetry.Options{
@@ -118,9 +118,9 @@ type fakeTriggers struct {
 	asked map[client.ObjectKey]time.Duration
 }
 
-func (f *fakeTriggers) BeginReconcile(client.ObjectKey) bool { return f.fast }
+func (f *fakeTriggers) StartReconcile(client.ObjectKey) bool { return f.fast }
 
-func (f *fakeTriggers) RequeueAfter(key client.ObjectKey, after time.Duration) { f.asked[key] = after }
+func (f *fakeTriggers) RequestFast(key client.ObjectKey, after time.Duration) { f.asked[key] = after }
 
 // fixedKey is a key that need not be read.
 type fixedKey string

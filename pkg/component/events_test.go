@@ -22,7 +22,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
-// eventLog is a recorder that keeps what it is told.
+// eventLog is a recorder that keeps its events.
 type eventLog struct{ lines []string }
 
 func (l *eventLog) Eventf(_, _ runtime.Object, eventType, reason, action, note string, args ...any) {
@@ -32,12 +32,12 @@ func (l *eventLog) Eventf(_, _ runtime.Object, eventType, reason, action, note s
 func noteAbout(name string) reconciler.Note {
 	var note reconciler.Note
 	note.Key.Kind, note.Key.Namespace, note.Key.Name = "ConfigMap", "shop", name
-	note.Message = "adopted"
+	note.Reason, note.Message = "Adopted", "adopted"
 	return note
 }
 
-// judgeReconcile lets the handler judge a reconcile that ended with the error.
-func judgeReconcile(t *testing.T, h *handler[*widget], obj *widget, err error) {
+// reportReconcile lets the handler report a reconcile that ended with the error.
+func reportReconcile(t *testing.T, h *handler[*widget], obj *widget, err error) {
 	t.Helper()
 	res := result.Empty
 	if err == nil {
@@ -62,35 +62,35 @@ func TestEventsComeWithTransitions(t *testing.T) {
 		for _, name := range notes {
 			o.Notes = append(o.Notes, noteAbout(name))
 		}
-		h.memory.of(key).activity.Add(o)
+		h.memory.entryOf(key).activity.Add(o)
 	}
 	waiting := &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: "ConfigMap shop/a"}}
 
-	judgeReconcile(t, h, obj, waiting)
+	reportReconcile(t, h, obj, waiting)
 	expect()
 	outcome(3, "a")
-	judgeReconcile(t, h, obj, waiting) // no transition
+	reportReconcile(t, h, obj, waiting) // no transition
 	outcome(2, "a", "b", "c", "d", "e")
-	judgeReconcile(t, h, obj, waiting)
+	reportReconcile(t, h, obj, waiting)
 	expect()
-	judgeReconcile(t, h, obj, nil)
+	reportReconcile(t, h, obj, nil)
 	expect("Normal|Adopted|Apply|ConfigMap shop/a: adopted; ConfigMap shop/b: adopted; ConfigMap shop/c: adopted; and 2 more",
 		"Normal|Applied|Apply|created 5 objects")
-	judgeReconcile(t, h, obj, nil)
+	reportReconcile(t, h, obj, nil)
 	expect()
 	outcome(1)
-	judgeReconcile(t, h, obj, nil) // repaired while Ready
+	reportReconcile(t, h, obj, nil) // repaired while Ready
 	expect("Normal|Applied|Apply|created 1 object")
 
 	harm := noteAbout("theirs")
-	harm.Warning, harm.Message = "ForeignInstancesLost", "lost"
-	h.memory.of(key).activity.Add(reconciler.Outcome{Notes: []reconciler.Note{noteAbout("a"), harm}})
-	judgeReconcile(t, h, obj, nil)
+	harm.Reason, harm.Warning, harm.Message = "ForeignInstancesLost", true, "lost"
+	h.memory.entryOf(key).activity.Add(reconciler.Outcome{Notes: []reconciler.Note{noteAbout("a"), harm}})
+	reportReconcile(t, h, obj, nil)
 	expect("Warning|ForeignInstancesLost|Apply|ConfigMap shop/theirs: lost", "Normal|Adopted|Apply|ConfigMap shop/a: adopted")
 
 	outcome(1)
 	h.forgetComponent(t.Context(), key)
-	judgeReconcile(t, h, obj, nil)
+	reportReconcile(t, h, obj, nil)
 	expect()
 }
 
@@ -102,16 +102,16 @@ func TestThousandsOfNotesAreAFewEvents(t *testing.T) {
 		note := noteAbout(fmt.Sprintf("object-%d", i))
 		switch i % 3 {
 		case 0:
-			note.Message = "released: another client recreated it"
+			note.Reason, note.Message = "Released", "released: another client recreated it"
 		case 1:
-			note.Message = "marks put back: another client had removed them"
+			note.Reason, note.Message = "OwnershipRestored", "ownership restored: another client had removed our label or annotation"
 		default:
-			note.Warning, note.Message = "OrphanFound", "found: "+strings.Repeat("ä", 2000)
+			note.Reason, note.Warning, note.Message = "OrphanFound", true, "found: "+strings.Repeat("ä", 2000)
 		}
 		outcome.Notes = append(outcome.Notes, note)
 	}
 	h.remembered(obj).activity.Add(outcome)
-	judgeReconcile(t, h, obj, nil)
+	reportReconcile(t, h, obj, nil)
 	if len(log.lines) != 3 || !strings.HasPrefix(log.lines[0], "Warning|OrphanFound|") {
 		t.Fatalf("events: %q", log.lines)
 	}
@@ -128,7 +128,7 @@ func TestAnOutdatedDefinitionIsReportedWhileDependentsAreUnderWay(t *testing.T) 
 	obj := newWidget()
 	pruned := errors.New("the API server does not keep status.inventory as sent")
 	unfinished := &verdict.UnfinishedError{Facts: verdict.Facts{Err: pruned, Fallback: time.Minute}, Cause: pruned}
-	judgeReconcile(t, h, obj, result.NewStalling(unfinished, v1alpha1.ReasonCRDOutdated))
+	reportReconcile(t, h, obj, result.NewStalling(unfinished, v1alpha1.ReasonCRDOutdated))
 	state, reason, message := obj.GetStatus().GetState()
 	if state != StateError || reason != v1alpha1.ReasonCRDOutdated || message != pruned.Error() {
 		t.Errorf("%s, %s: %s", state, reason, message)

@@ -15,17 +15,17 @@ func SetClock[T Component](r *Reconciler[T], now func() time.Time) { r.now = now
 // SetInventoryThreshold sets how many bytes of inventory stay in the status.
 func SetInventoryThreshold[T Component](r *Reconciler[T], bytes int) { r.inventoryThreshold = bytes }
 
-// Woken returns the components that something else than their dependents has requeued since
+// DrainRequeued returns the components that something else than their dependents has requeued since
 // the last call, as long as the manager does not run.
-func Woken[T Component](r *Reconciler[T]) []client.ObjectKey {
+func DrainRequeued[T Component](r *Reconciler[T]) []client.ObjectKey {
 	triggers := r.running.Load().triggers
-	var woken []client.ObjectKey
-	for key := range triggers.Take() {
-		if !triggers.BeginReconcile(key) {
-			woken = append(woken, key)
+	var requeued []client.ObjectKey
+	for key := range triggers.Drain() {
+		if !triggers.StartReconcile(key) {
+			requeued = append(requeued, key)
 		}
 	}
-	return woken
+	return requeued
 }
 
 // Waiters counts the components that wait for objects that they refer to.

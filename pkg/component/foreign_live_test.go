@@ -28,7 +28,7 @@ func TestTheDeletionOfAnObjectOfAnotherOwnerRequeuesItsWaiter(t *testing.T) {
 	b.create(widget.Spec{RequeueSpec: aDay, Values: map[string]string{"a": "1"}})
 	b.expect(component.StateError, v1alpha1.ReasonOwnerConflict)
 	b.check(b.client.Delete(t.Context(), theirs))
-	b.expectWake("the end of the config map")
+	b.expectRequeue("the end of the config map")
 	b.until(component.StateReady)
 }
 
@@ -43,7 +43,7 @@ func TestAnIgnoredObjectThatGoesAwayIsCreatedAtOnce(t *testing.T) {
 		t.Errorf("it has %v, and on record is %v", theirs.Data, recorded)
 	}
 	b.check(b.client.Delete(t.Context(), theirs))
-	b.expectWake("the end of the config map")
+	b.expectRequeue("the end of the config map")
 	b.until(component.StateReady)
 	b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs))
 	b.check(b.client.Delete(t.Context(), b.get()))
@@ -64,7 +64,7 @@ func TestTheEndOfANamespaceRequeuesItsWaiter(t *testing.T) {
 	leaving.Spec.Finalizers = nil
 	b.check(b.client.SubResource("finalize").Update(t.Context(), leaving))
 	for ended := false; !ended; { // it changes before it ends
-		b.expectWake("the end of the namespace")
+		b.expectRequeue("the end of the namespace")
 		w, _, _ := b.reconcile()
 		ended = w.Status.IsReady()
 	}
@@ -81,7 +81,7 @@ func TestATypeThatIsInstalledRequeuesItsWaiter(t *testing.T) {
 		RequeueSpec: aDay, TypeSpec: component.TypeSpec{AdditionalManagedTypes: []v1alpha1.TypeInfo{{Group: group, Kind: "Late"}}},
 	})
 	b.expect(component.StateProcessing, v1alpha1.ReasonProcessing)
-	b.expectWake("the begin of the watch")
+	b.expectRequeue("the start of the watch")
 	b.expect(component.StateProcessing, v1alpha1.ReasonProcessing)
 	definition := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "lates." + group},
@@ -95,7 +95,7 @@ func TestATypeThatIsInstalledRequeuesItsWaiter(t *testing.T) {
 	}}
 	b.check(b.client.Create(t.Context(), definition))
 	t.Cleanup(func() { b.check(b.client.Delete(context.Background(), definition)) })
-	b.expectWake("the definition")
+	b.expectRequeue("the definition")
 	b.until(component.StateReady)
 	b.check(b.client.Delete(t.Context(), b.get()))
 	b.untilGone()
@@ -120,9 +120,9 @@ func TestTheEndOfForeignInstancesRequeuesTheDeletionThatTheyBlock(t *testing.T) 
 	b.check(b.client.Create(t.Context(), foreign))
 	b.check(b.client.Delete(t.Context(), b.get()))
 	b.expect(component.StateDeleting, v1alpha1.ReasonDeletionBlocked)
-	b.expectWake("the begin of the watch")
+	b.expectRequeue("the start of the watch")
 	b.expect(component.StateDeleting, v1alpha1.ReasonDeletionBlocked)
 	b.check(b.client.Delete(t.Context(), foreign))
-	b.expectWake("the end of the cron job")
+	b.expectRequeue("the end of the cron job")
 	b.untilGone()
 }

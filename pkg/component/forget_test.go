@@ -13,15 +13,15 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// What was rendered for a component, and the watches that would wake it, end with it.
+// What was rendered for a component, and the watches that would requeue it, end with it.
 func TestNothingIsKeptForReconcilesThatDoNotFollow(t *testing.T) {
 	for name, tc := range map[string]struct {
 		end func(*handler[*widget], *widget) error
-		// unwatched: nothing that happens to its dependents wakes it any more; over:
-		// nor is there a reconcile that would mind what has woken it before.
+		// unwatched: no change of its dependents requeues it any more; over: no later reconcile
+		// uses the causes of earlier requeues.
 		unwatched, over bool
 	}{
-		"it is gone, or another client's": {func(h *handler[*widget], obj *widget) error {
+		"it is gone, or belongs to another process": {func(h *handler[*widget], obj *widget) error {
 			h.forgetComponent(t.Context(), client.ObjectKeyFromObject(obj))
 			return nil
 		}, true, true},
@@ -32,12 +32,12 @@ func TestNothingIsKeptForReconcilesThatDoNotFollow(t *testing.T) {
 		}, false, false},
 	} {
 		h, _ := testHandler(t, &fakeEngine{outcome: reconciler.Outcome{Total: 1, Settled: 1, Desired: &reconciler.DesiredSet{}}})
-		wakes := trigger.New()
-		h.triggers = wakes
+		queue := trigger.New()
+		h.triggers = queue
 		obj := newWidget()
 		key := client.ObjectKeyFromObject(obj)
 		h.memory.keepRendered(key, prepared{size: 1})
-		wakes.DependentChanged(h.owner(obj), reconciler.Change{What: reconciler.EventContent})
+		queue.DependentChanged(h.owner(obj), reconciler.Change{What: reconciler.EventContent})
 		if err := tc.end(h, obj); err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestNothingIsKeptForReconcilesThatDoNotFollow(t *testing.T) {
 		if forgotten := slices.Contains(h.targets.(*fakeTargets).forgotten, h.ownerNamed(key)); forgotten != tc.unwatched {
 			t.Errorf("%s: its watches have ended: %t", name, forgotten)
 		}
-		if tc.over && wakes.BeginReconcile(key) {
+		if tc.over && queue.StartReconcile(key) {
 			t.Errorf("%s: what its next reconcile would be for is kept", name)
 		}
 	}

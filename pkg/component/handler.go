@@ -44,7 +44,7 @@ type handler[T Component] struct {
 	code *userCode[T]
 
 	memory   *memory
-	releases *backoff.Activity[client.ObjectKey] // to find out what has become of components that are gone
+	cleanups *backoff.Activity[client.ObjectKey] // retries of cleanUpInventory
 	watches  *targets.Watches                    // may be nil
 
 	telemetry *telemetry.Telemetry
@@ -53,8 +53,8 @@ type handler[T Component] struct {
 
 // triggers is trigger.Queue.
 type triggers interface {
-	BeginReconcile(key client.ObjectKey) (fast bool)
-	RequeueAfter(key client.ObjectKey, after time.Duration)
+	StartReconcile(key client.ObjectKey) (fast bool)
+	RequestFast(key client.ObjectKey, after time.Duration)
 }
 
 // digestKey is targets.DigestKey.
@@ -71,7 +71,7 @@ type targetClusters interface {
 
 // remembered is what is remembered about the component.
 func (h *handler[T]) remembered(obj T) *remembered {
-	return h.memory.of(client.ObjectKeyFromObject(obj))
+	return h.memory.entryOf(client.ObjectKeyFromObject(obj))
 }
 
 // ownerNamed returns the engine owner for key, ignoring the UID.

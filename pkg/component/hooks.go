@@ -28,7 +28,7 @@ func (h *handler[T]) runHooks(ctx context.Context, point hookPoint, obj T) error
 }
 
 // ClientFromContext returns a client for the deployment target: the cluster and
-// the identity that the dependent objects are written with. It reads from the
+// the user that the dependent objects are written as. It reads from the
 // server. It is there in generators and in all hooks but the post-read hooks;
 // elsewhere there is an error.
 func ClientFromContext(ctx context.Context) (client.Client, error) {
@@ -77,7 +77,7 @@ func ComponentDigestFromContext(ctx context.Context) (string, error) {
 }
 
 // ComponentRevisionFromContext returns the revision of the component, counting from 1. A
-// new one begins when the generator, its parameters, the patches of the component or what
+// new one starts when the generator, its parameters, the patches of the component or what
 // a reference holds has changed.
 func ComponentRevisionFromContext(ctx context.Context) (int64, error) {
 	return manifests.ComponentRevisionFromContext(ctx)

@@ -206,7 +206,7 @@ func TestHooksAreCalledInTheDocumentedOrderAndPreDeleteAfterBlockers(t *testing.
 	}
 }
 
-func TestAComponentWhoseMethodsPanicSaysSoConsistently(t *testing.T) {
+func TestAPanicInAMethodOfTheComponentIsReportedConsistently(t *testing.T) {
 	defer func() { panickingMethod = "" }()
 	for _, method := range []string{"GetSpec", "IsSuspended", "GetTimeout", "GetRequeueInterval", "GetDeploymentName", "GetImpersonationUser"} {
 		for _, deleting := range []bool{false, true} {

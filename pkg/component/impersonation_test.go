@@ -23,7 +23,7 @@ func TestDependentsAreWrittenByTheServiceAccount(t *testing.T) {
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
 	w := b.until(component.StateError)
 	if _, _, message := w.Status.GetState(); !strings.Contains(message, account) {
-		t.Errorf("the message does not say who is not allowed: %s", message)
+		t.Errorf("the message does not name the user: %s", message)
 	}
 
 	meta := metav1.ObjectMeta{Namespace: b.namespace, Name: "deployer"}
@@ -35,7 +35,7 @@ func TestDependentsAreWrittenByTheServiceAccount(t *testing.T) {
 	} {
 		b.check(b.client.Create(t.Context(), object))
 	}
-	b.mark()
+	b.resetRequests()
 	b.until(component.StateReady)
 	for _, e := range b.events()[b.since:] {
 		if e.Resource == "configmaps" && e.User == b.user && e.Impersonated != account {

@@ -103,7 +103,7 @@ func (h *handler[T]) rebuild(ctx context.Context, obj T, stored *storedInventory
 		return fmt.Errorf("a part of the inventory is lost (%s) and cannot be rebuilt yet: %w", losses[0], err)
 	}
 	count := stored.snapshot.Restore(found)
-	note := fmt.Sprintf("a part of the inventory was lost (%s); %s were found again by their marks", losses[0], verdict.ObjectCount(count))
+	note := fmt.Sprintf("a part of the inventory was lost (%s); %s were found again by their ownership label and annotation", losses[0], verdict.ObjectCount(count))
 	h.telemetry.Warn(obj, reasonInventoryRebuilt, "Read", note)
 	if !obj.GetDeletionTimestamp().IsZero() {
 		return nil
@@ -194,13 +194,14 @@ func (h *handler[T]) dependents(obj T) map[string]int {
 	return count
 }
 
-// releaseOrphans runs when the operator starts, until it has succeeded. A Secret of an
-// inventory whose component was removed by force would keep its namespace from going.
-// An operator that may not list Secrets everywhere works all the same.
-func (h *handler[T]) releaseOrphans(ctx context.Context) error {
+// cleanUpOrphans removes the finalizers of orphaned inventory Secrets. It runs when the operator
+// starts, until it has succeeded: after the forced removal of a component, a Secret of its
+// inventory would block the deletion of the namespace. An operator that may not list Secrets
+// everywhere works all the same.
+func (h *handler[T]) cleanUpOrphans(ctx context.Context) error {
 	log, orphans := logf.FromContext(ctx), h.inventory.Orphans()
 	for attempt := 0; ; attempt++ {
-		err := h.releaseOrphansOnce(ctx, orphans)
+		err := h.cleanUpOrphansOnce(ctx, orphans)
 		switch {
 		case err == nil, ctx.Err() != nil:
 			return nil
@@ -208,7 +209,7 @@ func (h *handler[T]) releaseOrphans(ctx context.Context) error {
 			log.V(1).Info("cannot look for Secrets of inventories that outlive their component", "error", err.Error())
 			return nil
 		}
-		after := backoff.Delay(attempt, releaseBase, releaseLimit)
+		after := backoff.Delay(attempt, cleanupBase, cleanupLimit)
 		switch {
 		case !meta.IsNoMatchError(err):
 			log.Error(err, "Secrets of inventories may outlive their components; will be tried again", "after", after)
@@ -223,18 +224,18 @@ func (h *handler[T]) releaseOrphans(ctx context.Context) error {
 	}
 }
 
-// releaseOrphansOnce is one attempt of releaseOrphans.
-func (h *handler[T]) releaseOrphansOnce(ctx context.Context, orphans *inventory.Orphans) error {
+// cleanUpOrphansOnce is one attempt of cleanUpOrphans.
+func (h *handler[T]) cleanUpOrphansOnce(ctx context.Context, orphans *inventory.Orphans) error {
 	mapping, err := h.mapper.RESTMapping(h.kind.GroupKind(), h.kind.Version)
 	if err != nil {
 		return fmt.Errorf("find out whether the type %s has namespaces: %w", h.kind, err)
 	}
 	kind := inventory.Kind{Group: h.kind.Group, Kind: h.kind.Kind, Namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}
-	return orphans.Release(ctx, kind, h.componentState)
+	return orphans.CleanUp(ctx, kind, h.componentState)
 }
 
-// componentState returns what has become of the very component. It may be out of the reach of
-// this process's own watch, and there nevertheless.
+// componentState returns whether the very component still exists. It may exist although the
+// watch of this process does not cover it.
 func (h *handler[T]) componentState(ctx context.Context, c inventory.Component) (inventory.State, error) {
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(h.kind)
@@ -246,31 +247,32 @@ func (h *handler[T]) componentState(ctx context.Context, c inventory.Component) 
 	case obj.GetUID() != c.UID:
 		return inventory.StateGone, nil
 	case !obj.GetDeletionTimestamp().IsZero() && !controllerutil.ContainsFinalizer(obj, h.settings.finalizer):
-		return inventory.StateReleased, nil
+		return inventory.StateWithoutFinalizer, nil
 	default:
 		return inventory.StateElsewhere, nil
 	}
 }
 
-// Between these delays it is tried again to find out what has become of a component that left
-// Secrets behind. If its type was removed from the server, that takes long.
+// cleanupBase and cleanupLimit are the shortest and the longest delay between two attempts to
+// find out whether a component with remaining Secrets still exists. If its type was removed
+// from the server, that takes long.
 const (
-	releaseBase  = 5 * time.Second
-	releaseLimit = 10 * time.Minute
+	cleanupBase  = 5 * time.Second
+	cleanupLimit = 10 * time.Minute
 )
 
-// releaseInventory releases the Secrets of a component that is gone, or does not belong to this
-// process any more.
-func (h *handler[T]) releaseInventory(ctx context.Context, key client.ObjectKey) {
-	if err := h.inventory.ReleaseComponent(ctx, key, h.componentState); err != nil {
-		h.retryRelease(ctx, key, err)
+// cleanUpInventory removes the Secrets of a component that is gone, and drops what is cached
+// about one that belongs to another process.
+func (h *handler[T]) cleanUpInventory(ctx context.Context, key client.ObjectKey) {
+	if err := h.inventory.CleanUpComponent(ctx, key, h.componentState); err != nil {
+		h.retryCleanup(ctx, key, err)
 		return
 	}
-	h.releases.Reset(key)
+	h.cleanups.Reset(key)
 }
 
-func (h *handler[T]) retryRelease(ctx context.Context, key client.ObjectKey, err error) {
-	after := h.releases.Next(key)
+func (h *handler[T]) retryCleanup(ctx context.Context, key client.ObjectKey, err error) {
+	after := h.cleanups.Next(key)
 	logf.FromContext(ctx).Error(err, "will be tried again", "after", after)
-	h.triggers.RequeueAfter(key, after)
+	h.triggers.RequestFast(key, after)
 }

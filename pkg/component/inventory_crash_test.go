@@ -25,20 +25,20 @@ import (
 	"github.com/corbel-run/corbel/test/wire"
 )
 
-var errDead = errors.New("the process is dead")
+var errCrashed = errors.New("the process has crashed")
 
 // trap kills an operator before or after one of its requests.
 type trap struct {
 	at    int // counted from 1; 0 means never
 	after bool
 
-	mu    sync.Mutex
-	armed bool
-	count int
-	dead  bool
+	mu      sync.Mutex
+	armed   bool
+	count   int
+	crashed bool
 }
 
-// arm begins to count.
+// arm starts to count.
 func (k *trap) arm() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -54,30 +54,30 @@ func (k *trap) wrap(next http.RoundTripper) http.RoundTripper {
 		if k.armed {
 			k.count++
 		}
-		here := k.at > 0 && k.count == k.at && !k.dead
-		k.dead = k.dead || here && !k.after
-		dead := k.dead
+		here := k.at > 0 && k.count == k.at && !k.crashed
+		k.crashed = k.crashed || here && !k.after
+		crashed := k.crashed
 		k.mu.Unlock()
-		if dead {
-			return nil, errDead
+		if crashed {
+			return nil, errCrashed
 		}
 		response, err := next.RoundTrip(r)
 		if here && err == nil {
 			_ = response.Body.Close()
 			k.mu.Lock()
-			k.dead = true
+			k.crashed = true
 			k.mu.Unlock()
-			return nil, errDead
+			return nil, errCrashed
 		}
 		return response, err
 	})
 }
 
-// hit tells that the operator was killed.
+// hit records that the operator was killed.
 func (k *trap) hit() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.dead
+	return k.crashed
 }
 
 // TestACrashWhileTheInventoryIsInSecretsLosesNothing kills the operator at every
@@ -90,7 +90,7 @@ func TestACrashWhileTheInventoryIsInSecretsLosesNothing(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
 			total, _ := play(t, story, 0, false)
-			cases, ran, crashed := slice.FromEnvironment(t), 0, 0
+			cases, ran, crashes := slice.FromEnvironment(t), 0, 0
 			for at := 1; at <= total; at++ {
 				for i, after := range []bool{false, true} {
 					if !cases.Has(2*at + i) {
@@ -98,21 +98,21 @@ func TestACrashWhileTheInventoryIsInSecretsLosesNothing(t *testing.T) {
 					}
 					ran++
 					t.Run(fmt.Sprintf("request %d, answered %t", at, after), func(t *testing.T) {
-						if _, dead := play(t, story, at, after); dead {
-							crashed++
+						if _, crashed := play(t, story, at, after); crashed {
+							crashes++
 						}
 					})
 				}
 			}
-			t.Logf("%d requests, %d cases, %d of them crashed", total, ran, crashed)
-			if crashed < ran*9/10 {
-				t.Errorf("only %d of %d cases crashed", crashed, ran)
+			t.Logf("%d requests, %d cases, %d of them crashed", total, ran, crashes)
+			if crashes < ran*9/10 {
+				t.Errorf("only %d of %d cases crashed", crashes, ran)
 			}
 		})
 	}
 }
 
-// stage is a bed whose operator is replaced when it is dead.
+// stage is a bed that replaces its operator after a crash.
 type stage struct {
 	*bed
 	trap     *trap
@@ -149,7 +149,7 @@ func (s *stage) countCreated(next http.RoundTripper) http.RoundTripper {
 
 // play plays a story and returns the number of requests after the trap was armed, and
 // whether the operator was killed.
-func play(t *testing.T, story func(*stage), at int, after bool) (requests int, dead bool) {
+func play(t *testing.T, story func(*stage), at int, after bool) (requests int, crashed bool) {
 	t.Helper()
 	s := &stage{trap: &trap{at: at, after: after}, created: map[string]int{}}
 	s.bed = newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus, func(b *bed) {
@@ -168,7 +168,7 @@ func play(t *testing.T, story func(*stage), at int, after bool) (requests int, d
 	}
 	for name := range many(0, 18) {
 		if _, ok := s.configMap(name); ok {
-			t.Errorf("config map %s is left behind", name)
+			t.Errorf("config map %s is still there", name)
 		}
 	}
 	return s.trap.count, s.trap.hit()

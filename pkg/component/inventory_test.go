@@ -69,7 +69,7 @@ func TestALargeInventoryIsKeptInSecrets(t *testing.T) {
 		}
 	}
 
-	b.mark()
+	b.resetRequests()
 	b.reconcile()
 	b.anew()
 	b.reconcile()
@@ -78,7 +78,7 @@ func TestALargeInventoryIsKeptInSecrets(t *testing.T) {
 	}
 
 	b.update(func(w *widget.Widget) { w.Spec.Values["config-07"] = "2" })
-	b.mark()
+	b.resetRequests()
 	b.until(component.StateReady)
 	writes := b.writes()
 	if len(writes) != 3 || writes[0] != "update configmaps config-07" || !strings.HasPrefix(writes[1], "patch secrets main-inventory-") || writes[2] != "patch widgets/status main" {
@@ -96,14 +96,14 @@ func TestALargeInventoryIsKeptInSecrets(t *testing.T) {
 	b.check(b.client.Delete(t.Context(), b.get()))
 	b.untilGone()
 	if left := b.secrets(); len(left) > 0 {
-		t.Errorf("%d Secrets are left behind", len(left))
+		t.Errorf("%d Secrets are still there", len(left))
 	}
 	if _, ok := b.configMap("config-29"); ok {
-		t.Error("a config map is left behind")
+		t.Error("a config map is still there")
 	}
 }
 
-func TestADetachedComponentLeavesNoSecretOfTheInventory(t *testing.T) {
+func TestADetachedComponentKeepsNoSecretOfTheInventory(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus)
 	b.create(widget.Spec{Values: many(0, 30)})
 	b.until(component.StateReady)
@@ -113,7 +113,7 @@ func TestADetachedComponentLeavesNoSecretOfTheInventory(t *testing.T) {
 	b.check(b.client.Delete(t.Context(), b.get()))
 	b.untilGone()
 	if left := b.secrets(); len(left) > 0 {
-		t.Errorf("%d Secrets are left behind", len(left))
+		t.Errorf("%d Secrets are still there", len(left))
 	}
 	if _, ok := b.configMap("config-29"); !ok {
 		t.Error("a config map was deleted")
@@ -154,7 +154,7 @@ func TestALostPartOfTheInventoryIsFoundAgain(t *testing.T) {
 			}
 			for name := range maps.Keys(many(12, 30)) {
 				if _, ok := b.configMap(name); ok {
-					t.Errorf("config map %s is left behind", name)
+					t.Errorf("config map %s is still there", name)
 				}
 			}
 			b.wantEvent("InventoryRebuilt", "was lost (Secret "+b.namespace+"/main-inventory-")
@@ -227,6 +227,6 @@ func TestSecretsOfTheInventoryGoWithAComponentThatAnotherFinalizerHeldLongest(t 
 	b.update(func(w *widget.Widget) { w.Finalizers = nil })
 	b.untilGone()
 	if left := b.secrets(); len(left) > 0 {
-		t.Errorf("%d Secrets are left behind, the first with the finalizers %v", len(left), left[0].Finalizers)
+		t.Errorf("%d Secrets are still there, the first with the finalizers %v", len(left), left[0].Finalizers)
 	}
 }

@@ -41,7 +41,7 @@ func TestNothingIsDeletedWhileALostPartOfTheInventoryCannotBeRebuilt(t *testing.
 	b.destroy()
 	broken.Store(true)
 	b.update(func(w *widget.Widget) { w.Spec.Values = many(0, 1) })
-	b.mark()
+	b.resetRequests()
 	refused := func() {
 		t.Helper()
 		w, _, _ := b.reconcile()
@@ -61,7 +61,7 @@ func TestNothingIsDeletedWhileALostPartOfTheInventoryCannotBeRebuilt(t *testing.
 	b.untilGone()
 	for name := range many(0, 30) {
 		if _, ok := b.configMap(name); ok {
-			t.Errorf("config map %s is left behind", name)
+			t.Errorf("config map %s is still there", name)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestAnInventoryOfANewerFormatIsRefused(t *testing.T) {
 	b.until(component.StateReady)
 	b.forge(func(inventory *v1alpha1.Inventory) { inventory.Format = 3 })
 	b.update(func(w *widget.Widget) { w.Spec.Values = many(0, 1) })
-	b.mark()
+	b.resetRequests()
 	w, _, _ := b.reconcile()
 	if state, reason, message := w.Status.GetState(); state != component.StateError || reason != v1alpha1.ReasonInvalid || !strings.Contains(message, "format 3") {
 		t.Errorf("%s, %s: %s", state, reason, message)
@@ -148,7 +148,7 @@ func TestAForgedInventoryHealsAndTouchesNothingOfOthers(t *testing.T) {
 			before := b.uids("config-00", "config-01", "config-02")
 
 			b.forge(forge)
-			b.mark()
+			b.resetRequests()
 			b.update(func(w *widget.Widget) { w.Spec.Values["config-03"] = "1" })
 			w := b.untilGeneration()
 			if w.Status.Inventory.Count() != 4 {
@@ -203,7 +203,7 @@ func TestTheSchemaOfTheInventoryKeepsOutWhatCannotBeRead(t *testing.T) {
 	b.until(component.StateReady)
 }
 
-// untilGeneration makes passes until the current generation is ready.
+// untilGeneration reconciles until the current generation is ready.
 func (b *bed) untilGeneration() *widget.Widget {
 	b.Helper()
 	var w *widget.Widget

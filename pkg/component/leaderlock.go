@@ -21,10 +21,10 @@ import (
 // LeaderLock is a lock for the leader election of a manager, which knows how old
 // its lease is. A manager finds out that it lost its lease only when it tries to
 // renew it; a process that was paused meanwhile goes on as if nothing had happened,
-// beside the new leader. With the option LeaderLock a reconciler begins no reconcile and no
+// beside the new leader. With the option LeaderLock a reconciler starts no reconcile and no
 // hook, creates nothing, and writes no status and sends no event, once the lease is older
 // than the renew deadline. A change or deletion of a dependent object that was under
-// way demands what the plan has seen, so the server refuses it after a change of the new leader.
+// way demands the state that the plan has read, so the server refuses it after a change of the new leader.
 //
 //	lock, err := component.NewLeaderLock(config, "shop-system", "shop.example.com")
 //	...
@@ -76,7 +76,7 @@ func (l *LeaderLock) Update(ctx context.Context, record resourcelock.LeaderElect
 func (l *LeaderLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil && record.HolderIdentity != l.Identity() {
-		l.note(time.Time{}, 0)
+		l.setRenewed(time.Time{}, 0)
 	}
 	return record, raw, err
 }
@@ -87,7 +87,7 @@ func (l *LeaderLock) renew(record resourcelock.LeaderElectionRecord, send func()
 	sent := l.now()
 	if record.HolderIdentity != l.Identity() {
 		// Given up. As soon as the server knows it, another process may lead.
-		l.note(time.Time{}, 0)
+		l.setRenewed(time.Time{}, 0)
 		return send()
 	}
 	if err := send(); err != nil {
@@ -95,11 +95,11 @@ func (l *LeaderLock) renew(record resourcelock.LeaderElectionRecord, send func()
 	}
 	// The default renew deadline is ten of fifteen seconds; the rest of the time is
 	// for requests under way.
-	l.note(sent, time.Duration(record.LeaseDurationSeconds)*time.Second*2/3)
+	l.setRenewed(sent, time.Duration(record.LeaseDurationSeconds)*time.Second*2/3)
 	return nil
 }
 
-func (l *LeaderLock) note(renewed time.Time, deadline time.Duration) {
+func (l *LeaderLock) setRenewed(renewed time.Time, deadline time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.renewed, l.deadline = renewed, deadline

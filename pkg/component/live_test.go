@@ -36,7 +36,7 @@ func TestLifeOfAComponent(t *testing.T) {
 		t.Errorf("finalizers %v, status %+v", w.Finalizers, w.Status)
 	}
 
-	b.mark()
+	b.resetRequests()
 	if _, result, err := b.reconcile(); err != nil || result.RequeueAfter < 9*time.Minute || result.RequeueAfter > 10*time.Minute {
 		t.Errorf("at rest: %+v, %v", result, err)
 	}
@@ -49,7 +49,7 @@ func TestLifeOfAComponent(t *testing.T) {
 	}
 
 	b.update(func(w *widget.Widget) { w.Spec.Values["b"] = "changed" })
-	b.mark()
+	b.resetRequests()
 	w = b.until(component.StateReady)
 	want := []string{"update configmaps b", "patch widgets/status main"}
 	if diff := cmp.Diff(want, b.writes()); diff != "" || w.Status.Revision != 2 {
@@ -66,7 +66,7 @@ func TestLifeOfAComponent(t *testing.T) {
 	b.untilGone()
 	for _, name := range []string{"a", "b"} {
 		if _, ok := b.configMap(name); ok {
-			t.Errorf("config map %s was left behind", name)
+			t.Errorf("config map %s was still there", name)
 		}
 	}
 }

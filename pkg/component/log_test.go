@@ -71,25 +71,25 @@ func done(steps map[string]int, notes ...reconciler.Note) reconciler.Outcome {
 
 func TestTheLogHasOneLineForEachTransition(t *testing.T) {
 	s := newLogStory(t)
-	about := func(name, message string) reconciler.Note {
+	about := func(name, reason, message string) reconciler.Note {
 		note := noteAbout(name)
-		note.Message = message
+		note.Reason, note.Message = reason, message
 		return note
 	}
 
 	s.reconcile(reconciler.Outcome{Total: 3, Settled: 1, Steps: map[string]int{"create": 2}, Waiting: []reconciler.Wait{waitFor("/ConfigMap shop/a", "NotReady", "not yet")}}, nil)
 	s.expect("an installation under way")
-	s.reconcile(done(map[string]int{"create": 1}, about("a", "adopted: it was there before"), about("b", "adopted: it was there before")), nil)
+	s.reconcile(done(map[string]int{"create": 1}, about("a", reconciler.NoteAdopted, "adopted: it was there before"), about("b", reconciler.NoteAdopted, "adopted: it was there before")), nil)
 	s.expect("an installation",
 		`"level"=0 "msg"="adopted" "component"="Widget shop/main" "revision"=1 "objects"=2 "first"="ConfigMap shop/a" "why"="it was there before"`,
 		`"level"=0 "msg"="installed" "component"="Widget shop/main" "revision"=1 "dependents"="3/3" "created"=3`)
 	s.reconcile(done(nil), nil)
 	s.expect("rest")
-	s.reconcile(done(map[string]int{"replace": 1}, about("a", "drift repaired: data was changed")), nil)
+	s.reconcile(done(map[string]int{"replace": 1}, about("a", reconciler.NoteDriftRepaired, "drift repaired: data was changed")), nil)
 	s.expect("a repair", `"level"=0 "msg"="repaired" "component"="Widget shop/main" "revision"=1 "dependents"="3/3" "replaced"=1`)
 	s.obj.Generation++
 	s.obj.Spec.Size++
-	s.reconcile(done(map[string]int{"replace": 2, "delete": 1}, about("x", "released: it belongs to Helm"), about("y", "recreated: the field is immutable")), nil)
+	s.reconcile(done(map[string]int{"replace": 2, "delete": 1}, about("x", reconciler.NoteReleased, "released: it belongs to Helm"), about("y", reconciler.NoteRecreated, "recreated: the field is immutable")), nil)
 	s.expect("an upgrade",
 		`"level"=0 "msg"="released" "component"="Widget shop/main" "revision"=2 "objects"=1 "first"="ConfigMap shop/x" "why"="it belongs to Helm"`,
 		`"level"=0 "msg"="recreated" "component"="Widget shop/main" "revision"=2 "objects"=1 "first"="ConfigMap shop/y" "why"="the field is immutable"`,
@@ -121,7 +121,7 @@ func TestTheLogHasOneLineForEachTransition(t *testing.T) {
 	s.expect("a deletion", `"level"=0 "msg"="deleted" "component"="Widget shop/main" "revision"=2 "dependents"="3/3" "deleted"=3`)
 }
 
-func TestAResumeIsAnUpgradeOnlyIfARevisionBegan(t *testing.T) {
+func TestAResumeIsAnUpgradeOnlyIfARevisionStarted(t *testing.T) {
 	s := newLogStory(t)
 	s.reconcile(done(map[string]int{"create": 3}), nil)
 	s.log.lines = nil
@@ -134,13 +134,13 @@ func TestAResumeIsAnUpgradeOnlyIfARevisionBegan(t *testing.T) {
 		`"level"=0 "msg"="resumed" "component"="Widget shop/main" "revision"=1 "dependents"="3/3"`)
 	s.obj.Generation++
 	s.reconcile(done(nil), nil)
-	s.expect("a change that begins no revision")
+	s.expect("a change that starts no revision")
 	s.suspend()
 	s.obj.Generation++
 	s.obj.Spec.Size++
 	s.reconcile(reconciler.Outcome{Total: 3, Waiting: []reconciler.Wait{waitFor("/ConfigMap shop/a", "NotReady", "not yet")}}, nil)
 	s.reconcile(done(nil), nil)
-	s.expect("a revision that begins during a rest",
+	s.expect("a revision that starts during a rest",
 		`"level"=0 "msg"="suspended" "component"="Widget shop/main" "revision"=1 "dependents"="3/3"`,
 		`"level"=0 "msg"="resumed" "component"="Widget shop/main" "revision"=2 "dependents"="0/3"`,
 		`"level"=0 "msg"="upgraded" "component"="Widget shop/main" "revision"=2 "dependents"="3/3"`)

@@ -49,7 +49,7 @@ func TestUnderAManagementPolicyThatDoesNotExistNothingIsDoneAndTheConditionSaysS
 	b.setPolicy("detach-on-delete")
 	b.untilGone()
 	if _, there := b.configMap("a"); !there {
-		t.Error("the dependent was deleted although it was to be left behind")
+		t.Error("the dependent was deleted although it was to be orphaned")
 	}
 }
 

@@ -47,20 +47,20 @@ type remembered struct {
 	missing namedRights
 	// timeoutPassed is how much of the timeout had passed when a right was found missing.
 	timeoutPassed time.Duration
-	// operators is what is known of another operator that reconciles the component.
+	// operators is what is remembered of another operator that reconciles the component.
 	operators operators
 }
 
 func newMemory() *memory { return &memory{byKey: map[client.ObjectKey]*remembered{}} }
 
-// of returns what is remembered about a component, which may be nothing yet.
-func (m *memory) of(key client.ObjectKey) *remembered {
+// entryOf returns what is remembered about a component, which may be nothing yet.
+func (m *memory) entryOf(key client.ObjectKey) *remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.entry(key)
+	return m.entryLocked(key)
 }
 
-func (m *memory) entry(key client.ObjectKey) *remembered {
+func (m *memory) entryLocked(key client.ObjectKey) *remembered {
 	known, ok := m.byKey[key]
 	if !ok {
 		known = &remembered{}
@@ -78,8 +78,8 @@ func (m *memory) resetIdle(key client.ObjectKey) {
 	}
 }
 
-// forget drops everything about a component.
-func (m *memory) forget(key client.ObjectKey) {
+// deleteEntry drops everything about a component.
+func (m *memory) deleteEntry(key client.ObjectKey) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known, ok := m.byKey[key]; ok {
@@ -115,7 +115,7 @@ type prepared struct {
 func (m *memory) keepRendered(key client.ObjectKey, p prepared) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	known := m.entry(key)
+	known := m.entryLocked(key)
 	m.dropRendered(known)
 	if p.size > maxRendered {
 		return
@@ -193,19 +193,19 @@ type namedRights struct {
 	forbidden bool
 }
 
-// operators is what is known of another operator that seals the inventory of a component.
+// operators is what is remembered of another operator that seals the inventory of a component.
 type operators struct {
 	// sealed is the uid of the component if this process has found it sealed by itself.
 	sealed apitypes.UID
 	// conflict is the uid of the component if another operator reconciles it, too; noticed
-	// is when that was last seen.
+	// is when that last happened.
 	conflict apitypes.UID
 	noticed  time.Time
 }
 
-// ours notes that the inventory is sealed by this operator. It reports whether no
+// setOurs records that this operator sealed the inventory. It reports whether no
 // conflict is left: the other operator did nothing for a while.
-func (o *operators) ours(uid apitypes.UID, now time.Time) (over bool) {
+func (o *operators) setOurs(uid apitypes.UID, now time.Time) (resolved bool) {
 	o.sealed = uid
 	if o.conflict == uid && now.Sub(o.noticed) < conflictLife {
 		return false
@@ -218,11 +218,11 @@ func (o *operators) ours(uid apitypes.UID, now time.Time) (over bool) {
 // before, so that it changes back and forth.
 func (o *operators) returned(uid apitypes.UID) bool { return o.sealed == uid }
 
-// meet notes a conflict, and reports whether it is news.
-func (o *operators) meet(uid apitypes.UID, now time.Time) (news bool) {
-	news = o.conflict != uid
+// setConflict records a conflict, and reports whether it is new.
+func (o *operators) setConflict(uid apitypes.UID, now time.Time) (isNew bool) {
+	isNew = o.conflict != uid
 	o.conflict, o.noticed = uid, now
-	return news
+	return isNew
 }
 
 // conflictLife is after which time without the other operator a conflict is over.

@@ -25,9 +25,10 @@ import (
 )
 
 // Two releases of one operator in two namespaces have two digest keys, and elect two
-// leaders. Neither knows of which manifests the other has made the dependents, so each
-// would write them in turns. The inventory names the operator that sealed it, so each can see the other.
-// An operator that sees the lease of the other waits; one whose other is gone takes over.
+// leaders. Neither knows of which manifests the other has made the dependents, so they
+// would overwrite each other's changes. The inventory names the operator that sealed it, so
+// each finds the other. An operator waits as long as the lease of the other one is held, and
+// takes over when that operator is gone.
 
 const (
 	// reasonOperatorConflict is the reason of the condition and of the event.
@@ -53,7 +54,7 @@ func (h *handler[T]) operator(ctx context.Context) (*v1alpha1.InventoryOperator,
 }
 
 // meetOperator compares the operator that sealed the inventory with this one. If the
-// other one is alive, the reconcile ends, and nothing but a condition is written.
+// lease of the other one is held, the reconcile ends, and nothing but a condition is written.
 func (h *handler[T]) meetOperator(ctx context.Context, obj T, commit lifecycle.Commit) error {
 	other := obj.GetStatus().Inventory.Operator
 	if other == nil {
@@ -70,7 +71,7 @@ func (h *handler[T]) meetOperator(ctx context.Context, obj T, commit lifecycle.C
 		// The other operator may wait, and set the condition: it changes nothing else.
 		condition := conditions.Get(setter, v1alpha1.ConditionOperatorConflict)
 		lasts := condition != nil && h.now().Sub(condition.LastTransitionTime.Time) < conflictLife
-		if known.ours(uid, h.now()) && !lasts {
+		if known.setOurs(uid, h.now()) && !lasts {
 			conditions.Delete(setter, v1alpha1.ConditionOperatorConflict)
 		}
 		return nil
@@ -81,30 +82,30 @@ func (h *handler[T]) meetOperator(ctx context.Context, obj T, commit lifecycle.C
 		}
 		return &lifecycle.RequeueError{After: backoff.Jitter(otherOperatorDelay, verdict.Jitter, backoff.Random()), Err: errors.New(message)}
 	case known.returned(uid):
-		h.noteConflict(obj, other, me, "they write its dependent objects in turns")
+		h.noteConflict(obj, other, me, "they overwrite each other's changes of its dependent objects")
 		return nil
-	default: // the other one is gone, and this one takes over
+	default: // the other one is gone, and this one reconciles the component
 		*known = operators{}
 		conditions.Delete(setter, v1alpha1.ConditionOperatorConflict)
 		return nil
 	}
 }
 
-// noteConflict sets the condition, and sends an event if the conflict is news.
+// noteConflict sets the condition, and sends an event if the conflict is new.
 func (h *handler[T]) noteConflict(obj T, other, me *v1alpha1.InventoryOperator, does string) (message string) {
 	message = fmt.Sprintf("two operators named %s reconcile this object, one in namespace %s and one in namespace %s: %s; remove one of them",
 		h.settings.name, other.Namespace, me.Namespace, does)
 	conditions.Set(conditionsOf(obj), h.now(), metav1.Condition{
 		Type: v1alpha1.ConditionOperatorConflict, Status: metav1.ConditionTrue, Reason: reasonOperatorConflict, Message: message,
 	})
-	if h.remembered(obj).operators.meet(obj.GetUID(), h.now()) {
+	if h.remembered(obj).operators.setConflict(obj.GetUID(), h.now()) {
 		h.telemetry.Warn(obj, reasonOperatorConflict, "Reconcile", message)
 	}
 	return message
 }
 
-// isAlive reports whether the lease of an operator is held. One that has no lease, or
-// whose lease cannot be read, is not known to be alive.
+// isAlive reports whether the lease of an operator is held. It is false if the operator has no
+// lease, or if the lease cannot be read.
 func (h *handler[T]) isAlive(ctx context.Context, other, me v1alpha1.InventoryOperator) bool {
 	namespace, name, ok := strings.Cut(other.Lease, "/")
 	if !ok || other.Lease == me.Lease || other.Key == me.Key {

@@ -120,7 +120,7 @@ func TestAnOperatorWaitsAsLongAsTheLeaseOfAnotherIsHeld(t *testing.T) {
 	}
 }
 
-func TestOperatorsWithoutLeasesReportThatTheyWriteInTurns(t *testing.T) {
+func TestOperatorsWithoutLeasesReportThatTheyOverwriteEachOther(t *testing.T) {
 	local := fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()
 	red, blue := newRelease(t, "red", "key of red", "", local), newRelease(t, "blue", "key of blue", "", local)
 	obj := newWidget()
@@ -176,9 +176,9 @@ func TestAnotherKeyIsNoNewRevision(t *testing.T) {
 // hashed with another one.
 func TestWhatWasHashedWithAnotherKeyIsLeftOut(t *testing.T) {
 	local := fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()
-	item := v1alpha1.InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", UID: "u", Digest: "manifest@revision", Seen: "seen", Accepted: "accepted"}
+	item := v1alpha1.InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", UID: "u", Digest: "manifest@revision", ObservedHash: "seen", AppliedHash: "accepted"}
 	left := item
-	left.Digest, left.Seen, left.Accepted = "?@revision", "", ""
+	left.Digest, left.ObservedHash, left.AppliedHash = "?@revision", "", ""
 	obj := newWidget()
 	obj.Status.Inventory = v1alpha1.Inventory{Format: v1alpha1.InventoryFormat, Items: []v1alpha1.InventoryItem{item}}
 	for _, step := range []struct {

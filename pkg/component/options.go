@@ -119,7 +119,7 @@ type ReconcilerOptions struct {
 	RateLimiter workqueue.TypedRateLimiter[reconcile.Request]
 	// LabelSelector selects the components of this reconciler; the others are not
 	// touched, not even when they are deleted. So several operators can share the
-	// components of one type; a component whose labels change goes over to another.
+	// components of one type; a change of its labels hands a component over to another.
 	// If unspecified, all components are selected. To save memory, select the
 	// same in the options of the manager's cache.
 	LabelSelector *metav1.LabelSelector
@@ -129,7 +129,7 @@ type ReconcilerOptions struct {
 	// not get that namespace, a kubeconfig that leads to the local cluster is noticed
 	// only if this is the uid of the namespace.
 	ClusterUID *string
-	// LeaderLock is the lock of the manager's leader election. With it, the reconciler begins
+	// LeaderLock is the lock of the manager's leader election. With it, the reconciler starts
 	// nothing once the lease is so old that another process may lead. By default the age of the
 	// lease is not checked.
 	LeaderLock *LeaderLock

@@ -61,11 +61,11 @@ func TestTheFinalizerIsTheOneOfTheOptions(t *testing.T) {
 	b.check(b.client.Delete(t.Context(), w))
 	b.untilGone()
 	if _, ok := b.configMap("a"); ok {
-		t.Error("the dependent object was left behind")
+		t.Error("the dependent object was still there")
 	}
 }
 
-func TestTheSchemeBuilderMakesTypesKnownToTheClientOfTheTarget(t *testing.T) {
+func TestTheSchemeBuilderAddsTypesToTheClientOfTheTarget(t *testing.T) {
 	var known, unknown error
 	look := func(err *error) func(b *bed) {
 		return func(b *bed) {

@@ -33,7 +33,7 @@ func TestAbandon(t *testing.T) {
 		done      bool
 		event     string
 	}{
-		{"true", "true", several, true, "Warning|Abandoned|Delete|left behind 4 objects in the cluster far: ConfigMap shop/a, Deployment.apps shop/b, Namespace c and 1 more"},
+		{"true", "true", several, true, "Warning|Abandoned|Delete|orphaned 4 objects in the cluster far: ConfigMap shop/a, Deployment.apps shop/b, Namespace c and 1 more"},
 		{"with nothing left", "true", reconciler.Inventory{}, true, ""},
 		{"false", "false", several, false, ""},
 		{"a mistake", "yes", several, false, ""},
@@ -63,7 +63,7 @@ func TestAbandon(t *testing.T) {
 	}
 }
 
-func TestTheEventAboutAnAbandonedComponentNamesFences(t *testing.T) {
+func TestTheEventAboutAnAbandonedComponentNamesItsAdmissionPolicies(t *testing.T) {
 	h, log := testHandler(t, &fakeEngine{})
 	h.settings.typeFence = true
 	obj := deletedWidget(reconciler.Inventory{Format: 1, Target: "far", Items: []reconciler.InventoryItem{{Kind: "Namespace", Version: "v1", Name: "c"}}})

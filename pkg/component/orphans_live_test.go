@@ -19,7 +19,7 @@ import (
 	"github.com/corbel-run/corbel/test/wire"
 )
 
-func TestSecretsOfTheInventoryThatCannotBeFreedAtOnceAreFreedLater(t *testing.T) {
+func TestSecretsOfTheInventoryThatCannotBeRemovedAtOnceAreRemovedLater(t *testing.T) {
 	b := newBed(t, rendering(), component.ReconcilerOptions{})
 	var cut atomic.Bool
 	var refused atomic.Int64

@@ -21,7 +21,7 @@ import (
 )
 
 // What is answered decides about the removal of an inventory.
-func TestAComponentHasVanishedOnlyIfTheServerNamesIt(t *testing.T) {
+func TestAComponentIsGoneOnlyIfTheServerNamesIt(t *testing.T) {
 	resource := schema.GroupResource{Group: widgetKind.Group, Resource: "widgets"}
 	for name, tc := range map[string]struct {
 		answer error
@@ -51,13 +51,13 @@ func TestTheFateOfAComponentIsReadLessAndLessOften(t *testing.T) {
 	var waits []time.Duration
 	key := client.ObjectKey{Namespace: "shop", Name: "main"}
 	fails := func(err error) {
-		h.retryRelease(t.Context(), key, err)
+		h.retryCleanup(t.Context(), key, err)
 		waits = append(waits, h.triggers.(*fakeTriggers).asked[key])
 	}
 	for range 9 {
 		fails(errors.New("its path is not served"))
 	}
-	h.releaseInventory(t.Context(), key) // nothing is left of it
+	h.cleanUpInventory(t.Context(), key) // nothing is left of it
 	fails(errors.New("another one of its name"))
 	want := []time.Duration{5, 10, 20, 40, 80, 160, 320, 600, 600, 5}
 	for i := range want {

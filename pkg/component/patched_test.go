@@ -56,8 +56,8 @@ func TestTheEngineGetsWhatThePatchesOfTheComponentLeave(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), test.err) || len(engine.applied) > 0 {
 					t.Errorf("got the error %v, and %d calls of the engine", err, len(engine.applied))
 				}
-				if v := verdict.Judge(verdict.Facts{Err: err}); !v.Stalled || v.Reason != v1alpha1.ReasonSpecInvalid {
-					t.Errorf("it is judged %+v, want stalled: only a change of the spec helps", v)
+				if v := verdict.Evaluate(verdict.Facts{Err: err}); !v.Stalled || v.Reason != v1alpha1.ReasonSpecInvalid {
+					t.Errorf("the verdict is %+v, want stalled: only a change of the spec helps", v)
 				}
 				return
 			}

@@ -38,8 +38,8 @@ func (b *bed) newNamespace() string {
 	return namespace.Name
 }
 
-// marked returns the config maps of a deployment, and which of them bear our marks.
-func (b *bed) marked(namespace, name string) (all, ours []string) {
+// owned returns the config maps of a deployment, and which of them have our label and annotation.
+func (b *bed) owned(namespace, name string) (all, ours []string) {
 	b.Helper()
 	list := &corev1.ConfigMapList{}
 	b.check(b.client.List(b.Context(), list, client.InNamespace(namespace)))
@@ -75,35 +75,35 @@ func TestADeploymentThatMovesIsCreatedAnewBeforeTheOldOneIsPruned(t *testing.T) 
 				b.create(widget.Spec{PlacementSpec: before})
 				b.until(component.StateReady)
 				b.update(func(w *widget.Widget) { w.Spec.PlacementSpec = after })
-				b.mark()
+				b.resetRequests()
 				w := b.untilGeneration()
 
-				if _, ours := b.marked(after.Namespace, after.Name); len(ours) != 3 || w.Status.Inventory.Count() != 3 {
+				if _, ours := b.owned(after.Namespace, after.Name); len(ours) != 3 || w.Status.Inventory.Count() != 3 {
 					t.Errorf("%v are there; %d objects on record", ours, w.Status.Inventory.Count())
 				}
 				orphaned := policy == v1alpha1.DeletePolicyOrphan || policy == v1alpha1.DeletePolicyOrphanOnApply
-				left, stillOurs := b.marked(before.Namespace, before.Name)
+				left, stillOurs := b.owned(before.Namespace, before.Name)
 				if (len(left) == 3) != orphaned || (len(left) == 0) == orphaned || len(stillOurs) > 0 {
-					t.Errorf("of the old ones %v are left, and %v still bear our marks", left, stillOurs)
+					t.Errorf("of the old ones %v are left, and %v still have our label and annotation", left, stillOurs)
 				}
 				b.wantOldAfterNew()
 
 				b.check(b.client.Delete(t.Context(), b.get()))
 				b.untilGone()
 				orphaned = policy == v1alpha1.DeletePolicyOrphan || policy == v1alpha1.DeletePolicyOrphanOnDelete
-				all, ours := b.marked(after.Namespace, after.Name)
+				all, ours := b.owned(after.Namespace, after.Name)
 				if (len(all) == 3) != orphaned || len(ours) > 0 {
-					t.Errorf("after the deletion of the component %v are left, and %v bear our marks", all, ours)
+					t.Errorf("after the deletion of the component %v are left, and %v have our label and annotation", all, ours)
 				}
-				if again, _ := b.marked(before.Namespace, before.Name); !slices.Equal(again, left) {
-					t.Errorf("the deletion of the component touched what was left behind before: %v", again)
+				if again, _ := b.owned(before.Namespace, before.Name); !slices.Equal(again, left) {
+					t.Errorf("the deletion of the component touched what was orphaned before: %v", again)
 				}
 			})
 		}
 	}
 }
 
-// wantOldAfterNew looks at the writes since the mark: all creations come before
+// wantOldAfterNew looks at the writes since the last resetRequests: all creations come before
 // whatever is done to old objects.
 func (b *bed) wantOldAfterNew() {
 	b.Helper()
@@ -132,14 +132,14 @@ func TestADeploymentStaysWhereItIsWhileItCannotBeWhereItShall(t *testing.T) {
 	before := b.until(component.StateReady)
 	missing := b.namespace + "-missing"
 	b.update(func(w *widget.Widget) { w.Spec.Namespace = missing })
-	b.mark()
+	b.resetRequests()
 	for range 3 {
 		w, _, _ := b.reconcile()
 		if _, _, message := w.Status.GetState(); w.Status.IsReady() || !strings.Contains(message, missing) {
 			t.Errorf("the component says: %s", message)
 		}
 	}
-	if _, ours := b.marked(b.namespace, "main"); len(ours) != 3 {
+	if _, ours := b.owned(b.namespace, "main"); len(ours) != 3 {
 		t.Errorf("of the old ones only %v are left", ours)
 	}
 	for _, write := range b.writes() {
@@ -149,8 +149,8 @@ func TestADeploymentStaysWhereItIsWhileItCannotBeWhereItShall(t *testing.T) {
 	}
 	b.check(b.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: missing}}))
 	w := b.untilGeneration()
-	left, _ := b.marked(b.namespace, "main")
-	if _, ours := b.marked(missing, "main"); len(ours) != 3 || len(left) > 0 || w.Status.Inventory.Count() != before.Status.Inventory.Count() {
+	left, _ := b.owned(b.namespace, "main")
+	if _, ours := b.owned(missing, "main"); len(ours) != 3 || len(left) > 0 || w.Status.Inventory.Count() != before.Status.Inventory.Count() {
 		t.Errorf("%v are there, %v are left; on record are %v", ours, left, w.Status.Inventory.Items)
 	}
 }
@@ -166,7 +166,7 @@ func TestANamespaceThatWasCreatedForADeploymentGoesWhenItMovesAway(t *testing.T)
 		return b.endNamespace(before)
 	})
 	w := b.untilGeneration()
-	if _, ours := b.marked(after, "main"); len(ours) != 3 || w.Status.Inventory.Count() != 4 {
+	if _, ours := b.owned(after, "main"); len(ours) != 3 || w.Status.Inventory.Count() != 4 {
 		t.Errorf("%v are there; on record are %v", ours, w.Status.Inventory.Items)
 	}
 	b.check(b.client.Delete(t.Context(), b.get()))
@@ -187,7 +187,7 @@ func (b *bed) endNamespace(name string) error {
 		return nil
 	}
 	b.check(err)
-	left, _ := b.marked(name, "main")
+	left, _ := b.owned(name, "main")
 	if namespace.DeletionTimestamp.IsZero() || len(left) > 0 {
 		return fmt.Errorf("namespace %s: deleted at %v, with %v", name, namespace.DeletionTimestamp, left)
 	}

@@ -36,7 +36,7 @@ func deployment() *appsv1.Deployment {
 	}
 }
 
-func TestThePodSaysWhyTheTimeoutComesAndWhatFailsIsAnError(t *testing.T) {
+func TestThePodExplainsTheTimeoutAndWhatFailsIsAnError(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 		return []client.Object{deployment()}, nil
 	}), component.ReconcilerOptions{})
@@ -60,7 +60,7 @@ func TestThePodSaysWhyTheTimeoutComesAndWhatFailsIsAnError(t *testing.T) {
 	if _, _, message := w.Status.GetState(); !strings.HasSuffix(message, "; pod api-x: ImagePullBackOff: image nowhere.example.com/api:1") {
 		t.Errorf("message: %s", message)
 	}
-	b.mark()
+	b.resetRequests()
 	b.reconcile()
 	for _, e := range b.events()[b.since:] {
 		if e.User == b.user && e.Resource == "pods" {
@@ -83,7 +83,7 @@ func TestThePodSaysWhyTheTimeoutComesAndWhatFailsIsAnError(t *testing.T) {
 			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "it does not go on"},
 		}}
 	b.check(b.client.Status().Update(t.Context(), live))
-	w = b.until(component.StateError) // once the watch has told
+	w = b.until(component.StateError) // after the event of the watch
 	if state, reason, message := w.Status.GetState(); reason != v1alpha1.ReasonObjectFailed ||
 		!strings.HasPrefix(message, "Deployment "+b.namespace+"/api: the progress deadline is exceeded, ") {
 		t.Errorf("%s, %s: %s", state, reason, message)

@@ -25,7 +25,7 @@ import (
 func TestTheFinalizerComesBeforeAnythingElse(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.mark()
+	b.resetRequests()
 	b.until(component.StateReady)
 	want := []string{
 		"patch widgets main", "patch widgets/status main", // finalizer, first seen
@@ -100,14 +100,14 @@ func TestForeignFinalizersBlockTheDeletion(t *testing.T) {
 		t.Errorf("%s: %s", reason, message)
 	}
 	if _, exists := b.configMap("a"); !exists {
-		t.Error("the deletion began although it is blocked")
+		t.Error("the deletion started although it is blocked")
 	}
 	b.update(func(w *widget.Widget) {
 		w.Finalizers = slices.DeleteFunc(w.Finalizers, func(f string) bool { return f == foreign })
 	})
 	b.untilGone()
 	if _, exists := b.configMap("a"); exists {
-		t.Error("config map a was left behind")
+		t.Error("config map a was still there")
 	}
 }
 
@@ -123,7 +123,7 @@ func TestDetachOnDelete(t *testing.T) {
 	left := &corev1.ConfigMap{}
 	b.check(b.client.Get(t.Context(), b.key("a"), left))
 	if len(left.Labels)+len(left.Annotations) > 0 || left.Data["value"] != "1" {
-		t.Errorf("config map a still bears our marks, or changed: %v %v %v", left.Labels, left.Annotations, left.Data)
+		t.Errorf("config map a still has our label and annotation, or changed: %v %v %v", left.Labels, left.Annotations, left.Data)
 	}
 }
 

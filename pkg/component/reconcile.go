@@ -50,10 +50,10 @@ func (h *handler[T]) settingsOf(obj T) lifecycle.Settings {
 	return lifecycle.Settings{Suspended: isSuspended(obj), Orphan: h.isAbandoned(obj)}
 }
 
-// noteFirstSeen says in the status of a new component that it was seen.
+// noteFirstSeen records in the status of a new component that it is reconciled.
 func (h *handler[T]) noteFirstSeen(obj T) {
 	if obj.GetStatus().State == "" {
-		h.setVerdict(obj, verdict.Judge(verdict.Facts{Claimed: true}), h.now())
+		h.setVerdict(obj, verdict.Evaluate(verdict.Facts{Claimed: true}), h.now())
 	}
 }
 
@@ -63,7 +63,7 @@ func (h *handler[T]) suspend(obj T) {
 	h.watches.ForgetComponent(client.ObjectKeyFromObject(obj))
 	h.memory.takeRendered(client.ObjectKeyFromObject(obj))
 	h.targets.ForgetOwner(h.ownerNamed(client.ObjectKeyFromObject(obj)))
-	// The dependents have no chance to become ready, so the timeout starts anew afterwards.
+	// The dependents have no chance to become ready, so the timeout starts again afterwards.
 	obj.GetStatus().stopTimeout(h.now())
 	h.remembered(obj).timeoutPassed = 0
 }
@@ -71,10 +71,10 @@ func (h *handler[T]) suspend(obj T) {
 // forgetComponent drops what is kept about a component that is gone, or does not belong to this
 // process any more.
 func (h *handler[T]) forgetComponent(ctx context.Context, key client.ObjectKey) {
-	h.releaseInventory(ctx, key)
+	h.cleanUpInventory(ctx, key)
 	h.telemetry.ForgetComponent(ctx, key)
-	h.triggers.BeginReconcile(key)
+	h.triggers.StartReconcile(key)
 	h.targets.ForgetOwner(h.ownerNamed(key))
 	h.watches.ForgetComponent(key)
-	h.memory.forget(key)
+	h.memory.deleteEntry(key)
 }

@@ -75,7 +75,7 @@ func TestRefusedRecordChangesNothing(t *testing.T) {
 	}
 }
 
-// reconcileOnce runs CreateOrUpdate or Delete and the judgement, as reconcile does.
+// reconcileOnce runs CreateOrUpdate or Delete and report, as reconcile does.
 func reconcileOnce(t *testing.T, h *handler[*widget], obj *widget) result.Verdict {
 	t.Helper()
 	outcome := lifecycle.Outcome{Phase: lifecycle.PhaseApply, Now: h.now()}

@@ -36,7 +36,7 @@ import (
 //   - fallbackKeys:"a,b": the keys to try, in this order, if the reference names none.
 //   - notFoundPolicy:"waitOnDeletion": the deletion waits, too. The default is "ignoreOnDeletion".
 //   - digest:"ignore": what is loaded is not part of the digest of the component. It is for
-//     credentials of the operator itself, whose rotation is no change of the component.
+//     credentials of the operator itself: their rotation is no change of the component.
 
 // Reference is a reference of a component's own making, for components of type T.
 // Pointers to values in the spec that implement it are loaded like the
@@ -226,8 +226,8 @@ func sourceOf(pointer any) *references.Source {
 // loadReferences loads what the spec refers to, for a reconcile that renders from it: from
 // then on, only newer versions requeue the component.
 func (h *handler[T]) loadReferences(ctx context.Context, obj T) references.Absence {
-	absent, points := h.readReferences(ctx, obj)
-	h.watches.SetReferences(client.ObjectKeyFromObject(obj), points)
+	absent, versions := h.readReferences(ctx, obj)
+	h.watches.SetReferences(client.ObjectKeyFromObject(obj), versions)
 	return absent
 }
 
@@ -240,7 +240,7 @@ func (h *handler[T]) readReferences(ctx context.Context, obj T) (references.Abse
 	}
 	limited, cancel := context.WithTimeout(ctx, h.code.loadTimeout)
 	defer cancel()
-	absent, points := references.Load(limited, redact.From(ctx).Client(h.local), obj, found)
+	absent, versions := references.Load(limited, redact.From(ctx).Client(h.local), obj, found)
 	keep()
 	if slices.ContainsFunc(found, isCustom[T]) {
 		custom, err := h.loadCustomReferences(ctx, obj)
@@ -249,7 +249,7 @@ func (h *handler[T]) readReferences(ctx context.Context, obj T) (references.Abse
 			absent.Failed = append(absent.Failed, err)
 		}
 	}
-	return absent, points
+	return absent, versions
 }
 
 func isCustom[T Component](found references.Found) bool {

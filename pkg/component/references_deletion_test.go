@@ -22,7 +22,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
-// nosy is an operator whose right to read the Secret creds can be revoked.
+// nosy is an operator with a right to read the Secret creds that can be revoked.
 type nosy struct {
 	*bed
 	right *rbacv1.RoleBinding
@@ -47,7 +47,7 @@ func newNosy(t *testing.T) *nosy {
 	}
 	n.restore()
 	n.createSecret("creds", map[string]string{"password": canary})
-	n.user, n.judged.User = user, user
+	n.user, n.auditOptions.User = user, user
 	n.reconciler = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{
 		OperatorNamespace: &n.namespace, ClusterUID: new("a-name-of-this-cluster"),
 	}).WithPreDeleteHook(func(_ context.Context, _ client.Client, w *widget.Widget) error {
@@ -107,7 +107,7 @@ func TestADeletionIsNotHeldUpByReferencesThatAreNotNeededAnyMore(t *testing.T) {
 			n.install(func() { happens(n) })
 			n.untilGone()
 			if _, left := n.configMap("a"); left || len(n.hooks) == 0 || n.hooks[0] != "" {
-				t.Errorf("left behind: %t; the hook was called %d times", left, len(n.hooks))
+				t.Errorf("still there: %t; the hook was called %d times", left, len(n.hooks))
 			}
 		})
 	}
@@ -116,7 +116,7 @@ func TestADeletionIsNotHeldUpByReferencesThatAreNotNeededAnyMore(t *testing.T) {
 func TestADeletionWaitsForAReferenceThatCannotBeReadAndNamesIt(t *testing.T) {
 	n := newNosy(t)
 	n.install(n.revoke)
-	n.mark()
+	n.resetRequests()
 	w := n.expect(component.StateDeleting, v1alpha1.ReasonDeletionBlocked)
 	_, _, message := w.Status.GetState()
 	for _, text := range []string{"Widget " + n.namespace + "/main: ", "spec.password: read Secret " + n.namespace + "/creds: ", "forbidden", operatorName + "/abandon"} {
@@ -134,7 +134,7 @@ func TestADeletionWaitsForAReferenceThatCannotBeReadAndNamesIt(t *testing.T) {
 	n.restore()
 	n.untilGone()
 	if _, left := n.configMap("a"); left || len(n.hooks) == 0 || n.hooks[0] != canary {
-		t.Errorf("left behind: %t; the hook was called %d times", left, len(n.hooks))
+		t.Errorf("still there: %t; the hook was called %d times", left, len(n.hooks))
 	}
 }
 

@@ -96,7 +96,7 @@ func TestReferencesAreLoadedBeforeTheGeneratorRunsAndAChangeOfThemIsANewRevision
 	if got := string(b.secret("rendered")["greeting"]); got != "moin" || w.Status.Revision != 2 {
 		t.Errorf("greeting %q, revision %d", got, w.Status.Revision)
 	}
-	b.mark()
+	b.resetRequests()
 	b.reconcile()
 	if writes := b.writes(); len(writes) > 0 {
 		t.Errorf("writes at rest: %v", writes)
@@ -134,7 +134,7 @@ func TestWhatIsMissingIsNamedAllAtOnceAndWaitedFor(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(referring), component.ReconcilerOptions{})
 	b.createSecret("creds", map[string]string{"user": "x"})
 	b.create(referringSpec())
-	b.mark()
+	b.resetRequests()
 	w, result, err := b.reconcile()
 	state, reason, message := w.Status.GetState()
 	if err != nil || state != component.StatePending || reason != v1alpha1.ReasonRetrying || result.RequeueAfter != 10*time.Second {

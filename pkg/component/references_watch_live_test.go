@@ -20,20 +20,20 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// aDay is an interval in which no test sees the end.
+// aDay is an interval that is longer than any test.
 var aDay = component.RequeueSpec{RequeueInterval: &types.Duration{Duration: 24 * time.Hour}}
 
-// expectWake waits until the component of the test is woken. No other client takes wakes
+// expectRequeue waits until the component of the test is requeued. Nothing else drains the queue
 // as long as the manager does not run.
-func (b *bed) expectWake(why string) {
+func (b *bed) expectRequeue(why string) {
 	b.Helper()
-	b.eventually(why+" to wake a component", func() error {
-		woken := component.Woken(b.reconciler)
-		if len(woken) > 0 && woken[0] != b.key("main") {
-			b.Fatalf("%s woke %s", why, woken)
+	b.eventually(why+" to requeue a component", func() error {
+		requeued := component.DrainRequeued(b.reconciler)
+		if len(requeued) > 0 && requeued[0] != b.key("main") {
+			b.Fatalf("%s requeued %s", why, requeued)
 		}
-		if len(woken) == 0 {
-			return errors.New("no component was woken")
+		if len(requeued) == 0 {
+			return errors.New("no component was requeued")
 		}
 		return nil
 	})
@@ -63,7 +63,7 @@ func TestWhatAComponentRefersToReconcilesItWhenItChanges(t *testing.T) {
 		})
 	}
 	rendered("greeting", "hi")
-	b.mark()
+	b.resetRequests()
 	b.check(b.client.Update(t.Context(), &corev1.ConfigMap{ObjectMeta: b.object("texts"), Data: map[string]string{"hello": "moin"}}))
 	rendered("greeting", "moin")
 	b.comesTo(func() (string, bool) {
@@ -89,7 +89,7 @@ func TestAReferenceThatWasMissingRequeuesWhenItAppears(t *testing.T) {
 	b.create(widget.Spec{Settings: &component.ConfigMapReference{Name: "settings"}})
 	b.until(component.StatePending)
 	b.check(b.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: b.object("settings")}))
-	b.expectWake("the config map")
+	b.expectRequeue("the config map")
 	b.until(component.StateReady)
 }
 
@@ -99,7 +99,7 @@ func TestAKubeconfigThatIsReferredToRequeuesWhenItChanges(t *testing.T) {
 	b.create(widget.Spec{ClientSpec: component.ClientSpec{KubeConfig: &component.KubeConfigSpec{SecretRef: component.SecretKeyReference{Name: "kubeconfig", Key: "value"}}}})
 	b.until(component.StateError)
 	b.check(b.client.Update(t.Context(), &corev1.Secret{ObjectMeta: b.object("kubeconfig"), StringData: map[string]string{"value": "another"}}))
-	b.expectWake("the kubeconfig")
+	b.expectRequeue("the kubeconfig")
 }
 
 func TestComponentsThatAreSuspendedOrGoneDependOnNothing(t *testing.T) {

@@ -57,12 +57,12 @@ func stopOtherCluster() error {
 // anyAddress is a dial policy for servers on this machine.
 func anyAddress(context.Context, string, netip.AddrPort) error { return nil }
 
-// remoteBed is a bed whose component is deployed into the second cluster.
+// remoteBed is a bed with a component that is deployed into the second cluster.
 type remoteBed struct {
 	*bed
 	there      *env.Environment
 	far        client.Client // of an administrator there
-	farUser    string        // who the operator is there
+	farUser    string        // the user of the operator there
 	sinceThere int
 }
 
@@ -144,7 +144,7 @@ func (b *remoteBed) eventsThere() []env.AuditEvent {
 	return must(b.there.AuditEvents(b.Context()))(b)
 }
 
-// writesThere returns what was written in the namespace there since the mark, by whom.
+// writesThere returns what was written in the namespace there since the last resetRequests, and by which user.
 func (b *remoteBed) writesThere() []string {
 	b.Helper()
 	var writes []string
@@ -157,7 +157,7 @@ func (b *remoteBed) writesThere() []string {
 	return writes
 }
 
-// expect makes passes until the component says this.
+// expect reconciles until the component says this.
 func (b *remoteBed) expect(reason, message string) *widget.Widget {
 	b.Helper()
 	for deadline := time.Now().Add(patience); ; {

@@ -144,7 +144,7 @@ func (f *fleet) round(names []string, value string) (slowest, median time.Durati
 	return all[len(all)-1], all[len(all)/2]
 }
 
-func TestDeadClustersHoldNoWorkerAndSlowDownNoOtherComponent(t *testing.T) {
+func TestUnreachableClustersHoldNoWorkerAndSlowDownNoOtherComponent(t *testing.T) {
 	const count = 20
 	f := newFleet(t)
 	var live, dead []string

@@ -38,7 +38,7 @@ func TestARemoteComponentLivesInTheClusterOfItsKubeconfigOnly(t *testing.T) {
 	if _, ok := b.configMap("b"); ok {
 		t.Error("config map b is in the local cluster, too")
 	}
-	b.mark()
+	b.resetRequests()
 	b.markThere()
 	b.reconcile()
 	if writes := append(b.writes(), b.writesThere()...); len(writes) > 0 {
@@ -47,14 +47,14 @@ func TestARemoteComponentLivesInTheClusterOfItsKubeconfigOnly(t *testing.T) {
 	b.check(b.client.Delete(t.Context(), w))
 	b.untilGone()
 	if _, ok := b.farConfigMap("b"); ok {
-		t.Error("config map b was left behind")
+		t.Error("config map b was still there")
 	}
 }
 
 func TestRotatedCredentialsAreUsedAtOnceAndAreNoChangeOfTheComponent(t *testing.T) {
 	b := newRemoteBed(t, otherCluster(t))
 	b.install()
-	b.mark()
+	b.resetRequests()
 	b.markThere()
 	b.setKubeconfig(b.kubeconfig("rotated"))
 	w := b.until(component.StateReady)
@@ -85,7 +85,7 @@ func TestBadKubeconfigsTouchNothing(t *testing.T) {
 		{"the local cluster", kubeconfigOf(t, b.env.Config()), v1alpha1.ReasonTargetIsLocal, "the kubeconfig leads to the cluster that the component lives in"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b.mark()
+			b.resetRequests()
 			b.markThere()
 			b.setKubeconfig(test.kubeconfig)
 			w := b.expect(test.reason, test.message)
@@ -141,7 +141,7 @@ func TestAnotherClusterBehindTheKubeconfigStallsTheComponentAndTouchesNothing(t 
 	b.setKubeconfig(good)
 	b.untilGone()
 	if _, ok := b.farConfigMap("a"); ok {
-		t.Error("config map a was left behind")
+		t.Error("config map a was still there")
 	}
 }
 
@@ -160,7 +160,7 @@ func TestADeletionWaitsForItsKubeconfig(t *testing.T) {
 	b.setKubeconfig(good)
 	b.untilGone()
 	if _, ok := b.farConfigMap("a"); ok {
-		t.Error("config map a was left behind")
+		t.Error("config map a was still there")
 	}
 }
 
@@ -175,7 +175,7 @@ func TestAbandonEndsADeletionAndReportsWhatStays(t *testing.T) {
 	if _, ok := b.farConfigMap("a"); !ok {
 		t.Error("config map a is gone")
 	}
-	b.expectEvent("Abandoned", "left behind 3 objects in the cluster ", ": ConfigMap "+b.namespace+"/a, ConfigMap "+b.namespace+"/b, Namespace "+b.namespace)
+	b.expectEvent("Abandoned", "orphaned 3 objects in the cluster ", ": ConfigMap "+b.namespace+"/a, ConfigMap "+b.namespace+"/b, Namespace "+b.namespace)
 }
 
 func TestAbandonEndsALocalDeletionThatIsBlocked(t *testing.T) {
@@ -207,7 +207,7 @@ func TestADeletionWaitsForAClusterThatIsDown(t *testing.T) {
 	if !slices.Contains(w.Finalizers, operatorName) {
 		t.Error("the finalizer is gone")
 	}
-	b.mark()
+	b.resetRequests()
 	for range 3 {
 		b.reconcile()
 	}
@@ -217,7 +217,7 @@ func TestADeletionWaitsForAClusterThatIsDown(t *testing.T) {
 	b.check(b.there.RestartAPIServer(t.Context()))
 	b.untilGone()
 	if _, ok := b.farConfigMap("a"); ok {
-		t.Error("config map a was left behind")
+		t.Error("config map a was still there")
 	}
 }
 
@@ -228,14 +228,14 @@ func TestAddressesOfThisMachineAreRefusedUnlessAllowed(t *testing.T) {
 	b.expect(v1alpha1.ReasonTargetAddressDenied, "connections to the address 127.0.0.1 are not allowed: it is the machine that the operator runs on")
 }
 
-func TestEveryRequestCarriesTheIdentityThatIsPrescribed(t *testing.T) {
+func TestEveryRequestCarriesThePrescribedUser(t *testing.T) {
 	b := newRemoteBed(t, otherCluster(t))
 	account := "system:serviceaccount:" + b.namespace + ":deployer"
 	b.grantThere("deployer")
 	b.setKubeconfig(b.kubeconfig(b.farUser))
 	spec := remoteSpec(map[string]string{"a": "1", "b": "2"})
 	spec.ServiceAccountName = "deployer"
-	b.mark()
+	b.resetRequests()
 	b.markThere()
 	b.create(spec)
 	w := b.until(component.StateReady)
@@ -280,7 +280,7 @@ func (b *remoteBed) grantThere(name string) {
 	}
 }
 
-// expectEvent waits for an event whose note has all the parts.
+// expectEvent waits for an event with a note that has all the parts.
 func (b *remoteBed) expectEvent(reason string, parts ...string) {
 	b.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
@@ -321,7 +321,7 @@ func TestAKubeconfigThatIsLimitedToANamespaceIsEnough(t *testing.T) {
 	b.check(b.client.Delete(t.Context(), b.get()))
 	b.untilGone()
 	if _, ok := b.farConfigMap("a"); ok {
-		t.Error("config map a was left behind")
+		t.Error("config map a was still there")
 	}
 }
 

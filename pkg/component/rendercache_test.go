@@ -5,6 +5,7 @@ package component
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -74,7 +76,7 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 		t.Error("what is too much is kept")
 	}
 	for key := range m.byKey {
-		m.forget(key)
+		m.deleteEntry(key)
 	}
 	if len(m.byKey) > 0 {
 		t.Errorf("%d components are remembered", len(m.byKey))
@@ -84,7 +86,7 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	}
 }
 
-func TestWhenTheNextFullReconcileIsDueIsKnownUntilThen(t *testing.T) {
+func TestTheTimeOfTheNextFullReconcileIsKeptUntilThen(t *testing.T) {
 	now, m, key := time.Unix(1000, 0), newMemory(), client.ObjectKey{Name: "main"}
 	m.keepRendered(key, prepared{until: now.Add(time.Minute)})
 	for name, tc := range map[string]struct {
@@ -101,6 +103,32 @@ func TestWhenTheNextFullReconcileIsDueIsKnownUntilThen(t *testing.T) {
 			t.Errorf("%s: due in %s, %v", name, due, known)
 		}
 	}
+}
+
+// The causes of a full reconcile are dropped when it starts, so what was rendered before them
+// must not be used after it has failed.
+func TestAFullReconcileThatFailsEarlyDropsWhatWasRendered(t *testing.T) {
+	h, _ := testHandler(t, &fakeEngine{})
+	h.digestKey = brokenKey{}
+	obj := withRefs(widgetReferences{})
+	obj.Status.ProcessingDigest, obj.Status.Inventory.Operator = "digest/manifests", &v1alpha1.InventoryOperator{Namespace: "red"}
+	key := client.ObjectKeyFromObject(obj)
+	h.memory.keepRendered(key, prepared{digest: "digest", root: rootOf(obj), until: h.now().Add(time.Minute)})
+	if _, known := h.memory.renderedFor(obj, h.now()); !known {
+		t.Fatal("nothing is known before the reconcile")
+	}
+	if _, err := h.createOrUpdate(t.Context(), obj, func(context.Context) error { return nil }); err == nil {
+		t.Error("the reconcile has not failed")
+	}
+	if _, known := h.memory.renderedFor(obj, h.now()); known {
+		t.Error("the next reconcile may use what was rendered before")
+	}
+}
+
+type brokenKey struct{}
+
+func (brokenKey) Get(context.Context) ([]byte, error) {
+	return nil, errors.New("the Secret cannot be read")
 }
 
 // What the hooks of a fast path see was not rendered, so a change of it still counts.

@@ -25,7 +25,7 @@ func TestAFullReconcileRendersOnce(t *testing.T) {
 	}), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "2"}})
 	// Whatever a full reconcile finds out, it renders for itself: what a generator looks up
-	// may have changed since the pass before.
+	// may have changed since the last reconcile.
 	reconciles := func(what string, n, want int) {
 		t.Helper()
 		calls = 0

@@ -119,11 +119,11 @@ func TestAFindingNamesObjectFieldAndTemplateButNoValue(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	key := client.ObjectKeyFromObject(newWidget())
-	if diff := cmp.Diff([]string{want}, h.memory.of(key).rendering.Notices()); diff != "" {
+	if diff := cmp.Diff([]string{want}, h.memory.entryOf(key).rendering.Notices()); diff != "" {
 		t.Errorf("notices (-want +got):\n%s", diff)
 	}
 	h.forgetComponent(t.Context(), key)
-	if notices := h.memory.of(key).rendering.Notices(); notices != nil {
+	if notices := h.memory.entryOf(key).rendering.Notices(); notices != nil {
 		t.Errorf("after the end there are still %q", notices)
 	}
 }
@@ -138,8 +138,8 @@ data:
   password: {{ if $found }}{{ $found.data.password }}{{ else }}{{ randAlphaNum 20 | b64enc }}{{ end }}
 `
 
-// fromTemplate is a handler whose generator is one template, with a target that holds the
-// objects, and renders into the values of an object.
+// fromTemplate returns a handler with a generator of one template and a target that holds the
+// objects. It renders into the values of an object.
 func fromTemplate(t *testing.T, template string, objects ...client.Object) (*handler[*widget], *eventLog, client.Client, func(digest string) *unstructured.Unstructured) {
 	t.Helper()
 	h, log := testHandler(t, &fakeEngine{})
@@ -172,7 +172,7 @@ func TestATemplateThatKeepsWhatItFindsIsDeterministic(t *testing.T) {
 			t.Errorf("what was found is not kept (-want +got):\n%s", diff)
 		}
 	}
-	if notices := h.memory.of(key).rendering.Notices(); log.lines != nil || notices != nil {
+	if notices := h.memory.entryOf(key).rendering.Notices(); log.lines != nil || notices != nil {
 		t.Errorf("events %q, notices %q", log.lines, notices)
 	}
 }

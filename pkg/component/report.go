@@ -34,15 +34,15 @@ func (h *handler[T]) report(ctx context.Context, obj T, outcome lifecycle.Outcom
 	var before telemetry.Summary
 	before.State, before.Reason, _ = obj.GetStatus().GetState()
 	secrets := redact.From(ctx)
-	v := verdict.Judge(h.certainFacts(obj, outcome, secrets))
+	v := verdict.Evaluate(h.certainFacts(obj, outcome, secrets))
 	h.setVerdict(obj, v, outcome.Now)
 	hideIn(obj.GetStatus(), secrets)
 	h.telemetry.Report(ctx, h.subject(obj), &h.remembered(obj).activity, before, v, h.dependents(obj))
 	return v.Result()
 }
 
-// certainFacts are the facts also of a component whose own methods panic: then that is
-// the verdict, whatever else happened.
+// certainFacts returns the facts also if a method of the component panics: then the panic
+// decides the verdict, whatever else happened.
 func (h *handler[T]) certainFacts(obj T, outcome lifecycle.Outcome, secrets *redact.Secrets) (f verdict.Facts) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -79,8 +79,8 @@ func (h *handler[T]) factsOf(obj T, outcome lifecycle.Outcome, secrets *redact.S
 	case f.Deleting:
 		f.Done = "nothing is left"
 	default:
-		settled, total, _ := strings.Cut(obj.GetStatus().Progress, "/")
-		f.Done = fmt.Sprintf("%s of %s dependent objects are ready", settled, total)
+		done, total, _ := strings.Cut(obj.GetStatus().Progress, "/")
+		f.Done = fmt.Sprintf("%s of %s dependent objects are ready", done, total)
 		for _, notice := range h.remembered(obj).rendering.Notices() {
 			f.Done += "; " + notice
 		}
@@ -106,7 +106,7 @@ func (h *handler[T]) factsOf(obj T, outcome lifecycle.Outcome, secrets *redact.S
 	return f
 }
 
-// skipOf says why the dependents were left alone in a reconcile that did so.
+// skipOf returns why a reconcile did not touch the dependents.
 func skipOf(outcome lifecycle.Outcome) verdict.Skip {
 	if outcome.Policy == lifecycle.Skip {
 		return verdict.SkippedByPolicy
@@ -145,9 +145,9 @@ func (h *handler[T]) intervals(obj T) verdict.Intervals {
 // minFallback is the shortest delay between two reconciles that wait.
 const minFallback = 50 * time.Millisecond
 
-// fallback returns when a component is requeued that waits, if nothing else requeues it: after
-// longer and longer delays as long as nothing moves, but no later than an object settles by
-// itself.
+// fallback returns the delay after which a waiting component is requeued if nothing else
+// requeues it. The delay grows as long as there is no progress, but ends when the readiness of
+// an object changes by itself.
 func (h *handler[T]) fallback(known *remembered, waits []reconciler.Wait) time.Duration {
 	delay := known.idle.Idle()
 	now := h.now()
@@ -162,7 +162,7 @@ func (h *handler[T]) fallback(known *remembered, waits []reconciler.Wait) time.D
 
 // noteDrift brings condition Drifted in line with the objects that differ from
 // their manifests and are left as they are. It returns the notes about them, if
-// they are news.
+// they are new.
 func (h *handler[T]) noteDrift(obj T, drifted []reconciler.Deviation, now time.Time) []reconciler.Note {
 	setter := conditionsOf(obj)
 	if len(drifted) == 0 {
@@ -183,7 +183,7 @@ func (h *handler[T]) noteDrift(obj T, drifted []reconciler.Deviation, now time.T
 	}
 	notes := make([]reconciler.Note, 0, len(drifted))
 	for _, d := range drifted {
-		notes = append(notes, reconciler.Note{Key: d.Key, Message: "drifted: " + d.Drift.String()})
+		notes = append(notes, reconciler.Note{Key: d.Key, Reason: telemetry.ReasonDrifted, Message: "drifted: " + d.Drift.String()})
 	}
 	return notes
 }

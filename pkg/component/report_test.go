@@ -28,7 +28,7 @@ func waitFor(text, reason, message string) reconciler.Wait {
 // setReason exists because the type of a reason cannot be named here.
 func setReason[R ~string](reason *R, text string) { *reason = R(text) }
 
-func TestNet(t *testing.T) {
+func TestFallback(t *testing.T) {
 	now := time.Unix(1000, 0)
 	h := &handler[*widget]{now: func() time.Time { return now }}
 	known := &remembered{}
@@ -45,10 +45,10 @@ func TestNet(t *testing.T) {
 		h.fallback(known, nil)
 	}
 	if got := h.fallback(known, []reconciler.Wait{waitFor("/ConfigMap b", "NotReady", ""), until(2 * time.Second)}); got != 2*time.Second {
-		t.Errorf("comes after %s, though an object settles after 2s", got)
+		t.Errorf("requeued after %s, though an object changes after 2s", got)
 	}
 	if got := h.fallback(known, []reconciler.Wait{until(-time.Hour)}); got != minFallback {
-		t.Errorf("comes after %s, though an object should have settled", got)
+		t.Errorf("requeued after %s, though an object should have changed", got)
 	}
 	known.idle.Reset()
 	if got := h.fallback(known, nil); got != first {

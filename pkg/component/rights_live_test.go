@@ -62,7 +62,7 @@ func (b *bed) restricted(user string, wrap ...transport.WrapperFunc) ctrl.Manage
 	}))(b)
 }
 
-func TestAnOperatorWithRightsInOneNamespaceOnlyLivesThere(t *testing.T) {
+func TestAnOperatorWithRightsInOneNamespaceOnlyWorksThere(t *testing.T) {
 	b := newBed(t, rendering(), component.ReconcilerOptions{})
 	const user = "tenant-operator"
 	b.grant(user, append(slices.Clone(ownRights), rule("", "configmaps", "get list watch create update patch delete"))...)
@@ -115,7 +115,7 @@ func TestTheDefaultServiceAccountWritesForComponentsThatNameNone(t *testing.T) {
 	// Rights in the namespace are enough: it is the operator that identifies the cluster.
 	b.grant(deployer, rule("", "configmaps", "get list watch create update patch delete"))
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.mark()
+	b.resetRequests()
 	b.until(component.StateReady)
 	writers := func() []string {
 		var writers []string
@@ -130,7 +130,7 @@ func TestTheDefaultServiceAccountWritesForComponentsThatNameNone(t *testing.T) {
 		t.Errorf("config maps were written by %q", got)
 	}
 	b.update(func(w *widget.Widget) { w.Spec.ServiceAccountName = "other"; w.Spec.Values["a"] = "2" })
-	b.mark()
+	b.resetRequests()
 	w, _, err := b.reconcile()
 	if _, _, message := w.Status.GetState(); w.Status.State == component.StateReady || !strings.Contains(message, other) {
 		t.Errorf("a service account without rights: %v; %s", err, message)
@@ -184,7 +184,7 @@ func TestMissingRightsAreNamedAtOnceAndAllOfThem(t *testing.T) {
 	role.Rules = nil
 	b.forward += 10 * time.Second
 	b.until(component.StateReady)
-	b.mark()
+	b.resetRequests()
 	b.update(func(w *widget.Widget) { w.Annotations = map[string]string{"a": "b"} })
 	b.until(component.StateReady)
 	for _, e := range b.events()[b.since:] {

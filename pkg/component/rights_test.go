@@ -89,10 +89,10 @@ func TestAConditionNamesAsManyRulesAsFitAndTheLogAll(t *testing.T) {
 func TestTheTimeoutPausesWhileARightIsMissing(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
 	obj := newWidget()
-	began := h.now()
+	start := h.now()
 	report := func(after time.Duration, err error) (State, string) {
 		t.Helper()
-		_ = h.report(t.Context(), obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply, Err: err, Now: began.Add(after)})
+		_ = h.report(t.Context(), obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply, Err: err, Now: start.Add(after)})
 		state, reason, _ := obj.GetStatus().GetState()
 		return state, reason
 	}

@@ -206,7 +206,7 @@ func (s *settings) controllerOptions(mgr ctrl.Manager) controller.Options {
 }
 
 // inShard lets events about components pass that the selector selects, and about those that it
-// selected before: they are to be forgotten.
+// selected before: what is kept about them is dropped.
 func inShard(selector labels.Selector) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return selects(selector, e.Object) },
@@ -288,10 +288,10 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running[T], gvk schema.
 		Queue:     about.triggers,
 	})
 	handler.digestKey, handler.targets = key, clusters
-	if handler.watches, err = targets.NewWatches(mgr.GetConfig(), about.triggers.Requeue, handler.memory.resetIdle); err != nil {
+	if handler.watches, err = targets.NewWatches(mgr.GetConfig(), about.triggers.RequestFull, handler.memory.resetIdle); err != nil {
 		return nil, err
 	}
-	for _, run := range []manager.RunnableFunc{clusters.Run, handler.watches.Run, handler.releaseOrphans} {
+	for _, run := range []manager.RunnableFunc{clusters.Run, handler.watches.Run, handler.cleanUpOrphans} {
 		if err := mgr.Add(run); err != nil {
 			return nil, err
 		}
@@ -308,7 +308,7 @@ func (r *Reconciler[T]) newHandler(about *running[T], gvk schema.GroupVersionKin
 		finder:   finderFor[T](),
 		local:    about.client,
 		memory:   newMemory(),
-		releases: backoff.NewActivity[client.ObjectKey](releaseBase, releaseLimit),
+		cleanups: backoff.NewActivity[client.ObjectKey](cleanupBase, cleanupLimit),
 		triggers: about.triggers,
 		now:      r.now,
 		inventory: inventory.NewStore(inventory.Options{

@@ -25,7 +25,7 @@ type shards struct {
 	broken    atomic.Bool // the reads of components by the operator of shard a
 }
 
-// newShards makes a component of shard a whose inventory is kept in Secrets.
+// newShards makes a component of shard a with an inventory in Secrets.
 func newShards(t *testing.T) *shards {
 	t.Helper()
 	s := &shards{bed: newBed(t, rendering(), component.ReconcilerOptions{}), operators: map[string]*component.Reconciler[*widget.Widget]{}}
@@ -35,7 +35,7 @@ func newShards(t *testing.T) *shards {
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "main", Labels: map[string]string{"shard": "a"}},
 		Spec:       widget.Spec{Values: many(0, 30)},
 	}))
-	s.settle("a")
+	s.reconcileUntilReady("a")
 	return s
 }
 
@@ -64,8 +64,8 @@ func (s *shards) look(shard string) {
 	s.reconcile()
 }
 
-// settle lets the operator of a shard make passes until the component is ready.
-func (s *shards) settle(shard string) *widget.Widget {
+// reconcileUntilReady lets the operator of a shard reconcile until the component is ready.
+func (s *shards) reconcileUntilReady(shard string) *widget.Widget {
 	s.Helper()
 	s.reconciler = s.operators[shard]
 	w := s.untilGeneration()
@@ -87,11 +87,11 @@ func (s *shards) move(shard string, values map[string]string) {
 	s.update(func(w *widget.Widget) { w.Labels["shard"], w.Spec.Values = shard, values })
 }
 
-// untouched checks that nothing at all was written since the mark.
+// untouched checks that nothing at all was written since the last resetRequests.
 func (s *shards) untouched() {
 	s.Helper()
 	if writes := s.writes(); len(writes) > 0 {
-		s.Errorf("writes of an operator whose component it is not: %v", writes)
+		s.Errorf("writes of an operator that the component does not belong to: %v", writes)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestAComponentThatChangesItsShardLosesNothingOfAnInventoryInSecrets(t *test
 			s := newShards(t)
 			before := s.uids("config-20")
 			leave := func() {
-				s.mark()
+				s.resetRequests()
 				if seen {
 					s.look("a")
 				}
@@ -113,17 +113,17 @@ func TestAComponentThatChangesItsShardLosesNothingOfAnInventoryInSecrets(t *test
 			s.look("b")
 			s.untouched()
 			s.move("a", many(2, 30))
-			s.settle("a")
+			s.reconcileUntilReady("a")
 			// The other operator takes it, changes it and prunes.
 			s.move("b", many(4, 32))
 			leave()
-			s.settle("b")
+			s.reconcileUntilReady("b")
 			s.move("b", many(6, 34))
 			leave()
-			s.settle("b")
+			s.reconcileUntilReady("b")
 			// It comes back to a process that remembers another inventory.
 			s.move("a", many(8, 36))
-			s.settle("a")
+			s.reconcileUntilReady("a")
 			s.look("b")
 			if after := s.uids("config-20"); after[0] != before[0] {
 				t.Error("an object was created anew")
@@ -138,11 +138,11 @@ func TestAComponentThatChangesItsShardLosesNothingOfAnInventoryInSecrets(t *test
 			s.untilGone()
 			for name := range many(0, 40) {
 				if _, exists := s.configMap(name); exists {
-					t.Errorf("config map %s is left behind", name)
+					t.Errorf("config map %s is still there", name)
 				}
 			}
 			if left := s.secrets(); len(left) > 0 {
-				t.Errorf("%d Secrets are left behind", len(left))
+				t.Errorf("%d Secrets are still there", len(left))
 			}
 		})
 	}
@@ -151,13 +151,13 @@ func TestAComponentThatChangesItsShardLosesNothingOfAnInventoryInSecrets(t *test
 func TestAnOperatorThatCannotReadAComponentThatLeftItsShardRemovesNothing(t *testing.T) {
 	s := newShards(t)
 	s.move("b", many(0, 30))
-	s.mark()
+	s.resetRequests()
 	s.broken.Store(true)
 	s.look("a")
 	s.broken.Store(false)
 	s.look("a")
 	s.untouched()
-	s.settle("b")
+	s.reconcileUntilReady("b")
 	s.wantNoEvent("InventoryRebuilt")
 }
 
@@ -173,18 +173,18 @@ func TestAComponentOfTheSameNameInAnotherShardKeepsItsInventory(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "main", Labels: map[string]string{"shard": "b"}},
 		Spec:       widget.Spec{Values: many(0, 35)},
 	}))
-	uid := s.settle("b").UID
+	uid := s.reconcileUntilReady("b").UID
 	s.look("a")
 	for _, secret := range s.secrets() {
 		if owner := secret.OwnerReferences[0].UID; owner == uid && secret.DeletionTimestamp != nil {
 			t.Errorf("Secret %s of the new component is being deleted", secret.Name)
 		} else if owner != uid {
-			t.Errorf("Secret %s of the old component is left behind", secret.Name)
+			t.Errorf("Secret %s of the old component is still there", secret.Name)
 		}
 	}
 	s.restart("b")
-	s.mark()
-	s.settle("b")
+	s.resetRequests()
+	s.reconcileUntilReady("b")
 	s.untouched()
 	s.wantNoEvent("InventoryRebuilt")
 	s.check(s.client.Delete(t.Context(), s.get()))

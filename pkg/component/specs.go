@@ -27,9 +27,9 @@ import (
 //	}
 //
 // Their methods can be called on nil, so that they can be embedded as pointers, too.
-// Generators have no use for them: Parameters leaves them out.
+// Generators have no use for them: Parameters omits them.
 
-// configurationSpecs are the types that Parameters leaves out. All their fields are
+// configurationSpecs are the types that Parameters omits. All their fields are
 // omitted from JSON if they are empty.
 var configurationSpecs = []reflect.Type{
 	reflect.TypeFor[PlacementSpec](), reflect.TypeFor[ImpersonationSpec](), reflect.TypeFor[SuspensionSpec](), reflect.TypeFor[ClientSpec](),
@@ -182,7 +182,7 @@ type KubeConfigSpec struct {
 
 // GetKubeConfig returns nil if no kubeconfig is referenced. If one is, but is not
 // loaded, it returns what is not nil and not usable, so that the component is not
-// taken for one without a kubeconfig.
+// mistaken for one without a kubeconfig.
 func (s *ClientSpec) GetKubeConfig() []byte {
 	if s == nil || s.KubeConfig == nil {
 		return nil

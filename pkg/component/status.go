@@ -19,7 +19,7 @@ import (
 // inline into the status of your own type.
 //
 // The custom resource definition must have the status subresource, and should
-// default status.observedGeneration to -1, because tools take an empty status for
+// default status.observedGeneration to -1, because tools mistake an empty status for
 // a good one:
 //
 //	// +kubebuilder:default={"observedGeneration":-1}
@@ -28,12 +28,12 @@ import (
 // +kubebuilder:object:generate=true
 type Status struct {
 	// ObservedGeneration is the generation of the component that the rest of the
-	// status was computed for.
+	// status was computed for. It is set by pkg/patch when the status is written.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// AppliedGeneration is the generation of the component whose dependent
-	// objects were last all applied and ready.
+	// AppliedGeneration is the latest generation of the component for which all
+	// dependent objects were applied and ready.
 	// +optional
 	AppliedGeneration int64 `json:"appliedGeneration,omitempty"`
 
@@ -42,7 +42,7 @@ type Status struct {
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
-	// InstalledRevision is the first revision whose dependent objects were all applied
+	// InstalledRevision is the first revision for which all dependent objects were applied
 	// and ready or, as long as there is none, the latest. It is rendered as the
 	// installation, and so are those before it.
 	// +optional
@@ -52,7 +52,8 @@ type Status struct {
 	// +optional
 	State v1alpha1.State `json:"state,omitempty"`
 
-	// Progress says how many of the dependent objects are settled, such as "12/17".
+	// Progress says how many of the dependent objects are done, such as "12/17": applied and
+	// ready or, in deletion, gone.
 	// +optional
 	Progress string `json:"progress,omitempty"`
 
@@ -68,7 +69,7 @@ type Status struct {
 	// +optional
 	LastAppliedAt *metav1.Time `json:"lastAppliedAt,omitempty"`
 
-	// ProcessingSince is when the current attempt to become ready began: with
+	// ProcessingSince is when the current attempt to become ready started: with
 	// the last change of the component or of its manifests. The timeout counts
 	// from here. It is empty while the component is ready, is suspended or lacks a right;
 	// once the right is granted, the timeout goes on.
@@ -76,7 +77,8 @@ type Status struct {
 	ProcessingSince *metav1.Time `json:"processingSince,omitempty"`
 
 	// ProcessingDigest identifies the state of the component and of its
-	// manifests that is, or was last, processed.
+	// manifests that is, or was last, processed: the digests of the component, of the
+	// manifests and of the revision, and a generation, separated by slashes.
 	// +optional
 	ProcessingDigest string `json:"processingDigest,omitempty"`
 
@@ -92,7 +94,7 @@ func (s *Status) IsReady() bool {
 }
 
 // GetState returns the state, and the reason and the message of condition Ready.
-// All are empty if the component was not seen yet.
+// All are empty before the first reconcile of the component.
 func (s *Status) GetState() (state State, reason, message string) {
 	if s == nil {
 		return "", "", ""
@@ -104,8 +106,8 @@ func (s *Status) GetState() (state State, reason, message string) {
 }
 
 // progress returns the form of Status.Progress.
-func progress(settled, total int) string {
-	return fmt.Sprintf("%d/%d", settled, total)
+func progress(done, total int) string {
+	return fmt.Sprintf("%d/%d", done, total)
 }
 
 // digestSeparator separates the parts of the processing digest.
@@ -130,14 +132,14 @@ func (s *Status) setProcessing(p processing) {
 	s.ProcessingDigest = strings.Join([]string{p.component, p.manifests, p.revision, p.generation}, digestSeparator)
 }
 
-// beginProcessing notes the digests of the component before anything is rendered, and
+// startProcessing records the digests of the component before anything is rendered, and
 // counts the revision. Another component restarts the timeout; then the answer is true.
 //
 // A revision that is missing although a digest is recorded was dropped by an outdated
 // CustomResourceDefinition. It is sent again, so that the reconcile notices if that is still
 // so. If something was applied, it counts as an upgrade: a hook may run again, but none
 // is left out.
-func (s *Status) beginProcessing(generation int64, now digests, at time.Time) bool {
+func (s *Status) startProcessing(generation int64, now digests, at time.Time) bool {
 	before := s.processing()
 	changed := before.component != now.component
 	switch {
@@ -205,12 +207,12 @@ func (s *Status) noteApplied(generation int64, wrote bool, now time.Time) {
 }
 
 // installs reports whether the revision is rendered as an installation: it was the first
-// that was applied, or none was. Versions that recorded no such revision took the first.
+// that was applied, or none was. Versions that recorded no such revision used the first.
 func (s *Status) installs() bool {
 	return s.AppliedGeneration == 0 || s.Revision <= max(s.InstalledRevision, 1)
 }
 
-// timedOut reports whether the current attempt has taken too long.
+// timedOut reports whether the current attempt exceeds the timeout.
 func (s *Status) timedOut(timeout time.Duration, now time.Time) bool {
 	return s.ProcessingSince != nil && now.Sub(s.ProcessingSince.Time) >= timeout
 }

@@ -28,7 +28,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
-// loose is a version of widgets whose schema demands nothing of the spec.
+// loose is a version of widgets with a schema that demands nothing of the spec.
 var loose = schema.GroupVersion{Group: "loose.corbel.run", Version: "v1"}
 
 func installLoose(t *testing.T, b *bed) *runtime.Scheme {
@@ -60,7 +60,7 @@ func looseWidget(namespace, name string, spec map[string]any) *unstructured.Unst
 func TestAStoredObjectThatCannotBeDecodedStopsNoOtherAndSaysWhatIsWrong(t *testing.T) {
 	b := newBed(t, rendering(), component.ReconcilerOptions{})
 	scheme := installLoose(t, b)
-	b.judged.Component.Group = loose.Group
+	b.auditOptions.Component.Group = loose.Group
 	values := func(name string) map[string]any { return map[string]any{name: "1"} }
 	tests := []struct {
 		name   string

@@ -66,7 +66,7 @@ func TestTargetsThatCannotBeEntered(t *testing.T) {
 	}
 }
 
-func TestAComponentWhoseTargetIsBusyIsRequeued(t *testing.T) {
+func TestAComponentWithABusyTargetIsRequeued(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
 	h.targets = &fakeTargets{err: target.ErrBusy}
 	for _, obj := range []*widget{newWidget(), deletedWidget(someInventory)} {

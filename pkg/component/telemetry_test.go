@@ -192,7 +192,7 @@ func TestSpansOfAReconcile(t *testing.T) {
 	}
 	for name, parent := range map[string]string{
 		"corbel.reconcile": "", "corbel.render": "corbel.reconcile", "corbel.read": "corbel.reconcile", "corbel.plan": "corbel.reconcile",
-		"corbel.record": "corbel.reconcile", "corbel.execute": "corbel.reconcile", "corbel.wave": "corbel.execute", "corbel.write": "corbel.wave",
+		"corbel.record": "corbel.reconcile", "corbel.execute": "corbel.reconcile", "corbel.stage": "corbel.execute", "corbel.write": "corbel.stage",
 	} {
 		if got, ok := parents[name]; !ok || got != parent {
 			t.Errorf("span %s is below %q, want %q: %v", name, got, parent, parents)

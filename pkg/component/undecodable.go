@@ -24,8 +24,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/conditions"
 )
 
-// undecodableError is a component that is stored in a form which its Go type does
-// not take: it was there before the schema was, or the schema allows too much.
+// undecodableError is a component that is stored in a form that does not decode into its Go
+// type: it was there before the schema was, or the schema allows too much.
 type undecodableError struct {
 	object *unstructured.Unstructured
 	err    error
@@ -79,8 +79,8 @@ type conditionList struct {
 	Conditions []metav1.Condition `json:"conditions"`
 }
 
-// reportUndecodable writes the mistake into the status, past the type that does not
-// take it. Only a change of the object helps, and that triggers a reconcile.
+// reportUndecodable writes the mistake into the status without the Go type, which the object
+// does not decode into. Only a change of the object helps, and that triggers a reconcile.
 func reportUndecodable(ctx context.Context, c client.Client, owner string, mistake *undecodableError, now time.Time) (ctrl.Result, error) {
 	stored := mistake.object
 	before := stored.DeepCopy()
@@ -91,7 +91,7 @@ func reportUndecodable(ctx context.Context, c client.Client, owner string, mista
 	var known conditionList
 	// Conditions that cannot be decoded either are replaced.
 	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"conditions": status["conditions"]}, &known)
-	v := verdict.Judge(verdict.Facts{Err: &verdict.InvalidError{Err: fmt.Errorf("%s: %w", objectName(stored.GetKind(), stored), mistake)}})
+	v := verdict.Evaluate(verdict.Facts{Err: &verdict.InvalidError{Err: fmt.Errorf("%s: %w", objectName(stored.GetKind(), stored), mistake)}})
 	setter := conditions.For(stored, &known.Conditions)
 	conditions.MarkStalled(setter, now, v.Reason, "%s", v.Message)
 	conditions.Set(setter, now, metav1.Condition{Type: v1alpha1.ConditionReady, Status: v.Ready, Reason: v.Reason, Message: v.Message})

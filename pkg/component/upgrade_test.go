@@ -43,7 +43,7 @@ import (
 // folder back.
 var recordUpgrade = flag.String("record-upgrade", "", "record the states that the test starts from, by this build, as those of a `revision`")
 
-// upgradeFolder has a folder for each revision whose states were recorded.
+// upgradeFolder has a folder for each revision with recorded states.
 const upgradeFolder = "testdata/upgrade"
 
 // upgradeNamespace is where the operator of an upgrade keeps its digest key.
@@ -147,7 +147,7 @@ func (u upgrade) operatorName() string { return u.name + ".corbel.run" }
 
 func (u upgrade) file() string { return filepath.Join(upgradeFolder, u.revision, u.name+".json") }
 
-// start returns a reconciler whose manager does not run, like that of a bed.
+// start returns a reconciler with a manager that does not run, like that of a bed.
 func (u upgrade) start(t *testing.T, e *env.Environment, wrap func(http.RoundTripper) http.RoundTripper) *component.Reconciler[*widget.Widget] {
 	t.Helper()
 	options := u.options

@@ -121,8 +121,8 @@ func (c *userCode[T]) runHooks(ctx context.Context, point hookPoint, obj T) erro
 	return nil
 }
 
-// runHook gives the hook a copy, so that a hook that was left behind can do no
-// harm, and takes over what the hook made of the status.
+// runHook gives the hook a copy, so that a hook that exceeds its deadline can do no
+// harm, and copies the status of the hook back.
 func (c *userCode[T]) runHook(ctx context.Context, what string, hook HookFunc[T], obj T) error {
 	theirs, err := copyOf(obj)
 	if err != nil {
@@ -153,7 +153,7 @@ func takeOver[T Component](what string, obj, theirs T) error {
 	return nil
 }
 
-// keepOurs puts back what a hook has no business to change: an inventory that was
+// keepOurs puts back what a hook must not change: an inventory that was
 // reset would lose objects. Conditions of other types than ours are the hook's.
 func keepOurs(ours, theirs *Status) {
 	conditions := slices.DeleteFunc(slices.Clone(theirs.Conditions), isOurs)

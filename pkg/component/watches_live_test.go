@@ -31,7 +31,7 @@ import (
 type watchWire struct {
 	lock sync.Mutex
 	open []context.CancelFunc
-	code int // the last answer to who asked for a watch
+	code int // the last answer to a request for a watch
 }
 
 func (w *watchWire) wrap(next http.RoundTripper) http.RoundTripper {
@@ -70,7 +70,7 @@ func (w *watchWire) last() int {
 	return w.code
 }
 
-// tenant lets a user operate the component of the test who has rights in its namespace only.
+// tenant makes the operator of the test a user with rights in one namespace only.
 func (b *bed) tenant(user string, wrap func(http.RoundTripper) http.RoundTripper, configMapVerbs string) *component.Reconciler[*widget.Widget] {
 	b.Helper()
 	b.grant(user, append(slices.Clone(ownRights), rule("", "configmaps", configMapVerbs))...)
@@ -79,7 +79,7 @@ func (b *bed) tenant(user string, wrap func(http.RoundTripper) http.RoundTripper
 		OperatorNamespace: &b.namespace, ClusterUID: new("a-name-of-this-cluster"),
 	})
 	b.check(r.SetupWithManager(manager))
-	b.user, b.judged.User = user, user
+	b.user, b.auditOptions.User = user, user
 	b.start(manager)
 	return r
 }
@@ -123,7 +123,7 @@ func (b *bed) comesToRest() {
 	b.comesTo(func() (string, bool) {
 		before := reconciles
 		reconciles = 0
-		for _, e := range b.events()[b.begun:] {
+		for _, e := range b.events()[b.firstEvent:] {
 			if e.User == b.user && e.Resource == "widgets" && e.Verb == "get" {
 				reconciles++
 			}
@@ -135,7 +135,7 @@ func (b *bed) comesToRest() {
 	})
 }
 
-// sent returns the requests of the operator since the mark for objects of a type.
+// sent returns the requests of the operator since the last resetRequests for objects of a type.
 func (b *bed) sent(resource string) []string {
 	b.Helper()
 	var sent []string
@@ -152,16 +152,16 @@ func TestInOneNamespaceAnEventRepairsDriftAndWithoutWatchesItIsRepairedLater(t *
 	const user, all, blind = "watching-tenant", "get list watch create update patch delete", "get create update patch delete"
 	wire := &watchWire{}
 	r := b.tenant(user, wire.wrap, all)
-	// Each object is damaged once: who is corrected again and again is looked at anyway.
+	// Each object is damaged once: one that is corrected again and again is read anyway.
 	b.create(widget.Spec{RequeueSpec: aDay, Values: map[string]string{"a": "1", "b": "1", "c": "1", "d": "1", "e": "1"}})
 	b.comesToBeReady()
 
-	// Nothing but its event tells of the drift.
-	b.mark()
+	// Nothing but its event shows the drift.
+	b.resetRequests()
 	b.tamper("a", "kubectl-edit")
 	b.comesToHold("a", "1", nothing)
 	repair := b.sent("configmaps")
-	if len(repair) > 0 && strings.HasPrefix(repair[0], "watch ") { // it may have begun after the component became ready
+	if len(repair) > 0 && strings.HasPrefix(repair[0], "watch ") { // it may have started after the component became ready
 		repair = repair[1:]
 	}
 	if diff := cmp.Diff([]string{"get a: 200", "update a: 200"}, repair); diff != "" {
@@ -210,7 +210,7 @@ func TestDependentsThatMayNotBeListedOrWatchedAreReadLessOften(t *testing.T) {
 		_, c := b.configMap("c")
 		return fmt.Sprintf("%d components, a: %t, c: %t", len(list.Items), a, c), len(list.Items) == 0 && !a && !c
 	})
-	b.since = b.begun
+	b.since = b.firstEvent
 	refused := 0
 	for _, request := range b.sent("configmaps") {
 		verb, _, _ := strings.Cut(request, " ")

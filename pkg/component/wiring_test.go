@@ -56,7 +56,7 @@ func TestWiringMistakesAreErrorsOfTheSetup(t *testing.T) {
 		{"a component without a spec", func() error {
 			return NewReconciler[*specless]("a", good, ReconcilerOptions{}).setUpNowhere()
 		}, "GetSpec must not return nil"},
-		{"a component whose methods panic", func() error {
+		{"a component with methods that panic", func() error {
 			return NewReconciler[*explosive]("a", good, ReconcilerOptions{}).setUpNowhere()
 		}, "a method of an empty component panics: oh"},
 	}

@@ -27,14 +27,14 @@ type Getter interface {
 	GetConditions() []metav1.Condition
 }
 
-// Setter is an object whose conditions can be replaced.
+// Setter is an object with conditions that can be replaced.
 type Setter interface {
 	Getter
 	// SetConditions replaces all conditions.
 	SetConditions(conditions []metav1.Condition)
 }
 
-// For makes an object whose conditions live in a slice of their own a Setter.
+// For makes a Setter of an object and the slice that its conditions are in.
 // The slice is usually a field of the object's status.
 func For(obj client.Object, conditions *[]metav1.Condition) Setter {
 	return &adapter{Object: obj, conditions: conditions}
@@ -179,7 +179,7 @@ func without(conditions []metav1.Condition, conditionTypes ...string) []metav1.C
 
 // Merge unites conditions that two sides changed since both saw base: ours, and
 // theirs as the server has them now. For the owned types our side is right,
-// including their absence. Of the others we take what only we changed, and
+// including their absence. Of the others we keep what only we changed, and
 // their side is right about everything that they changed. The arguments are not changed.
 func Merge(base, ours, theirs []metav1.Condition, owned []string) []metav1.Condition {
 	var merged []metav1.Condition

@@ -9,7 +9,7 @@
 // on and absent otherwise; Stalled is True when no progress is possible until
 // a user changes something and absent otherwise; the two exclude each other.
 //
-// An object takes part by implementing [Setter]; where the conditions live
+// An object implements [Setter]; where the conditions live
 // elsewhere, [For] adapts object and slice. [Set] and the Mark functions keep the
 // invariants: the generation is stamped, the time of the last transition changes
 // with the status only, messages are bounded, the order is stable, so that the

@@ -93,7 +93,7 @@ func TestReconcilingAndStalledExcludeEachOther(t *testing.T) {
 	}
 }
 
-func TestSetLeavesCopiesOfTheSliceAlone(t *testing.T) {
+func TestSetDoesNotChangeCopiesOfTheSlice(t *testing.T) {
 	obj := object(1)
 	conditions.MarkTrue(obj, early, "Ready", "Fine", "")
 	before := obj.GetConditions()

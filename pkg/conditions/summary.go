@@ -14,7 +14,7 @@ import (
 type SummaryOption func(*summary)
 
 // WithConditions names the conditions that the summary depends on. Their order
-// decides whose reason and message it gets among equals. Without this option the
+// decides which of equal conditions gives it the reason and the message. Without this option the
 // summary covers all conditions but the target itself, in their order.
 func WithConditions(types ...string) SummaryOption {
 	return func(s *summary) { s.types = append(s.types, types...) }

@@ -61,7 +61,7 @@ func TestSummaryOfANegativeTargetIsInverted(t *testing.T) {
 	}
 }
 
-func TestSetSummaryLeavesTheTargetAloneWithoutScope(t *testing.T) {
+func TestSetSummaryDoesNotChangeTheTargetWithoutScope(t *testing.T) {
 	obj := object(1)
 	conditions.MarkTrue(obj, early, "Ready", "Fine", "")
 	if conditions.SetSummary(obj, later, "Ready", conditions.WithConditions("Good")) {

@@ -119,7 +119,7 @@ func (b *bench) rebuild(h lifecycle.Handler[*widget.Widget]) {
 	}
 }
 
-// reconcile runs one reconcile and judges the conditions it leaves.
+// reconcile runs one reconcile and checks the conditions after it.
 func (b *bench) reconcile() (reconcile.Result, error) {
 	b.Helper()
 	return b.passWith(b.Context())

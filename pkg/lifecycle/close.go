@@ -29,8 +29,8 @@ import (
 // of the reconcile, so that a shutdown does not lose what was done.
 const exitTimeout = 15 * time.Second
 
-// outdatedBase and outdatedLimit are how soon an object whose definition is outdated is
-// tried again, at first and later. A new definition causes no event for the object, and
+// outdatedBase and outdatedLimit are the first and the longest delay before an object with an
+// outdated definition is tried again. A new definition causes no event for the object, and
 // operators are often rolled out before their definitions.
 const (
 	outdatedBase  = 5 * time.Second
@@ -53,13 +53,13 @@ type Outcome struct {
 	// outdated CustomResourceDefinition is a result.Stalling with the reason CRDOutdated.
 	Result result.Result
 	Err    error
-	// Now is the time of the judgement.
+	// Now is the time at which the outcome is assessed.
 	Now time.Time
 }
 
 // Close ends a session: it writes the status, once, and returns when the object is
-// reconciled again. Judge sets the conditions of the object and returns the verdict, which
-// counts as it is. Nil, and one that panics, means the standard conditions, and a verdict
+// reconciled again. The function assess sets the conditions of the object and returns the verdict,
+// which counts as it is. Nil, and one that panics, means the standard conditions, and a verdict
 // that follows from result and error.
 //
 // A session ends quietly, with nothing assessed and nothing written, if another process may
@@ -88,9 +88,9 @@ func (p *Session[T]) close(ctx context.Context, assess func(Outcome) result.Verd
 	}
 	switch {
 	case errors.Is(p.refused, patch.ErrConflict) && errors.Is(p.err, patch.ErrConflict):
-		return p.again(ctx), nil
+		return p.requeueChanged(ctx), nil
 	case p.aboutItself(metav1.StatusReasonConflict):
-		return p.again(ctx), nil
+		return p.requeueChanged(ctx), nil
 	case p.aboutItself(metav1.StatusReasonNotFound):
 		logf.FromContext(ctx).V(1).Info("the object was deleted during the reconcile", "answer", p.err.Error())
 		return reconcile.Result{}, nil
@@ -115,7 +115,7 @@ func (p *Session[T]) summarize(ctx context.Context, assess func(Outcome) result.
 	if assessed {
 		summary = append(summary, summarize.WithVerdict(verdict))
 	} else {
-		verdict = p.judgeByDefault()
+		verdict = p.defaultVerdict()
 		summary = append(summary, summarize.WithConditions(standard), summarize.WithReconcileResult(p.result),
 			summarize.WithReconcileError(p.err), summarize.WithResultBuilder(p.builder()))
 	}
@@ -160,9 +160,9 @@ func (p *Session[T]) builder() result.RuntimeResultBuilder {
 	return result.AlwaysRequeueResultBuilder{RequeueAfter: p.sessions.options.early(p.sessions.options.RequeueInterval)}
 }
 
-// judgeByDefault says that work goes on as long as there is something to
-// come. Ready itself follows from the summary.
-func (p *Session[T]) judgeByDefault() result.Verdict {
+// defaultVerdict computes the verdict from result and error, and sets Reconciling as long as
+// more work is to come. Ready itself follows from the summary.
+func (p *Session[T]) defaultVerdict() result.Verdict {
 	obj, now := p.sessions.options.Conditions(p.Object), p.sessions.options.Clock()
 	acted := p.Phase == PhaseClaim || p.Phase == PhaseApply
 	if acted && p.err == nil && p.result == result.Empty && !conditions.IsTrue(obj, v1alpha1.ConditionReady) {
@@ -195,8 +195,8 @@ func (p *Session[T]) cutOff(ctx context.Context) (reconcile.Result, error) {
 	return reconcile.Result{}, p.err
 }
 
-// again ends the reconcile quietly: what it was about is no longer so.
-func (p *Session[T]) again(ctx context.Context) reconcile.Result {
+// requeueChanged ends the reconcile without a status: the object has changed since it was read.
+func (p *Session[T]) requeueChanged(ctx context.Context) reconcile.Result {
 	delay := p.known.idle.Idle()
 	logf.FromContext(ctx).V(1).Info("the object changed during the reconcile; it is requeued", "conflict", p.err.Error(), "after", delay)
 	return reconcile.Result{RequeueAfter: delay}
@@ -234,8 +234,8 @@ func outdated(err error) bool {
 }
 
 // aboutItself reports whether the error is the answer of the server that the object of
-// the reconcile itself has changed or is gone. What the handler joined or gave a meaning is
-// the handler's to judge.
+// the reconcile itself has changed or is gone. The error does not count if
+// the handler joined it with another one or gave it a meaning.
 func (p *Session[T]) aboutItself(reason metav1.StatusReason) bool {
 	for e := p.err; e != nil; e = errors.Unwrap(e) {
 		switch answer := e.(type) {

@@ -16,7 +16,7 @@
 //	that belongs to another operator                ignore   nothing
 //	being deleted, without our finalizer            ignore   nothing
 //	being deleted, what was made is orphaned        finalize the finalizer goes
-//	whose management policy is not known            paused   nothing; the conditions say why
+//	with an unknown management policy               paused   nothing; the conditions say why
 //	being deleted                                   delete   Delete; on Success the finalizer goes
 //	suspended, or under the policy skip             skip     UpdateStatus
 //	without our finalizer                           claim    Claim and the finalizer made durable, then as apply
@@ -37,8 +37,8 @@
 // Ready says so. A change of a namespace's annotation makes its objects reconcile.
 //
 // With the option OperatorNamespace, several operators share the objects of one kind:
-// each object belongs to the operator whose namespace stands in its annotation
-// <name>/operator-namespace, which is written together with the finalizer.
+// each object belongs to the operator in the namespace that its annotation
+// <name>/operator-namespace names, which is written together with the finalizer.
 //
 // # Errors
 //
@@ -52,7 +52,7 @@
 // The contextual errors of pkg/result work as well, and any other error requeues the object
 // after 200 ms, doubling up to two minutes. No outcome is final: whatever came out, the
 // object is requeued after the requeue interval at the latest (only one that its handler
-// calls suspended waits for a change), and an object that is stuck can always be deleted, by
+// calls suspended waits for a change), and an object that makes no progress can always be deleted, by
 // correcting what is wrong or by the policy detach-on-delete.
 //
 // # More than a handler can say

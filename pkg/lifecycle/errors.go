@@ -35,8 +35,8 @@ const (
 type Retry string
 
 const (
-	// RetryFast is after 1 s, doubling up to 30 s: for what is settled soon, such
-	// as an object that another one refers to.
+	// RetryFast is after 1 s, doubling up to 30 s: for what is likely to end soon, such
+	// as a reference to an object that does not exist yet.
 	RetryFast Retry = "Fast"
 	// RetrySlow is after 5 s, doubling up to 3 min: for what fails elsewhere.
 	RetrySlow Retry = "Slow"
@@ -177,7 +177,7 @@ func partsOf(err error) []error {
 }
 
 // RequeueError ends a reconcile without a verdict: nothing is written, and the object is
-// requeued. A Handler returns it when it has to wait for its turn.
+// requeued. A Handler returns it when it has to wait for a free slot.
 type RequeueError struct {
 	// After is when the object is requeued. Default is 5 seconds.
 	After time.Duration
@@ -196,8 +196,8 @@ func (e *RequeueError) Error() string {
 // Unwrap returns what is waited for.
 func (e *RequeueError) Unwrap() error { return e.Err }
 
-// PassesByItself reports that the error ends by itself, for the locks of pkg/steps.
-func (e *RequeueError) PassesByItself() bool { return true }
+// Transient reports that the error is transient, for the locks of pkg/steps.
+func (e *RequeueError) Transient() bool { return true }
 
 // notLeading is when an object is requeued that this process may not act on.
 const notLeading = 5 * time.Second

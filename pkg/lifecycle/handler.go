@@ -39,22 +39,22 @@ type Handler[T client.Object] interface {
 	// error means that nothing was to be done: an
 	// object that is not Ready becomes so, as after Success.
 	CreateOrUpdate(ctx context.Context, obj T, commit Commit) (result.Result, error)
-	// Delete takes it away. Only Success with a nil error means that nothing is
-	// left; then our finalizer goes.
+	// Delete deletes what was made for the object. Only Success with a nil error means that
+	// nothing is left; then our finalizer is removed.
 	Delete(ctx context.Context, obj T, commit Commit) (result.Result, error)
 	// UpdateStatus only looks. It is called in place of CreateOrUpdate while
 	// the object is suspended or under the policy Skip.
 	UpdateStatus(ctx context.Context, obj T) error
 }
 
-// Suspender is a Handler whose objects can be suspended. Deletion is not affected.
+// Suspender is a Handler of objects that can be suspended. Deletion is not affected.
 type Suspender[T client.Object] interface {
 	// Suspended reports whether nothing may be created or updated now.
 	Suspended(obj T) bool
 }
 
-// Orphaner is a Handler that can be told, in addition to the management policy, to orphan what
-// it made.
+// Orphaner is a Handler of objects that can ask, in addition to the management policy, to orphan
+// what was made for them.
 type Orphaner[T client.Object] interface {
 	// Orphaned reports whether deletion of the object skips Delete.
 	Orphaned(obj T) bool

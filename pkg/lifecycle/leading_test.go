@@ -16,7 +16,7 @@ import (
 	"github.com/corbel-run/corbel/test/widget"
 )
 
-func TestAProcessThatDoesNotLeadBeginsNoReconcileAndEndsThePresentOne(t *testing.T) {
+func TestAProcessThatDoesNotLeadStartsNoReconcileAndEndsThePresentOne(t *testing.T) {
 	var deposed error
 	h := &handler{}
 	b := newBench(t, h, claimed)
@@ -61,9 +61,9 @@ func TestAProcessThatDoesNotLeadBeginsNoReconcileAndEndsThePresentOne(t *testing
 		deposed = errors.New("another client leads")
 		return result.Success, nil
 	}
-	quiet("deposed before the release", 5*time.Second, "get")
+	quiet("deposed before the finalization", 5*time.Second, "get")
 	if b.read() == nil {
-		t.Error("the object was released")
+		t.Error("the object was finalized")
 	}
 	deposed, h.remove = nil, nil
 	if _, err := b.reconcile(); err != nil || b.read() != nil {
@@ -72,7 +72,7 @@ func TestAProcessThatDoesNotLeadBeginsNoReconcileAndEndsThePresentOne(t *testing
 }
 
 func TestARequeueErrorWithoutADelayDoesNotSpin(t *testing.T) {
-	for _, why := range []*lifecycle.RequeueError{{Err: errors.New("not my turn")}, {After: -time.Second}} {
+	for _, why := range []*lifecycle.RequeueError{{Err: errors.New("no free slot")}, {After: -time.Second}} {
 		h := &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
 			return result.Empty, why
 		}}

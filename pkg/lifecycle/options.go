@@ -50,7 +50,7 @@ type Options[T client.Object] struct {
 	// operators that have no right to, and for kinds that are not in namespaces.
 	IgnoreNamespaces bool
 	// OperatorNamespace, if it is set, makes each object belong to one operator: the
-	// one whose namespace is in the annotation <Name>/operator-namespace. The Reconciler
+	// one in the namespace of the annotation <Name>/operator-namespace. The Reconciler
 	// writes it together with the finalizer, and does nothing, not even a deletion,
 	// about objects of other operators. A change of the annotation hands the
 	// object over.
@@ -91,8 +91,8 @@ type Options[T client.Object] struct {
 	// PersistSpec also writes changes of the spec. By default they stay in
 	// memory, because the spec belongs to the user.
 	PersistSpec bool
-	// ObservedGenerationAlways sets status.observedGeneration to the generation
-	// that was judged, whatever came out. Default is only after success, when
+	// ObservedGenerationAlways sets status.observedGeneration to the generation that
+	// was reconciled, whatever the outcome. Default is only after success, when
 	// there was nothing to do, and when stalled.
 	ObservedGenerationAlways bool
 }

@@ -40,9 +40,9 @@ func (s *Sessions[T]) isElsewhere(obj T) bool {
 	return owner != "" && owner != s.options.OperatorNamespace
 }
 
-// own marks the object as ours. It is durable with the finalizer, or not at all: of
-// two operators that see an object without an owner, the second meets a conflict.
-func (s *Sessions[T]) own(obj T) {
+// setOwner sets the ownership annotation to this operator. It is durable with the finalizer, or not
+// at all: of two operators that read an object without an owner, the second gets a conflict.
+func (s *Sessions[T]) setOwner(obj T) {
 	if s.options.OperatorNamespace == "" {
 		return
 	}
@@ -54,25 +54,25 @@ func (s *Sessions[T]) own(obj T) {
 	obj.SetAnnotations(annotations)
 }
 
-// tellOwner says why nothing is done about an object of another operator. Nothing may be
+// reportOwner says why nothing is done about an object of another operator. Nothing may be
 // written to it.
-func (s *Sessions[T]) tellOwner(ctx context.Context, obj T) {
+func (s *Sessions[T]) reportOwner(ctx context.Context, obj T) {
 	if !s.isElsewhere(obj) {
 		return
 	}
 	owner := s.ownerOf(obj)
 	logf.FromContext(ctx).V(1).Info("the object belongs to another operator", "operatorNamespace", owner)
-	s.tellOnce(obj, owner, reasonOwnedElsewhere, actionReconcile,
+	s.sendOnce(obj, owner, reasonOwnedElsewhere, actionReconcile,
 		"the annotation "+ownershipAnnotation(s.options.Name)+" says that the object belongs to the operator in namespace "+owner+"; this one, in namespace "+s.options.OperatorNamespace+", leaves it alone")
 }
 
-// tellOnce makes an event the first time that this process has this to say about the
-// very object.
-func (s *Sessions[T]) tellOnce(obj T, detail, reason, action, note string) {
+// sendOnce sends an event about the very object the first time that this process has this to
+// report.
+func (s *Sessions[T]) sendOnce(obj T, detail, reason, action, note string) {
 	if s.options.Recorder == nil {
 		return
 	}
-	known, said := s.memory.of(client.ObjectKeyFromObject(obj)), string(obj.GetUID())+" "+reason+" "+detail
+	known, said := s.memory.entryOf(client.ObjectKeyFromObject(obj)), string(obj.GetUID())+" "+reason+" "+detail
 	if known.said == said {
 		return
 	}
@@ -80,6 +80,6 @@ func (s *Sessions[T]) tellOnce(obj T, detail, reason, action, note string) {
 	s.options.Recorder.Eventf(obj, nil, corev1.EventTypeNormal, reason, action, "%s", note)
 }
 
-func (p *Session[T]) tellOnce(detail, reason, action, note string) {
-	p.sessions.tellOnce(p.Object, detail, reason, action, note)
+func (p *Session[T]) sendOnce(detail, reason, action, note string) {
+	p.sessions.sendOnce(p.Object, detail, reason, action, note)
 }

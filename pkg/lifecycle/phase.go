@@ -22,8 +22,8 @@ type Phase string
 const (
 	// PhaseIgnore is for objects that do not, or do no longer, belong to this operator.
 	PhaseIgnore Phase = "Ignore"
-	// PhasePaused is for objects whose management policy is not known: nothing is
-	// done, and the conditions say why.
+	// PhasePaused is for objects with an unknown management policy: nothing is
+	// done, because the session has an error before Run, and the conditions repeat it.
 	PhasePaused Phase = "Paused"
 	// PhaseClaim is the first reconcile: Claim and our finalizer become durable, then
 	// it goes on like PhaseApply.
@@ -32,10 +32,11 @@ const (
 	PhaseSkip Phase = "Skip"
 	// PhaseApply is the ordinary phase: Claim, CreateOrUpdate.
 	PhaseApply Phase = "Apply"
-	// PhaseDelete is for objects under deletion: Delete.
+	// PhaseDelete is for objects under deletion: Delete. After its Success the session
+	// goes on in PhaseFinalize.
 	PhaseDelete Phase = "Delete"
-	// PhaseFinalize removes our finalizer.
-	PhaseFinalize Phase = "Release"
+	// PhaseFinalize removes our finalizer: what was made is deleted, or orphaned.
+	PhaseFinalize Phase = "Finalize"
 )
 
 // facts are all that the phase depends on.

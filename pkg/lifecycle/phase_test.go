@@ -34,14 +34,14 @@ func TestStageOf(t *testing.T) {
 		{"skip", facts{claimed: true, policy: Skip}, PhaseSkip},
 		{"skip and suspended", facts{claimed: true, suspended: true, policy: Skip}, PhaseSkip},
 		{"skip, deleted before it was claimed", facts{deleting: true, policy: Skip}, PhaseIgnore},
-		{"skip and deleted: left behind", facts{deleting: true, claimed: true, policy: Skip}, PhaseFinalize},
+		{"skip and deleted: orphaned", facts{deleting: true, claimed: true, policy: Skip}, PhaseFinalize},
 		{"skip, deleted and suspended", facts{deleting: true, claimed: true, suspended: true, policy: Skip}, PhaseFinalize},
 
 		{"detach-on-delete and new", facts{policy: DetachOnDelete}, PhaseClaim},
 		{"detach-on-delete", facts{claimed: true, policy: DetachOnDelete}, PhaseApply},
 		{"detach-on-delete and suspended", facts{claimed: true, suspended: true, policy: DetachOnDelete}, PhaseSkip},
 		{"detach-on-delete, deleted before it was claimed", facts{deleting: true, policy: DetachOnDelete}, PhaseIgnore},
-		{"detach-on-delete and deleted: left behind", facts{deleting: true, claimed: true, policy: DetachOnDelete}, PhaseFinalize},
+		{"detach-on-delete and deleted: orphaned", facts{deleting: true, claimed: true, policy: DetachOnDelete}, PhaseFinalize},
 		{"detach-on-delete, deleted and suspended", facts{deleting: true, claimed: true, suspended: true, policy: DetachOnDelete}, PhaseFinalize},
 
 		{"unknown policy and new", facts{policy: unknown}, PhasePaused},
@@ -54,7 +54,7 @@ func TestStageOf(t *testing.T) {
 		{"another client's", facts{elsewhere: true}, PhaseIgnore},
 		{"another client's with a finalizer like ours", facts{elsewhere: true, claimed: true}, PhaseIgnore},
 		{"another client's under deletion", facts{elsewhere: true, claimed: true, deleting: true}, PhaseIgnore},
-		{"another client's under deletion, to be left behind", facts{elsewhere: true, claimed: true, deleting: true, orphan: true, policy: DetachOnDelete}, PhaseIgnore},
+		{"another client's under deletion, to be orphaned", facts{elsewhere: true, claimed: true, deleting: true, orphan: true, policy: DetachOnDelete}, PhaseIgnore},
 		{"another client's, suspended", facts{elsewhere: true, claimed: true, suspended: true}, PhaseIgnore},
 		{"another client's under an unknown policy", facts{elsewhere: true, claimed: true, policy: unknown}, PhaseIgnore},
 	} {
@@ -97,8 +97,8 @@ func TestStagesKeepTheirPromises(t *testing.T) {
 			"no finalizer is added to an object under deletion": f.deleting && phase == PhaseClaim,
 			"an object that is not claimed is neither applied":  !f.claimed && phase == PhaseApply,
 			"nor deleted": !f.claimed && (phase == PhaseDelete || phase == PhaseFinalize),
-			"nothing is deleted or released that is not being deleted":     !f.deleting && (phase == PhaseDelete || phase == PhaseFinalize),
-			"what the handler wants to leave behind can always go":         f.deleting && f.claimed && f.orphan && !f.elsewhere && phase != PhaseFinalize,
+			"nothing is deleted or finalized that is not being deleted":    !f.deleting && (phase == PhaseDelete || phase == PhaseFinalize),
+			"an object that the handler orphans can always be finalized":   f.deleting && f.claimed && f.orphan && !f.elsewhere && phase != PhaseFinalize,
 			"an object of ours that is not being deleted is never ignored": !f.deleting && !f.elsewhere && phase == PhaseIgnore,
 		} {
 			if broken {

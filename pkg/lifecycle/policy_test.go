@@ -120,25 +120,25 @@ func TestDeletionUnderEachPolicy(t *testing.T) {
 			t.Errorf("%s: the object is not gone: %v", policy, err)
 		}
 		b.wantCalls(want...)
-		b.wantEvents(map[string]string{"manage": "Normal BeginDelete the deletion begins"}[policy],
+		b.wantEvents(map[string]string{"manage": "Normal BeginDelete the deletion starts"}[policy],
 			map[string]string{"skip": "x", "detach-on-delete": "x"}[policy])
 	}
 }
 
-// wantEvents expects the event that begins a deletion, or the one that ends it with
-// everything left behind.
-func (b *bench) wantEvents(begin, left string) {
+// wantEvents expects the event at the start of a deletion, or the one that ends it with
+// everything orphaned.
+func (b *bench) wantEvents(start, left string) {
 	b.Helper()
-	want := begin
+	want := start
 	if left != "" {
-		want = "Normal Detached what was made for the object is left behind"
+		want = "Normal Detached what was made for the object is orphaned"
 	}
 	if got := <-b.recorder.Events; got != want || len(b.recorder.Events) != 0 {
 		b.Errorf("event %q and %d more, want %q", got, len(b.recorder.Events), want)
 	}
 }
 
-func TestUnderAnUnknownPolicyAnObjectIsNotDeletedUntilThePolicyIsMended(t *testing.T) {
+func TestUnderAnUnknownPolicyAnObjectIsNotDeletedUntilThePolicyIsCorrected(t *testing.T) {
 	b := newBench(t, &handler{}, claimed)
 	b.update(func(w *widget.Widget) { w.Annotations = map[string]string{policyMark: "detach"} })
 	b.named(nil)
@@ -156,7 +156,7 @@ func TestUnderAnUnknownPolicyAnObjectIsNotDeletedUntilThePolicyIsMended(t *testi
 	}
 }
 
-func TestAnObjectWhoseHandlerPanicsCanBeOrphaned(t *testing.T) {
+func TestAnObjectCanBeOrphanedIfItsHandlerPanics(t *testing.T) {
 	boom := func() bool { panic("boom") }
 	b := newBench(t, &handler{suspended: boom, orphaned: boom}, claimed)
 	b.named(nil)
@@ -212,7 +212,7 @@ func TestAnObjectBelongsToTheOperatorThatClaimedItFirst(t *testing.T) {
 	if got := <-b.recorder.Events; got != want || len(b.recorder.Events) != 0 {
 		t.Errorf("event %q and %d more", got, len(b.recorder.Events))
 	}
-	// Who changes the annotation hands the object over.
+	// A change of the annotation hands the object over.
 	b.update(func(w *widget.Widget) { w.Annotations[ownerMark] = "two" })
 	two := b.loop
 	b.loop = one
@@ -226,7 +226,7 @@ func TestAnObjectBelongsToTheOperatorThatClaimedItFirst(t *testing.T) {
 	}
 }
 
-func TestOfTwoOperatorsThatSeeANewObjectOneClaimsIt(t *testing.T) {
+func TestOfTwoOperatorsThatReconcileANewObjectOneClaimsIt(t *testing.T) {
 	b := newBench(t, &handler{}, nil)
 	b.named(func(o *lifecycle.Options[*widget.Widget]) { o.OperatorNamespace = "one" })
 	b.handler.claim = func(context.Context, *widget.Widget) error {

@@ -43,7 +43,7 @@ func (p *Session[T]) requeueAfterError(out reconcile.Result, err error) reconcil
 	interval, generation := p.sessions.options.early(p.sessions.options.RequeueInterval), p.Object.GetGeneration()
 	outcome := result.Compute(result.Empty, err, nil).Outcome
 	delayOfClass := func(class Retry) time.Duration {
-		return delayOf(class, p.known.attempts.of(class, generation), interval)
+		return delayOf(class, p.known.attempts.countOf(class, generation), interval)
 	}
 	urgent := urgentError(err, outcome, delayOfClass)
 	if urgent == nil {
@@ -84,8 +84,8 @@ type attempts struct {
 	count      int
 }
 
-// of returns the number of attempts so far.
-func (a attempts) of(class Retry, generation int64) int {
+// countOf returns the number of attempts so far.
+func (a attempts) countOf(class Retry, generation int64) int {
 	if a.class == class && a.generation == generation {
 		return a.count
 	}
@@ -94,7 +94,7 @@ func (a attempts) of(class Retry, generation int64) int {
 
 // add counts one more.
 func (a *attempts) add(class Retry, generation int64) {
-	*a = attempts{class: class, generation: generation, count: a.of(class, generation) + 1}
+	*a = attempts{class: class, generation: generation, count: a.countOf(class, generation) + 1}
 }
 
 // RateLimiter is the rate limiter of a controller's queue that knows the retry

@@ -18,7 +18,7 @@ import (
 	"github.com/corbel-run/corbel/test/widget"
 )
 
-// failing is a handler whose CreateOrUpdate fails with the error.
+// failing is a handler with a CreateOrUpdate that returns the error.
 func failing(err *error) *handler {
 	return &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
 		return result.Success, *err
@@ -44,7 +44,7 @@ func TestEachErrorShowsItsSeverityAndRequeuesAsItsClassSays(t *testing.T) {
 			b.options.RateLimiter = limiter
 			b.rebuild(b.handler)
 			request := reconcile.Request{NamespacedName: key}
-			for range 2 { // the second time after a success, and it begins anew
+			for range 2 { // the second time after a success, and the count starts again
 				for i, want := range tc.delays {
 					out, err := b.reconcile()
 					got := out.RequeueAfter
@@ -71,7 +71,7 @@ func TestEachErrorShowsItsSeverityAndRequeuesAsItsClassSays(t *testing.T) {
 	}
 }
 
-func TestAChangeOfTheObjectBeginsItsDelaysAnew(t *testing.T) {
+func TestAChangeOfTheObjectResetsItsDelays(t *testing.T) {
 	var cause error = lifecycle.NewError(errors.New("no answer"), lifecycle.SeverityInfo, "NoAnswer")
 	b := newBench(t, failing(&cause), claimed)
 	for _, want := range []time.Duration{time.Second, 2 * time.Second} {

@@ -57,7 +57,7 @@ func TestServerSeesAWholeLife(t *testing.T) {
 			t.Fatal(err)
 		}
 		if resourceVersion != "" && w.ResourceVersion != resourceVersion {
-			t.Error("the second pass wrote something")
+			t.Error("the second reconcile wrote something")
 		}
 		resourceVersion = w.ResourceVersion
 	}

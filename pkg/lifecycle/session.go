@@ -83,8 +83,9 @@ type Session[T client.Object] struct {
 
 	result result.Result
 	err    error
-	// refused is the error of our own last write that was refused. Only with it do the
-	// errors of a reconcile mean what patch says they mean: a handler may write other objects, too.
+	// refused is the error of our own last write, if the server refused it. An error of
+	// pkg/patch in err counts as ours only if it is also here, because a handler may write
+	// other objects with pkg/patch.
 	refused error
 }
 
@@ -126,27 +127,27 @@ func (s *Sessions[T]) panicked(ctx context.Context, key client.ObjectKey, err er
 func (s *Sessions[T]) open(ctx context.Context, key client.ObjectKey, settingsOf func(T) Settings) (*Session[T], error) {
 	session := &Session[T]{sessions: s, key: key, Phase: PhaseIgnore}
 	if why, ok := errors.AsType[*RequeueError](s.leading()); ok {
-		return session.end(requeueLater(ctx, why)), nil
+		return session.endWith(requeueLater(ctx, why)), nil
 	}
 	obj := s.options.New()
 	switch err := s.options.Reader.Get(ctx, key, obj); {
 	case cluster.IsGone(err, key.Name):
-		session.forget(false)
-		return session.end(reconcile.Result{}), nil
+		session.forgetObject(false)
+		return session.endWith(reconcile.Result{}), nil
 	case apierrors.IsNotFound(err):
-		return session.end(s.unserved(ctx, key, err)), nil
+		return session.endWith(s.unserved(ctx, key, err)), nil
 	case err != nil:
 		return nil, fmt.Errorf("read %s %s: %w", s.kind, key, err)
 	}
 	session.Object = obj
-	session.known = s.memory.of(key)
+	session.known = s.memory.entryOf(key)
 	session.known.unserved.Reset()
 	f, err := s.factsOf(ctx, obj, settingsOf)
 	session.Phase, session.Policy, session.err = phaseOf(f), f.policy, err
 	if session.Phase == PhaseIgnore {
-		session.forget(true)
-		s.tellOwner(ctx, obj)
-		return session.end(reconcile.Result{}), nil
+		session.forgetObject(true)
+		s.reportOwner(ctx, obj)
+		return session.endWith(reconcile.Result{}), nil
 	}
 	options := []patch.HelperOption{patch.WithReader(s.options.Reader), patch.WithFieldOwner(s.options.FieldOwner)}
 	if !s.options.PersistSpec {
@@ -195,26 +196,26 @@ func (s *Sessions[T]) factsOf(ctx context.Context, obj T, settingsOf func(T) Set
 // must not end the reconciles of an object that exists; the latter must cost little, and less
 // and less often.
 func (s *Sessions[T]) unserved(ctx context.Context, key client.ObjectKey, err error) reconcile.Result {
-	after := s.memory.of(key).unserved.Next(absenceBase, absenceLimit)
+	after := s.memory.entryOf(key).unserved.Next(absenceBase, absenceLimit)
 	logf.FromContext(ctx).Info("the type of the object is not served; it is requeued", "error", err.Error(), "after", after)
 	return reconcile.Result{RequeueAfter: after}
 }
 
-// end makes a session be over.
-func (p *Session[T]) end(requeue reconcile.Result) *Session[T] {
+// endWith ends the session with a result.
+func (p *Session[T]) endWith(requeue reconcile.Result) *Session[T] {
 	p.ended, p.requeue = true, requeue
 	return p
 }
 
-// forget drops what would be done about the object next: nothing is. An object that still
-// exists may be seen again; then its events are not sent again.
-func (p *Session[T]) forget(exists bool) {
+// forgetObject drops what is remembered about the object. An object that still exists may be
+// reconciled again; then its events are not sent again.
+func (p *Session[T]) forgetObject(exists bool) {
 	p.Gone = true
 	memory := &p.sessions.memory
-	said := memory.of(p.key).said
-	memory.forget(p.key)
+	said := memory.entryOf(p.key).said
+	memory.deleteEntry(p.key)
 	if exists && said != "" {
-		memory.of(p.key).said = said
+		memory.entryOf(p.key).said = said
 	}
 	if p.sessions.options.RateLimiter != nil {
 		p.sessions.options.RateLimiter.Forget(reconcile.Request{NamespacedName: p.key})
@@ -230,7 +231,7 @@ func (p *Session[T]) Run(ctx context.Context, f func(context.Context) (result.Re
 	}
 	deleting := p.Phase == PhaseDelete
 	if deleting {
-		p.tellOnce("", reasonBeginDelete, actionDelete, "the deletion begins")
+		p.sendOnce("", reasonBeginDelete, actionDelete, "the deletion starts")
 	}
 	p.err = contain(func() (err error) {
 		p.result, err = f(context.WithValue(ctx, policyKey{}, p.Policy))
@@ -250,9 +251,9 @@ func (p *Session[T]) Run(ctx context.Context, f func(context.Context) (result.Re
 // durable, before anything is done for it.
 func (p *Session[T]) Claim(ctx context.Context) error {
 	// The finalizer goes first: if we crashed after the first side effect without
-	// it, a deleted object would leave behind what was made for it.
+	// it, what was made for a deleted object would be orphaned.
 	controllerutil.AddFinalizer(p.Object, p.sessions.options.Finalizer)
-	p.sessions.own(p.Object)
+	p.sessions.setOwner(p.Object)
 	changed, err := p.patcher.MetadataChanged(p.Object)
 	if err != nil || !changed {
 		return err
@@ -265,11 +266,11 @@ func (p *Session[T]) Commit(ctx context.Context) error {
 	if err := p.sessions.leading(); err != nil {
 		return err
 	}
-	return p.note(p.patcher.Commit(ctx, p.Object))
+	return p.noteRefusal(p.patcher.Commit(ctx, p.Object))
 }
 
-// note remembers the error of a write of our own.
-func (p *Session[T]) note(err error) error {
+// noteRefusal remembers the error of a write of our own.
+func (p *Session[T]) noteRefusal(err error) error {
 	if err != nil {
 		p.refused = err
 	}
@@ -287,7 +288,7 @@ func (p *Session[T]) Finalize(ctx context.Context, f func(ctx context.Context) e
 	// What came out before does not matter: nothing is left to be done.
 	p.result, p.err = result.Empty, p.finalize(context.WithValue(ctx, policyKey{}, p.Policy), orphaned, f)
 	if p.err == nil {
-		p.end(reconcile.Result{})
+		p.endWith(reconcile.Result{})
 	}
 }
 
@@ -299,14 +300,14 @@ func (p *Session[T]) finalize(ctx context.Context, orphaned bool, f func(context
 		return err
 	}
 	controllerutil.RemoveFinalizer(p.Object, p.sessions.options.Finalizer)
-	if err := p.note(p.patcher.PatchMetadata(ctx, p.Object)); err != nil {
+	if err := p.noteRefusal(p.patcher.PatchMetadata(ctx, p.Object)); err != nil {
 		return err
 	}
 	if orphaned {
-		p.tellOnce("", reasonDetached, actionDelete, "what was made for the object is left behind")
+		p.sendOnce("", reasonDetached, actionDelete, "what was made for the object is orphaned")
 	}
 	if len(p.Object.GetFinalizers()) == 0 {
-		p.forget(false)
+		p.forgetObject(false)
 	}
 	return nil
 }
@@ -322,7 +323,7 @@ type memory struct {
 type remembered struct {
 	// idle counts the reconciles in a row that led to nothing and asked for another one.
 	idle backoff.Streak
-	// outdated counts those in a row whose status the definition of the type did not keep.
+	// outdated counts those in a row in which the definition of the type did not keep the status.
 	outdated backoff.Streak
 	// unserved counts those in a row in which the server did not serve the type.
 	unserved backoff.Streak
@@ -332,8 +333,8 @@ type remembered struct {
 	said string
 }
 
-// of returns what is remembered about an object, which may be nothing yet.
-func (m *memory) of(key client.ObjectKey) *remembered {
+// entryOf returns what is remembered about an object, which may be nothing yet.
+func (m *memory) entryOf(key client.ObjectKey) *remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known, ok := m.byKey[key]
@@ -347,7 +348,7 @@ func (m *memory) of(key client.ObjectKey) *remembered {
 	return known
 }
 
-func (m *memory) forget(key client.ObjectKey) {
+func (m *memory) deleteEntry(key client.ObjectKey) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.byKey, key)

@@ -32,8 +32,8 @@ import (
 // options or the manager say something else.
 const defaultConcurrency = 5
 
-// SetupWithManager runs a Reconciler for the handler in a controller of the manager, whose
-// scheme must know the type T. The controller watches the objects and, unless
+// SetupWithManager runs a Reconciler for the handler in a controller of the manager. The scheme
+// of the manager must have the type T. The controller watches the objects and, unless
 // IgnoreNamespaces is set, the metadata of their namespaces; it keeps metadata only in
 // its cache, and reads objects from the server. The operator needs these rights: get,
 // list, watch and patch of the objects, patch of their status; get, list and watch of
@@ -121,7 +121,7 @@ func inNamespace(reader client.Reader, kind schema.GroupVersionKind, annotation 
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		if err := reader.List(ctx, list, client.InNamespace(namespace.GetName())); err != nil {
-			// The objects come by themselves at their requeue interval.
+			// The objects are requeued at their requeue interval anyway.
 			logf.FromContext(ctx).Error(err, "cannot list the objects of a namespace whose management policy changed", "namespace", namespace.GetName())
 			return nil
 		}
@@ -177,7 +177,7 @@ func changed(before, after client.Object, finalizer string) bool {
 		// They are no part of the generation, but a handler may use them.
 		return true
 	}
-	// Finalizers of others matter to the deletion only, and that ours was added is no news.
+	// Finalizers of others matter to the deletion only, and we know of the addition of our own.
 	lost := slices.Contains(before.GetFinalizers(), finalizer) && !slices.Contains(after.GetFinalizers(), finalizer)
 	deleting := !after.GetDeletionTimestamp().IsZero()
 	return lost || deleting && !slices.Equal(before.GetFinalizers(), after.GetFinalizers())

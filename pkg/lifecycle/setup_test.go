@@ -249,7 +249,7 @@ func TestServerRequeuesTheObjectsOfANamespaceWhoseManagementPolicyChanges(t *tes
 	}
 	until(t, c, key, "the end", func(w *widget.Widget) bool { return w == nil })
 	if _, deleted := h.done(); deleted != 0 {
-		t.Error("it was deleted although it was to be left behind")
+		t.Error("it was deleted although it was to be orphaned")
 	}
 	setAnnotation(t, c, namespace, policyMark, "")
 	if err := c.Delete(t.Context(), decides); err != nil {

@@ -154,10 +154,10 @@ func TestAnAnswerAboutTheObjectItselfEndsTheReconcileQuietly(t *testing.T) {
 	}
 }
 
-func TestAReconcileThatWaitsForItsTurnWritesNothing(t *testing.T) {
+func TestAReconcileThatWaitsForASlotWritesNothing(t *testing.T) {
 	h := &handler{apply: func(_ context.Context, w *widget.Widget, _ lifecycle.Commit) (result.Result, error) {
 		w.Status.Phase = "Working"
-		return result.Success, fmt.Errorf("enter: %w", &lifecycle.RequeueError{After: 3 * time.Second, Err: errors.New("it is another client's turn")})
+		return result.Success, fmt.Errorf("enter: %w", &lifecycle.RequeueError{After: 3 * time.Second, Err: errors.New("another client has the slot")})
 	}}
 	b := newBench(t, h, claimed)
 	if out, err := b.reconcile(); err != nil || out != (reconcile.Result{RequeueAfter: 3 * time.Second}) {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// FromApplyConfigurations turns apply configurations, such as those of the
+// FromApplyConfigurations converts apply configurations, such as those of the
 // client-go package applyconfigurations, into objects that a GeneratorFunc can
 // return. They hold the fields that were set and nothing else, where objects of
 // Go types hold the empty values of the others as well. The error lists the

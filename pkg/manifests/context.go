@@ -55,7 +55,7 @@ func WithClient(ctx context.Context, c client.Client) context.Context {
 }
 
 // ClientFromContext returns the client of the cluster that the dependent
-// objects go to, with the identity they are written with; it fails if the
+// objects go to, with the user that writes them; it fails if the
 // context holds none.
 func ClientFromContext(ctx context.Context) (client.Client, error) {
 	return valueFrom[client.Client](ctx, clientKey)
@@ -67,7 +67,7 @@ func WithTarget(ctx context.Context, target cluster.Target) context.Context {
 }
 
 // TargetFromContext returns the cluster that the dependent objects go to, with
-// the identity they are written with; it fails if the context holds none.
+// the user that writes them; it fails if the context holds none.
 func TargetFromContext(ctx context.Context) (cluster.Target, error) {
 	return valueFrom[cluster.Target](ctx, targetKey)
 }

@@ -49,7 +49,7 @@ func (e *DecodeError) Unwrap() error { return e.Err }
 // DecodeOption is an option of Decode.
 type DecodeOption int
 
-// LastKeyWins accepts keys that are set twice, and takes the last value, as Helm does.
+// LastKeyWins accepts keys that are set twice, and uses the last value, as Helm does.
 const LastKeyWins DecodeOption = 1
 
 // Decode reads the objects in a file of YAML or JSON documents. The name is for
@@ -144,7 +144,7 @@ func (m *mistakes) join() error {
 
 // checker looks for mistakes that are best reported here, where the line is
 // still known. Later they would go unnoticed, because the accessors of
-// unstructured objects take a value of the wrong type for a missing one.
+// unstructured objects treat a value of the wrong type as a missing one.
 type checker struct {
 	document document.Document
 	mistakes *mistakes
@@ -171,8 +171,8 @@ func (c checker) object(object map[string]any) {
 	c.metadata(object)
 }
 
-// itemsOf returns the items of a list, and false for other objects. An object whose kind
-// happens to end in List has a name.
+// itemsOf returns the items of a list, and false for other objects. An object of a kind
+// that happens to end in List has a name.
 func itemsOf(object map[string]any) ([]any, bool) {
 	kind, _ := object["kind"].(string)
 	items, ok := object["items"].([]any)
@@ -250,7 +250,7 @@ func (c checker) stringMap(value any, field string) {
 		switch value := entries[key].(type) {
 		case string:
 		case nil:
-			// The API server takes null for an empty string, the accessors
+			// The API server treats null as an empty string, the accessors
 			// do not.
 			entries[key] = ""
 		default:

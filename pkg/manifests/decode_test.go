@@ -33,7 +33,7 @@ func TestDecodeReturnsTheObjects(t *testing.T) {
 		{"an empty list", "apiVersion: v1\nkind: List\nitems: []\n", []string{"v1 List "}},
 		{"no list but a kind that sounds like one", "apiVersion: x/v1\nkind: BlackList\nmetadata:\n  name: a\nitems: 5\n", []string{"x/v1 BlackList a"}},
 		{"a kind that sounds like one, with items", "apiVersion: x/v1\nkind: BlackList\nmetadata:\n  name: a\nitems: [x]\n", []string{"x/v1 BlackList a"}},
-		{"a generated name, which is judged later", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  generateName: a-\n", []string{"v1 ConfigMap "}},
+		{"a generated name, which is checked later", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  generateName: a-\n", []string{"v1 ConfigMap "}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestDecodeNamesFileDocumentAndLine(t *testing.T) {
 	}
 }
 
-func TestDecodeTakesNullForAnEmptyLabel(t *testing.T) {
+func TestDecodeTreatsNullAsAnEmptyLabel(t *testing.T) {
 	objects, err := manifests.Decode("a.yaml", []byte(configMap+"  labels:\n    a:\n    b: c\n"))
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package manifests is about where the dependent objects of a component come
-// from. A Generator turns parameters, usually the spec of the component, into
+// from. A Generator renders parameters, usually the spec of the component, to
 // objects. This package holds the interface, the plainest generators, and the
 // pieces that generators are put together from:
 //
@@ -17,12 +17,12 @@
 // of their own below this one, and so are ready-made transformers (transform).
 //
 // A generator must give the same objects for the same input: whatever differs
-// between two calls is taken for a change and sent to the cluster. It must not
+// between two calls is treated as a change and sent to the cluster. It must not
 // change its parameters. What it returns belongs to the caller.
 //
 // The client of the target cluster and what is known about the component come
 // through the context, see ClientFromContext and its siblings.
 //
-// Callers should use the function Generate, not the method: it turns whatever a
+// Callers should use the function Generate, not the method: it converts whatever a
 // generator may do wrong, panics and nil objects included, into an error.
 package manifests

@@ -34,7 +34,7 @@ var untrusted = manifests.GeneratorFunc(func(_ context.Context, _, name string, 
 var guarded = manifests.Isolated(untrusted, manifests.Isolation{Name: "untrusted", MemoryBytes: 128 << 20})
 
 // A generator that takes all memory ends its own process, not the operator. The
-// main function (in tests: TestMain) begins with a call of RunIsolated.
+// main function (in tests: TestMain) starts with a call of RunIsolated.
 func ExampleIsolated() {
 	objects, err := manifests.Generate(context.Background(), guarded, "default", "shop", types.UnstructurableMap{})
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 //
 // The files are read once, here, in the order of their paths. A file may hold
 // several documents; what holds for their content, see Decode. Files and
-// folders whose name starts with a dot are left out.
+// folders with a name that starts with a dot are left out.
 //
 // If there are mistakes, the error lists all of them, with file, document and
 // line (DecodeError). The generator is usable even then: it returns the same
@@ -74,7 +74,7 @@ func Include(patterns ...string) FSOption {
 }
 
 // Exclude leaves out files that match one of the patterns, which are like those
-// of Include and win over them.
+// of Include and take precedence.
 func Exclude(patterns ...string) FSOption {
 	return func(s *files.Selection) { s.Exclude = append(s.Exclude, patterns...) }
 }

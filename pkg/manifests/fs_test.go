@@ -129,7 +129,7 @@ func TestFromFSRefusesFolders(t *testing.T) {
 	}
 }
 
-func TestFromFSFollowsLinksOnlyIfTold(t *testing.T) {
+func TestFromFSFollowsLinksOnlyIfConfigured(t *testing.T) {
 	dir := t.TempDir()
 	outside := filepath.Join(t.TempDir(), "secret.yaml")
 	for path, text := range map[string]string{outside: named("outside"), filepath.Join(dir, "..data.yaml"): named("hidden")} {

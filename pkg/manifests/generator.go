@@ -26,7 +26,7 @@ type Generator interface {
 	// Generate returns the objects for the parameters. Namespace and name are
 	// those of the deployment; objects without a namespace are put into this
 	// namespace by the caller, if they are namespaced. The parameters must not
-	// be changed. The objects belong to the caller, who may change them.
+	// be changed. The objects belong to the caller, which may change them.
 	Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error)
 }
 
@@ -51,7 +51,7 @@ const (
 	maxObjectBytes = 256 << 20
 )
 
-// Generate calls the generator and turns everything it does wrong into an
+// Generate calls the generator and converts everything it does wrong to an
 // error: a nil generator, a panic (PanicError), an early end of its goroutine,
 // nil objects, more than 100,000 objects, more than 256 MiB.
 func Generate(ctx context.Context, g Generator, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
@@ -183,7 +183,7 @@ func AddToScheme(g Generator, scheme *runtime.Scheme) error {
 	return nil
 }
 
-// Decryptor turns the files of a generator into plain text when they are read.
+// Decryptor decrypts the files of a generator when they are read.
 // It gets every file and returns those that are not encrypted as they are.
 type Decryptor interface {
 	// Decrypt returns the plain text of the file with this path, which is for
@@ -198,7 +198,7 @@ type DecryptorFunc func(input []byte, path string) ([]byte, error)
 // Decrypt calls the function.
 func (f DecryptorFunc) Decrypt(input []byte, path string) ([]byte, error) { return f(input, path) }
 
-// Digester is a generator that can tell, without rendering, what it renders from. When
+// Digester is a generator that can report, without rendering, what it renders from. When
 // an operator comes with something else, such as the next version of a chart, that is a
 // new revision of every component, as if its spec had changed.
 type Digester interface {

@@ -69,7 +69,7 @@ func shared(levels int) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}, "data": value}}
 }
 
-// large returns a typed object whose values share their text.
+// large returns a typed object with values that share their text.
 func large() *corev1.ConfigMap {
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Data: map[string]string{}}
 	text := strings.Repeat("x", 1<<20)
@@ -85,7 +85,7 @@ func (p *pointerGenerator) Generate(context.Context, string, string, types.Unstr
 	return nil, errors.New(p.field)
 }
 
-func TestGenerateTurnsMistakesIntoErrors(t *testing.T) {
+func TestGenerateConvertsMistakesToErrors(t *testing.T) {
 	tests := []struct {
 		name string
 		g    manifests.Generator

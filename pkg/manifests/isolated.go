@@ -20,7 +20,7 @@ import (
 
 // Isolation says what an isolated generator may use.
 type Isolation struct {
-	// Name tells the isolated generators of a program apart, also in errors. By default
+	// Name distinguishes the isolated generators of a program, also in errors. By default
 	// it is "generator".
 	Name string
 	// Timeout is how long one rendering may take, the start of the process
@@ -47,7 +47,7 @@ const (
 //
 // The process is the program itself, started once more. Therefore Isolated must be called
 // in the same way whenever the program starts, before RunIsolated, and RunIsolated
-// must be called at the beginning of main:
+// must be called at the start of main:
 //
 //	var generator = manifests.Isolated(chart, manifests.Isolation{Name: "chart"})
 //
@@ -57,7 +57,7 @@ const (
 //
 // The process has an empty environment, none of the open files of the operator, and the
 // limits of the Isolation. It is killed, with the processes that it started, when its
-// time is over or the operator ends. It is no sandbox: it has the user, the file system and
+// time has passed or the operator ends. It is no sandbox: it has the user, the file system and
 // the network of the operator.
 //
 // What goes to g and back is JSON. So g finds a types.UnstructurableMap in place of
@@ -182,7 +182,7 @@ func (s *isolateSet) ready() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.hooked {
-		return errors.New("isolated generators need a call of manifests.RunIsolated at the beginning of main (in tests: of TestMain)")
+		return errors.New("isolated generators need a call of manifests.RunIsolated at the start of main (in tests: of TestMain)")
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func kustomization(manifest string) manifests.Generator {
 	return g
 }
 
-// bomb is an object whose aliases expand to 2^levels values.
+// bomb is an object with aliases that expand to 2^levels values.
 func bomb(levels int) string {
 	text := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\na0: &a0 [xxxxxxxx, xxxxxxxx]\n"
 	for i := range levels {
@@ -135,8 +135,8 @@ func misbehave(_ context.Context, _, _ string, parameters types.Unstructurable) 
 	case "talk":
 		data["long"] = strings.Repeat("x", 2<<20)
 	case "print":
-		fmt.Println(strings.Repeat("noise", 100000))
-		fmt.Fprintln(os.Stderr, strings.Repeat("noise", 100000))
+		fmt.Println(strings.Repeat("garbage", 100000))
+		fmt.Fprintln(os.Stderr, strings.Repeat("garbage", 100000))
 	case "panic":
 		panic("no way")
 	case "panic elsewhere":

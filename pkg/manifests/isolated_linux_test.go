@@ -96,7 +96,7 @@ func TestAnIsolatedGeneratorThatNeverEndsIsKilledWithItsProcesses(t *testing.T) 
 	var pids [2]int
 	text, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatalf("it did not begin within its time: %v", err)
+		t.Fatalf("it did not start within its time: %v", err)
 	}
 	if _, err := fmt.Sscan(string(text), &pids[0], &pids[1]); err != nil {
 		t.Fatal(err)

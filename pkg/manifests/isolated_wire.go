@@ -24,7 +24,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// RunIsolated must be called at the beginning of main, before flags are parsed and
+// RunIsolated must be called at the start of main, before flags are parsed and
 // anything is started, by programs that use Isolated. In the operator it does nothing.
 // In a process that was started to render, it renders and ends the process.
 func RunIsolated() {

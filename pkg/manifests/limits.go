@@ -69,7 +69,7 @@ type LimitError struct {
 func (e *LimitError) Error() string { return e.Message }
 
 // RenderTimeoutError says that a generator was not done in time. Rendering can
-// often not be stopped from outside; it is left behind then, and its generator
+// often not be stopped from outside; it keeps running then, and its generator
 // renders nothing else until it has ended.
 type RenderTimeoutError struct {
 	// Generator says which one it was.

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Origins says which files objects come from, as far as their generators tell by
+// Origins says which files objects come from, as far as their generators report it by
 // NoteOrigin. It may be used by several goroutines at once.
 type Origins struct {
 	mu       sync.Mutex
@@ -69,11 +69,11 @@ func KeepOrigins(ctx context.Context, before, after []client.Object) {
 		known := map[string]string{}
 		for _, object := range before {
 			if origin := origins.Of(object); origin != "" {
-				known[identityOf(object)] = origin
+				known[keyOf(object)] = origin
 			}
 		}
 		for _, object := range after {
-			if origin := known[identityOf(object)]; origin != "" && origins.Of(object) == "" {
+			if origin := known[keyOf(object)]; origin != "" && origins.Of(object) == "" {
 				NoteOrigin(ctx, object, origin)
 			}
 		}
@@ -81,11 +81,11 @@ func KeepOrigins(ctx context.Context, before, after []client.Object) {
 	})
 }
 
-func identityOf(object client.Object) string {
+func keyOf(object client.Object) string {
 	kind := object.GetObjectKind().GroupVersionKind().GroupKind()
 	return kind.String() + "/" + object.GetNamespace() + "/" + object.GetName()
 }
 
-// isPointer reports whether the object has an identity; what has none may not even be
-// a key of a map.
+// isPointer reports whether the object is a pointer, by which it is identified; any other
+// value may not even be a key of a map.
 func isPointer(object client.Object) bool { return reflect.ValueOf(object).Kind() == reflect.Pointer }

@@ -98,7 +98,7 @@ func transformParameters(t ParameterTransformer, namespace, name string, paramet
 	return parameters, err
 }
 
-// TransformObjects calls the transformer and turns everything it does wrong into an
+// TransformObjects calls the transformer and converts everything it does wrong to an
 // error, as Generate does: a nil transformer, a panic (PanicError), an early end of its
 // goroutine, nil objects. Patches and expressions of package transform end when the
 // context does. The origins of objects are kept.

@@ -15,7 +15,7 @@ import (
 
 func TestCommitMakesMetadataAndStatusDurable(t *testing.T) {
 	s := widget.NewServer(stored())
-	w, h := begin(t, s)
+	w, h := start(t, s)
 	w.Finalizers = []string{"a.b/c"}
 	w.Spec.Loaded = "from elsewhere"
 	w.Status.Record = []widget.Item{{Name: "x", UID: "1"}}
@@ -40,7 +40,7 @@ func TestCommitMakesMetadataAndStatusDurable(t *testing.T) {
 
 func TestCommitWithoutChangesLooksIfTheLastLookIsOld(t *testing.T) {
 	s := widget.NewServer(stored())
-	w, h := begin(t, s)
+	w, h := start(t, s)
 	commit := func() error {
 		t.Helper()
 		return h.Commit(t.Context(), w)
@@ -68,7 +68,7 @@ func TestCommitWithoutChangesLooksIfTheLastLookIsOld(t *testing.T) {
 
 func TestCommitLooksThroughTheReader(t *testing.T) {
 	s, reader := widget.NewServer(stored()), widget.NewServer(stored())
-	w, h := begin(t, s, patch.WithReader(reader))
+	w, h := start(t, s, patch.WithReader(reader))
 	h.Age(time.Minute)
 	if err := h.Commit(t.Context(), w); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestCommitLooksThroughTheReader(t *testing.T) {
 
 func TestCommitDoesNothingOnAStaleObject(t *testing.T) {
 	s := widget.NewServer(stored())
-	w, h := begin(t, s)
+	w, h := start(t, s)
 	server := read(t, s.Direct)
 	server.Status.Record = []widget.Item{{Name: "theirs"}}
 	if err := s.Direct.Status().Update(t.Context(), server); err != nil {
@@ -96,7 +96,7 @@ func TestCommitDoesNothingOnAStaleObject(t *testing.T) {
 
 func TestWithoutAStatusSubresource(t *testing.T) {
 	s := widget.NewServerWithoutStatus(stored())
-	w, h := begin(t, s)
+	w, h := start(t, s)
 	w.Status.Phase = "New"
 	var missing *patch.NoStatusSubresourceError
 	if err := h.Commit(t.Context(), w); !errors.As(err, &missing) {

@@ -78,7 +78,7 @@ func TestConflicts(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := widget.NewServer(stored())
-			w, h := begin(t, s)
+			w, h := start(t, s)
 			meanwhile(t, s, func(server *widget.Widget) error {
 				tc.theirs(server)
 				return tc.write(s, t)(server)
@@ -118,7 +118,7 @@ func TestBeforeAnActAnotherAnnotationIsAConflict(t *testing.T) {
 	for what, prepare := range ours {
 		t.Run(what, func(t *testing.T) {
 			s := widget.NewServer(stored())
-			w, h := begin(t, s)
+			w, h := start(t, s)
 			server := read(t, s.Direct)
 			server.Annotations = map[string]string{"x.y/policy": "skip"}
 			if err := s.Direct.Update(t.Context(), server); err != nil {
@@ -145,7 +145,7 @@ func TestDeletionDuringTheReconcileIsAConflict(t *testing.T) {
 	w := stored()
 	w.Finalizers = []string{"a.b/c"}
 	s := widget.NewServer(w)
-	obj, h := begin(t, s)
+	obj, h := start(t, s)
 	meanwhile(t, s, func(server *widget.Widget) error { return s.Direct.Delete(t.Context(), server) })
 	obj.Status.Phase = "New"
 	if err := h.Commit(t.Context(), obj); !errors.Is(err, patch.ErrConflict) {
@@ -159,7 +159,7 @@ func TestAnObjectThatIsGoneIsConflictAndNotFound(t *testing.T) {
 		func(w *widget.Widget) { w.Labels = map[string]string{"a": "b"} },
 	} {
 		s := widget.NewServer(stored())
-		w, h := begin(t, s)
+		w, h := start(t, s)
 		if err := s.Direct.Delete(t.Context(), stored()); err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +172,7 @@ func TestAnObjectThatIsGoneIsConflictAndNotFound(t *testing.T) {
 
 func TestAnObjectThatWasCreatedAnewIsAConflict(t *testing.T) {
 	s := widget.NewServer(stored())
-	w, h := begin(t, s)
+	w, h := start(t, s)
 	meanwhile(t, s, func(server *widget.Widget) error {
 		other := stored()
 		other.UID = "uid-2"
@@ -186,7 +186,7 @@ func TestAnObjectThatWasCreatedAnewIsAConflict(t *testing.T) {
 
 func TestAttemptsAreLimited(t *testing.T) {
 	s := widget.NewServer(stored())
-	w, h := begin(t, s)
+	w, h := start(t, s)
 	s.Before = func(request string) error {
 		if request == "get" {
 			return nil
@@ -212,7 +212,7 @@ func TestAttemptsAreLimited(t *testing.T) {
 func TestOtherErrorsAreReturned(t *testing.T) {
 	refused := errors.New("refused by a webhook")
 	s := widget.NewServer(stored())
-	w, h := begin(t, s)
+	w, h := start(t, s)
 	s.Before = func(request string) error {
 		if request == "patch" {
 			return refused

@@ -22,16 +22,16 @@
 // (uid), no client asked for something else (generation, deletionTimestamp), and
 // what we are about to write still is as we saw it, then the change is sent again,
 // at most five times. For Commit the annotations must be the same, too: one of
-// them may say to leave everything alone. Otherwise the error is [ErrConflict]: what was decided rests
+// them may forbid any change. Otherwise the error is [ErrConflict]: what was decided rests
 // on an old state, so the reconcile ends without an error and the next one decides again.
 //
 // # Outdated definitions
 //
 // An API server drops status fields that the schema of a CustomResourceDefinition
-// lacks, without a word; and without the status subresource there is no way to
+// lacks, without an error; and without the status subresource there is no way to
 // write status separately. A record that is thought to be durable and is not would
 // be fatal, so the answer is compared with what was sent, and the errors
-// [PrunedError] and [NoStatusSubresourceError] say what to mend.
+// [PrunedError] and [NoStatusSubresourceError] say what to correct.
 //
 // # The object in memory
 //

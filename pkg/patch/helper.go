@@ -229,7 +229,7 @@ type Option interface {
 
 // WithOwnedConditions names the types of conditions that no other client writes.
 // After a conflict our side is right about them, and others' changes of all other
-// conditions are kept. Without this option all of status is taken to be ours alone.
+// conditions are kept. Without this option all of status is ours alone.
 type WithOwnedConditions struct {
 	// Conditions are the types.
 	Conditions []string

@@ -37,8 +37,8 @@ func read(t *testing.T, c client.Reader) *widget.Widget {
 	return w
 }
 
-// begin starts a reconcile.
-func begin(t *testing.T, s *widget.Server, options ...patch.HelperOption) (*widget.Widget, *patch.Helper) {
+// start starts a reconcile.
+func start(t *testing.T, s *widget.Server, options ...patch.HelperOption) (*widget.Widget, *patch.Helper) {
 	t.Helper()
 	w := read(t, s.Direct)
 	h, err := patch.NewHelper(w, s, options...)
@@ -70,13 +70,13 @@ func TestPatchSendsOnlyWhatChanged(t *testing.T) {
 			w.Status.Phase = "New"
 			w.Finalizers = []string{"a.b/c"}
 		}, []string{"patch", "patch status"}},
-		{"spec stays in memory if told so", []patch.HelperOption{patch.WithoutSpec()}, func(w *widget.Widget) { w.Spec.Size = 4 }, nil},
+		{"spec stays in memory if the option says so", []patch.HelperOption{patch.WithoutSpec()}, func(w *widget.Widget) { w.Spec.Size = 4 }, nil},
 		{"values that are not serialised are no change", nil, func(w *widget.Widget) { w.Spec.Loaded = "secret" }, nil},
 		{"what the server keeps is no change", nil, func(w *widget.Widget) { w.ManagedFields, w.GenerateName = nil, "x" }, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := widget.NewServer(stored())
-			w, h := begin(t, s, tc.options...)
+			w, h := start(t, s, tc.options...)
 			tc.change(w)
 			spec := w.Spec
 			if err := h.Patch(t.Context(), w); err != nil {
@@ -138,7 +138,7 @@ func TestFieldsThatTheTypeDoesNotKnowSurvive(t *testing.T) {
 
 func TestObservedGenerationIsWrittenOnRequest(t *testing.T) {
 	s := widget.NewServer(stored())
-	w, h := begin(t, s)
+	w, h := start(t, s)
 	if err := h.Patch(t.Context(), w, patch.WithStatusObservedGeneration{}); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestOneWriteRemovesTheLastFinalizer(t *testing.T) {
 	if err := s.Direct.Delete(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
-	obj, h := begin(t, s)
+	obj, h := start(t, s)
 	obj.Finalizers = nil
 	obj.Status.Phase = "Gone"
 	if err := h.Patch(t.Context(), obj); err != nil {

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
 
-// create makes a widget and begins a reconcile of it.
+// create makes a widget and starts a reconcile of it.
 func create(t *testing.T, c client.Client) (*widget.Widget, *patch.Helper) {
 	t.Helper()
 	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}

@@ -135,7 +135,7 @@ func convert[T any](value any) (converted T, err error) {
 }
 
 // writeConditionsAsMain writes the conditions where there is no subresource for
-// status: nothing else of it, because a later Commit would take it for durable.
+// status: nothing else of it, because a later Commit would count it as durable.
 // Every change counts as a new generation there, so what only repeats the
 // generation is not a change: it would never come to rest.
 func (h *Helper) writeConditionsAsMain(ctx context.Context, obj client.Object) error {
@@ -185,7 +185,7 @@ func withoutGenerations(value any) any {
 	}
 }
 
-// setServerState takes the object as what the server has.
+// setServerState records the object as the state of the server.
 func (h *Helper) setServerState(obj client.Object) error {
 	c, err := contentOf(obj)
 	if err != nil {
@@ -198,7 +198,7 @@ func (h *Helper) setServerState(obj client.Object) error {
 	return nil
 }
 
-// acceptMain takes over the metadata of the answer. Status may hold changes
+// acceptMain copies the metadata of the answer into the object. Status may hold changes
 // that are still to be written.
 func (h *Helper) acceptMain(obj client.Object, answer *unstructured.Unstructured) error {
 	acceptMetadata(obj, answer)
@@ -213,7 +213,7 @@ func (h *Helper) acceptMain(obj client.Object, answer *unstructured.Unstructured
 	return nil
 }
 
-// acceptStatus takes over metadata and status of the answer, and complains
+// acceptStatus copies metadata and status of the answer into the object, and complains
 // about what is missing there.
 func (h *Helper) acceptStatus(obj client.Object, sent map[string]any, answer *unstructured.Unstructured) error {
 	// Changes of metadata that wait to be written would be overwritten; but

@@ -176,7 +176,7 @@ func (h *Helper) readServer(ctx context.Context, obj client.Object) (client.Obje
 	case err != nil:
 		return nil, fmt.Errorf("read it again: %w", err)
 	case server.GetUID() != h.uid:
-		return nil, fmt.Errorf("%w: it was deleted and created anew", ErrConflict)
+		return nil, fmt.Errorf("%w: it was deleted and created again", ErrConflict)
 	case server.GetGeneration() != h.generation:
 		return nil, fmt.Errorf("%w: its generation is %d now", ErrConflict, server.GetGeneration())
 	case server.GetDeletionTimestamp() != nil && !h.deleting:
@@ -192,7 +192,7 @@ func (h *Helper) readServer(ctx context.Context, obj client.Object) (client.Obje
 	return server, nil
 }
 
-// hasSameContent compares the content of objects whose type keeps no generation.
+// hasSameContent compares the content of objects of a type that keeps no generation.
 func (h *Helper) hasSameContent(server client.Object) (bool, error) {
 	if h.generation != 0 {
 		return true, nil
@@ -232,7 +232,7 @@ func (h *Helper) confirm(ctx context.Context, obj client.Object) error {
 }
 
 // checkAnnotations compares what belongs to no generation and may yet say what is to be done,
-// such as an annotation that asks to leave everything alone.
+// such as an annotation that forbids any change.
 func (h *Helper) checkAnnotations(server content) error {
 	if !reflect.DeepEqual(annotationsOf(h.before), annotationsOf(server)) {
 		return fmt.Errorf("%w: its annotations are not as they were read", ErrConflict)
@@ -249,7 +249,7 @@ func (h *Helper) newObject(obj client.Object) (client.Object, error) {
 	}
 	fresh, ok := reflect.New(t.Elem()).Interface().(client.Object)
 	if !ok {
-		return nil, fmt.Errorf("%T cannot be made anew", obj)
+		return nil, fmt.Errorf("a new %T cannot be made", obj)
 	}
 	fresh.GetObjectKind().SetGroupVersionKind(h.gvk)
 	return fresh, nil

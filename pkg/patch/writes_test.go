@@ -28,7 +28,7 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
-// counted returns a client whose writes are listed, by method and last part of the path.
+// counted returns a client that lists its writes, by method and last part of the path.
 func counted(t *testing.T, writes *[]string) client.Client {
 	t.Helper()
 	config := env.Shared(t).Config()

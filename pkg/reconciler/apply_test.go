@@ -22,7 +22,7 @@ func TestBadInputIsOneErrorAndWritesNothing(t *testing.T) {
 	b := newBench(t)
 	nameless := config("", "1")
 	unknown := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "nobody.example.com/v1", "kind": "Mystery", "metadata": map[string]any{"name": "m"},
+		"apiVersion": "unserved.example.com/v1", "kind": "Mystery", "metadata": map[string]any{"name": "m"},
 	}}
 	_, err := b.apply(
 		config("good", "1"),
@@ -71,7 +71,7 @@ func TestAFailedRecordStopsBeforeTheFirstWrite(t *testing.T) {
 	}
 }
 
-func TestDriftIsRepairedAndForeignAdditionsStay(t *testing.T) {
+func TestDriftIsRepairedAndAdditionsOfOthersStay(t *testing.T) {
 	b := newBench(t)
 	b.mustApply(config("a", "1"))
 	drifted := b.get("a")
@@ -104,7 +104,7 @@ func TestDriftIsRepairedAndForeignAdditionsStay(t *testing.T) {
 	}
 }
 
-func TestStrippedMarksArePutBack(t *testing.T) {
+func TestStrippedOwnershipMetadataIsRestored(t *testing.T) {
 	b := newBench(t)
 	b.mustApply(config("a", "1"))
 	stripped := b.get("a")
@@ -116,7 +116,7 @@ func TestStrippedMarksArePutBack(t *testing.T) {
 	b.mustApply(config("a", "1"))
 	got := b.get("a")
 	if got.UID != uid || got.Labels[engineName+"/owner-id"] == "" || got.Annotations[engineName+"/owner"] == "" {
-		t.Errorf("the marks were not put back: %v", got.ObjectMeta)
+		t.Errorf("the label and annotation were not restored: %v", got.ObjectMeta)
 	}
 }
 
@@ -147,8 +147,8 @@ func TestMissingNamespacesAreCreatedAndOrphaned(t *testing.T) {
 	elsewhere.SetNamespace(b.namespace + "-more")
 	b.mustApply(elsewhere)
 	// Another client creates an object in it; so the namespace must survive the deletion.
-	guest := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere.GetNamespace(), Name: "guest"}}
-	if err := b.Create(t.Context(), guest); err != nil {
+	inside := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere.GetNamespace(), Name: "inside"}}
+	if err := b.Create(t.Context(), inside); err != nil {
 		t.Fatal(err)
 	}
 	outcome, err := b.delete()
@@ -164,6 +164,6 @@ func TestMissingNamespacesAreCreatedAndOrphaned(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !namespace.DeletionTimestamp.IsZero() || namespace.Labels[engineName+"/owner-id"] != "" {
-		t.Errorf("the namespace was not released: %v", namespace.ObjectMeta)
+		t.Errorf("the namespace was not orphaned: %v", namespace.ObjectMeta)
 	}
 }

@@ -24,8 +24,8 @@ type Blocker struct {
 	Dependent string
 	// Message says what blocks it, naming the first few objects and how many there are.
 	Message string
-	// Foreign are the types of these objects, as far as they are known.
-	Foreign []Foreign
+	// Awaited are the objects that have to be gone, by type, as far as the types are known.
+	Awaited []AwaitedObject
 }
 
 // DeletionBlockers returns what blocks the deletion of everything in the
@@ -52,7 +52,7 @@ func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest
 			errs = append(errs, fmt.Errorf("%s: look for foreign instances: %w", dependent, err))
 		}
 		if message != "" {
-			blockers = append(blockers, Blocker{Dependent: dependent, Message: message, Foreign: foreignOf(obstacles)})
+			blockers = append(blockers, Blocker{Dependent: dependent, Message: message, Awaited: awaitedOf(obstacles)})
 		}
 	}
 	for _, item := range in.Recorded {
@@ -95,9 +95,9 @@ func ownsRecorded(items []v1alpha1.InventoryItem) execute.Owns {
 	}
 }
 
-// Foreign is an object of another owner, or all objects of a type, that an owner depends
+// AwaitedObject is an object of another owner, or all objects of a type, that an owner depends
 // on: it is waited for, or ignored until it is gone.
-type Foreign struct {
+type AwaitedObject struct {
 	Type schema.GroupVersionResource
 	// Namespace is empty for objects that live in none.
 	Namespace string
@@ -115,11 +115,11 @@ var (
 	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 )
 
-// foreign returns the objects of other owners that the plan waits for, and the ignored
+// awaited returns the objects of other owners that the plan waits for, and the ignored
 // objects, which are created once they are gone.
-func (c *call) foreign(p plan.Plan) []Foreign {
-	var all []Foreign
-	add := func(more ...Foreign) {
+func (c *call) awaited(p plan.Plan) []AwaitedObject {
+	var all []AwaitedObject
+	add := func(more ...AwaitedObject) {
 		for _, one := range more {
 			if !slices.Contains(all, one) {
 				all = append(all, one)
@@ -128,7 +128,7 @@ func (c *call) foreign(p plan.Plan) []Foreign {
 	}
 	for _, key := range p.Ignored {
 		if at, ok := c.resourceOf(c.typeOf(key)); ok {
-			add(Foreign{Type: at, Namespace: key.Namespace, Name: key.Name, ResourceVersion: c.in.Live[key].ResourceVersion, DeletionOnly: true})
+			add(AwaitedObject{Type: at, Namespace: key.Namespace, Name: key.Name, ResourceVersion: c.in.Live[key].ResourceVersion, DeletionOnly: true})
 		}
 	}
 	for _, wait := range p.Waiting {
@@ -136,17 +136,17 @@ func (c *call) foreign(p plan.Plan) []Foreign {
 		switch wait.Reason {
 		case plan.WaitOwner:
 			if at, ok := c.resourceOf(c.typeOf(key)); ok {
-				add(Foreign{Type: at, Namespace: key.Namespace, Name: key.Name, ResourceVersion: c.in.Live[key].ResourceVersion})
+				add(AwaitedObject{Type: at, Namespace: key.Namespace, Name: key.Name, ResourceVersion: c.in.Live[key].ResourceVersion})
 			}
 		case plan.WaitNamespaceGone:
 			of := plan.Key{Kind: "Namespace", Name: key.Namespace}
-			add(Foreign{Type: namespaces, Name: of.Name, ResourceVersion: c.in.Live[of].ResourceVersion})
+			add(AwaitedObject{Type: namespaces, Name: of.Name, ResourceVersion: c.in.Live[of].ResourceVersion})
 		case plan.WaitType:
 			if !c.defines(key.GroupKind()) {
-				add(Foreign{Type: definitions})
+				add(AwaitedObject{Type: definitions})
 			}
 		case plan.WaitBlocked:
-			add(foreignOf(c.in.Failed[key].BlockingTypes)...)
+			add(awaitedOf(c.in.Failed[key].BlockingTypes)...)
 		}
 	}
 	return all
@@ -183,11 +183,11 @@ func (c *call) defines(gk schema.GroupKind) bool {
 	})
 }
 
-// foreignOf returns the objects that have to be gone before an object can be deleted.
-func foreignOf(obstacles []plan.BlockingType) []Foreign {
-	var all []Foreign
+// awaitedOf returns the objects that have to be gone before an object can be deleted.
+func awaitedOf(obstacles []plan.BlockingType) []AwaitedObject {
+	var all []AwaitedObject
 	for _, o := range obstacles {
-		all = append(all, Foreign{Type: o.Type, Namespace: o.Namespace, DeletionOnly: true})
+		all = append(all, AwaitedObject{Type: o.Type, Namespace: o.Namespace, DeletionOnly: true})
 	}
 	return all
 }

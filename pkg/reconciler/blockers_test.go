@@ -82,7 +82,7 @@ func TestForeignInstancesOfAdditionalTypesBlockDeletion(t *testing.T) {
 	}
 }
 
-func TestABrokenAggregatedServerBlocksOnlyThoseWhosePatternCoversIt(t *testing.T) {
+func TestABrokenAggregatedServerBlocksOnlyOwnersWithAMatchingPattern(t *testing.T) {
 	b := newBench(t)
 	b.create(&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v1.broken.example.net"},
@@ -94,7 +94,7 @@ func TestABrokenAggregatedServerBlocksOnlyThoseWhosePatternCoversIt(t *testing.T
 	b.until("the group to be listed", func() bool {
 		return b.blockers(reconciler.TypeInfo{Group: "broken.example.net", Kind: "*"}) != ""
 	})
-	want := "type Any.*.example.net: the server cannot tell the types of broken.example.net/v1 at the moment"
+	want := "type Any.*.example.net: the server cannot list the types of broken.example.net/v1 at the moment"
 	if got := b.blockers(reconciler.TypeInfo{Group: "*.example.net", Kind: "Any"}); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -122,7 +122,7 @@ func TestATypeOfWhichAnInstanceIsToBeOrphanedIsBlockedByForeignOnesOnly(t *testi
 	}
 }
 
-func TestATypeThatIsToBeLeftBehindIsBlockedByNothing(t *testing.T) {
+func TestATypeThatIsToBeOrphanedIsBlockedByNothing(t *testing.T) {
 	b := newBench(t)
 	kept := definition("mementos", "Memento")
 	kept.SetAnnotations(map[string]string{engineName + "/delete-policy": "orphan"})

@@ -20,7 +20,7 @@ import (
 )
 
 // overload refuses requests for ConfigMaps with 429, and counts all of them. It
-// does not ask to come again, so that nothing is sent twice.
+// does not ask for a retry, so that nothing is sent twice.
 type overload struct {
 	lock    sync.Mutex
 	refused string // method; nothing is refused if it is empty
@@ -60,7 +60,7 @@ func (o *overloaded) RoundTrip(request *http.Request) (*http.Response, error) {
 
 func (o *overloaded) WrappedRoundTripper() http.RoundTripper { return o.next }
 
-// refuse begins to refuse a method, and forgets what was counted.
+// refuse starts to refuse a method, and resets the counts.
 func (o *overload) refuse(method, text string) {
 	o.lock.Lock()
 	defer o.lock.Unlock()
@@ -73,7 +73,7 @@ func (o *overload) count(method string) int {
 	return o.sent[method]
 }
 
-// overload gives the bench an engine that knows nothing, whose server may have too much to do.
+// overload gives the bench a new engine with a server that may be overloaded.
 func (b *bench) overload(t *testing.T) *overload {
 	t.Helper()
 	o := &overload{sent: map[string]int{}}

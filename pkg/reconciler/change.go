@@ -18,7 +18,7 @@ type Change struct {
 	What Event
 	// After is when Apply is worth a call, counted from now: some objects are edited all
 	// the time, at fields that no manifest sets. It is zero if more than an edit happened to
-	// the object, unless the object is neither desired nor recorded: then it only bears the
+	// the object, unless the object is neither desired nor recorded: then it only has the
 	// label and the annotation of the owner, which any client may have copied.
 	After time.Duration
 }
@@ -40,7 +40,7 @@ var events = map[watch.What]Event{
 	watch.Readiness: EventStatus, watch.Content: EventContent, watch.Vanished: EventVanished,
 }
 
-// watchedOwners are the owners whose objects are watched, without regard to their UIDs.
+// watchedOwners are the owners of watched objects, without regard to their UIDs.
 type watchedOwners struct {
 	lock   sync.Mutex
 	owners map[string]watchedOwner // by id
@@ -56,7 +56,7 @@ type watchedOwner struct {
 // hashSeed makes the hashes of objects unpredictable.
 var hashSeed = maphash.MakeSeed()
 
-// hashOf returns the hash of a key, which takes less memory than the key.
+// hashOf returns the hash of a key, which needs less memory than the key.
 func hashOf(key plan.Key) uint64 { return maphash.Comparable(hashSeed, key) }
 
 // set replaces the objects of an owner.
@@ -99,36 +99,3 @@ func (f *watchedOwners) find(id string, key plan.Key) (owner Owner, listed, ok b
 	_, listed = found.objects[hashOf(key)]
 	return found.Owner, listed, ok
 }
-
-// onChange passes a change on to ReconcilerOptions.Changed. An object that is neither desired
-// nor recorded counts only if both its label and its annotation name the owner, and less and
-// less often: any client that may write objects may also write our label and annotation.
-func (r *Reconciler) onChange(change watch.Change) {
-	owner, listed, ok := r.watched.find(change.Owner, change.Key)
-	if !ok || !listed && !change.Marked {
-		return
-	}
-	event, now := Change{Key: Key(change.Key), What: events[change.What]}, r.settings.now()
-	switch {
-	case !listed:
-		event.After = r.observer.DriftChecks.NextUnlisted(change.Owner, now).Sub(now)
-	case change.Edited:
-		event.After = r.observer.DriftChecks.Next(change.Owner, change.Key, now).Sub(now)
-	}
-	r.settings.changed(owner, event)
-}
-
-// StopWatching ends the watches of an owner's objects, whatever its uid; the next Apply or
-// Delete begins them again.
-func (r *Reconciler) StopWatching(owner Owner) {
-	if id := r.watched.remove(owner); id != "" {
-		r.observer.StopWatching(id)
-	}
-}
-
-// IsWatching reports whether the objects of any owner are watched.
-func (r *Reconciler) IsWatching() bool { return r.watched.any() }
-
-// Close ends all watches. The Reconciler remains usable, and reads every object from
-// then on.
-func (r *Reconciler) Close() { r.observer.Close() }

@@ -15,9 +15,9 @@ import (
 
 func TestOnlyTheEditsOfAnObjectThatIsEditedAllTheTimeWait(t *testing.T) {
 	now := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
-	var told []Change
+	var notified []Change
 	r := &Reconciler{observer: &observe.Observer{DriftChecks: observe.NewDriftChecks()}, settings: settings{
-		now: func() time.Time { return now }, changed: func(_ Owner, change Change) { told = append(told, change) },
+		now: func() time.Time { return now }, changed: func(_ Owner, change Change) { notified = append(notified, change) },
 	}}
 	key := plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "lease"}
 	other := plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "other"}
@@ -29,28 +29,28 @@ func TestOnlyTheEditsOfAnObjectThatIsEditedAllTheTimeWait(t *testing.T) {
 		change watch.Change
 		waits  bool
 	}{
-		"an edit":                {watch.Change{Owner: "main", Key: key, What: watch.Content, Edited: true}, true},
-		"deleted, or taken over": {watch.Change{Owner: "main", Key: key, What: watch.Content}, false},
-		"vanished":               {watch.Change{Owner: "main", Key: key, What: watch.Vanished}, false},
-		"its status":             {watch.Change{Owner: "main", Key: key, What: watch.Readiness}, false},
-		"an edit of another":     {watch.Change{Owner: "main", Key: other, What: watch.Content, Edited: true}, false},
+		"an edit":                              {watch.Change{Owner: "main", Key: key, What: watch.Content, Edited: true}, true},
+		"deleted, or adopted by another owner": {watch.Change{Owner: "main", Key: key, What: watch.Content}, false},
+		"vanished":                             {watch.Change{Owner: "main", Key: key, What: watch.Vanished}, false},
+		"its status":                           {watch.Change{Owner: "main", Key: key, What: watch.Readiness}, false},
+		"an edit of another":                   {watch.Change{Owner: "main", Key: other, What: watch.Content, Edited: true}, false},
 	} {
-		told = nil
-		if r.onChange(tc.change); len(told) != 1 || told[0].After > 0 != tc.waits {
-			t.Errorf("%s: told is %+v", name, told)
+		notified = nil
+		if r.onChange(tc.change); len(notified) != 1 || notified[0].After > 0 != tc.waits {
+			t.Errorf("%s: notified of %+v", name, notified)
 		}
 	}
-	if r.onChange(watch.Change{Owner: "unknown", Key: key}); len(told) != 1 {
-		t.Errorf("told is %+v", told)
+	if r.onChange(watch.Change{Owner: "unknown", Key: key}); len(notified) != 1 {
+		t.Errorf("notified of %+v", notified)
 	}
 }
 
-// A controller that copies labels, or another client that writes our marks on its own objects
-// own all day, must not keep the owner busy.
-func TestObjectsThatOnlyBearTheMarksOfAnOwnerDoNotKeepItBusy(t *testing.T) {
-	begin := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
+// A controller that copies labels, or another client that writes our label and annotation on its
+// own objects all day, must not keep the owner busy.
+func TestObjectsWithACopyOfTheOwnershipMetadataAreCheckedLessAndLessOften(t *testing.T) {
+	start := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 	recorded := plan.Key{Kind: "EndpointSlice", Namespace: "shop", Name: "recorded"}
-	stranger := func(i int) plan.Key {
+	unknown := func(i int) plan.Key {
 		return plan.Key{Kind: "EndpointSlice", Namespace: "shop", Name: strconv.Itoa(i)}
 	}
 	for name, tc := range map[string]struct {
@@ -58,22 +58,22 @@ func TestObjectsThatOnlyBearTheMarksOfAnOwnerDoNotKeepItBusy(t *testing.T) {
 		min, max int // how often the owner is to look at once, in an hour
 	}{
 		"a copy of the label": {func(i int) watch.Change {
-			return watch.Change{Owner: "main", Key: stranger(0), What: watch.What(i % 3), Edited: i%2 == 0}
+			return watch.Change{Owner: "main", Key: unknown(0), What: watch.What(i % 3), Edited: i%2 == 0}
 		}, 0, 0},
-		"a copy of all marks": {func(i int) watch.Change {
-			return watch.Change{Owner: "main", Key: stranger(0), What: watch.What(i % 3), Marked: true}
+		"a copy of label and annotation": {func(i int) watch.Change {
+			return watch.Change{Owner: "main", Key: unknown(0), What: watch.What(i % 3), NamesOwner: true}
 		}, 1, 40},
 		"ever new copies": {func(i int) watch.Change {
-			return watch.Change{Owner: "main", Key: stranger(i), What: watch.Content, Marked: true}
+			return watch.Change{Owner: "main", Key: unknown(i), What: watch.Content, NamesOwner: true}
 		}, 1, 40},
-		"his own": {func(int) watch.Change {
-			return watch.Change{Owner: "main", Key: recorded, What: watch.Content, Marked: true}
+		"its own": {func(int) watch.Change {
+			return watch.Change{Owner: "main", Key: recorded, What: watch.Content, NamesOwner: true}
 		}, 3600, 3600},
-		"his own without the annotation": {func(int) watch.Change {
+		"its own without the annotation": {func(int) watch.Change {
 			return watch.Change{Owner: "main", Key: recorded, What: watch.Readiness}
 		}, 3600, 3600},
 	} {
-		now, atOnce := begin, 0
+		now, atOnce := start, 0
 		r := &Reconciler{observer: &observe.Observer{DriftChecks: observe.NewDriftChecks()}}
 		r.settings.now = func() time.Time { return now }
 		r.settings.changed = func(_ Owner, change Change) {
@@ -83,7 +83,7 @@ func TestObjectsThatOnlyBearTheMarksOfAnOwnerDoNotKeepItBusy(t *testing.T) {
 		}
 		r.watched.set("main", plan.OwnerRef{Name: "main"}, []plan.Key{recorded})
 		for i := range 3600 {
-			now = begin.Add(time.Duration(i) * time.Second)
+			now = start.Add(time.Duration(i) * time.Second)
 			r.onChange(tc.change(i))
 		}
 		if atOnce < tc.min || atOnce > tc.max {

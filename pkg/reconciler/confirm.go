@@ -24,7 +24,7 @@ type ownerConfirmation struct {
 	err  error
 }
 
-// confirmedAt notes that a write of the owner succeeded that began at that time.
+// confirmedAt notes that a write of the owner succeeded that started at that time.
 func (f *ownerConfirmation) confirmedAt(at time.Time) {
 	f.lock.Lock()
 	defer f.lock.Unlock()

@@ -23,15 +23,15 @@ type handClock struct{ at atomic.Int64 }
 func (c *handClock) now() time.Time          { return time.Unix(0, c.at.Load()) }
 func (c *handClock) advance(d time.Duration) { c.at.Add(int64(d)) }
 
-// fenced is a bench whose engine has a clock that is set by hand.
-func fenced(t *testing.T) (*bench, *handClock, *between) {
+// newConfirmed returns a bench with an engine that has a clock set by hand.
+func newConfirmed(t *testing.T) (*bench, *handClock, *between) {
 	b, clock := newBench(t), &handClock{}
 	clock.advance(time.Hour)
 	return b, clock, b.interpose(t, reconciler.ReconcilerOptions{Now: clock.now})
 }
 
 func TestNothingIsCreatedForAnOwnerThatCannotBeConfirmed(t *testing.T) {
-	b, _, between := fenced(t)
+	b, _, between := newConfirmed(t)
 	taken := errors.New("another process leads")
 	request := b.request(config("a", "1"), config("b", "1"))
 	request.Inventory = b.mustRecord(request)
@@ -41,7 +41,7 @@ func TestNothingIsCreatedForAnOwnerThatCannotBeConfirmed(t *testing.T) {
 		t.Fatalf("got %v, want a SupersededError", err)
 	}
 	if strings.Count(err.Error(), "another process leads") != 1 {
-		t.Errorf("the cause is told for each object: %v", err)
+		t.Errorf("the cause is repeated for each object: %v", err)
 	}
 	if posts := between.requests("POST "); len(posts) > 0 {
 		t.Errorf("it was created all the same: %v", posts)
@@ -69,7 +69,7 @@ func TestCreationsAreConfirmedUnlessTheyWereJustRecorded(t *testing.T) {
 		want     int
 	}{{"recorded before this call", true, 1}, {"recorded in this call", false, 0}} {
 		t.Run(tt.name, func(t *testing.T) {
-			b, _, _ := fenced(t)
+			b, _, _ := newConfirmed(t)
 			request := b.request(config("a", "1"), config("b", "1"), config("c", "1"))
 			if tt.recorded {
 				request.Inventory = b.mustRecord(request)
@@ -89,7 +89,7 @@ func TestCreationsAreConfirmedUnlessTheyWereJustRecorded(t *testing.T) {
 
 // A batch may take long; a creation in one of its later stages is as dangerous as the first.
 func TestCreationsAreConfirmedInTheMiddleOfABatch(t *testing.T) {
-	b, clock, between := fenced(t)
+	b, clock, between := newConfirmed(t)
 	service := config("web", "1")
 	service.Object["kind"], service.Object["spec"] = "Service", map[string]any{"ports": []any{map[string]any{"port": int64(80)}}}
 	delete(service.Object, "data")
@@ -109,7 +109,7 @@ func TestCreationsAreConfirmedInTheMiddleOfABatch(t *testing.T) {
 // A leader that was deposed may have seen an object without owner in the place of one
 // that its successor has dropped from the record.
 func TestAdoptionsAreConfirmed(t *testing.T) {
-	b, _, _ := fenced(t)
+	b, _, _ := newConfirmed(t)
 	if err := b.Create(t.Context(), b.theirs("a")); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestAdoptionsAreConfirmed(t *testing.T) {
 	request.Confirm = func(context.Context) error { return errors.New("another process leads") }
 	_, err := b.engine.Apply(t.Context(), request)
 	if _, superseded := errors.AsType[*reconciler.SupersededError](err); !superseded || b.get("a").Labels[engineName+"/owner-id"] != "" {
-		t.Fatalf("got %v, and the marks %v, want a SupersededError and no marks", err, b.get("a").Labels)
+		t.Fatalf("got %v, and the labels %v, want a SupersededError and no labels", err, b.get("a").Labels)
 	}
 }
 
@@ -128,7 +128,7 @@ func (b *bench) theirs(name string) *corev1.ConfigMap {
 }
 
 func TestChangesNeedNoConfirmation(t *testing.T) {
-	b, _, _ := fenced(t)
+	b, _, _ := newConfirmed(t)
 	b.mustApply(config("a", "1"), config("b", "1"))
 	request := b.request(config("a", "2"))
 	request.Confirm = func(context.Context) error { t.Error("it was asked"); return nil }

@@ -62,8 +62,8 @@ func (b *bench) fences() (names []string) {
 // warnings are the notes of an outcome that are about harm.
 func warnings(outcome reconciler.Outcome) (texts []string) {
 	for _, note := range outcome.Notes {
-		if note.Warning != "" {
-			texts = append(texts, note.Warning+" "+note.Key.String()+": "+note.Message)
+		if note.Warning {
+			texts = append(texts, note.Reason+" "+note.Key.String()+": "+note.Message)
 		}
 	}
 	return texts
@@ -77,18 +77,18 @@ func bothWays(t *testing.T, test func(t *testing.T, fence bool)) {
 	t.Run("without the fence", func(t *testing.T) { test(t, false) })
 }
 
-// dropped is an upgrade whose manifests have lost a definition.
+// dropped is an upgrade to manifests without a definition.
 type dropped struct {
 	*bench
 	*between
-	definition, foreign *unstructured.Unstructured
+	definition, theirs *unstructured.Unstructured
 }
 
 func dropDefinition(t *testing.T, plural, kind string, fence bool) dropped {
 	d := dropped{bench: newBench(t), definition: definition(plural, kind)}
 	d.between = d.interpose(t, reconciler.ReconcilerOptions{TypeFence: fence})
 	d.installed(d.definition, config("a", "1"))
-	d.foreign = d.in(instance(kind, "theirs"))
+	d.theirs = d.in(instance(kind, "theirs"))
 	t.Cleanup(func() {
 		if err := d.Delete(context.Background(), d.definition.DeepCopy()); client.IgnoreNotFound(err) != nil {
 			t.Log(err)
@@ -100,22 +100,22 @@ func dropDefinition(t *testing.T, plural, kind string, fence bool) dropped {
 func TestADefinitionDroppedOnUpgradeStaysWhileForeignInstancesExist(t *testing.T) {
 	bothWays(t, func(t *testing.T, fence bool) {
 		d := dropDefinition(t, "drops", "Drop", fence)
-		d.create(d.foreign)
+		d.create(d.theirs)
 		outcome, err := d.apply(config("a", "2"))
 		want := "1 foreign instance: Drop " + d.namespace + "/theirs"
 		if err != nil || len(outcome.Waiting) != 1 || outcome.Waiting[0].Reason != reconciler.WaitBlocked || outcome.Waiting[0].Message != want {
 			t.Errorf("got %v, waiting for %v, want %q", err, outcome.Waiting, want)
 		}
-		if !d.stands(d.definition) || !d.stands(d.foreign) {
+		if !d.stands(d.definition) || !d.stands(d.theirs) {
 			t.Error("the type or its instance is gone")
 		}
 		if left := d.fences(); len(left) > 0 {
-			t.Errorf("left behind: %v", left)
+			t.Errorf("fences left over: %v", left)
 		}
 		if d.get("a").Data["value"] != "2" {
 			t.Error("the rest of the upgrade was held up")
 		}
-		if err := d.Delete(t.Context(), d.foreign); err != nil {
+		if err := d.Delete(t.Context(), d.theirs); err != nil {
 			t.Fatal(err)
 		}
 		d.installed(config("a", "2"))
@@ -128,7 +128,7 @@ func TestADefinitionDroppedOnUpgradeStaysWhileForeignInstancesExist(t *testing.T
 func TestAnInstanceCreatedBetweenTheCheckAndTheDeletionOfItsTypeIsRefusedByTheFence(t *testing.T) {
 	d := dropDefinition(t, "gaps", "Gap", true)
 	var refused error
-	happened := d.before("DELETE "+definitionsPath, func() { refused = d.Create(t.Context(), d.foreign.DeepCopy()) })
+	happened := d.before("DELETE "+definitionsPath, func() { refused = d.Create(t.Context(), d.theirs.DeepCopy()) })
 	outcome, err := d.apply(config("a", "1"))
 	if err != nil || !happened() {
 		t.Fatalf("got %v, the type was deleted: %v", err, happened())
@@ -144,19 +144,19 @@ func TestAnInstanceCreatedBetweenTheCheckAndTheDeletionOfItsTypeIsRefusedByTheFe
 
 func TestAnInstanceCreatedBeforeTheFenceHoldsBlocksTheDeletionOfItsType(t *testing.T) {
 	d := dropDefinition(t, "races", "Race", true)
-	happened := d.before("POST /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies", func() { d.create(d.foreign) })
+	happened := d.before("POST /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies", func() { d.create(d.theirs) })
 	outcome, err := d.apply(config("a", "1"))
 	if err != nil || !happened() || len(outcome.Waiting) != 1 || outcome.Waiting[0].Reason != reconciler.WaitBlocked {
 		t.Errorf("got %v, waiting for %v", err, outcome.Waiting)
 	}
-	if !d.stands(d.definition) || !d.stands(d.foreign) || len(d.fences()) > 0 {
-		t.Errorf("type: %v, instance: %v, fences: %v", d.stands(d.definition), d.stands(d.foreign), d.fences())
+	if !d.stands(d.definition) || !d.stands(d.theirs) || len(d.fences()) > 0 {
+		t.Errorf("type: %v, instance: %v, fences: %v", d.stands(d.definition), d.stands(d.theirs), d.fences())
 	}
 }
 
 func TestAnInstanceCreatedBetweenTheCheckAndTheDeletionOfItsTypeIsReportedWithoutTheFence(t *testing.T) {
 	d := dropDefinition(t, "losses", "Loss", false)
-	happened := d.before("DELETE "+definitionsPath, func() { d.create(d.foreign) })
+	happened := d.before("DELETE "+definitionsPath, func() { d.create(d.theirs) })
 	outcome, err := d.apply(config("a", "1"))
 	if err != nil || !happened() {
 		t.Fatalf("got %v, the type was deleted: %v", err, happened())
@@ -167,27 +167,27 @@ func TestAnInstanceCreatedBetweenTheCheckAndTheDeletionOfItsTypeIsReportedWithou
 	}
 }
 
-func TestAFenceThatACrashLeftBehindIsRemovedByTheNextPass(t *testing.T) {
+func TestAFenceLeftOverFromACrashIsRemovedByTheNextReconcile(t *testing.T) {
 	d := dropDefinition(t, "crashes", "Crash", true)
 	d.before("DELETE "+definitionsPath, func() { d.dead.Store(true) })
 	if _, err := d.apply(config("a", "1")); err == nil {
 		t.Fatal("we did not crash")
 	}
 	if left := d.fences(); len(left) != 2 {
-		t.Fatalf("left behind: %v, want a policy and its binding", left)
+		t.Fatalf("fences left over: %v, want a policy and its binding", left)
 	}
-	// The upgrade is taken back, so the type stays, and nothing may keep its instances away.
+	// The upgrade is reverted, so the type stays, and nothing may keep its instances away.
 	d.interpose(t, reconciler.ReconcilerOptions{TypeFence: true})
 	if _, err := d.apply(d.definition, config("a", "1")); err != nil {
 		t.Fatal(err)
 	}
 	if left := d.fences(); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("fences left over: %v", left)
 	}
-	d.create(d.foreign)
+	d.create(d.theirs)
 }
 
-func TestAFenceThatACrashLeftBehindIsRemovedAlsoIfTheOptionIsSwitchedOff(t *testing.T) {
+func TestAFenceLeftOverFromACrashIsRemovedAlsoIfTheOptionIsSwitchedOff(t *testing.T) {
 	d := dropDefinition(t, "switches", "Switch", true)
 	d.before("DELETE "+definitionsPath, func() { d.dead.Store(true) })
 	if _, err := d.apply(config("a", "1")); err == nil || len(d.fences()) != 2 {
@@ -198,41 +198,41 @@ func TestAFenceThatACrashLeftBehindIsRemovedAlsoIfTheOptionIsSwitchedOff(t *test
 		t.Fatal(err)
 	}
 	if left := d.fences(); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("fences left over: %v", left)
 	}
 }
 
-func TestAFenceThatCouldNotBeTakenDownIsRemovedByTheNextPass(t *testing.T) {
-	d := dropDefinition(t, "stuck", "Stuck", true)
+func TestAFenceThatCouldNotBeRemovedIsRemovedByTheNextReconcile(t *testing.T) {
+	d := dropDefinition(t, "remains", "Remain", true)
 	d.before("DELETE /apis/admissionregistration.k8s.io/", func() { d.dead.Store(true) })
-	if _, err := d.apply(config("a", "1")); err == nil || !strings.Contains(err.Error(), "take down the fence corbel-fence-") {
+	if _, err := d.apply(config("a", "1")); err == nil || !strings.Contains(err.Error(), "remove the fence corbel-fence-") {
 		t.Fatalf("got %v, want that the fence is still there", err)
 	}
 	if left := d.fences(); len(left) != 2 {
-		t.Fatalf("left behind: %v, want a policy and its binding", left)
+		t.Fatalf("fences left over: %v, want a policy and its binding", left)
 	}
 	d.dead.Store(false)
 	d.installed(config("a", "1"))
 	if left := d.fences(); len(left) > 0 || d.stands(d.definition) {
-		t.Errorf("left behind: %v, the type: %v", left, d.stands(d.definition))
+		t.Errorf("fences left over: %v, the type: %v", left, d.stands(d.definition))
 	}
 }
 
-func TestANamespaceWithForeignContentIsNotDeleted(t *testing.T) {
+func TestANamespaceWithObjectsOfOthersIsNotDeleted(t *testing.T) {
 	bothWays(t, func(t *testing.T, fence bool) {
 		b := newBench(t)
 		b.interpose(t, reconciler.ReconcilerOptions{TypeFence: fence})
-		name := b.namespace + "-home"
-		b.installed(namespaceOf(name), homeless("ours", name))
-		foreign := homeless("theirs", name)
-		b.create(foreign)
+		name := b.namespace + "-content"
+		b.installed(namespaceOf(name), configIn("ours", name))
+		theirs := configIn("theirs", name)
+		b.create(theirs)
 		outcome, err := b.delete()
 		if err != nil || len(outcome.Waiting) != 1 || outcome.Waiting[0].Reason != reconciler.WaitBlocked ||
 			!strings.Contains(outcome.Waiting[0].Message, "kubectl get configmaps --namespace "+name) {
 			t.Errorf("got %v, waiting for %v", err, outcome.Waiting)
 		}
-		if !b.stands(namespaceOf(name)) || !b.stands(foreign) || len(b.fences()) > 0 {
-			t.Errorf("namespace: %v, content: %v, fences: %v", b.stands(namespaceOf(name)), b.stands(foreign), b.fences())
+		if !b.stands(namespaceOf(name)) || !b.stands(theirs) || len(b.fences()) > 0 {
+			t.Errorf("namespace: %v, content: %v, fences: %v", b.stands(namespaceOf(name)), b.stands(theirs), b.fences())
 		}
 	})
 }
@@ -241,24 +241,24 @@ func TestContentCreatedBetweenTheCheckAndTheDeletionOfItsNamespace(t *testing.T)
 	bothWays(t, func(t *testing.T, fence bool) {
 		b := newBench(t)
 		between := b.interpose(t, reconciler.ReconcilerOptions{TypeFence: fence})
-		name := b.namespace + "-home"
+		name := b.namespace + "-content"
 		b.installed(namespaceOf(name))
 		var err error
-		happened := between.before("DELETE /api/v1/namespaces/"+name, func() { err = b.Create(t.Context(), homeless("theirs", name)) })
+		happened := between.before("DELETE /api/v1/namespaces/"+name, func() { err = b.Create(t.Context(), configIn("theirs", name)) })
 		outcome, failure := b.delete()
 		if failure != nil || !happened() {
 			t.Fatalf("got %v, the namespace was deleted: %v", failure, happened())
 		}
-		told := warnings(outcome)
+		got := warnings(outcome)
 		if fence {
-			if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) || len(told) > 0 {
-				t.Errorf("it was created, or not refused by the fence: %v, %v", err, told)
+			if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) || len(got) > 0 {
+				t.Errorf("it was created, or not refused by the fence: %v, %v", err, got)
 			}
-		} else if want := "ForeignContentLost Namespace " + name + ": created while the namespace was being deleted, and lost with it: 1 object (configmaps)"; err != nil || len(told) != 1 || told[0] != want {
-			t.Errorf("got %v, %q, want %q", err, told, want)
+		} else if want := "ForeignContentLost Namespace " + name + ": created while the namespace was being deleted, and lost with it: 1 object (configmaps)"; err != nil || len(got) != 1 || got[0] != want {
+			t.Errorf("got %v, %q, want %q", err, got, want)
 		}
 		if left := b.fences(); len(left) > 0 {
-			t.Errorf("left behind: %v", left)
+			t.Errorf("fences left over: %v", left)
 		}
 	})
 }
@@ -267,8 +267,8 @@ func namespaceOf(name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
 }
 
-// homeless is a ConfigMap in another namespace than the bench's.
-func homeless(name, namespace string) *unstructured.Unstructured {
+// configIn returns a ConfigMap in another namespace than the bench's.
+func configIn(name, namespace string) *unstructured.Unstructured {
 	object := config(name, "1")
 	object.SetNamespace(namespace)
 	return object

@@ -39,7 +39,7 @@ func TestDeletePoliciesWhenAnObjectIsDroppedAndWhenItsComponentIsDeleted(t *test
 	}
 }
 
-// TestKeepAnnotationsOfOtherToolsAreDeletePolicies: a live object that bears one which
+// TestKeepAnnotationsOfOtherToolsAreDeletePolicies: a live object that has one which
 // its manifest does not have is deleted like any other.
 func TestKeepAnnotationsOfOtherToolsAreDeletePolicies(t *testing.T) {
 	tools := []struct {
@@ -77,7 +77,7 @@ func TestKeepAnnotationsOfOtherToolsAreDeletePolicies(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatWasDroppedIsLeftAlsoIfItsComponentIsDeletedBeforeItsTurn(t *testing.T) {
+func TestADroppedObjectIsOrphanedAlsoIfItsComponentIsDeletedBeforeItsWave(t *testing.T) {
 	b := newBench(t)
 	stays := config("stays", "1")
 	b.mustApply(stays, config("first", "1"), config("a", "1", "delete-policy", "orphan-on-apply", "delete-order", "1"))
@@ -86,7 +86,7 @@ func TestAnObjectThatWasDroppedIsLeftAlsoIfItsComponentIsDeletedBeforeItsTurn(t 
 		t.Fatalf("nothing is waited for (%v)", err)
 	}
 	if left := b.get("a"); left.Labels[engineName+"/owner-id"] == "" {
-		t.Fatal("it did not wait for its turn")
+		t.Fatal("it did not wait for its wave")
 	}
 	if _, err := b.delete(); err != nil {
 		t.Fatal(err)
@@ -99,15 +99,15 @@ func TestAnObjectThatWasDroppedIsLeftAlsoIfItsComponentIsDeletedBeforeItsTurn(t 
 	b.checkLeft("stays", false)
 }
 
-// checkLeft expects an object to be gone, or to be left without our marks.
+// checkLeft expects an object to be gone, or to be orphaned without our label and annotation.
 func (b *bench) checkLeft(name string, left bool) {
 	b.t.Helper()
 	live := b.get(name)
 	switch {
 	case (live != nil) != left:
-		b.t.Errorf("left behind: %t, want %t", live != nil, left)
+		b.t.Errorf("orphaned: %t, want %t", live != nil, left)
 	case left && (live.Labels[engineName+"/owner-id"] != "" || live.Annotations[engineName+"/owner"] != ""):
-		b.t.Errorf("the marks were left, too: %v", live.ObjectMeta)
+		b.t.Errorf("our label or annotation was kept: %v", live.ObjectMeta)
 	}
 	for _, item := range b.inventory.Items {
 		if item.Name == name {

@@ -79,7 +79,7 @@ func TestImpossibleDependenciesAreReportedTogetherBeforeAnyWrite(t *testing.T) {
 	for _, part := range []string{
 		"lost: depends on ConfigMap/nowhere, which is not among",
 		"egg: depends on itself: ConfigMap " + b.namespace + "/egg -> ConfigMap " + b.namespace + "/hen",
-		"early: depends on the ConfigMap " + b.namespace + "/late, whose apply-order 3 is greater than 0",
+		"early: depends on the ConfigMap " + b.namespace + "/late with the apply-order 3, which is greater than 0",
 	} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("the error does not say %q:\n%v", part, err)

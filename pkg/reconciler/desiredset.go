@@ -37,11 +37,11 @@ type DesiredSet struct {
 }
 
 // ErrOutdated is the error of Apply if the DesiredSet of the request is not valid any more,
-// because the server has begun to serve types since, or if it is that of another owner or
+// because the server has started to serve types since, or if it is that of another owner or
 // Reconciler. Nothing was done then, and the objects themselves are needed.
 var ErrOutdated = errors.New("the desired objects have to be built again")
 
-// Pack returns the same set in a form that takes little memory: the manifests are
+// Pack returns the same set in a form that needs little memory: the manifests are
 // compressed, those of Secrets, too. If the set before is equal, that is returned;
 // it may be nil. Pack returns nil if there is nothing to pack.
 func (w *DesiredSet) Pack(before *DesiredSet) *DesiredSet {
@@ -79,10 +79,10 @@ func (w *DesiredSet) equals(other *DesiredSet) bool {
 		})
 }
 
-// perObject is about how many bytes an object takes besides its manifest.
+// perObject is about how many bytes an object needs besides its manifest.
 const perObject = 256
 
-// Size returns about how many bytes of memory a packed DesiredSet takes.
+// Size returns about how many bytes of memory a packed DesiredSet needs.
 func (w *DesiredSet) Size() int {
 	if w == nil || w.pack == nil {
 		return 0

@@ -16,23 +16,23 @@ import (
 )
 
 // again applies what an earlier call has understood.
-func (b *bench) again(wanted *reconciler.DesiredSet) (reconciler.Outcome, error) {
+func (b *bench) again(desired *reconciler.DesiredSet) (reconciler.Outcome, error) {
 	b.t.Helper()
 	outcome, err := b.engine.Apply(b.t.Context(), reconciler.ApplyRequest{
-		Owner: b.owner(), Desired: wanted, Inventory: b.inventory, Record: b.record,
+		Owner: b.owner(), Desired: desired, Inventory: b.inventory, Record: b.record,
 	})
 	b.inventory = outcome.Inventory
 	return outcome, err
 }
 
-func TestWhatIsWantedIsAppliedAgainWithoutTheObjects(t *testing.T) {
+func TestADesiredSetIsAppliedAgainWithoutTheObjects(t *testing.T) {
 	b := newBench(t)
 	first := b.mustApply(config("a", "1"), config("b", "1"), config("once", "1", "reconcile-policy", "once"))
-	wanted := first.Desired.Pack(nil)
-	if wanted.Size() <= 0 {
-		t.Errorf("its size is %d", wanted.Size())
+	desired := first.Desired.Pack(nil)
+	if desired.Size() <= 0 {
+		t.Errorf("its size is %d", desired.Size())
 	}
-	outcome, err := b.again(wanted)
+	outcome, err := b.again(desired)
 	if err != nil || !outcome.Done() || len(outcome.Steps) > 0 || outcome.ManifestDigest != first.ManifestDigest {
 		t.Fatalf("nothing has changed: %+v, %v", outcome, err)
 	}
@@ -50,7 +50,7 @@ func TestWhatIsWantedIsAppliedAgainWithoutTheObjects(t *testing.T) {
 	}
 }
 
-func TestWhatIsWantedIsKeptIfItIsTheSame(t *testing.T) {
+func TestAnEqualDesiredSetIsReused(t *testing.T) {
 	b := newBench(t)
 	before := b.mustApply(config("a", "1")).Desired.Pack(nil)
 	secrets := redact.New()
@@ -83,17 +83,17 @@ func TestWhatIsWantedIsKeptIfItIsTheSame(t *testing.T) {
 	}
 }
 
-func TestWhatIsWantedBelongsToItsOwner(t *testing.T) {
+func TestADesiredSetBelongsToItsOwner(t *testing.T) {
 	b, other := newBench(t), newBench(t)
-	wanted := b.mustApply(config("a", "1")).Desired
-	if _, err := other.again(wanted); !errors.Is(err, reconciler.ErrOutdated) {
+	desired := b.mustApply(config("a", "1")).Desired
+	if _, err := other.again(desired); !errors.Is(err, reconciler.ErrOutdated) {
 		t.Errorf("got %v", err)
 	}
 	renamed, err := reconciler.NewReconciler("other.corbel.run", newTarget(t), reconciler.ReconcilerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := renamed.Apply(t.Context(), reconciler.ApplyRequest{Owner: b.owner(), Desired: wanted, Inventory: b.inventory, Record: b.record}); !errors.Is(err, reconciler.ErrOutdated) {
+	if _, err := renamed.Apply(t.Context(), reconciler.ApplyRequest{Owner: b.owner(), Desired: desired, Inventory: b.inventory, Record: b.record}); !errors.Is(err, reconciler.ErrOutdated) {
 		t.Errorf("a reconciler of another name: %v", err)
 	}
 	if other.get("a") != nil || len(other.inventory.Items) > 0 {
@@ -101,10 +101,10 @@ func TestWhatIsWantedBelongsToItsOwner(t *testing.T) {
 	}
 }
 
-func TestWhatIsWantedHoldsUntilItsTypesAreServed(t *testing.T) {
+func TestADesiredSetIsValidUntilItsTypesAreServed(t *testing.T) {
 	b := newLateType(t, "Tardy")
-	wanted := []client.Object{config("a", "1"), b.late("")}
-	outcome, err := b.step(wanted...)
+	desired := []client.Object{config("a", "1"), b.late("")}
+	outcome, err := b.step(desired...)
 	if err != nil || outcome.Done() || outcome.Desired == nil {
 		t.Fatalf("got %+v, %v", outcome, err)
 	}
@@ -117,7 +117,7 @@ func TestWhatIsWantedHoldsUntilItsTypesAreServed(t *testing.T) {
 		_, err := b.again(again)
 		return errors.Is(err, reconciler.ErrOutdated)
 	})
-	b.settle(wanted...)
+	b.applyUntilDone(desired...)
 }
 
 func TestNoSecretOfDesiredObjectsIsReported(t *testing.T) {
@@ -129,7 +129,7 @@ func TestNoSecretOfDesiredObjectsIsReported(t *testing.T) {
 		t.Fatalf("got %+v, %v", outcome, err)
 	}
 	_, err = b.again(outcome.Desired.Pack(nil))
-	if err == nil || strings.Contains(err.Error(), canary) || !strings.Contains(err.Error(), redact.Mark) {
+	if err == nil || strings.Contains(err.Error(), canary) || !strings.Contains(err.Error(), redact.Placeholder) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -150,7 +150,7 @@ func TestSecretsThatAGeneratorHasReadAreNotReported(t *testing.T) {
 		t.Fatalf("got %+v, %v", outcome, err)
 	}
 	_, err = b.again(outcome.Desired.Pack(nil))
-	if err == nil || strings.Contains(err.Error(), canary) || !strings.Contains(err.Error(), redact.Mark) {
+	if err == nil || strings.Contains(err.Error(), canary) || !strings.Contains(err.Error(), redact.Placeholder) {
 		t.Errorf("got %v", err)
 	}
 }

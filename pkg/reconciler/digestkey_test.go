@@ -17,13 +17,13 @@ func TestAllDigestsInAnInventoryDependOnTheDigestKey(t *testing.T) {
 	if plain.Seal != "" {
 		t.Errorf("sealed without a key: %+v", plain)
 	}
-	if plain.Digest == "" || plain.Seen == "" || plain.Accepted == "" {
+	if plain.Digest == "" || plain.ObservedHash == "" || plain.AppliedHash == "" {
 		t.Fatalf("a digest is missing: %+v", plain)
 	}
 	b.engine = newEngine(t, reconciler.ReconcilerOptions{DigestKey: []byte("0123456789abcdef")})
 	outcome := b.mustApply(config("a", "1"))
 	keyed := b.inventory.Items[0]
-	if keyed.Digest == plain.Digest || keyed.Seen == plain.Seen || keyed.Accepted == plain.Accepted {
+	if keyed.Digest == plain.Digest || keyed.ObservedHash == plain.ObservedHash || keyed.AppliedHash == plain.AppliedHash {
 		t.Errorf("a digest does not depend on the key:\n%+v\n%+v", plain, keyed)
 	}
 	if keyed.Seal == "" {

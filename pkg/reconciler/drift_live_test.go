@@ -108,7 +108,7 @@ func TestAnObjectThatWasAdoptedWithEqualValuesIsRepairedWhenItsFormerManagerChan
 	})
 }
 
-func TestAnObjectWhoseManagedFieldsWereClearedIsRepairedAllTheSame(t *testing.T) {
+func TestAnObjectWithClearedManagedFieldsIsRepairedAllTheSame(t *testing.T) {
 	underEachUpdatePolicy(t, func(t *testing.T, b *bench, policy string) {
 		object := config("a", "1", "update-policy", policy)
 		b.mustApply(object)

@@ -14,7 +14,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-func TestUnderReportNothingIsWrittenButOurMarksAndAChangedManifest(t *testing.T) {
+func TestUnderReportOnlyOwnershipMetadataAndAChangedManifestAreWritten(t *testing.T) {
 	underEachUpdatePolicy(t, func(t *testing.T, b *bench, policy string) {
 		options := []string{"update-policy", policy, "drift-policy", "report"}
 		a, gone := config("a", "1", options...), config("b", "1", options...)
@@ -38,7 +38,7 @@ func TestUnderReportNothingIsWrittenButOurMarksAndAChangedManifest(t *testing.T)
 		b.change("a", func(c *corev1.ConfigMap) { c.Labels, c.Annotations = nil, nil })
 		outcome := b.mustApply(a, gone)
 		if outcome.Steps["mark"] != 1 || len(outcome.Steps) != 1 {
-			t.Errorf("steps %v, want our marks put back", outcome.Steps)
+			t.Errorf("steps %v, want our label and annotation restored", outcome.Steps)
 		}
 		if live := b.get("a"); live.Data["value"] != "theirs" || live.Labels[engineName+"/owner-id"] == "" || live.Annotations[engineName+"/owner"] == "" {
 			t.Errorf("data %v, labels %v, annotations %v", live.Data, live.Labels, live.Annotations)
@@ -79,12 +79,12 @@ func TestPrecedenceOfTheDriftPolicy(t *testing.T) {
 		request    reconciler.DriftPolicy
 		annotation string
 		value      string
-		told       int
+		reported   int
 	}{
 		"repair by default":                      {value: "1"},
-		"the options":                            {options: &report, value: "theirs", told: 1},
+		"the options":                            {options: &report, value: "theirs", reported: 1},
 		"the component before the options":       {options: &report, request: ignore, value: "theirs"},
-		"the annotation before the component":    {options: &ignore, request: ignore, annotation: "report", value: "theirs", told: 1},
+		"the annotation before the component":    {options: &ignore, request: ignore, annotation: "report", value: "theirs", reported: 1},
 		"the annotation may ask for the default": {options: &ignore, request: report, annotation: "Repair", value: "1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -108,14 +108,14 @@ func TestPrecedenceOfTheDriftPolicy(t *testing.T) {
 			apply()
 			b.edit("a", "theirs", "kubectl-edit")
 			outcome := apply()
-			if got := b.get("a").Data["value"]; got != tt.value || len(outcome.Drifted) != tt.told {
-				t.Errorf("value %q, told %v", got, outcome.Drifted)
+			if got := b.get("a").Data["value"]; got != tt.value || len(outcome.Drifted) != tt.reported {
+				t.Errorf("value %q, reported %v", got, outcome.Drifted)
 			}
 		})
 	}
 }
 
-func TestAContestedObjectIsRepairedLessAndLessOftenAndTheOtherClientIsNamed(t *testing.T) {
+func TestAnObjectInConflictIsRepairedLessAndLessOftenAndTheOtherClientIsNamed(t *testing.T) {
 	b := newBench(t)
 	now := time.Now()
 	b.engine = newEngine(t, reconciler.ReconcilerOptions{Now: func() time.Time { return now }})
@@ -132,7 +132,7 @@ func TestAContestedObjectIsRepairedLessAndLessOftenAndTheOtherClientIsNamed(t *t
 		}
 		writes += outcome.Steps["replace"]
 		for _, note := range outcome.Notes {
-			warned = warned || note.Warning == "FieldConflict" && strings.Contains(note.Message, "their-operator changes data.value")
+			warned = warned || note.Reason == "FieldConflict" && strings.Contains(note.Message, "their-operator changes data.value")
 		}
 		if len(outcome.Waiting) == 0 {
 			continue

@@ -90,7 +90,7 @@ func TestReplicasThatWereSetThroughTheSubresourceScaleStay(t *testing.T) {
 }
 
 // A number of replicas that changes in the manifest is what was asked for last. It is
-// left alone only if an autoscaler decides about it.
+// kept only if an autoscaler decides about it.
 func TestAChangedNumberOfReplicasIsWrittenUnlessAnAutoscalerDecides(t *testing.T) {
 	autoscaler := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": map[string]any{"name": "a"},

@@ -84,7 +84,7 @@ func TestUnderWatchesDriftCostsOneReadAndOneWriteWhateverHappenedBefore(t *testi
 				w.toldOf("theirs", "their-operator")
 				repair := map[string]int{"GET": 1, method: 1}
 				if name == "managed fields cleared" && policy == "ssa-override" {
-					repair[method] = 3 // the fields to which the server then gives no owner are taken over, once
+					repair[method] = 3 // the fields to which the server then gives no owner are acquired, once
 				}
 				w.costs("drift", object, repair)
 				w.costs("at rest again", object, map[string]int{})

@@ -37,8 +37,8 @@ type OwnerConflictError struct {
 // Error names the object, its owner and the policy.
 func (e *OwnerConflictError) Error() string { return e.Object + ": " + e.Message }
 
-// ForbiddenError means that the identity has no right to read an object. Nothing is
-// done about the object until it has.
+// ForbiddenError means that the user has no right to read an object. Nothing is done
+// about the object until the right is granted.
 type ForbiddenError struct {
 	// Object names the object, such as "ConfigMap shop/settings".
 	Object string
@@ -75,14 +75,14 @@ type TargetChangedError struct {
 func (e *TargetChangedError) Error() string {
 	if cluster.IsAddress(types.UID(e.Actual)) && !cluster.IsAddress(types.UID(e.Recorded)) {
 		return "the dependent objects live in the cluster " + e.Recorded + ", and whether the target " + e.Actual +
-			" is that cluster cannot be told; grant its user the right to get the namespace kube-system, whose uid tells clusters apart"
+			" is that cluster is not known; grant its user the right to get the namespace kube-system: its uid identifies the cluster"
 	}
 	return "the dependent objects live in the cluster " + e.Recorded + ", but the target is the cluster " + e.Actual +
 		"; point the target back to where they live"
 }
 
 // UnidentifiedTargetError means that the target answers, but cannot be identified: it refuses
-// the identity, or is no API server. Nothing was read or written.
+// the user, or is no API server. Nothing was read or written.
 type UnidentifiedTargetError struct {
 	// Server is the URL of the target.
 	Server string

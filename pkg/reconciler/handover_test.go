@@ -14,7 +14,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-func TestAnObjectThatIsDroppedIsLeftToAnOwnerThatWaitsForIt(t *testing.T) {
+func TestADroppedObjectIsHandedOverToAnOwnerThatWaitsForIt(t *testing.T) {
 	b := newBench(t)
 	b.mustApply(config("shared", "1"), config("mine", "1"))
 	before := b.get("shared")
@@ -30,12 +30,12 @@ func TestAnObjectThatIsDroppedIsLeftToAnOwnerThatWaitsForIt(t *testing.T) {
 	if err != nil || !outcome.Done() {
 		t.Fatalf("drop: %v, waiting for %v", err, outcome.Waiting)
 	}
-	told := false
+	noted := false
 	for _, note := range outcome.Notes {
-		told = told || note.Key.Name == "shared" && strings.Contains(note.Message, "handed over to Release "+b.namespace+"/other")
+		noted = noted || note.Key.Name == "shared" && strings.Contains(note.Message, "handed over to Release "+b.namespace+"/other")
 	}
 	between := b.get("shared")
-	if between == nil || between.UID != before.UID || between.Labels[engineName+"/owner-id"] != "" || !told {
+	if between == nil || between.UID != before.UID || between.Labels[engineName+"/owner-id"] != "" || !noted {
 		t.Fatalf("after the drop: %v, notes %v", between, outcome.Notes)
 	}
 
@@ -46,7 +46,7 @@ func TestAnObjectThatIsDroppedIsLeftToAnOwnerThatWaitsForIt(t *testing.T) {
 	}
 }
 
-func TestAnObjectIsLeftToAnOwnerThatBeganToWaitWhileItWasBeingDropped(t *testing.T) {
+func TestAnObjectIsHandedOverToAnOwnerThatStartedToWaitWhileItWasBeingDropped(t *testing.T) {
 	b := newBench(t)
 	between := b.interpose(t, reconciler.ReconcilerOptions{})
 	b.mustApply(config("shared", "1"), config("mine", "1"))
@@ -63,7 +63,7 @@ func TestAnObjectThatNoOwnerWaitsForAnyMoreIsDeletedWhenItIsDropped(t *testing.T
 	b.mustApply(config("shared", "1"), config("mine", "1"))
 	other := b.requestOfOther(config("shared", "2"))
 	if _, err := b.engine.Apply(t.Context(), *other); err == nil {
-		t.Fatal("the other took it")
+		t.Fatal("the other owner adopted it")
 	}
 	other.Objects = []client.Object{config("theirs", "1", "adoption-policy", "if-unowned")}
 	if _, err := b.engine.Apply(t.Context(), *other); err != nil {
@@ -90,6 +90,6 @@ func (b *bench) letOtherWait() {
 	b.t.Helper()
 	other := b.requestOfOther(config("shared", "2"))
 	if _, err := b.engine.Apply(b.t.Context(), *other); err == nil {
-		b.t.Error("the other took it")
+		b.t.Error("the other owner adopted it")
 	}
 }

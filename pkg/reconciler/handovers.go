@@ -12,7 +12,7 @@ import (
 )
 
 // handovers are the objects that owners wait for because other owners have them. If an
-// owner drops an object that another one waits for, the object is left to that one; it
+// owner drops an object that another one waits for, the object is handed over to that one; it
 // would otherwise be deleted and created again. They live as long as the process: after a
 // restart they are known again once every owner was reconciled. The zero value is ready to
 // use. It is safe for concurrent use.

@@ -133,8 +133,8 @@ func TestATypeWithForeignInstancesIsNotRecreated(t *testing.T) {
 		outcome, err := b.apply(crd("1"))
 		return err == nil && outcome.Done()
 	})
-	foreign := placed(instance("Anew", "foreign"), b.namespace)
-	b.until("the foreign instance", func() bool { return b.Create(t.Context(), foreign.DeepCopy()) == nil })
+	theirs := placed(instance("Anew", "foreign"), b.namespace)
+	b.until("the foreign instance", func() bool { return b.Create(t.Context(), theirs.DeepCopy()) == nil })
 	b.until("the recreation to be blocked", func() bool {
 		outcome, err := b.apply(crd("2"))
 		if err != nil {
@@ -142,7 +142,7 @@ func TestATypeWithForeignInstancesIsNotRecreated(t *testing.T) {
 		}
 		return len(outcome.Waiting) == 1 && outcome.Waiting[0].Reason == reconciler.WaitBlocked && strings.Contains(outcome.Waiting[0].Message, "foreign")
 	})
-	if !b.exists(foreign) {
+	if !b.exists(theirs) {
 		t.Error("the foreign instance was lost")
 	}
 }

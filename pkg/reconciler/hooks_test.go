@@ -103,7 +103,7 @@ func TestHooksThatRunAlreadyAreRemovedWhenTheyAreSkipped(t *testing.T) {
 	first := asksIf("first", "pre-delete")
 	b.mustApply(config("a", "1"), first)
 	if outcome, err := b.remove(b.deletion(first)); err != nil || outcome.Done() || b.get("first") == nil {
-		t.Fatalf("begin: %v", err)
+		t.Fatalf("start the deletion: %v", err)
 	}
 	request := b.deletion()
 	request.SkipHooks = true
@@ -163,13 +163,13 @@ func TestAnObjectThatBecomesAHookIsPruned(t *testing.T) {
 
 func TestTheNamespaceOfALastObjectStaysAsLongAsIt(t *testing.T) {
 	b := newBench(t)
-	home := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": b.namespace + "-home"},
+	namespace := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": b.namespace + "-hooks"},
 	}}
 	last := asksIf("last", "post-delete")
-	last.SetNamespace(b.namespace + "-home")
-	b.mustApply(home, config("a", "1"), last)
-	if outcome, err := b.remove(b.deletion(home, last)); err != nil || outcome.Done() || b.get("a") != nil {
+	last.SetNamespace(b.namespace + "-hooks")
+	b.mustApply(namespace, config("a", "1"), last)
+	if outcome, err := b.remove(b.deletion(namespace, last)); err != nil || outcome.Done() || b.get("a") != nil {
 		t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
 	}
 	live := &corev1.ConfigMap{}
@@ -180,12 +180,12 @@ func TestTheNamespaceOfALastObjectStaysAsLongAsIt(t *testing.T) {
 	if err := b.Update(t.Context(), live); err != nil {
 		t.Fatal(err)
 	}
-	// No controller here finishes the deletion of namespaces; that it began is enough.
-	if _, err := b.remove(b.deletion(home, last)); err != nil {
+	// No controller here finishes the deletion of namespaces; that it started is enough.
+	if _, err := b.remove(b.deletion(namespace, last)); err != nil {
 		t.Fatal(err)
 	}
-	namespace := &corev1.Namespace{}
-	if err := b.Get(t.Context(), client.ObjectKeyFromObject(home), namespace); err != nil || namespace.DeletionTimestamp.IsZero() {
+	after := &corev1.Namespace{}
+	if err := b.Get(t.Context(), client.ObjectKeyFromObject(namespace), after); err != nil || after.DeletionTimestamp.IsZero() {
 		t.Errorf("the namespace was not deleted: %v", err)
 	}
 }

@@ -28,7 +28,7 @@ func TestTheRecordedClusterIsComparedWithItsLike(t *testing.T) {
 			_, _ = io.WriteString(w, body)
 		}
 	}
-	told := answer(200, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-system","uid":"there"}}`)
+	answered := answer(200, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-system","uid":"there"}}`)
 	refusal := func(code int, reason string) http.HandlerFunc {
 		return answer(code, fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no","reason":%q,"code":%d}`, reason, code))
 	}
@@ -40,20 +40,20 @@ func TestTheRecordedClusterIsComparedWithItsLike(t *testing.T) {
 		want     types.UID // empty: refused
 		refused  string
 	}{
-		"nothing recorded, uid told":           {answer: told, want: "there"},
-		"nothing recorded, uid not told":       {answer: forbidden, want: address},
-		"uid recorded and told":                {answer: told, recorded: "there", want: "there"},
-		"another uid recorded":                 {answer: told, recorded: "elsewhere", refused: "changed"},
-		"uid recorded, not told any more":      {answer: forbidden, recorded: "there", refused: "changed"},
-		"address recorded, uid not told":       {answer: forbidden, recorded: address, want: address},
-		"address recorded, uid told by now":    {answer: told, recorded: address, want: address},
-		"another address, uid not told":        {answer: forbidden, recorded: "https://elsewhere:443#00", refused: "changed"},
-		"another address, uid told":            {answer: told, recorded: "https://elsewhere:443#00", refused: "changed"},
-		"credentials that are not known":       {answer: refusal(401, "Unauthorized"), refused: "unidentified"},
-		"no such namespace":                    {answer: refusal(404, "NotFound"), refused: "unidentified"},
-		"no API server":                        {answer: answer(200, "<html>"), refused: "unidentified"},
-		"an outage says nothing":               {answer: refusal(503, "ServiceUnavailable"), refused: "other"},
-		"too many requests say nothing either": {answer: refusal(429, "TooManyRequests"), refused: "other"},
+		"nothing recorded, uid answered":        {answer: answered, want: "there"},
+		"nothing recorded, uid not readable":    {answer: forbidden, want: address},
+		"uid recorded and answered":             {answer: answered, recorded: "there", want: "there"},
+		"another uid recorded":                  {answer: answered, recorded: "elsewhere", refused: "changed"},
+		"uid recorded, not answered any more":   {answer: forbidden, recorded: "there", refused: "changed"},
+		"address recorded, uid not answered":    {answer: forbidden, recorded: address, want: address},
+		"address recorded, uid answered by now": {answer: answered, recorded: address, want: address},
+		"another address, uid not answered":     {answer: forbidden, recorded: "https://elsewhere:443#00", refused: "changed"},
+		"another address, uid answered":         {answer: answered, recorded: "https://elsewhere:443#00", refused: "changed"},
+		"credentials that are not known":        {answer: refusal(401, "Unauthorized"), refused: "unidentified"},
+		"no such namespace":                     {answer: refusal(404, "NotFound"), refused: "unidentified"},
+		"no API server":                         {answer: answer(200, "<html>"), refused: "unidentified"},
+		"an outage says nothing":                {answer: refusal(503, "ServiceUnavailable"), refused: "other"},
+		"too many requests say nothing either":  {answer: refusal(429, "TooManyRequests"), refused: "other"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(tc.answer)

@@ -148,7 +148,7 @@ func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, i
 	}, nil
 }
 
-// identify returns the identity of the target. It must be the recorded one, if there is
+// identify returns the uid or the address of the target. It must be the recorded one, if there is
 // one, and like is compared with like: what was recorded by address is known by address,
 // also if the uid may be read by now; what was recorded by uid is never known by address.
 func (r *Reconciler) identify(ctx context.Context, recorded types.UID) (types.UID, error) {
@@ -266,6 +266,6 @@ func checkEmpty(in plan.Input) []error {
 		return nil
 	}
 	return []error{fmt.Errorf(
-		"no object is wanted, so everything that was applied (%d objects, such as %s) would be deleted; if that is meant, set the annotation %s/%s: \"true\" on %s",
+		"no object is desired, so everything that was applied (%d objects, such as %s) would be deleted; if that is meant, set the annotation %s/%s: \"true\" on %s",
 		count, first, in.Name, v1alpha1.AnnotationAllowEmpty, in.Owner.Ref.Title())}
 }

@@ -59,7 +59,7 @@ func (i *interposed) RoundTrip(request *http.Request) (*http.Response, error) {
 
 func (i *interposed) WrappedRoundTripper() http.RoundTripper { return i.next }
 
-// before calls the function once, before the first request that begins with the
+// before calls the function once, before the first request that starts with the
 // text, and reports whether that has happened.
 func (b *between) before(prefix string, call func()) (happened func() bool) {
 	var done atomic.Bool
@@ -73,7 +73,7 @@ func (b *between) before(prefix string, call func()) (happened func() bool) {
 	return done.Load
 }
 
-// requests returns what was sent since the last call and begins with the text.
+// requests returns what was sent since the last call and starts with the text.
 func (b *between) requests(prefix string) (matching []string) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -86,7 +86,7 @@ func (b *between) requests(prefix string) (matching []string) {
 	return matching
 }
 
-// interpose gives the bench an engine with the options between whose requests
+// interpose gives the bench an engine with the options; between its requests
 // something can happen.
 func (b *bench) interpose(t *testing.T, options reconciler.ReconcilerOptions) *between {
 	t.Helper()

@@ -25,7 +25,7 @@ func newEstate(t *testing.T, plural, kind, policy string, fence bool) estate {
 	b := newBench(t)
 	b.engine = newEngine(t, reconciler.ReconcilerOptions{TypeFence: fence})
 	e := estate{bench: b, namespace: namespaceOf(b.namespace + "-estate"), definition: definition(plural, kind)}
-	e.config, e.instance = homeless("kept", b.namespace+"-estate"), b.in(instance(kind, "kept"))
+	e.config, e.instance = configIn("kept", b.namespace+"-estate"), b.in(instance(kind, "kept"))
 	for _, object := range []*unstructured.Unstructured{e.config, e.instance} {
 		object.SetAnnotations(map[string]string{engineName + "/delete-policy": policy})
 	}
@@ -55,11 +55,11 @@ func (e estate) checkKept(outcome reconciler.Outcome) {
 		}
 	}
 	if outcome.Steps["orphan"] < 2 {
-		e.t.Errorf("left behind, as the outcome counts: %v", outcome.Steps)
+		e.t.Errorf("orphaned, as the outcome counts: %v", outcome.Steps)
 	}
 }
 
-func TestWhatIsLeftBehindKeepsItsNamespaceAndItsTypeWhenAllIsDeleted(t *testing.T) {
+func TestAnOrphanedObjectKeepsItsNamespaceAndItsTypeWhenAllIsDeleted(t *testing.T) {
 	bothWays(t, func(t *testing.T, fence bool) {
 		kind := map[bool]string{true: "Fenceloom", false: "Heirloom"}[fence]
 		e := newEstate(t, strings.ToLower(kind)+"s", kind, "orphan-on-delete", fence)
@@ -77,12 +77,12 @@ func TestWhatIsLeftBehindKeepsItsNamespaceAndItsTypeWhenAllIsDeleted(t *testing.
 	})
 }
 
-func TestWhatIsLeftBehindKeepsItsNamespaceAndItsTypeWhenTheyAreDroppedWithIt(t *testing.T) {
+func TestAnOrphanedObjectKeepsItsNamespaceAndItsTypeWhenTheyAreDroppedWithIt(t *testing.T) {
 	e := newEstate(t, "bequests", "Bequest", "orphan-on-apply", false)
 	e.checkKept(e.mustApply(config("a", "1")))
 }
 
-func TestWhatWasLeftBehindBeforeKeepsItsNamespaceAndItsTypeAsLongAsItIsThere(t *testing.T) {
+func TestAnObjectOrphanedBeforeKeepsItsNamespaceAndItsTypeAsLongAsItExists(t *testing.T) {
 	e := newEstate(t, "legacies", "Legacy", "orphan-on-apply", false)
 	e.mustApply(e.namespace, e.definition, config("a", "1"))
 	if err := e.Delete(t.Context(), e.config.DeepCopy()); err != nil {
@@ -97,7 +97,7 @@ func TestWhatWasLeftBehindBeforeKeepsItsNamespaceAndItsTypeAsLongAsItIsThere(t *
 	}
 }
 
-func TestWhatWasOnceLeftBehindDoesNotMakeInstancesOfOthersHarmless(t *testing.T) {
+func TestOrphanedInstancesDoNotMakeInstancesOfOthersHarmless(t *testing.T) {
 	for name, tc := range map[string]struct {
 		plural, kind string
 		gone         bool // what was orphaned is deleted before others make an instance
@@ -119,7 +119,7 @@ func TestWhatWasOnceLeftBehindDoesNotMakeInstancesOfOthersHarmless(t *testing.T)
 			if got, want := e.blockers(), "CustomResourceDefinition "+e.definition.GetName()+": "+foreign; got != want {
 				t.Errorf("blocked by %q, want %q", got, want)
 			}
-			// The guard says the same if the deletion began before.
+			// The guard says the same if the deletion started before.
 			outcome, err := e.delete()
 			if err != nil {
 				t.Fatal(err)

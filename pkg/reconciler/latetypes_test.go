@@ -61,8 +61,8 @@ func (l *lateType) step(objects ...client.Object) (reconciler.Outcome, error) {
 	return outcome, err
 }
 
-// settle calls until everything is done.
-func (l *lateType) settle(objects ...client.Object) {
+// applyUntilDone calls until everything is done.
+func (l *lateType) applyUntilDone(objects ...client.Object) {
 	l.t.Helper()
 	l.until("everything to be done", func() bool {
 		outcome, err := l.step(objects...)
@@ -145,17 +145,17 @@ func TestTheScopeOfATypeThatComesLaterDecidesWhereItsObjectsAre(t *testing.T) {
 			}
 			l.await(object)
 			l.install(test.scope)
-			l.settle(object)
+			l.applyUntilDone(object)
 			want := []string{test.want(l.namespace)}
 			before := l.live()
 			if !slices.Equal(l.recorded(), want) || len(before) != 1 || before[want[0]] == "" {
 				t.Fatalf("on record are %v, and there are %v, want %v", l.recorded(), before, want)
 			}
-			l.settle(object)
+			l.applyUntilDone(object)
 			if after := l.live(); after[want[0]] != before[want[0]] {
 				t.Errorf("it was created anew: %v, %v", before, after)
 			}
-			l.settle(config("other", "1"))
+			l.applyUntilDone(config("other", "1"))
 			if left := l.live(); len(left) > 0 || len(l.recorded()) > 0 {
 				t.Errorf("left are %v, on record %v", left, l.recorded())
 			}
@@ -163,11 +163,11 @@ func TestTheScopeOfATypeThatComesLaterDecidesWhereItsObjectsAre(t *testing.T) {
 	}
 }
 
-func TestATypeThatComesBackWithAnotherScopeTakesItsObjectsAlong(t *testing.T) {
+func TestATypeThatReappearsWithAnotherScopeMovesItsObjects(t *testing.T) {
 	t.Parallel()
 	for _, scopes := range [][2]string{{"Namespaced", "Cluster"}, {"Cluster", "Namespaced"}} {
 		t.Run(scopes[0]+" to "+scopes[1], func(t *testing.T) {
-			l := newLateType(t, "Turn"+strings.ToLower(scopes[0][:1]))
+			l := newLateType(t, "Rescoped"+strings.ToLower(scopes[0][:1]))
 			l.install(scopes[0])
 			object := l.late(l.namespace)
 			l.until("the first one", func() bool { outcome, err := l.step(object); return err == nil && outcome.Done() })
@@ -200,15 +200,15 @@ func TestTwoObjectsThatTheScopeOfATypeMakesOneAreAMistakeAndNothingIsLost(t *tes
 	if live := l.live(); len(live) > 0 || !slices.Equal(before, l.recorded()) {
 		t.Errorf("there are %v, on record are %v, before %v", live, l.recorded(), before)
 	}
-	l.settle(objects[0])
+	l.applyUntilDone(objects[0])
 	if live := l.live(); len(live) != 1 || live["/late"] == "" || !slices.Equal(l.recorded(), []string{"/late"}) {
 		t.Errorf("there are %v, on record are %v", live, l.recorded())
 	}
 }
 
-// What is on record under a key that its type does not have any more is not taken for
+// What is on record under a key that its type does not have any more is not mistaken for
 // what others have under the key that it has now.
-func TestAnObjectOfAnotherOwnerIsNotTakenForOneOfAnotherScope(t *testing.T) {
+func TestAnObjectOfAnotherOwnerIsNotMistakenForOneOfAnotherScope(t *testing.T) {
 	t.Parallel()
 	for i, test := range []struct {
 		scope          string
@@ -219,7 +219,7 @@ func TestAnObjectOfAnotherOwnerIsNotTakenForOneOfAnotherScope(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s, made %t, deleting %t", test.scope, test.made, test.deleting), func(t *testing.T) {
 			t.Parallel() // each has a type of its own, and waits for the server
-			l := newLateType(t, fmt.Sprintf("Guest%c", 'a'+i))
+			l := newLateType(t, fmt.Sprintf("Inner%c", 'a'+i))
 			former, ours, theirs := "Namespaced", l.late(l.namespace), l.late("")
 			if test.scope == "Namespaced" {
 				former, ours, theirs = "Cluster", l.late(""), l.late(l.namespace)

@@ -41,7 +41,7 @@ type readMode struct {
 	assumeAbsent bool
 }
 
-// look observes the given objects, those whose type was not served before, and the
+// look observes the given objects, those of types that were not served before, and the
 // namespaces that objects are about to be created in. What cannot be read is Unknown;
 // only the end of the context is an error.
 func (r *Reconciler) look(ctx context.Context, in *plan.Input, keys []plan.Key, how readMode) error {
@@ -144,7 +144,7 @@ func requestsFor(in plan.Input, keys []plan.Key, how readMode) []observe.Request
 	return requests
 }
 
-// nextDriftCheck returns when the first object may be read whose drift check was deferred;
+// nextDriftCheck returns when the first object with a deferred drift check may be read;
 // zero if none was. No watch triggers that read: the object may not change any more.
 func (r *Reconciler) nextDriftCheck(in plan.Input) (next time.Time) {
 	for key, live := range in.Live {

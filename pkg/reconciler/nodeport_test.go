@@ -31,7 +31,7 @@ func (b *bench) hasService(name string) bool {
 	return err == nil
 }
 
-func TestARenamedServiceTakesOverTheNodePortOfTheOldOne(t *testing.T) {
+func TestARenamedServiceGetsTheNodePortOfTheOldOne(t *testing.T) {
 	for _, policy := range []string{"replace", "ssa-override"} {
 		t.Run(policy, func(t *testing.T) {
 			b := newBench(t)

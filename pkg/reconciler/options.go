@@ -38,18 +38,18 @@ type ReconcilerOptions struct {
 	DriftPolicy *v1alpha1.DriftPolicy
 	// MissingNamespacesPolicy defaults to MissingNamespacesPolicyCreate.
 	MissingNamespacesPolicy *v1alpha1.MissingNamespacesPolicy
-	// Parallelism bounds the requests under way at once for one request.
-	// Defaults to 8.
+	// Parallelism is how many requests one call of Apply or Delete has under way at once.
+	// It defaults to 8. A server that answers fast gets more.
 	Parallelism int
 	// Scheme is for objects that generators return typed and without a kind.
 	// Defaults to the scheme of client-go.
 	Scheme *runtime.Scheme
 	// ReadyWhen says when objects of some types are ready, beyond what package status
-	// knows about them. The first rule whose type matches counts; the annotation
+	// knows about them. The first rule for the type counts; the annotation
 	// ready-when of an object takes precedence.
 	ReadyWhen []ReadyWhen
 	// IgnoreFields names fields that are not written after the creation of an object, and
-	// whose drift is none, by type and labels. All rules that match count, and so does the
+	// changes of which are no drift, by type and labels. All rules that match count, and so does the
 	// annotation ignore-fields of an object. When the rules for an object change, it is
 	// written once.
 	IgnoreFields []IgnoreFields
@@ -73,8 +73,8 @@ type ReconcilerOptions struct {
 	// Changed is called when another client has changed an object of an owner, so that it
 	// is worth to call Apply or Delete again; the owner is without its uid. It is called
 	// from several goroutines and must not block. With it, objects are watched from the first
-	// call for their owner until StopWatching or Close, as far as the identity may list and
-	// watch them, and are not read one by one any more. Without it, nothing is watched.
+	// call for their owner until StopWatching or Close, as far as the user may list and
+	// watch them, and are no longer read one by one. Without it, nothing is watched.
 	Changed func(owner Owner, change Change)
 	// Now is the clock; defaults to time.Now.
 	Now func() time.Time
@@ -179,7 +179,7 @@ func (r ReadyWhen) Validate() error {
 	return fmt.Errorf("ReadyWhen of the type %s.%s: %w", r.Type.Kind, r.Type.Group, errors.Join(errs...))
 }
 
-// expressions are the rules as the observer takes them.
+// expressions are the rules in the form of the observer.
 func expressions(rules []ReadyWhen) (all []observe.ReadyWhen, mistakes []error) {
 	for _, rule := range rules {
 		if err := rule.Validate(); err != nil {

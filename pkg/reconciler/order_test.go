@@ -24,7 +24,7 @@ func (b *bench) open(name string) {
 	b.change(name, func(c *corev1.ConfigMap) { c.Labels["open"] = "yes" })
 }
 
-// hold keeps a ConfigMap from vanishing until it is let go.
+// hold keeps a ConfigMap from being removed until its finalizer is removed.
 func (b *bench) hold(names ...string) {
 	b.t.Helper()
 	for _, name := range names {
@@ -154,7 +154,7 @@ func TestPruningFollowsTheDeleteOrderAndDoesNotWaitForOtherObjectsToBecomeReady(
 	b := newBench(t)
 	b.mustApply(config("first", "1", "delete-order", "-1"), config("second", "1"), config("stays", "1"))
 	b.hold("first")
-	b.mustWait(config("stays", "1"), gate("stranger"))
+	b.mustWait(config("stays", "1"), gate("unrelated"))
 	if live := b.get("first"); live == nil || live.DeletionTimestamp == nil {
 		t.Error("what was dropped waits for an object that is not ready")
 	}
@@ -162,7 +162,7 @@ func TestPruningFollowsTheDeleteOrderAndDoesNotWaitForOtherObjectsToBecomeReady(
 		t.Error("the second delete wave did not wait for the first one")
 	}
 	b.letGo("first")
-	b.mustWait(config("stays", "1"), gate("stranger"))
+	b.mustWait(config("stays", "1"), gate("unrelated"))
 	if b.get("second") != nil {
 		t.Error("the second delete wave was not pruned")
 	}

@@ -20,12 +20,12 @@ type Outcome struct {
 	Inventory v1alpha1.Inventory
 	// Unrecorded: the inventory must be saved before anything can be written; it is set only if the request had no Record.
 	Unrecorded bool
-	// Waiting are the objects that are not settled, and why. Nothing waiting
+	// Waiting are the objects that are not settled, and why. No entry
 	// and no error means that the request is fulfilled.
 	Waiting []Wait
-	// Foreign are the objects of other owners that some of them wait for: when one changes,
+	// Awaited are the objects of other owners that some of them wait for: when one changes,
 	// another call may come further.
-	Foreign []Foreign
+	Awaited []AwaitedObject
 	// Settled and Total count the desired objects (or, in deletion, those that
 	// were recorded at the start of this call).
 	Settled, Total int
@@ -35,7 +35,7 @@ type Outcome struct {
 	// them, and after a deletion.
 	Desired *DesiredSet
 	// Returned are objects of ours that existed again, or could not be read, after they had
-	// been removed and had left the inventory. They are in it again.
+	// been removed and had been dropped from the inventory. They are in it again.
 	Returned []Key
 	// NextDriftCheck is when the first object may be read that was not read, because it is
 	// edited too often; zero if there is none. No Change follows then.
@@ -44,10 +44,10 @@ type Outcome struct {
 	Steps map[string]int
 	// Notes are sentences worth an event: adopted, orphaned, put back, repaired.
 	Notes []Note
-	// Drifted are the objects that another client changed or deleted and that are left
-	// as they are, because their drift policy is to report it.
+	// Drifted are the objects that another client changed or deleted and that are not
+	// repaired, because their drift policy is to report it.
 	Drifted []Deviation
-	// Missing are the rights that the identity lacks to apply the objects and to remove them
+	// Missing are the rights that the user lacks to apply the objects and to remove them
 	// again, as far as this call found out: before its first write, and when something was
 	// forbidden. They stop nothing by themselves.
 	Missing MissingRights
@@ -93,7 +93,7 @@ type Wait struct {
 	Key     Key
 	Reason  WaitReason
 	Message string
-	// Until is when the object settles by itself; zero if unknown.
+	// Until is when the object is settled without a write; zero if unknown.
 	Until time.Time
 }
 
@@ -108,7 +108,7 @@ const (
 	WaitGone      = WaitReason(plan.WaitGone)      // the object is being deleted
 	WaitType      = WaitReason(plan.WaitType)      // the type is not served yet
 	WaitUnknown   = WaitReason(plan.WaitUnknown)   // the object cannot be read
-	WaitForbidden = WaitReason(plan.WaitForbidden) // the identity has no right to read the object
+	WaitForbidden = WaitReason(plan.WaitForbidden) // the user has no right to read the object
 	WaitOwner     = WaitReason(plan.WaitOwner)     // the object has another owner
 	WaitBlocked   = WaitReason(plan.WaitBlocked)   // the deletion is blocked
 	WaitError     = WaitReason(plan.WaitError)     // the last step failed
@@ -119,14 +119,34 @@ const (
 
 // Note is a sentence about an object.
 type Note struct {
-	Key     Key
+	Key Key
+	// Reason is a word that an event about the note can have as its reason, such as Adopted;
+	// empty for a note without one of its own.
+	Reason  string
 	Message string
-	// Warning is the reason of a note about harm, such as ForeignInstancesLost.
-	// It is empty for a note that is only information.
-	Warning string
+	// Warning is set for a note about harm, such as ForeignInstancesLost.
+	Warning bool
 }
 
-// Deviation is an object that differs from its manifest, and is left so.
+// Reasons of notes.
+const (
+	// NoteAdopted: an object that was there before is a dependent now.
+	NoteAdopted = plan.NoteAdopted
+	// NoteReleased: an object is no dependent any more and stays.
+	NoteReleased = plan.NoteReleased
+	// NoteRecreated: an object is deleted to be created again.
+	NoteRecreated = plan.NoteRecreated
+	// NoteOwnershipRestored: an object has its ownership label and annotation again.
+	NoteOwnershipRestored = plan.NoteOwnershipRestored
+	// NoteDriftRepaired: an object is as its manifest again.
+	NoteDriftRepaired = plan.NoteDriftRepaired
+	// NoteLeftAlone: fields are left as another client has set them.
+	NoteLeftAlone = plan.NoteLeftAlone
+	// NoteAssumedComplete: an object counts as complete, although its end was not seen.
+	NoteAssumedComplete = plan.NoteAssumedComplete
+)
+
+// Deviation is an object that differs from its manifest, and is not repaired.
 type Deviation struct {
 	Key Key
 	Drift

@@ -26,9 +26,9 @@ func TestAdoption(t *testing.T) {
 		taken        bool
 	}{
 		{"adopts an object without owner", "if-unowned", nil, true},
-		{"leaves what Helm owns", "if-unowned", helm, false},
-		{"never takes what exists", "never", nil, false},
-		{"always takes", "always", helm, true},
+		{"does not adopt what Helm owns", "if-unowned", helm, false},
+		{"never adopts what exists", "never", nil, false},
+		{"always adopts", "always", helm, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestAdoption(t *testing.T) {
 			if b.get("other") == nil {
 				t.Error("the conflict of one object stopped the other")
 			}
-			// What is not ours survives the deletion, what was taken does not.
+			// What is not ours survives the deletion, what was adopted does not.
 			if outcome, err := b.delete(); err != nil || !outcome.Done() {
 				t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
 			}
@@ -201,7 +201,7 @@ func TestAnObjectWithAControllerBelongsToIt(t *testing.T) {
 	}
 }
 
-func TestWhatWasTakenOverBearsNoMarkOfItsLastOwner(t *testing.T) {
+func TestAnAdoptedObjectHasNoOwnershipMetadataOfItsFormerOwner(t *testing.T) {
 	theirs := metav1.ObjectMeta{
 		Name: "a",
 		Labels: map[string]string{
@@ -236,7 +236,7 @@ func TestWhatWasTakenOverBearsNoMarkOfItsLastOwner(t *testing.T) {
 				}
 			}
 			if kept := got.Labels["their"] != "" && got.Annotations["argocd.argoproj.io/hook"] != ""; kept != (update != "replace") {
-				t.Errorf("labels that are no marks are kept: %t", kept)
+				t.Errorf("labels that name no owner are kept: %t", kept)
 			}
 			for _, entry := range got.ManagedFields {
 				if entry.Manager == engineName && entry.Operation == metav1.ManagedFieldsOperationUpdate && update != "replace" {
@@ -245,9 +245,9 @@ func TestWhatWasTakenOverBearsNoMarkOfItsLastOwner(t *testing.T) {
 			}
 			// It is ours for good, whatever the policy says, and at rest.
 			b.mustApply(ours(), config("other", "1"))
-			settled := b.get("a").ResourceVersion
+			before := b.get("a").ResourceVersion
 			b.mustApply(ours(), config("other", "1"))
-			if again := b.get("a").ResourceVersion; again != settled {
+			if again := b.get("a").ResourceVersion; again != before {
 				t.Errorf("it is written without need")
 			}
 			b.mustApply(config("other", "1"))
@@ -258,7 +258,7 @@ func TestWhatWasTakenOverBearsNoMarkOfItsLastOwner(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatAnotherOwnerHasNowLosesOurMarksOnly(t *testing.T) {
+func TestAnObjectOwnedByAnotherOwnerLosesOnlyOurOwnershipMetadata(t *testing.T) {
 	b := newBench(t)
 	helmTakes := func(name string) {
 		t.Helper()
@@ -276,7 +276,7 @@ func TestAnObjectThatAnotherOwnerHasNowLosesOurMarksOnly(t *testing.T) {
 		case left == nil:
 			t.Errorf("%s is Helm's, and was deleted", name)
 		case left.Labels[engineName+"/owner-id"] != "" || left.Annotations[engineName+"/owner"] != "":
-			t.Errorf("%s bears our marks: %v, %v", name, left.Labels, left.Annotations)
+			t.Errorf("%s has our label or annotation: %v, %v", name, left.Labels, left.Annotations)
 		case left.Annotations["meta.helm.sh/release-name"] != "web" || left.Data["value"] != "1":
 			t.Errorf("%s has lost what is Helm's: %v", name, left)
 		}
@@ -305,7 +305,7 @@ func TestPruneAndOrphan(t *testing.T) {
 	}
 	orphan := b.get("orphan")
 	if orphan == nil || orphan.Labels[engineName+"/owner-id"] != "" || orphan.Annotations[engineName+"/owner"] != "" {
-		t.Errorf("the orphan was not released: %v", orphan)
+		t.Errorf("the orphan was not dropped: %v", orphan)
 	}
 	if got := len(b.inventory.Items); got != 1 {
 		t.Errorf("%d objects are recorded, want 1", got)
@@ -359,12 +359,12 @@ func TestARecordCopiedFromAnotherOwnerTouchesNothing(t *testing.T) {
 			t.Fatalf("%s: delete: %v, waiting for %v", name, err, outcome.Waiting)
 		}
 		if b.get("left") == nil {
-			t.Fatalf("%s: what another owner has left behind was deleted", name)
+			t.Fatalf("%s: what another owner orphaned was deleted", name)
 		}
 	}
 }
 
-func TestAnObjectWithoutMarksIsOursByTheSealOfItsRecord(t *testing.T) {
+func TestAnObjectWithoutOwnershipMetadataIsOursByTheSealOfItsRecord(t *testing.T) {
 	b := newBench(t)
 	b.mustApply(config("a", "1"), config("b", "1"))
 	// The record of an older version is sealed again without a write.
@@ -391,13 +391,13 @@ func TestTheAnnotationAloneShowsWhatIsOurs(t *testing.T) {
 	// The creation was not answered before the crash.
 	for i := range b.inventory.Items {
 		item := &b.inventory.Items[i]
-		item.UID, item.Seal, item.Digest, item.Seen, item.Accepted = "", "", "", "", ""
+		item.UID, item.Seal, item.Digest, item.ObservedHash, item.AppliedHash = "", "", "", "", ""
 	}
 	b.strip("a", false)
 	b.strip("b", false)
 	b.mustApply(config("a", "1"))
 	if b.get("b") != nil {
-		t.Error("what is not wanted any more was left behind")
+		t.Error("what is not desired any more was not deleted")
 	}
 	if b.get("a").Labels[engineName+"/owner-id"] == "" {
 		t.Error("the label was not put back")
@@ -405,11 +405,11 @@ func TestTheAnnotationAloneShowsWhatIsOurs(t *testing.T) {
 	b.inventory.Items[0].UID, b.inventory.Items[0].Seal = "", ""
 	b.strip("a", false)
 	if outcome, err := b.delete(); err != nil || !outcome.Done() || b.get("a") != nil {
-		t.Errorf("delete: %v, waiting for %v, left behind: %t", err, outcome.Waiting, b.get("a") != nil)
+		t.Errorf("delete: %v, waiting for %v, orphaned: %t", err, outcome.Waiting, b.get("a") != nil)
 	}
 }
 
-// strip takes our label off an object, and the annotation if all is to go.
+// strip removes our label from an object, and with all also the annotation.
 func (b *bench) strip(name string, all bool) {
 	b.t.Helper()
 	object := b.get(name)
@@ -471,7 +471,7 @@ func TestWhatCanOnlyBeCreatedIsRefusedAndHoldsUpNothing(t *testing.T) {
 		t.Error("something was written")
 	}
 
-	stuck := func() {
+	blocked := func() {
 		for _, kind := range kinds {
 			gvk := kind.GroupVersionKind()
 			item := reconciler.InventoryItem{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: "a"}
@@ -482,12 +482,12 @@ func TestWhatCanOnlyBeCreatedIsRefusedAndHoldsUpNothing(t *testing.T) {
 		}
 	}
 	b.mustApply(config("a", "1"))
-	stuck()
+	blocked()
 	b.mustApply(config("a", "2"))
 	if len(b.inventory.Items) != 1 {
 		t.Errorf("recorded: %v", b.inventory.Items)
 	}
-	stuck()
+	blocked()
 	if outcome, err := b.delete(); err != nil || !outcome.Done() || b.get("a") != nil {
 		t.Errorf("delete: %v, waiting for %v", err, outcome.Waiting)
 	}

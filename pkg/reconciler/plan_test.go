@@ -36,7 +36,7 @@ func TestPlanReturnsWhatApplyWouldDoAndWritesNothing(t *testing.T) {
 	}
 }
 
-func TestAPlanLeavesAnObjectToAnOwnerThatWaitsForItAsApplyDoes(t *testing.T) {
+func TestAPlanHandsAnObjectOverToAnOwnerThatWaitsForItAsApplyDoes(t *testing.T) {
 	b := newBench(t)
 	b.mustApply(config("shared", "1"), config("mine", "1"))
 	b.letOtherWait()
@@ -51,7 +51,7 @@ func TestAPlanNotesOrphans(t *testing.T) {
 	b := newBench(t)
 	b.mustApply(config("a", "1"))
 	b.inventory = reconciler.Inventory{}
-	if got := b.plan(b.request(config("a", "1"))); !strings.Contains(got, "found: it bears the ownership marks of this component") {
+	if got := b.plan(b.request(config("a", "1"))); !strings.Contains(got, "found: it has the ownership label and annotation of this component") {
 		t.Errorf("got\n%s", got)
 	}
 }

@@ -103,7 +103,7 @@ func TestPrecedenceOfTheAdoptionPolicy(t *testing.T) {
 			_, err := b.applyFor(reconciler.Policies{Adoption: test.levels.component},
 				annotated(config("a", "ours"), "adoption-policy", test.levels.annotation))
 			if taken, want := err == nil, test.want == v1alpha1.AdoptionPolicyAlways; taken != want {
-				t.Errorf("taken: %t, want %t; %v", taken, want, err)
+				t.Errorf("adopted: %t, want %t; %v", taken, want, err)
 			}
 		})
 	}
@@ -145,7 +145,7 @@ func TestPrecedenceOfTheDeletePolicy(t *testing.T) {
 				}
 			}
 			if left, want := b.get("a") != nil, test.want == v1alpha1.DeletePolicyOrphan; left != want {
-				t.Errorf("left behind: %t, want %t", left, want)
+				t.Errorf("orphaned: %t, want %t", left, want)
 			}
 		})
 	}

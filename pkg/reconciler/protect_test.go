@@ -92,7 +92,7 @@ func TestTheOwnerIsNoDependentOfItself(t *testing.T) {
 	}
 }
 
-func TestWhatIsProtectedIsLeftBehindByPruneAndDeletion(t *testing.T) {
+func TestProtectedObjectsAreOrphanedByPruneAndDeletion(t *testing.T) {
 	b := newBench(t)
 	b.mustApply(config("credentials", "1"), config("more", "1"), config("a", "1"))
 	protected := []reconciler.Key{{Kind: "ConfigMap", Namespace: b.namespace, Name: "credentials"}, {Kind: "ConfigMap", Namespace: b.namespace, Name: "more"}}
@@ -108,7 +108,7 @@ func TestWhatIsProtectedIsLeftBehindByPruneAndDeletion(t *testing.T) {
 	}
 	for _, name := range []string{"credentials", "more"} {
 		if left := b.get(name); left == nil || left.Labels[engineName+"/owner-id"] != "" {
-			t.Errorf("%s was not left behind without marks: %v", name, left)
+			t.Errorf("%s was not orphaned without label and annotation: %v", name, left)
 		}
 	}
 	if b.get("a") != nil {

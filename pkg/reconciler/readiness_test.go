@@ -88,7 +88,7 @@ kind: APIService
 metadata: {name: v1.unavailable.example.com}
 spec: {group: unavailable.example.com, version: v1, groupPriorityMinimum: 100, versionPriority: 100, insecureSkipTLSVerify: true, service: {namespace: default, name: nowhere}}`)
 	after := config("after", "1", "apply-order", "1")
-	b.until("the server to judge it", func() bool {
+	b.until("the server to report its readiness", func() bool {
 		outcome, err := b.apply(service, after)
 		if err != nil || outcome.Done() {
 			t.Fatalf("got %v, done: %v", err, outcome.Done())

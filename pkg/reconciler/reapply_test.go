@@ -15,7 +15,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// clocked gives the bench an engine whose clock the test turns.
+// clocked gives the bench an engine with a clock that the test sets.
 func (b *bench) clocked(t *testing.T) (forward func(time.Duration), requests *between) {
 	t.Helper()
 	now := time.Now()
@@ -33,7 +33,7 @@ func TestAReapplyThatFindsNothingToChangeIsNoChangeOnTheServerAndIsReadyAllTheWa
 			before := b.get("a")
 			forward(9 * time.Minute)
 			if outcome := b.mustApply(object); len(outcome.Steps) > 0 {
-				t.Errorf("steps %v before the interval is over", outcome.Steps)
+				t.Errorf("steps %v before the interval has passed", outcome.Steps)
 			}
 			forward(2 * time.Minute)
 			if outcome := b.mustApply(object); len(outcome.Steps) != 1 {

@@ -17,13 +17,13 @@ import (
 )
 
 // putBack creates an object again, as a creation does that comes late.
-func (b *bench) putBack(like *corev1.ConfigMap, marked bool) {
+func (b *bench) putBack(like *corev1.ConfigMap, owned bool) {
 	b.t.Helper()
 	again := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: like.Namespace, Name: like.Name, Labels: maps.Clone(like.Labels), Annotations: maps.Clone(like.Annotations)},
 		Data:       like.Data,
 	}
-	if !marked {
+	if !owned {
 		again.Labels, again.Annotations = nil, nil
 	}
 	if err := b.Create(b.t.Context(), again); err != nil {
@@ -57,7 +57,7 @@ func TestAnObjectThatComesBackAfterItWasPrunedIsRemovedAgain(t *testing.T) {
 	records := b.records
 	outcome := b.mustApply(config("a", "1"))
 	if b.get("b") != nil {
-		t.Error("it was left behind")
+		t.Error("it was not deleted")
 	}
 	want := []reconciler.Key{{Kind: "ConfigMap", Namespace: b.namespace, Name: "b"}}
 	if !slices.Equal(outcome.Returned, want) || outcome.Steps["delete"] != 2 || b.records == records {
@@ -68,7 +68,7 @@ func TestAnObjectThatComesBackAfterItWasPrunedIsRemovedAgain(t *testing.T) {
 	}
 }
 
-func TestObjectsThatComeBackAfterTheDeletionAreFoundByTheirMarks(t *testing.T) {
+func TestObjectsThatReappearAfterTheDeletionAreFoundByTheirOwnershipMetadata(t *testing.T) {
 	b := newBench(t)
 	between := b.interpose(t, reconciler.ReconcilerOptions{})
 	var objects []client.Object
@@ -90,7 +90,7 @@ func TestObjectsThatComeBackAfterTheDeletionAreFoundByTheirMarks(t *testing.T) {
 		t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
 	}
 	if b.get("a") != nil || b.get("b") != nil || b.get("c") == nil {
-		t.Error("ours was left behind, or an object of another owner was removed")
+		t.Error("ours was not deleted, or an object of another owner was removed")
 	}
 	if len(outcome.Returned) != 2 {
 		t.Errorf("returned %v", outcome.Returned)

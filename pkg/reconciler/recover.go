@@ -22,10 +22,10 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// RecoverRequest asks for the objects of an owner whose record was lost in part.
+// RecoverRequest asks for the objects of an owner after its record was lost in part.
 type RecoverRequest struct {
 	Owner Owner
-	// Inventory is what is left of the record. Its format and its target are checked.
+	// Inventory is what remains of the record. Its format and its target are checked.
 	Inventory v1alpha1.Inventory
 	// Types are the types of the objects to look for.
 	Types []InventoryType
@@ -36,14 +36,14 @@ type RecoverRequest struct {
 	Policies Policies
 }
 
-// Recover finds the objects again whose label and annotation name the owner, and returns
+// Recover finds the objects again that name the owner in label and annotation, and returns
 // what a record of them needs: it is for an inventory of which a part was lost. Only
 // metadata is read, but for objects that define types. That an object was not
 // created yet, was orphaned or did its work, is lost with the record, and that
 // something in a namespace or of a type was orphaned; what became of its manifest,
 // too, so that a desired object is written once more.
 //
-// An error names the types whose objects could not be listed. Then nothing is
+// An error names the types that could not be listed. Then nothing is
 // returned, because what is missing would look as if it did not exist.
 func (r *Reconciler) Recover(ctx context.Context, request RecoverRequest) ([]InventoryItem, error) {
 	in, err := r.input(ctx, plan.Deleting, request.Owner, request.Inventory, nil)
@@ -176,7 +176,7 @@ func (s *search) defines(ctx context.Context, resource cluster.Resource, name st
 	}
 }
 
-// Rekeyed returns the items of an inventory whose digests were made with another key than
+// Rekeyed returns the items of an inventory with digests that were made with another key than
 // ReconcilerOptions.DigestKey, because that key was lost or another operator had it. They say no more
 // of which manifest an object was made: Apply writes most objects in place once, and neither
 // recreates an object nor runs one again for that.
@@ -195,7 +195,7 @@ type listPlace struct {
 	namespace string
 }
 
-// recheckGone observes once more the objects that have left the record in this call
+// recheckGone observes once more the objects that were dropped from the record in this call
 // because they are gone: a creation that was delayed for long, perhaps one of
 // a predecessor of this process, may have put them back. Those that exist and are ours
 // return to the record, as do those that cannot be read; recheckGone reports whether
@@ -227,8 +227,8 @@ func (r *Reconciler) recheckGone(ctx context.Context, c *call) (returned bool, e
 	return returned, nil
 }
 
-// mayExist returns those of the keys whose objects may exist again. All objects of the
-// place are listed: one whose label was stripped is ours by its annotation. If there
+// mayExist returns the keys of objects that may exist again. All objects of the
+// place are listed: one that lost its label is ours by its annotation. If there
 // are so many that it costs less to read the keys one by one, that is done.
 func (r *Reconciler) mayExist(ctx context.Context, owner plan.Owner, at listPlace, keys []plan.Key) []plan.Key {
 	if len(keys) <= maxSingleReads {
@@ -256,7 +256,7 @@ func (r *Reconciler) mayExist(ctx context.Context, owner plan.Owner, at listPlac
 		}
 	}
 	if err != nil {
-		return keys // an identity that must not list may still read
+		return keys // a user that may not list may still read
 	}
 	return slices.DeleteFunc(keys, func(key plan.Key) bool { return !found[key.Name] })
 }
@@ -269,10 +269,11 @@ func (c *call) recordAgain(item v1alpha1.InventoryItem, live plan.Observation) {
 	item.Digest, item.Finished, item.UnreadSince, item.UnreadLast = "", "", nil, nil
 	c.in.Recorded = append(c.in.Recorded, item)
 	c.in.Live[key] = live
-	message, warning := "may be there again after it was removed: "+live.Message, ""
+	note := plan.Note{Key: key, Message: "may be there again after it was removed: " + live.Message}
 	if live.Existence == plan.Present {
-		message, warning = "was there again after it was removed, with our marks; it is removed once more", plan.WarnOrphanFound
+		note.Reason, note.Warning = plan.WarnOrphanFound, true
+		note.Message = "appeared again after it was removed, with our label and annotation; it is removed once more"
 	}
-	c.notes = append(c.notes, plan.Note{Key: key, Message: message, Warning: warning})
+	c.notes = append(c.notes, note)
 	c.returned = append(c.returned, key)
 }

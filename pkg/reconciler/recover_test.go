@@ -38,7 +38,7 @@ func (b *bench) recovered(types ...reconciler.InventoryType) map[string]reconcil
 
 var configMapType = reconciler.InventoryType{Version: "v1", Kind: "ConfigMap"}
 
-func TestRecoverFindsWhatBearsOurMarksInFull(t *testing.T) {
+func TestRecoverFindsObjectsWithBothOwnershipLabelAndAnnotation(t *testing.T) {
 	b := newBench(t)
 	b.mustApply(
 		config("plain", "1"),
@@ -80,7 +80,7 @@ func TestRecoverFindsWhatBearsOurMarksInFull(t *testing.T) {
 	}
 }
 
-// Otherwise what has run before the deletion would be taken for an ordinary object,
+// Otherwise what has run before the deletion would be treated as an ordinary object,
 // and would run again.
 func TestRecoverKnowsWhatRunsBeforeTheDeletion(t *testing.T) {
 	b := newBench(t)

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// recreated is a manifest whose object is recreated when the manifest changes.
+// recreated is a manifest of an object that is recreated when the manifest changes.
 func recreated(object *unstructured.Unstructured, policy string) *unstructured.Unstructured {
 	object = object.DeepCopy()
 	object.SetAnnotations(map[string]string{engineName + "/update-policy": policy})
@@ -81,7 +81,7 @@ func TestNothingIsDeletedBeforeTheServerAcceptsTheNewObject(t *testing.T) {
 				t.Errorf("the live object is %q, and was %q", after, before)
 			}
 			if outcome := b.mustApply(recreated(tc.before, "recreate")); len(outcome.Steps) > 0 {
-				t.Errorf("steps %v after the manifest was taken back", outcome.Steps)
+				t.Errorf("steps %v after the manifest was reverted", outcome.Steps)
 			}
 			if _, err := b.delete(); err != nil {
 				t.Error(err)
@@ -179,7 +179,7 @@ func TestRecreateOnImmutableRecreatesOnlyWhatTheServerRefusesToChange(t *testing
 			// There is no garbage collector here that would finish the deletion.
 			live := b.get("a")
 			if live == nil || live.UID != before || !slices.Equal(live.Finalizers, []string{metav1.FinalizerOrphanDependents}) {
-				t.Fatalf("the object is %v, want that its dependents are left behind", live)
+				t.Fatalf("the object is %v, want that its dependents are orphaned", live)
 			}
 			b.change("a", func(c *corev1.ConfigMap) { c.Finalizers = nil })
 			b.mustApply(manifest("3", true))

@@ -24,7 +24,7 @@ func newRepairHistory() *repairHistory {
 	return &repairHistory{backoff.NewThrottle[plan.OwnerRef, plan.Key, plan.Drift](repairLimits)}
 }
 
-// add counts a repair of the object, and reports whether it is contested.
+// add counts a repair of the object, and reports whether it is in conflict.
 func (h *repairHistory) add(owner plan.OwnerRef, key plan.Key, drift plan.Drift, now time.Time) (plan.Conflict, bool) {
 	if last := h.repairs.Get(owner, key, now).Value; drift.Manager == "" && !drift.Missing && last.Manager != "" {
 		// A removed field has no manager. The one that was seen before is a better guess than none.
@@ -34,17 +34,17 @@ func (h *repairHistory) add(owner plan.OwnerRef, key plan.Key, drift plan.Drift,
 	return plan.Conflict{Until: repairs.Until, Last: drift}, repairs.Count >= repairLimits.Burst
 }
 
-// contested returns the objects of the owner that are contested.
-func (h *repairHistory) contested(owner plan.OwnerRef, now time.Time) map[plan.Key]plan.Conflict {
-	contested := map[plan.Key]plan.Conflict{}
+// conflicts returns the objects of the owner that are in conflict.
+func (h *repairHistory) conflicts(owner plan.OwnerRef, now time.Time) map[plan.Key]plan.Conflict {
+	conflicts := map[plan.Key]plan.Conflict{}
 	for key, repairs := range h.repairs.Paused(owner, now) {
-		contested[key] = plan.Conflict{Until: repairs.Until, Last: repairs.Value}
+		conflicts[key] = plan.Conflict{Until: repairs.Until, Last: repairs.Value}
 	}
-	return contested
+	return conflicts
 }
 
 // noteRepairs notes which of the steps repaired drift, and which client had caused it, and
-// adds them to the history. A change of the manifest ends a contest.
+// adds them to the history. A change of the manifest ends a conflict.
 func (r *Reconciler) noteRepairs(c *call, results []plan.Result) {
 	for _, result := range results {
 		step := result.Step
@@ -57,12 +57,12 @@ func (r *Reconciler) noteRepairs(c *call, results []plan.Result) {
 			}
 			continue
 		}
-		contest, contested := r.history.add(c.in.Owner.Ref, step.Key, *step.Drift, r.settings.now())
+		repairs, conflicting := r.history.add(c.in.Owner.Ref, step.Key, *step.Drift, r.settings.now())
 		switch {
-		case contested:
-			c.addNote(plan.Note{Key: step.Key, Warning: plan.WarnConflict, Message: contest.String()})
+		case conflicting:
+			c.addNote(plan.Note{Key: step.Key, Reason: plan.WarnConflict, Warning: true, Message: repairs.String()})
 		case step.Reason != plan.ReasonOwnershipLost: // of which there is a note already
-			c.addNote(plan.Note{Key: step.Key, Message: "drift repaired: " + step.Drift.String()})
+			c.addNote(plan.Note{Key: step.Key, Reason: plan.NoteDriftRepaired, Message: "drift repaired: " + step.Drift.String()})
 		}
 	}
 }

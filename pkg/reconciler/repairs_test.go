@@ -13,8 +13,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// contested is an object of which another client desires something else than we do.
-type contested struct {
+// conflicting is an object that another client changes to something else than we desire.
+type conflicting struct {
 	t       *testing.T
 	history *repairHistory
 	now     time.Time
@@ -26,24 +26,24 @@ type contested struct {
 	last    plan.Plan
 }
 
-func newContested(t *testing.T) *contested {
+func newConflicting(t *testing.T) *conflicting {
 	key := plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "a"}
 	owner := plan.Owner{ID: "id", Ref: plan.OwnerRef{Kind: "Shop", Namespace: "shop", Name: "main", UID: "u"}}
 	set, err := policy.Parse("corbel.example.com", nil, policy.Set{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &contested{
+	f := &conflicting{
 		t: t, history: newRepairHistory(), owner: owner, now: time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC),
 		desired: plan.Desired{Key: key, Version: "v1", Digest: "1", Policies: set},
 		item:    v1alpha1.InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", UID: "1", Digest: "1"},
 	}
 	f.write("ours")
-	f.item.Seen, f.item.Accepted = f.live.ObservedHash, f.live.AppliedHash
+	f.item.ObservedHash, f.item.AppliedHash = f.live.ObservedHash, f.live.AppliedHash
 	return f
 }
 
-func (f *contested) write(value string) {
+func (f *conflicting) write(value string) {
 	f.live = plan.Observation{
 		Existence: plan.Present, UID: "1", ResourceVersion: f.live.ResourceVersion + "1",
 		Ownership:    plan.Ownership{OwnerID: f.owner.ID, Ref: f.owner.Ref},
@@ -55,11 +55,11 @@ func (f *contested) write(value string) {
 }
 
 // reconcile plans once, and does what the plan says.
-func (f *contested) reconcile() {
+func (f *conflicting) reconcile() {
 	f.t.Helper()
 	next, err := plan.Next(plan.Input{
 		Name: "corbel.example.com", Owner: f.owner, Desired: []plan.Desired{f.desired}, Recorded: []v1alpha1.InventoryItem{f.item},
-		Live: map[plan.Key]plan.Observation{f.desired.Key: f.live}, Conflicts: f.history.contested(f.owner.Ref, f.now), Now: f.now,
+		Live: map[plan.Key]plan.Observation{f.desired.Key: f.live}, Conflicts: f.history.conflicts(f.owner.Ref, f.now), Now: f.now,
 	})
 	if err != nil {
 		f.t.Fatal(err)
@@ -77,7 +77,7 @@ func (f *contested) reconcile() {
 }
 
 func TestAWriterEvery100MillisecondsIsUndoneAtMost12TimesIn10MinutesAndNamed(t *testing.T) {
-	f := newContested(t)
+	f := newConflicting(t)
 	messages := map[string]bool{}
 	for range 6000 {
 		f.now = f.now.Add(100 * time.Millisecond)
@@ -98,7 +98,7 @@ func TestAWriterEvery100MillisecondsIsUndoneAtMost12TimesIn10MinutesAndNamed(t *
 	}
 	for message := range messages {
 		if !strings.Contains(message, "their-operator") || !strings.Contains(message, "data.value") {
-			t.Errorf("it does not say who changes what: %s", message)
+			t.Errorf("it does not say which client changes what: %s", message)
 		}
 	}
 	f.now = f.now.Add(repairLimits.Limit)
@@ -108,8 +108,8 @@ func TestAWriterEvery100MillisecondsIsUndoneAtMost12TimesIn10MinutesAndNamed(t *
 	}
 }
 
-func TestAContestEndsWhenTheOtherClientStops(t *testing.T) {
-	f := newContested(t)
+func TestAConflictEndsWhenTheOtherClientStops(t *testing.T) {
+	f := newConflicting(t)
 	for range repairLimits.Burst {
 		f.write("theirs")
 		f.reconcile()
@@ -119,19 +119,19 @@ func TestAContestEndsWhenTheOtherClientStops(t *testing.T) {
 	}
 	f.now = f.now.Add(repairLimits.Base)
 	if f.reconcile(); !f.last.Done() || f.last.Settled != 1 {
-		t.Fatalf("it was not changed, and it does not settle: %s", f.last)
+		t.Fatalf("it was not changed, and it is not settled: %s", f.last)
 	}
 	f.now = f.now.Add(repairLimits.Quiet + time.Second)
 	f.write("theirs")
 	before := f.writes
 	f.reconcile()
 	if f.reconcile(); f.writes != before+1 || !f.last.Done() {
-		t.Errorf("the old contest is not forgotten: %s", f.last)
+		t.Errorf("the old conflict is not dropped: %s", f.last)
 	}
 }
 
-func TestAChangedManifestEndsAContest(t *testing.T) {
-	f := newContested(t)
+func TestAChangedManifestEndsAConflict(t *testing.T) {
+	f := newConflicting(t)
 	for range repairLimits.Burst {
 		f.write("theirs")
 		f.reconcile()
@@ -145,8 +145,8 @@ func TestAChangedManifestEndsAContest(t *testing.T) {
 	}
 }
 
-func TestContestsOfOthersAndOfOtherObjectsAreApart(t *testing.T) {
-	f := newContested(t)
+func TestConflictsOfOtherOwnersAndObjectsAreCountedSeparately(t *testing.T) {
+	f := newConflicting(t)
 	other := f.owner.Ref
 	other.Name = "other"
 	for range repairLimits.Burst {
@@ -155,6 +155,6 @@ func TestContestsOfOthersAndOfOtherObjectsAreApart(t *testing.T) {
 	}
 	f.write("theirs")
 	if f.reconcile(); f.writes != 1 {
-		t.Error("the object waits for the contests of others")
+		t.Error("the object waits for the conflicts of others")
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// Owner identifies on whose behalf objects are written: a component, a release.
+// Owner identifies the owner of the objects that are written: a component, a release.
 type Owner struct {
 	Group, Kind, Namespace, Name string
 	// UID distinguishes incarnations of the same owner.
@@ -53,8 +53,8 @@ type ApplyRequest struct {
 	Policies        Policies
 	// ManagedTypes are patterns of types that appear at run time.
 	ManagedTypes []v1alpha1.TypeInfo
-	// Timeout is how long a namespace is kept that is not needed any more and whose
-	// content cannot be read, if it was created because objects live in it. Then it
+	// Timeout is how long a namespace is kept that is not needed any more and the content of
+	// which cannot be read, if it was created because objects live in it. Then it
 	// is orphaned, with a note. Zero means that it is kept until its content can
 	// be read.
 	Timeout time.Duration

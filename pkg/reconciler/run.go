@@ -7,11 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -21,14 +19,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/rights"
 )
-
-// maxLooks bounds how often one object is read again in one call because a write met
-// something else than what the plan had seen.
-const maxLooks = 3
-
-// maxWrites bounds how often one object is written in one call. More than a
-// deletion and a creation is needed only if the server does not keep what we write.
-const maxWrites = 4
 
 // run plans and executes until a plan has no steps: observe, decide, record,
 // write, and again with what the answers say.
@@ -51,21 +41,24 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 		}
 		r.preflight(ctx, call, next)
 		if next.MustRecord {
-			if saved, err := r.save(ctx, call, next, record); err != nil || !saved {
-				return call.unrecorded(next, saved), errors.Join(call.failures(), err)
+			if canRecord, err := r.record(ctx, call, next, record); err != nil || !canRecord {
+				return call.unrecorded(next, canRecord), errors.Join(call.failures(), err)
 			}
 		}
 		if len(next.Steps) == 0 {
 			call.in.Recorded = next.Inventory
 			if call.in.Cause == plan.Deleting && next.Done() {
+				// What runs before and after the deletion has run.
 				call.in.hooks, call.in.Desired = false, nil
 			}
-			if returned, err := r.recheckGone(ctx, call); err != nil || !returned {
+			// An object that is there again, although it was removed, reopens the call: it is
+			// recorded before the next plan.
+			if cameBack, err := r.recheckGone(ctx, call); err != nil || !cameBack {
 				return call.outcome(next), errors.Join(call.failures(), err)
 			}
 			next.Inventory, again = call.in.Recorded, nil
-			if saved, err := r.save(ctx, call, next, record); err != nil || !saved {
-				return call.unrecorded(next, saved), errors.Join(call.failures(), err)
+			if canRecord, err := r.record(ctx, call, next, record); err != nil || !canRecord {
+				return call.unrecorded(next, canRecord), errors.Join(call.failures(), err)
 			}
 			continue
 		}
@@ -96,7 +89,7 @@ func (r *Reconciler) next(ctx context.Context, c *call, keys []plan.Key, how rea
 	}
 	c.noteOrphans(keys)
 	c.in.Now = r.settings.now()
-	c.in.Conflicts = r.history.contested(c.in.Owner.Ref, c.in.Now)
+	c.in.Conflicts = r.history.conflicts(c.in.Owner.Ref, c.in.Now)
 	if c.in.Cause == plan.Applying { // a deletion removes what other owners wait for, too
 		c.in.AwaitedBy = r.handovers.waitedFor(c.in.Owner.Ref, c.in.Now)
 	}
@@ -108,238 +101,20 @@ func (r *Reconciler) next(ctx context.Context, c *call, keys []plan.Key, how rea
 	return next, nil
 }
 
-// save makes the record of a plan durable. It reports whether there is a way to do so.
-func (r *Reconciler) save(ctx context.Context, c *call, next plan.Plan, record func(context.Context, v1alpha1.Inventory) error) (saved bool, err error) {
+// record makes the inventory of a plan durable by the function of the request. Without one it
+// returns false: the caller of the engine has to record it.
+func (r *Reconciler) record(ctx context.Context, c *call, next plan.Plan, record func(context.Context, v1alpha1.Inventory) error) (canRecord bool, err error) {
 	if record == nil {
 		return false, nil
 	}
-	begun := r.settings.now()
+	started := r.settings.now()
 	recording, done := r.startPhase(ctx, metrics.PhaseRecord)
 	err = record(recording, c.inventory(next.Inventory))
 	if done(err); err != nil {
 		return true, fmt.Errorf("record the inventory: %w", err)
 	}
-	c.in.confirmation.confirmedAt(begun)
+	c.in.confirmation.confirmedAt(started)
 	return true, nil
-}
-
-// call is one Apply or Delete under way.
-type call struct {
-	in       input
-	steps    map[string]int
-	looks    map[plan.Key]int
-	writes   map[plan.Key]int
-	recorded int // at the start
-	noted    map[plan.Note]bool
-	notes    []plan.Note
-	// unlisted are desired, were not recorded at the start, and were not read yet.
-	unlisted map[plan.Key]bool
-	// gone are the items that have left the record, because the objects do not exist any more.
-	gone     []v1alpha1.InventoryItem
-	returned []plan.Key
-	// errs are the failures that no later step has made up for.
-	errs map[plan.Key]error
-	// unavailable is set when the server did not answer a step, or had too much to do.
-	unavailable bool
-	// reviewed and reviewedAgain are set when the rights of the identity were
-	// reviewed, and when that was done again because something was forbidden.
-	reviewed, reviewedAgain bool
-	missing                 rights.Missing
-	// refused are the objects whose write was forbidden.
-	refused map[plan.Key]bool
-	// retried is set when refused creations are tried a second time.
-	retried bool
-}
-
-func newCall(in input) *call {
-	c := &call{
-		in: in, recorded: len(in.Recorded), steps: map[string]int{}, looks: map[plan.Key]int{}, writes: map[plan.Key]int{},
-		noted: map[plan.Note]bool{}, errs: map[plan.Key]error{}, unlisted: make(map[plan.Key]bool, len(in.Desired)),
-		refused: map[plan.Key]bool{},
-	}
-	for _, desired := range in.Desired {
-		c.unlisted[desired.Key] = true
-	}
-	for _, item := range in.Recorded {
-		delete(c.unlisted, plan.KeyOf(item))
-	}
-	return c
-}
-
-func (c *call) addNote(note plan.Note) {
-	if !c.noted[note] {
-		c.noted[note] = true
-		c.notes = append(c.notes, note)
-	}
-}
-
-// fold takes over the results of a plan's steps and returns the objects that
-// must be read again before the next plan.
-func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again []plan.Key) {
-	blind := c.unread(results)
-	c.in.Recorded = plan.Fold(p.Inventory, c.in.Live, results, now)
-	for _, result := range results {
-		key := result.Step.Key
-		if _, superseded := errors.AsType[*SupersededError](result.Err); superseded {
-			continue // it ends the call, and is not about the object
-		}
-		for _, note := range result.Notes {
-			c.addNote(note)
-		}
-		switch {
-		case result.Blocked != "":
-			c.in.Failed[key] = plan.Failure{Blocked: true, Message: result.Blocked, BlockingTypes: result.BlockingTypes}
-		case result.Err == nil:
-			c.countStep(result)
-			continue
-		case execute.IsConflict(result.Err) && c.looks[key] < maxLooks:
-			c.looks[key]++
-		case blind[key] && !execute.IsUnavailable(result.Err):
-			// The server may refuse to create what exists for other reasons than that, such
-			// as a port that the object itself holds. If it has too much to do, it has not
-			// found out.
-		case execute.IsNamespaceGone(result.Err) && c.looks[key] < maxLooks:
-			// The namespace is not as it was seen, so the plan will be another.
-			c.looks[key]++
-			again = append(again, plan.Key{Kind: "Namespace", Name: key.Namespace})
-		default:
-			c.in.Failed[key] = plan.Failure{Immutable: execute.IsImmutable(result.Err), AlreadyAllocated: execute.IsAllocationConflict(result.Err), Message: result.Err.Error()}
-			c.errs[key] = result.Err
-			if execute.IsForbidden(result.Err) {
-				c.refused[key] = true
-			}
-			c.unavailable = c.unavailable || execute.IsUnavailable(result.Err)
-			c.blameNamespace(key, result.Err)
-		}
-		again = append(again, key)
-	}
-	c.retried = c.retried || plan.DropResolvedFailures(c.in.Input, results)
-	return again
-}
-
-// blameNamespace replaces the failure of an object by one of its namespace, which does not
-// exist, and may not be read, so that it was not seen to be missing. That is one failure,
-// however many objects it concerns.
-func (c *call) blameNamespace(key plan.Key, err error) {
-	namespace := plan.Key{Kind: "Namespace", Name: key.Namespace}
-	seen, creates := c.in.Live[namespace], c.in.MissingNamespaces == v1alpha1.MissingNamespacesPolicyCreate
-	if !creates || !seen.Forbidden || !execute.IsNamespaceGone(err) || !apierrors.IsNotFound(err) {
-		return
-	}
-	delete(c.errs, key)
-	c.refused[namespace] = true
-	c.errs[namespace] = &ForbiddenError{Object: namespace.String(), Message: "does not exist, and is not created, because it " + seen.Message}
-}
-
-// unread returns the objects among the results that were written without a read.
-func (c *call) unread(results []plan.Result) map[plan.Key]bool {
-	blind := map[plan.Key]bool{}
-	for _, result := range results {
-		if key := result.Step.Key; c.in.Live[key].Existence == plan.NotFetched {
-			blind[key] = true
-			if result.Err == nil {
-				delete(c.unlisted, key) // it was created
-			}
-		}
-	}
-	return blind
-}
-
-// countStep counts a step that succeeded. An object that is written too often fails for the
-// rest of this call.
-func (c *call) countStep(result plan.Result) {
-	key, verb := result.Step.Key, string(result.Step.Verb)
-	if result.Step.Verb == plan.VerbDryRun {
-		c.in.DryRunAccepted[key] = true
-		return // nothing was written
-	}
-	c.noteStep(result.Step)
-	delete(c.in.Failed, key)
-	delete(c.errs, key)
-	if result.Orphaned {
-		verb = string(plan.VerbOrphan)
-	}
-	c.steps[verb]++
-	if c.writes[key]++; c.writes[key] >= maxWrites {
-		err := fmt.Errorf("%s: was written %d times in a row (%s), because the server does not keep what was written; find out what changes it",
-			key, maxWrites, result.Step.Reason)
-		c.in.Failed[key] = plan.Failure{Message: err.Error()}
-		c.errs[key] = err
-	}
-}
-
-// failures returns what failed, joined.
-func (c *call) failures() error {
-	failed := slices.SortedFunc(maps.Keys(c.errs), plan.Key.Compare)
-	errs := make([]error, 0, len(failed))
-	for _, key := range failed {
-		errs = append(errs, c.errs[key])
-	}
-	return errors.Join(errs...)
-}
-
-// inventory returns the record with these items. What a newer version wrote into it
-// stays, until no item is left that it could be about.
-func (c *call) inventory(items []v1alpha1.InventoryItem) v1alpha1.Inventory {
-	if len(items) == 0 && !c.in.hooks {
-		return v1alpha1.Inventory{}
-	}
-	return v1alpha1.Inventory{
-		Format: v1alpha1.InventoryFormat, Target: c.in.target, Items: items, DeleteHooks: c.in.hooks, Unknown: c.in.unknown,
-	}
-}
-
-// outcome returns the Outcome of the call. Conflicts of ownership are errors: only a
-// person can decide which owner is right.
-func (c *call) outcome(p plan.Plan) Outcome {
-	outcome := Outcome{
-		Inventory:      c.inventory(c.in.Recorded),
-		Foreign:        c.foreign(p),
-		Settled:        p.Settled,
-		Total:          p.Total,
-		ManifestDigest: c.in.manifest,
-		Steps:          c.steps,
-		Missing:        c.missing,
-	}
-	if c.in.Cause == plan.Deleting {
-		// What was removed is not part of the plan any more.
-		outcome.Settled, outcome.Total = max(c.recorded-len(c.in.Recorded), 0), c.recorded
-	}
-	adoption := adoptionOf(c.in.Input)
-	for _, wait := range p.Waiting {
-		outcome.Waiting = append(outcome.Waiting, Wait{Key(wait.Key), WaitReason(wait.Reason), wait.Message, wait.Until})
-		if wait.Reason == plan.WaitFailed && c.in.Cause == plan.Deleting {
-			c.errs[wait.Key] = &HookFailedError{Object: wait.Key.String(), Message: wait.Message}
-		}
-		if wait.Reason == plan.WaitForbidden {
-			c.errs[wait.Key] = &ForbiddenError{Object: wait.Key.String(), Message: wait.Message}
-		}
-		if wait.Reason == plan.WaitOwner {
-			c.errs[wait.Key] = &OwnerConflictError{Object: wait.Key.String(), Message: wait.Message, Policy: adoption()[wait.Key]}
-		}
-	}
-	for _, note := range c.notes {
-		outcome.Notes = append(outcome.Notes, Note{Key(note.Key), note.Message, note.Warning})
-	}
-	for _, deviation := range p.Deviations {
-		outcome.Drifted = append(outcome.Drifted, Deviation{Key(deviation.Key), Drift(deviation.Drift)})
-	}
-	for _, key := range c.returned {
-		outcome.Returned = append(outcome.Returned, Key(key))
-	}
-	return outcome
-}
-
-// unrecorded returns the Outcome of a call whose record is not durable. If there was no
-// way to make it so, the caller has to.
-func (c *call) unrecorded(p plan.Plan, tried bool) Outcome {
-	if tried {
-		return c.outcome(p)
-	}
-	c.in.Recorded = p.Inventory
-	outcome := c.outcome(p)
-	outcome.Unrecorded = true
-	return outcome
 }
 
 // preflight finds out which rights are missing: before the first write of a call, and
@@ -357,7 +132,7 @@ func (r *Reconciler) preflight(ctx context.Context, c *call, next plan.Plan) {
 	needs := rights.Of(c.in.Input, rights.Context{Known: r.target.Types().Known, Watched: r.settings.changed != nil, Refused: c.refused})
 	missing, err := r.rights.Missing(ctx, needs, refused)
 	if err != nil {
-		log.FromContext(ctx).V(1).Info("cannot review all rights of the identity", "error", err.Error())
+		log.FromContext(ctx).V(1).Info("cannot review all rights of the user", "error", err.Error())
 	}
 	c.missing = missing
 }

@@ -58,7 +58,7 @@ func TestARecreationSaysWhy(t *testing.T) {
 		step := plan.Step{Key: key, Verb: plan.VerbDelete, Reason: plan.ReasonRecreate, Desired: &plan.Desired{}}
 		step.Desired.Policies.Update = test.policy
 		c.countStep(plan.Result{Step: step})
-		if diff := cmp.Diff([]plan.Note{{Key: key, Message: test.want}}, c.notes); diff != "" {
+		if diff := cmp.Diff([]plan.Note{{Key: key, Reason: plan.NoteRecreated, Message: test.want}}, c.notes); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -110,7 +110,7 @@ func TestANamespaceThatMayNotBeReadIsForbiddenWhenItIsMissing(t *testing.T) {
 }
 
 func TestAnOrphanIsRecordedOnlyIfTheInventoryNamesIt(t *testing.T) {
-	const found = "found: it bears the ownership marks of this component, but was not in its inventory"
+	const found = "found: it has the ownership label and annotation of this component, but was not in its inventory"
 	item := InventoryItem{Kind: "ConfigMap", Version: "v1", Namespace: "shop", Name: "a"}
 	for name, test := range map[string]struct {
 		outcome Outcome
@@ -120,7 +120,7 @@ func TestAnOrphanIsRecordedOnlyIfTheInventoryNamesIt(t *testing.T) {
 		"the record was not saved":  {Outcome{}, found},
 		"the caller has to save it": {Outcome{Inventory: Inventory{Items: []InventoryItem{item}}, Unrecorded: true}, found},
 	} {
-		test.outcome.Notes = []Note{{Key: Key(plan.KeyOf(item)), Warning: plan.WarnOrphanFound, Message: found}}
+		test.outcome.Notes = []Note{{Key: Key(plan.KeyOf(item)), Reason: plan.WarnOrphanFound, Warning: true, Message: found}}
 		got, err := new(Reconciler).conclude(t.Context(), test.outcome, nil)
 		if err != nil || got.Notes[0].Message != test.want {
 			t.Errorf("%s: %q, error %v", name, got.Notes[0].Message, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// What is written must be kept, or the call gives up: here the marks of an
+// What is written must be kept, or the call gives up: here the label and annotation of an
 // earlier incarnation are among the fields that are never written.
 func TestACallEndsIfTheServerDoesNotKeepWhatIsWritten(t *testing.T) {
 	b := newBench(t)
@@ -47,13 +47,13 @@ func TestTheOwnersNamespaceIsNeverDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !namespace.DeletionTimestamp.IsZero() || namespace.Labels[engineName+"/owner-id"] != "" {
-		t.Errorf("the namespace was not released: %v", namespace.ObjectMeta)
+		t.Errorf("the namespace was not orphaned: %v", namespace.ObjectMeta)
 	}
 }
 
 func TestTypesOfOthersBlockNothing(t *testing.T) {
 	b := newBench(t)
-	theirs := definition("strangers", "Stranger")
+	theirs := definition("unowneds", "Unowned")
 	theirs.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "theirs"})
 	if err := b.Create(t.Context(), theirs.DeepCopy()); err != nil {
 		t.Fatal(err)
@@ -63,11 +63,11 @@ func TestTypesOfOthersBlockNothing(t *testing.T) {
 			t.Log(err)
 		}
 	})
-	used := instance("Stranger", "used")
+	used := instance("Unowned", "used")
 	used.SetNamespace(b.namespace)
 	b.until("the type to be served", func() bool { return b.Create(t.Context(), used.DeepCopy()) == nil })
 
-	if _, err := b.apply(definition("strangers", "Stranger")); err == nil {
+	if _, err := b.apply(definition("unowneds", "Unowned")); err == nil {
 		t.Fatal("the type of another owner was adopted")
 	}
 	blockers, err := b.engine.DeletionBlockers(t.Context(), reconciler.DeleteRequest{Owner: b.owner(), Inventory: b.inventory})

@@ -22,7 +22,7 @@ import (
 )
 
 // ownsRecorded returns a bench without a server, and the recorder of its requests. It has
-// no client: a test judges what the engine sends.
+// no client: a test checks what the engine sends.
 func ownsRecorded(t *testing.T, options reconciler.ReconcilerOptions) (*bench, *wire.Recorder) {
 	t.Helper()
 	shop := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}}}
@@ -82,7 +82,7 @@ func TestNothingIsDeletedForAnEmptySetUnlessThatIsAllowed(t *testing.T) {
 	}
 }
 
-func TestNothingIsCreatedAfterARefusalOfTheFence(t *testing.T) {
+func TestNothingIsCreatedIfLeadershipIsNotConfirmed(t *testing.T) {
 	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{Parallelism: 1})
 	request := b.request(config("a", "1"), config("b", "1"))
 	request.Inventory = b.mustRecord(request)
@@ -97,7 +97,7 @@ func TestNothingIsCreatedAfterARefusalOfTheFence(t *testing.T) {
 	}
 }
 
-// The namespace that the owner lives in, and an object that it needs, are released.
+// The namespace that the owner lives in, and an object that it needs, are orphaned.
 func TestWhatTheOwnerStandsOnIsNeverDeleted(t *testing.T) {
 	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}}}
 	for name, tc := range map[string]struct {
@@ -121,8 +121,9 @@ func TestWhatTheOwnerStandsOnIsNeverDeleted(t *testing.T) {
 	}
 }
 
-// What another owner has marked is neither changed nor deleted, whatever the record says.
-func TestARecordProvesNothingAgainstTheMarksOfAnother(t *testing.T) {
+// An object with the label and annotation of another owner is neither changed nor deleted,
+// whatever the record says.
+func TestARecordProvesNothingAgainstTheOwnershipMetadataOfAnother(t *testing.T) {
 	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
 	b.mustApply(config("a", "1"))
 	theirs := config("a", "1")
@@ -158,7 +159,7 @@ func TestAnInventoryOfAnotherClusterIsRefused(t *testing.T) {
 func TestAnObjectThatComesBackAfterItsDeletionIsRecordedAndDeletedAgain(t *testing.T) {
 	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
 	b.mustApply(config("a", "1"))
-	late := recorder.Put(mustMark(t, recorder, config("a", "1")))
+	late := recorder.Put(mustOwn(t, recorder, config("a", "1")))
 	deletions := 0
 	recorder.Answer = func(sent wire.Sent) (int, any) {
 		if sent.Method != http.MethodDelete {
@@ -175,8 +176,8 @@ func TestAnObjectThatComesBackAfterItsDeletionIsRecordedAndDeletedAgain(t *testi
 	}
 }
 
-// mustMark returns an object with the marks that the engine sent for the one of its name.
-func mustMark(t *testing.T, recorder *wire.Recorder, object *unstructured.Unstructured) *unstructured.Unstructured {
+// mustOwn returns an object with the label and annotation that the engine sent for the one of its name.
+func mustOwn(t *testing.T, recorder *wire.Recorder, object *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	sent := recorder.Sent(http.MethodPost)
 	if len(sent) == 0 {
@@ -210,10 +211,10 @@ func TestOnlyRecordedInstancesOfAManagedTypeAreOurs(t *testing.T) {
 }
 
 // Controllers copy labels to what they make.
-func TestARecoveryFindsOnlyWhatBearsBothMarks(t *testing.T) {
+func TestARecoveryFindsOnlyObjectsWithBothLabelAndAnnotation(t *testing.T) {
 	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
 	b.mustApply(config("a", "1"))
-	copied := mustMark(t, recorder, config("copied", "1"))
+	copied := mustOwn(t, recorder, config("copied", "1"))
 	copied.SetAnnotations(nil)
 	recorder.Put(copied)
 	found, err := b.engine.Recover(t.Context(), reconciler.RecoverRequest{

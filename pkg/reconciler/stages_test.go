@@ -57,9 +57,9 @@ func webhook(name string) *unstructured.Unstructured {
 	return object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", name, map[string]any{"webhooks": []any{map[string]any{
 		"name": "check.engine.corbel.run", "admissionReviewVersions": []any{"v1"}, "sideEffects": "None", "failurePolicy": "Ignore",
 		"clientConfig":      map[string]any{"url": "https://127.0.0.1:1/"},
-		"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": "nobody"}},
+		"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": "none"}},
 		"rules": []any{map[string]any{
-			"apiGroups": []any{"nobody.example.com"}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE"}, "resources": []any{"things"},
+			"apiGroups": []any{"none.example.com"}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE"}, "resources": []any{"things"},
 		}},
 	}}})
 }

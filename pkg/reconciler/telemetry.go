@@ -17,13 +17,13 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// startPhase begins a phase of a call, in a span; done ends it and measures how long it took.
+// startPhase starts a phase of a call, in a span; done ends it and measures how long it took.
 func (r *Reconciler) startPhase(ctx context.Context, phase metrics.Phase) (_ context.Context, done func(error)) {
 	start := time.Now()
 	ctx, span := r.tracer.Start(ctx, "corbel."+string(phase))
 	return ctx, func(err error) {
 		span.End(err)
-		metrics.Took(metrics.ControllerOf(ctx, r.name), phase, time.Since(start))
+		metrics.ObservePhase(metrics.ControllerOf(ctx, r.name), phase, time.Since(start))
 	}
 }
 
@@ -40,27 +40,28 @@ func registerSecrets(ctx context.Context, owner Owner, objects []client.Object, 
 }
 
 // noteworthy are the reasons of steps that are worth an event of their own.
-var noteworthy = map[plan.Reason]string{
-	plan.ReasonAdopted:       "adopted: it was there before",
-	plan.ReasonOwnershipLost: "marks put back: another client had removed them",
+var noteworthy = map[plan.Reason]plan.Note{
+	plan.ReasonAdopted:       {Reason: plan.NoteAdopted, Message: "adopted: it was there before"},
+	plan.ReasonOwnershipLost: {Reason: plan.NoteOwnershipRestored, Message: "ownership restored: another client had removed our label or annotation"},
 }
 
 // noteStep notes a step that is worth an event of its own. The failures before it are still
 // in the input.
 func (c *call) noteStep(step plan.Step) {
-	switch message := noteworthy[step.Reason]; {
+	switch note := noteworthy[step.Reason]; {
 	case step.PreviousOwner != "":
-		c.addNote(plan.Note{Key: step.Key, Message: "adopted: it belonged to " + step.PreviousOwner})
-	case message != "":
-		c.addNote(plan.Note{Key: step.Key, Message: message})
+		c.addNote(plan.Note{Key: step.Key, Reason: plan.NoteAdopted, Message: "adopted: it belonged to " + step.PreviousOwner})
+	case note.Reason != "":
+		note.Key = step.Key
+		c.addNote(note)
 	case step.Verb == plan.VerbDelete && step.Reason == plan.ReasonRecreate:
 		why := fmt.Sprintf("its manifest has changed, and its update policy is %s", step.Desired.Policies.Update)
 		if failed := c.in.Failed[step.Key]; failed.Immutable {
 			why = failed.Message // names the field
 		}
-		c.addNote(plan.Note{Key: step.Key, Message: "recreated: " + why})
+		c.addNote(plan.Note{Key: step.Key, Reason: plan.NoteRecreated, Message: "recreated: " + why})
 	case step.Verb == plan.VerbOrphan:
-		c.addNote(plan.Note{Key: step.Key, Message: "released: it is left behind, without our marks"})
+		c.addNote(plan.Note{Key: step.Key, Reason: plan.NoteReleased, Message: "released: it is orphaned, without our label and annotation"})
 	}
 }
 
@@ -74,7 +75,7 @@ func (c *call) noteOrphans(looked []plan.Key) {
 		case !c.unlisted[key] || live.Existence == plan.NotFetched:
 			continue
 		case live.Existence == plan.Present && c.in.Owner.Owns(live.Ownership):
-			c.addNote(plan.Note{Key: key, Warning: plan.WarnOrphanFound, Message: "found: it bears the ownership marks of this component, but was not in its inventory"})
+			c.addNote(plan.Note{Key: key, Reason: plan.WarnOrphanFound, Warning: true, Message: "found: it has the ownership label and annotation of this component, but was not in its inventory"})
 		}
 		delete(c.unlisted, key)
 	}
@@ -99,7 +100,7 @@ func (r *Reconciler) conclude(ctx context.Context, outcome Outcome, err error) (
 	}
 	for i, note := range outcome.Notes {
 		outcome.Notes[i].Message = secrets.Text(note.Message)
-		if note.Warning == plan.WarnOrphanFound {
+		if note.Reason == plan.WarnOrphanFound {
 			isNote := func(item InventoryItem) bool { return Key(plan.KeyOf(item)) == note.Key }
 			if !outcome.Unrecorded && slices.ContainsFunc(outcome.Inventory.Items, isNote) {
 				outcome.Notes[i].Message += "; it is recorded now"

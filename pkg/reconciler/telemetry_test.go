@@ -82,10 +82,10 @@ func TestEveryPartOfACallHasASpanAndEveryStepALine(t *testing.T) {
 		names[span.Name]++
 		parents[span.Name] = byID[span.Parent.SpanID().String()]
 	}
-	if names["corbel.write"] != 2 || names["corbel.wave"] != 1 || names["corbel.record"] != 1 || names["corbel.plan"] == 0 || names["corbel.read"] == 0 {
+	if names["corbel.write"] != 2 || names["corbel.stage"] != 1 || names["corbel.record"] != 1 || names["corbel.plan"] == 0 || names["corbel.read"] == 0 {
 		t.Errorf("spans %v", names)
 	}
-	if d := cmp.Diff("corbel.wave", parents["corbel.write"]); d != "" || parents["corbel.wave"] != "corbel.execute" {
+	if d := cmp.Diff("corbel.stage", parents["corbel.write"]); d != "" || parents["corbel.stage"] != "corbel.execute" {
 		t.Errorf("parents %v", parents)
 	}
 	written := slices.DeleteFunc(slices.Clone(w.lines), func(line string) bool { return !strings.Contains(line, `"wrote an object"`) })
@@ -141,16 +141,16 @@ func TestNoSecretIsReportedWhateverTheServerAnswers(t *testing.T) {
 			w := newWitness(t)
 			outcome, err := w.apply(objects...)
 			if err == nil {
-				t.Fatal("the server takes it")
+				t.Fatal("the server accepts it")
 			}
-			var told strings.Builder
-			fmt.Fprintf(&told, "%v\n%+v\n%v\n%s\n", err, outcome.Waiting, outcome.Notes, strings.Join(w.lines, "\n"))
+			var shown strings.Builder
+			fmt.Fprintf(&shown, "%v\n%+v\n%v\n%s\n", err, outcome.Waiting, outcome.Notes, strings.Join(w.lines, "\n"))
 			for _, span := range w.spans.GetSpans() {
-				fmt.Fprintf(&told, "%s %v %v\n", span.Status.Description, span.Attributes, span.Events)
+				fmt.Fprintf(&shown, "%s %v %v\n", span.Status.Description, span.Attributes, span.Events)
 			}
 			for _, form := range []string{canary, encoded[:len(encoded)-3], "99 97 110 97 114 121"} {
-				if strings.Contains(told.String(), form) {
-					t.Errorf("%s was told: ...%s", form, around(told.String(), form))
+				if strings.Contains(shown.String(), form) {
+					t.Errorf("%s is shown: ...%s", form, around(shown.String(), form))
 				}
 			}
 			t.Logf("%v", err)
@@ -169,7 +169,7 @@ func TestAnErrorOfTheEngineNamesTheObjectAndHidesTheSecret(t *testing.T) {
 	_, err := w.apply(secretWith("a", func(map[string]any) {}), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "b"}, "data": map[string]any{"x/" + canary: "1"},
 	}})
-	if err == nil || !strings.Contains(err.Error(), "ConfigMap "+w.namespace+"/b") || !strings.Contains(err.Error(), redact.Mark) {
+	if err == nil || !strings.Contains(err.Error(), "ConfigMap "+w.namespace+"/b") || !strings.Contains(err.Error(), redact.Placeholder) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -180,7 +180,11 @@ func TestWhatHappensToSingleObjectsIsNoted(t *testing.T) {
 		t.Helper()
 		var got []string
 		for _, note := range outcome.Notes {
-			got = append(got, strings.TrimSpace(note.Warning+" "+note.Key.Name+" "+note.Message))
+			reason := ""
+			if note.Warning {
+				reason = note.Reason
+			}
+			got = append(got, strings.TrimSpace(reason+" "+note.Key.Name+" "+note.Message))
 		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("notes (-want +got):\n%s", d)
@@ -199,11 +203,11 @@ func TestWhatHappensToSingleObjectsIsNoted(t *testing.T) {
 	if err := b.Update(t.Context(), stripped); err != nil {
 		t.Fatal(err)
 	}
-	expect(b.mustApply(config("a", "1"), config("b", "1")), "a marks put back: another client had removed them")
+	expect(b.mustApply(config("a", "1"), config("b", "1")), "a ownership restored: another client had removed our label or annotation")
 
 	b.inventory.Items = b.inventory.Items[:1] // as if it were lost
-	expect(b.mustApply(config("a", "1"), config("b", "1")), "OrphanFound b found: it bears the ownership marks of this component, but was not in its inventory; it is recorded now")
+	expect(b.mustApply(config("a", "1"), config("b", "1")), "OrphanFound b found: it has the ownership label and annotation of this component, but was not in its inventory; it is recorded now")
 
 	b.mustApply(config("a", "1"), config("b", "1", "delete-policy", "orphan"))
-	expect(b.mustApply(config("a", "1")), "b released: it is left behind, without our marks")
+	expect(b.mustApply(config("a", "1")), "b released: it is orphaned, without our label and annotation")
 }

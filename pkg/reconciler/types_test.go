@@ -27,14 +27,14 @@ func TestForeignInstancesProtectTheirType(t *testing.T) {
 		}
 		return outcome.Done()
 	})
-	foreign := instance("Guard", "foreign")
-	foreign.SetNamespace(b.namespace)
-	if err := b.Create(t.Context(), foreign); err != nil {
+	theirs := instance("Guard", "theirs")
+	theirs.SetNamespace(b.namespace)
+	if err := b.Create(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}
 
 	blockers, err := b.engine.DeletionBlockers(t.Context(), reconciler.DeleteRequest{Owner: b.owner(), Inventory: b.inventory})
-	if err != nil || len(blockers) != 1 || !strings.Contains(blockers[0].Message, b.namespace+"/foreign") {
+	if err != nil || len(blockers) != 1 || !strings.Contains(blockers[0].Message, b.namespace+"/theirs") {
 		t.Fatalf("blockers %v, %v, want the foreign instance", blockers, err)
 	}
 	// Also without that question the type must not be deleted.
@@ -42,11 +42,11 @@ func TestForeignInstancesProtectTheirType(t *testing.T) {
 	if err != nil || outcome.Done() || outcome.Waiting[0].Reason != reconciler.WaitBlocked {
 		t.Fatalf("delete: %v, waiting for %v, want it to be blocked", err, outcome.Waiting)
 	}
-	if err := b.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil {
+	if err := b.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil {
 		t.Fatalf("the foreign instance: %v", err)
 	}
 
-	if err := b.Delete(t.Context(), foreign); err != nil {
+	if err := b.Delete(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}
 	b.until("the deletion", func() bool {
@@ -156,6 +156,6 @@ func TestAnObjectThatMovesToAnotherGroupStays(t *testing.T) {
 		t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
 	}
 	if err := b.Get(t.Context(), client.ObjectKeyFromObject(moved), moved); !apierrors.IsNotFound(err) {
-		t.Errorf("it was left behind: %v", err)
+		t.Errorf("it was not deleted: %v", err)
 	}
 }

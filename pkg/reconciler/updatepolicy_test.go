@@ -31,7 +31,7 @@ func TestAReplaceMakesTheObjectWhatTheManifestSays(t *testing.T) {
 	}
 }
 
-func TestAMergeLeavesTheFieldsOfOthersAlone(t *testing.T) {
+func TestAMergeDoesNotChangeTheFieldsOfOthers(t *testing.T) {
 	for name, policy := range spellings("ssa-merge", "SsaMerge") {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -41,9 +41,9 @@ func TestAMergeLeavesTheFieldsOfOthersAlone(t *testing.T) {
 			if got := b.get("a").Data; got["value"] != "2" || got["more"] != "by hand" {
 				t.Errorf("data %v", got)
 			}
-			forgotten := config("a", "2", "update-policy", policy)
-			delete(forgotten.Object, "data")
-			b.mustApply(forgotten)
+			withoutData := config("a", "2", "update-policy", policy)
+			delete(withoutData.Object, "data")
+			b.mustApply(withoutData)
 			if got := b.get("a").Data; len(got) != 1 || got["more"] != "by hand" {
 				t.Errorf("data %v after the manifest dropped its field", got)
 			}

@@ -13,10 +13,10 @@ import (
 )
 
 // An object without our label has left the watch, and looks as if it were gone.
-func TestADependentThatLosesOurMarksOnItsWayOutIsRemovedAllTheSame(t *testing.T) {
+func TestADependentThatLosesOurOwnershipMetadataDuringItsDeletionIsRemovedAllTheSame(t *testing.T) {
 	strips := map[string]func(*corev1.ConfigMap){
-		"its label":     func(c *corev1.ConfigMap) { delete(c.Labels, engineName+"/owner-id") },
-		"all its marks": func(c *corev1.ConfigMap) { c.Labels, c.Annotations = nil, nil },
+		"its label":                func(c *corev1.ConfigMap) { delete(c.Labels, engineName+"/owner-id") },
+		"its label and annotation": func(c *corev1.ConfigMap) { c.Labels, c.Annotations = nil, nil },
 	}
 	removals := map[string]func(w *watched) (reconciler.Outcome, error){
 		"pruned":  func(w *watched) (reconciler.Outcome, error) { return w.apply(configs(1, "1")...) },
@@ -63,7 +63,7 @@ func TestADependentThatLosesOurMarksOnItsWayOutIsRemovedAllTheSame(t *testing.T)
 	}
 }
 
-func TestObjectsThatBearACopyOfTheLabelTriggerNothingAndOursDo(t *testing.T) {
+func TestObjectsWithACopyOfTheLabelTriggerNothingAndOursDo(t *testing.T) {
 	w := newWatched(t)
 	w.mustApply(configs(2, "1")...)
 	owned := w.get("c00")
@@ -85,23 +85,23 @@ func TestObjectsThatBearACopyOfTheLabelTriggerNothingAndOursDo(t *testing.T) {
 	w.change("c01", func(c *corev1.ConfigMap) { delete(c.Annotations, engineName+"/owner") })
 	w.change("c01", func(c *corev1.ConfigMap) { c.Data["value"] = "theirs" })
 
-	var told map[string][]reconciler.Change
-	for deadline := time.Now().Add(20 * time.Second); len(told["c01"]) < 2; time.Sleep(5 * time.Millisecond) {
+	var notified map[string][]reconciler.Change
+	for deadline := time.Now().Add(20 * time.Second); len(notified["c01"]) < 2; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("told was %v", told)
+			t.Fatalf("notified of %v", notified)
 		}
-		told = map[string][]reconciler.Change{}
+		notified = map[string][]reconciler.Change{}
 		w.lock.Lock()
 		for _, change := range w.changes {
-			told[change.Key.Name] = append(told[change.Key.Name], change)
+			notified[change.Key.Name] = append(notified[change.Key.Name], change)
 		}
 		w.lock.Unlock()
 	}
-	if len(told["label"]) > 0 {
-		t.Errorf("the owner was told about a copy of the label: %v", told["label"])
+	if len(notified["label"]) > 0 {
+		t.Errorf("the owner was notified of a copy of the label: %v", notified["label"])
 	}
-	if all := told["all"]; len(all) != 8 || all[0].After != 0 || all[7].After == 0 {
-		t.Errorf("about a copy of all marks, the owner was told %v", all)
+	if all := notified["all"]; len(all) != 8 || all[0].After != 0 || all[7].After == 0 {
+		t.Errorf("for a copy of label and annotation, the owner was notified of %v", all)
 	}
 	w.mustApply(configs(2, "1")...)
 	if ours := w.get("c01"); ours.Data["value"] != "1" || ours.Annotations[engineName+"/owner"] == "" {

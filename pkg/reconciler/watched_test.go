@@ -17,7 +17,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// watched is a bench whose engine watches, with the changes and the requests of the engine.
+// watched is a bench with an engine that watches, with the changes and the requests of the engine.
 type watched struct {
 	*bench
 	*between
@@ -64,14 +64,14 @@ func (w *watched) awaitChange(name string, what reconciler.Event) {
 			return
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("%s of %s was not told; told was %v", what, name, changes)
+			w.t.Fatalf("no notification of %s of %s; notified of %v", what, name, changes)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
 // sent returns how many requests were sent since the last call, by method, without
-// watches and what finds out about types. A watch begins with a GET of its type.
+// watches and what finds out about types. A watch starts with a GET of its type.
 func (w *watched) sent() map[string]int {
 	counts := map[string]int{}
 	for _, request := range w.requests("") {
@@ -140,7 +140,7 @@ func TestNothingIsSentButWhatHasToBe(t *testing.T) {
 	w.mustDeleteAll()
 	w.expect("delete", map[string]int{"DELETE": n - 5, "GET": 1})
 	if len(w.changes) > 0 {
-		t.Errorf("our own doing was told: %v", w.changes)
+		t.Errorf("a change of our own was notified: %v", w.changes)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestAnObjectWithAChangedFieldOfOthersIsReadOnce(t *testing.T) {
 	w.mustApply(configs(3, "1")...)
 	w.expect("after a restart", map[string]int{})
 	if w.get("c01").Data["other"] != "theirs" {
-		t.Error("the field of others was taken away")
+		t.Error("the field of others was removed")
 	}
 }
 
@@ -256,7 +256,7 @@ func TestAnObjectThatIsEditedAllTheTimeIsNotReadEveryTime(t *testing.T) {
 		t.Errorf("it was read %d times, and is read again at %s", reads, again)
 	}
 	if w.get("c01").Data["lease"] != "11" {
-		t.Error("the field of others was taken away")
+		t.Error("the field of others was removed")
 	}
 }
 
@@ -277,15 +277,15 @@ func TestReportedDriftOfAnObjectThatIsEditedAllTheTimeDoesNotComeAndGo(t *testin
 		t.Fatalf("drifted is %v", outcome.Drifted)
 	}
 	w.sent()
-	postponed := false
+	deferred := false
 	for i := range 12 {
 		outcome := edit("lease", fmt.Sprint(i))
-		postponed = postponed || w.sent()["GET"] == 0
+		deferred = deferred || w.sent()["GET"] == 0
 		if len(outcome.Drifted) != 1 || strings.Join(outcome.Drifted[0].Fields, " ") != "data.value" {
 			t.Fatalf("edit %d: drifted is %v", i, outcome.Drifted)
 		}
 	}
-	if !postponed {
+	if !deferred {
 		t.Error("it was read every time")
 	}
 	object = config("c01", "2", "drift-policy", "report") // a changed manifest is written

@@ -208,20 +208,36 @@ func retriable(err types.RetriableError) part {
 	return p
 }
 
-func (e *Stalling) context() part { return part{outcome: Stalled, reason: e.Reason} }
+func (e *Stalling) context() part {
+	if e == nil {
+		return part{outcome: Stalled}
+	}
+	return part{outcome: Stalled, reason: e.Reason}
+}
 
 func (e *Waiting) context() part {
+	if e == nil {
+		return part{outcome: Waited}
+	}
 	return part{outcome: Waited, reason: e.Reason, delay: e.RequeueAfter}
 }
 
 func (e *Generic) context() part {
-	if e.Ignore {
+	switch {
+	case e == nil:
+		return part{outcome: Failed}
+	case e.Ignore:
 		return part{outcome: Ignored, reason: e.Reason}
 	}
 	return part{outcome: Failed, reason: e.Reason}
 }
 
-func (e *Event) context() part { return part{outcome: Failed, reason: e.Reason} }
+func (e *Event) context() part {
+	if e == nil {
+		return part{outcome: Failed}
+	}
+	return part{outcome: Failed, reason: e.Reason}
+}
 
 // branchesOf returns the errors that err joins, or nothing.
 func branchesOf(err error) []error {

@@ -90,7 +90,7 @@ func (b AlwaysRequeueResultBuilder) BuildRuntimeResult(result Result, err error)
 	}
 }
 
-// EventDrivenResultBuilder is for reconcilers that are woken by what they watch: after
+// EventDrivenResultBuilder is for reconcilers that events of their watches trigger: after
 // success and after an ignored error nothing brings the object back but an event.
 type EventDrivenResultBuilder struct {
 	// RetryAfter is when a stalled object, or one that waits without a delay, is reconciled again. If it

@@ -63,7 +63,7 @@ type Hints struct {
 	Conditions []string
 }
 
-// Options say what is known about an object beyond what it shows itself.
+// Options are facts about an object beyond its content.
 type Options struct {
 	Hints Hints
 	// ReadyWhen replaces the rules of the object's type; nil means that these
@@ -136,8 +136,8 @@ func byType(obj *unstructured.Unstructured) Status {
 	return s
 }
 
-// compute calls kstatus, which takes for granted that a status has the shape
-// that its type prescribes.
+// compute calls kstatus, which panics if a status does not have the shape that
+// its type prescribes.
 func compute(obj *unstructured.Unstructured) (result *kstatus.Result, err error) {
 	defer func() {
 		if value := recover(); value != nil {

@@ -30,19 +30,19 @@ func object(t testing.TB, text string) *unstructured.Unstructured {
 	return obj
 }
 
-type judgement struct {
+type analysis struct {
 	name, object string
 	options      Options
 	want         Status
 }
 
-func (j judgement) check(t *testing.T) {
+func (a analysis) check(t *testing.T) {
 	t.Helper()
-	t.Run(j.name, func(t *testing.T) {
-		obj := object(t, j.object)
+	t.Run(a.name, func(t *testing.T) {
+		obj := object(t, a.object)
 		before := obj.DeepCopy()
-		got := Analyze(obj, j.options)
-		if diff := cmp.Diff(j.want, got); diff != "" {
+		got := Analyze(obj, a.options)
+		if diff := cmp.Diff(a.want, got); diff != "" {
 			t.Error(diff)
 		}
 		if diff := cmp.Diff(before.Object, obj.Object); diff != "" {
@@ -53,11 +53,11 @@ func (j judgement) check(t *testing.T) {
 
 func TestCustomResources(t *testing.T) {
 	const cr = `example.com/v1 Foo {metadata: {name: a, generation: 2}, `
-	for _, tt := range []judgement{
+	for _, tt := range []analysis{
 		{"without any status it is ready", cr + `spec: {a: 1}}`, Options{}, Status{Readiness: Ready}},
-		{"whose type declares conditions is unjudged without status", cr + `spec: {a: 1}}`, Options{DeclaresConditions: true}, Status{ReadinessUnknown, "has no status yet"}},
-		{"with a status of empty values is unjudged", cr + `status: {conditions: [], phase: "", x: {}}}`, Options{DeclaresConditions: true}, Status{ReadinessUnknown, "has no status yet"}},
-		{"with any status is judged", cr + `status: {phase: Done}}`, Options{DeclaresConditions: true}, Status{Readiness: Ready}},
+		{"of a type that declares conditions is of unknown readiness without status", cr + `spec: {a: 1}}`, Options{DeclaresConditions: true}, Status{ReadinessUnknown, "has no status yet"}},
+		{"with a status of empty values is of unknown readiness", cr + `status: {conditions: [], phase: "", x: {}}}`, Options{DeclaresConditions: true}, Status{ReadinessUnknown, "has no status yet"}},
+		{"with any status is analyzed", cr + `status: {phase: Done}}`, Options{DeclaresConditions: true}, Status{Readiness: Ready}},
 		{"with Ready True", cr + `status: {conditions: [{type: Ready, status: "True"}]}}`, Options{DeclaresConditions: true}, Status{Readiness: Ready}},
 		{"with Ready False", cr + `status: {conditions: [{type: Ready, status: "False", reason: Boom, message: "no luck"}]}}`, Options{}, Status{NotReady, "Boom: no luck"}},
 		{"with Ready Unknown", cr + `status: {conditions: [{type: Ready, status: Unknown, reason: Wait}]}}`, Options{}, Status{NotReady, "Wait"}},
@@ -79,7 +79,7 @@ func TestHints(t *testing.T) {
 	generation := Options{Hints: Hints{ObservedGeneration: true}}
 	ready := Options{Hints: Hints{ReadyCondition: true}}
 	both := Options{Hints: Hints{Conditions: []string{"A", "B"}}}
-	for _, tt := range []judgement{
+	for _, tt := range []analysis{
 		{"the observed generation is missing", cr + `status: {x: 1}}`, generation, Status{NotReady, "status.observedGeneration is not set yet"}},
 		{"the observed generation is old", cr + `status: {observedGeneration: 1}}`, generation, Status{NotReady, "the latest change is not observed yet"}},
 		{"the observed generation is there", cr + `status: {observedGeneration: 2}}`, generation, Status{Readiness: Ready}},
@@ -99,7 +99,7 @@ func TestHints(t *testing.T) {
 }
 
 func TestOddShapesAreNotReady(t *testing.T) {
-	for _, tt := range []judgement{
+	for _, tt := range []analysis{
 		{"status is a string", `example.com/v1 Foo {metadata: {name: a, generation: 1}, status: x}`, Options{}, Status{Readiness: NotReady}},
 		{"observedGeneration is a string", `example.com/v1 Foo {metadata: {name: a, generation: 1}, status: {observedGeneration: x}}`, Options{}, Status{NotReady, "status.observedGeneration is not an integer but string"}},
 		{"conditions are a map", `example.com/v1 Foo {metadata: {name: a}, status: {conditions: {a: b}}}`, Options{}, Status{Readiness: NotReady}},

@@ -58,7 +58,7 @@ var awaited = map[schema.GroupKind]func(*unstructured.Unstructured) Status{
 const gateways = "gateway.networking.k8s.io"
 
 // awaitConditions waits until the conditions are True, for the latest change of the
-// object. A suspended object is left alone by its controller.
+// object. The controller of a suspended object ignores it.
 func awaitConditions(names ...string) func(*unstructured.Unstructured) Status {
 	return func(obj *unstructured.Unstructured) Status {
 		if suspended, _ := field(obj.Object, "spec", "suspend").(bool); suspended {
@@ -78,12 +78,12 @@ func awaitConditions(names ...string) func(*unstructured.Unstructured) Status {
 
 // isOutdated reports whether something was observed of an earlier generation of the object.
 func isOutdated(obj *unstructured.Unstructured, observed any) bool {
-	generation, known := integer(field(obj.Object, "metadata", "generation"))
-	seen, said := integer(observed)
-	return known && said && seen < generation
+	generation, hasGeneration := integer(field(obj.Object, "metadata", "generation"))
+	latest, hasObserved := integer(observed)
+	return hasGeneration && hasObserved && latest < generation
 }
 
-// finalizerBalancer is on Services that a controller of load balancers has taken up.
+// finalizerBalancer is on Services that a controller of load balancers manages.
 const finalizerBalancer = "service.kubernetes.io/load-balancer-cleanup"
 
 // awaitBalancer waits until a Service of type LoadBalancer has an address.

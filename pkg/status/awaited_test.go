@@ -20,7 +20,7 @@ func TestKindsThatOthersCallCurrentTooEarly(t *testing.T) {
 		release    = `helm.toolkit.fluxcd.io/v2 HelmRelease {metadata: {name: a, generation: 2}, spec: {suspend: `
 		volume     = `v1 PersistentVolume {metadata: {name: a}, status: {phase: `
 	)
-	for _, tt := range []judgement{
+	for _, tt := range []analysis{
 		{"a Service without an address", balancer + `}}`, Options{}, Status{NotReady, unassigned + "Services of type LoadBalancer"}},
 		{"an empty address", balancer + `}, status: {loadBalancer: {ingress: [{}]}}}`, Options{}, Status{NotReady, unassigned + "Services of type LoadBalancer"}},
 		{"a Service of a class", balancer + `, loadBalancerClass: example.com/lb}}`, Options{}, Status{NotReady, unassigned + "Services of the load balancer class example.com/lb"}},

@@ -19,8 +19,8 @@ func ExampleAnalyze() {
 		"spec":       map[string]any{"replicas": int64(3)},
 		"status":     map[string]any{"replicas": int64(3), "updatedReplicas": int64(3), "readyReplicas": int64(1)},
 	}}
-	judgement := status.Analyze(deployment, status.Options{})
-	fmt.Printf("%s: %s\n", judgement.Readiness, judgement.Message)
+	analysis := status.Analyze(deployment, status.Options{})
+	fmt.Printf("%s: %s\n", analysis.Readiness, analysis.Message)
 	// Output: NotReady: 1 of 3 replicas ready
 }
 

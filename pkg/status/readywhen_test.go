@@ -23,7 +23,7 @@ func when(t *testing.T, expression string) Options {
 func TestReadyWhen(t *testing.T) {
 	const cr = `example.com/v1 Foo {metadata: {name: a, generation: 2, labels: {a/b: c}}, `
 	phase := when(t, "self.status.phase == 'Running'")
-	for _, tt := range []judgement{
+	for _, tt := range []analysis{
 		{"the expression is true", cr + `status: {phase: Running}}`, phase, Status{Readiness: Ready}},
 		{"the expression is false", cr + `status: {phase: Starting}}`, phase, Status{NotReady, "ready-when is false: self.status.phase == 'Running'"}},
 		{"a field does not exist yet", cr + `spec: {}}`, phase, Status{NotReady, "ready-when: no such key: status"}},

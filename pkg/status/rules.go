@@ -17,13 +17,13 @@ import (
 // rules replace those of kstatus, which regards a Job as done as soon as it
 // runs and an APIService as soon as it exists.
 var rules = map[schema.GroupKind]func(*unstructured.Unstructured) Status{
-	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: judgeDefinition,
-	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             judgeAPIService,
-	{Group: "batch", Kind: "Job"}:                                     judgeJob,
-	{Kind: "PersistentVolumeClaim"}:                                   judgeClaim,
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: analyzeDefinition,
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             analyzeAPIService,
+	{Group: "batch", Kind: "Job"}:                                     analyzeJob,
+	{Kind: "PersistentVolumeClaim"}:                                   analyzeVolumeClaim,
 }
 
-func judgeDefinition(obj *unstructured.Unstructured) Status {
+func analyzeDefinition(obj *unstructured.Unstructured) Status {
 	names, _ := findCondition(obj, "NamesAccepted")
 	if names.status == "False" {
 		return Status{Readiness: Failed, Message: explain(names.reason, names.message)}
@@ -39,7 +39,7 @@ func judgeDefinition(obj *unstructured.Unstructured) Status {
 	return Status{Message: "is not established yet"}
 }
 
-func judgeAPIService(obj *unstructured.Unstructured) Status {
+func analyzeAPIService(obj *unstructured.Unstructured) Status {
 	service := &apiregistrationv1.APIService{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, service); err != nil {
 		return Status{Message: "the status cannot be understood: " + err.Error()}
@@ -54,15 +54,15 @@ func judgeAPIService(obj *unstructured.Unstructured) Status {
 	}
 }
 
-func judgeJob(obj *unstructured.Unstructured) Status {
+func analyzeJob(obj *unstructured.Unstructured) Status {
 	if complete, _ := findCondition(obj, "Complete"); complete.status == "True" {
 		return Status{Readiness: Ready}
 	}
 	if failed, _ := findCondition(obj, "Failed"); failed.status == "True" {
 		return Status{Readiness: Failed, Message: explain(failed.reason, failed.message)}
 	}
-	// A suspended Job did not do its work. A user who suspends Jobs on purpose
-	// as queues do, wants us to wait until they resume it.
+	// A suspended Job did not do its work. Queues suspend Jobs on purpose and resume them later,
+	// so the Job is waited for.
 	if suspended, _ := field(obj.Object, "spec", "suspend").(bool); suspended {
 		return Status{Message: "is suspended"}
 	}
@@ -76,7 +76,7 @@ func judgeJob(obj *unstructured.Unstructured) Status {
 	return Status{Message: fmt.Sprintf("%d of %d completions", count(obj.Object, 0, "status", "succeeded"), completions)}
 }
 
-func judgeClaim(obj *unstructured.Unstructured) Status {
+func analyzeVolumeClaim(obj *unstructured.Unstructured) Status {
 	switch phase := text(obj.Object, "status", "phase"); phase {
 	case "Bound":
 		return Status{Readiness: Ready}

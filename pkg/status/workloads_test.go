@@ -8,7 +8,7 @@ import "testing"
 func TestDeployments(t *testing.T) {
 	const d = `apps/v1 Deployment {metadata: {name: a, generation: 2}, spec: {replicas: 3, progressDeadlineSeconds: 600}, status: {observedGeneration: 2, `
 	const available = `conditions: [{type: Progressing, status: "True", reason: NewReplicaSetAvailable}, {type: Available, status: "True"}]`
-	for _, tt := range []judgement{
+	for _, tt := range []analysis{
 		{"nothing is observed yet", `apps/v1 Deployment {metadata: {name: a, generation: 1}, spec: {replicas: 3}}`, Options{}, Status{NotReady, "0 of 3 replicas ready"}},
 		{"the change is not observed yet", `apps/v1 Deployment {metadata: {name: a, generation: 3}, spec: {replicas: 1}, status: {observedGeneration: 2, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1}}`, Options{}, Status{NotReady, "the latest change is not observed yet"}},
 		{"some replicas are ready", d + `replicas: 3, updatedReplicas: 3, readyReplicas: 1, availableReplicas: 1}}`, Options{}, Status{NotReady, "1 of 3 replicas ready"}},
@@ -26,7 +26,7 @@ func TestDeployments(t *testing.T) {
 }
 
 func TestOtherWorkloads(t *testing.T) {
-	for _, tt := range []judgement{
+	for _, tt := range []analysis{
 		{"a StatefulSet starts", `apps/v1 StatefulSet {metadata: {name: a}, spec: {replicas: 3}, status: {replicas: 1, updatedReplicas: 1, currentReplicas: 1, readyReplicas: 1}}`, Options{}, Status{NotReady, "1 of 3 replicas ready"}},
 		{"a StatefulSet is updated", `apps/v1 StatefulSet {metadata: {name: a}, spec: {replicas: 3, updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 0}}}, status: {replicas: 3, updatedReplicas: 1, currentReplicas: 2, readyReplicas: 3, currentRevision: a, updateRevision: b}}`, Options{}, Status{NotReady, "1 of 3 replicas updated, 3 ready"}},
 		{"a StatefulSet is done", `apps/v1 StatefulSet {metadata: {name: a}, spec: {replicas: 2}, status: {replicas: 2, updatedReplicas: 2, currentReplicas: 2, readyReplicas: 2, currentRevision: a, updateRevision: a}}`, Options{}, Status{Readiness: Ready}},
@@ -49,7 +49,7 @@ func TestOtherWorkloads(t *testing.T) {
 }
 
 func TestJobs(t *testing.T) {
-	for _, tt := range []judgement{
+	for _, tt := range []analysis{
 		{"not started", `batch/v1 Job {metadata: {name: a}, spec: {completions: 1}}`, Options{}, Status{NotReady, "is not started yet"}},
 		{"running", `batch/v1 Job {metadata: {name: a}, spec: {completions: 3}, status: {startTime: x, active: 1, succeeded: 2}}`, Options{}, Status{NotReady, "2 of 3 completions"}},
 		{"running without a number of completions", `batch/v1 Job {metadata: {name: a}, spec: {}, status: {startTime: x, active: 1}}`, Options{}, Status{NotReady, "is running"}},
@@ -67,7 +67,7 @@ func TestTypesAndClaims(t *testing.T) {
 	const crd = `apiextensions.k8s.io/v1 CustomResourceDefinition {metadata: {name: a}, status: {conditions: [`
 	const api = `apiregistration.k8s.io/v1 APIService {metadata: {name: a}, status: {conditions: [`
 	const pdb = `policy/v1 PodDisruptionBudget {metadata: {name: a, generation: 1}, status: {`
-	for _, tt := range []judgement{
+	for _, tt := range []analysis{
 		{"a definition without status", `apiextensions.k8s.io/v1 CustomResourceDefinition {metadata: {name: a}}`, Options{}, Status{NotReady, "is not established yet"}},
 		{"a definition with accepted names only", crd + `{type: NamesAccepted, status: "True"}]}}`, Options{}, Status{NotReady, "is not established yet"}},
 		{"a definition that is being installed", crd + `{type: NamesAccepted, status: "True"}, {type: Established, status: "False", reason: Installing}]}}`, Options{}, Status{NotReady, "is not established yet"}},

@@ -51,7 +51,7 @@ func (l *Lock) acquire(ctx context.Context, now time.Time) (*heldLock, error) {
 	}
 	before := list.DeepCopy()
 	if a.decision != correct {
-		// Known before it is on the server, where another worker of this process may see it.
+		// Recorded before it is on the server, where another worker of this process may read it.
 		l.process.startTask(h.token)
 	}
 	list.set(a.locked)
@@ -86,7 +86,7 @@ func (l *Lock) writeLock(ctx context.Context, h *heldLock, locked Condition) err
 		h.base, err = l.content()
 		return err
 	}
-	wanted, _ := conditionAt(sent, h.path, l.conditionType)
+	expected, _ := conditionAt(sent, h.path, l.conditionType)
 	status, _ := sent.Object["status"].(map[string]any)
 	answer, err := l.patchStatus(ctx, l.obj.GetResourceVersion(), status)
 	switch {
@@ -99,7 +99,7 @@ func (l *Lock) writeLock(ctx context.Context, h *heldLock, locked Condition) err
 	}
 	l.obj.SetResourceVersion(answer.GetResourceVersion())
 	kept, _ := conditionAt(answer, h.path, l.conditionType)
-	if !reflect.DeepEqual(wanted, kept) {
+	if !reflect.DeepEqual(expected, kept) {
 		field := "status." + strings.Join(h.path, ".")
 		if kept != nil {
 			field += "[].lock"
@@ -153,7 +153,7 @@ func (l *Lock) removeLock(ctx context.Context, answer *unstructured.Unstructured
 	}
 	answer, err := l.patchStatus(context.WithoutCancel(ctx), answer.GetResourceVersion(), former)
 	if err != nil {
-		return fmt.Errorf("take the lock back: %w", err)
+		return fmt.Errorf("undo the acquisition of the lock: %w", err)
 	}
 	l.obj.SetResourceVersion(answer.GetResourceVersion())
 	return nil
@@ -168,8 +168,8 @@ func (l *Lock) explainNotFound(ctx context.Context, notFound error) error {
 }
 
 // clockSkew is how far the clocks of two processes may differ. A holder stops that
-// much before the end of its lease, and a lease that begins later than that in the
-// future is not believed.
+// much before the end of its lease, and a lease that starts later than that in the
+// future is corrected.
 const clockSkew = 10 * time.Second
 
 // margin is the part of a lease in which its holder does nothing any more.
@@ -183,7 +183,7 @@ const (
 	acquire decision = "acquire"
 	// takeOver: the holder of the lock is gone.
 	takeOver decision = "take over"
-	// correct: the lock is held since an impossible time; the lease begins now.
+	// correct: the lock is held since an impossible time; the lease starts now.
 	correct decision = "correct"
 	// wait: the lock is held.
 	wait decision = "wait"
@@ -223,7 +223,7 @@ type admission struct {
 func admit(r request) admission {
 	stored := r.stored
 	if stored == nil {
-		// The step has been waiting for its beginning since the object exists.
+		// The step has been waiting for its start since the object exists.
 		stored = &Condition{Type: r.conditionType, Status: ConditionInitialized, LastTransitionTime: r.created}
 	}
 	if stored.Status != ConditionLocked {
@@ -246,7 +246,7 @@ func admit(r request) admission {
 	return admission{decision: wait, held: held}
 }
 
-// leaseOf returns beginning and length of the lease. A lock without a record was set
+// leaseOf returns start and length of the lease. A lock without a record was set
 // by another client; it counts from its transition.
 func (r request) leaseOf(stored *Condition) (time.Time, time.Duration) {
 	switch {
@@ -293,7 +293,7 @@ func (r request) grant(decision decision, before Condition) admission {
 	return admission{decision: decision, before: before, locked: locked}
 }
 
-// beforeLock is the condition as it was before a lock that was left behind. Without a
+// beforeLock is the condition as it was before a lock that no holder released. Without a
 // record it is Locked: the task has to find out by itself how far the step is.
 func beforeLock(stored *Condition) Condition {
 	before := Condition{Type: stored.Type, Status: ConditionLocked, Reason: stored.Reason, LastTransitionTime: stored.LastTransitionTime}

@@ -74,7 +74,7 @@ func TestAdmission(t *testing.T) {
 		{"another holder that is unique", lockedBy("other", "p2", 0), false, true, wait, Condition{}, lease},
 
 		{"this process, at work on it", lockedBy("me", "p1", 0), true, true, wait, Condition{}, lease},
-		{"this process, left behind", lockedBy("me", "p1", 0), false, false, takeOver, created, 0},
+		{"this process, no longer running", lockedBy("me", "p1", 0), false, false, takeOver, created, 0},
 		{"this process, at work for longer than its lease", lockedBy("me", "p1", lease), true, true, takeOver, created, 0},
 
 		{"no record of the holder", unrecorded(20 * time.Second), false, true, wait, Condition{}, 40 * time.Second},

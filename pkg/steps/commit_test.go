@@ -60,7 +60,7 @@ func TestACommitThatFailsLocksNothing(t *testing.T) {
 	}
 }
 
-func TestACommitThatFailsDoesNotHinderTheRelease(t *testing.T) {
+func TestACommitThatFailsDoesNotPreventTheRelease(t *testing.T) {
 	for name, interference := range interferences {
 		if interference.step {
 			continue

@@ -36,7 +36,7 @@ const (
 	// ConditionTerminated means that what the step made is gone.
 	ConditionTerminated ConditionStatus = "Terminated"
 	// ConditionError means that the step failed and a user has to look at it; the
-	// reason says why. Failures that pass by themselves do not belong here, see [Lock.Execute].
+	// reason says why. Transient failures do not belong here, see [Lock.Execute].
 	ConditionError ConditionStatus = "Error"
 	// ConditionLocked means that a [Lock] is at work on the step.
 	ConditionLocked ConditionStatus = "Locked"
@@ -97,7 +97,7 @@ type LockInfo struct {
 	Process string `json:"process"`
 	// Token is a random text that belongs to this one acquisition.
 	Token string `json:"token"`
-	// AcquiredAt is when the lease began, by the holder's clock.
+	// AcquiredAt is when the lease started, by the holder's clock.
 	AcquiredAt metav1.MicroTime `json:"acquiredAt"`
 	// Lease is how long the lock is the holder's.
 	Lease metav1.Duration `json:"lease"`

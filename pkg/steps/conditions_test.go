@@ -77,7 +77,7 @@ func TestSetConditionStampsTheTransition(t *testing.T) {
 			before := list.DeepCopy()
 			shared := list
 			tc.set.Type = "a"
-			began := time.Now().Add(-time.Second)
+			start := time.Now().Add(-time.Second)
 			if err := list.SetCondition(tc.set); err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +85,7 @@ func TestSetConditionStampsTheTransition(t *testing.T) {
 			if got.Status != tc.set.Status || got.Reason != tc.set.Reason {
 				t.Errorf("stored %+v", got)
 			}
-			if tc.wantsNow && got.LastTransitionTime.Before(new(metav1.NewTime(began))) || !tc.wantsNow && !got.LastTransitionTime.Equal(&tc.want) {
+			if tc.wantsNow && got.LastTransitionTime.Before(new(metav1.NewTime(start))) || !tc.wantsNow && !got.LastTransitionTime.Equal(&tc.want) {
 				t.Errorf("time %s", got.LastTransitionTime)
 			}
 			if d := cmp.Diff(before, shared); d != "" {

@@ -82,7 +82,7 @@ func (l *Lock) readServer(ctx context.Context) (*unstructured.Unstructured, erro
 	return u, l.reader.Get(ctx, client.ObjectKeyFromObject(l.obj), u)
 }
 
-// dropNulls removes members that a nil slice or map without omitempty leaves: a schema may
+// dropNulls removes members that come from a nil slice or map without omitempty: a schema may
 // refuse them, and they mean the same as absence.
 func dropNulls(object map[string]any) {
 	for key, value := range object {

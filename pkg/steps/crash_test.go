@@ -35,11 +35,11 @@ func TestALockIsTwoWritesAtTheServer(t *testing.T) {
 	}
 }
 
-// TestACrashAtAnyRequestLeavesNoLockBehind stops the process before and after each of its
+// TestAfterACrashAtAnyRequestNoLockStays stops the process before and after each of its
 // requests, to the API server or to the cloud. The next one is a successor with the same
 // name, which does not wait; or another process, which waits for the lease and no longer. The
 // bucket is made once.
-func TestACrashAtAnyRequestLeavesNoLockBehind(t *testing.T) {
+func TestAfterACrashAtAnyRequestNoLockStays(t *testing.T) {
 	points, ran := 0, 0
 	for _, commits := range []bool{false, true} {
 		names := requestsOfALife(t, commits)
@@ -71,16 +71,16 @@ type crash struct{ after, successor, commits bool }
 
 func (c crash) run(t *testing.T, at int) {
 	t.Helper()
-	s, f := newStory(t), &fate{at: at, after: c.after, dies: true}
+	s, f := newStory(t), &gate{at: at, after: c.after, crashes: true}
 	lease, longest, second := shortLease, shortLease, "pod-2"
 	if c.successor {
 		lease, longest, second = longLease, 0, "pod-1"
 	}
 	one := newOperator(t, s.cloud, f, s.key, steps.WithLease(lease), steps.WithHolder("pod-1"))
-	two := newOperator(t, s.cloud, &fate{}, s.key, steps.WithLease(lease), steps.WithHolder(second))
+	two := newOperator(t, s.cloud, &gate{}, s.key, steps.WithLease(lease), steps.WithHolder(second))
 	one.commits, two.commits = c.commits, c.commits
 	s.live(longest, one, two)
-	if !f.isDead() {
+	if !f.hasCrashed() {
 		t.Error("the process did not die")
 	}
 	for call, count := range s.cloud.calls {
@@ -106,9 +106,9 @@ func TestWithoutIdempotencyACrashExplainsEverySecondCall(t *testing.T) {
 				t.Parallel()
 				s := newStory(t)
 				s.cloud.forgetful = true
-				f := &fate{at: i + 1, after: after, dies: true}
+				f := &gate{at: i + 1, after: after, crashes: true}
 				for _, o := range []*operator{
-					newOperator(t, s.cloud, f, s.key, steps.WithHolder("pod-1")), newOperator(t, s.cloud, &fate{}, s.key, steps.WithHolder("pod-1")),
+					newOperator(t, s.cloud, f, s.key, steps.WithHolder("pod-1")), newOperator(t, s.cloud, &gate{}, s.key, steps.WithHolder("pod-1")),
 				} {
 					if err := o.drive(t.Context(), 0); err != nil {
 						t.Fatal(err)
@@ -162,7 +162,7 @@ func TestASecondWriterAtAnyRequestStopsNothing(t *testing.T) {
 				t.Run(fmt.Sprintf("request %d %s, %s", i+1, request, name), func(t *testing.T) {
 					t.Parallel()
 					s := newStory(t)
-					f := &fate{at: i + 1, meanwhile: func() { s.meddled = s.interfere(interference.change, interference.status) }}
+					f := &gate{at: i + 1, meanwhile: func() { s.meddled = s.interfere(interference.change, interference.status) }}
 					s.live(shortLease, newOperator(t, s.cloud, f, s.key, steps.WithLease(shortLease)))
 					if s.meddled == nil && i < len(names)-1 {
 						t.Error("no client interfered")
@@ -212,7 +212,7 @@ func TestTwoReplicasNeverWorkOnAStepAtTheSameTime(t *testing.T) {
 			both := func() {
 				var group sync.WaitGroup
 				for _, name := range []string{"pod-1", "pod-2"} {
-					o := newOperator(t, s.cloud, &fate{}, s.key, steps.WithLease(longLease), steps.WithHolder(name))
+					o := newOperator(t, s.cloud, &gate{}, s.key, steps.WithLease(longLease), steps.WithHolder(name))
 					group.Go(func() {
 						for t.Context().Err() == nil {
 							if rest, _ := o.reconcile(t.Context()); rest {
@@ -239,7 +239,7 @@ func TestTwoReplicasNeverWorkOnAStepAtTheSameTime(t *testing.T) {
 }
 
 // TestAHolderThatStandsStillBeyondItsLeaseHarmsNothing stops a process before each of its
-// requests while another one brings the whole life to its end, and lets it go on then.
+// requests while another one runs all steps to the end, and then resumes it.
 func TestAHolderThatStandsStillBeyondItsLeaseHarmsNothing(t *testing.T) {
 	names := requestsOfALife(t, false)
 	ran := 0
@@ -262,10 +262,10 @@ func standStill(t *testing.T, at int) {
 	t.Helper()
 	s := newStory(t)
 	stopped, resume, end := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	f := &fate{at: at, meanwhile: func() { close(stopped); <-resume }}
+	f := &gate{at: at, meanwhile: func() { close(stopped); <-resume }}
 	sleeper := newOperator(t, s.cloud, f, s.key, steps.WithLease(shortLease), steps.WithHolder("pod-1"))
-	begin := func() { go func() { end <- sleeper.drive(t.Context(), shortLease) }() }
-	begin()
+	start := func() { go func() { end <- sleeper.drive(t.Context(), shortLease) }() }
+	start()
 	select {
 	case <-stopped:
 	case err := <-end: // at rest before its point, which is in the deletion
@@ -275,10 +275,10 @@ func standStill(t *testing.T, at int) {
 		if err := s.client.Delete(t.Context(), s.bucket()); err != nil {
 			t.Fatal(err)
 		}
-		begin()
+		start()
 		<-stopped
 	}
-	s.live(shortLease, newOperator(t, s.cloud, &fate{}, s.key, steps.WithLease(shortLease), steps.WithHolder("pod-2")))
+	s.live(shortLease, newOperator(t, s.cloud, &gate{}, s.key, steps.WithLease(shortLease), steps.WithHolder("pod-2")))
 	close(resume)
 	if err := <-end; err != nil {
 		t.Error(err)

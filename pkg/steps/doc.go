@@ -6,10 +6,10 @@
 //
 // It is for what cannot simply be done again: the creation of something outside the
 // cluster, which costs money, or has no name to be found by. A reconcile that works on an
-// old state of the object, because the cache is behind, would do it twice, and learn of it
-// only afterwards, when its status write is refused. A [Lock] turns this around: the
+// old state of the object, because the cache is behind, would do it twice, and notice that
+// only afterwards, when its status write is refused. A [Lock] reverses the order: the
 // status is written first, with the object's resourceVersion as precondition, so an old
-// state fails before the work begins.
+// state fails before the work starts.
 //
 // # Conditions
 //
@@ -31,18 +31,18 @@
 //
 //   - The task returns an error, panics, forgets to set a status, or returns the condition of
 //     another step: the condition becomes Error. A reason that is too long is cut.
-//   - The error passes by itself, or the context ends: the condition is what it was before.
+//   - The error is transient, or the context ends: the condition is what it was before.
 //   - Another client writes the object meanwhile: both changes stay.
-//   - What the task left in the status is refused by the server: the condition becomes Error.
+//   - The server refuses what the task wrote into the status: the condition becomes Error.
 //   - The process dies: another one takes over when the lease ends, its successor
 //     (see [WithHolder]) at once. The task sees the condition as it was before.
 //   - The release does not reach the server: this process knows that no task is at work, and
 //     its next reconcile takes over at once.
-//   - The clock of a holder is wrong: a lease that begins in the future begins now.
+//   - The clock of a holder is wrong: the lease then starts now, not in the future.
 //
 // # What a lock cannot do
 //
-// The API server fences its own records and nothing else. After a crash between the work
+// The API server protects its own records and nothing else. After a crash between the work
 // and its record, the task runs again; and a process that stands still for longer than
 // its lease in the middle of a request to another system may finish that request later. Give the
 // system [Lock.IdempotencyKey], or look for what may be there already. The key is on record in the
@@ -54,10 +54,10 @@
 // The API is that of github.com/pier-oliviert/konditionner, package konditions, which
 // this package replaces by a change of the import. Different on purpose:
 //
-//   - A lock has a holder and a lease; there, one that is left behind stays for ever.
+//   - A lock has a holder and a lease; there, a lock stays for ever after a crash of its holder.
 //   - The release survives conflicts, the end of the context, panics, and whatever the task returns.
 //   - The errors of API server and task are joined; there, the former hides the latter.
-//   - An error that passes by itself does not make the condition Error, which is meant to be for good.
+//   - A transient error does not make the condition Error, which is permanent.
 //   - A method Conditions with a value receiver, which its documentation shows, writes into a
 //     copy and locks nothing; here it is NotInitializedConditionsErr.
 //   - The steps must not be in status.conditions.

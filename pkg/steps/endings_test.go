@@ -40,10 +40,10 @@ func TestEndingsOfATask(t *testing.T) {
 			c.Type, c.Status = "Other", steps.ConditionCompleted
 			return c, nil
 		}, steps.ConditionError, "Other", steps.LockNotReleasedErr, ""},
-		{"an error that passes", func(c steps.Condition) (steps.Condition, error) {
+		{"a transient error", func(c steps.Condition) (steps.Condition, error) {
 			return c, fmt.Errorf("busy: %w", result.NewWaiting(failure, "Busy", wait))
 		}, steps.ConditionInitialized, "busy", failure, ""},
-		{"an error that the option declares to pass", func(c steps.Condition) (steps.Condition, error) {
+		{"an error that the option declares as transient", func(c steps.Condition) (steps.Condition, error) {
 			return c, errors.New("throttled")
 		}, steps.ConditionInitialized, "throttled", nil, "throttled"},
 	} {

@@ -145,7 +145,7 @@ func TestTheKeyOutlivesACrashOfTheAttemptAfterAnError(t *testing.T) {
 	_ = a.make(failure)
 	_ = a.make(func(c steps.Condition) (steps.Condition, error) {
 		a.server.before = func(int, string) error { return apierrors.NewForbidden(schema.GroupResource{}, "a", nil) }
-		return c, errors.New("the process is dead")
+		return c, errors.New("the process has crashed")
 	})
 	a.server.before = nil
 	if !read(t, a.server.direct).Status.Steps.TypeHasStatus(step, steps.ConditionLocked) {
@@ -156,7 +156,7 @@ func TestTheKeyOutlivesACrashOfTheAttemptAfterAnError(t *testing.T) {
 	a.wantKeys("aaaa")
 }
 
-func TestAStepWithAnotherStatusBeginsAgain(t *testing.T) {
+func TestAStepWithAnotherStatusStartsAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*Bucket)
 		want   string

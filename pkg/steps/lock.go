@@ -92,7 +92,7 @@ func (l *Lock) Condition() Condition { return *l.condition.DeepCopy() }
 // changes stay. The task need not write the object, but may.
 //
 // If the task returns an error, or panics, the condition becomes Error with the error as
-// reason, unless the error passes by itself, see WithTransient. If it leaves the
+// reason, unless the error is transient, see WithTransient. If it leaves the
 // condition Locked, or returns that of another type, the condition becomes Error and the
 // error is LockNotReleasedErr. The errors of API server and task are joined, the former first.
 //
@@ -105,7 +105,7 @@ func (l *Lock) Execute(ctx context.Context, task Task) (err error) {
 	return l.ExecuteContext(ctx, func(_ context.Context, condition Condition) (Condition, error) { return task(condition) })
 }
 
-// ExecuteContext is Execute for a task that takes a context, which ends a little before
+// ExecuteContext is Execute for a task with a context, which ends a little before
 // the lease.
 func (l *Lock) ExecuteContext(ctx context.Context, task func(context.Context, Condition) (Condition, error)) error {
 	if err := l.check(); err != nil {
@@ -114,14 +114,14 @@ func (l *Lock) ExecuteContext(ctx context.Context, task func(context.Context, Co
 	if task == nil {
 		return fmt.Errorf("lock condition %s: there is no task", l.conditionType)
 	}
-	began := time.Now()
-	h, err := l.acquire(ctx, began)
+	start := time.Now()
+	h, err := l.acquire(ctx, start)
 	if err != nil {
 		return fmt.Errorf("lock condition %s of %s: %w", l.conditionType, l.name(), err)
 	}
 	defer l.process.endTask(h.token)
 
-	limited, cancel := context.WithDeadline(ctx, began.Add(l.lease-margin(l.lease)))
+	limited, cancel := context.WithDeadline(ctx, start.Add(l.lease-margin(l.lease)))
 	defer cancel()
 	returned, taskErr := run(limited, task, h.before)
 	final, taskErr := finalCondition(taskEnd{
@@ -169,7 +169,7 @@ func (l *Lock) isTransient(ctx context.Context, err error) bool {
 	if errors.Is(err, patch.ErrConflict) {
 		return true
 	}
-	if later, ok := errors.AsType[transientError](err); ok && later.PassesByItself() {
+	if later, ok := errors.AsType[transientError](err); ok && later.Transient() {
 		return true
 	}
 	interrupted := ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
@@ -179,10 +179,10 @@ func (l *Lock) isTransient(ctx context.Context, err error) bool {
 // transientError is what an error may say about itself, such as the RequeueError of pkg/lifecycle.
 type transientError interface {
 	error
-	PassesByItself() bool
+	Transient() bool
 }
 
-// run turns a panic of the task into an error.
+// run calls the task. A panic becomes an error.
 func run(ctx context.Context, task func(context.Context, Condition) (Condition, error), before Condition) (returned Condition, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -206,7 +206,7 @@ func (l *Lock) name() string {
 }
 
 // idempotencyKey is the key of an attempt from the condition: that of the attempt before if
-// it ended in Error, because its outcome is not known.
+// it ended in Error, because its outcome is unknown.
 func idempotencyKey(uid apitypes.UID, condition Condition) string {
 	if condition.Status == ConditionError && condition.AttemptKey != "" {
 		return condition.AttemptKey
@@ -225,8 +225,8 @@ const minLease = 100 * time.Millisecond
 // LockOption configures a Lock.
 type LockOption func(*Lock)
 
-// WithLease sets how long the lock is its holder's. A task that may take longer needs a
-// longer one: afterwards any other process may take over. The context of ExecuteContext
+// WithLease sets the duration of the lock. A task that may take longer needs a
+// longer one: afterwards any other process may take the lock over. The context of ExecuteContext
 // ends a little earlier. Default is DefaultLease, the floor 100 ms.
 func WithLease(lease time.Duration) LockOption {
 	return func(l *Lock) { l.lease = max(lease, minLease) }
@@ -235,7 +235,7 @@ func WithLease(lease time.Duration) LockOption {
 // WithHolder names the holder of the lock. No two processes that live at the same time may
 // have the same, so it should be the uid of the pod: then a process that starts again
 // takes over the locks of its predecessor at once. Default is the name of the host,
-// which is not taken to be unique.
+// which does not count as unique.
 func WithHolder(id string) LockOption {
 	return func(l *Lock) { l.self.holder, l.self.unique = id, id != "" }
 }
@@ -256,7 +256,7 @@ func WithCommit(commit func(ctx context.Context) error) LockOption {
 	return func(l *Lock) { l.commit = commit }
 }
 
-// WithTransient says which errors of a task pass by themselves. After these the condition
+// WithTransient says which errors of a task are transient. After these the condition
 // has its former status again, with the error as reason, and not Error. A RetriableError,
 // the Waiting of pkg/result, patch.ErrConflict, the RequeueError of pkg/lifecycle and the end of the
 // context always count as such.
@@ -288,7 +288,7 @@ type LockHeldError struct {
 	Type ConditionType
 	// Holder names the holder of the lock; empty if there is no record of it.
 	Holder string
-	// Since is when the lease began.
+	// Since is when the lease started.
 	Since time.Time
 	// RetryAfter is when it ends at the latest.
 	RetryAfter time.Duration

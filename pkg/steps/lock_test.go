@@ -228,7 +228,7 @@ func TestTheIdempotencyKeyIsTheSameForEveryAttempt(t *testing.T) {
 	}
 	refuse := func(*Bucket, steps.Condition) (steps.Condition, error) {
 		s.before = func(int, string) error { return apierrors.NewForbidden(schema.GroupResource{}, "a", nil) }
-		return steps.Condition{}, errors.New("the process is dead")
+		return steps.Condition{}, errors.New("the process has crashed")
 	}
 	attempt(steps.NewProcess(), waiting)
 	attempt(steps.NewProcess(), refuse) // leaves the lock behind

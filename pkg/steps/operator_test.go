@@ -27,7 +27,7 @@ const finalizer = "steps.test.corbel.run/bucket"
 type operator struct {
 	client client.Client
 	cloud  *cloud
-	fate   *fate
+	gate   *gate
 	key    client.ObjectKey
 	lock   []steps.LockOption
 	// commits makes the locks write with the commit of a patch helper.
@@ -35,16 +35,16 @@ type operator struct {
 }
 
 // newOperator returns an operator in a process of its own.
-func newOperator(t testing.TB, c *cloud, f *fate, key client.ObjectKey, options ...steps.LockOption) *operator {
+func newOperator(t testing.TB, c *cloud, f *gate, key client.ObjectKey, options ...steps.LockOption) *operator {
 	t.Helper()
 	return &operator{
-		client: connect(t, f), cloud: c, fate: f, key: key,
+		client: connect(t, f), cloud: c, gate: f, key: key,
 		lock: append(options, steps.WithProcess(steps.NewProcess())),
 	}
 }
 
 // connect returns a client of the API server that asks it nothing by itself.
-func connect(t testing.TB, f *fate) client.Client {
+func connect(t testing.TB, f *gate) client.Client {
 	t.Helper()
 	config := env.Shared(t).Config()
 	if f != nil {
@@ -66,8 +66,8 @@ func (o *operator) reconcile(ctx context.Context) (rest bool, err error) {
 		return client.IgnoreNotFound(err) == nil, client.IgnoreNotFound(err)
 	}
 	options := o.lock
-	if o.fate.dies {
-		// A process that is dead tries nothing, and one that is to die has no reason to wait.
+	if o.gate.crashes {
+		// A crashed process tries nothing, and one that is to crash has no reason to wait.
 		options = append(slices.Clone(options), steps.WithPatience(time.Second))
 	}
 	if o.commits {
@@ -94,13 +94,13 @@ func (o *operator) step(lock *steps.Lock, b *Bucket, c steps.Condition) (steps.C
 	var err error
 	switch {
 	case b.DeletionTimestamp != nil:
-		err = o.fate.request("remove", func() error { o.cloud.remove(b.Status.BucketName); return nil })
+		err = o.gate.request("remove", func() error { o.cloud.remove(b.Status.BucketName); return nil })
 		c.Status, c.Reason = steps.ConditionTerminated, "Bucket removed"
 	case c.Status == steps.ConditionInitialized:
-		err = o.fate.request("create", func() error { b.Status.BucketName = o.cloud.create(lock.IdempotencyKey(c)); return nil })
+		err = o.gate.request("create", func() error { b.Status.BucketName = o.cloud.create(lock.IdempotencyKey(c)); return nil })
 		c.Status, c.Reason = steps.ConditionCreated, "Bucket created"
 	case c.Status == steps.ConditionCreated:
-		err = o.fate.request("configure", func() error { o.cloud.configure(b.Status.BucketName); return nil })
+		err = o.gate.request("configure", func() error { o.cloud.configure(b.Status.BucketName); return nil })
 		c.Status, c.Reason = steps.ConditionCompleted, "Bucket configured"
 	case b.Status.BucketName != "":
 		// Another client changed the step. What is known must do.
@@ -111,14 +111,14 @@ func (o *operator) step(lock *steps.Lock, b *Bucket, c steps.Condition) (steps.C
 	return c, err
 }
 
-// drive runs reconciles until the bucket is at rest, or the operator is dead. A caller that has to
+// drive runs reconciles until the bucket is at rest, or the operator has crashed. A caller that has to
 // wait for a lock gets the time to wait, and the lock must be free then.
 func (o *operator) drive(ctx context.Context, longest time.Duration) error {
 	var problems []error
 	var waitedFor time.Time
 	for ctx.Err() == nil {
 		rest, err := o.reconcile(ctx)
-		if o.fate.isDead() || rest {
+		if o.gate.hasCrashed() || rest {
 			return errors.Join(problems...)
 		}
 		held, ok := errors.AsType[*steps.LockHeldError](err)

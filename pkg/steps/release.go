@@ -55,7 +55,7 @@ func (l *Lock) release(ctx context.Context, h *heldLock, final Condition) error 
 		case apierrors.IsNotFound(err):
 			return l.ignoreDeleted(err)
 		case apierrors.IsInvalid(err) && r.refused == nil:
-			// What the task left in the status will never be accepted; the condition may.
+			// The server will never accept what the task wrote into the status; it may accept the condition.
 			l.dropRefusedStatus(r, err)
 		case !isRetriable(err):
 			return errors.Join(err, r.refused)
@@ -130,7 +130,7 @@ func (l *Lock) rebase(ctx context.Context, r *pendingRelease) (finished bool, er
 	case err != nil:
 		return !isRetriable(err), err
 	case server.GetUID() != l.obj.GetUID():
-		return true, fmt.Errorf("%w: the object was deleted and created anew", ErrLockLost)
+		return true, fmt.Errorf("%w: the object was deleted and created again", ErrLockLost)
 	}
 	theirs, err := conditionsAt(server, r.hold.path)
 	if err != nil {
@@ -184,7 +184,7 @@ func isRetriable(err error) bool {
 type taskEnd struct {
 	before, returned Condition
 	err              error
-	// transient is set if the error will pass by itself, or that the task was interrupted.
+	// transient is set if the error is transient, or the task was interrupted.
 	transient bool
 	// key is that of the attempt.
 	key string
@@ -228,8 +228,8 @@ func checkReturned(conditionType ConditionType, returned Condition) error {
 	return nil
 }
 
-// standing says how the stored condition stands to the lock when the first attempt to
-// release it met a change of another client.
+// standing is the relation of the stored condition to the lock after a conflict of the first
+// attempt to release it.
 type standing string
 
 const (
@@ -254,7 +254,7 @@ type released struct {
 func standingOf(r released) standing {
 	switch stored := r.stored; {
 	case stored == nil:
-		// Removed by hand. What the task did is known to this process only.
+		// Removed by hand. Only this process has the outcome of the task.
 		return ours
 	case stored.Lock != nil && stored.Lock.Token == r.token:
 		return ours
@@ -270,7 +270,7 @@ func standingOf(r released) standing {
 	}
 }
 
-// same compares what people see of two conditions.
+// same compares what users see of two conditions.
 func same(a, b Condition) bool {
 	return a.Status == b.Status && a.Reason == b.Reason && a.LastTransitionTime.Unix() == b.LastTransitionTime.Unix()
 }

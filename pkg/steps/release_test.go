@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestSettlement is the table of transitions out of a lock.
-func TestSettlement(t *testing.T) {
+// TestReleaseTransitions is the table of transitions out of a lock.
+func TestReleaseTransitions(t *testing.T) {
 	failure := errors.New("no quota")
 	long := strings.Repeat("x", 3000)
 	before := Condition{Type: "a", Status: ConditionInitialized, Reason: "r", LastTransitionTime: metav1.Unix(77, 0)}
@@ -29,15 +29,15 @@ func TestSettlement(t *testing.T) {
 		return c
 	}
 	for _, tc := range []struct {
-		name     string
-		before   Condition
-		returned Condition
-		err      error
-		passes   bool
-		status   ConditionStatus
-		reason   string // a part of it
-		time     metav1.Time
-		want     error
+		name      string
+		before    Condition
+		returned  Condition
+		err       error
+		transient bool
+		status    ConditionStatus
+		reason    string // a part of it
+		time      metav1.Time
+		want      error
 	}{
 		{"a final status", before, returned(nil), nil, false, ConditionCreated, "made", moment, nil},
 		{"the same status keeps its time", before, returned(func(c *Condition) { c.Status = ConditionInitialized }), nil, false, ConditionInitialized, "made", then, nil},
@@ -52,15 +52,15 @@ func TestSettlement(t *testing.T) {
 		{"an error", before, Condition{}, failure, false, ConditionError, "no quota", moment, failure},
 		{"an error beside a condition", before, returned(nil), failure, false, ConditionError, "no quota", moment, failure},
 		{"a long error", before, Condition{}, errors.New(long), false, ConditionError, "xxx", moment, nil},
-		{"an error that passes", before, returned(nil), failure, true, ConditionInitialized, "no quota", then, failure},
+		{"a transient error", before, returned(nil), failure, true, ConditionInitialized, "no quota", then, failure},
 		{"an interruption", before, Condition{}, context.Canceled, true, ConditionInitialized, "canceled", then, context.Canceled},
-		{"an error that passes, where the former status is not known", unknown, Condition{}, failure, true, ConditionError, "no quota", moment, failure},
+		{"a transient error, where the former status is unknown", unknown, Condition{}, failure, true, ConditionError, "no quota", moment, failure},
 		{"the task finds out what was not known", unknown, returned(nil), nil, false, ConditionCreated, "made", then, nil},
 		{"the task does not find it out", unknown, unknown, nil, false, ConditionError, "not released", moment, LockNotReleasedErr},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.returned.Lock = &LockInfo{Token: "x"}
-			got, err := finalCondition(taskEnd{before: tc.before, returned: tc.returned, err: tc.err, transient: tc.passes, now: now})
+			got, err := finalCondition(taskEnd{before: tc.before, returned: tc.returned, err: tc.err, transient: tc.transient, now: now})
 			if got.Type != "a" || got.Lock != nil || got.Status != tc.status || !strings.Contains(got.Reason, tc.reason) {
 				t.Errorf("final condition %+v", got)
 			}

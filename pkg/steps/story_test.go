@@ -88,8 +88,8 @@ func (s *story) bucket() *Bucket {
 	return b
 }
 
-// live lets the operators go through the life, one after the other: the next one begins
-// when the last one died.
+// live lets the operators run all steps, one after the other: the next one starts
+// after the crash of the last one.
 func (s *story) live(longest time.Duration, operators ...*operator) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), 2*time.Minute)
@@ -101,7 +101,7 @@ func (s *story) live(longest time.Duration, operators ...*operator) {
 			if err := operators[current].drive(ctx, longest); err != nil {
 				s.Fatal(err)
 			}
-			if !operators[current].fate.isDead() || current == len(operators)-1 {
+			if !operators[current].gate.hasCrashed() || current == len(operators)-1 {
 				return
 			}
 			current++
@@ -147,7 +147,7 @@ func (s *story) checkCompleted() {
 // requestsOfALife returns the requests of an operator to which nothing happens.
 func requestsOfALife(t *testing.T, commits bool) []string {
 	t.Helper()
-	s, f := newStory(t), &fate{}
+	s, f := newStory(t), &gate{}
 	o := newOperator(t, s.cloud, f, s.key)
 	o.commits = commits
 	s.live(0, o)

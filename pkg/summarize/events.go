@@ -51,7 +51,7 @@ func (h *Helper) recordTransition(obj conditions.Setter) {
 }
 
 // RecordContextualError logs errors that are not returned to the controller and
-// so would not be seen, and makes events: a warning for a stall or a failure, a
+// so would not show, and sends events: a warning for a stall or a failure, a
 // normal one while waiting. It makes an event in every reconcile; where transitions
 // are enough, use WithTransitionEvents instead.
 func RecordContextualError(ctx context.Context, recorder Recorder, obj client.Object, res result.Result, err error) {

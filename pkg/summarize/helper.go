@@ -140,7 +140,7 @@ func (h *Helper) summarize(obj conditions.Setter, o HelperOptions) (result.Verdi
 	return verdict, options
 }
 
-// contradiction returns the bad news about a reconcile that claims success, or nil. Reconciling
+// contradiction returns the bad news about a reconcile that reports success, or nil. Reconciling
 // and Stalled do not count: the success is about to remove them.
 func contradiction(obj conditions.Getter, o HelperOptions) error {
 	for _, c := range o.Conditions {

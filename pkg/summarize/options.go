@@ -97,7 +97,7 @@ func WithResultBuilder(builder result.RuntimeResultBuilder) Option {
 	return func(o *HelperOptions) { o.ResultBuilder = builder }
 }
 
-// WithVerdict sets what the reconcile came to, for a caller that has judged it already.
+// WithVerdict sets the verdict about the reconcile, for a caller that has computed it already.
 func WithVerdict(verdict result.Verdict) Option {
 	return func(o *HelperOptions) { o.Verdict = &verdict }
 }
@@ -108,7 +108,7 @@ func WithIgnoreNotFound() Option {
 }
 
 // WithObservedGenerationAlways sets status.observedGeneration to the generation
-// that the reconcile judged, whatever came out. Default is only after success, when
+// that was reconciled, whatever the outcome. Default is only after success, when
 // there was nothing to do, and when stalled.
 func WithObservedGenerationAlways() Option {
 	return func(o *HelperOptions) { o.ObservedGenerationAlways = true }

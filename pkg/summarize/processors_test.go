@@ -17,7 +17,7 @@ import (
 	"github.com/corbel-run/corbel/test/widget"
 )
 
-// requested is an object whose status has the field, in a struct that is inlined.
+// requested is an object with the field in its status, in a struct that is inlined.
 type requested struct {
 	corev1.ConfigMap
 	Status struct {

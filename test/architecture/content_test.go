@@ -19,11 +19,11 @@ func TestPackageDocs(t *testing.T) {
 			want:  []string{"pkg/words: the package has no doc.go"}},
 		{name: "the license header is no description",
 			files: map[string]string{"pkg/words/doc.go": header + "package words\n"},
-			want:  []string{`pkg/words/doc.go: its package comment has to begin with "Package words "`}},
+			want:  []string{`pkg/words/doc.go: its package comment has to start with "Package words "`}},
 		{name: "tests alone are a package, too",
 			files: map[string]string{"test/bed/a_test.go": "package bed_test\n"},
 			want:  []string{"test/bed: the package has no doc.go"}},
-		{name: "a command is described where it begins",
+		{name: "a command is described where it starts",
 			files: map[string]string{"cmd/x/main.go": "// X does things.\npackage main\n", "cmd/y/main.go": "package main\n"},
 			want:  []string{"cmd/y: the command has no comment"}},
 	})
@@ -47,16 +47,16 @@ func TestExamples(t *testing.T) {
 func TestHeaders(t *testing.T) {
 	shell := strings.ReplaceAll(header, "//", "#")
 	runRules(t, Headers, []rule{
-		{name: "sources begin with the header",
+		{name: "sources start with the header",
 			files: map[string]string{"a/a.go": header + "package a\n", "hack/a.sh": "#!/usr/bin/env bash\n" + shell, "Makefile": shell}},
 		{name: "a build constraint may precede it",
 			files: map[string]string{"a/a.go": "//go:build linux\n\n" + header + "package a\n"}},
 		{name: "each source needs it",
 			files: map[string]string{"a/a.go": "package a\n" + header, ".ci/run": "#!/usr/bin/env bash\n", "x.mk": shell, "README.md": "Hello\n"},
-			want:  []string{".ci/run: has to begin with", "a/a.go: has to begin with"}},
+			want:  []string{".ci/run: has to start with", "a/a.go: has to start with"}},
 		{name: "with the right license",
 			files: map[string]string{"a/a.go": strings.ReplaceAll(header, "Apache-2.0", "MIT") + "package a\n"},
-			want:  []string{"a/a.go: has to begin with"}},
+			want:  []string{"a/a.go: has to start with"}},
 	})
 }
 
@@ -92,6 +92,12 @@ func TestDocuments(t *testing.T) {
 				"pkg/words/a.go": "package words\n",
 			},
 			want: []string{"a.md:2: names `pkg/words/b.go`, which does not exist", "a.md:3: links to docs/b.md, which does not exist"}},
+		{name: "functions and types that a document names are where it says",
+			files: map[string]string{
+				"a.md":           "`A.Run` in `pkg/words/a.go`, `A` and `b` in `pkg/words`, `a.go` in `pkg/words`\n`C` in `pkg/words`\n",
+				"pkg/words/a.go": "package words\n\ntype A struct{}\n\nfunc (a *A) Run() {}\n\nfunc b[T any]() {}\n",
+			},
+			want: []string{"a.md:2: names C in pkg/words, which does not exist"}},
 		{name: "a room that is not built yet may be named",
 			files: map[string]string{"a.md": "`pkg/hands`, `pkg/hands/a.go` and `pkg/feet`\n"},
 			want:  []string{"a.md:1: names `pkg/feet`, which does not exist"}},
@@ -111,9 +117,9 @@ func TestDocuments(t *testing.T) {
 			files: map[string]string{"README.md": "`pkg/hands`\n", "pkg/hands/a.go": "package hands\n", "pkg/words/a.go": "package words\n", "internal/tools/a.go": "package tools\n"},
 			want:  []string{"README.md: its package map lacks `pkg/words`"}},
 		{name: "the floors are those of the rooms",
-			files: map[string]string{floorsFile: "x\n" + floorsBegin + renderFloors(house) + floorsEnd + "\ny\n"}},
+			files: map[string]string{floorsFile: "x\n" + floorsStart + renderFloors(house) + floorsEnd + "\ny\n"}},
 		{name: "other floors are reported",
-			files: map[string]string{floorsFile: floorsBegin + renderFloors(house[1:]) + floorsEnd},
+			files: map[string]string{floorsFile: floorsStart + renderFloors(house[1:]) + floorsEnd},
 			want:  []string{"ARCHITECTURE.md: its floors are not those of"}},
 		{name: "missing floors, too",
 			files: map[string]string{floorsFile: "nothing here\n"},
@@ -122,11 +128,11 @@ func TestDocuments(t *testing.T) {
 }
 
 func TestWithFloorsKeepsTheRest(t *testing.T) {
-	got, err := withFloors("before\n"+floorsBegin+"old\n"+floorsEnd+"\nafter\n", house)
+	got, err := withFloors("before\n"+floorsStart+"old\n"+floorsEnd+"\nafter\n", house)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "before\n" + floorsBegin + renderFloors(house) + floorsEnd + "\nafter\n"
+	want := "before\n" + floorsStart + renderFloors(house) + floorsEnd + "\nafter\n"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("document (-want +got):\n%s", diff)
 	}

@@ -16,7 +16,7 @@
 //   - the documents name a package or a file that does not exist.
 //
 // The rules are tables: rooms.go says which packages exist and on which floor,
-// foreign.go what they may import from elsewhere. A new package starts with a
+// external.go what they may import from elsewhere. A new package starts with a
 // line in rooms.go. The checks themselves are functions from a Tree to
 // violations and are tested with small trees that break one rule each.
 package architecture

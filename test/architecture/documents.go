@@ -16,14 +16,17 @@ import (
 
 const (
 	floorsFile  = "ARCHITECTURE.md"
-	floorsBegin = "<!-- floors: written by `go test ./test/architecture -rewrite` -->\n"
+	floorsStart = "<!-- floors: written by `go test ./test/architecture -rewrite` -->\n"
 	floorsEnd   = "<!-- end of floors -->"
 )
 
 var (
 	// pathInText is a path of the repository that a document names as code.
 	pathInText = regexp.MustCompile("`((?:api|pkg|internal|cmd|test|hack|examples|docs|\\.ci)/[A-Za-z0-9_./-]*)`")
-	// codeOf marks a block of code that must also be in a file, where it is compiled.
+	// nameInText is a function or a type that a document names as code, with the file or folder that
+	// it is in.
+	nameInText = regexp.MustCompile("`(?:[A-Za-z]+\\.)?([A-Za-z]+)` in `((?:pkg|internal)/[A-Za-z0-9_./-]*)`")
+	// codeOf labels a block of code that must also be in a file, where it is compiled.
 	codeOf = regexp.MustCompile("(?s)<!-- code of (\\S+) -->\n```go\n(.*?)\n```")
 	// relativeLink is the target of a link that stays in the repository.
 	relativeLink = regexp.MustCompile(`\]\(([A-Za-z0-9_.][A-Za-z0-9_./-]*)(?:#[^)]*)?\)`)
@@ -36,6 +39,7 @@ func Documents(t *Tree, rooms []Room) []Violation {
 	for _, text := range t.Texts {
 		if path.Ext(text.Path) == ".md" {
 			found = append(found, deadPaths(t, rooms, text)...)
+			found = append(found, deadNames(t, text)...)
 			found = append(found, staleCode(t, text)...)
 		}
 	}
@@ -67,7 +71,7 @@ func (t *Tree) text(name string) (*Text, bool) {
 	return t.Texts[index], true
 }
 
-// deadPaths finds paths and links of a document whose target does not exist.
+// deadPaths finds paths and links of a document with a target that does not exist.
 func deadPaths(t *Tree, rooms []Room, text *Text) []Violation {
 	var found []Violation
 	for number, line := range strings.Split(text.Content, "\n") {
@@ -85,8 +89,25 @@ func deadPaths(t *Tree, rooms []Room, text *Text) []Violation {
 	return found
 }
 
-// staleCode finds lines of marked blocks that are not, in this order, in the file
-// that the mark names. The main function of a document is an Example there.
+// deadNames finds functions and types that a document names and that are not where it says.
+func deadNames(t *Tree, text *Text) []Violation {
+	var found []Violation
+	for number, line := range strings.Split(text.Content, "\n") {
+		for _, match := range nameInText.FindAllStringSubmatch(line, -1) {
+			declaration := regexp.MustCompile(`(?m)^(?:type |func (?:\([^)]*\) )?)` + match[1] + `[ \[(]`)
+			if match[1] != "go" && !slices.ContainsFunc(t.Texts, func(file *Text) bool {
+				isInside := file.Path == match[2] || strings.HasPrefix(file.Path, match[2]+"/")
+				return isInside && path.Ext(file.Path) == ".go" && declaration.MatchString(file.Content)
+			}) {
+				found = append(found, violation(lineOf(text, number+1), "names %s in %s, which does not exist", match[1], match[2]))
+			}
+		}
+	}
+	return found
+}
+
+// staleCode finds lines of labelled blocks that are not, in this order, in the file
+// that the label names. The main function of a document is an Example there.
 func staleCode(t *Tree, text *Text) []Violation {
 	var found []Violation
 	for _, block := range codeOf.FindAllStringSubmatch(text.Content, -1) {
@@ -95,11 +116,11 @@ func staleCode(t *Tree, text *Text) []Violation {
 			continue // not built yet
 		}
 		rest := strings.Split(squeeze(source.Content), "\n")
-		for wanted := range strings.SplitSeq(squeeze(block[2]), "\n") {
-			wanted = strings.Replace(wanted, "func main()", "func Example()", 1)
-			index := slices.Index(rest, wanted)
+		for line := range strings.SplitSeq(squeeze(block[2]), "\n") {
+			line = strings.Replace(line, "func main()", "func Example()", 1)
+			index := slices.Index(rest, line)
 			if index < 0 {
-				found = append(found, violation(text.Path, "shows code of %s that is not there, or not in this order: %s", block[1], wanted))
+				found = append(found, violation(text.Path, "shows code of %s that is not there, or not in this order: %s", block[1], line))
 				break
 			}
 			rest = rest[index+1:]
@@ -133,12 +154,12 @@ func awaited(t *Tree, rooms []Room, name string) bool {
 
 // withFloors returns the document with the table of floors between the two comments.
 func withFloors(document string, rooms []Room) (string, error) {
-	before, rest, begins := strings.Cut(document, floorsBegin)
+	before, rest, starts := strings.Cut(document, floorsStart)
 	_, after, ends := strings.Cut(rest, floorsEnd)
-	if !begins || !ends {
-		return "", fmt.Errorf("lacks the lines %q and %q", strings.TrimSpace(floorsBegin), floorsEnd)
+	if !starts || !ends {
+		return "", fmt.Errorf("lacks the lines %q and %q", strings.TrimSpace(floorsStart), floorsEnd)
 	}
-	return before + floorsBegin + renderFloors(rooms) + floorsEnd + after, nil
+	return before + floorsStart + renderFloors(rooms) + floorsEnd + after, nil
 }
 
 // renderFloors writes the rooms as a table, the highest floor first, and the
@@ -177,16 +198,16 @@ func renderFloors(rooms []Room) string {
 func PackageDocs(t *Tree) []Violation {
 	var found []Violation
 	for _, p := range t.Packages {
-		home := slices.IndexFunc(p.Files, func(f *File) bool { return path.Base(f.Path) == "doc.go" })
+		doc := slices.IndexFunc(p.Files, func(f *File) bool { return path.Base(f.Path) == "doc.go" })
 		switch {
 		case p.Name == "main":
 			if !slices.ContainsFunc(p.Files, func(f *File) bool { return f.Syntax.Doc.Text() != "" }) {
 				found = append(found, violation(p.Path, "the command has no comment above its package clause that says what it does"))
 			}
-		case home < 0:
+		case doc < 0:
 			found = append(found, violation(p.Path, "the package has no doc.go that describes it"))
-		case !strings.HasPrefix(p.Files[home].Syntax.Doc.Text(), "Package "+p.Name+" "):
-			found = append(found, violation(p.Files[home].Path, "its package comment has to begin with %q", "Package "+p.Name+" "))
+		case !strings.HasPrefix(p.Files[doc].Syntax.Doc.Text(), "Package "+p.Name+" "):
+			found = append(found, violation(p.Files[doc].Path, "its package comment has to start with %q", "Package "+p.Name+" "))
 		}
 	}
 	return found

@@ -15,7 +15,7 @@ const pictureFile = "docs/floors.svg"
 // The measures of the picture, in pixels.
 const (
 	pictureWidth = 1000
-	pictureLeft  = 90 // where the boxes begin, right of the number of the floor
+	pictureLeft  = 90 // where the boxes start, right of the number of the floor
 	boxHeight    = 24
 	boxGap       = 8
 	charWidth    = 7.3 // of the font, which is monospaced

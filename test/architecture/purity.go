@@ -18,7 +18,7 @@ func Purity(t *Tree, rooms []Room) []Violation {
 		room, _ := roomOf(rooms, p.Path)
 		switch room.Kind {
 		case Data:
-			allowed := slices.Concat(closedForeign, dataForeign, room.Foreign)
+			allowed := slices.Concat(closedExternal, dataExternal, room.External)
 			found = append(found, impure(t, p, allowed, "a data package")...)
 		case Closed:
 			for _, reached := range t.reach(p) {
@@ -26,7 +26,7 @@ func Purity(t *Tree, rooms []Room) []Violation {
 				if reached != p {
 					why = "reached by " + p.Path + ", a closed package"
 				}
-				found = append(found, impure(t, reached, closedForeign, why)...)
+				found = append(found, impure(t, reached, closedExternal, why)...)
 			}
 		}
 	}
@@ -43,7 +43,7 @@ func impure(t *Tree, p *Package, allowed []string, why string) []Violation {
 		for _, i := range file.Imports {
 			if _, local := t.folderOf(i.Path); !local && !coversAny(allowed, i.Path) {
 				found = append(found, violation(file.Path,
-					"imports %s, but %s is %s: pass in the result, or, if the import is pure, list it in test/architecture/foreign.go",
+					"imports %s, but %s is %s: pass in the result, or, if the import is pure, list it in test/architecture/external.go",
 					i.Path, p.Path, why))
 			}
 		}

@@ -10,14 +10,15 @@ import (
 	"strings"
 )
 
-// reconcilerConstructors are the functions whose values reconcile objects with conditions, by package.
+// reconcilerConstructors are the functions that return reconcilers of objects with conditions, by
+// package.
 var reconcilerConstructors = map[string][]string{
 	"pkg/component": {"NewReconciler"},
 	"pkg/lifecycle": {"NewReconciler"},
 	"pkg/summarize": {"NewHelper"},
 }
 
-// conditionsCheck is the package whose Check reports conditions that contradict each other.
+// conditionsCheck is the package with the Check that reports conditions that contradict each other.
 const conditionsCheck = "pkg/conditions/conditionstest"
 
 // CheckedConditions checks that tests which reconcile objects also check the resulting
@@ -55,8 +56,8 @@ func CheckedConditions(t *Tree) []Violation {
 }
 
 func (t *Tree) constructsReconciler(p *Package, file *File, function *ast.FuncDecl) bool {
-	for home, names := range reconcilerConstructors {
-		if file.calls(function, t.Module+"/"+home, names...) || p.Path == home && callsUnqualified(function, names) {
+	for pkg, names := range reconcilerConstructors {
+		if file.calls(function, t.Module+"/"+pkg, names...) || p.Path == pkg && callsUnqualified(function, names) {
 			return true
 		}
 	}

@@ -31,8 +31,8 @@ type Room struct {
 	Kind  Kind
 	// Beside lists the rooms that may be imported although they are not below.
 	Beside []string
-	// Foreign lists what a data room may import beyond dataForeign.
-	Foreign []string
+	// External lists what a data room may import beyond dataExternal.
+	External []string
 }
 
 // supportFloor is above everything: tests may use everything.
@@ -45,16 +45,16 @@ var rooms = []Room{
 
 	{Path: "pkg/conditions", Floor: 1, Kind: Data},
 	{Path: "pkg/result", Floor: 1, Kind: Data, Beside: []string{"pkg/conditions", "internal/backoff"}},
-	{Path: "pkg/status", Floor: 1, Kind: Data, Foreign: []string{
+	{Path: "pkg/status", Floor: 1, Kind: Data, External: []string{
 		"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/...",
 		"github.com/fluxcd/cli-utils/pkg/kstatus/status",
 		"github.com/google/cel-go/...",
 	}},
-	{Path: "internal/backoff", Floor: 1, Kind: Data, Foreign: []string{"math/rand/v2"}},
+	{Path: "internal/backoff", Floor: 1, Kind: Data, External: []string{"math/rand/v2"}},
 	{Path: "internal/digest", Floor: 1, Kind: Data},
 	{Path: "internal/difference", Floor: 1, Kind: Data},
 	// Data, so that nothing that a kubeconfig says can make it open a file or a connection.
-	{Path: "internal/kubeconfig", Floor: 1, Kind: Data, Foreign: []string{
+	{Path: "internal/kubeconfig", Floor: 1, Kind: Data, External: []string{
 		"crypto/tls", "crypto/x509", "net/url", "go.yaml.in/yaml/v3", "sigs.k8s.io/yaml",
 		"k8s.io/client-go/tools/clientcmd/api/v1",
 	}},

@@ -60,7 +60,7 @@ func TestCheckedConditions(t *testing.T) {
 	runRules(t, CheckedConditions, []rule{
 		{name: "a test that reconciles and checks",
 			files: map[string]string{"a/a_test.go": "package a\n" + imports + "func TestA(t *T) {\n\tcomponent.NewReconciler[X](1)\n\tconditionstest.Check(t, 1)\n}\n"}},
-		{name: "a test whose shared setup checks",
+		{name: "a test with a shared setup that checks",
 			files: map[string]string{
 				"a/a_test.go":     "package a\nimport \"$/pkg/component\"\nfunc TestA(t *T) { component.NewReconciler[X](1) }\n",
 				"a/setup_test.go": "package a\n" + imports + "func newSetup(t *T) { t.Cleanup(func() { conditionstest.Check(t, 1) }) }\n",

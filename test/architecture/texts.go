@@ -15,12 +15,12 @@ const (
 	licenseLine   = "SPDX-License-Identifier: Apache-2.0"
 )
 
-// Headers checks that sources begin with the license header. Before it there may
+// Headers checks that sources start with the license header. Before it there may
 // be only what a tool demands at the top: a build constraint or an interpreter.
 func Headers(t *Tree) []Violation {
 	var found []Violation
 	for _, text := range t.Texts {
-		comment, ok := commentMark(text.Path)
+		comment, ok := commentPrefix(text.Path)
 		if !ok {
 			continue
 		}
@@ -30,15 +30,15 @@ func Headers(t *Tree) []Violation {
 		}
 		want := []string{comment + " " + copyrightLine, comment + " " + licenseLine}
 		if len(lines) < len(want) || !slices.Equal(lines[:len(want)], want) {
-			found = append(found, violation(text.Path, "has to begin with %q and %q", want[0], want[1]))
+			found = append(found, violation(text.Path, "has to start with %q and %q", want[0], want[1]))
 		}
 	}
 	return found
 }
 
-// commentMark is how a line comment begins in the kinds of sources that need a
+// commentPrefix is how a line comment starts in the kinds of sources that need a
 // license header.
-func commentMark(name string) (string, bool) {
+func commentPrefix(name string) (string, bool) {
 	switch base := path.Base(name); {
 	case path.Ext(base) == ".go":
 		return "//", true

@@ -86,7 +86,7 @@ func Load(root fs.FS) (*Tree, error) {
 	}); err != nil {
 		return nil, err
 	}
-	t.markNested()
+	t.findNested()
 	return t, nil
 }
 
@@ -129,8 +129,8 @@ func (t *Tree) packageAt(folder string) *Package {
 	return t.Packages[index]
 }
 
-// markNested finds the packages of modules inside the module.
-func (t *Tree) markNested() {
+// findNested finds the packages of modules inside the module.
+func (t *Tree) findNested() {
 	for _, text := range t.Texts {
 		folder, base := path.Split(text.Path)
 		if base != "go.mod" || folder == "" {

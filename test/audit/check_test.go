@@ -78,7 +78,7 @@ func (l line) event() env.AuditEvent {
 	return e
 }
 
-func claimed(items string) line {
+func recorded(items string) line {
 	return line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main finalizer=" + name, items: items}
 }
 
@@ -93,19 +93,19 @@ func deleted(sent string) line {
 const demandsUID = `{"preconditions":{"uid":"u1"}}`
 
 func TestForgedLogs(t *testing.T) {
-	good := []line{claimed("a:"), created("uid=u1 owner=main"), claimed("a:u1")}
+	good := []line{recorded("a:"), created("uid=u1 owner=main"), recorded("a:u1")}
 	tests := []struct {
 		name string
 		log  []line
 		want []string // the rules that are broken
 	}{
-		{name: "a whole life", log: append(slices.Clone(good), deleted(demandsUID), claimed(""),
+		{name: "a whole life", log: append(slices.Clone(good), deleted(demandsUID), recorded(""),
 			line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting"})},
 		{name: "what has lost its annotation is deleted", log: append(slices.Clone(good),
 			line{user: "other", verb: "patch", object: "ConfigMap a", answer: "uid=u1 label=main rv=2"}, deleted(demandsUID))},
-		{name: "what bears the label of another is deleted", log: append(slices.Clone(good),
+		{name: "what has the label of another is deleted", log: append(slices.Clone(good),
 			line{user: "other", verb: "patch", object: "ConfigMap a", answer: "uid=u1 label=other rv=2"}, deleted(demandsUID)), want: []string{"S2"}},
-		{name: "created before the record", log: []line{claimed(""), created("uid=u1 owner=main")}, want: []string{"S1"}},
+		{name: "created before the record", log: []line{recorded(""), created("uid=u1 owner=main")}, want: []string{"S1"}},
 		{name: "created after a record that a killed server did not log", log: []line{
 			{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main rv=5 finalizer=" + name}, created("uid=u1 owner=main"),
 			{user: "operator", verb: "patch", object: "Shop main", sent: `{"metadata":{"resourceVersion":"7"}}`, answer: "uid=uid-main rv=9 finalizer=" + name, items: "a:u1"},
@@ -115,57 +115,57 @@ func TestForgedLogs(t *testing.T) {
 			{user: "operator", verb: "patch", object: "Shop main", sent: `{"metadata":{"resourceVersion":"5"}}`, answer: "uid=uid-main rv=9 finalizer=" + name, items: "a:u1"},
 		}, want: []string{"S1"}},
 		{name: "created for a component that is gone", log: []line{
-			claimed("a:"), {user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting"}, created("uid=u1 owner=main"),
+			recorded("a:"), {user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting"}, created("uid=u1 owner=main"),
 		}, want: []string{"S1"}},
 		{name: "recorded without a finalizer", log: []line{
 			{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main", items: "a:"}, created("uid=u1 owner=main"),
 		}, want: []string{"S12"}},
 		{name: "what another component owns is written", log: []line{
-			claimed("a:"), {user: "other", verb: "create", object: "ConfigMap a", answer: "uid=u1 owner=other"},
+			recorded("a:"), {user: "other", verb: "create", object: "ConfigMap a", answer: "uid=u1 owner=other"},
 			{user: "operator", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=main rv=2"},
 		}, want: []string{"S2"}},
-		{name: "what another component owns is taken over under always", log: []line{
-			claimed("a:"), {user: "other", verb: "create", object: "ConfigMap a", answer: "uid=u1 owner=other"},
+		{name: "what another component owns is adopted under always", log: []line{
+			recorded("a:"), {user: "other", verb: "create", object: "ConfigMap a", answer: "uid=u1 owner=other"},
 			{user: "operator", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=main rv=2 " + name + "/adoption-policy=always"},
 		}},
 		{name: "what Helm owns is written", log: []line{
-			claimed("a:"), {user: "other", verb: "create", object: "ConfigMap a", answer: "uid=u1 meta.helm.sh/release-name=web"},
+			recorded("a:"), {user: "other", verb: "create", object: "ConfigMap a", answer: "uid=u1 meta.helm.sh/release-name=web"},
 			{user: "operator", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=main rv=2"},
 		}, want: []string{"S2"}},
 		{name: "an object without an owner is written under never", log: []line{
-			claimed("a:"), {user: "other", verb: "create", object: "ConfigMap a", answer: "uid=u1"},
+			recorded("a:"), {user: "other", verb: "create", object: "ConfigMap a", answer: "uid=u1"},
 			{user: "operator", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=main rv=2 " + name + "/adoption-policy=never"},
 		}, want: []string{"S2"}},
 		{name: "an object without an owner is adopted", log: []line{
-			claimed("a:"), {user: "other", verb: "create", object: "ConfigMap a", answer: "uid=u1"},
+			recorded("a:"), {user: "other", verb: "create", object: "ConfigMap a", answer: "uid=u1"},
 			{user: "operator", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=main rv=2"},
 		}},
 		{name: "what was stolen is deleted", log: append(slices.Clone(good),
 			line{user: "other", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=other rv=2"}, deleted(demandsUID)), want: []string{"S2"}},
 		{name: "an object without an owner is deleted, and is recorded under another uid", log: []line{
-			claimed("a:u0"), {user: "other", verb: "create", object: "ConfigMap a", answer: "uid=u1"}, deleted(demandsUID),
+			recorded("a:u0"), {user: "other", verb: "create", object: "ConfigMap a", answer: "uid=u1"}, deleted(demandsUID),
 		}, want: []string{"S2"}},
 		{name: "our label is removed from an object that another owner has adopted", log: append(slices.Clone(good),
 			line{user: "other", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=other rv=2"},
 			line{user: "operator", verb: "patch", object: "ConfigMap a", answer: "uid=u1 rv=3"}), want: []string{"S2"}},
-		{name: "our label is removed what Helm has marked, too", log: append(slices.Clone(good),
+		{name: "our label is removed from what Helm has annotated, too", log: append(slices.Clone(good),
 			line{user: "other", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=main rv=2 meta.helm.sh/release-name=web"},
 			line{user: "operator", verb: "patch", object: "ConfigMap a", answer: "uid=u1 rv=3 meta.helm.sh/release-name=web"})},
-		{name: "what Helm has marked, too, is deleted", log: append(slices.Clone(good),
+		{name: "what Helm has annotated, too, is deleted", log: append(slices.Clone(good),
 			line{user: "other", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=main rv=2 meta.helm.sh/release-name=web"}, deleted(demandsUID)), want: []string{"S2"}},
 		{name: "deleted blindly", log: append(slices.Clone(good), deleted(`{}`)), want: []string{"S3"}},
 		{name: "a collection is deleted", log: append(slices.Clone(good), line{user: "operator", verb: "deletecollection", object: "ConfigMap "}), want: []string{"S3"}},
-		{name: "forgotten", log: append(slices.Clone(good), claimed("")), want: []string{"S4"}},
-		{name: "forgotten, as it was stolen", log: append(slices.Clone(good),
-			line{user: "other", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=other rv=2"}, claimed(""))},
-		{name: "forgotten, because another client deleted it", log: append(slices.Clone(good),
-			line{user: "other", verb: "delete", object: "ConfigMap a", answer: "gone"}, claimed(""))},
-		{name: "forgotten, as the deletion was answered with what was deleted", log: append(slices.Clone(good),
-			line{user: "operator", verb: "delete", object: "ConfigMap a", answer: "uid=u1 owner=main", sent: demandsUID}, claimed(""))},
-		{name: "forgotten while a finalizer holds it back", log: append(slices.Clone(good),
-			line{user: "operator", verb: "delete", object: "ConfigMap a", answer: "uid=u1 owner=main deleting finalizer=x rv=2", sent: demandsUID}, claimed(""))},
-		{name: "orphaned and forgotten", log: append(slices.Clone(good),
-			line{user: "operator", verb: "patch", object: "ConfigMap a", answer: "uid=u1 rv=2"}, claimed(""))},
+		{name: "dropped", log: append(slices.Clone(good), recorded("")), want: []string{"S4"}},
+		{name: "dropped, as it was stolen", log: append(slices.Clone(good),
+			line{user: "other", verb: "update", object: "ConfigMap a", answer: "uid=u1 owner=other rv=2"}, recorded(""))},
+		{name: "dropped, because another client deleted it", log: append(slices.Clone(good),
+			line{user: "other", verb: "delete", object: "ConfigMap a", answer: "gone"}, recorded(""))},
+		{name: "dropped, as the deletion was answered with what was deleted", log: append(slices.Clone(good),
+			line{user: "operator", verb: "delete", object: "ConfigMap a", answer: "uid=u1 owner=main", sent: demandsUID}, recorded(""))},
+		{name: "dropped while a finalizer holds it back", log: append(slices.Clone(good),
+			line{user: "operator", verb: "delete", object: "ConfigMap a", answer: "uid=u1 owner=main deleting finalizer=x rv=2", sent: demandsUID}, recorded(""))},
+		{name: "orphaned and dropped", log: append(slices.Clone(good),
+			line{user: "operator", verb: "patch", object: "ConfigMap a", answer: "uid=u1 rv=2"}, recorded(""))},
 		{name: "the finalizer goes, and everything stays as it is, as the component asks for", log: append(slices.Clone(good),
 			line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting " + name + "/management-policy=skip", items: "a:u1"})},
 		{name: "the finalizer goes, and everything stays without our label, as the component asks for", log: append(slices.Clone(good),
@@ -203,7 +203,7 @@ func TestRequestsActAsTheyMust(t *testing.T) {
 	for as, want := range map[string]int{impersonated.Impersonated: 0, "": 1, "system:serviceaccount:shop:other": 1} {
 		create := created("uid=u1 owner=main")
 		create.as = as
-		violations, _ := Violations([]env.AuditEvent{claimed("a:").event(), create.event()}, impersonated)
+		violations, _ := Violations([]env.AuditEvent{recorded("a:").event(), create.event()}, impersonated)
 		if len(violations) != want || want > 0 && violations[0].Rule != "S18" {
 			t.Errorf("as %q: got %v, want %d of S18", as, violations, want)
 		}
@@ -223,7 +223,7 @@ func (c *complaints) Errorf(format string, args ...any) {
 
 func TestALogWithoutWritesShowsNothing(t *testing.T) {
 	c := &complaints{}
-	Check(c, []env.AuditEvent{claimed("a:").event()}, options)
+	Check(c, []env.AuditEvent{recorded("a:").event()}, options)
 	if len(c.said) != 1 || !strings.Contains(c.said[0], "has written no dependent") {
 		t.Errorf("got %q", c.said)
 	}
@@ -232,9 +232,9 @@ func TestALogWithoutWritesShowsNothing(t *testing.T) {
 func TestAnUnansweredWriteMayHaveBeenDone(t *testing.T) {
 	away := line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting"}
 	for name, log := range map[string][]line{
-		"a deletion":           {claimed("a:"), created("uid=u1 owner=main"), deleted(demandsUID), away},
-		"a write of a record":  {claimed(""), claimed("a:"), created("uid=u1 owner=main"), claimed("a:u1")},
-		"a write of an object": {claimed("a:"), created("uid=u1 owner=main"), {user: "operator", verb: "patch", object: "ConfigMap a", answer: "uid=u1"}, claimed("")},
+		"a deletion":           {recorded("a:"), created("uid=u1 owner=main"), deleted(demandsUID), away},
+		"a write of a record":  {recorded(""), recorded("a:"), created("uid=u1 owner=main"), recorded("a:u1")},
+		"a write of an object": {recorded("a:"), created("uid=u1 owner=main"), {user: "operator", verb: "patch", object: "ConfigMap a", answer: "uid=u1"}, recorded("")},
 	} {
 		for _, code := range []int{0, 499, 504} {
 			unanswered := len(log) - 2
@@ -262,10 +262,10 @@ func TestAnUnansweredWriteMayHaveBeenDone(t *testing.T) {
 
 func TestAKilledServerMayHaveDoneWhatItsLogLacks(t *testing.T) {
 	var events []env.AuditEvent
-	begin := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
-	for i, l := range []line{claimed("a:"), created("uid=u1 owner=main"), claimed("a:u1"), claimed("")} {
+	start := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+	for i, l := range []line{recorded("a:"), created("uid=u1 owner=main"), recorded("a:u1"), recorded("")} {
 		event := l.event()
-		event.Time = begin.Add(time.Duration(i) * time.Minute)
+		event.Time = start.Add(time.Duration(i) * time.Minute)
 		events = append(events, event)
 	}
 	for _, test := range []struct {
@@ -273,7 +273,7 @@ func TestAKilledServerMayHaveDoneWhatItsLogLacks(t *testing.T) {
 		want   int
 	}{{0.5, 1}, {1.5, 0}, {2.5, 0}, {3.5, 1}} {
 		lossy := options
-		lossy.Killed = []time.Time{begin.Add(-time.Minute), begin.Add(time.Duration(test.minute * float64(time.Minute)))}
+		lossy.Killed = []time.Time{start.Add(-time.Minute), start.Add(time.Duration(test.minute * float64(time.Minute)))}
 		if violations, _ := Violations(events, lossy); len(violations) != test.want {
 			t.Errorf("killed after %v minutes: got %v, want %d of S4", test.minute, violations, test.want)
 		}
@@ -283,7 +283,7 @@ func TestAKilledServerMayHaveDoneWhatItsLogLacks(t *testing.T) {
 func TestFailedAndDryRequestsChangeNothing(t *testing.T) {
 	refused, dry := deleted(`{}`).event(), deleted(`{}`).event()
 	refused.Code, dry.URI = 409, "/api/v1/namespaces/shop/configmaps/a?dryRun=All"
-	events := []env.AuditEvent{claimed("a:").event(), created("uid=u1 owner=main").event(), refused, dry}
+	events := []env.AuditEvent{recorded("a:").event(), created("uid=u1 owner=main").event(), refused, dry}
 	if violations, checked := Violations(events, options); len(violations) > 0 || checked != 1 {
 		t.Errorf("got %v, and %d checked", violations, checked)
 	}

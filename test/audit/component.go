@@ -90,9 +90,9 @@ func incomplete(events []env.AuditEvent, options Options) map[int]bool {
 
 // checkRecord checks a change of the record by the operator.
 func (r *replay) checkRecord(before, now *component, after body) {
-	claimed := slices.Contains(now.finalizers, r.options.Finalizer)
-	released := after.Metadata.DeletionTimestamp != "" && !claimed
-	if !claimed && !released && len(now.items) > 0 {
+	recorded := slices.Contains(now.finalizers, r.options.Finalizer)
+	finalized := after.Metadata.DeletionTimestamp != "" && !recorded
+	if !recorded && !finalized && len(now.items) > 0 {
 		r.violate("S12", "objects are recorded, and the component lacks the finalizer %s", r.options.Finalizer)
 	}
 	if before == nil || before.uid != now.uid || before.elsewhere || now.elsewhere {
@@ -100,12 +100,12 @@ func (r *replay) checkRecord(before, now *component, after body) {
 	}
 	for k, i := range before.items {
 		if _, stays := now.items[k]; !stays && r.isOurs(k, i, now) {
-			r.violate("S4", "%s leaves the record, and it exists and is ours", k)
+			r.violate("S4", "%s is dropped from the record, and it exists and is ours", k)
 		}
 	}
 	// A component that is skipped or abandoned keeps its labels and annotations on its dependents.
 	untouched := after.Metadata.Annotations[r.options.Name+"/management-policy"] == "skip" || after.Metadata.Annotations[r.options.Name+"/abandon"] == "true"
-	if !released || untouched || now.forged {
+	if !finalized || untouched || now.forged {
 		return
 	}
 	for k, o := range r.objects {

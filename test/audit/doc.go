@@ -10,9 +10,9 @@
 //	S1   an object is in the record on the server before it is written
 //	S2   nothing that belongs to another owner is changed or deleted
 //	S3   every deletion demands a uid
-//	S4   an object leaves the record only if it is gone or not ours any more
+//	S4   an object is dropped from the record only if it is gone or not ours any more
 //	S12  the finalizer is there before the record, and goes after everything else
-//	S18  requests for dependents carry the identity that they should
+//	S18  requests for dependents are sent as the user that they should
 //
 // The environment of the test needs the options AuditLog and AuditBodies.
 package audit

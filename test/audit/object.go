@@ -192,14 +192,14 @@ func (r *replay) mayRemove(k key, o *object) bool {
 		case o.owned.id == "" && (c.elsewhere || i.UID == o.uid), o.owned.owner == c.title:
 			return true
 		case o.owned.owner == "" && r.ids[o.owned.id] == c.title:
-			return true // the annotation was taken off
+			return true // the annotation was removed
 		}
 	}
 	return false
 }
 
 // hasOurs reports whether the object has the annotation of a component that has recorded
-// it, next to the labels of other owners: ours are removed when it is left to them.
+// it, next to the labels of other owners: ours are removed when it is handed over to them.
 func (r *replay) hasOurs(k key, o *object) bool {
 	for _, c := range r.components {
 		if _, recorded := c.items[k]; (recorded || c.elsewhere) && o.owned.owner == c.title {

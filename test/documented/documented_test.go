@@ -23,8 +23,8 @@ const document = "../../docs/seeds.md"
 // name is a Go name: package, and one or two names.
 var name = regexp.MustCompile("`([a-z]+(?:\\.[A-Z][A-Za-z0-9]*){1,2})`")
 
-// TestEveryDocumentedNameIsUsed compares the document with the uses in this package: a row whose
-// name does not compile is found, and so is a use without a row.
+// TestEveryDocumentedNameIsUsed compares the document with the uses in this package: a row with a
+// name that does not compile is found, and so is a use without a row.
 func TestEveryDocumentedNameIsUsed(t *testing.T) {
 	content, err := os.ReadFile(document)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 // user is the operator's name in the audit log.
 func (f *fixture) user() string { return "operator-" + f.namespace }
 
-// audit checks, when the test is over, every write of the operators that it has
+// audit checks, when the test has ended, every write of the operators that it has
 // started.
 func (f *fixture) audit(t testing.TB) {
 	t.Helper()

@@ -15,13 +15,13 @@ import (
 	"github.com/corbel-run/corbel/test/wire"
 )
 
-// barrier stops an operator before one of its requests until it is released, as
+// barrier stops an operator before one of its requests until it may continue, as
 // a pause of the process or of the network does.
 type barrier struct {
 	// at is the request, counted from 1, before which the operator stops; 0 means never.
 	at int
 
-	release chan struct{}
+	resume chan struct{}
 
 	mu      sync.Mutex
 	armed   bool
@@ -34,7 +34,7 @@ type barrier struct {
 }
 
 func newBarrier(at int) *barrier {
-	return &barrier{at: at, release: make(chan struct{}), waiting: map[string]bool{}}
+	return &barrier{at: at, resume: make(chan struct{}), waiting: map[string]bool{}}
 }
 
 // wrap puts the barrier between the operator and the server. While it is down,
@@ -46,7 +46,7 @@ func (b *barrier) wrap(next http.RoundTripper) http.RoundTripper {
 		}
 		if b.step(r) {
 			select {
-			case <-b.release:
+			case <-b.resume:
 			case <-r.Context().Done():
 			}
 		}
@@ -72,7 +72,7 @@ func (b *barrier) step(r *http.Request) bool {
 		return false
 	}
 	select {
-	case <-b.release:
+	case <-b.resume:
 		return false
 	default:
 	}

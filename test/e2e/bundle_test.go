@@ -15,7 +15,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// Bundle is a component whose generator the test brings; the spec only has
+// Bundle is a component with a generator that the test provides; the spec only has
 // something to change.
 type Bundle struct {
 	metav1.TypeMeta   `json:",inline"`

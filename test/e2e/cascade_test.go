@@ -48,8 +48,8 @@ func TestADeletionThatTakesTheSecretsOfTheInventoryFirst(t *testing.T) {
 		spares bool
 	}{
 		// The Secrets do not block the deletion of their owner, so the garbage
-		// collector deletes them if it comes to them before it takes its finalizer
-		// off the component, and leaves them alone otherwise.
+		// collector deletes them if it comes to them before it removes its finalizer
+		// from the component, and does not delete them otherwise.
 		{"foreground deletion", func(t *testing.T, f *fixture, bundle *Bundle) error {
 			return f.Delete(t.Context(), bundle, client.PropagationPolicy(metav1.DeletePropagationForeground))
 		}, true},
@@ -58,7 +58,7 @@ func TestADeletionThatTakesTheSecretsOfTheInventoryFirst(t *testing.T) {
 				return err
 			}
 			for _, secret := range f.inventorySecrets(t) {
-				// The operator takes those away itself that a shorter record does not need.
+				// The operator removes those itself that a shorter record does not need.
 				if err := f.Delete(t.Context(), &secret); client.IgnoreNotFound(err) != nil {
 					return err
 				}
@@ -108,7 +108,7 @@ func TestADeletionThatTakesTheSecretsOfTheInventoryFirst(t *testing.T) {
 			first.stop(t)
 
 			f.startWith(t, farAway(far), nil)
-			f.release(t, held)
+			f.removeFinalizer(t, held)
 			f.gone(t, bundle)
 			eventually(t, "the Secrets and the last object to be gone", func(ctx context.Context) error {
 				if secrets := f.inventorySecrets(t); len(secrets) > 0 {
@@ -141,8 +141,8 @@ func (f *fixture) hold(t *testing.T, namespace string) *corev1.ConfigMap {
 	return held
 }
 
-// release takes the finalizer away.
-func (f *fixture) release(t *testing.T, held *corev1.ConfigMap) {
+// removeFinalizer removes the finalizer.
+func (f *fixture) removeFinalizer(t *testing.T, held *corev1.ConfigMap) {
 	t.Helper()
 	eventually(t, "the finalizer to be removed", func(ctx context.Context) error {
 		if err := f.Get(ctx, client.ObjectKeyFromObject(held), held); err != nil {

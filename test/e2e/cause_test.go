@@ -19,7 +19,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// unpullable is a workload whose image cannot be pulled.
+// unpullable is a workload with an image that cannot be pulled.
 func unpullable(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 	labels := map[string]string{"app": "api"}
 	return []client.Object{&appsv1.Deployment{

@@ -29,7 +29,7 @@ func TestCrash(t *testing.T) {
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			began := time.Now()
+			started := time.Now()
 			reference := s.play(t, newCrasher(0, false), nil, nil)
 			if t.Failed() {
 				return
@@ -58,7 +58,7 @@ func TestCrash(t *testing.T) {
 			// An operator may need fewer requests than the first one did, because it
 			// waited for a shorter time; then it is done before the fatal one.
 			t.Logf("%d requests, %d points, %d of them run, %d crashed, %s",
-				len(reference.requests), len(points), ran, crashed.Load(), time.Since(began).Round(time.Second))
+				len(reference.requests), len(points), ran, crashed.Load(), time.Since(started).Round(time.Second))
 			if crashed.Load() == 0 && ran > 1 {
 				t.Errorf("none of %d cases crashed", ran)
 			}
@@ -118,8 +118,8 @@ func (s *scenario) play(t *testing.T, g *crasher, fault *watchFault, reference *
 	kept := f.versions(t, slices.Concat(s.others, s.visitors))
 	before := read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.owned(ctx, f) })
 
-	beginning := f.version(t)
-	watches.begin(t, beginning)
+	startVersion := f.version(t)
+	watches.start(t, startVersion)
 	watches.endLater(patience / 4)
 	g.arm()
 	s.proceed(t, f)
@@ -135,7 +135,7 @@ func (s *scenario) play(t *testing.T, g *crasher, fault *watchFault, reference *
 	successor := newFaultyWatches(fault, watches.before)
 	defer f.startWith(t, bundleManifests, successor.around(g.count)).stop(t)
 	if end.crashed {
-		successor.begin(t, beginning)
+		successor.start(t, startVersion)
 		successor.endLater(moment)
 		successor.awaitEnd(t)
 	}
@@ -168,7 +168,7 @@ func (c *crasher) await(t *testing.T, s *scenario, f *fixture) *ending {
 		if end.crashed {
 			return nil
 		}
-		err := s.over(ctx, f)
+		err := s.finished(ctx, f)
 		if err == nil && c.at > 0 && len(end.requests) >= c.at {
 			err = fmt.Errorf("the operator made %d requests, and has not crashed", len(end.requests))
 		}
@@ -200,7 +200,7 @@ func (s *scenario) conclude(t *testing.T, f *fixture, cast *cast, end, reference
 	t.Helper()
 	var last string
 	eventually(t, "the end of the scenario", func(ctx context.Context) (err error) {
-		if err := s.over(ctx, f); err != nil {
+		if err := s.finished(ctx, f); err != nil {
 			return err
 		}
 		if end.shot, err = cast.snapshot(ctx, f, s.names()); err != nil {

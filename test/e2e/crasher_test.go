@@ -100,7 +100,7 @@ func (c *crasher) hasCrashed() bool {
 	return c.crashed
 }
 
-// arm begins to count: what a process does to start is not part of the scenario.
+// arm starts to count: what a process does to start is not part of the scenario.
 func (c *crasher) arm() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

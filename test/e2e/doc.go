@@ -5,5 +5,5 @@
 // on a real API server, where needed with real controllers and simulated pods.
 //
 // The tests share one cluster. Each works in a namespace of its own, with a
-// component type (Bundle) whose dependent objects the test decides.
+// component type (Bundle) with dependent objects that the test decides.
 package e2e

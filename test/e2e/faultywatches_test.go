@@ -25,20 +25,20 @@ type faultyWatches struct {
 	// before is the version of the server before the scenario.
 	before string
 
-	// effect is closed when the fault has an effect, over when it is over.
-	effect, over chan struct{}
+	// effect is closed when the fault has an effect, done when it has ended.
+	effect, done chan struct{}
 
 	mu      sync.Mutex
-	begun   time.Time
+	started time.Time
 	ended   time.Time
-	version string // at which watches begin in the past
+	version string // at which watches start in the past
 	streams map[*watchStream]bool
-	// relist are the paths whose watches cannot go on where they were, down those
-	// whose watches were broken and have not begun anew.
+	// relist are the paths of watches that cannot continue where they were, down those of
+	// watches that were broken and have not started again.
 	relist, down map[string]bool
 	// affected is set if an event or a request did not get through as it was.
 	affected bool
-	// up is set when the operator has begun to work.
+	// up is set when the operator has started to work.
 	up     bool
 	flying int
 	last   time.Time
@@ -46,7 +46,7 @@ type faultyWatches struct {
 
 func newFaultyWatches(fault *watchFault, before string) *faultyWatches {
 	return &faultyWatches{
-		fault: fault, before: before, effect: make(chan struct{}), over: make(chan struct{}), last: time.Now(),
+		fault: fault, before: before, effect: make(chan struct{}), done: make(chan struct{}), last: time.Now(),
 		streams: map[*watchStream]bool{}, relist: map[string]bool{}, down: map[string]bool{},
 	}
 }
@@ -61,15 +61,15 @@ func (f *fixture) version(t testing.TB) string {
 	})
 }
 
-// begin lets the fault begin. It returns when the fault is as far as it should be
+// start starts the fault. It returns when the fault is as far as it should be
 // before the scenario goes on.
-func (w *faultyWatches) begin(t testing.TB, version string) {
+func (w *faultyWatches) start(t testing.TB, version string) {
 	t.Helper()
 	if w.fault == nil {
 		return
 	}
 	w.mu.Lock()
-	w.begun, w.version = time.Now(), version
+	w.started, w.version = time.Now(), version
 	if w.fault.longPast {
 		w.version = w.before
 	}
@@ -84,10 +84,10 @@ func (w *faultyWatches) begin(t testing.TB, version string) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if !w.up {
-			return errors.New("the operator has not begun to work")
+			return errors.New("the operator has not started to work")
 		}
-		if w.fault.isOld() && w.isDown(w.begun) || time.Since(w.begun) < w.fault.ahead {
-			return fmt.Errorf("watches that did not begin in the past: %v", w.down)
+		if w.fault.isOld() && w.isDown(w.started) || time.Since(w.started) < w.fault.idle {
+			return fmt.Errorf("watches that did not start in the past: %v", w.down)
 		}
 		return nil
 	})
@@ -99,7 +99,7 @@ func (w *faultyWatches) cut(s *watchStream) {
 	s.cut()
 }
 
-// isDown reports whether a watch has not begun anew although it had the time that it
+// isDown reports whether a watch has not started again although it had the time that it
 // takes. It is called with the lock.
 func (w *faultyWatches) isDown(since time.Time) bool {
 	return len(w.down) > 0 && time.Since(since) < 2*time.Second
@@ -116,7 +116,7 @@ func (w *faultyWatches) endLater(within time.Duration) {
 		case <-w.effect:
 		case <-time.After(within):
 		}
-		time.AfterFunc(w.fault.lasts-w.fault.ahead, w.end)
+		time.AfterFunc(w.fault.lasts-w.fault.idle, w.end)
 	}()
 }
 
@@ -136,7 +136,7 @@ func (w *faultyWatches) end() {
 		return
 	}
 	w.ended = time.Now()
-	close(w.over)
+	close(w.done)
 	for s := range w.streams {
 		if s.lossy {
 			w.cut(s)
@@ -151,7 +151,7 @@ func (w *faultyWatches) awaitEnd(t testing.TB) {
 	if w.fault == nil {
 		return
 	}
-	<-w.over
+	<-w.done
 	eventually(t, "the operator to be quiet", func(context.Context) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -163,7 +163,7 @@ func (w *faultyWatches) awaitEnd(t testing.TB) {
 }
 
 // isOn reports whether the fault goes on. It is called with the lock.
-func (w *faultyWatches) isOn() bool { return !w.begun.IsZero() && w.ended.IsZero() }
+func (w *faultyWatches) isOn() bool { return !w.started.IsZero() && w.ended.IsZero() }
 
 // around puts the faults before whatever else is between the operator and the server.
 func (w *faultyWatches) around(wrap func(http.RoundTripper) http.RoundTripper) func(http.RoundTripper) http.RoundTripper {
@@ -204,10 +204,10 @@ func (w *faultyWatches) wrap(next http.RoundTripper) http.RoundTripper {
 			return answer, err
 		}
 		w.mu.Lock()
-		on, begun := w.isOn(), w.begun
+		on, started := w.isOn(), w.started
 		w.mu.Unlock()
 		switch {
-		case on && w.fault.isOld() && isBeginning(r):
+		case on && w.fault.isOld() && isInitial(r):
 			return w.fromThePast(next, r)
 		case on && w.fault.isOld():
 			return next.RoundTrip(w.inThePast(r, "Exact"))
@@ -216,7 +216,7 @@ func (w *faultyWatches) wrap(next http.RoundTripper) http.RoundTripper {
 		if err != nil || response.StatusCode != http.StatusOK || !isWatch(r) {
 			return response, err
 		}
-		return w.stream(r, response, nil, begun), nil
+		return w.stream(r, response, nil, started), nil
 	})
 }
 
@@ -238,9 +238,9 @@ func (w *faultyWatches) count(r *http.Request) (done func()) {
 // intercept answers a request that does not get through.
 func (w *faultyWatches) intercept(r *http.Request) (*http.Response, error) {
 	w.mu.Lock()
-	on, goesOn := w.isOn(), isWatch(r) && !isBeginning(r)
+	on, goesOn := w.isOn(), isWatch(r) && !isInitial(r)
 	relist := goesOn && w.relist[r.URL.Path]
-	if isBeginning(r) || !isWatch(r) {
+	if isInitial(r) || !isWatch(r) {
 		delete(w.relist, r.URL.Path)
 	}
 	if relist || on && w.fault.breaks() {
@@ -258,7 +258,7 @@ func (w *faultyWatches) intercept(r *http.Request) (*http.Response, error) {
 		return answerWith(r, tooLarge), nil
 	case w.fault.silent:
 		select {
-		case <-w.over:
+		case <-w.done:
 		case <-r.Context().Done():
 			return nil, r.Context().Err()
 		}

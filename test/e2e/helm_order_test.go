@@ -58,7 +58,7 @@ func nameIn(r *http.Request) string {
 	return object.Metadata.Name
 }
 
-// sequenced is a chart whose objects come one after the other.
+// sequenced is a chart with objects that are applied one after the other.
 func sequenced(t *testing.T) *helm.Generator {
 	t.Helper()
 	object := func(name, annotations string) *fstest.MapFile {

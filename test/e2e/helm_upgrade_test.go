@@ -98,7 +98,7 @@ func TestAnUpgradeThatChangesAnImmutableFieldNamesTheWayOutAndTheWayOutWorks(t *
 			before := f.uid(t, gvk, bundle.Name)
 
 			f.update(t, bundle, map[string]string{"kind": kind, "shape": "two"})
-			f.stuck(t, bundle, kind+" "+f.namespace+"/"+bundle.Name+": ", "cannot be changed on an existing object", "annotation e2e.corbel.run/update-policy: recreate")
+			f.inError(t, bundle, kind+" "+f.namespace+"/"+bundle.Name+": ", "cannot be changed on an existing object", "annotation e2e.corbel.run/update-policy: recreate")
 			if now := f.uid(t, gvk, bundle.Name); now != before {
 				t.Errorf("the object was replaced by %s", now)
 			}
@@ -132,7 +132,7 @@ func TestAnObjectThatAUserDeletesBecauseAnUpgradeCannotChangeItIsCreatedAgain(t 
 	bundle := f.bundle(t, map[string]string{"kind": "Deployment"})
 	f.ready(t, bundle)
 	f.update(t, bundle, map[string]string{"kind": "Deployment", "shape": "two"})
-	f.stuck(t, bundle, "Deployment")
+	f.inError(t, bundle, "Deployment")
 	if err := f.Delete(t.Context(), f.dependent(t, deployment, "main"), client.PropagationPolicy("Orphan")); err != nil {
 		t.Fatal(err)
 	}
@@ -211,9 +211,9 @@ func (f *fixture) uid(t *testing.T, gvk schema.GroupVersionKind, name string) ty
 	return f.dependent(t, gvk, name).GetUID()
 }
 
-// stuck waits until the Bundle is in error in its current generation, and says all
+// inError waits until the Bundle is in error in its current generation, and says all
 // that.
-func (f *fixture) stuck(t *testing.T, bundle *Bundle, says ...string) {
+func (f *fixture) inError(t *testing.T, bundle *Bundle, says ...string) {
 	t.Helper()
 	eventually(t, "the Bundle to say what is wrong", func(ctx context.Context) error {
 		if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {

@@ -20,9 +20,9 @@ import (
 	"github.com/corbel-run/corbel/test/slice"
 )
 
-// fence is how long after its last look at the component an operator may create
+// confirmation is how long after its last look at the component an operator may create
 // objects; a pause that is longer must not lead to an object that is in no inventory.
-const fence = 5 * time.Second
+const confirmation = 5 * time.Second
 
 // succession is a scenario in which an operator stands still in the middle of its
 // work, and another one meanwhile does the next piece of work to its end.
@@ -53,8 +53,8 @@ var successions = []succession{
 
 // TestTwoLeaders lets an operator stand still before every request of its work,
 // for longer than it may create objects without a look, while another operator
-// takes over and does what is asked for next. When the first one goes on, it must
-// not leave an object behind that is in no inventory, nor a component that is stuck. It
+// is elected and does what is asked for next. When the first one continues, it must
+// not leave an object behind that is in no inventory, nor a component that makes no progress. It
 // does so once with watches that are correct and once for each of the faults that
 // hide from it what the other has done.
 func TestTwoLeaders(t *testing.T) {
@@ -62,7 +62,7 @@ func TestTwoLeaders(t *testing.T) {
 	for number, s := range successions {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			began := time.Now()
+			started := time.Now()
 			total := s.play(t, newBarrier(0), nil)
 			cases, ran, met := slice.FromEnvironment(t), 0, atomic.Int64{}
 			stop := func(t *testing.T, at int, fault *watchFault) {
@@ -94,7 +94,7 @@ func TestTwoLeaders(t *testing.T) {
 					}
 				}
 			})
-			t.Logf("%d points, %d of them run, %d stopped, %s", total, ran, met.Load(), time.Since(began).Round(time.Second))
+			t.Logf("%d points, %d of them run, %d stopped, %s", total, ran, met.Load(), time.Since(started).Round(time.Second))
 		})
 	}
 }
@@ -117,15 +117,15 @@ func (s succession) play(t *testing.T, b *barrier, fault *watchFault) int {
 		f.ask(t, s.first)
 		f.settled(t, s.first)
 	}
-	watches.begin(t, f.version(t))
+	watches.start(t, f.version(t))
 	b.arm()
 	f.ask(t, s.desired)
-	began := time.Now()
+	started := time.Now()
 	eventually(t, "the first operator to stop or to be done", func(ctx context.Context) error {
 		if b.isDown() {
 			return nil
 		}
-		if time.Since(began) > 3*moment {
+		if time.Since(started) > 3*moment {
 			watches.end() // it waits for an event
 		}
 		return f.isSettled(ctx, s.desired)
@@ -140,9 +140,9 @@ func (s succession) play(t *testing.T, b *barrier, fault *watchFault) int {
 	f.ask(t, s.then)
 	f.settled(t, s.then)
 	if b.isDown() {
-		time.Sleep(max(0, fence+500*time.Millisecond-b.stoppedFor()))
+		time.Sleep(max(0, confirmation+500*time.Millisecond-b.stoppedFor()))
 	}
-	close(b.release)
+	close(b.resume)
 	b.await(t)
 	watches.end()
 	watches.awaitEnd(t)
@@ -191,7 +191,7 @@ func (f *fixture) isSettled(ctx context.Context, content []string) error {
 	if content == nil {
 		s = &scenario{installed: map[string][]string{"main": nil}}
 	}
-	return s.over(ctx, f)
+	return s.finished(ctx, f)
 }
 
 // check expects exactly the objects that were asked for last, all of them on record.

@@ -177,7 +177,7 @@ func (o *operator) stop(t testing.TB) {
 	case <-time.After(30 * time.Second):
 		t.Error("the operator did not stop within 30 s")
 	}
-	// A test keeps what its cleanups refer to until the whole enumeration is over.
+	// A test keeps what its cleanups refer to until the whole enumeration has ended.
 	o.reconciler, o.cancel = nil, nil
 }
 

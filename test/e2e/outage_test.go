@@ -67,7 +67,7 @@ type charge struct {
 }
 
 // light makes the fuse burn for so many requests. The channel is closed when
-// the call is over.
+// the call has ended.
 func (f *fuse) light(requests int64, call func()) <-chan struct{} {
 	c := &charge{call: call, done: make(chan struct{})}
 	c.left.Store(requests)

@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// owned returns every object of any type in the whole cluster that bears an
+// owned returns every object of any type in the whole cluster that has an
 // owner label of the operator under test: its name, such as "configmaps ns/a", and
-// its uid. Only objects whose owner contains the given text count, such as "/ns/name/".
+// its uid. Only objects with an owner that contains the given text count, such as "/ns/name/".
 func (f *fixture) owned(t testing.TB, owner string) map[string]types.UID {
 	t.Helper()
 	found := map[string]types.UID{}

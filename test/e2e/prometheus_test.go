@@ -80,7 +80,7 @@ func sameObjects(t *testing.T, before, after map[string]types.UID) {
 	}
 }
 
-// selection is a generator without the APIService, whose server cannot run on
+// selection is a generator without the APIService, the server of which cannot run on
 // simulated nodes, and without what the parameters drop: every third object
 // that nothing else needs.
 func selection(all manifests.Generator) manifests.Generator {

@@ -107,11 +107,11 @@ func (f *fixture) openGateway(t testing.TB) {
 	}))
 	t.Cleanup(g.server.Close)
 	f.gateway, f.throughGateway = g, transport
-	f.mayBeIdle = true // in the cluster whose log is checked
+	f.mayBeIdle = true // in the cluster with the log that is checked
 	f.rotate(t, "first")
 }
 
-// rotate makes another token the only one that is good, and tells the components.
+// rotate makes another token the only valid one, and notifies the components.
 func (f *fixture) rotate(t testing.TB, token string) {
 	t.Helper()
 	f.gateway.token.Store(token)

@@ -27,17 +27,17 @@ import (
 func TestRequests(t *testing.T) {
 	const n, chunks = 1000, 4 // Secrets that hold the record
 	f := newFixture(t)
-	tally := &tally{}
+	traffic := &trafficCounter{}
 	expect := func(what string, most counts) {
 		t.Helper()
-		got := tally.take()
+		got := traffic.drain()
 		t.Logf("%s: %s", what, got)
 		if got.reads > most.reads || got.writes > most.writes {
 			t.Errorf("%s: %s, want at most %s; the last of them: %q", what, got, most, got.last)
 		}
 	}
 	var renderings atomic.Int64
-	o := f.startWith(t, configMaps(n, &renderings), tally.wrap)
+	o := f.startWith(t, configMaps(n, &renderings), traffic.wrap)
 
 	bundle := f.bundle(t, map[string]string{"all": "1", "one": "1"})
 	f.ready(t, bundle)
@@ -52,7 +52,7 @@ func TestRequests(t *testing.T) {
 	expect("change of nothing that is rendered", counts{reads: 3, writes: 2})
 
 	o.reconciles(t, bundle, &renderings)
-	expect("at rest, one reconcile and the beginning of another", counts{reads: 4})
+	expect("at rest, one reconcile and the start of another", counts{reads: 4})
 
 	f.update(t, bundle, map[string]string{"all": "2", "one": "2"})
 	f.ready(t, bundle)
@@ -71,8 +71,8 @@ func TestRequests(t *testing.T) {
 	// leaves that to its successor.
 	o.reconciles(t, bundle, &renderings)
 	o.stop(t)
-	tally.take()
-	o = f.startWith(t, configMaps(n, &renderings), tally.wrap)
+	traffic.drain()
+	o = f.startWith(t, configMaps(n, &renderings), traffic.wrap)
 	o.reconciles(t, bundle, &renderings)
 	expect("restart, and two reconciles", counts{reads: 12})
 
@@ -110,7 +110,7 @@ func (f *fixture) repaired(t testing.TB, object *corev1.ConfigMap, changed error
 	})
 }
 
-// reconciles lets one whole reconcile happen, and the beginning of another one, which shows
+// reconciles lets one whole reconcile happen, and the start of another one, which shows
 // that the first has ended.
 func (o *operator) reconciles(t testing.TB, bundle *Bundle, renderings *atomic.Int64) {
 	t.Helper()
@@ -149,9 +149,9 @@ func configMaps(n int, renderings *atomic.Int64) manifests.Generator {
 	})
 }
 
-// tally counts the requests of an operator, but for watches, what informers
+// trafficCounter counts the requests of an operator, but for watches, what informers
 // list, events and leases.
-type tally struct {
+type trafficCounter struct {
 	mu     sync.Mutex
 	counts counts
 }
@@ -165,7 +165,7 @@ type counts struct {
 // String returns the counts as text.
 func (c counts) String() string { return fmt.Sprintf("%d reads and %d writes", c.reads, c.writes) }
 
-func (c *tally) wrap(next http.RoundTripper) http.RoundTripper {
+func (c *trafficCounter) wrap(next http.RoundTripper) http.RoundTripper {
 	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 		if !isWatch(r) && !isInformer(r) && !isEvent(r) {
 			c.mu.Lock()
@@ -182,11 +182,11 @@ func (c *tally) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// take returns the counts since the last call.
-func (c *tally) take() counts {
+// drain returns the counts since the last call.
+func (c *trafficCounter) drain() counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	taken := c.counts
+	counted := c.counts
 	c.counts = counts{}
-	return taken
+	return counted
 }

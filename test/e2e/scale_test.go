@@ -25,22 +25,22 @@ import (
 )
 
 // TestAComponentOfThousandsOfObjects installs, changes and deletes one component
-// whose inventory is too large for its status, with the default limits of etcd, and
+// with an inventory that is too large for its status, with the default limits of etcd, and
 // reports what it takes. CORBEL_SCALE=20000 sets the number of objects.
 func TestAComponentOfThousandsOfObjects(t *testing.T) {
 	n := scale(t)
 	patience := time.Duration(n) * 100 * time.Millisecond
 	f := newFixture(t)
-	requests := &census{}
+	requests := &requestCounter{}
 	var renderings atomic.Int64
 	o := f.startWith(t, configMaps(n, &renderings), requests.wrap)
 	step := func(name string, act func()) map[string]int {
 		t.Helper()
 		runtime.GC()
-		requests.take()
-		heap, begin := watchHeap(), time.Now()
+		requests.drain()
+		heap, start := watchHeap(), time.Now()
 		act()
-		took, counts := time.Since(begin), requests.take()
+		took, counts := time.Since(start), requests.drain()
 		t.Logf("%s: %s, peak heap %d MiB, %d requests: %v", name, took.Round(time.Millisecond), heap()>>20, total(counts), counts)
 		return counts
 	}
@@ -159,14 +159,14 @@ func watchHeap() func() uint64 {
 	}
 }
 
-// census counts the requests of an operator by method and resource, but for
+// requestCounter counts the requests of an operator by method and resource, but for
 // watches, what informers list, events and leases.
-type census struct {
+type requestCounter struct {
 	mu     sync.Mutex
 	counts map[string]int
 }
 
-func (c *census) wrap(next http.RoundTripper) http.RoundTripper {
+func (c *requestCounter) wrap(next http.RoundTripper) http.RoundTripper {
 	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 		if !isWatch(r) && !isInformer(r) && !isEvent(r) {
 			c.mu.Lock()
@@ -180,13 +180,13 @@ func (c *census) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// take returns the counts since the last call.
-func (c *census) take() map[string]int {
+// drain returns the counts since the last call.
+func (c *requestCounter) drain() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	taken := c.counts
+	counted := c.counts
 	c.counts = nil
-	return taken
+	return counted
 }
 
 func total(counts map[string]int) int {

@@ -79,7 +79,7 @@ var (
 			owned:     []string{"ConfigMap $NS/operator", "CustomResourceDefinition gears.$ID.e2e.corbel.run"},
 		},
 		{
-			name:      "delete a component of whose type others have an instance",
+			name:      "delete a component with a type of which others have an instance",
 			installed: map[string][]string{"main": machine},
 			visitors:  []string{gear("theirs", "1")},
 			ends:      map[string]string{"main": "DeletionBlocked"},

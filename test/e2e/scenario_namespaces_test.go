@@ -28,9 +28,9 @@ var namespaceScenarios = []*scenario{
 		after:     namespaceIs("$NS-more", false),
 	},
 	{
-		name:      "leave a namespace that was created and holds objects of others",
+		name:      "orphan a namespace that was created and holds objects of others",
 		installed: map[string][]string{"main": {configMap("$NS-more/a", "1"), configMap("b", "1")}},
-		visitors:  []string{configMap("$NS-more/guest", "1")},
+		visitors:  []string{configMap("$NS-more/inside", "1")},
 		desired:   map[string][]string{"main": {configMap("b", "2")}},
 		owned:     []string{"ConfigMap $NS/b"},
 		after:     namespaceIs("$NS-more", true),
@@ -38,7 +38,7 @@ var namespaceScenarios = []*scenario{
 	{
 		name:      "delete with objects of others in a namespace that was created",
 		installed: map[string][]string{"main": {configMap("$NS-more/a", "1"), configMap("b", "1")}},
-		visitors:  []string{configMap("$NS-more/guest", "1")},
+		visitors:  []string{configMap("$NS-more/inside", "1")},
 		after:     namespaceIs("$NS-more", true),
 	},
 	{
@@ -61,7 +61,7 @@ var namespaceScenarios = []*scenario{
 	{
 		name:      "delete a namespace of the manifests that holds objects of others",
 		installed: map[string][]string{"main": {namespace("$NS-own"), configMap("$NS-own/a", "1"), configMap("b", "1")}},
-		visitors:  []string{configMap("$NS-own/guest", "1")},
+		visitors:  []string{configMap("$NS-own/inside", "1")},
 		ends:      map[string]string{"main": v1alpha1.ReasonDeletionProcessing},
 		owned:     []string{"Namespace $NS-own"},
 		after:     namespaceIs("$NS-own", true),

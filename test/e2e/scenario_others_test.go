@@ -51,7 +51,7 @@ func otherClientScenarios() []*scenario {
 		rest := []string{secret("rest", "1"), serviceAccount("account")}
 		installed := map[string][]string{"main": append(slices.Clone(rest), configMap("x", "1", policy...))}
 		for _, ask := range []string{"change", "change of others", "drop", "delete"} {
-			s := &scenario{name: d.name + ", and " + ask, installed: installed, meanwhile: d.now, after: d.leaves(ask)}
+			s := &scenario{name: d.name + ", and " + ask, installed: installed, meanwhile: d.now, after: d.expectOrphaned(ask)}
 			if d.theirs {
 				// Our label stays on it for as long as it is asked for.
 				s.refused = []string{"ConfigMap $NS/x"}
@@ -89,8 +89,8 @@ func (d deed) now(t testing.TB, f *fixture) {
 	eventually(t, d.name, func(ctx context.Context) error { return d.do(ctx, f) })
 }
 
-// leaves expects x to be theirs, or not to be left over.
-func (d deed) leaves(ask string) func(t testing.TB, f *fixture) {
+// expectOrphaned expects x to be theirs, or not to be left over.
+func (d deed) expectOrphaned(ask string) func(t testing.TB, f *fixture) {
 	return func(t testing.TB, f *fixture) {
 		t.Helper()
 		x := &corev1.ConfigMap{}
@@ -102,7 +102,7 @@ func (d deed) leaves(ask string) func(t testing.TB, f *fixture) {
 		case left && err != nil:
 			t.Error(err)
 		case d.theirs && gone(ask) && x.Labels[reconcilerName+"/owner-id"] != "":
-			t.Errorf("x still bears our mark: %v", x)
+			t.Errorf("x still has our label: %v", x)
 		case d.theirs && (x.Data["version"] != "theirs" || x.DeletionTimestamp != nil):
 			t.Errorf("x is not as they want it: %v", x)
 		}
@@ -138,7 +138,7 @@ func replaceX(annotations map[string]string) func(ctx context.Context, f *fixtur
 }
 
 // heldScenarios drop or delete an object that another client holds by a finalizer and
-// whose label is taken off while it is being deleted: it leaves the watches as if
+// that loses its label while it is being deleted: it leaves the watches as if
 // it were gone, and no event follows when it is.
 var heldScenarios = []*scenario{
 	{
@@ -161,7 +161,7 @@ const holder = "test.corbel.run/held"
 
 var heldX = configMap("x", "1")
 
-// unlabelWhileDeleted takes, as soon as x is being deleted, our label off, and lets
+// unlabelWhileDeleted removes our label, as soon as x is being deleted, and lets
 // it go a while after that.
 func unlabelWhileDeleted(t testing.TB, f *fixture) {
 	t.Helper()
@@ -195,7 +195,7 @@ func letGo(ctx context.Context, f *fixture) error {
 		if err := patchX(`{"metadata":{"labels":{"`+reconcilerName+`/owner-id":null}}}`)(ctx, f); err != nil {
 			return err
 		}
-		time.Sleep(300 * time.Millisecond) // nothing waits for this; an operator that takes it for gone has time to fail
+		time.Sleep(300 * time.Millisecond) // nothing waits for this; an operator that treats it as gone has time to fail
 	}
 	return patchX(`{"metadata":{"finalizers":null}}`)(ctx, f)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component"
 )
 
-// remoteScenarios are about components whose dependents are in another cluster.
+// remoteScenarios are about components with dependents in another cluster.
 var remoteScenarios = []*scenario{
 	{
 		name:     "install into another cluster",
@@ -24,7 +24,7 @@ var remoteScenarios = []*scenario{
 		owned:    lifeScenarios[0].owned,
 	},
 	{
-		name:      "upgrade in another cluster whose credentials are rotated",
+		name:      "upgrade in another cluster with rotated credentials",
 		remote:    true,
 		settings:  intoTheFarCluster,
 		installed: map[string][]string{"main": lifeOne},
@@ -33,7 +33,7 @@ var remoteScenarios = []*scenario{
 		owned:     lifeScenarios[1].owned,
 	},
 	{
-		name:      "delete in another cluster whose credentials are rotated",
+		name:      "delete in another cluster with rotated credentials",
 		remote:    true,
 		settings:  intoTheFarCluster,
 		installed: map[string][]string{"main": lifeOne},
@@ -41,7 +41,7 @@ var remoteScenarios = []*scenario{
 	},
 	{
 		// The credentials go with the namespace, so nothing can be deleted; that
-		// is reported, and nothing is forgotten until a user abandons it.
+		// is reported, and nothing is dropped from the inventory until a user abandons it.
 		name:      "delete the namespace of a component in another cluster",
 		remote:    true,
 		settings:  intoTheFarCluster,
@@ -68,7 +68,7 @@ func deleteHomeAfterItsCredentials(t testing.TB, f *fixture) {
 	deleteHome(t, f)
 }
 
-// abandon lets a component go whose dependents cannot be reached.
+// abandon gives up a component with dependents that cannot be reached.
 func abandon(t testing.TB, f *fixture) {
 	t.Helper()
 	bundle := f.named("main")

@@ -28,7 +28,7 @@ type scenario struct {
 
 	// others are objects that exist before everything else and must not be changed.
 	others []string
-	// existing are objects that exist before everything else and may be taken over.
+	// existing are objects that exist before everything else and may be adopted.
 	existing []string
 	// installed are the manifests of the components that are ready before the
 	// operator is in danger, by the name of the component.
@@ -86,7 +86,7 @@ func (s *scenario) survives(name string) bool {
 	return desired || s.ends[name] != ""
 }
 
-// prepare brings about the beginning: what exists, and what is installed.
+// prepare brings about the start: what exists, and what is installed.
 func (s *scenario) prepare(t testing.TB, f *fixture) {
 	t.Helper()
 	f.create(t, s.others)
@@ -138,8 +138,8 @@ func (s *scenario) withoutRefused(f *fixture, objects map[string]types.UID) map[
 	return objects
 }
 
-// over returns an error as long as a component has not come to its end.
-func (s *scenario) over(ctx context.Context, f *fixture) error {
+// finished returns an error as long as the scenario has not ended.
+func (s *scenario) finished(ctx context.Context, f *fixture) error {
 	for _, name := range s.names() {
 		bundle := f.named(name)
 		err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle)

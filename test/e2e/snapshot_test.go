@@ -28,7 +28,7 @@ type cast struct {
 }
 
 // newCast collects every object of the manifests and every namespace of one. When the test
-// is over the objects are removed.
+// has ended the objects are removed.
 func newCast(t testing.TB, f *fixture, objects []*unstructured.Unstructured) *cast {
 	c := &cast{namespaces: []string{f.namespace}}
 	for _, object := range objects {
@@ -45,7 +45,7 @@ func newCast(t testing.TB, f *fixture, objects []*unstructured.Unstructured) *ca
 }
 
 // clear frees the server of the objects. Every operator watches the objects with its label in
-// the whole cluster, so each of them would begin with the objects that earlier scenarios have left.
+// the whole cluster, so each of them would start with the objects that earlier scenarios have left.
 // Namespaces stay, because it takes long to end one.
 func (c *cast) clear(t testing.TB, f *fixture) {
 	for _, object := range c.objects {
@@ -98,7 +98,7 @@ func isAbsent(err error) bool {
 	return client.IgnoreNotFound(err) == nil || apimeta.IsNoMatchError(err)
 }
 
-// owned returns the objects of the scenario's types that bear an owner of its
+// owned returns the objects of the scenario's types that have an owner of its
 // namespace, in all namespaces of the scenario.
 func (c *cast) owned(ctx context.Context, f *fixture) (map[string]types.UID, error) {
 	found := map[string]types.UID{}
@@ -224,7 +224,7 @@ func describe(bundle *Bundle) string {
 	state, reason, _ := bundle.Status.GetState()
 	progress := bundle.Status.Progress
 	if bundle.DeletionTimestamp != nil {
-		progress = "in deletion" // a reconcile counts what was on record when it began
+		progress = "in deletion" // a reconcile counts what was on record when it started
 	}
 	lines := []string{fmt.Sprintf("%s %s %s %d conditions", state, reason, progress, len(bundle.Status.Conditions))}
 	for _, item := range bundle.Status.Inventory.Items {

@@ -17,7 +17,7 @@ var staleScenarios = slices.Concat(lifeScenarios, typeScenarios[:2], purgeScenar
 // TestStaleWatches lets the watches of an operator be late, broken or wrong while it
 // has work to do and while another client changes its objects. Each scenario has to
 // come to the end that it has when the watches are correct: without a crash, and
-// with a crash at every request, whose successor begins with watches of the same fault.
+// with a crash at every request; its successor starts with watches of the same fault.
 // A slice has one fault for each scenario, and one for each of its crashes.
 func TestStaleWatches(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 )
 
 // watchFault says what is wrong, for a while, with the watches by which an operator
-// knows its dependents. When it is over they are correct again: events that were
+// knows its dependents. When it has ended they are correct again: events that were
 // kept back arrive, and a watch that has lost some is broken, so that the operator
 // can notice. Without the latter no client could ever be right.
 type watchFault struct {
@@ -20,9 +20,9 @@ type watchFault struct {
 	// only are the resources concerned, except those that are not; empty means all
 	// dependents.
 	only, except []string
-	// lasts is how long it lasts, ahead for how much of it the operator has nothing
+	// lasts is how long it lasts, idle for how much of it the operator has nothing
 	// to do.
-	lasts, ahead time.Duration
+	lasts, idle time.Duration
 
 	// hold keeps events back until the end, delay for some time.
 	hold  bool
@@ -41,7 +41,7 @@ type watchFault struct {
 	// the version yet.
 	refuse, silent, tooLarge bool
 	// past breaks all watches and answers new ones as a server does that stopped at
-	// the beginning of the fault; longPast as one that stopped before the scenario.
+	// the start of the fault; longPast as one that stopped before the scenario.
 	past, longPast bool
 }
 
@@ -59,20 +59,20 @@ var watchFaults = []*watchFault{
 	{name: "events of the component are held back", lasts: moment, hold: true, only: []string{"bundles"}},
 	{name: "events are lost until the watch breaks", lasts: moment, drop: true},
 	{name: "nothing but bookmarks arrives", lasts: moment, drop: true, bookmarks: true},
-	{name: "events come again", lasts: moment, replay: true},
+	{name: "events are replayed", lasts: moment, replay: true},
 	{name: "every version is too old at once", lasts: 2 * moment, expire: true},
 	{name: "every version is too new", lasts: 2 * moment, tooLarge: true},
 	{name: "watches are refused for a moment", lasts: moment, refuse: true},
-	{name: "watches are refused for long", lasts: stale + 3*moment, ahead: stale + moment, refuse: true},
+	{name: "watches are refused for long", lasts: stale + 3*moment, idle: stale + moment, refuse: true},
 	{name: "watches are not answered", lasts: 2 * moment, silent: true},
-	{name: "watches begin in the past", lasts: 2 * moment, past: true},
-	{name: "watches begin before the story", lasts: 2 * moment, longPast: true},
+	{name: "watches start in the past", lasts: 2 * moment, past: true},
+	{name: "watches start before the story", lasts: 2 * moment, longPast: true},
 }
 
-// breaks reports whether all watches are broken at the beginning.
+// breaks reports whether all watches are broken at the start.
 func (f *watchFault) breaks() bool { return f.refuse || f.silent || f.tooLarge || f.isOld() }
 
-// isOld reports whether watches begin in the past.
+// isOld reports whether watches start in the past.
 func (f *watchFault) isOld() bool { return f.past || f.longPast }
 
 // concerns reports whether a request is a watch, or the list of one, that the fault affects.
@@ -91,7 +91,7 @@ func (f *watchFault) meets(s *scenario) bool {
 }
 
 // isOfDependents reports whether a request is a watch of dependents, or the list that
-// such a watch begins with.
+// such a watch starts with.
 func isOfDependents(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Query().Get("labelSelector") == reconcilerName+"/owner-id"
 }
@@ -107,7 +107,7 @@ func inJSON(r *http.Request) *http.Request {
 	return r
 }
 
-// isBeginning reports whether a watch begins with what there is.
-func isBeginning(r *http.Request) bool {
+// isInitial reports whether a watch starts with what there is.
+func isInitial(r *http.Request) bool {
 	return isWatch(r) && r.URL.Query().Get("sendInitialEvents") == "true"
 }

@@ -32,14 +32,14 @@ func (w *faultyWatches) inThePast(r *http.Request, match string) *http.Request {
 	return then
 }
 
-// fromThePast begins a watch with what there was. What has come since comes when
-// the fault is over.
+// fromThePast starts a watch with what there was. What has come since comes when
+// the fault has ended.
 func (w *faultyWatches) fromThePast(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 	response, err := next.RoundTrip(w.inThePast(r, "Exact"))
 	if err != nil || response.StatusCode != http.StatusOK {
 		return response, err
 	}
-	first, err := beginningOf(response.Body)
+	first, err := initialEvents(response.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -49,13 +49,13 @@ func (w *faultyWatches) fromThePast(next http.RoundTripper, r *http.Request) (*h
 	}
 	w.mu.Lock()
 	w.affect()
-	begun := w.begun
+	started := w.started
 	w.mu.Unlock()
-	return w.stream(r, response, first, begun), nil
+	return w.stream(r, response, first, started), nil
 }
 
-// beginningOf returns the events of a watch that begins with a list.
-func beginningOf(body io.ReadCloser) (events [][]byte, err error) {
+// initialEvents returns the events of a watch that starts with a list.
+func initialEvents(body io.ReadCloser) (events [][]byte, err error) {
 	defer func() { _ = body.Close() }()
 	var list struct {
 		APIVersion, Kind string

@@ -43,19 +43,19 @@ type watchEvent struct {
 }
 
 // stream lets the events of a watch through as the fault allows. A watch that was
-// begun before the fault is broken if the fault does that.
-func (w *faultyWatches) stream(r *http.Request, response *http.Response, first [][]byte, begun time.Time) *http.Response {
+// started before the fault is broken if the fault does that.
+func (w *faultyWatches) stream(r *http.Request, response *http.Response, first [][]byte, started time.Time) *http.Response {
 	reader, writer := io.Pipe()
 	ctx, cancel := context.WithCancel(r.Context())
 	s := &watchStream{
 		faults: w, path: r.URL.Path, ctx: ctx, from: response.Body, to: writer, broken: make(chan struct{}),
-		initial: isBeginning(r) && first == nil, earlier: map[string][]byte{},
+		initial: isInitial(r) && first == nil, earlier: map[string][]byte{},
 	}
 	w.mu.Lock()
 	w.streams[s] = true
 	delete(w.down, s.path)
 	w.last = time.Now() // its events make the operator work
-	if w.isOn() && w.fault.breaks() && begun.IsZero() {
+	if w.isOn() && w.fault.breaks() && started.IsZero() {
 		w.cut(s)
 	}
 	w.mu.Unlock()
@@ -184,7 +184,7 @@ func (s *watchStream) suffers(event watchEvent) bool {
 // stream goes on.
 func (s *watchStream) wait(timer <-chan time.Time) bool {
 	select {
-	case <-s.faults.over:
+	case <-s.faults.done:
 	case <-timer:
 	case <-s.broken:
 		return false
@@ -207,7 +207,7 @@ func encode(what string, object any) []byte {
 	return event
 }
 
-// bookmark returns the version of a bookmark; the one that ends the beginning of a watch says so.
+// bookmark returns the version of a bookmark; the one that ends the start of a watch says so.
 func bookmark(apiVersion, kind, version string, initial bool) []byte {
 	metadata := map[string]any{"resourceVersion": version, "creationTimestamp": nil}
 	if initial {

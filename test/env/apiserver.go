@@ -14,7 +14,7 @@ import (
 )
 
 // portAttempts is how many free ports are tried. Between finding one and using it
-// another process may take it; five times in a row means that something else is wrong.
+// another process may get it; five times in a row means that something else is wrong.
 const portAttempts = 5
 
 // startAPIServer starts kube-apiserver on a free port and waits until it is ready.

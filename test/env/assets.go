@@ -29,26 +29,26 @@ func programsFor(cluster bool) []string {
 
 // Assets returns the folder that holds the programs: the one named by
 // [AssetsVariable] if it has them all, else bin/k8s of this repository. Programs
-// are never taken from two folders, because their versions have to agree. The
+// are never used from two folders, because their versions have to agree. The
 // default of programs is what an environment without [Options.Cluster] needs.
 func Assets(programs ...string) (string, error) {
 	if len(programs) == 0 {
 		programs = programsFor(false)
 	}
-	var foreign error
+	var unusable error
 	if folder := os.Getenv(AssetsVariable); folder != "" {
-		if foreign = checkAssets(folder, programs); foreign == nil {
+		if unusable = checkAssets(folder, programs); unusable == nil {
 			return filepath.Abs(folder)
 		}
-		foreign = fmt.Errorf("%s does not suffice: %w", AssetsVariable, foreign)
+		unusable = fmt.Errorf("%s does not suffice: %w", AssetsVariable, unusable)
 	}
 	root, err := moduleRoot()
 	if err != nil {
-		return "", errors.Join(err, foreign)
+		return "", errors.Join(err, unusable)
 	}
 	folder := filepath.Join(root, "bin", "k8s")
 	if err := checkAssets(folder, programs); err != nil {
-		return "", errors.Join(err, foreign)
+		return "", errors.Join(err, unusable)
 	}
 	return folder, nil
 }

@@ -48,7 +48,7 @@ func TestAssets(t *testing.T) {
 	}{
 		{"a user's own folder is respected", checkout, small, false, small, nil},
 		{"a user's own folder that lacks a program is passed by", checkout, small, true, ours, nil},
-		{"without a user's own folder, the repository's is taken", checkout, "", true, ours, nil},
+		{"without a user's own folder, the repository's is used", checkout, "", true, ours, nil},
 		{"the repository is found from a nested module", nested, "", false, ours, nil},
 		{"outside of the repository, the user's own folder is enough", elsewhere, small, false, small, nil},
 		{"nothing is found", elsewhere, "", false, "", []string{"not inside a checkout", "set KUBEBUILDER_ASSETS"}},
@@ -78,6 +78,6 @@ func TestAssets(t *testing.T) {
 func TestStartWithoutProgramsSaysWhatToDo(t *testing.T) {
 	_, err := Start(t.Context(), Options{Assets: t.TempDir()})
 	if err == nil || !strings.Contains(err.Error(), "run `make controlplane`") {
-		t.Errorf("Start returns %v, want it to tell what to run", err)
+		t.Errorf("Start returns %v, want it to say what to run", err)
 	}
 }

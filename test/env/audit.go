@@ -64,7 +64,7 @@ type AuditEvent struct {
 }
 
 // AuditEvents returns all requests that were answered before the call, in the order
-// of their answers. A watch counts once, when it begins. Health checks are left out;
+// of their answers. A watch counts once, when it starts. Health checks are left out;
 // requests of the control plane's own programs are not, see User. They stay in memory;
 // for a long run use [Environment.AuditEventsSince].
 func (e *Environment) AuditEvents(ctx context.Context) ([]AuditEvent, error) {
@@ -97,8 +97,8 @@ func (e *Environment) AuditPosition(ctx context.Context) (int64, error) {
 	return e.audit.end, nil
 }
 
-// AuditEventsSince is AuditEvents from a position, of the requests whose record, with
-// the bodies, holds one of the texts. Nothing of them is kept.
+// AuditEventsSince is AuditEvents from a position, of the requests with one of the texts
+// in their record, which includes the bodies. Nothing of them is kept.
 func (e *Environment) AuditEventsSince(ctx context.Context, position int64, texts ...string) ([]AuditEvent, error) {
 	content, err := e.auditSince(ctx, position)
 	if err != nil {

@@ -173,7 +173,7 @@ func TestParseAuditLog(t *testing.T) {
 			}},
 		},
 		{
-			name: "a watch counts when it begins, not when it ends",
+			name: "a watch counts when it starts, not when it ends",
 			log:  `{"stage":"ResponseStarted",` + watch + `{"stage":"ResponseComplete",` + watch,
 			want: []AuditEvent{{User: "u", Verb: "watch", URI: "/api/v1/pods?watch=true", Code: 200}},
 		},

@@ -39,7 +39,7 @@ func TestCluster(t *testing.T) {
 		{"a DaemonSet runs on every node", daemonSetRunsOnEveryNode},
 		{"a StatefulSet gets its volumes", statefulSetGetsItsVolumes},
 		{"a Job completes", jobCompletes},
-		{"a Job whose pods fail is Failed", jobFails},
+		{"a Job with pods that fail is Failed", jobFails},
 		{"a claim is bound and its volume goes with it", claimIsBound},
 		{"a pod with a broken image reports the reason", brokenImageReportsItsReason},
 		{"a pod with init containers runs", initContainersRun},

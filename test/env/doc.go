@@ -9,7 +9,7 @@
 // custom resources), but nothing acts on the objects. With [Options.Cluster] there
 // are also kube-controller-manager, kube-scheduler and a pod simulator, so that
 // Deployments roll out, Jobs complete, volumes bind and namespaces go away (at
-// upstream's own pace: after 5 seconds, or 15 if they held pods).
+// upstream's own delays: after 5 seconds, or 15 if they held pods).
 //
 // The programs come from a folder that [Assets] finds; `make controlplane` fills it.
 //

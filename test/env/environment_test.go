@@ -39,12 +39,12 @@ func configMap(name string) *corev1.ConfigMap {
 
 func TestTwoEnvironmentsRunSideBySideAndLeaveNothing(t *testing.T) {
 	// The version is a promise of our own programs only.
-	foreign := os.Getenv(AssetsVariable)
+	before := os.Getenv(AssetsVariable)
 	t.Setenv(AssetsVariable, "")
 	_, err := Assets()
 	own := err == nil
 	if !own {
-		t.Setenv(AssetsVariable, foreign)
+		t.Setenv(AssetsVariable, before)
 	}
 	var started [2]*Environment
 	var errs [2]error
@@ -71,11 +71,11 @@ func TestTwoEnvironmentsRunSideBySideAndLeaveNothing(t *testing.T) {
 	}
 	for _, e := range started {
 		pids := e.pids()
-		begin := time.Now()
+		start := time.Now()
 		if err := errors.Join(e.Stop(), e.Stop()); err != nil {
 			t.Errorf("stop: %v", err)
 		}
-		t.Logf("stopped within %s", time.Since(begin).Round(time.Millisecond))
+		t.Logf("stopped within %s", time.Since(start).Round(time.Millisecond))
 		if err := gone(pids); err != nil {
 			t.Error(err)
 		}
@@ -139,19 +139,19 @@ func TestAPIServerComesBackAfterACrash(t *testing.T) {
 }
 
 func TestAPortThatAnotherProcessTookIsNotUsedAgain(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	inUse, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	defer inUse.Close()
 	asked := 0
 	e := New(t, Options{findPort: func() (int, error) {
 		if asked++; asked == 1 {
-			return taken.Addr().(*net.TCPAddr).Port, nil
+			return inUse.Addr().(*net.TCPAddr).Port, nil
 		}
 		return freePort()
 	}})
-	if asked != 2 || e.Config().Host == fmt.Sprintf("https://%s", taken.Addr()) {
+	if asked != 2 || e.Config().Host == fmt.Sprintf("https://%s", inUse.Addr()) {
 		t.Errorf("%d ports were tried, and the server is at %s", asked, e.Config().Host)
 	}
 }

@@ -58,7 +58,7 @@ func (g *guard) adopt(command *exec.Cmd) {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: g.shell.Process.Pid}
 }
 
-// end kills the group. Until the shell is waited for, its number stays taken, so
+// end kills the group. Until the shell is waited for, its number stays in use, so
 // the signal cannot reach another process.
 func (g *guard) end() error {
 	err := syscall.Kill(-g.shell.Process.Pid, syscall.SIGKILL)

@@ -41,7 +41,7 @@ type Options struct {
 	// a start takes seconds, but not on a machine that is busy compiling.
 	StartTimeout time.Duration
 
-	findPort func() (int, error) // default freePort; tests find one that is taken
+	findPort func() (int, error) // default freePort; tests find one that is in use
 }
 
 func (o Options) withDefaults() (Options, error) {

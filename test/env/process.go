@@ -18,7 +18,7 @@ import (
 type process struct {
 	name    string
 	log     string
-	from    int64 // where its part of the log begins; a restart appends
+	from    int64 // where its part of the log starts; a restart appends
 	command *exec.Cmd
 	exited  chan struct{} // closed when the program has ended; err may be read then
 	err     error
@@ -52,8 +52,8 @@ func (e *Environment) start(name string, args ...string) (*process, error) {
 
 // programEnvironment is all that programs see of our environment. The rest could
 // only do harm: etcd refuses to start when a variable ETCD_* contradicts a flag.
-func programEnvironment(home string) []string {
-	environment := []string{"HOME=" + home}
+func programEnvironment(dir string) []string {
+	environment := []string{"HOME=" + dir}
 	for _, name := range []string{"PATH", "TMPDIR", "GOMAXPROCS", "GOGC", "GOMEMLIMIT"} {
 		if value, ok := os.LookupEnv(name); ok {
 			environment = append(environment, name+"="+value)
@@ -71,7 +71,7 @@ func (p *process) running() bool {
 	}
 }
 
-// stop asks the program to end and, when the grace is over, makes it.
+// stop asks the program to end and, when the grace period has passed, kills it.
 func (p *process) stop(grace time.Duration) {
 	if !p.running() {
 		return
@@ -115,7 +115,7 @@ func (p *process) tail(lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// lostPort reports whether the program ended because another process had taken its
+// lostPort reports whether the program ended because another process was using its
 // port since we found it free. A nil process never ran.
 func (p *process) lostPort() bool {
 	return p != nil && !p.running() && strings.Contains(p.output(), "address already in use")

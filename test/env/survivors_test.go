@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// helperVariable turns the test binary into a program that starts an environment
+// helperVariable makes the test binary a program that starts an environment
 // and then ends in the way that the value says.
 const helperVariable = "CORBEL_ENV_HELPER"
 

@@ -66,7 +66,7 @@ func Shared(t testing.TB) *Environment {
 	return shared.env
 }
 
-// New starts an environment for one test and stops it when the test is over. If
+// New starts an environment for one test and stops it when the test has ended. If
 // the test has failed by then, the logs are kept.
 func New(t testing.TB, options Options) *Environment {
 	t.Helper()

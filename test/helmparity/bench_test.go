@@ -122,17 +122,30 @@ metadata:
 	return folder
 }
 
-// BenchmarkRender renders five charts of different size for one release after the other:
+// BenchmarkRender renders charts of different size for one release after the other:
 // as the helm command does it, which reads the chart every time (helm-cold), with one
 // that is in memory (helm-warm), with a generator of a chart that was never seen
 // (ours-cold), with a new generator of a known chart (ours-new), with the same generator
 // (ours-warm), and again for the same release (ours-again). What Helm gives is decoded,
-// as it does before it sends it, so that both give objects.
+// as it does before it sends it, so that both give objects. CORBEL_HELM_CHARTS names a
+// folder with charts to render instead.
 func BenchmarkRender(b *testing.B) {
-	for _, chart := range []struct{ name, path string }{
+	type chart struct{ name, path string }
+	charts := []chart{
 		{"1 object", "testdata/charts/release"}, {"umbrella", "testdata/charts/umbrella"},
 		{"20 objects", chartOf(b, 5)}, {"100 objects", chartOf(b, 25)}, {"400 objects", chartOf(b, 100)},
-	} {
+	}
+	if root := os.Getenv("CORBEL_HELM_CHARTS"); root != "" {
+		files, err := filepath.Glob(filepath.Join(root, "*", "Chart.yaml"))
+		if err != nil || len(files) == 0 {
+			b.Fatalf("no charts in the folder that CORBEL_HELM_CHARTS names: %v", err)
+		}
+		charts = nil
+		for _, file := range files {
+			charts = append(charts, chart{filepath.Base(filepath.Dir(file)), filepath.Dir(file)})
+		}
+	}
+	for _, chart := range charts {
 		path := chart.path
 		run := func(name string, render func(i int) (objects int, err error)) {
 			b.Run(chart.name+"/"+name, func(b *testing.B) {

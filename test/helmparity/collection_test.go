@@ -14,10 +14,9 @@ import (
 	"testing"
 )
 
-// TestACollectionIsRenderedAsByHelm renders every chart in the folder that
-// CORBEL_HELM_CHARTS names, however deep, with each of its values files, the settings in
-// turn. Sub-charts that a chart does not bring are
-// taken from the collection, if they are there.
+// TestACollectionIsRenderedAsByHelm renders every chart in the folder that CORBEL_HELM_CHARTS
+// names, however deep, with each of its values files, the settings in turn. Sub-charts that a
+// chart does not bring are read from the collection, if they are there.
 func TestACollectionIsRenderedAsByHelm(t *testing.T) {
 	root := os.Getenv("CORBEL_HELM_CHARTS")
 	if root == "" {

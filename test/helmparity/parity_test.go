@@ -92,7 +92,7 @@ func TestChartsAreRenderedAsByHelm(t *testing.T) {
 	}
 }
 
-// The comparison would show little if it took texts for numbers, or rounded them.
+// The comparison would show little if it treated texts as numbers, or rounded them.
 func TestValuesOfOtherTypesAreDifferent(t *testing.T) {
 	contentOf := func(value string) []object {
 		objects, err := split("kind: A\nvalue: " + value + "\n")

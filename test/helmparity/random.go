@@ -5,8 +5,8 @@ package helmparity
 
 import "strings"
 
-// withoutRandom takes out of two renderings the lines that Helm renders differently
-// each time, of which it has rendered again. It takes nothing out if the renderings
+// withoutRandom removes from two renderings the lines that Helm renders differently
+// each time, of which it has rendered again. It removes nothing if the renderings
 // do not have the same objects with the same numbers of lines.
 func withoutRandom(want, again, got []string) (expected, actual []string, random bool) {
 	if len(want) != len(again) || len(want) != len(got) {

@@ -36,7 +36,7 @@ const (
 	namespace   = "prod"
 	// kubeVersion is that of the target, if nothing else is said.
 	kubeVersion = "1.33.1"
-	// prefix is the name of the reconciler, with which our annotations begin.
+	// prefix is the name of the reconciler, with which our annotations start.
 	prefix = "parity.example.com"
 )
 
@@ -192,8 +192,8 @@ func withoutLists(content map[string]any) []map[string]any {
 	return all
 }
 
-// objectOf normalises an object: the API server takes null annotations for none,
-// and refuses those whose names have two slashes, so that ours has none.
+// objectOf normalises an object: the API server treats null annotations as none,
+// and refuses those with two slashes in their names, so that ours has none.
 func objectOf(content map[string]any) object {
 	metadata, _ := content["metadata"].(map[string]any)
 	for _, field := range []string{"annotations", "labels"} {

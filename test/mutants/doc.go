@@ -5,7 +5,7 @@
 // which of these changes the tests without a control plane do not notice.
 //
 // A mutant is a row of a table: a text in a file, the text that replaces it, and the
-// packages whose tests notice. It is applied with an overlay of the go command, so
+// packages with the tests that notice. It is applied with an overlay of the go command, so
 // that no file changes. `make mutants` runs the program; a test of this package
 // checks that each row still fits the code.
 package main

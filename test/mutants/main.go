@@ -33,7 +33,7 @@ func run(ctx context.Context) error {
 	only := flag.String("run", ".", "regular expression of the names of the mutants to run")
 	workers := flag.Int("workers", 2, "number of mutants that are tested at the same time")
 	flag.Parse()
-	wanted, err := regexp.Compile(*only)
+	selected, err := regexp.Compile(*only)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	chosen := slices.DeleteFunc(slices.Clone(mutants), func(m mutant) bool { return !wanted.MatchString(m.name) })
+	chosen := slices.DeleteFunc(slices.Clone(mutants), func(m mutant) bool { return !selected.MatchString(m.name) })
 	var packages []string
 	for _, m := range chosen {
 		packages = append(packages, m.packages...)
@@ -64,7 +64,7 @@ func run(ctx context.Context) error {
 // runAll reports what becomes of each mutant, in the order in which they end. The
 // error names those that survive, and those that could not be tested.
 func runAll(ctx context.Context, root string, chosen []mutant, workers int) error {
-	begun, queue := time.Now(), make(chan mutant)
+	started, queue := time.Now(), make(chan mutant)
 	var mu sync.Mutex
 	var errs []error
 	var group sync.WaitGroup
@@ -93,7 +93,7 @@ func runAll(ctx context.Context, root string, chosen []mutant, workers int) erro
 	}
 	close(queue)
 	group.Wait()
-	fmt.Printf("%d of %d mutants are noticed, in %s\n", len(chosen)-len(errs), len(chosen), time.Since(begun).Round(time.Second))
+	fmt.Printf("%d of %d mutants are noticed, in %s\n", len(chosen)-len(errs), len(chosen), time.Since(started).Round(time.Second))
 	return errors.Join(errs...)
 }
 

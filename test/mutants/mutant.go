@@ -22,7 +22,7 @@ type mutant struct {
 	name string
 	// file is relative to the root of the module. The text old is in it exactly once.
 	file, old, new string
-	// packages are those whose tests notice, relative to the root of the module.
+	// packages are those with the tests that notice, relative to the root of the module.
 	packages []string
 }
 

@@ -3,7 +3,7 @@
 
 package main
 
-// Packages whose tests notice mutants.
+// Packages with the tests that notice mutants.
 const (
 	clusterTests    = "./pkg/cluster"
 	executeTests    = "./pkg/reconciler/internal/execute"
@@ -28,8 +28,8 @@ var mutants = []mutant{
 	{"a step deletes without the resourceVersion", "pkg/reconciler/internal/execute/delete.go", "step.UID, step.ResourceVersion", `step.UID, ""`, []string{executeTests}},
 	{"a write without the resourceVersion", "pkg/reconciler/internal/execute/write.go", `metadata["resourceVersion"] = step.ResourceVersion`, "_ = step.ResourceVersion", []string{executeTests}},
 	{"a write without the uid", "pkg/reconciler/internal/execute/write.go", `metadata["uid"] = string(step.UID)`, "_ = step.UID", []string{executeTests}},
-	{"a release without the resourceVersion", "pkg/reconciler/internal/execute/delete.go", `"resourceVersion": step.ResourceVersion,`, "", []string{executeTests}},
-	{"a release without the uid", "pkg/reconciler/internal/execute/delete.go", `"uid":             step.UID,`, "", []string{executeTests}},
+	{"an orphaning without the resourceVersion", "pkg/reconciler/internal/execute/delete.go", `"resourceVersion": step.ResourceVersion,`, "", []string{executeTests}},
+	{"an orphaning without the uid", "pkg/reconciler/internal/execute/delete.go", `"uid":             step.UID,`, "", []string{executeTests}},
 	{"an apply that creates does not demand absence", "pkg/reconciler/internal/execute/write.go", `metadata["resourceVersion"] = "1"`, "_ = metadata", []string{executeTests}},
 	{"finalizers of others are dropped", "pkg/reconciler/internal/execute/write.go", "union(step.Finalizers, object.GetFinalizers())", "union(nil, object.GetFinalizers())", []string{executeTests}},
 
@@ -67,7 +67,7 @@ var mutants = []mutant{
 	{"what moves to another group is deleted", "pkg/reconciler/internal/plan/remove.go", "return other.live.Existence == Present && ", "return false && ", []string{planTests}},
 	{"a type is removed without a guard", "pkg/reconciler/internal/plan/stages.go", "return GuardNoInstances\n", "return GuardNone\n", []string{planTests}},
 	{"a namespace is removed without a guard", "pkg/reconciler/internal/plan/stages.go", "return GuardEmpty\n", "return GuardNone\n", []string{planTests}},
-	{"a type that keeps what was left behind is deleted", "pkg/reconciler/internal/plan/orphan.go", "return GuardNoInstancesElseOrphan", "return g", []string{planTests}},
+	{"a type that keeps what was orphaned is deleted", "pkg/reconciler/internal/plan/orphan.go", "return GuardNoInstancesElseOrphan", "return g", []string{planTests}},
 
 	// What is done about the plan.
 	{"a step is sent again for an object that changed hands", "pkg/reconciler/internal/execute/delete.go", "case !step.StillApplies(live):", "case false:", []string{executeTests}},
@@ -82,8 +82,8 @@ var mutants = []mutant{
 	{"an object of a type that is not served is absent", "pkg/reconciler/internal/observe/observer.go", "known.gone && request.Desired == nil", "request.Desired == nil", []string{observeTests}},
 	{"what comes back after its removal is not noticed", "pkg/reconciler/recover.go", "range c.gone {", "range c.gone[:0] {", []string{reconcilerTests}},
 	{"an inventory of another cluster is accepted", "pkg/reconciler/input.go", `case recorded == "" || recorded == uid:`, "case true:", []string{reconcilerTests}},
-	{"a namespace is released because one read failed", "pkg/reconciler/internal/execute/guard.go", "v.orphan && step.Guard != plan.GuardKnownEmptyElseOrphan", "false", []string{executeTests}},
-	{"a namespace is released before the timeout", "pkg/reconciler/internal/plan/remove.go", "!w.in.Now.Before(until)", "true", []string{planTests}},
+	{"a namespace is orphaned because one read failed", "pkg/reconciler/internal/execute/guard.go", "v.orphan && step.Guard != plan.GuardKnownEmptyElseOrphan", "false", []string{executeTests}},
+	{"a namespace is orphaned before the timeout", "pkg/reconciler/internal/plan/remove.go", "!w.in.Now.Before(until)", "true", []string{planTests}},
 	{"a gap without a try counts as part of the timeout", "pkg/reconciler/internal/plan/namespaces.go", "w.in.Now.Sub(last.Time) > gap:", "gap < 0:", []string{planTests}},
 	{"names of objects in other namespaces are shown", "pkg/reconciler/internal/execute/instances.go", `return owner.Ref.Namespace == "" || owner.Ref.Namespace == namespace`, "return true", []string{executeTests}},
 	{"an instance of another uid is ours", "pkg/reconciler/blockers.go", `ok && (recorded == "" || recorded == uid)`, "ok && recorded == recorded", []string{reconcilerTests}},
@@ -94,9 +94,9 @@ var mutants = []mutant{
 	{"a redirect is an answer", "pkg/cluster/transport.go", "response.StatusCode/100 == 3 && ", "false && ", []string{clusterTests}},
 	{"internal addresses are allowed", "pkg/cluster/dialpolicy.go", "if class.prefix.Contains(addr) {", "if false && class.prefix.Contains(addr) {", []string{clusterTests}},
 	{"a kubeconfig may run a program", "internal/kubeconfig/kubeconfig.go", `"token", "client-certificate-data"`, `"token", "exec", "client-certificate-data"`, []string{kubeconfigTests}},
-	{"values of Secrets are told", "internal/redact/secrets.go", "if s != nil {", "if s != nil && false {", []string{redactTests}},
+	{"values of Secrets are shown", "internal/redact/secrets.go", "if s != nil {", "if s != nil && false {", []string{redactTests}},
 
-	// Who acts, and when.
+	// Which process acts, and when.
 	{"a leader lock never gets old", "pkg/component/leaderlock.go", "age >= max(l.deadline-ahead, l.deadline/2)", "age < 0", []string{componentTests}},
 	{"an object that was never claimed is deleted", "pkg/lifecycle/phase.go", "case f.deleting && !f.claimed:", "case false:", []string{lifecycleTests}},
 	{"a suspended component is applied", "pkg/lifecycle/phase.go", "case f.suspended || f.policy == Skip:", "case false:", []string{lifecycleTests}},

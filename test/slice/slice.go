@@ -39,7 +39,7 @@ func (s Slice) Picks(index, variant, of int) bool {
 }
 
 func parse(share, offset string) (Slice, error) {
-	s := Slice{n: 16}
+	s := Slice{n: 32}
 	if share != "" {
 		var rest string
 		if _, err := fmt.Sscanf(share+"$", "1/%d%s", &s.n, &rest); err != nil || s.n < 1 || rest != "$" {

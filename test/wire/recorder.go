@@ -99,14 +99,14 @@ func NewRecorder(objects ...*unstructured.Unstructured) *Recorder {
 	return r
 }
 
-// Config returns a configuration whose requests go to the Recorder.
+// Config returns a configuration for a client that sends its requests to the Recorder.
 func (r *Recorder) Config() *rest.Config {
 	config := &rest.Config{Host: "http://recorder.invalid"}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return Through(next, r.answer) })
 	return config
 }
 
-// Sent returns the requests so far, without discovery, whose method is one of those
+// Sent returns the requests so far, without discovery, with one of the methods
 // given; all, if none is given.
 func (r *Recorder) Sent(methods ...string) []Sent {
 	r.mu.Lock()
@@ -209,9 +209,9 @@ func (r *Recorder) serve(at address, sent Sent) (int, any) {
 		merge(merged.Object, sent.Body)
 		return http.StatusOK, r.put(at, merged).Object
 	case len(live.GetFinalizers()) > 0:
-		leaving := live.DeepCopy()
-		leaving.SetDeletionTimestamp(&metav1.Time{Time: metav1.Now().Time})
-		return http.StatusOK, r.put(at, leaving).Object
+		terminating := live.DeepCopy()
+		terminating.SetDeletionTimestamp(&metav1.Time{Time: metav1.Now().Time})
+		return http.StatusOK, r.put(at, terminating).Object
 	default:
 		delete(r.objects, at)
 		details.UID = live.GetUID()

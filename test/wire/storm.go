@@ -21,7 +21,7 @@ import (
 )
 
 // Storm puts random faults between a client and a server: requests and answers that
-// are lost, delayed, cut off, refused or sent twice, and watches that break. It begins
+// are lost, delayed, cut off, refused or sent twice, and watches that break. It starts
 // calm. It is safe for concurrent use.
 type Storm struct {
 	mu     sync.Mutex
@@ -31,7 +31,7 @@ type Storm struct {
 	faults map[fault]int
 }
 
-// NewStorm returns a Storm whose faults follow from the seed and from the order in
+// NewStorm returns a Storm with faults that follow from the seed and from the order in
 // which requests are made.
 func NewStorm(seed uint64) *Storm {
 	return &Storm{random: rand.New(rand.NewPCG(seed, 2)), faults: map[fault]int{}}
@@ -82,7 +82,7 @@ const (
 // errLost is what is seen of a connection that is lost.
 var errLost = errors.New("the connection is lost")
 
-// Rage lets the Storm begin, or end.
+// Rage starts or ends the Storm.
 func (s *Storm) Rage(rages bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,7 +222,7 @@ func (b *cutBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// watchBody ends when its time is over.
+// watchBody ends when its time has passed.
 type watchBody struct {
 	io.ReadCloser
 	timer *time.Timer

@@ -24,7 +24,7 @@ func TestAStormRepeatsItsFaultsAndEndsThem(t *testing.T) {
 				t.Fatal(err)
 			}
 			if chosen, _ := NewStorm(seed).choose(request); chosen != none {
-				t.Errorf("a storm begins with %q", chosen)
+				t.Errorf("a storm starts with %q", chosen)
 			}
 			if response, err := transport.RoundTrip(request); err == nil {
 				_, _ = io.Copy(io.Discard, response.Body)

@@ -57,8 +57,8 @@ func newDemo(ctx context.Context, environment *env.Environment, screen *screen, 
 	}, nil
 }
 
-// tell goes through the steps of the story.
-func (d *demo) tell(ctx context.Context) error {
+// play runs the steps of the story.
+func (d *demo) play(ctx context.Context) error {
 	for _, step := range story {
 		d.screen.title(step.title)
 		if err := d.within(ctx, step.run); err != nil {
@@ -80,7 +80,7 @@ func (d *demo) within(ctx context.Context, run func(*demo, context.Context) erro
 func (d *demo) until(ctx context.Context, check func(view) error) (view, error) {
 	var seen view
 	err := d.poll(ctx, func() (err error) {
-		if seen, err = look(ctx, d.client, shopKey); err != nil {
+		if seen, err = readView(ctx, d.client, shopKey); err != nil {
 			return err
 		}
 		d.screen.draw(seen)

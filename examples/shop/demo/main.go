@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// run starts the control plane and the operator, tells the story, and stops everything.
+// run starts the control plane and the operator, plays the story, and stops everything.
 func run(ctx context.Context, screen *screen, deadline time.Duration, keep bool) (err error) {
 	screen.title("Start a control plane")
 	environment, err := env.Start(ctx, env.Options{Cluster: true})
@@ -54,7 +54,7 @@ func run(ctx context.Context, screen *screen, deadline time.Duration, keep bool)
 	defer func() { err = errors.Join(err, d.operator.stop()) }()
 	defer func() { d.runs.stop() }()
 
-	err = d.tell(ctx)
+	err = d.play(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return errors.New("interrupted")

@@ -61,7 +61,7 @@ func (d *demo) patchCache(ctx context.Context) error {
 	return d.hasRun(ctx, migrationJob, 5, "the change with the wrong patch was none")
 }
 
-// patchShopWith changes the Shop as its user would who keeps the change in a file.
+// patchShopWith changes the Shop with a file, as a user would do.
 func (d *demo) patchShopWith(ctx context.Context, manifest string) error {
 	return d.kubectl(ctx, manifest, "-n", shopKey.Namespace, "patch", "shop", shopKey.Name, "--type=merge", "--patch-file=/dev/stdin")
 }

@@ -15,7 +15,7 @@ import (
 // repair breaks what the operator keeps, behind its back.
 func (d *demo) repair(ctx context.Context) error {
 	service, settings := shopKey.Name+"-web", shopKey.Name+"-settings"
-	v, err := look(ctx, d.client, shopKey)
+	v, err := readView(ctx, d.client, shopKey)
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (d *demo) repair(ctx context.Context) error {
 	}
 	if err := d.repaired(ctx, "Service "+service, func(v view) error {
 		if now := v.find("Service", service); now == nil || now.GetUID() == old.GetUID() {
-			return errors.New("it was not created anew")
+			return errors.New("it was not created again")
 		}
 		return nil
 	}); err != nil {
@@ -51,7 +51,7 @@ func (d *demo) repair(ctx context.Context) error {
 
 // repaired waits until the check finds nothing wrong, and says how long that took.
 func (d *demo) repaired(ctx context.Context, what string, check func(view) error) error {
-	begin := time.Now()
+	start := time.Now()
 	_, err := d.until(ctx, func(v view) error {
 		if err := check(v); err != nil {
 			return fmt.Errorf("%s was not repaired: %w", what, err)
@@ -59,7 +59,7 @@ func (d *demo) repaired(ctx context.Context, what string, check func(view) error
 		return v.ready()
 	})
 	if err == nil {
-		d.screen.say("%s was repaired after %.1f s", what, time.Since(begin).Seconds())
+		d.screen.say("%s was repaired after %.1f s", what, time.Since(start).Seconds())
 	}
 	return err
 }

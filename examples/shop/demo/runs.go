@@ -17,7 +17,7 @@ import (
 )
 
 // runs counts the Jobs that ever were in a namespace: hooks that did their work
-// are removed, and created anew to run again.
+// are removed, and created again to run again.
 type runs struct {
 	watcher watch.Interface
 
@@ -38,13 +38,13 @@ func countRuns(config *rest.Config, namespace string) (*runs, error) {
 	r := &runs{watcher: watcher, jobs: map[types.UID]string{}}
 	go func() {
 		for event := range watcher.ResultChan() {
-			r.note(event)
+			r.record(event)
 		}
 	}()
 	return r, nil
 }
 
-func (r *runs) note(event watch.Event) {
+func (r *runs) record(event watch.Event) {
 	if job, ok := event.Object.(*metav1.PartialObjectMetadata); ok {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -52,7 +52,7 @@ func (r *runs) note(event watch.Event) {
 	}
 }
 
-func (r *runs) of(name string) (count int) {
+func (r *runs) countOf(name string) (count int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, job := range r.jobs {
@@ -63,7 +63,7 @@ func (r *runs) of(name string) (count int) {
 	return count
 }
 
-// stop ends the counting. It may not have begun.
+// stop ends the counting. It may not have started.
 func (r *runs) stop() {
 	if r != nil {
 		r.watcher.Stop()
@@ -73,7 +73,7 @@ func (r *runs) stop() {
 // hasRun expects a Job to have run so many times by now, and says so.
 func (d *demo) hasRun(ctx context.Context, job string, times int, when string) error {
 	err := d.poll(ctx, func() error {
-		if count := d.runs.of(job); count != times {
+		if count := d.runs.countOf(job); count != times {
 			return fmt.Errorf("Job %s ran %d times, want %d", job, count, times)
 		}
 		return nil

@@ -13,7 +13,7 @@ import (
 )
 
 // Terminal control: long lines must not wrap while the tree is drawn, else it
-// would not be known how many lines up it begins.
+// would be unknown how many lines up it starts.
 const (
 	wrapOff    = "\x1b[?7l"
 	wrapOn     = "\x1b[?7h"
@@ -27,7 +27,7 @@ const (
 type screen struct {
 	out      io.Writer
 	terminal bool
-	begin    time.Time
+	start    time.Time
 	now      func() time.Time
 
 	shown view     // what was drawn last
@@ -37,10 +37,10 @@ type screen struct {
 func newScreen(out *os.File) *screen {
 	info, err := out.Stat()
 	terminal := err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "" && os.Getenv("TERM") != "dumb"
-	return &screen{out: out, terminal: terminal, begin: time.Now(), now: time.Now}
+	return &screen{out: out, terminal: terminal, start: time.Now(), now: time.Now}
 }
 
-// title begins a step.
+// title prints the title of a step.
 func (s *screen) title(text string) {
 	s.lines = nil
 	if s.terminal {
@@ -50,10 +50,10 @@ func (s *screen) title(text string) {
 	s.say("%s", text)
 }
 
-// say prints a line with the time since the beginning.
+// say prints a line with the time since the start.
 func (s *screen) say(format string, args ...any) {
 	s.lines = nil
-	fmt.Fprintf(s.out, "[%6.1fs] %s\n", s.now().Sub(s.begin).Seconds(), fmt.Sprintf(format, args...))
+	fmt.Fprintf(s.out, "[%6.1fs] %s\n", s.now().Sub(s.start).Seconds(), fmt.Sprintf(format, args...))
 }
 
 // text prints lines that belong to what was said before.

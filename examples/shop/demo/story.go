@@ -45,7 +45,7 @@ var story = []step{
 	{"Create a Shop: a migration runs, then its objects are created in waves, each after the one before is ready", (*demo).create},
 	{"Scale the Shop to three replicas", (*demo).scale},
 	{"Break the Shop with an image that does not exist: the front end, which is in the next wave, stays as it is", (*demo).breakImage},
-	{"Mend it", (*demo).mend},
+	{"Correct it", (*demo).correct},
 	{"Limit the memory of the cache, for which neither the Shop nor its chart has a field: with a patch", (*demo).patchCache},
 	{"Delete one object of the Shop by hand, and change another: both are repaired", (*demo).repair},
 	{"Delete the Shop: a backup runs, then nothing of it stays", (*demo).remove},
@@ -127,7 +127,7 @@ func (d *demo) breakImage(ctx context.Context) error {
 	return err
 }
 
-func (d *demo) mend(ctx context.Context) error {
+func (d *demo) correct(ctx context.Context) error {
 	if err := d.patchShop(ctx, `{"spec":{"image":"registry.example.com/shop:1.1"}}`); err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (d *demo) patchShop(ctx context.Context, patch string) error {
 // untilReady waits until the Shop is Ready and its deployments have that many
 // pods that are ready, whatever the Shop says.
 func (d *demo) untilReady(ctx context.Context, replicas int64) error {
-	begin := time.Now()
+	start := time.Now()
 	v, err := d.until(ctx, func(v view) error {
 		if err := v.ready(); err != nil {
 			return err
@@ -194,7 +194,7 @@ func (d *demo) untilReady(ctx context.Context, replicas int64) error {
 	})
 	if err == nil {
 		d.screen.endStep(v)
-		d.screen.say("Ready after %.1f s", time.Since(begin).Seconds())
+		d.screen.say("Ready after %.1f s", time.Since(start).Seconds())
 	}
 	return err
 }

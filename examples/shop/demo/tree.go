@@ -74,8 +74,8 @@ func branch(trunk string, last bool) string {
 	return trunk + "├─ "
 }
 
-// changes renders the Shop and those dependents whose state or reason differs
-// from an earlier view, for readers who cannot be shown a tree that changes.
+// changes renders the Shop and the dependents with another state or reason than
+// in an earlier view, for output that cannot redraw the tree.
 func changes(before, after view) []string {
 	was := map[string]dependent{}
 	for _, d := range before.dependents {

@@ -84,7 +84,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-func TestJudge(t *testing.T) {
+func TestStateOf(t *testing.T) {
 	live := func(content map[string]any) *unstructured.Unstructured {
 		content["apiVersion"], content["kind"] = "v1", "ConfigMap"
 		return &unstructured.Unstructured{Object: content}
@@ -112,10 +112,10 @@ func TestJudge(t *testing.T) {
 }
 
 func TestScreen(t *testing.T) {
-	begin := time.Unix(0, 0)
+	start := time.Unix(0, 0)
 	draw := func(terminal bool) string {
 		var out bytes.Buffer
-		s := &screen{out: &out, terminal: terminal, begin: begin, now: func() time.Time { return begin.Add(1500 * time.Millisecond) }}
+		s := &screen{out: &out, terminal: terminal, start: start, now: func() time.Time { return start.Add(1500 * time.Millisecond) }}
 		s.draw(shopView(web))
 		s.draw(shopView(web))
 		s.draw(shopView(web, settings))

@@ -20,7 +20,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/status"
 )
 
-// view is what can be seen of a Shop at a moment.
+// view is the state of a Shop and its dependents at a moment.
 type view struct {
 	shop       *shopv1alpha1.Shop // nil if it does not exist
 	dependents []dependent
@@ -34,8 +34,8 @@ type dependent struct {
 	object     *unstructured.Unstructured // nil if it does not exist
 }
 
-// look reads a Shop and every object of its inventory.
-func look(ctx context.Context, c client.Client, key client.ObjectKey) (view, error) {
+// readView reads a Shop and every object of its inventory.
+func readView(ctx context.Context, c client.Client, key client.ObjectKey) (view, error) {
 	shop := &shopv1alpha1.Shop{}
 	if err := c.Get(ctx, key, shop); err != nil {
 		return view{}, client.IgnoreNotFound(err)
@@ -100,11 +100,11 @@ func stateOf(item v1alpha1.InventoryItem, object *unstructured.Unstructured) (st
 	case object.GetDeletionTimestamp() != nil:
 		return "Deleting", ""
 	}
-	judgement := status.Analyze(object, status.Options{})
-	if judgement.Readiness == status.Ready {
-		return judgement.Readiness.String(), size(object)
+	analyzed := status.Analyze(object, status.Options{})
+	if analyzed.Readiness == status.Ready {
+		return analyzed.Readiness.String(), size(object)
 	}
-	return judgement.Readiness.String(), judgement.Message
+	return analyzed.Readiness.String(), analyzed.Message
 }
 
 // size says how large a ready workload is; other objects have no size.

@@ -61,11 +61,11 @@ func (b *balancers) handle(ctx context.Context, key string) (time.Duration, erro
 		}
 		ingress = nil
 	case len(ingress) > 0:
-		b.keep(key, service.UID, ingress[0].IP)
+		b.reserve(key, service.UID, ingress[0].IP)
 		return 0, nil
 	default:
 		ingress = []corev1.LoadBalancerIngress{{
-			IP:     b.give(key, service.UID),
+			IP:     b.assign(key, service.UID),
 			IPMode: new(corev1.LoadBalancerIPModeVIP),
 		}}
 	}
@@ -75,22 +75,22 @@ func (b *balancers) handle(ctx context.Context, key string) (time.Duration, erro
 	return 0, err
 }
 
-// give returns the Service's address, the same one however often it is asked.
-func (b *balancers) give(key string, uid types.UID) string {
+// assign returns the Service's address, the same one however often it is asked.
+func (b *balancers) assign(key string, uid types.UID) string {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	if old, ok := b.given[key]; ok {
 		if old.uid == uid {
 			return old.address
 		}
-		b.address.give(old.address)
+		b.address.free(old.address)
 	}
-	b.given[key] = given{uid: uid, address: b.address.take()}
+	b.given[key] = given{uid: uid, address: b.address.allocate()}
 	return b.given[key].address
 }
 
-// keep remembers an address that the Service has already.
-func (b *balancers) keep(key string, uid types.UID, address string) {
+// reserve remembers an address that the Service has already.
+func (b *balancers) reserve(key string, uid types.UID, address string) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	b.address.reserve(address)
@@ -100,6 +100,6 @@ func (b *balancers) keep(key string, uid types.UID, address string) {
 func (b *balancers) takeBack(key string) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	b.address.give(b.given[key].address)
+	b.address.free(b.given[key].address)
 	delete(b.given, key)
 }

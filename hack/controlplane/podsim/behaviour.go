@@ -23,7 +23,7 @@ type timing struct {
 	terminate time.Duration // from deletion to the end of containers
 }
 
-// A behaviour is what a pod is to be seen doing.
+// A behaviour is what a pod appears to do.
 type behaviour struct {
 	start      time.Duration
 	readyAfter time.Duration // after the start

@@ -61,13 +61,13 @@ func TestPool(t *testing.T) {
 	p := newPool(netip.MustParsePrefix("10.0.0.0/30"))
 	p.reserve("10.0.0.2")
 	p.reserve("192.0.2.1") // of no concern
-	got := []string{p.take(), p.take(), p.take()}
+	got := []string{p.allocate(), p.allocate(), p.allocate()}
 	if want := "10.0.0.1 10.0.0.3 "; strings.Join(got, " ") != want {
 		t.Errorf("addresses %q, want %q: each once, and none when there is none", got, want)
 	}
-	p.give("10.0.0.2")
-	p.give("")
-	if got := p.take(); got != "10.0.0.2" {
+	p.free("10.0.0.2")
+	p.free("")
+	if got := p.allocate(); got != "10.0.0.2" {
 		t.Errorf("an address that was given back is not given again, but %q", got)
 	}
 }

@@ -28,7 +28,7 @@ type moment struct {
 	elapsed   time.Duration
 }
 
-// at turns a time in the pod's life into one on the clock, in whole seconds, as the
+// at converts a time in the pod's life to one on the clock, in whole seconds, as the
 // API stores it: so a status that we derive equals the same status read back.
 func (m moment) at(elapsed time.Duration) metav1.Time {
 	return metav1.NewTime(m.bound.Add(elapsed).Truncate(time.Second))

@@ -23,8 +23,8 @@
 //	podsim.corbel.run/run-for: 2s               containers end after this time
 //	podsim.corbel.run/terminate-after: 3s       time to terminate, at most the grace period
 //
-// A container whose image has the tag "broken", or "does-not-exist" in its name,
-// waits with ImagePullBackOff.
+// A container waits with ImagePullBackOff if its image has the tag "broken", or
+// "does-not-exist" in its name.
 //
 // What a pod's status should be is decided by pure functions of the pod and the
 // time (behaviour.go, containers.go, status.go); the rest watches and writes.

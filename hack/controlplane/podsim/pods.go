@@ -32,7 +32,7 @@ type pods struct {
 	lives map[string]*life // by the pod's key
 }
 
-// A life is what the API does not tell about a pod: its times to the millisecond.
+// A life is what the API does not store about a pod: its times to the millisecond.
 type life struct {
 	uid      types.UID
 	bound    time.Time
@@ -54,7 +54,7 @@ func (p *pods) handle(ctx context.Context, key string) (time.Duration, error) {
 	}
 	pod, err := p.lister.Pods(namespace).Get(name)
 	if apierrors.IsNotFound(err) {
-		p.forget(key)
+		p.forgetPod(key)
 		return 0, nil
 	}
 	if err != nil {
@@ -111,7 +111,7 @@ func (p *pods) write(ctx context.Context, pod *corev1.Pod, status corev1.PodStat
 }
 
 // newProblems returns what the containers of the new status wait for, that did not
-// in the old one, and that does not pass by itself.
+// in the old one, and that does not end by itself.
 func newProblems(old, status corev1.PodStatus) []string {
 	problems := func(status corev1.PodStatus) (all []string) {
 		for _, list := range [][]corev1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses} {
@@ -136,21 +136,21 @@ func newProblems(old, status corev1.PodStatus) []string {
 	return fresh
 }
 
-// remember returns what we know of the pod, and begins to know it if need be.
+// remember returns the record of the pod, and creates it if there is none.
 func (p *pods) remember(key string, pod *corev1.Pod, now time.Time) life {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	l := p.lives[key]
 	if l == nil || l.uid != pod.UID {
 		if l != nil {
-			p.address.give(l.address)
+			p.address.free(l.address)
 		}
 		l = &life{uid: pod.UID, bound: now, address: pod.Status.PodIP}
-		if pod.Status.StartTime != nil { // begun before we were started
+		if pod.Status.StartTime != nil { // it started before we did
 			l.bound = pod.Status.StartTime.Time
 		}
 		if l.address == "" {
-			l.address = p.address.take()
+			l.address = p.address.allocate()
 		} else {
 			p.address.reserve(l.address)
 		}
@@ -162,11 +162,11 @@ func (p *pods) remember(key string, pod *corev1.Pod, now time.Time) life {
 	return *l
 }
 
-func (p *pods) forget(key string) {
+func (p *pods) forgetPod(key string) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if l := p.lives[key]; l != nil {
-		p.address.give(l.address)
+		p.address.free(l.address)
 		delete(p.lives, key)
 	}
 }

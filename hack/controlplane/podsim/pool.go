@@ -15,8 +15,8 @@ var (
 	balancerAddresses = netip.MustParsePrefix("198.18.0.0/15")
 )
 
-// A pool hands out the addresses of a range in turn, so that one which was given
-// back is not seen again soon.
+// A pool assigns the addresses of a range in order, so that one that was returned is not
+// assigned again soon.
 type pool struct {
 	mutex sync.Mutex
 	from  netip.Prefix
@@ -28,8 +28,8 @@ func newPool(from netip.Prefix) *pool {
 	return &pool{from: from, last: from.Addr(), taken: map[netip.Addr]bool{}}
 }
 
-// take returns a free address, or an empty one if there is none left.
-func (p *pool) take() string {
+// allocate returns a free address, or an empty one if there is none left.
+func (p *pool) allocate() string {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	for range 1 << (32 - p.from.Bits()) {
@@ -48,8 +48,8 @@ func (p *pool) take() string {
 // reserve takes an address that is already in use.
 func (p *pool) reserve(address string) { p.set(address, true) }
 
-// give takes an address back. An address that is not the pool's is none of its business.
-func (p *pool) give(address string) { p.set(address, false) }
+// free returns an address to the pool. An address outside of the range is ignored.
+func (p *pool) free(address string) { p.set(address, false) }
 
 func (p *pool) set(address string, taken bool) {
 	a, err := netip.ParseAddr(address)

@@ -25,7 +25,7 @@ type simulator struct {
 	events    record.EventRecorder
 }
 
-// A part is a loop, the informer that feeds it, and how many workers it needs.
+// A part is a loop, its informer, and how many workers it needs.
 type part struct {
 	*loop
 	informer cache.SharedIndexInformer

@@ -40,7 +40,7 @@ func nextStatus(pod *corev1.Pod, t timing, bound, now time.Time, ips addresses) 
 	return status, max(0, change-m.elapsed)
 }
 
-// terminatedStatus returns the status of a pod whose containers were signalled to end: a
+// terminatedStatus returns the status of a pod after its containers were signalled to end: a
 // pod has to be over before it goes, or its Job would wait for it.
 func terminatedStatus(pod *corev1.Pod, now time.Time) corev1.PodStatus {
 	status := *pod.Status.DeepCopy()

@@ -122,7 +122,7 @@ func newVolume(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClas
 	}
 }
 
-// remove deletes a volume of ours whose claim is gone, if that is its policy.
+// remove deletes a volume of ours when its claim is gone, if that is its policy.
 func (v *volumes) remove(ctx context.Context, name string) (time.Duration, error) {
 	volume, err := v.volumes.Get(name)
 	if apierrors.IsNotFound(err) {

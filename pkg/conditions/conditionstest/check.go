@@ -131,7 +131,7 @@ func form(condition metav1.Condition, generation int64) []error {
 		errs = append(errs, fmt.Errorf("%s has no time of transition", condition.Type))
 	}
 	if condition.ObservedGeneration > generation {
-		errs = append(errs, fmt.Errorf("%s has seen generation %d, which is ahead of %d", condition.Type, condition.ObservedGeneration, generation))
+		errs = append(errs, fmt.Errorf("%s has the observed generation %d, which is ahead of %d", condition.Type, condition.ObservedGeneration, generation))
 	}
 	return errs
 }

@@ -133,7 +133,7 @@ type Record struct {
 	// Phase is how far the creation has come.
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
-	// Since is when the last Create began, if it may still take effect.
+	// Since is when the last Create started, if it may still take effect.
 	// +optional
 	Since *metav1.MicroTime `json:"since,omitempty"`
 }

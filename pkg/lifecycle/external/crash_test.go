@@ -60,7 +60,7 @@ func TestServerAndBankSeeOneRoomIfTheProcessStopsAtAnyRequest(t *testing.T) {
 				g.before = g.die
 			}
 			if err := s.start(g).live(); err == nil {
-				return g.isDead()
+				return g.hasCrashed()
 			}
 			if err := s.start(&gate{}).live(); err != nil {
 				t.Fatal(err)
@@ -139,7 +139,7 @@ func deletion(s *story) error {
 func (s *story) briefly(policy string) error {
 	const annotation = "test.corbel.run/management-policy"
 	if v := s.get(); policy == "skip" && v != nil && v.DeletionTimestamp != nil {
-		return nil // it would be left behind, as that says
+		return nil // it would be orphaned, as that says
 	}
 	set := func(value string) error {
 		return s.change(func(v *vault) {

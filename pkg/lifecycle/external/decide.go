@@ -19,8 +19,8 @@ const (
 	actDelete action = "Delete"
 	// actAwait: the API is at work.
 	actAwait action = "Await"
-	// actSettle: a Create may still take effect; look again when it cannot any more.
-	actSettle action = "Settle"
+	// actWait: a Create may still take effect; observe again when it cannot any more.
+	actWait action = "Wait"
 )
 
 // facts are all that the action depends on.
@@ -30,15 +30,15 @@ type facts struct {
 	exists        bool  // false if there is no record: then it was not looked for
 	upToDate      bool
 	inProgress    bool
-	settled       bool // no Create can take effect, or be seen late, any more
+	expired       bool // no Create can take effect, or become visible, any more
 	notIdempotent bool
 }
 
 // decide says what to do. It is pure; the table of its test is the specification.
 //
-// Absence means two things: before a Create has settled, that we may have looked too
-// early; afterwards, that there is none. To create again too early is harmless only if
-// the API knows the token; to believe in absence too early would leak what appears
+// Absence means two things: as long as a Create may take effect, that the observation may have
+// been too early; afterwards, that there is no resource. To create again too early is harmless
+// only if the API knows the token; to rely on absence too early would leak what appears
 // after the object is gone, or after a new token was drawn.
 func decide(f facts) action {
 	switch {
@@ -46,10 +46,10 @@ func decide(f facts) action {
 		return actNothing
 	case f.deleting && f.exists:
 		return actDelete
-	case f.deleting && f.settled:
+	case f.deleting && f.expired:
 		return actNothing
 	case f.deleting:
-		return actSettle
+		return actWait
 	case f.phase == "":
 		return actCreate
 	case f.exists && f.inProgress:
@@ -58,11 +58,11 @@ func decide(f facts) action {
 		return actUpdate
 	case f.exists:
 		return actNothing
-	case f.phase == PhaseCreating && (f.settled || !f.notIdempotent):
+	case f.phase == PhaseCreating && (f.expired || !f.notIdempotent):
 		return actRepeat
-	case f.phase != PhaseCreating && f.settled:
+	case f.phase != PhaseCreating && f.expired:
 		return actCreate
 	default:
-		return actSettle
+		return actWait
 	}
 }

@@ -26,20 +26,20 @@
 // starts after a crash looks for the token, and creates with that token only; a new one is
 // drawn only when the resource was there and is certainly gone. If the API makes
 // one resource of several requests with one token, that is all. If it does not, set
-// [Options].NotIdempotent: then an attempt whose outcome is unknown is waited for before
-// the next one.
+// [Options].NotIdempotent: then the next attempt waits as long as the outcome of the last one
+// is unknown.
 //
 // # Absence
 //
-// A request that was sent and whose answer got lost can still take effect, and so can
+// A request that was sent can still take effect if its answer got lost, and so can
 // one of a replica that has lost its lease. So an observation that there is nothing
-// counts only when no Create can take effect any more: [Options].Timeout after it began,
-// because none is sent later, plus [Options].Settle. If the only Create there was has
-// been answered, nothing has to be waited for. A deletion that has to wait says so in Ready.
+// counts only when no Create can take effect any more: [Options].Timeout after it was recorded,
+// because none is sent later, plus [Options].GracePeriod. If the only Create there was has
+// been answered, there is no wait. A deletion that has to wait says so in Ready.
 //
 // # What the API must do
 //
 // Find a resource by its token, at once or, with [Options].EventuallyConsistent, within
-// Settle; and delete by what is on record only, so that a late Delete cannot hit
+// GracePeriod; and delete by what is on record only, so that a late Delete cannot hit
 // a resource of another client. An API that can do neither cannot be operated without leaks.
 package external

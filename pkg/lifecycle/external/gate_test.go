@@ -12,7 +12,7 @@ import (
 	"github.com/corbel-run/corbel/test/wire"
 )
 
-var errDead = errors.New("the process is dead")
+var errCrashed = errors.New("the process has crashed")
 
 // gate counts the requests of one process, to the API server and to the bank, and does
 // something at one of them.
@@ -23,21 +23,21 @@ type gate struct {
 
 	mu       sync.Mutex
 	requests []string
-	dead     bool
+	crashed  bool
 }
 
 // die is what a gate does to kill the process.
 func (g *gate) die() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.dead = true
-	return errDead
+	g.crashed = true
+	return errCrashed
 }
 
-func (g *gate) isDead() bool {
+func (g *gate) hasCrashed() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.dead
+	return g.crashed
 }
 
 func (g *gate) count() int {
@@ -50,10 +50,10 @@ func (g *gate) count() int {
 func (g *gate) pass(request string, serve func() error) error {
 	g.mu.Lock()
 	g.requests = append(g.requests, request)
-	here, dead := len(g.requests) == g.at, g.dead
+	here, crashed := len(g.requests) == g.at, g.crashed
 	g.mu.Unlock()
-	if dead {
-		return errDead
+	if crashed {
+		return errCrashed
 	}
 	if here && g.before != nil {
 		if err := g.before(); err != nil {

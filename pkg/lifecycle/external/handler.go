@@ -18,8 +18,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
-// ReasonMissing is the reason of an object under the policy skip whose resource was
-// there and is gone.
+// ReasonMissing is the reason of an object under the policy skip if its resource existed
+// and is gone.
 const ReasonMissing = "ExternalResourceMissing"
 
 // Handler is the lifecycle.Handler of a Client. If the Client is a Claimer or a
@@ -39,7 +39,7 @@ func New[T Object](client Client[T], options Options) *Handler[T] {
 	return &Handler[T]{client: client, options: options.complete()}
 }
 
-// Claim asks the client.
+// Claim calls the Claim of the client, if it is a Claimer.
 func (h *Handler[T]) Claim(ctx context.Context, obj T) error {
 	if claimer, ok := h.client.(Claimer[T]); ok {
 		return claimer.Claim(ctx, obj)
@@ -47,7 +47,7 @@ func (h *Handler[T]) Claim(ctx context.Context, obj T) error {
 	return nil
 }
 
-// Suspended asks the client.
+// Suspended calls the Suspended of the client, if it is a lifecycle.Suspender.
 func (h *Handler[T]) Suspended(obj T) bool {
 	suspender, ok := h.client.(lifecycle.Suspender[T])
 	return ok && suspender.Suspended(obj)
@@ -55,8 +55,8 @@ func (h *Handler[T]) Suspended(obj T) bool {
 
 // UpdateStatus observes what is on record.
 func (h *Handler[T]) UpdateStatus(ctx context.Context, obj T) error {
-	seen, err := h.observe(ctx, obj)
-	if err != nil || seen.Exists || obj.GetExternal().Phase != PhaseCreated {
+	observed, err := h.observe(ctx, obj)
+	if err != nil || observed.Exists || obj.GetExternal().Phase != PhaseCreated {
 		return err
 	}
 	missing := lifecycle.NewError(errors.New("the external resource is gone"), lifecycle.SeverityWarning, ReasonMissing)
@@ -66,22 +66,22 @@ func (h *Handler[T]) UpdateStatus(ctx context.Context, obj T) error {
 
 // CreateOrUpdate observes the resource, and creates or updates it if need be.
 func (h *Handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
-	seen, err := h.observe(ctx, obj)
+	observed, err := h.observe(ctx, obj)
 	if err != nil {
 		return result.Empty, err
 	}
-	switch decide(h.factsOf(obj, seen, false)) {
+	switch decide(h.factsOf(obj, observed, false)) {
 	case actCreate:
 		*obj.GetExternal() = Record{Token: string(uuid.NewUUID()), Phase: PhaseCreating}
 		return h.create(ctx, obj, commit, true)
 	case actRepeat:
-		return h.create(ctx, obj, commit, h.options.unsettled(obj.GetExternal()) <= 0)
+		return h.create(ctx, obj, commit, h.options.pendingFor(obj.GetExternal()) <= 0)
 	case actUpdate:
 		return h.update(ctx, obj, commit)
 	case actAwait:
-		return result.Empty, inProgress(v1alpha1.ReasonProcessing, seen.Message, 0)
-	case actSettle:
-		return result.Empty, h.settling(obj, v1alpha1.ReasonProcessing)
+		return result.Empty, inProgress(v1alpha1.ReasonProcessing, observed.Message, 0)
+	case actWait:
+		return result.Empty, h.createPending(obj, v1alpha1.ReasonProcessing)
 	default:
 		return result.Success, nil
 	}
@@ -90,8 +90,8 @@ func (h *Handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 // create makes the intent durable and acts on it. Alone means that no other Create with
 // this token can be under way.
 func (h *Handler[T]) create(ctx context.Context, obj T, commit lifecycle.Commit, alone bool) (result.Result, error) {
-	record, began := obj.GetExternal(), h.options.Clock()
-	record.Since = &metav1.MicroTime{Time: began}
+	record, start := obj.GetExternal(), h.options.Clock()
+	record.Since = &metav1.MicroTime{Time: start}
 	// On the monotonic clock: a process that stood still must not go on as if it had not.
 	limited, cancel := context.WithTimeout(ctx, h.options.Timeout)
 	defer cancel()
@@ -99,7 +99,7 @@ func (h *Handler[T]) create(ctx context.Context, obj T, commit lifecycle.Commit,
 		return result.Empty, err
 	}
 	// The monotonic clock may stand still with the machine; the other one does not.
-	if late := h.options.Clock().Sub(began) > h.options.Timeout; late || limited.Err() != nil {
+	if late := h.options.Clock().Sub(start) > h.options.Timeout; late || limited.Err() != nil {
 		return result.Empty, inProgress(v1alpha1.ReasonProcessing, fmt.Sprintf("it took longer than %s to record the Create; it is not sent", h.options.Timeout), 0)
 	}
 	done, err := h.client.Create(limited, obj)
@@ -134,24 +134,24 @@ func (h *Handler[T]) conclude(ctx context.Context, obj T, done Operation) (resul
 	if done.InProgress {
 		return result.Empty, inProgress(v1alpha1.ReasonProcessing, done.Message, done.After)
 	}
-	seen, err := h.observe(ctx, obj)
+	observed, err := h.observe(ctx, obj)
 	switch {
 	case err != nil:
 		return result.Empty, err
-	case seen.Exists && seen.UpToDate && !seen.InProgress:
+	case observed.Exists && observed.UpToDate && !observed.InProgress:
 		return result.Success, nil
 	default:
-		return result.Empty, inProgress(v1alpha1.ReasonProcessing, seen.Message, 0)
+		return result.Empty, inProgress(v1alpha1.ReasonProcessing, observed.Message, 0)
 	}
 }
 
 // Delete deletes the resource and looks until it is gone for good.
 func (h *Handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
-	seen, err := h.observe(ctx, obj)
+	observed, err := h.observe(ctx, obj)
 	if err != nil {
 		return result.Empty, err
 	}
-	if decide(h.factsOf(obj, seen, true)) == actDelete {
+	if decide(h.factsOf(obj, observed, true)) == actDelete {
 		if err := commit(ctx); err != nil {
 			return result.Empty, err
 		}
@@ -162,21 +162,21 @@ func (h *Handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit)
 		if done.InProgress {
 			return result.Empty, inProgress(v1alpha1.ReasonDeletionProcessing, done.Message, done.After)
 		}
-		if seen, err = h.observe(ctx, obj); err != nil {
+		if observed, err = h.observe(ctx, obj); err != nil {
 			return result.Empty, err
 		}
 	}
-	switch decide(h.factsOf(obj, seen, true)) {
+	switch decide(h.factsOf(obj, observed, true)) {
 	case actNothing:
 		return result.Success, nil
-	case actSettle:
-		return result.Empty, h.settling(obj, v1alpha1.ReasonDeletionProcessing)
+	case actWait:
+		return result.Empty, h.createPending(obj, v1alpha1.ReasonDeletionProcessing)
 	default:
-		return result.Empty, inProgress(v1alpha1.ReasonDeletionProcessing, cmp.Or(seen.Message, "the external resource is still there"), 0)
+		return result.Empty, inProgress(v1alpha1.ReasonDeletionProcessing, cmp.Or(observed.Message, "the external resource is still there"), 0)
 	}
 }
 
-// observe looks for what is on record, and takes down what it learns.
+// observe looks for the resource on record, and records what it finds.
 func (h *Handler[T]) observe(ctx context.Context, obj T) (Observation, error) {
 	record := obj.GetExternal()
 	if record.Phase == "" {
@@ -185,17 +185,17 @@ func (h *Handler[T]) observe(ctx context.Context, obj T) (Observation, error) {
 	h.options.correct(record)
 	limited, cancel := context.WithTimeout(ctx, h.options.Timeout)
 	defer cancel()
-	seen, err := h.client.Observe(limited, obj)
+	observed, err := h.client.Observe(limited, obj)
 	if err != nil {
 		return Observation{}, err
 	}
-	if seen.Exists {
-		record.Phase, record.Name = PhaseCreated, cmp.Or(seen.Name, record.Name)
-		if h.options.unsettled(record) <= 0 {
+	if observed.Exists {
+		record.Phase, record.Name = PhaseCreated, cmp.Or(observed.Name, record.Name)
+		if h.options.pendingFor(record) <= 0 {
 			record.Since = nil
 		}
 	}
-	return seen, nil
+	return observed, nil
 }
 
 // bounded sends a request that must not hold up other objects for ever.
@@ -205,12 +205,12 @@ func (h *Handler[T]) bounded(ctx context.Context, obj T, send func(context.Conte
 	return send(limited, obj)
 }
 
-func (h *Handler[T]) factsOf(obj T, seen Observation, deleting bool) facts {
+func (h *Handler[T]) factsOf(obj T, observed Observation, deleting bool) facts {
 	record := obj.GetExternal()
 	return facts{
 		deleting: deleting, phase: record.Phase,
-		exists: seen.Exists, upToDate: seen.UpToDate, inProgress: seen.InProgress,
-		settled: h.options.unsettled(record) <= 0, notIdempotent: h.options.NotIdempotent,
+		exists: observed.Exists, upToDate: observed.UpToDate, inProgress: observed.InProgress,
+		expired: h.options.pendingFor(record) <= 0, notIdempotent: h.options.NotIdempotent,
 	}
 }
 
@@ -221,32 +221,32 @@ func inProgress(reason, message string, after time.Duration) error {
 	return err
 }
 
-// settling is for a Create that may still take effect.
-func (h *Handler[T]) settling(obj T, reason string) error {
+// createPending is the error while a Create may still take effect.
+func (h *Handler[T]) createPending(obj T, reason string) error {
 	record := obj.GetExternal()
-	return inProgress(reason, fmt.Sprintf("the Create of %s may still take effect", record.Since.Format(time.RFC3339)), h.options.unsettled(record)+time.Millisecond)
+	return inProgress(reason, fmt.Sprintf("the Create of %s may still take effect", record.Since.Format(time.RFC3339)), h.options.pendingFor(record)+time.Millisecond)
 }
 
 const (
-	defaultTimeout = 30 * time.Second
-	defaultSettle  = 10 * time.Second
+	defaultTimeout     = 30 * time.Second
+	defaultGracePeriod = 10 * time.Second
 )
 
-// Options say what is known about the API. The zero value is for one whose Create can
-// be repeated with the same token and that shows at once what was created.
+// Options describe the API. The zero value is for an API that allows to repeat a Create
+// with the same token, and that shows at once what was created.
 type Options struct {
 	// Timeout is how long each call of the Client may take; for a Create it counts
 	// from when its intent was about to be recorded. Default is 30 s.
 	Timeout time.Duration
-	// Settle is how long after its Timeout a Create may still take effect and
+	// GracePeriod is how long after its Timeout a Create may still take effect and
 	// become visible, plus what the clocks of two replicas of the operator may differ.
-	// As long as that is possible, it is not believed that there is no resource. Default
-	// is 10 s. A time on record that is later than now by more than that cannot be; it
+	// Until it has passed, an observation that there is no resource does not count. Default
+	// is 10 s. A time on record that is later than now by more than that is impossible; it
 	// is replaced by the present.
-	Settle time.Duration
+	GracePeriod time.Duration
 	// NotIdempotent is for APIs that would create another resource for the same
-	// token. Then an attempt whose outcome is unknown is followed by another one
-	// only after Timeout and Settle, if the resource has not been observed by then.
+	// token. Then another attempt follows one with an unknown outcome
+	// only after Timeout and GracePeriod, if the resource has not been observed by then.
 	NotIdempotent bool
 	// EventuallyConsistent is for APIs that may not show at once what they have
 	// said to be created.
@@ -257,7 +257,7 @@ type Options struct {
 
 func (o Options) complete() Options {
 	o.Timeout = cmp.Or(max(o.Timeout, 0), defaultTimeout)
-	o.Settle = cmp.Or(max(o.Settle, 0), defaultSettle)
+	o.GracePeriod = cmp.Or(max(o.GracePeriod, 0), defaultGracePeriod)
 	clock := o.Clock
 	if clock == nil {
 		clock = time.Now
@@ -268,20 +268,20 @@ func (o Options) complete() Options {
 	return o
 }
 
-// correct makes the record of a Create that is still to come begin now: what wrote it had
-// a clock that was ahead, and to wait for that time might be to wait for ever.
+// correct sets a recorded time of a Create that is in the future to now: the clock of the
+// process that wrote it was ahead, and to wait for that time might be to wait for ever.
 func (o Options) correct(record *Record) {
-	if now := o.Clock(); record.Since != nil && record.Since.After(now.Add(o.Settle)) {
+	if now := o.Clock(); record.Since != nil && record.Since.After(now.Add(o.GracePeriod)) {
 		record.Since = &metav1.MicroTime{Time: now}
 	}
 }
 
-// unsettled is how long the last Create of the record may still take effect.
-func (o Options) unsettled(record *Record) time.Duration {
+// pendingFor returns for how long the last Create of the record may still take effect.
+func (o Options) pendingFor(record *Record) time.Duration {
 	if record.Since == nil {
 		return 0
 	}
 	passed := o.Clock().Sub(record.Since.Time)
 	// A time that is a little in the future is that of another clock.
-	return min(max(o.Timeout+o.Settle-passed, 0), o.Timeout+o.Settle)
+	return min(max(o.Timeout+o.GracePeriod-passed, 0), o.Timeout+o.GracePeriod)
 }

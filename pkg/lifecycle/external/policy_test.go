@@ -25,7 +25,7 @@ func policyDuringThePass(b *branch, c *clumsy, policy string) {
 	}
 }
 
-func TestARoomThatIsToStayStaysThoughItsDeletionHasBegun(t *testing.T) {
+func TestARoomThatIsToStayStaysThoughItsDeletionHasStarted(t *testing.T) {
 	for _, policy := range []string{"detach-on-delete", "skip"} {
 		t.Run(policy, func(t *testing.T) {
 			b, c := newClumsy(t, external.Options{})

@@ -63,8 +63,8 @@ func mapperOnce(t *testing.T, cfg *rest.Config) apimeta.RESTMapper {
 
 // The times of the bank's requests, short so that a story that has to wait is quick.
 const (
-	timeout = 300 * time.Millisecond
-	settle  = 100 * time.Millisecond
+	timeout     = 300 * time.Millisecond
+	gracePeriod = 100 * time.Millisecond
 )
 
 var stories atomic.Int64
@@ -77,7 +77,7 @@ type story struct {
 	key  client.ObjectKey
 	// part is how far the user has come.
 	part int
-	// gone tells that another client has deleted the vault.
+	// gone records that another client has deleted the vault.
 	gone atomic.Bool
 }
 
@@ -121,7 +121,7 @@ type process struct {
 func (s *story) start(g *gate) *process {
 	s.Helper()
 	handler := external.New(&teller{bank: s.bank, wire: g.wire}, external.Options{
-		Timeout: timeout, Settle: settle, NotIdempotent: s.bank.forgetful,
+		Timeout: timeout, GracePeriod: gracePeriod, NotIdempotent: s.bank.forgetful,
 	})
 	loop, err := lifecycle.NewReconciler(handler, lifecycle.Options[*vault]{Name: "test.corbel.run", Client: s.clientVia(g.transport)})
 	if err != nil {
@@ -178,8 +178,8 @@ func (s *story) change(how func(*vault)) error {
 	}
 }
 
-// settled reports whether what the user asked for is the case.
-func (s *story) settled() bool {
+// converged reports whether what the user asked for is the case.
+func (s *story) converged() bool {
 	v := s.get()
 	if s.part == 3 || s.gone.Load() {
 		return v == nil
@@ -188,11 +188,11 @@ func (s *story) settled() bool {
 	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == v.Generation && v.Status.Size == v.Spec.Size
 }
 
-// work makes passes until what the user asked for is the case, or the process is dead.
+// work reconciles until what the user asked for is the case, or the process has crashed.
 func (p *process) work() error {
 	p.Helper()
 	deadline := time.Now().Add(30 * time.Second)
-	for !p.settled() {
+	for !p.converged() {
 		if err := p.step(); err != nil {
 			return err
 		}
@@ -205,11 +205,11 @@ func (p *process) work() error {
 	return nil
 }
 
-// step runs one reconcile, and judges the conditions that it leaves.
+// step runs one reconcile, and checks the conditions after it.
 func (p *process) step() error {
 	_, _ = p.loop.Reconcile(p.Context(), reconcile.Request{NamespacedName: p.key})
-	if p.gate.isDead() {
-		return errDead
+	if p.gate.hasCrashed() {
+		return errCrashed
 	}
 	// A first reconcile that met another client's write has ended without a word.
 	if v := p.get(); v != nil && conditions.Has(v, "Ready") {

@@ -15,7 +15,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/lifecycle/external"
 )
 
-// clumsy is a Client some of whose methods do something else.
+// clumsy is a Client with some methods that do something else.
 type clumsy struct {
 	*teller
 	create func(ctx context.Context, v *vault) (external.Operation, error)
@@ -73,7 +73,7 @@ func TestTheClientMayClaimAndSuspend(t *testing.T) {
 	}
 }
 
-func TestARefusedCreateLeavesNothingToWaitFor(t *testing.T) {
+func TestAfterARefusedCreateNothingIsWaitedFor(t *testing.T) {
 	b := newBranch(t, external.Options{}, nil)
 	b.update(func(v *vault) { v.Spec.Size = -1 })
 	v, _, err := b.reconcile()
@@ -89,7 +89,7 @@ func TestARefusedCreateLeavesNothingToWaitFor(t *testing.T) {
 	}
 }
 
-func TestARefusalAfterALostAnswerDoesNotForgetTheToken(t *testing.T) {
+func TestARefusalAfterALostAnswerKeepsTheToken(t *testing.T) {
 	b, c := newClumsy(t, external.Options{})
 	c.create = func(context.Context, *vault) (external.Operation, error) { return external.Operation{}, errLost }
 	v, _, _ := b.reconcile()

@@ -57,7 +57,7 @@ func TestServerSeesOneStatusWriteForEachReconcileBesideTheIntent(t *testing.T) {
 	}
 }
 
-func TestACreateWhoseRecordTookTooLongIsNotSent(t *testing.T) {
+func TestACreateIsNotSentIfItsRecordTookTooLong(t *testing.T) {
 	b := newBranch(t, external.Options{}, nil)
 	b.tick = func() { b.now = b.now.Add(time.Minute) } // the machine stands still after each look at the clock
 	v, _, err := b.reconcile()

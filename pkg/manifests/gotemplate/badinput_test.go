@@ -89,7 +89,7 @@ func targets(t *testing.T, ctx context.Context) context.Context {
 	})
 	local := interceptor.NewClient(fake.NewClientBuilder().WithObjects(&corev1.Secret{}).Build(), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			t.Error("the identity of the operator was used")
+			t.Error("the user of the operator was used")
 			return errors.New("no")
 		},
 	})

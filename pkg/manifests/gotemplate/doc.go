@@ -12,7 +12,7 @@
 //
 // Every file is a template under its path in the file system, such as
 // "templates/web.yaml". The files are rendered in the order of their paths, and
-// the results read as YAML. Files whose name starts with an underscore are not
+// the results read as YAML. Files with a name that starts with an underscore are not
 // rendered; they are the place for {{define}}. All files share their
 // definitions; defining a name twice is an error.
 //
@@ -25,7 +25,7 @@
 //	.Name        short for .Release.Name
 //	.Namespace   short for .Release.Namespace
 //	.Component   Name, Namespace, Digest, Revision, Labels and Annotations of the
-//	             component; empty where the context does not tell
+//	             component; empty where the context does not say
 //	.Template    Name of the file and BasePath, the folder of the templates
 //
 // Whole numbers are integers, so that {{ eq .Values.replicas 3 }} works. A key
@@ -50,8 +50,8 @@
 // such as until and trunc, take any whole number.
 //
 // The functions env, expandenv and getHostByName fail: what a template gives
-// depends on its data alone. Calls of lookup are the exception; they read with
-// the identity that the dependent objects are written with, and can be switched
+// depends on its data alone. Calls of lookup are the exception; they read as
+// the user that writes the dependent objects, and can be switched
 // off. A change of what they read does not by itself cause a new rendering.
 //
 // Some functions of sprig give something else with every call: now and what
@@ -66,10 +66,10 @@
 // Templates, and values that reach tpl, may come from authors who do not own the
 // operator. A rendering is therefore limited in depth, output, memory and work;
 // manifests.TemplateLimits has the numbers, and until, for example, gives at most
-// 100,000 of them. Functions whose result can be much larger than their arguments
+// 100,000 of them. Functions with a result that can be much larger than their arguments
 // compute its size first. What exceeds a limit is a manifests.LimitError.
 //
 // Options.Timeout limits the time. A rendering is interrupted at the next call of a
-// template or a function, or round of a loop. One that does not get there is left
-// behind, and the generator refuses to render anything else until it has ended.
+// template or a function, or round of a loop. One that does not get there keeps
+// running, and the generator refuses to render anything else until it has ended.
 package gotemplate

@@ -30,7 +30,7 @@ import (
 const (
 	// maxSource limits the text of one template.
 	maxSource = 1 << 20
-	// maxTexts and maxTextBytes limit the texts whose objects a generator keeps.
+	// maxTexts and maxTextBytes limit the texts that a generator keeps the objects of.
 	maxTexts     = 1000
 	maxTextBytes = 16 << 20
 )
@@ -39,7 +39,7 @@ const (
 type Generator struct {
 	err   error
 	texts *Texts
-	// read are the objects of texts that were rendered lately.
+	// read are the objects of texts that were rendered recently.
 	read *cache.Cache[[]*unstructured.Unstructured]
 }
 
@@ -47,8 +47,8 @@ var _ manifests.Generator = &Generator{}
 
 // New returns a generator that renders the *.yaml, *.yml, *.json and *.tpl
 // files below the root, which is a folder of the file system ("." for all of
-// it) or a single file. Files whose name starts with an underscore are not
-// rendered, they only define templates for others. Files and folders whose name
+// it) or a single file. Files with a name that starts with an underscore are not
+// rendered, they only define templates for others. Files and folders with a name that
 // starts with a dot are left out. The files are read and parsed once, here.
 //
 // If options are wrong or templates do not parse, the error lists all mistakes,
@@ -94,7 +94,7 @@ func missingKey(strict bool) string {
 // Generate implements manifests.Generator. Rendering that is not done in time
 // ends as a manifests.RenderTimeoutError, and what exceeds a limit as a
 // manifests.LimitError. Mistakes in the rendered manifests are manifests.DecodeErrors,
-// whose lines count in the rendered text.
+// with lines that count in the rendered text.
 func (g *Generator) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
 	if g.err != nil {
 		return nil, g.err
@@ -184,7 +184,7 @@ func (o Options) complete() (Options, error) {
 // checkFunction refuses what text/template would answer with a panic.
 func checkFunction(name string, f any) (err error) {
 	if slices.Contains([]string{"include", "tpl", "lookup"}, name) || strings.HasPrefix(name, "_") {
-		return errors.New("this name is taken")
+		return errors.New("this name is in use")
 	}
 	if value := reflect.ValueOf(f); value.Kind() != reflect.Func || value.IsNil() {
 		return fmt.Errorf("it is %T, want a function", f)

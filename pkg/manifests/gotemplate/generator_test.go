@@ -58,7 +58,7 @@ func TestNewRefuses(t *testing.T) {
 		{"nil functions", ".", gotemplate.Options{Functions: template.FuncMap{"f": (func() string)(nil)}}, `function "f": it is func() string, want a function`},
 		{"functions without result", ".", gotemplate.Options{Functions: template.FuncMap{"f": func() {}}}, `function "f": `},
 		{"functions with bad names", ".", gotemplate.Options{Functions: template.FuncMap{"a-b": func() string { return "" }}}, `function "a-b": `},
-		{"functions with our names", ".", gotemplate.Options{Functions: template.FuncMap{"include": func() string { return "" }}}, `function "include": this name is taken`},
+		{"functions with our names", ".", gotemplate.Options{Functions: template.FuncMap{"include": func() string { return "" }}}, `function "include": this name is in use`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

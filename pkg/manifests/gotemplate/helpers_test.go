@@ -24,7 +24,7 @@ func folder(files map[string]string) fstest.MapFS {
 	return fsys
 }
 
-// manifest is a ConfigMap whose only value is what the action gives.
+// manifest is a ConfigMap with the result of the action as its only value.
 func manifest(action string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  v: |-\n    " + action + "\n"
 }

@@ -129,7 +129,7 @@ func TestEndlessLoopsEndInTime(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// On a busy machine a rendering may notice its end too late to tell
+			// On a busy machine a rendering may notice its end too late to report
 			// where it was; but the next one must find that it has ended.
 			deadline := time.Now().Add(time.Minute)
 			for {
@@ -150,23 +150,23 @@ func TestEndlessLoopsEndInTime(t *testing.T) {
 	}
 }
 
-func TestARenderingThatCannotBeStoppedIsLeftBehind(t *testing.T) {
+func TestARenderingThatCannotBeStoppedIsAbandoned(t *testing.T) {
 	release := make(chan struct{})
 	options := gotemplate.Options{Timeout: 20 * time.Millisecond, Functions: map[string]any{"wait": func() string { <-release; return "" }}}
 	g, err := gotemplate.New(folder(map[string]string{"a.yaml": "{{ wait }}"}), ".", options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// until calls Generate until the answer is the wanted one; on a busy machine
-	// the time may be over before a rendering reaches the function.
-	until := func(what string, wanted func(late *manifests.RenderTimeoutError, err error) bool) {
+	// until calls Generate until the answer is the expected one; on a busy machine
+	// the time may have passed before a rendering reaches the function.
+	until := func(what string, expected func(late *manifests.RenderTimeoutError, err error) bool) {
 		t.Helper()
 		deadline := time.Now().Add(time.Minute)
 		for {
 			_, err := g.Generate(t.Context(), "", "", nil)
 			var late *manifests.RenderTimeoutError
 			errors.As(err, &late)
-			if wanted(late, err) {
+			if expected(late, err) {
 				return
 			}
 			if time.Now().After(deadline) {
@@ -186,7 +186,7 @@ func TestARenderingThatCannotBeStoppedIsLeftBehind(t *testing.T) {
 	until("after its end", func(_ *manifests.RenderTimeoutError, err error) bool { return err == nil })
 }
 
-// hanging is a file system whose files cannot be opened in time.
+// hanging is a file system with files that cannot be opened in time.
 type hanging struct{ release chan struct{} }
 
 func (h hanging) Open(name string) (fs.File, error) {
@@ -194,7 +194,7 @@ func (h hanging) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
-func TestAFileSystemThatHangsIsLeftBehind(t *testing.T) {
+func TestAFileSystemThatHangsIsAbandoned(t *testing.T) {
 	h := hanging{release: make(chan struct{})}
 	defer close(h.release)
 	_, err := gotemplate.New(h, ".", gotemplate.Options{Timeout: 20 * time.Millisecond})

@@ -35,7 +35,7 @@ type Texts struct {
 }
 
 // NewTexts parses the templates, by their names. All of them share their
-// definitions, and those whose base name starts with an underscore are not
+// definitions, and those with a base name that starts with an underscore are not
 // rendered. Base is what templates see as .Template.BasePath, and what errors
 // name. The error lists all mistakes, with name and line.
 func NewTexts(base string, sources map[string]string, options Options) (*Texts, error) {
@@ -59,11 +59,11 @@ func newTexts(base string, sources map[string]string, rendered []string, options
 	maps.Copy(names, t.options.Functions)
 	t.parser = templates.NewParser(t.options.LeftDelimiter, t.options.RightDelimiter, names)
 	t.templates = templates.NewSet(missingKey(t.options.Strict))
-	taken := map[string]string{}
+	used := map[string]string{}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(sources)) {
 		text := strings.TrimPrefix(sources[name], "\ufeff")
-		errs = append(errs, t.parser.Parse(t.templates, name, text, taken))
+		errs = append(errs, t.parser.Parse(t.templates, name, text, used))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -91,9 +91,9 @@ func (t *Texts) Render(ctx context.Context, namespace, name string, parameters t
 // maxFailures limits how many files are reported that do not render.
 const maxFailures = 10
 
-// render renders all templates and hands over what they give. A mistake in one
+// render renders all templates and passes on what they give. A mistake in one
 // of them does not keep the others from being tried.
-func (t *Texts) render(ctx context.Context, data map[string]any, take func(name, text string) error) error {
+func (t *Texts) render(ctx context.Context, data map[string]any, emit func(name, text string) error) error {
 	r, err := t.renderingFor(ctx)
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (t *Texts) render(ctx context.Context, data map[string]any, take func(name,
 	for _, name := range t.rendered {
 		text, err := t.renderOne(r, name, data)
 		if err == nil {
-			err = take(name, text)
+			err = emit(name, text)
 		}
 		if err != nil {
 			errs = append(errs, err)

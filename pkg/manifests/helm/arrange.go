@@ -101,7 +101,7 @@ func (m marker) sequence(ctx context.Context, c *chart.Chart, objects []template
 	return nil
 }
 
-// dropNeeds takes away the annotation whose name, with two slashes, no API server
+// dropNeeds removes the annotation with two slashes in its name, which no API server
 // accepts.
 func (m marker) dropNeeds(object *unstructured.Unstructured) {
 	annotations := object.GetAnnotations()

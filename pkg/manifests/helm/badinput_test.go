@@ -126,7 +126,7 @@ func forbidding(ctx context.Context, t *testing.T) context.Context {
 	})
 	local := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			t.Error("the identity of the operator was used")
+			t.Error("the user of the operator was used")
 			return errors.New("no")
 		},
 	})

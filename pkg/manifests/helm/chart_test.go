@@ -168,7 +168,7 @@ func TestLinksInAChartAreFollowed(t *testing.T) {
 	}
 }
 
-// hanging is a file system whose files cannot be opened in time.
+// hanging is a file system with files that cannot be opened in time.
 type hanging struct{ release chan struct{} }
 
 func (h hanging) Open(name string) (fs.File, error) {
@@ -176,7 +176,7 @@ func (h hanging) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
-func TestAFileSystemThatHangsIsLeftBehind(t *testing.T) {
+func TestAFileSystemThatHangsIsAbandoned(t *testing.T) {
 	h := hanging{release: make(chan struct{})}
 	defer close(h.release)
 	_, err := helm.New(h, "web", helm.Options{Timeout: 20 * time.Millisecond})
@@ -204,13 +204,13 @@ func TestManifestsThatAreNoObjectsAreRefused(t *testing.T) {
 }
 
 // Helm installs the items of a list one by one, and looks for hooks in the list.
-func TestListsAreTakenApart(t *testing.T) {
+func TestListsAreSplitIntoTheirItems(t *testing.T) {
 	item := func(name string) string { return "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + "}}" }
 	text := "apiVersion: v1\nkind: List\nitems:\n- " + item("a") + "\n- {apiVersion: v1, kind: List, items: [" + item("b") + "]}\n---\n" +
 		"apiVersion: v1\nkind: ConfigMapList\nitems: [{metadata: {name: c}}]\n---\n" +
 		"apiVersion: v1\nkind: List\nmetadata: {annotations: {helm.sh/hook: pre-install}}\nitems: [" + item("d") + "]\n---\n" +
 		"apiVersion: v1\nkind: Service\nmetadata: {name: e}\n"
-	got := marks(t, text, 1, helm.Options{})
+	got := ownAnnotations(t, text, 1, helm.Options{})
 	if diff := cmp.Diff([]string{"e", "c", "a", "b", "d apply-order=-20000"}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

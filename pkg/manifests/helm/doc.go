@@ -17,25 +17,24 @@
 // may be folders or packed, with conditions, tags, aliases and import-values;
 // library charts, .helmignore, values.schema.json, requirements.yaml and the
 // kubeVersion of a chart mean what they mean to Helm. The parameters, usually the
-// spec of the component, take the place of a file with values.
+// spec of the component, replace a file with values.
 //
-// .Release holds the name and the namespace of the deployment, and the revision
-// of the component. A revision is an installation as long as no earlier one was applied
-// and ready, and all others are upgrades: also when nothing in the component changed,
-// but the operator comes with another chart. .Capabilities are those of the target cluster, in a fixed order. An
-// API whose server is down is still among them, with the kinds that it had; but
-// after a restart of the operator without them, until that server is back. lookup reads the target with the
-// identity that the dependent objects are written with. The options can fix the
-// capabilities, and switch lookup off.
+// .Release holds the name and the namespace of the deployment, and the revision of the component.
+// A revision is an installation as long as no earlier one was applied and ready, and all others
+// are upgrades: also when nothing in the component changed, but the operator comes with another
+// chart. .Capabilities are those of the target cluster, in a fixed order. An API with a server
+// that is down is still among them, with the kinds that it had; but after a restart of the
+// operator without them, until that server is back. lookup reads the target as the user that
+// writes the dependent objects. The options can fix the capabilities, and switch lookup off.
 //
 // Objects may carry the annotations of the reconciler, such as
-// <name>/apply-order. They win over those that this package sets.
+// <name>/apply-order. They take precedence over those that this package sets.
 //
 // # What Helm does and this package says in annotations
 //
 // What is in the folders crds is applied and upgraded like everything else; with
-// the option CRDsOnce it is left alone once it is there. Objects with
-// helm.sh/resource-policy: keep are left behind; the reconciler reads this annotation in
+// the option CRDsOnce it is not changed once it exists. Objects with
+// helm.sh/resource-policy: keep are orphaned; the reconciler reads this annotation in
 // the manifests of all generators.
 //
 // Hooks become ordinary objects in waves before (pre-install, pre-upgrade) or
@@ -75,7 +74,7 @@
 // is switched off is not. Otherwise charts and sub-charts are applied together.
 //
 // What is applied later is deleted earlier. Circles are errors that name them. The
-// annotation with two slashes in its name is taken off the objects, because no API
+// annotation with two slashes in its name is removed from the objects, because no API
 // server accepts it. Annotations for readiness (helm.sh/readiness-success) are not
 // read; use <name>/ready-when. Hooks are in no group.
 //
@@ -93,10 +92,10 @@
 //     broken link is left out, and so is one that leads out of the file system, unless
 //     Helm loads its file itself, such as a template: then it is refused. So is a
 //     folder or file of a chart that is itself such a link. For a folder that others can
-//     write to while it is read, take the file system of an os.Root: a link that is put
+//     write to while it is read, use the file system of an os.Root: a link that is put
 //     there after the look at a path leads out of any other one.
 //   - Links in packed charts are refused, and so are packed charts that are damaged, or
-//     whose packed sub-charts have more than 100 MiB at all levels together.
+//     with packed sub-charts of more than 100 MiB at all levels together.
 //   - A hook for a moment that neither Helm nor Helm 2 knows is an error, where Helm
 //     leaves it out.
 //   - Numbers beyond 64 bits in rendered manifests are refused, where Helm rounds them.
@@ -111,7 +110,7 @@
 //   - keys and values return things in the order of the keys, not in any order.
 //   - Objects that Helm could not install, without a kind or a name for example,
 //     are refused.
-//   - Lists are taken apart; Helm prints them, and installs their items.
+//   - Lists are split into their items; Helm prints them, and installs their items.
 //   - Hooks belong to the component: they are deleted with it, unless
 //     helm.sh/resource-policy says keep. What the delete policy hook-succeeded
 //     deletes, it deletes when all hooks of the moment succeeded. A Job that
@@ -121,7 +120,7 @@
 //
 // # Secrets
 //
-// Helm warns through the standard logger about most values whose types are in conflict,
+// Helm warns through the standard logger about most values with types that are in conflict,
 // such as a text where a chart has a table by default. These warnings name the fields.
 // There is none about a field at the top of the values of a chart that has a table there:
 // the text replaces the table, and the templates fail or not. A schema of the values

@@ -17,7 +17,7 @@ import (
 )
 
 // embedding is what to do about a chart without the files that //go:embed leaves out.
-const embedding = `the chart has no file whose name begins with "_" or ".", which //go:embed leaves out of a folder: embed it with the prefix "all:", such as //go:embed all:chart`
+const embedding = `the chart has no file with a name that starts with "_" or ".", which //go:embed leaves out of a folder: embed it with the prefix "all:", such as //go:embed all:chart`
 
 // isBare reports whether a chart has none of the files that //go:embed leaves out. Those of
 // packed sub-charts do not count.
@@ -31,7 +31,7 @@ func isBare(files []*archive.BufferedFile) bool {
 }
 
 // checkEmbedded refuses a chart that can never be rendered, because it always calls a
-// template whose file is missing. A call that depends on a condition does not count.
+// template of a missing file. A call that depends on a condition does not count.
 func checkEmbedded(c *chart.Chart) error {
 	files := map[string]*common.File{}
 	templatesOf(c, files)

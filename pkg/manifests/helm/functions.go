@@ -74,7 +74,7 @@ func nothingFound(string, string, string, string) (map[string]any, error) {
 	return map[string]any{}, nil
 }
 
-// fromYaml refuses a text whose aliases expand to too much: the parser expands all of
+// fromYaml refuses a text with aliases that expand to too much: the parser expands all of
 // them, and tenants may write the text.
 func fromYaml(text string, into any) error {
 	if err := document.CheckAliases([]byte(text)); err != nil {
@@ -132,7 +132,7 @@ const (
 	// follow each other in it: Helm's matcher compares all ranges of them.
 	maxPattern = 1 << 10
 	maxParts   = 64
-	// maxPlaces limits in how many ways a pattern may be laid over the names of the files,
+	// maxPlaces limits in how many ways a pattern may be matched with the names of the files,
 	// all of which Helm's matcher tries at worst.
 	maxPlaces = 1 << 26
 )
@@ -173,7 +173,7 @@ func (s *patternShape) then(next patternShape) {
 	}
 }
 
-// placesIn estimates in how many ways a pattern may be laid over the names of the files of
+// placesIn estimates in how many ways a pattern may be matched with the names of the files of
 // a chart and its sub-charts.
 func placesIn(c *chart.Chart, shape patternShape) (places float64) {
 	for _, file := range c.Files {

@@ -71,13 +71,13 @@ func (g *Generator) Digest() string { return g.digest }
 // Generate implements manifests.Generator. The parameters are the values of the
 // chart. Rendering that is not done in time ends as a
 // manifests.RenderTimeoutError, and what exceeds a limit as a manifests.LimitError.
-// Mistakes in the rendered manifests are manifests.DecodeErrors, whose lines
+// Mistakes in the rendered manifests are manifests.DecodeErrors; their lines
 // count in the rendered text.
 func (g *Generator) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
 	if g.err != nil {
 		return nil, g.err
 	}
-	// This copy is made here: a rendering that is left behind must not read what the caller
+	// This copy is made here: a rendering that outlives its timeout must not read what the caller
 	// may change.
 	values, err := convert.Values(parameters)
 	if err != nil {
@@ -130,7 +130,7 @@ const (
 	// CRDsApply creates and upgrades them like all other objects. It is the
 	// default.
 	CRDsApply CRDPolicy = "apply"
-	// CRDsOnce creates them where they are missing and then leaves them alone,
+	// CRDsOnce creates them where they are missing and then does not change them,
 	// as Helm does.
 	CRDsOnce CRDPolicy = "once"
 	// CRDsNever leaves them out.

@@ -22,14 +22,14 @@ const (
 	// objects are somewhere between them.
 	beforeWave = -20000
 	afterWave  = 20000
-	// maxWeight is as far as weights are told apart.
+	// maxWeight is as far as weights are distinguished.
 	maxWeight = 9999
 	// beforeEnd and afterEnd are later than all hooks before, and after, the
 	// ordinary objects.
 	beforeEnd = beforeWave + maxWeight + 1
 	afterEnd  = afterWave + maxWeight + 1
 
-	// preDeleteRow and postDeleteRow tell the hooks of deletions apart from
+	// preDeleteRow and postDeleteRow distinguish the hooks of deletions from
 	// others that would have to wait for each other.
 	preDeleteRow  = 100_000
 	postDeleteRow = 200_000
@@ -80,7 +80,7 @@ func (m marker) hooks(found []hook, current common.ReleaseOptions) ([]templated,
 	return objects, errors.Join(errs...)
 }
 
-// hook marks one run of an object, and returns its wave, and whether it is included.
+// hook annotates one run of an object, and returns its wave, and whether it is included.
 func (m marker) hook(h hook, r run, current common.ReleaseOptions) (wave int, included bool) {
 	succeeded := slices.Contains(h.DeletePolicies, release.HookSucceeded)
 	weight := min(max(h.Weight, -maxWeight), maxWeight)
@@ -95,7 +95,7 @@ func (m marker) hook(h hook, r run, current common.ReleaseOptions) (wave int, in
 		if current.IsInstall || runs(r.object) || succeeded {
 			break
 		}
-		// What an installation left behind stays as it is.
+		// What an installation created stays as it is.
 		m.set(r.object, v1alpha1.AnnotationReconcilePolicy, "once")
 		return m.applied(run{r.object, moment{before: r.at.otherBefore, after: r.at.otherAfter}}, weight, false, current), true
 	}
@@ -115,7 +115,7 @@ func (m marker) deleted(r run, on string, weight int) {
 	m.set(r.object, v1alpha1.AnnotationApplyOrder, strconv.Itoa(weight))
 }
 
-// applied marks an object that is created before or after the ordinary ones.
+// applied annotates an object that is created before or after the ordinary ones.
 func (m marker) applied(r run, weight int, succeeded bool, current common.ReleaseOptions) int {
 	wave, end := beforeWave+weight, beforeEnd
 	if r.at.after && !r.at.before {

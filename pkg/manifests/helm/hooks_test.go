@@ -26,8 +26,8 @@ func hook(kind, name, events, more string) string {
 
 func weight(w int) string { return fmt.Sprintf("    helm.sh/hook-weight: %q\n", fmt.Sprint(w)) }
 
-// marks returns, for each object, the annotations that are ours.
-func marks(t *testing.T, text string, revision int64, options helm.Options) []string {
+// ownAnnotations returns, for each object, the annotations that are ours.
+func ownAnnotations(t *testing.T, text string, revision int64, options helm.Options) []string {
 	t.Helper()
 	objects, err := render(reconciling(t.Context(), revision), folder(map[string]string{"web/templates/a.yaml": text}), nil, options)
 	if err != nil {
@@ -82,7 +82,7 @@ func TestHooksBecomeWaves(t *testing.T) {
 		"g run-on=pre-delete apply-order=7",
 		"h run-on=post-delete apply-order=0",
 	)
-	if diff := cmp.Diff(install, marks(t, text, 1, helm.Options{})); diff != "" {
+	if diff := cmp.Diff(install, ownAnnotations(t, text, 1, helm.Options{})); diff != "" {
 		t.Errorf("installation: -want +got:\n%s", diff)
 	}
 	upgrade := append(common(4, " reconcile-policy=once"),
@@ -93,7 +93,7 @@ func TestHooksBecomeWaves(t *testing.T) {
 		"g run-on=pre-delete apply-order=7",
 		"h run-on=post-delete apply-order=0",
 	)
-	if diff := cmp.Diff(upgrade, marks(t, text, 4, helm.Options{})); diff != "" {
+	if diff := cmp.Diff(upgrade, ownAnnotations(t, text, 4, helm.Options{})); diff != "" {
 		t.Errorf("upgrade: -want +got:\n%s", diff)
 	}
 }
@@ -105,7 +105,7 @@ func TestHooksOfOneWeightRunOneAfterTheOther(t *testing.T) {
 		"a apply-order=-20000" + once + " revision=1",
 		"c apply-order=-10001" + once + " revision=1",
 	}
-	if diff := cmp.Diff(want, marks(t, text, 1, helm.Options{})); diff != "" {
+	if diff := cmp.Diff(want, ownAnnotations(t, text, 1, helm.Options{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -118,7 +118,7 @@ func TestHooksOfDifferentMomentsDoNotWaitForEachOther(t *testing.T) {
 		"c run-on=post-delete apply-order=0",
 		"d apply-order=20000" + once + " revision=1",
 	}
-	if diff := cmp.Diff(want, marks(t, text, 1, helm.Options{})); diff != "" {
+	if diff := cmp.Diff(want, ownAnnotations(t, text, 1, helm.Options{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -129,7 +129,7 @@ func TestAHookThatLastsIsAppliedAsHelmAppliesIt(t *testing.T) {
 		1: {"a apply-order=-20000", "c run-on=pre-delete apply-order=0"},
 		2: {"a apply-order=-20000 reconcile-policy=once", "b apply-order=20000", "c apply-order=-20000"},
 	} {
-		if diff := cmp.Diff(want, marks(t, text, revision, helm.Options{})); diff != "" {
+		if diff := cmp.Diff(want, ownAnnotations(t, text, revision, helm.Options{})); diff != "" {
 			t.Errorf("revision %d: -want +got:\n%s", revision, diff)
 		}
 	}
@@ -174,10 +174,10 @@ func TestAJobRunsAtEachOfItsMoments(t *testing.T) {
 		{"pre-delete,post-delete", []string{"a run-on=pre-delete apply-order=0", "a" + postDelete}, []string{"a run-on=pre-delete apply-order=0", "a" + postDelete}},
 	} {
 		text := hook("Job", "a", test.events, "")
-		if diff := cmp.Diff(test.install, marks(t, text, 1, helm.Options{})); diff != "" {
+		if diff := cmp.Diff(test.install, ownAnnotations(t, text, 1, helm.Options{})); diff != "" {
 			t.Errorf("%s: installation: -want +got:\n%s", test.events, diff)
 		}
-		if diff := cmp.Diff(test.upgrade, marks(t, text, 2, helm.Options{})); diff != "" {
+		if diff := cmp.Diff(test.upgrade, ownAnnotations(t, text, 2, helm.Options{})); diff != "" {
 			t.Errorf("%s: upgrade: -want +got:\n%s", test.events, diff)
 		}
 	}
@@ -192,7 +192,7 @@ func TestRunsOfSeveralHooksFollowEachOther(t *testing.T) {
 		"a-post-delete run-on=post-delete apply-order=0",
 		"c run-on=post-delete apply-order=0 depends-on=batch/Job/a-post-delete",
 	}
-	if diff := cmp.Diff(want, marks(t, text, 1, helm.Options{})); diff != "" {
+	if diff := cmp.Diff(want, ownAnnotations(t, text, 1, helm.Options{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -211,7 +211,7 @@ func TestHooksNeedAReconciler(t *testing.T) {
 func TestAnnotationsOfTheChartWin(t *testing.T) {
 	text := hook("Job", "a", "pre-install", "    app.example.com/apply-order: \"5\"\n    app.example.com/update-policy: replace\n")
 	want := []string{"a apply-order=5 reconcile-policy=once-per-manifest update-policy=replace revision=1"}
-	if diff := cmp.Diff(want, marks(t, text, 1, helm.Options{})); diff != "" {
+	if diff := cmp.Diff(want, ownAnnotations(t, text, 1, helm.Options{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

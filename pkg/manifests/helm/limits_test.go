@@ -59,7 +59,7 @@ func TestHostileTemplatesEndAsErrorsThatNameTheTemplate(t *testing.T) {
 	}
 }
 
-// Helm's matcher tries all ways of laying the wildcards over a name, and nothing can
+// Helm's matcher tries all ways of matching the wildcards with a name, and nothing can
 // interrupt it.
 func TestPatternsThatWouldTakeVeryLongAreRefused(t *testing.T) {
 	const wildcards = "the pattern has too many wildcards for the names of the files: "
@@ -183,7 +183,7 @@ func TestValuesThatDoNotFitTheSchemaAreListedWithoutTheirText(t *testing.T) {
 		map[string]any{"password": "S3cret", "port": "x"}, helm.Options{})
 	wantError(t, err, "values of chart web", "at '/password': it does not match", "at '/port': got string, want integer", "missing property 'host'")
 	if strings.Contains(err.Error(), "S3cret") {
-		t.Errorf("the error tells the value: %v", err)
+		t.Errorf("the error shows the value: %v", err)
 	}
 }
 

@@ -86,7 +86,7 @@ func parseChart(root string, files []*archive.BufferedFile) (*chart.Chart, error
 	if missing := missingDependencies(c); len(missing) > 0 {
 		return nil, fmt.Errorf("chart %s: found in Chart.yaml, but missing in charts/ directory: %s", root, strings.Join(missing, ", "))
 	}
-	settle(c)
+	sortDependencies(c)
 	return c, checkSequences(c)
 }
 
@@ -128,7 +128,7 @@ func checkNesting(files []*archive.BufferedFile) error {
 }
 
 // checkPacked refuses packed sub-charts that are damaged, hold links, or unpack to too
-// much, and files whose aliases expand to too much.
+// much, and files with aliases that expand to too much.
 func checkPacked(files []*archive.BufferedFile) error {
 	inspected := &inspection{left: maxChart}
 	for _, file := range files {
@@ -141,23 +141,23 @@ func checkPacked(files []*archive.BufferedFile) error {
 
 func missingDependencies(c *chart.Chart) []string {
 	var missing []string
-	for _, wanted := range c.Metadata.Dependencies {
-		found := slices.ContainsFunc(c.Dependencies(), func(d *chart.Chart) bool { return d.Name() == wanted.Name })
+	for _, dependency := range c.Metadata.Dependencies {
+		found := slices.ContainsFunc(c.Dependencies(), func(d *chart.Chart) bool { return d.Name() == dependency.Name })
 		if !found {
-			missing = append(missing, wanted.Name)
+			missing = append(missing, dependency.Name)
 		}
 	}
 	return missing
 }
 
-// settle puts the sub-charts in an order, because the loader returns them in any.
-func settle(c *chart.Chart) {
+// sortDependencies sorts the sub-charts, because the loader returns them in any order.
+func sortDependencies(c *chart.Chart) {
 	dependencies := slices.SortedStableFunc(slices.Values(c.Dependencies()), func(a, b *chart.Chart) int {
 		return cmp.Or(cmp.Compare(a.Name(), b.Name()), cmp.Compare(a.Metadata.Version, b.Metadata.Version))
 	})
 	c.SetDependencies(dependencies...)
 	for _, dependency := range dependencies {
-		settle(dependency)
+		sortDependencies(dependency)
 	}
 }
 

@@ -43,7 +43,7 @@ func listen(t *testing.T) *listener {
 	return l
 }
 
-// conflicting is a chart whose defaults are of other types than the values
+// conflicting is a chart with defaults of other types than the values
 // that it is given.
 func conflicting() map[string]string {
 	const sub = "apiVersion: v2\nname: db\nversion: 1.0.0\n"
@@ -86,7 +86,7 @@ func TestNoValueIsLogged(t *testing.T) {
 	for what, text := range map[string]string{"log": logged, "error": errs.String()} {
 		for _, value := range []string{canary, "90417263", "9.0417263", "default-7c1"} {
 			if at := strings.Index(text, value); at >= 0 {
-				t.Errorf("the %s tells the value: %s", what, text[max(0, at-200):min(len(text), at+100)])
+				t.Errorf("the %s shows the value: %s", what, text[max(0, at-200):min(len(text), at+100)])
 			}
 		}
 	}
@@ -151,7 +151,7 @@ func TestAnUnknownHookIsAnErrorThatDoesNotHoldItsValue(t *testing.T) {
 	wantError(t, err, "web/templates/a.yaml: Job b: annotation helm.sh/hook has a value that Helm does not know", "Job d: annotation",
 		"allowed are pre-install, post-install, pre-delete, post-delete, pre-upgrade, post-upgrade, pre-rollback, post-rollback, test")
 	if logged := heard.text.String() + fmt.Sprint(err); strings.Contains(logged, "canary") {
-		t.Errorf("the value is told: %s", logged)
+		t.Errorf("the value is shown: %s", logged)
 	}
 }
 

@@ -75,12 +75,12 @@ var knownHooks = []release.HookEvent{
 const formerTest release.HookEvent = "test-success"
 
 // formerHooks are those that Helm 2 knew. Charts for all versions of Helm still have
-// them, and later versions leave out what bears them.
+// them, and later versions leave out the objects with them.
 var formerHooks = []release.HookEvent{"crd-install", "test-failure"}
 
 // hookOf returns what an object says about itself as a hook, nil if it is none. It
 // reports whether it is a hook of Helm 2 only, which Helm leaves out. Helm leaves out
-// objects with any other unknown hook as well: a hook whose name is misspelt never runs.
+// objects with any other unknown hook as well: a hook with a misspelt name never runs.
 // That is an error here. It does not hold the unknown name, which may come from a value.
 func hookOf(file string, object *unstructured.Unstructured) (hook *release.Hook, former bool, err error) {
 	annotations := object.GetAnnotations()
@@ -154,7 +154,7 @@ func byKind(a, b manifest) int {
 }
 
 const (
-	// maxTexts and maxTextBytes limit the texts whose objects a generator keeps.
+	// maxTexts and maxTextBytes limit the texts that a generator keeps the objects of.
 	maxTexts     = 2000
 	maxTextBytes = 32 << 20
 )

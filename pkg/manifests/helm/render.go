@@ -56,8 +56,8 @@ func (r *rendering) run(ctx context.Context) (map[string]string, error) {
 	if err := checkSchemas(r.chart, values); err != nil {
 		return nil, err
 	}
-	if wanted := r.chart.Metadata.KubeVersion; wanted != "" && !chartutil.IsCompatibleRange(wanted, r.capabilities.KubeVersion.String()) {
-		return nil, fmt.Errorf("chart %s requires Kubernetes %s, and the target has %s", r.chart.Name(), wanted, r.capabilities.KubeVersion.Version)
+	if required := r.chart.Metadata.KubeVersion; required != "" && !chartutil.IsCompatibleRange(required, r.capabilities.KubeVersion.String()) {
+		return nil, fmt.Errorf("chart %s requires Kubernetes %s, and the target has %s", r.chart.Name(), required, r.capabilities.KubeVersion.Version)
 	}
 	files := map[string]*common.File{}
 	templatesOf(r.chart, files)
@@ -164,7 +164,7 @@ func capabilitiesFor(ctx context.Context, options Options) (*common.Capabilities
 }
 
 // maxSets limits how many sets of parsed templates a generator keeps. There is
-// one for each combination of sub-charts that was ever wanted.
+// one for each combination of sub-charts that was ever requested.
 const maxSets = 8
 
 // parser parses the templates of all charts.

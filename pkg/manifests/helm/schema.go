@@ -24,7 +24,7 @@ import (
 const maxFaults = 20
 
 // checkSchemas checks the values of a chart, and those for its sub-charts,
-// against the schemas that the charts bring. It takes the place of Helm's own
+// against the schemas that the charts bring. It replaces Helm's own
 // check, which loads what a schema refers to from the network and from files.
 func checkSchemas(c *chart.Chart, values map[string]any) error {
 	var errs []error

@@ -239,7 +239,7 @@ func groupsOf(objects []*unstructured.Unstructured) (grouping, error) {
 
 // layout puts the groups on levels, each after those that it needs. A group that
 // nothing is said about comes after them, with the objects that are in none. So
-// does one that needs a group which is not there; that is told.
+// does one that needs a group which is not there; that is reported.
 func (g grouping) layout() (placed levels, height int, warnings []string, err error) {
 	names := slices.Sorted(maps.Keys(g.members))
 	once := map[string]int{}
@@ -305,7 +305,7 @@ func (g grouping) late(names []string) (late map[string]bool, warnings []string)
 }
 
 // starts returns for each name the first level that is free for it: after
-// everything that it needs, each of which takes as many levels as its height
+// everything that it needs, each of which needs as many levels as its height
 // says. If names need each other in a circle, the error names them. What is
 // needed and not among the names counts for nothing.
 func starts(names []string, needs map[string][]string, height map[string]int) (map[string]int, error) {

@@ -78,7 +78,7 @@ var (
 type inspection struct{ left int64 }
 
 // archive refuses what the library lets pass: archives that are damaged, because it
-// does not read up to the check sum, and links, which it takes for empty files.
+// does not read up to the check sum, and links, which it treats as empty files.
 func (i *inspection) archive(data []byte, depth int) error {
 	if depth > maxSubcharts {
 		return fmt.Errorf("sub-charts are nested deeper than %d levels", maxSubcharts)

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// maxWhole is the largest number up to which a float64 tells all whole numbers
-	// apart.
+	// maxWhole is the largest number up to which a float64 distinguishes all whole
+	// numbers.
 	maxWhole = 1 << 53
 	// maxNumbers limits how many numbers are reported that Helm cannot keep.
 	maxNumbers = 10
@@ -135,7 +135,7 @@ func (v chartValues) YAML() (string, error) {
 // prints the value that it drops, which may come from a Secret. So it gets to see
 // values that do not print: they are of the same kinds, which is all that it asks
 // for. Tables and nulls stay what they are, because it asks for their types. So do
-// booleans, which switch sub-charts on and off, and tell nothing.
+// booleans, which switch sub-charts on and off, and are no secret.
 type (
 	maskedText   string
 	maskedNumber float64
@@ -156,7 +156,7 @@ func (maskedNumber) Format(state fmt.State, _ rune) { hide(state) }
 // Format implements fmt.Formatter.
 func (maskedList) Format(state fmt.State, _ rune) { hide(state) }
 
-// masked returns a copy of the table whose values do not print.
+// masked returns a copy of the table with values that do not print.
 func masked(table map[string]any) map[string]any {
 	if table == nil {
 		return nil

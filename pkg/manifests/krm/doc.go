@@ -27,7 +27,7 @@
 //
 // # Limits
 //
-// A function is ended, with all processes that it started, when its time is over
+// A function is ended, with all processes that it started, when its time has passed
 // (manifests.RenderTimeoutError) or it writes too much (LimitError). It is not a
 // sandbox: the process runs as the user of the operator and can read what the
 // operator can read, the token of its service account included. Run functions

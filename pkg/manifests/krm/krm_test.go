@@ -96,20 +96,20 @@ func TestObjectsAreKnownByTheFunctionThatMadeThem(t *testing.T) {
 
 func TestAFunctionSeesNoEnvironment(t *testing.T) {
 	t.Setenv("CORBEL_SECRET", "from the environment")
-	mark := filepath.Join(t.TempDir(), "environment")
-	if _, err := generate(t.Context(), sh("/usr/bin/env > "+mark+"\n"+empty), nil); err != nil {
+	file := filepath.Join(t.TempDir(), "environment")
+	if _, err := generate(t.Context(), sh("/usr/bin/env > "+file+"\n"+empty), nil); err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(mark)
+	data, err := os.ReadFile(file)
 	if err != nil || strings.Contains(string(data), "CORBEL") || strings.Contains(string(data), "HOME=") {
 		t.Errorf("got %q, %v", data, err)
 	}
-	function := sh("echo \"$GIVEN\" > " + mark + "\n" + empty)
+	function := sh("echo \"$GIVEN\" > " + file + "\n" + empty)
 	function.Environment = []string{"GIVEN=yes"}
 	if _, err := generate(t.Context(), function, nil); err != nil {
 		t.Fatal(err)
 	}
-	if data, err := os.ReadFile(mark); err != nil || string(data) != "yes\n" {
+	if data, err := os.ReadFile(file); err != nil || string(data) != "yes\n" {
 		t.Errorf("got %q, %v", data, err)
 	}
 }
@@ -148,7 +148,7 @@ func deadline(t *testing.T, d time.Duration) context.Context {
 }
 
 // waitUntilGone waits until the process has ended; the process that adopted it may not
-// have taken notice of its end yet.
+// have noticed its end yet.
 func waitUntilGone(t *testing.T, pid int) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
@@ -214,7 +214,7 @@ func TestOtherResultsAreHandedOver(t *testing.T) {
 	}
 }
 
-func TestMistakesInAFunctionAreToldAtOnceAndAgain(t *testing.T) {
+func TestMistakesInAFunctionAreReportedAtOnceAndAgain(t *testing.T) {
 	for want, function := range map[string]krm.Function{
 		"the path must be absolute": {Path: "sh"},
 		"no such file":              {Path: "/does/not/exist"},

@@ -27,7 +27,7 @@ func (f Function) run(ctx context.Context, input []byte) (output []byte, err err
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), stdout, stderr
 	command.Dir = f.Directory
 	command.Env = append([]string{}, f.Environment...) // nil would be the operator's own
-	// Processes that it leaves behind may keep its output open.
+	// Processes that it started may outlive it and keep its output open.
 	command.WaitDelay = time.Second
 	ownGroup(command)
 	err = command.Run()
@@ -36,7 +36,7 @@ func (f Function) run(ctx context.Context, input []byte) (output []byte, err err
 	}
 	var exit *exec.ExitError
 	switch {
-	case stdout.over:
+	case stdout.tooLarge:
 		return nil, &LimitError{Function: f.label(), Bytes: f.OutputBytes}
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return nil, &manifests.RenderTimeoutError{Generator: f.label(), After: time.Since(start), Err: ctx.Err()}
@@ -60,13 +60,13 @@ func (f Function) run(ctx context.Context, input []byte) (output []byte, err err
 type limited struct {
 	data     bytes.Buffer
 	limit    int64
-	over     bool
+	tooLarge bool
 	exceeded func()
 }
 
 func (l *limited) Write(data []byte) (int, error) {
 	if int64(l.data.Len()+len(data)) > l.limit {
-		l.over = true
+		l.tooLarge = true
 		l.exceeded()
 		return 0, errors.New("it is too much")
 	}
@@ -81,8 +81,8 @@ type tail struct {
 
 func (t *tail) Write(data []byte) (int, error) {
 	t.data = append(t.data, data...)
-	if over := len(t.data) - t.limit; over > 0 {
-		t.data = append(t.data[:0], t.data[over:]...)
+	if excess := len(t.data) - t.limit; excess > 0 {
+		t.data = append(t.data[:0], t.data[excess:]...)
 	}
 	return len(data), nil
 }

@@ -17,5 +17,5 @@ func ownGroup(command *exec.Cmd) {
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 }
 
-// endGroup ends what the process left behind.
+// endGroup ends the processes that outlive it.
 func endGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }

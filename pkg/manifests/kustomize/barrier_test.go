@@ -189,7 +189,7 @@ func asJSON(t *testing.T, objects []*unstructured.Unstructured) string {
 // What the look at the fields would let pass is not fetched either.
 func TestAnApprovedKustomizationReachesNoOtherMachine(t *testing.T) {
 	traps := trap.Set(t)
-	t.Setenv("TMPDIR", t.TempDir()) // where the library leaves what it begins to clone
+	t.Setenv("TMPDIR", t.TempDir()) // where the library puts what it starts to clone
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
 		t.Run(field, func(t *testing.T) {
 			reached := false

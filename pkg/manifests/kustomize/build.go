@@ -75,7 +75,7 @@ func build(ctx context.Context, p *plan, limits Limits) (built []*unstructured.U
 	return objectsOf(resources, limits)
 }
 
-// objectsOf turns what was built into objects without the detour through a text, in which
+// objectsOf converts what was built to objects without the detour through a text, in which
 // the library spends most of its time. Scalars become what the library would write.
 func objectsOf(resources resmap.ResMap, limits Limits) (built []*unstructured.Unstructured, size int64, err error) {
 	values := make([]any, 0, resources.Size())

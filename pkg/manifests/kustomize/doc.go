@@ -20,7 +20,7 @@
 //
 // The configurations of built-in generators, transformers and validators are
 // looked at in the same way. They may stand in the field, in files, or in
-// folders whose kustomization does nothing but list files: what else it may do
+// folders with a kustomization that does nothing but list files: what else it may do
 // could make paths that are not checked.
 //
 // The build works on a copy of the files in memory. No environment variable is

@@ -15,7 +15,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// An overlay whose kustomization is a template. The files are usually an
+// An overlay with a kustomization that is a template. The files are usually an
 // embed.FS.
 func Example() {
 	fsys := fstest.MapFS{

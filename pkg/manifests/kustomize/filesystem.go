@@ -100,14 +100,14 @@ func (memory) WriteFile(string, []byte) error       { return errUnsupported }
 func (memory) Glob(string) ([]string, error)        { return nil, errUnsupported }
 func (memory) Walk(string, filepath.WalkFunc) error { return errUnsupported }
 
-// asItIs marks the path of a kustomization that is wanted as data. No file is
+// asItIs identifies the path of a kustomization that is requested as data. No file is
 // called like this.
 const asItIs = "\x00"
 
 // approve keeps the kustomization for the build, in the form in which it was looked
 // at. It is the second barrier against other machines: the library sees no
-// kustomization that was not approved, and all paths in the others begin with a dot,
-// so that the library takes none of them for a URL or a repository, also if the
+// kustomization that was not approved, and all paths in the others start with a dot,
+// so that the library treats none of them as a URL or a repository, also if the
 // look at them was wrong.
 func (c *checker) approve(at place, k *types.Kustomization) {
 	c.localize(at.folder, k)
@@ -172,7 +172,7 @@ func (c *checker) localizeSources(folder string, s *types.KvPairSources) {
 	s.EnvSource = c.local(folder, s.EnvSource)
 }
 
-// local returns a path that the library takes for that of a file.
+// local returns a path that the library treats as that of a file.
 func (c *checker) local(folder, p string) string {
 	if p == "" {
 		return ""

@@ -72,7 +72,7 @@ func New(fsys fs.FS, folder string, options Options) (*Generator, error) {
 // description names the kustomization in messages.
 func (g *Generator) description() string { return "kustomization in folder " + g.folder }
 
-// prepare does not change the generator: if it takes too long, it is left behind.
+// prepare does not change the generator: if it takes too long, it goes on without a reader.
 func (g *Generator) prepare(fsys fs.FS) (in input, err error) {
 	if !fs.ValidPath(g.folder) {
 		return in, fmt.Errorf("folder %q: %w", g.folder, ErrOutside)
@@ -194,7 +194,7 @@ type Options struct {
 // options of package gotemplate hold delimiters, functions and limits.
 type Templates struct {
 	gotemplate.Options
-	// Suffix restricts the templates to files whose name ends like this, such
+	// Suffix restricts the templates to files with names that end like this, such
 	// as ".tmpl". By default all text files are templates.
 	Suffix string
 	// TrimSuffix gives the rendered file the name without the suffix, so that

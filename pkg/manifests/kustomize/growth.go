@@ -69,7 +69,7 @@ type target struct {
 	joins bool
 }
 
-// literal matches names that a selector takes for no expression.
+// literal matches names that a selector does not treat as an expression.
 var literal = regexp.MustCompile(`^[A-Za-z0-9.:-]+$`)
 
 // weigh counts a file.
@@ -99,6 +99,9 @@ func (c *checker) patch(text string, target *types.Selector) {
 // pluginText counts the configuration of a plugin, or a file that one refers to. It may be a
 // patch for any object, or hold such patches as texts.
 func (c *checker) pluginText(at place, data []byte) {
+	if _, err := c.tree.checkBounds(data, c.limits); err != nil {
+		return // the look at the text says so
+	}
 	c.patch(string(data), &types.Selector{})
 	decoder := yamlv3.NewDecoder(bytes.NewReader(data))
 	for {
@@ -106,30 +109,50 @@ func (c *checker) pluginText(at place, data []byte) {
 		if decoder.Decode(&root) != nil {
 			return // the library says why
 		}
-		c.pluginTexts(at, &root)
+		c.pluginTexts(at, &root, map[*yamlv3.Node]int{})
 	}
 }
 
-func (c *checker) pluginTexts(at place, node *yamlv3.Node) {
-	if node.Kind == yamlv3.ScalarNode && node.Tag == "!!str" {
-		size, err := c.tree.checkBounds([]byte(node.Value), c.limits)
+// pluginTexts counts the texts of a document, each as often as aliases repeat it. The bounds
+// of the document are known to be kept. The map has what was counted for an alias, so that
+// each node is looked at twice at most.
+func (c *checker) pluginTexts(at place, node *yamlv3.Node, aliased map[*yamlv3.Node]int) {
+	if node.Kind == yamlv3.AliasNode {
+		counted, known := aliased[node.Alias]
+		if !known {
+			before := c.growth.spread
+			c.pluginTexts(at, node.Alias, aliased)
+			counted = c.growth.spread - before
+			c.growth.spread = before
+			aliased[node.Alias] = counted
+		}
+		c.growth.spread += counted
+		return
+	}
+	var text string
+	if node.Kind == yamlv3.ScalarNode && node.Decode(&text) == nil { // of any tag, such as !!binary
+		extent, err := document.ExtentOf([]byte(text))
+		if err == nil {
+			err = isWithin(extent, len(text), c.limits)
+		}
 		if err != nil {
 			c.fail(at, "", err)
 			return
 		}
-		if copies(node.Value) {
+		size := max(extent.Bytes, len(text))
+		if copies(text) {
 			size += maxCopied
 		}
 		// The text itself is counted with what holds it.
-		c.growth.spread += size - len(node.Value)
+		c.growth.spread += size - len(text)
 	}
 	for _, child := range node.Content {
-		c.pluginTexts(at, child)
+		c.pluginTexts(at, child, aliased)
 	}
 }
 
 // copies reports whether a patch is a JSON patch with an operation "copy". It reads the
-// patch as the library does: what begins like JSON is no YAML.
+// patch as the library does: what starts like JSON is no YAML.
 func copies(text string) bool {
 	unmarshal := func(data []byte, into any) error { return yaml.Unmarshal(data, into) }
 	if text = strings.TrimSpace(text); strings.HasPrefix(text, "[") {
@@ -236,7 +259,7 @@ const maxDepth = 500
 // maxExtents limits how many texts a generator knows the extent of.
 const maxExtents = 10_000
 
-// checkBounds refuses a YAML text that is nested too deep, or whose aliases
+// checkBounds refuses a YAML text that is nested too deep, or has aliases that
 // expand to too much: the library expands all of them. What does not parse is
 // left to the library, which says why. It returns the size of the expanded text.
 // A text is parsed for it once, as most files are the same in every build.
@@ -249,13 +272,21 @@ func (t *tree) checkBounds(data []byte, limits Limits) (size int, err error) {
 		}
 		t.extents.Put(key, extent, 1)
 	}
-	switch {
-	case extent.Depth > maxDepth:
-		return 0, &LimitError{Message: fmt.Sprintf("it is nested deeper than %d levels", maxDepth)}
-	case extent.Values > limits.Values:
-		return 0, &LimitError{Message: fmt.Sprintf("its aliases expand to more than %d values", limits.Values)}
-	case int64(extent.Bytes) > max(limits.TotalBytes, 4*int64(len(data))):
-		return 0, &LimitError{Message: fmt.Sprintf("its aliases expand to more than %d bytes", limits.TotalBytes)}
+	if err := isWithin(extent, len(data), limits); err != nil {
+		return 0, err
 	}
 	return max(extent.Bytes, len(data)), nil
+}
+
+// isWithin returns an error if the extent of a text of that size exceeds the limits.
+func isWithin(extent document.Extent, size int, limits Limits) error {
+	switch {
+	case extent.Depth > maxDepth:
+		return &LimitError{Message: fmt.Sprintf("it is nested deeper than %d levels", maxDepth)}
+	case extent.Values > limits.Values:
+		return &LimitError{Message: fmt.Sprintf("its aliases expand to more than %d values", limits.Values)}
+	case int64(extent.Bytes) > max(limits.TotalBytes, 4*int64(size)):
+		return &LimitError{Message: fmt.Sprintf("its aliases expand to more than %d bytes", limits.TotalBytes)}
+	}
+	return nil
 }

@@ -4,6 +4,7 @@
 package kustomize_test
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
@@ -46,6 +47,22 @@ func TestWhatWouldGrowWithoutLimitIsNotBuilt(t *testing.T) {
 		many += configMap(fmt.Sprint("m", i)) + "---\n"
 	}
 	bomb := "a: &a " + strings.Repeat("x", 50_000) + "\nb: [" + strings.Repeat("*a, ", 9_999) + "]\n"
+	plugged := func(patch string) map[string]string {
+		text := ""
+		for i := range 4 {
+			text += fmt.Sprintf("apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: t%d}\ntarget: {kind: ConfigMap}\n%s\n---\n", i, patch)
+		}
+		return map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "a.yaml": many, "t.yaml": text}
+	}
+	aliased := "apiVersion: v1\nkind: List\nitems:\n"
+	for i := range 4 {
+		aliased += fmt.Sprintf("- {apiVersion: builtin, kind: PatchTransformer, metadata: {name: t%d}, target: {kind: ConfigMap}, patch: ", i)
+		if i == 0 {
+			aliased += "&a '- {op: copy, from: /data, path: /data/c}'}\n"
+		} else {
+			aliased += "*a }\n"
+		}
+	}
 	const replaced, added, copied = "its replacements copy more than 8 times", "may add more than 1073741824 bytes", "Unable to complete the copy"
 	for name, test := range map[string]struct {
 		files map[string]string
@@ -65,6 +82,9 @@ func TestWhatWouldGrowWithoutLimitIsNotBuilt(t *testing.T) {
 		"replacements that join a cut text with itself": {map[string]string{"kustomization.yaml": "resources: [a.yaml]\nreplacements:\n" + joins(", options: {delimiter: '|', index: 0}")}, replaced},
 		"replacements in a file":                        {map[string]string{"kustomization.yaml": "resources: [a.yaml]\nreplacements: [{path: r.yaml}]", "r.yaml": replacements(40)}, replaced},
 		"replacements of a plugin":                      {map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "t.yaml": "apiVersion: builtin\nkind: ReplacementTransformer\nmetadata: {name: t}\nreplacements:\n" + replacements(40)}, replaced},
+		"copies in plugins as binary texts":             {plugged("patch: !!binary " + base64.StdEncoding.EncodeToString([]byte(copies(1)))), added},
+		"copies in plugins as texts of a tag":           {plugged("patch: !x '[{\"op\": \"copy\", \"from\": \"/data\", \"path\": \"/data/c\"}]'"), added},
+		"copies in plugins by aliases":                  {map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "a.yaml": many, "t.yaml": aliased}, added},
 		"aliases":                                       {map[string]string{"kustomization.yaml": "resources: [a.yaml, b.yaml]", "b.yaml": configMap("b") + bomb}, "b.yaml: its aliases expand to more than 67108864 bytes"},
 		"aliases in a transformer":                      {map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "t.yaml": "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: t}\npath: p.yaml\n", "p.yaml": bomb}, "p.yaml: its aliases expand to more than 67108864 bytes"},
 		"copies in a plugin by an escaped name":         {map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "a.yaml": many + resource, "t.yaml": plugins(0, 40, `[{"op": "\u0063opy", "from": "/data", "path": "/data/c%d"}]`)}, added},
@@ -135,7 +155,7 @@ func TestPatchesThatNameACopyAreBuilt(t *testing.T) {
 	}
 }
 
-func TestADecryptorThatHangsIsLeftBehind(t *testing.T) {
+func TestADecryptorThatHangsIsAbandoned(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	started := time.Now()

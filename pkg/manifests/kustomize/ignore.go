@@ -17,7 +17,7 @@ const maxRules = 1000
 // ignoreRule is one line of an ignore file.
 type ignoreRule struct {
 	segments []string
-	// negated takes files back in, folders says that only folders are meant.
+	// negated includes files again, folders says that only folders are meant.
 	negated, folders bool
 }
 
@@ -58,7 +58,7 @@ func parseIgnore(name string, data []byte) (ignoreRules, error) {
 }
 
 // ignores reports whether a file is ignored, be it by itself or by a folder above
-// it. What is in an ignored folder cannot be taken back in.
+// it. What is in an ignored folder cannot be included again.
 func (r ignoreRules) ignores(name string) bool {
 	if len(r) == 0 {
 		return false

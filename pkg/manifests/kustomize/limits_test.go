@@ -58,7 +58,7 @@ func TestAPanicOfTheLibraryIsAnError(t *testing.T) {
 	}
 }
 
-func TestMistakesAreToldWithTheirPlace(t *testing.T) {
+func TestMistakesAreReportedWithTheirPlace(t *testing.T) {
 	for want, files := range map[string]map[string]string{
 		"kustomization.yaml: resources[0]: \"a.yaml\": file does not exist":  {"kustomization.yaml": "resources: [a.yaml]"},
 		"unknown field \"resource\"":                                         {"kustomization.yaml": "resource: [a.yaml]"},

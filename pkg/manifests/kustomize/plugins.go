@@ -171,6 +171,8 @@ func (c *checker) pluginFile(at place, value string) {
 	if data, isFile := c.tree.files[name]; err == nil && isFile {
 		if slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
 			c.yaml(at, name)
+		} else if _, err := c.tree.checkBounds(data, c.limits); err != nil {
+			c.fail(at, value, err)
 		}
 		c.pluginText(at, data)
 		c.replacementFile(data)

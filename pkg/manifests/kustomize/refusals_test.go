@@ -158,8 +158,8 @@ func TestLinksThatNothingRefersToRefuseNothing(t *testing.T) {
 }
 
 func TestNoCodeIsRun(t *testing.T) {
-	mark := filepath.Join(t.TempDir(), "mark")
-	function := "apiVersion: example.org/v1\nkind: Run\nmetadata:\n  name: r\n  annotations:\n    config.kubernetes.io/function: |\n      exec: {path: /bin/touch, args: [" + mark + "]}\n"
+	touched := filepath.Join(t.TempDir(), "touched")
+	function := "apiVersion: example.org/v1\nkind: Run\nmetadata:\n  name: r\n  annotations:\n    config.kubernetes.io/function: |\n      exec: {path: /bin/touch, args: [" + touched + "]}\n"
 	for field, text := range map[string]string{
 		"generators[0]":                 "generators:\n- |-\n  " + strings.ReplaceAll(function, "\n", "\n  "),
 		"run.yaml: document 1":          "resources: [a.yaml]\ntransformers: [run.yaml]",
@@ -176,7 +176,7 @@ func TestNoCodeIsRun(t *testing.T) {
 			t.Errorf("got the error %v, want it to name %s", err, field)
 		}
 	}
-	if _, err := os.Stat(mark); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(touched); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("the function was run")
 	}
 }

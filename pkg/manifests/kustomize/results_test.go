@@ -101,7 +101,7 @@ func TestAFileThatNoTemplateChangesIsCheckedOnce(t *testing.T) {
 	}
 }
 
-func TestABuildThatDoesNotEndIsLeftBehind(t *testing.T) {
+func TestABuildThatDoesNotEndIsAbandoned(t *testing.T) {
 	release := make(chan struct{})
 	options := Options{Timeout: 50 * time.Millisecond, Templates: &Templates{Options: gotemplate.Options{
 		Functions: template.FuncMap{"hang": func() string { <-release; return "" }},

@@ -84,7 +84,7 @@ func (t *tree) rendered(texts map[string]string, o *Templates) *tree {
 }
 
 // sources are the templates that hold an object, by its kind and then by the name
-// that it has there. The library forgets where objects come from.
+// that it has there. The library does not keep where objects come from.
 type sources map[string]map[string][]string
 
 // sourcesOf reads rendered templates. Those that hold no objects count for nothing.

@@ -33,7 +33,7 @@ type Case struct {
 	Namespace, Name string
 	// Parameters are usually the spec of a component.
 	Parameters types.Unstructurable
-	// Scheme tells the kinds of typed objects that do not say theirs. By default it
+	// Scheme provides the kinds of typed objects that do not have theirs set. By default it
 	// is that of client-go, which knows the built-in kinds.
 	Scheme *runtime.Scheme
 }

@@ -7,7 +7,7 @@
 //
 //   - Golden compares what is rendered with a file,
 //   - Deterministic renders often, also at the same time, and wants the same bytes,
-//   - Valid asks an API server whether it would take the objects,
+//   - Valid asks an API server whether it would accept the objects,
 //   - EqualsHelmTemplate compares with what helm template prints.
 //
 // A typical test of a generator:

@@ -29,7 +29,7 @@ type HelmOptions struct {
 	// --skip-tests or --kube-version=1.37.0.
 	Args []string
 	// Normalize changes the objects of both sides before they are compared, for
-	// example to take away annotations that only one side adds.
+	// example to remove annotations that only one side adds.
 	Normalize func(object *unstructured.Unstructured)
 }
 
@@ -56,18 +56,18 @@ func (c Case) EqualsHelmTemplate(t testing.TB, chart string, options HelmOptions
 	}
 }
 
-func (c Case) helmTemplate(ctx context.Context, binary, home, chart string, args []string) ([]*unstructured.Unstructured, error) {
+func (c Case) helmTemplate(ctx context.Context, binary, dir, chart string, args []string) ([]*unstructured.Unstructured, error) {
 	values, err := yaml.Marshal(c.content())
 	if err != nil {
 		return nil, err
 	}
-	file := filepath.Join(home, "values.yaml")
+	file := filepath.Join(dir, "values.yaml")
 	if err := os.WriteFile(file, values, 0o600); err != nil {
 		return nil, err
 	}
 	args = slices.Concat([]string{"template", c.Name, chart, "--values", file, "--namespace", c.Namespace}, args)
 	command := exec.CommandContext(ctx, binary, args...)
-	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}
+	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
 	var output, messages bytes.Buffer
 	command.Stdout, command.Stderr = &output, &messages
 	if err := command.Run(); err != nil {

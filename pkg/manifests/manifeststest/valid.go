@@ -27,10 +27,10 @@ const fallbackNamespace = metav1.NamespaceDefault
 // also refuses fields that the server does not know. Nothing is written. Every object
 // that is refused is an error of the test, with the words of the server.
 //
-// Objects of namespaced types that have no namespace are taken to be in Case.Namespace.
+// Objects of namespaced types that have no namespace are checked in Case.Namespace.
 // If a namespace does not exist, the object is checked in the namespace "default" in
 // its place, because the server refuses everything else there before it looks at it.
-// Objects whose type comes with the objects, by a CustomResourceDefinition among them
+// Objects of a type that comes with the objects, by a CustomResourceDefinition among them
 // that the server does not have yet, cannot be checked; that is logged. The config
 // may be that of envtest or of any cluster; its user needs the right to create the
 // objects.

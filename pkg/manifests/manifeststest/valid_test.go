@@ -87,7 +87,7 @@ func fromText(t *testing.T, text string) manifests.Generator {
 	return g
 }
 
-func TestTheServerIsAskedWhetherItWouldTakeTheObjects(t *testing.T) {
+func TestTheServerIsAskedWhetherItWouldAcceptTheObjects(t *testing.T) {
 	config := env.Shared(t).Config()
 	valid := func(g manifests.Generator, namespace string) *report {
 		return check(t, func(t testing.TB) { manifeststest.Case{Generator: g, Namespace: namespace}.Valid(t, config) })

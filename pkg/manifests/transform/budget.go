@@ -32,7 +32,7 @@ type budget struct {
 // all matches every object.
 func all(*unstructured.Unstructured) bool { return true }
 
-// each changes the objects that match; nil takes an object away. It may be
+// each changes the objects that match; nil removes an object. It may be
 // interrupted between two objects.
 func (b *budget) each(
 	list []*unstructured.Unstructured,

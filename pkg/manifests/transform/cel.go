@@ -44,7 +44,7 @@ var (
 // parameters, and release with the namespace and the name of the deployment. What
 // it gives changes self:
 //
-//   - a map is merged into it, where null takes a field away, and lists are replaced,
+//   - a map is merged into it, where null removes a field, and lists are replaced,
 //   - a list holds JSON patch operations.
 //
 // The standard library, its macros and optional values are available. For
@@ -113,7 +113,7 @@ func (e *Expression) TransformObjectsContext(ctx context.Context, namespace, nam
 				return nil, fmt.Errorf("%s: %w", convert.Name(object), err)
 			}
 			changed := &unstructured.Unstructured{Object: content}
-			return changed, checkIdentity(object, changed)
+			return changed, checkObjectKey(object, changed)
 		})
 	if err != nil {
 		return nil, err
@@ -121,8 +121,8 @@ func (e *Expression) TransformObjectsContext(ctx context.Context, namespace, nam
 	return convert.ToObjects(list), nil
 }
 
-// checkIdentity refuses what is no object any more.
-func checkIdentity(before, after *unstructured.Unstructured) error {
+// checkObjectKey refuses what is no object any more.
+func checkObjectKey(before, after *unstructured.Unstructured) error {
 	if after.GetAPIVersion() == "" || after.GetKind() == "" || after.GetName() == "" {
 		return fmt.Errorf("%s: apiVersion, kind and metadata.name must stay texts that are not empty", convert.Name(before))
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// settings is a generator whose object shows its parameters.
+// settings is a generator of an object that shows its parameters.
 var settings = manifests.GeneratorFunc(func(_ context.Context, _, name string, parameters types.Unstructurable) ([]client.Object, error) {
 	size := fmt.Sprint(parameters.ToUnstructured()["size"])
 	return []client.Object{&corev1.Pod{

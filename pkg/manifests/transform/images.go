@@ -77,7 +77,7 @@ func newImage(name, tag, digest string, image v1alpha1.Image) string {
 	return name
 }
 
-// imagePattern splits a name, whose first part may have a port, from tag and digest.
+// imagePattern splits a name, in which the first part may have a port, from tag and digest.
 var imagePattern = regexp.MustCompile(`^(.+?)(?::([^:/@]+))?(?:@(.+))?$`)
 
 func splitImage(image string) (name, tag, digest string) {

@@ -50,7 +50,7 @@ func parseOperations(list []any) (operations, error) {
 	return operations{patch: patch}, err
 }
 
-// checkOperation does not leave this to the library, whose errors hold values.
+// checkOperation does not leave this to the library, because errors of that one contain values.
 func checkOperation(item any) error {
 	operation, ok := item.(map[string]any)
 	if !ok {

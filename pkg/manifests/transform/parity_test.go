@@ -130,7 +130,7 @@ func decode(t *testing.T, text string) []client.Object {
 	return objects
 }
 
-// byName returns the content of objects, whose order kustomize changes.
+// byName returns the content of objects by name: kustomize changes their order.
 func byName(objects []client.Object) map[string]any {
 	if objects == nil {
 		return nil

@@ -16,7 +16,7 @@ import (
 // maxValueDepth limits how deep the result of an expression may be nested.
 const maxValueDepth = 200
 
-// nativeOf turns the result of an expression into JSON types.
+// nativeOf converts the result of an expression to JSON types.
 func nativeOf(value ref.Val, depth int) (any, error) {
 	if depth > maxValueDepth {
 		return nil, fmt.Errorf("the expression gives something nested deeper than %d levels", maxValueDepth)
@@ -74,7 +74,7 @@ func mapOf(value traits.Mapper, depth int) (any, error) {
 	return result, nil
 }
 
-// plain turns numbers of parameters into those that JSON is decoded to.
+// plain converts numbers of parameters to those that JSON is decoded to.
 func plain(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

@@ -42,9 +42,9 @@ type worker struct {
 }
 
 // Connect makes the manager of resources.
-func (w *worker) Connect(_ context.Context, order subject.Order, census *subject.Census) error {
+func (w *worker) Connect(_ context.Context, order subject.Order, counter *subject.RequestCounter) error {
 	config := order.Cluster.Config()
-	config.Wrap(census.Wrap)
+	config.Wrap(counter.Wrap)
 	c, err := client.New(config, client.Options{})
 	if err != nil {
 		return err

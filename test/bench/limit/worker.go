@@ -28,9 +28,9 @@ type Worker struct {
 }
 
 // Connect makes the client.
-func (w *Worker) Connect(_ context.Context, order subject.Order, census *subject.Census) error {
+func (w *Worker) Connect(_ context.Context, order subject.Order, counter *subject.RequestCounter) error {
 	config := order.Cluster.Config()
-	config.Wrap(census.Wrap)
+	config.Wrap(counter.Wrap)
 	var err error
 	if w.client, err = client.New(config, client.Options{}); err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 type Options struct {
 	// Objects is how many a component has.
 	Objects int
-	// Components is how many there are: one, whose life is measured in detail, or a fleet.
+	// Components is how many there are: one that is measured in detail, or a fleet.
 	Components int
 	Rounds     int
 	// Rest is how long the operator is watched while there is nothing to do, once.
@@ -117,8 +117,8 @@ func (b *bench) patience() time.Duration {
 	return time.Minute + time.Duration(b.Objects*b.Components)*200*time.Millisecond
 }
 
-// begin starts a subject with a namespace of its own.
-func (b *bench) begin(ctx context.Context, name report.Subject, program string) (*Process, string, error) {
+// start starts a subject with a namespace of its own.
+func (b *bench) start(ctx context.Context, name report.Subject, program string) (*Process, string, error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-" + string(name) + "-"}}
 	if err := b.Create(ctx, namespace); err != nil {
 		return nil, "", err
@@ -131,7 +131,7 @@ func (b *bench) connect(ctx context.Context, name report.Subject, program, names
 	return Connect(ctx, b.env, name, program, namespace)
 }
 
-// record takes what the process has used, and adds it to the report.
+// record reads what the process has used, and adds it to the report.
 func (b *bench) record(ctx context.Context, scenario report.Scenario, p *Process, took time.Duration, missed bool) error {
 	usage, err := p.Take(ctx, "")
 	if err != nil {

@@ -22,7 +22,7 @@ const creators = 16
 // fleet measures one operator with many components: what it takes to install all, to
 // start again, and to delete all.
 func (b *bench) fleet(ctx context.Context, round int) error {
-	p, namespace, err := b.begin(ctx, report.Corbel, "")
+	p, namespace, err := b.start(ctx, report.Corbel, "")
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ type arrival struct {
 // manyEvents is more than come while something is done.
 const manyEvents = 1 << 16
 
-// arrivalsOf takes the events off a watch as they come: the server ends one that is not read.
+// arrivalsOf reads the events of a watch as they come: the server ends one that is not read.
 func arrivalsOf(events watch.Interface) <-chan arrival {
 	arrivals := make(chan arrival, manyEvents)
 	go func() {
@@ -105,7 +105,7 @@ func (b *bench) nothingLeft(ctx context.Context, namespace string) error {
 		}
 	}
 	if len(objects.Items)+len(records.Items) > 0 {
-		return fmt.Errorf("%d ConfigMaps and %d Secrets were left behind in namespace %s", len(objects.Items), len(records.Items), namespace)
+		return fmt.Errorf("%d ConfigMaps and %d Secrets were not deleted in namespace %s", len(objects.Items), len(records.Items), namespace)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ type life struct {
 
 // corbel measures an operator made with Corbel.
 func (b *bench) corbel(ctx context.Context, round int) error {
-	p, namespace, err := b.begin(ctx, report.Corbel, "")
+	p, namespace, err := b.start(ctx, report.Corbel, "")
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (b *bench) corbel(ctx context.Context, round int) error {
 	return b.nothingLeft(ctx, namespace)
 }
 
-// measureIdle waits until the operator has nothing to do any more, and then takes the
+// measureIdle waits until the operator has nothing to do any more, and then records the
 // numbers: what it sends after the work is done is part of the price.
 func (l *life) measureIdle(ctx context.Context, scenario report.Scenario, took time.Duration, missed bool, reconciles int) error {
 	patient, cancel := context.WithTimeout(ctx, l.patience())

@@ -23,7 +23,7 @@ import (
 	"github.com/corbel-run/corbel/test/env"
 )
 
-// subjectVariable turns our program into a subject.
+// subjectVariable makes our program a subject.
 const subjectVariable = "CORBEL_BENCH_SUBJECT"
 
 // ServeSubject makes this process a subject if it was started as one, and then

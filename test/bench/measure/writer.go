@@ -46,7 +46,7 @@ type step struct {
 
 // writer measures a subject that works when it is asked to, and then is done.
 func (b *bench) writer(ctx context.Context, name report.Subject, program string, steps []step) error {
-	p, namespace, err := b.begin(ctx, name, program)
+	p, namespace, err := b.start(ctx, name, program)
 	if err != nil {
 		return err
 	}

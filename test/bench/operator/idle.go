@@ -19,7 +19,7 @@ const (
 )
 
 // idle waits until so many reconciles have ended, no worker is active, and nothing is sent for a while.
-// It returns when the last was done. While requests tell that there is work, the metrics
+// It returns when the last was done. While requests show that there is work, the metrics
 // are not read: that costs processor time, which is measured.
 func (w *Worker) idle(ctx context.Context, reconciles int) (time.Time, error) {
 	ticker := time.NewTicker(looking)
@@ -27,7 +27,7 @@ func (w *Worker) idle(ctx context.Context, reconciles int) (time.Time, error) {
 	done, busy := time.Now(), reconciles > 0
 	for {
 		now := time.Now()
-		answered, still := w.census.Quiet()
+		answered, still := w.counter.Quiet()
 		if !still {
 			done = now
 		} else if answered.After(done) {

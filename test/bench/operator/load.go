@@ -39,7 +39,7 @@ type LoadSpec struct {
 	One     string `json:"one,omitempty"`
 	// Away puts every second object into a namespace that nothing brings; see Away.
 	Away bool `json:"away,omitempty"`
-	// Job adds a Job that ends, and whose time to live is short.
+	// Job adds a Job that ends and has a short time to live.
 	Job bool `json:"job,omitempty"`
 	// Note changes nothing that is rendered.
 	Note string `json:"note,omitempty"`

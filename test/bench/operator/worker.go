@@ -24,15 +24,15 @@ import (
 
 // Worker runs the operator from the order to connect on.
 type Worker struct {
-	census *subject.Census
-	ended  chan error
+	counter *subject.RequestCounter
+	ended   chan error
 }
 
 // Connect starts the operator, and returns when its caches are filled.
-func (w *Worker) Connect(ctx context.Context, order subject.Order, census *subject.Census) error {
+func (w *Worker) Connect(ctx context.Context, order subject.Order, counter *subject.RequestCounter) error {
 	ctrl.SetLogger(logr.Discard())
 	config := order.Cluster.Config()
-	config.Wrap(census.Wrap)
+	config.Wrap(counter.Wrap)
 	scheme, err := Scheme()
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (w *Worker) Connect(ctx context.Context, order subject.Order, census *subje
 	if err := reconciler.SetupWithManager(manager); err != nil {
 		return err
 	}
-	w.census, w.ended = census, make(chan error, 1)
+	w.counter, w.ended = counter, make(chan error, 1)
 	if order.Lease != "" {
 		go func() { os.Exit(exitCode(manager.Start(ctx))) }()
 		return nil
@@ -70,7 +70,7 @@ func (w *Worker) Connect(ctx context.Context, order subject.Order, census *subje
 	return nil
 }
 
-// exitCode is that of a process whose manager has ended.
+// exitCode is that of a process after its manager ended.
 func exitCode(err error) int {
 	if err == nil {
 		return 0

@@ -14,8 +14,8 @@ import (
 
 // The comments around what is generated in the document.
 const (
-	begin = "<!-- measured: written by `make bench` -->\n"
-	end   = "<!-- end of measured -->"
+	beginMarker = "<!-- measured: written by `make bench` -->\n"
+	end         = "<!-- end of measured -->"
 )
 
 // Publish writes the tables between the comments of performance.md, which it makes if
@@ -24,7 +24,7 @@ func (r *Report) Publish(folder string) error {
 	path := filepath.Join(folder, "performance.md")
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		content = []byte("# Performance\n\n![chart](performance.svg)\n\n" + begin + end + "\n")
+		content = []byte("# Performance\n\n![chart](performance.svg)\n\n" + beginMarker + end + "\n")
 	} else if err != nil {
 		return err
 	}
@@ -40,10 +40,10 @@ func (r *Report) Publish(folder string) error {
 
 // replace returns the text with the tables between the comments.
 func (r *Report) replace(text string) (string, error) {
-	before, rest, opened := strings.Cut(text, begin)
+	before, rest, opened := strings.Cut(text, beginMarker)
 	_, after, closed := strings.Cut(rest, end)
 	if !opened || !closed {
-		return "", fmt.Errorf("the comments %q and %q are missing", strings.TrimSpace(begin), end)
+		return "", fmt.Errorf("the comments %q and %q are missing", strings.TrimSpace(beginMarker), end)
 	}
-	return before + begin + "\n" + r.Tables() + "\n" + end + after, nil
+	return before + beginMarker + "\n" + r.Tables() + "\n" + end + after, nil
 }

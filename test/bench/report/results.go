@@ -40,7 +40,7 @@ type Where struct {
 	System     string    `json:"system"`
 	Go         string    `json:"go"`
 	Kubernetes string    `json:"kubernetes"`
-	// Load is how many processes of others wanted a core before the run, averaged
+	// Load is how many processes of others needed a core before the run, averaged
 	// over a minute.
 	Load float64 `json:"load"`
 }

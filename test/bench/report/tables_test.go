@@ -54,7 +54,7 @@ func TestTables(t *testing.T) {
 func TestAWriteMissesTheGoalOfARestart(t *testing.T) {
 	samples := Samples{{Total: 3, Writes: 1}}
 	if _, reached := requestsGoal(example(), Restart, samples); reached {
-		t.Error("a restart that writes is taken for a good one")
+		t.Error("a restart that writes counts as a good one")
 	}
 }
 
@@ -132,7 +132,7 @@ func TestThePublishedReportIsTheOneMeasured(t *testing.T) {
 func TestPublishKeepsWhatIsWrittenByHand(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "performance.md")
-	if err := os.WriteFile(path, []byte("before\n"+begin+"stale\n"+end+"\nafter\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("before\n"+beginMarker+"stale\n"+end+"\nafter\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	report := &Report{}

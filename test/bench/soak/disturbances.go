@@ -133,14 +133,14 @@ func (s *soak) recovery(ctx context.Context) (time.Duration, error) {
 	if err := s.List(ctx, objects, client.InNamespace(s.namespace), client.HasLabels{operator.Name + "/" + v1alpha1.LabelOwnerID}, client.Limit(1)); err != nil || len(objects.Items) == 0 {
 		return 0, errors.Join(err, fmt.Errorf("look for a dependent: there are %d", len(objects.Items)))
 	}
-	object, begun, word := &objects.Items[0], time.Now(), s.word()
+	object, started, word := &objects.Items[0], time.Now(), s.word()
 	if err := s.merge(ctx, object, fmt.Sprintf(`{"data":{"all":%q}}`, word)); err != nil {
 		return 0, err
 	}
-	for time.Since(begun) < settling {
+	for time.Since(started) < settling {
 		err := s.Get(ctx, client.ObjectKeyFromObject(object), object)
 		if apierrors.IsNotFound(err) || err == nil && object.Data["all"] != word {
-			return time.Since(begun), nil // repaired, or its component is gone
+			return time.Since(started), nil // repaired, or its component is gone
 		}
 		if err != nil {
 			return 0, err

@@ -135,7 +135,7 @@ func (s *soak) check(w *world) *Findings {
 	return f
 }
 
-// dependentsOf compares those of a component, and takes them out of the live ones.
+// dependentsOf compares those of a component, and removes them from the live ones.
 func (f *Findings) dependentsOf(load *operator.Load, live map[types.NamespacedName]corev1.ConfigMap) {
 	objects := load.Objects()
 	for i := range objects.N {

@@ -32,7 +32,7 @@ var (
 )
 
 // createUnownedObjects creates objects that look a little like those of components. Half of
-// them bear a copy of the label of a component, as objects do that a controller makes.
+// them have a copy of the label of a component, as objects do that a controller makes.
 func (s *soak) createUnownedObjects(ctx context.Context) error {
 	s.others = map[types.NamespacedName]string{}
 	for i := range unownedObjects {
@@ -57,7 +57,7 @@ func fingerprint(object client.Object) string {
 	return string(object.GetUID()) + " " + object.GetResourceVersion()
 }
 
-// strip takes the label or the annotation off a dependent or off the namespace of
+// strip removes the label or the annotation from a dependent or from the namespace of
 // dependents, or both if the inventory names the object by its uid: without that nothing in
 // the cluster would show that it is ours.
 func (s *soak) strip(ctx context.Context, load *operator.Load, object client.Object) error {

@@ -57,7 +57,7 @@ func TestEachConditionIsChecked(t *testing.T) {
 			t.Errorf("spoiling %q fails %q", name, failed)
 		}
 		if !strings.Contains(o.String(), "FAILED  "+failed[0]) {
-			t.Errorf("the report does not tell of %q:\n%s", name, o)
+			t.Errorf("the report does not contain %q:\n%s", name, o)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // proxy stands between the operators and the API server, on loopback. It has the
-// identity of the operators.
+// user of the operators.
 type proxy struct {
 	*wire.Storm
 	server  *http.Server

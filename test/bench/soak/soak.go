@@ -26,15 +26,15 @@ import (
 type Options struct {
 	Components int
 	// Duration is how long there are disturbances. What is compared at the end is first
-	// measured when three tenths of it are over.
+	// measured when three tenths of it have passed.
 	Duration time.Duration
 	// Pause is the time between two disturbances.
 	Pause time.Duration
 	// Rest is how long the operator is watched in the end, when nothing happens. Each
 	// component is reconciled at least once in that time.
 	Rest time.Duration
-	// Faults puts a storm between the operators and the API server, kills and stops
-	// processes, takes labels and annotations off objects and deletes namespaces. It needs an environment
+	// Faults puts a storm between the operators and the API server, kills and stops processes,
+	// removes labels and annotations from objects and deletes namespaces. It needs an environment
 	// with a cluster.
 	Faults bool
 	// Seed makes the disturbances repeatable, as far as they do not depend on time.
@@ -62,7 +62,7 @@ type soak struct {
 	fate      *rand.Rand // of the processes
 	strikes   map[string]int
 	others    map[types.NamespacedName]string // fingerprints of the objects of others
-	begun     time.Time
+	started   time.Time
 	killed    []time.Time // when the API server was killed
 	outcome   Outcome
 }
@@ -140,13 +140,13 @@ func (s *soak) populate(ctx context.Context) error {
 	if err := s.createUnownedObjects(ctx); err != nil {
 		return err
 	}
-	return s.take(ctx, "installed")
+	return s.sample(ctx, "installed")
 }
 
 // storm replaces the operator by two that elect a leader, for the first part of the
-// time, and kills them. The one that is measured later begins afterwards.
+// time, and kills them. The one that is measured later starts afterwards.
 func (s *soak) storm(ctx context.Context) error {
-	s.begun = time.Now()
+	s.started = time.Now()
 	if !s.Faults {
 		return nil
 	}
@@ -155,17 +155,17 @@ func (s *soak) storm(ctx context.Context) error {
 	if s.operators, err = startOperators(ctx, 2, s.proxy.cluster, s.namespace); err != nil {
 		return err
 	}
-	if err := s.disturbUntil(ctx, s.begun.Add(s.Duration*3/10)); err != nil {
+	if err := s.disturbUntil(ctx, s.started.Add(s.Duration*3/10)); err != nil {
 		return err
 	}
 	s.endOperators()
 	return s.measured(ctx)
 }
 
-// disturb goes on until the time is over. On the way the operator is measured in peace,
+// disturb continues until the time has passed. On the way the operator is measured at rest,
 // and the API server restarted in the middle of things.
 func (s *soak) disturb(ctx context.Context) error {
-	if err := s.disturbUntil(ctx, s.begun.Add(s.Duration*4/10)); err != nil {
+	if err := s.disturbUntil(ctx, s.started.Add(s.Duration*4/10)); err != nil {
 		return err
 	}
 	if err := s.restore(ctx); err != nil {
@@ -174,11 +174,11 @@ func (s *soak) disturb(ctx context.Context) error {
 	if err := s.waitUntilIdle(ctx); err != nil {
 		return err
 	}
-	if err := s.takePeace(ctx, "settled", "early"); err != nil {
+	if err := s.sampleAtRest(ctx, "settled", "early"); err != nil {
 		return err
 	}
 	s.outcome.Early = s.outcome.last()
-	if err := s.disturbUntil(ctx, s.begun.Add(s.Duration*7/10)); err != nil {
+	if err := s.disturbUntil(ctx, s.started.Add(s.Duration*7/10)); err != nil {
 		return err
 	}
 	s.Logf("the API server is killed and started again")
@@ -190,10 +190,10 @@ func (s *soak) disturb(ctx context.Context) error {
 		return err
 	}
 	s.outcome.Recovery = took
-	if err := s.take(ctx, fmt.Sprintf("API server restarted; drift is repaired again after %s", took.Round(10*time.Millisecond))); err != nil {
+	if err := s.sample(ctx, fmt.Sprintf("API server restarted; drift is repaired again after %s", took.Round(10*time.Millisecond))); err != nil {
 		return err
 	}
-	return s.disturbUntil(ctx, s.begun.Add(s.Duration))
+	return s.disturbUntil(ctx, s.started.Add(s.Duration))
 }
 
 // restartAPIServer kills the API server and starts it again. The audit log lacks what the
@@ -204,7 +204,7 @@ func (s *soak) restartAPIServer(ctx context.Context) error {
 	return errors.Join(err, s.env.RestartAPIServer(ctx))
 }
 
-// disturbUntil disturbs, and takes the numbers once a minute.
+// disturbUntil disturbs, and records the numbers once a minute.
 func (s *soak) disturbUntil(ctx context.Context, end time.Time) (err error) {
 	if s.Faults {
 		s.proxy.Rage(true)
@@ -216,7 +216,7 @@ func (s *soak) disturbUntil(ctx context.Context, end time.Time) (err error) {
 			err = errors.Join(err, <-ended)
 			s.proxy.Rage(false)
 			if err == nil {
-				err = s.take(ctx, "")
+				err = s.sample(ctx, "")
 			}
 		}()
 	}
@@ -226,7 +226,7 @@ func (s *soak) disturbUntil(ctx context.Context, end time.Time) (err error) {
 	for time.Now().Before(end) {
 		if !s.Faults && time.Now().After(minute) {
 			minute = minute.Add(time.Minute)
-			if err := s.take(ctx, ""); err != nil {
+			if err := s.sample(ctx, ""); err != nil {
 				return err
 			}
 		}
@@ -242,7 +242,7 @@ func (s *soak) disturbUntil(ctx context.Context, end time.Time) (err error) {
 	if s.Faults {
 		return nil
 	}
-	return s.take(ctx, "")
+	return s.sample(ctx, "")
 }
 
 // finish lets everything become right, measures again what was measured early, and
@@ -252,9 +252,9 @@ func (s *soak) finish(ctx context.Context) error {
 		return err
 	}
 	err := s.waitUntilIdle(ctx)
-	measure := func() error { return s.takePeace(ctx, "settled", "late") }
+	measure := func() error { return s.sampleAtRest(ctx, "settled", "late") }
 	if err != nil { // there is no peace
-		measure = func() error { return s.take(ctx, "not settled") }
+		measure = func() error { return s.sample(ctx, "not settled") }
 	}
 	if err := measure(); err != nil {
 		return err
@@ -279,7 +279,7 @@ func (s *soak) rest(ctx context.Context) error {
 	if !sleep(ctx, s.Rest) {
 		return ctx.Err()
 	}
-	if err := s.take(ctx, "rest"); err != nil {
+	if err := s.sample(ctx, "rest"); err != nil {
 		return err
 	}
 	s.outcome.Rest = s.outcome.last()
@@ -287,7 +287,7 @@ func (s *soak) rest(ctx context.Context) error {
 }
 
 // take adds a line to the table.
-func (s *soak) take(ctx context.Context, what string) error {
+func (s *soak) sample(ctx context.Context, what string) error {
 	if s.process == nil {
 		s.add(what, subject.Usage{})
 		return nil
@@ -311,8 +311,8 @@ func (s *soak) take(ctx context.Context, what string) error {
 // every second even then, and what their reconciles hold is no growth: the least counts.
 const looks = 5
 
-// takePeace adds the line of an operator that has nothing to do, and writes a profile.
-func (s *soak) takePeace(ctx context.Context, what, profile string) error {
+// sampleAtRest adds the line of an operator that has nothing to do, and writes a profile.
+func (s *soak) sampleAtRest(ctx context.Context, what, profile string) error {
 	path := ""
 	if s.Profiles != "" {
 		path = filepath.Join(s.Profiles, profile+".pprof")
@@ -338,14 +338,14 @@ func (s *soak) takePeace(ctx context.Context, what, profile string) error {
 
 func (s *soak) add(what string, usage subject.Usage) {
 	line := Line{What: what, Usage: usage, Disturbances: s.outcome.Disturbances}
-	if !s.begun.IsZero() {
-		line.At = time.Since(s.begun)
+	if !s.started.IsZero() {
+		line.At = time.Since(s.started)
 	}
 	s.outcome.Lines = append(s.outcome.Lines, line)
 	s.Logf("%s", line)
 }
 
-// unsettledError lists the objects that have not settled in time.
+// unsettledError lists the objects that are not settled in time.
 type unsettledError struct{ findings *Findings }
 
 // Error names the first findings.

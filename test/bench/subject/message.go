@@ -44,7 +44,7 @@ type Order struct {
 	Lease string `json:",omitempty"`
 	// With Apply and Delete.
 	Objects Objects
-	// Collect, with Take, collects the garbage to tell the heap that is in use.
+	// Collect, with Take, collects the garbage to measure the heap that is in use.
 	Collect bool `json:",omitempty"`
 	// Profile, with Take, is the file that the profile of the heap is written to.
 	Profile string `json:",omitempty"`
@@ -59,17 +59,17 @@ type Answer struct {
 	// Usage answers Take.
 	Usage *Usage `json:",omitempty"`
 	// Done is when the subject had done its last work, which with Idle is
-	// before it could tell that.
+	// before it could report that.
 	Done time.Time
 }
 
-// Cluster is an API server and an identity.
+// Cluster is an API server and a user.
 type Cluster struct {
 	Host          string
 	CA, Cert, Key []byte
 }
 
-// ClusterOf takes what a subject needs from a configuration.
+// ClusterOf returns what a subject needs of a configuration.
 func ClusterOf(config *rest.Config) *Cluster {
 	return &Cluster{Host: config.Host, CA: config.CAData, Cert: config.CertData, Key: config.KeyData}
 }

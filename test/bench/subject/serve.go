@@ -14,8 +14,8 @@ import (
 
 // Worker does what a subject is asked to do.
 type Worker interface {
-	// Connect prepares the subject. Its requests are to be counted by the census.
-	Connect(ctx context.Context, order Order, census *Census) error
+	// Connect prepares the subject. Its requests are to be counted by the counter.
+	Connect(ctx context.Context, order Order, counter *RequestCounter) error
 	// Work does what an order says, and returns when the last of it was done.
 	Work(ctx context.Context, order Order) (time.Time, error)
 }
@@ -25,7 +25,7 @@ type Worker interface {
 func Serve(ctx context.Context, worker Worker, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &service{worker: worker, census: newCensus(), meter: newMeter(ctx)}
+	s := &service{worker: worker, counter: newRequestCounter(), meter: newMeter(ctx)}
 	orders, answers := json.NewDecoder(in), json.NewEncoder(out)
 	for {
 		var order Order
@@ -45,19 +45,19 @@ func Serve(ctx context.Context, worker Worker, in io.Reader, out io.Writer) erro
 }
 
 type service struct {
-	worker Worker
-	census *Census
-	meter  *meter
+	worker  Worker
+	counter *RequestCounter
+	meter   *meter
 }
 
 func (s *service) answer(ctx context.Context, order Order) (Answer, error) {
 	switch order.Do {
 	case Connect:
-		err := s.worker.Connect(ctx, order, s.census)
+		err := s.worker.Connect(ctx, order, s.counter)
 		return Answer{Done: time.Now()}, err
 	case Take:
-		usage := s.meter.take(order.Collect)
-		usage.Traffic = s.census.take()
+		usage := s.meter.read(order.Collect)
+		usage.Traffic = s.counter.drain()
 		return Answer{Done: time.Now(), Usage: &usage}, profile(order.Profile)
 	default:
 		done, err := s.worker.Work(ctx, order)

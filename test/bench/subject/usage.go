@@ -36,7 +36,7 @@ const heapMetric = "/memory/classes/heap/objects:bytes"
 const sampling = 50 * time.Millisecond
 
 type meter struct {
-	cpu  time.Duration // at the last take
+	cpu  time.Duration // at the last read
 	peak atomic.Uint64
 }
 
@@ -58,7 +58,7 @@ func newMeter(ctx context.Context) *meter {
 	return m
 }
 
-func (m *meter) take(collect bool) Usage {
+func (m *meter) read(collect bool) Usage {
 	cpu := processorTime()
 	usage := Usage{CPU: cpu - m.cpu, PeakHeap: max(m.peak.Swap(0), heap()), Goroutines: runtime.NumGoroutine()}
 	m.cpu = cpu
@@ -89,7 +89,7 @@ func heap() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// processorTime is what this process has used since it began.
+// processorTime is what this process has used since it started.
 func processorTime() time.Duration {
 	var usage syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // fails only if its arguments are wrong

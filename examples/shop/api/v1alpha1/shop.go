@@ -82,7 +82,7 @@ type Shop struct {
 	Status ShopStatus `json:"status,omitempty"`
 }
 
-// GetSpec returns the spec, whose values the chart gets.
+// GetSpec returns the spec. The chart gets its values.
 func (s *Shop) GetSpec() types.Unstructurable { return &s.Spec }
 
 // GetStatus returns what Corbel keeps about the Shop.

@@ -6,8 +6,8 @@
 //
 // A [Finder] walks through a spec by reflection. [Load] reads each object once, with the
 // identity of the operator and past all caches, and hands its content to the references.
-// What is absent is reported as an [Absence]: a reference whose object does not exist
-// makes a component wait, and a request that fails is an error.
+// What is absent is reported as an [Absence]: a component waits for the objects of its
+// references that do not exist, and a request that fails is an error.
 //
 // The types of references belong to pkg/component. A [Source] describes a value of one of
 // them.

@@ -175,8 +175,8 @@ func (s *search) boxed(v reflect.Value, path string, tag reflect.StructTag, dept
 	}
 }
 
-// jsonName returns the name of a field in the serialised form; it is empty for one
-// whose content is inlined.
+// jsonName returns the name of a field in the serialised form; it is empty if the
+// content of the field is inlined.
 func jsonName(field reflect.StructField) (name string, serialised bool) {
 	tag := field.Tag.Get("json")
 	name, options, _ := strings.Cut(tag, ",")
@@ -211,7 +211,7 @@ var durationType = reflect.TypeFor[types.Duration]()
 // isWanted reports whether a search returns values of the type.
 func (f *Finder) isWanted(t reflect.Type) bool { return t == durationType || f.isReference(t) }
 
-// mayHold reports whether values of the type can hold what is wanted, so that large
+// mayHold reports whether values of the type can hold what is searched for, so that large
 // parts of a spec need not be looked at.
 func (f *Finder) mayHold(t reflect.Type) bool {
 	if known, ok := f.holds.Load(t); ok {

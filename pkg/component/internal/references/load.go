@@ -48,7 +48,7 @@ type Source struct {
 	// first of the fallback keys that exists.
 	Whole bool
 	Key   string
-	// Accept takes over the content of the object, less what the key does not name.
+	// Accept receives the part of the content that the reference names.
 	Accept func(Content)
 	// Loaded returns what was accepted; nil means nothing.
 	Loaded func() Content
@@ -183,7 +183,7 @@ func Load(ctx context.Context, c client.Client, component metav1.Object, referen
 			l.load(ctx, reference)
 		}
 	}
-	return l.absent, l.points()
+	return l.absent, l.informerReferences()
 }
 
 // loader loads the references of one component.
@@ -251,16 +251,16 @@ func (l *loader) read(ctx context.Context, o object) answer {
 	return read
 }
 
-// points are the objects that were read, or found missing, and which versions of them.
-func (l *loader) points() []informer.Reference {
-	var points []informer.Reference
+// informerReferences returns the objects that were read, or found missing, and which versions of them.
+func (l *loader) informerReferences() []informer.Reference {
+	var found []informer.Reference
 	for o, read := range l.objects {
 		if read.err != nil && !apierrors.IsNotFound(read.err) {
 			continue // the next version cannot be compared with one that was not read
 		}
-		points = append(points, informer.Reference{
-			Type: resources[o.kind], Namespace: l.component.GetNamespace(), Name: o.name, Seen: read.resourceVersion,
+		found = append(found, informer.Reference{
+			Type: resources[o.kind], Namespace: l.component.GetNamespace(), Name: o.name, ResourceVersion: read.resourceVersion,
 		})
 	}
-	return points
+	return found
 }

@@ -24,17 +24,17 @@ type answers struct {
 	nothing bool
 }
 
-// client returns a client whose reads are noted.
+// client returns a client that notes its reads.
 func (a *answers) client(c client.Client) client.Client { return &noting{Client: c, answers: a} }
 
-func (a *answers) note(parts ...string) {
+func (a *answers) add(parts ...string) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	a.read = append(a.read, digest.Combine(parts...))
 }
 
 func (a *answers) noteNothing(parts ...string) {
-	a.note(parts...)
+	a.add(parts...)
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	a.nothing = true
@@ -47,7 +47,7 @@ func (a *answers) noteServed(ctx context.Context) {
 		return
 	}
 	if served, known := target.Types().LastServed(); known {
-		a.note(append([]string{"served", served.Version}, served.APIVersions...)...)
+		a.add(append([]string{"served", served.Version}, served.APIVersions...)...)
 	}
 }
 
@@ -77,7 +77,7 @@ func (n *noting) Get(ctx context.Context, key client.ObjectKey, object client.Ob
 	case apierrors.IsNotFound(err):
 		n.answers.noteNothing("get", kind, key.String())
 	case err == nil:
-		n.answers.note("get", kind, key.String(), string(object.GetUID()), object.GetResourceVersion())
+		n.answers.add("get", kind, key.String(), string(object.GetUID()), object.GetResourceVersion())
 	}
 	return err
 }
@@ -97,7 +97,7 @@ func (n *noting) List(ctx context.Context, list client.ObjectList, options ...cl
 	if apimeta.LenList(list) == 0 {
 		n.answers.noteNothing(parts...)
 	} else {
-		n.answers.note(parts...)
+		n.answers.add(parts...)
 	}
 	return nil
 }

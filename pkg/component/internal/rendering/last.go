@@ -56,7 +56,7 @@ func (r *Last) accept(current Last, now time.Time, explained func() bool) (objec
 		*r = current
 	case r.digest == current.digest:
 		if r.changes > 0 && !now.Before(r.until) {
-			// It has settled.
+			// The renderings are equal again, and the delay has passed.
 			current.finding = r.finding
 			*r = current
 		}

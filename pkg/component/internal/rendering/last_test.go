@@ -111,7 +111,7 @@ func TestARenderingWithACauseIsNeverHeldBack(t *testing.T) {
 	}
 	apply("3", "i", true, "h")
 	now = now.Add(holdLimit)
-	apply("3", "h", false, "h") // it has settled
+	apply("3", "h", false, "h") // the renderings are equal again
 	apply("3", "j", false, "j")
 	apply("3", "k", true, "j")
 	r = Last{}

@@ -100,7 +100,7 @@ func (r *Renderer) renderAgain(ctx context.Context, request Request, current Las
 	ctx, origins := manifests.WithOrigins(ctx)
 	next, readAgain, err := r.generate(ctx, request)
 	if err != nil {
-		// If it is more than a coincidence, it will be seen: the same is rendered again soon.
+		// If it is more than a coincidence, it will happen again: the same is rendered again soon.
 		logf.FromContext(ctx).Info("could not render again to see whether the manifests are the same", "error", err.Error())
 		return false, ""
 	}
@@ -141,7 +141,7 @@ func (r *Renderer) generate(ctx context.Context, request Request) ([]client.Obje
 	return objects, read, nil
 }
 
-// followed returns the objects whose manifests count with every rendering. One that is
+// followed returns the objects with a manifest that counts with every rendering. One that is
 // applied once, such as a generated password, may be rendered in any way.
 func (r *Renderer) followed(objects []client.Object) []client.Object {
 	policy := r.Name + "/" + v1alpha1.AnnotationReconcilePolicy
@@ -194,7 +194,7 @@ func Patched(g manifests.Generator, read func() ([]v1alpha1.Patch, []v1alpha1.Im
 		changed, err := manifests.TransformObjects(ctx, transformer, namespace, name, objects)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return nil, err // it took too long, which a slow machine may be the cause of
+			return nil, err // it exceeded the time limit, perhaps on a slow machine
 		case err != nil:
 			return nil, wrongPatches(err)
 		}

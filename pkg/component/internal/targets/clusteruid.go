@@ -42,12 +42,12 @@ func (u *ClusterUID) get(ctx context.Context) (apitypes.UID, error) {
 	err := u.client.Get(ctx, client.ObjectKey{Name: "kube-system"}, namespace)
 	switch {
 	case apierrors.IsForbidden(err):
-		return "", fmt.Errorf("read the namespace kube-system, whose uid identifies the cluster: %w; "+
+		return "", fmt.Errorf("read the uid of the namespace kube-system, which identifies the cluster: %w; "+
 			"give the operator the right to get it, or set the option ClusterUID", err)
 	case err != nil:
-		return "", fmt.Errorf("read the namespace kube-system, whose uid identifies the cluster: %w", err)
+		return "", fmt.Errorf("read the uid of the namespace kube-system, which identifies the cluster: %w", err)
 	case namespace.UID == "":
-		return "", errors.New("the namespace kube-system, whose uid identifies the cluster, has no uid")
+		return "", errors.New("the namespace kube-system has no uid to identify the cluster by")
 	}
 	u.known.Store(&namespace.UID)
 	return namespace.UID, nil

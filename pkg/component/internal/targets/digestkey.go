@@ -44,8 +44,8 @@ func NewDigestKey(c client.Client, secret client.ObjectKey) *DigestKey {
 	return &DigestKey{client: c, secret: secret, slot: make(chan struct{}, 1)}
 }
 
-// Known returns the key if it was read, and nil otherwise.
-func (k *DigestKey) Known() []byte {
+// Cached returns the key if it was read, and nil otherwise.
+func (k *DigestKey) Cached() []byte {
 	if key := k.key.Load(); key != nil {
 		return *key
 	}
@@ -55,7 +55,7 @@ func (k *DigestKey) Known() []byte {
 // Get returns the key, and creates it the first time ever. A process reads it once: with
 // another key the inventory says no more of which manifests the objects were made.
 func (k *DigestKey) Get(ctx context.Context) ([]byte, error) {
-	if key := k.Known(); key != nil {
+	if key := k.Cached(); key != nil {
 		return key, nil
 	}
 	select {
@@ -64,7 +64,7 @@ func (k *DigestKey) Get(ctx context.Context) ([]byte, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if key := k.Known(); key != nil {
+	if key := k.Cached(); key != nil {
 		return key, nil
 	}
 	key, err := k.readOrCreate(ctx)

@@ -64,15 +64,15 @@ func TestDigestKeyIsReadOnce(t *testing.T) {
 		},
 	})
 	key := NewDigestKey(counting, keySecret)
-	if key.Known() != nil {
-		t.Error("the key is known before it was read")
+	if key.Cached() != nil {
+		t.Error("the key is cached before it was read")
 	}
 	for range 3 {
 		if _, err := key.Get(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if gets != 2 || key.Known() == nil { // to find out that there is none, and what was created
+	if gets != 2 || key.Cached() == nil { // to find out that there is none, and what was created
 		t.Errorf("%d reads", gets)
 	}
 }

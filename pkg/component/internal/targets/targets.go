@@ -42,13 +42,13 @@ type Connection struct {
 	lease *target.Lease
 }
 
-// Release ends the use of the target.
+// Release ends the use of the target. It gives the lease back to the pool.
 func (c Connection) Release() { c.lease.Release() }
 
 // Queue is trigger.Queue.
 type Queue interface {
-	Requeue(key client.ObjectKey)
-	RequeueAfter(key client.ObjectKey, after time.Duration)
+	RequestFull(key client.ObjectKey)
+	RequestFast(key client.ObjectKey, after time.Duration)
 	DependentChanged(owner reconciler.Owner, change reconciler.Change)
 }
 
@@ -82,7 +82,7 @@ type Targets struct {
 	watching map[reconciler.Owner]Engine
 }
 
-// unwatchedFor is how long a component waits whose watches have ended because there are
+// unwatchedFor is how long a component waits after its watches have ended because there are
 // too many targets: to get room for its own again, another one may have to go.
 const unwatchedFor = 30 * time.Second
 
@@ -98,7 +98,7 @@ func New(config *rest.Config, options Options) *Targets {
 		watching:  map[reconciler.Owner]Engine{},
 	}
 	t.options.Changed = options.Queue.DependentChanged
-	options.Pool.Wake, options.Pool.Evicted, options.Pool.Busy = options.Queue.Requeue, t.close, t.isWatched
+	options.Pool.Requeue, options.Pool.Evicted, options.Pool.Busy = options.Queue.RequestFull, t.close, t.isWatched
 	t.pool = target.New(config, options.Pool)
 	return t
 }
@@ -138,7 +138,7 @@ func (t *Targets) engineOf(chosen cluster.Target, local bool) (Engine, error) {
 		return known, nil
 	}
 	options := t.options
-	options.DigestKey = t.digestKey.Known()
+	options.DigestKey = t.digestKey.Cached()
 	identified := chosen
 	if local {
 		identified = localTarget{chosen, t.localUID}
@@ -205,11 +205,12 @@ func (t *Targets) SetEngine(owner reconciler.Owner, connection Connection) {
 }
 
 func (t *Targets) requeueUnwatched(key client.ObjectKey) {
-	t.queue.RequeueAfter(key, backoff.Jitter(unwatchedFor, verdict.Jitter, backoff.Random()))
+	t.queue.RequestFast(key, backoff.Jitter(unwatchedFor, verdict.Jitter, backoff.Random()))
 }
 
-// ForgetOwner ends the watches of an owner.
+// ForgetOwner ends the watches of an owner, which waits for no target any more.
 func (t *Targets) ForgetOwner(owner reconciler.Owner) {
+	t.pool.ForgetComponent(client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name})
 	owner.UID = ""
 	t.mu.Lock()
 	engine, known := t.watching[owner]

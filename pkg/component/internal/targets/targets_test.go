@@ -20,13 +20,13 @@ import (
 // requeued is a Queue that notes which components are requeued.
 type requeued map[client.ObjectKey]time.Duration
 
-func (requeued) Requeue(client.ObjectKey) {}
+func (requeued) RequestFull(client.ObjectKey) {}
 
 func (requeued) DependentChanged(reconciler.Owner, reconciler.Change) {}
 
-func (r requeued) RequeueAfter(key client.ObjectKey, after time.Duration) { r[key] = after }
+func (r requeued) RequestFast(key client.ObjectKey, after time.Duration) { r[key] = after }
 
-// newTargets returns Targets whose local cluster does not answer.
+// newTargets returns Targets with a local cluster that does not answer.
 func newTargets(queue Queue) *Targets {
 	scheme := runtime.NewScheme()
 	return New(&rest.Config{Host: "http://127.0.0.1:1"}, Options{
@@ -56,7 +56,7 @@ func TestNoEngineIsKeptForATargetThatIsEvictedBeforeItsEngineIsMade(t *testing.T
 	}
 }
 
-func TestComponentsWhoseTargetIsEvictedAreRequeued(t *testing.T) {
+func TestTheComponentsOfAnEvictedTargetAreRequeued(t *testing.T) {
 	queue := requeued{}
 	ts := newTargets(queue)
 	defer ts.pool.Close()
@@ -79,7 +79,7 @@ func TestComponentsWhoseTargetIsEvictedAreRequeued(t *testing.T) {
 	}
 }
 
-func TestAComponentWhoseTargetIsEvictedBeforeItsEngineIsSetIsRequeued(t *testing.T) {
+func TestAComponentIsRequeuedIfItsTargetIsEvictedBeforeItsEngineIsSet(t *testing.T) {
 	queue := requeued{}
 	ts := newTargets(queue)
 	defer ts.pool.Close()

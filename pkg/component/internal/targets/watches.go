@@ -82,13 +82,13 @@ func (w *Watches) SetReferences(key client.ObjectKey, references []informer.Refe
 func (w *Watches) ReferenceOwners() int { return w.references.Stats().Owners }
 
 // SetAwaited sets the objects of others that a component waits for in its target.
-func (w *Watches) SetAwaited(key client.ObjectKey, target cluster.Target, foreign []reconciler.Foreign) {
+func (w *Watches) SetAwaited(key client.ObjectKey, target cluster.Target, objects []reconciler.AwaitedObject) {
 	if w == nil {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(foreign) == 0 || w.closed {
+	if len(objects) == 0 || w.closed {
 		target = nil
 	}
 	if before := w.targets[key]; before != nil && before != target {
@@ -104,9 +104,9 @@ func (w *Watches) SetAwaited(key client.ObjectKey, target cluster.Target, foreig
 		w.targets[key] = target
 		w.awaited[target].components++
 	}
-	references := make([]informer.Reference, 0, len(foreign))
-	for _, f := range foreign {
-		references = append(references, informer.Reference{Type: f.Type, Namespace: f.Namespace, Name: f.Name, Seen: f.ResourceVersion, DeletionOnly: f.DeletionOnly})
+	references := make([]informer.Reference, 0, len(objects))
+	for _, f := range objects {
+		references = append(references, informer.Reference{Type: f.Type, Namespace: f.Namespace, Name: f.Name, ResourceVersion: f.ResourceVersion, DeletionOnly: f.DeletionOnly})
 	}
 	w.awaited[target].Set(key, references)
 }

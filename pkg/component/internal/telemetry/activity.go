@@ -47,20 +47,6 @@ const (
 	ReasonDrifted = "Drifted"
 )
 
-// noteReasons are the reasons of events about notes that are no warnings, by the
-// beginnings of their messages.
-var noteReasons = map[string]string{
-	"adopted":        "Adopted",
-	"released":       "Released",
-	"recreated":      "Recreated",
-	"marks put back": "MarksPutBack",
-	"drifted":        ReasonDrifted,
-	"drift repaired": "DriftRepaired",
-	"left alone":     "LeftAlone",
-
-	"counts as complete": "AssumedComplete",
-}
-
 // Activity is what was done for one component since it was last reported. The zero value is
 // ready to use.
 type Activity struct {
@@ -76,8 +62,8 @@ type Activity struct {
 	// repaired since then.
 	logged   map[string]int
 	repaired bool
-	// began reports whether a revision began that is not ready yet.
-	began bool
+	// started reports whether a revision was started that is not ready yet.
+	started bool
 	// installed reports whether the component was ready before.
 	installed bool
 	// transition is the last one that was logged.
@@ -106,8 +92,8 @@ func (a *Activity) Add(outcome reconciler.Outcome) {
 	}
 }
 
-// BeginRevision notes that another revision of the component is rendered.
-func (a *Activity) BeginRevision() { a.began = true }
+// StartRevision records that another revision of the component is rendered.
+func (a *Activity) StartRevision() { a.started = true }
 
 // SetInstalled notes whether the component was ready before the present reconcile.
 func (a *Activity) SetInstalled(installed bool) { a.installed = installed }
@@ -122,14 +108,8 @@ func addSteps(sum, more map[string]int) map[string]int {
 	return sum
 }
 
-// noteReason returns the reason of the event about a note: its message begins with what happened.
-func noteReason(note reconciler.Note) string {
-	if note.Warning != "" {
-		return note.Warning
-	}
-	happened, _, _ := strings.Cut(note.Message, ":")
-	return cmp.Or(noteReasons[happened], reasonNoted)
-}
+// noteReason returns the reason of the event about a note.
+func noteReason(note reconciler.Note) string { return cmp.Or(note.Reason, reasonNoted) }
 
 // ReportActivity sends events about what was done since the last one, and logs it.
 func (t *Telemetry) ReportActivity(ctx context.Context, s Subject, a *Activity, action Action) {
@@ -143,7 +123,7 @@ func (t *Telemetry) ReportActivity(ctx context.Context, s Subject, a *Activity, 
 	}
 	a.logged = addSteps(a.logged, a.steps)
 	a.repaired = a.repaired || slices.ContainsFunc(a.notes, func(note reconciler.Note) bool {
-		return noteReason(note) == noteReasons["drift repaired"]
+		return note.Reason == reconciler.NoteDriftRepaired
 	})
 	a.logNotes(ctx, s)
 	a.steps, a.notes, a.more = nil, nil, nil
@@ -162,13 +142,22 @@ func (a *Activity) noteEvents(action Action) []events.Event {
 		byReason[reason] = append(byReason[reason], note)
 	}
 	slices.SortStableFunc(reasons, func(a, b string) int {
-		return cmp.Compare(byReason[b][0].Warning, byReason[a][0].Warning)
+		first, second := byReason[a][0], byReason[b][0]
+		switch {
+		case first.Warning != second.Warning && first.Warning:
+			return -1
+		case first.Warning != second.Warning:
+			return 1
+		case first.Warning:
+			return cmp.Compare(b, a)
+		}
+		return 0
 	})
 	var about []events.Event
 	for _, reason := range reasons {
 		notes := byReason[reason]
 		event := events.Event{Reason: reason, Action: string(action)}
-		if notes[0].Warning != "" {
+		if notes[0].Warning {
 			event.Type = corev1.EventTypeWarning
 		}
 		event.Note = verdict.FirstSentences(notes, a.more[reason], func(note reconciler.Note) string {
@@ -211,7 +200,7 @@ func (a *Activity) completed(before Summary) string {
 	switch {
 	case !a.installed:
 		return "installed"
-	case a.began:
+	case a.started:
 		return "upgraded"
 	case a.repaired:
 		return "repaired"

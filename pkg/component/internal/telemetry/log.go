@@ -17,13 +17,14 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
+	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// ErrorInterval is how often a component whose error has another message each time
-// gets a line in the log, as long as its reason stays the same.
+// ErrorInterval is how often a component gets a line in the log if its error has another
+// message each time, as long as the reason stays the same.
 const ErrorInterval = time.Minute
 
-// LogDeleted writes the line about a component whose dependents are deleted, once.
+// LogDeleted writes the line about the deletion of the dependents of a component, once.
 func (t *Telemetry) LogDeleted(ctx context.Context, s Subject, a *Activity) {
 	if a.transition != "deleted" {
 		t.logTransition(ctx, s, a, "deleted")
@@ -47,17 +48,17 @@ func (t *Telemetry) logTransition(ctx context.Context, s Subject, a *Activity, t
 	logf.FromContext(ctx).Info(transition, about...)
 	a.logged, a.repaired, a.transition = nil, false, transition
 	// A revision goes on after a suspension.
-	a.began = a.began && (transition == "suspended" || transition == "resumed")
+	a.started = a.started && (transition == "suspended" || transition == "resumed")
 	a.errorReason, a.errorMessage = "", ""
 }
 
 // logNotes writes one line about the objects that were adopted, one about those that
 // were released, and one about those that were recreated, with the reason of the first.
 func (a *Activity) logNotes(ctx context.Context, s Subject) {
-	for _, happened := range []string{"adopted", "released", "recreated"} {
-		n, first, why := a.more[noteReasons[happened]], "", ""
+	for _, reason := range []string{reconciler.NoteAdopted, reconciler.NoteReleased, reconciler.NoteRecreated} {
+		n, first, why := a.more[reason], "", ""
 		for _, note := range a.notes {
-			if noteReason(note) != noteReasons[happened] {
+			if note.Reason != reason {
 				continue
 			}
 			if n++; first == "" {
@@ -66,7 +67,7 @@ func (a *Activity) logNotes(ctx context.Context, s Subject) {
 			}
 		}
 		if n > 0 {
-			logf.FromContext(ctx).Info(happened, "component", s.Name, "revision", s.Revision, "objects", n, "first", first,
+			logf.FromContext(ctx).Info(strings.ToLower(reason), "component", s.Name, "revision", s.Revision, "objects", n, "first", first,
 				"why", verdict.Shorten(verdict.OneLine(why), verdict.MaxSentence))
 		}
 	}

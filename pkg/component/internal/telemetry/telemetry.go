@@ -135,7 +135,7 @@ func (t *Telemetry) Part(ctx context.Context, phase metrics.Phase, run func(ctx 
 	ctx, span := t.tracer.Start(ctx, "corbel."+string(phase))
 	err := run(ctx)
 	span.End(err)
-	metrics.Took(t.controller, phase, time.Since(start))
+	metrics.ObservePhase(t.controller, phase, time.Since(start))
 	return err
 }
 
@@ -196,7 +196,7 @@ func resultOf(v verdict.Verdict) metrics.Result {
 // ForgetComponent drops what is kept about a component that does not exist any more.
 func (t *Telemetry) ForgetComponent(ctx context.Context, key client.ObjectKey) {
 	NoteResult(ctx, metrics.ResultGone)
-	t.population.Forget(key)
+	t.population.Remove(key)
 }
 
 // Warn sends an event of type Warning about a component.
@@ -204,7 +204,7 @@ func (t *Telemetry) Warn(obj client.Object, reason string, action Action, note s
 	events.Send(t.Recorder, obj, 1, events.Event{Type: corev1.EventTypeWarning, Reason: reason, Action: string(action), Note: note})
 }
 
-// CountRequests returns an HTTP client whose requests are counted.
+// CountRequests returns a copy of an HTTP client that counts its requests.
 func CountRequests(plain *http.Client) *http.Client {
 	clone := http.Client{}
 	if plain != nil {

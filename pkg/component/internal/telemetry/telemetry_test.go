@@ -51,10 +51,10 @@ func TestTheControllerDoesNotRepeatWhatTheLogHas(t *testing.T) {
 	sink := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}).GetSink()
 	telemetry := newTelemetry()
 	controller := logr.New(&onceSink{sink}).WithName("c").WithValues("name", "main")
-	run := func(judged string, err error) {
+	run := func(logged string, err error) {
 		_, returned := telemetry.Reconcile(t.Context(), client.ObjectKey{Name: "main"}, func(ctx context.Context) (ctrl.Result, error) {
 			if current, ok := ctx.Value(outcomeKey{}).(*outcome); ok {
-				current.logged = judged
+				current.logged = logged
 			}
 			return ctrl.Result{}, err
 		})
@@ -63,12 +63,12 @@ func TestTheControllerDoesNotRepeatWhatTheLogHas(t *testing.T) {
 		}
 		controller.Error(returned, "Reconciler error")
 	}
-	told := result.NewGeneric(errors.New("told"), "Error")
-	run("told", told)
+	reported := result.NewGeneric(errors.New("reported"), "Error")
+	run("reported", reported)
 	if len(lines) > 0 {
 		t.Errorf("it was logged again: %q", lines)
 	}
-	run("told", errors.Join(told, errors.New("write the outcome: no")))
+	run("reported", errors.Join(reported, errors.New("write the outcome: no")))
 	run("", errors.New("read Widget shop/main: no"))
 	if len(lines) != 2 || !strings.Contains(lines[0], "write the outcome") || !strings.Contains(lines[1], "read Widget") {
 		t.Errorf("lines: %q", lines)
@@ -83,12 +83,12 @@ func TestSecretsEndWithTheirReconcile(t *testing.T) {
 				t.Errorf("an earlier reconcile is remembered: %s", text)
 			}
 			redact.From(ctx).Add("hunter22")
-			if text := telemetry.secretsOf(key).Text("hunter22"); text != redact.Mark {
+			if text := telemetry.secretsOf(key).Text("hunter22"); text != redact.Placeholder {
 				t.Errorf("an event would say %s", text)
 			}
 			return ctrl.Result{}, errors.New("bad hunter22")
 		})
-		if err == nil || err.Error() != "bad "+redact.Mark {
+		if err == nil || err.Error() != "bad "+redact.Placeholder {
 			t.Errorf("got %v", err)
 		}
 	}

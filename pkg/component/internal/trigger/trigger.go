@@ -18,7 +18,7 @@ import (
 )
 
 // MaxWaiting is the number of components that wait for the controller, from which on Trigger
-// refuses more. The controller takes them at once; they pile up only while it does not run.
+// refuses more. The controller reads them at once; they pile up only while it does not run.
 const MaxWaiting = 1024
 
 // debounce is how long further changes of the status of dependents are waited for.
@@ -30,13 +30,13 @@ type Queue struct {
 	// AlwaysFull makes every reconcile a full one.
 	AlwaysFull bool
 
-	news chan struct{} // holds one
+	signal chan struct{} // holds one
 
 	lock sync.Mutex
 	// waiting are to be added to the queue of the controller, after a delay.
 	waiting map[client.ObjectKey]time.Duration
 	// fast is true for the components that nothing but dependents triggered since their last
-	// reconcile began, and false if something else did, too.
+	// reconcile started, and false if something else did, too.
 	fast map[client.ObjectKey]bool
 	// delayed are reconciles for dependents that are due later.
 	delayed map[client.ObjectKey]delayed
@@ -51,7 +51,7 @@ type delayed struct {
 // New returns an empty Queue.
 func New() *Queue {
 	return &Queue{
-		news: make(chan struct{}, 1), waiting: map[client.ObjectKey]time.Duration{}, fast: map[client.ObjectKey]bool{},
+		signal: make(chan struct{}, 1), waiting: map[client.ObjectKey]time.Duration{}, fast: map[client.ObjectKey]bool{},
 		delayed: map[client.ObjectKey]delayed{},
 	}
 }
@@ -68,18 +68,18 @@ func (q *Queue) Trigger(key client.ObjectKey) bool {
 	return true
 }
 
-// Requeue asks for a full reconcile. Unlike Trigger it never refuses: its callers name each
+// RequestFull asks for a full reconcile. Unlike Trigger it never refuses: its callers name each
 // component at most once at a time, so the queue stays as small as their number.
-func (q *Queue) Requeue(key client.ObjectKey) {
+func (q *Queue) RequestFull(key client.ObjectKey) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	q.fast[key] = false
 	q.add(key, 0)
 }
 
-// RequeueAfter asks for a reconcile on the fast path after a delay. If the component is
+// RequestFast asks for a reconcile on the fast path after a delay. If the component is
 // reconciled for another cause before that, it is not on the fast path.
-func (q *Queue) RequeueAfter(key client.ObjectKey, after time.Duration) {
+func (q *Queue) RequestFast(key client.ObjectKey, after time.Duration) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	if after <= debounce {
@@ -96,6 +96,9 @@ func (q *Queue) RequeueAfter(key client.ObjectKey, after time.Duration) {
 	q.delayed[key] = delayed{at: at, timer: time.AfterFunc(after, func() {
 		q.lock.Lock()
 		defer q.lock.Unlock()
+		if q.delayed[key].at != at {
+			return // a sooner one has replaced it, while this call waited for the lock
+		}
 		delete(q.delayed, key)
 		q.addFast(key, 0)
 	})}
@@ -108,7 +111,7 @@ func (q *Queue) DependentChanged(owner reconciler.Owner, change reconciler.Chang
 	if change.What == reconciler.EventStatus {
 		after = max(after, debounce)
 	}
-	q.RequeueAfter(client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name}, after)
+	q.RequestFast(client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name}, after)
 }
 
 func (q *Queue) addFast(key client.ObjectKey, after time.Duration) {
@@ -123,14 +126,14 @@ func (q *Queue) add(key client.ObjectKey, after time.Duration) {
 		q.waiting[key] = after
 	}
 	select {
-	case q.news <- struct{}{}:
+	case q.signal <- struct{}{}:
 	default:
 	}
 }
 
-// BeginReconcile reports whether the reconcile that begins takes the fast path, and drops the
-// causes that led to it.
-func (q *Queue) BeginReconcile(key client.ObjectKey) (fast bool) {
+// StartReconcile is called at the start of a reconcile. It reports whether the reconcile uses the
+// fast path, and drops the causes that led to it.
+func (q *Queue) StartReconcile(key client.ObjectKey) (fast bool) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	fast = q.fast[key]
@@ -138,7 +141,7 @@ func (q *Queue) BeginReconcile(key client.ObjectKey) (fast bool) {
 	return fast && !q.AlwaysFull
 }
 
-// Source feeds the queue of the controller as long as it runs.
+// Source adds the components to the queue of the controller as long as it runs.
 func (q *Queue) Source() source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 		go func() {
@@ -146,8 +149,8 @@ func (q *Queue) Source() source.Source {
 				select {
 				case <-ctx.Done():
 					return
-				case <-q.news:
-					for key, after := range q.Take() {
+				case <-q.signal:
+					for key, after := range q.Drain() {
 						queue.AddAfter(reconcile.Request{NamespacedName: key}, after)
 					}
 				}
@@ -157,11 +160,11 @@ func (q *Queue) Source() source.Source {
 	})
 }
 
-// Take removes the components that wait, and returns them with their delays.
-func (q *Queue) Take() map[client.ObjectKey]time.Duration {
+// Drain removes the components that wait, and returns them with their delays.
+func (q *Queue) Drain() map[client.ObjectKey]time.Duration {
 	q.lock.Lock()
 	defer q.lock.Unlock()
-	taken := q.waiting
+	drained := q.waiting
 	q.waiting = map[client.ObjectKey]time.Duration{}
-	return taken
+	return drained
 }

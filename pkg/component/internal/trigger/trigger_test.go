@@ -27,20 +27,20 @@ func TestAReconcileIsOnTheFastPathIfNothingButDependentsChanged(t *testing.T) {
 		"a status changed":             {before: func(q *Queue) { q.DependentChanged(owner, status) }, fast: true, after: map[client.ObjectKey]time.Duration{key: debounce}},
 		"content changed":              {before: func(q *Queue) { q.DependentChanged(owner, content) }, fast: true, after: map[client.ObjectKey]time.Duration{key: 0}},
 		"both changed":                 {before: func(q *Queue) { q.DependentChanged(owner, content); q.DependentChanged(owner, status) }, fast: true, after: map[client.ObjectKey]time.Duration{key: 0}},
-		"a trigger":                    {before: func(q *Queue) { q.Requeue(key) }, after: map[client.ObjectKey]time.Duration{key: 0}},
-		"a trigger, then a change":     {before: func(q *Queue) { q.Requeue(key); q.DependentChanged(owner, status) }, after: map[client.ObjectKey]time.Duration{key: 0}},
-		"a change, then a trigger":     {before: func(q *Queue) { q.DependentChanged(owner, status); q.Requeue(key) }, after: map[client.ObjectKey]time.Duration{key: 0}},
-		"a change before the last one": {before: func(q *Queue) { q.DependentChanged(owner, status); q.Take(); q.BeginReconcile(key) }, after: map[client.ObjectKey]time.Duration{}},
+		"a trigger":                    {before: func(q *Queue) { q.RequestFull(key) }, after: map[client.ObjectKey]time.Duration{key: 0}},
+		"a trigger, then a change":     {before: func(q *Queue) { q.RequestFull(key); q.DependentChanged(owner, status) }, after: map[client.ObjectKey]time.Duration{key: 0}},
+		"a change, then a trigger":     {before: func(q *Queue) { q.DependentChanged(owner, status); q.RequestFull(key) }, after: map[client.ObjectKey]time.Duration{key: 0}},
+		"a change before the last one": {before: func(q *Queue) { q.DependentChanged(owner, status); q.Drain(); q.StartReconcile(key) }, after: map[client.ObjectKey]time.Duration{}},
 	} {
 		q := New()
 		tc.before(q)
-		if diff := cmp.Diff(tc.after, q.Take()); diff != "" {
+		if diff := cmp.Diff(tc.after, q.Drain()); diff != "" {
 			t.Errorf("%s: what goes to the queue (-want +got):\n%s", name, diff)
 		}
-		if fast := q.BeginReconcile(key); fast != tc.fast {
+		if fast := q.StartReconcile(key); fast != tc.fast {
 			t.Errorf("%s: fast path %v", name, fast)
 		}
-		if q.BeginReconcile(key) {
+		if q.StartReconcile(key) {
 			t.Errorf("%s: the next reconcile is on the fast path without a cause", name)
 		}
 	}
@@ -49,20 +49,20 @@ func TestAReconcileIsOnTheFastPathIfNothingButDependentsChanged(t *testing.T) {
 func TestADelayedReconcileIsOnTheFastPathOnlyWhenItIsDue(t *testing.T) {
 	key := client.ObjectKey{Namespace: "shop", Name: "main"}
 	q := New()
-	q.RequeueAfter(key, time.Hour)
-	q.RequeueAfter(key, 200*time.Millisecond) // sooner counts
-	q.RequeueAfter(key, time.Hour)
-	if q.BeginReconcile(key) || len(q.Take()) > 0 {
+	q.RequestFast(key, time.Hour)
+	q.RequestFast(key, 200*time.Millisecond) // sooner counts
+	q.RequestFast(key, time.Hour)
+	if q.StartReconcile(key) || len(q.Drain()) > 0 {
 		t.Error("a reconcile before it is due is on the fast path")
 	}
 	deadline := time.Now().Add(20 * time.Second)
-	for len(q.Take()) == 0 {
+	for len(q.Drain()) == 0 {
 		if time.Now().After(deadline) {
 			t.Fatal("it is not due")
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	if !q.BeginReconcile(key) || len(q.delayed) > 0 {
+	if !q.StartReconcile(key) || len(q.delayed) > 0 {
 		t.Error("the reconcile that is due is not on the fast path, or something is left")
 	}
 }
@@ -70,8 +70,8 @@ func TestADelayedReconcileIsOnTheFastPathOnlyWhenItIsDue(t *testing.T) {
 func TestWithWatchesOfTheBuilderEveryReconcileIsFull(t *testing.T) {
 	q := New()
 	q.AlwaysFull = true
-	q.RequeueAfter(client.ObjectKey{Name: "main"}, 0)
-	if q.BeginReconcile(client.ObjectKey{Name: "main"}) {
+	q.RequestFast(client.ObjectKey{Name: "main"}, 0)
+	if q.StartReconcile(client.ObjectKey{Name: "main"}) {
 		t.Error("it is on the fast path")
 	}
 }
@@ -87,11 +87,11 @@ func TestARequeueIsNotLostHoweverManyComponentsWait(t *testing.T) {
 	if q.Trigger(client.ObjectKey{Name: "one more"}) {
 		t.Error("triggers are not limited")
 	}
-	q.Requeue(requeued)
+	q.RequestFull(requeued)
 	q.DependentChanged(reconciler.Owner{Name: "changed"}, reconciler.Change{What: reconciler.EventContent})
-	taken := q.Take()
+	drained := q.Drain()
 	for _, key := range []client.ObjectKey{requeued, changed} {
-		if _, waits := taken[key]; !waits {
+		if _, waits := drained[key]; !waits {
 			t.Errorf("%s is lost", key.Name)
 		}
 	}
@@ -101,11 +101,11 @@ func TestAChangeWithADelayCausesNoReconcileAtOnce(t *testing.T) {
 	q := New()
 	key := client.ObjectKey{Name: "main"}
 	q.DependentChanged(reconciler.Owner{Name: "main"}, reconciler.Change{What: reconciler.EventContent, After: time.Hour})
-	if _, waits := q.delayed[key]; !waits || len(q.Take()) > 0 {
+	if _, waits := q.delayed[key]; !waits || len(q.Drain()) > 0 {
 		t.Errorf("delayed is %v", q.delayed)
 	}
 	q.DependentChanged(reconciler.Owner{Name: "main"}, reconciler.Change{What: reconciler.EventVanished})
-	if after, waits := q.Take()[key]; !waits || after > 0 {
+	if after, waits := q.Drain()[key]; !waits || after > 0 {
 		t.Error("a change meanwhile is delayed, too")
 	}
 }

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package verdict turns what happened in the reconcile of a component into its state, its
-// conditions and the result for the controller.
+// Package verdict computes the state of a component, its conditions and the result for the
+// controller from what happened in a reconcile.
 //
-// [Judge] is pure: the same [Facts] give the same [Verdict], and the table of its test is the
+// [Evaluate] is pure: the same [Facts] give the same [Verdict], and the table of its test is the
 // specification. Errors of the engine get their meaning here. Messages name the objects that
 // a component waits for; [FailureReasons] asks the pods of a workload why it is not ready.
 package verdict

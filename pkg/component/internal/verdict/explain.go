@@ -31,13 +31,13 @@ func (e *InvalidError) Unwrap() error { return e.Err }
 // slow down the retry of another one that failed by chance. An error that says itself
 // what it means is left alone.
 func explain(err error) error {
-	judged := false // whether a right is missing
+	checked := false // whether a right is missing
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		if hasMeaning(e) {
 			return err
 		}
-		if forbidden, decided := forbiddenAnswer(e); !judged && decided {
-			if judged = true; forbidden {
+		if forbidden, decided := forbiddenAnswer(e); !checked && decided {
+			if checked = true; forbidden {
 				return result.NewWaiting(err, v1alpha1.ReasonForbidden, MinInterval)
 			}
 		}

@@ -140,7 +140,7 @@ func TestFailureReasonsAreReadRarely(t *testing.T) {
 	step(time.Second, 3, "")
 	reader.err = nil
 
-	// Ready in between: the patience begins anew.
+	// Ready in between: the delay starts again.
 	c.Explain(t.Context(), now, waits[1:], reader)
 	step(time.Minute, 3, "")
 	step(3*time.Second, 4, reason)

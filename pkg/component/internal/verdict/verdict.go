@@ -35,7 +35,7 @@ type Facts struct {
 	Deleting bool
 	// Skipped says why nothing is done.
 	Skipped Skip
-	// Claimed: the component was just seen and claimed.
+	// Claimed: this is the first reconcile of the component, and it has claimed the component.
 	Claimed bool
 	// Done says what was achieved.
 	Done string
@@ -43,9 +43,9 @@ type Facts struct {
 	Waiting, Blocked string
 	// Unreachable says why the target cluster cannot be reached.
 	Unreachable string
-	// TimedOut: it is waited for longer than the timeout allows.
+	// TimedOut: the wait is longer than the timeout.
 	TimedOut bool
-	// Failed: what is waited for says that it failed.
+	// Failed: an object that is waited for reports that it failed.
 	Failed bool
 	// Err is why the reconcile did not finish.
 	Err error
@@ -62,7 +62,7 @@ type Facts struct {
 	Secrets *redact.Secrets
 }
 
-// Skip is a reason to leave the dependents alone.
+// Skip is a reason not to reconcile the dependents.
 type Skip string
 
 const (
@@ -71,7 +71,7 @@ const (
 	SkippedByPolicy Skip = "the management policy of the component is skip"
 )
 
-// Verdict is the judgement of a reconcile: all of the status, and what Reconcile returns.
+// Verdict is the outcome of a reconcile: all of the status, and what Reconcile returns.
 type Verdict struct {
 	State                v1alpha1.State
 	Ready                metav1.ConditionStatus
@@ -80,7 +80,8 @@ type Verdict struct {
 	// After is when the component is requeued if nothing else requeues it; 0 means not before
 	// it changes.
 	After time.Duration
-	// Err is returned to the controller, whose rate limiter says when it is tried again.
+	// Err is returned to the controller. The rate limiter of the controller decides on the
+	// delay of the retry.
 	Err error
 }
 
@@ -127,12 +128,12 @@ func (f Facts) regularRequeue() time.Duration {
 	return f.Intervals.Requeue - time.Duration(float64(f.Intervals.Requeue)*Jitter*f.Random())
 }
 
-// Judge is pure: the same facts give the same verdict. The table of its test is
-// the specification.
-func Judge(f Facts) Verdict {
+// Evaluate returns the verdict about the facts. It is pure: the same facts give the same
+// verdict. The table of its test is the specification.
+func Evaluate(f Facts) Verdict {
 	switch {
 	case f.Err != nil:
-		return judgeError(f)
+		return evaluateError(f)
 	case f.Skipped != NotSkipped:
 		v := Verdict{State: v1alpha1.StatePending, Ready: metav1.ConditionUnknown, Reason: v1alpha1.ReasonSuspended, Message: string(f.Skipped)}
 		if f.Skipped == SkippedByPolicy {
@@ -178,7 +179,7 @@ func (f Facts) wait(state v1alpha1.State, ready metav1.ConditionStatus, reason, 
 	}
 }
 
-func judgeError(f Facts) Verdict {
+func evaluateError(f Facts) Verdict {
 	err := explain(f.Err)
 	// The builder gives a Waiting without a delay the retry interval.
 	computed := result.Compute(result.Empty, err, result.AlwaysRequeueResultBuilder{RequeueAfter: f.Intervals.Retry})
@@ -228,7 +229,8 @@ func (e Worded) Error() string { return e.Message }
 func (e Worded) Unwrap() error { return e.Err }
 
 // UnfinishedError ends a reconcile that has to be followed by another one: the facts say
-// what is waited for, and when to look again.
+// what is waited for, and when to look again. In most cases nothing is wrong: it is an error
+// only because it ends the reconcile from wherever it is, as an error does.
 type UnfinishedError struct {
 	Facts Facts
 	// Cause is nil if nothing is wrong.
@@ -244,8 +246,8 @@ func (e *UnfinishedError) Error() string {
 
 func (e *UnfinishedError) Unwrap() error { return e.Cause }
 
-// NextChange is when the first of the objects settles by itself or is corrected again; zero
-// if none does.
+// NextChange returns when the first of the objects changes its readiness by itself or is
+// corrected again; zero if none does.
 func NextChange(waits []reconciler.Wait) time.Time {
 	var next time.Time
 	for _, wait := range waits {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package convert turns the parameters of generators and the objects that they return,
+// Package convert converts the parameters of generators and the objects that they return,
 // which may be of any Go type, into the maps that templates, transformers and functions
 // work with.
 package convert

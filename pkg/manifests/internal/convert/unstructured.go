@@ -18,7 +18,7 @@ import (
 )
 
 // ToUnstructuredList returns the objects as maps. Objects that are maps already are not
-// copied. The error names all objects that cannot be turned into one.
+// copied. The error names all objects that cannot be converted.
 func ToUnstructuredList(objects []client.Object) ([]*unstructured.Unstructured, error) {
 	converted := make([]*unstructured.Unstructured, len(objects))
 	var errs []error

@@ -49,14 +49,14 @@ func isText(r rune) bool {
 // chunk is the text between two document separators.
 type chunk struct {
 	text []byte
-	// line is the line of the stream in which the text begins, content the
+	// line is the line of the stream in which the text starts, content the
 	// first one that holds more than blanks, comments and directives.
 	line, content int
 }
 
 // split cuts the stream into its documents and leaves out those that hold
 // nothing. It works on lines and not with the parser, because the parser gives
-// up at the first mistake, and its successors would stay unseen.
+// up at the first mistake, and later ones would not be reported.
 func split(data []byte) []chunk {
 	var chunks []chunk
 	current := chunk{line: 1}
@@ -105,7 +105,7 @@ func lineLength(data []byte) int {
 	return i + 1
 }
 
-// isMarker reports whether the line begins with the marker as a word.
+// isMarker reports whether the line starts with the marker as a word.
 func isMarker(line []byte, marker string) bool {
 	rest, ok := bytes.CutPrefix(line, []byte(marker))
 	return ok && (len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0)
@@ -147,8 +147,8 @@ func parseNode(c chunk) (*yaml.Node, *Error) {
 
 // syntaxError finds the line of a syntax error. For mistakes in the structure
 // the parser names the line above the one where the enclosing map or list
-// begins, which may be far away. Its predecessor names the line above the one
-// where it got stuck, so that is asked in this case.
+// starts, which may be far away. Its predecessor names the line above the one
+// where it failed, so that is used in this case.
 func (c chunk) syntaxError(err error) *Error {
 	line, problem := lineOf(err)
 	if name, ok := strings.CutPrefix(problem, "unknown anchor '"); ok {

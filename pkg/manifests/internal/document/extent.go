@@ -66,7 +66,7 @@ func ExtentOf(data []byte) (total Extent, err error) {
 	}
 }
 
-// CheckAliases refuses a YAML stream whose aliases expand to more than Parse accepts. It
+// CheckAliases refuses a YAML stream with aliases that expand to more than Parse accepts. It
 // is for texts that are read by another parser.
 func CheckAliases(data []byte) error {
 	if bytes.IndexByte(data, '&') < 0 || bytes.IndexByte(data, '*') < 0 {

@@ -14,7 +14,7 @@ import (
 type Document struct {
 	// Number counts the documents of the stream that hold something, from 1.
 	Number int
-	// Line is the line of the stream in which the content begins, from 1.
+	// Line is the line of the stream in which the content starts, from 1.
 	Line int
 	// Value is the content.
 	Value any
@@ -97,8 +97,8 @@ func Value(data []byte) (any, error) {
 	return documents[0].Value, nil
 }
 
-// FromNode returns the value of a node that was parsed already, and whose extent is known
-// to be fine. The error names no line.
+// FromNode returns the value of a node that was parsed already, after its extent was
+// checked. The error names no line.
 func (o Options) FromNode(n *yaml.Node) (any, error) {
 	value, mistake := converter{Options: o}.value(n)
 	if mistake != nil {
@@ -149,7 +149,7 @@ func (s *stream) parse(c chunk) (documents []Document, err *Error) {
 	return []Document{{Line: c.content, Value: value, node: node, offset: offset}}, nil
 }
 
-// LineOf returns the line of the stream in which the value at the path begins;
+// LineOf returns the line of the stream in which the value at the path starts;
 // the path consists of keys (string) and positions in lists (int). If the path
 // leads nowhere, it is the line of the last value that exists on it. Values
 // that came through aliases and merges have the line of what they stand for.

@@ -61,7 +61,7 @@ func TestParseNamesTheLine(t *testing.T) {
 		{"colon in a value", "a: 1\nb: c: d\n", []string{"document 1, line 2: mapping values are not allowed in this context"}},
 		{"colon in the first line", "a: b: c\n", []string{"document 1, line 1: mapping values are not allowed in this context"}},
 		{"wrong indentation", "a: 1\nb:\n  c: 1\n d: 2\ne: 3\n", []string{"document 1, line 4: did not find expected key"}},
-		{"far below where the map began", "a:\n  x: 1\n  y: 2\n  z: 3\n wrong: 4\n", []string{"document 1, line 5: did not find expected key"}},
+		{"far below where the map starts", "a:\n  x: 1\n  y: 2\n  z: 3\n wrong: 4\n", []string{"document 1, line 5: did not find expected key"}},
 		{"text after a quote", "a: b\nc: 'x' y\n", []string{"document 1, line 2: did not find expected key"}},
 		{"list among keys", "a: b\n- c\n", []string{"document 1, line 2: did not find expected key"}},
 		{"a tab", "a: 1\nb:\n\tc: 2\n", []string{"document 1, line 3: found character that cannot start any token"}},

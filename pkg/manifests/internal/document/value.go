@@ -21,7 +21,7 @@ import (
 // ErrNumber is what a number exceeds that would become another one.
 var ErrNumber = errors.New("the number is out of range")
 
-// converter turns the nodes of a chunk into values, up to the first mistake. What aliases
+// converter converts the nodes of a chunk to values, up to the first mistake. What aliases
 // stand for is converted anew for each of them, so that the values share nothing. extentOf
 // was called before: it limits the recursion.
 type converter struct {
@@ -58,8 +58,8 @@ func (c converter) value(n *yaml.Node) (any, *Error) {
 	return value, nil
 }
 
-// mapping returns the keys of the node, and those that it merges in, which never win over
-// its own.
+// mapping returns the keys of the node, and those that it merges in, which never replace its
+// own.
 func (c converter) mapping(n *yaml.Node) (map[string]any, *Error) {
 	values := make(map[string]any, len(n.Content)/2)
 	var merged []*yaml.Node
@@ -268,9 +268,9 @@ func asInJSON(f float64) any {
 // ambiguous finds lines that end like a number with a large exponent.
 var ambiguous = regexp.MustCompile(`(?m)[0-9.][eE]\+?[0-9]{3,}:?\s*$|[0-9.][eE]\+?[0-9]{3,}: `)
 
-// Quoted returns YAML in which texts are quoted that Parse takes for numbers out of
+// Quoted returns YAML in which texts are quoted that Parse treats as numbers out of
 // range. The common encoder writes such a text, for example the short hash 123e456, as
-// it is, because the common parser takes it for a text.
+// it is, because the common parser treats it as a text.
 func Quoted(data []byte) []byte {
 	if !ambiguous.Match(data) {
 		return data

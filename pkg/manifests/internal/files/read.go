@@ -154,7 +154,7 @@ func (r *reader) read(name string, entry fs.DirEntry) (data []byte, err error) {
 // Open opens the regular file that was seen at a path. It fails if something else is there
 // by now, such as a symbolic link that leads out of the file system. A folder above the file
 // may be replaced, too: for folders that others can write to while they are read there is
-// os.Root, whose file system does not leave its root.
+// os.Root, with a file system that does not leave its root.
 func Open(fsys fs.FS, name string, seen fs.FileInfo) (fs.File, error) {
 	file, err := fsys.Open(name)
 	if err != nil {
@@ -178,13 +178,13 @@ const (
 	DefaultMaxTotalSize = 64 << 20
 )
 
-// Selection says which files to read. Files and folders whose name starts with
+// Selection says which files to read. Files and folders with a name that starts with
 // a dot are not read, unless Hidden says so.
 type Selection struct {
 	// Extensions are those to read, with the dot; letters in lower case. Without
 	// any, all files are read.
 	Extensions []string
-	// Hidden reads files and folders whose name starts with a dot as well, but
+	// Hidden reads files and folders with a name that starts with a dot as well, but
 	// for ".git" and those that start with two dots, in which mounted ConfigMaps
 	// keep their earlier and current content.
 	Hidden bool

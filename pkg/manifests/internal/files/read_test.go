@@ -78,7 +78,7 @@ func TestReadReadsHiddenFilesOnRequest(t *testing.T) {
 	}
 }
 
-// swapping is a file system in which a link takes the place of a file when it is opened.
+// swapping is a file system in which a link replaces a file when it is opened.
 type swapping struct {
 	fs.ReadLinkFS
 	swap func() error

@@ -2,5 +2,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package lookup is the template function lookup: it reads objects of the target
-// cluster, with the identity that the dependent objects are written with.
+// cluster, as the user that writes the dependent objects.
 package lookup

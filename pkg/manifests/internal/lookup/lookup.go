@@ -34,7 +34,7 @@ func Disabled(string, string, string, string) (map[string]any, error) {
 }
 
 // For returns the function lookup, which reads objects of the target cluster
-// with the identity that the dependent objects are written with. Objects that take more
+// as the user that writes the dependent objects. Objects that take more
 // bytes than the limit are not copied: templates get a LimitError.
 func For(ctx context.Context, limit int64) Function {
 	return func(apiVersion, kind, namespace, name string) (map[string]any, error) {
@@ -72,7 +72,7 @@ func one(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, key 
 }
 
 // copied returns a copy of an object, which may belong to a cache, while templates can
-// change what they get. It takes the size of the object from what is left.
+// change what they get. It subtracts the size of the object from what is left.
 func copied(object *unstructured.Unstructured, left *int64) (map[string]any, error) {
 	*left -= int64(jsonsize.Of(object.Object, int(min(*left, math.MaxInt32))))
 	if *left < 0 {

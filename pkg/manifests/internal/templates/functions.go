@@ -53,7 +53,7 @@ func required(message string, value any) (any, error) {
 	return value, nil
 }
 
-// equal is eq of text/template, whose errors print what cannot be compared: this may be
+// equal is eq of text/template, but the errors of that one print what cannot be compared: this may be
 // secret, or contain itself.
 func equal(first any, others ...any) (bool, error) {
 	if len(others) == 0 {

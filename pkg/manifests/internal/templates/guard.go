@@ -54,7 +54,7 @@ func set(names string) map[string]bool {
 
 // guard returns a function that counts what f takes and returns. The name chooses what is
 // known about f; a function of a user has none. A guard ends the template by a panic with
-// an error, which text/template turns into an error of the call.
+// an error, which text/template converts to an error of the call.
 func (b *budget) guard(f reflect.Value, name string, wholeNumbers bool) any {
 	call := f.Call
 	if f.Type().IsVariadic() {
@@ -134,7 +134,7 @@ func (b *budget) account(result reflect.Value, deep int64) error {
 // one. Given is the size of the arguments.
 type estimate func(b *budget, arguments []reflect.Value, given size) error
 
-// estimates are those of the functions whose result can be much larger than their
+// estimates are those of the functions with a result that can be much larger than their
 // arguments, or that take much time.
 var estimates = func() map[string]estimate {
 	all := map[string]estimate{
@@ -225,8 +225,8 @@ func splitN(b *budget, a []reflect.Value, _ size) error {
 	return b.items(parts)
 }
 
-// numbers refuses a list of the numbers from start to stop that has too many, or in whose
-// making an int overflows, so that it would not end.
+// numbers refuses a list of the numbers from start to stop that has too many, or one
+// that never ends because an int overflows.
 func (b *budget) numbers(start, stop, step int64) error {
 	const largest = 1 << 53
 	for _, number := range []int64{start, stop, step} {

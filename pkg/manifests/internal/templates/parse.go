@@ -42,8 +42,8 @@ const (
 	resultName   = "_result"
 )
 
-// fields are names that begin with a capital letter and are those of fields of what a
-// template sees. Any other such name may be that of a method, whose result counts.
+// fields are names that start with a capital letter and are those of fields of what a
+// template sees. Any other such name may be that of a method; then its result counts.
 var fields = set("Values Chart Release Capabilities Template Files Subcharts Component Name Namespace Version AppVersion " +
 	"Service Revision IsInstall IsUpgrade BasePath KubeVersion APIVersions Major Minor Digest Labels Annotations")
 
@@ -91,15 +91,15 @@ func NewParser(left, right string, functions template.FuncMap) Parser {
 }
 
 // Parse adds the templates of a text: the text itself under its name, and what
-// it defines. The names that are taken lead to where they were defined; if taken
+// it defines. The names that are in use lead to where they were defined; if used
 // is nil, what comes later wins, as in text/template.
-func (p Parser) Parse(set *Set, name, text string, taken map[string]string) error {
-	_, err := p.parse(set, name, text, taken)
+func (p Parser) Parse(set *Set, name, text string, used map[string]string) error {
+	_, err := p.parse(set, name, text, used)
 	return err
 }
 
 // parse is Parse, and returns how many nodes the trees have, roughly.
-func (p Parser) parse(set *Set, name, text string, taken map[string]string) (nodes int64, err error) {
+func (p Parser) parse(set *Set, name, text string, used map[string]string) (nodes int64, err error) {
 	if err := checkText(text, p.left, p.right); err != nil {
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}
@@ -109,14 +109,14 @@ func (p Parser) parse(set *Set, name, text string, taken map[string]string) (nod
 	}
 	for _, defined := range slices.Sorted(maps.Keys(trees)) {
 		tree := trees[defined]
-		if defined != name && parse.IsEmptyTree(tree.Root) && taken[defined] != "" {
+		if defined != name && parse.IsEmptyTree(tree.Root) && used[defined] != "" {
 			continue
 		}
-		if where, twice := taken[defined]; twice {
+		if where, twice := used[defined]; twice {
 			return 0, fmt.Errorf("%s: template %q is already defined in %s", name, defined, where)
 		}
-		if taken != nil {
-			taken[defined] = name
+		if used != nil {
+			used[defined] = name
 		}
 		r := rewriter{tree: tree, nodes: 1, called: set.called}
 		if r.list(tree.Root, 0); r.tooDeep {
@@ -338,7 +338,7 @@ func lastName(operand parse.Node) (name string, isPath bool) {
 	return path[len(path)-1], true
 }
 
-// isMethod reports whether a name may be that of a method: those of variables begin with
+// isMethod reports whether a name may be that of a method: those of variables start with
 // "$", and most keys of values with a small letter.
 func isMethod(name string) bool {
 	first, _ := utf8.DecodeRuneInString(name)

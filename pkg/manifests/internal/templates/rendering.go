@@ -20,7 +20,7 @@ import (
 // compile patterns, and a deeply nested one overflows the stack.
 const maxArgument = 64 << 10
 
-// NoTemplate is how the error about a template that does not exist begins.
+// NoTemplate is how the error about a template that does not exist starts.
 const NoTemplate = "there is no template"
 
 // errInner ends a template that called one that failed. The cause is kept in the
@@ -150,7 +150,7 @@ func (r *Rendering) tpl(text string, data any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// A new one: a text of blanks would not take the place of the text that calls it.
+	// A new one: a text of blanks would not replace the text that calls it.
 	set := &Set{Template: clone.New("tpl"), called: maps.Clone(clone.called)}
 	nodes, err := r.parser.parse(set, "tpl", text, nil)
 	if err != nil {
@@ -253,8 +253,8 @@ var (
 		"<"+templateName+">", "<template>", templateName+" ", "template ")
 )
 
-// describe returns the error that ended a template in a form that begins with its place
-// and the cause, and ends with the place in the template that it all began in.
+// describe returns the error that ended a template in a form that starts with its place
+// and the cause, and ends with the place in the template where it started.
 func (r *Rendering) describe(outer error) error {
 	// Errors of the writer have no place in the template that they end.
 	message := r.failed + ": " + r.failure.Error()
@@ -262,13 +262,13 @@ func (r *Rendering) describe(outer error) error {
 		message = strings.TrimPrefix(r.failure.Error(), "template: ")
 	}
 	message = ownNames.Replace(message)
-	if began := placeOf(outer); began != "" && began != placeOf(r.failure) {
-		message += " (called from " + began + ")"
+	if start := placeOf(outer); start != "" && start != placeOf(r.failure) {
+		message += " (called from " + start + ")"
 	}
 	return &renderError{message: message, err: r.failure}
 }
 
-// placeOf returns the file, line and column that an error of text/template begins with.
+// placeOf returns the file, line and column that an error of text/template starts with.
 func placeOf(err error) string {
 	if match := placePattern.FindStringSubmatch(err.Error()); match != nil {
 		return match[1]

@@ -68,14 +68,14 @@ func TestALongTextWithFewActionsIsParsed(t *testing.T) {
 func TestADeepTextIsNotParsed(t *testing.T) {
 	const levels = 5000
 	deep := map[string]string{
-		"blocks":            strings.Repeat("{{if 1}}", levels) + strings.Repeat("{{end}}", levels),
-		"blocks with marks": strings.Repeat("{{- if(1) -}}", levels) + strings.Repeat("{{- end -}}", levels),
-		"else if":           "{{if 1}}" + strings.Repeat("{{else if 1}}", levels) + "{{end}}",
-		"else with":         "{{with 1}}" + strings.Repeat("{{ else with 1 }}", levels) + "{{end}}",
-		"parentheses":       "{{" + strings.Repeat("(", levels) + "1" + strings.Repeat(")", levels) + "}}",
-		"ends in comments":  strings.Repeat("{{if 1}}{{/* {{end}} */}}", levels) + strings.Repeat("{{end}}", levels),
-		"ends in texts":     strings.Repeat("{{if 1}}{{\"{{end}}\"}}{{`{{end}}`}}{{'\"'}}", levels) + strings.Repeat("{{end}}", levels),
-		"quoted quotes":     strings.Repeat(`{{if "\"}}{{end}}"}}`, levels) + strings.Repeat("{{end}}", levels),
+		"blocks":                   strings.Repeat("{{if 1}}", levels) + strings.Repeat("{{end}}", levels),
+		"blocks with trim markers": strings.Repeat("{{- if(1) -}}", levels) + strings.Repeat("{{- end -}}", levels),
+		"else if":                  "{{if 1}}" + strings.Repeat("{{else if 1}}", levels) + "{{end}}",
+		"else with":                "{{with 1}}" + strings.Repeat("{{ else with 1 }}", levels) + "{{end}}",
+		"parentheses":              "{{" + strings.Repeat("(", levels) + "1" + strings.Repeat(")", levels) + "}}",
+		"ends in comments":         strings.Repeat("{{if 1}}{{/* {{end}} */}}", levels) + strings.Repeat("{{end}}", levels),
+		"ends in texts":            strings.Repeat("{{if 1}}{{\"{{end}}\"}}{{`{{end}}`}}{{'\"'}}", levels) + strings.Repeat("{{end}}", levels),
+		"quoted quotes":            strings.Repeat(`{{if "\"}}{{end}}"}}`, levels) + strings.Repeat("{{end}}", levels),
 	}
 	for name, text := range deep {
 		err := CheckText(text)

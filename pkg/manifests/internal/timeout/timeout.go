@@ -13,8 +13,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
-// grace is how long a rendering may take to notice that its time is over. Most
-// do, and then they tell where they were.
+// grace is how long a rendering may take to notice that its time has passed. Most
+// do, and then they report where they were.
 const grace = 200 * time.Millisecond
 
 // Runner runs the renderings of one generator. As long as one that was given up
@@ -29,7 +29,7 @@ type Runner struct {
 func New(name string) *Runner { return &Runner{name: name, guard: guard.New(grace)} }
 
 // Run runs f in a goroutine of its own, until f returns, the context ends or
-// the timeout, if it is greater than 0, is over. Panics become errors. What ends
+// the timeout, if it is greater than 0, has passed. Panics become errors. What ends
 // late or is refused becomes a RenderTimeoutError.
 func Run[T any](ctx context.Context, r *Runner, timeout time.Duration, f func(context.Context) (T, error)) (T, error) {
 	var none T

@@ -29,7 +29,7 @@ func TestRunReturnsWhatTheRenderingReturns(t *testing.T) {
 	}
 }
 
-func TestRunTurnsTheWorstIntoErrors(t *testing.T) {
+func TestRunConvertsPanicsAndExitsToErrors(t *testing.T) {
 	r := timeout.New("it")
 	_, err := timeout.Run(t.Context(), r, time.Minute, func(context.Context) (int, error) { panic("no") })
 	var p *manifests.PanicError
@@ -65,7 +65,7 @@ func TestRunReportsWhereARenderingNoticedItsEnd(t *testing.T) {
 	}
 }
 
-func TestRunLeavesARenderingBehindAndRefusesOthersUntilItEnds(t *testing.T) {
+func TestRunAbandonsARenderingAndRefusesOthersUntilItEnds(t *testing.T) {
 	r, release := timeout.New("it"), make(chan struct{})
 	_, err := timeout.Run(t.Context(), r, time.Millisecond, func(context.Context) (int, error) { <-release; return 0, nil })
 	var late *manifests.RenderTimeoutError

@@ -137,7 +137,7 @@ func invalid(items []*item) error {
 
 // desired returns the item in the form that the planner works with.
 func (i *item) desired(in Input) plan.Desired {
-	setMarks(i.content, in.Name, in.Owner)
+	setOwnership(i.content, in.Name, in.Owner)
 	return plan.Desired{
 		Key:         i.key,
 		Version:     i.version,
@@ -150,8 +150,7 @@ func (i *item) desired(in Input) plan.Desired {
 	}
 }
 
-// scales returns the object whose number of replicas the item decides about, if it
-// configures an autoscaler.
+// scales returns the scale target of the item, if it configures an autoscaler.
 func (i *item) scales() *plan.Key {
 	target := plan.Key{Namespace: i.key.Namespace}
 	switch i.key.GroupKind() {
@@ -224,7 +223,7 @@ func (i *item) mistake(format string, args ...any) {
 	i.mistakes = append(i.mistakes, fmt.Errorf(format, args...))
 }
 
-// fail notes a mistake that leaves nothing to go on with.
+// fail notes a mistake after which nothing else can be checked.
 func (i *item) fail(format string, args ...any) {
 	i.mistake(format, args...)
 	i.broken = true
@@ -245,7 +244,7 @@ func (i *item) title() string {
 	}
 }
 
-// pathAnnotations are where tools leave the name of the file that an object comes from.
+// pathAnnotations are where tools put the name of the file that an object comes from.
 var pathAnnotations = []string{"config.kubernetes.io/path", "internal.config.kubernetes.io/path"}
 
 // file returns the file that the object comes from, if the object says so.

@@ -148,7 +148,7 @@ func TestJobsWithATimeToLiveExpire(t *testing.T) {
 	}
 }
 
-func TestBuildLeavesItsInputAlone(t *testing.T) {
+func TestBuildDoesNotChangeItsInput(t *testing.T) {
 	objects := parse(t, `{apiVersion: v1, kind: Secret, metadata: {name: s, uid: x, annotations: {shop.example.com/owner: other}}, stringData: {a: b}, status: {}}
 ---
 {apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}]}`)

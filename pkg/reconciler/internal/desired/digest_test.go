@@ -30,10 +30,10 @@ func TestDigestsAreAboutWhatTheUserWants(t *testing.T) {
 	const base = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {x: one}, annotations: {x: one}}, data: {k: v}}`
 	want := digestOf(t, base, nil)
 	same := map[string]string{
-		"our marks of another owner":  `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {x: one, shop.example.com/owner-id: z}, annotations: {x: one, shop.example.com/owner: z}}, data: {k: v}}`,
-		"what the server keeps":       `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, uid: "5", resourceVersion: "6", labels: {x: one}, annotations: {x: one}}, data: {k: v}, status: {}}`,
-		"the namespace that it gets":  `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop, labels: {x: one}, annotations: {x: one}}, data: {k: v}}`,
-		"another order of the fields": `{data: {k: v}, metadata: {annotations: {x: one}, labels: {x: one}, name: a}, kind: ConfigMap, apiVersion: v1}`,
+		"our label and annotation of another owner": `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {x: one, shop.example.com/owner-id: z}, annotations: {x: one, shop.example.com/owner: z}}, data: {k: v}}`,
+		"what the server keeps":                     `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, uid: "5", resourceVersion: "6", labels: {x: one}, annotations: {x: one}}, data: {k: v}, status: {}}`,
+		"the namespace that it gets":                `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop, labels: {x: one}, annotations: {x: one}}, data: {k: v}}`,
+		"another order of the fields":               `{data: {k: v}, metadata: {annotations: {x: one}, labels: {x: one}, name: a}, kind: ConfigMap, apiVersion: v1}`,
 	}
 	for name, object := range same {
 		if got := digestOf(t, object, nil); got != want {

@@ -3,7 +3,7 @@
 
 // Package desired is the door through which rendered objects come in.
 //
-// Build takes whatever a generator returned, typed or not, single or in lists, and
+// Build accepts whatever a generator returned, typed or not, single or in lists, and
 // returns what the planner works with: each object identified, placed in its
 // namespace, with valid policies, a digest and our label and annotation. Everything behind this door
 // may rely on that.

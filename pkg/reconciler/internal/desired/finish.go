@@ -19,7 +19,7 @@ func (i *item) finish(in Input) {
 	if i.broken || i.excluded {
 		return
 	}
-	removeMarks(i.content, in.Name)
+	removeOwnership(i.content, in.Name)
 	if i.key.GroupKind() == kindSecret {
 		i.encodeSecret()
 	}
@@ -87,7 +87,7 @@ func (i *item) parsePolicies(in Input) (ignored []string) {
 	return defaults.IgnoreFields
 }
 
-// stringsOf returns labels or annotations, whose values are known to be strings.
+// stringsOf returns labels or annotations; their values are known to be strings.
 func stringsOf(content map[string]any, field string) map[string]string {
 	values, _ := at(content, "metadata", field).(map[string]any)
 	if len(values) == 0 {
@@ -114,17 +114,17 @@ func split(err error) []error {
 	return []error{err}
 }
 
-// setMarks sets our label and annotation. They are no part of the digest, which is about
+// setOwnership sets our label and annotation. They are no part of the digest, which is about
 // the manifest of the user.
-func setMarks(content map[string]any, name string, owner plan.Owner) {
+func setOwnership(content map[string]any, name string, owner plan.Owner) {
 	metadata := content["metadata"].(map[string]any)
 	set(metadata, "labels", name+"/"+v1alpha1.LabelOwnerID, owner.ID)
 	set(metadata, "annotations", name+"/"+v1alpha1.AnnotationOwner, owner.Ref.String())
 }
 
-// removeMarks removes our label and annotation if they came with the manifest: a manifest
+// removeOwnership removes our label and annotation if they came with the manifest: a manifest
 // that was made of a live object does not decide about the owner of this one.
-func removeMarks(content map[string]any, name string) {
+func removeOwnership(content map[string]any, name string) {
 	metadata := content["metadata"].(map[string]any)
 	unset(metadata, "labels", name+"/"+v1alpha1.LabelOwnerID)
 	unset(metadata, "annotations", name+"/"+v1alpha1.AnnotationOwner)

@@ -93,7 +93,7 @@ func checkPromises(t *testing.T, objects []plan.Desired) {
 			t.Errorf("the manifest of %s is of %s", object.Key, key)
 		}
 		if manifest.GetLabels()[name+"/owner-id"] != owner.ID || manifest.GetAnnotations()[name+"/owner"] != owner.Ref.String() {
-			t.Errorf("%s lacks our marks", object.Key)
+			t.Errorf("%s lacks our ownership label or annotation", object.Key)
 		}
 		if object.Digest == "" || object.Policies.Update == "" {
 			t.Errorf("%s is not complete: %#v", object.Key, object)

@@ -44,7 +44,7 @@ func (i *item) checkLimits(in Input) {
 		i.checkDataSize()
 	}
 	if size := jsonsize.Of(i.content, maxBody); size > maxBody {
-		i.mistake("has more than %d bytes, or is nested deeper than %d levels; the server takes no more", maxBody, jsonsize.MaxDepth)
+		i.mistake("has more than %d bytes, or is nested deeper than %d levels; the server accepts no more", maxBody, jsonsize.MaxDepth)
 	}
 }
 
@@ -81,12 +81,12 @@ func (i *item) checkAnnotations(in Input) {
 		}
 	}
 	if size > validation.TotalAnnotationSizeLimitB {
-		i.mistake("metadata.annotations have %d bytes with the one that names the component; the server takes %d at most", size, validation.TotalAnnotationSizeLimitB)
+		i.mistake("metadata.annotations have %d bytes with the one that names the component; the server accepts %d at most", size, validation.TotalAnnotationSizeLimitB)
 	}
 }
 
 // checkOwners refuses references to others than the component: the server's
-// garbage collector deletes an object whose owners do not exist.
+// garbage collector deletes an object if none of its owners exists.
 func (i *item) checkOwners(owner types.UID) {
 	references, _ := at(i.content, "metadata", "ownerReferences").([]any)
 	for _, reference := range references {
@@ -165,6 +165,6 @@ func (i *item) checkDataSize() {
 		}
 	}
 	if size > maxData {
-		i.mistake("has %d bytes of data; the server takes %d at most", size, maxData)
+		i.mistake("has %d bytes of data; the server accepts %d at most", size, maxData)
 	}
 }

@@ -31,13 +31,13 @@ func TestWhatTheServerWouldRefuseIsFoundBeforeAnythingIsWritten(t *testing.T) {
 		{"label prefix that is none", cm + `labels: {"A_b/c": c}}}`, `ConfigMap shop/a: metadata.labels: "A_b/c": `},
 		{"annotation name that is none", cm + `annotations: {"a b": c}}}`, `ConfigMap shop/a: metadata.annotations: "a b": `},
 		{"annotations too large", cm + `annotations: {a: ` + strings.Repeat("x", 150<<10) + `, b: ` + strings.Repeat("x", 150<<10) + `}}}`,
-			"ConfigMap shop/a: metadata.annotations have 307253 bytes with the one that names the component; the server takes 262144 at most"},
+			"ConfigMap shop/a: metadata.annotations have 307253 bytes with the one that names the component; the server accepts 262144 at most"},
 		{"owner that is another object", cm + `ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: b, uid: u-1}]}}`,
 			"ConfigMap shop/a: metadata.ownerReferences: ConfigMap b is not the component"},
 		{"owner without uid", cm + `ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: b}]}}`,
 			"ConfigMap shop/a: metadata.ownerReferences: ConfigMap b is not the component"},
 		{"too much text", `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: ` + half + `, b: ` + half + `, c: x}}`,
-			"ConfigMap shop/a: has 1048577 bytes of data; the server takes 1048576 at most"},
+			"ConfigMap shop/a: has 1048577 bytes of data; the server accepts 1048576 at most"},
 		{"too much text and binary data", `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: ` + half + `x}, binaryData: {b: ` + encoded + `}}`,
 			"ConfigMap shop/a: has 1048577 bytes of data"},
 		{"too large a secret", `{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {a: ` + encoded + `}, stringData: {b: ` + half + `x}}`,
@@ -124,7 +124,7 @@ func TestNumbersThatWouldBecomeOthersAreMistakes(t *testing.T) {
 	}
 }
 
-func TestWhatTheServerTakesIsNoMistake(t *testing.T) {
+func TestWhatTheServerAcceptsIsNoMistake(t *testing.T) {
 	half := strings.Repeat("x", maxData/2)
 	encoded := base64.StdEncoding.EncodeToString([]byte(half))
 	in := input(parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {app.example.com/name: "", x: z}, annotations: {Example.com/Note: x}}, data: {a: `+half+`}, binaryData: {b: `+encoded+`}}

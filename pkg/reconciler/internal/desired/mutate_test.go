@@ -90,7 +90,7 @@ func TestNoShapeOfAnObjectPanics(t *testing.T) {
 		}
 		digest.Hasher{}.ObservedHash(live)
 		digest.Hasher{}.AppliedHash(live, manifest, []string{"/metadata", "/spec/template/spec/containers/0"})
-		if judged := status.Analyze(&unstructured.Unstructured{Object: live}, hints); judged.Readiness != status.Ready && judged.Message == "" {
+		if assessed := status.Analyze(&unstructured.Unstructured{Object: live}, hints); assessed.Readiness != status.Ready && assessed.Message == "" {
 			t.Errorf("no reason why %s is not ready", asJSON(live))
 		}
 	}

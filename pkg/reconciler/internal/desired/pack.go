@@ -21,14 +21,14 @@ import (
 )
 
 // blockSize is from how many bytes of JSON on a block of manifests is full. The
-// manifests of a component resemble each other, so together they take little; but to
+// manifests of a component resemble each other, so together they need little memory; but to
 // read one of them, its whole block is unpacked.
 const blockSize = 16 << 10
 
-// Pack are objects in a form that takes little memory.
+// Pack are objects in a form that needs little memory.
 type Pack struct {
 	objects []packedObject
-	// Size is how many bytes the manifests take.
+	// Size is how many bytes the manifests need.
 	Size int
 }
 
@@ -143,7 +143,7 @@ func (p *packer) close() {
 	} else {
 		p.writer.Reset(&compressed)
 	}
-	// A buffer takes everything.
+	// A write to a buffer does not fail.
 	_, _ = p.writer.Write(p.raw.Bytes())
 	_ = p.writer.Close()
 	p.block.compressed = bytes.Clone(compressed.Bytes())

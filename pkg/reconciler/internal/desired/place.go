@@ -126,7 +126,7 @@ var (
 	kindAPIService = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
 )
 
-// cascadingKinds are the kinds that take other objects with them when they are deleted.
+// cascadingKinds are the kinds with a deletion that deletes other objects, too.
 // They are never purged, and never recreated unless they ask for it themselves.
 var cascadingKinds = map[schema.GroupKind]bool{
 	kindNamespace:  true,

@@ -55,7 +55,7 @@ func read(objects []client.Object, scheme *runtime.Scheme) ([]*item, error) {
 }
 
 // contentOf returns a copy of the object as JSON-like values. Nothing that an
-// untyped object holds is lost: it never takes the form of a Go type.
+// untyped object holds is lost: it is never converted to a Go type.
 func contentOf(obj client.Object, scheme *runtime.Scheme, left *byteBudget) (content map[string]any, err error) {
 	// Objects may be of any type that a user wrote.
 	defer func() {
@@ -81,7 +81,7 @@ func contentOf(obj client.Object, scheme *runtime.Scheme, left *byteBudget) (con
 	}
 }
 
-// convert turns a typed object into JSON-like values.
+// convert converts a typed object to JSON-like values.
 func convert(obj client.Object, scheme *runtime.Scheme) (map[string]any, error) {
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	if gvk.Kind == "" || gvk.Version == "" {
@@ -183,8 +183,8 @@ func inherit(content, list map[string]any) {
 // maxDepth bounds the nesting of values, so that a value that contains itself is found.
 const maxDepth = 500
 
-// byteBudget is how many bytes may still be copied. A value that shares its parts takes
-// little memory, and its copy may take all of it.
+// byteBudget is how many bytes may still be copied. A value that shares its parts needs
+// little memory, and its copy may need all of it.
 type byteBudget int
 
 // spend reports whether there is enough for a value with a text of this length.
@@ -313,7 +313,7 @@ func cloneNumber(v json.Number) (any, error) {
 	return cloneFloat(f)
 }
 
-// cloneByJSON takes over what has a form in JSON: times, quantities, other maps.
+// cloneByJSON copies what has a form in JSON: times, quantities, other maps.
 func cloneByJSON(value any) (any, error) {
 	data, err := json.Marshal(value)
 	if err != nil {

@@ -58,7 +58,7 @@ type index struct {
 type kindAndName struct{ kind, name string }
 
 func (x index) add(added *item) {
-	if first, taken := x.items[added.key]; taken {
+	if first, exists := x.items[added.key]; exists {
 		added.fail("is defined more than once (duplicate), as %s and as %s", first.place, added.place)
 		return
 	}
@@ -194,13 +194,13 @@ func (x index) checkDirection(dependent, other *item) {
 	case x.prerequisites(other)[dependent] != "":
 		dependent.mistake("depends on the %s, which cannot exist without it", other.key)
 	case its.Order.Apply > mine.Order.Apply:
-		dependent.mistake("depends on the %s, whose apply-order %d is greater than %d", other.key, its.Order.Apply, mine.Order.Apply)
+		dependent.mistake("depends on the %s with the apply-order %d, which is greater than %d", other.key, its.Order.Apply, mine.Order.Apply)
 	case its.Order.Apply == mine.Order.Apply && x.stage(other.key) > x.stage(dependent.key):
 		dependent.mistake("depends on the %s, which is applied later in the same wave because of its kind; give the %s a smaller apply-order than %d",
 			other.key, other.key, mine.Order.Apply)
 	}
 	if its.Order.Delete < mine.Order.Delete && goesOnDelete(mine.Delete) && goesOnDelete(its.Delete) && mine.RunOn == policy.RunOnApply {
-		dependent.mistake("depends on the %s, whose delete-order %d is less than %d, so that it would be deleted first", other.key, its.Order.Delete, mine.Order.Delete)
+		dependent.mistake("depends on the %s with the delete-order %d, which is less than %d, so that it would be deleted first", other.key, its.Order.Delete, mine.Order.Delete)
 	}
 }
 
@@ -215,7 +215,7 @@ func (x index) checkCycles(items []*item) {
 	}
 }
 
-// done marks items whose dependencies were all followed.
+// done is the state of items after all their dependencies were followed.
 const done = -1
 
 // cycleSearch follows dependencies, depth first.

@@ -66,7 +66,7 @@ func TestDefines(t *testing.T) {
 	}
 }
 
-func TestNoTypeThatBearsOthersIsPurged(t *testing.T) {
+func TestADefinitionOfATypeIsNeverPurged(t *testing.T) {
 	expectMistake(t, input(parse(t, definitionOf("Cluster", `shop.example.com/purge-order: "5"`))...), "a CustomResourceDefinition cannot be purged")
 }
 

@@ -23,7 +23,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// apply sends the manifest as a server-side apply and leaves the fields of other
+// apply sends the manifest as a server-side apply and does not change the fields of other
 // managers alone. Some earlier entries in managedFields count as ours: what we wrote as
 // a PUT under another policy, and under the verb override the fields of one-off
 // managers. The answer shows whether there are any, so nothing has to be read before.
@@ -76,12 +76,12 @@ func (e *Executor) apply(ctx context.Context, resource cluster.Resource, step pl
 	metadata["resourceVersion"] = live.GetResourceVersion()
 	live, err = e.objects.Apply(ctx, resource, object, e.options.FieldOwner)
 	if err != nil {
-		return nil, fmt.Errorf("apply again, after taking over fields: %w", err)
+		return nil, fmt.Errorf("apply again, after acquiring fields: %w", err)
 	}
 	return live, nil
 }
 
-// migrateVersions rewrites the entries of managedFields whose version the server does
+// migrateVersions rewrites the entries of managedFields in versions that the server does
 // not serve any more, and puts the new resourceVersion into the metadata of what is
 // to be applied. The server converts an object to the version of each entry when it
 // is applied, and fails if the definition of the type does not have that version. If
@@ -134,14 +134,14 @@ func (e *Executor) setManagers(ctx context.Context, resource cluster.Resource, s
 	}
 	live, err = e.objects.Patch(ctx, resource, step.Key.Namespace, step.Key.Name, types.JSONPatchType, patch, e.options.FieldOwner)
 	if err != nil {
-		return nil, fmt.Errorf("take over fields of earlier managers: %w", err)
+		return nil, fmt.Errorf("acquire fields of earlier managers: %w", err)
 	}
 	return live, nil
 }
 
 // oneOff are managers of tools that persons and scripts use, not of controllers that
 // would write their fields again. The last one is what the server
-// invents for an object whose managers it does not know.
+// invents for an object with unknown managers.
 var oneOff = []string{"kubectl", "helm", "oc", "k9s", "before-first-apply"}
 
 // isOneOff reports whether the manager is one of them, or a command of kubectl
@@ -194,7 +194,7 @@ func uniteEntries(entries []metav1.ManagedFieldsEntry, owner string, counts func
 }
 
 // migrateEntries gives the entries of versions that are not served the version of the
-// object, and unites those of one manager. An entry whose fields cannot be read is
+// object, and unites those of one manager. An entry with unreadable fields is
 // dropped. The second result reports whether there were any such entries.
 func migrateEntries(entries []metav1.ManagedFieldsEntry, to schema.GroupVersion, served map[string]bool) (translated []metav1.ManagedFieldsEntry, changed bool) {
 	for _, entry := range entries {

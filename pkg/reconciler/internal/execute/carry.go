@@ -16,7 +16,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/cluster"
 )
 
-// carry takes fields of the live object over into the body of a PUT. Both are
+// carry copies fields of the live object to the body of a PUT. Both are
 // the content of objects; live is not changed.
 type carry func(body, live map[string]any)
 
@@ -69,7 +69,7 @@ func carryDeployment(body, live map[string]any) {
 	}
 }
 
-// carriersOf returns what has to be taken over from the live object; if there
+// carriersOf returns what has to be copied from the live object; if there
 // is nothing, the object need not be read.
 func (e *Executor) carriersOf(ctx context.Context, resource cluster.Resource, manifest map[string]any) ([]carry, error) {
 	if cluster.IsBuiltIn(resource.GVR.Group) {
@@ -311,7 +311,7 @@ func carryPod(body, live map[string]any) {
 }
 
 // carryNode carries what the controllers of nodes and of their cloud have set.
-// Addresses of pods and the identity in the cloud cannot be changed any more.
+// The addresses of pods and the provider ID cannot be changed any more.
 func carryNode(body, live map[string]any) {
 	if spec := child(body, "spec"); spec != nil {
 		keepMissing(spec, inner(live, "spec"), "podCIDR", "podCIDRs", "providerID", "taints")

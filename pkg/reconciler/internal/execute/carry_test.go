@@ -39,7 +39,7 @@ func TestAPutOfTheSameManifestChangesNothingAmongControllers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wanted := map[string]*plan.Desired{}
+	desired := map[string]*plan.Desired{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -49,15 +49,15 @@ func TestAPutOfTheSameManifestChangesNothingAmongControllers(t *testing.T) {
 		manifest = strings.ReplaceAll(manifest, "nodeName: node-0, ", "") // there is a scheduler
 		d := b.desired(manifest, v1alpha1.UpdatePolicyReplace)
 		b.must(step(plan.VerbCreate, d, plan.Observation{}))
-		wanted[strings.TrimSuffix(filepath.Base(file), ".yaml")] = d
+		desired[strings.TrimSuffix(filepath.Base(file), ".yaml")] = d
 	}
-	settled := func(name string) func() bool {
-		return func() bool { return b.observe(wanted[name]).Status.Readiness == plan.Ready }
+	isReady := func(name string) func() bool {
+		return func() bool { return b.observe(desired[name]).Status.Readiness == plan.Ready }
 	}
 	for _, name := range []string{"pod", "persistentvolumeclaim", "job", "customresourcedefinition", "service-loadbalancer"} {
-		eventually(t, name+" is ready", settled(name))
+		eventually(t, name+" is ready", isReady(name))
 	}
-	for name, d := range wanted {
+	for name, d := range desired {
 		t.Run(name, func(t *testing.T) {
 			var before, after plan.Observation
 			eventually(t, "a replace changes nothing", func() bool {
@@ -118,7 +118,7 @@ var drifts = map[string]string{
 	"validatingadmissionpolicybinding": `spec: {validationActions: [Warn]}`,
 }
 
-// elements are drifts that add an element to a list whose elements have keys.
+// elements are drifts that add an element to a list of elements with keys.
 // Under server-side apply it belongs to the client that added it, and stays.
 var elements = []string{"service", "service-nodeport", "validatingadmissionpolicybinding"}
 

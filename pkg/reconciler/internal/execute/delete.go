@@ -19,14 +19,14 @@ import (
 )
 
 // maxSends is how often a deletion or an orphaning is sent in one step
-// because of conflicts. An object that changes faster than that is left to the next plan.
+// because of conflicts. An object that changes faster than that is deferred to the next plan.
 const maxSends = 5
 
 // retryOnConflict executes a step that does not depend on the content of the object,
 // only on its owner. If the object has changed since the plan was made, it is read
 // again, and the step is executed again as long as it still applies to the object,
 // each time with the resourceVersion of the last read: the server does not delete an
-// object whose owner changed between that read and the request.
+// object if its owner changed between that read and the request.
 func (e *Executor) retryOnConflict(ctx context.Context, step plan.Step, execute func(context.Context, plan.Step) plan.Result) plan.Result {
 	if step.UID == "" || step.ResourceVersion == "" {
 		return failed(step, errors.New("there is no precondition"))
@@ -95,15 +95,15 @@ func (e *Executor) blockedResult(ctx context.Context, step plan.Step, verdict ve
 
 // orphanedNote notes that an object was orphaned that was to be deleted.
 func orphanedNote(step plan.Step, verdict verdict) plan.Note {
-	const left = "is left behind without our marks, because "
+	const orphaned = "is orphaned, because "
 	switch {
 	case verdict.unread != "":
-		return plan.Note{Key: step.Key, Warning: plan.WarnContentUnknown,
-			Message: left + "it is not known whether objects of others live in it: " + verdict.unread}
+		return plan.Note{Key: step.Key, Reason: plan.WarnContentUnknown, Warning: true,
+			Message: orphaned + "it is not known whether objects of others live in it: " + verdict.unread}
 	case step.ItemAfter.Keeps && step.ItemAfter.Origin != v1alpha1.OriginNamespace:
-		return plan.Note{Key: step.Key, Warning: plan.WarnKeptForOrphan, Message: left + "something in it was left behind before and would go with it"}
+		return plan.Note{Key: step.Key, Reason: plan.WarnKeptForOrphan, Warning: true, Message: orphaned + "something in it was orphaned before and would be deleted with it"}
 	default:
-		return plan.Note{Key: step.Key, Message: "released: " + verdict.why}
+		return plan.Note{Key: step.Key, Reason: plan.NoteReleased, Message: "released: " + verdict.why}
 	}
 }
 

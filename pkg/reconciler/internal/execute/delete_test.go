@@ -59,7 +59,7 @@ func TestAnObjectIsDeletedInAnyVersion(t *testing.T) {
 	}
 }
 
-func TestAnOrphanLosesOurMarksAndNothingElse(t *testing.T) {
+func TestAnOrphanLosesOurOwnershipMetadataAndNothingElse(t *testing.T) {
 	b := newBench(t)
 	manifest := strings.Replace(configMap(b.namespace(), "left"), "metadata: {", "metadata: {labels: {app: x}, annotations: {note: some}, ", 1)
 	d := b.desired(manifest, v1alpha1.UpdatePolicyReplace)
@@ -115,7 +115,7 @@ func TestAnObjectThatMovesIsDeletedAllTheSame(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatNeverRestsIsLeftToTheNextPlan(t *testing.T) {
+func TestAnObjectThatChangesAllTheTimeIsDeferredToTheNextPlan(t *testing.T) {
 	b := newBench(t)
 	d := b.desired(configMap(b.namespace(), "restless"), v1alpha1.UpdatePolicyReplace)
 	seen := b.must(step(plan.VerbCreate, d, plan.Observation{}))

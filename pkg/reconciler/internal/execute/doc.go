@@ -7,7 +7,7 @@
 //   - create demands that the object does not exist.
 //   - replace is a PUT of the manifest. For the kinds in carriers, on which
 //     such a PUT would be refused or would reset what others have set, the object
-//     is read first and these fields are carried over.
+//     is read first and these fields are copied.
 //   - merge and override are server-side applies. If the answer shows that the
 //     fields have earlier owners that count as us, these are united with ours and
 //     the apply is sent once more; normally it is one request.
@@ -25,9 +25,9 @@
 // A guard reads, right before the deletion, what would go with a type or a namespace.
 // What another client creates between that read and the deletion is lost, which a
 // note says; behind a fence nothing can be created. A fence exists only for that
-// moment. It is in no inventory, bears a label of its own, and is removed by the
+// moment. It is in no inventory, has a label of its own, and is removed by the
 // next call if the process crashes.
 //
 // Steps of one stage run side by side, and the failure of one does not stop the
-// others; but a later stage does not begin.
+// others; but a later stage does not start.
 package execute

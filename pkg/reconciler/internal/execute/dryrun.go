@@ -35,12 +35,12 @@ func (e *Executor) dryRun(ctx context.Context, step plan.Step) plan.Result {
 		if readErr != nil {
 			return failed(step, fmt.Errorf("read the live object, which may hold what the new one asks for: %w", readErr))
 		}
-		released, held := withoutHeld(resource, manifest, live)
+		candidate, held := withoutHeld(resource, manifest, live)
 		if held {
-			err = e.tryCreate(ctx, resource, released)
+			err = e.tryCreate(ctx, resource, candidate)
 		}
-		if err == nil && asksForPort(resource, released) {
-			err = e.createToCheckPorts(ctx, resource, released)
+		if err == nil && asksForPort(resource, candidate) {
+			err = e.createToCheckPorts(ctx, resource, candidate)
 		}
 	}
 	switch message := strings.ToLower(messageOf(err)); {
@@ -57,7 +57,7 @@ func (e *Executor) dryRun(ctx context.Context, step plan.Step) plan.Result {
 	}
 }
 
-// tryCreate creates an object as a dry run, whose name may be in use.
+// tryCreate creates an object as a dry run; its name may be in use.
 func (e *Executor) tryCreate(ctx context.Context, resource cluster.Resource, object *unstructured.Unstructured) error {
 	err := e.objects.Try(ctx, resource, object, e.options.FieldOwner)
 	if apierrors.IsAlreadyExists(err) {

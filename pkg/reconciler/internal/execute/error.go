@@ -91,7 +91,7 @@ func IsUnavailable(err error) bool {
 	return cluster.IsUnavailable(err) && !(ok && e.Class == Denied)
 }
 
-// IsForbidden reports whether the server refused a write because the identity has no
+// IsForbidden reports whether the server refused a write because the user has no
 // right to it, or a quota or a policy of the server forbids it.
 func IsForbidden(err error) bool {
 	e, ok := errors.AsType[*Error](err)
@@ -133,7 +133,7 @@ func classify(step plan.Step, err error) *Error {
 	return e
 }
 
-// classifyStatus takes over what the server's answer says.
+// classifyStatus reads what the server's answer says.
 func (e *Error) classifyStatus(status metav1.Status) {
 	e.Fields = fieldsIn(status)
 	switch denied := isDenial(status.Message); {
@@ -267,7 +267,7 @@ var (
 	printed = regexp.MustCompile(`(?:value: [^"]|, got |&|\[\]|map\[|\[[0-9]).*`)
 	// missingRight is the answer of an authorizer, which knows no content.
 	missingRight = regexp.MustCompile(`^secrets( "[^"]*")? is forbidden: User "[^"]*" cannot `)
-	// policyDenial is how the server begins the message of a ValidatingAdmissionPolicy.
+	// policyDenial is how the server starts the message of a ValidatingAdmissionPolicy.
 	policyDenial = regexp.MustCompile(`ValidatingAdmissionPolicy '[^']*'( with binding '[^']*')? denied request`)
 )
 
@@ -327,7 +327,7 @@ func describeAnswer(status metav1.Status) string {
 	}
 }
 
-// storageFailure says what is wrong if the storage of the cluster did not take an
+// storageFailure says what is wrong if the storage of the cluster did not accept an
 // object; it is empty if something else is wrong.
 func storageFailure(step plan.Step, message string) string {
 	switch {
@@ -339,7 +339,7 @@ func storageFailure(step plan.Step, message string) string {
 	case strings.Contains(message, "etcdserver: mvcc: database space exceeded"):
 		return "the storage of the cluster is full; an administrator has to free space in etcd or raise its quota (" + message + ")"
 	case strings.Contains(message, "etcdserver: "):
-		return "the storage of the cluster did not take it, and it is tried again (" + message + ")"
+		return "the storage of the cluster did not accept it, and it is tried again (" + message + ")"
 	default:
 		return ""
 	}

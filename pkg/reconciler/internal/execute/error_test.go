@@ -208,7 +208,7 @@ func TestRefusalsSayWhatIsWrongAndWhatToDo(t *testing.T) {
 		"a storage that is full": {"ConfigMap", 500, status("", 500, "etcdserver: mvcc: database space exceeded"),
 			"the storage of the cluster is full; an administrator has to free space in etcd or raise its quota (etcdserver: mvcc: database space exceeded)"},
 		"a storage that does not answer": {"ConfigMap", 500, status("", 500, "etcdserver: request timed out"),
-			"the storage of the cluster did not take it, and it is tried again (etcdserver: request timed out)"},
+			"the storage of the cluster did not accept it, and it is tried again (etcdserver: request timed out)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := benchOn(t, fake(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -229,7 +229,7 @@ func status(reason string, code int, message string) string {
 	return `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"` + reason + `","code":` + itoa(code) + `,"message":"` + message + `"}`
 }
 
-func TestARefusalSaysThatSomethingIsTaken(t *testing.T) {
+func TestARefusalSaysThatAValueIsAlreadyAllocated(t *testing.T) {
 	const port = "spec.ports[0].nodePort: Invalid value: 30080: provided port is already allocated"
 	for name, tc := range map[string]struct {
 		verb    plan.Verb

@@ -61,7 +61,7 @@ func New(target cluster.Target, observer *observe.Observer, options Options) *Ex
 
 // Run executes steps, which are ordered by stage, and returns their results in the
 // same order. A stage in which a step failed or was blocked is the last one. Steps
-// that were not started have no result: those of later stages, those that were left
+// that were not started have no result: those of later stages, those that were skipped
 // when the context ended, and the rest of a stage in which the server does not answer
 // any more, or has too much to do.
 func (e *Executor) Run(ctx context.Context, steps []plan.Step) []plan.Result {
@@ -85,9 +85,9 @@ func (e *Executor) Run(ctx context.Context, steps []plan.Step) []plan.Result {
 // runStage executes steps that do not depend on each other. A step with a fence takes
 // no slot of the limiter: it waits for the server most of the time.
 func (e *Executor) runStage(ctx context.Context, steps []plan.Step) []plan.Result {
-	ctx, span := e.options.Tracer.Start(ctx, "corbel.wave")
+	ctx, span := e.options.Tracer.Start(ctx, "corbel.stage")
 	defer span.End(nil)
-	span.SetInt("corbel.stage", steps[0].Stage)
+	span.SetInt("corbel.stage.number", steps[0].Stage)
 	span.SetInt("corbel.steps", len(steps))
 	var unavailable atomic.Int64 // failures in a row because the server is not available
 	results := make([]*plan.Result, len(steps))
@@ -172,7 +172,7 @@ func (e *Executor) execute(ctx context.Context, step plan.Step) plan.Result {
 	}
 }
 
-// failed is the result of a step whose outcome is not known or that did nothing.
+// failed is the result of a step with an unknown outcome, or of one that did nothing.
 func failed(step plan.Step, err error) plan.Result {
 	classified := classify(step, err)
 	return plan.Result{

@@ -42,7 +42,7 @@ const (
 type fence struct {
 	name, fieldOwner string
 	policy, binding  *unstructured.Unstructured
-	// probe is an object whose creation the fence denies, too. The server is
+	// probe is an object that the fence denies to create, too. The server is
 	// asked whether it would create it: its answer shows that the policy is
 	// active, whatever the schema of the fenced type demands.
 	probe *unstructured.Unstructured
@@ -59,9 +59,9 @@ func (e *Executor) isFenced(step plan.Step) bool {
 func (e *Executor) newFence(step plan.Step) *fence {
 	sum := sha256.Sum256([]byte(strings.Join([]string{e.options.Name, step.Owner.ID, step.Key.Group, step.Key.Kind, step.Key.Name}, "\n")))
 	name := "corbel-fence-" + hex.EncodeToString(sum[:10])
-	constraints, home := typeConstraints(step.Key.Name), "default"
+	constraints, namespace := typeConstraints(step.Key.Name), "default"
 	if step.Key.GroupKind() == namespaceKind {
-		constraints, home = namespaceConstraints(step.Key.Name), step.Key.Name
+		constraints, namespace = namespaceConstraints(step.Key.Name), step.Key.Name
 	}
 	constraints["resourceRules"] = append(constraints["resourceRules"].([]any), map[string]any{
 		"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"configmaps"}, "resourceNames": []any{name},
@@ -89,7 +89,7 @@ func (e *Executor) newFence(step plan.Step) *fence {
 		}),
 		binding: object(bindingKind.Kind, map[string]any{"policyName": name, "validationActions": []any{"Deny"}}),
 		probe: &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": home},
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": namespace},
 		}},
 	}
 }
@@ -220,11 +220,11 @@ func (e *Executor) deleteFenced(ctx context.Context, step plan.Step) (result pla
 		defer cancel()
 		if err := e.removeFence(ctx, f, step.Owner); err != nil {
 			e.fencesChecked.Delete(step.Owner.ID)
-			result.Err = errors.Join(result.Err, classify(step, fmt.Errorf("take down the fence %s: %w", f.name, err)))
+			result.Err = errors.Join(result.Err, classify(step, fmt.Errorf("remove the fence %s: %w", f.name, err)))
 		}
 	}()
 	if err := e.createFence(ctx, f, step.Owner); err != nil {
-		return failed(step, fmt.Errorf("put up the fence %s, without which nothing is deleted: %w", f.name, err))
+		return failed(step, fmt.Errorf("create the fence %s, without which nothing is deleted: %w", f.name, err))
 	}
 	result = e.deleteGuarded(ctx, step)
 	if result.Err == nil && result.Blocked == "" && step.Key.GroupKind() == definitionKind {
@@ -265,7 +265,7 @@ func (e *Executor) RemoveLeftoverFences(ctx context.Context, owner plan.Owner, r
 		e.fencesChecked.Store(owner.ID, true)
 		return nil
 	case !e.options.TypeFence, apierrors.IsForbidden(err):
-		// An identity that may not list fences may not create them either, so there is
+		// A user that may not list fences may not create them either, so there is
 		// hardly any. The rights may be granted again.
 		log.FromContext(ctx).V(1).Info("leftover fences cannot be listed", "error", err.Error())
 		return nil

@@ -21,8 +21,8 @@ import (
 	"github.com/corbel-run/corbel/test/env"
 )
 
-// An identity that may not list fences now may do so later, and has to list them then.
-func TestFencesAreListedUntilTheIdentityMayListThem(t *testing.T) {
+// A user that may not list fences now may do so later, and has to list them then.
+func TestFencesAreListedUntilTheUserMayListThem(t *testing.T) {
 	admin, user := newBench(t), unique("sweeper")
 	config, err := env.Shared(t).ConfigFor(user)
 	if err != nil {
@@ -44,7 +44,7 @@ spec:
 		t.Fatal(err)
 	}
 	if admin.observe(d).Existence != plan.Present {
-		t.Fatal("the fence is gone, although the identity may not remove it")
+		t.Fatal("the fence is gone, although the user may not remove it")
 	}
 	admin.create(`
 apiVersion: rbac.authorization.k8s.io/v1
@@ -58,7 +58,7 @@ kind: ClusterRoleBinding
 metadata: {name: ` + user + `}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: ` + user + `}
 subjects: [{kind: User, name: ` + user + `}]`)
-	eventually(t, "the fence is taken down", func() bool {
+	eventually(t, "the fence is removed", func() bool {
 		if err := jane.executor.RemoveLeftoverFences(t.Context(), owner, recorded); err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ subjects: [{kind: User, name: ` + user + `}]`)
 	}
 }
 
-// heedless is a server with nothing in it that puts up every fence and minds none.
+// heedless is an empty server that stores every fence and enforces none.
 // Probed is closed when the server is asked for that.
 func heedless(t *testing.T) (config *rest.Config, probed chan struct{}) {
 	t.Helper()
@@ -137,7 +137,7 @@ func TestADeletionThatWaitsForItsFenceHoldsUpNoOtherCall(t *testing.T) {
 				t.Error(result.Err)
 			}
 		}
-	case <-time.After(15 * time.Second): // a fence is given up after 20
+	case <-time.After(15 * time.Second): // the timeout of a fence is 20
 		t.Error("others wait for the fence")
 	}
 	cancel()

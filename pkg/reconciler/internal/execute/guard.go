@@ -20,14 +20,14 @@ import (
 type verdict struct {
 	// blocked is why the deletion must not happen.
 	blocked string
-	// obstacles are the types whose objects block it.
+	// obstacles are the types of the objects that block it.
 	obstacles []plan.BlockingType
 	// orphan: the object is orphaned instead; why is the reason.
 	orphan bool
 	why    string
 	// unread is what keeps it from being known whether a namespace is empty.
 	unread string
-	// counted is the type whose instances were counted; nil if there is none.
+	// counted is the type of the counted instances; nil if there is none.
 	counted *cluster.Resource
 }
 
@@ -93,10 +93,10 @@ func isProtected(name string) bool {
 	return name == "default" || strings.HasPrefix(name, "kube-")
 }
 
-// noteLost notes what another client created after the guard had read and before the
-// deletion came in: it is going to be destroyed, and nothing else reports that. The server
-// is asked what existed at the very moment of the deletion, whose resourceVersion is in its
-// answer. It is no error if it does not know any more; then there is no note.
+// noteLost notes what another client created after the guard had read and before the deletion
+// came in: it is going to be destroyed, and nothing else reports that. The server is asked what
+// existed at the resourceVersion of the deletion, which is in its answer. It is no error if it
+// does not know any more; then there is no note.
 func (e *Executor) noteLost(ctx context.Context, step plan.Step, after plan.Observation, before verdict) []plan.Note {
 	if after.Existence != plan.Present || after.DeletionTimestamp.IsZero() {
 		return nil
@@ -110,14 +110,14 @@ func (e *Executor) noteLost(ctx context.Context, step plan.Step, after plan.Obse
 			return nil
 		}
 		log.FromContext(ctx).Info("Objects of others were lost with their namespace", "namespace", step.Key.Name, "objects", enumerate(content.blockingNames(), len(content.blockingNames())))
-		return []plan.Note{{Key: step.Key, Warning: plan.WarnForeignContentLost,
+		return []plan.Note{{Key: step.Key, Reason: plan.WarnForeignContentLost, Warning: true,
 			Message: "created while the namespace was being deleted, and lost with it: " + content.describeLost()}}
 	case step.Key.GroupKind() == definitionKind && before.counted != nil:
 		late := &instanceCount{owner: step.Owner}
 		if err := late.addType(ctx, e.objects, *before.counted, after.ResourceVersion); err != nil || late.foreignTotal == 0 {
 			return nil
 		}
-		return []plan.Note{{Key: step.Key, Warning: plan.WarnForeignInstancesLost,
+		return []plan.Note{{Key: step.Key, Reason: plan.WarnForeignInstancesLost, Warning: true,
 			Message: "created while the type was being deleted, and lost with it: " + late.describeLost()}}
 	default:
 		return nil

@@ -158,7 +158,7 @@ func TestATypeThatIsServedInNoVersionIsNotDeleted(t *testing.T) {
 	})
 }
 
-func TestAnAPIServiceWhoseServerIsGoneIsDeleted(t *testing.T) {
+func TestAnAPIServiceIsDeletedIfItsServerIsGone(t *testing.T) {
 	b := newBench(t)
 	group := unique("g") + ".example.com"
 	d := b.desired(`

@@ -283,7 +283,7 @@ func mayName(owner plan.Owner, namespace string) bool {
 	return owner.Ref.Namespace == "" || owner.Ref.Namespace == namespace
 }
 
-// kubectlTypes returns the types in the form in which kubectl takes them.
+// kubectlTypes returns the types in the form in which kubectl accepts them.
 func kubectlTypes(types []plan.BlockingType) string {
 	var names []string
 	for _, t := range types {
@@ -352,9 +352,9 @@ func (e *Executor) ForeignInstancesOf(ctx context.Context, owner plan.Owner, key
 
 // ForeignInstances returns a sentence about the instances, other than our own,
 // of the types that match a pattern and are served at this moment, and these types;
-// empty means that there are none. Types whose objects cannot be listed and deleted, such as
-// metrics, hold nothing that could be lost. A group that matches and whose types
-// or objects the server does not list is named as well: what is not known is not absent.
+// empty means that there are none. Types without the verbs list and delete, such as
+// metrics, hold nothing that could be lost. A group that matches is named as well if the
+// server does not list its types or objects: what is not known is not absent.
 func (e *Executor) ForeignInstances(ctx context.Context, owner plan.Owner, pattern v1alpha1.TypeInfo, owns Owns) (string, []plan.BlockingType, error) {
 	matching, unknown, err := e.types.Matching(ctx, pattern)
 	if err != nil {
@@ -362,7 +362,7 @@ func (e *Executor) ForeignInstances(ctx context.Context, owner plan.Owner, patte
 	}
 	found := &instanceCount{owns: owns, owner: owner}
 	for _, gv := range unknown {
-		found.unknown = append(found.unknown, fmt.Sprintf("the server cannot tell the types of %s at the moment", gv))
+		found.unknown = append(found.unknown, fmt.Sprintf("the server cannot list the types of %s at the moment", gv))
 	}
 	for _, resource := range matching {
 		if !resource.Can("list") || !resource.Can("delete") {
@@ -381,7 +381,7 @@ func (e *Executor) ForeignInstances(ctx context.Context, owner plan.Owner, patte
 	return found.describeBlocking(), found.types, nil
 }
 
-// uncounted returns what is known of a type whose instances could not be listed.
+// uncounted returns what is known of a type if its instances could not be listed.
 func (e *Executor) uncounted(ctx context.Context, resource cluster.Resource, err error) (sentence string, _ error) {
 	what := resource.Kind + " of " + resource.GVR.GroupVersion().String()
 	_, unserved := errors.AsType[*cluster.UnservedPathError](err)

@@ -66,7 +66,7 @@ func (l *limiter) release(took time.Duration) {
 	l.issueSlots()
 }
 
-// issueSlots adds free slots up to the limit, or takes away what exceeds it.
+// issueSlots adds free slots up to the limit, or removes what exceeds it.
 func (l *limiter) issueSlots() {
 	for ; l.issued < int(l.limit); l.issued++ {
 		l.slots <- struct{}{} // never blocks: the channel has room for the highest limit

@@ -87,7 +87,7 @@ func TestLimiterFallsWhileStepsRun(t *testing.T) {
 	}
 }
 
-func TestACancelledStepTakesNoSlot(t *testing.T) {
+func TestACancelledStepAcquiresNoSlot(t *testing.T) {
 	l := newLimiter(1)
 	if err := l.acquire(t.Context()); err != nil {
 		t.Fatal(err)

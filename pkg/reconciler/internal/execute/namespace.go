@@ -97,7 +97,7 @@ func (e *Executor) list(ctx context.Context, resource cluster.Resource, namespac
 	}
 }
 
-// listFailure returns what is known of a type whose objects could not be listed.
+// listFailure returns what is known of a type if its objects could not be listed.
 func (e *Executor) listFailure(ctx context.Context, resource cluster.Resource, err error) (typeListing, error) {
 	_, unserved := errors.AsType[*cluster.UnservedPathError](err)
 	switch {
@@ -140,7 +140,7 @@ type namespaceContents struct {
 	// owner is the owner of the namespace.
 	owner plan.Owner
 	byUID map[string]contentObject
-	// listedTypes are the types whose objects were all read.
+	// listedTypes are the types of which all objects were read.
 	listedTypes map[schema.GroupKind]bool
 	objects     []contentObject
 	// forbidden are the types that may not be read, failing those that cannot be
@@ -218,7 +218,7 @@ func (c *namespaceContents) describeLost() string {
 	return fmt.Sprintf("%s (%s)", countText(len(names), "object", c.more), kubectlTypes(c.blockingTypes()))
 }
 
-// maxBlockingTypes bounds how many types whose objects keep a namespace are reported.
+// maxBlockingTypes bounds how many types are reported that keep a namespace.
 const maxBlockingTypes = 5
 
 // blockingTypes returns the types of the objects that are not ignored.
@@ -244,7 +244,7 @@ func (c *namespaceContents) blockingNames() []string {
 	return names
 }
 
-// ignoredTypes are types whose objects are created by controllers of the cluster and hold
+// ignoredTypes are types of objects that controllers of the cluster create and that hold
 // nothing that would be missed.
 var ignoredTypes = []schema.GroupResource{
 	{Resource: "events"},

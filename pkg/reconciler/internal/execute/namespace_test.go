@@ -52,7 +52,7 @@ func TestANamespaceWithContentStays(t *testing.T) {
 		blocked string
 	}{
 		"an empty one goes": {},
-		"noise does not count": {content: []string{
+		"ignored kinds do not count": {content: []string{
 			`{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: NS}}`,
 			`{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt, namespace: NS}}`,
 			`{apiVersion: v1, kind: Secret, metadata: {name: default-token-x, namespace: NS, annotations: {kubernetes.io/service-account.name: default}}}`,
@@ -73,7 +73,7 @@ func TestANamespaceWithContentStays(t *testing.T) {
 			content: []string{`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-db-0, namespace: NS}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`},
 			blocked: "1 object lives in it: PersistentVolumeClaim data-db-0",
 		},
-		"what a deleted controller leaves goes by itself": {content: []string{
+		"what a deleted controller leaves is garbage collected": {content: []string{
 			owned(aReplica, "apps/v1, kind: Deployment", goneUID),
 		}},
 		"what an object of the whole cluster owns counts": {
@@ -188,7 +188,7 @@ subjects: [{kind: User, name: ` + user + `}]`)
 		t.Errorf("got %q, %v", result.Blocked, result.Err)
 	}
 	// What may not be read today may not be read tomorrow: there is nothing to wait for.
-	if result := jane.guarded(d, plan.GuardEmptyElseOrphan); !result.Orphaned || len(result.Notes) != 1 || result.Notes[0].Warning != plan.WarnContentUnknown {
+	if result := jane.guarded(d, plan.GuardEmptyElseOrphan); !result.Orphaned || len(result.Notes) != 1 || result.Notes[0].Reason != plan.WarnContentUnknown {
 		t.Errorf("got %+v", result)
 	}
 }
@@ -295,8 +295,8 @@ func TestANamespaceIsNotOrphanedBecauseItsContentCannotBeReadForAMoment(t *testi
 				}
 				switch {
 				case released:
-					want := plan.Note{Key: step.Key, Warning: plan.WarnContentUnknown,
-						Message: "is left behind without our marks, because it is not known whether objects of others live in it: " + tc.what}
+					want := plan.Note{Key: step.Key, Reason: plan.WarnContentUnknown, Warning: true,
+						Message: "is orphaned, because it is not known whether objects of others live in it: " + tc.what}
 					if len(result.Notes) != 1 || result.Notes[0] != want || len(writes()) != 1 || writes()[0] != "PATCH /api/v1/namespaces/tenants" {
 						t.Errorf("%s: got %+v, and sent %v", guard, result.Notes, writes())
 					}

@@ -184,6 +184,6 @@ func (e *Executor) noteScaled(ctx context.Context, resource cluster.Resource, st
 	if !asked || equality.Semantic.DeepEqual(desired, actual) {
 		return nil
 	}
-	return []plan.Note{{Key: step.Key, Message: fmt.Sprintf(
+	return []plan.Note{{Key: step.Key, Reason: plan.NoteLeftAlone, Message: fmt.Sprintf(
 		"left alone: %s, which was set through the subresource scale", strings.Join(path, "."))}}
 }

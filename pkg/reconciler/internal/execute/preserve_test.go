@@ -19,7 +19,7 @@ func object(t *testing.T, text string) map[string]any {
 	return content
 }
 
-func TestAPointerTakesTheLiveValue(t *testing.T) {
+func TestAPointerHasTheLiveValue(t *testing.T) {
 	for name, tc := range map[string]struct {
 		body, live, pointer string
 		put, apply          string // the body afterwards; apply empty: as put

@@ -22,7 +22,7 @@ import (
 	"github.com/corbel-run/corbel/test/wire"
 )
 
-// recorded is a bench whose requests go to a recorder that holds an object of ours.
+// recorded is a bench that sends its requests to a recorder with an object of ours.
 func recorded(t *testing.T, text string) (*bench, *wire.Recorder, *plan.Desired, plan.Observation) {
 	t.Helper()
 	recorder := wire.NewRecorder()
@@ -96,7 +96,7 @@ func TestAReplaceSendsTheFinalizersOfOthers(t *testing.T) {
 	}
 }
 
-func TestAnOrphaningSendsTheRemovalOfOurMarksAndNothingElse(t *testing.T) {
+func TestOrphaningSendsTheRemovalOfOurOwnershipMetadataAndNothingElse(t *testing.T) {
 	b, recorder, d, live := recorded(t, configMap("shop", "map"))
 	b.must(step(plan.VerbOrphan, d, live))
 	want := map[string]any{"metadata": map[string]any{
@@ -116,10 +116,10 @@ func TestADeletionThatIsRefusedIsSentAgainOnlyForAnObjectThatIsStillOurs(t *test
 		sends  int
 	}{
 		"its content changed": {func(o *unstructured.Unstructured) { o.Object["data"] = map[string]any{"key": "new"} }, 2},
-		"it bears the marks of another": {func(o *unstructured.Unstructured) {
+		"it has the ownership label and annotation of another": {func(o *unstructured.Unstructured) {
 			o.SetLabels(map[string]string{reconciler + "/owner-id": "another"})
 		}, 1},
-		"it lost all marks": {func(o *unstructured.Unstructured) { o.SetLabels(nil); o.SetAnnotations(nil) }, 1},
+		"it lost all ownership labels and annotations": {func(o *unstructured.Unstructured) { o.SetLabels(nil); o.SetAnnotations(nil) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, recorder, d, live := recorded(t, configMap("shop", "map"))
@@ -171,16 +171,16 @@ func TestATypeIsNotDeletedWhileAnythingOfItIsThere(t *testing.T) {
 		kept      bool
 		blocked   string
 		failed    bool
-		released  bool
+		orphaned  bool
 	}{
-		"no instance":                       {},
-		"an instance of others":             {instances: []string{"theirs"}, blocked: "1 foreign instance: Foo shop/theirs"},
-		"an instance of ours":               {instances: []string{"ours"}, blocked: "1 instance of ours that must go first: Foo shop/ours"},
-		"one of each":                       {instances: []string{"ours", "theirs"}, blocked: "1 foreign instance: Foo shop/theirs; 1 instance of ours that must go first: Foo shop/ours"},
-		"instances that we may not list":    {answer: refuse(http.StatusForbidden, metav1.StatusReasonForbidden), failed: true},
-		"instances that cannot be listed":   {answer: refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError), failed: true},
-		"an instance that was left behind":  {instances: []string{"left"}, kept: true, released: true},
-		"one left behind and one of others": {instances: []string{"left", "theirs"}, kept: true, blocked: "1 foreign instance: Foo shop/theirs"},
+		"no instance":                     {},
+		"an instance of others":           {instances: []string{"theirs"}, blocked: "1 foreign instance: Foo shop/theirs"},
+		"an instance of ours":             {instances: []string{"ours"}, blocked: "1 instance of ours that must go first: Foo shop/ours"},
+		"one of each":                     {instances: []string{"ours", "theirs"}, blocked: "1 foreign instance: Foo shop/theirs; 1 instance of ours that must go first: Foo shop/ours"},
+		"instances that we may not list":  {answer: refuse(http.StatusForbidden, metav1.StatusReasonForbidden), failed: true},
+		"instances that cannot be listed": {answer: refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError), failed: true},
+		"an instance that was orphaned":   {instances: []string{"left"}, kept: true, orphaned: true},
+		"one orphaned and one of others":  {instances: []string{"left", "theirs"}, kept: true, blocked: "1 foreign instance: Foo shop/theirs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, recorder, d, live := recorded(t, foosDefinition)
@@ -194,11 +194,11 @@ func TestATypeIsNotDeletedWhileAnythingOfItIsThere(t *testing.T) {
 				s.Guard, s.ItemAfter.Kept = plan.GuardNoInstancesElseOrphan, append(s.ItemAfter.Kept, "uid-of-left")
 			}
 			result := b.run(s)
-			if result.Blocked != tc.blocked || (result.Err != nil) != tc.failed || result.Orphaned != tc.released {
-				t.Errorf("blocked: %q, error: %v, released: %v", result.Blocked, result.Err, result.Orphaned)
+			if result.Blocked != tc.blocked || (result.Err != nil) != tc.failed || result.Orphaned != tc.orphaned {
+				t.Errorf("blocked: %q, error: %v, orphaned: %v", result.Blocked, result.Err, result.Orphaned)
 			}
 			deleted := len(recorder.Sent(http.MethodDelete)) > 0
-			if mayBe := tc.blocked == "" && !tc.failed && !tc.released; deleted != mayBe {
+			if mayBe := tc.blocked == "" && !tc.failed && !tc.orphaned; deleted != mayBe {
 				t.Errorf("sent %v", recorder.Sent())
 			}
 			if deleted { // what let it pass was a read right before it
@@ -229,15 +229,15 @@ func TestANamespaceIsNotDeletedWhileAnythingIsInIt(t *testing.T) {
 	}{
 		"an object in one that was created":                           {namespace: "shop", guard: plan.GuardEmptyElseOrphan, content: configMap("shop", "theirs"), note: "released: it is in use by others: 1 object lives in it: ConfigMap theirs"},
 		"an object in one that was created, which is not to be named": {namespace: "shop", guard: plan.GuardEmptyElseOrphan, owner: "bank", content: configMap("shop", "theirs"), note: "released: it is in use by others: 1 object lives in it (listed by kubectl get configmaps --namespace shop)"},
-		"the system's own":                  {namespace: "kube-public", guard: plan.GuardEmptyElseOrphan, note: "released: it is never deleted"},
-		"nothing":                           {namespace: "shop", guard: plan.GuardEmpty},
-		"what the control plane puts there": {namespace: "shop", guard: plan.GuardEmpty, content: `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: kube-root-ca.crt}}`},
-		"an object":                         {namespace: "shop", guard: plan.GuardEmpty, content: configMap("shop", "theirs"), blocked: true},
-		"an object whose owner is there":    {namespace: "shop", guard: plan.GuardEmpty, content: `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: theirs, ownerReferences: [{apiVersion: example.org/v1, kind: Bar, name: a, uid: b}]}}`, blocked: true},
-		"an object whose owner is gone":     {namespace: "shop", guard: plan.GuardEmpty, content: `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: theirs, ownerReferences: [{apiVersion: v1, kind: Secret, name: a, uid: b}]}}`},
-		"what we may not read":              {namespace: "shop", guard: plan.GuardEmpty, answer: forbid, blocked: true},
-		"the system's own, without a look":  {namespace: "kube-public", guard: plan.GuardNone, blocked: true},
-		"the default, without a look":       {namespace: "default", guard: plan.GuardNone, blocked: true},
+		"the system's own":                     {namespace: "kube-public", guard: plan.GuardEmptyElseOrphan, note: "released: it is never deleted"},
+		"nothing":                              {namespace: "shop", guard: plan.GuardEmpty},
+		"what the control plane puts there":    {namespace: "shop", guard: plan.GuardEmpty, content: `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: kube-root-ca.crt}}`},
+		"an object":                            {namespace: "shop", guard: plan.GuardEmpty, content: configMap("shop", "theirs"), blocked: true},
+		"an object with an owner that exists":  {namespace: "shop", guard: plan.GuardEmpty, content: `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: theirs, ownerReferences: [{apiVersion: example.org/v1, kind: Bar, name: a, uid: b}]}}`, blocked: true},
+		"an object with an owner that is gone": {namespace: "shop", guard: plan.GuardEmpty, content: `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: theirs, ownerReferences: [{apiVersion: v1, kind: Secret, name: a, uid: b}]}}`},
+		"what we may not read":                 {namespace: "shop", guard: plan.GuardEmpty, answer: forbid, blocked: true},
+		"the system's own, without a look":     {namespace: "kube-public", guard: plan.GuardNone, blocked: true},
+		"the default, without a look":          {namespace: "default", guard: plan.GuardNone, blocked: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, recorder, d, live := recorded(t, `{apiVersion: v1, kind: Namespace, metadata: {name: `+tc.namespace+`}}`)
@@ -253,7 +253,7 @@ func TestANamespaceIsNotDeletedWhileAnythingIsInIt(t *testing.T) {
 			}
 			var want []plan.Note
 			if tc.note != "" {
-				want = []plan.Note{{Key: s.Key, Message: tc.note}}
+				want = []plan.Note{{Key: s.Key, Reason: plan.NoteReleased, Message: tc.note}}
 			}
 			if diff := cmp.Diff(want, result.Notes); diff != "" {
 				t.Errorf("notes (-want +got):\n%s", diff)
@@ -263,7 +263,7 @@ func TestANamespaceIsNotDeletedWhileAnythingIsInIt(t *testing.T) {
 }
 
 // An object becomes ours only if the owner is confirmed; a write of an object that is ours needs no confirmation.
-func TestWhatBecomesOursNeedsThePermit(t *testing.T) {
+func TestOwnershipIsAcquiredOnlyAfterTheConfirmation(t *testing.T) {
 	refusal := fmt.Errorf("another process leads")
 	ctx := execute.WithConfirm(t.Context(), func(context.Context) error { return refusal })
 	b, recorder, d, live := recorded(t, configMap("shop", "map"))
@@ -286,7 +286,7 @@ func TestWhatBecomesOursNeedsThePermit(t *testing.T) {
 }
 
 // The server denies the creation of what a fence closes off, and only then the type is
-// deleted. The fence goes in any case.
+// deleted. The fence is removed in any case.
 func TestATypeIsDeletedOnlyBehindAFenceThatHolds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		denial string

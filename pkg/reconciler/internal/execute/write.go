@@ -78,13 +78,13 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 	case plan.VerbMerge, plan.VerbOverride:
 		live, err = e.apply(ctx, resource, step)
 	case plan.VerbMark:
-		live, err = e.mark(ctx, resource, step)
+		live, err = e.restoreOwnership(ctx, resource, step)
 	}
 	if err != nil {
 		return failed(step, err)
 	}
 	notes, replicas := e.noteScaled(ctx, resource, step, live), e.desiredReplicas(ctx, resource, step.Desired.Manifest)
-	// The object may have had another owner, now or in an attempt whose outcome is not known.
+	// The object may have had another owner, now or in an attempt with an unknown outcome.
 	if step.Verb != plan.VerbCreate && step.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways &&
 		(step.Reason == plan.ReasonAdopted || step.Reason == plan.ReasonUnconfirmed) {
 		if live, err = e.removeFormerOwner(ctx, resource, step, live); err != nil {
@@ -98,7 +98,7 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 	return plan.Result{Step: step, Observation: observation, Replicas: replicas, Notes: notes}
 }
 
-// body returns a copy of the manifest whose metadata may be changed. The rest
+// body returns a copy of the manifest with metadata that may be changed. The rest
 // is shared with the manifest.
 func body(manifest *unstructured.Unstructured) (*unstructured.Unstructured, map[string]any) {
 	content := maps.Clone(manifest.Object)
@@ -118,8 +118,8 @@ func precondition(metadata map[string]any, step plan.Step) {
 	metadata["resourceVersion"] = step.ResourceVersion
 }
 
-// mark puts our label and annotation back on an object, and changes nothing else.
-func (e *Executor) mark(ctx context.Context, resource cluster.Resource, step plan.Step) (*unstructured.Unstructured, error) {
+// restoreOwnership puts our label and annotation back on an object, and changes nothing else.
+func (e *Executor) restoreOwnership(ctx context.Context, resource cluster.Resource, step plan.Step) (*unstructured.Unstructured, error) {
 	manifest := step.Desired.Manifest
 	label, annotation := e.options.Name+"/"+v1alpha1.LabelOwnerID, e.options.Name+"/"+v1alpha1.AnnotationOwner
 	metadata := map[string]any{
@@ -135,7 +135,7 @@ func (e *Executor) mark(ctx context.Context, resource cluster.Resource, step pla
 }
 
 // replace sends the manifest as a PUT. Finalizers and ownerReferences that others have
-// set stay. managedFields are not sent: the server takes over what it has.
+// set stay. managedFields are not sent: the server keeps its own.
 func (e *Executor) replace(ctx context.Context, resource cluster.Resource, step plan.Step) (*unstructured.Unstructured, error) {
 	object, metadata := body(step.Desired.Manifest)
 	carriers, err := e.carriersOf(ctx, resource, object.Object)
@@ -209,12 +209,12 @@ func union(live, desired []string) []string {
 }
 
 // removeFormerOwner removes the label and annotation of the former owner from an object that
-// was just adopted, as the server answered it. A server-side apply leaves them, and so does
+// was just adopted, as the server answered it. A server-side apply keeps them, and so does
 // every write that keeps ignored fields; as long as they are there, the object does not
 // show which owner came last. If it fails, the write counts as not confirmed, and both
 // are done again.
 func (e *Executor) removeFormerOwner(ctx context.Context, resource cluster.Resource, step plan.Step, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	labels, annotations := e.observer.OthersMarks(live, step.Desired)
+	labels, annotations := e.observer.OtherOwnerKeys(live, step.Desired)
 	if len(labels)+len(annotations) == 0 {
 		return live, nil
 	}
@@ -229,7 +229,7 @@ func (e *Executor) removeFormerOwner(ctx context.Context, resource cluster.Resou
 	}
 	live, err = e.objects.Patch(ctx, resource, step.Key.Namespace, step.Key.Name, types.MergePatchType, patch, e.options.FieldOwner)
 	if err != nil {
-		return nil, fmt.Errorf("take off the marks of the former owner: %w", err)
+		return nil, fmt.Errorf("remove the ownership label and annotation of the former owner: %w", err)
 	}
 	return live, nil
 }

@@ -50,7 +50,7 @@ func TestACreateDemandsAbsence(t *testing.T) {
 			t.Errorf("%s: a read and the answer to the write differ (-read +answer):\n%s", policy, diff)
 		}
 		if created.Ownership.OwnerID != ownerID || created.Ownership.Ref != ownerRef {
-			t.Errorf("%s: got marks %+v", policy, created.Ownership)
+			t.Errorf("%s: got ownership %+v", policy, created.Ownership)
 		}
 		if again := b.run(step(plan.VerbCreate, d, plan.Observation{})); !execute.IsConflict(again.Err) || again.Observation.Existence != plan.Unknown {
 			t.Errorf("%s: a second create: got %+v", policy, again)
@@ -264,7 +264,7 @@ func deleteClusterScoped(b *bench, d *plan.Desired) {
 	})
 }
 
-// takeover is the step that takes over an object of Helm's.
+// takeover is the step that adopts an object of Helm's.
 func takeover(b *bench, name string) plan.Step {
 	b.t.Helper()
 	text := `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ` + b.namespace() + `, name: ` + name
@@ -276,7 +276,7 @@ func takeover(b *bench, name string) plan.Step {
 	return s
 }
 
-func TestAnAdoptionRemovesTheMarksOfTheFormerOwner(t *testing.T) {
+func TestAnAdoptionRemovesTheOwnershipMetadataOfTheFormerOwner(t *testing.T) {
 	b := newBench(t)
 	s := takeover(b, unique("map"))
 	b.requests()
@@ -288,16 +288,16 @@ func TestAnAdoptionRemovesTheMarksOfTheFormerOwner(t *testing.T) {
 		t.Errorf("got %+v", taken)
 	}
 	if b.live(s.Desired).GetAnnotations()["theirs"] != "1" {
-		t.Error("an annotation that is no mark was taken off")
+		t.Error("an annotation that names no owner was removed")
 	}
 }
 
-func TestMarksAreLeftAloneByEveryOtherWrite(t *testing.T) {
+func TestEveryOtherWriteKeepsTheOwnershipMetadataOfOthers(t *testing.T) {
 	b := newBench(t)
 	for _, change := range []func(s *plan.Step){
 		func(s *plan.Step) { s.Reason = plan.ReasonManifestChanged },
 		func(s *plan.Step) { s.Desired.Policies.Adoption = v1alpha1.AdoptionPolicyIfUnowned },
-		func(s *plan.Step) { // the mark is our own manifest's
+		func(s *plan.Step) { // the annotation is our own manifest's
 			annotations := s.Desired.Manifest.GetAnnotations()
 			annotations["meta.helm.sh/release-name"] = "web"
 			s.Desired.Manifest.SetAnnotations(annotations)
@@ -307,12 +307,12 @@ func TestMarksAreLeftAloneByEveryOtherWrite(t *testing.T) {
 		change(&s)
 		b.must(s)
 		if b.live(s.Desired).GetAnnotations()["meta.helm.sh/release-name"] != "web" {
-			t.Errorf("%s under %s: the mark is gone", s.Reason, s.Desired.Policies.Adoption)
+			t.Errorf("%s under %s: the annotation is gone", s.Reason, s.Desired.Policies.Adoption)
 		}
 	}
 }
 
-func TestATakeoverThatIsInterruptedIsFinishedByTheWriteThatConfirmsIt(t *testing.T) {
+func TestAnInterruptedAdoptionIsFinishedByTheWriteThatConfirmsIt(t *testing.T) {
 	b := newBench(t)
 	s := takeover(b, unique("map"))
 	b.beforeEach(http.MethodPatch, func(n int) {

@@ -74,7 +74,7 @@ func (m *Model) checkWrite(s *State, a *actor, step plan.Step, o *Object) {
 		allowed = sameName(holder, me)
 	}
 	if !allowed {
-		s.violate("S2 no foreign modification: %s %s, which is held by %q, and the adoption policy is %s", step.Verb, step.Key, holder, adoption)
+		s.violate("S2 no modification of objects of others: %s %s, which is held by %q, and the adoption policy is %s", step.Verb, step.Key, holder, adoption)
 	}
 	if holder == me && step.Desired.Policies.Reconcile == once && (s.truth.once[doneKey{me, step.Key}] || o.OwnerID != "") {
 		s.violate("S19 at most once: %s %s, which is applied only once", step.Verb, step.Key)
@@ -82,13 +82,13 @@ func (m *Model) checkWrite(s *State, a *actor, step plan.Step, o *Object) {
 	if step.Verb == plan.VerbReplace && o.Controlled != step.HasOwnerReferences {
 		s.violate("S16 field confinement: replace %s does not know of the ownerReferences of others", step.Key)
 	}
-	if step.Verb == plan.VerbReplace && o.Held && !slices.Contains(step.Finalizers, foreignFinalizer) {
-		s.violate("S16 field confinement: replace %s takes off the finalizer of another client", step.Key)
+	if step.Verb == plan.VerbReplace && o.Held && !slices.Contains(step.Finalizers, otherFinalizer) {
+		s.violate("S16 field confinement: replace %s removes the finalizer of another client", step.Key)
 	}
 	m.checkWriteOrder(s, a, step)
 }
 
-// holder is the owner of the object as far as that can be known: what bears no marks
+// holder is the owner of the object as far as that can be known: what has no ownership metadata
 // and is in no record by its uid is its controller's, or has no holder.
 func (m *Model) holder(s *State, o *Object) Holder {
 	bare := o.OwnerID == "" && o.Ref == plan.OwnerRef{}
@@ -101,7 +101,7 @@ func (m *Model) holder(s *State, o *Object) Holder {
 	return o.Holder
 }
 
-// isOrphaned reports whether the record of its holder says that the object is left behind.
+// isOrphaned reports whether the record of its holder says that the object is orphaned.
 func (m *Model) isOrphaned(s *State, o *Object) bool {
 	for _, c := range s.world.components {
 		if c != nil && c.UID == o.Holder {
@@ -123,7 +123,7 @@ func (m *Model) records(s *State, me Holder, o *Object) bool {
 	return false
 }
 
-// checkRemoval checks deletions, and the taking off of marks.
+// checkRemoval checks deletions and orphaning.
 func (m *Model) checkRemoval(s *State, a *actor, step plan.Step, o *Object) {
 	m.checkCommon(s, a, step)
 	me := a.snap.UID
@@ -135,13 +135,13 @@ func (m *Model) checkRemoval(s *State, a *actor, step plan.Step, o *Object) {
 	// From an object of another owner only our label and annotation are removed.
 	parting := step.Verb == plan.VerbOrphan && o.Helm && (o.OwnerID == ownerBy(me).ID || o.Ref == ownerBy(me).Ref)
 	if !ours && !parting {
-		s.violate("S2 no foreign modification: %s %s, which is held by %q", step.Verb, step.Key, holder)
+		s.violate("S2 no modification of objects of others: %s %s, which is owned by %q", step.Verb, step.Key, holder)
 	}
 	if step.Verb != plan.VerbDelete {
 		return
 	}
 	if o.Orphaned && !step.Guard.AllowsOrphan() {
-		s.violate("S10 orphan means alive: delete %s, which was left behind", step.Key)
+		s.violate("S10 orphan means alive: delete %s, which was orphaned", step.Key)
 	}
 	m.checkPolicy(s, a, step, o)
 	m.checkGuard(s, a, step, o)
@@ -164,14 +164,14 @@ func (m *Model) checkPolicy(s *State, a *actor, step plan.Step, o *Object) {
 	case !recreates(desired.Policies.Update):
 		s.violate("S9 no destructive refresh: delete %s, which is desired and not to be recreated", step.Key)
 	case o.Made == unkeyed(desired.Digest) && o.Holder == a.snap.UID:
-		s.violate("S9 no destructive refresh: delete %s, whose manifest has not changed", step.Key)
+		s.violate("S9 no destructive refresh: delete %s, which has an unchanged manifest", step.Key)
 	case !a.accepted[step.Key]:
 		s.violate("S9 no destructive refresh: delete %s, and nothing says that the server would create it anew", step.Key)
 	case m.phase(s, a, step.Key) != v1alpha1.PhaseRecreating:
 		s.violate("S1 write-ahead: delete %s to create it anew, and the record on the server does not say so", step.Key)
 	}
-	if isNamespace(step.Key) && (step.Key == home || step.Key.Name == "default") {
-		s.violate("S8 namespace fence: delete %s", step.Key)
+	if isNamespace(step.Key) && (step.Key == componentNamespace || step.Key.Name == "default") {
+		s.violate("S8 protected namespace: delete %s", step.Key)
 	}
 }
 
@@ -191,7 +191,7 @@ func (m *Model) desiredNow(a *actor, key plan.Key) *plan.Desired {
 }
 
 // checkGuard checks that nothing goes with the object. What came after the
-// guard had looked is the documented window, which only the type fence closes.
+// guard had looked is the documented window, which only the option TypeFence closes.
 func (m *Model) checkGuard(s *State, a *actor, step plan.Step, o *Object) {
 	if len(o.Defines) == 0 && !isNamespace(o.Key) {
 		return
@@ -204,11 +204,11 @@ func (m *Model) checkGuard(s *State, a *actor, step plan.Step, o *Object) {
 		return
 	}
 	for _, x := range s.world.inside(o) {
-		s.violate("S7/S8 fences: delete %s without a look at what is in it, and %s is", step.Key, x.Key)
+		s.violate("S7/S8 guards: delete %s without a look at what is in it, and %s is", step.Key, x.Key)
 	}
 }
 
-// checkRecord checks what leaves the record.
+// checkRecord checks what is removed from the record.
 func (m *Model) checkRecord(s *State, a *actor, c *Component, items []v1alpha1.InventoryItem) {
 	if len(items) > 0 && !c.HasFinalizer {
 		s.violate("S12 finalizer: objects are recorded, and the component has no finalizer")
@@ -222,20 +222,20 @@ func (m *Model) checkRecord(s *State, a *actor, c *Component, items []v1alpha1.I
 		key := plan.KeyOf(item)
 		if _, stays := itemOf(items, key); !stays {
 			m.checkDropped(s, a, item)
-			s.truth.forget(doneKey{c.UID, key})
+			s.truth.dropObject(doneKey{c.UID, key})
 		}
 	}
 }
 
-// checkDropped checks that an object that leaves the record is provably not ours.
+// checkDropped checks that an object that is removed from the record is provably not ours.
 func (m *Model) checkDropped(s *State, a *actor, item v1alpha1.InventoryItem) {
 	o := s.world.get(plan.KeyOf(item))
 	me := a.snap.UID
 	bare := o != nil && o.OwnerID == "" && o.Ref == plan.OwnerRef{}
 	if o == nil || m.holder(s, o) != me || bare && orphans(item.DeletePolicy, a.cause()) {
-		return // or nothing is left to be taken off
+		return // or nothing is left to be removed
 	}
-	s.violate("S4 never forget: %s leaves the record, and it is there and ours", o.Key)
+	s.violate("S4 inventory is complete: %s is dropped from the record, and it exists and is ours", o.Key)
 }
 
 func orphans(p v1alpha1.DeletePolicy, cause plan.Cause) bool {
@@ -243,11 +243,11 @@ func orphans(p v1alpha1.DeletePolicy, cause plan.Cause) bool {
 		p == v1alpha1.DeletePolicyOrphanOnApply && cause == plan.Applying
 }
 
-// checkRelease checks that a component leaves nothing behind.
-func (m *Model) checkRelease(s *State, a *actor) {
+// checkFinalizerRemoval checks that a component leaves nothing behind.
+func (m *Model) checkFinalizerRemoval(s *State, a *actor) {
 	for _, o := range s.world.objects {
 		if m.holder(s, o) == a.snap.UID {
-			s.violate("S12 finalizer: it is taken off, and %s is there", o.Key)
+			s.violate("S12 finalizer: it is removed, and %s exists", o.Key)
 		}
 	}
 }
@@ -273,7 +273,7 @@ func (m *Model) checkPlan(s *State, in plan.Input, p plan.Plan) {
 	for _, item := range in.Recorded {
 		key := plan.KeyOf(item)
 		if _, stays := itemOf(p.Inventory, key); !stays && in.Live[key].Existence != plan.Absent && in.Live[key].Existence != plan.Present {
-			s.violate("S5 unknown is not absent: %s leaves the record, and could not be read", key)
+			s.violate("S5 unknown is not absent: %s is dropped from the record, and could not be read", key)
 		}
 	}
 	if len(p.Steps) > 0 && p.MustRecord {

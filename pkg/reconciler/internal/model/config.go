@@ -17,7 +17,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// reconcilerName is the prefix of the marks.
+// reconcilerName is the prefix of the ownership label and annotation.
 const reconcilerName = "corbel.example.com"
 
 var startOfTime = time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
@@ -61,8 +61,8 @@ type Config struct {
 	Missing v1alpha1.MissingNamespacesPolicy
 	// Watched lets the leaders know objects from a watch; otherwise they read them.
 	Watched bool
-	// NoFence lets creates go out however old the leader's knowledge is.
-	NoFence bool
+	// NoConfirmation lets creates be sent however old the leader's knowledge is.
+	NoConfirmation bool
 }
 
 // Act is something that others do.
@@ -72,7 +72,7 @@ type Act struct {
 	Key plan.Key
 	// Component is the index of the component that the act is about.
 	Component int
-	// Leader is whose watch the act is about.
+	// Leader is the leader with the watch that the act is about.
 	Leader int8
 }
 
@@ -81,18 +81,18 @@ type ActKind string
 
 // What others do to objects.
 const (
-	ActCreate      ActKind = "creates"            // by hand, without marks
-	ActCreateOwned ActKind = "creates, as theirs" // with another component's marks
+	ActCreate      ActKind = "creates"            // by hand, without ownership metadata
+	ActCreateOwned ActKind = "creates, as theirs" // with another component's label and annotation
 	ActDrift       ActKind = "edits"
 	ActAdd         ActKind = "adds a field to"
 	ActDelete      ActKind = "deletes"
-	ActStrip       ActKind = "strips the marks of"
+	ActStrip       ActKind = "strips the label and annotation of"
 	ActUnlabel     ActKind = "strips the label of"
-	ActSteal       ActKind = "puts its own marks on"
-	ActHelm        ActKind = "lets Helm mark"
+	ActSteal       ActKind = "puts its own label and annotation on"
+	ActHelm        ActKind = "lets Helm annotate"
 	ActControl     ActKind = "lets a controller refer to"
 	ActHold        ActKind = "adds a finalizer to"
-	ActRelease     ActKind = "takes the finalizer off"
+	ActUnhold      ActKind = "removes the finalizer of"
 	ActDeleteAnew  ActKind = "deletes and creates anew"
 	ActUnready     ActKind = "breaks"
 	ActExpire      ActKind = "lets the time to live remove"
@@ -100,10 +100,10 @@ const (
 	ActChange      ActKind = "changes the spec of component"
 	ActRemove      ActKind = "deletes component"
 	ActRecreate    ActKind = "creates anew component"
-	ActForce       ActKind = "takes the finalizer off component"
+	ActForce       ActKind = "removes the finalizer of component"
 	ActCrash       ActKind = "crash of the process"
 	ActLoseKey     ActKind = "crash of the process, and the digest key is lost"
-	ActLoseLease   ActKind = "pause of the leader, and another takes over"
+	ActLoseLease   ActKind = "pause of the leader, and another one is elected"
 	ActTouchStatus ActKind = "touches the metadata of component"
 	ActHalfTimeout ActKind = "half of the timeout of the components passes"
 	ActDelay       ActKind = "the watch falls behind"
@@ -136,7 +136,7 @@ func New(c Config) *Model {
 			}
 		}
 	}
-	note(home)
+	note(componentNamespace)
 	for i, versions := range c.Components {
 		for incarnation := 1; incarnation <= c.incarnations(i); incarnation++ {
 			owner := ownerOf(i, incarnation)
@@ -162,8 +162,8 @@ func New(c Config) *Model {
 	return m
 }
 
-// home is the namespace that is always there, and that the components live in.
-var home = plan.Key{Kind: "Namespace", Name: "shop"}
+// componentNamespace is the namespace that always exists, and that the components live in.
+var componentNamespace = plan.Key{Kind: "Namespace", Name: "shop"}
 
 func namespaceOf(key plan.Key) plan.Key { return plan.Key{Kind: "Namespace", Name: key.Namespace} }
 
@@ -238,7 +238,7 @@ func manifestOf(d *plan.Desired) manifest {
 // Start is the State in which every component was just created, and nothing happened yet.
 func (m *Model) Start() *State {
 	s := &State{budget: int8(m.Disturbances)}
-	s.world.put(Object{Key: home, Ready: true})
+	s.world.put(Object{Key: componentNamespace, Ready: true})
 	for _, o := range m.There {
 		o.Ready = true
 		s.world.put(o)
@@ -254,20 +254,20 @@ func (m *Model) Start() *State {
 	return s
 }
 
-// keyMark separates what was hashed from the number of the key.
-const keyMark = "#"
+// keySeparator separates what was hashed from the number of the key.
+const keySeparator = "#"
 
 // keyed is a hash as it is made with one of the digest keys.
 func keyed(hash string, key int8) string {
 	if hash == "" {
 		return ""
 	}
-	return hash + keyMark + strconv.Itoa(int(key))
+	return hash + keySeparator + strconv.Itoa(int(key))
 }
 
 // unkeyed is what was hashed.
 func unkeyed(hash string) string {
-	content, _, _ := strings.Cut(hash, keyMark)
+	content, _, _ := strings.Cut(hash, keySeparator)
 	return content
 }
 

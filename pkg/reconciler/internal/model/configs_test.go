@@ -84,7 +84,7 @@ func of(component int, kinds ...ActKind) []Act {
 var wholeLife = []ActKind{ActChange, ActRemove, ActCrash}
 
 // everything is what can happen to an object that needs no controller.
-var everything = []ActKind{ActCreate, ActCreateOwned, ActDrift, ActDelete, ActDeleteAnew, ActStrip, ActSteal, ActHold, ActRelease}
+var everything = []ActKind{ActCreate, ActCreateOwned, ActDrift, ActDelete, ActDeleteAnew, ActStrip, ActSteal, ActHold, ActUnhold}
 
 func one(versions ...[]Want) [][][]Want { return [][][]Want{versions} }
 
@@ -93,7 +93,7 @@ var configs = slices.Concat(adoptions(), []Config{
 	{
 		Name:       "two objects in two waves, dropped and changed",
 		Components: one([]Want{want(configA, "1"), want(workload, "1", wave(1, -1))}, []Want{want(workload, "2", wave(1, -1))}, []Want{}),
-		Acts:       slices.Concat(of(0, wholeLife...), on(workload, ActDelete, ActHold, ActRelease, ActUnready, ActSteal), on(configA, ActDelete, ActStrip)),
+		Acts:       slices.Concat(of(0, wholeLife...), on(workload, ActDelete, ActHold, ActUnhold, ActUnready, ActSteal), on(configA, ActDelete, ActStrip)),
 		Fails:      true, Disturbances: 2,
 	},
 	{
@@ -112,7 +112,7 @@ var configs = slices.Concat(adoptions(), []Config{
 	{
 		Name:       "a job that is purged",
 		Components: one([]Want{want(job, "1", purge(0)), want(workload, "1", wave(1, 0))}, []Want{want(job, "2", purge(1)), want(workload, "1", wave(1, 0))}),
-		Acts:       slices.Concat(of(0, wholeLife...), on(job, ActDelete, ActHold, ActRelease, ActSteal)),
+		Acts:       slices.Concat(of(0, wholeLife...), on(job, ActDelete, ActHold, ActUnhold, ActSteal)),
 		Fails:      true, Disturbances: 2,
 	},
 	{
@@ -124,14 +124,14 @@ var configs = slices.Concat(adoptions(), []Config{
 	{
 		Name:       "recreated when changed",
 		Components: one([]Want{want(configA, "1", update(v1alpha1.UpdatePolicyRecreate)), want(configB, "1", wave(1, 0))}, []Want{want(configA, "2", update(v1alpha1.UpdatePolicyRecreate)), want(configB, "2", wave(1, 0))}),
-		Acts:       slices.Concat(of(0, wholeLife...), on(configA, ActDelete, ActDeleteAnew, ActHold, ActRelease, ActSteal, ActStrip)),
+		Acts:       slices.Concat(of(0, wholeLife...), on(configA, ActDelete, ActDeleteAnew, ActHold, ActUnhold, ActSteal, ActStrip)),
 		Fixed:      []plan.Key{configA},
 		Fails:      true, Disturbances: 2,
 	},
 	{
 		Name:       "recreated if it cannot be changed",
 		Components: one([]Want{want(configA, "1", update(v1alpha1.UpdatePolicyRecreateOnImmutable)), want(configB, "1", update(v1alpha1.UpdatePolicyRecreateOnImmutable))}, []Want{want(configA, "2", update(v1alpha1.UpdatePolicyRecreateOnImmutable))}),
-		Acts:       slices.Concat(of(0, wholeLife...), on(configA, ActCreate, ActDelete, ActDeleteAnew, ActHold, ActRelease, ActSteal, ActStrip)),
+		Acts:       slices.Concat(of(0, wholeLife...), on(configA, ActCreate, ActDelete, ActDeleteAnew, ActHold, ActUnhold, ActSteal, ActStrip)),
 		Fixed:      []plan.Key{configA},
 		Fails:      true, Disturbances: 2,
 	},
@@ -153,7 +153,7 @@ var configs = slices.Concat(adoptions(), []Config{
 	{
 		Name:       "a type and its instance",
 		Components: one([]Want{want(foos, "1"), want(foo, "1")}, []Want{want(foos, "1")}, []Want{}),
-		Acts:       slices.Concat(of(0, wholeLife...), on(theirFoo, ActCreate, ActDelete), on(foo, ActSteal, ActHold, ActRelease, ActDeleteAnew), on(foos, ActDelete)), Disturbances: 3,
+		Acts:       slices.Concat(of(0, wholeLife...), on(theirFoo, ActCreate, ActDelete), on(foo, ActSteal, ActHold, ActUnhold, ActDeleteAnew), on(foos, ActDelete)), Disturbances: 3,
 	},
 	{
 		Name:       "a type, its operator and its instance",
@@ -179,7 +179,7 @@ var configs = slices.Concat(adoptions(), []Config{
 	{
 		Name:       "a namespace that is created for its content",
 		Components: one([]Want{want(tenant, "1")}, []Want{}),
-		Acts:       slices.Concat(of(0, wholeLife...), on(squatter, ActCreate, ActDelete), on(tenants, ActDelete, ActStrip, ActSteal, ActDeleteAnew), on(tenant, ActHold, ActRelease)), Disturbances: 3,
+		Acts:       slices.Concat(of(0, wholeLife...), on(squatter, ActCreate, ActDelete), on(tenants, ActDelete, ActStrip, ActSteal, ActDeleteAnew), on(tenant, ActHold, ActUnhold)), Disturbances: 3,
 	},
 	{
 		Name:       "a namespace that is created for its content, which cannot be read",
@@ -195,7 +195,7 @@ var configs = slices.Concat(adoptions(), []Config{
 	{
 		Name:       "two incarnations",
 		Components: one([]Want{want(configA, "1"), want(configB, "1", adoption(v1alpha1.AdoptionPolicyNever))}, []Want{want(configA, "1")}),
-		Acts:       slices.Concat(of(0, wholeLife...), of(0, ActRecreate, ActForce), on(configA, ActHold, ActRelease)), Disturbances: 3,
+		Acts:       slices.Concat(of(0, wholeLife...), of(0, ActRecreate, ActForce), on(configA, ActHold, ActUnhold)), Disturbances: 3,
 	},
 	{
 		Name:       "a forged record",

@@ -217,10 +217,10 @@ func described(did []string, waits []plan.Wait) []string {
 func (w *memory) look() []string {
 	var lines []string
 	for _, o := range w.s.world.objects {
-		if o.Key == home {
+		if o.Key == componentNamespace {
 			continue
 		}
-		owner := map[string]string{"": "nobody", "id-a": "us", otherOwner.ID: "another owner"}[o.OwnerID]
+		owner := map[string]string{"": "none", "id-a": "us", otherOwner.ID: "another owner"}[o.OwnerID]
 		lines = append(lines, line(o.Key, o.Value, owner, o.Extra, o.Helm, o.Deleting, o.Held))
 	}
 	if c := w.s.world.components[0]; c != nil {

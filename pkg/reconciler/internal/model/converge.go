@@ -11,7 +11,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// maxRounds is how many reconciles a component may take to come to rest once
+// maxRounds is how many reconciles a component may take to converge once
 // nothing disturbs it: a few for each wave and stage of these small worlds.
 const maxRounds = 16
 
@@ -20,7 +20,7 @@ const maxMoves = 300
 
 // converge lets all actors do their work, without any disturbance, until nothing
 // changes any more, and checks what must be so then. Known holds the States that
-// are known to end well; settle adds to it. It returns the States on the way.
+// are known to converge; it adds to them. It returns the States on the way.
 func (m *Model) converge(s *State, known map[uint64]bool, f *fingerprinter) (way []*State) {
 	var met []uint64
 	if len(s.late) > 0 {
@@ -44,7 +44,7 @@ func (m *Model) converge(s *State, known map[uint64]bool, f *fingerprinter) (way
 		}
 		if len(met) == maxRounds {
 			s = s.clone()
-			s.violate("L1/L3 rest: after %d passes there is still something to do", maxRounds)
+			s.violate("L1/L3 convergence: after %d passes there is still something to do", maxRounds)
 			way = append(way, s)
 		}
 	}
@@ -66,7 +66,7 @@ func (m *Model) round(s *State, way []*State) (*State, []*State) {
 	move := func(mv Move) bool {
 		s = m.Do(s, mv)
 		if count++; count > maxMoves {
-			s.violate("L1/L3 rest: a pass does not end")
+			s.violate("L1/L3 convergence: a reconcile does not end")
 		}
 		way = append(way, s)
 		return s.violation == ""
@@ -129,7 +129,7 @@ func (m *Model) checkLeftovers(s *State, me Holder) {
 	}
 	for _, o := range s.world.objects {
 		if m.holder(s, o) == me {
-			s.violate("S11/L2 leftovers: component %s is gone, and %s is left behind", me, o.Key)
+			s.violate("S11/L2 leftovers: component %s is gone, and %s is not deleted", me, o.Key)
 		}
 	}
 }
@@ -143,9 +143,9 @@ func (m *Model) checkDesired(s *State, c *Component) {
 	})
 	for i, d := range desired {
 		if _, recorded := itemOf(c.Inventory, d.Key); recorded && m.ignored(s, c.UID, d) && !m.isFinished(s, c.UID, d) {
-			s.violate("S13 leave alone: %s is not held by %s, which is to ignore it, and is on record", d.Key, c.UID)
+			s.violate("S13 ignored objects: %s is not held by %s, which is to ignore it, and is on record", d.Key, c.UID)
 		}
-		if m.settled(s, c.UID, d) && m.marked(s, c, d) {
+		if m.isSettled(s, c.UID, d) && m.ownerShown(s, c, d) {
 			continue
 		}
 		behind := slices.ContainsFunc(desired[:i], func(x plan.Desired) bool { return excused[x.Key] })
@@ -157,8 +157,8 @@ func (m *Model) checkDesired(s *State, c *Component) {
 	}
 }
 
-// marked reports whether an object that is there shows whose it is.
-func (m *Model) marked(s *State, c *Component, d plan.Desired) bool {
+// ownerShown reports whether an object that exists shows its owner.
+func (m *Model) ownerShown(s *State, c *Component, d plan.Desired) bool {
 	o := s.world.get(d.Key)
 	return o == nil || o.Holder != c.UID || d.Policies.Reconcile == once || m.ignored(s, c.UID, d) || o.Ref.UID == ownerBy(c.UID).Ref.UID && o.OwnerID != ""
 }
@@ -207,7 +207,7 @@ func (m *Model) checkPruned(s *State, c *Component) {
 			continue
 		}
 		if _, recorded := itemOf(c.Inventory, o.Key); !recorded {
-			s.violate("S4 never forget: %s is held by %s and not recorded", o.Key, c.UID)
+			s.violate("S4 inventory is complete: %s is held by %s and not recorded", o.Key, c.UID)
 		}
 		if !m.excusedRemoval(s, c, o) {
 			s.violate("L11 prune: %s is not desired any more by %s, and nothing holds it", o.Key, c.UID)

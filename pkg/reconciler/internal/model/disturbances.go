@@ -64,7 +64,7 @@ func (m *Model) enabled(s *State, act Act) bool {
 		return !o.Controlled
 	case ActHold:
 		return !o.Held && !o.Deleting
-	case ActRelease:
+	case ActUnhold:
 		return o.Held
 	case ActUnready:
 		return o.Ready && !readyAtOnce(o.Key)
@@ -114,7 +114,7 @@ func (m *Model) act(s *State, act Act) {
 				s.actors[i].reset()
 			}
 		}
-		s.forgetAnswers(s.active)
+		s.dropAnswers(s.active)
 		return
 	case ActHalfTimeout:
 		s.note("%s", act.Kind)
@@ -150,7 +150,7 @@ func (m *Model) act(s *State, act Act) {
 	next := *o
 	change(&next, act.Kind, m.knownUID(s, o))
 	s.world.put(next)
-	if act.Kind == ActRelease && next.Deleting {
+	if act.Kind == ActUnhold && next.Deleting {
 		s.world.removed(s.world.get(act.Key))
 	}
 }
@@ -174,7 +174,7 @@ func change(o *Object, kind ActKind, known bool) {
 	case ActStrip:
 		o.OwnerID, o.Ref = "", plan.OwnerRef{}
 		if o.Holder == OtherOwner && !o.Helm {
-			// A component that saw the label of the other owner may have released it.
+			// A component that saw the label of the other owner may have orphaned it.
 			o.Holder, o.Stolen = Unowned, false
 		}
 	case ActUnlabel:
@@ -189,14 +189,14 @@ func change(o *Object, kind ActKind, known bool) {
 		o.Controlled = true
 	case ActHold:
 		o.Held = true
-	case ActRelease:
+	case ActUnhold:
 		o.Held = false
 	case ActUnready:
 		o.Ready = false
 	}
 }
 
-// takenOver gives the object to a stranger.
+// takenOver gives the object to another owner.
 func (o *Object) takenOver(known bool) {
 	if o.Holder == OtherOwner {
 		return

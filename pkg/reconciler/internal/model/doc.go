@@ -13,7 +13,7 @@
 // Explore visits every State that can be reached by a bounded number of such
 // disturbances, and checks the invariants (docs/invariants.md) in each.
 //
-// The cluster keeps a truth that the planner does not see: whose each object is,
-// whatever its marks say, and what it was made of. The checks look only at that,
+// The cluster keeps a truth that the planner does not see: the owner of each object,
+// whatever its label and annotation say, and what it was made of. The checks look only at that,
 // and share no decision with the planner.
 package model

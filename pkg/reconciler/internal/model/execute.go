@@ -18,20 +18,20 @@ func (m *Model) execute(s *State, i int, move Move) {
 	s.sent = true
 	step := a.plan.Steps[move.Arg]
 	s.note("%s %s: %s", step.Verb, step.Key, step.Reason)
-	result, over := plan.Result{Step: step}, true
+	result, done := plan.Result{Step: step}, true
 	switch {
 	case move.Kind == moveRefuse && a.looksInside(int(move.Arg)):
 		result = m.guardUnread(s, a, step)
 	case move.Kind == moveRefuse:
 		s.note("refused")
 		result.Err = errRefused
-	case step.TakesOwnership() && a.leader != s.active && !m.NoFence:
-		// The server cannot fence them; a leader without a lease sends none.
+	case step.TakesOwnership() && a.leader != s.active && !m.NoConfirmation:
+		// The server cannot refuse them to a deposed leader; a leader that is not confirmed sends none.
 		s.note("not sent: the lease is gone")
 		result.Err = errLost
 		a.unreachable = true
 	case step.Guard != plan.GuardNone && a.guarded&bit == 0:
-		result, over = m.guard(s, a, step)
+		result, done = m.guard(s, a, step)
 		a.guarded |= bit
 	default:
 		result = m.send(s, i, m.resent(s, step))
@@ -46,7 +46,7 @@ func (m *Model) execute(s *State, i int, move Move) {
 		s.note("%v", result.Err)
 		result.Observation = plan.Observation{Message: result.Err.Error()}
 	}
-	if !over {
+	if !done {
 		return
 	}
 	if result.Err == nil && result.Blocked == "" && step.Verb != plan.VerbDryRun {
@@ -76,7 +76,7 @@ func (m *Model) endStage(s *State, a *actor) {
 }
 
 // resent is the step as it is sent in the end. A removal is sent once more if something
-// about the object has changed, but not whose it is.
+// about the object has changed, but not its owner.
 func (m *Model) resent(s *State, step plan.Step) plan.Step {
 	o := s.world.get(step.Key)
 	if step.Verb != plan.VerbDelete && step.Verb != plan.VerbOrphan || step.Guard != plan.GuardNone || o == nil {
@@ -102,7 +102,7 @@ func (m *Model) guard(s *State, a *actor, step plan.Step) (plan.Result, bool) {
 		s.note("it is empty")
 		return result, false
 	case obstacle < 0:
-		s.note("it is in use, so it is released")
+		s.note("it is in use, so it is orphaned")
 		return m.orphan(s, a, step, result), true
 	default:
 		s.note("blocked by %s", inside[obstacle].Key)
@@ -111,7 +111,7 @@ func (m *Model) guard(s *State, a *actor, step plan.Step) (plan.Result, bool) {
 	}
 }
 
-// guardUnread is the look of a guard at a namespace whose content cannot be read.
+// guardUnread is the look of a guard at a namespace with unreadable content.
 func (m *Model) guardUnread(s *State, a *actor, step plan.Step) plan.Result {
 	result := plan.Result{Step: step, ContentUnknown: true}
 	s.unread |= 1 << s.halves
@@ -120,14 +120,14 @@ func (m *Model) guardUnread(s *State, a *actor, step plan.Step) plan.Result {
 		result.Blocked = "its content cannot be read"
 		return result
 	}
-	s.note("its content cannot be read, so it is released")
+	s.note("its content cannot be read, so it is orphaned")
 	if s.unread != 1<<0|1<<1|1<<2 {
-		s.violate("S4 never forget: %s is left behind although its reads did not fail for the whole timeout", step.Key)
+		s.violate("S4 inventory is complete: %s is orphaned although its reads did not fail for the whole timeout", step.Key)
 	}
 	return m.orphan(s, a, step, result)
 }
 
-// orphan releases the object of a deletion instead.
+// orphan orphans the object of a deletion instead.
 func (m *Model) orphan(s *State, a *actor, step plan.Step, result plan.Result) plan.Result {
 	var o *Object
 	if o, result.Err = s.world.checkPreconditions(step, true); result.Err == nil {

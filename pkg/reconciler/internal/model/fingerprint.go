@@ -152,7 +152,7 @@ func (f *fingerprinter) items(m *Model, items []v1alpha1.InventoryItem) {
 		by, of, _ := strings.Cut(item.Seal, "/")
 		f.text(by)
 		f.uidText(types.UID(of))
-		f.text(item.Digest, item.Seen, item.Accepted, string(item.Phase), string(item.Origin), string(item.DeletePolicy), string(item.Finished))
+		f.text(item.Digest, item.ObservedHash, item.AppliedHash, string(item.Phase), string(item.Origin), string(item.DeletePolicy), string(item.Finished))
 		f.flags(item.AppliedAt != nil, len(item.Defines) > 0, item.Keeps)
 		f.moment(item.UnreadSince)
 		f.moment(item.UnreadLast)
@@ -163,7 +163,7 @@ func (f *fingerprinter) items(m *Model, items []v1alpha1.InventoryItem) {
 	}
 }
 
-// moment is which half of the timeout begins at the time.
+// moment is which half of the timeout starts at the time.
 func (f *fingerprinter) moment(t *metav1.Time) {
 	if t == nil {
 		f.bytes(0)

@@ -34,9 +34,9 @@ func (m *Model) checkWriteOrder(s *State, a *actor, step plan.Step) {
 	for _, other := range m.desiredObjects(a) {
 		before, first := other.Policies.Order.Apply, ranksOf[other.Key.Kind].apply < rank.apply
 		switch {
-		case before < at && !m.settled(s, a.snap.UID, other):
+		case before < at && !m.isSettled(s, a.snap.UID, other):
 			s.violate("O1 waves: %s %s in wave %d, and %s of wave %d is not settled", step.Verb, step.Key, at, other.Key, before)
-		case before == at && first && rank.apply >= late && !m.settled(s, a.snap.UID, other):
+		case before == at && first && rank.apply >= late && !m.isSettled(s, a.snap.UID, other):
 			s.violate("O3 instances last: %s %s, and %s of its wave is not settled", step.Verb, step.Key, other.Key)
 		case before == at && first && s.world.get(other.Key) == nil && !m.isFinished(s, a.snap.UID, other):
 			s.violate("O4/O6 stages: %s %s, and %s of its wave is not there", step.Verb, step.Key, other.Key)
@@ -72,8 +72,8 @@ func (s *State) purgeRecorded(me Holder, d plan.Desired) bool {
 	return false
 }
 
-// settled reports whether the desired object is there, ours, as desired, and ready.
-func (m *Model) settled(s *State, me Holder, d plan.Desired) bool {
+// isSettled reports whether the desired object is there, ours, as desired, and ready.
+func (m *Model) isSettled(s *State, me Holder, d plan.Desired) bool {
 	o := s.world.get(d.Key)
 	if m.ignored(s, me, d) {
 		return true
@@ -106,12 +106,12 @@ func (m *Model) checkPurge(s *State, a *actor, step plan.Step, d plan.Desired) {
 	if m.phase(s, a, step.Key) != v1alpha1.PhaseCompleting {
 		s.violate("S1 write-ahead: purge %s, and the record on the server does not say so", step.Key)
 	}
-	began, _ := itemOf(a.snap.Inventory, step.Key)
-	if a.disturbed || began.Phase == v1alpha1.PhaseCompleting && len(a.plan.Inventory) > 0 && !a.plan.MustRecord {
+	before, _ := itemOf(a.snap.Inventory, step.Key)
+	if a.disturbed || before.Phase == v1alpha1.PhaseCompleting && len(a.plan.Inventory) > 0 && !a.plan.MustRecord {
 		return // it was decided before
 	}
 	for _, other := range m.desiredObjects(a) {
-		if other.Policies.Order.Apply <= *d.Policies.Order.Purge && other.Key != step.Key && !m.settled(s, a.snap.UID, other) && !m.isFinished(s, a.snap.UID, other) {
+		if other.Policies.Order.Apply <= *d.Policies.Order.Purge && other.Key != step.Key && !m.isSettled(s, a.snap.UID, other) && !m.isFinished(s, a.snap.UID, other) {
 			s.violate("O7 purge order: purge %s, and %s is not settled", step.Key, other.Key)
 		}
 	}
@@ -124,14 +124,14 @@ func (m *Model) checkRemovalOrder(s *State, a *actor, step plan.Step) {
 		return
 	}
 	mine, _ := itemOf(c.Inventory, step.Key)
-	now := m.leaving(s, a, c, mine, true)
+	now := m.removalWave(s, a, c, mine, true)
 	for _, item := range c.Inventory {
 		key := plan.KeyOf(item)
 		o := s.world.get(key)
 		if o == nil || m.holder(s, o) != c.UID || m.desiredNow(a, key) != nil || m.livedIn(a, key) {
 			continue
 		}
-		earlier := cmp.Or(cmp.Compare(m.leaving(s, a, c, item, false), now), cmp.Compare(ranksOf[key.Kind].remove, ranksOf[step.Key.Kind].remove)) < 0
+		earlier := cmp.Or(cmp.Compare(m.removalWave(s, a, c, item, false), now), cmp.Compare(ranksOf[key.Kind].remove, ranksOf[step.Key.Kind].remove)) < 0
 		if earlier {
 			s.violate("O2/O3/O4 removal: delete %s, and %s, which goes before, is there", step.Key, key)
 		}
@@ -143,9 +143,9 @@ func (m *Model) livedIn(a *actor, key plan.Key) bool {
 	return isNamespace(key) && slices.ContainsFunc(m.desiredObjects(a), func(d plan.Desired) bool { return d.Key.Namespace == key.Name })
 }
 
-// leaving is the wave in which an object is removed: what holds others goes not
+// removalWave is the wave in which an object is removed: what holds others goes not
 // before them. Of those, all that are recorded count, or only what is there.
-func (m *Model) leaving(s *State, a *actor, c *Component, item v1alpha1.InventoryItem, there bool) int {
+func (m *Model) removalWave(s *State, a *actor, c *Component, item v1alpha1.InventoryItem, there bool) int {
 	wave := math.MinInt
 	for _, other := range c.Inventory {
 		key := plan.KeyOf(other)

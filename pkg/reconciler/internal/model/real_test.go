@@ -189,22 +189,22 @@ func (r *realCluster) patch(key plan.Key, metadata map[string]any) {
 	r.t.Helper()
 	body, err := json.Marshal(map[string]any{"metadata": metadata})
 	r.must(err)
-	r.must(r.Patch(r.t.Context(), r.bare(key, ""), client.RawPatch(types.MergePatchType, body), client.FieldOwner("somebody")))
+	r.must(r.Patch(r.t.Context(), r.bare(key, ""), client.RawPatch(types.MergePatchType, body), client.FieldOwner("other-client")))
 }
 
-// marks are the labels and annotations of an owner; nil takes them off.
-func marks(id, ref any) map[string]any {
+// ownership returns the label and annotation of an owner; nil removes them.
+func ownership(id, ref any) map[string]any {
 	return map[string]any{
 		"labels":      map[string]any{reconcilerName + "/" + v1alpha1.LabelOwnerID: id},
 		"annotations": map[string]any{reconcilerName + "/" + v1alpha1.AnnotationOwner: ref},
 	}
 }
 
-const helmMark = "meta.helm.sh/release-name"
+const helmAnnotation = "meta.helm.sh/release-name"
 
 func (r *realCluster) act(act Act) {
 	r.t.Helper()
-	ctx, theirs := r.t.Context(), client.FieldOwner("somebody")
+	ctx, theirs := r.t.Context(), client.FieldOwner("other-client")
 	switch act.Kind {
 	case ActDelete, ActDeleteAnew:
 		r.must(r.Delete(ctx, r.bare(act.Key, "")))
@@ -213,14 +213,14 @@ func (r *realCluster) act(act Act) {
 	case ActAdd:
 		r.patch(act.Key, map[string]any{"labels": map[string]any{"extra": "true"}})
 	case ActStrip:
-		r.patch(act.Key, marks(nil, nil))
+		r.patch(act.Key, ownership(nil, nil))
 	case ActSteal:
-		r.patch(act.Key, marks(otherOwner.ID, otherOwner.Ref.String()))
+		r.patch(act.Key, ownership(otherOwner.ID, otherOwner.Ref.String()))
 	case ActHelm:
-		r.patch(act.Key, map[string]any{"annotations": map[string]any{helmMark: "theirs"}})
+		r.patch(act.Key, map[string]any{"annotations": map[string]any{helmAnnotation: "theirs"}})
 	case ActHold:
-		r.patch(act.Key, map[string]any{"finalizers": []string{foreignFinalizer}})
-	case ActRelease:
+		r.patch(act.Key, map[string]any{"finalizers": []string{otherFinalizer}})
+	case ActUnhold:
 		r.patch(act.Key, map[string]any{"finalizers": nil})
 	}
 	switch act.Kind {
@@ -228,7 +228,7 @@ func (r *realCluster) act(act Act) {
 		r.must(r.Create(ctx, r.bare(act.Key, "theirs"), theirs))
 	}
 	if act.Kind == ActCreateOwned {
-		r.patch(act.Key, marks(otherOwner.ID, otherOwner.Ref.String()))
+		r.patch(act.Key, ownership(otherOwner.ID, otherOwner.Ref.String()))
 	}
 }
 
@@ -247,11 +247,11 @@ func (r *realCluster) look() []string {
 		owner := "us"
 		switch o.GetLabels()[reconcilerName+"/"+v1alpha1.LabelOwnerID] {
 		case "":
-			owner = "nobody"
+			owner = "none"
 		case otherOwner.ID:
 			owner = "another owner"
 		}
-		lines = append(lines, line(key, o.GetLabels()["value"], owner, o.GetLabels()["extra"] != "", o.GetAnnotations()[helmMark] != "",
+		lines = append(lines, line(key, o.GetLabels()["value"], owner, o.GetLabels()["extra"] != "", o.GetAnnotations()[helmAnnotation] != "",
 			o.GetDeletionTimestamp() != nil, len(o.GetFinalizers()) > 0))
 	}
 	if !r.gone {

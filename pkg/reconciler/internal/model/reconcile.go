@@ -26,8 +26,8 @@ func (m *Model) advance(s *State, i int, move Move) {
 	s.description = string('A'+rune(a.component)) + string('1'+rune(a.leader)) + ": "
 	switch a.at {
 	case idle:
-		m.begin(s, a)
-	case claiming:
+		m.readComponent(s, a)
+	case addingFinalizer:
 		m.addFinalizer(s, i)
 	case lookingForBlockers:
 		m.lookForBlockers(s, a)
@@ -47,16 +47,16 @@ func (m *Model) advance(s *State, i int, move Move) {
 	case executing:
 		m.execute(s, i, move)
 	case finishing:
-		s.note("save the record of %d objects, and end the pass", len(a.recorded))
+		s.note("save the record of %d objects, and end the reconcile", len(a.recorded))
 		m.commit(s, i, a.recorded)
 		a.reset()
-	case releasing:
+	case removingFinalizer:
 		m.removeFinalizer(s, i)
 	}
 }
 
-// begin reads the component.
-func (m *Model) begin(s *State, a *actor) {
+// readComponent reads the component.
+func (m *Model) readComponent(s *State, a *actor) {
 	c := s.world.components[a.component]
 	s.note("read the component")
 	if c.Deleting && !c.HasFinalizer {
@@ -69,7 +69,7 @@ func (m *Model) begin(s *State, a *actor) {
 	case c.Deleting:
 		a.at = lookingForBlockers
 	case !c.HasFinalizer:
-		a.at = claiming
+		a.at = addingFinalizer
 	default:
 		m.lookAt(s, a, m.keysOf(a), nil)
 	}
@@ -77,7 +77,7 @@ func (m *Model) begin(s *State, a *actor) {
 
 // lookForBlockers lists the instances of the component's types before anything is deleted.
 func (m *Model) lookForBlockers(s *State, a *actor) {
-	s.note("look for foreign instances")
+	s.note("look for instances of others")
 	own := map[plan.Key]bool{}
 	stays := func(item v1alpha1.InventoryItem) bool {
 		return item.DeletePolicy == v1alpha1.DeletePolicyOrphan || item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnDelete
@@ -123,8 +123,8 @@ func (m *Model) desiredObjects(a *actor) []plan.Desired {
 }
 
 // lookAt looks at objects, and plans then: at those to ask for with a read for each.
-// Those to recall are read only if not enough is known of them, as are those whose
-// type was not served before.
+// Those to recall are read only if not enough is known of them, as are those of
+// a type that was not served before.
 func (m *Model) lookAt(s *State, a *actor, recall, ask []plan.Key) {
 	for key, live := range a.live {
 		if live.Existence == plan.Unknown && live.NotServed && !slices.Contains(ask, key) {
@@ -219,11 +219,11 @@ func (m *Model) recorded(s *State, a *actor) {
 func (m *Model) endReconcile(s *State, a *actor) {
 	a.at, s.waiting = finishing, a.plan.Waiting
 	if a.cause() == plan.Deleting && a.plan.Done() && !a.unreachable {
-		a.at = releasing
+		a.at = removingFinalizer
 	}
 }
 
-// fold takes over the results of the steps, and plans again.
+// fold adds the results of the steps to the input, and plans again.
 func (m *Model) fold(s *State, a *actor) {
 	a.live, a.failed = maps.Clone(a.live), maps.Clone(a.failed)
 	a.reads, a.writes = maps.Clone(a.reads), maps.Clone(a.writes)

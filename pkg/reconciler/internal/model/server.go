@@ -35,32 +35,32 @@ func (w *World) checkPreconditions(s plan.Step, version bool) (*Object, error) {
 // create is a POST, or an apply that demands absence.
 func (w *World) create(s plan.Step, by Holder) error {
 	served, _ := w.defined(s.Key.GroupKind())
-	home := w.get(plan.Key{Kind: "Namespace", Name: s.Key.Namespace})
+	namespace := w.get(plan.Key{Kind: "Namespace", Name: s.Key.Namespace})
 	switch {
 	case !served:
 		return errNotServed
-	case s.Key.Namespace != "" && home == nil:
+	case s.Key.Namespace != "" && namespace == nil:
 		return errNoNamespace
 	case w.get(s.Key) != nil:
 		return errConflict
-	case s.Key.Namespace != "" && home.Deleting:
+	case s.Key.Namespace != "" && namespace.Deleting:
 		return errTerminating
 	}
 	w.put(sent(Object{Key: s.Key, Ready: readyAtOnce(s.Key)}, s, by))
 	return nil
 }
 
-// dryRun is a POST that changes nothing. That the name of the object is taken says
+// dryRun is a POST that changes nothing. That the name of the object is in use says
 // that nothing else is in the way.
 func (w *World) dryRun(s plan.Step) error {
 	served, _ := w.defined(s.Key.GroupKind())
-	home := w.get(plan.Key{Kind: "Namespace", Name: s.Key.Namespace})
+	namespace := w.get(plan.Key{Kind: "Namespace", Name: s.Key.Namespace})
 	switch {
 	case !served:
 		return errNotServed
-	case s.Key.Namespace != "" && home == nil:
+	case s.Key.Namespace != "" && namespace == nil:
 		return errNoNamespace
-	case s.Key.Namespace != "" && home.Deleting:
+	case s.Key.Namespace != "" && namespace.Deleting:
 		return errTerminating
 	}
 	return nil
@@ -156,7 +156,7 @@ func sameItems(a, b []v1alpha1.InventoryItem) bool {
 	return len(a) == 0 || &a[0] == &b[0] || reflect.DeepEqual(a, b)
 }
 
-// store writes the component, and takes over the answer.
+// store writes the component, and keeps the answer.
 func (m *Model) store(s *State, i int, c Component) {
 	a := &s.actors[i]
 	s.world.putComponent(int(a.component), c)
@@ -183,12 +183,12 @@ func (m *Model) commit(s *State, i int, items []v1alpha1.InventoryItem) bool {
 	return true
 }
 
-// removeFinalizer takes our finalizer off the component.
+// removeFinalizer removes our finalizer from the component.
 func (m *Model) removeFinalizer(s *State, i int) {
 	a := &s.actors[i]
-	s.note("take the finalizer off the component")
+	s.note("remove the finalizer of the component")
 	if c, ok := m.current(s, a); ok {
-		m.checkRelease(s, a)
+		m.checkFinalizerRemoval(s, a)
 		next := *c
 		next.HasFinalizer = false
 		m.store(s, i, next)

@@ -46,13 +46,13 @@ type stage int8
 
 const (
 	idle stage = iota
-	claiming
+	addingFinalizer
 	lookingForBlockers
 	looking
 	recording
 	executing
 	finishing
-	releasing
+	removingFinalizer
 )
 
 // actor is one leader at work on one component. What its maps and slices hold
@@ -76,7 +76,7 @@ type actor struct {
 	results           []plan.Result
 	// unreachable: a request got no answer, so that the reconcile ends.
 	unreachable bool
-	// disturbed: another client changed something since the reconcile began.
+	// disturbed: another client changed something since the reconcile started.
 	disturbed bool
 }
 
@@ -95,7 +95,7 @@ const (
 	moveLose                   // the same, but the answer gets lost
 	moveReady                  // a controller makes object Arg ready
 	moveStale                  // the watch shows old states; Arg is of which objects
-	moveSweep                  // a controller takes away what is in terminating object Arg
+	moveSweep                  // a controller removes what is in terminating object Arg
 	moveAct                    // act Arg happens
 )
 
@@ -152,7 +152,7 @@ func (a *actor) cause() plan.Cause {
 	return plan.Applying
 }
 
-// reset ends the reconcile and forgets what it knew.
+// reset ends the reconcile and drops what it knew.
 func (a *actor) reset() { *a = actor{component: a.component, leader: a.leader} }
 
 // Moves returns what can happen next.
@@ -234,7 +234,7 @@ func (m *Model) Do(s *State, move Move) *State {
 		next.disturbOthers(-1)
 	case moveSweep:
 		o := next.world.objects[move.Arg]
-		next.note("the server takes away what is in %s", o.Key)
+		next.note("the server removes what is in %s", o.Key)
 		next.world.sweep(o)
 		next.disturbOthers(-1)
 	case moveAct:
@@ -261,7 +261,7 @@ type truth struct {
 	done map[doneKey]string
 	// once are the objects that were applied and must be left alone since.
 	once map[doneKey]bool
-	// finalizerRemoved are the components whose finalizer another client removed.
+	// finalizerRemoved are the components that lost their finalizer to another client.
 	finalizerRemoved map[Holder]bool
 }
 
@@ -271,8 +271,8 @@ type doneKey struct {
 	key    plan.Key
 }
 
-// forget drops what is known about an object that leaves the record.
-func (t *truth) forget(k doneKey) {
+// dropObject drops what is known about an object that is removed from the record.
+func (t *truth) dropObject(k doneKey) {
 	if _, known := t.done[k]; known {
 		t.done = maps.Clone(t.done)
 		delete(t.done, k)

@@ -11,24 +11,24 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// What a leader knows without asking: the watch of everything that bears the label
+// What a leader knows without asking: the watch of everything that has the label
 // of the reconciler, of every owner. It is as the cluster is, but for the objects
-// whose events come late.
+// with events that come late.
 
-// lag is an object whose events come late to a leader, for good. Whenever the
+// lag is an object with events that reach a leader late, for good. Whenever the
 // leader looks, it sees the object either as it is or as it was: so events are
 // delayed, dropped, replayed, and overtake those of other objects.
 type lag struct {
 	leader int8
 	key    plan.Key
-	// known is how it was: when the events began to be late, or when the leader was
+	// known is how it was: when the events started to be late, or when the leader was
 	// last answered or read it. It is nil if it was not in the watch.
 	known *Object
 	// listed is what a new process finds, in the cache of another server.
 	listed *Object
 }
 
-// labelled is the object as a watch has it: nil if it does not bear the label.
+// labelled is the object as a watch has it: nil if it does not have the label.
 func (w *World) labelled(key plan.Key) *Object {
 	if o := w.get(key); o != nil && o.OwnerID != "" {
 		return o
@@ -47,7 +47,7 @@ func (s *State) isLate(leader int8, key plan.Key) (int, bool) {
 	return i, i >= 0
 }
 
-// learn takes over how an object is now, from an answer to the leader.
+// learn records how an object is now, from an answer to the leader.
 func (s *State) learn(leader int8, key plan.Key) {
 	if i, is := s.isLate(leader, key); is {
 		s.late = slices.Clone(s.late)
@@ -55,8 +55,8 @@ func (s *State) learn(leader int8, key plan.Key) {
 	}
 }
 
-// forgetAnswers is what a crash does: the next process begins with a list.
-func (s *State) forgetAnswers(leader int8) {
+// dropAnswers is what a crash does: the next process starts with a list.
+func (s *State) dropAnswers(leader int8) {
 	s.late = slices.Clone(s.late)
 	for i := range s.late {
 		if s.late[i].leader == leader {
@@ -91,7 +91,7 @@ func (s *State) recallMoves(i int, moves []Move) []Move {
 	return moves
 }
 
-// recallAll reads nothing: what the watch has is taken from there, and of what is to
+// recallAll reads nothing: what the watch has is read from there, and of what is to
 // be created it is assumed that it does not exist. The rest is to be read.
 func (m *Model) recallAll(s *State, a *actor, mask uint8) {
 	stale := s.stale(a)
@@ -128,8 +128,8 @@ func (m *Model) recalled(s *State, a *actor, key plan.Key, watched *Object) (pla
 	item, recorded := itemOf(a.recorded, key)
 	desired := m.desiredNow(a, key)
 	if watched != nil && m.Watched {
-		// That an object has another owner is never taken for granted: we may have
-		// taken it over since, and may not know it.
+		// That an object has another owner is never assumed: we may have
+		// adopted it since, and may not know it.
 		me := ownerBy(a.snap.UID)
 		found := sealed(me, a.key, watched.observation(false))
 		return found, me.Owns(found.Ownership) && (desired == nil || !asksForAccepted(desired, item, found))
@@ -143,7 +143,7 @@ func asksForAccepted(desired *plan.Desired, item v1alpha1.InventoryItem, found p
 	if item.Digest == "" || item.UID != found.UID {
 		return desired.Policies.Reconcile == once
 	}
-	return item.Seen != found.ObservedHash
+	return item.ObservedHash != found.ObservedHash
 }
 
 // isUnconfirmed reports whether no write of the object was ever answered.

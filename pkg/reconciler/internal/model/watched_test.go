@@ -28,7 +28,7 @@ func behindFor(leader int8, keys ...plan.Key) []Act {
 	return acts
 }
 
-// watched are the small worlds in which leaders know objects from a watch, whose
+// watched are the small worlds in which leaders know objects from a watch with
 // events may be late.
 func watched() []Config {
 	all := slices.Concat(watchedAdoptions(), []Config{
@@ -40,7 +40,7 @@ func watched() []Config {
 		{
 			Name:       "watched: requests fail",
 			Components: one([]Want{want(configA, "1")}, []Want{want(configA, "2")}, []Want{}),
-			Acts:       slices.Concat(of(0, wholeLife...), behind(configA), on(configA, ActDrift, ActDelete, ActHold, ActRelease)),
+			Acts:       slices.Concat(of(0, wholeLife...), behind(configA), on(configA, ActDrift, ActDelete, ActHold, ActUnhold)),
 			Fails:      true,
 		},
 		{
@@ -87,7 +87,7 @@ func watched() []Config {
 		{
 			Name:       "watched: two incarnations",
 			Components: one([]Want{want(configA, "1")}, []Want{}),
-			Acts:       slices.Concat(of(0, wholeLife...), of(0, ActRecreate, ActForce), behind(configA), on(configA, ActHold, ActRelease)),
+			Acts:       slices.Concat(of(0, wholeLife...), of(0, ActRecreate, ActForce), behind(configA), on(configA, ActHold, ActUnhold)),
 			Fails:      true,
 		},
 		{

@@ -14,14 +14,14 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// Holder is whose an object is in truth: the uid of a component, Unowned, or OtherOwner.
+// Holder is the true owner of an object: the uid of a component, Unowned, or OtherOwner.
 type Holder string
 
 const (
 	// Unowned holds what was made by hand, and what was orphaned.
 	Unowned Holder = ""
 	// OtherOwner is another component or tool.
-	OtherOwner Holder = "stranger"
+	OtherOwner Holder = "other"
 )
 
 // Object is an object of the cluster. An Object in a State is never changed:
@@ -35,7 +35,7 @@ type Object struct {
 
 	OwnerID string
 	Ref     plan.OwnerRef
-	Helm    bool // the mark of another tool
+	Helm    bool // the ownership annotation of another tool
 	// Controlled: a controller is among the ownerReferences.
 	Controlled bool
 
@@ -50,7 +50,7 @@ type Object struct {
 	Holder Holder
 	// FormerHolder held the object before.
 	FormerHolder Holder
-	// Orphaned: its former holder has taken off its own marks.
+	// Orphaned: its former holder has removed its own label and annotation.
 	Orphaned bool
 	// Stolen was the object from a component that knew its uid.
 	Stolen bool
@@ -131,7 +131,7 @@ func (w *World) removed(o *Object) {
 	}
 }
 
-// sweepable reports whether the server's controllers have something to take away
+// sweepable reports whether the server's controllers have something to remove
 // for a terminating object.
 func (w *World) sweepable(o *Object) bool {
 	if !o.Deleting {
@@ -167,12 +167,12 @@ func (w *World) inside(o *Object) []*Object {
 
 // inUse reports whether something is in a namespace or a definition that keeps a
 // component from deleting it. It must not wait for the end of what it has itself
-// left behind there, but a definition waits for the instances of others.
+// orphaned there, but a definition waits for the instances of others.
 func (w *World) inUse(o *Object, by Holder) bool {
 	inside := w.inside(o)
 	left := func(x *Object) bool { return x.Orphaned && x.FormerHolder == by }
-	foreign := !isNamespace(o.Key) && slices.ContainsFunc(inside, func(x *Object) bool { return !left(x) })
-	return len(inside) > 0 && (o.Deleting || foreign || !slices.ContainsFunc(inside, left))
+	others := !isNamespace(o.Key) && slices.ContainsFunc(inside, func(x *Object) bool { return !left(x) })
+	return len(inside) > 0 && (o.Deleting || others || !slices.ContainsFunc(inside, left))
 }
 
 func (o *Object) definesType(gk schema.GroupKind) bool {
@@ -181,7 +181,7 @@ func (o *Object) definesType(gk schema.GroupKind) bool {
 
 func isNamespace(key plan.Key) bool { return key.Group == "" && key.Kind == "Namespace" }
 
-// customGroup is the group whose types are served only if they are defined.
+// customGroup is the group of the types that are served only if they are defined.
 const customGroup = "example.com"
 
 // defined reports whether a type can be used, and whether its definition is there at all.
@@ -216,8 +216,8 @@ func (w *World) observe(key plan.Key, desired bool) plan.Observation {
 }
 
 func (o *Object) observation(desired bool) plan.Observation {
-	marks := o.OwnerID + " " + string(o.Ref.UID)
-	seen := o.Value + "|" + marks
+	ownership := o.OwnerID + " " + string(o.Ref.UID)
+	seen := o.Value + "|" + ownership
 	if o.Extra {
 		seen += "|extra"
 	}
@@ -238,13 +238,13 @@ func (o *Object) observation(desired bool) plan.Observation {
 		live.Ownership.Controller = plan.Controller{Kind: "Deployment", Name: "theirs", UID: "theirs"}
 	}
 	if desired {
-		live.AppliedHash = o.Value + "|" + marks
+		live.AppliedHash = o.Value + "|" + ownership
 	}
 	if o.Deleting {
 		live.DeletionTimestamp = startOfTime
 	}
 	if o.Held {
-		live.Finalizers = []string{foreignFinalizer}
+		live.Finalizers = []string{otherFinalizer}
 	}
 	switch {
 	case o.Expires && o.Ready:
@@ -261,7 +261,7 @@ func (o *Object) observation(desired bool) plan.Observation {
 }
 
 // sealed is the observation as the engine of an owner completes it. The seal is the same
-// with each key, as if the marks had been seen.
+// with each key, as if the label and annotation had been seen.
 func sealed(owner plan.Owner, key int8, live plan.Observation) plan.Observation {
 	live.ObservedHash, live.AppliedHash = keyed(live.ObservedHash, key), keyed(live.AppliedHash, key)
 	if live.Existence == plan.Present {
@@ -270,7 +270,7 @@ func sealed(owner plan.Owner, key int8, live plan.Observation) plan.Observation 
 	return live
 }
 
-const foreignFinalizer = "example.com/wait"
+const otherFinalizer = "example.com/wait"
 
 func uidOf(n int) types.UID {
 	if n == 0 {

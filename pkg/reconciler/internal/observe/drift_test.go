@@ -35,8 +35,8 @@ func managers(owned ...string) string {
 	at := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 	var entries []string
 	for _, text := range owned {
-		who, fields, _ := strings.Cut(text, " ")
-		manager, subresource, _ := strings.Cut(who, "/")
+		client, fields, _ := strings.Cut(text, " ")
+		manager, subresource, _ := strings.Cut(client, "/")
 		entries = append(entries, fmt.Sprintf(`{manager: %s, subresource: %q, operation: Update, time: "%s", fieldsV1: %s}`, manager, subresource, at.Format(time.RFC3339), fields))
 		at = at.Add(time.Hour)
 	}
@@ -70,17 +70,17 @@ func TestDriftOfNamesManagersAndFields(t *testing.T) {
 		{"an element by its name", "spec: {containers: [{name: c, image: i}]}", "spec: {containers: [{name: side, image: s}, {name: c, image: j}]}",
 			[]string{`us {"f:spec": {"f:containers": {'k:{"name":"c"}': {".": {}, "f:name": {}}}}}`, `edit {"f:spec": {"f:containers": {'k:{"name":"c"}': {"f:image": {}}}}}`}, "", nil,
 			"edit changed spec.containers[name=c].image at 2026-01-01T13:00:00Z"},
-		{"an element by its position, because its identity is a value", "spec: {ports: [{port: 80, x: 1}]}", "spec: {ports: [{port: 80, x: 2}]}",
+		{"an element by its position, because its key is a value", "spec: {ports: [{port: 80, x: 1}]}", "spec: {ports: [{port: 80, x: 2}]}",
 			[]string{`edit {"f:spec": {"f:ports": {'k:{"port":80}': {"f:x": {}}}}}`}, "", nil, "edit changed spec.ports[0].x at 2026-01-01T12:00:00Z"},
 		{"a list that has got longer", "rules: [{a: 1}]", "rules: [{a: 1}, {a: 2}]", []string{`edit {"f:rules": {}}`}, "", nil, "edit changed rules at 2026-01-01T12:00:00Z"},
 		{"a list of values", "args: [a, b]", "args: [a, c]", []string{`edit {"f:args": {}}`}, "", nil, "edit changed args[1] at 2026-01-01T12:00:00Z"},
 		{"a named element that is gone", "env: [{name: A}, {name: B}]", "env: [{name: A}]", nil, "", nil, "another client changed env[name=B]"},
 		{"labels, annotations and finalizers", "metadata: {name: a, labels: {a.b/c: x}, annotations: {d: x}, finalizers: [f/g]}", "data: {}", nil, ", labels: {a.b/c: y}, finalizers: [h/i]", nil,
 			"another client changed metadata.annotations, metadata.labels[a.b/c], metadata.finalizers"},
-		{"more fields than are told", "data: {a: '1', b: '1', c: '1', d: '1', e: '1', f: '1'}", "data: {a: '2', b: '2', c: '2', d: '2', e: '2', f: '2'}", nil, "", nil,
+		{"more fields than are shown", "data: {a: '1', b: '1', c: '1', d: '1', e: '1', f: '1'}", "data: {a: '2', b: '2', c: '2', d: '2', e: '2', f: '2'}", nil, "", nil,
 			"another client changed data.a, data.b, data.c, data.d and 2 more"},
-		{"ignored fields are not told", "spec: {x: 1, z: [{name: a, v: 1}]}", "spec: {x: 2, z: [{name: a, v: 2}]}", nil, "", []string{"/spec/x", "/spec/z/0/v"}, "another client changed it"},
-		{"what was scaled is not told", "spec: {replicas: 3, x: 1}", "spec: {replicas: 5, x: 2}", []string{`hpa/scale {"f:spec": {"f:replicas": {}}}`}, "", nil, "another client changed spec.x"},
+		{"ignored fields are not shown", "spec: {x: 1, z: [{name: a, v: 1}]}", "spec: {x: 2, z: [{name: a, v: 2}]}", nil, "", []string{"/spec/x", "/spec/z/0/v"}, "another client changed it"},
+		{"what was scaled is not shown", "spec: {replicas: 3, x: 1}", "spec: {replicas: 5, x: 2}", []string{`hpa/scale {"f:spec": {"f:replicas": {}}}`}, "", nil, "another client changed spec.x"},
 		{"a field became something else", "spec: {a: {b: 1}, c: [1]}", "spec: {a: x, c: y}", nil, "", nil, "another client changed spec.a, spec.c"},
 		{"our own status is not the object", "spec: {x: 1}", "spec: {x: 2}", []string{`us/status {"f:spec": {"f:x": {}}}`}, "", nil, "us changed spec.x at 2026-01-01T12:00:00Z"},
 		{"entries that make no sense", "data: {x: '1'}", "data: {x: '2'}", []string{`edit {"f:data": "x"}`, `"" {"f:data": {"f:x": 1, "k:x": {}, "k:{}": {}}}`}, "", nil, "another client changed data.x at 2026-01-01T13:00:00Z"},
@@ -107,7 +107,7 @@ func TestDriftContainsNoValuesAndStaysShort(t *testing.T) {
 	text := DriftOf(live, desired, "us").String()
 	for _, value := range []string{"c2VjcmV0", "MTIzNA", "b3RoZXI", "OTg3Ng"} {
 		if strings.Contains(text, value) {
-			t.Errorf("a value is told: %s", text)
+			t.Errorf("a value is shown: %s", text)
 		}
 	}
 	if !strings.Contains(text, "data.pin") || len(text) > 400 {
@@ -136,12 +136,12 @@ func TestWhatIsScaledIsAcceptedAsTheManifestHasIt(t *testing.T) {
 
 // Of which manifest an object was made is not known with another digest key. Then it is
 // compared with the desired one, whatever manager owns the fields, and nothing counts as drift.
-func TestAnObjectOfAnUnknownManifestIsComparedWithTheWantedOne(t *testing.T) {
+func TestAnObjectOfAnUnknownManifestIsComparedWithTheDesiredOne(t *testing.T) {
 	observer := &Observer{options: Options{Name: "corbel.example.com", FieldOwner: "us"}}
 	live := objectOf(t, "apiVersion: v1\nkind: ConfigMap\n"+managers(`us {"f:data": {"f:x": {}}}`)+"}\ndata: {x: '1', y: '2'}")
 	for _, tt := range []struct {
-		recorded, wanted string
-		differs          bool
+		recorded, desired string
+		differs           bool
 	}{
 		{"?", "{x: '1', y: '2'}", false},
 		{"?@r", "{x: '1'}", false},
@@ -150,11 +150,11 @@ func TestAnObjectOfAnUnknownManifestIsComparedWithTheWantedOne(t *testing.T) {
 		{"digest", "{x: '2'}", false},
 		{"", "{x: '2'}", false},
 	} {
-		desired := &plan.Desired{Digest: "digest", Manifest: objectOf(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: "+tt.wanted)}
+		desired := &plan.Desired{Digest: "digest", Manifest: objectOf(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: "+tt.desired)}
 		recorded := &v1alpha1.InventoryItem{Digest: tt.recorded}
 		seen := observer.observationWithDrift(t.Context(), live, Request{Desired: desired, Recorded: recorded})
 		if seen.Differs != tt.differs || seen.Drift != nil || seen.AppliedHash == "" {
-			t.Errorf("recorded as %q, wanted %s: %+v", tt.recorded, tt.wanted, seen)
+			t.Errorf("recorded as %q, desired %s: %+v", tt.recorded, tt.desired, seen)
 		}
 	}
 }

@@ -104,7 +104,7 @@ func TestTheDriftOfTheLastReadIsKnownAsLongAsReadsAreRefused(t *testing.T) {
 	}
 	s.Allow("main", lease, "allowed", noon.Add(driftCheckLimits.Base)) // and the answer does not come
 	if s.lastDrift("main", lease, noon) != found {
-		t.Error("it is forgotten before there is an answer")
+		t.Error("it is dropped before there is an answer")
 	}
 	s.setDrift("main", lease, nil)
 	if s.lastDrift("main", lease, noon) != nil {

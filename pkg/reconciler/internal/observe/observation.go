@@ -35,7 +35,7 @@ func (o *Observer) outline(live *unstructured.Unstructured, desired *plan.Desire
 		Existence:          plan.Present,
 		UID:                live.GetUID(),
 		ResourceVersion:    live.GetResourceVersion(),
-		Ownership:          o.marks(live, desired),
+		Ownership:          o.ownership(live, desired),
 		ObservedHash:       o.options.Hasher.ObservedHash(live.Object),
 		Finalizers:         live.GetFinalizers(),
 		HasOwnerReferences: len(live.GetOwnerReferences()) > 0,
@@ -83,7 +83,7 @@ func (o *Observer) observationWithDrift(ctx context.Context, live *unstructured.
 	case recorded == nil || desired == nil:
 	case plan.IsRekeyed(*recorded):
 		observation.Differs = len(DriftOf(live, desired, "").Fields) > 0 // by any manager
-	case recorded.Digest == desired.Digest && recorded.Accepted != "" && recorded.Accepted != observation.AppliedHash:
+	case recorded.Digest == desired.Digest && recorded.AppliedHash != "" && recorded.AppliedHash != observation.AppliedHash:
 		observation.Drift = DriftOf(live, desired, o.options.FieldOwner)
 	}
 	return observation
@@ -105,7 +105,7 @@ func (o *Observer) status(ctx context.Context, live *unstructured.Unstructured, 
 }
 
 // analyze returns the readiness from the object itself. Whether the type declares
-// conditions matters only to an object whose status is empty; so it is assumed,
+// conditions matters only to an object with an empty status; so it is assumed,
 // and has to be looked up if it matters.
 func (o *Observer) analyze(live *unstructured.Unstructured, hints policy.StatusHints, expression string) plan.Status {
 	program, err := o.options.Compiler.Compile(expression)
@@ -218,8 +218,8 @@ func withoutScale(live, manifest *unstructured.Unstructured) map[string]any {
 	return content
 }
 
-// with returns a copy with another value at a path, of whose maps only those on the
-// way are copied.
+// with returns a copy with another value at a path; only the maps along the path are
+// copied.
 func with(content map[string]any, value any, path []string) map[string]any {
 	copied := maps.Clone(content)
 	if copied == nil {

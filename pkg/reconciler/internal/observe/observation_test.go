@@ -23,7 +23,7 @@ func metadata(labels, annotations, managed string) string {
 	return `{apiVersion: v1, kind: ConfigMap, metadata: {name: map, namespace: shop, labels: {` + labels + `}, annotations: {` + annotations + `}, managedFields: [` + managed + `]}}`
 }
 
-func TestMarksOfOwnershipAreRead(t *testing.T) {
+func TestOwnershipLabelsAndAnnotationsAreRead(t *testing.T) {
 	const setByUs = `{manager: corbel, operation: Update, fieldsV1: {"f:metadata": {"f:annotations": {"f:meta.helm.sh/release-name": {}}}}}`
 	observer := observerOn(targetOn(t, &rest.Config{Host: "http://127.0.0.1:1"}))
 	for name, tc := range map[string]struct {
@@ -54,7 +54,7 @@ func TestMarksOfOwnershipAreRead(t *testing.T) {
 				argocd.argoproj.io/tracking-id: "web:rbac.authorization.k8s.io/ClusterRole:shop/system:web"}}}`,
 			want: plan.Ownership{OtherOwners: []string{"Argo CD application web"}},
 		},
-		"a copy of Argo CD's mark": {live: metadata("", "argocd.argoproj.io/tracking-id: 'web:apps/Deployment:shop/web'", "")},
+		"a copy of Argo CD's annotation": {live: metadata("", "argocd.argoproj.io/tracking-id: 'web:apps/Deployment:shop/web'", "")},
 		"Flux, kapp and apply sets": {
 			live: metadata("kustomize.toolkit.fluxcd.io/name: k, kustomize.toolkit.fluxcd.io/namespace: flux, helm.toolkit.fluxcd.io/name: h, kapp.k14s.io/app: '1', applyset.kubernetes.io/part-of: s", "config.k8s.io/owning-inventory: i", ""),
 			want: plan.Ownership{OtherOwners: []string{"inventory i", "Flux Kustomization flux/k", "Flux HelmRelease h", "kapp application 1", "apply set s"}},
@@ -68,19 +68,19 @@ func TestMarksOfOwnershipAreRead(t *testing.T) {
 			live: metadata("b.example.com/owner-id: x, a.example.com/owner-id: x, c.example.com/owner-id: ''", "b.example.com/owner: "+ref, ""),
 			want: plan.Ownership{OtherOwners: []string{"an owner of a.example.com", "Shop shop/main of b.example.com"}},
 		},
-		"a mark that our manifest sets": {
+		"an ownership annotation that our manifest sets": {
 			live:     metadata("a.example.com/owner-id: x", "meta.helm.sh/release-name: web", ""),
 			manifest: metadata("a.example.com/owner-id: x", "meta.helm.sh/release-name: web", ""),
 		},
-		"a mark that our manifest sets to something else": {
+		"an ownership annotation that our manifest sets to something else": {
 			live:     metadata("", "meta.helm.sh/release-name: theirs", ""),
 			manifest: metadata("", "meta.helm.sh/release-name: web", ""),
 			want:     plan.Ownership{OtherOwners: []string{"Helm release theirs"}},
 		},
-		"a mark that our last manifest has set": {
+		"an ownership annotation that our last manifest has set": {
 			live: metadata("", "meta.helm.sh/release-name: web", setByUs), want: plan.Ownership{},
 		},
-		"a mark that another client put next to ours": {
+		"an ownership annotation that another client put next to ours": {
 			live: metadata("", "meta.helm.sh/release-name: web", strings.Replace(setByUs, "meta.helm.sh/release-name", "example.com/other", 1)),
 			want: plan.Ownership{OtherOwners: []string{"Helm release web"}},
 		},

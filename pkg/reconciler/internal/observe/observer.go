@@ -148,7 +148,7 @@ type batch struct {
 	unavailable atomic.Int64
 }
 
-// observeSafely turns a panic, which only a bug in this repository can cause, into an
+// observeSafely converts a panic, which only a bug in this repository can cause, to an
 // object that cannot be read.
 func (l *batch) observeSafely(ctx context.Context, request Request) (observation plan.Observation) {
 	defer func() {
@@ -180,8 +180,8 @@ func (l *batch) observe(ctx context.Context, request Request) plan.Observation {
 	return observation
 }
 
-// attempt reads the object with the cached type; again reports that the cached type turned
-// out to be wrong.
+// attempt reads the object with the cached type; again reports that the cached type
+// proved to be wrong.
 func (l *batch) attempt(ctx context.Context, request Request) (observation plan.Observation, again bool) {
 	known := l.typeOf(ctx, request)
 	if known.err != nil && known.gone && request.Desired == nil {

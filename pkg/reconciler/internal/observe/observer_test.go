@@ -23,16 +23,16 @@ func TestWhatIsThereIsPresentAndWhatIsNotIsAbsent(t *testing.T) {
 	object := create(t, target, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+unique("map")+`, namespace: default, finalizers: [example.com/f]}}`)
 	d := &plan.Desired{Key: keyOf(object), Version: "v1", Manifest: object}
 
-	wanted := batch(t, observer, observe.Request{Key: d.Key, Version: "v1", Desired: d})
+	desired := batch(t, observer, observe.Request{Key: d.Key, Version: "v1", Desired: d})
 	recorded := batch(t, observer, observe.Request{Key: d.Key})
-	for _, live := range []plan.Observation{wanted, recorded} {
+	for _, live := range []plan.Observation{desired, recorded} {
 		if live.Existence != plan.Present || live.UID != object.GetUID() || live.ResourceVersion != object.GetResourceVersion() ||
 			live.ObservedHash == "" || len(live.Finalizers) != 1 || live.CreationTimestamp.IsZero() || !live.DeletionTimestamp.IsZero() || live.Status.Readiness != plan.Ready {
 			t.Errorf("got %+v", live)
 		}
 	}
-	if wanted.AppliedHash == "" || recorded.AppliedHash != "" {
-		t.Errorf("accepted is %q with a manifest and %q without", wanted.AppliedHash, recorded.AppliedHash)
+	if desired.AppliedHash == "" || recorded.AppliedHash != "" {
+		t.Errorf("accepted is %q with a manifest and %q without", desired.AppliedHash, recorded.AppliedHash)
 	}
 	remove(t, target, object)
 	if live := batch(t, observer, observe.Request{Key: d.Key, Desired: d}); live.DeletionTimestamp.IsZero() {
@@ -61,16 +61,16 @@ func TestWhatMustNotBeReadIsUnknown(t *testing.T) {
 	}
 }
 
-func TestATypeThatIsNotServedIsUnknownWhileItIsWantedAndAbsentWhenItIsGone(t *testing.T) {
+func TestATypeThatIsNotServedIsUnknownWhileItIsDesiredAndAbsentWhenItIsGone(t *testing.T) {
 	target := targetOn(t, env.Shared(t).Config())
 	observer := observerOn(target)
 	group := unique("g") + ".example.com"
 	key := plan.Key{Group: group, Kind: "Foo", Namespace: "default", Name: "foo"}
 	d := &plan.Desired{Key: key, Version: "v1", Manifest: parse(t, `{apiVersion: `+group+`/v1, kind: Foo, metadata: {name: foo, namespace: default}}`)}
-	wanted, recorded := observe.Request{Key: key, Version: "v1", Desired: d}, observe.Request{Key: key, Version: "v1"}
+	desired, recorded := observe.Request{Key: key, Version: "v1", Desired: d}, observe.Request{Key: key, Version: "v1"}
 
-	if live := batch(t, observer, wanted); live.Existence != plan.Unknown || !live.NotServed || live.Message == "" {
-		t.Errorf("wanted, never defined: got %+v", live)
+	if live := batch(t, observer, desired); live.Existence != plan.Unknown || !live.NotServed || live.Message == "" {
+		t.Errorf("desired, never defined: got %+v", live)
 	}
 	if live := batch(t, observer, recorded); live.Existence != plan.Absent {
 		t.Errorf("recorded, never defined: got %+v", live)
@@ -79,7 +79,7 @@ func TestATypeThatIsNotServedIsUnknownWhileItIsWantedAndAbsentWhenItIsGone(t *te
 	crd := create(t, target, definition(group, "Namespaced", "{type: object}"))
 	create(t, target, `{apiVersion: `+group+`/v1, kind: Foo, metadata: {name: foo, namespace: default}}`)
 	recorded.Version = "v1alpha1"
-	for _, request := range []observe.Request{wanted, recorded} {
+	for _, request := range []observe.Request{desired, recorded} {
 		if live := batch(t, observer, request); live.Existence != plan.Present {
 			t.Errorf("defined: got %+v", live)
 		}
@@ -88,8 +88,8 @@ func TestATypeThatIsNotServedIsUnknownWhileItIsWantedAndAbsentWhenItIsGone(t *te
 	eventually(t, "the recorded object is absent", func() bool {
 		return batch(t, observer, recorded).Existence == plan.Absent
 	})
-	eventually(t, "the wanted object is unknown", func() bool {
-		live := batch(t, observer, wanted)
+	eventually(t, "the desired object is unknown", func() bool {
+		live := batch(t, observer, desired)
 		return live.Existence == plan.Unknown && live.NotServed
 	})
 }
@@ -120,7 +120,7 @@ func TestATypeThatReturnsWithAnotherScopeIsFollowed(t *testing.T) {
 	// What was learned before, that the type has namespaces, does not survive either.
 	stale := observe.Request{Key: recorded.Key, Version: "v1", Desired: &plan.Desired{Key: recorded.Key, Version: "v1", Manifest: foo}}
 	if live := batch(t, observer, stale); live.Existence != plan.Unknown || live.Message == "" {
-		t.Errorf("wanted in a namespace: got %+v", live)
+		t.Errorf("desired in a namespace: got %+v", live)
 	}
 }
 

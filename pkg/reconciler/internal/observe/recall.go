@@ -17,7 +17,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/watch"
 )
 
-// syncTimeout is how long a call waits for watches to begin; what they do not know
+// syncTimeout is how long a call waits for watches to start; what they do not know
 // by then is read.
 const syncTimeout = 10 * time.Second
 
@@ -67,7 +67,7 @@ func (o *Observer) StopWatching(owner string) {
 	if o.store != nil {
 		o.store.Keep(owner, nil)
 	}
-	o.DriftChecks.reads.Forget(owner)
+	o.DriftChecks.reads.ForgetOwner(owner)
 }
 
 // fromCache answers a request from what the watches know, if that is enough.
@@ -87,7 +87,7 @@ func (l *batch) fromCache(ctx context.Context, resource cluster.Resource, reques
 	return plan.Observation{}, false
 }
 
-// toCache takes over what was read of an object that is watched.
+// toCache records what was read of an object that is watched.
 func (l *batch) toCache(resource cluster.Resource, request Request, observation plan.Observation) plan.Observation {
 	if request.Desired != nil {
 		l.observer.DriftChecks.setDrift(request.Owner.ID, request.Key, observation.Drift)
@@ -134,7 +134,7 @@ func needsRead(request Request, observation plan.Observation) bool {
 		repeats := request.Desired.Policies.Reconcile
 		return repeats != v1alpha1.ReconcilePolicyOnObjectChange && repeats != v1alpha1.ReconcilePolicyOnObjectOrComponentChange
 	}
-	return item.Seen != observation.ObservedHash
+	return item.ObservedHash != observation.ObservedHash
 }
 
 // isDriftCheck reports whether the object has to be read only to find out whether it has
@@ -203,7 +203,7 @@ func (o *Observer) keepDriftOfWrite(step plan.Step, answer plan.Observation) {
 		return
 	}
 	var drift *plan.Drift
-	if step.Verb == plan.VerbMark && answer.AppliedHash != step.ItemAfter.Accepted {
+	if step.Verb == plan.VerbMark && answer.AppliedHash != step.ItemAfter.AppliedHash {
 		drift = answer.Drift
 	}
 	o.DriftChecks.setDrift(step.Owner.ID, step.Key, drift)
@@ -254,7 +254,7 @@ func (c *DriftChecks) Next(owner string, key plan.Key, now time.Time) time.Time 
 	return now
 }
 
-// unlisted is the key of all objects together that bear the ownership label and
+// unlisted is the key of all objects together that have the ownership label and
 // annotation of an owner and are neither desired nor recorded. No object has it.
 var unlisted = plan.Key{}
 
@@ -271,7 +271,7 @@ func (c *DriftChecks) NextUnlisted(owner string, now time.Time) time.Time {
 // setDrift keeps the drift of an object, nil if it has not drifted, for as long as Allow
 // may refuse to read it.
 func (c *DriftChecks) setDrift(owner string, key plan.Key, drift *plan.Drift) {
-	c.reads.Keep(owner, key, func(check driftCheck) driftCheck { check.drift = drift; return check })
+	c.reads.UpdateValue(owner, key, func(check driftCheck) driftCheck { check.drift = drift; return check })
 }
 
 // lastDrift returns the drift that the last read of an object has found.

@@ -44,7 +44,7 @@ func TestOnlyAProofOfAbsenceMeansAbsent(t *testing.T) {
 }
 
 // An object of a type that is not served may still be stored.
-func TestAnObjectWhoseTypeIsNotServedIsAbsentOnlyIfNothingBringsTheType(t *testing.T) {
+func TestAnObjectOfATypeThatIsNotServedIsAbsentOnlyIfNothingDefinesTheType(t *testing.T) {
 	for name, tc := range map[string]struct {
 		definition string
 		want       plan.Existence

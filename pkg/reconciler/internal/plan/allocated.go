@@ -34,21 +34,21 @@ func anyBlockedByFailure(units []*unit) bool {
 
 // mayGoFirst reports whether an object that is no longer desired goes although
 // writes before it are outstanding: a creation of its kind is refused because
-// something is taken, and nothing else moves that could change this.
+// a value such as a port is already allocated, and nothing else changes that could free it.
 func (w *work) mayGoFirst(u *unit) bool {
 	order := int(u.item.ApplyOrder)
 	first, refused := w.allocated[u.key.GroupKind()]
 	return refused && first <= order && w.firstMoving > order && u.isExpendable() && u.mayRemove() && !w.willOrphan(u, ReasonRedundant)
 }
 
-// builtinGroups are the groups whose kinds may be expendable. What the objects of
+// builtinGroups are the groups with kinds that may be expendable. What the objects of
 // other groups stand for, perhaps a database, is not known.
 var builtinGroups = map[string]bool{
 	"": true, "autoscaling": true, "discovery.k8s.io": true, "gateway.networking.k8s.io": true, "networking.k8s.io": true, "policy": true,
 }
 
-// isExpendable reports whether the object may go before the one that takes its place
-// is there. Nothing that runs or holds data may, and nothing that what runs
+// isExpendable reports whether the object may be deleted before its replacement
+// exists. Nothing that runs or holds data may, and nothing that what runs
 // needs: those kinds have a place of their own in the order.
 func (u *unit) isExpendable() bool {
 	if _, placed := kinds[u.key.GroupKind()]; placed || u.instance || !builtinGroups[u.key.Group] {
@@ -63,7 +63,7 @@ func (u *unit) isExpendable() bool {
 }
 
 // DropResolvedFailures drops failures of creations from the input that the results may have
-// made up for: of objects that asked for what was taken, if a redundant object
+// resolved: of objects that asked for an allocated value, if a redundant object
 // of their kind is gone. It reports whether there were any. A caller that calls it once
 // in a reconcile, and not again after it reported one, tries each of them twice at most.
 func DropResolvedFailures(in Input, results []Result) bool {

@@ -11,13 +11,13 @@ import (
 )
 
 // beforePrune checks that what is written before the object goes is there; only
-// a Service may go first, if one cannot be created because something is taken.
+// a Service may go first, if one cannot be created because a value is already allocated.
 func (o *oracle) beforePrune(s Step, item v1alpha1.InventoryItem) {
 	if o.driver.cause == Deleting {
 		return
 	}
 	lacks := func(d Desired) bool {
-		return d.Policies.Order.Apply <= item.ApplyOrder && o.driver.world.objects[d.Key] == nil && !o.over(d)
+		return d.Policies.Order.Apply <= item.ApplyOrder && o.driver.world.objects[d.Key] == nil && !o.isDone(d)
 	}
 	i := slices.IndexFunc(o.driver.desired, lacks)
 	if i < 0 {
@@ -25,7 +25,7 @@ func (o *oracle) beforePrune(s Step, item v1alpha1.InventoryItem) {
 	}
 	frees := s.Verb == VerbDelete && s.Key.Kind == "Service" && slices.ContainsFunc(o.driver.desired, func(d Desired) bool {
 		value, _, _ := valueIn(d)
-		return d.Key.Kind == "Service" && lacks(d) && o.driver.world.taken(d.Key, value)
+		return d.Key.Kind == "Service" && lacks(d) && o.driver.world.clashesWith(d.Key, value)
 	})
 	if !frees {
 		o.driver.world.violate("%s %s: %s is not there yet", s.Verb, s.Key, o.driver.desired[i].Key)
@@ -44,9 +44,9 @@ func (s *simulation) serve(name string) {
 	s.note("desired %s in wave %d", key, policies.Order.Apply)
 }
 
-// A Service takes the port of another one, in whatever component, waves and
+// A Service gets the port of another one, in whatever component, waves and
 // weather: they do not wait for each other forever, no reconcile goes on and on, and
-// nothing goes before its time.
+// nothing is deleted too early.
 func TestARenamedServiceGetsItsPort(t *testing.T) {
 	renamed, first := 0, 0
 	eachSeed(t, 300, func(s *simulation) {

@@ -82,12 +82,12 @@ func (w *work) applyAbsent(u *unit) {
 		u.markFinished()
 	case w.namespaceTerminating(u.key.Namespace) && u.isHook():
 		// The namespace may wait for the owner, so the owner must not wait for it.
-		w.note(u.key, "is not run, because namespace %s is being deleted", u.key.Namespace)
+		w.note(u.key, "", "is not run, because namespace %s is being deleted", u.key.Namespace)
 		u.settled = true
 	case w.namespaceTerminating(u.key.Namespace):
 		w.waitNamespace(u)
 	default:
-		if c, contested := w.conflict(u); contested && u.wasDeleted() {
+		if c, conflicting := w.conflict(u); conflicting && u.wasDeleted() {
 			w.blockWrite(u)
 			w.waitConflict(u, c)
 			return
@@ -125,7 +125,7 @@ func (w *work) applyPresent(u *unit) {
 		}
 		w.wait(u, WaitGone, terminating(u.live))
 	case u.item.Phase == v1alpha1.PhaseReleased && u.item.UID == u.live.UID && u.relation == ownedByOther:
-		w.waitTakenOver(u)
+		w.waitForNewOwner(u)
 	case !u.isOurs():
 		w.adopt(u)
 	case u.isPurged():
@@ -136,7 +136,7 @@ func (w *work) applyPresent(u *unit) {
 		w.recreate(u)
 	default:
 		reason, due := w.writeDue(u)
-		if c, contested := w.conflict(u); contested && (!due || reason.correctsDrift()) {
+		if c, conflicting := w.conflict(u); conflicting && (!due || reason.correctsDrift()) {
 			w.waitConflict(u, c)
 			due = false
 		}
@@ -146,7 +146,7 @@ func (w *work) applyPresent(u *unit) {
 				return
 			}
 			verb := u.updateVerb()
-			if reason == ReasonOwnershipLost && u.leavesDrift() {
+			if reason == ReasonOwnershipLost && u.toleratesDrift() {
 				verb = VerbMark // ownership is no drift
 			}
 			w.write(u, verb, reason)
@@ -168,12 +168,12 @@ func (w *work) writeDue(u *unit) (Reason, bool) {
 		return ReasonManifestChanged, true
 	case u.isRekeyed():
 		return ReasonDigestKeyChanged, true
-	case u.relation == labelLost && u.live.ObservedHash != u.item.Seen:
+	case u.relation == labelLost && u.live.ObservedHash != u.item.ObservedHash:
 		// If it is as our last write was answered, the server itself removes
 		// our label and annotation; another write would end the same way.
 		return ReasonOwnershipLost, true
 	case u.hasDrifted():
-		return ReasonDrifted, !u.leavesDrift()
+		return ReasonDrifted, !u.toleratesDrift()
 	case w.reapplyDue(u):
 		return ReasonReapply, true
 	}
@@ -185,32 +185,32 @@ func (w *work) reapplyDue(u *unit) bool {
 	return interval > 0 && (u.item.AppliedAt == nil || !w.in.Now.Before(u.item.AppliedAt.Add(interval)))
 }
 
-// adopt takes over an object that is not ours, if the policy allows it.
+// adopt adopts an object that is not ours, if the policy allows it.
 func (w *work) adopt(u *unit) {
 	if u.item.UID != "" && u.item.UID == u.live.UID && u.relation == ownedByOther {
-		// It was ours, and another owner has put its label or annotation on it. Taking it
-		// back would start a conflict.
-		w.note(u.key, "released: %s took it over", u.owner)
+		// It was ours, and another owner has put its label or annotation on it. Adopting it
+		// again would start a conflict.
+		w.note(u.key, NoteReleased, "released: %s adopted it", u.owner)
 		u.item.Phase = v1alpha1.PhaseReleased
-		w.waitTakenOver(u)
+		w.waitForNewOwner(u)
 		return
 	}
 	if !u.mayAdopt() {
 		w.refuseAdoption(u)
 		return
 	}
-	if u.leavesDrift() && u.item.UID == u.live.UID && u.wasApplied() {
-		// It bears neither our label nor our annotation any more, and its fields are left as they are.
+	if u.toleratesDrift() && u.item.UID == u.live.UID && u.wasApplied() {
+		// It has neither our label nor our annotation any more, and its fields are not changed.
 		w.write(u, VerbMark, ReasonOwnershipLost)
 		return
 	}
 	w.write(u, u.updateVerb(), ReasonAdopted)
 }
 
-// waitTakenOver leaves an object to the owner that took it over, even under the policy Always.
-func (w *work) waitTakenOver(u *unit) {
+// waitForNewOwner waits until the owner that adopted the object drops it, even under the policy Always.
+func (w *work) waitForNewOwner(u *unit) {
 	w.blockWrite(u)
-	w.wait(u, WaitOwner, "belongs to "+u.owner+", which took it over")
+	w.wait(u, WaitOwner, "belongs to "+u.owner+", which adopted it")
 }
 
 func (w *work) refuseAdoption(u *unit) {
@@ -222,11 +222,11 @@ func (w *work) refuseAdoption(u *unit) {
 	if u.relation == unowned || u.relation == earlier {
 		remedy = "if-unowned"
 	}
-	w.wait(u, WaitOwner, fmt.Sprintf("%s and the adoption policy is %s; the annotation %s/%s: %s in its manifest takes it over",
+	w.wait(u, WaitOwner, fmt.Sprintf("%s and the adoption policy is %s; the annotation %s/%s: %s in its manifest adopts it",
 		owner, policy.Kebab(string(u.desired.Policies.Adoption)), w.in.Name, v1alpha1.AnnotationAdoptionPolicy, remedy))
 }
 
-// ignoreUnowned leaves an object alone that is not ours and is not to be adopted: it is not on
+// ignoreUnowned does not change an object that is not ours and is not to be adopted: it is not on
 // record, and counts as ready. What was ours before is released.
 func (w *work) ignoreUnowned(u *unit) bool {
 	ignored := u.desired.Policies.Adoption == v1alpha1.AdoptionPolicyIgnore
@@ -327,7 +327,7 @@ func (w *work) recreate(u *unit) {
 
 // checkReadiness finds an object of ours settled, or reports why it is not ready.
 func (w *work) checkReadiness(u *unit) {
-	if (u.hasDrifted() || u.hadDrifted()) && u.leavesDrift() && !u.isAppliedOnce() {
+	if (u.hasDrifted() || u.hadDrifted()) && u.toleratesDrift() && !u.isAppliedOnce() {
 		w.reportDrift(u)
 	}
 	w.reportScaled(u)
@@ -335,12 +335,12 @@ func (w *work) checkReadiness(u *unit) {
 	case u.item.Digest == "" || u.item.UID != u.live.UID:
 		// It is applied only once, and the answer to that was lost.
 		u.item.Digest, u.item.UID = u.desired.Digest, u.live.UID
-		u.item.Seen, u.item.Accepted = u.live.ObservedHash, u.live.AppliedHash
-	case !u.hasDrifted() && !u.isSameByRevision() && (u.live.AppliedHash != "" || u.item.Accepted == ""):
+		u.item.ObservedHash, u.item.AppliedHash = u.live.ObservedHash, u.live.AppliedHash
+	case !u.hasDrifted() && !u.isSameByRevision() && (u.live.AppliedHash != "" || u.item.AppliedHash == ""):
 		// Without the values at the paths of the manifest, drift is not known. Drift that
 		// is not repaired, because the object is applied only once, stays visible: the
 		// policy may change.
-		u.item.Seen = u.live.ObservedHash
+		u.item.ObservedHash = u.live.ObservedHash
 	}
 	u.item.Phase, u.item.DependsOn = v1alpha1.PhaseApplied, dependenciesOf(u.desired)
 	u.item.Finished = recordedFinish[u.live.Finish]

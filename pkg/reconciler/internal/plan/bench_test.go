@@ -81,7 +81,7 @@ func installed(b testing.TB, size int) *driver {
 	d := benchDriver(size)
 	d.world.put(object{key: namespaceKey("shop")})
 	for range 30 {
-		d.world.settle()
+		d.world.progress()
 		d.world.now = d.world.now.Add(time.Minute)
 		p, err := d.reconcile()
 		if err != nil {

@@ -22,20 +22,20 @@ var disturbances = []struct {
 	}},
 	{"add to", func(_ *simulation, _ Key, o *object) { o.extra += "+" }},
 	{"strip", func(_ *simulation, _ Key, o *object) {
-		o.marks.OwnerID, o.marks.Ref = "", OwnerRef{}
-		if o.holder != heldByUs && len(o.marks.OtherOwners) == 0 {
+		o.ownership.OwnerID, o.ownership.Ref = "", OwnerRef{}
+		if o.holder != heldByUs && len(o.ownership.OtherOwners) == 0 {
 			o.holder = unheld
 		}
 	}},
-	{"strip the label of", func(_ *simulation, _ Key, o *object) { o.marks.OwnerID = "" }},
+	{"strip the label of", func(_ *simulation, _ Key, o *object) { o.ownership.OwnerID = "" }},
 	{"steal", func(s *simulation, key Key, o *object) {
 		item, _ := s.driver.item(key)
 		o.stolen = o.holder == heldByUs && item.UID == o.uid
 		by := pick[holder](s, "other", "helm")
 		if s.candidates[key].Adoption == v1alpha1.AdoptionPolicyAlways {
-			by = "other" // as long as our label is there, the policy overlooks other marks
+			by = "other" // as long as our label is there, the policy ignores other owners
 		}
-		mark(o, by)
+		setOwner(o, by)
 	}},
 	{"hold", func(_ *simulation, _ Key, o *object) { o.finalizers = []string{"example.com/wait"} }},
 	{"unready", func(_ *simulation, _ Key, o *object) { o.status = Status{Message: "not available"} }},
@@ -45,7 +45,7 @@ var disturbances = []struct {
 		o.finalizers = nil
 		s.world.remove(o)
 		theirs := object{key: key, value: "theirs"}
-		mark(&theirs, pick[holder](s, "nobody", "earlier", "other", "helm"))
+		setOwner(&theirs, pick[holder](s, "none", "earlier", "other", "helm"))
 		if key.Namespace == "" || s.world.objects[namespaceKey(key.Namespace)] != nil {
 			s.world.put(theirs)
 		}
@@ -61,9 +61,9 @@ var disturbances = []struct {
 // disturb does something to the world.
 func (s *simulation) disturb() {
 	if s.chance(15) {
-		s.world.settle()
+		s.world.progress()
 		s.world.now = s.world.now.Add(time.Duration(s.rng.IntN(90)) * time.Second)
-		s.note("settle, and it is %s", s.world.now)
+		s.note("progress, and it is %s", s.world.now)
 		return
 	}
 	if s.chance(10) {
@@ -82,7 +82,7 @@ func (s *simulation) disturb() {
 	o := s.world.objects[key]
 	d.do(s, key, o)
 	s.world.touch(o)
-	s.oracle.forget()
+	s.oracle.dropUnknowable()
 }
 
 // addOthers creates objects of other owners beside ours.
@@ -93,18 +93,18 @@ func (s *simulation) addOthers() {
 			s.t.Fatal(err)
 		}
 		if s.world.objects[key] == nil && s.world.objects[namespaceKey(key.Namespace)] != nil && s.world.serves(key.GroupKind()) && s.chance(50) {
-			s.note("foreign %s", key)
+			s.note("existing %s", key)
 			s.world.put(object{key: key, holder: heldByOther})
 		}
 	}
 }
 
-// heal takes all disturbances back, and solves every conflict: what we may not
+// heal reverts all disturbances, and solves every conflict: what we may not
 // take goes away.
 func (s *simulation) heal() {
 	s.note("heal")
 	s.driver.crashAt = 0
-	s.oracle.forget()
+	s.oracle.dropUnknowable()
 	w := s.world
 	w.unreadable, w.refused = map[Key]string{}, map[Key]string{}
 	w.lost, w.strips, w.late = map[Key]bool{}, map[Key]bool{}, map[Key]Observation{}
@@ -119,7 +119,7 @@ func (s *simulation) heal() {
 		if o == nil || o.holder == heldByUs || key == namespaceKey("shop") {
 			continue
 		}
-		d := s.oracle.wanted(key)
+		d := s.oracle.desiredFor(key)
 		takes := d != nil && d.Policies.Adoption != v1alpha1.AdoptionPolicyNever && (o.holder == unheld || o.holder == heldByEarlier)
 		if !takes || w.immutable[key] {
 			w.remove(o)
@@ -141,7 +141,7 @@ func (s *simulation) live(look func()) {
 			s.disturb()
 		}
 		if s.chance(50) {
-			s.world.settle()
+			s.world.progress()
 		}
 		s.driver.missing = v1alpha1.MissingNamespacesPolicyCreate
 		if s.chance(10) {

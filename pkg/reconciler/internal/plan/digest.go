@@ -32,7 +32,8 @@ func (u *unit) isSame() bool {
 	return tied && recorded == desired && u.live.Status.Readiness != Failed
 }
 
-// isSameManifest is same, whatever became of the component and of the revision.
+// isSameManifest is isSame for the manifest alone: the digests of the component and the
+// revision do not count.
 func (u *unit) isSameManifest() bool {
 	return manifestOf(u.item.Digest) == manifestOf(u.desired.Digest)
 }
@@ -55,8 +56,8 @@ func WithComponent(manifest, component string) string {
 func WithRevision(manifest, revision string) string { return manifest + revisionSeparator + revision }
 
 // carryRevision returns the recorded digest in the form of the desired one, if the two differ
-// only in that one of them has a revision: an object whose manifest says no revision yet,
-// or none any more, is no changed object.
+// only in that one of them has a revision: a manifest that has no revision yet, or none any
+// more, is no change of the object.
 func carryRevision(recorded, desired string) string {
 	was, _, hadRevision := strings.Cut(recorded, revisionSeparator)
 	is, _, hasRevision := strings.Cut(desired, revisionSeparator)
@@ -79,10 +80,10 @@ func (u *unit) isSameByRevision() bool { return u.item.Digest != u.desired.Diges
 // accepted, at the paths that the manifest sets. It is not known of an object that was
 // made of another manifest, because that one may set other paths.
 func (u *unit) hasDrifted() bool {
-	if u.item.Accepted == "" || u.live.AppliedHash == "" || u.isSameByRevision() {
+	if u.item.AppliedHash == "" || u.live.AppliedHash == "" || u.isSameByRevision() {
 		return false
 	}
-	return u.live.ObservedHash != u.item.Seen && u.live.AppliedHash != u.item.Accepted
+	return u.live.ObservedHash != u.item.ObservedHash && u.live.AppliedHash != u.item.AppliedHash
 }
 
 // hadDrifted reports whether an object that was not fetched now had drifted when it
@@ -104,7 +105,7 @@ func Rekeyed(items []v1alpha1.InventoryItem) []v1alpha1.InventoryItem {
 	items = slices.Clone(items)
 	for i := range items {
 		item := &items[i]
-		item.Seen, item.Accepted = "", ""
+		item.ObservedHash, item.AppliedHash = "", ""
 		if item.Digest == "" {
 			continue // no manifest was accepted yet
 		}
@@ -122,7 +123,7 @@ func IsRekeyed(item v1alpha1.InventoryItem) bool { return manifestOf(item.Digest
 
 func (u *unit) isRekeyed() bool { return IsRekeyed(u.item) }
 
-// assumeDesiredManifest takes the desired manifest for the one that the object was made
+// assumeDesiredManifest assumes the desired manifest to be the one that the object was made
 // of, if that is not known and the object is not to be written for it. Later changes of
 // the manifest are noticed then.
 func (u *unit) assumeDesiredManifest() {
@@ -134,7 +135,7 @@ func (u *unit) assumeDesiredManifest() {
 		if u.live.AppliedHash == "" {
 			return // it was not looked at
 		}
-		u.item.Seen, u.item.Accepted = u.live.ObservedHash, u.live.AppliedHash
+		u.item.ObservedHash, u.item.AppliedHash = u.live.ObservedHash, u.live.AppliedHash
 	}
 	if refused {
 		u.failure = nil
@@ -151,7 +152,7 @@ func (u *unit) needsNoWriteIfUnknown() bool {
 	}
 	ended, _ := u.isComplete()
 	tied := strings.Contains(u.desired.Digest, revisionSeparator)
-	return tied || ended || u.hasExpired() || u.isPurged() || u.isHook() || u.isAppliedOnce() || u.leavesDeleted()
+	return tied || ended || u.hasExpired() || u.isPurged() || u.isHook() || u.isAppliedOnce() || u.toleratesDeletion()
 }
 
 // refusedAsDesired reports whether the server refuses to change the object in place, and

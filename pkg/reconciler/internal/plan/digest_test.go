@@ -22,7 +22,7 @@ func TestOfARecordMadeWithAnotherKeyStaysWhatWasNotHashedWithIt(t *testing.T) {
 		"": "", "M": "?", "M+C": "?", "M@R": "?@R", "M+C@R": "?@R", "?": "?", "?@R": "?@R",
 	} {
 		before, after := kept, kept
-		before.Digest, before.Seen, before.Accepted, after.Digest = recorded, "seen", "accepted", want
+		before.Digest, before.ObservedHash, before.AppliedHash, after.Digest = recorded, "seen", "accepted", want
 		items := []v1alpha1.InventoryItem{before}
 		if diff := cmp.Diff([]v1alpha1.InventoryItem{after}, Rekeyed(items)); diff != "" || items[0].Digest != recorded {
 			t.Errorf("%q (-want +got):\n%s", recorded, diff)
@@ -80,7 +80,7 @@ func TestAnotherDigestKeyRecreatesNothing(t *testing.T) {
 		s.checkApplied()
 		s.checkAtRest()
 		for _, item := range s.driver.durable {
-			if d := s.oracle.wanted(KeyOf(item)); d != nil && item.Digest != d.Digest && d.Policies.Reconcile != v1alpha1.ReconcilePolicyOnce {
+			if d := s.oracle.desiredFor(KeyOf(item)); d != nil && item.Digest != d.Digest && d.Policies.Reconcile != v1alpha1.ReconcilePolicyOnce {
 				s.fail("%s is recorded with the digest %q", KeyOf(item), item.Digest)
 			}
 		}

@@ -67,7 +67,7 @@ func (d Drift) fields() string {
 	return text
 }
 
-// Deviation is an object that has drifted and is left as it is, because its drift
+// Deviation is an object that has drifted and is not repaired, because its drift
 // policy says so.
 type Deviation struct {
 	Key Key
@@ -77,7 +77,7 @@ type Deviation struct {
 // Conflict is an object that another client changes again and again.
 type Conflict struct {
 	// Until is when the object is corrected again, and not before. If it has not drifted
-	// at that time, the conflict may be over.
+	// at that time, the conflict may have ended.
 	Until time.Time
 	// Last is the drift that was last repaired.
 	Last Drift
@@ -99,8 +99,8 @@ func (c Conflict) String() string {
 // deleted the object, and not that its manifest changed.
 func (s Step) CorrectsDrift() bool { return s.Drift != nil }
 
-// leavesDrift reports whether changes of other clients are left as they are.
-func (u *unit) leavesDrift() bool {
+// toleratesDrift reports whether changes of other clients are not undone.
+func (u *unit) toleratesDrift() bool {
 	switch u.desired.Policies.Drift {
 	case v1alpha1.DriftPolicyReport, v1alpha1.DriftPolicyIgnore:
 		return !u.isHook() // it has to run
@@ -126,10 +126,10 @@ func (u *unit) wasApplied() bool {
 	return u.item.UID != "" && u.item.Phase == v1alpha1.PhaseApplied && u.isSame()
 }
 
-// leavesDeleted reports whether a deletion or replacement of the object is left as it
-// is.
-func (u *unit) leavesDeleted() bool {
-	return u.leavesDrift() && !u.isAppliedOnce() && (u.wasDeleted() || u.wasReplaced())
+// toleratesDeletion reports whether a deletion or replacement of the object is not
+// undone.
+func (u *unit) toleratesDeletion() bool {
+	return u.toleratesDrift() && !u.isAppliedOnce() && (u.wasDeleted() || u.wasReplaced())
 }
 
 // drift describes how the object drifted.
@@ -146,10 +146,10 @@ func (u *unit) drift() *Drift {
 	}
 }
 
-// settleDeleted settles an object that others deleted or replaced, if that is to be
-// left as it is.
+// settleDeleted sets an object settled that others deleted or replaced, if that is not to
+// be undone.
 func (w *work) settleDeleted(u *unit) bool {
-	if !u.leavesDeleted() {
+	if !u.toleratesDeletion() {
 		return false
 	}
 	u.settled = true
@@ -176,7 +176,7 @@ func (w *work) isAutoscaled(u *unit) bool {
 }
 
 // reportScaled reports an object that has another number of replicas than its
-// manifest, because it was scaled by hand. It is left alone until the manifest asks
+// manifest, because it was scaled by hand. It is not changed until the manifest asks
 // for another number.
 func (w *work) reportScaled(u *unit) {
 	scaled, replicas := u.live.Scaled, u.item.Replicas

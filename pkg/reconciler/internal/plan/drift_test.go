@@ -12,7 +12,7 @@ import (
 )
 
 // An object that is edited all the time is not looked at after every edit. What was
-// reported about it is neither taken back nor made up meanwhile, and nothing is recorded.
+// reported about it is neither withdrawn nor invented meanwhile, and nothing is recorded.
 func TestWhatWasReportedOfAnObjectHoldsUntilItIsLookedAtAgain(t *testing.T) {
 	drift := &Drift{Fields: []string{"data.value"}, Manager: "kubectl-edit"}
 	for name, tc := range map[string]struct {
@@ -22,7 +22,7 @@ func TestWhatWasReportedOfAnObjectHoldsUntilItIsLookedAtAgain(t *testing.T) {
 	}{
 		"it had drifted":                 {v1alpha1.DriftPolicyReport, Observation{ObservedHash: "new", Deferred: true, Drift: drift}, []Deviation{{lastingKey, *drift}}},
 		"it had not drifted":             {v1alpha1.DriftPolicyReport, Observation{ObservedHash: "new", Deferred: true}, nil},
-		"it is not to be told":           {v1alpha1.DriftPolicyIgnore, Observation{ObservedHash: "new", Deferred: true, Drift: drift}, nil},
+		"it is not to be reported":       {v1alpha1.DriftPolicyIgnore, Observation{ObservedHash: "new", Deferred: true, Drift: drift}, nil},
 		"it is repaired after a look":    {v1alpha1.DriftPolicyRepair, Observation{ObservedHash: "new", Deferred: true, Drift: drift}, nil},
 		"it is known to be right again":  {v1alpha1.DriftPolicyReport, Observation{ObservedHash: "seen"}, nil},
 		"it was looked at, and is right": {v1alpha1.DriftPolicyReport, Observation{ObservedHash: "new", AppliedHash: "accepted"}, nil},
@@ -32,7 +32,7 @@ func TestWhatWasReportedOfAnObjectHoldsUntilItIsLookedAtAgain(t *testing.T) {
 		d := desiredObject(lastingKey, "1", policies)
 		item := v1alpha1.InventoryItem{
 			Version: d.Version, Kind: lastingKey.Kind, Namespace: lastingKey.Namespace, Name: lastingKey.Name,
-			UID: "u1", Digest: d.Digest, Seen: "seen", Accepted: "accepted", Phase: v1alpha1.PhaseApplied, Origin: v1alpha1.OriginManifest,
+			UID: "u1", Digest: d.Digest, ObservedHash: "seen", AppliedHash: "accepted", Phase: v1alpha1.PhaseApplied, Origin: v1alpha1.OriginManifest,
 		}
 		live := tc.live
 		live.Existence, live.UID, live.ResourceVersion = Present, "u1", "7"
@@ -48,8 +48,8 @@ func TestWhatWasReportedOfAnObjectHoldsUntilItIsLookedAtAgain(t *testing.T) {
 		if diff := cmp.Diff(tc.want, p.Deviations); diff != "" {
 			t.Errorf("%s: reported (-want +got):\n%s", name, diff)
 		}
-		if len(p.Steps) > 0 || live.Deferred && p.Inventory[0].Seen != "seen" {
-			t.Errorf("%s: steps %v, recorded as seen is %q", name, p.Steps, p.Inventory[0].Seen)
+		if len(p.Steps) > 0 || live.Deferred && p.Inventory[0].ObservedHash != "seen" {
+			t.Errorf("%s: steps %v, recorded as seen is %q", name, p.Steps, p.Inventory[0].ObservedHash)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestAnObjectOfAnotherManifestInTheSameRevisionHasNotDrifted(t *testing.T) {
 		d := desiredObject(lastingKey, "1", policies)
 		item := v1alpha1.InventoryItem{
 			Version: d.Version, Kind: lastingKey.Kind, Namespace: lastingKey.Namespace, Name: lastingKey.Name,
-			UID: "u1", Digest: desiredObject(lastingKey, tc.recorded, policies).Digest, Seen: "seen", Accepted: "accepted",
+			UID: "u1", Digest: desiredObject(lastingKey, tc.recorded, policies).Digest, ObservedHash: "seen", AppliedHash: "accepted",
 			Phase: v1alpha1.PhaseApplied, Origin: v1alpha1.OriginManifest,
 		}
 		live := Observation{
@@ -89,8 +89,8 @@ func TestAnObjectOfAnotherManifestInTheSameRevisionHasNotDrifted(t *testing.T) {
 		if len(p.Steps) > 0 {
 			verb = p.Steps[0].Verb
 		}
-		if verb != tc.want || p.Inventory[0].Seen != item.Seen {
-			t.Errorf("%s: the record says seen %q, and the plan is\n%s", name, p.Inventory[0].Seen, p)
+		if verb != tc.want || p.Inventory[0].ObservedHash != item.ObservedHash {
+			t.Errorf("%s: the record says seen %q, and the plan is\n%s", name, p.Inventory[0].ObservedHash, p)
 		}
 	}
 }
@@ -100,21 +100,21 @@ func TestAnObjectOfAnotherManifestInTheSameRevisionHasNotDrifted(t *testing.T) {
 func TestANumberOfReplicasThatWasSetByHandIsReported(t *testing.T) {
 	key := Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "api"}
 	for name, tc := range map[string]struct {
-		wanted   *int64
+		desired  *int64
 		scaled   *Scaling
 		drift    v1alpha1.DriftPolicy
 		beside   *Key
 		reported bool
 	}{
-		"by hand":                      {wanted: new(int64(3)), scaled: &Scaling{Path: "spec.replicas", Replicas: 1, Manager: "kubectl"}, reported: true},
-		"under report":                 {wanted: new(int64(3)), scaled: &Scaling{Path: "spec.replicas", Replicas: 1}, drift: v1alpha1.DriftPolicyReport, reported: true},
-		"under ignore":                 {wanted: new(int64(3)), scaled: &Scaling{Path: "spec.replicas", Replicas: 1}, drift: v1alpha1.DriftPolicyIgnore},
-		"the same number":              {wanted: new(int64(3)), scaled: &Scaling{Path: "spec.replicas", Replicas: 3}},
+		"by hand":                      {desired: new(int64(3)), scaled: &Scaling{Path: "spec.replicas", Replicas: 1, Manager: "kubectl"}, reported: true},
+		"under report":                 {desired: new(int64(3)), scaled: &Scaling{Path: "spec.replicas", Replicas: 1}, drift: v1alpha1.DriftPolicyReport, reported: true},
+		"under ignore":                 {desired: new(int64(3)), scaled: &Scaling{Path: "spec.replicas", Replicas: 1}, drift: v1alpha1.DriftPolicyIgnore},
+		"the same number":              {desired: new(int64(3)), scaled: &Scaling{Path: "spec.replicas", Replicas: 3}},
 		"not in the manifest":          {scaled: &Scaling{Path: "spec.replicas", Replicas: 1}},
-		"not scaled":                   {wanted: new(int64(3))},
-		"by an autoscaler":             {wanted: new(int64(3)), scaled: &Scaling{Path: "spec.replicas", Replicas: 1, Autoscaler: true}},
-		"an autoscaler is a dependent": {wanted: new(int64(3)), scaled: &Scaling{Path: "spec.replicas", Replicas: 1}, beside: &key},
-		"an autoscaler of another one": {wanted: new(int64(3)), scaled: &Scaling{Path: "spec.replicas", Replicas: 1}, beside: &Key{Kind: "Deployment", Name: "api"}, reported: true},
+		"not scaled":                   {desired: new(int64(3))},
+		"by an autoscaler":             {desired: new(int64(3)), scaled: &Scaling{Path: "spec.replicas", Replicas: 1, Autoscaler: true}},
+		"an autoscaler is a dependent": {desired: new(int64(3)), scaled: &Scaling{Path: "spec.replicas", Replicas: 1}, beside: &key},
+		"an autoscaler of another one": {desired: new(int64(3)), scaled: &Scaling{Path: "spec.replicas", Replicas: 1}, beside: &Key{Kind: "Deployment", Name: "api"}, reported: true},
 	} {
 		policies := defaultPolicies()
 		if tc.drift != "" {
@@ -125,7 +125,7 @@ func TestANumberOfReplicasThatWasSetByHandIsReported(t *testing.T) {
 		d := desiredObject(key, "1", policies)
 		live := Observation{Existence: Present, UID: "u", ObservedHash: "s", Ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}, Scaled: tc.scaled, Status: Status{Readiness: Ready}}
 		p, err := Next(Input{Name: reconcilerName, Owner: theOwner, Desired: []Desired{d, scaler}, Now: startOfTime,
-			Recorded: []v1alpha1.InventoryItem{{Group: key.Group, Version: "v1", Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, UID: "u", Seen: "s", Accepted: "a", Digest: d.Digest, Replicas: tc.wanted}},
+			Recorded: []v1alpha1.InventoryItem{{Group: key.Group, Version: "v1", Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, UID: "u", ObservedHash: "s", AppliedHash: "a", Digest: d.Digest, Replicas: tc.desired}},
 			Live:     map[Key]Observation{key: live, namespaceKey("shop"): {Existence: Present, UID: "n"}}})
 		if err != nil || (len(p.Deviations) == 1) != tc.reported {
 			t.Errorf("%s: %v, got\n%s", name, err, p)

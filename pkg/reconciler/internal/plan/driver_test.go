@@ -35,12 +35,12 @@ type driver struct {
 	gone    bool
 	managed []v1alpha1.TypeInfo
 	missing v1alpha1.MissingNamespacesPolicy
-	// contested are the objects that another client changes again and again.
-	contested map[Key]Conflict
+	// conflicts are the objects that another client changes again and again.
+	conflicts map[Key]Conflict
 	// watches is set if objects are known from a watch, assumesAbsence if those of which
 	// nothing is known are assumed not to exist.
 	watches, assumesAbsence bool
-	// misled is set if the watch told an old state in this reconcile.
+	// misled is set if the watch reported an old state in this reconcile.
 	misled bool
 	looks  map[Key]int
 	// durable is the record on the server. Nothing else survives a crash.
@@ -97,7 +97,7 @@ func (d *driver) input() Input {
 	for _, key := range Namespaces(in.Desired, in.Live) {
 		in.Live[key] = d.look(key, nil, items[key])
 	}
-	in.Conflicts = d.contested
+	in.Conflicts = d.conflicts
 	d.findDrift(in)
 	d.compare(in)
 	return in
@@ -105,12 +105,12 @@ func (d *driver) input() Input {
 
 // compare says which objects of an unknown manifest differ from the desired one.
 func (d *driver) compare(in Input) {
-	for _, wanted := range in.Desired {
-		live, o := in.Live[wanted.Key], d.world.objects[wanted.Key]
-		unknown := slices.ContainsFunc(in.Recorded, func(item v1alpha1.InventoryItem) bool { return KeyOf(item) == wanted.Key && IsRekeyed(item) })
-		value, _, _ := valueIn(wanted)
+	for _, desired := range in.Desired {
+		live, o := in.Live[desired.Key], d.world.objects[desired.Key]
+		unknown := slices.ContainsFunc(in.Recorded, func(item v1alpha1.InventoryItem) bool { return KeyOf(item) == desired.Key && IsRekeyed(item) })
+		value, _, _ := valueIn(desired)
 		live.Differs = unknown && o != nil && live.AppliedHash != "" && o.value != value
-		in.Live[wanted.Key] = live
+		in.Live[desired.Key] = live
 	}
 }
 
@@ -118,7 +118,7 @@ func (d *driver) compare(in Input) {
 func (d *driver) findDrift(in Input) {
 	for _, item := range in.Recorded {
 		live, o := in.Live[KeyOf(item)], d.world.objects[KeyOf(item)]
-		if o != nil && live.AppliedHash != "" && live.AppliedHash != item.Accepted {
+		if o != nil && live.AppliedHash != "" && live.AppliedHash != item.AppliedHash {
 			live.Drift = &Drift{Fields: []string{"value"}, Manager: o.by, At: o.changed}
 			in.Live[KeyOf(item)] = live
 		}
@@ -202,7 +202,7 @@ func (d *driver) execute(steps []Step, in Input) ([]Result, error) {
 		case r.Blocked != "":
 			failed[s.Key] = Failure{Blocked: true, Message: r.Blocked}
 		case r.Err != nil:
-			failed[s.Key] = Failure{Immutable: errors.Is(r.Err, errImmutable), AlreadyAllocated: errors.Is(r.Err, errTaken), Message: fmt.Sprintf("%s %s: %s", s.Verb, s.Key, r.Err)}
+			failed[s.Key] = Failure{Immutable: errors.Is(r.Err, errImmutable), AlreadyAllocated: errors.Is(r.Err, errAllocated), Message: fmt.Sprintf("%s %s: %s", s.Verb, s.Key, r.Err)}
 		}
 	}
 	return results, nil
@@ -212,7 +212,7 @@ func failedIn(results []Result) bool {
 	return slices.ContainsFunc(results, func(r Result) bool { return r.Err != nil || r.Blocked != "" })
 }
 
-// checkRecorded finds steps on objects that a crash would make us forget.
+// checkRecorded finds steps on objects that would be unknown after a crash.
 func (d *driver) checkRecorded(s Step) {
 	recorded := slices.ContainsFunc(d.durable, func(item v1alpha1.InventoryItem) bool { return KeyOf(item) == s.Key })
 	if !recorded {

@@ -27,7 +27,7 @@ func TestAnObjectThatMovesToAnotherGroupIsNotDeleted(t *testing.T) {
 		waits    bool
 	}{
 		{name: "it is the same object", other: present("u1"), live: present("u1")},
-		{name: "it is the same object, which is to be left behind", other: present("u1"), live: present("u1"), policy: v1alpha1.DeletePolicyOrphan},
+		{name: "it is the same object, which is to be orphaned", other: present("u1"), live: present("u1"), policy: v1alpha1.DeletePolicyOrphan},
 		{name: "the old group cannot be read", other: present("u1"), live: Observation{Message: "the server is busy"}},
 		{name: "neither has a uid", other: present(""), live: Observation{Message: "the server is busy"}, recorded: true},
 		{name: "it is another object", other: present("u2"), live: present("u1"), recorded: true, step: "delete"},

@@ -23,7 +23,7 @@ var (
 	errTerminating = errors.New("the namespace is being deleted")
 	errNotServed   = errors.New("the type is not served")
 	errImmutable   = errors.New("a field cannot be changed")
-	errTaken       = errors.New("the port is already allocated")
+	errAllocated   = errors.New("the port is already allocated")
 	errLost        = errors.New("the answer was lost")
 )
 
@@ -40,7 +40,7 @@ func (w *world) execute(s Step) Result {
 	case VerbReplace, VerbMerge, VerbOverride:
 		r.Err = w.write(s)
 	case VerbMark:
-		r.Err = w.remark(s)
+		r.Err = w.restoreOwnership(s)
 	case VerbDryRun:
 		r.Err = w.dryRun(s)
 	case VerbDelete:
@@ -77,8 +77,8 @@ func (w *world) create(s Step) error {
 		return errNoNamespace
 	case s.Key.Namespace != "" && !namespace.deleting.IsZero():
 		return errTerminating
-	case w.taken(s.Key, valueOf(s)):
-		return errTaken
+	case w.clashesWith(s.Key, valueOf(s)):
+		return errAllocated
 	}
 	o := w.put(object{key: s.Key})
 	w.creations[s.Key]++
@@ -86,21 +86,21 @@ func (w *world) create(s Step) error {
 	return nil
 }
 
-// dryRun is create without an effect, of an object whose name is taken.
+// dryRun is create without an effect, of an object with a name that is in use.
 func (w *world) dryRun(s Step) error {
 	if namespace := w.objects[namespaceKey(s.Key.Namespace)]; s.Key.Namespace != "" && !namespace.deleting.IsZero() {
 		return errTerminating
 	}
-	if w.taken(s.Key, valueOf(s)) {
-		return errTaken
+	if w.clashesWith(s.Key, valueOf(s)) {
+		return errAllocated
 	}
 	w.accepted[s.Key] = true
 	return nil
 }
 
-// taken reports whether an object cannot be created, because another one of its
+// clashesWith reports whether an object cannot be created, because another one of its
 // kind has the port that it asks for: a value such as port-80.
-func (w *world) taken(asking Key, value string) bool {
+func (w *world) clashesWith(asking Key, value string) bool {
 	if w.clashes[asking] {
 		return true
 	}
@@ -141,32 +141,32 @@ func (w *world) write(s Step) error {
 	}
 	if s.Verb == VerbReplace {
 		// A PUT leaves nothing that the manifest does not have.
-		o.extra, o.marks.OtherOwners = "", nil
+		o.extra, o.ownership.OtherOwners = "", nil
 		if len(o.finalizers) != len(s.Finalizers) {
 			w.violate("replace %s: loses finalizers", s.Key)
 		}
 	}
 	w.send(o, s)
-	// The marks of a former owner go with a second request, which is not sent
+	// The ownership metadata of a former owner is removed with a second request, which is not sent
 	// if the answer to the first one was lost.
 	takesOver := s.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways && (s.Reason == ReasonAdopted || s.Reason == ReasonUnconfirmed)
-	if takesOver && len(o.marks.OtherOwners) > 0 && !w.lost[s.Key] {
-		o.marks.OtherOwners = nil
+	if takesOver && len(o.ownership.OtherOwners) > 0 && !w.lost[s.Key] {
+		o.ownership.OtherOwners = nil
 		w.touch(o)
 	}
 	return nil
 }
 
-// remark puts our marks back, and nothing else.
-func (w *world) remark(s Step) error {
+// restoreOwnership puts our label and annotation back, and nothing else.
+func (w *world) restoreOwnership(s Step) error {
 	o, err := w.find(s)
 	if err != nil {
 		return err
 	}
 	w.checkWrite(o, s)
-	o.marks.OwnerID, o.marks.Ref = theOwner.ID, theOwner.Ref
+	o.ownership.OwnerID, o.ownership.Ref = theOwner.ID, theOwner.Ref
 	if w.strips[s.Key] {
-		o.marks.OwnerID, o.marks.Ref = "", OwnerRef{}
+		o.ownership.OwnerID, o.ownership.Ref = "", OwnerRef{}
 	}
 	w.touch(o)
 	return nil
@@ -177,11 +177,11 @@ func (w *world) send(o *object, s Step) {
 	before := o.observation(true).ObservedHash
 	manifest := s.Desired.Manifest
 	o.value = valueOf(s)
-	o.marks.OwnerID = manifest.GetLabels()[reconcilerName+"/"+v1alpha1.LabelOwnerID]
-	o.marks.Ref, _ = ParseOwnerRef(manifest.GetAnnotations()[reconcilerName+"/"+v1alpha1.AnnotationOwner])
+	o.ownership.OwnerID = manifest.GetLabels()[reconcilerName+"/"+v1alpha1.LabelOwnerID]
+	o.ownership.Ref, _ = ParseOwnerRef(manifest.GetAnnotations()[reconcilerName+"/"+v1alpha1.AnnotationOwner])
 	o.defines, o.holder, o.dependsOn, o.expires = s.Desired.Defines, heldByUs, s.Desired.Policies.DependsOn, s.Desired.HasTTL
 	if w.strips[s.Key] {
-		o.marks.OwnerID, o.marks.Ref = "", OwnerRef{}
+		o.ownership.OwnerID, o.ownership.Ref = "", OwnerRef{}
 	}
 	if s.Verb == VerbCreate || o.observation(true).ObservedHash != before {
 		o.status = firstStatus(o.key)
@@ -202,8 +202,8 @@ func (w *world) delete(s Step) (blocked string, released bool, err error) {
 	switch s.Guard {
 	case GuardNoInstances, GuardNoInstancesElseOrphan:
 		found := w.instances(o)
-		foreign := slices.ContainsFunc(found, func(x *object) bool { return !slices.Contains(s.ItemAfter.Kept, x.uid) })
-		if len(found) > 0 && s.Guard.AllowsOrphan() && !foreign {
+		others := slices.ContainsFunc(found, func(x *object) bool { return !slices.Contains(s.ItemAfter.Kept, x.uid) })
+		if len(found) > 0 && s.Guard.AllowsOrphan() && !others {
 			w.strip(o)
 			return "", true, nil
 		}
@@ -246,9 +246,9 @@ func (w *world) orphan(s Step) error {
 	return nil
 }
 
-// strip takes our marks off the object, and lets go of it.
+// strip removes our label and annotation from the object and orphans it.
 func (w *world) strip(o *object) {
-	o.marks.OwnerID, o.marks.Ref = "", OwnerRef{}
+	o.ownership.OwnerID, o.ownership.Ref = "", OwnerRef{}
 	if o.holder == heldByUs {
 		o.holder = unheld
 	}
@@ -277,12 +277,12 @@ func (w *world) checkWrite(o *object, s Step) {
 
 // checkRemoval does the same for deletions: only what is ours may be touched.
 func (w *world) checkRemoval(o *object, s Step) {
-	// What was released because it is in use may be asked for again, if a crash came
+	// What was orphaned because it is in use may be asked for again, if a crash came
 	// before the record: it is deleted only if it is empty by now.
 	again := s.Guard.AllowsOrphan() && s.ItemAfter.Seal == o.seal() && o.holder == unheld
 	// From an object of another owner only our label and annotation are removed.
-	parting := s.Verb == VerbOrphan && len(o.marks.OtherOwners) > 0 && (o.marks.OwnerID == theOwner.ID || o.marks.Ref == theOwner.Ref)
+	parting := s.Verb == VerbOrphan && len(o.ownership.OtherOwners) > 0 && (o.ownership.OwnerID == theOwner.ID || o.ownership.Ref == theOwner.Ref)
 	if o.holder != heldByUs && !again && !parting {
-		w.violate("%s %s: takes away what is held by %s", s.Verb, s.Key, o.holder)
+		w.violate("%s %s: removes an object of %s", s.Verb, s.Key, o.holder)
 	}
 }

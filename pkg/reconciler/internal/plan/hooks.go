@@ -21,7 +21,7 @@ func (u *unit) hookCompleted() bool {
 	return u.isHook() && u.item.RunOn != "" && u.item.Phase == v1alpha1.PhaseCompleted
 }
 
-// convertToHook turns an ordinary object into a hook, which runs when the component is
+// convertToHook converts an ordinary object to a hook, which runs when the component is
 // deleted: what it did when it was installed does not count.
 func (w *work) convertToHook(u *unit) {
 	stays := u.live.Existence == Present && u.live.DeletionTimestamp.IsZero()

@@ -39,7 +39,7 @@ func (o *oracle) beforeHook(s Step) (done bool) {
 		w.violate("%s %s: it runs twice", s.Verb, s.Key)
 	}
 	if hook.Policies.RunOn == policy.RunOnPreDelete && o.removes {
-		w.violate("%s %s: the deletion has begun", s.Verb, s.Key)
+		w.violate("%s %s: the deletion has started", s.Verb, s.Key)
 	}
 	if hook.Policies.RunOn == policy.RunOnPostDelete {
 		o.checkEverythingIsGone(s)
@@ -67,28 +67,28 @@ func (o *oracle) checkEverythingIsGone(s Step) {
 	for _, item := range o.driver.durable {
 		key := KeyOf(item)
 		live := o.driver.world.objects[key]
-		home := key.Kind == "Namespace" && slices.ContainsFunc(o.driver.hooks, func(d Desired) bool { return d.Key.Namespace == key.Name })
+		hasHooks := key.Kind == "Namespace" && slices.ContainsFunc(o.driver.hooks, func(d Desired) bool { return d.Key.Namespace == key.Name })
 		hook := slices.ContainsFunc(o.driver.hooks, func(d Desired) bool {
 			return d.Key == key && d.Policies.RunOn == policy.RunOnPostDelete && item.RunOn != ""
 		})
-		if !home && !hook && live != nil && live.holder == heldByUs {
+		if !hasHooks && !hook && live != nil && live.holder == heldByUs {
 			o.driver.world.violate("%s %s: %s is still there", s.Verb, s.Key, key)
 		}
 	}
 }
 
-// isHookHome reports whether what runs after the deletion lives in the namespace.
-func (o *oracle) isHookHome(key Key) bool {
+// isHookNamespace reports whether what runs after the deletion lives in the namespace.
+func (o *oracle) isHookNamespace(key Key) bool {
 	return o.driver.cause == Deleting && key.Kind == "Namespace" && slices.ContainsFunc(o.driver.hooks, func(d Desired) bool {
 		return d.Key.Namespace == key.Name && d.Policies.RunOn == policy.RunOnPostDelete
 	})
 }
 
 // comesAfter reports whether an object runs after the deletion and the other does not
-// wait for it. The latter may be asked for again meanwhile: it was released because
+// wait for it. The latter may be asked for again meanwhile: it was orphaned because
 // it was in use, and a crash came before the record.
 func (o *oracle) comesAfter(item v1alpha1.InventoryItem, other Key) bool {
-	return item.RunOn == string(policy.RunOnPostDelete) && !o.isHook(other) && !o.isHookHome(other)
+	return item.RunOn == string(policy.RunOnPostDelete) && !o.isHook(other) && !o.isHookNamespace(other)
 }
 
 func (o *oracle) isHook(key Key) bool {

@@ -35,7 +35,7 @@ type Input struct {
 	Recorded []v1alpha1.InventoryItem
 	// Live is what was observed; a missing key means Unknown.
 	Live map[Key]Observation
-	// Failed are the objects whose last step failed or was blocked in this
+	// Failed are the objects with a last step that failed or was blocked in this
 	// reconcile. They are not tried again, and what comes after them waits; only an
 	// object that the server cannot change in place may be recreated.
 	Failed map[Key]Failure
@@ -45,9 +45,9 @@ type Input struct {
 	// Conflicts are objects that other clients change again and again.
 	Conflicts map[Key]Conflict
 	// AwaitedBy maps objects that other owners wait for to the names of those owners.
-	// Such an object that is no longer desired is left to its waiting owner.
+	// Such an object that is no longer desired is handed over to its waiting owner.
 	AwaitedBy map[Key]string
-	// ManagedTypes are patterns of additional types whose instances are handled
+	// ManagedTypes are patterns of additional types; their instances are handled
 	// like instances of the component's own types.
 	ManagedTypes []v1alpha1.TypeInfo
 	// MissingNamespaces says whether missing namespaces are created.
@@ -55,7 +55,7 @@ type Input struct {
 	// Protected are objects that are never deleted: what the owner itself
 	// needs, or is. They are orphaned instead.
 	Protected map[Key]bool
-	// Timeout is how long a namespace is kept whose content cannot be read, if it was
+	// Timeout is how long a namespace with unreadable content is kept, if it was
 	// created because objects live in it. Then it is orphaned. Zero means for ever.
 	Timeout time.Duration
 	// Now decides only about readiness, refreshes, the corrections of objects
@@ -70,7 +70,7 @@ type Failure struct {
 	// Immutable: the server refused to change a field of the live object.
 	Immutable bool
 	// AlreadyAllocated: the server refused to create the object, because something that it
-	// asks for, such as a port, is taken.
+	// asks for, such as a port, is already allocated.
 	AlreadyAllocated bool
 	Message          string
 	// BlockingTypes are those of the result, if it is blocked.
@@ -89,8 +89,8 @@ type Desired struct {
 	HasTTL bool
 	// Defines are the types that a CustomResourceDefinition or APIService brings.
 	Defines []v1alpha1.TypeInfo
-	// ScaleTarget is the object whose number of replicas this one decides about, if it
-	// configures an autoscaler; else nil.
+	// ScaleTarget is the object that this one scales, if it configures an autoscaler;
+	// else nil.
 	ScaleTarget *Key
 	// Manifest is the object to send, our label and annotation included. It is opaque to the
 	// planner and must not be changed. It is nil if it is packed.
@@ -99,7 +99,7 @@ type Desired struct {
 	Packed Packed
 }
 
-// Packed is a manifest in a form that takes little memory.
+// Packed is a manifest in a form that needs little memory.
 type Packed interface {
 	Unpack() *unstructured.Unstructured
 }

@@ -48,21 +48,21 @@ type neededNamespace struct {
 // the units lack, and returns them. When applying, it keeps those that are
 // recorded and still needed, even if the manifests no longer contain them.
 func (w *work) addNamespaces(units []*unit) (added []*unit) {
-	homes := map[string]neededNamespace{}
+	needed := map[string]neededNamespace{}
 	for _, u := range units {
 		d := u.desired
 		if d == nil || d.Key.Namespace == "" {
 			continue
 		}
-		h, known := homes[d.Key.Namespace]
+		h, known := needed[d.Key.Namespace]
 		if !known || d.Policies.Order.Apply < h.first {
 			h.first = d.Policies.Order.Apply
 		}
-		h.mayCreate = h.mayCreate || !u.isFinished() && !u.hookCompleted() && !u.leavesDeleted()
-		homes[d.Key.Namespace] = h
+		h.mayCreate = h.mayCreate || !u.isFinished() && !u.hookCompleted() && !u.toleratesDeletion()
+		needed[d.Key.Namespace] = h
 	}
-	for _, name := range slices.Sorted(maps.Keys(homes)) {
-		if u := w.addNamespace(namespaceKey(name), homes[name]); u != nil {
+	for _, name := range slices.Sorted(maps.Keys(needed)) {
+		if u := w.addNamespace(namespaceKey(name), needed[name]); u != nil {
 			added = append(added, u)
 		}
 	}
@@ -94,7 +94,7 @@ func (w *work) addNamespace(key Key, h neededNamespace) *unit {
 	if u.live.Existence == Present && !u.isOurs() {
 		// Another owner has it now. It only has to exist.
 		u.desired = nil
-		if !w.ownsBesidesOthers(u) { // otherwise it is released in its turn
+		if !w.ownsBesidesOthers(u) { // otherwise it is orphaned when its wave is removed
 			w.dropUnowned(u)
 		}
 		return nil
@@ -139,7 +139,7 @@ func (w *work) namespaceTerminating(name string) bool {
 	return live.Existence == Present && !live.DeletionTimestamp.IsZero()
 }
 
-// minContentUnknownGap is the shortest time without a try after which the measure begins
+// minContentUnknownGap is the shortest time without a try after which the measure starts
 // again: retries must come sooner.
 const minContentUnknownGap = time.Minute
 
@@ -164,7 +164,7 @@ func (w *work) contentUnknownSince(u *unit) (since, last *metav1.Time) {
 
 func (w *work) contentUnknownGap() time.Duration { return max(w.in.Timeout/2, minContentUnknownGap) }
 
-// contentUnknownUntil returns when a namespace whose content cannot be read is orphaned; zero
+// contentUnknownUntil returns when a namespace with unreadable content is orphaned; zero
 // if its content was not tried to be read, or never.
 func (w *work) contentUnknownUntil(u *unit) time.Time {
 	since, _ := w.contentUnknownSince(u)

@@ -46,7 +46,7 @@ type work struct {
 	notes   []Note
 	// ignored are objects of others that count as ready.
 	ignored []Key
-	// deviations are drifted objects that are left as they are.
+	// deviations are drifted objects that are not repaired.
 	deviations []Deviation
 	// firstUnwritten is the first apply wave with a write that is outstanding,
 	// failed, refused or held back.
@@ -148,15 +148,15 @@ func (w *work) notePending(u *unit) {
 	}
 }
 
-// blockWrite is unfinished for an object that cannot be written now: what comes
+// blockWrite is notePending for an object that cannot be written now: what comes
 // after it in the order waits.
 func (w *work) blockWrite(u *unit) {
 	w.notePending(u)
 	u.writeBlocked = true
 }
 
-func (w *work) note(key Key, format string, args ...any) {
-	w.notes = append(w.notes, Note{Key: key, Message: fmt.Sprintf(format, args...)})
+func (w *work) note(key Key, reason, format string, args ...any) {
+	w.notes = append(w.notes, Note{Key: key, Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
 // plan closes the work.

@@ -51,7 +51,7 @@ type Observation struct {
 	Message string
 	// NotServed is set with Unknown if the server does not serve the type.
 	NotServed bool
-	// Forbidden is set with Unknown if the identity has no right to read the object.
+	// Forbidden is set with Unknown if the user has no right to read the object.
 	Forbidden bool
 
 	// The rest holds for Present only.
@@ -61,7 +61,7 @@ type Observation struct {
 	// Seal is what the record of this very object holds if it is the owner's: a keyed
 	// hash over the owner, the key and the uid. It is empty if there is no key.
 	Seal string
-	// ObservedHash and AppliedHash are the hashes Seen and Accepted of the inventory item;
+	// ObservedHash and AppliedHash are the hashes of the same names in the inventory item;
 	// AppliedHash is empty if no manifest is known for the object, or if it was not
 	// computed because ObservedHash is the recorded one.
 	ObservedHash, AppliedHash string

@@ -5,14 +5,23 @@ package plan
 
 import "github.com/corbel-run/corbel/api/v1alpha1"
 
+// Objects that are done with:
+//
+//	                          recorded as                 created again if it is absent
+//	policy once               a digest                    never
+//	policy once-per-manifest  a digest                    if its manifest changes, or it ended without success
+//	a purge order             Completing, then Completed  if its manifest changes
+//	a TTL after its end       Finished, then Completed    if its manifest changes, or it had failed
+//	a hook of the deletion    Completed                   never
+
 // isFinished reports whether the object is gone for good: it did its work and was purged or
 // removed by its TTL, or it is applied only once. It is not created again, and an object
-// that others create in its place is left alone.
+// that others create in its place is not changed.
 func (u *unit) isFinished() bool {
 	return (u.isPurged() || u.hasExpired() || u.isAppliedOnce()) && u.live.known() && !u.isOurs()
 }
 
-// markFinished settles a finished object.
+// markFinished completes a finished object.
 func (u *unit) markFinished() {
 	u.settled = true
 	if u.isPurged() || u.isHook() {
@@ -58,7 +67,7 @@ func (u *unit) hasExpired() bool {
 	return u.item.Phase == v1alpha1.PhaseCompleted && u.desired.Policies.Order.Purge == nil && (u.isSame() || u.isHook())
 }
 
-// settleExpired settles an object that completed and is removed by its TTL, and reports
+// settleExpired sets an object settled that completed and is removed by its TTL, and reports
 // whether it is one.
 func (w *work) settleExpired(u *unit) bool {
 	complete, assumed := u.isComplete()
@@ -71,7 +80,7 @@ func (w *work) settleExpired(u *unit) bool {
 		u.item.Phase = v1alpha1.PhaseCompleted
 	}
 	if assumed {
-		w.note(u.key, "counts as complete: it has a time to live after its end, and went while nothing watched it")
+		w.note(u.key, NoteAssumedComplete, "counts as complete: it has a time to live after its end, and went while nothing watched it")
 	}
 	return true
 }

@@ -16,7 +16,7 @@ import (
 type oracle struct {
 	driver *driver
 	// purged and applied remember what the planner has to know from its record.
-	purged  map[Key]string           // the digest whose work is done
+	purged  map[Key]string           // the digest of the work that is done
 	applied map[Key]bool             // the object was written at least once
 	decided map[Key]bool             // the purge was recorded before this reconcile
 	start   []v1alpha1.InventoryItem // the record before this reconcile
@@ -29,9 +29,9 @@ func newOracle(d *driver) *oracle {
 	return &oracle{driver: d, purged: map[Key]string{}, applied: map[Key]bool{}, once: map[Key]bool{}, ran: map[Key]bool{}}
 }
 
-// begin is called before every reconcile.
-func (o *oracle) begin() {
-	o.forget()
+// startReconcile is called before every reconcile.
+func (o *oracle) startReconcile() {
+	o.dropUnknowable()
 	o.start, o.decided = o.driver.durable, map[Key]bool{}
 	for _, d := range o.driver.desired {
 		o.once[d.Key] = o.once[d.Key] || d.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce
@@ -57,7 +57,7 @@ func (o *oracle) before(s Step) {
 	}
 }
 
-func (o *oracle) wanted(key Key) *Desired {
+func (o *oracle) desiredFor(key Key) *Desired {
 	i := slices.IndexFunc(o.driver.desired, func(d Desired) bool { return d.Key == key })
 	if i < 0 || o.driver.cause == Deleting {
 		return nil
@@ -75,7 +75,7 @@ func (o *oracle) beforeWrite(s Step) {
 	}
 	at := s.Desired.Policies.Order.Apply
 	for _, reference := range s.Desired.Policies.DependsOn {
-		if d := o.wanted(Key(reference)); d == nil || !o.settled(*d) {
+		if d := o.desiredFor(Key(reference)); d == nil || !o.settled(*d) {
 			o.driver.world.violate("%s %s: depends on %s, which is not settled", s.Verb, s.Key, Key(reference))
 		}
 	}
@@ -84,7 +84,7 @@ func (o *oracle) beforeWrite(s Step) {
 		switch {
 		case before > at || before == at && stageOf(other.Key) >= stageOf(s.Key):
 		case before == at && stageOf(s.Key) < stageLate:
-			if o.driver.world.objects[other.Key] == nil && !o.over(other) {
+			if o.driver.world.objects[other.Key] == nil && !o.isDone(other) {
 				o.driver.world.violate("%s %s: %s of the same wave is not written", s.Verb, s.Key, other.Key)
 			}
 		case !o.settled(other):
@@ -100,8 +100,8 @@ func stageOf(key Key) int {
 	return kindOf(key).apply
 }
 
-// over reports whether the object did its work, or is applied only once and was.
-func (o *oracle) over(d Desired) bool {
+// isDone reports whether the object did its work, or is applied only once and was.
+func (o *oracle) isDone(d Desired) bool {
 	purged := d.Policies.Order.Purge != nil && o.purged[d.Key] == d.Digest
 	return purged || d.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce && o.applied[d.Key]
 }
@@ -110,7 +110,7 @@ func (o *oracle) over(d Desired) bool {
 func (o *oracle) settled(d Desired) bool {
 	live := o.driver.world.objects[d.Key]
 	if live == nil || live.holder != heldByUs {
-		return o.over(d) || live != nil && ignores(d, live)
+		return o.isDone(d) || live != nil && ignores(d, live)
 	}
 	once := d.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce
 	value, _, _ := valueIn(d)
@@ -119,16 +119,16 @@ func (o *oracle) settled(d Desired) bool {
 	return live.deleting.IsZero() && ready && (live.value == value || once)
 }
 
-// ignores reports whether the object of others is to be left alone, and counts as ready.
+// ignores reports whether the object of others is to be ignored, and counts as ready.
 func ignores(d Desired, live *object) bool {
 	// Without the label nothing says that an earlier incarnation has created it.
-	earlier := live.holder == heldByEarlier && live.marks.OwnerID != ""
+	earlier := live.holder == heldByEarlier && live.ownership.OwnerID != ""
 	return d.Policies.Adoption == v1alpha1.AdoptionPolicyIgnore && live.deleting.IsZero() && live.holder != heldByUs && !earlier
 }
 
 // beforeRemoval checks that what has to be gone before is gone.
 func (o *oracle) beforeRemoval(s Step) {
-	d := o.wanted(s.Key)
+	d := o.desiredFor(s.Key)
 	if s.Reason == ReasonPurged {
 		o.beforePurge(s, *d)
 		return
@@ -139,7 +139,7 @@ func (o *oracle) beforeRemoval(s Step) {
 		}
 		recreates := d.Policies.Update == v1alpha1.UpdatePolicyRecreate || d.Policies.Update == v1alpha1.UpdatePolicyRecreateOnImmutable
 		if s.Reason != ReasonRecreate || !recreates {
-			o.driver.world.violate("%s %s: it is wanted", s.Verb, s.Key)
+			o.driver.world.violate("%s %s: it is desired", s.Verb, s.Key)
 		}
 		return
 	}
@@ -153,14 +153,14 @@ func (o *oracle) beforeRemoval(s Step) {
 			o.driver.world.violate("%s %s: %s depends on it", s.Verb, s.Key, key)
 		}
 	}
-	now := o.leaving(mine, true)
+	now := o.deleteWave(mine, true)
 	for _, item := range o.driver.durable {
 		key := KeyOf(item)
 		live := o.driver.world.objects[key]
-		if o.wanted(key) != nil || o.isHome(key) || o.isHookHome(key) || live == nil || live.holder != heldByUs || o.isTied(key) || o.isTied(s.Key) || o.comesAfter(item, s.Key) {
+		if o.desiredFor(key) != nil || o.isNeededNamespace(key) || o.isHookNamespace(key) || live == nil || live.holder != heldByUs || o.isTied(key) || o.isTied(s.Key) || o.comesAfter(item, s.Key) {
 			continue
 		}
-		if cmp.Or(cmp.Compare(o.leaving(item, false), now), cmp.Compare(removalOf(key), removalOf(s.Key))) < 0 {
+		if cmp.Or(cmp.Compare(o.deleteWave(item, false), now), cmp.Compare(removalOf(key), removalOf(s.Key))) < 0 {
 			o.driver.world.violate("%s %s: %s goes before it and is still there", s.Verb, s.Key, key)
 		}
 	}
@@ -188,21 +188,21 @@ func (o *oracle) isTied(key Key) bool {
 	return carrierOf(key) != "" && o.isTied(namespaceKey("any"))
 }
 
-// isHome reports whether desired objects live in the namespace.
-func (o *oracle) isHome(key Key) bool {
+// isNeededNamespace reports whether desired objects live in the namespace.
+func (o *oracle) isNeededNamespace(key Key) bool {
 	return o.driver.cause == Applying && key.Kind == "Namespace" &&
 		slices.ContainsFunc(o.driver.desired, func(d Desired) bool { return d.Key.Namespace == key.Name })
 }
 
-// leaving is the delete wave of an object, which for a namespace or a definition
+// deleteWave is the delete wave of an object, which for a namespace or a definition
 // is not before that of what it holds: of what is recorded, or only of what is still there.
-func (o *oracle) leaving(item v1alpha1.InventoryItem, there bool) int16 {
+func (o *oracle) deleteWave(item v1alpha1.InventoryItem, there bool) int16 {
 	order := item.DeleteOrder
 	for _, other := range slices.Concat(o.start, o.driver.durable) {
 		held := item.Kind == "Namespace" && other.Namespace == item.Name ||
 			slices.Contains(item.Defines, v1alpha1.TypeInfo{Group: other.Group, Kind: other.Kind})
 		live := o.driver.world.objects[KeyOf(other)]
-		if held && o.wanted(KeyOf(other)) == nil && (!there || live != nil && live.holder == heldByUs) {
+		if held && o.desiredFor(KeyOf(other)) == nil && (!there || live != nil && live.holder == heldByUs) {
 			order = max(order, other.DeleteOrder)
 		}
 	}
@@ -225,7 +225,7 @@ func (o *oracle) beforePurge(s Step, d Desired) {
 	}
 	if !o.decided[s.Key] && !o.driver.misled {
 		for _, other := range o.driver.desired {
-			if other.Policies.Order.Apply <= *d.Policies.Order.Purge && !o.settled(other) && !o.over(other) {
+			if other.Policies.Order.Apply <= *d.Policies.Order.Purge && !o.settled(other) && !o.isDone(other) {
 				o.driver.world.violate("purge %s: %s is not settled", s.Key, other.Key)
 			}
 		}
@@ -249,27 +249,27 @@ func (o *oracle) orphans(item v1alpha1.InventoryItem) bool {
 	}
 }
 
-// forget gives up what cannot be known: an object that lost our marks before
-// its uid was recorded; and an object that was taken from an owner whose marks are
-// still on it, once the policy that allowed it is gone. It also gives up what
-// is to be left behind and bears no marks of ours, because nothing is left to do about it.
-func (o *oracle) forget() {
+// dropUnknowable drops what cannot be known: an object that lost our label and annotation before
+// its uid was recorded; and an object that was adopted from an owner with a label and annotation
+// that are still on it, once the policy that allowed it is gone. It also gives up what is to be
+// orphaned and has no label or annotation of ours, because nothing is left to do about it.
+func (o *oracle) dropUnknowable() {
 	for key, live := range o.driver.world.objects {
 		item, _ := o.driver.item(key)
-		live.stolen = live.stolen && item.UID == live.uid // what was forgotten may be asked for again
+		live.stolen = live.stolen && item.UID == live.uid // what was dropped may be asked for again
 		if item.UID == live.uid && o.isAskedForAgain(live, item) {
 			live.holder = heldByUs
 		}
 		if live.holder != heldByUs {
 			continue
 		}
-		bare := live.marks.OwnerID == "" && live.marks.Ref == OwnerRef{}
+		bare := live.ownership.OwnerID == "" && live.ownership.Ref == OwnerRef{}
 		unknowable := bare && item.UID != live.uid
-		taken := len(live.marks.OtherOwners) > 0 && (o.wanted(key) == nil || live.marks.OwnerID == "")
+		adopted := len(live.ownership.OtherOwners) > 0 && (o.desiredFor(key) == nil || live.ownership.OwnerID == "")
 		switch {
-		case taken:
+		case adopted:
 			live.holder = heldByOther
-		case unknowable, bare && o.wanted(key) == nil && o.orphans(item) && !o.isDueHook(key, item):
+		case unknowable, bare && o.desiredFor(key) == nil && o.orphans(item) && !o.isDueHook(key, item):
 			live.holder = unheld
 		}
 	}
@@ -278,9 +278,9 @@ func (o *oracle) forget() {
 // isAskedForAgain reports whether an object that was given up is ours after all,
 // because the policies have changed before that was recorded.
 func (o *oracle) isAskedForAgain(live *object, item v1alpha1.InventoryItem) bool {
-	d := o.wanted(live.key)
-	if len(live.marks.OtherOwners) > 0 {
-		return live.marks.OwnerID == theOwner.ID && d != nil && d.Policies.Adoption == v1alpha1.AdoptionPolicyAlways
+	d := o.desiredFor(live.key)
+	if len(live.ownership.OtherOwners) > 0 {
+		return live.ownership.OwnerID == theOwner.ID && d != nil && d.Policies.Adoption == v1alpha1.AdoptionPolicyAlways
 	}
 	return live.holder == unheld && item.Seal == live.seal() && (d != nil || !o.orphans(item))
 }
@@ -289,7 +289,7 @@ func (o *oracle) isAskedForAgain(live *object, item v1alpha1.InventoryItem) bool
 func (o *oracle) leftovers() []Key {
 	var keys []Key
 	for _, key := range o.driver.world.keys() {
-		if o.driver.world.objects[key].holder == heldByUs && o.wanted(key) == nil && !o.isHome(key) {
+		if o.driver.world.objects[key].holder == heldByUs && o.desiredFor(key) == nil && !o.isNeededNamespace(key) {
 			keys = append(keys, key)
 		}
 	}

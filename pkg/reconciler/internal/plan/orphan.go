@@ -11,7 +11,7 @@ import (
 )
 
 // maxKeptUIDs is how many orphaned instances the record of a type lists.
-// Each takes less room than its own record did.
+// Each needs less space than its own record did.
 const maxKeptUIDs = 1000
 
 // An orphaned object would be deleted with its namespace, and with its type. So these
@@ -50,7 +50,7 @@ func (u *unit) keepFor(orphan *unit, handedOver bool) (changed bool) {
 	return true
 }
 
-// isOrphaned reports whether an object that is there leaves the record and not the cluster.
+// isOrphaned reports whether an object that exists is removed from the record and not deleted.
 func (w *work) isOrphaned(u *unit, reason Reason) bool {
 	return u.live.Existence == Present && u.live.DeletionTimestamp.IsZero() && u.mayRemove() && w.willOrphan(u, reason)
 }
@@ -86,15 +86,15 @@ func (g Guard) AllowsOrphan() bool {
 func (w *work) dropUnowned(u *unit) {
 	switch {
 	case u.relation == earlier:
-		w.note(u.key, "released: it belongs to %s and was never taken over", u.owner)
+		w.note(u.key, NoteReleased, "released: it belongs to %s and was never adopted", u.owner)
 	case u.item.UID == "" || u.item.Phase == v1alpha1.PhaseReleased:
 		// It was never ours, or its release was reported before.
 	case u.relation == ownedByOther:
-		w.note(u.key, "released: it belongs to %s", u.owner)
+		w.note(u.key, NoteReleased, "released: it belongs to %s", u.owner)
 	case u.item.UID == u.live.UID:
-		w.note(u.key, "released: it no longer bears the label and annotation of this component")
+		w.note(u.key, NoteReleased, "released: it no longer has the label and annotation of this component")
 	default:
-		w.note(u.key, "released: another client recreated it")
+		w.note(u.key, NoteReleased, "released: another client recreated it")
 	}
 	u.drop()
 }
@@ -114,36 +114,36 @@ func (w *work) removeOwnership(u *unit, reason Reason) {
 		return
 	}
 	if u.item.Phase != v1alpha1.PhaseReleased {
-		w.note(u.key, "released: it belongs to %s", u.owner)
+		w.note(u.key, NoteReleased, "released: it belongs to %s", u.owner)
 	}
 	w.step(u.step(VerbOrphan, stageRemoval, reason))
 }
 
-// orphan removes our label and annotation; an object without them only leaves the inventory.
+// orphan removes our label and annotation; an object without them is only dropped from the inventory.
 func (w *work) orphan(u *unit, reason Reason) {
 	if u.relation == labelLost && u.live.Ownership.Ref == (OwnerRef{}) {
 		u.drop()
 		return
 	}
 	if w.handsOver(u, reason) {
-		w.note(u.key, "handed over to %s, which waits for it", w.in.AwaitedBy[u.key])
+		w.note(u.key, "", "handed over to %s, which waits for it", w.in.AwaitedBy[u.key])
 	}
 	if w.handsOver(u, reason) && !u.isReleased() {
 		// Durable before the label and annotation are gone: otherwise, after a crash, a
-		// deletion of the component would take it for an object that lost them.
+		// deletion of the component would treat it as an object that lost them.
 		u.item.Phase, u.item.UID = v1alpha1.PhaseReleased, u.live.UID
 		w.recordFirst = true
 	}
 	w.step(u.step(VerbOrphan, stageRemoval, reason))
 }
 
-// handsOver reports whether an object that is no longer desired is left to
+// handsOver reports whether an object that is no longer desired is handed over to
 // another owner that waits for it. In a deletion of the component it is deleted with the rest.
 func (w *work) handsOver(u *unit, reason Reason) bool {
 	return reason == ReasonRedundant && w.in.AwaitedBy[u.key] != "" && u.live.DeletionTimestamp.IsZero()
 }
 
-// isReleased reports whether it is recorded that the live object is left to other owners.
+// isReleased reports whether it is recorded that the live object belongs to other owners.
 func (u *unit) isReleased() bool {
 	return u.item.Phase == v1alpha1.PhaseReleased && u.item.UID == u.live.UID
 }
@@ -163,7 +163,7 @@ func orphans(p v1alpha1.DeletePolicy, reason Reason) bool {
 
 // isProtected reports whether the object is one that is never deleted: a namespace of
 // the cluster's own, the one that the owner itself lives in, or what the owner
-// needs. It is released, even if a manifest brings it.
+// needs. It is orphaned, even if a manifest contains it.
 func (w *work) isProtected(key Key) bool {
 	if w.in.Protected[key] {
 		return true

@@ -32,7 +32,7 @@ func TestATypeKeepsTheNewestOrphansAndTheInputStaysAsItIs(t *testing.T) {
 		t.Error("the record of an earlier plan was changed")
 	}
 	if definition.keepFor(instance(-1), true) || len(definition.item.Kept) != maxKeptUIDs || definition.item.Kept[0] != "u2" {
-		t.Error("what was handed over counts as left behind")
+		t.Error("what was handed over counts as orphaned")
 	}
 	namespace := &unit{}
 	if !namespace.keepFor(instance(1), false) || !namespace.item.Keeps || namespace.item.Kept != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-// Owner is the component (or release) on whose behalf objects are
+// Owner is the component (or release) that owns the objects that are
 // written.
 type Owner struct {
 	// ID is the value of the label owner-id: a hash over the cluster's uid and
@@ -73,31 +73,31 @@ type Controller struct {
 	UID        types.UID
 }
 
-// relation is whose a live object is.
+// relation says who owns a live object.
 type relation int
 
 const (
-	// unowned: the object bears the label and annotation of no owner.
+	// unowned: the object has the label and annotation of no owner.
 	unowned relation = iota
-	// ours: the object bears our label and annotation.
+	// ours: the object has our label and annotation.
 	ours
 	// labelLost: the object lacks our label, but its annotation names us, or its record is sealed.
 	labelLost
-	// earlier: the object bears the label and annotation of an earlier incarnation of us.
+	// earlier: the object has the label and annotation of an earlier incarnation of us.
 	earlier
-	// ownedByOther: the object bears the label or annotation of another owner, or has a
+	// ownedByOther: the object has the label or annotation of another owner, or has a
 	// controller and none of ours. An object of ours stays ours if it gets a controller later.
 	ownedByOther
 )
 
-// relate decides whose a live object is, and names the owner if it is not us.
+// relate decides which owner a live object has, and names it if it is not us.
 // A record proves nothing by what it says, because the status of a component may be
 // writable for others. Evidence is what the object itself shows, or the seal of its
 // record, which only the operator can make.
 func relate(me Owner, item v1alpha1.InventoryItem, adoption v1alpha1.AdoptionPolicy, live Observation) (relation, string) {
 	ownership := live.Ownership
 	mine := ownership.OwnerID == me.ID && (ownership.Ref == (OwnerRef{}) || ownership.Ref.SameOwner(me.Ref))
-	// Under the policy Always an object that we took over may still bear the label and
+	// Under the policy Always an object that we adopted may still have the label and
 	// annotation of its last owner: they go with a request of their own, and may come back.
 	if len(ownership.OtherOwners) > 0 && !(mine && adoption == v1alpha1.AdoptionPolicyAlways) {
 		return ownedByOther, strings.Join(ownership.OtherOwners, " and ")
@@ -128,7 +128,7 @@ func isSealed(item v1alpha1.InventoryItem, live Observation) bool {
 	return live.Seal != "" && item.Seal == live.Seal
 }
 
-// seal puts the seal on the record of an object whose annotation names us. So a record
+// seal puts the seal on the record of an object with an annotation that names us. So a record
 // of an older version, or of another key, is sealed as soon as the annotation is seen. An
 // object that was given away is sealed no more.
 func (u *unit) seal(me Owner) {
@@ -160,12 +160,12 @@ func (u *unit) isOurs() bool { return u.relation == ours || u.relation == labelL
 
 // mayRemove reports whether an object that is no longer desired may be
 // deleted. What an earlier incarnation of us left must be sealed; otherwise we never
-// took it over, perhaps because we must not.
+// adopted it, perhaps because we must not.
 func (u *unit) mayRemove() bool {
 	return u.isOurs() || u.relation == earlier && isSealed(u.item, u.live)
 }
 
-// mayAdopt reports whether the adoption policy allows to take the live object.
+// mayAdopt reports whether the adoption policy allows to adopt the live object.
 func (u *unit) mayAdopt() bool {
 	switch u.desired.Policies.Adoption {
 	case v1alpha1.AdoptionPolicyAlways:

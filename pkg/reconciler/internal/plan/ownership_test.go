@@ -16,55 +16,55 @@ func TestRelate(t *testing.T) {
 	restored.UID = "uid-restored"
 	helm, web := []string{"Helm release shop/web"}, Controller{Kind: "Deployment", Name: "web", UID: "uid-web"}
 	tests := []struct {
-		name     string
-		marks    Ownership
-		recorded types.UID
-		seal     string
-		keyless  bool
-		adoption v1alpha1.AdoptionPolicy
-		want     relation
-		owner    string
+		name      string
+		ownership Ownership
+		recorded  types.UID
+		seal      string
+		keyless   bool
+		adoption  v1alpha1.AdoptionPolicy
+		want      relation
+		owner     string
 	}{
-		{name: "no marks, never seen", want: unowned},
-		{name: "both our marks", marks: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}, want: ours},
-		{name: "both our marks, under another uid", marks: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}, recorded: "u0", want: ours},
-		{name: "only our label", marks: Ownership{OwnerID: theOwner.ID}, want: ours},
-		{name: "only our annotation", marks: Ownership{Ref: theOwner.Ref}, want: labelLost},
-		{name: "only our annotation, and recorded", marks: Ownership{Ref: theOwner.Ref}, recorded: "u1", want: labelLost},
-		{name: "only our annotation, recorded under another uid", marks: Ownership{Ref: theOwner.Ref}, recorded: "u0", want: labelLost},
-		{name: "no marks, recorded, and sealed", recorded: "u1", seal: "seal", want: labelLost},
-		{name: "no marks, recorded, but not sealed", recorded: "u1", want: unowned},
-		{name: "no marks, recorded, and sealed for another object or owner", recorded: "u1", seal: "other", want: unowned},
-		{name: "no marks, recorded, and not sealed without a key", recorded: "u1", keyless: true, want: unowned},
-		{name: "the annotation of an earlier incarnation, recorded", marks: Ownership{Ref: theEarlier.Ref}, recorded: "u1", want: unowned},
+		{name: "no ownership metadata, never seen", want: unowned},
+		{name: "both our label and annotation", ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}, want: ours},
+		{name: "both our label and annotation, under another uid", ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}, recorded: "u0", want: ours},
+		{name: "only our label", ownership: Ownership{OwnerID: theOwner.ID}, want: ours},
+		{name: "only our annotation", ownership: Ownership{Ref: theOwner.Ref}, want: labelLost},
+		{name: "only our annotation, and recorded", ownership: Ownership{Ref: theOwner.Ref}, recorded: "u1", want: labelLost},
+		{name: "only our annotation, recorded under another uid", ownership: Ownership{Ref: theOwner.Ref}, recorded: "u0", want: labelLost},
+		{name: "no ownership metadata, recorded, and sealed", recorded: "u1", seal: "seal", want: labelLost},
+		{name: "no ownership metadata, recorded, but not sealed", recorded: "u1", want: unowned},
+		{name: "no ownership metadata, recorded, and sealed for another object or owner", recorded: "u1", seal: "other", want: unowned},
+		{name: "no ownership metadata, recorded, and not sealed without a key", recorded: "u1", keyless: true, want: unowned},
+		{name: "the annotation of an earlier incarnation, recorded", ownership: Ownership{Ref: theEarlier.Ref}, recorded: "u1", want: unowned},
 
-		{name: "our name, another component uid", marks: Ownership{OwnerID: theEarlier.ID, Ref: theEarlier.Ref}, want: earlier, owner: "an earlier Shop shop/main"},
-		{name: "our name and uid, another cluster", marks: Ownership{OwnerID: "id-elsewhere", Ref: theOwner.Ref}, want: earlier, owner: "an earlier Shop shop/main"},
-		{name: "our name, another cluster and component uid", marks: Ownership{OwnerID: "id-elsewhere", Ref: restored}, want: earlier, owner: "an earlier Shop shop/main"},
+		{name: "our name, another component uid", ownership: Ownership{OwnerID: theEarlier.ID, Ref: theEarlier.Ref}, want: earlier, owner: "an earlier Shop shop/main"},
+		{name: "our name and uid, another cluster", ownership: Ownership{OwnerID: "id-elsewhere", Ref: theOwner.Ref}, want: earlier, owner: "an earlier Shop shop/main"},
+		{name: "our name, another cluster and component uid", ownership: Ownership{OwnerID: "id-elsewhere", Ref: restored}, want: earlier, owner: "an earlier Shop shop/main"},
 
-		{name: "the marks of another component", marks: Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}, want: ownedByOther, owner: "Shop shop/other"},
-		{name: "the marks of another component, recorded and sealed", marks: Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}, recorded: "u1", seal: "seal", want: ownedByOther, owner: "Shop shop/other"},
-		{name: "the label of another component only", marks: Ownership{OwnerID: theOther.ID}, want: ownedByOther, owner: "the owner with id id-other"},
-		{name: "the annotation of another component only", marks: Ownership{Ref: theOther.Ref}, recorded: "u1", want: ownedByOther, owner: "Shop shop/other"},
-		{name: "our label, but the annotation of another component", marks: Ownership{OwnerID: theOwner.ID, Ref: theOther.Ref}, want: ownedByOther, owner: "Shop shop/other"},
+		{name: "label and annotation of another component", ownership: Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}, want: ownedByOther, owner: "Shop shop/other"},
+		{name: "label and annotation of another component, recorded and sealed", ownership: Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}, recorded: "u1", seal: "seal", want: ownedByOther, owner: "Shop shop/other"},
+		{name: "the label of another component only", ownership: Ownership{OwnerID: theOther.ID}, want: ownedByOther, owner: "the owner with id id-other"},
+		{name: "the annotation of another component only", ownership: Ownership{Ref: theOther.Ref}, recorded: "u1", want: ownedByOther, owner: "Shop shop/other"},
+		{name: "our label, but the annotation of another component", ownership: Ownership{OwnerID: theOwner.ID, Ref: theOther.Ref}, want: ownedByOther, owner: "Shop shop/other"},
 
-		{name: "the mark of another tool", marks: Ownership{OtherOwners: helm}, want: ownedByOther, owner: "Helm release shop/web"},
-		{name: "the marks of several tools", marks: Ownership{OtherOwners: []string{"Helm release shop/web", "Argo CD"}}, want: ownedByOther, owner: "Helm release shop/web and Argo CD"},
-		{name: "the mark of another tool, recorded and sealed", marks: Ownership{OtherOwners: helm}, recorded: "u1", seal: "seal", want: ownedByOther, owner: "Helm release shop/web"},
-		{name: "a controller", marks: Ownership{Controller: web}, want: ownedByOther, owner: "its controller Deployment web"},
-		{name: "a controller, recorded", marks: Ownership{Controller: web}, recorded: "u1", want: ownedByOther, owner: "its controller Deployment web"},
-		{name: "a controller, and sealed", marks: Ownership{Controller: web}, recorded: "u1", seal: "seal", want: labelLost},
-		{name: "a controller, and our annotation", marks: Ownership{Ref: theOwner.Ref, Controller: web}, want: labelLost},
-		{name: "a controller, and our marks", marks: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, Controller: web}, want: ours},
-		{name: "ourselves as the controller", marks: Ownership{Controller: Controller{Kind: "Shop", Name: "main", UID: theOwner.Ref.UID}}, want: unowned},
-		{name: "our marks and that of another tool", marks: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, OtherOwners: helm}, want: ownedByOther, owner: "Helm release shop/web"},
-		{name: "our marks and that of another tool, taken over with always", marks: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, OtherOwners: helm}, adoption: v1alpha1.AdoptionPolicyAlways, want: ours},
-		{name: "an earlier incarnation and another tool", marks: Ownership{OwnerID: theEarlier.ID, Ref: theEarlier.Ref, OtherOwners: helm}, want: ownedByOther, owner: "Helm release shop/web"},
-		{name: "another component and another tool, always", marks: Ownership{OwnerID: theOther.ID, Ref: theOther.Ref, OtherOwners: helm}, adoption: v1alpha1.AdoptionPolicyAlways, want: ownedByOther, owner: "Helm release shop/web"},
+		{name: "the annotation of another tool", ownership: Ownership{OtherOwners: helm}, want: ownedByOther, owner: "Helm release shop/web"},
+		{name: "annotations of several tools", ownership: Ownership{OtherOwners: []string{"Helm release shop/web", "Argo CD"}}, want: ownedByOther, owner: "Helm release shop/web and Argo CD"},
+		{name: "the annotation of another tool, recorded and sealed", ownership: Ownership{OtherOwners: helm}, recorded: "u1", seal: "seal", want: ownedByOther, owner: "Helm release shop/web"},
+		{name: "a controller", ownership: Ownership{Controller: web}, want: ownedByOther, owner: "its controller Deployment web"},
+		{name: "a controller, recorded", ownership: Ownership{Controller: web}, recorded: "u1", want: ownedByOther, owner: "its controller Deployment web"},
+		{name: "a controller, and sealed", ownership: Ownership{Controller: web}, recorded: "u1", seal: "seal", want: labelLost},
+		{name: "a controller, and our annotation", ownership: Ownership{Ref: theOwner.Ref, Controller: web}, want: labelLost},
+		{name: "a controller, and our label and annotation", ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, Controller: web}, want: ours},
+		{name: "ourselves as the controller", ownership: Ownership{Controller: Controller{Kind: "Shop", Name: "main", UID: theOwner.Ref.UID}}, want: unowned},
+		{name: "our label and annotation and that of another tool", ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, OtherOwners: helm}, want: ownedByOther, owner: "Helm release shop/web"},
+		{name: "our label and annotation and that of another tool, adopted with always", ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, OtherOwners: helm}, adoption: v1alpha1.AdoptionPolicyAlways, want: ours},
+		{name: "an earlier incarnation and another tool", ownership: Ownership{OwnerID: theEarlier.ID, Ref: theEarlier.Ref, OtherOwners: helm}, want: ownedByOther, owner: "Helm release shop/web"},
+		{name: "another component and another tool, always", ownership: Ownership{OwnerID: theOther.ID, Ref: theOther.Ref, OtherOwners: helm}, adoption: v1alpha1.AdoptionPolicyAlways, want: ownedByOther, owner: "Helm release shop/web"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			live := Observation{Existence: Present, UID: "u1", Ownership: test.marks, Seal: "seal"}
+			live := Observation{Existence: Present, UID: "u1", Ownership: test.ownership, Seal: "seal"}
 			if test.keyless {
 				live.Seal = ""
 			}
@@ -97,7 +97,7 @@ func TestAdoptionAndRemovalByRelation(t *testing.T) {
 		{name: "the object of another owner", relation: ownedByOther, always: true},
 		{name: "the object of another owner, although we recorded it", relation: ownedByOther, recorded: "u1", always: true},
 		{name: "our object", relation: ours, remove: true},
-		{name: "our object without marks", relation: labelLost, recorded: "u1", remove: true},
+		{name: "our object without label and annotation", relation: labelLost, recorded: "u1", remove: true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -32,9 +32,9 @@ type Plan struct {
 	Waiting []Wait
 	// Notes are messages for users that need no request.
 	Notes []Note
-	// Deviations are objects that have drifted and are left as they are.
+	// Deviations are objects that have drifted and are not repaired.
 	Deviations []Deviation
-	// Ignored are desired objects that exist, are not ours, and are left alone.
+	// Ignored are desired objects that exist, are not ours, and are not changed.
 	Ignored []Key
 	// Settled and Total count the desired objects, or in deletion the recorded ones.
 	Settled, Total int
@@ -63,7 +63,7 @@ const (
 	VerbDryRun Verb = "dry-run"
 	// VerbDelete deletes the object of the given uid.
 	VerbDelete Verb = "delete"
-	// VerbOrphan removes our label and annotation and leaves the object alone from then on.
+	// VerbOrphan removes our label and annotation. From then on the object is not changed.
 	VerbOrphan Verb = "orphan"
 )
 
@@ -74,7 +74,7 @@ const (
 	ReasonMissing          Reason = "missing"
 	ReasonManifestChanged  Reason = "manifest changed"
 	ReasonDrifted          Reason = "drifted"
-	ReasonOwnershipLost    Reason = "our marks are missing"
+	ReasonOwnershipLost    Reason = "ownership label or annotation is missing"
 	ReasonAdopted          Reason = "adopted"
 	ReasonUnconfirmed      Reason = "last write not confirmed"
 	ReasonReapply          Reason = "reapply due"
@@ -103,10 +103,10 @@ type Step struct {
 	Ownership Ownership
 	// Guard is checked immediately before a deletion.
 	Guard Guard
-	// Owner is the owner on whose behalf the step is made.
+	// Owner is the owner that the step is made for.
 	Owner Owner
 	// OwnInstances are, if it is about instances, the recorded instances of the types that
-	// the object defines. All other instances are foreign.
+	// the object defines. All other instances are foreign: they block the deletion of the type.
 	OwnInstances []Key
 	// Finalizers are the live finalizers, which a PUT has to carry over.
 	Finalizers []string
@@ -116,21 +116,21 @@ type Step struct {
 	PreviousOwner string
 	// Desired is the desired object; nil if it is no longer desired.
 	Desired *Desired
-	// Scaled: the number of replicas was set through the subresource scale. It is left
-	// alone unless the manifest has another number than when it was last written.
-	// Autoscaled: an autoscaler decides about it, so that it is left alone in any case.
+	// Scaled: the number of replicas was set through the subresource scale. It is not
+	// changed unless the manifest has another number than when it was last written.
+	// Autoscaled: an autoscaler decides about it, so that it is not changed in any case.
 	Scaled, Autoscaled bool
 	// Drift is what the step undoes, if another client changed or deleted the object;
 	// nil if that is not why it is done.
 	Drift *Drift
 	// ItemAfter is the record once the step succeeded; the uid and the hashes are
-	// filled in from the server's answer. VerbDelete and VerbOrphan leave no record;
+	// filled in from the server's answer. VerbDelete and VerbOrphan keep no record;
 	// a guard reads from it what was orphaned. If the guard cannot read the content of a
 	// namespace, it has since when, and when that was last recorded; nil means now.
 	ItemAfter v1alpha1.InventoryItem
 }
 
-// StillApplies reports whether a deletion or a release that was planned for an
+// StillApplies reports whether a deletion or an orphaning that was planned for an
 // object still applies: it is the same object, and its owner has not
 // changed. So what the plan decided about its ownership holds, whatever else has
 // changed since, and the step may be sent again with the newer resourceVersion.
@@ -158,15 +158,15 @@ const (
 	GuardNoInstances Guard = "no instances"
 	// GuardNoInstancesElseOrphan: like GuardNoInstances, but a type of which no other
 	// instances exist than orphaned ones is orphaned, not deleted.
-	GuardNoInstancesElseOrphan Guard = "no instances, else released"
+	GuardNoInstancesElseOrphan Guard = "no instances, else orphaned"
 	// GuardEmpty: nothing but ignored kinds lives in the namespace; otherwise the deletion is blocked.
 	GuardEmpty Guard = "empty"
 	// GuardEmptyElseOrphan: like GuardEmpty, but a namespace in use is orphaned, not deleted.
 	// Content that cannot be read blocks it for Input.Timeout at most.
-	GuardEmptyElseOrphan Guard = "empty, else released"
-	// GuardKnownEmptyElseOrphan: like GuardEmptyElseOrphan, but a namespace whose content
-	// cannot be read is orphaned as well: its content could not be read for too long.
-	GuardKnownEmptyElseOrphan Guard = "known to be empty, else released"
+	GuardEmptyElseOrphan Guard = "empty, else orphaned"
+	// GuardKnownEmptyElseOrphan: like GuardEmptyElseOrphan, but a namespace with
+	// unreadable content is orphaned as well, because that has lasted for too long.
+	GuardKnownEmptyElseOrphan Guard = "known to be empty, else orphaned"
 )
 
 // Wait is an object that is not settled.
@@ -174,7 +174,7 @@ type Wait struct {
 	Key     Key
 	Reason  WaitReason
 	Message string
-	// Until is when the object settles by itself; zero if unknown.
+	// Until is when the object is settled without a write; zero if unknown.
 	Until time.Time
 }
 
@@ -188,7 +188,7 @@ const (
 	WaitGone          WaitReason = "Terminating"   // the object is being deleted
 	WaitType          WaitReason = "TypeNotServed" // the type is not served yet
 	WaitUnknown       WaitReason = "Unknown"       // the object cannot be read
-	WaitForbidden     WaitReason = "Forbidden"     // the identity has no right to read the object
+	WaitForbidden     WaitReason = "Forbidden"     // the user has no right to read the object
 	WaitOwner         WaitReason = "OwnerConflict" // the object has another owner
 	WaitBlocked       WaitReason = "Blocked"       // the deletion is blocked
 	WaitError         WaitReason = "StepFailed"    // the last step failed
@@ -196,15 +196,33 @@ const (
 	WaitNamespaceGone WaitReason = "NamespaceTerminating"
 )
 
-// Note is a message for users that needs no request. The message begins with
-// what happened, as in "released: another client recreated it".
+// Note is a message for users that needs no request.
 type Note struct {
-	Key     Key
+	Key Key
+	// Reason is that of the event about the note; empty for one without a reason of its own.
+	Reason  string
 	Message string
-	// Warning is the reason of a note about harm, such as ForeignInstancesLost.
-	// It is empty for a note that is only information.
-	Warning string
+	// Warning is set for a note about harm, such as ForeignInstancesLost.
+	Warning bool
 }
+
+// The reasons of notes that are information.
+const (
+	// NoteAdopted: an object that was there before is a dependent now.
+	NoteAdopted = "Adopted"
+	// NoteReleased: an object is no dependent any more and stays.
+	NoteReleased = "Released"
+	// NoteRecreated: an object is deleted to be created again.
+	NoteRecreated = "Recreated"
+	// NoteOwnershipRestored: an object has its ownership label and annotation again.
+	NoteOwnershipRestored = "OwnershipRestored"
+	// NoteDriftRepaired: an object is as its manifest again.
+	NoteDriftRepaired = "DriftRepaired"
+	// NoteLeftAlone: fields are left as another client has set them.
+	NoteLeftAlone = "LeftAlone"
+	// NoteAssumedComplete: an object counts as complete, although its end was not seen.
+	NoteAssumedComplete = "AssumedComplete"
+)
 
 // The reasons of warnings.
 const (
@@ -218,12 +236,12 @@ const (
 	WarnKeptForOrphan = "KeptForOrphan"
 	// WarnConflict: another client changes or deletes an object again and again.
 	WarnConflict = "FieldConflict"
-	// WarnOrphanFound: an object bears our label and is in no inventory.
+	// WarnOrphanFound: an object has our label and is in no inventory.
 	WarnOrphanFound = "OrphanFound"
 )
 
-// BlockingType is a type whose objects block a deletion: when some of them
-// have gone, it may be tried again.
+// BlockingType is a type of objects that block a deletion: when some of them
+// are gone, the deletion may be tried again.
 type BlockingType struct {
 	Type schema.GroupVersionResource
 	// Namespace limits the objects to one namespace; empty means all.
@@ -239,7 +257,7 @@ type Result struct {
 	Observation Observation
 	// Blocked is why the guard of a deletion refused it; nothing was done then.
 	Blocked string
-	// BlockingTypes are the types whose objects block the deletion.
+	// BlockingTypes are the types of the objects that block the deletion.
 	BlockingTypes []BlockingType
 	// ContentUnknown is set if the guard could not find out whether a namespace is empty,
 	// because some of its content cannot be read.

@@ -39,7 +39,7 @@ func TestComponentsSurviveTheirLife(t *testing.T) {
 		s.checkAtRest()
 		misled += s.misled
 	})
-	t.Logf("%d passes were told an old state", misled)
+	t.Logf("%d reconciles received an old state", misled)
 }
 
 func (s *simulation) checkApplied() {
@@ -55,8 +55,8 @@ func (s *simulation) checkApplied() {
 	for _, d := range s.driver.desired {
 		live := s.world.objects[d.Key]
 		ignored := live != nil && ignores(d, live)
-		// What is over may stay on record, so that it does not begin again.
-		if _, recorded := s.driver.item(d.Key); recorded == ignored && !(ignored && s.oracle.over(d)) {
+		// What is done may stay on record, so that it is not done again.
+		if _, recorded := s.driver.item(d.Key); recorded == ignored && !(ignored && s.oracle.isDone(d)) {
 			s.fail("done, but %s is on record: %t, ignored: %t", d.Key, recorded, ignored)
 		}
 	}
@@ -71,8 +71,8 @@ func (s *simulation) checkDeleted() {
 		s.fail("deleted, but %s is left over", left[0])
 	}
 	for key, o := range s.world.objects {
-		if o.marks.OwnerID == theOwner.ID && o.marks.Ref == theOwner.Ref {
-			s.fail("deleted, but %s bears our marks", key)
+		if o.ownership.OwnerID == theOwner.ID && o.ownership.Ref == theOwner.Ref {
+			s.fail("deleted, but %s has our label and annotation", key)
 		}
 	}
 }
@@ -101,7 +101,7 @@ func (s *simulation) fate() fate {
 	f := fate{Creations: map[string]int{}, Deletions: map[string]int{}}
 	for _, key := range s.world.keys() {
 		o := s.world.objects[key]
-		f.State = append(f.State, fmt.Sprintf("%s value=%s holder=%s owner=%s", key, o.value, o.holder, o.marks.OwnerID))
+		f.State = append(f.State, fmt.Sprintf("%s value=%s holder=%s owner=%s", key, o.value, o.holder, o.ownership.OwnerID))
 	}
 	for _, item := range s.driver.durable {
 		f.State = append(f.State, fmt.Sprintf("recorded %s %s %s %s", KeyOf(item), item.Phase, item.Digest, item.Origin))
@@ -167,9 +167,9 @@ func TestTwoCrashesChangeNothing(t *testing.T) {
 		want, events := s.story(0)
 		crashed := newSimulation(t, s.seed)
 		first, second := 1+s.rng.IntN(events), 1+s.rng.IntN(events)
-		told := crashed.driver.observer
+		reported := crashed.driver.observer
 		crashed.driver.observer = func(p Plan, results []Result) {
-			told(p, results)
+			reported(p, results)
 			if crashed.driver.events >= min(first, second) {
 				crashed.driver.crashAt = max(first, second)
 			}
@@ -181,7 +181,7 @@ func TestTwoCrashesChangeNothing(t *testing.T) {
 	})
 }
 
-// removals are the objects that a plan takes away.
+// removals are the objects that a plan removes.
 func removals(p Plan) []Key {
 	var keys []Key
 	for _, s := range p.Steps {

@@ -60,7 +60,7 @@ func TestPlansAreAFunctionOfTheirInput(t *testing.T) {
 	})
 }
 
-// Losing information never adds a removal, and never lets the record forget an object.
+// Losing information never adds a removal, and never drops an object from the record.
 func TestUnknownIsNeverAReasonToRemove(t *testing.T) {
 	eachSeed(t, 200, func(s *simulation) {
 		s.inputs(func(in Input) {
@@ -80,7 +80,7 @@ func TestUnknownIsNeverAReasonToRemove(t *testing.T) {
 					return !recorded
 				})
 				if key, dropped := missing(kept, keysOf(blind.Inventory)); dropped {
-					s.fail("not knowing %s forgets %s:\n%s\ninstead of:\n%s", lost, key, blind, informed)
+					s.fail("not knowing %s drops %s:\n%s\ninstead of:\n%s", lost, key, blind, informed)
 				}
 				for _, key := range removals(blind) {
 					if slices.Contains(lost, key) {
@@ -165,7 +165,7 @@ func TestStaleStepsDoNoHarm(t *testing.T) {
 }
 
 // An inventory that was tampered with gives no power over the objects of
-// others: the objects themselves must show whose they are.
+// others: the objects themselves must show who owns them.
 func TestAForgedRecordIsNoAuthority(t *testing.T) {
 	eachSeed(t, 300, func(s *simulation) {
 		s.live(func() {})
@@ -179,7 +179,7 @@ func TestAForgedRecordIsNoAuthority(t *testing.T) {
 			}
 			forged := v1alpha1.InventoryItem{
 				Group: key.Group, Version: "v1", Kind: key.Kind, Namespace: key.Namespace, Name: key.Name,
-				Digest: "forged", Seen: "forged", Accepted: "forged", Seal: pick(s, "", "forged", "seal of another owner for "+string(o.uid)),
+				Digest: "forged", ObservedHash: "forged", AppliedHash: "forged", Seal: pick(s, "", "forged", "seal of another owner for "+string(o.uid)),
 				Phase:  pick(s, v1alpha1.PhaseApplied, v1alpha1.PhaseCompleting, v1alpha1.PhaseCompleted, v1alpha1.PhaseRecreating, v1alpha1.PhaseReleased),
 				Origin: pick(s, v1alpha1.OriginManifest, v1alpha1.OriginNamespace),
 			}

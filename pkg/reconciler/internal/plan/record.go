@@ -68,11 +68,11 @@ func Fold(inventory []v1alpha1.InventoryItem, live map[Key]Observation, results 
 	return folded
 }
 
-// itemAfterWrite is the record of an object whose write was answered.
+// itemAfterWrite is the record of an object after its write was answered.
 func itemAfterWrite(r Result, now metav1.Time) v1alpha1.InventoryItem {
 	item := r.Step.ItemAfter
 	item.UID, item.Seal = r.Observation.UID, r.Observation.Seal
-	item.Seen, item.Accepted = r.Observation.ObservedHash, r.Observation.AppliedHash
+	item.ObservedHash, item.AppliedHash = r.Observation.ObservedHash, r.Observation.AppliedHash
 	item.AppliedAt, item.Replicas = nil, r.Replicas
 	if r.Observation.Status.Readiness == ReadinessUnknown || r.Step.Desired != nil && r.Step.Desired.Policies.Reapply > 0 {
 		item.AppliedAt = &now

@@ -20,7 +20,7 @@ func TestFold(t *testing.T) {
 	before := metav1.NewTime(startOfTime.Add(-time.Hour))
 	key := Key{Kind: "ConfigMap", Namespace: "shop", Name: "a"}
 	item := func(change func(i *v1alpha1.InventoryItem)) *v1alpha1.InventoryItem {
-		i := &v1alpha1.InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", UID: "u1", Digest: "old", Seen: "s1", Accepted: "a1", AppliedAt: &before}
+		i := &v1alpha1.InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", UID: "u1", Digest: "old", ObservedHash: "s1", AppliedHash: "a1", AppliedAt: &before}
 		change(i)
 		return i
 	}
@@ -33,17 +33,17 @@ func TestFold(t *testing.T) {
 	refreshed.Policies.Reapply = time.Minute
 	written := func(appliedAt *metav1.Time) *v1alpha1.InventoryItem {
 		return item(func(i *v1alpha1.InventoryItem) {
-			i.UID, i.Digest, i.Seen, i.Accepted, i.AppliedAt = "u2", "new", "s2", "a2", appliedAt
+			i.UID, i.Digest, i.ObservedHash, i.AppliedHash, i.AppliedAt = "u2", "new", "s2", "a2", appliedAt
 		})
 	}
 
 	tests := []struct {
 		name   string
 		result Result
-		want   *v1alpha1.InventoryItem // nil if the object leaves the record
+		want   *v1alpha1.InventoryItem // nil if the object is removed from the record
 	}{
 		{
-			name:   "a write takes over uid and hashes of the answer, and forgets when the last one was",
+			name:   "a write records uid and hashes of the answer, and drops when the last one was",
 			result: Result{Step: Step{Verb: VerbReplace, ItemAfter: then}, Observation: present},
 			want:   written(nil),
 		},
@@ -88,7 +88,7 @@ func TestFold(t *testing.T) {
 			want:   recorded,
 		},
 		{
-			name:   "a content that cannot be read begins to be measured",
+			name:   "a content that cannot be read starts to be measured",
 			result: Result{Step: Step{Verb: VerbDelete, Guard: GuardEmptyElseOrphan}, Observation: present, Blocked: "unread", ContentUnknown: true},
 			want:   item(func(i *v1alpha1.InventoryItem) { i.UnreadSince, i.UnreadLast = &now, &now }),
 		},
@@ -99,11 +99,11 @@ func TestFold(t *testing.T) {
 			want: item(func(i *v1alpha1.InventoryItem) { i.UnreadSince, i.UnreadLast = &before, &now }),
 		},
 		{
-			name:   "a released object leaves the record",
+			name:   "an orphaned namespace is removed from the record",
 			result: Result{Step: Step{Verb: VerbDelete}, Observation: present, Orphaned: true},
 		},
 		{
-			name:   "an orphaned object leaves the record",
+			name:   "an orphaned object is removed from the record",
 			result: Result{Step: Step{Verb: VerbOrphan}, Observation: present},
 		},
 		{
@@ -192,17 +192,17 @@ func TestUnknownFieldsOfTheRecordSurviveAWrite(t *testing.T) {
 	}
 }
 
-// The server answers some objects and keeps none of them. Their records leave once
+// The server answers some objects and keeps none of them. Their records are dropped once
 // they are no longer desired; those of objects that merely cannot be read stay.
-func TestARecordOfWhatTheServerDoesNotKeepLeaves(t *testing.T) {
+func TestARecordOfAnObjectThatTheServerDoesNotStoreIsDropped(t *testing.T) {
 	answered := v1alpha1.InventoryItem{Group: "example.com", Version: "v1", Kind: "Review", Name: "a", Digest: "sha"}
-	begun, created, ran := answered, answered, answered
-	begun.Digest, created.UID, ran.RunOn = "", "u", "pre-delete"
+	started, created, ran := answered, answered, answered
+	started.Digest, created.UID, ran.RunOn = "", "u", "pre-delete"
 	for name, tc := range map[string]struct {
 		item  v1alpha1.InventoryItem
 		stays bool
 	}{
-		"answered without a uid": {item: answered}, "not answered": {item: begun, stays: true},
+		"answered without a uid": {item: answered}, "not answered": {item: started, stays: true},
 		"created": {item: created, stays: true}, "ran before the deletion": {item: ran, stays: true},
 	} {
 		for _, cause := range []Cause{Applying, Deleting} {

@@ -13,7 +13,7 @@ import (
 
 // prune removes what is recorded but no longer desired. An object waits until
 // the writes of its own and the earlier apply waves went through, so that what
-// takes its place is there; it does not wait for readiness. It goes
+// replaces it exists; it does not wait for readiness. It goes
 // first if it holds what a failed creation asks for.
 func (w *work) prune() {
 	var redundant []*unit
@@ -46,7 +46,7 @@ func (w *work) awaitsWrites(u *unit, reason Reason) bool {
 	return reason == ReasonRedundant && w.firstUnwritten <= int(u.item.ApplyOrder) && !w.mayGoFirst(u)
 }
 
-// remove deletes objects, wave by wave and stage by stage; a stage begins when
+// remove deletes objects, wave by wave and stage by stage; a stage starts when
 // everything before it is gone.
 func (w *work) remove(units []*unit, reason Reason) {
 	w.keepContainers(units, reason)
@@ -136,7 +136,7 @@ func (w *work) removeOne(u *unit, reason Reason) {
 		w.wait(u, WaitGone, terminating(u.live))
 	default:
 		if reason == ReasonRedundant && w.firstUnwritten <= int(u.item.ApplyOrder) {
-			w.note(u.key, "is removed before the others are written: one of its kind cannot be created, because something is taken")
+			w.note(u.key, "", "is removed before the others are written: one of its kind cannot be created, because a value is already allocated")
 		}
 		s := w.withGuard(u.step(VerbDelete, stageRemoval, reason), u)
 		if u.item.Keeps {
@@ -156,7 +156,7 @@ func (w *work) waitRemoval(u *unit) {
 	if !wait.Until.IsZero() {
 		wait.Message += "; if that lasts, it is orphaned at " + wait.Until.UTC().Format(time.RFC3339)
 		if again := w.in.Now.Add(w.contentUnknownGap() / 2); again.Before(wait.Until) {
-			wait.Until = again // a try must come before the measure begins again
+			wait.Until = again // a try must come before the measure starts again
 		}
 	}
 	w.waiting = append(w.waiting, wait)

@@ -28,7 +28,7 @@ type simulation struct {
 	// do not change from one version of the component to the next.
 	candidates map[Key]policy.Set
 	diary      []func() string // written only if the simulation fails
-	misled     int             // reconciles that were told an old state by the watch
+	misled     int             // reconciles that received an old state from the watch
 }
 
 // eachSeed runs a property over many seeds. CORBEL_PROPERTY_RUNS multiplies
@@ -128,9 +128,9 @@ func (s *simulation) cast() {
 		s.candidates[key] = set
 		if s.chance(15) && key.Namespace != "tenants" && key.Kind != "Foo" && key.Namespace != "extra" {
 			o := object{key: key, value: "theirs"}
-			mark(&o, pick[holder](s, "nobody", "earlier", "other", "helm"))
+			setOwner(&o, pick[holder](s, "none", "earlier", "other", "helm"))
 			s.world.put(o)
-			s.note("foreign %s of %s", key, o.holder)
+			s.note("existing %s of %s", key, o.holder)
 		}
 	}
 }
@@ -230,7 +230,7 @@ func (s *simulation) vary(key Key, set *policy.Set) {
 // reconcile makes a reconcile, and reports whether nothing is left to do.
 func (s *simulation) reconcile() bool {
 	s.t.Helper()
-	s.oracle.begin()
+	s.oracle.startReconcile()
 	p, err := s.driver.reconcile()
 	if s.driver.misled {
 		s.misled++
@@ -263,7 +263,7 @@ func (s *simulation) converge() {
 	s.t.Helper()
 	bound := 5*s.waves() + 8
 	for range bound {
-		s.world.settle()
+		s.world.progress()
 		s.world.now = s.world.now.Add(EmptyStatusGracePeriod)
 		if s.reconcile() {
 			return

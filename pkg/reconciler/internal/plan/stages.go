@@ -41,7 +41,7 @@ type kind struct{ apply, remove int }
 
 var rest = kind{stageRest, removeRest}
 
-// kinds places the kinds whose position matters. Admission webhooks come after
+// kinds places the kinds that need a certain position. Admission webhooks come after
 // everything that may serve them, and are removed before it. Workloads
 // are removed before the configuration and the rights that they need to shut down.
 // An APIService is removed before the server behind it: without that server it is not known
@@ -131,7 +131,7 @@ func guardOf(u *unit) Guard {
 	}
 }
 
-// managedTypes are the types whose instances are managed: those that the component's own
+// managedTypes are the types of managed instances: those that the component's own
 // CustomResourceDefinitions and APIServices bring, and the additional patterns.
 type managedTypes struct {
 	exact    map[schema.GroupKind]bool

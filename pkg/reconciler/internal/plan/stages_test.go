@@ -11,14 +11,14 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-// An instance that is let go in the same plan in which its type is deleted counts
+// An instance that is orphaned in the same plan in which its type is deleted counts
 // as one of another owner: no note must say that it goes first.
-func TestWhatIsLetGoIsNoInstanceOfOurs(t *testing.T) {
+func TestAnOrphanedInstanceIsNoInstanceOfOurs(t *testing.T) {
 	crd := Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "foos.example.com"}
 	left := Key{Group: "example.com", Kind: "Foo", Namespace: "shop", Name: "left"}
-	taken := Key{Group: "example.com", Kind: "Foo", Namespace: "shop", Name: "taken"}
-	live := func(marks Ownership) Observation {
-		return Observation{Existence: Present, UID: "u1", ResourceVersion: "1", Ownership: marks, Seal: "seal"}
+	adopted := Key{Group: "example.com", Kind: "Foo", Namespace: "shop", Name: "adopted"}
+	live := func(ownership Ownership) Observation {
+		return Observation{Existence: Present, UID: "u1", ResourceVersion: "1", Ownership: ownership, Seal: "seal"}
 	}
 	ours := Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}
 	record := func(key Key) v1alpha1.InventoryItem {
@@ -30,11 +30,11 @@ func TestWhatIsLetGoIsNoInstanceOfOurs(t *testing.T) {
 	orphan.DeletePolicy = v1alpha1.DeletePolicyOrphan
 	p, err := Next(Input{
 		Cause: Deleting, Name: reconcilerName, Owner: theOwner, Now: startOfTime,
-		Recorded: []v1alpha1.InventoryItem{definition, orphan, record(taken)},
+		Recorded: []v1alpha1.InventoryItem{definition, orphan, record(adopted)},
 		Live: map[Key]Observation{
-			crd:   live(ours),
-			left:  live(Ownership{}), // our marks are gone already
-			taken: live(Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}),
+			crd:     live(ours),
+			left:    live(Ownership{}), // our label and annotation are already removed
+			adopted: live(Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}),
 		},
 	})
 	if err != nil {

@@ -97,7 +97,7 @@ func (l line) defines() []v1alpha1.TypeInfo {
 	return []v1alpha1.TypeInfo{{Group: "example.com", Kind: kind}}
 }
 
-// objects shows what exists: the value, what others added, whose it is in truth and what it shows.
+// objects shows what exists: the value, what others added, its true owner and what it shows.
 func objects(s *story, _ []string, _ []line) (string, error) {
 	var b strings.Builder
 	for _, key := range s.world.keys() {
@@ -106,7 +106,7 @@ func objects(s *story, _ []string, _ []line) (string, error) {
 			continue
 		}
 		fmt.Fprintf(&b, "%s %s", key, o.uid)
-		for _, word := range []struct{ name, text string }{{"value", o.value}, {"extra", o.extra}, {"owner", o.marks.OwnerID}, {"others", strings.Join(o.marks.OtherOwners, ",")}} {
+		for _, word := range []struct{ name, text string }{{"value", o.value}, {"extra", o.extra}, {"owner", o.ownership.OwnerID}, {"others", strings.Join(o.ownership.OtherOwners, ",")}} {
 			if word.text != "" {
 				fmt.Fprintf(&b, " %s=%s", word.name, word.text)
 			}

@@ -22,31 +22,31 @@ import (
 // came of them; "go test ./pkg/reconciler/internal/plan -rewrite" accepts what
 // comes now, and the difference is for the reviewer. These are the commands:
 //
-//	new-world              begins again; there is one namespace, shop
+//	new-world              starts anew; there is one namespace, shop
 //	desired                sets the desired objects: kind, name, annotations, and value=, which stands for the other fields
 //	managed                sets patterns of additional managed types
 //	missing-namespaces     sets the policy
 //	next                   shows the next plan, and does nothing
 //	run [crash=N]          makes a reconcile, and stops it before its Nth event (a record or a step)
-//	delete                 deletes the component; the next run begins the deletion
+//	delete                 deletes the component; the next run starts the deletion
 //	skip-hooks             deletes without the objects that run before and after it
-//	settle                 lets the controllers do their work: objects get ready
+//	progress               lets the controllers do their work: objects get ready
 //	ready, unready, failed set what objects say about themselves
-//	foreign                creates objects, owned by nobody, by other (another component), helm, controller, or earlier (us, before)
-//	steal, strip           put another owner's mark on objects, or take ours off, with all=yes all trace of us
+//	existing               creates objects, with the owner none, other (another component), helm, controller, or earlier (us, before)
+//	steal, strip           put another owner's label on objects, or remove ours, with all=yes also our annotation
 //	control                lets a controller put itself into the ownerReferences of objects
 //	drift, remove          edit (as manager by=) and delete objects by hand
 //	drift-policy           sets the policy of the component, for all objects
-//	contested              says that another client changes objects again and again: by=, and for=, how long they are left alone
-//	hold, release          add a finalizer, and take it off
+//	conflict               says that another client changes objects again and again: by=, and for=, how long they are not written
+//	hold, release          add a finalizer, and remove it
 //	watch                  lets the component know objects from a watch from now on
-//	late, news             let the watch tell no news of objects, and tell them again
+//	late, news             let the watch deliver no events of objects, and deliver them again
 //	unknown, known         let reads fail, and succeed again
 //	hide, unhide           let reads of the content of namespaces fail, and succeed again
 //	refuse, accept, lose   let writes fail, succeed again, and lose the answer to the next write
-//	clash                  lets creations be refused, because something is taken; so do values such as port-80, for one kind
+//	clash                  lets creations be refused, because a value is already allocated; so do values such as port-80, for one kind
 //	immutable, frozen      let the server refuse to change values, or to write objects in place at all
-//	webhook                lets an admission webhook take our marks off objects
+//	webhook                lets an admission webhook remove our label and annotation from objects
 //	rekey                  lets the operator have another digest key than the one that the record was made with
 //	clock                  lets time pass
 //	inventory, objects     show what is recorded, and what exists
@@ -107,18 +107,18 @@ var commands = map[string]command{
 		s.driver.durable = Rekeyed(s.driver.durable)
 		return "", nil
 	},
-	"settle":       func(s *story, _ []string, _ []line) (string, error) { s.world.settle(); return "", nil },
+	"progress":     func(s *story, _ []string, _ []line) (string, error) { s.world.progress(); return "", nil },
 	"clock":        clock,
 	"inventory":    inventory,
 	"objects":      objects,
-	"foreign":      foreigners,
-	"contested":    contested,
+	"existing":     existing,
+	"conflict":     conflict,
 	"drift-policy": driftPolicy,
 
 	"ready":   each(func(o *object, _ line) { o.status = Status{Readiness: Ready} }),
 	"unready": each(func(o *object, _ line) { o.status = Status{Message: "not available"} }),
 	"failed":  each(func(o *object, _ line) { o.status = Status{Readiness: Failed, Message: "gave up"} }),
-	"steal":   each(func(o *object, l line) { mark(o, holder(l.value("by"))); o.stolen = true }),
+	"steal":   each(func(o *object, l line) { setOwner(o, holder(l.value("by"))); o.stolen = true }),
 	"strip":   each(strip),
 	"control": each(func(o *object, _ line) { o.control() }),
 	"hold":    each(func(o *object, l line) { o.finalizers = append(o.finalizers, l.value("finalizer")) }),
@@ -215,32 +215,32 @@ func clock(s *story, args []string, _ []line) (string, error) {
 	return "", err
 }
 
-func foreigners(s *story, _ []string, lines []line) (string, error) {
+func existing(s *story, _ []string, lines []line) (string, error) {
 	for _, l := range lines {
 		if s.world.objects[l.key] != nil {
 			return "", fmt.Errorf("%s exists", l.key)
 		}
 		o := object{key: l.key, value: l.value("value"), defines: l.defines()}
-		mark(&o, holder(l.value("owner")))
+		setOwner(&o, holder(l.value("owner")))
 		s.world.put(o)
 	}
 	return "", nil
 }
 
-// mark puts the label and annotation of an owner on an object.
-func mark(o *object, by holder) {
+// setOwner puts the label and annotation of an owner on an object.
+func setOwner(o *object, by holder) {
 	o.holder = heldByOther
 	switch by {
 	case "other":
-		o.marks = Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}
+		o.ownership = Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}
 	case "helm":
-		o.marks.OtherOwners = append(o.marks.OtherOwners, "Helm release shop/web")
+		o.ownership.OtherOwners = append(o.ownership.OtherOwners, "Helm release shop/web")
 	case "controller":
 		o.control()
 	case "earlier":
-		o.marks, o.holder = Ownership{OwnerID: theEarlier.ID, Ref: theEarlier.Ref}, heldByEarlier
+		o.ownership, o.holder = Ownership{OwnerID: theEarlier.ID, Ref: theEarlier.Ref}, heldByEarlier
 	case "us":
-		o.marks, o.holder = Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}, heldByUs
+		o.ownership, o.holder = Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}, heldByUs
 	default:
 		o.holder = unheld
 	}
@@ -266,7 +266,7 @@ func run(s *story, args []string, _ []line) (string, error) {
 			b.WriteString(p.String())
 			return
 		}
-		// What is waited for while there is work to do would only be noise.
+		// What is waited for while there is work to do is left out.
 		p.Waiting = nil
 		b.WriteString(p.String())
 		if skipped := len(p.Steps) - len(results); skipped > 0 {
@@ -318,20 +318,20 @@ func driftPolicy(s *story, args []string, _ []line) (string, error) {
 	return "", err
 }
 
-func contested(s *story, _ []string, lines []line) (string, error) {
-	s.driver.contested = map[Key]Conflict{}
+func conflict(s *story, _ []string, lines []line) (string, error) {
+	s.driver.conflicts = map[Key]Conflict{}
 	for _, l := range lines {
 		patience, err := time.ParseDuration(l.value("for"))
 		if err != nil {
 			return "", err
 		}
 		last := Drift{Fields: []string{"value"}, Manager: l.value("by"), Missing: l.value("by") == ""}
-		s.driver.contested[l.key] = Conflict{Until: s.world.now.Add(patience), Last: last}
+		s.driver.conflicts[l.key] = Conflict{Until: s.world.now.Add(patience), Last: last}
 	}
 	return "", nil
 }
 
 func strip(o *object, l line) {
-	o.marks.OwnerID, o.marks.Ref = "", OwnerRef{}
+	o.ownership.OwnerID, o.ownership.Ref = "", OwnerRef{}
 	o.keyless = l.value("all") != ""
 }

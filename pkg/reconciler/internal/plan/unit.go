@@ -14,7 +14,7 @@ type unit struct {
 	recorded bool
 	live     Observation
 	relation relation
-	// owner names whose the object is, if it is not ours.
+	// owner names the owner of the object, if it is not us.
 	owner   string
 	failure *Failure
 	// instance is set if the object is an instance of a managed type.
@@ -33,7 +33,7 @@ type unit struct {
 	// becameHook: the object runs before or after a deletion, but is on record
 	// as an ordinary one.
 	becameHook bool
-	// dropped: the object leaves the record.
+	// dropped: the object is removed from the record.
 	dropped bool
 	// needs are other objects that must be there as long as this one: when
 	// applying, those that must be settled before; when removing, those that
@@ -77,7 +77,7 @@ func (u *unit) setDesired(d *Desired) {
 	}
 }
 
-// setLive takes over what is known about the live object.
+// setLive sets what is known about the live object.
 func (u *unit) setLive(in Input) {
 	u.live = in.Live[u.key]
 	if failure, failed := in.Failed[u.key]; failed {

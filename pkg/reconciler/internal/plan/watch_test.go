@@ -10,53 +10,53 @@ import (
 )
 
 // What the driver knows of objects without reading them, as the runtime does: from
-// the watch of everything that bears the label of the reconciler, and from the
+// the watch of everything that has the label of the reconciler, and from the
 // record, which says what was never created.
 
 // labelled is the object as it is in the watch, if it is.
 func (w *world) labelled(key Key) Observation {
-	if o := w.objects[key]; o != nil && o.marks.OwnerID != "" {
+	if o := w.objects[key]; o != nil && o.ownership.OwnerID != "" {
 		return o.observation(false)
 	}
 	return Observation{}
 }
 
-// delay lets the watch tell no news of an object from now on.
+// delay lets the watch deliver no events of an object from now on.
 func (w *world) delay(key Key) { w.late[key] = w.labelled(key) }
 
-// learn takes over an answer about an object, which is newer than what the watch told.
+// learn records an answer about an object, which is newer than what the watch reported.
 func (w *world) learn(key Key) {
 	if _, late := w.late[key]; late {
 		w.delay(key)
 	}
 }
 
-// watched is what the watch tells, and whether it is an old state.
-func (w *world) watched(key Key) (told Observation, old bool) {
+// watched is what the watch reports, and whether it is an old state.
+func (w *world) watched(key Key) (reported Observation, old bool) {
 	now := w.labelled(key)
-	told, late := w.late[key]
+	reported, late := w.late[key]
 	if !late {
 		return now, false
 	}
-	return told, told.UID != now.UID || told.ResourceVersion != now.ResourceVersion
+	return reported, reported.UID != now.UID || reported.ResourceVersion != now.ResourceVersion
 }
 
-// look tells what is known of an object at the start of a reconcile, and reads it only
+// look returns what is known of an object at the start of a reconcile, and reads it only
 // if that is not enough.
-func (d *driver) look(key Key, wanted *Desired, item *v1alpha1.InventoryItem) Observation {
+func (d *driver) look(key Key, desired *Desired, item *v1alpha1.InventoryItem) Observation {
 	if !d.world.serves(key.GroupKind()) {
-		return d.world.observe(key, wanted != nil)
+		return d.world.observe(key, desired != nil)
 	}
-	if told, old := d.world.watched(key); d.watches && told.Existence == Present {
-		if theOwner.Owns(told.Ownership) && (wanted == nil || !asksForAccepted(wanted, item, told)) {
+	if reported, old := d.world.watched(key); d.watches && reported.Existence == Present {
+		if theOwner.Owns(reported.Ownership) && (desired == nil || !asksForAccepted(desired, item, reported)) {
 			d.misled = d.misled || old
-			return told
+			return reported
 		}
-	} else if wanted != nil && d.assumesAbsence && unconfirmed(item) && wanted.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore {
+	} else if desired != nil && d.assumesAbsence && unconfirmed(item) && desired.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore {
 		d.misled = d.misled || d.watches && old
 		return Observation{Existence: NotFetched}
 	}
-	found := d.read(key, wanted != nil)
+	found := d.read(key, desired != nil)
 	if found.Existence == Absent && item != nil {
 		found.Finish = d.world.left[item.UID]
 	}
@@ -64,8 +64,8 @@ func (d *driver) look(key Key, wanted *Desired, item *v1alpha1.InventoryItem) Ob
 }
 
 // read asks for an object.
-func (d *driver) read(key Key, wanted bool) Observation {
-	found := d.world.observe(key, wanted)
+func (d *driver) read(key Key, desired bool) Observation {
+	found := d.world.observe(key, desired)
 	if found.Existence == Present {
 		d.world.learn(key)
 	}
@@ -73,12 +73,12 @@ func (d *driver) read(key Key, wanted bool) Observation {
 }
 
 // asksForAccepted reports whether the values at the paths of the manifest matter.
-func asksForAccepted(wanted *Desired, item *v1alpha1.InventoryItem, told Observation) bool {
-	if item == nil || item.Digest == "" || item.UID != told.UID {
+func asksForAccepted(desired *Desired, item *v1alpha1.InventoryItem, reported Observation) bool {
+	if item == nil || item.Digest == "" || item.UID != reported.UID {
 		repeated := []v1alpha1.ReconcilePolicy{v1alpha1.ReconcilePolicyOnObjectChange, v1alpha1.ReconcilePolicyOnObjectOrComponentChange}
-		return !slices.Contains(repeated, wanted.Policies.Reconcile)
+		return !slices.Contains(repeated, desired.Policies.Reconcile)
 	}
-	return item.Seen != told.ObservedHash
+	return item.ObservedHash != reported.ObservedHash
 }
 
 // unconfirmed reports whether no write of the object was ever answered.
@@ -108,8 +108,8 @@ func (d *driver) again(in Input, r Result, blind bool) bool {
 	case blind:
 		return r.Err != errLost
 	case r.Err == errNoNamespace || r.Err == errTerminating:
-		home := namespaceKey(r.Step.Key.Namespace)
-		in.Live[home] = d.read(home, false)
+		namespace := namespaceKey(r.Step.Key.Namespace)
+		in.Live[namespace] = d.read(namespace, false)
 		d.looks[r.Step.Key]++
 		return d.looks[r.Step.Key] <= maxLooks
 	default:

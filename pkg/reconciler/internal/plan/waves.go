@@ -28,7 +28,7 @@ func (w *work) applyWaves(units []*unit) bool {
 			next = orders[i+1]
 		}
 		due.add(waves[order])
-		if w.applyWave(waves[order]) && w.purge(due.takeDue(next)) {
+		if w.applyWave(waves[order]) && w.purge(due.popDue(next)) {
 			continue
 		}
 		for _, later := range orders[i+1:] {
@@ -127,9 +127,9 @@ func (p purges) add(units []*unit) {
 	}
 }
 
-// takeDue removes and returns what is due before the next wave begins; a wave in
+// popDue removes and returns what is due before the next wave starts; a wave in
 // between that has no objects ends at once.
-func (p purges) takeDue(next int) []*unit {
+func (p purges) popDue(next int) []*unit {
 	var due []*unit
 	for _, at := range slices.Sorted(maps.Keys(p)) {
 		if at < next {
@@ -150,7 +150,7 @@ func (w *work) purge(units []*unit) bool {
 			continue
 		}
 		if !u.isOurs() {
-			continue // it is over
+			continue // it is done
 		}
 		gone = false
 		u.settled = false

@@ -18,7 +18,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// reconcilerName is the prefix of our marks in these tests.
+// reconcilerName is the prefix of our label and annotation in these tests.
 const reconcilerName = "corbel.example.com"
 
 // theOwner is the component in these tests; theEarlier is the one that had its
@@ -29,15 +29,15 @@ var (
 	theOther   = Owner{ID: "id-other", Ref: OwnerRef{Group: "example.com", Kind: "Shop", Namespace: "shop", Name: "other", UID: "uid-other"}}
 )
 
-// startOfTime is when every world begins.
+// startOfTime is when every world starts.
 var startOfTime = time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 
-// holder is whose an object is in truth, whatever its marks say. Only the
+// holder is the true owner of an object, whatever its label and annotation say. Only the
 // checks look at it.
 type holder string
 
 const (
-	unheld        holder = "nobody"
+	unheld        holder = "none"
 	heldByUs      holder = "us"
 	heldByEarlier holder = "earlier"
 	heldByOther   holder = "other"
@@ -48,7 +48,7 @@ type object struct {
 	key        Key
 	uid        types.UID
 	version    int
-	marks      Ownership
+	ownership  Ownership
 	value      string // the fields that our manifests set
 	extra      string // fields that others added
 	by         string // which client changed the value last, besides us, and when
@@ -76,10 +76,10 @@ type world struct {
 	unreadable map[Key]string      // why reads fail
 	hidden     map[Key]string      // why the content of namespaces cannot be read
 	refused    map[Key]string      // why writes fail
-	clashes    map[Key]bool        // creations are refused, because something is taken
+	clashes    map[Key]bool        // creations are refused, because a value is already allocated
 	lost       map[Key]bool        // the answer to the next write gets lost
-	late       map[Key]Observation // what the watch tells, if it gets no news
-	strips     map[Key]bool        // an admission webhook strips our marks
+	late       map[Key]Observation // what the watch reports, if it receives no events
+	strips     map[Key]bool        // an admission webhook strips our label and annotation
 	unready    map[Key]bool        // the object never becomes ready by itself
 	immutable  map[Key]bool        // the value cannot be changed
 	frozen     map[Key]bool        // nothing can be written in place, and be it the same
@@ -136,8 +136,8 @@ func firstStatus(key Key) Status {
 	}
 }
 
-// settle lets the controllers of the cluster do their work: objects get ready.
-func (w *world) settle() {
+// progress lets the controllers of the cluster do their work: objects get ready.
+func (w *world) progress() {
 	for _, key := range w.keys() {
 		o := w.objects[key]
 		if o.deleting.IsZero() && !w.unready[key] && o.status.Readiness != Ready {
@@ -206,7 +206,7 @@ func (w *world) content(namespace string) []*object {
 	return found
 }
 
-// observe reads an object as the runtime does; manifest tells that it is
+// observe reads an object as the runtime does; manifest reports whether it is
 // desired. What is not desired is absent if its type is.
 func (w *world) observe(key Key, manifest bool) Observation {
 	if reason, failing := w.unreadable[key]; failing {
@@ -226,23 +226,23 @@ func (w *world) observe(key Key, manifest bool) Observation {
 }
 
 func (o *object) observation(manifest bool) Observation {
-	marks := fmt.Sprintf("%s %s", o.marks.OwnerID, o.marks.Ref)
+	metadata := fmt.Sprintf("%s %s", o.ownership.OwnerID, o.ownership.Ref)
 	observed := Observation{
-		Existence: Present, UID: o.uid, ResourceVersion: strconv.Itoa(o.version), Ownership: o.marks,
-		ObservedHash:      strings.Join([]string{o.value, o.extra, marks, strings.Join(o.marks.OtherOwners, " ")}, "|"),
+		Existence: Present, UID: o.uid, ResourceVersion: strconv.Itoa(o.version), Ownership: o.ownership,
+		ObservedHash:      strings.Join([]string{o.value, o.extra, metadata, strings.Join(o.ownership.OtherOwners, " ")}, "|"),
 		DeletionTimestamp: o.deleting, Finalizers: slices.Clone(o.finalizers), CreationTimestamp: o.created, Status: o.status,
 		Seal: o.seal(), HasOwnerReferences: o.referenced,
 	}
-	observed.Ownership.OtherOwners, observed.Finish = slices.Clone(o.marks.OtherOwners), o.ending()
+	observed.Ownership.OtherOwners, observed.Finish = slices.Clone(o.ownership.OtherOwners), o.ending()
 	if manifest {
-		observed.AppliedHash = o.value + "|" + marks
+		observed.AppliedHash = o.value + "|" + metadata
 	}
 	return observed
 }
 
 // control puts a controller into the ownerReferences.
 func (o *object) control() {
-	o.marks.Controller, o.referenced = Controller{Kind: "Deployment", Name: "web", UID: "uid-web"}, true
+	o.ownership.Controller, o.referenced = Controller{Kind: "Deployment", Name: "web", UID: "uid-web"}, true
 }
 
 // seal is what the record of the object holds if it is ours.
@@ -265,7 +265,7 @@ func (o *object) ending() Finish {
 	return Unfinished
 }
 
-// remove takes an object away, with all that a server takes away with it.
+// remove removes an object, with all that a server removes with it.
 func (w *world) remove(o *object) {
 	if len(o.finalizers) > 0 {
 		if o.deleting.IsZero() {
@@ -284,13 +284,13 @@ func (w *world) remove(o *object) {
 		}
 	}
 	if o.key.Kind == "Namespace" {
-		for _, inhabitant := range w.content(o.key.Name) {
-			delete(w.objects, inhabitant.key)
+		for _, inside := range w.content(o.key.Name) {
+			delete(w.objects, inside.key)
 		}
 	}
 }
 
-// finish takes away terminating objects that nothing holds any more.
+// finish removes terminating objects that nothing holds any more.
 func (w *world) finish() {
 	for _, key := range w.keys() {
 		if o := w.objects[key]; o != nil && !o.deleting.IsZero() {

@@ -21,8 +21,8 @@ func TestAnnotationsOfOtherToolsOnlyAddProtection(t *testing.T) {
 		onDelete = v1alpha1.DeletePolicyOrphanOnDelete
 	)
 	tests := map[string]struct {
-		key, value     string
-		before, wanted v1alpha1.DeletePolicy
+		key, value   string
+		before, want v1alpha1.DeletePolicy
 	}{
 		"Helm":                                {annotationHelm, "keep", deleted, orphan},
 		"Helm, as loosely as Helm reads it":   {annotationHelm, " Keep\n", deleted, orphan},
@@ -45,8 +45,8 @@ func TestAnnotationsOfOtherToolsOnlyAddProtection(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := Set{Delete: test.before}.WithKeep(nil, map[string]string{test.key: test.value})
-			if got.Delete != test.wanted {
-				t.Errorf("got %q, want %q", got.Delete, test.wanted)
+			if got.Delete != test.want {
+				t.Errorf("got %q, want %q", got.Delete, test.want)
 			}
 			own, err := Parse(prefix, annotate("delete-policy", "delete"), got)
 			if err != nil || own.Delete != deleted {

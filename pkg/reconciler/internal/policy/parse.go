@@ -38,7 +38,7 @@ var readers = map[string]func(set *Set, value string) error{
 }
 
 // others are annotations with our prefix that say nothing about a dependent:
-// the marks themselves, and those of components, because a dependent of one
+// the ownership label and annotation, and those of components, because a dependent of one
 // component may be a component itself.
 var others = map[string]bool{
 	v1alpha1.LabelOwnerID:               true,
@@ -49,7 +49,7 @@ var others = map[string]bool{
 	v1alpha1.AnnotationAbandon:          true,
 }
 
-// Parse lays the annotations of an object over the defaults. The prefix is the
+// Parse merges the annotations of an object into the defaults. The prefix is the
 // name of the reconciler; annotations with another prefix are ignored, unknown
 // ones with this prefix are mistakes. The error lists every mistake with the
 // annotation, the value and what is allowed.
@@ -179,8 +179,8 @@ func list[T ~string](values []T) string {
 	return strings.Join(names, ", ")
 }
 
-// Kebab turns "SsaMerge" and "ssaMerge" into "ssa-merge", as values are written in annotations; what is
-// kebab-case already stays.
+// Kebab converts "SsaMerge" and "ssaMerge" to "ssa-merge", as values are written in annotations;
+// what is kebab-case already stays.
 func Kebab(text string) string {
 	text = strings.TrimSpace(text)
 	if strings.IndexFunc(text, unicode.IsUpper) < 0 {
@@ -260,7 +260,7 @@ func readConditions(text string) ([]string, error) {
 	return conditions, nil
 }
 
-// split cuts a list at commas and line ends and leaves out what is empty.
+// split cuts a list at commas and line ends and drops what is empty.
 func split(text string) []string {
 	items := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '\n' })
 	for i := range items {
@@ -269,8 +269,8 @@ func split(text string) []string {
 	return slices.DeleteFunc(items, func(item string) bool { return item == "" })
 }
 
-// identity are the fields that identify the object. A write without them is not possible.
-var identity = []string{"/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/namespace"}
+// identityFields identify the object. A write without them is not possible.
+var identityFields = []string{"/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/namespace"}
 
 // readIgnoreFields reads JSON pointers (RFC 6901), separated by commas or line
 // ends; so a pointer cannot hold a comma. A pointer stands for the field and
@@ -308,7 +308,7 @@ func checkPointer(pointer string) error {
 			return fmt.Errorf("%s is not a JSON pointer: after ~ comes 0 (for ~) or 1 (for /)", quote(pointer))
 		}
 	}
-	if slices.Contains(identity, pointer) {
+	if slices.Contains(identityFields, pointer) {
 		return fmt.Errorf("%s identifies the object and cannot be ignored", quote(pointer))
 	}
 	return nil

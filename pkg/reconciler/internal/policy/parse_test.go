@@ -80,7 +80,7 @@ func TestParseReadsEveryAnnotation(t *testing.T) {
 		})},
 		{"run on", annotate("run-on", "pre-delete"), builtin(func(s *Set) { s.RunOn = RunOnPreDelete })},
 		{"run on in camel case", annotate("run-on", "PostDelete"), builtin(func(s *Set) { s.RunOn = RunOnPostDelete })},
-		{"marks and annotations of components are no rules", annotate("owner", "x", "owner-id", "x", "management-policy", "x", "abandon", "x", "skip-delete-hooks", "x"), builtin(nil)},
+		{"ownership keys and annotations of components are no rules", annotate("owner", "x", "owner-id", "x", "management-policy", "x", "abandon", "x", "skip-delete-hooks", "x"), builtin(nil)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestParseExplainsEveryMistake(t *testing.T) {
 		{"empty segment", "ignore-fields", "/spec//x", "is not a JSON pointer"},
 		{"bad escape", "ignore-fields", "/metadata/a~2b", "after ~ comes 0 (for ~) or 1 (for /)"},
 		{"bad escape at the end", "ignore-fields", "/metadata/a~", "after ~ comes"},
-		{"identity", "ignore-fields", "/metadata/name", "identifies the object"},
+		{"name", "ignore-fields", "/metadata/name", "identifies the object"},
 		{"no field", "ignore-fields", "", "names no field"},
 		{"reference without kind", "depends-on", "api", `"api" is not a reference, such as apps/Deployment/shop/api`},
 		{"reference with too many parts", "depends-on", "a/b/c/d/e", "is not a reference"},

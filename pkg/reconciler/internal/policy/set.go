@@ -27,7 +27,7 @@ type Set struct {
 	Order               Order
 	// Reapply is the interval of refreshing writes; zero means none.
 	Reapply time.Duration
-	// Hints say how readiness is judged.
+	// Hints say how readiness is assessed.
 	Hints StatusHints
 	// ReadyWhen is a CEL expression over the object; empty means none.
 	ReadyWhen string
@@ -44,11 +44,11 @@ type Set struct {
 // Order places an object among the waves.
 type Order struct {
 	Apply, Delete int16
-	// Purge is the wave at whose end the object is deleted; nil means never.
+	// Purge is the wave at the end of which the object is deleted; nil means never.
 	Purge *int16
 }
 
-// StatusHints say how readiness is judged.
+// StatusHints say how readiness is assessed.
 type StatusHints struct {
 	// ObservedGeneration: the object will have a status.observedGeneration,
 	// so its absence means not ready.
@@ -73,7 +73,7 @@ type Propagation string
 const (
 	// PropagationBackground deletes them after the object.
 	PropagationBackground Propagation = "background"
-	// PropagationOrphan leaves them behind.
+	// PropagationOrphan orphans them.
 	PropagationOrphan Propagation = "orphan"
 )
 

@@ -21,7 +21,7 @@ import (
 type Right struct{ Group, Resource, Namespace, Verb, Name string }
 
 // Grant is a Role or ClusterRole that is written, or a binding to one. The server accepts
-// it from an identity that holds all of its rules, or the right escalate or bind on the role.
+// it from a user that holds all of its rules, or the right escalate or bind on the role.
 type Grant struct {
 	// Right is the right to escalate or to bind.
 	Right Right
@@ -30,7 +30,7 @@ type Grant struct {
 	Rules     []rbacv1.PolicyRule
 }
 
-// Needs are the rights that a set of objects takes.
+// Needs are the rights that a set of objects requires.
 type Needs struct {
 	// Rights are true if something fails without them. Without the others, objects are
 	// read one by one, and drift is noticed late.
@@ -48,12 +48,12 @@ type Context struct {
 	Known func(schema.GroupVersionKind) (cluster.Resource, bool)
 	// Watched: objects are watched.
 	Watched bool
-	// Refused are the objects whose last write was forbidden, and the namespaces
+	// Refused are the objects with a last write that was forbidden, and the namespaces
 	// that do not exist and may not be read.
 	Refused map[plan.Key]bool
 }
 
-// Of returns what it takes to bring the cluster to the desired objects, and to
+// Of returns the rights to bring the cluster to the desired objects, and to
 // remove them and those that are recorded.
 func Of(in plan.Input, c Context) Needs {
 	n := Needs{Rights: map[Right]bool{}, Names: map[Right][]string{}}
@@ -89,7 +89,7 @@ func Of(in plan.Input, c Context) Needs {
 	return n
 }
 
-// appendVerbs appends the verbs that an object takes in its life.
+// appendVerbs appends the verbs that an object needs in its life.
 func appendVerbs(verbs []string, d *plan.Desired) []string {
 	verbs = append(verbs, "get", "create")
 	switch d.Policies.Update {
@@ -100,8 +100,8 @@ func appendVerbs(verbs []string, d *plan.Desired) []string {
 	default:
 		verbs = append(verbs, "update")
 	}
-	leavesDrift := d.Policies.Drift == v1alpha1.DriftPolicyReport || d.Policies.Drift == v1alpha1.DriftPolicyIgnore
-	if d.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || leavesDrift {
+	toleratesDrift := d.Policies.Drift == v1alpha1.DriftPolicyReport || d.Policies.Drift == v1alpha1.DriftPolicyIgnore
+	if d.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || toleratesDrift {
 		verbs = append(verbs, "patch") // of the label and annotation of a former owner, or of ours
 	}
 	return appendRemoval(verbs, d.Policies.Delete)
@@ -179,7 +179,7 @@ func rolesOf(objects []plan.Desired) map[role][]rbacv1.PolicyRule {
 	return rules
 }
 
-// addGrant adds what it takes to write a role or a binding. A binding to a role that is
+// addGrant adds the rights to write a role or a binding. A binding to a role that is
 // not among the objects counts only if the server refused it: the rules of that
 // role are not known.
 //
@@ -209,7 +209,7 @@ func (n *Needs) addGrant(d *plan.Desired, roles map[role][]rbacv1.PolicyRule, ex
 			return
 		}
 		if !known {
-			rules = []rbacv1.PolicyRule{{}} // not held by any identity
+			rules = []rbacv1.PolicyRule{{}} // not held by any user
 		}
 		n.Grants = append(n.Grants, Grant{Namespace: where, Rules: rules,
 			Right: Right{Group: rbacv1.GroupName, Resource: bound.resource(), Namespace: where, Verb: "bind", Name: bound.name}})

@@ -31,16 +31,16 @@ const (
 	trustedFor = 5 * time.Second
 	// timeout bounds one report: a write waits for it.
 	timeout = 10 * time.Second
-	// maxKnown bounds the answers that are remembered. An identity without rights in the
-	// whole cluster has some for each namespace; when there are more, all are forgotten.
+	// maxKnown bounds the answers that are remembered. A user without rights in the
+	// whole cluster has some for each namespace; when there are more, all are dropped.
 	maxKnown = 20_000
 )
 
-// everywhere is the namespace whose rules are asked for to learn what holds in the
+// everywhere is the namespace that rules are requested for to learn what holds in the
 // whole cluster. No namespace can have this name, so no RoleBinding can be in it.
 const everywhere = "-"
 
-// Reviewer knows what one identity may do in one cluster. It is safe for concurrent use.
+// Reviewer knows what one user may do in one cluster. It is safe for concurrent use.
 type Reviewer struct {
 	objects *cluster.Objects
 	now     func() time.Time
@@ -54,12 +54,12 @@ type answer struct {
 	at      time.Time
 }
 
-// NewReviewer returns a Reviewer that asks as the identity of the objects.
+// NewReviewer returns a Reviewer that asks as the user of the client objects.
 func NewReviewer(objects *cluster.Objects, now func() time.Time) *Reviewer {
 	return &Reviewer{objects: objects, now: now, answers: map[Right]answer{}}
 }
 
-// Missing returns the rights that the identity lacks; the server is asked about those
+// Missing returns the rights that the user lacks; the server is asked about those
 // of which nothing is known. Refused says that the server has just forbidden
 // something, so that what was allowed is asked again. Rights about which the
 // server gives no answer are not reported; the error says why there are any.
@@ -74,7 +74,7 @@ func (r *Reviewer) Missing(ctx context.Context, needs Needs, refused bool) (Miss
 			missing[i].Name = ""
 		}
 	}
-	// What drift and lists take is named together with what fails, and not alone.
+	// What drift and lists need is named together with what fails, and not alone.
 	if !slices.ContainsFunc(missing, func(right Right) bool {
 		required, known := needs.Rights[unnamed(right)]
 		return required || !known
@@ -165,7 +165,7 @@ func (q *review) run(ctx context.Context) (missing []Right, err error) {
 	return append(missing, denied...), err
 }
 
-// knownByName reports whether it is known that the identity holds the right for each
+// knownByName reports whether it is known that the user holds the right for each
 // object that it is needed for.
 func (q *review) knownByName(right Right) bool {
 	names := q.names(right)
@@ -183,7 +183,7 @@ func (q *review) names(right Right) []string {
 	return q.needs.Names[right]
 }
 
-// unlisted returns the rights that the server does not list. A right that the identity
+// unlisted returns the rights that the server does not list. A right that the user
 // holds for some objects only becomes one right for each object that it is needed for.
 func (q *review) unlisted(ctx context.Context, rights []Right) (open []Right) {
 	for _, right := range rights {
@@ -226,7 +226,7 @@ func (q *review) isDenied(right Right) bool {
 	return true
 }
 
-// placesOf are the namespaces by whose rules a right is looked up: first those
+// placesOf are the namespaces with the rules by which a right is looked up: first those
 // that hold everywhere, so that one request serves all namespaces.
 func placesOf(namespace string) []string {
 	if namespace == "" {
@@ -235,7 +235,7 @@ func placesOf(namespace string) []string {
 	return []string{"", namespace}
 }
 
-// holds reports whether the identity holds all rules of a grant.
+// holds reports whether the user holds all rules of a grant.
 func (q *review) holds(ctx context.Context, grant Grant) bool {
 	for _, rule := range grant.Rules {
 		if !slices.ContainsFunc(placesOf(grant.Namespace), func(namespace string) bool { return q.listing(ctx, namespace).holds(rule) }) {

@@ -114,7 +114,7 @@ func TestOnlyWhatIsNotKnownIsAsked(t *testing.T) {
 		{name: "a right to some objects only", needs: need("shop", "secrets", "get", true), asked: []string{"list -", "list shop", "may get secrets two"},
 			missing: `in namespace shop rules: [{apiGroups: [''], resources: [secrets], resourceNames: [two], verbs: [get]}]`},
 		{name: "what nothing fails without is not named alone", needs: need("shop", "pods", "watch", false), asked: []string{"list -", "list shop", "may watch pods "}},
-		{name: "a role whose rules are held", needs: grant, asked: []string{"list -", "list shop"}},
+		{name: "a role with rules that are held", needs: grant, asked: []string{"list -", "list shop"}},
 	}
 	for _, step := range steps {
 		now = now.Add(step.after)

@@ -17,7 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Missing are the rights that an identity lacks, in the form in which they are granted.
+// Missing are the rights that a user lacks, in the form in which they are granted.
 type Missing []Scope
 
 // Scope are the rules for a Role of one namespace, or for a ClusterRole if it is empty.
@@ -27,7 +27,7 @@ type Scope struct {
 }
 
 // Aggregate returns the rules that grant the rights: one rule for all resources of a
-// group that take the same verbs.
+// group that need the same verbs.
 func Aggregate(rights []Right) Missing {
 	type object struct{ namespace, group, resource, name string }
 	verbs := map[object][]string{}
@@ -145,11 +145,11 @@ func quote(value string) string {
 	return "'" + strings.ReplaceAll(value, "'", "''") + "'"
 }
 
-// listing is what an identity holds, as far as the server lists it.
+// listing is what a user holds, as far as the server lists it.
 type listing struct {
 	resources    []authorizationv1.ResourceRule
 	nonResources []authorizationv1.NonResourceRule
-	// complete: the server says that the identity holds nothing else.
+	// complete: the server says that the user holds nothing else.
 	complete bool
 }
 

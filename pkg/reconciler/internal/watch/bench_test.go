@@ -53,7 +53,7 @@ func watching() (*Store, *scope) {
 	return s, c
 }
 
-// receive takes over an event after it was decoded.
+// receive records an event after it was decoded.
 func (c *scope) receive(live *unstructured.Unstructured) {
 	converted, _ := c.Convert(live)
 	c.Set(types.NamespacedName{Namespace: live.GetNamespace(), Name: live.GetName()}, converted, live.GetResourceVersion())

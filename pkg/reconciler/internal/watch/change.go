@@ -22,7 +22,7 @@ const (
 	// Readiness: only what its status means changed.
 	Readiness What = iota
 	// Content: anything else than the status and what the server keeps changed,
-	// such as the content, marks, finalizers or that it is being deleted; or it
+	// such as the content, the ownership metadata, finalizers or that it is being deleted; or it
 	// is new, or another object of the same name.
 	Content
 	// Vanished: the object left the watch. It is gone, or it lost our label.
@@ -47,10 +47,10 @@ type Change struct {
 	// Edited: with Content, the same object has other content, and
 	// nothing else about it changed, neither its owner nor its status.
 	Edited bool
-	// Marked: the object names, or named before, its owner in clear text, as
-	// all do that were written for an owner. Controllers copy labels to objects that
-	// they make: an object that never said more than the label is hardly the owner's.
-	Marked bool
+	// NamesOwner: the object has, or had before, also the annotation that names its owner in
+	// clear text, as every object does that was written for an owner. Controllers copy labels to
+	// objects that they create: an object that only ever had the label is hardly the owner's.
+	NamesOwner bool
 }
 
 // difference returns what changed between two records, either of which may be
@@ -80,7 +80,7 @@ func difference(key plan.Key, old, live *record, except string) []Change {
 		}
 		changes = append(changes, Change{
 			Owner: r.owner(), Key: key, What: what, Edited: what == Content && old.edited(live),
-			Marked: old.isMarked(r.owner()) || live.isMarked(r.owner()),
+			NamesOwner: old.namesOwner(r.owner()) || live.namesOwner(r.owner()),
 		})
 	}
 	add(old)

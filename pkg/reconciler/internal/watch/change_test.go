@@ -16,7 +16,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-func TestEveryKindOfChangeIsToldToWhomItConcerns(t *testing.T) {
+func TestEveryKindOfChangeNotifiesTheOwnersThatItConcerns(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*server)
 		want   []string
@@ -52,7 +52,7 @@ func edit(change func(*unstructured.Unstructured)) func(*server) {
 	return func(s *server) { s.change("shop", "pod", change) }
 }
 
-func TestAnObjectWhoseLabelIsPutBackIsKnownAgain(t *testing.T) {
+func TestAnObjectIsKnownAgainWhenItsLabelIsRestored(t *testing.T) {
 	inBubble(t, Options{}, func(b *bed) {
 		b.server.put(object("shop", "pod", "1", "a", "one"))
 		b.keep("a", inShop)
@@ -73,7 +73,7 @@ func TestAMistakeInReduceCostsOnlyTheRecord(t *testing.T) {
 		b.sees(inShop, "pod", "one")
 		b.misses(inShop, "bad", false)
 		b.server.change("shop", "bad", func(o *unstructured.Unstructured) { o.SetAnnotations(map[string]string{"x": "y"}) })
-		b.expect("what changed is not known, so it is told", "a: bad Content")
+		b.expect("what changed is not known, so the owner is notified", "a: bad Content")
 		b.server.change("shop", "bad", func(o *unstructured.Unstructured) { o.Object["spec"] = "good" })
 		b.expect("readable", "a: bad Content")
 		b.sees(inShop, "bad", "good")
@@ -91,24 +91,24 @@ func TestAPanicOfChangedEndsNothing(t *testing.T) {
 	})
 }
 
-func TestObjectsFromElsewhereAreNotTaken(t *testing.T) {
+func TestObjectsFromOtherPlacesAreNotReturned(t *testing.T) {
 	inBubble(t, Options{}, func(b *bed) {
 		b.server.set(func(s *server) { s.refuse = forbid("") })
 		b.keep("a", inShop)
-		for _, stranger := range []*unstructured.Unstructured{
+		for _, unowned := range []*unstructured.Unstructured{
 			object("other", "pod", "1", "a", "x"), object("", "pod", "1", "a", "x"),
 			object("shop", "", "1", "a", "x"), object("shop", "pod", "", "a", "x"),
 		} {
-			b.server.set(func(s *server) { s.streams[0].events <- fakeEvent{what: "ADDED", object: stranger} })
+			b.server.set(func(s *server) { s.streams[0].events <- fakeEvent{what: "ADDED", object: unowned} })
 		}
-		b.expect("strangers")
+		b.expect("objects of no owner")
 		if stats := b.store.Stats(); stats.Records != 0 {
 			t.Errorf("%+v", stats)
 		}
 	})
 }
 
-func TestAChangeIsMarkedIfTheObjectEverSaidInFullWhoseItIs(t *testing.T) {
+func TestAChangeNamesItsOwnerIfTheObjectEverHadTheAnnotation(t *testing.T) {
 	a, b := plan.OwnerRef{Kind: "Shop", Name: "a"}, plan.OwnerRef{Kind: "Shop", Name: "b"}
 	as := func(version, owner string, ref plan.OwnerRef) *record {
 		return recordOf(plan.Observation{Existence: plan.Present, UID: "u", ResourceVersion: version, ObservedHash: version, Ownership: plan.Ownership{OwnerID: owner, Ref: ref}})
@@ -116,13 +116,13 @@ func TestAChangeIsMarkedIfTheObjectEverSaidInFullWhoseItIs(t *testing.T) {
 	none := plan.OwnerRef{}
 	for name, tc := range map[string]struct {
 		old, live *record
-		want      map[string]bool // whether it is marked, by owner
+		want      map[string]bool // whether it names its owner, by owner
 	}{
-		"created":                           {nil, as("1", "a", a), map[string]bool{"a": true}},
-		"edited":                            {as("1", "a", a), as("2", "a", a), map[string]bool{"a": true}},
-		"the annotation is taken off":       {as("1", "a", a), as("2", "a", none), map[string]bool{"a": true}},
-		"the annotation is put back":        {as("1", "a", none), as("2", "a", a), map[string]bool{"a": true}},
-		"gone, or without any mark":         {as("1", "a", a), nil, map[string]bool{"a": true}},
+		"created":                    {nil, as("1", "a", a), map[string]bool{"a": true}},
+		"edited":                     {as("1", "a", a), as("2", "a", a), map[string]bool{"a": true}},
+		"the annotation is removed":  {as("1", "a", a), as("2", "a", none), map[string]bool{"a": true}},
+		"the annotation is put back": {as("1", "a", none), as("2", "a", a), map[string]bool{"a": true}},
+		"gone, or without any ownership metadata": {as("1", "a", a), nil, map[string]bool{"a": true}},
 		"handed over":                       {as("1", "a", a), as("2", "b", b), map[string]bool{"a": true, "b": true}},
 		"a copy of the label":               {nil, as("1", "a", none), map[string]bool{"a": false}},
 		"a copy of the label is edited":     {as("1", "a", none), as("2", "a", none), map[string]bool{"a": false}},
@@ -131,7 +131,7 @@ func TestAChangeIsMarkedIfTheObjectEverSaidInFullWhoseItIs(t *testing.T) {
 	} {
 		got := map[string]bool{}
 		for _, change := range difference(plan.Key{Name: "pod"}, tc.old, tc.live, "") {
-			got[change.Owner] = change.Marked
+			got[change.Owner] = change.NamesOwner
 		}
 		if d := gocmp.Diff(tc.want, got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
@@ -139,7 +139,7 @@ func TestAChangeIsMarkedIfTheObjectEverSaidInFullWhoseItIs(t *testing.T) {
 	}
 }
 
-func TestOnlyAnEditIsToldAsAnEdit(t *testing.T) {
+func TestOnlyAnEditIsReportedAsAnEdit(t *testing.T) {
 	before := func() plan.Observation {
 		return plan.Observation{Existence: plan.Present, UID: "u", ResourceVersion: "1", ObservedHash: "one", Ownership: plan.Ownership{OwnerID: "a"}}
 	}
@@ -147,20 +147,20 @@ func TestOnlyAnEditIsToldAsAnEdit(t *testing.T) {
 		change func(*plan.Observation)
 		edited bool
 	}{
-		"content":           {func(o *plan.Observation) { o.ObservedHash = "two" }, true},
-		"content and state": {func(o *plan.Observation) { o.ObservedHash, o.Status.Readiness = "two", plan.Failed }, false},
-		"deletion":          {func(o *plan.Observation) { o.ObservedHash, o.DeletionTimestamp = "two", time.Unix(1, 0) }, false},
-		"other owner":       {func(o *plan.Observation) { o.ObservedHash, o.Ownership.OwnerID = "two", "b" }, false},
-		"another's mark":    {func(o *plan.Observation) { o.ObservedHash, o.Ownership.OtherOwners = "two", []string{"Helm release x"} }, false},
-		"finalizer":         {func(o *plan.Observation) { o.ObservedHash, o.Finalizers = "two", []string{"x"} }, false},
-		"other object":      {func(o *plan.Observation) { o.ObservedHash, o.UID = "two", "v" }, false},
+		"content":                        {func(o *plan.Observation) { o.ObservedHash = "two" }, true},
+		"content and state":              {func(o *plan.Observation) { o.ObservedHash, o.Status.Readiness = "two", plan.Failed }, false},
+		"deletion":                       {func(o *plan.Observation) { o.ObservedHash, o.DeletionTimestamp = "two", time.Unix(1, 0) }, false},
+		"other owner":                    {func(o *plan.Observation) { o.ObservedHash, o.Ownership.OwnerID = "two", "b" }, false},
+		"the annotation of another tool": {func(o *plan.Observation) { o.ObservedHash, o.Ownership.OtherOwners = "two", []string{"Helm release x"} }, false},
+		"finalizer":                      {func(o *plan.Observation) { o.ObservedHash, o.Finalizers = "two", []string{"x"} }, false},
+		"other object":                   {func(o *plan.Observation) { o.ObservedHash, o.UID = "two", "v" }, false},
 	} {
 		live := before()
 		live.ResourceVersion = "2"
 		tc.change(&live)
 		changes := difference(plan.Key{Name: "pod"}, recordOf(before()), recordOf(live), "")
 		if len(changes) == 0 || changes[0].What != Content || changes[0].Edited != tc.edited {
-			t.Errorf("%s: told is %+v", name, changes)
+			t.Errorf("%s: notified of %+v", name, changes)
 		}
 	}
 	for name, changes := range map[string][]Change{
@@ -168,7 +168,7 @@ func TestOnlyAnEditIsToldAsAnEdit(t *testing.T) {
 		"new":  difference(plan.Key{Name: "pod"}, nil, recordOf(before()), ""),
 	} {
 		if len(changes) != 1 || changes[0].Edited {
-			t.Errorf("%s: told is %+v", name, changes)
+			t.Errorf("%s: notified of %+v", name, changes)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func TestHowAnObjectHadEndedThatAWatchSawGo(t *testing.T) {
 	}
 }
 
-// lose makes a change while no watch goes on, and after it the watch begins with a list.
+// lose makes a change while no watch is open, and after it the watch starts with a list.
 func lose(change func(*server)) func(*server) {
 	return func(s *server) {
 		s.set(func(s *server) { s.refuse = func(string, string) error { return errors.New("down") } })

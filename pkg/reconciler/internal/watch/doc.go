@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watch keeps a small record of every object that bears our owner label,
-// in one cluster and as one identity sees it, so that a reconcile of thousands of
+// Package watch keeps a small record of every object that has our owner label,
+// in one cluster and as one user sees it, so that a reconcile of thousands of
 // objects sends no request, and so that a change notifies exactly the owners that it
 // concerns.
 //
@@ -16,7 +16,7 @@
 // resourceVersion: a plan always sees its last write, however late the watch is.
 // The echo of a write notifies no owner.
 //
-// A record is what was seen. That there is none proves nothing: an object whose
-// label was taken away has left the watch, too. The store never says that an
+// A record is what was seen. That there is none proves nothing: an object that
+// lost its label has left the watch, too. The store never says that an
 // object is absent.
 package watch

@@ -53,7 +53,7 @@ type kind struct {
 	// scopes are the reflectors, by namespace.
 	scopes   map[string]*scope
 	refusals map[string]refusal
-	// synced are the namespaces whose objects were known at some time.
+	// synced are the namespaces that were fully known at some time.
 	synced map[string]bool
 	// newest is the newest version that any answer or event has shown.
 	newest string
@@ -64,7 +64,7 @@ type refusal struct {
 	until time.Time
 	count int
 	// unserved: the type is not there at all; lost: it worked
-	// before. Both may be over in a moment: a server that has just started knows
+	// before. Both may end in a moment: a server that has just started knows
 	// neither all types nor all rights.
 	unserved, lost bool
 }
@@ -116,7 +116,7 @@ func (k *kind) authoritative(namespace string, now time.Time, stale time.Duratio
 }
 
 // difference returns what changed, for all owners but one. An object that is there from the
-// beginning is no change.
+// first list is no change.
 func (k *kind) difference(at objectName, old, live *record, except string) []Change {
 	if old == nil && !k.wasSynced(at.namespace) {
 		return nil
@@ -133,7 +133,7 @@ func (k *kind) dropUnused() {
 	}
 }
 
-// set takes over an object. What is known to be over is not taken over, unless the
+// set records an object. A state that is known to be outdated is not recorded, unless the
 // storage was restored.
 func (k *kind) set(at objectName, live *record, restored bool) []Change {
 	if !restored && (k.records.isDeleted(live.uid) || k.records.isStale(at, live.version)) {
@@ -143,12 +143,12 @@ func (k *kind) set(at objectName, live *record, restored bool) []Change {
 	live.shareStrings(old)
 	k.records.set(at, live)
 	if k.records.writes[at] != nil {
-		return nil // notified when the requests are over
+		return nil // notified when the requests have ended
 	}
 	return k.difference(at, old, live, "")
 }
 
-// remove takes over that an object left the watch, at a version, with its last state.
+// remove records that an object left the watch, at a version, with its last state.
 func (k *kind) remove(at objectName, last *record, version string) []Change {
 	old, changed := k.records.remove(at, version, last, time.Now())
 	if !changed || k.records.writes[at] != nil {
@@ -157,10 +157,10 @@ func (k *kind) remove(at objectName, last *record, version string) []Change {
 	return k.difference(at, old, nil, "")
 }
 
-// replace takes over a list of a namespace or of the whole cluster.
+// replace records a list of a namespace or of the whole cluster.
 func (k *kind) replace(namespace string, list map[types.NamespacedName]*record, version string, restored bool) (changes []Change) {
 	if restored {
-		k.records.forgetDeletions()
+		k.records.dropDeletions()
 		changes = k.dropNewer(namespace, version)
 	}
 	for name, live := range list {
@@ -204,7 +204,7 @@ func (k *kind) dropNewer(namespace, version string) (changes []Change) {
 
 // Look returns the record of an object. It is known if there is one that can be
 // used. Watched reports whether all objects with our label at the place are
-// known: one that is not among them was not there, or did not bear the label, when
+// known: one that is not among them was not there, or did not have the label, when
 // the watch last looked. That is no proof that it does not exist.
 func (s *Store) Look(place Place, name string) (observation plan.Observation, known, watched bool) {
 	s.mu.RLock()

@@ -28,25 +28,25 @@ import (
 	"github.com/corbel-run/corbel/test/env"
 )
 
-// live is a store on a real API server, and an administrator who does things.
+// live is a store on a real API server, and a client of an administrator.
 type live struct {
 	*testing.T
 	admin     cluster.Target
 	store     *Store
 	requests  *requests
-	changes   *told
+	changes   *notifications
 	namespace string
 }
 
 var counter atomic.Int64
 
-// onServer returns a store for an identity.
-func onServer(t *testing.T, config *rest.Config, identity *rest.Config, options Options) *live {
+// onServer returns a store for a user.
+func onServer(t *testing.T, config *rest.Config, user *rest.Config, options Options) *live {
 	t.Helper()
-	l := &live{T: t, requests: &requests{}, changes: &told{}, namespace: fmt.Sprintf("ns-%d", counter.Add(1))}
+	l := &live{T: t, requests: &requests{}, changes: &notifications{}, namespace: fmt.Sprintf("ns-%d", counter.Add(1))}
 	l.admin = targetOn(t, config)
-	identity = rest.CopyConfig(identity)
-	identity.Wrap(l.requests.wrap)
+	user = rest.CopyConfig(user)
+	user.Wrap(l.requests.wrap)
 	options.Label, options.Changed = label, l.changes.add
 	options.Reduce = func(o *unstructured.Unstructured) plan.Observation {
 		content, _, _ := unstructured.NestedString(o.Object, "data", "text")
@@ -55,7 +55,7 @@ func onServer(t *testing.T, config *rest.Config, identity *rest.Config, options 
 			Ownership: plan.Ownership{OwnerID: o.GetLabels()[label]},
 		}
 	}
-	l.store = New(targetOn(t, identity), options)
+	l.store = New(targetOn(t, user), options)
 	t.Cleanup(l.store.Close)
 	l.create("{apiVersion: v1, kind: Namespace, metadata: {name: " + l.namespace + "}}")
 	return l
@@ -115,8 +115,8 @@ func (r *requests) cut() {
 	r.cancel = nil
 }
 
-// take returns and forgets what was sent.
-func (r *requests) take() []string {
+// drain returns and removes what was sent.
+func (r *requests) drain() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	sent := r.sent
@@ -201,10 +201,10 @@ func (l *live) sees(place Place, name, text string) {
 	})
 }
 
-// hears waits for a change to be told.
+// hears waits for the notification of a change.
 func (l *live) hears(want string) {
 	l.Helper()
-	l.eventually("to be told: "+want, func() bool {
+	l.eventually("the notification: "+want, func() bool {
 		l.changes.mu.Lock()
 		defer l.changes.mu.Unlock()
 		return slices.ContainsFunc(l.changes.changes, func(c Change) bool {
@@ -218,7 +218,7 @@ func (l *live) eventually(what string, holds func() bool) {
 	deadline := time.Now().Add(60 * time.Second)
 	for !holds() {
 		if time.Now().After(deadline) {
-			l.Fatalf("%s: not within a minute; requests: %q", what, l.requests.take())
+			l.Fatalf("%s: not within a minute; requests: %q", what, l.requests.drain())
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -237,7 +237,7 @@ const (
 		subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: tenant}]}`
 )
 
-func TestAnIdentityWithRightsInItsNamespaceWatchesItAndGoesOnWithoutThem(t *testing.T) {
+func TestAUserWithRightsInItsNamespaceWatchesItAndContinuesWithoutThem(t *testing.T) {
 	environment := env.Shared(t)
 	tenant, err := environment.ConfigFor("tenant")
 	if err != nil {
@@ -254,15 +254,15 @@ func TestAnIdentityWithRightsInItsNamespaceWatchesItAndGoesOnWithoutThem(t *test
 	l.create(readRole)
 	binding := l.create(readBinding)
 	l.sees(maps, "one", "first")
-	if sent := l.requests.take(); slices.ContainsFunc(sent, func(request string) bool { return request[:4] == "list" }) {
-		t.Errorf("a list although watches begin with one: %q", sent)
+	if sent := l.requests.drain(); slices.ContainsFunc(sent, func(request string) bool { return request[:4] == "list" }) {
+		t.Errorf("a list although watches start with one: %q", sent)
 	}
 	l.patch(maps, "one", `{"data":{"text":"second"}}`)
 	l.hears("a: one Content")
 
 	bindings := l.place("rbac.authorization.k8s.io", "v1", "RoleBinding")
 	l.remove(bindings, binding)
-	l.requests.take()
+	l.requests.drain()
 	l.eventually("the watch is not believed any more", func() bool {
 		l.requests.cut()
 		_, _, watched := l.store.Look(maps, "one")
@@ -297,7 +297,7 @@ func TestAnAPIServerThatComesBackIsWatchedAgain(t *testing.T) {
 	l.hears("a: one Content")
 }
 
-func TestAWatchThatBeginsWithAListIsTheOnlyRequest(t *testing.T) {
+func TestAWatchThatStartsWithAListIsTheOnlyRequest(t *testing.T) {
 	l := shared(t, Options{})
 	maps := l.place("", "v1", "ConfigMap")
 	l.configMap("one", "first")
@@ -308,7 +308,7 @@ func TestAWatchThatBeginsWithAListIsTheOnlyRequest(t *testing.T) {
 	l.patch(maps, "one", `{"data":{"text":"second"}}`)
 	l.sees(maps, "one", "second")
 	l.hears("a: one Content")
-	if d := cmp.Diff([]string{"watchlist /api/v1/configmaps"}, l.requests.take()); d != "" {
+	if d := cmp.Diff([]string{"watchlist /api/v1/configmaps"}, l.requests.drain()); d != "" {
 		t.Error(d)
 	}
 }

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(env.Main(m, env.Options{}))
 }
 
-// judged makes the observation of an object of the tests.
-func judged(live *unstructured.Unstructured) plan.Observation {
+// reduced makes the observation of an object of the tests.
+func reduced(live *unstructured.Unstructured) plan.Observation {
 	content, _, _ := unstructured.NestedString(live.Object, "spec")
 	status, _, _ := unstructured.NestedString(live.Object, "status")
 	if content == "panic" {
@@ -47,24 +47,24 @@ func judged(live *unstructured.Unstructured) plan.Observation {
 
 // answer is the answer to a write.
 func answer(live *unstructured.Unstructured) *plan.Observation {
-	o := judged(live)
+	o := reduced(live)
 	return &o
 }
 
-// told collects changes.
-type told struct {
+// notifications collects changes.
+type notifications struct {
 	mu      sync.Mutex
 	changes []Change
 }
 
-func (c *told) add(change Change) {
+func (c *notifications) add(change Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.changes = append(c.changes, change)
 }
 
-// take returns and forgets what was told, in an order that does not depend on chance.
-func (c *told) take() []string {
+// drain returns and removes the notifications, in an order that does not depend on chance.
+func (c *notifications) drain() []string {
 	synctest.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,9 +80,9 @@ func (c *told) take() []string {
 // bed is a store on a server.
 type bed struct {
 	*testing.T
-	server *server
-	store  *Store
-	told   *told
+	server   *server
+	store    *Store
+	notified *notifications
 }
 
 // inBubble runs a test in time of its own, which stands still until nothing goes on.
@@ -90,8 +90,8 @@ type bed struct {
 func inBubble(t *testing.T, options Options, test func(*bed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bed{T: t, server: newServer(), told: &told{}}
-		options.Label, options.Reduce, options.Changed = label, judged, b.told.add
+		b := &bed{T: t, server: newServer(), notified: &notifications{}}
+		options.Label, options.Reduce, options.Changed = label, reduced, b.notified.add
 		b.store = newStore(b.server, options)
 		defer b.store.Close()
 		test(b)
@@ -106,11 +106,11 @@ func (b *bed) keep(owner string, places ...Place) {
 	synctest.Wait()
 }
 
-// expect checks what was told.
+// expect checks the notifications.
 func (b *bed) expect(what string, want ...string) {
 	b.Helper()
-	if d := gocmp.Diff(want, b.told.take()); d != "" {
-		b.Errorf("%s: told (-want +got):\n%s", what, d)
+	if d := gocmp.Diff(want, b.notified.drain()); d != "" {
+		b.Errorf("%s: notified (-want +got):\n%s", what, d)
 	}
 }
 

@@ -25,7 +25,7 @@ func TestAListKeepsAnswersThatAreNewer(t *testing.T) {
 		k := b.store.kinds[inShop.kind()]
 		list := map[types.NamespacedName]*record{}
 		for _, live := range b.server.selected("") {
-			list[types.NamespacedName{Namespace: live.GetNamespace(), Name: live.GetName()}] = recordOf(judged(live))
+			list[types.NamespacedName{Namespace: live.GetNamespace(), Name: live.GetName()}] = recordOf(reduced(live))
 		}
 		version := b.server.objects[objectName{"shop", "dead"}].GetResourceVersion()
 		b.server.hold()
@@ -48,7 +48,7 @@ func TestAnswersBeforeTheFirstListAreKept(t *testing.T) {
 		b.store.Keep("a", []Place{inShop})
 		advance(time.Second)
 		b.store.Writing("a", inShop, "pod")(answer(b.server.put(object("shop", "pod", "1", "a", "one"))))
-		b.store.Read("b", inShop, "new", judged(b.server.put(object("shop", "new", "2", "a", "one"))))
+		b.store.Read("b", inShop, "new", reduced(b.server.put(object("shop", "new", "2", "a", "one"))))
 		b.misses(inShop, "pod", false)
 		advance(2 * time.Minute)
 		b.sees(inShop, "pod", "one")
@@ -56,14 +56,14 @@ func TestAnswersBeforeTheFirstListAreKept(t *testing.T) {
 	})
 }
 
-func TestOthersAreToldWhatAnOwnerDoesAndSees(t *testing.T) {
-	t.Run("it takes the object", func(t *testing.T) {
+func TestOtherOwnersAreNotifiedOfWhatAnOwnerWritesAndReads(t *testing.T) {
+	t.Run("it adopts the object", func(t *testing.T) {
 		withPod(t, func(b *bed) {
 			done := b.store.Writing("b", inShop, "pod")
 			outcome := answer(b.server.change("shop", "pod", func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{label: "b"}) }))
 			b.server.release()
 			done(outcome)
-			b.expect("to the one who had it", "a: pod Content")
+			b.expect("to the owner that had it", "a: pod Content")
 		})
 	})
 	t.Run("it removes the object", func(t *testing.T) {
@@ -72,24 +72,24 @@ func TestOthersAreToldWhatAnOwnerDoesAndSees(t *testing.T) {
 			b.server.remove("shop", "pod")
 			done(gone("1"))
 			b.server.release()
-			b.expect("to the one whose it was", "a: pod Vanished")
+			b.expect("to the former owner", "a: pod Vanished")
 		})
 	})
 	t.Run("it reads that it changed", func(t *testing.T) {
 		withPod(t, func(b *bed) {
-			b.store.Read("b", inShop, "pod", judged(b.server.change("shop", "pod", content("two"))))
-			b.expect("to the one whose it is", "a: pod Content")
+			b.store.Read("b", inShop, "pod", reduced(b.server.change("shop", "pod", content("two"))))
+			b.expect("to the owner", "a: pod Content")
 			b.server.release()
 			b.expect("once")
 		})
 	})
 }
 
-func TestAReadIsTakenOverIfItIsNewer(t *testing.T) {
+func TestAReadIsRecordedIfItIsNewer(t *testing.T) {
 	withPod(t, func(b *bed) {
-		b.store.Read("a", inShop, "pod", judged(b.server.change("shop", "pod", content("two"))))
+		b.store.Read("a", inShop, "pod", reduced(b.server.change("shop", "pod", content("two"))))
 		b.sees(inShop, "pod", "two")
-		old := judged(withVersion(object("shop", "pod", "1", "a", "old"), "1"))
+		old := reduced(withVersion(object("shop", "pod", "1", "a", "old"), "1"))
 		b.store.Read("a", inShop, "pod", old)
 		b.sees(inShop, "pod", "two")
 		b.store.Read("a", inShop, "pod", plan.Observation{})
@@ -106,10 +106,10 @@ func TestAReadIsTakenOverIfItIsNewer(t *testing.T) {
 
 func TestAnswersFromPlacesThatAreNotWatchedAreNotKept(t *testing.T) {
 	inBubble(t, Options{}, func(b *bed) {
-		b.store.Read("a", inShop, "pod", judged(b.server.put(object("shop", "pod", "1", "a", "one"))))
+		b.store.Read("a", inShop, "pod", reduced(b.server.put(object("shop", "pod", "1", "a", "one"))))
 		b.server.set(func(s *server) { s.refuse = forbid("") })
 		b.keep("a", inShop)
-		b.store.Read("a", inBank, "pod", judged(b.server.put(object("bank", "pod", "2", "a", "one"))))
+		b.store.Read("a", inBank, "pod", reduced(b.server.put(object("bank", "pod", "2", "a", "one"))))
 		done := b.store.Writing("a", inBank, "pod")
 		done(answer(b.server.change("bank", "pod", content("two"))))
 		if stats := b.store.Stats(); stats.Records != 1 || stats.Writing != 0 {
@@ -118,11 +118,11 @@ func TestAnswersFromPlacesThatAreNotWatchedAreNotKept(t *testing.T) {
 	})
 }
 
-func TestVersionsThatCannotBeComparedAreTakenAsTheyCome(t *testing.T) {
+func TestVersionsThatCannotBeComparedCountInTheOrderOfTheirArrival(t *testing.T) {
 	withPod(t, func(b *bed) {
-		b.store.Read("a", inShop, "pod", judged(withVersion(object("shop", "pod", "1", "a", "two"), "v2-abc")))
+		b.store.Read("a", inShop, "pod", reduced(withVersion(object("shop", "pod", "1", "a", "two"), "v2-abc")))
 		b.sees(inShop, "pod", "two")
-		b.store.Read("a", inShop, "pod", judged(withVersion(object("shop", "pod", "1", "a", "three"), "v1-def")))
+		b.store.Read("a", inShop, "pod", reduced(withVersion(object("shop", "pod", "1", "a", "three"), "v1-def")))
 		b.sees(inShop, "pod", "three")
 	})
 }

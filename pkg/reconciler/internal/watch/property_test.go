@@ -24,21 +24,21 @@ type story struct {
 	uids   int
 	// pending are our requests that the server has done.
 	pending []func()
-	// foreign counts what others did and what is not known to be ours.
-	foreign int
+	// byOthers counts what others did and what is not known to be ours.
+	byOthers int
 	// knows is what the owner was shown last.
 	knows plan.Observation
 	// newest is the version of the newest answer, dead are uids that we were
-	// told to be gone.
-	newest string
-	dead   map[string]bool
-	tells  int
-	log    []string
+	// reported to be gone.
+	newest        string
+	dead          map[string]bool
+	notifications int
+	log           []string
 }
 
 func TestWhateverTheOrderTheRecordIsNotOlderThanOurAnswers(t *testing.T) {
 	cases := slice.FromEnvironment(t)
-	stories, told := 0, 0
+	stories, notified := 0, 0
 	for seed := range uint64(1600) {
 		if !cases.Has(int(seed)) {
 			continue
@@ -46,22 +46,22 @@ func TestWhateverTheOrderTheRecordIsNotOlderThanOurAnswers(t *testing.T) {
 		stories++
 		inBubble(t, Options{}, func(b *bed) {
 			s := &story{bed: b, random: rand.New(rand.NewPCG(seed, 1)), dead: map[string]bool{}}
-			s.tell(seed)
-			told += s.tells
+			s.play(seed)
+			notified += s.notifications
 		})
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
 	}
-	if told < stories/2 {
-		t.Errorf("only %d changes were told: these stories tell nothing", told)
+	if notified < stories/2 {
+		t.Errorf("only %d changes were notified: these stories show nothing", notified)
 	}
 }
 
-func (s *story) tell(seed uint64) {
+func (s *story) play(seed uint64) {
 	s.server.put(object("shop", "pod", "uid0", "a", "content 0"))
 	s.keep("a", inShop)
-	s.knows = judged(s.live())
+	s.knows = reduced(s.live())
 	s.server.hold()
 	alone := seed%4 == 0 // no other client does anything
 	for step := range 40 {
@@ -113,7 +113,7 @@ func (s *story) live() *unstructured.Unstructured {
 	return s.server.objects[objectName{"shop", "pod"}]
 }
 
-// write sends a request of ours, whose answer comes later.
+// write sends a request of ours; its answer comes later.
 func (s *story) write(text string) {
 	done := s.store.Writing("a", inShop, "pod")
 	var outcome *plan.Observation
@@ -137,7 +137,7 @@ func (s *story) write(text string) {
 	s.pending = append(s.pending, func() {
 		if lost {
 			s.log = append(s.log, "an answer is lost")
-			s.foreign++
+			s.byOthers++
 			done(nil)
 			return
 		}
@@ -177,7 +177,7 @@ func (s *story) answer() {
 
 // otherClient changes the object.
 func (s *story) otherClient(text string) {
-	s.foreign++
+	s.byOthers++
 	switch live := s.live(); {
 	case live == nil:
 		s.uids++
@@ -197,17 +197,17 @@ func (s *story) otherClient(text string) {
 
 // check holds the record against the answers.
 func (s *story) check() {
-	tells := s.told.take()
-	s.tells += len(tells)
-	if len(tells) > 0 {
-		s.log = append(s.log, fmt.Sprint(tells))
+	changes := s.notified.drain()
+	s.notifications += len(changes)
+	if len(changes) > 0 {
+		s.log = append(s.log, fmt.Sprint(changes))
 	}
 	o, known, _ := s.store.Look(inShop, "pod")
-	if len(tells) > 0 {
-		s.knows = o // who is told looks
+	if len(changes) > 0 {
+		s.knows = o // a notified owner reads the object
 	}
-	if s.tells > s.foreign {
-		s.Errorf("told %d times, although others did no more than %d things", s.tells, s.foreign)
+	if s.notifications > s.byOthers {
+		s.Errorf("notified %d times, although others did no more than %d things", s.notifications, s.byOthers)
 	}
 	if known && s.dead[string(o.UID)] {
 		s.Errorf("%s came back", o.UID)
@@ -217,7 +217,7 @@ func (s *story) check() {
 	}
 }
 
-// end holds the record against the server, when all has been told.
+// end compares the record with the server, when all events were delivered.
 func (s *story) end() {
 	o, known, watched := s.store.Look(inShop, "pod")
 	live := s.live()

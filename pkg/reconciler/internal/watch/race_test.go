@@ -47,7 +47,7 @@ func TestManyAtOnce(t *testing.T) {
 						done := b.store.Writing(owner, place, name)
 						live := b.server.change(place.Namespace, name, func(o *unstructured.Unstructured) { o.Object["spec"] = fmt.Sprint(step) })
 						done(answer(live))
-						b.store.Read(owner, place, name, judged(live))
+						b.store.Read(owner, place, name, reduced(live))
 					}
 					b.store.Look(place, name)
 					b.store.Stats()

@@ -76,8 +76,8 @@ func (r *records) delete(name objectName, version string, last *record, now time
 	r.tombstones.put(name, left, now)
 }
 
-// forgetDeletions forgets which objects left.
-func (r *records) forgetDeletions() {
+// dropDeletions drops what is known about objects that left.
+func (r *records) dropDeletions() {
 	r.tombstones = recent[objectName, tombstone]{}
 	r.deleted = recent[types.UID, struct{}]{}
 }
@@ -96,7 +96,7 @@ func (r *records) isStale(name objectName, version string) bool {
 	return left && compare(version, tombstone.version) <= 0
 }
 
-// remove takes over that an object left the watch, at a version, with its last state.
+// remove records that an object left the watch, at a version, with its last state.
 func (r *records) remove(name objectName, version string, last *record, now time.Time) (old *record, changed bool) {
 	old = r.get(name)
 	if old != nil && before(version, old.version) {
@@ -109,7 +109,7 @@ func (r *records) remove(name objectName, version string, last *record, now time
 	return old, old != nil
 }
 
-// confirmDeletion takes over that an object does not exist any more, which a request of ours
+// confirmDeletion records that an object does not exist any more, which a request of ours
 // has shown.
 func (r *records) confirmDeletion(name objectName, uid types.UID, now time.Time) {
 	r.deleted.put(uid, struct{}{}, now)
@@ -122,14 +122,15 @@ func (r *records) confirmDeletion(name objectName, uid types.UID, now time.Time)
 // once. It is not changed once it is made. There is one for each dependent, so the
 // order of the fields keeps it at 96 bytes.
 type record struct {
-	uid     types.UID
-	version string
-	seen    string
-	marks   unique.Handle[marks]
-	status  unique.Handle[plan.Status]
+	uid          types.UID
+	version      string
+	observedHash string
+	owners       unique.Handle[ownership]
+	status       unique.Handle[plan.Status]
 	// finalizers are joined.
 	finalizers unique.Handle[string]
-	// scaled, referenced and ending are as in plan.Observation.
+	// scaled, referenced and ending are Scaled, HasOwnerReferences and Finish of
+	// plan.Observation.
 	scaled *plan.Scaling
 	// created and deleting are seconds since 1970, 0 for never: the API knows no fractions.
 	created, deleting uint32
@@ -139,9 +140,9 @@ type record struct {
 	ending     plan.Finish
 }
 
-// marks is plan.Ownership in a form that can be compared, without the controller: it
+// ownership is plan.Ownership in a form that can be compared, without the controller: it
 // matters only for an object that is not ours, which is read.
-type marks struct {
+type ownership struct {
 	owner  string
 	ref    plan.OwnerRef
 	others string
@@ -153,10 +154,10 @@ const separator = "\n" // is in no finalizer and no name of an owner
 // the observation, which the inventory of the owner holds, too.
 func recordOf(o plan.Observation) *record {
 	return &record{
-		uid:     o.UID,
-		version: o.ResourceVersion,
-		seen:    o.ObservedHash,
-		marks: unique.Make(marks{
+		uid:          o.UID,
+		version:      o.ResourceVersion,
+		observedHash: o.ObservedHash,
+		owners: unique.Make(ownership{
 			owner: o.Ownership.OwnerID, ref: o.Ownership.Ref, others: strings.Join(o.Ownership.OtherOwners, separator),
 		}),
 		status:     unique.Make(o.Status),
@@ -178,8 +179,8 @@ func (r *record) shareStrings(old *record) {
 	if r.uid == old.uid {
 		r.uid = old.uid
 	}
-	if r.seen == old.seen {
-		r.seen = old.seen
+	if r.observedHash == old.observedHash {
+		r.observedHash = old.observedHash
 	}
 }
 
@@ -188,7 +189,7 @@ func unreadable(live *unstructured.Unstructured, label string) *record {
 	return &record{
 		uid:        live.GetUID(),
 		version:    live.GetResourceVersion(),
-		marks:      unique.Make(marks{owner: live.GetLabels()[label]}),
+		owners:     unique.Make(ownership{owner: live.GetLabels()[label]}),
 		status:     unique.Make(plan.Status{}),
 		finalizers: unique.Make(""),
 		unread:     true,
@@ -197,13 +198,13 @@ func unreadable(live *unstructured.Unstructured, label string) *record {
 
 // observation is what the record was made of.
 func (r *record) observation() plan.Observation {
-	m := r.marks.Value()
+	m := r.owners.Value()
 	return plan.Observation{
 		Existence:          plan.Present,
 		UID:                r.uid,
 		ResourceVersion:    r.version,
 		Ownership:          plan.Ownership{OwnerID: m.owner, Ref: m.ref, OtherOwners: split(m.others)},
-		ObservedHash:       r.seen,
+		ObservedHash:       r.observedHash,
 		DeletionTimestamp:  timeOf(r.deleting),
 		Finalizers:         split(r.finalizers.Value()),
 		CreationTimestamp:  timeOf(r.created),
@@ -223,21 +224,21 @@ func (r *record) ended() *record {
 	return nil
 }
 
-func (r *record) owner() string { return r.marks.Value().owner }
+func (r *record) owner() string { return r.owners.Value().owner }
 
-// isMarked reports whether the object bears the label of an owner, and the annotation that
-// goes with it.
-func (r *record) isMarked(owner string) bool {
+// namesOwner reports whether the object has the label of an owner and the annotation that
+// belongs to it.
+func (r *record) namesOwner(owner string) bool {
 	if r == nil {
 		return false
 	}
-	m := r.marks.Value()
+	m := r.owners.Value()
 	return m.owner == owner && m.ref != plan.OwnerRef{}
 }
 
 // same reports whether two records differ in nothing but version and status.
 func (r *record) same(other *record) bool {
-	return r.uid == other.uid && r.seen == other.seen && r.marks == other.marks && r.finalizers == other.finalizers &&
+	return r.uid == other.uid && r.observedHash == other.observedHash && r.owners == other.owners && r.finalizers == other.finalizers &&
 		(r.deleting == 0) == (other.deleting == 0) && !r.unread && !other.unread
 }
 
@@ -248,7 +249,7 @@ func (r *record) edited(other *record) bool {
 		return false
 	}
 	unedited := *other
-	unedited.seen = r.seen
+	unedited.observedHash = r.observedHash
 	return r.same(&unedited) && r.status == other.status
 }
 
@@ -275,8 +276,8 @@ func split(joined string) []string {
 	return strings.Split(joined, separator)
 }
 
-// compare orders two versions. Those that cannot be compared are told apart by
-// when they arrive: a is taken to be the newer one.
+// compare orders two versions. Those that cannot be compared are ordered by
+// their arrival: a counts as the newer one.
 func compare(a, b string) int {
 	if a == b {
 		return 0
@@ -306,7 +307,7 @@ const (
 	maxAge    = 10 * time.Minute
 )
 
-// recent is a map that forgets the oldest entries.
+// recent is a map that drops the oldest entries.
 type recent[K comparable, V any] struct {
 	entries map[K]remembered[V]
 	order   []moment[K]

@@ -24,7 +24,7 @@ func TestAStorageThatWasRestoredWithoutAWatchIsRecognized(t *testing.T) {
 		b.server.cut()
 		advance(time.Minute)
 		b.misses(inShop, "pod", false)
-		b.store.Read("a", inShop, "pod", judged(b.server.change("shop", "pod", content("two"))))
+		b.store.Read("a", inShop, "pod", reduced(b.server.change("shop", "pod", content("two"))))
 		b.server.remove("shop", "late")
 		b.store.Read("a", inShop, "late", *gone("2"))
 
@@ -37,12 +37,12 @@ func TestAStorageThatWasRestoredWithoutAWatchIsRecognized(t *testing.T) {
 		b.sees(inShop, "pod", "one")
 		b.sees(inShop, "late", "back")
 		b.expect("as it was", "a: late Content", "a: pod Content")
-		b.store.Read("a", inShop, "pod", judged(b.server.change("shop", "pod", content("three"))))
+		b.store.Read("a", inShop, "pod", reduced(b.server.change("shop", "pod", content("three"))))
 		b.sees(inShop, "pod", "three")
 	})
 }
 
-// Each namespace has a reflector of its own, and only one of them was told.
+// Each namespace has a reflector of its own, and only one of them received the event.
 func TestWhatIsTooNewForARestoredStorageIsForgottenInEveryNamespace(t *testing.T) {
 	inBubble(t, Options{}, func(b *bed) {
 		b.server.set(func(s *server) { s.refuse = forbid("") })
@@ -52,7 +52,7 @@ func TestWhatIsTooNewForARestoredStorageIsForgottenInEveryNamespace(t *testing.T
 		b.server.set(func(s *server) { s.refuse = forbid("", "shop", "bank") })
 		b.server.cut()
 		advance(time.Minute)
-		b.store.Read("a", inBank, "pod", judged(b.server.change("bank", "pod", content("two"))))
+		b.store.Read("a", inBank, "pod", reduced(b.server.change("bank", "pod", content("two"))))
 		b.server.set(func(s *server) {
 			s.restore()
 			delete(s.objects, objectName{"bank", "pod"})
@@ -72,7 +72,7 @@ func TestAnAnswerThatOvertakesTheListDoesNotMakeItARestoredOne(t *testing.T) {
 		b.server.put(object("shop", "pod", "1", "a", "one"))
 		b.server.set(func(s *server) {
 			s.after = func(*fakeStream) {
-				b.store.Read("a", inShop, "pod", judged(withVersion(object("shop", "pod", "1", "a", "two"), "150")))
+				b.store.Read("a", inShop, "pod", reduced(withVersion(object("shop", "pod", "1", "a", "two"), "150")))
 			}
 		})
 		b.keep("a", inShop)

@@ -44,6 +44,8 @@ type scope struct {
 
 	// synced: all objects are known; failing: they are not, and the last attempt did not work.
 	synced, failing bool
+	// cutShort: the server has ended a watch before it had sent all objects.
+	cutShort bool
 	// downSince is since when the watch is broken; zero if it is not.
 	downSince time.Time
 	// newest is the newest version that the server sent, list that of the last list.
@@ -58,7 +60,7 @@ func (c *scope) isFresh(now time.Time, stale time.Duration) bool {
 	return c.synced && (c.downSince.IsZero() || now.Sub(c.downSince) <= stale)
 }
 
-// start begins to watch. It is called with the lock.
+// start starts to watch. It is called with the lock.
 func (s *Store) start(k *kind, namespace string) {
 	logger := log.Log.WithName("watch").WithValues("type", k.key.gvr.String())
 	if namespace != wide {
@@ -137,7 +139,7 @@ func (c *scope) Replace(objects map[types.NamespacedName]*record, version string
 			k.newest = version
 		}
 		changes := k.replace(c.namespace, objects, version, restored)
-		c.synced, c.failing, c.downSince = true, false, time.Time{}
+		c.synced, c.failing, c.cutShort, c.downSince = true, false, false, time.Time{}
 		if !streaming {
 			c.downSince = time.Now()
 		}
@@ -210,7 +212,7 @@ func (c *scope) Watching(watching bool) {
 // later. A server that refuses the credentials may accept them in a moment, when they are
 // rotated: that is no refusal of the scope.
 func (c *scope) Failed(err error, attempt int) (time.Duration, bool) {
-	if c.isRefused(err) {
+	if c.recordFailure(err) {
 		return 0, false
 	}
 	if err != nil {
@@ -219,7 +221,10 @@ func (c *scope) Failed(err error, attempt int) (time.Duration, bool) {
 	return backoff.Jitter(backoff.Delay(attempt, minRetry, maxRetry), 1, backoff.Random()), true
 }
 
-func (c *scope) isRefused(err error) bool {
+// recordFailure records why an attempt failed, and reports whether the server refuses to list
+// or watch the scope. A watch that is cut short for the first time is no failure yet: callers
+// wait for the next one instead of reading each object.
+func (c *scope) recordFailure(err error) (refused bool) {
 	_, unserved := errors.AsType[*cluster.UnservedPathError](err)
 	forbidden := apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotAcceptable(err)
 	s, k := c.store, c.kind
@@ -229,7 +234,9 @@ func (c *scope) isRefused(err error) bool {
 		return true
 	}
 	if !unserved && !forbidden {
-		c.failing = !c.synced
+		first := errors.Is(err, informer.ErrCutShort) && !c.cutShort && !c.failing
+		c.cutShort = c.cutShort || first
+		c.failing = !c.synced && !first
 		s.progressed()
 		return false
 	}

@@ -178,7 +178,7 @@ func TestABrokenWatchIsBelievedForAWhile(t *testing.T) {
 		b.server.set(func(s *server) { s.refuse = nil })
 		advance(30 * time.Second)
 		b.sees(inShop, "pod", "two")
-		b.expect("told when it is known", "a: pod Content")
+		b.expect("notified when it is known", "a: pod Content")
 	})
 }
 

@@ -25,26 +25,26 @@ import (
 	"github.com/corbel-run/corbel/pkg/cluster"
 )
 
-// server is a server with one type, whose events can be held back.
+// server is a server with one type; its events can be held back.
 type server struct {
 	mu      sync.Mutex
 	version int
 	objects map[objectName]*unstructured.Unstructured
 	streams []*fakeStream
-	// history are all events, for watches that begin at a version.
+	// history are all events, for watches that start at a version.
 	history []fakeEvent
 	// compacted is the version up to which the history is not known any more.
 	compacted int
 	// refuse, if set, answers requests with an error; what is "list", "watch"
 	// (with a list as its beginning) or "rewatch".
 	refuse func(what, namespace string) error
-	// held tells that events pile up until release.
+	// held: events are held back until release.
 	held bool
-	// deaf tells that the server does not know how to begin a watch with a list.
+	// deaf: the server does not know how to start a watch with a list.
 	deaf bool
 	// lag is how late a watch that was closed notices it.
 	lag time.Duration
-	// after, if set, is called with every watch that begins with a list.
+	// after, if set, is called with every watch that starts with a list.
 	after    func(*fakeStream)
 	requests []string
 }
@@ -83,7 +83,7 @@ func object(namespace, name, uid, owner, content string) *unstructured.Unstructu
 	return live
 }
 
-// put stores an object and tells the watches.
+// put stores an object and sends the event to the watches.
 func (s *server) put(live *unstructured.Unstructured) *unstructured.Unstructured {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,11 +127,11 @@ func (s *server) remove(namespace, name string) *unstructured.Unstructured {
 func (s *server) emit(event fakeEvent) {
 	s.history = append(s.history, event)
 	for _, stream := range s.streams {
-		stream.tell(event)
+		stream.publish(event)
 	}
 }
 
-// release tells what was held back.
+// release sends what was held back.
 func (s *server) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +141,7 @@ func (s *server) release() {
 	}
 }
 
-// deliver tells the first event that was held back, or one that was told before.
+// deliver sends the first event that was held back, or one that was sent before.
 func (s *server) deliver(again int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +180,7 @@ func (s *server) set(change func(*server)) {
 	change(s)
 }
 
-// asked returns and forgets the requests.
+// asked returns and removes the requests.
 func (s *server) asked() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,7 +262,7 @@ func (s *server) Watch(ctx context.Context, _ cluster.Resource, namespace string
 		}
 		for _, event := range s.history {
 			if version, _ := strconv.Atoi(event.object.GetResourceVersion()); version > since {
-				stream.tell(event)
+				stream.publish(event)
 			}
 		}
 	}
@@ -272,10 +272,10 @@ func (s *server) Watch(ctx context.Context, _ cluster.Resource, namespace string
 }
 
 func (s *server) bookmark() *unstructured.Unstructured {
-	mark := object("", "", "", "", "")
-	mark.SetResourceVersion(strconv.Itoa(s.version))
-	mark.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
-	return mark
+	event := object("", "", "", "", "")
+	event.SetResourceVersion(strconv.Itoa(s.version))
+	event.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	return event
 }
 
 // fakeStream is a watch.
@@ -289,8 +289,8 @@ type fakeStream struct {
 	done      chan struct{}
 }
 
-// tell sends the event as a client with the selector sees it.
-func (f *fakeStream) tell(event fakeEvent) {
+// publish sends the event as a client with the selector sees it.
+func (f *fakeStream) publish(event fakeEvent) {
 	if f.namespace != "" && event.object.GetNamespace() != f.namespace {
 		return
 	}

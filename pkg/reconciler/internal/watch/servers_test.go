@@ -111,17 +111,52 @@ func TestWaitReturnsWhereItIsOfNoUse(t *testing.T) {
 		b.server.set(func(s *server) { s.refuse, s.deaf = nil, true })
 		b.store.Keep("a", nil)
 		advance(2 * time.Minute)
-		begun := time.Now()
+		started := time.Now()
 		ctx, cancel := context.WithTimeout(b.Context(), 3*time.Second)
 		defer cancel()
 		b.store.Keep("a", []Place{inShop})
 		b.store.Wait(ctx, []Place{inShop})
-		if waited := time.Since(begun); waited != 3*time.Second {
+		if waited := time.Since(started); waited != 3*time.Second {
 			t.Errorf("waited %s", waited)
 		}
 		go b.store.Wait(b.Context(), []Place{inShop})
 		synctest.Wait()
 		b.store.Close() // ends the wait
+	})
+}
+
+// Each object would be read otherwise.
+func TestAWatchThatIsCutShortOnceIsAwaited(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.server.set(func(s *server) {
+			s.deaf = true
+			s.after = func(stream *fakeStream) {
+				s.deaf, s.after = false, nil
+				time.AfterFunc(10*time.Millisecond, stream.Close)
+			}
+		})
+		b.keep("a", inShop)
+		b.sees(inShop, "pod", "one")
+	})
+}
+
+func TestWatchesThatAreCutShortAgainAndAgainAreNotAwaited(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.server.put(object("shop", "pod", "1", "a", "one"))
+		b.server.set(func(s *server) {
+			s.deaf = true
+			s.after = func(stream *fakeStream) { time.AfterFunc(29*time.Second, stream.Close) }
+		})
+		b.store.Keep("a", []Place{inShop})
+		advance(5 * time.Minute)
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(b.Context(), 3*time.Second)
+		defer cancel()
+		b.store.Wait(ctx, []Place{inShop})
+		if waited := time.Since(start); waited > 0 {
+			t.Errorf("waited %s", waited)
+		}
 	})
 }
 
@@ -133,7 +168,7 @@ func TestNothingIsKeptAfterClose(t *testing.T) {
 		b.store.Close()
 		b.store.Close()
 		done(answer(b.server.put(object("shop", "pod", "1", "a", "two"))))
-		b.store.Read("a", inShop, "pod", judged(b.server.put(object("shop", "pod", "1", "a", "three"))))
+		b.store.Read("a", inShop, "pod", reduced(b.server.put(object("shop", "pod", "1", "a", "three"))))
 		b.store.Writing("a", inShop, "pod")(nil)
 		b.keep("a", inShop)
 		b.misses(inShop, "pod", false)
@@ -144,7 +179,7 @@ func TestNothingIsKeptAfterClose(t *testing.T) {
 // atOnce is more requests than a client sends that makes pauses.
 const atOnce = 100
 
-func TestAServerThatNeverBeginsAWatchIsAskedWithPauses(t *testing.T) {
+func TestAServerThatNeverStartsAWatchIsRetriedWithBackoff(t *testing.T) {
 	for name, behave := range map[string]func(*server){
 		"the version is always too old": func(s *server) {
 			s.refuse = func(string, string) error { return apierrors.NewResourceExpired("too old") }
@@ -204,7 +239,7 @@ func TestAServerThatStartsAndDoesNotKnowRightsYetIsWatchedSoon(t *testing.T) {
 	})
 }
 
-func TestWhatIsThereFromTheBeginningNotifiesNoOwnerThoughTheClusterWasWatchedOnce(t *testing.T) {
+func TestInitialObjectsNotifyNoOwnerThoughTheClusterWasWatchedBefore(t *testing.T) {
 	inBubble(t, Options{}, func(b *bed) {
 		b.keep("a", inShop)
 		advance(2 * time.Second)

@@ -17,11 +17,11 @@ import (
 
 // Options tune a Store. Label and Reduce are required.
 type Options struct {
-	// Label is the key of the label that all dependents bear; its value is the
+	// Label is the key of the label that all dependents have; its value is the
 	// id of the owner. Only objects with it are watched.
 	Label string
 	// Reduce makes the observation of an object as the server sent it: without
-	// Accepted, which is not kept, and with the value of Label as the owner's id.
+	// AppliedHash, which is not kept, and with the value of Label as the owner's id.
 	// It is quick, sends nothing and keeps nothing of the object.
 	Reduce func(live *unstructured.Unstructured) plan.Observation
 	// Changed is called with what changed, unless the owner itself changed it.
@@ -206,9 +206,9 @@ func (s *Store) unuse(at placeKey) {
 func (s *Store) Wait(ctx context.Context, places []Place) {
 	for {
 		s.mu.RLock()
-		settled, progress := s.settled(places), s.progress
+		isDone, progress := s.waitIsDone(places), s.progress
 		s.mu.RUnlock()
-		if settled {
+		if isDone {
 			return
 		}
 		select {
@@ -219,8 +219,8 @@ func (s *Store) Wait(ctx context.Context, places []Place) {
 	}
 }
 
-// settled reports whether waiting is of no use.
-func (s *Store) settled(places []Place) bool {
+// waitIsDone reports whether there is nothing to wait for.
+func (s *Store) waitIsDone(places []Place) bool {
 	for _, place := range places {
 		k := s.kinds[place.kind()]
 		if k == nil {

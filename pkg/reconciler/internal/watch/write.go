@@ -15,38 +15,38 @@ import (
 // answered, in the words of Reduce: nil if the outcome is not known, Absent with
 // the uid if the server said that the object is gone.
 //
-// What the watch says about the object meanwhile is taken over, but no owner is notified
-// before the answer is there: the echo of the write is no news. If the write takes the
+// What the watch says about the object meanwhile is recorded, but no owner is notified
+// before the answer arrives: the echo of the write is no change. If the write removes the
 // object from another owner, that owner is notified.
 func (s *Store) Writing(owner string, place Place, name string) (done func(answer *plan.Observation)) {
 	at := place.object(name)
 	s.mu.Lock()
-	begun := s.kinds[place.kind()]
-	if begun != nil {
-		begun.records.begin(at)
+	started := s.kinds[place.kind()]
+	if started != nil {
+		started.records.beginWrite(at)
 	}
 	s.mu.Unlock()
 	var once sync.Once
 	return func(answer *plan.Observation) {
-		once.Do(func() { s.notify(s.wrote(owner, place, at, begun, answer)) })
+		once.Do(func() { s.notify(s.wrote(owner, place, at, started, answer)) })
 	}
 }
 
-func (s *Store) wrote(owner string, place Place, at objectName, begun *kind, answer *plan.Observation) []Change {
+func (s *Store) wrote(owner string, place Place, at objectName, started *kind, answer *plan.Observation) []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.kinds[place.kind()]
 	if k == nil {
 		return nil
 	}
-	if k != begun { // the type was not watched when the request was sent
+	if k != started { // the type was not watched when the request was sent
 		return k.read(owner, at, answer)
 	}
 	r := &k.records
 	write := r.writes[at]
 	old := write.base
-	if live := k.take(at, answer, old); live != nil {
-		write.move(*live)
+	if live := k.recordAnswer(at, answer, old); live != nil {
+		write.setAnswer(*live)
 	}
 	changes := k.difference(at, old, write.base, owner)
 	if write.requests--; write.requests == 0 {
@@ -56,7 +56,7 @@ func (s *Store) wrote(owner string, place Place, at objectName, begun *kind, ans
 	return changes
 }
 
-// Read takes over what a request of an owner found, if it is newer than what is
+// Read records what a request of an owner found, if it is newer than what is
 // known: an object in the words of Reduce, or Absent with the uid that is gone.
 // The owner is not notified; another one is, if its object changed.
 func (s *Store) Read(owner string, place Place, name string, answer plan.Observation) {
@@ -71,9 +71,9 @@ func (s *Store) Read(owner string, place Place, name string, answer plan.Observa
 
 func (k *kind) read(owner string, at objectName, answer *plan.Observation) []Change {
 	old := k.records.get(at)
-	k.take(at, answer, nil)
+	k.recordAnswer(at, answer, nil)
 	if k.records.writes[at] != nil {
-		return nil // when the requests are over, what is new is notified
+		return nil // when the requests have ended, what is new is notified
 	}
 	return k.difference(at, old, k.records.get(at), owner)
 }
@@ -86,10 +86,10 @@ type state struct {
 	version string
 }
 
-// take puts an answer into the records, and returns what it says; nil means
+// recordAnswer puts an answer into the records, and returns what it says; nil means
 // nothing. The object is the one that was known before, unless the answer says
 // another uid.
-func (k *kind) take(at objectName, answer *plan.Observation, before *record) *state {
+func (k *kind) recordAnswer(at objectName, answer *plan.Observation, before *record) *state {
 	if answer == nil || !k.covers(at.namespace) {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (k *kind) take(at objectName, answer *plan.Observation, before *record) *st
 			return &state{live, live.version}
 		}
 		if !stale {
-			// The watch will not tell what becomes of it.
+			// The watch does not report what becomes of it.
 			r.delete(at, live.version, nil, now)
 		}
 		return &state{nil, live.version}
@@ -138,7 +138,7 @@ type writing struct {
 	version string
 }
 
-func (r *records) begin(at objectName) {
+func (r *records) beginWrite(at objectName) {
 	write := r.writes[at]
 	if write == nil {
 		write = &writing{base: r.get(at)}
@@ -147,8 +147,8 @@ func (r *records) begin(at objectName) {
 	write.requests++
 }
 
-// move takes over an answer, unless a newer one was there.
-func (w *writing) move(to state) {
+// setAnswer records an answer, unless there was a newer one.
+func (w *writing) setAnswer(to state) {
 	if to.version != "" {
 		if w.version != "" && before(to.version, w.version) || w.base != nil && before(to.version, w.base.version) {
 			return

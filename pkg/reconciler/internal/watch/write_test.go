@@ -38,7 +38,7 @@ func TestTheEchoOfAWriteNotifiesNoOwner(t *testing.T) {
 	writes := map[string]func(*server) *plan.Observation{
 		"update": func(s *server) *plan.Observation { return answer(s.change("shop", "pod", content("two"))) },
 		"delete": func(s *server) *plan.Observation { s.remove("shop", "pod"); return gone("1") },
-		"delete, uid not told": func(s *server) *plan.Observation {
+		"delete, uid not in the answer": func(s *server) *plan.Observation {
 			s.remove("shop", "pod")
 			return gone("")
 		},
@@ -122,7 +122,7 @@ func TestAnOlderEventNeverOverwritesAnAnswer(t *testing.T) {
 	})
 }
 
-func TestWhatOthersDoWhileWeWriteIsTold(t *testing.T) {
+func TestChangesByOthersDuringOurWriteAreReported(t *testing.T) {
 	t.Run("after the write, known before the answer", func(t *testing.T) {
 		withPod(t, func(b *bed) {
 			done := b.store.Writing("a", inShop, "pod")
@@ -181,7 +181,7 @@ func TestWhatOthersDoWhileWeWriteIsTold(t *testing.T) {
 	})
 }
 
-func TestWhatWaitsForItsFinalizersIsToldWhenItIsGone(t *testing.T) {
+func TestAnObjectThatWaitsForItsFinalizersIsReportedWhenItIsGone(t *testing.T) {
 	withPod(t, func(b *bed) {
 		done := b.store.Writing("a", inShop, "pod")
 		outcome := b.server.change("shop", "pod", func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x"}) })

@@ -58,18 +58,18 @@ func answering(uid string) http.HandlerFunc {
 	}
 }
 
-// world is a pool whose targets are in memory: time in it is that of the bubble
+// testPool is a pool with targets in memory: time in it is that of the bubble
 // of testing/synctest.
-type world struct {
+type testPool struct {
 	*Pool
-	mu      sync.Mutex
-	answer  func(request *http.Request) (*http.Response, error)
-	asked   []time.Time
-	woken   []types.NamespacedName
-	evicted []cluster.Target
+	mu       sync.Mutex
+	answer   func(request *http.Request) (*http.Response, error)
+	asked    []time.Time
+	requeued []types.NamespacedName
+	evicted  []cluster.Target
 }
 
-func (w *world) RoundTrip(request *http.Request) (*http.Response, error) {
+func (w *testPool) RoundTrip(request *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	w.asked = append(w.asked, time.Now())
 	answer := w.answer
@@ -77,42 +77,42 @@ func (w *world) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer(request)
 }
 
-func (w *world) CloseIdleConnections() {}
+func (w *testPool) CloseIdleConnections() {}
 
 // answers makes clusters answer the same from now on.
-func (w *world) answers(answer func(*http.Request) (*http.Response, error)) {
+func (w *testPool) answers(answer func(*http.Request) (*http.Response, error)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.answer = answer
 }
 
 // requests returns how many there were since it was last called.
-func (w *world) requests() int {
+func (w *testPool) requests() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	defer func() { w.asked = nil }()
 	return len(w.asked)
 }
 
-// takeWoken returns the components that were woken since it was last called.
-func (w *world) takeWoken() string {
+// drainRequeued returns the components that were requeued since it was last called.
+func (w *testPool) drainRequeued() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var names []string
-	for _, component := range w.woken {
+	for _, component := range w.requeued {
 		names = append(names, component.Name)
 	}
-	w.woken = nil
+	w.requeued = nil
 	return strings.Join(names, " ")
 }
 
-func newWorld(t *testing.T, options Options) *world {
+func newTestPool(t *testing.T, options Options) *testPool {
 	t.Helper()
-	w := &world{}
-	options.Wake = func(component types.NamespacedName) {
+	w := &testPool{}
+	options.Requeue = func(component types.NamespacedName) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.woken = append(w.woken, component)
+		w.requeued = append(w.requeued, component)
 	}
 	options.Evicted = func(target cluster.Target) {
 		w.mu.Lock()
@@ -154,7 +154,7 @@ func remote(name string) Access {
 }
 
 // enter returns a lease or fails the test.
-func (w *world) acquire(t *testing.T, access Access, name string) *Lease {
+func (w *testPool) acquire(t *testing.T, access Access, name string) *Lease {
 	t.Helper()
 	lease, err := w.Acquire(access, component(name))
 	if err != nil {

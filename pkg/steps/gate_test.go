@@ -12,8 +12,8 @@ import (
 	"github.com/corbel-run/corbel/test/wire"
 )
 
-// errDead is what a process would see of the world after its death: nothing.
-var errDead = errors.New("the process is dead")
+// errCrashed is the error of every request after the crash of a process.
+var errCrashed = errors.New("the process has crashed")
 
 // cloud is the system outside. Like many, it makes something once for each idempotency
 // key, unless it is forgetful.
@@ -31,7 +31,7 @@ func newCloud() *cloud {
 	return &cloud{byKey: map[string]string{}, buckets: map[string]bool{}, calls: map[string]int{}}
 }
 
-func (c *cloud) enter(call string) (leave func()) {
+func (c *cloud) enter(call string) (unlock func()) {
 	c.mu.Lock()
 	c.calls[call]++
 	return c.mu.Unlock
@@ -60,35 +60,35 @@ func (c *cloud) remove(name string) {
 	delete(c.buckets, name)
 }
 
-// fate is what happens to a process at one of its requests, to the API server or to the cloud.
-type fate struct {
+// gate is a disturbance of a process at one of its requests, to the API server or to the cloud.
+type gate struct {
 	// at is the request, counted from 1; 0 means none.
 	at int
 	// after lets the request happen; only its answer is lost.
 	after bool
-	// dies ends the process there; meanwhile is called before.
-	dies      bool
+	// crashes ends the process there; meanwhile is called before.
+	crashes   bool
 	meanwhile func()
 
-	mu    sync.Mutex
-	names []string
-	dead  bool
+	mu      sync.Mutex
+	names   []string
+	crashed bool
 }
 
-// request counts a request, and makes it unless the process is dead.
-func (f *fate) request(name string, do func() error) error {
+// request counts a request, and makes it unless the process has crashed.
+func (f *gate) request(name string, do func() error) error {
 	f.mu.Lock()
-	if f.dead {
+	if f.crashed {
 		f.mu.Unlock()
-		return errDead
+		return errCrashed
 	}
 	f.names = append(f.names, name)
 	mine := len(f.names) == f.at
-	f.dead = mine && f.dies && !f.after
-	dead := f.dead
+	f.crashed = mine && f.crashes && !f.after
+	crashed := f.crashed
 	f.mu.Unlock()
-	if dead {
-		return errDead
+	if crashed {
+		return errCrashed
 	}
 	if mine && f.meanwhile != nil {
 		f.meanwhile()
@@ -96,21 +96,21 @@ func (f *fate) request(name string, do func() error) error {
 	err := do()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.dead = f.dead || mine && f.dies
-	if f.dead {
-		return errDead
+	f.crashed = f.crashed || mine && f.crashes
+	if f.crashed {
+		return errCrashed
 	}
 	return err
 }
 
-func (f *fate) isDead() bool {
+func (f *gate) hasCrashed() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.dead
+	return f.crashed
 }
 
-// wrap puts the fate between a client and the API server.
-func (f *fate) wrap(next http.RoundTripper) http.RoundTripper {
+// wrap puts the gate between a client and the API server.
+func (f *gate) wrap(next http.RoundTripper) http.RoundTripper {
 	return wire.Through(next, func(r *http.Request) (response *http.Response, err error) {
 		failure := f.request(r.Method, func() error {
 			response, err = next.RoundTrip(r)

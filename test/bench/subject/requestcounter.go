@@ -40,28 +40,30 @@ func (t Traffic) count(counts func(verb string) bool) int {
 	return sum
 }
 
-// Census counts requests where they leave the process.
-type Census struct {
+// RequestCounter counts requests where they leave the process.
+type RequestCounter struct {
 	mu      sync.Mutex
 	traffic Traffic
 	open    int       // requests that are not answered yet; no watches
 	last    time.Time // when the last one was answered
 }
 
-func newCensus() *Census { return &Census{traffic: Traffic{Requests: map[string]int{}}} }
+func newRequestCounter() *RequestCounter {
+	return &RequestCounter{traffic: Traffic{Requests: map[string]int{}}}
+}
 
 // Wrap counts what goes through a transport.
-func (c *Census) Wrap(next http.RoundTripper) http.RoundTripper {
+func (c *RequestCounter) Wrap(next http.RoundTripper) http.RoundTripper {
 	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
-		if end := c.begin(r); end != nil {
+		if end := c.startRequest(r); end != nil {
 			defer end()
 		}
 		return next.RoundTrip(r)
 	})
 }
 
-// begin counts a request, and returns what is to be done at its end.
-func (c *Census) begin(r *http.Request) func() {
+// startRequest counts a request, and returns what is to be done at its end.
+func (c *RequestCounter) startRequest(r *http.Request) func() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	verb, resource := classify(r)
@@ -87,18 +89,18 @@ func (c *Census) begin(r *http.Request) func() {
 }
 
 // Quiet reports whether no request is open, and since when.
-func (c *Census) Quiet() (since time.Time, quiet bool) {
+func (c *RequestCounter) Quiet() (since time.Time, quiet bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.last, c.open == 0
 }
 
-func (c *Census) take() Traffic {
+func (c *RequestCounter) drain() Traffic {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	taken := c.traffic
+	counted := c.traffic
 	c.traffic = Traffic{Requests: map[string]int{}}
-	return taken
+	return counted
 }
 
 // classify returns the verb of a request, which is DISCOVERY if it asks what the

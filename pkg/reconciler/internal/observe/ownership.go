@@ -14,20 +14,20 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// mark is a label or an annotation by which a tool says that it owns an object. Labels that only
+// ownerKey is a label or an annotation by which a tool says that it owns an object. Labels that only
 // describe an object, such as app.kubernetes.io/managed-by, are none.
-type mark struct {
+type ownerKey struct {
 	// field is "labels" or "annotations".
 	field, key string
-	// title names the owner; empty means that the mark is not about this object.
+	// title names the owner; empty means that the value is not about this object.
 	title func(live *unstructured.Unstructured, value string) string
 	// more are the keys that say more about the same owner, and nothing without
-	// the mark: label and annotation alike.
+	// the key: label and annotation alike.
 	more []string
 }
 
-// foreignMarks are the marks of tools that are known.
-var foreignMarks = []mark{
+// toolKeys are the labels and annotations of ownership of well-known tools.
+var toolKeys = []ownerKey{
 	{"annotations", "meta.helm.sh/release-name", func(live *unstructured.Unstructured, value string) string {
 		return "Helm release " + join(live.GetAnnotations()["meta.helm.sh/release-namespace"], value)
 	}, []string{"meta.helm.sh/release-namespace"}},
@@ -62,9 +62,9 @@ func join(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// marks reads the labels and annotations of ownership. Those that our own manifest sets are
-// not foreign.
-func (o *Observer) marks(live *unstructured.Unstructured, desired *plan.Desired) plan.Ownership {
+// ownership reads the labels and annotations of ownership. Those that our own manifest sets
+// name no other owner.
+func (o *Observer) ownership(live *unstructured.Unstructured, desired *plan.Desired) plan.Ownership {
 	name := o.options.Name
 	values := valuesOf(live)
 	found := plan.Ownership{
@@ -73,7 +73,7 @@ func (o *Observer) marks(live *unstructured.Unstructured, desired *plan.Desired)
 	found.Controller = controllerOf(live)
 	found.Ref, _ = plan.ParseOwnerRef(values["annotations"][name+"/"+v1alpha1.AnnotationOwner])
 
-	for _, m := range o.othersMarks(live, desired, values) {
+	for _, m := range o.otherOwners(live, desired, values) {
 		found.OtherOwners = append(found.OtherOwners, m.title(live, values[m.field][m.key]))
 	}
 	return found
@@ -88,20 +88,20 @@ func controllerOf(live *unstructured.Unstructured) plan.Controller {
 	return plan.Controller{Kind: controller.Kind, Name: controller.Name, UID: controller.UID}
 }
 
-// othersMarks are the marks on the object that name another owner.
-func (o *Observer) othersMarks(live *unstructured.Unstructured, desired *plan.Desired, values map[string]map[string]string) []mark {
-	return slices.DeleteFunc(slices.Concat(foreignMarks, o.reconcilerMarks(values["labels"])), func(m mark) bool {
+// otherOwners returns the labels and annotations on the object that name another owner.
+func (o *Observer) otherOwners(live *unstructured.Unstructured, desired *plan.Desired, values map[string]map[string]string) []ownerKey {
+	return slices.DeleteFunc(slices.Concat(toolKeys, o.reconcilerKeys(values["labels"])), func(m ownerKey) bool {
 		value := values[m.field][m.key]
 		return value == "" || o.setByUs(live, desired, m.field, m.key, value) || m.title(live, value) == ""
 	})
 }
 
-// OthersMarks returns the keys of the labels and annotations by which others say
+// OtherOwnerKeys returns the keys of the labels and annotations by which others say
 // that they own the object, and of what goes with them. What our own manifest
 // sets is not among them.
-func (o *Observer) OthersMarks(live *unstructured.Unstructured, desired *plan.Desired) (labels, annotations []string) {
+func (o *Observer) OtherOwnerKeys(live *unstructured.Unstructured, desired *plan.Desired) (labels, annotations []string) {
 	values, keys := valuesOf(live), map[string][]string{}
-	for _, m := range o.othersMarks(live, desired, values) {
+	for _, m := range o.otherOwners(live, desired, values) {
 		keys[m.field] = append(keys[m.field], m.key)
 		for _, field := range []string{"labels", "annotations"} {
 			for _, key := range m.more {
@@ -119,27 +119,27 @@ func valuesOf(live *unstructured.Unstructured) map[string]map[string]string {
 	return map[string]map[string]string{"labels": live.GetLabels(), "annotations": live.GetAnnotations()}
 }
 
-// reconcilerMarks are the marks of other reconcilers, which are not known by name.
-func (o *Observer) reconcilerMarks(labels map[string]string) []mark {
-	var marks []mark
+// reconcilerKeys returns the ownership labels of other reconcilers, which are not known by name.
+func (o *Observer) reconcilerKeys(labels map[string]string) []ownerKey {
+	var found []ownerKey
 	for key := range labels {
 		other, ok := strings.CutSuffix(key, "/"+v1alpha1.LabelOwnerID)
 		if !ok || other == o.options.Name {
 			continue
 		}
-		marks = append(marks, mark{"labels", key, func(live *unstructured.Unstructured, value string) string {
+		found = append(found, ownerKey{"labels", key, func(live *unstructured.Unstructured, value string) string {
 			if ref, ok := plan.ParseOwnerRef(live.GetAnnotations()[other+"/"+v1alpha1.AnnotationOwner]); ok {
 				return ref.Title() + " of " + other
 			}
 			return "an owner of " + other
 		}, []string{other + "/" + v1alpha1.AnnotationOwner}})
 	}
-	slices.SortFunc(marks, func(a, b mark) int { return strings.Compare(a.key, b.key) })
-	return marks
+	slices.SortFunc(found, func(a, b ownerKey) int { return strings.Compare(a.key, b.key) })
+	return found
 }
 
-// setByUs reports whether a mark comes from our own manifest. Without a manifest, as in
-// deletion, the field manager decides.
+// setByUs reports whether a label or an annotation comes from our own manifest. Without a
+// manifest, as in deletion, the field manager decides.
 func (o *Observer) setByUs(live *unstructured.Unstructured, desired *plan.Desired, field, key, value string) bool {
 	if desired == nil || desired.Manifest == nil {
 		return Owns(live, o.options.FieldOwner, "f:metadata", "f:"+field, "f:"+key)

@@ -17,10 +17,10 @@ import (
 // admins is the group that may do everything and is never throttled by the server.
 const admins = "system:masters"
 
-// identities of the environment's own clients, by the name of their kubeconfig.
+// users of the environment's own clients, by the name of their kubeconfig.
 // All are administrators: whether upstream's roles suffice for upstream's
-// controllers is not what is tested here. The names tell them apart in audit logs.
-var identities = map[string]string{
+// controllers is not what is tested here. The names distinguish them in audit logs.
+var users = map[string]string{
 	"kubeconfig":              "admin",
 	"kube-controller-manager": "system:kube-controller-manager",
 	"kube-scheduler":          "system:kube-scheduler",
@@ -83,7 +83,7 @@ func (e *Environment) ConfigFor(user string, groups ...string) (*rest.Config, er
 
 // writeKubeconfigs writes those of the environment's own clients. The port must be known.
 func (e *Environment) writeKubeconfigs() error {
-	for name, user := range identities {
+	for name, user := range users {
 		config, err := e.ConfigFor(user, admins)
 		if err != nil {
 			return err

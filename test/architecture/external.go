@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// closedForeign is what a closed package, and everything of ours that it
+// closedExternal is what a closed package, and everything of ours that it
 // reaches, may import from elsewhere. Some of apimachinery reaches the network
 // itself; the packages listed here hold only types and pure functions.
-var closedForeign = []string{
+var closedExternal = []string{
 	"bytes", "cmp", "errors", "fmt", "hash", "hash/fnv", "iter", "maps", "math", "math/bits",
 	"reflect", "regexp", "slices", "sort", "strconv", "strings", "text/tabwriter", "time",
 	"unicode", "unicode/utf8", "container/heap", "container/list",
@@ -38,10 +38,10 @@ var closedForeign = []string{
 	"sigs.k8s.io/json",
 }
 
-// dataForeign is what a data package may import in addition to closedForeign:
+// dataExternal is what a data package may import in addition to closedExternal:
 // the Object interface, reconcile.Result, the API's own types, and what only
 // guards or feeds values.
-var dataForeign = []string{
+var dataExternal = []string{
 	"crypto/hmac", "crypto/sha512", "io", "sync", "sync/atomic",
 
 	"k8s.io/api/...",
@@ -58,7 +58,7 @@ var clock = map[string][]string{
 	"k8s.io/apimachinery/pkg/apis/meta/v1": {"Now", "NowMicro"},
 }
 
-// Library is a foreign package, or a tree of them, that only some may import.
+// Library is an external package, or a tree of them, that only some may import.
 type Library struct {
 	Path string
 	// Rooms may import it; TestsToo opens it to every test, and so to Support rooms.
@@ -77,7 +77,7 @@ var libraries = []Library{
 	{Path: "sigs.k8s.io/kustomize/...", Rooms: []string{"pkg/manifests/kustomize"}, TestsToo: true, Why: "only kustomizations need it"},
 	{Path: "github.com/google/cel-go/...", Rooms: []string{"pkg/status", "pkg/manifests/transform"}, Why: "only ready-when expressions and transformers need CEL"},
 	{Path: "github.com/fluxcd/cli-utils/pkg/kstatus/status", Rooms: []string{"pkg/status"}, TestsToo: true, Why: "pkg/status is the one place that computes readiness"},
-	{Path: "github.com/fluxcd/cli-utils/...", Why: "only its kstatus package is wanted"},
+	{Path: "github.com/fluxcd/cli-utils/...", Why: "only its kstatus package is needed"},
 	{Path: "github.com/fluxcd/pkg/...", Why: "it pulls test libraries into what is shipped"},
 	{Path: "github.com/prometheus/client_golang/...", Rooms: []string{"internal/metrics"}, TestsToo: true, Why: "internal/metrics declares all metrics"},
 	{Path: "go.opentelemetry.io/otel/sdk/...", TestsToo: true, Why: "exporters and processors are the business of the program"},
@@ -95,7 +95,7 @@ var libraries = []Library{
 	{Path: "io/ioutil", Why: "it is deprecated"},
 }
 
-// Libraries checks that heavy or unwanted foreign packages are imported only
+// Libraries checks that heavy or unwanted external packages are imported only
 // where they belong.
 func Libraries(t *Tree, rooms []Room, limits []Library) []Violation {
 	var found []Violation

@@ -17,14 +17,14 @@ import (
 	"github.com/corbel-run/corbel/test/widget"
 )
 
-// judging is a reconciler that uses sessions, and words its own conditions.
-type judging struct {
+// assessing is a reconciler that uses sessions, and sets its own conditions.
+type assessing struct {
 	*handler
 	sessions *lifecycle.Sessions[*widget.Widget]
-	judge    func(*widget.Widget, lifecycle.Outcome) (result.Result, error)
+	assess   func(*widget.Widget, lifecycle.Outcome) (result.Result, error)
 }
 
-func (j *judging) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (j *assessing) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	session, err := j.sessions.Open(ctx, request.NamespacedName, func(w *widget.Widget) lifecycle.Settings {
 		return lifecycle.Settings{Suspended: j.Suspended(w), Orphan: j.Orphaned(w)}
 	})
@@ -50,20 +50,20 @@ func (j *judging) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		j.ForgetObject(ctx, request.NamespacedName)
 	}
 	return session.Close(ctx, func(outcome lifecycle.Outcome) result.Verdict {
-		j.calls = append(j.calls, "Judge "+string(outcome.Phase))
-		res, err := j.judge(w, outcome)
+		j.calls = append(j.calls, "Assess "+string(outcome.Phase))
+		res, err := j.assess(w, outcome)
 		return result.Compute(res, err, result.AlwaysRequeueResultBuilder{RequeueAfter: time.Hour})
 	})
 }
 
-func newJudging(t *testing.T, h *handler, change func(*widget.Widget)) (*bench, *judging) {
+func newAssessing(t *testing.T, h *handler, change func(*widget.Widget)) (*bench, *assessing) {
 	t.Helper()
 	b := newBench(t, h, change)
-	j := &judging{
+	j := &assessing{
 		handler: h,
-		judge: func(w *widget.Widget, outcome lifecycle.Outcome) (result.Result, error) {
-			w.Status.Phase = "Judged"
-			conditions.MarkTrue(w, outcome.Now, "Ready", "AllWell", "as judged")
+		assess: func(w *widget.Widget, outcome lifecycle.Outcome) (result.Result, error) {
+			w.Status.Phase = "Assessed"
+			conditions.MarkTrue(w, outcome.Now, "Ready", "AllWell", "as assessed")
 			return result.Success, nil
 		},
 	}
@@ -75,24 +75,24 @@ func newJudging(t *testing.T, h *handler, change func(*widget.Widget)) (*bench, 
 	return b, j
 }
 
-func TestTheJudgeHasTheWord(t *testing.T) {
-	b, j := newJudging(t, &handler{}, nil)
+func TestAssessDecidesOnConditionsAndResult(t *testing.T) {
+	b, j := newAssessing(t, &handler{}, nil)
 	out, err := b.reconcile()
 	if err != nil || out != (reconcile.Result{RequeueAfter: time.Hour}) {
 		t.Errorf("returned %v, %v", out, err)
 	}
-	b.wantCalls("CreateOrUpdate", "Judge Claim")
-	b.wantReady(yes, "AllWell", "as judged")
-	if b.read().Status.Phase != "Judged" {
-		t.Error("the status of the judge is not written")
+	b.wantCalls("CreateOrUpdate", "Assess Claim")
+	b.wantReady(yes, "AllWell", "as assessed")
+	if b.read().Status.Phase != "Assessed" {
+		t.Error("the status of the assessment is not written")
 	}
 
 	j.apply = func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
 		return result.Success, errors.New("refused")
 	}
-	j.judge = func(w *widget.Widget, outcome lifecycle.Outcome) (result.Result, error) {
+	j.assess = func(w *widget.Widget, outcome lifecycle.Outcome) (result.Result, error) {
 		if outcome.Phase != lifecycle.PhaseApply || outcome.Result != result.Success || outcome.Err == nil {
-			t.Errorf("judged %+v", outcome)
+			t.Errorf("assessed %+v", outcome)
 		}
 		conditions.MarkFalse(w, outcome.Now, "Ready", "Hopeless", "translated")
 		return result.Empty, result.NewStalling(outcome.Err, "Hopeless")
@@ -108,11 +108,11 @@ func TestTheJudgeHasTheWord(t *testing.T) {
 
 func TestTheVerdictIsAskedForOncePerReconcile(t *testing.T) {
 	suspended := true
-	b, _ := newJudging(t, &handler{suspended: func() bool { return suspended }}, claimed)
+	b, _ := newAssessing(t, &handler{suspended: func() bool { return suspended }}, claimed)
 	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	b.wantCalls("UpdateStatus", "Judge Skip")
+	b.wantCalls("UpdateStatus", "Assess Skip")
 	suspended = false
 	b.delete()
 	b.handler.remove = func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
@@ -121,7 +121,7 @@ func TestTheVerdictIsAskedForOncePerReconcile(t *testing.T) {
 	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	b.wantCalls("Delete", "Judge Delete")
+	b.wantCalls("Delete", "Assess Delete")
 	b.handler.remove = nil
 	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
@@ -129,12 +129,12 @@ func TestTheVerdictIsAskedForOncePerReconcile(t *testing.T) {
 	b.wantCalls("Delete", "ForgetObject")
 }
 
-func TestTheJudgeSeesPanics(t *testing.T) {
+func TestAssessGetsPanics(t *testing.T) {
 	h := &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { panic("boom") }}
-	b, j := newJudging(t, h, claimed)
-	j.judge = func(w *widget.Widget, outcome lifecycle.Outcome) (result.Result, error) {
+	b, j := newAssessing(t, h, claimed)
+	j.assess = func(w *widget.Widget, outcome lifecycle.Outcome) (result.Result, error) {
 		if _, ok := errors.AsType[*lifecycle.PanicError](outcome.Err); !ok {
-			t.Errorf("judged %v", outcome.Err)
+			t.Errorf("assessed %v", outcome.Err)
 		}
 		conditions.MarkFalse(w, outcome.Now, "Ready", "Panicked", "")
 		return result.Empty, outcome.Err
@@ -145,9 +145,9 @@ func TestTheJudgeSeesPanics(t *testing.T) {
 	b.wantReady(no, "Panicked", "")
 }
 
-func TestAJudgeThatPanicsIsReplaced(t *testing.T) {
-	b, j := newJudging(t, &handler{}, claimed)
-	j.judge = func(*widget.Widget, lifecycle.Outcome) (result.Result, error) { panic("unjust") }
+func TestAfterAPanicInAssessTheStandardConditionsAreSet(t *testing.T) {
+	b, j := newAssessing(t, &handler{}, claimed)
+	j.assess = func(*widget.Widget, lifecycle.Outcome) (result.Result, error) { panic("unjust") }
 	if _, err := b.reconcile(); err == nil {
 		t.Error("the error is lost")
 	}

@@ -14,8 +14,8 @@ import (
 func TestRequestsAreCountedByVerbAndResource(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
-	census := newCensus()
-	transport := census.Wrap(http.DefaultTransport)
+	counter := newRequestCounter()
+	transport := counter.Wrap(http.DefaultTransport)
 	for _, request := range []struct{ method, path string }{
 		{"GET", "/api"},
 		{"GET", "/apis/apps/v1"},
@@ -49,14 +49,14 @@ func TestRequestsAreCountedByVerbAndResource(t *testing.T) {
 		},
 		Watches: 2, Events: 1, Leases: 1,
 	}
-	got := census.take()
+	got := counter.drain()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the traffic (-want +got):\n%s", diff)
 	}
 	if got.Total() != 8 || got.Writes() != 2 {
 		t.Errorf("%d requests and %d writes, want 8 and 2", got.Total(), got.Writes())
 	}
-	if _, quiet := census.Quiet(); !quiet || census.take().Total() != 0 {
+	if _, quiet := counter.Quiet(); !quiet || counter.drain().Total() != 0 {
 		t.Error("a request is still under way, or was counted twice")
 	}
 }

@@ -17,24 +17,24 @@ import (
 	"github.com/corbel-run/corbel/pkg/changes"
 )
 
-// world is another system, which is told about ConfigMaps.
-type world struct {
+// receiver is another system, which is notified of ConfigMaps.
+type receiver struct {
 	mu      sync.Mutex
 	values  map[string]string // by name
 	history []entry
 }
 
-// entry is one thing that the world was told.
+// entry is one notification.
 type entry struct {
 	by, action, name, value string
 	uid                     apitypes.UID
 	old                     string
-	marked                  bool // the object bore our finalizer
+	hadFinalizer            bool
 }
 
-func newWorld() *world { return &world{values: map[string]string{}} }
+func newReceiver() *receiver { return &receiver{values: map[string]string{}} }
 
-func (w *world) record(entry entry) {
+func (w *receiver) record(entry entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.history = append(w.history, entry)
@@ -45,14 +45,14 @@ func (w *world) record(entry entry) {
 	}
 }
 
-func (w *world) value(name string) string {
+func (w *receiver) value(name string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.values[name]
 }
 
-// calls returns what was told, as "action name=value".
-func (w *world) calls() []string {
+// calls returns the notifications, as "action name=value".
+func (w *receiver) calls() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var calls []string
@@ -66,18 +66,18 @@ func (w *world) calls() []string {
 	return calls
 }
 
-func (w *world) text() string { return strings.Join(w.calls(), ", ") }
+func (w *receiver) text() string { return strings.Join(w.calls(), ", ") }
 
-// toldBy reports whether an operator has told something about an object.
-func (w *world) toldBy(operator, name string) bool {
+// notifiedBy reports whether an operator has sent a notification of an object.
+func (w *receiver) notifiedBy(operator, name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.ContainsFunc(w.history, func(entry entry) bool { return entry.by == operator && entry.name == name })
 }
 
-// leaks returns what the world still has, the objects that were last told to be
-// there, except for one, and those that came to be there without having been added.
-func (w *world) leaks(except string) []string {
+// leaks returns what the receiver still has, the objects of which the last notification
+// was no deletion, except for one, and those that were not added first.
+func (w *receiver) leaks(except string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last := map[apitypes.UID]entry{}
@@ -89,8 +89,8 @@ func (w *world) leaks(except string) []string {
 		if !added[entry.uid] && entry.action != "delete" {
 			leaks = append(leaks, fmt.Sprintf("%+v was not added before", entry))
 		}
-		if !entry.marked && entry.action != "delete" {
-			leaks = append(leaks, fmt.Sprintf("%+v was not claimed", entry))
+		if !entry.hadFinalizer && entry.action != "delete" {
+			leaks = append(leaks, fmt.Sprintf("%+v had no finalizer of ours", entry))
 		}
 	}
 	for _, entry := range last {
@@ -100,29 +100,29 @@ func (w *world) leaks(except string) []string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.values)) {
 		if name != except {
-			leaks = append(leaks, "the world has "+name)
+			leaks = append(leaks, "the receiver has "+name)
 		}
 	}
 	return leaks
 }
 
-// watcher tells a world. What it does goes through the gate, as if the world were a server.
-func (w *world) watcher(by string, g *gate) changes.Watcher[*corev1.ConfigMap] {
-	tell := func(action string) func(context.Context, *corev1.ConfigMap) error {
+// watcher notifies a receiver. What it does goes through the gate, as if the receiver were a server.
+func (w *receiver) watcher(by string, g *gate) changes.Watcher[*corev1.ConfigMap] {
+	record := func(action string) func(context.Context, *corev1.ConfigMap) error {
 		return func(_ context.Context, obj *corev1.ConfigMap) error {
 			return g.request(func() error {
-				w.record(entry{by: by, action: action, name: obj.Name, value: obj.Data["value"], uid: obj.UID, marked: slices.Contains(obj.Finalizers, finalizer)})
+				w.record(entry{by: by, action: action, name: obj.Name, value: obj.Data["value"], uid: obj.UID, hadFinalizer: slices.Contains(obj.Finalizers, finalizer)})
 				return nil
 			})
 		}
 	}
 	return changes.Watcher[*corev1.ConfigMap]{
-		AddFunc: tell("add"), DeleteFunc: tell("delete"), SyncFunc: tell("sync"),
+		AddFunc: record("add"), DeleteFunc: record("delete"), SyncFunc: record("sync"),
 		UpdateFunc: func(_ context.Context, oldObj, newObj *corev1.ConfigMap) error {
 			return g.request(func() error {
 				w.record(entry{
 					by: by, action: "update", name: newObj.Name, value: newObj.Data["value"], old: oldObj.Data["value"],
-					uid: newObj.UID, marked: slices.Contains(newObj.Finalizers, finalizer),
+					uid: newObj.UID, hadFinalizer: slices.Contains(newObj.Finalizers, finalizer),
 				})
 				return nil
 			})
@@ -131,6 +131,6 @@ func (w *world) watcher(by string, g *gate) changes.Watcher[*corev1.ConfigMap] {
 }
 
 // opinionated is the watcher with a finalizer.
-func (w *world) opinionated(by string, g *gate) *changes.OpinionatedWatcher[*corev1.ConfigMap] {
+func (w *receiver) opinionated(by string, g *gate) *changes.OpinionatedWatcher[*corev1.ConfigMap] {
 	return &changes.OpinionatedWatcher[*corev1.ConfigMap]{Watcher: w.watcher(by, g), Finalizer: finalizer}
 }

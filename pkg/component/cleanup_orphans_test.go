@@ -116,7 +116,7 @@ func (l *leftovers) secrets() []string {
 	return names
 }
 
-func TestOrphansAreTriedLessAndLessOftenUntilAllAreReleased(t *testing.T) {
+func TestOrphansAreRetriedLessAndLessOftenUntilAllAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLeftovers(t, "first", "second")
 		l.refuse = func(secret string) error {
@@ -132,7 +132,7 @@ func TestOrphansAreTriedLessAndLessOftenUntilAllAreReleased(t *testing.T) {
 				}
 			}
 		})
-		if err := l.handler.releaseOrphans(t.Context()); err != nil {
+		if err := l.handler.cleanUpOrphans(t.Context()); err != nil {
 			t.Error(err)
 		}
 		want := []time.Duration{0, 5 * time.Second, 15 * time.Second, 35 * time.Second}
@@ -153,7 +153,7 @@ func TestASecretOfAnOwnerThatCannotBeIsNotWhatOrphansAreTriedAgainFor(t *testing
 		l.spill("shop", "second")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		if err := l.handler.releaseOrphans(ctx); err != nil {
+		if err := l.handler.cleanUpOrphans(ctx); err != nil {
 			t.Error(err)
 		}
 		if len(l.listed) != 1 {
@@ -171,13 +171,13 @@ func TestTheSearchForOrphansEndsWithTheOperator(t *testing.T) {
 		l.refuse = func(string) error { return errors.New("the line is cut") }
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Hour)
 		defer cancel()
-		if err := l.handler.releaseOrphans(ctx); err != nil {
+		if err := l.handler.cleanUpOrphans(ctx); err != nil {
 			t.Error(err)
 		}
 		if took := time.Since(l.started); took != 3*time.Hour {
 			t.Errorf("it ended after %s", took)
 		}
-		if last := l.listed[len(l.listed)-1] - l.listed[len(l.listed)-2]; last != releaseLimit || len(l.listed) > 30 {
+		if last := l.listed[len(l.listed)-1] - l.listed[len(l.listed)-2]; last != cleanupLimit || len(l.listed) > 30 {
 			t.Errorf("%d attempts, the last after %s", len(l.listed), last)
 		}
 	})
@@ -225,7 +225,7 @@ func TestWhetherOrphansAreLookedForAgain(t *testing.T) {
 					l.handler.mapper = lateMapper{l.handler.mapper, l.started.Add(time.Minute)}
 				}
 				var log logLines
-				if err := l.handler.releaseOrphans(logf.IntoContext(t.Context(), log.logger())); err != nil {
+				if err := l.handler.cleanUpOrphans(logf.IntoContext(t.Context(), log.logger())); err != nil {
 					t.Error(err)
 				}
 				if tc.unknown && (len(log.lines) != 1 || !strings.HasPrefix(log.lines[0], `"level"=0`)) {

@@ -14,12 +14,12 @@ const (
 	AnnotationAdoptionPolicy  = "adoption-policy"
 	AnnotationReconcilePolicy = "reconcile-policy"
 	AnnotationUpdatePolicy    = "update-policy"
-	// AnnotationRecreatePropagation says what becomes of the dependents of an
+	// AnnotationRecreatePropagation says what happens to the dependents of an
 	// object that is recreated, such as the pods of a StatefulSet: "background"
-	// deletes them, "orphan" leaves them to the new object.
+	// deletes them, "orphan" hands them over to the new object.
 	AnnotationRecreatePropagation = "recreate-propagation"
 	AnnotationDeletePolicy        = "delete-policy"
-	// AnnotationDriftPolicy may stand on the component, too, for all its dependents.
+	// AnnotationDriftPolicy may be on the component, too, for all its dependents.
 	AnnotationDriftPolicy     = "drift-policy"
 	AnnotationApplyOrder      = "apply-order"
 	AnnotationDeleteOrder     = "delete-order"
@@ -30,12 +30,12 @@ const (
 	AnnotationIgnoreFields    = "ignore-fields"
 	AnnotationDependsOn       = "depends-on"
 	AnnotationRunOn           = "run-on"
-	// AnnotationRevision is any text. An object that bears it counts as changed when
+	// AnnotationRevision is any text. An object that has it counts as changed when
 	// the text changes, and not when something else of its manifest does, unless the
-	// object has failed. The hooks of a chart bear the revision of the component.
+	// object has failed. The hooks of a chart have the revision of the component.
 	AnnotationRevision = "revision"
 
-	// AnnotationManagementPolicy stands on the component, like those below, or on
+	// AnnotationManagementPolicy is on the component, like those below, or on
 	// its namespace.
 	AnnotationManagementPolicy = "management-policy"
 	// AnnotationOperatorNamespace names the namespace of the operator that an
@@ -47,7 +47,7 @@ const (
 	// AnnotationSkipDeleteHooks, if "true", deletes the component without the
 	// objects that are to run before and after its deletion.
 	AnnotationSkipDeleteHooks = "skip-delete-hooks"
-	// AnnotationAbandon, if "true", drops the record of the dependents of a
-	// component that is being deleted, and leaves them behind as they are.
+	// AnnotationAbandon, if "true", drops the inventory of a
+	// component that is being deleted, and orphans its dependents as they are.
 	AnnotationAbandon = "abandon"
 )
