@@ -17,7 +17,7 @@ import (
 
 // parallel is how many tests and cases of enumerations run at a time, unless the
 // flag says otherwise: most of their time they wait.
-const parallel = "8"
+const parallel = "20"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
