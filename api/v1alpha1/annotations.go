@@ -41,6 +41,15 @@ const (
 	// AnnotationOperatorNamespace names the namespace of the operator that an
 	// object belongs to, where several operators share the objects of one kind.
 	AnnotationOperatorNamespace = "operator-namespace"
+	// AnnotationSuspend suspends a component as its spec may do: "true", or the time at
+	// which the suspension ends by itself, in the form of RFC 3339. The deletion of the
+	// component goes on regardless.
+	AnnotationSuspend = "suspend"
+	// AnnotationSuspendReason says why, for other users.
+	AnnotationSuspendReason = "suspend-reason"
+	// AnnotationReconcileAt asks for a full reconcile whenever its value changes. By
+	// convention the value is the current time.
+	AnnotationReconcileAt = "reconcile-at"
 	// AnnotationAllowEmpty, if "true", lets a component that renders nothing
 	// remove all its dependents. Otherwise that counts as a mistake.
 	AnnotationAllowEmpty = "allow-empty"

@@ -12,9 +12,10 @@ import (
 )
 
 // InventoryFormat is the version of the inventory's form that this package
-// writes as long as the items are in the status. A reader that meets a higher
-// number than it knows must not act on the inventory.
-const InventoryFormat = 1
+// writes if there are items in the status. A reader that meets a higher
+// number than it knows must not act on the inventory. In formats below, which are still
+// read, the items were a list by the name "items".
+const InventoryFormat = 3
 
 // Inventory is the durable record of every dependent object that a component
 // owns or is about to own. An object's key is on the server before the object
@@ -38,10 +39,13 @@ type Inventory struct {
 	// items can be compared.
 	// +optional
 	Operator *InventoryOperator `json:"operator,omitempty"`
-	// Items are the objects, ordered by group, kind, namespace and name.
+	// Items are the objects, each as a text that only the operator understands, by a
+	// name such as "apps/v1 Deployment shop/web".
 	// +optional
-	// +listType=atomic
-	Items []InventoryItem `json:"items,omitempty"`
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Items InventoryItems `json:"objects,omitempty"`
 	// Chunks is set if the items are, or were, too many for the status. Unless
 	// Chunks.Current is empty, they are in Secrets, and Items is empty.
 	// +optional
@@ -68,105 +72,73 @@ type InventoryOperator struct {
 
 // InventoryItem is the record of one dependent object. Fields hold only what
 // differs from the defaults, to keep the record small.
-//
-// +kubebuilder:pruning:PreserveUnknownFields
 type InventoryItem struct {
 	// Group, Version and Kind are the type that the manifest names; the
 	// version is not part of the key of the object.
-	// +optional
-	Group   string `json:"group,omitempty"`
-	Version string `json:"version"`
-	Kind    string `json:"kind"`
-	// +optional
+	Group     string `json:"group,omitempty"`
+	Version   string `json:"version"`
+	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	// UID is the uid of the object that we wrote; empty until the server has answered.
-	// +optional
 	UID types.UID `json:"uid,omitempty"`
 	// Seal is a hash over the owner and over the key and the uid of the object, made
 	// with the digest key, which only the operator has. It proves that the object is
 	// the owner's even if its label and annotation are gone.
-	// +optional
 	Seal string `json:"seal,omitempty"`
 	// Digest identifies the manifest that was last accepted by the server;
 	// empty until then. It starts with a question mark if it cannot be compared any
 	// more, because it was made with another key.
-	// +optional
 	Digest string `json:"digest,omitempty"`
 	// A hash over the object as the server answered our last write,
 	// without status and server-kept metadata. As long as it matches there is no drift.
-	// +optional
 	ObservedHash string `json:"seen,omitempty"`
 	// A hash over the object's values at the paths that the
 	// manifest sets. Only a change of these is drift.
-	// +optional
 	AppliedHash string `json:"accepted,omitempty"`
 	// Phase is where the object is in its life; empty means applied or about to be.
-	// +optional
 	Phase Phase `json:"phase,omitempty"`
 	// Origin is empty for objects of the manifests.
-	// +optional
-	Origin Origin `json:"origin,omitempty"`
-	// +optional
-	// +kubebuilder:validation:Minimum=-32768
-	// +kubebuilder:validation:Maximum=32767
-	ApplyOrder int16 `json:"applyOrder,omitempty"`
-	// +optional
-	// +kubebuilder:validation:Minimum=-32768
-	// +kubebuilder:validation:Maximum=32767
-	DeleteOrder int16 `json:"deleteOrder,omitempty"`
+	Origin      Origin `json:"origin,omitempty"`
+	ApplyOrder  int16  `json:"applyOrder,omitempty"`
+	DeleteOrder int16  `json:"deleteOrder,omitempty"`
 	// DeletePolicy is empty for DeletePolicyDelete.
-	// +optional
 	DeletePolicy DeletePolicy `json:"deletePolicy,omitempty"`
 	// Keeps is set for a namespace or a type after something in it was orphaned,
 	// as a delete policy says. It is deleted only if it is empty by
 	// then; otherwise it is orphaned, too.
-	// +optional
 	Keeps bool `json:"keeps,omitempty"`
 	// Kept are the uids of the instances that were orphaned, if this object is
 	// a type that keeps them; the newest come last. Other instances are of
 	// another owner and block the deletion of the type. Of more than 1000 the
 	// oldest are dropped, and block it, too.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=1000
 	Kept []types.UID `json:"kept,omitempty"`
 	// Defines are the types that this object brings if it is a
 	// CustomResourceDefinition or an APIService; an APIService defines
 	// every kind ("*") of its group.
-	// +optional
-	// +listType=atomic
 	Defines []TypeInfo `json:"defines,omitempty"`
 	// DependsOn are the dependents, each as group/kind/namespace/name, that
 	// this object depended on when it was last written. They are not removed
 	// before it.
-	// +optional
-	// +listType=atomic
 	DependsOn []string `json:"dependsOn,omitempty"`
 	// RunOn is "pre-delete" or "post-delete" for an object that runs before or
 	// after the deletion of the others. In the phase Completed it has done so,
 	// and does not run again.
-	// +optional
 	RunOn string `json:"runOn,omitempty"`
 	// AppliedAt is when we last wrote the object; kept only if the readiness or
 	// the refresh of the object depends on it.
-	// +optional
 	AppliedAt *metav1.Time `json:"appliedAt,omitempty"`
 	// Replicas is the number of replicas in the manifest that was last written, of an
 	// object that can be scaled; nil if the manifest does not say it.
-	// +optional
 	Replicas *int64 `json:"replicas,omitempty"`
 	// UnreadSince is set for a namespace that is to be removed, as long as it is unknown
 	// whether it is empty, because part of its content cannot be read.
-	// +optional
 	UnreadSince *metav1.Time `json:"unreadSince,omitempty"`
 	// UnreadLast is when that was last tried, to within a quarter of the component's
 	// timeout. After half of the timeout without a try UnreadSince starts again.
-	// +optional
 	UnreadLast *metav1.Time `json:"unreadLast,omitempty"`
 	// Finished says how an object that has a time to live after its end, such as a
 	// Job with ttlSecondsAfterFinished, has ended; it is empty for all others.
-	// +optional
 	Finished Finish `json:"finished,omitempty"`
 	// Unknown are the fields that a newer version wrote. They are kept as they are.
 	Unknown map[string]json.RawMessage `json:"-"`

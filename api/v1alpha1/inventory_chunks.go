@@ -3,9 +3,8 @@
 
 package v1alpha1
 
-// InventoryFormatChunked is the version of the form in which items may be kept
-// in Secrets. It is written only if they are or were, so that a version without
-// support for Secrets refuses such an inventory and accepts all others.
+// InventoryFormatChunked is the version of the form of an inventory whose items are in
+// Secrets.
 const InventoryFormatChunked = 2
 
 // InventoryChunks is the head of an inventory with too many items for the

@@ -3,20 +3,24 @@
 
 package v1alpha1
 
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 // State is the summary of a component's condition in one word.
 //
-// +kubebuilder:validation:Enum=Ready;Pending;Processing;DeletionPending;Deleting;Error
+// +kubebuilder:validation:Enum=Ready;Pending;Processing;Suspended;DeletionPending;Deleting;Error
 type State string
 
 const (
 	// StateReady means that every dependent object is applied and ready.
 	StateReady State = "Ready"
-	// StatePending means that the component is new, is suspended, or
-	// waits for a retry.
+	// StatePending means that the component is new, or waits for a retry.
 	StatePending State = "Pending"
 	// StateProcessing means that dependent objects are being applied or are
 	// not ready yet.
 	StateProcessing State = "Processing"
+	// StateSuspended means that the dependent objects are left as they are, as the spec
+	// or the management policy says.
+	StateSuspended State = "Suspended"
 	// StateDeletionPending means that the deletion waits for a retry.
 	StateDeletionPending State = "DeletionPending"
 	// StateDeleting means that the component is being deleted.
@@ -24,6 +28,30 @@ const (
 	// StateError means that something is wrong; the message says what.
 	StateError State = "Error"
 )
+
+// Source is what the dependent objects of a component are rendered from, for people.
+type Source struct {
+	// Generator is the kind of the generator, such as "helm" or "kustomize".
+	// +optional
+	Generator string `json:"generator,omitempty"`
+	// Chart, Version and AppVersion are those in the file Chart.yaml of a chart.
+	// +optional
+	Chart string `json:"chart,omitempty"`
+	// +optional
+	Version string `json:"version,omitempty"`
+	// +optional
+	AppVersion string `json:"appVersion,omitempty"`
+}
+
+// AppliedRevision is a revision that was applied, with all dependent objects ready.
+type AppliedRevision struct {
+	Revision int64 `json:"revision"`
+	// AppliedAt is when all dependent objects were applied and ready for the first time.
+	AppliedAt metav1.Time `json:"appliedAt"`
+	// Source is what was rendered; it is empty if the generator does not report it.
+	// +optional
+	Source *Source `json:"source,omitempty"`
+}
 
 // Types of the conditions that Corbel writes. They follow the conventions of
 // kstatus, so "kubectl wait" and the health checks of Flux read them right. Argo CD does not

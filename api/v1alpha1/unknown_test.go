@@ -5,6 +5,7 @@ package v1alpha1
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"testing"
 
@@ -34,7 +35,7 @@ func generic(t testing.TB, data []byte) (value any) {
 }
 
 func TestARecordIsGivenBackAsItWasFound(t *testing.T) {
-	for _, name := range []string{"inventory.json", "inventory-newer.json", "inventory-only-newer.json"} {
+	for _, name := range []string{"inventory.json", "inventory-newer.json", "inventory-only-newer.json", "inventory-list.json", "inventory-list-newer.json"} {
 		t.Run(name, func(t *testing.T) {
 			data := golden(t, name)
 			var inventory Inventory
@@ -114,7 +115,7 @@ func TestADecodedItemKeepsNothingOfItsFormerContent(t *testing.T) {
 }
 
 func TestADamagedRecordIsAnError(t *testing.T) {
-	for _, text := range []string{`[]`, `{"items":[1]}`, `{"items":{}}`, `{"format":"one"}`, `{"items":[{"kind":7}]}`, `{"newer":1,"format":"one"}`} {
+	for _, text := range []string{`[]`, `{"format":"one"}`, `{"objects":[]}`, `{"objects":"x"}`, `{"newer":1,"format":"one"}`} {
 		var inventory Inventory
 		if err := json.Unmarshal([]byte(text), &inventory); err == nil {
 			t.Errorf("%s is read as %+v", text, inventory)
@@ -124,10 +125,10 @@ func TestADamagedRecordIsAnError(t *testing.T) {
 
 // BenchmarkRecord shows what records cost that hold nothing unknown.
 func BenchmarkRecord(b *testing.B) {
-	inventory := Inventory{Format: 1, Target: "6b7f"}
-	for range 20000 {
+	inventory := Inventory{Format: InventoryFormat, Target: "6b7f"}
+	for i := range 20000 {
 		inventory.Items = append(inventory.Items, InventoryItem{
-			Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings", UID: "7c1d4a52-1111-2222-3333-444455556666",
+			Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: fmt.Sprint("settings-", i), UID: "7c1d4a52-1111-2222-3333-444455556666",
 			Digest: "0123456789abcdef", ObservedHash: "0123456789abcdef", AppliedHash: "0123456789abcdef",
 		})
 	}

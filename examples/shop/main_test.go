@@ -175,7 +175,8 @@ func TestCustomResourceDefinitionKeepsThePatchesAndTheWholeStatus(t *testing.T) 
 		{*spec.Properties["images"].Items.Schema, reflect.TypeFor[v1alpha1.Image]()},
 		{status, reflect.TypeFor[component.Status]()},
 		{status.Properties["inventory"], reflect.TypeFor[v1alpha1.Inventory]()},
-		{*status.Properties["inventory"].Properties["items"].Items.Schema, reflect.TypeFor[v1alpha1.InventoryItem]()},
+		{status.Properties["source"], reflect.TypeFor[v1alpha1.Source]()},
+		{*status.Properties["history"].Items.Schema, reflect.TypeFor[v1alpha1.AppliedRevision]()},
 	} {
 		if diff := cmp.Diff(fieldsOf(of.typ), slices.Sorted(maps.Keys(of.schema.Properties))); diff != "" {
 			t.Errorf("fields of %s (-want +got):\n%s", of.typ, diff)

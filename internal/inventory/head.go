@@ -57,9 +57,9 @@ func isNumber(n int64) bool { return n >= 0 && n <= maxNumber }
 
 // withHead returns the inventory as the status holds it when it has a head.
 func withHead(inventory v1alpha1.Inventory, head v1alpha1.InventoryChunks) v1alpha1.Inventory {
-	inventory.Format = v1alpha1.InventoryFormatChunked
+	inventory.Format = v1alpha1.InventoryFormat
 	if head.Current > 0 {
-		inventory.Items = nil
+		inventory.Format, inventory.Items = v1alpha1.InventoryFormatChunked, nil
 	}
 	inventory.Chunks = &head
 	return inventory

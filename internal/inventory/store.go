@@ -84,7 +84,7 @@ type FormatError struct{ Format int32 }
 // Error says what to do.
 func (e *FormatError) Error() string {
 	return fmt.Sprintf("the inventory in the status has format %d, and this version of the operator knows %d at most; use a newer version",
-		e.Format, v1alpha1.InventoryFormatChunked)
+		e.Format, v1alpha1.InventoryFormat)
 }
 
 // cacheEntry is the inventory of a component as it was read or written last. It saves
@@ -143,7 +143,7 @@ func (s *Store) Items(c Component, stored v1alpha1.Inventory) (items []v1alpha1.
 // of them fails, and Open reads them again.
 func (s *Store) OpenCached(c Component, stored v1alpha1.Inventory) (*Snapshot, bool) {
 	entry, ok := s.cached(c.key())
-	if !ok || stored.Chunks == nil || stored.Format > v1alpha1.InventoryFormatChunked || checkHead(stored.Chunks) != nil ||
+	if !ok || stored.Chunks == nil || stored.Format > v1alpha1.InventoryFormat || checkHead(stored.Chunks) != nil ||
 		!entry.clean || !entry.isOf(c, *stored.Chunks) {
 		return nil, false
 	}
@@ -159,7 +159,7 @@ func (s *Store) OpenCached(c Component, stored v1alpha1.Inventory) (*Snapshot, b
 // names is a loss of the Snapshot; an error means that it is unknown, or that Secrets of
 // an earlier component of that name are still to be removed.
 func (s *Store) Open(ctx context.Context, c Component, stored v1alpha1.Inventory) (*Snapshot, error) {
-	if stored.Format > v1alpha1.InventoryFormatChunked {
+	if stored.Format > v1alpha1.InventoryFormat {
 		return nil, &FormatError{Format: stored.Format}
 	}
 	if err := s.erasePredecessor(ctx, c); err != nil {

@@ -4,6 +4,7 @@
 package component
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -66,6 +67,8 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 	if err := h.keepRevision(ctx, obj, digests); err != nil {
 		return result.Empty, err
 	}
+	obj.GetStatus().Source = h.source()
+	obj.GetStatus().LastHandledReconcileAt = h.reconcileAt(obj)
 	revision := obj.GetStatus().Revision
 	dropped := revision == 0 && obj.GetStatus().AppliedGeneration != 0
 	changed := obj.GetStatus().startProcessing(obj.GetGeneration(), digests, h.now())
@@ -172,8 +175,9 @@ func (h *handler[T]) hooksAfterFastPath(ctx context.Context, obj T) error {
 // references.
 func (h *handler[T]) prepareApply(ctx context.Context, obj T) (resolvedConfig, target.Access, error) {
 	resolved, configErr := resolveConfig(obj, h.settings)
+	_, suspendErr := h.suspensionOf(obj)
 	found, _ := h.finder.Find(obj.GetSpec())
-	if err := errors.Join(configErr, references.Mistakes(found, obj.GetNamespace())); err != nil {
+	if err := errors.Join(configErr, suspendErr, references.Mistakes(found, obj.GetNamespace())); err != nil {
 		return resolvedConfig{}, target.Access{}, &verdict.InvalidError{Err: h.about(obj, err)}
 	}
 	if err := h.loadReferences(ctx, obj).Retry(); err != nil {
@@ -200,6 +204,7 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t targets.Connect
 		h.triggers.RequestFast(key, max(outcome.NextDriftCheck.Sub(now), minFallback))
 	}
 	before := status.Progress
+	status.OwnerID = cmp.Or(outcome.OwnerID, status.OwnerID)
 	status.noteManifests(outcome.ManifestDigest, now)
 	if err == nil || outcome.Total > 0 {
 		status.Progress = progress(outcome.Settled, outcome.Total)

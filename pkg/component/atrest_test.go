@@ -98,7 +98,7 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 	}{
 		{name: "ready", generator: manifests.GeneratorFunc(configMaps), spec: widget.Spec{Values: map[string]string{"a": "1"}}, state: component.StateReady, reason: v1alpha1.ReasonReady},
 		{
-			name: "suspended", generator: manifests.GeneratorFunc(configMaps), state: component.StatePending, reason: v1alpha1.ReasonSuspended,
+			name: "suspended", generator: manifests.GeneratorFunc(configMaps), state: component.StateSuspended, reason: v1alpha1.ReasonSuspended,
 			spec: widget.Spec{SuspensionSpec: component.SuspensionSpec{Suspend: true}},
 		},
 		{

@@ -40,7 +40,7 @@ func TestAComponentThatIsSuspendedBetweenTwoWavesStopsThereAndGoesOnLater(t *tes
 	b.create(widget.Spec{})
 	b.until(component.StateProcessing)
 	b.update(func(w *widget.Widget) { w.Spec.Suspend = true })
-	b.expect(component.StatePending, v1alpha1.ReasonSuspended)
+	b.expect(component.StateSuspended, v1alpha1.ReasonSuspended)
 	opened := &corev1.ConfigMap{}
 	b.check(b.client.Get(t.Context(), b.key("first"), opened))
 	opened.Data["open"] = "yes"

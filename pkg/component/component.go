@@ -37,6 +37,7 @@ const (
 	StateReady           = v1alpha1.StateReady
 	StatePending         = v1alpha1.StatePending
 	StateProcessing      = v1alpha1.StateProcessing
+	StateSuspended       = v1alpha1.StateSuspended
 	StateDeletionPending = v1alpha1.StateDeletionPending
 	StateDeleting        = v1alpha1.StateDeleting
 	StateError           = v1alpha1.StateError
@@ -88,12 +89,22 @@ type ImpersonationConfiguration interface {
 }
 
 // SuspensionConfiguration suspends a component. Without it, a component is suspended only
-// by its management policy.
+// by its management policy, or by the annotation suspend.
 type SuspensionConfiguration interface {
 	// IsSuspended reports whether the dependent objects are left as they are. While it
 	// does, the timeout does not run and no hook is called. The deletion of the component
 	// goes on regardless.
 	IsSuspended() bool
+}
+
+// SuspensionTermsConfiguration says until when and why a component is suspended, if
+// IsSuspended reports that it is. Without it, the suspension has no end and no reason.
+type SuspensionTermsConfiguration interface {
+	// GetSuspendUntil returns when the suspension ends by itself. The zero time means never.
+	GetSuspendUntil() time.Time
+	// GetSuspendReason returns why the component is suspended. It stands in the message of
+	// condition Ready.
+	GetSuspendReason() string
 }
 
 // RequeueConfiguration sets how often a component is reconciled although no event asks

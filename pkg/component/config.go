@@ -196,10 +196,3 @@ func abandonOf(c Component, reconcilerName string) (bool, error) {
 func abandonAnnotation(reconcilerName string) string {
 	return reconcilerName + "/" + v1alpha1.AnnotationAbandon
 }
-
-// isSuspended reports whether the component asks for rest. That its management policy may
-// say the same is found out by the session.
-func isSuspended(c Component) bool {
-	own, ok := configurationOf[SuspensionConfiguration](c)
-	return ok && own.IsSuspended()
-}

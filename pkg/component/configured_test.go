@@ -128,7 +128,7 @@ func TestAComponentUnderTheManagementPolicySkipIsLeftAloneAlsoWhenItIsDeleted(t 
 		w.Annotations = map[string]string{operatorName + "/management-policy": "skip"}
 		w.Spec.Values["a"] = "2"
 	})
-	b.expect(component.StatePending, v1alpha1.ReasonSuspended)
+	b.expect(component.StateSuspended, v1alpha1.ReasonSuspended)
 	if value, _ := b.configMap("a"); value != "1" {
 		t.Errorf("the dependent became %q", value)
 	}

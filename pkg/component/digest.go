@@ -9,16 +9,34 @@ import (
 	"fmt"
 	"maps"
 	"runtime/debug"
+	"slices"
 	"strconv"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
-// noisyAnnotations are written by tools for their own use; a change of them is no
-// change of the component.
+// fluxRequestedAt is the annotation by which the command "flux reconcile" and its
+// kin ask for a reconcile.
+const fluxRequestedAt = "reconcile.fluxcd.io/requestedAt"
+
+// maxReconcileAt is how long a value of such an annotation is recorded, in bytes.
+const maxReconcileAt = 128
+
+// reconcileAt returns the request of a user for a reconcile; of two the later, if they are
+// times in the form of RFC 3339, as usual.
+func (h *handler[T]) reconcileAt(obj T) string {
+	annotations := obj.GetAnnotations()
+	return verdict.Shorten(max(annotations[h.settings.name+"/"+v1alpha1.AnnotationReconcileAt], annotations[fluxRequestedAt]), maxReconcileAt)
+}
+
+// noisyAnnotations are written by tools for their own use, or ask for nothing but a
+// reconcile; a change of them is no change of the component.
 var noisyAnnotations = []string{
+	fluxRequestedAt,
 	"kubectl.kubernetes.io/last-applied-configuration",
 	"kapp.k14s.io/original",
 	"kapp.k14s.io/original-diff-md5",
@@ -43,7 +61,16 @@ func (h *handler[T]) digestsOf(ctx context.Context, obj T) (digests, error) {
 		return digests{}, err
 	}
 	found, _ := h.finder.Find(obj.GetSpec())
-	return digestsOf(obj, found, manifests.Digest(h.renderer.Generator), digest.Hasher{Key: key})
+	return digestsOf(obj, h.settings.name, found, manifests.Digest(h.renderer.Generator), digest.Hasher{Key: key})
+}
+
+// source returns what the component is rendered from; nil if its generator does not
+// report it.
+func (h *handler[T]) source() *v1alpha1.Source {
+	if source := manifests.Source(h.renderer.Generator); source != (v1alpha1.Source{}) {
+		return &source
+	}
+	return nil
 }
 
 // keepRevision keeps the revision of a component if another key made its digests, of an
@@ -65,9 +92,11 @@ func (h *handler[T]) keepRevision(ctx context.Context, obj T, now digests) error
 	return nil
 }
 
-func digestsOf(c Component, found []references.Found, generator string, hasher digest.Hasher) (digests, error) {
+func digestsOf(c Component, name string, found []references.Found, generator string, hasher digest.Hasher) (digests, error) {
 	annotations := maps.Clone(c.GetAnnotations())
-	maps.DeleteFunc(annotations, func(key, _ string) bool { return isNoisy(key) })
+	maps.DeleteFunc(annotations, func(key, _ string) bool {
+		return key == name+"/"+v1alpha1.AnnotationReconcileAt || slices.Contains(noisyAnnotations, key)
+	})
 	annotationsJSON, err := json.Marshal(annotations)
 	if err != nil {
 		return digests{}, fmt.Errorf("digest of the annotations: %w", err)
@@ -128,13 +157,4 @@ func patchesJSON(c Component) ([]byte, error) {
 		return nil, fmt.Errorf("digest of the patches: %w", err)
 	}
 	return text, nil
-}
-
-func isNoisy(annotation string) bool {
-	for _, noisy := range noisyAnnotations {
-		if annotation == noisy {
-			return true
-		}
-	}
-	return false
 }

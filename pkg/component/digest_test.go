@@ -33,7 +33,7 @@ func TestDigest(t *testing.T) {
 		obj.Spec.Refs = &widgetReferences{Password: &SecretKeyReference{Name: "creds"}, Own: &ownReference{}}
 		change(obj)
 		found, _ := finderFor[*widget]().Find(obj.GetSpec())
-		after, err := digestsOf(obj, found, generator, hash.Hasher{Key: []byte(key)})
+		after, err := digestsOf(obj, "test.corbel.run", found, generator, hash.Hasher{Key: []byte(key)})
 		if err != nil || after.component == "" || after.revision == "" {
 			t.Fatalf("digests %+v, error %v", after, err)
 		}
@@ -48,6 +48,9 @@ func TestDigest(t *testing.T) {
 		{"nothing changed", func(*widget) {}, false, false},
 		{"the status", func(w *widget) { w.Status.Note, w.Status.Revision = "x", 7 }, false, false},
 		{"what kubectl notes", func(w *widget) { w.Annotations["kubectl.kubernetes.io/last-applied-configuration"] = "{}" }, false, false},
+		{"requests for a reconcile", func(w *widget) {
+			w.Annotations["test.corbel.run/reconcile-at"], w.Annotations["reconcile.fluxcd.io/requestedAt"] = "now", "now"
+		}, false, false},
 		{"labels, finalizers, resourceVersion", func(w *widget) {
 			w.Labels, w.Finalizers, w.ResourceVersion = map[string]string{"a": "b"}, []string{"x"}, "9"
 		}, false, false},
@@ -138,7 +141,7 @@ func TestASpecThatIsNoParametersRendersNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := &specless{widget: *newWidget(), spec: unstructurable(func() map[string]any { return Parameters(spec) })}
-			if _, err := digestsOf(obj, nil, "", hash.Hasher{}); err == nil || !strings.Contains(err.Error(), "cannot be turned into parameters") {
+			if _, err := digestsOf(obj, "test.corbel.run", nil, "", hash.Hasher{}); err == nil || !strings.Contains(err.Error(), "cannot be turned into parameters") {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -151,7 +154,7 @@ func (f unstructurable) ToUnstructured() map[string]any { return f() }
 
 func TestDigestOfWhatIsNoJSONIsAnError(t *testing.T) {
 	obj := &specless{widget: *newWidget(), spec: types.UnstructurableMap{"f": func() {}}}
-	if _, err := digestsOf(obj, nil, "", hash.Hasher{}); err == nil {
+	if _, err := digestsOf(obj, "test.corbel.run", nil, "", hash.Hasher{}); err == nil {
 		t.Error("no error")
 	}
 }

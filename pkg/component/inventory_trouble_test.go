@@ -185,12 +185,7 @@ func TestTheSchemaOfTheInventoryKeepsOutWhatCannotBeRead(t *testing.T) {
 	b.create(widget.Spec{Values: many(0, 1)})
 	b.until(component.StateReady)
 	for _, forged := range []string{
-		`"nonsense"`, `[]`, `{"items":{}}`, `{"items":["x"]}`, `{"format":"1"}`, `{"format":3000000000}`, `{"target":1}`,
-		`{"items":[{"version":"v1","kind":"A","name":"a","applyOrder":70000}]}`,
-		`{"items":[{"version":"v1","kind":"A","name":"a","deleteOrder":-70000}]}`,
-		`{"items":[{"version":"v1","kind":"A","name":"a","applyOrder":1.5}]}`,
-		`{"items":[{"version":"v1","kind":"A","name":"a","defines":"x"}]}`,
-		`{"items":[{"version":"v1","kind":"A","name":"a","appliedAt":"yesterday"}]}`,
+		`"nonsense"`, `[]`, `{"objects":[]}`, `{"objects":"x"}`, `{"format":"1"}`, `{"format":3000000000}`, `{"target":1}`,
 		`{"chunks":7}`, `{"chunks":{"generation":"x"}}`, `{"chunks":{"generation":1e300}}`,
 		`{"chunks":{"generation":1,"chunks":[{"count":5000000000}]}}`,
 	} {
@@ -201,6 +196,29 @@ func TestTheSchemaOfTheInventoryKeepsOutWhatCannotBeRead(t *testing.T) {
 		}
 	}
 	b.until(component.StateReady)
+}
+
+func TestWhatTheSchemaOfTheInventoryLetsPassStopsNothing(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: many(0, 3)})
+	b.until(component.StateReady)
+	before := b.uids("config-00", "config-01", "config-02")
+	own := "v1 ConfigMap " + b.namespace + "/config-00"
+	for i, forged := range []string{
+		`{"objects":{"` + own + `":"nonsense"}}`, `{"objects":{"` + own + `":7}}`, `{"objects":{"` + own + `":{"a":["b"]}}}`,
+		`{"objects":{"` + own + `":"{\"applyOrder\":70000}"}}`, `{"objects":{"":"{}","x y":"{}","x y z/z/z":"{}"}}`, `{"items":{}}`, `{"items":["x"]}`,
+	} {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"inventory":`+forged+`}}`))
+		b.check(b.client.Status().Patch(t.Context(), b.get(), patch))
+		b.update(func(w *widget.Widget) { w.Spec.Values["config-02"] = fmt.Sprint(i) })
+		if w := b.untilGeneration(); w.Status.Inventory.Count() != 3 {
+			t.Errorf("%s: the inventory did not heal: %d items", forged, w.Status.Inventory.Count())
+		}
+		if after := b.uids("config-00", "config-01", "config-02"); fmt.Sprint(after) != fmt.Sprint(before) {
+			t.Errorf("%s: objects were created anew: %v, %v", forged, before, after)
+		}
+	}
+	b.onlyOwn()
 }
 
 // untilGeneration reconciles until the current generation is ready.

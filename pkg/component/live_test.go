@@ -127,7 +127,7 @@ func TestSuspension(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{SuspensionSpec: component.SuspensionSpec{Suspend: true}, Values: map[string]string{"a": "1"}})
 	w, result, err := b.reconcile()
-	if state, reason, _ := w.Status.GetState(); err != nil || result.RequeueAfter != 0 || state != component.StatePending || reason != v1alpha1.ReasonSuspended {
+	if state, reason, _ := w.Status.GetState(); err != nil || result.RequeueAfter != 0 || state != component.StateSuspended || reason != v1alpha1.ReasonSuspended {
 		t.Errorf("%s, %s; %+v, %v", state, reason, result, err)
 	}
 	if _, ok := b.configMap("a"); ok {

@@ -56,7 +56,7 @@ func TestUnderAManagementPolicyThatDoesNotExistNothingIsDoneAndTheConditionSaysS
 func TestTheManagementPolicyOfTheOptionsAppliesUnlessTheComponentSaysOtherwise(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{ManagementPolicy: new(lifecycle.Skip)})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.expect(component.StatePending, v1alpha1.ReasonSuspended)
+	b.expect(component.StateSuspended, v1alpha1.ReasonSuspended)
 	if _, there := b.configMap("a"); there {
 		t.Error("the dependent was created")
 	}
@@ -76,7 +76,7 @@ func TestTheManagementPolicyOfANamespaceAppliesIfTheOptionsSaySo(t *testing.T) {
 			b.until(component.StateReady)
 			continue
 		}
-		b.expect(component.StatePending, v1alpha1.ReasonSuspended)
+		b.expect(component.StateSuspended, v1alpha1.ReasonSuspended)
 		b.setPolicy("manage")
 		b.until(component.StateReady)
 	}

@@ -47,7 +47,7 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 // settingsOf returns what the component says about its reconcile. One that is abandoned can be
 // deleted, whatever else is wrong with it.
 func (h *handler[T]) settingsOf(obj T) lifecycle.Settings {
-	return lifecycle.Settings{Suspended: isSuspended(obj), Orphan: h.isAbandoned(obj)}
+	return lifecycle.Settings{Suspended: h.isSuspended(obj), Orphan: h.isAbandoned(obj)}
 }
 
 // noteFirstSeen records in the status of a new component that it is reconciled.

@@ -73,7 +73,7 @@ func (h *handler[T]) factsOf(obj T, outcome lifecycle.Outcome, secrets *redact.S
 	case outcome.Err != nil:
 		f.Err = outcome.Err
 	case outcome.Phase == lifecycle.PhaseSkip:
-		f.Skipped = skipOf(outcome)
+		f.Skipped, f.SkippedFor = h.skipOf(obj, outcome, f.RegularRequeue())
 	case outcome.Phase == lifecycle.PhaseClaim && outcome.Result != result.Success:
 		f.Claimed = true
 	case f.Deleting:
@@ -106,12 +106,16 @@ func (h *handler[T]) factsOf(obj T, outcome lifecycle.Outcome, secrets *redact.S
 	return f
 }
 
-// skipOf returns why a reconcile did not touch the dependents.
-func skipOf(outcome lifecycle.Outcome) verdict.Skip {
+// skipOf returns why a reconcile did not touch the dependents, and when to look again.
+func (h *handler[T]) skipOf(obj T, outcome lifecycle.Outcome, regular time.Duration) (message string, after time.Duration) {
 	if outcome.Policy == lifecycle.Skip {
-		return verdict.SkippedByPolicy
+		return "the management policy of the component is skip", regular
 	}
-	return verdict.SkippedBySpec
+	s, _ := h.suspensionOf(obj) // without a mistake, or it would not be skipped
+	if !s.until.IsZero() {
+		after = max(s.remains(outcome.Now), verdict.MinInterval)
+	}
+	return s.String(), after
 }
 
 func said(status *Status) string {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -150,17 +151,40 @@ func (s *ImpersonationSpec) GetImpersonationUser() string {
 // GetImpersonationGroups returns nothing: the reconciler knows the groups of a service account.
 func (s *ImpersonationSpec) GetImpersonationGroups() []string { return nil }
 
-// SuspensionSpec implements SuspensionConfiguration.
+// SuspensionSpec implements SuspensionConfiguration and SuspensionTermsConfiguration.
 //
 // +kubebuilder:object:generate=true
 type SuspensionSpec struct {
 	// Suspend stops changes to the dependent objects until it is false again.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
+	// SuspendUntil is when a suspension ends by itself; never by default.
+	// +optional
+	SuspendUntil *metav1.Time `json:"suspendUntil,omitempty"`
+	// SuspendReason says why the component is suspended, for other users.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	SuspendReason string `json:"suspendReason,omitempty"`
 }
 
 // IsSuspended returns the value of the field.
 func (s *SuspensionSpec) IsSuspended() bool { return s != nil && s.Suspend }
+
+// GetSuspendUntil returns the time, or the zero time if there is none.
+func (s *SuspensionSpec) GetSuspendUntil() time.Time {
+	if s == nil || s.SuspendUntil == nil {
+		return time.Time{}
+	}
+	return s.SuspendUntil.Time
+}
+
+// GetSuspendReason returns the reason.
+func (s *SuspensionSpec) GetSuspendReason() string {
+	if s == nil {
+		return ""
+	}
+	return s.SuspendReason
+}
 
 // ClientSpec implements ClientConfiguration.
 //

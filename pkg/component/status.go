@@ -5,6 +5,7 @@ package component
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +25,14 @@ import (
 //
 //	// +kubebuilder:default={"observedGeneration":-1}
 //	Status ShopStatus `json:"status,omitempty"`
+//
+// These columns of kubectl get, copied to the type, tell a user most of it:
+//
+//	// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+//	// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+//	// +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.revision`
+//	// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+//	// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 //
 // +kubebuilder:object:generate=true
 type Status struct {
@@ -47,6 +56,22 @@ type Status struct {
 	// installation, and so are those before it.
 	// +optional
 	InstalledRevision int64 `json:"installedRevision,omitempty"`
+
+	// Source is what the revision is rendered from; it is empty if the generator does not
+	// report it.
+	// +optional
+	Source *v1alpha1.Source `json:"source,omitempty"`
+
+	// History are the last 10 revisions for which all dependent objects were applied and
+	// ready, the newest first.
+	// +optional
+	// +listType=atomic
+	History []v1alpha1.AppliedRevision `json:"history,omitempty"`
+
+	// OwnerID is the value of the label owner-id, after the name of the reconciler and a
+	// slash, of the dependent objects.
+	// +optional
+	OwnerID string `json:"ownerID,omitempty"`
 
 	// State is the component's condition in one word.
 	// +optional
@@ -81,6 +106,11 @@ type Status struct {
 	// manifests and of the revision, and a generation, separated by slashes.
 	// +optional
 	ProcessingDigest string `json:"processingDigest,omitempty"`
+
+	// LastHandledReconcileAt is the value of the annotation reconcile-at, or
+	// reconcile.fluxcd.io/requestedAt, that the last full reconcile found.
+	// +optional
+	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
 
 	// Inventory is the record of the dependent objects.
 	// +optional
@@ -204,6 +234,21 @@ func (s *Status) noteApplied(generation int64, wrote bool, now time.Time) {
 	}
 	s.AppliedGeneration = generation
 	s.ProcessingSince = nil
+	s.noteRevision(now)
+}
+
+// historyLimit is how many revisions the history has.
+const historyLimit = 10
+
+// noteRevision adds the revision to the history, unless it is in it. A revision that was
+// counted anew, because the status was restored or dropped, replaces what came after it.
+func (s *Status) noteRevision(now time.Time) {
+	if len(s.History) > 0 && s.History[0].Revision == s.Revision {
+		return
+	}
+	earlier := slices.DeleteFunc(slices.Clone(s.History), func(r v1alpha1.AppliedRevision) bool { return r.Revision >= s.Revision })
+	applied := v1alpha1.AppliedRevision{Revision: s.Revision, AppliedAt: *timestamp(now), Source: s.Source.DeepCopy()}
+	s.History = append([]v1alpha1.AppliedRevision{applied}, earlier[:min(len(earlier), historyLimit-1)]...)
 }
 
 // installs reports whether the revision is rendered as an installation: it was the first

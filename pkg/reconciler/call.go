@@ -198,6 +198,7 @@ func (c *call) inventory(items []v1alpha1.InventoryItem) v1alpha1.Inventory {
 func (c *call) outcome(p plan.Plan) Outcome {
 	outcome := Outcome{
 		Inventory:      c.inventory(c.in.Recorded),
+		OwnerID:        c.in.Owner.ID,
 		Awaited:        c.awaited(p),
 		Settled:        p.Settled,
 		Total:          p.Total,

@@ -18,6 +18,8 @@ import (
 type Outcome struct {
 	// Inventory is the record to persist.
 	Inventory v1alpha1.Inventory
+	// OwnerID is the value of the label owner-id of the owner's objects.
+	OwnerID string
 	// Unrecorded: the inventory must be saved before anything can be written; it is set only if the request had no Record.
 	Unrecorded bool
 	// Waiting are the objects that are not settled, and why. No entry

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
 // body is the part of an object in the log that we use.
@@ -20,19 +22,8 @@ type body struct {
 		Finalizers                            []string
 		Labels, Annotations                   map[string]string
 	}
-	Status struct {
-		Inventory struct {
-			Items []item
-			// Chunks is set if the record is in Secrets.
-			Chunks json.RawMessage
-		}
-	}
+	Status struct{ Inventory v1alpha1.Inventory }
 }
-
-// item is an object in a component's record.
-type item struct{ Group, Kind, Namespace, Name, UID, Phase string }
-
-func (i item) key() key { return key{i.Group, i.Kind, i.Namespace, i.Name} }
 
 // key names an object without its version.
 type key struct{ group, kind, namespace, name string }

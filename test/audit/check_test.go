@@ -42,12 +42,12 @@ func (l line) event() env.AuditEvent {
 	if kind == "Shop" {
 		e.Group = "example.com"
 		object["apiVersion"] = "example.com/v1"
-		var items []map[string]string
+		objects := map[string]string{}
 		for _, text := range strings.Fields(l.items) {
 			of, uid, _ := strings.Cut(text, ":")
-			items = append(items, map[string]string{"kind": "ConfigMap", "namespace": "shop", "name": of, "uid": uid})
+			objects["v1 ConfigMap shop/"+of] = fmt.Sprintf(`{"uid":%q}`, uid)
 		}
-		object["status"] = map[string]any{"inventory": map[string]any{"items": items}}
+		object["status"] = map[string]any{"inventory": map[string]any{"format": 3, "objects": objects}}
 	}
 	for _, word := range strings.Fields(l.answer) {
 		key, value, _ := strings.Cut(word, "=")

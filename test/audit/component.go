@@ -16,7 +16,7 @@ type component struct {
 	title      string // group/kind/namespace/name
 	uid        string
 	finalizers []string
-	items      map[key]item
+	items      map[key]string // the uids of the objects in its record
 	// elsewhere: the record is not known, because it is not in the status, because it is
 	// not known whether the last write was done, or because the log lacks that write.
 	elsewhere bool
@@ -41,10 +41,10 @@ func (r *replay) ofComponent() {
 	k := after.key()
 	now := &component{
 		title: strings.Join([]string{k.group, k.kind, k.namespace, k.name}, "/"), uid: after.Metadata.UID,
-		finalizers: after.Metadata.Finalizers, items: map[key]item{}, elsewhere: len(after.Status.Inventory.Chunks) > 0 || r.incomplete[r.index],
+		finalizers: after.Metadata.Finalizers, items: map[key]string{}, elsewhere: after.Status.Inventory.Chunks != nil || r.incomplete[r.index],
 	}
 	for _, i := range after.Status.Inventory.Items {
-		now.items[i.key()] = i
+		now.items[key{i.Group, i.Kind, i.Namespace, i.Name}] = string(i.UID)
 	}
 	r.known[now.title+"/"+now.uid] = true
 	before := r.components[place]
@@ -98,8 +98,8 @@ func (r *replay) checkRecord(before, now *component, after body) {
 	if before == nil || before.uid != now.uid || before.elsewhere || now.elsewhere {
 		return
 	}
-	for k, i := range before.items {
-		if _, stays := now.items[k]; !stays && r.isOurs(k, i, now) {
+	for k, uid := range before.items {
+		if _, stays := now.items[k]; !stays && r.isOurs(k, uid, now) {
 			r.violate("S4", "%s is dropped from the record, and it exists and is ours", k)
 		}
 	}
@@ -117,10 +117,10 @@ func (r *replay) checkRecord(before, now *component, after body) {
 
 // isOurs reports whether an object is certainly on the server, and has the label and the
 // annotation of the component.
-func (r *replay) isOurs(k key, i item, c *component) bool {
+func (r *replay) isOurs(k key, uid string, c *component) bool {
 	o := r.objects[k]
 	return o != nil && o.exists() && o.owned.id != "" && o.owned.owner == c.title && o.owned.uid == c.uid &&
-		len(o.owned.others) == 0 && (i.UID == "" || i.UID == o.uid)
+		len(o.owned.others) == 0 && (uid == "" || uid == o.uid)
 }
 
 // owner returns the component that an object names as its owner.

@@ -162,7 +162,7 @@ func (r *replay) checkWrite(k key, before *object, after body, now ownership) {
 	switch {
 	case others && policy != "always" && (policy != "" || !r.options.AdoptsAlways):
 		r.violate("S2", "it belongs to %s, and the adoption policy is %q", before.owned.describe(), policy)
-	case before.owned.isEmpty() && policy == "never" && c.items[k].UID != before.uid:
+	case before.owned.isEmpty() && policy == "never" && c.items[k] != before.uid:
 		r.violate("S2", "it has no owner, and the adoption policy is never")
 	}
 }
@@ -186,10 +186,10 @@ func (r *replay) mayRemove(k key, o *object) bool {
 		return false
 	}
 	for _, c := range r.components {
-		i, recorded := c.items[k]
+		uid, recorded := c.items[k]
 		switch {
 		case !recorded && !c.elsewhere:
-		case o.owned.id == "" && (c.elsewhere || i.UID == o.uid), o.owned.owner == c.title:
+		case o.owned.id == "" && (c.elsewhere || uid == o.uid), o.owned.owner == c.title:
 			return true
 		case o.owned.owner == "" && r.ids[o.owned.id] == c.title:
 			return true // the annotation was removed

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
@@ -90,6 +91,9 @@ func missingKey(strict bool) string {
 	}
 	return "missingkey=zero"
 }
+
+// Source implements manifests.Sourcer.
+func (g *Generator) Source() v1alpha1.Source { return v1alpha1.Source{Generator: "gotemplate"} }
 
 // Generate implements manifests.Generator. Rendering that is not done in time
 // ends as a manifests.RenderTimeoutError, and what exceeds a limit as a

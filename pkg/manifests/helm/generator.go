@@ -16,6 +16,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
@@ -37,6 +38,7 @@ type Generator struct {
 var (
 	_ manifests.Generator = &Generator{}
 	_ manifests.Digester  = &Generator{}
+	_ manifests.Sourcer   = &Generator{}
 )
 
 // New returns a generator that renders the chart at root, which is a folder of
@@ -67,6 +69,15 @@ func New(fsys fs.FS, root string, options Options) (*Generator, error) {
 // Digest implements manifests.Digester. It is that of the files of the chart, packed
 // or not.
 func (g *Generator) Digest() string { return g.digest }
+
+// Source implements manifests.Sourcer.
+func (g *Generator) Source() v1alpha1.Source {
+	source := v1alpha1.Source{Generator: "helm"}
+	if g.chart != nil && g.chart.Metadata != nil {
+		source.Chart, source.Version, source.AppVersion = g.chart.Metadata.Name, g.chart.Metadata.Version, g.chart.Metadata.AppVersion
+	}
+	return source
+}
 
 // Generate implements manifests.Generator. The parameters are the values of the
 // chart. Rendering that is not done in time ends as a

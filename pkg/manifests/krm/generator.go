@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -38,6 +39,9 @@ func NewGenerator(f Function) (*Generator, error) {
 	g.function, g.err = f.complete()
 	return g, g.err
 }
+
+// Source implements manifests.Sourcer.
+func (g *Generator) Source() v1alpha1.Source { return v1alpha1.Source{Generator: "krm"} }
 
 // Generate implements manifests.Generator. It fails with an ExitError, a
 // ResultError, an OutputError, a LimitError or a manifests.RenderTimeoutError.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
@@ -112,6 +113,9 @@ func (in input) checked(t *tree, folder string, limits Limits) (*plan, error) {
 	}
 	return check(complete, folder, limits)
 }
+
+// Source implements manifests.Sourcer.
+func (g *Generator) Source() v1alpha1.Source { return v1alpha1.Source{Generator: "kustomize"} }
 
 // Generate implements manifests.Generator. Builds that are not done in time end
 // as a manifests.RenderTimeoutError, what exceeds a limit as a LimitError, and

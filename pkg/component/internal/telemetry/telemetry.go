@@ -178,7 +178,7 @@ func (t *Telemetry) Report(ctx context.Context, s Subject, a *Activity, before S
 
 func resultOf(v verdict.Verdict) metrics.Result {
 	switch {
-	case v.Reason == v1alpha1.ReasonSuspended:
+	case v.State == v1alpha1.StateSuspended:
 		return metrics.ResultSuspended
 	case v.State == v1alpha1.StateReady:
 		return metrics.ResultReady

@@ -33,8 +33,10 @@ type Intervals struct {
 // Blocked, Unreachable and Err is set.
 type Facts struct {
 	Deleting bool
-	// Skipped says why nothing is done.
-	Skipped Skip
+	// Skipped is the message of a component whose dependents are left as they are;
+	// SkippedFor is when to look again, 0 for when the component changes.
+	Skipped    string
+	SkippedFor time.Duration
 	// Claimed: this is the first reconcile of the component, and it has claimed the component.
 	Claimed bool
 	// Done says what was achieved.
@@ -61,15 +63,6 @@ type Facts struct {
 	// Secrets are kept out of the message.
 	Secrets *redact.Secrets
 }
-
-// Skip is a reason not to reconcile the dependents.
-type Skip string
-
-const (
-	NotSkipped      Skip = ""
-	SkippedBySpec   Skip = "suspended"
-	SkippedByPolicy Skip = "the management policy of the component is skip"
-)
 
 // Verdict is the outcome of a reconcile: all of the status, and what Reconcile returns.
 type Verdict struct {
@@ -120,8 +113,8 @@ func (v Verdict) SetConditions(setter conditions.Setter, now time.Time) {
 // Jitter is the greatest share by which a regular reconcile comes early.
 const Jitter = 0.1
 
-// regularRequeue returns when the next regular reconcile is due.
-func (f Facts) regularRequeue() time.Duration {
+// RegularRequeue returns when the next regular reconcile is due.
+func (f Facts) RegularRequeue() time.Duration {
 	if f.Random == nil {
 		return f.Intervals.Requeue
 	}
@@ -134,12 +127,11 @@ func Evaluate(f Facts) Verdict {
 	switch {
 	case f.Err != nil:
 		return evaluateError(f)
-	case f.Skipped != NotSkipped:
-		v := Verdict{State: v1alpha1.StatePending, Ready: metav1.ConditionUnknown, Reason: v1alpha1.ReasonSuspended, Message: string(f.Skipped)}
-		if f.Skipped == SkippedByPolicy {
-			v.After = f.regularRequeue()
+	case f.Skipped != "":
+		return Verdict{
+			State: v1alpha1.StateSuspended, Ready: metav1.ConditionUnknown,
+			Reason: v1alpha1.ReasonSuspended, Message: OneLine(f.Secrets.Text(f.Skipped)), After: f.SkippedFor,
 		}
-		return v
 	case f.Blocked != "":
 		return f.wait(v1alpha1.StateDeleting, metav1.ConditionFalse, v1alpha1.ReasonDeletionBlocked, f.Blocked)
 	case f.Unreachable != "":
@@ -161,12 +153,12 @@ func Evaluate(f Facts) Verdict {
 	case f.Deleting:
 		return Verdict{
 			State: v1alpha1.StateDeleting, Ready: metav1.ConditionFalse, Reconciling: true,
-			Reason: v1alpha1.ReasonDeletionProcessing, Message: f.Done, After: f.regularRequeue(),
+			Reason: v1alpha1.ReasonDeletionProcessing, Message: f.Done, After: f.RegularRequeue(),
 		}
 	default:
 		return Verdict{
 			State: v1alpha1.StateReady, Ready: metav1.ConditionTrue,
-			Reason: v1alpha1.ReasonReady, Message: f.Done, After: f.regularRequeue(),
+			Reason: v1alpha1.ReasonReady, Message: f.Done, After: f.RegularRequeue(),
 		}
 	}
 }
@@ -175,7 +167,7 @@ func Evaluate(f Facts) Verdict {
 func (f Facts) wait(state v1alpha1.State, ready metav1.ConditionStatus, reason, message string) Verdict {
 	return Verdict{
 		State: state, Ready: ready, Reconciling: true, Reason: reason, Message: message,
-		After: cmp.Or(f.Fallback, f.regularRequeue()),
+		After: cmp.Or(f.Fallback, f.RegularRequeue()),
 	}
 }
 
@@ -190,12 +182,12 @@ func evaluateError(f Facts) Verdict {
 	switch computed.Outcome {
 	case result.Stalled:
 		v.Reconciling, v.Stalled = false, true
-		if v.After = f.regularRequeue(); f.Fallback > 0 {
+		if v.After = f.RegularRequeue(); f.Fallback > 0 {
 			v.After = min(v.After, f.Fallback) // some of its objects are under way all the same
 		}
 	case result.Waited:
 		if v.Reason == v1alpha1.ReasonForbidden {
-			v.After = cmp.Or(f.Fallback, f.regularRequeue())
+			v.After = cmp.Or(f.Fallback, f.RegularRequeue())
 			break
 		}
 		v.State, v.Ready = v1alpha1.StatePending, metav1.ConditionUnknown

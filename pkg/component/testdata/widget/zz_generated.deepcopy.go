@@ -33,7 +33,7 @@ func (in *Spec) DeepCopyInto(out *Spec) {
 	out.PlacementSpec = in.PlacementSpec
 	in.ClientSpec.DeepCopyInto(&out.ClientSpec)
 	out.ImpersonationSpec = in.ImpersonationSpec
-	out.SuspensionSpec = in.SuspensionSpec
+	in.SuspensionSpec.DeepCopyInto(&out.SuspensionSpec)
 	in.RequeueSpec.DeepCopyInto(&out.RequeueSpec)
 	in.RetrySpec.DeepCopyInto(&out.RetrySpec)
 	in.TimeoutSpec.DeepCopyInto(&out.TimeoutSpec)

@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+func TestTheHistoryHasTheLastRevisions(t *testing.T) {
+	many := make([]int64, 25)
+	for i := range many {
+		many[i] = int64(i + 1)
+	}
+	for name, test := range map[string]struct {
+		revisions []int64
+		want      string
+	}{
+		"one":                   {[]int64{1}, "1"},
+		"the same again":        {[]int64{1, 1, 1}, "1"},
+		"the newest first":      {[]int64{1, 2, 4}, "4 2 1"},
+		"no more than the last": {many, "25 24 23 22 21 20 19 18 17 16"},
+		"counted anew":          {[]int64{1, 2, 3, 2}, "2 1"},
+	} {
+		status, start := &Status{}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		for i, revision := range test.revisions {
+			status.Revision, status.Source = revision, &v1alpha1.Source{Version: fmt.Sprint("v", revision)}
+			status.noteApplied(1, true, start.Add(time.Duration(i)*time.Hour))
+		}
+		var got []string
+		for _, applied := range status.History {
+			got = append(got, fmt.Sprint(applied.Revision))
+			if applied.Source.Version != fmt.Sprint("v", applied.Revision) || applied.AppliedAt.IsZero() {
+				t.Errorf("%s: %+v", name, applied)
+			}
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+	status := &Status{Revision: 1}
+	status.noteApplied(1, true, time.Unix(1000, 0))
+	status.noteApplied(1, true, time.Unix(2000, 0))
+	if at := status.History[0].AppliedAt; at.Unix() != 1000 {
+		t.Errorf("the revision was applied at %s, not at the repair", at)
+	}
+}

@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import "github.com/corbel-run/corbel/api/v1alpha1"
+
+// Sourcer is a generator that can report, without rendering, what it renders from, for
+// people: the name and the version of a chart, for example. It stands in the status of
+// components.
+type Sourcer interface {
+	// Source returns what the generator renders from. Fields that do not apply are empty.
+	Source() v1alpha1.Source
+}
+
+// Source returns what a generator renders from; it is empty if the generator does not
+// report it. That of Transform and Isolated is the one of the generator that they are made
+// from, and that of Join the one of the first generator that reports any.
+func Source(g Generator) v1alpha1.Source {
+	var source v1alpha1.Source
+	if sourcer, ok := g.(Sourcer); ok && !isNil(g) {
+		if err := protect(func() error { source = sourcer.Source(); return nil }); err != nil {
+			return v1alpha1.Source{}
+		}
+	}
+	return source
+}
+
+// Source implements Sourcer.
+func (j joined) Source() v1alpha1.Source {
+	for _, g := range j {
+		if source := Source(g); source != (v1alpha1.Source{}) {
+			return source
+		}
+	}
+	return v1alpha1.Source{}
+}
+
+// Source implements Sourcer.
+func (t *transformed) Source() v1alpha1.Source { return Source(t.generator) }
+
+// Source implements Sourcer.
+func (i *isolated) Source() v1alpha1.Source { return Source(i.generator) }
+
+// Source implements Sourcer.
+func (s *static) Source() v1alpha1.Source { return v1alpha1.Source{Generator: "files"} }
