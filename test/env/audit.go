@@ -71,7 +71,7 @@ func (e *Environment) AuditEvents(ctx context.Context) ([]AuditEvent, error) {
 	// The lock keeps other callers from reading past the marker.
 	e.audit.Lock()
 	defer e.audit.Unlock()
-	content, err := e.auditSince(ctx, e.audit.read)
+	content, end, err := e.auditSince(ctx, e.audit.read, func([]byte) bool { return true })
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (e *Environment) AuditEvents(ctx context.Context) ([]AuditEvent, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.audit.read += int64(len(content))
+	e.audit.read = end
 	e.audit.events = append(e.audit.events, more...)
 	return slices.Clip(e.audit.events), nil
 }
@@ -89,53 +89,55 @@ func (e *Environment) AuditEvents(ctx context.Context) ([]AuditEvent, error) {
 func (e *Environment) AuditPosition(ctx context.Context) (int64, error) {
 	e.audit.Lock()
 	defer e.audit.Unlock()
-	content, err := e.auditSince(ctx, e.audit.end)
+	_, end, err := e.auditSince(ctx, e.audit.end, func([]byte) bool { return false })
 	if err != nil {
 		return 0, err
 	}
-	e.audit.end += int64(len(content))
-	return e.audit.end, nil
+	e.audit.end = end
+	return end, nil
 }
 
 // AuditEventsSince is AuditEvents from a position, of the requests with one of the texts
 // in their record, which includes the bodies. Nothing of them is kept.
 func (e *Environment) AuditEventsSince(ctx context.Context, position int64, texts ...string) ([]AuditEvent, error) {
-	content, err := e.auditSince(ctx, position)
-	if err != nil {
-		return nil, err
-	}
-	var about []byte
-	for line := range bytes.Lines(content) {
-		if slices.ContainsFunc(texts, func(text string) bool { return bytes.Contains(line, []byte(text)) }) {
-			about = append(about, line...)
-		}
-	}
-	return parseAuditLog(about)
-}
-
-// auditSince returns the lines from a position to at least the end that the log has at the call.
-func (e *Environment) auditSince(ctx context.Context, position int64) ([]byte, error) {
-	if !e.options.AuditLog {
-		return nil, errors.New("the environment was started without the option AuditLog")
-	}
-	marker := auditMarker + "=" + rand.String(10)
-	if err := e.get(ctx, "/version?"+marker, nil); err != nil {
-		return nil, fmt.Errorf("mark the end of the audit log: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	var content []byte
-	err := e.await(ctx, "the audit log", func(context.Context) (err error) {
-		if content, err = readFrom(e.auditLog(), position); err == nil && !bytes.Contains(content, []byte(marker)) {
-			err = fmt.Errorf("%s lacks the last request", e.auditLog())
-		}
-		return err
+	content, _, err := e.auditSince(ctx, position, func(line []byte) bool {
+		return slices.ContainsFunc(texts, func(text string) bool { return bytes.Contains(line, []byte(text)) })
 	})
 	if err != nil {
 		return nil, err
 	}
-	// A line that is only half written is read the next time.
-	return content[:bytes.LastIndexByte(content, '\n')+1], nil
+	return parseAuditLog(content)
+}
+
+// auditSince returns the lines to keep from a position to at least the end that the log has
+// at the call, and the position behind the last line. The whole log may be larger than the
+// memory.
+func (e *Environment) auditSince(ctx context.Context, position int64, keep func(line []byte) bool) (kept []byte, end int64, err error) {
+	if !e.options.AuditLog {
+		return nil, 0, errors.New("the environment was started without the option AuditLog")
+	}
+	marker := []byte(auditMarker + "=" + rand.String(10))
+	if err := e.get(ctx, "/version?"+string(marker), nil); err != nil {
+		return nil, 0, fmt.Errorf("mark the end of the audit log: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	end = position
+	err = e.await(ctx, "the audit log", func(context.Context) error {
+		complete := false
+		err := eachLine(e.auditLog(), end, func(line []byte) {
+			end += int64(len(line))
+			complete = complete || bytes.Contains(line, marker)
+			if keep(line) {
+				kept = append(kept, line...)
+			}
+		})
+		if err == nil && !complete {
+			err = fmt.Errorf("%s lacks the last request", e.auditLog())
+		}
+		return err
+	})
+	return kept, end, err
 }
 
 // auditReader is how far the audit log was read: read is the end of what was kept, end
@@ -146,17 +148,33 @@ type auditReader struct {
 	events    []AuditEvent
 }
 
-// readFrom returns the content of a file behind an offset.
-func readFrom(path string, offset int64) ([]byte, error) {
+// maxAuditLine bounds a line of the audit log, which may hold two bodies.
+const maxAuditLine = 64 << 20
+
+// eachLine calls f for each line of a file behind an offset. A line that is only half
+// written is left for the next call.
+func eachLine(path string, offset int64, f func(line []byte)) error {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = file.Close() }()
 	if _, err := file.Seek(offset, io.SeekStart); err != nil {
-		return nil, err
+		return err
 	}
-	return io.ReadAll(file)
+	lines := bufio.NewScanner(file)
+	lines.Buffer(make([]byte, 64<<10), maxAuditLine)
+	lines.Split(func(data []byte, _ bool) (int, []byte, error) {
+		end := bytes.IndexByte(data, '\n') + 1
+		if end == 0 {
+			return 0, nil, nil
+		}
+		return end, data[:end], nil
+	})
+	for lines.Scan() {
+		f(lines.Bytes())
+	}
+	return lines.Err()
 }
 
 func (e *Environment) auditLog() string { return filepath.Join(e.logs, "audit.log") }
