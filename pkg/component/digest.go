@@ -33,10 +33,9 @@ func (h *handler[T]) reconcileAt(obj T) string {
 	return verdict.Shorten(max(annotations[h.settings.name+"/"+v1alpha1.AnnotationReconcileAt], annotations[fluxRequestedAt]), maxReconcileAt)
 }
 
-// noisyAnnotations are written by tools for their own use, or ask for nothing but a
-// reconcile; a change of them is no change of the component.
+// noisyAnnotations are written by tools for their own use; a change of them is no
+// change of the component.
 var noisyAnnotations = []string{
-	fluxRequestedAt,
 	"kubectl.kubernetes.io/last-applied-configuration",
 	"kapp.k14s.io/original",
 	"kapp.k14s.io/original-diff-md5",
@@ -94,9 +93,13 @@ func (h *handler[T]) keepRevision(ctx context.Context, obj T, now digests) error
 
 func digestsOf(c Component, name string, found []references.Found, generator string, hasher digest.Hasher) (digests, error) {
 	annotations := maps.Clone(c.GetAnnotations())
-	maps.DeleteFunc(annotations, func(key, _ string) bool {
-		return key == name+"/"+v1alpha1.AnnotationReconcileAt || slices.Contains(noisyAnnotations, key)
-	})
+	for _, request := range []string{name + "/" + v1alpha1.AnnotationReconcileAt, fluxRequestedAt} {
+		delete(annotations, request)
+	}
+	if len(annotations) == 0 {
+		annotations = nil // no annotations and none but requests are the same
+	}
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return slices.Contains(noisyAnnotations, key) })
 	annotationsJSON, err := json.Marshal(annotations)
 	if err != nil {
 		return digests{}, fmt.Errorf("digest of the annotations: %w", err)
