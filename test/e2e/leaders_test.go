@@ -63,7 +63,11 @@ func TestTwoLeaders(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			started := time.Now()
-			total := s.play(t, newBarrier(0), nil)
+			var total int
+			t.Run("without a stop", func(t *testing.T) { total = s.play(t, newBarrier(0), nil) })
+			if t.Failed() {
+				return
+			}
 			cases, ran, met := slice.FromEnvironment(t), 0, atomic.Int64{}
 			stop := func(t *testing.T, at int, fault *watchFault) {
 				ran++

@@ -25,7 +25,7 @@ func TestStaleWatches(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			cases, ran, crashed := slice.FromEnvironment(t), atomic.Int64{}, atomic.Int64{}
-			reference := s.play(t, newCrasher(0, false), nil, nil)
+			reference := s.reference(t)
 			if t.Failed() {
 				return
 			}
@@ -39,7 +39,10 @@ func TestStaleWatches(t *testing.T) {
 						requests := reference.requests
 						if cases.Picks(number, i, len(watchFaults)) {
 							ran.Add(1)
-							requests = s.play(t, newCrasher(0, false), fault, reference).requests
+							t.Run("without a crash", func(t *testing.T) { requests = s.play(t, newCrasher(0, false), fault, reference).requests })
+						}
+						if t.Failed() {
+							return
 						}
 						for j, p := range pointsOf(requests) {
 							if !cases.Has(j+3*number) || !cases.Picks(j+number, i, len(watchFaults)) {

@@ -38,6 +38,7 @@ type packedObject struct {
 	version  string
 	policies *policy.Set
 	digest   string
+	hook     string
 	expires  bool
 	defines  []v1alpha1.TypeInfo
 	scales   *plan.Key
@@ -63,7 +64,7 @@ func NewPack(objects []plan.Desired) (pack *Pack, ok bool) {
 		}
 		pack.objects[i] = packedObject{
 			key: shared(object.Key), version: unique.Make(object.Version).Value(), policies: policies,
-			digest: object.Digest, expires: object.HasTTL, defines: object.Defines, scales: object.ScaleTarget, manifest: manifest,
+			digest: object.Digest, hook: unique.Make(object.Hook).Value(), expires: object.HasTTL, defines: object.Defines, scales: object.ScaleTarget, manifest: manifest,
 		}
 	}
 	p.close()
@@ -80,7 +81,7 @@ func (p *Pack) Objects() []plan.Desired {
 	for i := range p.objects {
 		o := &p.objects[i]
 		objects[i] = plan.Desired{
-			Key: o.key, Version: o.version, Policies: *o.policies, Digest: o.digest, HasTTL: o.expires, Defines: o.defines, ScaleTarget: o.scales, Packed: &o.manifest,
+			Key: o.key, Version: o.version, Policies: *o.policies, Digest: o.digest, Hook: o.hook, HasTTL: o.expires, Defines: o.defines, ScaleTarget: o.scales, Packed: &o.manifest,
 		}
 	}
 	return objects

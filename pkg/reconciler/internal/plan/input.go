@@ -85,6 +85,9 @@ type Desired struct {
 	Policies policy.Set
 	// Digest identifies the manifest.
 	Digest string
+	// Hook is what kind of hook of a chart the object is, such as "pre-upgrade", for
+	// messages; empty for other objects.
+	Hook string
 	// HasTTL: the cluster removes the object some time after its end.
 	HasTTL bool
 	// Defines are the types that a CustomResourceDefinition or APIService brings.

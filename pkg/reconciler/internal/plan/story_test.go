@@ -76,7 +76,7 @@ func parseLines(text string) ([]line, error) {
 func (l line) desired() (Desired, error) {
 	annotations := map[string]string{}
 	for name, value := range l.words {
-		if name != "value" && name != "defines" && name != "ttl" {
+		if name != "value" && name != "defines" && name != "ttl" && name != "hook" {
 			annotations[reconcilerName+"/"+name] = value
 		}
 	}
@@ -86,6 +86,7 @@ func (l line) desired() (Desired, error) {
 	}
 	d := desiredObject(l.key, l.value("value"), policies, l.defines()...)
 	d.HasTTL = l.value("ttl") != ""
+	d.Hook = l.value("hook")
 	return d, nil
 }
 

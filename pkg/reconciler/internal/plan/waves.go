@@ -32,7 +32,7 @@ func (w *work) applyWaves(units []*unit) bool {
 			continue
 		}
 		for _, later := range orders[i+1:] {
-			w.holdAll(waves[later], "waits for "+blocking(waves[order])+" (apply-order "+strconv.Itoa(order)+")", anyBlockedByFailure(waves[order]))
+			w.holdAll(waves[later], "waits for "+blocking(waves[order], " (apply-order "+strconv.Itoa(order)+")"), anyBlockedByFailure(waves[order]))
 		}
 		return false
 	}
@@ -51,7 +51,7 @@ func (w *work) applyWave(units []*unit) bool {
 	var before []*unit
 	for stage, members := range stages {
 		if blocked || stage >= stageLate && !settled {
-			w.holdAll(members, "waits for "+blocking(before), anyBlockedByFailure(units))
+			w.holdAll(members, "waits for "+blocking(before, ""), anyBlockedByFailure(units))
 		} else {
 			for _, u := range members {
 				w.applyInOrder(u)
@@ -66,8 +66,9 @@ func (w *work) applyWave(units []*unit) bool {
 }
 
 // blocking names the object that others wait for: the first that is not settled, if
-// possible one that does not wait for others itself.
-func blocking(units []*unit) string {
+// possible one that does not wait for others itself. Of a hook of a chart it says which, and
+// of other objects the wave: the author of a chart knows nothing of the waves of hooks.
+func blocking(units []*unit, wave string) string {
 	first := slices.IndexFunc(units, func(u *unit) bool { return !u.settled })
 	if own := slices.IndexFunc(units, func(u *unit) bool { return !u.settled && !u.waitsForOthers }); own >= 0 {
 		first = own
@@ -75,7 +76,10 @@ func blocking(units []*unit) string {
 	if first < 0 {
 		return "other objects"
 	}
-	return units[first].key.String()
+	if u := units[first]; u.desired != nil && u.desired.Hook != "" {
+		return u.desired.Hook + " hook " + u.key.String()
+	}
+	return units[first].key.String() + wave
 }
 
 // holdAll lets objects wait for others, unless nothing is to be done about them;
