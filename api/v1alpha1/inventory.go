@@ -14,7 +14,8 @@ import (
 // InventoryFormat is the version of the inventory's form that this package
 // writes if there are items in the status. A reader that meets a higher
 // number than it knows must not act on the inventory. In formats below, which are still
-// read, the items were a list by the name "items".
+// read, the items were a list by the name "items"; the versions that wrote them cannot read
+// this one.
 const InventoryFormat = 3
 
 // Inventory is the durable record of every dependent object that a component
@@ -39,9 +40,10 @@ type Inventory struct {
 	// items can be compared.
 	// +optional
 	Operator *InventoryOperator `json:"operator,omitempty"`
-	// Items are the objects, each as a text that only the operator understands, by a
-	// name such as "apps/v1 Deployment shop/web".
+	// The objects, each as a text that only the operator understands, by a name such as
+	// "apps/v1 Deployment shop/web".
 	// +optional
+	// +mapType=atomic
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields

@@ -18,8 +18,8 @@ const (
 	// StateProcessing means that dependent objects are being applied or are
 	// not ready yet.
 	StateProcessing State = "Processing"
-	// StateSuspended means that the dependent objects are left as they are, as the spec
-	// or the management policy says.
+	// StateSuspended means that the dependent objects are left as they are, as the spec,
+	// an annotation or the management policy says.
 	StateSuspended State = "Suspended"
 	// StateDeletionPending means that the deletion waits for a retry.
 	StateDeletionPending State = "DeletionPending"

@@ -48,6 +48,7 @@ func (i *Inventory) UnmarshalJSON(data []byte) error {
 // client may write there, and what is no list of items remains an unknown field.
 func (i *Inventory) readList() {
 	var items []InventoryItem
+	i.Items = nil
 	list, ok := i.Unknown["items"]
 	if !ok || json.Unmarshal(list, &items) != nil {
 		return

@@ -182,8 +182,8 @@ func TestAForgedHeadDoesNoHarm(t *testing.T) {
 }
 
 func TestANewerFormatIsRefused(t *testing.T) {
-	_, err := NewStore(Options{}).Open(t.Context(), Component{}, v1alpha1.Inventory{Format: 3})
-	if _, ok := errors.AsType[*FormatError](err); !ok || !strings.Contains(err.Error(), "format 3") || !strings.Contains(err.Error(), "newer version") {
+	_, err := NewStore(Options{}).Open(t.Context(), Component{}, v1alpha1.Inventory{Format: v1alpha1.InventoryFormat + 1})
+	if _, ok := errors.AsType[*FormatError](err); !ok || !strings.Contains(err.Error(), "format 4") || !strings.Contains(err.Error(), "newer version") {
 		t.Errorf("error: %v", err)
 	}
 }

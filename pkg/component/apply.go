@@ -46,6 +46,9 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 		}
 		before = h.memory.takeRendered(key)
 	}
+	// Whatever comes out of it, the request is handled at the end.
+	request := h.reconcileAt(obj)
+	defer func() { obj.GetStatus().LastHandledReconcileAt = request }()
 	root := rootOf(obj) // a hook may change it, in memory
 	resolved, access, err := h.prepareApply(ctx, obj)
 	if err != nil {
@@ -68,7 +71,6 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 		return result.Empty, err
 	}
 	obj.GetStatus().Source = h.source()
-	obj.GetStatus().LastHandledReconcileAt = h.reconcileAt(obj)
 	revision := obj.GetStatus().Revision
 	dropped := revision == 0 && obj.GetStatus().AppliedGeneration != 0
 	changed := obj.GetStatus().startProcessing(obj.GetGeneration(), digests, h.now())

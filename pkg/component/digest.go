@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
@@ -19,18 +20,24 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
-// fluxRequestedAt is the annotation by which the command "flux reconcile" and its
-// kin ask for a reconcile.
+// fluxRequestedAt is the annotation by which Flux asks for a reconcile.
 const fluxRequestedAt = "reconcile.fluxcd.io/requestedAt"
 
-// maxReconcileAt is how long a value of such an annotation is recorded, in bytes.
+// maxReconcileAt is how much of the value of such an annotation is recorded, in bytes.
 const maxReconcileAt = 128
 
-// reconcileAt returns the request of a user for a reconcile; of two the later, if they are
-// times in the form of RFC 3339, as usual.
+// reconcileAt returns the request of a user for a reconcile. Of two it is the later, and what
+// is no time in the form of RFC 3339 counts as earlier than any.
 func (h *handler[T]) reconcileAt(obj T) string {
-	annotations := obj.GetAnnotations()
-	return verdict.Shorten(max(annotations[h.settings.name+"/"+v1alpha1.AnnotationReconcileAt], annotations[fluxRequestedAt]), maxReconcileAt)
+	own, flux := obj.GetAnnotations()[h.settings.name+"/"+v1alpha1.AnnotationReconcileAt], obj.GetAnnotations()[fluxRequestedAt]
+	at := func(text string) time.Time {
+		t, _ := time.Parse(time.RFC3339, text) // zero if it is none
+		return t
+	}
+	if own == "" || at(flux).After(at(own)) {
+		own = flux
+	}
+	return verdict.Shorten(own, maxReconcileAt)
 }
 
 // noisyAnnotations are written by tools for their own use; a change of them is no

@@ -111,9 +111,9 @@ func (h *handler[T]) skipOf(obj T, outcome lifecycle.Outcome, regular time.Durat
 	if outcome.Policy == lifecycle.Skip {
 		return "the management policy of the component is skip", regular
 	}
-	s, _ := h.suspensionOf(obj) // without a mistake, or it would not be skipped
-	if !s.until.IsZero() {
-		after = max(s.remains(outcome.Now), verdict.MinInterval)
+	s, _ := h.suspensionOf(obj)
+	if s.ends {
+		after = min(max(s.remains(outcome.Now), verdict.MinInterval), maxInterval)
 	}
 	return s.String(), after
 }

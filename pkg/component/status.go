@@ -248,6 +248,9 @@ func (s *Status) noteRevision(now time.Time) {
 	}
 	earlier := slices.DeleteFunc(slices.Clone(s.History), func(r v1alpha1.AppliedRevision) bool { return r.Revision >= s.Revision })
 	applied := v1alpha1.AppliedRevision{Revision: s.Revision, AppliedAt: *timestamp(now), Source: s.Source.DeepCopy()}
+	if len(s.History) == 0 {
+		applied.AppliedAt = *s.LastAppliedAt // versions before kept no history
+	}
 	s.History = append([]v1alpha1.AppliedRevision{applied}, earlier[:min(len(earlier), historyLimit-1)]...)
 }
 

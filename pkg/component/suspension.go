@@ -5,65 +5,83 @@ package component
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 )
 
 // suspension is what a component says about its suspension: in its spec, or in annotations
 // that a user can set without a change of the spec.
 type suspension struct {
 	asked bool
-	// until is when it ends by itself; zero if it does not.
+	// until is when it ends by itself, if it ends.
 	until  time.Time
+	ends   bool
 	reason string
 }
 
-// suspensionOf returns the suspension of a component. The annotations of the component
-// count first. That its management policy may suspend it, too, is found out by the session.
+// suspensionOf returns the suspension of a component: of those that its spec and its
+// annotations ask for, the one that remains longer. That its management policy may suspend it,
+// too, is found out by the session. The error is about the annotation alone.
 func (h *handler[T]) suspensionOf(obj T) (suspension, error) {
-	name := h.settings.name + "/" + v1alpha1.AnnotationSuspend
-	if value := obj.GetAnnotations()[name]; value != "" && value != "false" {
-		s := suspension{asked: true, reason: obj.GetAnnotations()[h.settings.name+"/"+v1alpha1.AnnotationSuspendReason]}
-		if value == "true" {
-			return s, nil
+	annotated, err := h.annotatedSuspension(obj)
+	if own := specSuspension(obj); own.remains(h.now()) > annotated.remains(h.now()) {
+		return own, err
+	}
+	return annotated, err
+}
+
+// annotatedSuspension returns the suspension that the annotations ask for.
+func (h *handler[T]) annotatedSuspension(obj T) (suspension, error) {
+	name, annotations := h.settings.name+"/"+v1alpha1.AnnotationSuspend, obj.GetAnnotations()
+	s := suspension{asked: true, reason: annotations[h.settings.name+"/"+v1alpha1.AnnotationSuspendReason]}
+	switch value := annotations[name]; value {
+	case "", "false":
+		return suspension{}, nil
+	case "true":
+		return s, nil
+	default:
+		until, err := time.Parse(time.RFC3339, value)
+		if err != nil {
+			return suspension{}, fmt.Errorf(`annotation %s: %q must be "true", "false" or a time such as "2026-12-01T08:00:00Z"`, name, verdict.Shorten(value, 64))
 		}
-		var err error
-		if s.until, err = time.Parse(time.RFC3339, value); err != nil {
-			return suspension{}, fmt.Errorf(`annotation %s: %q must be "true", "false" or a time such as "2026-12-01T08:00:00Z"`, name, value)
-		}
+		s.until, s.ends = until, true
 		return s, nil
 	}
-	own, ok := configurationOf[SuspensionConfiguration](obj)
+}
+
+// specSuspension returns the suspension that the spec asks for.
+func specSuspension(c Component) suspension {
+	own, ok := configurationOf[SuspensionConfiguration](c)
 	if !ok || !own.IsSuspended() {
-		return suspension{}, nil
+		return suspension{}
 	}
 	s := suspension{asked: true}
-	if terms, ok := configurationOf[SuspensionTermsConfiguration](obj); ok {
+	if terms, ok := configurationOf[SuspensionTermsConfiguration](c); ok {
 		s.until, s.reason = terms.GetSuspendUntil(), terms.GetSuspendReason()
+		s.ends = !s.until.IsZero()
 	}
-	return s, nil
+	return s
 }
 
-// isSuspended reports whether the component is to be left as it is. A mistake in its
-// annotations does not suspend it: then a full reconcile reports the mistake, and does nothing
+// isSuspended reports whether the component is to be left as it is. A mistake in the
+// annotation does not suspend it: then a full reconcile reports the mistake, and does nothing
 // else.
 func (h *handler[T]) isSuspended(obj T) bool {
-	s, err := h.suspensionOf(obj)
-	return err == nil && s.remains(h.now()) > 0
+	s, _ := h.suspensionOf(obj)
+	return s.remains(h.now()) > 0
 }
-
-// forever is how long a suspension without an end remains.
-const forever = 1<<63 - 1
 
 // remains returns how long the suspension goes on; 0 if there is none.
 func (s suspension) remains(now time.Time) time.Duration {
 	switch {
 	case !s.asked:
 		return 0
-	case s.until.IsZero():
-		return forever
+	case !s.ends:
+		return math.MaxInt64
 	default:
 		return max(s.until.Sub(now), 0)
 	}
@@ -72,11 +90,11 @@ func (s suspension) remains(now time.Time) time.Duration {
 // String is the message of a component that is suspended.
 func (s suspension) String() string {
 	text := "suspended"
-	if !s.until.IsZero() {
+	if s.ends {
 		text += " until " + s.until.UTC().Format(time.RFC3339)
 	}
 	if reason := strings.TrimSpace(s.reason); reason != "" {
-		text += ": " + reason
+		text += ": " + verdict.Shorten(reason, verdict.MaxSentence)
 	}
 	return text
 }

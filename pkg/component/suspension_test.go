@@ -52,12 +52,22 @@ func TestASuspensionSaysUntilWhenAndWhy(t *testing.T) {
 		{name: "not suspended"},
 		{name: "by the annotation", annotations: map[string]string{suspend: "true"}, want: "suspended"},
 		{name: "by the annotation, with a reason", annotations: map[string]string{suspend: "true", reason: "incident 7"}, want: "suspended: incident 7"},
+		{name: "by the annotation, with a long reason", annotations: map[string]string{suspend: "true", reason: strings.Repeat("x", 200_000)},
+			want: "suspended: " + strings.Repeat("x", 317) + "…"},
 		{name: "by the annotation, with an end", annotations: map[string]string{suspend: text}, want: "suspended until " + text, ends: true},
 		{name: "an annotation that has ended", annotations: map[string]string{suspend: near.Format(time.RFC3339)}},
 		{name: "an annotation that is false", annotations: map[string]string{suspend: "false"}},
 		{name: "by the spec", spec: component.SuspensionSpec{Suspend: true, SuspendReason: "incident 8"}, want: "suspended: incident 8"},
 		{name: "by the spec, with an end", spec: component.SuspensionSpec{Suspend: true, SuspendUntil: &far}, want: "suspended until " + text, ends: true},
 		{name: "a spec that has ended", spec: component.SuspensionSpec{Suspend: true, SuspendUntil: &metav1.Time{Time: near}}},
+		{name: "both, and the annotation has ended", annotations: map[string]string{suspend: near.Format(time.RFC3339), reason: "old"},
+			spec: component.SuspensionSpec{Suspend: true, SuspendReason: "incident 9"}, want: "suspended: incident 9"},
+		{name: "both, and the annotation will end", annotations: map[string]string{suspend: text}, spec: component.SuspensionSpec{Suspend: true}, want: "suspended"},
+		{name: "both, and the spec will end", annotations: map[string]string{suspend: "true"},
+			spec: component.SuspensionSpec{Suspend: true, SuspendUntil: &far}, want: "suspended"},
+		{name: "a mistake in the annotation, and the spec", annotations: map[string]string{suspend: "x"},
+			spec: component.SuspensionSpec{Suspend: true}, want: "suspended"},
+		{name: "an annotation with the zero time", annotations: map[string]string{suspend: "0001-01-01T00:00:00Z"}},
 		{name: "terms of no suspension", spec: component.SuspensionSpec{SuspendUntil: &far, SuspendReason: "x"}},
 	} {
 		b.annotate(map[string]string{suspend: test.annotations[suspend], reason: test.annotations[reason]})
@@ -110,7 +120,7 @@ func TestARequestForAReconcileIsFollowedWithoutANewRevision(t *testing.T) {
 	before := b.until(component.StateReady)
 	for _, request := range []map[string]string{
 		{"test.corbel.run/reconcile-at": "2026-01-01T00:00:00Z"},
-		{"reconcile.fluxcd.io/requestedAt": "2026-01-02T00:00:00Z"},
+		{"reconcile.fluxcd.io/requestedAt": "2026-01-01T23:00:00.123-05:00"},
 		{"test.corbel.run/reconcile-at": "2026-01-03T00:00:00Z"},
 	} {
 		renderedBefore := rendered.Load()
