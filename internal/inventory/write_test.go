@@ -137,7 +137,7 @@ func TestWithoutRightsOnSecretsTheInventoryStaysInTheStatusAsLongAsItMay(t *test
 				d.check(c.reconcile(t.Context(), items(0, 12, n)))
 				stored, err := c.stored(t.Context())
 				d.check(err)
-				if diff := cmp.Diff(items(0, 12, n), stored.Items); diff != "" || stored.Chunks != nil {
+				if diff := cmp.Diff(v1alpha1.InventoryItems(items(0, 12, n)), stored.Items); diff != "" || stored.Chunks != nil {
 					t.Fatalf("the inventory is not in the status alone: %+v", stored)
 				}
 			}

@@ -106,7 +106,7 @@ func TestComponentsThatAreSuspendedOrGoneDependOnNothing(t *testing.T) {
 	for name, end := range map[string]func(b *bed){
 		"suspended": func(b *bed) {
 			b.update(func(w *widget.Widget) { w.Spec.Suspend = true })
-			b.until(component.StatePending)
+			b.until(component.StateSuspended)
 		},
 		"gone": func(b *bed) {
 			b.check(b.client.Delete(b.Context(), b.get()))
