@@ -3,8 +3,7 @@
 
 package v1alpha1
 
-// InventoryFormatChunked is the version of the form of an inventory whose items are in
-// Secrets.
+// InventoryFormatChunked is the format of an inventory with its items in Secrets.
 const InventoryFormatChunked = 2
 
 // InventoryChunks is the head of an inventory with too many items for the

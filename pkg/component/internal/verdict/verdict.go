@@ -33,8 +33,8 @@ type Intervals struct {
 // Blocked, Unreachable and Err is set.
 type Facts struct {
 	Deleting bool
-	// Skipped is the message of a component whose dependents are left as they are;
-	// SkippedFor is when to look again, 0 for when the component changes.
+	// Skipped is the message of a suspended component. SkippedFor is when it is requeued,
+	// 0 if not before it changes.
 	Skipped    string
 	SkippedFor time.Duration
 	// Claimed: this is the first reconcile of the component, and it has claimed the component.
