@@ -11,6 +11,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/metrics"
 	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -106,6 +107,10 @@ func fullContext(ctx context.Context, t targets.Connection, componentDigest stri
 
 // render renders the dependent objects, and returns those to apply.
 func (h *handler[T]) render(ctx context.Context, obj T, resolved resolvedConfig) ([]client.Object, error) {
-	request := rendering.Request{Component: obj, Namespace: resolved.namespace, Name: resolved.name}
+	recorded := obj.GetStatus().processing()
+	request := rendering.Request{
+		Component: obj, Namespace: resolved.namespace, Name: resolved.name,
+		Revision: revisions.Revision{Number: obj.GetStatus().Revision, Digest: recorded.revision}, Rendered: recorded.manifests != "",
+	}
 	return h.renderer.Render(ctx, request, &h.remembered(obj).rendering)
 }

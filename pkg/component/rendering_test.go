@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"testing"
 	"testing/fstest"
+	"text/template"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -103,8 +104,8 @@ func TestManifestsThatChangeForNoReasonAreRenderedAgain(t *testing.T) {
 func TestAFindingNamesObjectFieldAndTemplateButNoValue(t *testing.T) {
 	h, log := testHandler(t, &fakeEngine{})
 	generator, err := gotemplate.New(fstest.MapFS{
-		"t/secret.yaml": {Data: []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: shop}\nstringData:\n  password: {{ randAlphaNum 20 }}\n  user: root\n")},
-	}, "t", gotemplate.Options{})
+		"t/secret.yaml": {Data: []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: shop}\nstringData:\n  password: {{ next }}\n  user: root\n")},
+	}, "t", gotemplate.Options{Functions: counting()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,12 +139,18 @@ data:
   password: {{ if $found }}{{ $found.data.password }}{{ else }}{{ randAlphaNum 20 | b64enc }}{{ end }}
 `
 
+// counting is a function with another result for each call, which a generator does not know as random.
+func counting() template.FuncMap {
+	calls := 0
+	return template.FuncMap{"next": func() string { calls++; return fmt.Sprint("number ", calls) }}
+}
+
 // fromTemplate returns a handler with a generator of one template and a target that holds the
 // objects. It renders into the values of an object.
-func fromTemplate(t *testing.T, template string, objects ...client.Object) (*handler[*widget], *eventLog, client.Client, func(digest string) *unstructured.Unstructured) {
+func fromTemplate(t *testing.T, text string, objects ...client.Object) (*handler[*widget], *eventLog, client.Client, func(digest string) *unstructured.Unstructured) {
 	t.Helper()
 	h, log := testHandler(t, &fakeEngine{})
-	generator, err := gotemplate.New(fstest.MapFS{"t/a.yaml": {Data: []byte(template)}}, "t", gotemplate.Options{})
+	generator, err := gotemplate.New(fstest.MapFS{"t/a.yaml": {Data: []byte(text)}}, "t", gotemplate.Options{Functions: counting()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,8 +208,9 @@ data: {color: '{{ (lookup "v1" "ConfigMap" "shop" "asked").data.color }}'%s}
 	}{
 		{name: "a deterministic generator"},
 		{name: "one that also looks up what never exists", extra: `, more: '{{ if lookup "v1" "ConfigMap" "shop" "never" }}yes{{ end }}'`},
-		{name: "a random one", extra: ", random: '{{ randAlphaNum 20 }}'", wantHeld: true},
-		{name: "one that is random until something exists", extra: `, random: '{{ if not (lookup "v1" "ConfigMap" "shop" "never") }}{{ randAlphaNum 20 }}{{ end }}'`, wantHeld: true},
+		{name: "one that changes by itself", extra: ", random: '{{ next }}'", wantHeld: true},
+		{name: "one that changes by itself until something exists", extra: `, random: '{{ if not (lookup "v1" "ConfigMap" "shop" "never") }}{{ next }}{{ end }}'`, wantHeld: true},
+		{name: "a random one", extra: ", random: '{{ randAlphaNum 20 }}'"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

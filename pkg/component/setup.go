@@ -30,6 +30,7 @@ import (
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/inventory"
+	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/trace"
 	"github.com/corbel-run/corbel/pkg/cluster"
@@ -256,7 +257,6 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running[T], gvk schema.
 		Recorder: events.NewRecorder(mgr, r.settings.name), Now: r.now,
 	})
 	handler.code = newUserCode(cloneHooks(r.hooks), mgr.GetClient(), r.settings.leaderLock)
-	handler.renderer = newRenderer(r.generator, handler.settings, handler.code, handler.telemetry, r.now)
 	handler.mapper = mgr.GetRESTMapper()
 	key := targets.NewDigestKey(about.client, targets.DigestKeySecret(r.settings.operatorNamespace, r.settings.name))
 	clusters := targets.New(mgr.GetConfig(), targets.Options{
@@ -288,6 +288,10 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running[T], gvk schema.
 		Queue:     about.triggers,
 	})
 	handler.digestKey, handler.targets = key, clusters
+	handler.renderer = newRenderer(r.generator, handler.settings, handler.code, handler.telemetry, r.now)
+	handler.renderer.Kind, handler.renderer.Revisions = gvk, revisions.NewStore(revisions.Options{
+		Client: about.client, Name: r.settings.name, FieldOwner: r.settings.fieldOwner, Namespace: r.settings.operatorNamespace, Key: key.Get,
+	})
 	if handler.watches, err = targets.NewWatches(mgr.GetConfig(), about.triggers.RequestFull, handler.memory.resetIdle); err != nil {
 		return nil, err
 	}

@@ -48,12 +48,15 @@ type work struct {
 	Installation bool
 	Component    map[string]any
 	Origins      bool
+	// Time is what the rendering takes for the current time, if it is not that of the clock.
+	Time *time.Time
 }
 
 // answer is what it found out.
 type answer struct {
 	Objects []map[string]any
 	Origins []string // of the objects; none if the context does not ask for them
+	Random  bool     // a random value or the time was used
 
 	Error string
 	// Isolation means that the process is to blame, not the generator.
@@ -84,6 +87,9 @@ func encodeWork(ctx context.Context, generator, namespace, name string, paramete
 	}
 	if revision, err := ComponentRevisionFromContext(ctx); err == nil {
 		w.Revision = &revision
+	}
+	if now, err := TimeFromContext(ctx); err == nil {
+		w.Time = &now
 	}
 	if component, err := ComponentFromContext(ctx); err == nil && !isNil(component) {
 		if w.Component, err = runtime.DefaultUnstructuredConverter.ToUnstructured(component); err != nil {
@@ -130,10 +136,12 @@ func doWork(ctx context.Context, encoded []byte, a *answer) error {
 			strings.Join(slices.Sorted(maps.Keys(isolates.byName)), ", "))
 	}
 	ctx, origins := w.context(ctx)
+	ctx, randomness := WithRandomness(ctx)
 	objects, err := Generate(ctx, i.generator, w.Namespace, w.Name, types.UnstructurableMap(w.Parameters))
 	if err != nil {
 		return err
 	}
+	a.Random = randomness.Used()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), AddToScheme(i.generator, scheme)); err != nil {
 		return err
@@ -159,6 +167,9 @@ func (w *work) context(ctx context.Context) (context.Context, *Origins) {
 		ctx = WithComponentRevision(ctx, *w.Revision)
 	}
 	ctx = WithComponentInstallation(ctx, w.Installation)
+	if w.Time != nil {
+		ctx = WithTime(ctx, *w.Time)
+	}
 	if w.Component != nil {
 		ctx = WithComponent(ctx, &unstructured.Unstructured{Object: w.Component})
 	}
@@ -202,6 +213,9 @@ func (i *isolated) decode(ctx context.Context, encoded []byte) ([]client.Object,
 		return nil, types.NewRetriableError(fmt.Errorf("isolated generator %q: %s", i.isolation.Name, a.Error), a.RetryAfter)
 	case a.Error != "":
 		return nil, fmt.Errorf("isolated generator %q: %s", i.isolation.Name, a.Error)
+	}
+	if a.Random {
+		NoteRandom(ctx)
 	}
 	objects := make([]client.Object, len(a.Objects))
 	for n, content := range a.Objects {

@@ -73,6 +73,7 @@ var rooms = []Room{
 	{Path: "internal/events", Floor: 2, Kind: Open},
 	{Path: "internal/informer", Floor: 2, Kind: Open, Beside: []string{"pkg/cluster"}},
 	{Path: "internal/inventory", Floor: 2, Kind: Open},
+	{Path: "internal/revisions", Floor: 2, Kind: Open},
 	{Path: "pkg/manifests/internal/subprocess", Floor: 2, Kind: Open},
 	{Path: "pkg/manifests/internal/document", Floor: 2, Kind: Open},
 	{Path: "pkg/manifests/internal/files", Floor: 2, Kind: Open},

@@ -125,8 +125,10 @@ func (t *Texts) renderingFor(ctx context.Context) (*templates.Rendering, error) 
 	if !t.options.DisableLookup {
 		all["lookup"] = lookup.For(ctx, t.options.Limits.WithDefaults().WorkBytes)
 	}
+	now, _ := manifests.TimeFromContext(ctx) // by default that of the clock
 	return templates.NewRendering(set, t.parser, all, templates.Options{
 		Limits: t.options.Limits, Interrupted: ctx.Err, WholeNumbers: true, Functions: t.options.Functions,
+		Random: func() { manifests.NoteRandom(ctx) }, Now: now,
 	}), nil
 }
 

@@ -78,9 +78,11 @@ func (r *rendering) drive(ctx context.Context, set *templates.Set, data common.V
 	}
 	all := maps.Clone(functions)
 	all["lookup"] = r.lookup
+	now, _ := manifests.TimeFromContext(ctx) // by default that of the clock
 	executor := templates.NewRendering(set, parser, all, templates.Options{
 		Limits: r.limits, Interrupted: ctx.Err, Nothing: "<no value>",
 		CheckPattern: func(pattern string) error { return checkPattern(pattern, r.chart) },
+		Random:       func() { manifests.NoteRandom(ctx) }, Now: now,
 	})
 	var failed error
 	render := func(name string, dot map[string]any) (string, error) {

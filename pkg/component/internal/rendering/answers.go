@@ -22,6 +22,8 @@ type answers struct {
 	lock    sync.Mutex
 	read    []string
 	nothing bool
+	// random says whether random values or the time were used.
+	random *manifests.Randomness
 }
 
 // client returns a client that notes its reads.

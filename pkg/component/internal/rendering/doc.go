@@ -8,4 +8,8 @@
 // not, [Last] decides whether a change is applied: a change that nothing explains is applied
 // seldom. What may explain a change are the component and the objects that the generator has
 // read; the clients that it gets note them.
+//
+// Where a generator reports that it used random values or the time, the parts of the
+// manifests that come from them are found by rendering twice, and keep their values as long as the revision
+// lasts.
 package rendering

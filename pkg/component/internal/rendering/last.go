@@ -41,6 +41,8 @@ type Last struct {
 	objects []client.Object
 	// finding says where two renderings of the same input differ; empty if that is not known.
 	finding string
+	// kept are the random values of the revision. They do not change with the rendering.
+	kept kept
 }
 
 // accept returns the objects to apply, and reports whether they are those of an earlier
@@ -49,7 +51,7 @@ type Last struct {
 // may come from something that the generator looks up elsewhere. The next one has to wait;
 // until then the manifests that were applied last are applied in its place.
 func (r *Last) accept(current Last, now time.Time, explained func() bool) (objects []client.Object, held bool) {
-	objects = current.objects
+	objects, current.kept = current.objects, r.kept
 	current.objects = nil // they are kept only where they may be needed
 	switch {
 	case r.inputs != current.inputs:
@@ -79,6 +81,9 @@ func (r *Last) accept(current Last, now time.Time, explained func() bool) (objec
 // Notices returns the sentences about the manifests for the message of the component.
 func (r *Last) Notices() []string {
 	var notices []string
+	if r.kept.notice != "" {
+		notices = append(notices, r.kept.notice)
+	}
 	if r.finding != "" {
 		notices = append(notices, r.finding)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/corbel-run/corbel/internal/difference"
 	"github.com/corbel-run/corbel/internal/metrics"
 	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -49,12 +51,20 @@ type Renderer struct {
 	Patches   func(Component) ([]v1alpha1.Patch, []v1alpha1.Image)
 	Telemetry *telemetry.Telemetry
 	Now       func() time.Time
+	// Revisions keeps random values, for components of the kind; nil: they are kept in memory only.
+	Revisions *revisions.Store
+	Kind      schema.GroupVersionKind
+	// Leading fails if this process may not write any more.
+	Leading func() error
 }
 
 // Request is what is rendered: a component, and the namespace and the name of its deployment.
 type Request struct {
 	Component       Component
 	Namespace, Name string
+	// Revision is what is rendered, and Rendered says that it was rendered before.
+	Revision revisions.Revision
+	Rendered bool
 }
 
 // Render renders the dependent objects, and returns those to apply. Last is the last rendering
@@ -69,11 +79,16 @@ func (r *Renderer) Render(ctx context.Context, request Request, last *Last) (obj
 	if err != nil || inputs == "" {
 		return objects, err
 	}
+	if read.random.Used() {
+		if err := r.keepRandom(ctx, request, objects, read, &last.kept); err != nil {
+			return nil, err
+		}
+	}
 	finding := ""
 	current := Last{inputs: inputs, answers: read.digest(), digest: digestOfObjects(r.followed(objects)), objects: objects}
 	before := last.Notices()
 	chosen, held := last.accept(current, r.Now(), func() (explained bool) {
-		explained, finding = r.renderAgain(ctx, request, current, read)
+		explained, finding = r.renderAgain(ctx, request, current, read, last.kept.parts)
 		return explained && last.answers != current.answers
 	})
 	if finding != "" {
@@ -96,13 +111,16 @@ func (r *Renderer) Render(ctx context.Context, request Request, last *Last) (obj
 // While something that the generator reads does not exist, a difference is no finding: a
 // template that generates a password unless it finds the Secret with it generates another
 // one each time until the Secret is there.
-func (r *Renderer) renderAgain(ctx context.Context, request Request, current Last, read *answers) (explained bool, finding string) {
+func (r *Renderer) renderAgain(ctx context.Context, request Request, current Last, read *answers, random randomParts) (explained bool, finding string) {
 	ctx, origins := manifests.WithOrigins(ctx)
 	next, readAgain, err := r.generate(ctx, request)
 	if err != nil {
 		// If it is more than a coincidence, it will happen again: the same is rendered again soon.
 		logf.FromContext(ctx).Info("could not render again to see whether the manifests are the same", "error", err.Error())
 		return false, ""
+	}
+	if readAgain.random.Used() {
+		random.restore(next)
 	}
 	followed := r.followed(next)
 	if digestOfObjects(followed) == current.digest || readAgain.digest() != current.answers {
@@ -124,6 +142,7 @@ func (r *Renderer) generate(ctx context.Context, request Request) ([]client.Obje
 	}
 	ctx = manifests.WithComponent(ctx, theirs)
 	read := &answers{}
+	ctx, read.random = manifests.WithRandomness(ctx)
 	if target, err := manifests.ClientFromContext(ctx); err == nil {
 		ctx = manifests.WithClient(ctx, read.client(target))
 	}

@@ -42,6 +42,9 @@ var (
 	// pickers return one of their arguments, a part of one, or something small.
 	pickers = set("eq ne get set unset hasKey dig first last mustFirst mustLast slice mustSlice default coalesce ternary " +
 		"empty all any required kindOf kindIs typeOf typeIs typeIsLike")
+	// random return something else with every call, or with time.
+	random = set("randAlphaNum randAlpha randAscii randNumeric randBytes randInt uuidv4 shuffle bcrypt htpasswd encryptAES " +
+		"genPrivateKey genCA genCAWithKey genSelfSignedCert genSelfSignedCertWithKey genSignedCert genSignedCertWithKey now ago")
 )
 
 func set(names string) map[string]bool {
@@ -71,6 +74,9 @@ func (b *budget) guard(f reflect.Value, name string, wholeNumbers bool) any {
 	guarded := func(arguments []reflect.Value) []reflect.Value {
 		must(b.interrupted())
 		must(b.spend(stepBytes))
+		if random[name] && b.random != nil {
+			b.random()
+		}
 		var given size
 		if !makers[name] && !pickers[name] {
 			var err error

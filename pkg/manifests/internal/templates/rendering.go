@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"text/template"
+	"time"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
@@ -41,6 +42,10 @@ type Options struct {
 	Functions template.FuncMap
 	// CheckPattern refuses arguments of methods that are called Glob.
 	CheckPattern func(pattern string) error
+	// Random is called when a template uses a random value or the time; nil: nothing is.
+	Random func()
+	// Now is the result of the function now, by default the time of the clock.
+	Now time.Time
 }
 
 // Rendering is a set of templates that call each other, with what has been used so far.
@@ -67,7 +72,11 @@ type state struct {
 // NewRendering returns a rendering of the templates, which it changes, with these
 // functions and include, tpl and template.
 func NewRendering(set *Set, parser Parser, functions template.FuncMap, options Options) *Rendering {
-	s := &state{budget: budget{limits: options.Limits.WithDefaults(), interrupted: options.Interrupted}, own: len(set.Templates())}
+	s := &state{budget: budget{limits: options.Limits.WithDefaults(), interrupted: options.Interrupted, random: options.Random}, own: len(set.Templates())}
+	if now := options.Now; !now.IsZero() {
+		functions = maps.Clone(functions)
+		functions["now"] = func() time.Time { return now }
+	}
 	r := &Rendering{templates: set, parser: parser, options: options, functions: functions, state: s}
 	set.Funcs(template.FuncMap{
 		printName: r.print, stepName: s.step, argumentName: s.argument, patternName: r.pattern, resultName: s.result,

@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package revisions
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+)
+
+const (
+	// purpose makes the key of the seals another one than all others that are derived from
+	// the same key.
+	purpose = "corbel.run/revisions"
+	// maxSealed bounds sealed content, in bytes: a Secret holds at most 1 MiB.
+	maxSealed = 900 << 10
+	// maxOpened bounds what is unpacked, in bytes.
+	maxOpened = 64 << 20
+)
+
+// errChanged says nothing about the cause, because the cipher knows none.
+var errChanged = errors.New("it does not open: it was changed, or was written for something else or with another key")
+
+// seal compresses and encrypts content. What it is bound to is not part of the result.
+func seal(key, boundTo, content []byte) ([]byte, error) {
+	aead, err := cipherOf(key)
+	if err != nil {
+		return nil, err
+	}
+	var packed bytes.Buffer
+	writer := gzip.NewWriter(&packed)
+	if _, err := writer.Write(content); err != nil {
+		return nil, err
+	}
+	if err := writer.Close(); err != nil {
+		return nil, err
+	}
+	nonce := make([]byte, aead.NonceSize(), aead.NonceSize()+packed.Len()+aead.Overhead())
+	rand.Read(nonce) // never fails
+	sealed := aead.Seal(nonce, nonce, packed.Bytes(), boundTo)
+	if len(sealed) > maxSealed {
+		return nil, fmt.Errorf("it has %d bytes compressed, and a Secret holds no more than %d", len(sealed), maxSealed)
+	}
+	return sealed, nil
+}
+
+// open is the inverse of seal.
+func open(key, boundTo, sealed []byte) ([]byte, error) {
+	aead, err := cipherOf(key)
+	if err != nil {
+		return nil, err
+	}
+	if len(sealed) < aead.NonceSize() {
+		return nil, errChanged
+	}
+	packed, err := aead.Open(nil, sealed[:aead.NonceSize()], sealed[aead.NonceSize():], boundTo)
+	if err != nil {
+		return nil, errChanged
+	}
+	reader, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, errChanged
+	}
+	content, err := io.ReadAll(io.LimitReader(reader, maxOpened+1))
+	if err != nil || len(content) > maxOpened {
+		return nil, errChanged
+	}
+	return content, nil
+}
+
+func cipherOf(key []byte) (cipher.AEAD, error) {
+	derived, err := hkdf.Key(sha256.New, key, nil, purpose, 32)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(derived)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
+}

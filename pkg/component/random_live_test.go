@@ -1,0 +1,214 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/helm"
+)
+
+// registry is a chart with what charts of registries have: random passwords, a certificate
+// authority, a date, and workloads with checksums of the Secrets. PodTemplates stand for the
+// workloads, because nothing has to run for them to be ready.
+func registry(t *testing.T) manifests.Generator {
+	t.Helper()
+	const secret = `apiVersion: v1
+kind: Secret
+metadata: {name: core}
+stringData:
+  password: {{ randAlphaNum 20 | quote }}
+  id: {{ uuidv4 }}
+  ca: {{ (genCA "registry" 365).Cert | b64enc }}
+  color: {{ .Values.values.color }}
+`
+	const workload = `apiVersion: v1
+kind: PodTemplate
+metadata: {name: %}
+template:
+  metadata:
+    annotations:
+      checksum/secret: {{ include (print $.Template.BasePath "/secret.yaml") . | sha256sum }}
+      date: {{ now | date "2006-01-02T15:04:05" | quote }}
+  spec: {containers: [{name: main, image: "registry.example.com/%:1"}]}
+`
+	files := fstest.MapFS{
+		"Chart.yaml":            {Data: []byte("apiVersion: v2\nname: registry\nversion: 1.0.0\n")},
+		"values.yaml":           {Data: []byte("values: {color: none}\n")},
+		"templates/secret.yaml": {Data: []byte(secret)},
+	}
+	for _, name := range []string{"core", "jobs", "web"} {
+		files["templates/"+name+".yaml"] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(workload, "%", name))}
+	}
+	return must(helm.New(files, ".", helm.Options{}))(t)
+}
+
+// restart replaces the operator by another process with the same chart.
+func (b *bed) restart(generator manifests.Generator) {
+	b.Helper()
+	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, generator, component.ReconcilerOptions{})
+	component.SetClock(b.reconciler, func() time.Time { return time.Now().Add(b.forward) })
+	b.check(b.reconciler.SetupWithManager(newManager(b.T, b.env, b.user)))
+}
+
+// kept returns the Secret with the random values.
+func (b *bed) kept() *corev1.Secret {
+	b.Helper()
+	for _, secret := range b.secrets() {
+		if string(secret.Type) == operatorName+"/revisions" {
+			return &secret
+		}
+	}
+	b.Fatal("no Secret with random values")
+	return nil
+}
+
+// password returns the random password that is applied.
+func (b *bed) password() string {
+	b.Helper()
+	secret := &corev1.Secret{}
+	b.check(b.client.Get(b.Context(), b.key("core"), secret))
+	return string(secret.Data["password"])
+}
+
+func TestAChartWithRandomValuesIsRolledOutOncePerUpgrade(t *testing.T) {
+	b := newBed(t, registry(t), component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: map[string]string{"color": "red"}})
+	b.resetRequests()
+	b.until(component.StateReady)
+	want := []string{
+		"create podtemplates core", "create podtemplates jobs", "create podtemplates web", "create secrets core", "create secrets " + b.kept().Name,
+	}
+	if got := without(b.writes(), "widgets", "digest-key"); !slices.Equal(got, want) {
+		t.Errorf("writes of the installation: %v, want %v", got, want)
+	}
+	rest := func(when string) {
+		t.Helper()
+		b.resetRequests()
+		for restart := range 3 {
+			for range 5 {
+				b.forward += 11 * time.Minute // the next full reconcile
+				if w, _, err := b.reconcile(); !w.Status.IsReady() || err != nil {
+					t.Fatalf("%s: state %s, %v", when, w.Status.State, err)
+				}
+			}
+			if restart < 2 {
+				b.restart(registry(t))
+			}
+		}
+		if writes := b.writes(); len(writes) > 0 {
+			t.Errorf("%s, in 15 reconciles and 2 restarts: %v", when, writes)
+		}
+	}
+	rest("after the installation")
+
+	before := b.password()
+	b.update(func(w *widget.Widget) { w.Spec.Values["color"] = "blue" })
+	b.resetRequests()
+	b.until(component.StateReady)
+	want = []string{
+		"patch secrets " + b.kept().Name, "update podtemplates core", "update podtemplates jobs", "update podtemplates web", "update secrets core",
+	}
+	if got := without(b.writes(), "widgets", "digest-key"); !slices.Equal(got, want) {
+		t.Errorf("writes of the upgrade: %v, want %v", got, want)
+	}
+	if b.password() == before {
+		t.Error("the password is the same, unlike after helm upgrade")
+	}
+	rest("after the upgrade")
+	b.wantNoEvent("NonDeterministicRendering")
+	b.wantNoEvent("RandomValuesLost")
+}
+
+// without returns the writes, sorted, without those that contain one of the texts.
+func without(writes []string, texts ...string) []string {
+	return slices.Sorted(slices.Values(slices.DeleteFunc(writes, func(write string) bool {
+		return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(write, text) })
+	})))
+}
+
+// TestATenantNeitherReadsNorChangesRandomValues is about a user who may write Secrets and the status in the
+// namespace of a component.
+func TestATenantNeitherReadsNorChangesRandomValues(t *testing.T) {
+	chart := registry(t)
+	b := newBed(t, chart, component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: map[string]string{"color": "red"}})
+	b.until(component.StateReady)
+	first, status, password := b.kept().Data, b.get().Status, b.password()
+	for _, sealed := range first {
+		if readable(sealed, password) {
+			t.Error("the password can be read")
+		}
+	}
+	b.update(func(w *widget.Widget) { w.Spec.Values["color"] = "blue" })
+	b.until(component.StateReady)
+
+	tests := []struct {
+		name   string
+		forge  func(secret *corev1.Secret)
+		status func(s *component.Status)
+	}{
+		{name: "a changed byte", forge: func(secret *corev1.Secret) { secret.Data["r2"][50] ^= 1 }},
+		{name: "the values of another revision", forge: func(secret *corev1.Secret) { secret.Data["r2"] = first["r1"] }},
+		{
+			name: "another revision with its values", forge: func(secret *corev1.Secret) { secret.Data = maps.Clone(first) },
+			status: func(s *component.Status) {
+				s.Revision, s.ProcessingDigest = status.Revision, b.get().Status.ProcessingDigest
+			},
+		},
+		{
+			name: "another revision with its values and its digest", forge: func(secret *corev1.Secret) { secret.Data = maps.Clone(first) },
+			status: func(s *component.Status) { s.Revision, s.ProcessingDigest = status.Revision, status.ProcessingDigest },
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			secret := b.kept()
+			test.forge(secret)
+			b.check(b.client.Update(t.Context(), secret))
+			if test.status != nil {
+				w := b.get()
+				test.status(&w.Status.Status)
+				b.check(b.client.Status().Update(t.Context(), w))
+			}
+			b.restart(chart)
+			b.forward += 11 * time.Minute
+			b.until(component.StateReady)
+			if got := b.password(); len(got) != 20 || got == password {
+				t.Errorf("the password %q is that of the first revision, or none of the chart", got)
+			}
+			b.restart(chart)
+			b.resetRequests()
+			b.reconcile()
+			if diff := cmp.Diff([]string(nil), without(b.writes(), "widgets", "digest-key")); diff != "" {
+				t.Errorf("writes of the next process (-want +got):\n%s", diff)
+			}
+		})
+	}
+	b.wantEvent("RandomValuesLost", "it does not open: it was changed, or was written for something else or with another key")
+}
+
+// readable reports whether a text is in the data, or in what it unpacks to.
+func readable(data []byte, text string) bool {
+	if reader, err := gzip.NewReader(bytes.NewReader(data)); err == nil {
+		if unpacked, err := io.ReadAll(reader); err == nil {
+			data = append(data, unpacked...)
+		}
+	}
+	return bytes.Contains(data, []byte(text))
+}
