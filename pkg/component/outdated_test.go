@@ -116,3 +116,40 @@ func TestOutdatedDefinitions(t *testing.T) {
 		})
 	}
 }
+
+// TestADefinitionThatListsFewerStatesIsReported is about the definition of an earlier version,
+// which does not know that a component may be suspended.
+func TestADefinitionThatListsFewerStatesIsReported(t *testing.T) {
+	b := newBed(t, rendering(configMap("a", nil)), component.ReconcilerOptions{})
+	const group = "fewstates.corbel.run"
+	scheme := installVariant(b, group, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		state := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties["state"]
+		state.Enum = slices.DeleteFunc(state.Enum, func(value apiextensionsv1.JSON) bool { return strings.Contains(string(value.Raw), "Suspended") })
+		crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties["state"] = state
+	})
+	mgr := must(ctrl.NewManager(must(b.env.ConfigFor(b.user, "system:masters"))(t), ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
+	}))(t)
+	r := component.NewReconciler[*widget.Widget](operatorName, rendering(configMap("a", nil)), component.ReconcilerOptions{})
+	b.check(r.SetupWithManager(mgr))
+	user := must(client.New(b.env.Config(), client.Options{Scheme: scheme}))(t)
+	suspended := widget.Spec{SuspensionSpec: component.SuspensionSpec{Suspend: true}}
+	b.check(user.Create(t.Context(), &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "main"}, Spec: suspended}))
+	result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")})
+	if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > 15*time.Second {
+		t.Errorf("the reconcile returned %+v, %v", result, err)
+	}
+	b.wantEvent(v1alpha1.ReasonCRDOutdated, "status.state")
+
+	installVariant(b, group, func(*apiextensionsv1.CustomResourceDefinition) {})
+	b.eventually("the component to be suspended", func() error {
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")}); err != nil {
+			return err
+		}
+		w := &widget.Widget{}
+		if b.check(user.Get(t.Context(), b.key("main"), w)); w.Status.State != component.StateSuspended {
+			return fmt.Errorf("state %q", w.Status.State)
+		}
+		return nil
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -229,8 +230,13 @@ func outdated(err error) bool {
 	if _, pruned := errors.AsType[*patch.PrunedError](err); pruned {
 		return true
 	}
-	_, missing := errors.AsType[*patch.NoStatusSubresourceError](err)
-	return missing
+	if _, missing := errors.AsType[*patch.NoStatusSubresourceError](err); missing {
+		return true
+	}
+	// The definition of an earlier version lists fewer states.
+	answer, ok := errors.AsType[*apierrors.StatusError](err)
+	return ok && apierrors.IsInvalid(answer) && answer.ErrStatus.Details != nil &&
+		slices.ContainsFunc(answer.ErrStatus.Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field == "status.state" })
 }
 
 // aboutItself reports whether the error is the answer of the server that the object of
