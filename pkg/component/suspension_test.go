@@ -110,6 +110,24 @@ func TestASuspensionSaysUntilWhenAndWhy(t *testing.T) {
 	b.untilGone() // a suspension does not block it
 }
 
+func TestASuspensionEndsByItselfAtItsTime(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	until := metav1.NewTime(time.Now().Add(30 * time.Minute))
+	b.create(widget.Spec{
+		Values:         map[string]string{"a": "1"},
+		SuspensionSpec: component.SuspensionSpec{Suspend: true, SuspendUntil: &until},
+	})
+	w, result, err := b.reconcile()
+	if w.Status.State != component.StateSuspended || err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > 30*time.Minute {
+		t.Fatalf("state %s, %+v, %v", w.Status.State, result, err)
+	}
+	if _, exists := b.configMap("a"); exists {
+		t.Error("an object was created meanwhile")
+	}
+	b.forward = 30*time.Minute + time.Second
+	b.until(component.StateReady)
+}
+
 func TestARequestForAReconcileIsFollowedWithoutANewRevision(t *testing.T) {
 	var rendered atomic.Int32
 	b := newBed(t, manifests.GeneratorFunc(func(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
