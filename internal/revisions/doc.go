@@ -4,13 +4,14 @@
 // Package revisions keeps what belongs to a revision of a component and must not be seen, such
 // as the random values of its manifests, in a Secret beside the component.
 //
-// The content is sealed: compressed, and encrypted with AES-256 in Galois/Counter Mode. The key is derived from a
-// key that only the operator has, and the seal is bound to the component, the number of the
-// revision and the digest of what it is rendered from. So a user who may read and write
-// Secrets in the namespace of the component learns nothing from the content, and content that was changed or
-// copied from elsewhere does not open. Only content that was sealed for the same revision
-// of the same component can be put back.
+// The content is sealed: compressed, and encrypted with AES-256 in Galois/Counter Mode. The key
+// is derived from one that only the operator has, and the seal is bound to the component, the
+// number of the revision and the digest of what it is rendered from. So a user who may read
+// and write Secrets in the namespace of the component learns nothing from the content, and
+// content that was changed or copied from elsewhere does not open. A user who may also write
+// the status can put back what was sealed for an earlier revision of the same component,
+// if that was rendered from the same as the current one.
 //
-// The Secret is deleted by the garbage collector with the component. Losing it loses no
-// object: what it holds is made anew.
+// The garbage collector deletes the Secret with the component. If it is lost, no object is
+// lost: what it holds is made anew.
 package revisions

@@ -20,11 +20,20 @@ const (
 	// purpose makes the key of the seals another one than all others that are derived from
 	// the same key.
 	purpose = "corbel.run/revisions"
-	// maxSealed bounds sealed content, in bytes: a Secret holds at most 1 MiB.
-	maxSealed = 900 << 10
-	// maxOpened bounds what is unpacked, in bytes.
+	// maxSealed bounds sealed content, in bytes: a Secret holds that of two revisions, and at
+	// most 1 MiB.
+	maxSealed = 384 << 10
+	// maxOpened bounds content, in bytes.
 	maxOpened = 64 << 20
 )
+
+// A TooLargeError says that content does not fit into a Secret.
+type TooLargeError struct{ Bytes, Limit int }
+
+// Error says how large it is.
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("it has %d bytes, and no more than %d can be kept", e.Bytes, e.Limit)
+}
 
 // errChanged says nothing about the cause, because the cipher knows none.
 var errChanged = errors.New("it does not open: it was changed, or was written for something else or with another key")
@@ -34,6 +43,9 @@ func seal(key, boundTo, content []byte) ([]byte, error) {
 	aead, err := cipherOf(key)
 	if err != nil {
 		return nil, err
+	}
+	if len(content) > maxOpened {
+		return nil, &TooLargeError{Bytes: len(content), Limit: maxOpened}
 	}
 	var packed bytes.Buffer
 	writer := gzip.NewWriter(&packed)
@@ -47,7 +59,7 @@ func seal(key, boundTo, content []byte) ([]byte, error) {
 	rand.Read(nonce) // never fails
 	sealed := aead.Seal(nonce, nonce, packed.Bytes(), boundTo)
 	if len(sealed) > maxSealed {
-		return nil, fmt.Errorf("it has %d bytes compressed, and a Secret holds no more than %d", len(sealed), maxSealed)
+		return nil, &TooLargeError{Bytes: len(sealed), Limit: maxSealed}
 	}
 	return sealed, nil
 }

@@ -63,44 +63,45 @@ type Record struct {
 	// uid and resourceVersion are those of the Secret; the latter is empty if it does not exist.
 	uid             types.UID
 	resourceVersion string
-	data            map[string][]byte
+	entries         map[string][]byte
 }
 
-// A LostError says that content is not what was written, or not there.
+// A LostError says that content of a revision is not there, or is not what was written.
 type LostError struct {
-	Namespace, Name string
-	Err             error
+	// Secret is where it should be.
+	Secret client.ObjectKey
+	// Changed: there is something that does not open.
+	Changed bool
+	// Err says what is wrong.
+	Err error
 }
 
 // Error names the Secret.
-func (e *LostError) Error() string {
-	return fmt.Sprintf("Secret %s/%s: %v", e.Namespace, e.Name, e.Err)
-}
+func (e *LostError) Error() string { return fmt.Sprintf("Secret %s: %v", e.Secret, e.Err) }
 
-// Unwrap returns what is wrong with it.
+// Unwrap returns what is wrong.
 func (e *LostError) Unwrap() error { return e.Err }
 
 // Read reads the Secret of a component. It is no error if there is none.
 func (s *Store) Read(ctx context.Context, c Component) (*Record, error) {
 	r := &Record{store: s, component: c}
 	secret := &corev1.Secret{}
-	key := s.keyOf(c)
-	err := s.options.Client.Get(ctx, key, secret)
+	err := s.options.Client.Get(ctx, s.keyOf(c), secret)
 	if apierrors.IsNotFound(err) {
 		return r, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read Secret %s of the revision: %w", key, err)
+		return nil, fmt.Errorf("read Secret %s of the revision: %w", s.keyOf(c), err)
 	}
-	r.uid, r.resourceVersion, r.data = secret.UID, secret.ResourceVersion, secret.Data
+	r.uid, r.resourceVersion, r.entries = secret.UID, secret.ResourceVersion, secret.Data
 	return r, nil
 }
 
 // Content returns the content that was written for the revision. The error is a LostError if
 // there is none, or if it is not what was written.
 func (r *Record) Content(ctx context.Context, revision Revision) ([]byte, error) {
-	lost := &LostError{Namespace: r.store.keyOf(r.component).Namespace, Name: r.store.keyOf(r.component).Name}
-	sealed, ok := r.data[entryOf(revision)]
+	lost := &LostError{Secret: r.store.keyOf(r.component)}
+	sealed, ok := r.entries[entryOf(revision.Number)]
 	switch {
 	case r.resourceVersion == "":
 		lost.Err = errors.New("it does not exist")
@@ -115,59 +116,77 @@ func (r *Record) Content(ctx context.Context, revision Revision) ([]byte, error)
 	}
 	content, err := open(key, r.store.boundTo(r.component, revision), sealed)
 	if err != nil {
-		lost.Err = err
+		lost.Err, lost.Changed = err, true
 		return nil, lost
 	}
 	return content, nil
 }
 
-// Save writes the content of a revision in place of all that the Secret holds. It fails if
-// another client wrote the Secret since it was read.
+// Save writes the content of a revision. Of the others it keeps the latest one: it may be the
+// one that the status has, until that is written. Save fails with a conflict if another
+// client wrote the Secret since it was read, and with a TooLargeError.
 func (r *Record) Save(ctx context.Context, revision Revision, content []byte) error {
 	key, err := r.store.options.Key(ctx)
 	if err != nil {
 		return err
 	}
 	sealed, err := seal(key, r.store.boundTo(r.component, revision), content)
-	if err != nil {
-		return &LostError{Namespace: r.store.keyOf(r.component).Namespace, Name: r.store.keyOf(r.component).Name, Err: err}
+	if err == nil {
+		err = r.write(ctx, revision.Number, sealed)
 	}
-	data := map[string][]byte{entryOf(revision): sealed}
-	written, err := r.write(ctx, data)
 	if err != nil {
 		return fmt.Errorf("write Secret %s of the revision: %w", r.store.keyOf(r.component), err)
 	}
-	r.uid, r.resourceVersion, r.data = written.UID, written.ResourceVersion, data
 	return nil
 }
 
-func (r *Record) write(ctx context.Context, data map[string][]byte) (*corev1.Secret, error) {
+func (r *Record) write(ctx context.Context, revision int64, sealed []byte) error {
 	key, options := r.store.keyOf(r.component), r.store.options
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	entries := map[string][]byte{entryOf(revision): sealed}
+	var err error
 	if r.resourceVersion == "" {
 		apiVersion, kind := r.component.ToAPIVersionAndKind()
 		secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: r.component.Name, UID: r.component.UID}}
-		secret.Type, secret.Data = corev1.SecretType(options.Name+"/revisions"), data
-		return secret, options.Client.Create(ctx, secret, client.FieldOwner(options.FieldOwner))
+		secret.Type, secret.Data = corev1.SecretType(options.Name+"/revisions"), entries
+		err = options.Client.Create(ctx, secret, client.FieldOwner(options.FieldOwner))
+	} else {
+		data := map[string]any{}
+		for entry := range r.entries {
+			data[entry] = nil
+		}
+		if latest, ok := latestOther(r.entries, revision); ok {
+			entries[latest] = r.entries[latest]
+			delete(data, latest)
+		}
+		data[entryOf(revision)] = sealed
+		var patch []byte
+		if patch, err = json.Marshal(map[string]any{
+			"metadata": map[string]any{"uid": r.uid, "resourceVersion": r.resourceVersion}, "data": data,
+		}); err == nil {
+			err = options.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(options.FieldOwner))
+		}
 	}
-	body := map[string]any{}
-	for entry := range r.data {
-		body[entry] = nil
+	if err == nil {
+		r.uid, r.resourceVersion, r.entries = secret.UID, secret.ResourceVersion, entries
 	}
-	for entry, sealed := range data {
-		body[entry] = sealed
+	return err
+}
+
+// latestOther returns the entry of the latest revision but the given one.
+func latestOther(entries map[string][]byte, but int64) (latest string, ok bool) {
+	last := int64(-1)
+	for entry := range entries {
+		number, err := strconv.ParseInt(strings.TrimPrefix(entry, "r"), 10, 64)
+		if err == nil && entry == entryOf(number) && number != but && number > last {
+			latest, last, ok = entry, number, true
+		}
 	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": r.uid, "resourceVersion": r.resourceVersion}, "data": body,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return secret, options.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(options.FieldOwner))
+	return latest, ok
 }
 
 // entryOf is the key of a revision in the data of the Secret.
-func entryOf(revision Revision) string { return "r" + strconv.FormatInt(revision.Number, 10) }
+func entryOf(revision int64) string { return "r" + strconv.FormatInt(revision, 10) }
 
 // maxReadable is how much of the name of the component is in the name of its Secret.
 const maxReadable = 40

@@ -64,14 +64,18 @@ func secretOf(t *testing.T, s *Store, c Component) *corev1.Secret {
 func TestContentIsReadAsItWasWritten(t *testing.T) {
 	s := storeOn(fake.NewClientBuilder().Build(), "key")
 	record := saved(t, s, component, Revision{1, "a"}, "first")
-	if err := record.Save(t.Context(), Revision{2, "b"}, []byte("second")); err != nil {
-		t.Fatal(err)
+	for _, revision := range []Revision{{2, "b"}, {3, "c"}, {3, "d"}} {
+		if err := record.Save(t.Context(), revision, []byte("content of "+revision.Digest)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if content, err := contentOf(t, s, component, Revision{2, "b"}); content != "second" || err != nil {
-		t.Errorf("%q, %v", content, err)
+	for _, revision := range []Revision{{2, "b"}, {3, "d"}} {
+		if content, err := contentOf(t, s, component, revision); content != "content of "+revision.Digest || err != nil {
+			t.Errorf("%q, %v", content, err)
+		}
 	}
 	secret := secretOf(t, s, component)
-	if owner := secret.OwnerReferences[0]; len(secret.Data) != 1 || secret.Namespace != "shop" || owner.UID != component.UID || owner.APIVersion != "test.corbel.run/v1" {
+	if owner := secret.OwnerReferences[0]; len(secret.Data) != 2 || secret.Namespace != "shop" || owner.UID != component.UID || owner.APIVersion != "test.corbel.run/v1" {
 		t.Errorf("%d entries, %+v", len(secret.Data), secret.ObjectMeta)
 	}
 	clusterScoped := component
@@ -159,9 +163,12 @@ func TestContentThatFitsNoSecretIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	content := make([]byte, 1<<20)
-	rand.Read(content)
-	if err := record.Save(t.Context(), Revision{1, "a"}, content); err == nil || !strings.Contains(err.Error(), "a Secret holds no more than") {
-		t.Error(err)
+	random := make([]byte, 1<<20)
+	rand.Read(random)
+	for _, content := range [][]byte{random, make([]byte, maxOpened+1)} {
+		err := record.Save(t.Context(), Revision{1, "a"}, content)
+		if _, tooLarge := errors.AsType[*TooLargeError](err); !tooLarge || !strings.Contains(err.Error(), "can be kept") {
+			t.Error(err)
+		}
 	}
 }

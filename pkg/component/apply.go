@@ -71,7 +71,7 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 		return result.Empty, err
 	}
 	obj.GetStatus().Source = h.source()
-	revision := obj.GetStatus().Revision
+	revision, rendered := obj.GetStatus().Revision, obj.GetStatus().processing().manifests != ""
 	dropped := revision == 0 && obj.GetStatus().AppliedGeneration != 0
 	changed := obj.GetStatus().startProcessing(obj.GetGeneration(), digests, h.now())
 	if obj.GetStatus().Revision != revision {
@@ -96,7 +96,7 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 	if err != nil {
 		return result.Empty, &verdict.InvalidError{Err: h.about(obj, err)}
 	}
-	objects, err := h.render(ctx, obj, resolved)
+	objects, err := h.render(ctx, obj, resolved, digests.revision, rendered && obj.GetStatus().Revision == revision)
 	if err != nil {
 		return result.Empty, err
 	}

@@ -61,7 +61,7 @@ func (h *handler[T]) delete(ctx context.Context, obj T, commit lifecycle.Commit)
 	ctx = fullContext(ctx, t, digests.component, obj.GetStatus())
 	if t.Engine != nil {
 		empty := isEmpty(obj)
-		err = h.deleteDependents(ctx, obj, t, commit, managedTypes, digests.component)
+		err = h.deleteDependents(ctx, obj, t, commit, managedTypes, digests)
 		if _, refused := errors.AsType[*reconciler.UnidentifiedTargetError](err); refused {
 			if !empty {
 				return result.Empty, h.blocked(obj, h.aboutTarget(obj, err).Error()+h.abandonHint(obj))
@@ -116,7 +116,7 @@ func (h *handler[T]) prepareDelete(ctx context.Context, obj T, missing error) (t
 }
 
 // deleteDependents returns nil when nothing is left.
-func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Connection, commit lifecycle.Commit, managedTypes []reconciler.TypeInfo, componentDigest string) error {
+func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Connection, commit lifecycle.Commit, managedTypes []reconciler.TypeInfo, digests digests) error {
 	stored, err := h.openInventory(ctx, obj, commit, t, policiesOf(obj, h.settings.policies), false)
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Conn
 		return err
 	}
 	h.noteDrift(obj, nil, h.now()) // what goes need not be as its manifest says
-	if err := h.addDeleteHooks(ctx, obj, &request, componentDigest); err != nil {
+	if err := h.addDeleteHooks(ctx, obj, &request, digests); err != nil {
 		return err
 	}
 	outcome, err := t.Engine.Delete(ctx, request)
@@ -200,7 +200,7 @@ func (h *handler[T]) blocked(obj T, message string) error {
 
 // addDeleteHooks renders what runs before and after the deletion. That is done
 // only if the record says that there is any, and the component does not skip it.
-func (h *handler[T]) addDeleteHooks(ctx context.Context, obj T, request *reconciler.DeleteRequest, componentDigest string) error {
+func (h *handler[T]) addDeleteHooks(ctx context.Context, obj T, request *reconciler.DeleteRequest, digests digests) error {
 	if !request.Inventory.DeleteHooks {
 		return nil
 	}
@@ -216,14 +216,14 @@ func (h *handler[T]) addDeleteHooks(ctx context.Context, obj T, request *reconci
 	if err != nil {
 		return &verdict.InvalidError{Err: h.about(obj, err)}
 	}
-	objects, err := h.render(ctx, obj, resolved)
+	objects, err := h.render(ctx, obj, resolved, digests.revision, false)
 	if err != nil {
 		delay := h.remembered(obj).idle.Idle()
 		return types.NewRetriableError(fmt.Errorf(
 			`render what runs before and after the deletion: %w; to delete without that, set the annotation %s: "true"`, err, annotation), &delay)
 	}
 	request.Objects, request.Namespace, request.Policies = objects, resolved.namespace, resolved.policies
-	request.ComponentDigest, request.Confirm = componentDigest, h.confirm(obj)
+	request.ComponentDigest, request.Confirm = digests.component, h.confirm(obj)
 	return nil
 }
 

@@ -105,12 +105,12 @@ func fullContext(ctx context.Context, t targets.Connection, componentDigest stri
 	return manifests.WithComponentInstallation(ctx, status.installs())
 }
 
-// render renders the dependent objects, and returns those to apply.
-func (h *handler[T]) render(ctx context.Context, obj T, resolved resolvedConfig) ([]client.Object, error) {
-	recorded := obj.GetStatus().processing()
+// render renders the dependent objects, and returns those to apply. The digest is that of the
+// revision; rendered says that the revision was rendered before.
+func (h *handler[T]) render(ctx context.Context, obj T, resolved resolvedConfig, digest string, rendered bool) ([]client.Object, error) {
 	request := rendering.Request{
 		Component: obj, Namespace: resolved.namespace, Name: resolved.name,
-		Revision: revisions.Revision{Number: obj.GetStatus().Revision, Digest: recorded.revision}, Rendered: recorded.manifests != "",
+		Revision: revisions.Revision{Number: obj.GetStatus().Revision, Digest: digest}, Rendered: rendered,
 	}
 	return h.renderer.Render(ctx, request, &h.remembered(obj).rendering)
 }

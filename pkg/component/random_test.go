@@ -5,6 +5,9 @@ package component
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +25,7 @@ import (
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // random is a template with a random value, one of the time, and one that it looks up.
@@ -31,7 +35,8 @@ kind: ConfigMap
 metadata: {name: a}
 data:
   random: '{{ randAlphaNum 20 }}'
-  day: '{{ now | date "2006-01-02" }}'
+  time: '{{ now | unixEpoch }}'
+  ago: '{{ ago 1000000000 }}'
   color: '{{ (lookup "v1" "ConfigMap" "shop" "asked").data.color }}'
 `
 
@@ -41,23 +46,30 @@ type process struct {
 	*handler[*widget]
 	log    *eventLog
 	target client.Client
-	before bool // the revision was rendered before
+	digest string // of the component
+	before bool   // the revision was rendered before
 }
 
-// processOn starts an operator on servers that hold what was kept, and what is looked up.
+// processOn starts an operator on servers that hold what was kept, and what is looked up. Each
+// has another time.
 func processOn(t *testing.T, local, target client.Client) *process {
 	t.Helper()
 	h, log, _, _ := fromTemplate(t, random)
 	h.renderer.Revisions = revisions.NewStore(revisions.Options{Client: local, Name: "test.corbel.run", FieldOwner: "test", Key: fixedKey("0123").Get})
-	return &process{T: t, handler: h, log: log, target: target}
+	processes++
+	later := time.Duration(processes) * 1000 * time.Hour
+	h.now = func() time.Time { return time.Now().Add(later) }
+	return &process{T: t, handler: h, log: log, target: target, digest: "1"}
 }
+
+var processes int
 
 // render renders a revision, and returns the data of the ConfigMap to apply.
 func (p *process) render(revision int64) (map[string]any, error) {
 	p.Helper()
 	w := newWidget()
-	ctx := manifests.WithClient(manifests.WithComponentDigest(p.Context(), "1"), p.target)
-	request := rendering.Request{Component: w, Revision: revisions.Revision{Number: revision, Digest: "of the inputs"}, Rendered: p.before}
+	ctx := manifests.WithClient(manifests.WithComponentDigest(p.Context(), p.digest), p.target)
+	request := rendering.Request{Component: w, Revision: revisions.Revision{Number: revision, Digest: fmt.Sprint("of revision ", revision)}, Rendered: p.before}
 	objects, err := p.renderer.Render(ctx, request, &p.remembered(w).rendering)
 	if err != nil {
 		return nil, err
@@ -75,6 +87,16 @@ func (p *process) rendered(revision int64) map[string]any {
 	return data
 }
 
+// same expects the data in each rendering of the revision.
+func (p *process) same(want map[string]any, revision int64) {
+	p.Helper()
+	for range 3 {
+		if diff := cmp.Diff(want, p.rendered(revision)); diff != "" {
+			p.Errorf("-want +got:\n%s", diff)
+		}
+	}
+}
+
 // asked is what the template looks up.
 func asked(color string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "asked"}, Data: map[string]string{"color": color}}
@@ -84,70 +106,160 @@ func TestRandomValuesStayTheSameInARevision(t *testing.T) {
 	local, target := fake.NewClientBuilder().Build(), fake.NewClientBuilder().WithObjects(asked("red")).Build()
 	p := processOn(t, local, target)
 	first := p.rendered(1)
-	same := func(p *process, want map[string]any) {
-		t.Helper()
-		for range 3 {
-			if diff := cmp.Diff(want, p.rendered(1)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-		}
-	}
-	same(p, first)
-	p.now = func() time.Time { return time.Now().Add(1000 * time.Hour) }
-	same(p, first)
-	same(processOn(t, local, target), first)
+	p.same(first, 1)
+	p.digest = "2" // by an annotation, for example
+	p.same(first, 1)
+	processOn(t, local, target).same(first, 1)
 
 	if err := target.Update(t.Context(), asked("blue")); err != nil {
 		t.Fatal(err)
 	}
-	later := map[string]any{"random": first["random"], "day": first["day"], "color": "blue"}
-	same(processOn(t, local, target), later)
-	same(p, later)
-	if second := p.rendered(2); second["random"] == first["random"] {
+	later := maps.Clone(first)
+	later["color"] = "blue"
+	processOn(t, local, target).same(later, 1)
+	p.same(later, 1)
+	second := p.rendered(2)
+	if second["random"] == first["random"] {
 		t.Errorf("the next revision has the same values: %v", second)
 	}
-	if p.log.lines != nil {
-		t.Errorf("events %q", p.log.lines)
+	// The status may still have the revision before, and the spec may be changed back to it.
+	next := processOn(t, local, target)
+	next.same(later, 1)
+	next.same(second, 2)
+	if p.log.lines != nil || next.log.lines != nil {
+		t.Errorf("events %q, %q", p.log.lines, next.log.lines)
 	}
+}
+
+// drawn is a generator with random values, which it takes from a list.
+func drawn(values ...string) manifests.Generator {
+	return manifests.GeneratorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
+		manifests.NoteRandom(ctx)
+		value := values[0]
+		values = values[1:]
+		if value == "" {
+			return nil, errors.New("broken")
+		}
+		return []client.Object{&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}, "data": map[string]any{"value": value},
+		}}}, nil
+	})
+}
+
+func TestARandomValueThatIsTheSameByChanceIsFound(t *testing.T) {
+	local := fake.NewClientBuilder().Build()
+	p := processOn(t, local, local)
+	p.renderer.Generator = drawn("3", "3", "7", "5", "5", "5", "8", "2", "9")
+	want := map[string]any{"value": "3"}
+	p.same(want, 1) // 3, 3, 7; 5; 5
+	p.digest = "2"
+	p.same(want, 1) // 5, 8; 2; 9
+	p = processOn(t, local, local)
+	p.digest = "3"
+	p.renderer.Generator = drawn("4", "4", "6", "1", "1")
+	p.same(want, 1) // 4, 4, 6; 1; 1
+}
+
+func TestARenderingThatFailsLosesNoRandomValue(t *testing.T) {
+	local := fake.NewClientBuilder().Build()
+	p := processOn(t, local, local)
+	p.renderer.Revisions = nil
+	p.renderer.Generator = drawn("3", "4", "5", "6", "", "7", "8", "9", "10")
+	want := p.rendered(1)
+	p.digest = "2"
+	if data, err := p.render(1); err == nil {
+		t.Errorf("%v, although the second rendering fails", data)
+	}
+	p.same(want, 1)
 }
 
 func TestOfTwoProcessesTheOneThatKeepsTheValuesFirstDecides(t *testing.T) {
 	var overtake func()
+	interrupt := func() {
+		if f := overtake; f != nil {
+			overtake = nil
+			f()
+		}
+	}
 	local := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			if f := overtake; f != nil {
-				overtake = nil
-				f()
-			}
+			interrupt()
 			return c.Create(ctx, obj, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			interrupt()
+			return c.Patch(ctx, obj, patch, opts...)
 		},
 	})
 	target := fake.NewClientBuilder().WithObjects(asked("red")).Build()
 	slow, fast := processOn(t, local, target), processOn(t, local, target)
-	var first map[string]any
-	overtake = func() { first = fast.rendered(1) }
-	if data, err := slow.render(1); !apierrors.IsAlreadyExists(err) {
-		t.Fatalf("%v, %v", data, err)
-	}
-	if diff := cmp.Diff(first, slow.rendered(1)); diff != "" {
-		t.Errorf("-first +second:\n%s", diff)
+	for i, refused := range []func(error) bool{apierrors.IsAlreadyExists, apierrors.IsConflict} {
+		revision := int64(i + 1)
+		var first map[string]any
+		overtake = func() { first = fast.rendered(revision) }
+		if data, err := slow.render(revision); !refused(err) {
+			t.Fatalf("revision %d: %v, %v", revision, data, err)
+		}
+		slow.same(first, revision)
 	}
 }
 
 func TestLostRandomValuesAreReportedAndMadeAnew(t *testing.T) {
-	local, target := fake.NewClientBuilder().Build(), fake.NewClientBuilder().WithObjects(asked("red")).Build()
-	first := processOn(t, local, target).rendered(1)
-	if err := local.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace("shop")); err != nil {
-		t.Fatal(err)
+	tests := []struct {
+		name   string
+		lose   func(ctx context.Context, local client.Client) error
+		before bool
+		want   string // empty: it is not reported
+	}{
+		{name: "the Secret is gone", before: true, want: ": it does not exist", lose: func(ctx context.Context, local client.Client) error {
+			return local.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace("shop"))
+		}},
+		{name: "the first rendering of a revision", lose: func(ctx context.Context, local client.Client) error {
+			return local.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace("shop"))
+		}},
+		{name: "it was changed", want: ": it does not open: it was changed", lose: func(ctx context.Context, local client.Client) error {
+			list := &corev1.SecretList{}
+			if err := local.List(ctx, list); err != nil {
+				return err
+			}
+			list.Items[0].Data["r1"][30] ^= 1
+			return local.Update(ctx, &list.Items[0])
+		}},
 	}
-	p := processOn(t, local, target)
-	p.before = true
-	if second := p.rendered(1); second["random"] == first["random"] {
-		t.Error("the same random value")
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			local, target := fake.NewClientBuilder().Build(), fake.NewClientBuilder().WithObjects(asked("red")).Build()
+			first := processOn(t, local, target).rendered(1)
+			if err := test.lose(t.Context(), local); err != nil {
+				t.Fatal(err)
+			}
+			p := processOn(t, local, target)
+			p.before = test.before
+			second := p.rendered(1)
+			if second["random"] == first["random"] {
+				t.Error("the same random value")
+			}
+			p.same(second, 1)
+			const start = "Warning|RandomValuesLost|Apply|the random values of revision 1 are made anew, because what was kept of them is lost: Secret shop/"
+			switch {
+			case test.want == "" && p.log.lines != nil,
+				test.want != "" && (len(p.log.lines) != 1 || !strings.HasPrefix(p.log.lines[0], start) || !strings.Contains(p.log.lines[0], test.want)):
+				t.Errorf("events %q, want one with %q", p.log.lines, test.want)
+			}
+		})
 	}
-	const want = "Warning|RandomValuesLost|Apply|the random values of revision 1 are made anew, because what was kept of them is lost: Secret shop/"
-	if len(p.log.lines) != 1 || !strings.HasPrefix(p.log.lines[0], want) || !strings.HasSuffix(p.log.lines[0], ": it does not exist") {
-		t.Errorf("events %q", p.log.lines)
+}
+
+func TestARandomValueThatIsNotUsedIsNotMissed(t *testing.T) {
+	local := fake.NewClientBuilder().Build()
+	for range 2 {
+		p := processOn(t, local, local)
+		p.before = true
+		p.renderer.Generator = drawn("found", "found", "found")
+		p.rendered(1)
+		if p.log.lines != nil {
+			t.Errorf("events %q", p.log.lines)
+		}
 	}
 }
 

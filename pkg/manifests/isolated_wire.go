@@ -56,7 +56,8 @@ type work struct {
 type answer struct {
 	Objects []map[string]any
 	Origins []string // of the objects; none if the context does not ask for them
-	Random  bool     // a random value or the time was used
+	// Random and Time say that random values and the time were used.
+	Random, Time bool
 
 	Error string
 	// Isolation means that the process is to blame, not the generator.
@@ -88,7 +89,7 @@ func encodeWork(ctx context.Context, generator, namespace, name string, paramete
 	if revision, err := ComponentRevisionFromContext(ctx); err == nil {
 		w.Revision = &revision
 	}
-	if now, err := TimeFromContext(ctx); err == nil {
+	if now, err := valueFrom[time.Time](ctx, timeKey); err == nil {
 		w.Time = &now
 	}
 	if component, err := ComponentFromContext(ctx); err == nil && !isNil(component) {
@@ -141,7 +142,7 @@ func doWork(ctx context.Context, encoded []byte, a *answer) error {
 	if err != nil {
 		return err
 	}
-	a.Random = randomness.Used()
+	a.Random, a.Time = randomness.values.Load(), randomness.time.Load()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), AddToScheme(i.generator, scheme)); err != nil {
 		return err
@@ -216,6 +217,9 @@ func (i *isolated) decode(ctx context.Context, encoded []byte) ([]client.Object,
 	}
 	if a.Random {
 		NoteRandom(ctx)
+	}
+	if a.Time {
+		_ = Now(ctx)
 	}
 	objects := make([]client.Object, len(a.Objects))
 	for n, content := range a.Objects {

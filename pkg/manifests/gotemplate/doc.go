@@ -56,9 +56,10 @@
 //
 // Some functions of sprig give something else with every call: now and what
 // works with the current time, uuidv4, shuffle, those that start with rand or
-// gen, bcrypt, htpasswd and encryptAES. Objects that depend on them are changed
-// with every rendering. Keep what they gave, for example by looking the object
-// up first; or use derivePassword. The functions keys and values return things in
+// gen, bcrypt, htpasswd and encryptAES. The generator reports them (see
+// manifests.NoteRandom and manifests.Now), and a component keeps what they gave for the whole
+// of a revision. To keep it over all revisions look the object up first, or use
+// derivePassword. The functions keys and values return things in
 // the order of the keys, and not in any order as in sprig.
 //
 // # Limits

@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
@@ -125,10 +126,9 @@ func (t *Texts) renderingFor(ctx context.Context) (*templates.Rendering, error) 
 	if !t.options.DisableLookup {
 		all["lookup"] = lookup.For(ctx, t.options.Limits.WithDefaults().WorkBytes)
 	}
-	now, _ := manifests.TimeFromContext(ctx) // by default that of the clock
 	return templates.NewRendering(set, t.parser, all, templates.Options{
 		Limits: t.options.Limits, Interrupted: ctx.Err, WholeNumbers: true, Functions: t.options.Functions,
-		Random: func() { manifests.NoteRandom(ctx) }, Now: now,
+		Random: func() { manifests.NoteRandom(ctx) }, Now: func() time.Time { return manifests.Now(ctx) },
 	}), nil
 }
 

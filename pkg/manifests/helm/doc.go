@@ -131,7 +131,8 @@
 // # Determinism
 //
 // Some functions give something else with every call: now, uuidv4, shuffle, those
-// that start with rand or gen, bcrypt and htpasswd. Objects that depend on them
-// change with every rendering, and not only with an upgrade as in Helm. Charts
-// that look the object up first, and keep what they gave, are not concerned.
+// that start with rand or gen, bcrypt and htpasswd. The generator reports them (see
+// manifests.NoteRandom and manifests.Now), and a component keeps what they gave for the whole
+// of a revision, as Helm does until the next upgrade. Charts that look the object up first,
+// and keep what they gave, keep it over all revisions.
 package helm

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"text/template"
+	"time"
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
@@ -78,11 +79,10 @@ func (r *rendering) drive(ctx context.Context, set *templates.Set, data common.V
 	}
 	all := maps.Clone(functions)
 	all["lookup"] = r.lookup
-	now, _ := manifests.TimeFromContext(ctx) // by default that of the clock
 	executor := templates.NewRendering(set, parser, all, templates.Options{
 		Limits: r.limits, Interrupted: ctx.Err, Nothing: "<no value>",
 		CheckPattern: func(pattern string) error { return checkPattern(pattern, r.chart) },
-		Random:       func() { manifests.NoteRandom(ctx) }, Now: now,
+		Random:       func() { manifests.NoteRandom(ctx) }, Now: func() time.Time { return manifests.Now(ctx) },
 	})
 	var failed error
 	render := func(name string, dot map[string]any) (string, error) {

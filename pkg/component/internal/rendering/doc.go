@@ -9,7 +9,7 @@
 // seldom. What may explain a change are the component and the objects that the generator has
 // read; the clients that it gets note them.
 //
-// Where a generator reports that it used random values or the time, the parts of the
-// manifests that come from them are found by rendering twice, and keep their values as long as the revision
-// lasts.
+// Where a generator reports that it used random values, the fields that come from them are
+// found by rendering more than once. They keep their values as long as the revision lasts, and
+// all renderings of a revision take the same time for the current one.
 package rendering

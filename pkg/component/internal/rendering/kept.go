@@ -4,16 +4,19 @@
 package rendering
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apitypes "k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -22,129 +25,186 @@ import (
 // reasonRandomValuesLost is the reason of the event about random values that are made anew.
 const reasonRandomValuesLost = "RandomValuesLost"
 
-// otherTime is how far the time of a second rendering is from that of the first: what is made of
-// the time differs then, even if it is only the month or the minute.
-const otherTime = 400*24*time.Hour + time.Hour + time.Minute + time.Second
-
-// kept are the random parts of the manifests of a revision.
+// kept is what each rendering of a revision has in common, although a rendering alone would make
+// it anew. It is in a Secret, too, for the next process.
 type kept struct {
-	revision revisions.Revision
-	loaded   bool
-	// record is where they are kept; nil if that is in memory only.
-	record  *revisions.Record
-	parts   randomParts
-	encoded []byte // of the parts
-	// answers identifies what the generator had read when it was found out which parts are
-	// random. With other answers others may be.
-	answers string
-	// notice says why they are kept in memory only.
+	component apitypes.UID
+	revision  revisions.Revision
+	keptContent
+	// record is the Secret; nil as long as it was not read.
+	record *revisions.Record
+	// saved: the Secret has all of it.
+	saved bool
+	// lost says why there is nothing in the Secret although the revision was rendered before.
+	lost string
+	// notice says why it is kept in memory only.
 	notice string
 }
 
-// noParts is the encoding of no parts.
-var noParts = []byte("{}")
-
-// keepRandom gives the objects of a rendering that used random values the values that its
-// revision has. Values that are new are kept before it returns, so that another process that goes
-// on with what is applied then has them, too.
-func (r *Renderer) keepRandom(ctx context.Context, request Request, objects []client.Object, read *answers, k *kept) error {
-	if !k.loaded || k.revision != request.Revision {
-		loaded, err := r.load(ctx, request)
-		if err != nil {
-			return err
-		}
-		*k = loaded
-	}
-	if answers := read.digest(); k.answers != answers {
-		if err := r.findRandom(ctx, request, objects, answers, k); err != nil {
-			*k = kept{} // what is on the server counts
-			return err
-		}
-	}
-	k.parts.restore(objects)
-	return nil
+// keptContent is the content of the Secret.
+type keptContent struct {
+	// Time is what the renderings take for the current time.
+	Time time.Time `json:"time"`
+	// Cause identifies the input, and the answers of the cluster, for which the random parts were
+	// found. Others may be random for another cause.
+	Cause string `json:"cause,omitempty"`
+	randomParts
 }
 
-// findRandom renders once more to find out which parts are random, and keeps them.
-func (r *Renderer) findRandom(ctx context.Context, request Request, objects []client.Object, answers string, k *kept) error {
-	again, readAgain, err := r.generate(manifests.WithTime(ctx, r.Now().Add(otherTime)), request)
+// isOf reports whether it is about the revision of the request.
+func (k *kept) isOf(request Request) bool {
+	return k.component == request.Component.GetUID() && k.revision == request.Revision
+}
+
+// keepRandom gives the objects of a rendering that used random values or the time those that
+// the revision has. New ones are saved before it returns, because the objects are applied then.
+func (r *Renderer) keepRandom(ctx context.Context, request Request, inputs string, objects []client.Object, read *answers, k *kept) ([]client.Object, *answers, error) {
+	if r.Revisions != nil && k.record == nil {
+		before := k.Time
+		if err := r.load(ctx, request, k); err != nil {
+			return nil, nil, err
+		}
+		if read.random.UsedTime() && !k.Time.Equal(before) {
+			var err error
+			if objects, read, err = r.generate(manifests.WithTime(ctx, k.Time), request); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	if cause := digest.Combine(inputs, read.digest()); k.Cause != cause {
+		if err := r.findRandom(ctx, request, objects, k); err != nil {
+			return nil, nil, err
+		}
+		k.Cause = cause
+	}
+	if err := r.save(ctx, request, read, k); err != nil {
+		return nil, nil, err
+	}
+	k.restore(objects)
+	return objects, read, nil
+}
+
+// findRandom renders again to find out which parts are random. If that fails, what is kept stays.
+//
+// Two renderings may have the same random value by chance, if there are few that it can be. A part
+// that was not found before, or is not found again, is worth a third one.
+func (r *Renderer) findRandom(ctx context.Context, request Request, objects []client.Object, k *kept) error {
+	ctx = manifests.WithTime(ctx, k.Time)
+	again, _, err := r.generate(ctx, request)
 	if err != nil {
 		return err
 	}
-	if k.answers = answers; readAgain.digest() != answers {
-		k.answers = "" // perhaps not all that differs is random
+	found := randomIn(objects, again)
+	if k.Cause == "" || !found.has(k.randomParts) {
+		once, _, err := r.generate(ctx, request)
+		if err != nil {
+			return err
+		}
+		found = randomIn(objects, again, once)
 	}
-	encoded, err := json.Marshal(randomIn(objects, again).keep(k.parts))
+	parts, err := plain(found.keep(k.randomParts))
 	if err != nil {
 		return fmt.Errorf("the random values of the manifests: %w", err)
 	}
-	if bytes.Equal(encoded, k.encoded) {
-		return nil
+	if k.saved = k.saved && parts.equal(k.randomParts); !k.saved {
+		k.randomParts = parts
 	}
-	parts, err := decodeParts(encoded)
-	if err != nil {
-		return fmt.Errorf("the random values of the manifests: %w", err)
-	}
-	k.parts, k.encoded = parts, encoded
-	return r.save(ctx, k)
+	return nil
 }
 
-// load reads what is kept of the revision.
-func (r *Renderer) load(ctx context.Context, request Request) (kept, error) {
-	k := kept{revision: request.Revision, loaded: true, encoded: noParts}
-	if r.Revisions == nil {
-		return k, nil
-	}
+// load reads what is kept of the revision in the Secret. What is in memory counts only if nothing is
+// there.
+func (r *Renderer) load(ctx context.Context, request Request, k *kept) error {
 	record, err := r.Revisions.Read(ctx, revisions.Component{
 		GroupVersionKind: r.Kind, Namespace: request.Component.GetNamespace(), Name: request.Component.GetName(), UID: request.Component.GetUID(),
 	})
-	if k.notice = whyInMemory(err); k.notice != "" {
-		return k, nil
-	}
-	if err != nil {
-		return kept{}, err
-	}
-	k.record = record
-	content, err := record.Content(ctx, request.Revision)
-	if lost, ok := errors.AsType[*revisions.LostError](err); ok {
-		if request.Rendered {
-			r.Telemetry.Warn(request.Component, reasonRandomValuesLost, telemetry.Apply,
-				fmt.Sprintf("the random values of revision %d are made anew, because what was kept of them is lost: %v", request.Revision.Number, lost))
+	if isRefusal(err) {
+		if k.notice = inMemory(err); request.Rendered && k.Cause == "" {
+			k.lost = err.Error()
 		}
-		return k, nil
+		return nil
 	}
 	if err != nil {
-		return kept{}, err
+		return err
 	}
-	if k.parts, err = decodeParts(content); err != nil {
-		return kept{}, fmt.Errorf("the random values of revision %d: %w", request.Revision.Number, err)
+	content, err := record.Content(ctx, request.Revision)
+	if err == nil {
+		var stored keptContent
+		if err = utiljson.Unmarshal(content, &stored); err == nil {
+			k.record, k.keptContent, k.saved = record, stored, true
+			return nil
+		}
+		err = &revisions.LostError{Changed: true, Err: err}
 	}
-	k.encoded = content
-	return k, nil
+	lost, ok := errors.AsType[*revisions.LostError](err)
+	if !ok {
+		return err
+	}
+	if k.record, k.saved = record, false; lost.Changed || request.Rendered && k.Cause == "" {
+		k.lost = lost.Error()
+	}
+	return nil
 }
 
-// save makes the parts durable, if that is possible.
-func (r *Renderer) save(ctx context.Context, k *kept) error {
-	if k.record == nil {
+// save writes what is not in the Secret yet, if there is anything to keep. That it cannot be
+// kept there stops nothing; it is tried again with the next full reconcile.
+func (r *Renderer) save(ctx context.Context, request Request, read *answers, k *kept) error {
+	needed := len(k.Values) > 0 || len(k.Groups) > 0 || read.random.UsedTime()
+	if needed && k.lost != "" {
+		r.Telemetry.Warn(request.Component, reasonRandomValuesLost, telemetry.Apply,
+			fmt.Sprintf("the random values of revision %d are made anew, because what was kept of them is lost: %s", k.revision.Number, k.lost))
+	}
+	k.lost = ""
+	if k.saved || !needed || k.record == nil || request.Component.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	if err := r.Leading(); err != nil {
 		return err
 	}
-	err := k.record.Save(ctx, k.revision, k.encoded)
-	if k.notice = whyInMemory(err); k.notice != "" {
-		k.record = nil
-		return nil
+	content, err := json.Marshal(k.keptContent)
+	if err != nil {
+		return fmt.Errorf("the random values of the manifests: %w", err)
 	}
-	return err
+	err = k.record.Save(ctx, k.revision, content)
+	_, tooLarge := errors.AsType[*revisions.TooLargeError](err)
+	switch {
+	case err == nil:
+		k.saved, k.notice = true, ""
+		return nil
+	case tooLarge || isRefusal(err):
+		k.notice = inMemory(err)
+		return nil
+	default:
+		k.record = nil // it is read again: another process may have been faster
+		return err
+	}
 }
 
-// whyInMemory says that values are kept in memory only if an error means that they cannot be kept
-// elsewhere, also later.
-func whyInMemory(err error) string {
-	_, tooLarge := errors.AsType[*revisions.LostError](err)
-	if tooLarge || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-		return "the random values of the manifests are made anew when the operator restarts, because they cannot be kept: " + err.Error()
+// isRefusal reports whether an error is an answer that will be the same as long as nothing but the
+// component changes, as of a lack of rights, a quota or a webhook.
+func isRefusal(err error) bool {
+	answer, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok {
+		return false
 	}
-	return ""
+	switch code := answer.ErrStatus.Code; code {
+	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return false
+	default:
+		return code >= http.StatusBadRequest && code < http.StatusInternalServerError
+	}
+}
+
+func inMemory(err error) string {
+	return "the random values of the manifests are made anew when the operator restarts, because they cannot be kept: " + err.Error()
+}
+
+// plain returns the parts with the types of values that the objects of an API have, whatever the
+// generator used.
+func plain(parts randomParts) (same randomParts, err error) {
+	encoded, err := json.Marshal(parts)
+	if err != nil {
+		return randomParts{}, err
+	}
+	return same, utiljson.Unmarshal(encoded, &same)
 }

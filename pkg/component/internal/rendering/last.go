@@ -41,7 +41,7 @@ type Last struct {
 	objects []client.Object
 	// finding says where two renderings of the same input differ; empty if that is not known.
 	finding string
-	// kept are the random values of the revision. They do not change with the rendering.
+	// kept are the random values of the revision. They outlive the rendering.
 	kept kept
 }
 
@@ -80,10 +80,15 @@ func (r *Last) accept(current Last, now time.Time, explained func() bool) (objec
 
 // Notices returns the sentences about the manifests for the message of the component.
 func (r *Last) Notices() []string {
-	var notices []string
 	if r.kept.notice != "" {
-		notices = append(notices, r.kept.notice)
+		return append([]string{r.kept.notice}, r.findings()...)
 	}
+	return r.findings()
+}
+
+// findings returns the sentences about manifests that change for no reason.
+func (r *Last) findings() []string {
+	var notices []string
 	if r.finding != "" {
 		notices = append(notices, r.finding)
 	}

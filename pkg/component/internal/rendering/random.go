@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -22,10 +21,10 @@ type randomParts struct {
 	Groups []randomGroup `json:"groups,omitempty"`
 }
 
-// randomValue is the value of a field that two renderings have in common.
+// randomValue is the value of a field.
 type randomValue struct {
 	Object objectID `json:"object"`
-	// Path leads to the field: keys of maps, and indexes of lists as JSON numbers.
+	// Path leads to the field by keys of maps and indexes of lists. It is empty for the whole object.
 	Path  []any `json:"path"`
 	Value any   `json:"value"`
 }
@@ -52,82 +51,123 @@ type objectID struct {
 	Name string `json:"name"`
 }
 
-// decodeParts is the inverse of the encoding as JSON. The values are those that the objects of
-// an API have: whole numbers are of the type int64.
-func decodeParts(encoded []byte) (parts randomParts, err error) {
-	return parts, utiljson.Unmarshal(encoded, &parts)
+// untyped are the objects whose fields can be found by a path.
+type untyped struct {
+	ids  []objectID // in the order of the rendering
+	byID map[objectID]*unstructured.Unstructured
 }
 
-// untypedOf returns the objects whose fields can be found by a path, by their identity and in
-// order. Of two with the same identity, which the engine refuses, it is the first.
-func untypedOf(objects []client.Object) (ids []objectID, byID map[objectID]*unstructured.Unstructured) {
-	byID = map[objectID]*unstructured.Unstructured{}
+// untypedOf leaves out typed objects and, of objects with the same name, which the engine
+// refuses, all but the first.
+func untypedOf(objects []client.Object) untyped {
+	found := untyped{byID: map[objectID]*unstructured.Unstructured{}}
 	for _, object := range objects {
 		u, ok := object.(*unstructured.Unstructured)
 		if !ok || u == nil {
 			continue
 		}
 		id := objectID{objectGroup{u.GetAPIVersion(), u.GetKind(), u.GetNamespace()}, u.GetName()}
-		if byID[id] == nil {
-			ids, byID[id] = append(ids, id), u
+		if found.byID[id] == nil {
+			found.ids, found.byID[id] = append(found.ids, id), u
 		}
 	}
-	return ids, byID
+	return found
 }
 
-// randomIn returns the parts of a rendering that another rendering of the same input has
-// not, or has other values for. They share their values with the objects.
-func randomIn(objects, again []client.Object) randomParts {
-	ids, byID := untypedOf(objects)
-	_, others := untypedOf(again)
+// randomIn returns the parts of a rendering that are not in each of the other renderings of the
+// same input, or have other values there. They share their values with the objects.
+func randomIn(objects []client.Object, others ...[]client.Object) randomParts {
+	rendered := untypedOf(objects)
+	var again []untyped
+	for _, other := range others {
+		again = append(again, untypedOf(other))
+	}
 	var parts randomParts
 	named, fixed := map[objectGroup][]map[string]any{}, map[objectGroup][]string{}
-	for _, id := range ids {
-		other, found := others[id]
-		if !found {
-			named[id.objectGroup] = append(named[id.objectGroup], byID[id].Object)
+	for _, id := range rendered.ids {
+		var contents []any
+		for _, other := range again {
+			if object := other.byID[id]; object != nil {
+				contents = append(contents, object.Object)
+			}
+		}
+		if len(contents) < len(again) {
+			named[id.objectGroup] = append(named[id.objectGroup], rendered.byID[id].Object)
 			continue
 		}
 		fixed[id.objectGroup] = append(fixed[id.objectGroup], id.Name)
-		differing(nil, byID[id].Object, other.Object, func(path []any, value any) {
+		differing(nil, rendered.byID[id].Object, contents, func(path []any, value any) {
 			parts.Values = append(parts.Values, randomValue{Object: id, Path: path, Value: value})
 		})
 	}
-	for _, id := range ids { // in the order of the rendering
-		objects, ok := named[id.objectGroup]
-		if !ok {
-			continue
+	for _, id := range rendered.ids {
+		if objects, ok := named[id.objectGroup]; ok {
+			parts.Groups = append(parts.Groups, randomGroup{objectGroup: id.objectGroup, Fixed: fixed[id.objectGroup], Objects: objects})
+			delete(named, id.objectGroup)
 		}
-		delete(named, id.objectGroup)
-		parts.Groups = append(parts.Groups, randomGroup{objectGroup: id.objectGroup, Fixed: fixed[id.objectGroup], Objects: objects})
 	}
 	return parts
 }
 
-// differing calls emit for the smallest parts of a that differ from b. A map that has another key,
-// or a list of another length, is such a part.
-func differing(path []any, a, b any, emit func(path []any, value any)) {
+// differing calls emit for the smallest parts of a that differ from one of the others. A map that
+// has other keys, or a list of another length, is such a part.
+func differing(path []any, a any, others []any, emit func(path []any, value any)) {
 	switch x := a.(type) {
 	case map[string]any:
-		y, ok := b.(map[string]any)
 		keys := slices.Sorted(maps.Keys(x))
-		if ok && slices.Equal(keys, slices.Sorted(maps.Keys(y))) {
+		same := func(other any) bool {
+			y, ok := other.(map[string]any)
+			return ok && slices.Equal(keys, slices.Sorted(maps.Keys(y)))
+		}
+		if all(others, same) {
 			for _, key := range keys {
-				differing(append(slices.Clip(path), key), x[key], y[key], emit)
+				differing(append(slices.Clip(path), key), x[key], each(others, func(other any) any { return other.(map[string]any)[key] }), emit)
 			}
 			return
 		}
 	case []any:
-		if y, ok := b.([]any); ok && len(x) == len(y) {
+		same := func(other any) bool {
+			y, ok := other.([]any)
+			return ok && len(x) == len(y)
+		}
+		if all(others, same) {
 			for i := range x {
-				differing(append(slices.Clip(path), int64(i)), x[i], y[i], emit)
+				differing(append(slices.Clip(path), int64(i)), x[i], each(others, func(other any) any { return other.([]any)[i] }), emit)
 			}
 			return
 		}
 	}
-	if !reflect.DeepEqual(a, b) {
+	if !all(others, func(other any) bool { return reflect.DeepEqual(a, other) }) {
 		emit(path, a)
 	}
+}
+
+func all(values []any, holds func(any) bool) bool {
+	return !slices.ContainsFunc(values, func(value any) bool { return !holds(value) })
+}
+
+func each(values []any, get func(any) any) []any {
+	results := make([]any, len(values))
+	for i, value := range values {
+		results[i] = get(value)
+	}
+	return results
+}
+
+// equal reports whether the parts are the same, with the same values.
+func (p randomParts) equal(other randomParts) bool { return reflect.DeepEqual(p, other) }
+
+// has reports whether all places of the earlier parts are places of these, too.
+func (p randomParts) has(earlier randomParts) bool {
+	places := map[string]bool{}
+	for _, value := range p.Values {
+		places[value.place()] = true
+	}
+	for _, group := range p.Groups {
+		places[fmt.Sprintf("%q", group.objectGroup)] = true
+	}
+	return !slices.ContainsFunc(earlier.Values, func(value randomValue) bool { return !places[value.place()] }) &&
+		!slices.ContainsFunc(earlier.Groups, func(group randomGroup) bool { return !places[fmt.Sprintf("%q", group.objectGroup)] })
 }
 
 // keep returns the parts with the values that the earlier ones have for them.
@@ -143,11 +183,10 @@ func (p randomParts) keep(earlier randomParts) randomParts {
 		}
 	}
 	for i, group := range kept.Groups {
-		at := slices.IndexFunc(earlier.Groups, func(e randomGroup) bool {
-			return e.objectGroup == group.objectGroup && len(e.Objects) == len(group.Objects)
-		})
+		at := slices.IndexFunc(earlier.Groups, func(e randomGroup) bool { return e.objectGroup == group.objectGroup })
 		if at >= 0 {
-			kept.Groups[i].Objects = earlier.Groups[at].Objects
+			before := earlier.Groups[at].Objects
+			kept.Groups[i].Objects = append(slices.Clone(before[:min(len(before), len(group.Objects))]), group.Objects[min(len(before), len(group.Objects)):]...)
 		}
 	}
 	return kept
@@ -156,17 +195,23 @@ func (p randomParts) keep(earlier randomParts) randomParts {
 // restore gives the objects the values of the parts. What is not in the objects, because
 // they have another structure now, is left out.
 func (p randomParts) restore(objects []client.Object) {
-	ids, byID := untypedOf(objects)
+	rendered := untypedOf(objects)
 	for _, value := range p.Values {
-		if object := byID[value.Object]; object != nil {
+		object := rendered.byID[value.Object]
+		whole, isObject := value.Value.(map[string]any)
+		switch {
+		case object == nil:
+		case len(value.Path) > 0:
 			replace(object.Object, value.Path, value.Value)
+		case isObject:
+			object.Object = runtime.DeepCopyJSON(whole)
 		}
 	}
 	for _, group := range p.Groups {
 		var random []*unstructured.Unstructured
-		for _, id := range ids {
+		for _, id := range rendered.ids {
 			if id.objectGroup == group.objectGroup && !slices.Contains(group.Fixed, id.Name) {
-				random = append(random, byID[id])
+				random = append(random, rendered.byID[id])
 			}
 		}
 		if len(random) != len(group.Objects) {

@@ -4,7 +4,6 @@
 package rendering
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,11 +35,8 @@ func objectsIn(t *testing.T, texts ...string) []client.Object {
 // through passes parts through their serialised form.
 func through(t *testing.T, parts randomParts) randomParts {
 	t.Helper()
-	encoded, err := json.Marshal(parts)
+	parts, err := plain(parts)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if parts, err = decodeParts(encoded); err != nil {
 		t.Fatal(err)
 	}
 	return parts
@@ -97,6 +93,18 @@ func TestRandomPartsKeepTheirValues(t *testing.T) {
 			want: []string{named("fixed", "a: 2"), named("x1", "a: 1")},
 		},
 		{
+			name:  "one more name",
+			first: []string{named("x1", "a: 1")}, again: []string{named("x2", "a: 1")},
+			later: []string{named("x3", "a: 2"), named("x4", "a: 2")}, laterAgain: []string{named("x5", "a: 2"), named("x6", "a: 2")},
+			want: []string{named("x1", "a: 1"), named("x4", "a: 2")},
+		},
+		{
+			name:  "a key at the top",
+			first: []string{config("x1: a")}, again: []string{config("x2: a")},
+			later: []string{config("x3: b")}, laterAgain: []string{config("x4: b")},
+			want: []string{config("x1: a")},
+		},
+		{
 			name:  "an object that is gone, and a new one",
 			first: []string{config("data: {p: x1}"), named("b", "p: x1")}, again: []string{config("data: {p: x2}"), named("b", "p: x2")},
 			later: []string{named("b", "p: x3"), named("c", "p: x4")}, laterAgain: []string{named("b", "p: x5"), named("c", "p: x6")},
@@ -122,7 +130,8 @@ func TestRandomPartsKeepTheirValues(t *testing.T) {
 
 func TestPartsThatFitNothingChangeNothing(t *testing.T) {
 	const text = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {p: x}, list: [1]}"
-	parts, err := decodeParts([]byte(`{"values": [
+	var parts randomParts
+	err := utiljson.Unmarshal([]byte(`{"values": [
 		{"object": {"apiVersion": "v1", "kind": "ConfigMap", "name": "a"}, "path": ["data", "q"], "value": 1},
 		{"object": {"apiVersion": "v1", "kind": "ConfigMap", "name": "a"}, "path": ["data", 0], "value": 1},
 		{"object": {"apiVersion": "v1", "kind": "ConfigMap", "name": "a"}, "path": ["list", 1], "value": 1},
@@ -131,7 +140,7 @@ func TestPartsThatFitNothingChangeNothing(t *testing.T) {
 		{"object": {"apiVersion": "v1", "kind": "ConfigMap", "name": "a"}, "path": [null], "value": 1},
 		{"object": {"apiVersion": "v1", "kind": "ConfigMap", "name": "a"}, "path": [], "value": 1},
 		{"object": {"apiVersion": "v1", "kind": "ConfigMap", "name": "b"}, "path": ["data"], "value": 1}
-	], "groups": [{"apiVersion": "v1", "kind": "ConfigMap", "objects": [null, null]}]}`))
+	], "groups": [{"apiVersion": "v1", "kind": "ConfigMap", "objects": [{}, {}]}]}`), &parts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,9 +70,12 @@ type Request struct {
 // Render renders the dependent objects, and returns those to apply. Last is the last rendering
 // of the component, and is updated.
 func (r *Renderer) Render(ctx context.Context, request Request, last *Last) (objects []client.Object, err error) {
+	if !last.kept.isOf(request) {
+		last.kept = kept{component: request.Component.GetUID(), revision: request.Revision, keptContent: keptContent{Time: r.Now()}}
+	}
 	var read *answers
 	err = r.Telemetry.Part(ctx, metrics.PhaseRender, func(ctx context.Context) error {
-		objects, read, err = r.generate(ctx, request)
+		objects, read, err = r.generate(manifests.WithTime(ctx, last.kept.Time), request)
 		return err
 	})
 	inputs := inputsOf(ctx, request.Component)
@@ -80,15 +83,15 @@ func (r *Renderer) Render(ctx context.Context, request Request, last *Last) (obj
 		return objects, err
 	}
 	if read.random.Used() {
-		if err := r.keepRandom(ctx, request, objects, read, &last.kept); err != nil {
+		if objects, read, err = r.keepRandom(ctx, request, inputs, objects, read, &last.kept); err != nil {
 			return nil, err
 		}
 	}
 	finding := ""
 	current := Last{inputs: inputs, answers: read.digest(), digest: digestOfObjects(r.followed(objects)), objects: objects}
-	before := last.Notices()
+	before := last.findings()
 	chosen, held := last.accept(current, r.Now(), func() (explained bool) {
-		explained, finding = r.renderAgain(ctx, request, current, read, last.kept.parts)
+		explained, finding = r.renderAgain(ctx, request, current, read, &last.kept)
 		return explained && last.answers != current.answers
 	})
 	if finding != "" {
@@ -98,8 +101,8 @@ func (r *Renderer) Render(ctx context.Context, request Request, last *Last) (obj
 		r.Telemetry.CountHeldBack()
 		logf.FromContext(ctx).V(1).Info("the rendered manifests are held back, because they change without a cause")
 	}
-	if notices := last.Notices(); len(before) == 0 && len(notices) > 0 {
-		r.Telemetry.Warn(request.Component, reasonNonDeterministic, telemetry.Apply, notices[0])
+	if findings := last.findings(); len(before) == 0 && len(findings) > 0 {
+		r.Telemetry.Warn(request.Component, reasonNonDeterministic, telemetry.Apply, findings[0])
 	}
 	return chosen, nil
 }
@@ -111,16 +114,16 @@ func (r *Renderer) Render(ctx context.Context, request Request, last *Last) (obj
 // While something that the generator reads does not exist, a difference is no finding: a
 // template that generates a password unless it finds the Secret with it generates another
 // one each time until the Secret is there.
-func (r *Renderer) renderAgain(ctx context.Context, request Request, current Last, read *answers, random randomParts) (explained bool, finding string) {
+func (r *Renderer) renderAgain(ctx context.Context, request Request, current Last, read *answers, k *kept) (explained bool, finding string) {
 	ctx, origins := manifests.WithOrigins(ctx)
-	next, readAgain, err := r.generate(ctx, request)
+	next, readAgain, err := r.generate(manifests.WithTime(ctx, k.Time), request)
 	if err != nil {
 		// If it is more than a coincidence, it will happen again: the same is rendered again soon.
 		logf.FromContext(ctx).Info("could not render again to see whether the manifests are the same", "error", err.Error())
 		return false, ""
 	}
 	if readAgain.random.Used() {
-		random.restore(next)
+		k.restore(next)
 	}
 	followed := r.followed(next)
 	if digestOfObjects(followed) == current.digest || readAgain.digest() != current.answers {

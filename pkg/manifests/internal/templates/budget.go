@@ -33,7 +33,7 @@ type budget struct {
 	limits manifests.TemplateLimits
 	// interrupted returns why the rendering has to end, or nil.
 	interrupted func() error
-	// random is called for each random value, and for the time; it may be nil.
+	// random is called for each random value; it may be nil.
 	random func()
 	// callers are the templates that are being executed, the innermost last.
 	callers []string

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+	"time"
 
 	"github.com/Masterminds/sprig/v3"
 	"sigs.k8s.io/yaml"
@@ -36,6 +37,20 @@ func Functions() template.FuncMap {
 		"getHostByName": Refuse("getHostByName", "templates cannot use the network"),
 	})
 	return functions
+}
+
+// ago is how long ago a date is, in seconds, as the function of sprig has it.
+func ago(date any, now time.Time) string {
+	then := now
+	switch date := date.(type) {
+	case time.Time:
+		then = date
+	case int64:
+		then = time.Unix(date, 0)
+	case int:
+		then = time.Unix(int64(date), 0)
+	}
+	return now.Sub(then).Round(time.Second).String()
 }
 
 // Refuse returns a function that fails. An empty result in its place would go unnoticed.

@@ -42,9 +42,9 @@ var (
 	// pickers return one of their arguments, a part of one, or something small.
 	pickers = set("eq ne get set unset hasKey dig first last mustFirst mustLast slice mustSlice default coalesce ternary " +
 		"empty all any required kindOf kindIs typeOf typeIs typeIsLike")
-	// random return something else with every call, or with time.
+	// random return something else with every call.
 	random = set("randAlphaNum randAlpha randAscii randNumeric randBytes randInt uuidv4 shuffle bcrypt htpasswd encryptAES " +
-		"genPrivateKey genCA genCAWithKey genSelfSignedCert genSelfSignedCertWithKey genSignedCert genSignedCertWithKey now ago")
+		"genPrivateKey genCA genCAWithKey genSelfSignedCert genSelfSignedCertWithKey genSignedCert genSignedCertWithKey")
 )
 
 func set(names string) map[string]bool {

@@ -42,10 +42,10 @@ type Options struct {
 	Functions template.FuncMap
 	// CheckPattern refuses arguments of methods that are called Glob.
 	CheckPattern func(pattern string) error
-	// Random is called when a template uses a random value or the time; nil: nothing is.
+	// Random is called when a template uses a random value; it may be nil.
 	Random func()
-	// Now is the result of the function now, by default the time of the clock.
-	Now time.Time
+	// Now returns the time, by default that of the clock.
+	Now func() time.Time
 }
 
 // Rendering is a set of templates that call each other, with what has been used so far.
@@ -73,9 +73,9 @@ type state struct {
 // functions and include, tpl and template.
 func NewRendering(set *Set, parser Parser, functions template.FuncMap, options Options) *Rendering {
 	s := &state{budget: budget{limits: options.Limits.WithDefaults(), interrupted: options.Interrupted, random: options.Random}, own: len(set.Templates())}
-	if now := options.Now; !now.IsZero() {
+	if now := options.Now; now != nil {
 		functions = maps.Clone(functions)
-		functions["now"] = func() time.Time { return now }
+		functions["now"], functions["ago"] = now, func(date any) string { return ago(date, now()) }
 	}
 	r := &Rendering{templates: set, parser: parser, options: options, functions: functions, state: s}
 	set.Funcs(template.FuncMap{
