@@ -20,9 +20,9 @@ type jobs struct {
 	created map[string]int
 }
 
-// note looks at a request that was answered.
+// note looks at a request that was answered. A dry run creates nothing.
 func (j *jobs) note(r *http.Request, response *http.Response) {
-	if response == nil || response.StatusCode != http.StatusCreated || r.GetBody == nil || !strings.Contains(r.URL.Path, "/jobs") {
+	if response == nil || r.URL.Query().Has("dryRun") || response.StatusCode != http.StatusCreated || r.GetBody == nil || !strings.Contains(r.URL.Path, "/jobs") {
 		return
 	}
 	body, err := r.GetBody()
@@ -65,5 +65,21 @@ func (c *crasher) checkJobs(t *testing.T) {
 		if times > 1 {
 			t.Errorf("Job %s was created %d times", name, times)
 		}
+	}
+}
+
+func TestADryRunCreatesNoJob(t *testing.T) {
+	t.Parallel()
+	const manifest = `{"metadata": {"name": "work"}, "spec": {"template": {"metadata": {"annotations": {"version": "1"}}}}}`
+	counts := &jobs{}
+	for _, query := range []string{"?dryRun=All", "?fieldManager=test"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://test/apis/batch/v1/namespaces/test/jobs"+query, strings.NewReader(manifest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts.note(r, &http.Response{StatusCode: http.StatusCreated})
+	}
+	if times := counts.created["work of version 1"]; times != 1 {
+		t.Errorf("counted %d times, want once", times)
 	}
 }
