@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -63,7 +64,10 @@ type Record struct {
 	// uid and resourceVersion are those of the Secret; the latter is empty if it does not exist.
 	uid             types.UID
 	resourceVersion string
-	entries         map[string][]byte
+	// revisions are the numbers of those that the Secret has an entry of.
+	revisions []int64
+	// entries is what was read; nil after Content, because it takes memory.
+	entries map[string][]byte
 }
 
 // A LostError says that content of a revision is not there, or is not what was written.
@@ -94,12 +98,19 @@ func (s *Store) Read(ctx context.Context, c Component) (*Record, error) {
 		return nil, fmt.Errorf("read Secret %s of the revision: %w", s.keyOf(c), err)
 	}
 	r.uid, r.resourceVersion, r.entries = secret.UID, secret.ResourceVersion, secret.Data
+	for entry := range secret.Data {
+		number, err := strconv.ParseInt(strings.TrimPrefix(entry, "r"), 10, 64)
+		if err == nil && entry == entryOf(number) {
+			r.revisions = append(r.revisions, number)
+		}
+	}
 	return r, nil
 }
 
-// Content returns the content that was written for the revision. The error is a LostError if
-// there is none, or if it is not what was written.
+// Content returns the content that was written for the revision; it may be called once. The
+// error is a LostError if there is none, or if it is not what was written.
 func (r *Record) Content(ctx context.Context, revision Revision) ([]byte, error) {
+	defer func() { r.entries = nil }()
 	lost := &LostError{Secret: r.store.keyOf(r.component)}
 	sealed, ok := r.entries[entryOf(revision.Number)]
 	switch {
@@ -122,8 +133,8 @@ func (r *Record) Content(ctx context.Context, revision Revision) ([]byte, error)
 	return content, nil
 }
 
-// Save writes the content of a revision. Of the others it keeps the latest one: it may be the
-// one that the status has, until that is written. Save fails with a conflict if another
+// Save writes the content of a revision. Of the others it keeps the one before: the status may
+// have that one until it is written. Save fails with a conflict if another
 // client wrote the Secret since it was read, and with a TooLargeError.
 func (r *Record) Save(ctx context.Context, revision Revision, content []byte) error {
 	key, err := r.store.options.Key(ctx)
@@ -143,46 +154,41 @@ func (r *Record) Save(ctx context.Context, revision Revision, content []byte) er
 func (r *Record) write(ctx context.Context, revision int64, sealed []byte) error {
 	key, options := r.store.keyOf(r.component), r.store.options
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	entries := map[string][]byte{entryOf(revision): sealed}
+	kept := []int64{revision}
 	var err error
 	if r.resourceVersion == "" {
 		apiVersion, kind := r.component.ToAPIVersionAndKind()
 		secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: r.component.Name, UID: r.component.UID}}
-		secret.Type, secret.Data = corev1.SecretType(options.Name+"/revisions"), entries
+		secret.Type, secret.Data = corev1.SecretType(options.Name+"/revisions"), map[string][]byte{entryOf(revision): sealed}
 		err = options.Client.Create(ctx, secret, client.FieldOwner(options.FieldOwner))
 	} else {
-		data := map[string]any{}
-		for entry := range r.entries {
-			data[entry] = nil
+		earlier := slices.DeleteFunc(slices.Clone(r.revisions), func(number int64) bool { return number >= revision })
+		if len(earlier) > 0 {
+			kept = append(kept, slices.Max(earlier))
 		}
-		if latest, ok := latestOther(r.entries, revision); ok {
-			entries[latest] = r.entries[latest]
-			delete(data, latest)
+		data := map[string]any{entryOf(revision): sealed}
+		for _, number := range r.revisions {
+			if !slices.Contains(kept, number) {
+				data[entryOf(number)] = nil
+			}
 		}
-		data[entryOf(revision)] = sealed
-		var patch []byte
-		if patch, err = json.Marshal(map[string]any{
-			"metadata": map[string]any{"uid": r.uid, "resourceVersion": r.resourceVersion}, "data": data,
-		}); err == nil {
-			err = options.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(options.FieldOwner))
-		}
+		err = r.patch(ctx, secret, data)
 	}
 	if err == nil {
-		r.uid, r.resourceVersion, r.entries = secret.UID, secret.ResourceVersion, entries
+		r.uid, r.resourceVersion, r.revisions = secret.UID, secret.ResourceVersion, kept
 	}
 	return err
 }
 
-// latestOther returns the entry of the latest revision but the given one.
-func latestOther(entries map[string][]byte, but int64) (latest string, ok bool) {
-	last := int64(-1)
-	for entry := range entries {
-		number, err := strconv.ParseInt(strings.TrimPrefix(entry, "r"), 10, 64)
-		if err == nil && entry == entryOf(number) && number != but && number > last {
-			latest, last, ok = entry, number, true
-		}
+// patch changes the very Secret that was read, if no other client changed it since.
+func (r *Record) patch(ctx context.Context, secret *corev1.Secret, data map[string]any) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": r.uid, "resourceVersion": r.resourceVersion}, "data": data,
+	})
+	if err != nil {
+		return err
 	}
-	return latest, ok
+	return r.store.options.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(r.store.options.FieldOwner))
 }
 
 // entryOf is the key of a revision in the data of the Secret.
