@@ -51,7 +51,7 @@ type objectID struct {
 	Name string `json:"name"`
 }
 
-// untyped are the objects whose fields can be found by a path.
+// untyped are the objects that a path can lead into.
 type untyped struct {
 	ids  []objectID // in the order of the rendering
 	byID map[objectID]*unstructured.Unstructured
@@ -208,9 +208,13 @@ func (p randomParts) restore(objects []client.Object) {
 		}
 	}
 	for _, group := range p.Groups {
+		fixed := map[string]bool{}
+		for _, name := range group.Fixed {
+			fixed[name] = true
+		}
 		var random []*unstructured.Unstructured
 		for _, id := range rendered.ids {
-			if id.objectGroup == group.objectGroup && !slices.Contains(group.Fixed, id.Name) {
+			if id.objectGroup == group.objectGroup && !fixed[id.Name] {
 				random = append(random, rendered.byID[id])
 			}
 		}
