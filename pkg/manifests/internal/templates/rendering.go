@@ -69,12 +69,11 @@ type state struct {
 	failed  string
 }
 
-// NewRendering returns a rendering of the templates, which it changes, with these
-// functions and include, tpl and template.
+// NewRendering returns a rendering of the templates with these functions and include, tpl
+// and template. It changes the templates and the functions.
 func NewRendering(set *Set, parser Parser, functions template.FuncMap, options Options) *Rendering {
 	s := &state{budget: budget{limits: options.Limits.WithDefaults(), interrupted: options.Interrupted, random: options.Random}, own: len(set.Templates())}
 	if now := options.Now; now != nil {
-		functions = maps.Clone(functions)
 		functions["now"], functions["ago"] = now, func(date any) string { return ago(date, now()) }
 	}
 	r := &Rendering{templates: set, parser: parser, options: options, functions: functions, state: s}
