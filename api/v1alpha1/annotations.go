@@ -50,6 +50,9 @@ const (
 	// AnnotationReconcileAt asks for a full reconcile whenever its value changes. By
 	// convention the value is the current time.
 	AnnotationReconcileAt = "reconcile-at"
+	// AnnotationRollbackTo is the number of an earlier revision of the component. Its manifests
+	// are applied in place of those that the spec leads to, until the annotation is removed.
+	AnnotationRollbackTo = "rollback-to"
 	// AnnotationAllowEmpty, if "true", lets a component that renders nothing
 	// remove all its dependents. Otherwise that counts as a mistake.
 	AnnotationAllowEmpty = "allow-empty"

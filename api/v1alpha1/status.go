@@ -43,14 +43,62 @@ type Source struct {
 	AppVersion string `json:"appVersion,omitempty"`
 }
 
-// AppliedRevision is a revision that was applied, with all dependent objects ready.
-type AppliedRevision struct {
+// RevisionResult is what became of a revision.
+//
+// +kubebuilder:validation:Enum=Processing;Ready;Failed;Superseded
+type RevisionResult string
+
+const (
+	// RevisionProcessing means that the revision is being applied.
+	RevisionProcessing RevisionResult = "Processing"
+	// RevisionReady means that all dependent objects were applied and ready.
+	RevisionReady RevisionResult = "Ready"
+	// RevisionFailed means that a dependent object failed, or that not all were ready
+	// within the timeout.
+	RevisionFailed RevisionResult = "Failed"
+	// RevisionSuperseded means that another revision started before this one was ready.
+	RevisionSuperseded RevisionResult = "Superseded"
+)
+
+// RevisionStatus is a revision in the history of a component.
+type RevisionStatus struct {
 	Revision int64 `json:"revision"`
+	// Result is what became of the revision.
+	// +optional
+	Result RevisionResult `json:"result,omitempty"`
+	// StartedAt is when the revision was rendered for the first time.
+	// +optional
+	StartedAt *metav1.Time `json:"startedAt,omitempty"`
 	// AppliedAt is when all dependent objects were applied and ready for the first time.
-	AppliedAt metav1.Time `json:"appliedAt"`
+	// +optional
+	AppliedAt *metav1.Time `json:"appliedAt,omitempty"`
+	// ChangedBy is the field manager that changed the component last before the revision
+	// started, such as kubectl-edit.
+	// +optional
+	ChangedBy string `json:"changedBy,omitempty"`
+	// RollbackTo is the earlier revision with the manifests that were applied, if the
+	// revision is a rollback.
+	// +optional
+	RollbackTo int64 `json:"rollbackTo,omitempty"`
+	// Digest identifies the manifests that are kept of the revision; it is empty if none are.
+	// +optional
+	Digest string `json:"digest,omitempty"`
 	// Source is what was rendered; it is empty if the generator does not report it.
 	// +optional
 	Source *Source `json:"source,omitempty"`
+}
+
+// Rollback says that a component was rolled back because a revision failed. It lasts until
+// the component is changed.
+type Rollback struct {
+	// From is the revision that failed, and To the one that is applied in its place.
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+	// Digest identifies what the failed revision is rendered from.
+	Digest string `json:"digest"`
+	// Message says why the revision failed.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // Types of the conditions that Corbel writes. They follow the conventions of
@@ -105,6 +153,10 @@ const (
 	// ReasonCRDOutdated means that the custom resource definition of the
 	// component lacks status fields that Corbel must keep.
 	ReasonCRDOutdated = "CRDOutdated"
+
+	// ReasonRolledBack means that the revision failed, and that the last one that was
+	// ready is applied in its place.
+	ReasonRolledBack = "RolledBack"
 
 	// ReasonTargetUnreachable means that the target cluster does not answer, or
 	// that something else answers in its place.

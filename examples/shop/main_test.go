@@ -176,7 +176,7 @@ func TestCustomResourceDefinitionKeepsThePatchesAndTheWholeStatus(t *testing.T) 
 		{status, reflect.TypeFor[component.Status]()},
 		{status.Properties["inventory"], reflect.TypeFor[v1alpha1.Inventory]()},
 		{status.Properties["source"], reflect.TypeFor[v1alpha1.Source]()},
-		{*status.Properties["history"].Items.Schema, reflect.TypeFor[v1alpha1.AppliedRevision]()},
+		{*status.Properties["history"].Items.Schema, reflect.TypeFor[v1alpha1.RevisionStatus]()},
 	} {
 		if diff := cmp.Diff(fieldsOf(of.typ), slices.Sorted(maps.Keys(of.schema.Properties))); diff != "" {
 			t.Errorf("fields of %s (-want +got):\n%s", of.typ, diff)

@@ -20,8 +20,7 @@ const (
 	// purpose makes the key of the seals another one than all others that are derived from
 	// the same key.
 	purpose = "corbel.run/revisions"
-	// maxSealed bounds sealed content, in bytes: a Secret holds that of two revisions, and at
-	// most 1 MiB.
+	// maxSealed bounds the sealed content of a revision, in bytes. A Secret holds that of two.
 	maxSealed = 384 << 10
 	// maxOpened bounds content, in bytes.
 	maxOpened = 64 << 20
@@ -38,8 +37,9 @@ func (e *TooLargeError) Error() string {
 // errChanged says nothing about the cause, because the cipher knows none.
 var errChanged = errors.New("it does not open: it was changed, or was written for something else or with another key")
 
-// seal compresses and encrypts content. What it is bound to is not part of the result.
-func seal(key, boundTo, content []byte) ([]byte, error) {
+// seal compresses and encrypts content. What it is bound to is not part of the result, which has
+// at most limit bytes.
+func seal(key, boundTo, content []byte, limit int) ([]byte, error) {
 	aead, err := cipherOf(key)
 	if err != nil {
 		return nil, err
@@ -58,8 +58,8 @@ func seal(key, boundTo, content []byte) ([]byte, error) {
 	nonce := make([]byte, aead.NonceSize(), aead.NonceSize()+packed.Len()+aead.Overhead())
 	rand.Read(nonce) // never fails
 	sealed := aead.Seal(nonce, nonce, packed.Bytes(), boundTo)
-	if len(sealed) > maxSealed {
-		return nil, &TooLargeError{Bytes: len(sealed), Limit: maxSealed}
+	if len(sealed) > limit {
+		return nil, &TooLargeError{Bytes: len(sealed), Limit: max(limit, 0)}
 	}
 	return sealed, nil
 }

@@ -10,7 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -64,11 +64,19 @@ type Record struct {
 	// uid and resourceVersion are those of the Secret; the latter is empty if it does not exist.
 	uid             types.UID
 	resourceVersion string
-	// revisions are the numbers of those that the Secret has an entry of.
-	revisions []int64
+	// assumed says that nothing was read: the Secret is assumed not to exist.
+	assumed bool
+	// sizes are those of the contents that the Secret has, by revision.
+	sizes map[int64]int
 	// entries is what was read; nil after Content, because it takes memory.
 	entries map[string][]byte
+	// history holds the sets. It is unread if it takes much memory.
+	history []byte
+	unread  bool
 }
+
+// secrets is the resource that conflicts are about.
+var secrets = schema.GroupResource{Resource: "secrets"}
 
 // A LostError says that content of a revision is not there, or is not what was written.
 type LostError struct {
@@ -88,7 +96,7 @@ func (e *LostError) Unwrap() error { return e.Err }
 
 // Read reads the Secret of a component. It is no error if there is none.
 func (s *Store) Read(ctx context.Context, c Component) (*Record, error) {
-	r := &Record{store: s, component: c}
+	r := &Record{store: s, component: c, sizes: map[int64]int{}}
 	secret := &corev1.Secret{}
 	err := s.options.Client.Get(ctx, s.keyOf(c), secret)
 	if apierrors.IsNotFound(err) {
@@ -97,14 +105,20 @@ func (s *Store) Read(ctx context.Context, c Component) (*Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read Secret %s of the revision: %w", s.keyOf(c), err)
 	}
-	r.uid, r.resourceVersion, r.entries = secret.UID, secret.ResourceVersion, secret.Data
-	for entry := range secret.Data {
+	r.uid, r.resourceVersion, r.entries, r.history = secret.UID, secret.ResourceVersion, secret.Data, secret.Data[entryHistory]
+	for entry, sealed := range secret.Data {
 		number, err := strconv.ParseInt(strings.TrimPrefix(entry, "r"), 10, 64)
 		if err == nil && entry == entryOf(number) {
-			r.revisions = append(r.revisions, number)
+			r.sizes[number] = len(sealed)
 		}
 	}
 	return r, nil
+}
+
+// Assume returns the record of a component without a Secret, and saves the request that would
+// find that out. If there is one, it is read before it is written.
+func (s *Store) Assume(c Component) *Record {
+	return &Record{store: s, component: c, sizes: map[int64]int{}, assumed: true}
 }
 
 // Content returns the content that was written for the revision; it may be called once. The
@@ -133,55 +147,128 @@ func (r *Record) Content(ctx context.Context, revision Revision) ([]byte, error)
 	return content, nil
 }
 
-// Save writes the content of a revision. Of the others it keeps the one before: the status may
-// have that one until it is written. Save fails with a conflict if another
-// client wrote the Secret since it was read, and with a TooLargeError.
-func (r *Record) Save(ctx context.Context, revision Revision, content []byte) error {
-	key, err := r.store.options.Key(ctx)
-	if err != nil {
-		return err
-	}
-	sealed, err := seal(key, r.store.boundTo(r.component, revision), content)
-	if err == nil {
-		err = r.write(ctx, revision.Number, sealed)
+// Update is what Save writes.
+type Update struct {
+	Revision Revision
+	// Content is that of the revision; nil: what is there stays.
+	Content []byte
+	// Set is added to the history; nil: the history stays.
+	Set *Set
+	Retention
+}
+
+// Save writes the content of a revision, or its set, or both. Of the contents of other revisions
+// it keeps the one before: the status may have that one until it is written. Save fails with a
+// conflict if another client wrote the Secret since it was read. It fails with a TooLargeError if
+// the content or the set is too large. Of both, the one that is not is written nevertheless.
+func (r *Record) Save(ctx context.Context, u Update) error {
+	err := r.save(ctx, u)
+	if apierrors.IsAlreadyExists(err) && r.assumed {
+		var read *Record
+		if read, err = r.store.Read(ctx, r.component); err == nil {
+			*r = *read
+			err = r.save(ctx, u)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("write Secret %s of the revision: %w", r.store.keyOf(r.component), err)
 	}
+	r.assumed, r.entries = false, nil
+	r.forgetLargeHistory()
 	return nil
 }
 
-func (r *Record) write(ctx context.Context, revision int64, sealed []byte) error {
+func (r *Record) save(ctx context.Context, u Update) error {
+	key, err := r.store.options.Key(ctx)
+	if err != nil {
+		return err
+	}
+	changes, sizes := map[string][]byte{}, maps.Clone(r.sizes)
+	var tooLarge error
+	if u.Content != nil {
+		sealed, err := seal(key, r.store.boundTo(r.component, u.Revision), u.Content, maxSealed)
+		if tooLarge = err; err != nil && !IsTooLarge(err) {
+			return err
+		}
+		if err == nil {
+			r.putContent(changes, sizes, u.Revision.Number, sealed)
+		}
+	}
+	history := r.history
+	if u.Set != nil {
+		sets, err := r.Sets(ctx)
+		if _, lost := errors.AsType[*LostError](err); err != nil && !lost { // what is lost starts again
+			return err
+		}
+		room := maxData
+		for _, size := range sizes {
+			room -= size
+		}
+		history, err = u.sealSets(key, r.store.boundToHistory(r.component), u.merge(sets, *u.Set), room)
+		if err != nil && !IsTooLarge(err) {
+			return err
+		}
+		if tooLarge = errors.Join(tooLarge, err); err == nil {
+			changes[entryHistory] = history
+		}
+	}
+	if len(changes) > 0 {
+		if err := r.write(ctx, changes); err != nil {
+			return err
+		}
+		r.sizes = sizes
+		if changes[entryHistory] != nil {
+			r.history = history
+		}
+	}
+	return tooLarge
+}
+
+// IsTooLarge reports whether an error is, or wraps, a TooLargeError.
+func IsTooLarge(err error) bool {
+	_, tooLarge := errors.AsType[*TooLargeError](err)
+	return tooLarge
+}
+
+// putContent adds the content of a revision to the changes, and removes those of others but the
+// one before.
+func (r *Record) putContent(changes map[string][]byte, sizes map[int64]int, revision int64, sealed []byte) {
+	before := int64(-1)
+	for number := range sizes {
+		if number < revision {
+			before = max(before, number)
+		}
+	}
+	for number := range sizes {
+		if number != revision && number != before {
+			changes[entryOf(number)] = nil
+			delete(sizes, number)
+		}
+	}
+	changes[entryOf(revision)], sizes[revision] = sealed, len(sealed)
+}
+
+// write changes the entries of the Secret; nil removes one.
+func (r *Record) write(ctx context.Context, changes map[string][]byte) error {
 	key, options := r.store.keyOf(r.component), r.store.options
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	kept := []int64{revision}
 	var err error
 	if r.resourceVersion == "" {
 		apiVersion, kind := r.component.ToAPIVersionAndKind()
 		secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: r.component.Name, UID: r.component.UID}}
-		secret.Type, secret.Data = corev1.SecretType(options.Name+"/revisions"), map[string][]byte{entryOf(revision): sealed}
+		secret.Type, secret.Data = corev1.SecretType(options.Name+"/revisions"), changes
 		err = options.Client.Create(ctx, secret, client.FieldOwner(options.FieldOwner))
 	} else {
-		earlier := slices.DeleteFunc(slices.Clone(r.revisions), func(number int64) bool { return number >= revision })
-		if len(earlier) > 0 {
-			kept = append(kept, slices.Max(earlier))
-		}
-		data := map[string]any{entryOf(revision): sealed}
-		for _, number := range r.revisions {
-			if !slices.Contains(kept, number) {
-				data[entryOf(number)] = nil
-			}
-		}
-		err = r.patch(ctx, secret, data)
+		err = r.patch(ctx, secret, changes)
 	}
 	if err == nil {
-		r.uid, r.resourceVersion, r.revisions = secret.UID, secret.ResourceVersion, kept
+		r.uid, r.resourceVersion = secret.UID, secret.ResourceVersion
 	}
 	return err
 }
 
 // patch changes the very Secret that was read, if no other client changed it since.
-func (r *Record) patch(ctx context.Context, secret *corev1.Secret, data map[string]any) error {
+func (r *Record) patch(ctx context.Context, secret *corev1.Secret, data map[string][]byte) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": r.uid, "resourceVersion": r.resourceVersion}, "data": data,
 	})
@@ -215,4 +302,9 @@ func (s *Store) identityOf(c Component) []string {
 // boundTo is what a seal is bound to.
 func (s *Store) boundTo(c Component, revision Revision) []byte {
 	return []byte(strings.Join(append(s.identityOf(c), strconv.FormatInt(revision.Number, 10), revision.Digest), "\x00"))
+}
+
+// boundToHistory is what the seal of the history is bound to.
+func (s *Store) boundToHistory(c Component) []byte {
+	return []byte(strings.Join(append(s.identityOf(c), entryHistory), "\x00"))
 }

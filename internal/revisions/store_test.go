@@ -36,7 +36,7 @@ func saved(t *testing.T, s *Store, c Component, revision Revision, content strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := record.Save(t.Context(), revision, []byte(content)); err != nil {
+	if err := record.Save(t.Context(), Update{Revision: revision, Content: []byte(content)}); err != nil {
 		t.Fatal(err)
 	}
 	return record
@@ -65,7 +65,7 @@ func TestContentIsReadAsItWasWritten(t *testing.T) {
 	s := storeOn(fake.NewClientBuilder().Build(), "key")
 	record := saved(t, s, component, Revision{1, "a"}, "first")
 	for _, revision := range []Revision{{2, "b"}, {3, "c"}, {3, "d"}} {
-		if err := record.Save(t.Context(), revision, []byte("content of "+revision.Digest)); err != nil {
+		if err := record.Save(t.Context(), Update{Revision: revision, Content: []byte("content of " + revision.Digest)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -146,10 +146,10 @@ func TestAWriteThatAnotherClientCameBeforeFails(t *testing.T) {
 	}
 	ours := saved(t, s, component, Revision{1, "a"}, "ours")
 	saved(t, s, component, Revision{1, "a"}, "theirs")
-	if err := ours.Save(t.Context(), Revision{1, "a"}, []byte("ours again")); !apierrors.IsConflict(err) {
+	if err := ours.Save(t.Context(), Update{Revision: Revision{1, "a"}, Content: []byte("ours again")}); !apierrors.IsConflict(err) {
 		t.Errorf("over another version: %v", err)
 	}
-	if err := missing.Save(t.Context(), Revision{1, "a"}, []byte("ours again")); !apierrors.IsAlreadyExists(err) {
+	if err := missing.Save(t.Context(), Update{Revision: Revision{1, "a"}, Content: []byte("ours again")}); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("over one that did not exist: %v", err)
 	}
 	if content, err := contentOf(t, s, component, Revision{1, "a"}); content != "theirs" || err != nil {
@@ -166,7 +166,7 @@ func TestContentThatFitsNoSecretIsRefused(t *testing.T) {
 	random := make([]byte, 1<<20)
 	rand.Read(random)
 	for _, content := range [][]byte{random, make([]byte, maxOpened+1)} {
-		err := record.Save(t.Context(), Revision{1, "a"}, content)
+		err := record.Save(t.Context(), Update{Revision: Revision{1, "a"}, Content: content})
 		if _, tooLarge := errors.AsType[*TooLargeError](err); !tooLarge || !strings.Contains(err.Error(), "can be kept") {
 			t.Error(err)
 		}

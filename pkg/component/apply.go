@@ -46,6 +46,7 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 		}
 		before = h.memory.takeRendered(key)
 	}
+	h.remembered(obj).planned = false
 	// Whatever comes out of it, the request is handled at the end.
 	request := h.reconcileAt(obj)
 	defer func() { obj.GetStatus().LastHandledReconcileAt = request }()
@@ -70,13 +71,19 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 	if err := h.keepRevision(ctx, obj, digests); err != nil {
 		return result.Empty, err
 	}
-	obj.GetStatus().Source = h.source()
+	pinned, err := h.pinOf(obj, digests)
+	if err != nil {
+		return result.Empty, &verdict.InvalidError{Err: h.about(obj, err)}
+	}
+	digests = pinned.digests(digests)
+	obj.GetStatus().Source = h.sourceOf(obj, pinned)
 	revision, rendered := obj.GetStatus().Revision, obj.GetStatus().processing().manifests != ""
 	dropped := revision == 0 && obj.GetStatus().AppliedGeneration != 0
 	changed := obj.GetStatus().startProcessing(obj.GetGeneration(), digests, h.now())
 	if obj.GetStatus().Revision != revision {
 		h.remembered(obj).activity.StartRevision()
 	}
+	obj.GetStatus().startRevision(v1alpha1.RevisionStatus{ChangedBy: h.changedBy(obj), RollbackTo: pinned.to}, h.settings.historyLimit, h.now())
 	if _, reason, _ := obj.GetStatus().GetState(); dropped || reason == v1alpha1.ReasonCRDOutdated {
 		// Nothing is written again before the definition keeps what was counted.
 		if err := commit(ctx); err != nil {
@@ -96,19 +103,27 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 	if err != nil {
 		return result.Empty, &verdict.InvalidError{Err: h.about(obj, err)}
 	}
-	objects, err := h.render(ctx, obj, resolved, digests.revision, rendered && obj.GetStatus().Revision == revision)
+	toRender := h.renderRequest(obj, resolved, digests.revision, rendered && obj.GetStatus().Revision == revision)
+	rendering, err := h.render(ctx, obj, toRender, pinned)
 	if err != nil {
 		return result.Empty, err
 	}
 	known := prepared{
+		pin: pinned, pinned: rendering.Pinned,
 		config: resolved, access: access, digest: digests.component, allowEmpty: allowEmpty,
 		root:  root,
 		until: h.now().Add(intervalsOf(obj).Requeue),
 	}
-	outcome, err := h.apply(ctx, obj, commit, t, known, objects)
+	outcome, err := h.apply(ctx, obj, commit, t, known, rendering.Objects)
 	if known.desired = outcome.Desired.Pack(before.desired); known.desired != nil {
 		known.size = known.desired.Size()
 		h.memory.keepRendered(key, known)
+	}
+	if err == nil || outcome.Total > 0 {
+		err = errors.Join(err, h.renderer.Keep(ctx, toRender, &rendering, &h.remembered(obj).rendering))
+	}
+	if current := obj.GetStatus().currentRevision(); current != nil { // an outdated definition drops it
+		current.Digest = rendering.Stored
 	}
 	return h.concludeApply(ctx, obj, t, outcome, err, func(ctx context.Context, obj T) error { return h.runHooks(ctx, postReconcile, obj) })
 }
@@ -139,6 +154,10 @@ func (h *handler[T]) apply(ctx context.Context, obj T, commit lifecycle.Commit, 
 	if err != nil {
 		return reconciler.Outcome{}, err
 	}
+	var retain []reconciler.Key
+	if known.pin.isSet() {
+		retain = retained(stored.inventory().Items, known.pinned.Hooks)
+	}
 	outcome, err := t.Engine.Apply(ctx, reconciler.ApplyRequest{
 		Owner:           h.owner(obj),
 		Namespace:       known.config.namespace,
@@ -151,9 +170,13 @@ func (h *handler[T]) apply(ctx context.Context, obj T, commit lifecycle.Commit, 
 		Timeout:         intervalsOf(obj).Timeout,
 		AllowEmpty:      known.allowEmpty,
 		Protected:       protected,
+		Retain:          retain,
 		Record:          stored.save,
 		Confirm:         h.confirm(obj),
 	})
+	remembered := h.remembered(obj)
+	remembered.planned = outcome.Total > 0
+	remembered.pin = known.pin.describe(h.settings.name, known.pinned, outcome.Retained)
 	return outcome, stored.saveOutcome(ctx, outcome.Inventory, h.aboutTarget(obj, err))
 }
 
@@ -163,6 +186,10 @@ func (h *handler[T]) apply(ctx context.Context, obj T, commit lifecycle.Commit, 
 func (h *handler[T]) hooksAfterFastPath(ctx context.Context, obj T) error {
 	status := obj.GetStatus()
 	ran := status.IsReady() && status.AppliedGeneration == obj.GetGeneration() && status.ProcessingSince == nil
+	if status.Rollback != nil {
+		current := status.currentRevision()
+		ran = current != nil && current.Result == v1alpha1.RevisionReady && status.ProcessingSince == nil
+	}
 	if ran || len(h.code.hooks[postReconcile]) == 0 {
 		return nil
 	}

@@ -55,8 +55,11 @@ func TestAComponentThatRendersSomethingRandomMakesAtMostEightWritesAnHour(t *tes
 		for range 4 {
 			writes = append(writes, b.pause(15, time.Minute)...)
 		}
-		// The first hour starts with the installation.
-		if len(writes) > 8 {
+		limit := 8
+		if hour == 0 {
+			limit++ // it starts with the installation, which is kept in the history
+		}
+		if len(writes) > limit {
 			t.Errorf("hour %d: %d writes: %v", hour+1, len(writes), writes)
 		}
 		writes = nil
@@ -140,6 +143,7 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 				test.prepare(b)
 			}
 			b.pause(3, time.Minute)
+			b.pause(1, 10*time.Minute) // the history has it once that the revision is not ready in time
 			if writes := b.pause(12, time.Minute); len(writes) > 0 {
 				t.Errorf("12 reconciles wrote %v", writes)
 			}

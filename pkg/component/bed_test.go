@@ -244,7 +244,11 @@ func (b *bed) writes() []string {
 		if e.Subresource != "" {
 			resource += "/" + e.Subresource
 		}
-		writes = append(writes, fmt.Sprintf("%s %s %s", e.Verb, resource, e.Name))
+		name, _, isHistory := strings.Cut(e.Name, "-revisions-")
+		if isHistory {
+			name += "-revisions" // without the hash
+		}
+		writes = append(writes, fmt.Sprintf("%s %s %s", e.Verb, resource, name))
 	}
 	return writes
 }

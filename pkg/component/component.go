@@ -107,6 +107,15 @@ type SuspensionTermsConfiguration interface {
 	GetSuspendReason() string
 }
 
+// RollbackConfiguration says whether a component is rolled back when a revision of it fails.
+// Without it, that is what the option RollbackOnFailure of the reconciler says.
+type RollbackConfiguration interface {
+	// GetRollbackOnFailure reports whether the last revision that was ready is applied if a
+	// dependent object of a later one fails, or is not ready within the timeout. Nil means the
+	// option of the reconciler.
+	GetRollbackOnFailure() *bool
+}
+
 // RequeueConfiguration sets how often a component is reconciled although no event asks
 // for it. Without it, that is every 10 minutes.
 type RequeueConfiguration interface {

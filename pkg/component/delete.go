@@ -216,13 +216,17 @@ func (h *handler[T]) addDeleteHooks(ctx context.Context, obj T, request *reconci
 	if err != nil {
 		return &verdict.InvalidError{Err: h.about(obj, err)}
 	}
-	objects, err := h.render(ctx, obj, resolved, digests.revision, false)
+	var pinned pin
+	if current := obj.GetStatus().currentRevision(); current != nil {
+		pinned.to = current.RollbackTo
+	}
+	rendering, err := h.render(ctx, obj, h.renderRequest(obj, resolved, digests.revision, false), pinned)
 	if err != nil {
 		delay := h.remembered(obj).idle.Idle()
 		return types.NewRetriableError(fmt.Errorf(
 			`render what runs before and after the deletion: %w; to delete without that, set the annotation %s: "true"`, err, annotation), &delay)
 	}
-	request.Objects, request.Namespace, request.Policies = objects, resolved.namespace, resolved.policies
+	request.Objects, request.Namespace, request.Policies = rendering.Objects, resolved.namespace, resolved.policies
 	request.ComponentDigest, request.Confirm = digests.component, h.confirm(obj)
 	return nil
 }

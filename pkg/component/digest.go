@@ -70,9 +70,17 @@ func (h *handler[T]) digestsOf(ctx context.Context, obj T) (digests, error) {
 	return digestsOf(obj, h.settings.name, found, manifests.Digest(h.renderer.Generator), digest.Hasher{Key: key})
 }
 
-// source returns what the component is rendered from; nil if its generator does not
-// report it.
-func (h *handler[T]) source() *v1alpha1.Source {
+// sourceOf returns what the component is rendered from; nil if its generator does not
+// report it. The source of one that is pinned is that of the earlier revision.
+func (h *handler[T]) sourceOf(obj T, p pin) *v1alpha1.Source {
+	if p.isSet() {
+		for _, revision := range []int64{p.to, obj.GetStatus().Revision} {
+			if entry := obj.GetStatus().revisionInHistory(revision); entry != nil && entry.Source != nil {
+				return entry.Source.DeepCopy()
+			}
+		}
+		return nil
+	}
 	if source := manifests.Source(h.renderer.Generator); source != (v1alpha1.Source{}) {
 		return &source
 	}
@@ -91,7 +99,13 @@ func (h *handler[T]) keepRevision(ctx context.Context, obj T, now digests) error
 	recorded, sealedBy := status.processing(), status.Inventory.Operator
 	// Versions before recorded no generation.
 	counted := recorded.generation == strconv.FormatInt(obj.GetGeneration(), 10) || status.AppliedGeneration == obj.GetGeneration()
-	if sealedBy != nil && sealedBy.Key != me.Key && counted {
+	switch current := status.currentRevision(); {
+	case sealedBy == nil || sealedBy.Key == me.Key || !counted:
+	case current != nil && current.RollbackTo != 0: // its digest has no key
+		if status.Rollback != nil {
+			status.Rollback.Digest = now.revision
+		}
+	default:
 		recorded.revision = now.revision
 		status.setProcessing(recorded)
 	}

@@ -105,12 +105,29 @@ func fullContext(ctx context.Context, t targets.Connection, componentDigest stri
 	return manifests.WithComponentInstallation(ctx, status.installs())
 }
 
-// render renders the dependent objects, and returns those to apply. The digest is that of the
-// revision; rendered says that the revision was rendered before.
-func (h *handler[T]) render(ctx context.Context, obj T, resolved resolvedConfig, digest string, rendered bool) ([]client.Object, error) {
-	request := rendering.Request{
-		Component: obj, Namespace: resolved.namespace, Name: resolved.name,
-		Revision: revisions.Revision{Number: obj.GetStatus().Revision, Digest: digest}, Rendered: rendered,
+// render renders the dependent objects, and returns those to apply: those of the revision that
+// the component is pinned to, if it is.
+func (h *handler[T]) render(ctx context.Context, obj T, request rendering.Request, p pin) (rendering.Rendering, error) {
+	if p.isSet() {
+		return h.restore(ctx, obj, request, p)
 	}
 	return h.renderer.Render(ctx, request, &h.remembered(obj).rendering)
+}
+
+// renderRequest returns what is rendered for a component. The digest is that of the revision;
+// rendered says that the revision was rendered before.
+func (h *handler[T]) renderRequest(obj T, resolved resolvedConfig, digest string, rendered bool) rendering.Request {
+	status := obj.GetStatus()
+	request := rendering.Request{
+		Component: obj, Namespace: resolved.namespace, Name: resolved.name,
+		Revision: revisions.Revision{Number: status.Revision, Digest: digest}, Rendered: rendered,
+		Retention: revisions.Retention{Limit: h.settings.historyLimit},
+	}
+	if current := status.currentRevision(); current != nil {
+		request.Stored = current.Digest
+	}
+	if ready := status.lastReady(); ready != nil {
+		request.LastReady = ready.Revision
+	}
+	return request
 }

@@ -51,7 +51,7 @@ func TestLifeOfAComponent(t *testing.T) {
 	b.update(func(w *widget.Widget) { w.Spec.Values["b"] = "changed" })
 	b.resetRequests()
 	w = b.until(component.StateReady)
-	want := []string{"update configmaps b", "patch widgets/status main"}
+	want := []string{"update configmaps b", "patch secrets main-revisions", "patch widgets/status main"}
 	if diff := cmp.Diff(want, b.writes()); diff != "" || w.Status.Revision != 2 {
 		t.Errorf("revision %d; writes for one change (-want +got):\n%s", w.Status.Revision, diff)
 	}

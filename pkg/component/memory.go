@@ -43,6 +43,10 @@ type remembered struct {
 	failureReasons verdict.FailureReasons
 	// activity is what was done for the component since it was last reported.
 	activity telemetry.Activity
+	// planned: in this reconcile, the engine came so far that it could plan.
+	planned bool
+	// pin says which revision the component is pinned to, for people; empty if to none.
+	pin string
 	// missing are the rights that were last reported as missing.
 	missing namedRights
 	// timeoutPassed is how much of the timeout had passed when a right was found missing.
@@ -100,6 +104,9 @@ type prepared struct {
 	access     target.Access
 	digest     string // of the component
 	allowEmpty bool
+	// pin is the earlier revision that was applied in place of what the spec leads to.
+	pin    pin
+	pinned rendering.Pinned
 	// desired are the dependents, as the engine keeps them.
 	desired *reconciler.DesiredSet
 	size    int // of desired, in bytes of memory

@@ -129,6 +129,16 @@ type ReconcilerOptions struct {
 	// not get that namespace, a kubeconfig that leads to the local cluster is noticed
 	// only if this is the uid of the namespace.
 	ClusterUID *string
+	// RevisionHistoryLimit is how many revisions of a component are kept, so that it can be
+	// rolled back to one of them: in the status, and their manifests in a Secret beside the
+	// component, encrypted. The last revision that was ready is kept in addition. Nil means 10; 0
+	// keeps no manifests, so that no rollback is possible. A negative value is an error of
+	// SetupWithManager.
+	RevisionHistoryLimit *int
+	// RollbackOnFailure rolls a component back to the last revision that was ready if a dependent
+	// object of a later revision fails, or is not ready within the timeout. By default the failed
+	// revision stays applied. RollbackConfiguration takes precedence over it.
+	RollbackOnFailure bool
 	// LeaderLock is the lock of the manager's leader election. With it, the reconciler starts
 	// nothing once the lease is so old that another process may lead. By default the age of the
 	// lease is not checked.
@@ -151,6 +161,9 @@ type settings struct {
 	leaderLock     *LeaderLock          // may be nil
 	tracerProvider trace.TracerProvider // may be nil
 
+	historyLimit      int
+	rollbackOnFailure bool
+
 	dialPolicy        cluster.DialPolicy // nil: the default of the pool
 	targetConcurrency int
 
@@ -162,6 +175,9 @@ type settings struct {
 	selector          labels.Selector                               // nil: everything
 	clusterUID        apitypes.UID                                  // empty: to be read
 }
+
+// defaultHistoryLimit is how many revisions are kept, as of Deployments.
+const defaultHistoryLimit = 10
 
 // maxFieldOwner is the limit of the API server for the name of a field manager.
 const maxFieldOwner = 128
@@ -188,6 +204,9 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 		schemeBuilder:  options.SchemeBuilder,
 		leaderLock:     options.LeaderLock,
 		tracerProvider: options.TracerProvider,
+
+		historyLimit:      valueOr(options.RevisionHistoryLimit, defaultHistoryLimit),
+		rollbackOnFailure: options.RollbackOnFailure,
 
 		dialPolicy:        options.TargetDialPolicy,
 		targetConcurrency: valueOr(options.TargetConcurrency, 1),
@@ -216,6 +235,9 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 	}
 	if s.targetConcurrency < 1 {
 		errs = append(errs, fmt.Errorf("option TargetConcurrency %d: must be at least 1", s.targetConcurrency))
+	}
+	if s.historyLimit < 0 {
+		errs = append(errs, fmt.Errorf("option RevisionHistoryLimit %d: must not be negative", s.historyLimit))
 	}
 	errs = append(errs, checkPolicies("option ", s.policies)...)
 	errs = append(errs, checkValue("option ManagementPolicy", s.management,

@@ -27,7 +27,7 @@ func TestOptions(t *testing.T) {
 		err            string
 	}{
 		{name: "defaults", reconcilerName: "shop.example.com", want: settings{
-			management: lifecycle.Manage, targetConcurrency: 1, operatorNamespace: "operators", name: "shop.example.com", fieldOwner: "shop.example.com", finalizer: "shop.example.com",
+			management: lifecycle.Manage, targetConcurrency: 1, historyLimit: 10, operatorNamespace: "operators", name: "shop.example.com", fieldOwner: "shop.example.com", finalizer: "shop.example.com",
 			policies: reconciler.Policies{
 				Adoption: v1alpha1.AdoptionPolicyIfUnowned, Update: v1alpha1.UpdatePolicyReplace, Drift: v1alpha1.DriftPolicyRepair,
 				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,
@@ -35,7 +35,7 @@ func TestOptions(t *testing.T) {
 		{name: "empty is unspecified", reconcilerName: "shop.example.com", options: ReconcilerOptions{
 			FieldOwner: new(""), Finalizer: new(""), DefaultServiceAccount: new(""),
 		}, want: settings{
-			management: lifecycle.Manage, targetConcurrency: 1, operatorNamespace: "operators", name: "shop.example.com", fieldOwner: "shop.example.com", finalizer: "shop.example.com",
+			management: lifecycle.Manage, targetConcurrency: 1, historyLimit: 10, operatorNamespace: "operators", name: "shop.example.com", fieldOwner: "shop.example.com", finalizer: "shop.example.com",
 			policies: reconciler.Policies{
 				Adoption: v1alpha1.AdoptionPolicyIfUnowned, Update: v1alpha1.UpdatePolicyReplace, Drift: v1alpha1.DriftPolicyRepair,
 				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,
@@ -44,9 +44,9 @@ func TestOptions(t *testing.T) {
 			FieldOwner: new("owner"), OperatorNamespace: new("elsewhere"), Finalizer: new("shop.example.com/finalizer"), DefaultServiceAccount: new("deployer"),
 			AdoptionPolicy: new(v1alpha1.AdoptionPolicyAlways), UpdatePolicy: new(v1alpha1.UpdatePolicySsaOverride),
 			DeletePolicy: new(v1alpha1.DeletePolicyOrphanOnDelete), DriftPolicy: new(v1alpha1.DriftPolicyReport), MissingNamespacesPolicy: new(v1alpha1.MissingNamespacesPolicyDoNotCreate),
-			TargetConcurrency: new(3), ManagementPolicy: new(lifecycle.Skip), NamespaceManagementPolicies: true,
+			TargetConcurrency: new(3), RevisionHistoryLimit: new(3), RollbackOnFailure: true, ManagementPolicy: new(lifecycle.Skip), NamespaceManagementPolicies: true,
 		}, want: settings{
-			management: lifecycle.Skip, ofNamespaces: true, targetConcurrency: 3, operatorNamespace: "elsewhere", name: "shop.example.com", fieldOwner: "owner", finalizer: "shop.example.com/finalizer", serviceAccount: "deployer",
+			management: lifecycle.Skip, ofNamespaces: true, targetConcurrency: 3, historyLimit: 3, rollbackOnFailure: true, operatorNamespace: "elsewhere", name: "shop.example.com", fieldOwner: "owner", finalizer: "shop.example.com/finalizer", serviceAccount: "deployer",
 			policies: reconciler.Policies{
 				Adoption: v1alpha1.AdoptionPolicyAlways, Update: v1alpha1.UpdatePolicySsaOverride, Drift: v1alpha1.DriftPolicyReport,
 				Delete: v1alpha1.DeletePolicyOrphanOnDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyDoNotCreate,
@@ -55,7 +55,7 @@ func TestOptions(t *testing.T) {
 		{name: "an illegal name", reconcilerName: "Shop!", err: `reconciler name "Shop!"`},
 		{name: "a name that is too long for a finalizer", reconcilerName: long, err: "option Finalizer"},
 		{name: "a long name with another finalizer", reconcilerName: long, options: ReconcilerOptions{Finalizer: new(long + "/f")}, want: settings{
-			management: lifecycle.Manage, targetConcurrency: 1, operatorNamespace: "operators", name: long, fieldOwner: long, finalizer: long + "/f",
+			management: lifecycle.Manage, targetConcurrency: 1, historyLimit: 10, operatorNamespace: "operators", name: long, fieldOwner: long, finalizer: long + "/f",
 			policies: reconciler.Policies{
 				Adoption: v1alpha1.AdoptionPolicyIfUnowned, Update: v1alpha1.UpdatePolicyReplace, Drift: v1alpha1.DriftPolicyRepair,
 				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,

@@ -31,6 +31,7 @@ func TestTheFinalizerComesBeforeAnythingElse(t *testing.T) {
 		"patch widgets main", "patch widgets/status main", // finalizer, first seen
 		"patch widgets/status main", // inventory
 		"create configmaps ",
+		"create secrets main-revisions",
 		"patch widgets/status main", // ready
 	}
 	got := b.writes()

@@ -70,11 +70,11 @@ func (p *process) render(revision int64) (map[string]any, error) {
 	w := newWidget()
 	ctx := manifests.WithClient(manifests.WithComponentDigest(p.Context(), p.digest), p.target)
 	request := rendering.Request{Component: w, Revision: revisions.Revision{Number: revision, Digest: fmt.Sprint("of revision ", revision)}, Rendered: p.before}
-	objects, err := p.renderer.Render(ctx, request, &p.remembered(w).rendering)
+	rendered, err := p.renderer.Render(ctx, request, &p.remembered(w).rendering)
 	if err != nil {
 		return nil, err
 	}
-	return objects[0].(*unstructured.Unstructured).Object["data"].(map[string]any), nil
+	return rendered.Objects[0].(*unstructured.Unstructured).Object["data"].(map[string]any), nil
 }
 
 // rendered is render where nothing goes wrong.

@@ -70,7 +70,7 @@ func TestWhatAComponentRefersToReconcilesItWhenItChanges(t *testing.T) {
 		revision := b.get().Status.Revision
 		return fmt.Sprintf("revision %d", revision), revision == 2
 	})
-	if diff := cmp.Diff([]string{"update secrets rendered", "patch widgets/status main"}, b.writes()); diff != "" {
+	if diff := cmp.Diff([]string{"update secrets rendered", "patch secrets main-revisions", "patch widgets/status main"}, b.writes()); diff != "" {
 		t.Errorf("writes for a changed reference (-want +got):\n%s", diff)
 	}
 	b.check(b.client.Update(t.Context(), &corev1.Secret{ObjectMeta: b.object("creds"), StringData: map[string]string{"password": canary + "2"}}))

@@ -34,7 +34,8 @@ func oneConfigMap(value string) []client.Object {
 // render renders the dependents of a new widget.
 func render(ctx context.Context, h *handler[*widget]) ([]client.Object, error) {
 	w := newWidget()
-	return h.renderer.Render(ctx, rendering.Request{Component: w}, &h.remembered(w).rendering)
+	rendered, err := h.renderer.Render(ctx, rendering.Request{Component: w}, &h.remembered(w).rendering)
+	return rendered.Objects, err
 }
 
 // playback is a generator that renders one value after the other; an empty one is an error.

@@ -84,6 +84,9 @@ func (h *handler[T]) factsOf(obj T, outcome lifecycle.Outcome, secrets *redact.S
 		for _, notice := range h.remembered(obj).rendering.Notices() {
 			f.Done += "; " + notice
 		}
+		if pinned := h.remembered(obj).pin; pinned != "" {
+			f.Done += "; " + pinned
+		}
 	}
 	known := h.remembered(obj)
 	if f.Err != nil && verdict.IsForbidden(f.Err) {
@@ -103,7 +106,38 @@ func (h *handler[T]) factsOf(obj T, outcome lifecycle.Outcome, secrets *redact.S
 		known.timeoutPassed = 0
 		f.TimedOut = obj.GetStatus().timedOut(f.Intervals.Timeout, outcome.Now)
 	}
+	if !f.Deleting {
+		h.factsOfRollback(obj, &f, outcome.Now)
+	}
 	return f
+}
+
+// factsOfRollback starts a rollback if the facts say that the revision failed, and adds to them that
+// the component is rolled back.
+func (h *handler[T]) factsOfRollback(obj T, f *verdict.Facts, now time.Time) {
+	status, planned := obj.GetStatus(), h.remembered(obj).planned
+	if rollback := status.Rollback; rollback != nil {
+		why := fmt.Sprintf("revision %d failed: %s", rollback.From, rollback.Message)
+		switch {
+		case f.Waiting != "":
+			f.Waiting += fmt.Sprintf("; rolls back to revision %d, because %s", rollback.To, why)
+		case f.Done != "":
+			f.RolledBack, f.Done = why+"; "+h.remembered(obj).pin, ""
+		}
+		return
+	}
+	message := f.Waiting
+	switch {
+	case f.Waiting != "" && (f.TimedOut || f.Failed):
+	case f.Err != nil && planned && status.timedOut(f.Intervals.Timeout, now):
+		message = f.Secrets.Text(f.Err.Error())
+	default:
+		return
+	}
+	if h.rollBackFailed(obj, message) {
+		f.Err, f.TimedOut, f.Fallback = nil, f.TimedOut || !f.Failed, minFallback
+		f.Waiting = fmt.Sprintf("%s; rolls back to revision %d", message, status.Rollback.To)
+	}
 }
 
 // skipOf returns why a reconcile did not touch the dependents, and when to look again.

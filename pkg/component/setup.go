@@ -289,6 +289,7 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running[T], gvk schema.
 	})
 	handler.digestKey, handler.targets = key, clusters
 	handler.renderer = newRenderer(r.generator, handler.settings, handler.code, handler.telemetry, r.now)
+	handler.renderer.Scheme = scheme
 	handler.renderer.Kind, handler.renderer.Revisions = gvk, revisions.NewStore(revisions.Options{
 		Client: about.client, Name: r.settings.name, FieldOwner: r.settings.fieldOwner, Namespace: r.settings.operatorNamespace, Key: key.Get,
 	})

@@ -36,6 +36,7 @@ var configurationSpecs = []reflect.Type{
 	reflect.TypeFor[PlacementSpec](), reflect.TypeFor[ImpersonationSpec](), reflect.TypeFor[SuspensionSpec](), reflect.TypeFor[ClientSpec](),
 	reflect.TypeFor[RequeueSpec](), reflect.TypeFor[RetrySpec](), reflect.TypeFor[TimeoutSpec](), reflect.TypeFor[ReapplySpec](),
 	reflect.TypeFor[PolicySpec](), reflect.TypeFor[DriftSpec](), reflect.TypeFor[TypeSpec](), reflect.TypeFor[PatchesSpec](),
+	reflect.TypeFor[RollbackSpec](),
 }
 
 // Parameters returns the spec of a component as the parameters of its generator: what
@@ -386,6 +387,23 @@ func (s *ReapplySpec) GetReapplyInterval() time.Duration {
 		return 0
 	}
 	return durationOf(s.ReapplyInterval)
+}
+
+// RollbackSpec implements RollbackConfiguration.
+//
+// +kubebuilder:object:generate=true
+type RollbackSpec struct {
+	// RollbackOnFailure applies the last revision that was ready if a later one fails or is not ready within the timeout.
+	// +optional
+	RollbackOnFailure *bool `json:"rollbackOnFailure,omitempty"`
+}
+
+// GetRollbackOnFailure returns the value, or nil if the default applies.
+func (s *RollbackSpec) GetRollbackOnFailure() *bool {
+	if s == nil {
+		return nil
+	}
+	return s.RollbackOnFailure
 }
 
 func durationOf(d *types.Duration) time.Duration {

@@ -62,11 +62,15 @@ type Status struct {
 	// +optional
 	Source *v1alpha1.Source `json:"source,omitempty"`
 
-	// History are the last 10 revisions for which all dependent objects were applied and
-	// ready, the newest first.
+	// History are the last revisions, the newest first, and the last one that was ready. How
+	// many there are is an option of the reconciler.
 	// +optional
 	// +listType=atomic
-	History []v1alpha1.AppliedRevision `json:"history,omitempty"`
+	History []v1alpha1.RevisionStatus `json:"history,omitempty"`
+
+	// Rollback is set while an earlier revision is applied because a later one failed.
+	// +optional
+	Rollback *v1alpha1.Rollback `json:"rollback,omitempty"`
 
 	// OwnerID is the value of the label owner-id, after the name of the reconciler and a
 	// slash, of the dependent objects.
@@ -227,31 +231,81 @@ func (s *Status) stopTimeout(now time.Time) (passed time.Duration, running bool)
 	return passed, true
 }
 
-// noteApplied ends the attempt: everything is applied and ready.
+// noteApplied ends the attempt: everything is applied and ready. While the component is rolled
+// back, its generation is not applied.
 func (s *Status) noteApplied(generation int64, wrote bool, now time.Time) {
-	if wrote || s.AppliedGeneration != generation || s.LastAppliedAt == nil {
+	if wrote || s.Rollback == nil && s.AppliedGeneration != generation || s.LastAppliedAt == nil {
 		s.LastAppliedAt = timestamp(now)
 	}
-	s.AppliedGeneration = generation
+	if s.Rollback == nil {
+		s.AppliedGeneration = generation
+	}
 	s.ProcessingSince = nil
-	s.noteRevision(now)
+	if current := s.currentRevision(); current != nil && current.Result != v1alpha1.RevisionReady {
+		current.Result = v1alpha1.RevisionReady
+		if current.AppliedAt == nil {
+			current.AppliedAt = timestamp(now)
+		}
+	}
 }
 
-// historyLimit is how many revisions the history has.
-const historyLimit = 10
+// currentRevision returns the entry of the revision in the history; nil if there is none.
+func (s *Status) currentRevision() *v1alpha1.RevisionStatus {
+	if len(s.History) == 0 || s.History[0].Revision != s.Revision {
+		return nil
+	}
+	return &s.History[0]
+}
 
-// noteRevision adds the revision to the history, unless it is in it. A revision that was
+// startRevision adds the revision to the history, unless it is in it. A revision that was
 // counted anew, because the status was restored or dropped, replaces what came after it.
-func (s *Status) noteRevision(now time.Time) {
-	if len(s.History) > 0 && s.History[0].Revision == s.Revision {
+func (s *Status) startRevision(started v1alpha1.RevisionStatus, limit int, now time.Time) {
+	if s.currentRevision() != nil {
 		return
 	}
-	earlier := slices.DeleteFunc(slices.Clone(s.History), func(r v1alpha1.AppliedRevision) bool { return r.Revision >= s.Revision })
-	applied := v1alpha1.AppliedRevision{Revision: s.Revision, AppliedAt: *timestamp(now), Source: s.Source.DeepCopy()}
-	if len(s.History) == 0 {
-		applied.AppliedAt = *s.LastAppliedAt // versions before kept no history
+	earlier := slices.DeleteFunc(slices.Clone(s.History), func(r v1alpha1.RevisionStatus) bool { return r.Revision >= s.Revision })
+	if len(earlier) > 0 && earlier[0].Result == v1alpha1.RevisionProcessing {
+		earlier[0].Result = v1alpha1.RevisionSuperseded
 	}
-	s.History = append([]v1alpha1.AppliedRevision{applied}, earlier[:min(len(earlier), historyLimit-1)]...)
+	started.Revision, started.Result, started.StartedAt, started.Source = s.Revision, v1alpha1.RevisionProcessing, timestamp(now), s.Source.DeepCopy()
+	if len(s.History) == 0 && s.LastAppliedAt != nil && s.ProcessingSince == nil {
+		// Versions before kept no history.
+		started.Result, started.StartedAt, started.AppliedAt = v1alpha1.RevisionReady, nil, s.LastAppliedAt.DeepCopy()
+	}
+	s.History = append([]v1alpha1.RevisionStatus{started}, earlier...)
+	lastReady := s.lastReady()
+	kept := s.History[:min(len(s.History), max(limit, 1))]
+	for _, entry := range s.History[len(kept):] {
+		if lastReady != nil && entry.Revision == lastReady.Revision {
+			kept = append(kept, entry)
+		}
+	}
+	s.History = kept
+}
+
+// lastReady returns the last revision before the current one that was ready; nil if there is none.
+func (s *Status) lastReady() *v1alpha1.RevisionStatus {
+	for i, entry := range s.History {
+		if entry.Revision < s.Revision && (entry.Result == v1alpha1.RevisionReady || entry.Result == "") { // versions before recorded no result
+			return &s.History[i]
+		}
+	}
+	return nil
+}
+
+// revisionInHistory returns the entry of a revision; nil if there is none.
+func (s *Status) revisionInHistory(revision int64) *v1alpha1.RevisionStatus {
+	if i := slices.IndexFunc(s.History, func(entry v1alpha1.RevisionStatus) bool { return entry.Revision == revision }); i >= 0 {
+		return &s.History[i]
+	}
+	return nil
+}
+
+// noteFailed notes in the history that the revision failed.
+func (s *Status) noteFailed() {
+	if current := s.currentRevision(); current != nil && current.Result == v1alpha1.RevisionProcessing {
+		current.Result = v1alpha1.RevisionFailed
+	}
 }
 
 // installs reports whether the revision is rendered as an installation: it was the first

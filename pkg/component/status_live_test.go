@@ -37,10 +37,16 @@ func TestTheStatusSaysWhatIsAppliedAndHowToSelectIt(t *testing.T) {
 	}
 	var applied []metav1.Time
 	for i := range w.Status.History {
-		applied = append(applied, w.Status.History[i].AppliedAt)
-		w.Status.History[i].AppliedAt = metav1.Time{}
+		entry := &w.Status.History[i]
+		applied = append(applied, *entry.AppliedAt)
+		if entry.Digest == "" || entry.StartedAt.IsZero() || entry.ChangedBy == "" {
+			t.Errorf("%+v", *entry)
+		}
+		entry.StartedAt, entry.AppliedAt, entry.Digest, entry.ChangedBy = nil, nil, "", ""
 	}
-	if diff := cmp.Diff([]v1alpha1.AppliedRevision{{Revision: 2, Source: source}, {Revision: 1, Source: source}}, w.Status.History); diff != "" {
+	ready := v1alpha1.RevisionReady
+	want := []v1alpha1.RevisionStatus{{Revision: 2, Result: ready, Source: source}, {Revision: 1, Result: ready, Source: source}}
+	if diff := cmp.Diff(want, w.Status.History); diff != "" {
 		t.Errorf("history (-want +got):\n%s", diff)
 	}
 	if len(applied) == 2 && (applied[1].IsZero() || applied[0].Before(&applied[1])) {

@@ -30,7 +30,9 @@ func TestTheHistoryHasTheLastRevisions(t *testing.T) {
 		status, start := &Status{}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		for i, revision := range test.revisions {
 			status.Revision, status.Source = revision, &v1alpha1.Source{Version: fmt.Sprint("v", revision)}
-			status.noteApplied(1, true, start.Add(time.Duration(i)*time.Hour))
+			at := start.Add(time.Duration(i) * time.Hour)
+			status.startRevision(v1alpha1.RevisionStatus{}, 10, at)
+			status.noteApplied(1, true, at)
 		}
 		var got []string
 		for _, applied := range status.History {
@@ -44,11 +46,13 @@ func TestTheHistoryHasTheLastRevisions(t *testing.T) {
 		}
 	}
 	before := &Status{Revision: 7, AppliedGeneration: 1, LastAppliedAt: timestamp(time.Unix(500, 0))}
+	before.startRevision(v1alpha1.RevisionStatus{}, 10, time.Unix(1000, 0))
 	before.noteApplied(1, false, time.Unix(1000, 0))
 	if at := before.History[0].AppliedAt; at.Unix() != 500 {
 		t.Errorf("the revision of an earlier version was applied at %s", at)
 	}
 	status := &Status{Revision: 1}
+	status.startRevision(v1alpha1.RevisionStatus{}, 10, time.Unix(500, 0))
 	status.noteApplied(1, true, time.Unix(1000, 0))
 	status.noteApplied(1, true, time.Unix(2000, 0))
 	if at := status.History[0].AppliedAt; at.Unix() != 1000 {

@@ -27,6 +27,7 @@ const (
 	componentDigestKey    key = "component digest"
 	componentRevisionKey  key = "component revision"
 	installationKey       key = "installation of the component"
+	rollbackHooksKey      key = "rollback hooks"
 	measuredKey           key = "measurement of the result"
 )
 
@@ -155,4 +156,18 @@ func IsComponentInstallation(ctx context.Context) bool {
 	}
 	revision, err := ComponentRevisionFromContext(ctx)
 	return err != nil || revision <= 1
+}
+
+// WithRollbackHooks returns a context that says whether a generator also returns the objects
+// that are applied only when the revision is rolled back to. They have the annotation run-on with
+// the value rollback.
+func WithRollbackHooks(ctx context.Context, included bool) context.Context {
+	return context.WithValue(ctx, rollbackHooksKey, included)
+}
+
+// IncludesRollbackHooks reports whether a generator also returns the objects that are applied
+// only when the revision is rolled back to; false if the context does not say so.
+func IncludesRollbackHooks(ctx context.Context) bool {
+	included, _ := valueFrom[bool](ctx, rollbackHooksKey)
+	return included
 }

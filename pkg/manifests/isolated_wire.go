@@ -46,8 +46,10 @@ type work struct {
 	Revision *int64
 	// Installation says whether that revision is the installation.
 	Installation bool
-	Component    map[string]any
-	Origins      bool
+	// RollbackHooks asks for the objects that only a rollback applies, too.
+	RollbackHooks bool
+	Component     map[string]any
+	Origins       bool
 	// Time is what the rendering takes for the current time, if it is not that of the clock.
 	Time *time.Time
 }
@@ -71,7 +73,7 @@ type answer struct {
 var texts = []key{reconcilerNameKey, componentNameKey, componentNamespaceKey, componentDigestKey}
 
 func encodeWork(ctx context.Context, generator, namespace, name string, parameters types.Unstructurable) ([]byte, error) {
-	w := work{Generator: generator, Namespace: namespace, Name: name, Texts: map[key]string{}, Installation: IsComponentInstallation(ctx)}
+	w := work{Generator: generator, Namespace: namespace, Name: name, Texts: map[key]string{}, Installation: IsComponentInstallation(ctx), RollbackHooks: IncludesRollbackHooks(ctx)}
 	err := protect(func() error {
 		if !isNil(parameters) {
 			w.Parameters = parameters.ToUnstructured()
@@ -168,6 +170,7 @@ func (w *work) context(ctx context.Context) (context.Context, *Origins) {
 		ctx = WithComponentRevision(ctx, *w.Revision)
 	}
 	ctx = WithComponentInstallation(ctx, w.Installation)
+	ctx = WithRollbackHooks(ctx, w.RollbackHooks)
 	if w.Time != nil {
 		ctx = WithTime(ctx, *w.Time)
 	}

@@ -229,6 +229,9 @@ func (c *call) outcome(p plan.Plan) Outcome {
 	for _, deviation := range p.Deviations {
 		outcome.Drifted = append(outcome.Drifted, Deviation{Key(deviation.Key), Drift(deviation.Drift)})
 	}
+	for _, key := range p.Retained {
+		outcome.Retained = append(outcome.Retained, Key(key))
+	}
 	for _, key := range c.returned {
 		outcome.Returned = append(outcome.Returned, Key(key))
 	}

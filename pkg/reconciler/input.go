@@ -47,6 +47,10 @@ func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (inpu
 	}
 	in.Timeout = request.Timeout
 	in.Desired = objects
+	in.Retain = make(map[plan.Key]bool, len(request.Retain))
+	for _, key := range request.Retain {
+		in.Retain[plan.Key(key)] = true
+	}
 	if in.hooks = slices.ContainsFunc(objects, isHook); in.hooks {
 		in.Desired = slices.DeleteFunc(slices.Clone(objects), isHook)
 	}

@@ -39,6 +39,8 @@ type Outcome struct {
 	// Returned are objects of ours that existed again, or could not be read, after they had
 	// been removed and had been dropped from the inventory. They are in it again.
 	Returned []Key
+	// Retained are the objects of ApplyRequest.Retain that are there and are not desired.
+	Retained []Key
 	// NextDriftCheck is when the first object may be read that was not read, because it is
 	// edited too often; zero if there is none. No Change follows then.
 	NextDriftCheck time.Time

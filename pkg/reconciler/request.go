@@ -67,6 +67,9 @@ type ApplyRequest struct {
 	// them is an *InvalidError, unless they are namespaces. The owner itself is
 	// always protected.
 	Protected []Key
+	// Retain are recorded objects that stay as they are, and recorded, although they are not
+	// desired, such as volumes during a rollback.
+	Retain []Key
 	// Record makes the inventory durable; it is called before objects that
 	// are not in the inventory are written. If Record is nil, Apply returns
 	// after planning such objects: the caller saves the inventory of the

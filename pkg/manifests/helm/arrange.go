@@ -22,6 +22,8 @@ import (
 type marker struct {
 	// prefix is the name of the reconciler; empty means that there is none.
 	prefix string
+	// rollbackHooks: the hooks of rollbacks are included.
+	rollbackHooks bool
 }
 
 func (m marker) set(object *unstructured.Unstructured, annotation, value string) {
@@ -47,7 +49,7 @@ func (g *Generator) arrange(ctx context.Context, c *chart.Chart, r rendered, rel
 	if err != nil && len(r.hooks) > 0 {
 		return nil, fmt.Errorf("the chart has hooks: %w", err)
 	}
-	m := marker{prefix: prefix}
+	m := marker{prefix: prefix, rollbackHooks: manifests.IncludesRollbackHooks(ctx)}
 	objects := []client.Object{}
 	for _, object := range r.crds {
 		if g.options.CRDs == CRDsOnce {

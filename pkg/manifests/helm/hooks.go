@@ -5,10 +5,13 @@ package helm
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	release "helm.sh/helm/v4/pkg/release/v1"
@@ -29,10 +32,11 @@ const (
 	beforeEnd = beforeWave + maxWeight + 1
 	afterEnd  = afterWave + maxWeight + 1
 
-	// preDeleteRow and postDeleteRow distinguish the hooks of deletions from
-	// others that would have to wait for each other.
+	// preDeleteRow, postDeleteRow and rollbackRow distinguish the hooks of deletions and
+	// rollbacks from others that would have to wait for each other.
 	preDeleteRow  = 100_000
 	postDeleteRow = 200_000
+	rollbackRow   = 300_000
 
 	// annotationRevision is the revision that a hook runs for. It makes the manifest of
 	// the hook another one with every revision, as earlier versions recorded it.
@@ -40,8 +44,8 @@ const (
 )
 
 // hooks returns the objects that are hooks, with annotations that make them run
-// when Helm would run them. Those of rollbacks and tests are left out: there is
-// no rollback, and tests are run by people.
+// when Helm would run them. Those of tests are left out, because tests are run by people, and
+// those of rollbacks, unless the caller keeps what is rendered for a rollback.
 func (m marker) hooks(found []hook, current common.ReleaseOptions) ([]templated, error) {
 	running := slices.Clone(found)
 	slices.SortStableFunc(running, func(a, b hook) int {
@@ -52,7 +56,9 @@ func (m marker) hooks(found []hook, current common.ReleaseOptions) ([]templated,
 	last := map[int]*unstructured.Unstructured{}
 	for _, h := range running {
 		for _, object := range h.objects {
-			all, err := runsOf(h, object, momentOf(h.Hook, current.IsInstall))
+			at := momentOf(h.Hook, current.IsInstall)
+			at.preRollback, at.postRollback = at.preRollback && m.rollbackHooks, at.postRollback && m.rollbackHooks
+			all, err := runsOf(h, object, at)
 			errs = append(errs, err)
 			for _, r := range all {
 				wave, included := m.hook(h, r, current)
@@ -106,6 +112,10 @@ func (m marker) hook(h hook, r run, current common.ReleaseOptions) (wave int, in
 	case r.at.postDelete:
 		m.deleted(r, "post-delete", weight)
 		return postDeleteRow + weight, true
+	case r.at.preRollback || r.at.postRollback:
+		m.set(r.object, v1alpha1.AnnotationRunOn, "rollback")
+		wave := m.applied(run{r.object, moment{before: r.at.preRollback, after: r.at.postRollback}}, weight, succeeded, current)
+		return rollbackRow + wave, true
 	}
 	return 0, false
 }
@@ -159,6 +169,8 @@ func reference(object *unstructured.Unstructured) string {
 type moment struct {
 	before, after         bool // the ordinary objects
 	preDelete, postDelete bool
+	// preRollback and postRollback are before and after the ordinary objects of a rollback.
+	preRollback, postRollback bool
 	// otherBefore and otherAfter are the same for an upgrade if this is the
 	// installation, and the other way round.
 	otherBefore, otherAfter bool
@@ -178,6 +190,10 @@ func momentOf(h *release.Hook, install bool) moment {
 			m.preDelete = true
 		case release.HookPostDelete:
 			m.postDelete = true
+		case release.HookPreRollback:
+			m.preRollback = true
+		case release.HookPostRollback:
+			m.postRollback = true
 		}
 	}
 	return m
@@ -214,6 +230,10 @@ func runsOf(h hook, object *unstructured.Unstructured, at moment) ([]run, error)
 			named = object.DeepCopy()
 			named.SetName(object.GetName() + suffix)
 		}
+		if at.preRollback || at.postRollback {
+			// Rollback hooks are kept beside the others, which must not fail because of their names.
+			named.SetName(shortened(named.GetName()))
+		}
 		if len(named.GetName()) > maxName && suffix != "" {
 			err = fmt.Errorf("%s: hook %s %s runs at several moments (%v), so that one of its runs is called %s; that is longer than %d characters, shorten the name",
 				h.Path, h.Kind, object.GetName(), h.Events, named.GetName(), maxName)
@@ -230,7 +250,20 @@ func runsOf(h hook, object *unstructured.Unstructured, at moment) ([]run, error)
 	add(at.after, moment{after: true}, suffix(at.before && at.after || at.otherBefore && at.otherAfter, "-post"))
 	add(at.preDelete, moment{preDelete: true}, suffix(at.applied(), "-pre-delete"))
 	add(at.postDelete, moment{postDelete: true}, suffix(at.applied() || at.preDelete, "-post-delete"))
+	others := at.applied() || at.preDelete || at.postDelete
+	add(at.preRollback, moment{preRollback: true}, suffix(others, "-pre-rollback"))
+	add(at.postRollback, moment{postRollback: true}, suffix(others || at.preRollback, "-post-rollback"))
 	return found, err
+}
+
+// shortened returns a name that is not too long, and another one for each name.
+func shortened(name string) string {
+	if len(name) <= maxName {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	end := "-" + hex.EncodeToString(sum[:4])
+	return strings.TrimRight(name[:maxName-len(end)], ".-") + end
 }
 
 // runs reports whether the object does its work and ends.

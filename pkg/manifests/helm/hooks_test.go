@@ -4,6 +4,7 @@
 package helm_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -95,6 +96,38 @@ func TestHooksBecomeWaves(t *testing.T) {
 	)
 	if diff := cmp.Diff(upgrade, ownAnnotations(t, text, 4, helm.Options{})); diff != "" {
 		t.Errorf("upgrade: -want +got:\n%s", diff)
+	}
+}
+
+func TestHooksOfARollbackAreIncludedIfTheCallerKeepsThem(t *testing.T) {
+	long := strings.Repeat("x", 60)
+	text := hook("Job", "a", "pre-rollback", weight(3)) +
+		hook("Job", "b", "pre-upgrade,pre-rollback,post-rollback", "") +
+		hook("ConfigMap", "c", "post-rollback", "") +
+		hook("Job", long, "pre-upgrade,pre-rollback", "")
+	chart := folder(map[string]string{"web/templates/a.yaml": text})
+	named := func(ctx context.Context) (lines []string) {
+		objects, err := render(ctx, chart, nil, helm.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range objects {
+			annotations := object.GetAnnotations()
+			lines = append(lines, strings.TrimSpace(object.GetName()+" "+annotations["app.example.com/apply-order"]+" "+annotations["app.example.com/run-on"]))
+		}
+		return lines
+	}
+	without := named(reconciling(t.Context(), 2))
+	if diff := cmp.Diff([]string{"b -20000", long + " -20000"}, without); diff != "" {
+		t.Errorf("without them: -want +got:\n%s", diff)
+	}
+	with := named(manifests.WithRollbackHooks(reconciling(t.Context(), 2), true))
+	want := []string{
+		"c 20000 rollback", "a -19997 rollback", "b -20000", "b-pre-rollback -20000 rollback", "b-post-rollback 20000 rollback",
+		long + " -20000", long[:54] + "-ddf116ab -20000 rollback",
+	}
+	if diff := cmp.Diff(want, with); diff != "" {
+		t.Errorf("with them: -want +got:\n%s", diff)
 	}
 }
 

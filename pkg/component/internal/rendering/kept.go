@@ -15,6 +15,7 @@ import (
 	apitypes "k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/revisions"
@@ -31,10 +32,14 @@ type kept struct {
 	component apitypes.UID
 	revision  revisions.Revision
 	keptContent
-	// record is the Secret; nil as long as it was not read.
+	// record is the Secret; nil as long as nothing is known of it. It outlives the revision.
 	record *revisions.Record
+	// loaded: what is kept of the revision was read.
+	loaded bool
 	// saved: the Secret has all of it.
 	saved bool
+	// tooLarge is the digest of manifests that are too large for the history.
+	tooLarge string
 	// lost says why there is nothing in the Secret although the revision was rendered before.
 	lost string
 	// notice says why it is kept in memory only.
@@ -57,9 +62,9 @@ func (k *kept) isOf(request Request) bool {
 }
 
 // keepRandom gives the objects of a rendering that used random values or the time those that
-// the revision has. New ones are saved before it returns, because the objects are applied then.
+// the revision has. New ones are to be saved before the objects are applied.
 func (r *Renderer) keepRandom(ctx context.Context, request Request, inputs string, objects []client.Object, read *answers, k *kept) ([]client.Object, *answers, error) {
-	if r.Revisions != nil && k.record == nil {
+	if r.Revisions != nil && !k.loaded {
 		before := k.Time
 		if err := r.load(ctx, request, k); err != nil {
 			return nil, nil, err
@@ -76,9 +81,6 @@ func (r *Renderer) keepRandom(ctx context.Context, request Request, inputs strin
 			return nil, nil, err
 		}
 		k.Cause = cause
-	}
-	if err := r.save(ctx, request, read, k); err != nil {
-		return nil, nil, err
 	}
 	k.restore(objects)
 	return objects, read, nil
@@ -115,9 +117,8 @@ func (r *Renderer) findRandom(ctx context.Context, request Request, objects []cl
 // load reads what is kept of the revision in the Secret. What is in memory counts only if nothing is
 // there.
 func (r *Renderer) load(ctx context.Context, request Request, k *kept) error {
-	record, err := r.Revisions.Read(ctx, revisions.Component{
-		GroupVersionKind: r.Kind, Namespace: request.Component.GetNamespace(), Name: request.Component.GetName(), UID: request.Component.GetUID(),
-	})
+	k.record = nil
+	record, err := r.Revisions.Read(ctx, r.componentOf(request))
 	if isRefusal(err) {
 		if k.notice = inMemory(err); request.Rendered && k.Cause == "" {
 			k.lost = err.Error()
@@ -127,6 +128,7 @@ func (r *Renderer) load(ctx context.Context, request Request, k *kept) error {
 	if err != nil {
 		return err
 	}
+	k.loaded = true
 	content, err := record.Content(ctx, request.Revision)
 	if err == nil {
 		var stored keptContent
@@ -146,10 +148,11 @@ func (r *Renderer) load(ctx context.Context, request Request, k *kept) error {
 	return nil
 }
 
-// save writes what is not in the Secret yet, if there is anything to keep. That it cannot be
-// kept there stops nothing; it is tried again with the next full reconcile.
-func (r *Renderer) save(ctx context.Context, request Request, read *answers, k *kept) error {
-	needed := len(k.Values) > 0 || len(k.Groups) > 0 || read.random.UsedTime()
+// keepValues writes the random values of the revision if the Secret does not have them yet, and its
+// objects with them. That something cannot be kept there stops nothing; it is tried again with the
+// next full reconcile.
+func (r *Renderer) keepValues(ctx context.Context, request Request, read *answers, rendering *Rendering, k *kept) error {
+	needed := read.random.Used() && (len(k.Values) > 0 || len(k.Groups) > 0 || read.random.UsedTime())
 	if needed && k.lost != "" {
 		r.Telemetry.Warn(request.Component, reasonRandomValuesLost, telemetry.Apply,
 			fmt.Sprintf("the random values of revision %d are made anew, because what was kept of them is lost: %s", k.revision.Number, k.lost))
@@ -158,25 +161,72 @@ func (r *Renderer) save(ctx context.Context, request Request, read *answers, k *
 	if k.saved || !needed || k.record == nil || request.Component.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	if err := r.Leading(); err != nil {
-		return err
-	}
 	content, err := json.Marshal(k.keptContent)
 	if err != nil {
 		return fmt.Errorf("the random values of the manifests: %w", err)
 	}
-	err = k.record.Save(ctx, k.revision, content)
-	_, tooLarge := errors.AsType[*revisions.TooLargeError](err)
-	switch {
-	case err == nil:
-		k.saved, k.notice = true, ""
+	return r.write(ctx, request, revisions.Update{Content: content, Set: rendering.unsaved}, rendering, k)
+}
+
+// Keep adds the objects of a rendering to the history, unless they are in it. It is called when the
+// engine has accepted them.
+func (r *Renderer) Keep(ctx context.Context, request Request, rendering *Rendering, last *Last) error {
+	k := &last.kept
+	if rendering.unsaved == nil || rendering.unsaved.Digest == k.tooLarge {
 		return nil
-	case tooLarge || isRefusal(err):
-		k.notice = inMemory(err)
-		return nil
-	default:
-		k.record = nil // it is read again: another process may have been faster
+	}
+	if k.record == nil {
+		var err error
+		// At the first revision, there is no Secret yet in most cases.
+		if request.Revision.Number == 1 && request.Stored == "" {
+			k.record = r.Revisions.Assume(r.componentOf(request))
+		} else if k.record, err = r.Revisions.Read(ctx, r.componentOf(request)); err != nil {
+			return r.notKept(ctx, revisions.Update{Set: rendering.unsaved}, k, err)
+		}
+	}
+	return r.write(ctx, request, revisions.Update{Set: rendering.unsaved}, rendering, k)
+}
+
+// write writes what an update has.
+func (r *Renderer) write(ctx context.Context, request Request, update revisions.Update, rendering *Rendering, k *kept) error {
+	if err := r.Leading(); err != nil {
 		return err
+	}
+	update.Revision, update.Retention = request.Revision, request.Retention
+	if err := k.record.Save(ctx, update); err != nil {
+		return r.notKept(ctx, update, k, err)
+	}
+	if update.Content != nil {
+		k.saved, k.notice = true, ""
+	}
+	if update.Set != nil {
+		rendering.Stored, rendering.unsaved = update.Set.Digest, nil
+	}
+	return nil
+}
+
+// notKept notes that something cannot be kept. It returns the error unless it is a refusal.
+func (r *Renderer) notKept(ctx context.Context, update revisions.Update, k *kept, err error) error {
+	tooLarge := revisions.IsTooLarge(err)
+	if !tooLarge && !isRefusal(err) {
+		k.record, k.loaded = nil, false // it is read again: another process may have been faster
+		return err
+	}
+	if update.Content != nil {
+		k.notice = inMemory(err)
+	}
+	if update.Set != nil {
+		if tooLarge {
+			k.tooLarge = update.Set.Digest
+		}
+		logf.FromContext(ctx).Info("the manifests are not kept in the history", "revision", k.revision.Number, "reason", err.Error())
+	}
+	return nil
+}
+
+func (r *Renderer) componentOf(request Request) revisions.Component {
+	return revisions.Component{
+		GroupVersionKind: r.Kind, Namespace: request.Component.GetNamespace(), Name: request.Component.GetName(), UID: request.Component.GetUID(),
 	}
 }
 

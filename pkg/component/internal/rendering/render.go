@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -54,6 +55,8 @@ type Renderer struct {
 	// Revisions keeps random values, for components of the kind; nil: they are kept in memory only.
 	Revisions *revisions.Store
 	Kind      schema.GroupVersionKind
+	// Scheme knows the kinds of typed objects.
+	Scheme *runtime.Scheme
 	// Leading fails if this process may not write any more.
 	Leading func() error
 }
@@ -65,26 +68,70 @@ type Request struct {
 	// Revision is what is rendered, and Rendered says that it was rendered before.
 	Revision revisions.Revision
 	Rendered bool
+	// Stored is the digest of what the history has of the revision; empty if it has nothing.
+	Stored string
+	// Retention says how many revisions the history has.
+	revisions.Retention
+}
+
+// Rendering is what is to be applied for a component.
+type Rendering struct {
+	Objects []client.Object
+	// Stored is the digest of what the history has of the revision; empty if it has nothing.
+	Stored string
+	// Pinned says what is different if the manifests are those of an earlier revision.
+	Pinned Pinned
+	// unsaved is what is to be added to the history.
+	unsaved *revisions.Set
 }
 
 // Render renders the dependent objects, and returns those to apply. Last is the last rendering
 // of the component, and is updated.
-func (r *Renderer) Render(ctx context.Context, request Request, last *Last) (objects []client.Object, err error) {
-	if !last.kept.isOf(request) {
-		last.kept = kept{component: request.Component.GetUID(), revision: request.Revision, keptContent: keptContent{Time: r.Now()}}
+func (r *Renderer) Render(ctx context.Context, request Request, last *Last) (Rendering, error) {
+	last.start(request, r.Now())
+	before := *last
+	objects, read, err := r.render(manifests.WithRollbackHooks(ctx, request.Limit > 0), request, last)
+	if err != nil {
+		return Rendering{}, err
 	}
-	var read *answers
+	rendering := Rendering{Objects: r.forApply(objects), Stored: request.Stored}
+	if rendering.unsaved, err = r.unsaved(ctx, request, last, objects); err == nil {
+		err = r.keepValues(ctx, request, read, &rendering, &last.kept)
+	}
+	if err != nil {
+		// What is not applied is not the last rendering.
+		before.kept = last.kept
+		*last = before
+		return Rendering{}, err
+	}
+	return rendering, nil
+}
+
+// start starts the revision of the request, unless it is the one of the last rendering.
+func (r *Last) start(request Request, now time.Time) {
+	if r.kept.isOf(request) {
+		return
+	}
+	next := kept{component: request.Component.GetUID(), revision: request.Revision, keptContent: keptContent{Time: now}}
+	if r.kept.component == next.component {
+		next.record = r.kept.record
+	}
+	r.kept = next
+}
+
+// render renders the dependent objects, and returns what was read for it.
+func (r *Renderer) render(ctx context.Context, request Request, last *Last) (objects []client.Object, read *answers, err error) {
 	err = r.Telemetry.Part(ctx, metrics.PhaseRender, func(ctx context.Context) error {
 		objects, read, err = r.generate(manifests.WithTime(ctx, last.kept.Time), request)
 		return err
 	})
 	inputs := inputsOf(ctx, request.Component)
 	if err != nil || inputs == "" {
-		return objects, err
+		return objects, read, err
 	}
 	if read.random.Used() {
 		if objects, read, err = r.keepRandom(ctx, request, inputs, objects, read, &last.kept); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	finding := ""
@@ -104,7 +151,7 @@ func (r *Renderer) Render(ctx context.Context, request Request, last *Last) (obj
 	if findings := last.findings(); len(before) == 0 && len(findings) > 0 {
 		r.Telemetry.Warn(request.Component, reasonNonDeterministic, telemetry.Apply, findings[0])
 	}
-	return chosen, nil
+	return chosen, read, nil
 }
 
 // renderAgain renders once more after an unexpected change. It reports whether the cluster

@@ -29,8 +29,8 @@ type Intervals struct {
 	Requeue, Retry, Timeout time.Duration
 }
 
-// Facts are all that a verdict depends on. At most one of Skipped, Claimed, Done, Waiting,
-// Blocked, Unreachable and Err is set.
+// Facts are all that a verdict depends on. At most one of Skipped, Claimed, Done,
+// RolledBack, Waiting, Blocked, Unreachable and Err is set.
 type Facts struct {
 	Deleting bool
 	// Skipped is the message of a suspended component. SkippedFor is when it is requeued,
@@ -41,6 +41,8 @@ type Facts struct {
 	Claimed bool
 	// Done says what was achieved.
 	Done string
+	// RolledBack says why an earlier revision is applied, which is ready.
+	RolledBack string
 	// Waiting says what is waited for, Blocked what blocks the deletion.
 	Waiting, Blocked string
 	// Unreachable says why the target cluster cannot be reached.
@@ -154,6 +156,11 @@ func Evaluate(f Facts) Verdict {
 		return Verdict{
 			State: v1alpha1.StateDeleting, Ready: metav1.ConditionFalse, Reconciling: true,
 			Reason: v1alpha1.ReasonDeletionProcessing, Message: f.Done, After: f.RegularRequeue(),
+		}
+	case f.RolledBack != "":
+		return Verdict{
+			State: v1alpha1.StateError, Ready: metav1.ConditionFalse, Stalled: true,
+			Reason: v1alpha1.ReasonRolledBack, Message: OneLine(f.Secrets.Text(f.RolledBack)), After: f.RegularRequeue(),
 		}
 	default:
 		return Verdict{

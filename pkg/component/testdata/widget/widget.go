@@ -58,6 +58,7 @@ type Spec struct {
 	component.TimeoutSpec       `json:",inline"`
 	component.PolicySpec        `json:",inline"`
 	component.DriftSpec         `json:",inline"`
+	component.RollbackSpec      `json:",inline"`
 	component.TypeSpec          `json:",inline"`
 	component.ReapplySpec       `json:",inline"`
 	component.PatchesSpec       `json:",inline"`

@@ -39,6 +39,7 @@ func (in *Spec) DeepCopyInto(out *Spec) {
 	in.TimeoutSpec.DeepCopyInto(&out.TimeoutSpec)
 	out.PolicySpec = in.PolicySpec
 	out.DriftSpec = in.DriftSpec
+	in.RollbackSpec.DeepCopyInto(&out.RollbackSpec)
 	in.TypeSpec.DeepCopyInto(&out.TypeSpec)
 	in.ReapplySpec.DeepCopyInto(&out.ReapplySpec)
 	in.PatchesSpec.DeepCopyInto(&out.PatchesSpec)

@@ -35,6 +35,7 @@ type driver struct {
 	gone    bool
 	managed []v1alpha1.TypeInfo
 	missing v1alpha1.MissingNamespacesPolicy
+	retain  map[Key]bool
 	// conflicts are the objects that another client changes again and again.
 	conflicts map[Key]Conflict
 	// watches is set if objects are known from a watch, assumesAbsence if those of which
@@ -71,7 +72,7 @@ func (d *driver) event() bool {
 // input is what the planner gets at the start of a reconcile.
 func (d *driver) input() Input {
 	in := Input{
-		Cause: d.cause, Name: reconcilerName, Owner: theOwner, ManagedTypes: d.managed, MissingNamespaces: d.missing,
+		Cause: d.cause, Name: reconcilerName, Owner: theOwner, ManagedTypes: d.managed, MissingNamespaces: d.missing, Retain: d.retain,
 		Recorded: d.load(), Live: map[Key]Observation{}, Failed: map[Key]Failure{}, DryRunAccepted: map[Key]bool{}, Now: d.world.now, Timeout: 10 * time.Minute,
 	}
 	switch {

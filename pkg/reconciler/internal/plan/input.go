@@ -55,6 +55,8 @@ type Input struct {
 	// Protected are objects that are never deleted: what the owner itself
 	// needs, or is. They are orphaned instead.
 	Protected map[Key]bool
+	// Retain are recorded objects that are not removed, although they are not desired.
+	Retain map[Key]bool
 	// Timeout is how long a namespace with unreadable content is kept, if it was
 	// created because objects live in it. Then it is orphaned. Zero means for ever.
 	Timeout time.Duration

@@ -46,6 +46,8 @@ type work struct {
 	notes   []Note
 	// ignored are objects of others that count as ready.
 	ignored []Key
+	// retained are recorded objects that are not desired and stay.
+	retained []Key
 	// deviations are drifted objects that are not repaired.
 	deviations []Deviation
 	// firstUnwritten is the first apply wave with a write that is outstanding,
@@ -161,7 +163,7 @@ func (w *work) note(key Key, reason, format string, args ...any) {
 
 // plan closes the work.
 func (w *work) plan() Plan {
-	p := Plan{Steps: w.steps, Waiting: w.waiting, Notes: w.notes, Deviations: w.deviations, Ignored: w.ignored}
+	p := Plan{Steps: w.steps, Waiting: w.waiting, Notes: w.notes, Deviations: w.deviations, Ignored: w.ignored, Retained: w.retained}
 	slices.SortStableFunc(p.Steps, func(a, b Step) int { return a.Stage - b.Stage })
 	p.Inventory, p.Gone, p.MustRecord = w.record()
 	for _, u := range w.units {

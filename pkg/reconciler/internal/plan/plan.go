@@ -36,6 +36,8 @@ type Plan struct {
 	Deviations []Deviation
 	// Ignored are desired objects that exist, are not ours, and are not changed.
 	Ignored []Key
+	// Retained are recorded objects that are not desired and stay, as Input.Retain says.
+	Retained []Key
 	// Settled and Total count the desired objects, or in deletion the recorded ones.
 	Settled, Total int
 }
@@ -295,6 +297,9 @@ func (p Plan) String() string {
 	}
 	for _, key := range p.Ignored {
 		fmt.Fprintf(&b, "ignored  %s: it exists and is not ours\n", key)
+	}
+	for _, key := range p.Retained {
+		fmt.Fprintf(&b, "retained %s: it is not desired and stays\n", key)
 	}
 	for _, note := range p.Notes {
 		fmt.Fprintf(&b, "note     %s: %s\n", note.Key, note.Message)

@@ -27,6 +27,10 @@ func (w *work) prune() {
 				u.drop()
 				continue
 			}
+			if w.in.Retain[u.key] && u.live.Existence != Absent {
+				w.retained = append(w.retained, u.key)
+				continue
+			}
 			if u.item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnApply && u.live.Existence != Absent {
 				// It is recorded that the object is orphaned whatever comes: the component may
 				// be deleted before that is done. Once our label and annotation are gone, nothing

@@ -29,6 +29,7 @@ import (
 //	next                   shows the next plan, and does nothing
 //	run [crash=N]          makes a reconcile, and stops it before its Nth event (a record or a step)
 //	delete                 deletes the component; the next run starts the deletion
+//	retain                 lets objects stay that are recorded and not desired
 //	skip-hooks             deletes without the objects that run before and after it
 //	progress               lets the controllers do their work: objects get ready
 //	ready, unready, failed set what objects say about themselves
@@ -98,6 +99,7 @@ var commands = map[string]command{
 	"desired":            desire,
 	"managed":            manage,
 	"missing-namespaces": missingNamespaces,
+	"retain":             retain,
 	"next":               next,
 	"run":                run,
 	"watch":              watchObjects,
@@ -184,6 +186,14 @@ func desire(s *story, _ []string, lines []line) (string, error) {
 		} else {
 			s.driver.hooks = append(s.driver.hooks, d)
 		}
+	}
+	return "", nil
+}
+
+func retain(s *story, _ []string, lines []line) (string, error) {
+	s.driver.retain = map[Key]bool{}
+	for _, l := range lines {
+		s.driver.retain[l.key] = true
 	}
 	return "", nil
 }

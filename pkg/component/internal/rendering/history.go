@@ -1,0 +1,286 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rendering
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/revisions"
+)
+
+// runOnRollback is the value of the annotation run-on of objects that belong to a revision and are
+// applied when it is rolled back to, such as the rollback hooks of a chart.
+const runOnRollback = "rollback"
+
+// unsaved returns the objects as they are to be kept; nil if they are in the history, or if one of
+// them cannot be serialised, which the engine refuses.
+func (r *Renderer) unsaved(ctx context.Context, request Request, last *Last, objects []client.Object) (*revisions.Set, error) {
+	if r.Revisions == nil || request.Limit == 0 || request.Component.GetDeletionTimestamp() != nil {
+		return nil, nil
+	}
+	if request.Stored != "" && last.changes > 0 {
+		return nil, nil // manifests that change with every rendering are kept once
+	}
+	digest, err := r.Revisions.Identify(ctx, request.Namespace, last.digest)
+	if err != nil || digest == request.Stored {
+		return nil, err
+	}
+	set := &revisions.Set{Revision: request.Revision.Number, Digest: digest, Namespace: request.Namespace}
+	for _, object := range objects {
+		encoded, err := r.encode(object)
+		if err != nil {
+			return nil, nil
+		}
+		set.Objects = append(set.Objects, encoded)
+	}
+	return set, nil
+}
+
+// encode returns an object as JSON, with its kind.
+func (r *Renderer) encode(object client.Object) (encoded []byte, err error) {
+	defer func() { // the object may be of any type that a user wrote
+		if value := recover(); value != nil {
+			err = fmt.Errorf("%T cannot be serialised: %v", object, value)
+		}
+	}()
+	if untyped, ok := object.(runtime.Unstructured); ok {
+		return json.Marshal(untyped.UnstructuredContent())
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	gvk := object.GetObjectKind().GroupVersionKind()
+	if gvk.Kind == "" || gvk.Version == "" {
+		if gvk, err = apiutil.GVKForObject(object, r.Scheme); err != nil {
+			return nil, err
+		}
+	}
+	content["apiVersion"], content["kind"] = gvk.GroupVersion().String(), gvk.Kind
+	return json.Marshal(content)
+}
+
+// forApply returns the objects without those that only a rollback applies.
+func (r *Renderer) forApply(objects []client.Object) []client.Object {
+	if !slices.ContainsFunc(objects, r.isForRollback) {
+		return objects
+	}
+	return slices.DeleteFunc(slices.Clone(objects), r.isForRollback)
+}
+
+func (r *Renderer) isForRollback(object client.Object) bool {
+	return strings.EqualFold(annotationsOf(object)[r.Name+"/"+v1alpha1.AnnotationRunOn], runOnRollback)
+}
+
+// Pin is an earlier revision that is applied in place of what the spec leads to.
+type Pin struct {
+	Revision int64
+	// Digest is that of its manifests in the status; empty if the status has none.
+	Digest string
+}
+
+// Pinned says what is different from the manifests of the earlier revision.
+type Pinned struct {
+	// NewerDefinitions are the CustomResourceDefinitions that stay as a later revision has them.
+	NewerDefinitions []string
+	// Hooks are the objects that ran for other revisions. They stay as they are.
+	Hooks []Hook
+}
+
+// Hook identifies an object that did its work for a revision.
+type Hook struct {
+	schema.GroupKind
+	Namespace, Name string
+}
+
+// A MissingRevisionError says that the manifests of a revision are not kept.
+type MissingRevisionError struct {
+	Revision int64
+	// Kept are the revisions with manifests that are kept.
+	Kept []int64
+	Err  error
+}
+
+// Error lists the revisions that are kept.
+func (e *MissingRevisionError) Error() string {
+	text := fmt.Sprintf("revision %d cannot be applied again, because its manifests are not kept", e.Revision)
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	if len(e.Kept) == 0 {
+		return text + "; those of no revision are"
+	}
+	numbers := make([]string, len(e.Kept))
+	for i, number := range e.Kept {
+		numbers[i] = strconv.FormatInt(number, 10)
+	}
+	return text + "; those of revision " + strings.Join(numbers, ", ") + " are"
+}
+
+// Unwrap returns why they are not kept.
+func (e *MissingRevisionError) Unwrap() error { return e.Err }
+
+// Restore returns the objects of an earlier revision, and keeps them as those of the revision of the
+// request. The error is a MissingRevisionError if they are not kept.
+func (r *Renderer) Restore(ctx context.Context, request Request, pin Pin, last *Last) (Rendering, error) {
+	last.start(request, r.Now())
+	k := &last.kept
+	record, err := r.Revisions.Read(ctx, r.componentOf(request))
+	if err != nil {
+		return Rendering{}, err
+	}
+	k.record = record
+	sets, err := record.Sets(ctx)
+	if lost, ok := errors.AsType[*revisions.LostError](err); ok {
+		return Rendering{}, &MissingRevisionError{Revision: pin.Revision, Err: lost}
+	}
+	if err != nil {
+		return Rendering{}, err
+	}
+	rendering := Rendering{Stored: request.Stored}
+	set, found := find(sets, request.Revision.Number, request.Stored)
+	if !found {
+		if set, found = find(sets, pin.Revision, pin.Digest); !found {
+			missing := &MissingRevisionError{Revision: pin.Revision}
+			for _, set := range sets {
+				missing.Kept = append(missing.Kept, set.Revision)
+			}
+			return Rendering{}, missing
+		}
+		set.Revision = request.Revision.Number
+		if err := r.keepRestored(ctx, request, &set, sets, &rendering, k); err != nil {
+			return Rendering{}, err
+		}
+	}
+	err = r.activate(set, sets, pin, &rendering)
+	return rendering, err
+}
+
+// find returns the set of a revision, if it has the digest.
+func find(sets []revisions.Set, revision int64, digest string) (revisions.Set, bool) {
+	at := slices.IndexFunc(sets, func(set revisions.Set) bool { return set.Revision == revision && set.Digest == digest })
+	if at < 0 || digest == "" {
+		return revisions.Set{}, false
+	}
+	return sets[at], true
+}
+
+// keepRestored makes the set that of the revision of the request: its definitions are the latest
+// ones, because a rollback never goes back to an earlier version of a definition.
+func (r *Renderer) keepRestored(ctx context.Context, request Request, set *revisions.Set, sets []revisions.Set, rendering *Rendering, k *kept) (err error) {
+	latest := map[string]json.RawMessage{}
+	for i := len(sets) - 1; i >= 0; i-- {
+		for _, object := range sets[i].Objects {
+			if name := definitionIn(object); name != "" {
+				latest[name] = object
+			}
+		}
+	}
+	set.Objects = slices.Clone(set.Objects)
+	parts := []string{set.Namespace}
+	for i, object := range set.Objects {
+		if name := definitionIn(object); name != "" {
+			set.Objects[i] = latest[name]
+		}
+		parts = append(parts, string(set.Objects[i]))
+	}
+	if set.Digest, err = r.Revisions.Identify(ctx, parts...); err != nil {
+		return err
+	}
+	return r.write(ctx, request, revisions.Update{Set: set}, rendering, k)
+}
+
+// definitionIn returns the name of the CustomResourceDefinition that the object is; empty if it is
+// none.
+func definitionIn(object json.RawMessage) string {
+	var head struct {
+		APIVersion, Kind string
+		Metadata         struct{ Name string }
+	}
+	if json.Unmarshal(object, &head) != nil || head.Kind != "CustomResourceDefinition" || !strings.HasPrefix(head.APIVersion, "apiextensions.k8s.io/") {
+		return ""
+	}
+	return head.Metadata.Name
+}
+
+// activate adds the objects of a set to the rendering, as a rollback applies them: hooks of an
+// installation or an upgrade are left out, and those of a rollback run for its revision.
+func (r *Renderer) activate(set revisions.Set, sets []revisions.Set, pin Pin, rendering *Rendering) error {
+	original, _ := find(sets, pin.Revision, pin.Digest)
+	before := map[string]string{}
+	for _, object := range original.Objects {
+		if name := definitionIn(object); name != "" {
+			before[name] = string(object)
+		}
+	}
+	runOn, revision := r.Name+"/"+v1alpha1.AnnotationRunOn, r.Name+"/"+v1alpha1.AnnotationRevision
+	for _, encoded := range set.Objects {
+		object, err := decode(encoded)
+		if err != nil {
+			return fmt.Errorf("revision %d: %w", set.Revision, err)
+		}
+		if name := definitionIn(encoded); before[name] != "" && before[name] != string(encoded) {
+			rendering.Pinned.NewerDefinitions = append(rendering.Pinned.NewerDefinitions, "CustomResourceDefinition "+name)
+		}
+		annotations := object.GetAnnotations()
+		switch {
+		case r.isForRollback(object):
+			delete(annotations, runOn)
+			annotations[revision] = strconv.FormatInt(set.Revision, 10)
+			object.SetAnnotations(annotations)
+		case annotations[revision] != "":
+			continue
+		}
+		rendering.Objects = append(rendering.Objects, object)
+	}
+	for _, other := range append(sets, set) {
+		for _, encoded := range other.Objects {
+			if !bytes.Contains(encoded, []byte(revision)) { // most objects are not decoded
+				continue
+			}
+			object, err := decode(encoded)
+			if err != nil || object.GetAnnotations()[revision] == "" {
+				continue
+			}
+			namespace := object.GetNamespace()
+			if namespace == "" {
+				namespace = other.Namespace
+			}
+			rendering.Pinned.Hooks = append(rendering.Pinned.Hooks, Hook{object.GroupVersionKind().GroupKind(), namespace, object.GetName()})
+		}
+	}
+	return nil
+}
+
+func decode(encoded json.RawMessage) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal(encoded, &object.Object); err != nil {
+		return nil, err
+	}
+	return object, nil
+}
+
+// Sets returns what the history has of a component, the latest revision first.
+func (r *Renderer) Sets(ctx context.Context, request Request) ([]revisions.Set, error) {
+	record, err := r.Revisions.Read(ctx, r.componentOf(request))
+	if err != nil {
+		return nil, err
+	}
+	return record.Sets(ctx)
+}

@@ -1,0 +1,164 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// A component is pinned to an earlier revision by the annotation rollback-to, or because a later
+// revision failed and the component is rolled back then. The manifests of the earlier revision
+// are applied as a revision of their own, with a number of its own, so that their hooks run once.
+
+// pin is the revision that a component is pinned to; the zero value is none.
+type pin struct {
+	to int64
+	// failed is the revision that failed; 0 if the annotation asks for the rollback.
+	failed int64
+}
+
+func (p pin) isSet() bool { return p.to != 0 }
+
+// pinOf returns the revision that the component is pinned to. The digests are those of what the
+// spec leads to: a component is rolled back until they change.
+func (h *handler[T]) pinOf(obj T, spec digests) (pin, error) {
+	status, annotation := obj.GetStatus(), h.settings.name+"/"+v1alpha1.AnnotationRollbackTo
+	if value := obj.GetAnnotations()[annotation]; value != "" {
+		to, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || to < 1 {
+			return pin{}, fmt.Errorf(`annotation %s: %q must be the number of an earlier revision, such as "3"`, annotation, verdict.Shorten(value, 64))
+		}
+		status.Rollback = nil
+		return pin{to: to}, nil
+	}
+	if status.Rollback != nil && status.Rollback.Digest != spec.revision {
+		status.Rollback = nil
+	}
+	if status.Rollback == nil {
+		return pin{}, nil
+	}
+	return pin{to: status.Rollback.To, failed: status.Rollback.From}, nil
+}
+
+// digests returns the digests of a component that is pinned: its revision does not follow from its
+// spec. Going back by itself starts the timeout anew; the annotation does so by being there.
+func (p pin) digests(spec digests) digests {
+	if !p.isSet() {
+		return spec
+	}
+	pinned := digests{component: spec.component, revision: digest.Combine("rollback", strconv.FormatInt(p.to, 10), strconv.FormatInt(p.failed, 10))}
+	if p.failed != 0 {
+		pinned.component = digest.Combine(spec.component, pinned.revision)
+	}
+	return pinned
+}
+
+// restore returns the manifests of the revision that the component is pinned to.
+func (h *handler[T]) restore(ctx context.Context, obj T, request rendering.Request, p pin) (rendering.Rendering, error) {
+	if h.settings.historyLimit == 0 {
+		return rendering.Rendering{}, &verdict.InvalidError{Err: h.about(obj, fmt.Errorf(
+			"it cannot be rolled back to revision %d, because the operator keeps no manifests (option RevisionHistoryLimit is 0)", p.to))}
+	}
+	from := rendering.Pin{Revision: p.to}
+	if entry := obj.GetStatus().revisionInHistory(p.to); entry != nil {
+		from.Digest = entry.Digest
+	}
+	restored, err := h.renderer.Restore(ctx, request, from, &h.remembered(obj).rendering)
+	if _, missing := errors.AsType[*rendering.MissingRevisionError](err); missing {
+		return restored, &verdict.InvalidError{Err: h.about(obj, err)}
+	}
+	return restored, err
+}
+
+// irreplaceable are the types of objects that a rollback never deletes, because data goes with
+// them.
+var irreplaceable = []schema.GroupKind{
+	{Kind: "PersistentVolumeClaim"}, {Kind: "PersistentVolume"}, {Kind: "Namespace"}, {Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"},
+}
+
+// retained returns the recorded objects that stay as they are although the earlier revision does not
+// have them: what is irreplaceable, and what ran for other revisions and may say why it failed.
+func retained(items []v1alpha1.InventoryItem, hooks []rendering.Hook) []reconciler.Key {
+	var keys []reconciler.Key
+	for _, item := range items {
+		if slices.Contains(irreplaceable, schema.GroupKind{Group: item.Group, Kind: item.Kind}) {
+			keys = append(keys, reconciler.Key{Group: item.Group, Kind: item.Kind, Namespace: item.Namespace, Name: item.Name})
+		}
+	}
+	for _, hook := range hooks {
+		keys = append(keys, reconciler.Key{Group: hook.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name})
+	}
+	return keys
+}
+
+// describe says what a component is pinned to, and what stays of later revisions.
+func (p pin) describe(reconcilerName string, pinned rendering.Pinned, kept []reconciler.Key) string {
+	if !p.isSet() {
+		return ""
+	}
+	text := fmt.Sprintf("pinned to revision %d by annotation %s/%s", p.to, reconcilerName, v1alpha1.AnnotationRollbackTo)
+	if p.failed != 0 {
+		text = fmt.Sprintf("rolled back to revision %d", p.to)
+	}
+	stays := slices.Clone(pinned.NewerDefinitions)
+	for _, key := range kept {
+		if slices.Contains(irreplaceable, key.GroupKind()) {
+			stays = append(stays, key.String())
+		}
+	}
+	if len(stays) > 0 {
+		text += "; kept of later revisions: " + verdict.FirstSentences(stays, 0, func(name string) string { return name })
+	}
+	return text
+}
+
+// rollBackFailed records that the revision failed and, if the component is to be rolled back, that it
+// is. It reports whether it is. The status is written before the earlier revision is applied. A
+// revision that was ready before, and a rollback, are not rolled back.
+func (h *handler[T]) rollBackFailed(obj T, message string) bool {
+	status := obj.GetStatus()
+	status.noteFailed()
+	current, last := status.currentRevision(), status.lastReady()
+	if current == nil || current.AppliedAt != nil || current.RollbackTo != 0 || last == nil || last.Digest == "" || !h.rollsBack(obj) {
+		return false
+	}
+	status.Rollback = &v1alpha1.Rollback{
+		From: current.Revision, To: last.Revision, Digest: status.processing().revision, Message: verdict.Shorten(verdict.OneLine(message), verdict.MaxSentence),
+	}
+	return true
+}
+
+// rollsBack reports whether the component is rolled back when a revision fails.
+func (h *handler[T]) rollsBack(obj T) bool {
+	if own, ok := configurationOf[RollbackConfiguration](obj); ok {
+		if value := own.GetRollbackOnFailure(); value != nil {
+			return *value
+		}
+	}
+	return h.settings.rollbackOnFailure
+}
+
+// changedBy returns the field manager that changed the component last; empty if it is not known.
+func (h *handler[T]) changedBy(obj T) string {
+	var last metav1.ManagedFieldsEntry
+	for _, entry := range obj.GetManagedFields() {
+		if entry.Subresource == "" && entry.Manager != h.settings.fieldOwner && entry.Time != nil && (last.Time == nil || last.Time.Before(entry.Time)) {
+			last = entry
+		}
+	}
+	return verdict.Shorten(last.Manager, 64)
+}

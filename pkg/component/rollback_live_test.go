@@ -1,0 +1,388 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+const rollbackTo = operatorName + "/" + v1alpha1.AnnotationRollbackTo
+
+// rollBack sets the annotation that asks for a rollback; 0 removes it.
+func (b *bed) rollBack(revision int64) {
+	b.Helper()
+	b.update(func(w *widget.Widget) {
+		if w.Annotations == nil {
+			w.Annotations = map[string]string{}
+		}
+		if w.Annotations[rollbackTo] = strconv.FormatInt(revision, 10); revision == 0 {
+			delete(w.Annotations, rollbackTo)
+		}
+	})
+}
+
+// setValues replaces the values of the component, and waits until they are applied.
+func (b *bed) setValues(values map[string]string) *widget.Widget {
+	b.Helper()
+	b.update(func(w *widget.Widget) { w.Spec.Values = values })
+	return b.untilGeneration()
+}
+
+// results returns the history as "revision result" with the revision that was rolled back to.
+func results(w *widget.Widget) []string {
+	var texts []string
+	for _, entry := range w.Status.History {
+		text := strconv.FormatInt(entry.Revision, 10) + " " + string(entry.Result)
+		if entry.RollbackTo != 0 {
+			text += " to " + strconv.FormatInt(entry.RollbackTo, 10)
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+func TestARollbackAppliesTheManifestsOfAnEarlierRevision(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "1", "c": "1"}})
+	b.until(component.StateReady)
+	b.setValues(map[string]string{"a": "2", "b": "1", "d": "1"})
+
+	b.rollBack(1)
+	b.resetRequests()
+	w := b.until(component.StateReady)
+	if w.Status.Revision == 2 { // it was ready before
+		t.Fatalf("the rollback has no revision of its own: %v", results(w))
+	}
+	want := []string{"create configmaps c", "delete configmaps d", "patch secrets main-revisions", "update configmaps a"}
+	got := slices.DeleteFunc(b.writes(), func(write string) bool { return strings.HasPrefix(write, "patch widgets/status") })
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("writes of the rollback (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"3 Ready to 1", "2 Ready", "1 Ready"}, results(w)); diff != "" {
+		t.Errorf("history (-want +got):\n%s", diff)
+	}
+	_, _, message := w.Status.GetState()
+	if !strings.Contains(message, "pinned to revision 1 by annotation "+rollbackTo) || w.Spec.Values["a"] != "2" {
+		t.Errorf("%s; spec %v", message, w.Spec.Values)
+	}
+
+	// It stays pinned after a change of the spec and a restart, and at rest nothing is written.
+	b.setValues(map[string]string{"a": "3"})
+	again := component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	b.check(again.SetupWithManager(newManager(t, b.env, b.user)))
+	b.reconciler = again
+	b.resetRequests()
+	w, _, err := b.reconcile()
+	if writes := b.writes(); err != nil || len(writes) > 0 || w.Status.Revision != 3 {
+		t.Errorf("revision %d, writes %v, %v", w.Status.Revision, writes, err)
+	}
+	if value, _ := b.configMap("a"); value != "1" {
+		t.Errorf("config map a is %q", value)
+	}
+
+	b.rollBack(0)
+	w = b.untilRevision(4)
+	if value, _ := b.configMap("a"); value != "3" {
+		t.Errorf("config map a is %q without the annotation", value)
+	}
+	if _, _, message := w.Status.GetState(); strings.Contains(message, "pinned") {
+		t.Error(message)
+	}
+}
+
+// untilRevision reconciles until the revision is ready.
+func (b *bed) untilRevision(revision int64) *widget.Widget {
+	b.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		w, result, err := b.reconcile()
+		state, reason, message := w.Status.GetState()
+		if w.Status.Revision == revision && state == component.StateReady {
+			return w
+		}
+		if time.Now().After(deadline) {
+			b.Fatalf("revision %d, %s, %s: %s; %v", w.Status.Revision, state, reason, message, err)
+		}
+		time.Sleep(min(result.RequeueAfter, time.Second))
+	}
+}
+
+// stateful is a generator whose later versions drop a volume and a namespace, and change a
+// definition.
+func stateful(_ context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+	values, _ := parameters.ToUnstructured()["values"].(map[string]any)
+	objects := []client.Object{&corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "a"},
+		Data: map[string]string{"value": values["version"].(string)},
+	}}
+	group := strings.ReplaceAll(namespace, "-", "") + ".example.com"
+	versions := []apiextensionsv1.CustomResourceDefinitionVersion{}
+	for _, version := range []string{"v1", "v2"} {
+		if version == "v2" && values["version"] == "1" {
+			continue
+		}
+		versions = append(versions, apiextensionsv1.CustomResourceDefinitionVersion{
+			Name: version, Served: true, Storage: version == "v1", Schema: &apiextensionsv1.CustomResourceValidation{
+				OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"},
+			},
+		})
+	}
+	objects = append(objects, &apiextensionsv1.CustomResourceDefinition{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
+		ObjectMeta: metav1.ObjectMeta{Name: "things." + group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: apiextensionsv1.NamespaceScoped, Versions: versions,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "things", Singular: "thing", Kind: "Thing", ListKind: "ThingList"},
+		},
+	})
+	if values["version"] == "2" {
+		objects = append(objects, claim("data"), &corev1.Namespace{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: namespace + "-extra"},
+		})
+	}
+	return objects, nil
+}
+
+func claim(name string) *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}, ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{operatorName + "/ready-when": "true"}},
+		Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}},
+	}
+	c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	return c
+}
+
+func TestARollbackDeletesNoVolumeAndNoNamespaceAndDowngradesNoDefinition(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(stateful), component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: map[string]string{"version": "1"}})
+	b.until(component.StateReady)
+	b.setValues(map[string]string{"version": "2"})
+
+	b.rollBack(1)
+	w := b.untilRevision(3)
+	_, _, message := w.Status.GetState()
+	group := strings.ReplaceAll(b.namespace, "-", "") + ".example.com"
+	for _, kept := range []string{
+		"CustomResourceDefinition things." + group, "PersistentVolumeClaim " + b.namespace + "/data", "Namespace " + b.namespace + "-extra",
+	} {
+		if !strings.Contains(message, kept) {
+			t.Errorf("the message does not name %s: %s", kept, message)
+		}
+	}
+	if value, _ := b.configMap("a"); value != "1" {
+		t.Errorf("config map a is %q", value)
+	}
+	b.check(b.client.Get(t.Context(), b.key("data"), &corev1.PersistentVolumeClaim{}))
+	definition := &unstructured.Unstructured{}
+	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	b.check(b.client.Get(t.Context(), client.ObjectKey{Name: "things." + group}, definition))
+	if versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions"); len(versions) != 2 {
+		t.Errorf("the definition has %d versions", len(versions))
+	}
+
+	// They are dependents still, and what they are needed for decides about them later.
+	b.rollBack(0)
+	b.update(func(w *widget.Widget) { w.Spec.Values["version"] = "3" })
+	b.eventually("the deletion of the volume that no revision needs", func() error {
+		_, _, _ = b.reconcile()
+		claim := &corev1.PersistentVolumeClaim{}
+		if err := b.client.Get(t.Context(), b.key("data"), claim); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		if claim.DeletionTimestamp == nil {
+			return errors.New("it is not being deleted")
+		}
+		return nil
+	})
+}
+
+func TestARollbackRunsTheRollbackHooksOfAChartAndNoOthers(t *testing.T) {
+	const hook = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: %NAME\n  annotations: {helm.sh/hook: %EVENTS, test.corbel.run/ready-when: 'true'}\nspec: {containers: [{name: c, image: i}]}\n"
+	named := func(name, events string) []byte {
+		return []byte(strings.NewReplacer("%NAME", name, "%EVENTS", "'"+events+"'").Replace(hook))
+	}
+	chart := must(helm.New(fstest.MapFS{
+		"Chart.yaml":            {Data: []byte("apiVersion: v2\nname: settings\nversion: 1.2.3\n")},
+		"templates/own.yaml":    {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\ndata: {value: '{{ .Values.values.value }}'}\n")},
+		"templates/before.yaml": {Data: named("before", "pre-upgrade")},
+		"templates/back.yaml":   {Data: named("back", "pre-rollback")},
+		"templates/both.yaml":   {Data: named("both", "post-upgrade,post-rollback")},
+	}, ".", helm.Options{}))(t)
+	b := newBed(t, chart, component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: map[string]string{"value": "1"}})
+	b.until(component.StateReady)
+	b.setValues(map[string]string{"value": "2"})
+
+	b.rollBack(1)
+	b.resetRequests()
+	b.untilRevision(3)
+	var pods []string
+	for _, write := range b.writes() {
+		if strings.Contains(write, " pods ") {
+			pods = append(pods, write)
+		}
+	}
+	if diff := cmp.Diff([]string{"create pods back", "create pods both-post-rollback"}, pods); diff != "" {
+		t.Errorf("hooks (-want +got):\n%s", diff)
+	}
+	b.resetRequests()
+	b.reconcile()
+	if writes := b.writes(); len(writes) > 0 {
+		t.Errorf("writes at rest: %v", writes)
+	}
+}
+
+func TestMistakesInARollbackStallAndListWhatIsKept(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{RevisionHistoryLimit: new(2)})
+	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
+	b.until(component.StateReady)
+	b.setValues(map[string]string{"a": "2"})
+	b.setValues(map[string]string{"a": "3"})
+	wantStalled := func(text string) {
+		t.Helper()
+		b.resetRequests()
+		w, _, _ := b.reconcile()
+		state, reason, message := w.Status.GetState()
+		if state != component.StateError || reason != v1alpha1.ReasonSpecInvalid || !strings.Contains(message, text) {
+			t.Errorf("%s, %s: %s", state, reason, message)
+		}
+		for _, write := range b.writes() {
+			if strings.Contains(write, "configmaps") {
+				t.Errorf("it wrote %s", write)
+			}
+		}
+	}
+	b.rollBack(1)
+	wantStalled("revision 1 cannot be applied again, because its manifests are not kept; those of revision 3, 2 are")
+	b.update(func(w *widget.Widget) { w.Annotations[rollbackTo] = "last" })
+	wantStalled(`"last" must be the number of an earlier revision`)
+
+	secrets := &corev1.SecretList{}
+	b.check(b.client.List(t.Context(), secrets, client.InNamespace(b.namespace)))
+	for _, secret := range secrets.Items {
+		if strings.Contains(secret.Name, "-revisions-") {
+			secret.Data["history"][40] ^= 1
+			b.check(b.client.Update(t.Context(), &secret))
+		}
+	}
+	b.rollBack(2)
+	wantStalled("it does not open")
+	b.rollBack(0)
+	b.until(component.StateReady)
+}
+
+// workload is a generator of a Deployment that is ready if nothing controls it and it needs no
+// replicas, and not otherwise.
+func workload(_ context.Context, _, _ string, parameters types.Unstructurable) ([]client.Object, error) {
+	values, _ := parameters.ToUnstructured()["values"].(map[string]any)
+	replicas := int32(0)
+	if values["image"] == "broken" {
+		replicas = 1
+	}
+	labels := map[string]string{"app": "web"}
+	return []client.Object{&appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Annotations: map[string]string{operatorName + "/ready-when": "self.spec.replicas == 0"}},
+		Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: values["image"].(string)}}},
+		}},
+	}}, nil
+}
+
+func TestARevisionThatIsNotReadyInTimeIsRolledBackOnce(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(workload), component.ReconcilerOptions{RollbackOnFailure: true})
+	b.create(widget.Spec{Values: map[string]string{"image": "good"}})
+	w := b.until(component.StateReady)
+	applied := w.Status.AppliedGeneration
+	b.update(func(w *widget.Widget) { w.Spec.Values["image"] = "broken" })
+	b.until(component.StateProcessing)
+	b.forward += 11 * time.Minute
+	b.until(component.StateError)
+
+	for deadline := time.Now().Add(patience); ; {
+		var reason string
+		w, _, _ = b.reconcile()
+		if _, reason, _ = w.Status.GetState(); reason == v1alpha1.ReasonRolledBack {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("reason %s, history %v", reason, results(w))
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	_, _, message := w.Status.GetState()
+	if !strings.Contains(message, "revision 2 failed: Deployment "+b.namespace+"/web") || !strings.Contains(message, "rolled back to revision 1") {
+		t.Error(message)
+	}
+	if diff := cmp.Diff([]string{"3 Ready to 1", "2 Failed", "1 Ready"}, results(w)); diff != "" {
+		t.Errorf("history (-want +got):\n%s", diff)
+	}
+	if w.Status.AppliedGeneration != applied || w.Status.ObservedGeneration != w.Generation {
+		t.Errorf("applied generation %d, observed %d", w.Status.AppliedGeneration, w.Status.ObservedGeneration)
+	}
+	if got := b.image(); got != "good" {
+		t.Errorf("the image is %s", got)
+	}
+	b.resetRequests()
+	for range 3 {
+		b.forward += 11 * time.Minute
+		b.reconcile()
+	}
+	if writes := b.writes(); len(writes) > 0 {
+		t.Errorf("writes at rest: %v", writes)
+	}
+
+	b.update(func(w *widget.Widget) { w.Spec.Values["image"] = "better" })
+	w = b.until(component.StateReady)
+	if got := b.image(); got != "better" || w.Status.Revision != 4 || w.Status.Rollback != nil {
+		t.Errorf("the image is %s in revision %d", got, w.Status.Revision)
+	}
+}
+
+// image returns the image of Deployment web.
+func (b *bed) image() string {
+	b.Helper()
+	web := &appsv1.Deployment{}
+	b.check(b.client.Get(b.Context(), b.key("web"), web))
+	return web.Spec.Template.Spec.Containers[0].Image
+}
+
+func TestWithoutTheOptionNothingIsRolledBack(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(workload), component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: map[string]string{"image": "good"}})
+	b.until(component.StateReady)
+	b.update(func(w *widget.Widget) { w.Spec.Values["image"] = "broken" })
+	b.until(component.StateProcessing)
+	b.forward += 11 * time.Minute
+	w := b.until(component.StateError)
+	for range 3 {
+		w, _, _ = b.reconcile()
+	}
+	if diff := cmp.Diff([]string{"2 Failed", "1 Ready"}, results(w)); diff != "" || b.image() != "broken" {
+		t.Errorf("image %s, history (-want +got):\n%s", b.image(), diff)
+	}
+}
