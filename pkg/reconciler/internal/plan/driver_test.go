@@ -41,6 +41,8 @@ type driver struct {
 	// watches is set if objects are known from a watch, assumesAbsence if those of which
 	// nothing is known are assumed not to exist.
 	watches, assumesAbsence bool
+	// readsAll is set if every object is read at the start of a reconcile.
+	readsAll bool
 	// misled is set if the watch reported an old state in this reconcile.
 	misled bool
 	looks  map[Key]int

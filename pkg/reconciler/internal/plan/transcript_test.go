@@ -27,6 +27,7 @@ import (
 //	managed                sets patterns of additional managed types
 //	missing-namespaces     sets the policy
 //	next                   shows the next plan, and does nothing
+//	forecast               shows all plans to come, and does nothing
 //	run [crash=N]          makes a reconcile, and stops it before its Nth event (a record or a step)
 //	delete                 deletes the component; the next run starts the deletion
 //	retain                 lets objects stay that are recorded and not desired
@@ -101,6 +102,7 @@ var commands = map[string]command{
 	"missing-namespaces": missingNamespaces,
 	"retain":             retain,
 	"next":               next,
+	"forecast":           forecast,
 	"run":                run,
 	"watch":              watchObjects,
 	"delete":             func(s *story, _ []string, _ []line) (string, error) { s.driver.cause = Deleting; return "", nil },

@@ -47,6 +47,9 @@ func (d *driver) look(key Key, desired *Desired, item *v1alpha1.InventoryItem) O
 	if !d.world.serves(key.GroupKind()) {
 		return d.world.observe(key, desired != nil)
 	}
+	if d.readsAll {
+		return d.read(key, desired != nil)
+	}
 	if reported, old := d.world.watched(key); d.watches && reported.Existence == Present {
 		if theOwner.Owns(reported.Ownership) && (desired == nil || !asksForAccepted(desired, item, reported)) {
 			d.misled = d.misled || old

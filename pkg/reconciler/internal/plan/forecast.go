@@ -1,0 +1,327 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// Forecast is all the work that is left, not only the next batch of it.
+type Forecast struct {
+	// Batches are in the order in which they are executed.
+	Batches []Batch
+	// After are the objects that have to become ready, or to be gone, after the last batch.
+	After []Wait
+	// Waiting are the objects that are not settled at the end, and why: what nothing in the
+	// forecast changes.
+	Waiting []Wait
+	// Notes are the notes of all plans.
+	Notes []Note
+	// Deviations and Ignored are those of the last plan.
+	Deviations []Deviation
+	Ignored    []Key
+}
+
+// Batch is the steps of one plan.
+type Batch struct {
+	// After are the objects that are waited for before the batch starts. Without any, it
+	// follows the batch before at once.
+	After []Wait
+	// Steps are ordered by stage. Those that a failure in an earlier stage holds back are
+	// left out.
+	Steps []ForecastStep
+}
+
+// ForecastStep is a step, and what is expected to become of it.
+type ForecastStep struct {
+	Step
+	// Failure is why the step is not completed; nil if it is.
+	Failure *Failure
+	// Orphaned: the guard lets the object be orphaned instead of deleted.
+	Orphaned bool
+	// First: the object is as the step sees it, because no step before is about it.
+	First bool
+}
+
+// Answer is what is known about the outcome of a step that is not executed.
+type Answer struct {
+	// Failure is why the step is not completed; nil if it is.
+	Failure *Failure
+	// Orphaned: the guard lets the object be orphaned instead of deleted.
+	Orphaned bool
+	// Observation is what is known about the object after the step. If it is Unknown, the
+	// step is assumed to leave what it asks for.
+	Observation Observation
+}
+
+// maxMoves bounds how often one object is changed in a forecast, by a step or by itself. A
+// recreation after a refused update takes six.
+const maxMoves = 16
+
+// NewForecast asks for the next plan again and again, and assumes that everything goes well:
+// writes are accepted, objects become ready, a deleted object ends in its absence, a type is
+// served once its definition is ready. Objects that are waited for at the same time become
+// ready at the same time. Time does not pass: neither a reapply nor the correction of an
+// object in conflict becomes due. The function says what is known better about a step; it is
+// nil if nothing is, and must give the same answer for the same step.
+//
+// The input is not changed. An error means that the input contradicts itself, or names the
+// objects that would be changed for ever.
+func NewForecast(in Input, answer func(ForecastStep) Answer) (Forecast, error) {
+	in.Live, in.Failed, in.DryRunAccepted = maps.Clone(in.Live), maps.Clone(in.Failed), maps.Clone(in.DryRunAccepted)
+	if in.Failed == nil {
+		in.Failed = map[Key]Failure{}
+	}
+	if in.DryRunAccepted == nil {
+		in.DryRunAccepted = map[Key]bool{}
+	}
+	if in.Live == nil {
+		in.Live = map[Key]Observation{}
+	}
+	f := forecaster{in: in, answer: answer, noted: map[Note]bool{}, touched: map[Key]bool{}, moves: map[Key]int{}}
+	for idle := 0; ; {
+		next, err := Next(f.in)
+		if err != nil {
+			return Forecast{}, err
+		}
+		for _, note := range next.Notes {
+			if !f.noted[note] {
+				f.noted[note] = true
+				f.result.Notes = append(f.result.Notes, note)
+			}
+		}
+		moved := len(next.Steps) > 0
+		if moved {
+			f.execute(next)
+		} else {
+			// What the record says now, or does not say any more, may have held back others.
+			changed := !next.Done() && !reflect.DeepEqual(f.in.Recorded, next.Inventory)
+			f.in.Recorded = next.Inventory
+			moved = f.progress(next.Waiting) || changed && idle < maxMoves
+		}
+		if idle++; len(next.Steps) > 0 {
+			idle = 0
+		}
+		if err := f.checkEnd(); err != nil {
+			return Forecast{}, err
+		}
+		if !moved {
+			f.result.Waiting, f.result.Deviations, f.result.Ignored = next.Waiting, next.Deviations, next.Ignored
+			return f.result, nil
+		}
+	}
+}
+
+// forecaster is a forecast in the making.
+type forecaster struct {
+	in      Input
+	answer  func(ForecastStep) Answer
+	result  Forecast
+	noted   map[Note]bool
+	touched map[Key]bool // by steps
+	moves   map[Key]int
+	retried bool // as by the caller of DropResolvedFailures
+}
+
+// execute assumes the outcome of a plan's steps.
+func (f *forecaster) execute(p Plan) {
+	batch := Batch{After: f.result.After}
+	f.result.After = nil
+	var results []Result
+	failed := false
+	for i, s := range p.Steps {
+		if i > 0 && s.Stage != p.Steps[i-1].Stage && failed {
+			break
+		}
+		step := ForecastStep{Step: s, First: !f.touched[s.Key]}
+		var known Answer
+		if f.answer != nil {
+			known = f.answer(step)
+		}
+		step.Failure, step.Orphaned = known.Failure, known.Orphaned
+		batch.Steps = append(batch.Steps, step)
+		f.moves[s.Key]++
+		if step.Failure != nil {
+			f.in.Failed[s.Key] = *step.Failure
+			failed = true
+			continue
+		}
+		f.touched[s.Key] = f.touched[s.Key] || s.Verb != VerbDryRun
+		result := Result{Step: s, Orphaned: step.Orphaned, Observation: known.Observation}
+		if result.Observation.Existence == Unknown {
+			result.Observation = f.in.assumedAfter(step)
+		}
+		results = append(results, result)
+		if s.Verb == VerbDryRun {
+			f.in.DryRunAccepted[s.Key] = true
+		} else {
+			delete(f.in.Failed, s.Key)
+		}
+	}
+	f.result.Batches = append(f.result.Batches, batch)
+	f.in.Recorded = Fold(p.Inventory, f.in.Live, results, metav1.NewTime(f.in.Now))
+	f.retried = f.retried || DropResolvedFailures(f.in, results)
+}
+
+// assumed is the value of what is not known yet: a uid, a version, a hash.
+const assumed = "assumed"
+
+// assumedAfter returns the object as a step leaves it if it succeeds.
+func (in Input) assumedAfter(step ForecastStep) Observation {
+	live := in.Live[step.Key]
+	switch {
+	case step.Verb == VerbDelete && !step.Orphaned && len(live.Finalizers) == 0:
+		return Observation{Existence: Absent}
+	case step.Verb == VerbDelete && !step.Orphaned:
+		live.DeletionTimestamp = in.Now
+		return live
+	case step.Verb == VerbDelete, step.Verb == VerbOrphan:
+		live.Ownership.OwnerID, live.Ownership.Ref = "", OwnerRef{}
+		return live
+	case step.Verb == VerbMark:
+		live.Ownership.OwnerID, live.Ownership.Ref = in.Owner.ID, in.Owner.Ref
+		return live
+	case step.Verb == VerbCreate:
+		live = Observation{Existence: Present, UID: assumed, CreationTimestamp: in.Now}
+	}
+	live.ResourceVersion, live.ObservedHash, live.AppliedHash = assumed, assumed, assumed
+	live.Ownership = Ownership{OwnerID: in.Owner.ID, Ref: in.Owner.Ref}
+	live.Drift, live.Deferred, live.Differs = nil, false, false
+	live.Status = Status{Message: "was just written"}
+	return live
+}
+
+// progress lets the objects that are waited for become what they are waited for to be, as
+// far as that follows from what is known. It reports whether there were any.
+func (f *forecaster) progress(waiting []Wait) bool {
+	moved := map[Key]bool{}
+	for _, wait := range waiting {
+		moved[wait.Key] = f.settle(wait)
+	}
+	maps.Copy(moved, f.serveTypes())
+	any := false
+	for _, wait := range waiting {
+		if moved[wait.Key] {
+			f.moves[wait.Key]++
+			any = true
+			if wait.Reason != WaitOrder { // that of another object follows
+				f.result.After = append(f.result.After, wait)
+			}
+		}
+	}
+	return any
+}
+
+// settle ends the wait for one object, if it is one that is assumed to end.
+func (f *forecaster) settle(wait Wait) bool {
+	live := f.in.Live[wait.Key]
+	switch wait.Reason {
+	case WaitReady:
+		live.Status = Status{Readiness: Ready}
+		if live.Finish == Unfinished {
+			live.Finish = FinishComplete
+		}
+		f.in.Live[wait.Key] = live
+		return true
+	case WaitGone:
+		f.remove(wait.Key)
+		return true
+	case WaitNamespaceGone:
+		f.remove(namespaceKey(wait.Key.Namespace))
+		return true
+	}
+	return false
+}
+
+// serveTypes makes the objects absent whose type was not served and has a definition that is
+// ready now, and returns them.
+func (f *forecaster) serveTypes() map[Key]bool {
+	served := map[Key]bool{}
+	for key, live := range f.in.Live {
+		if live.NotServed && f.definesReady(key) {
+			f.in.Live[key] = Observation{Existence: Absent}
+			served[key] = true
+		}
+	}
+	return served
+}
+
+// remove makes an object absent; a namespace takes along what lives in it.
+func (f *forecaster) remove(key Key) {
+	f.in.Live[key] = Observation{Existence: Absent}
+	if !key.isNamespace() {
+		return
+	}
+	for inside := range f.in.Live {
+		if inside.Namespace == key.Name {
+			f.in.Live[inside] = Observation{Existence: Absent}
+		}
+	}
+}
+
+// definesReady reports whether one of our objects defines the type of the object, and is ready.
+func (f *forecaster) definesReady(key Key) bool {
+	return slices.ContainsFunc(f.in.Desired, func(d Desired) bool {
+		live := f.in.Live[d.Key]
+		defines := slices.ContainsFunc(d.Defines, func(t v1alpha1.TypeInfo) bool { return t.Matches(key.Group, key.Kind) })
+		return defines && live.Existence == Present && live.DeletionTimestamp.IsZero() && live.Status.Readiness == Ready && f.in.Owner.Owns(live.Ownership)
+	})
+}
+
+// checkEnd returns an error if an object is changed again and again.
+func (f *forecaster) checkEnd() error {
+	var names []string
+	for key, moves := range f.moves {
+		if moves > maxMoves {
+			names = append(names, key.String())
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return errors.New("what becomes of the objects cannot be said, because there is no end to the changes of " + strings.Join(names, ", "))
+}
+
+// String returns the forecast as text, one line for each step, wait and note.
+func (f Forecast) String() string {
+	var b strings.Builder
+	waits := func(title string, waiting []Wait) {
+		for _, wait := range waiting {
+			fmt.Fprintf(&b, "%-8s %s: %s: %s\n", title, wait.Key, wait.Reason, wait.Message)
+		}
+	}
+	for i, batch := range f.Batches {
+		waits("until", batch.After)
+		fmt.Fprintf(&b, "batch %d\n", i+1)
+		for _, s := range batch.Steps {
+			fmt.Fprintf(&b, "%-8s %s: %s", s.Verb, s.Key, s.Reason)
+			if s.Guard != GuardNone {
+				fmt.Fprintf(&b, " (if %s)", s.Guard)
+			}
+			if s.Failure != nil {
+				fmt.Fprintf(&b, ": fails: %s", s.Failure.Message)
+			}
+			b.WriteByte('\n')
+		}
+	}
+	waits("until", f.After)
+	waits("wait", f.Waiting)
+	for _, note := range f.Notes {
+		fmt.Fprintf(&b, "note     %s: %s\n", note.Key, note.Message)
+	}
+	if b.Len() == 0 {
+		return "done\n"
+	}
+	return b.String()
+}
