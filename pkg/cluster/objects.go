@@ -38,6 +38,7 @@ type Objects struct {
 	requestTimeout time.Duration
 	listTimeout    time.Duration
 	unserved       func(Resource) // called when a path proves not to be served
+	dryRun         *DryRun        // nil: writes are stored
 }
 
 func newObjects(config *rest.Config, httpClient *http.Client, options Options) (*Objects, error) {
@@ -77,11 +78,16 @@ func (o *Objects) Get(ctx context.Context, r Resource, namespace, name string) (
 	if err := named(r, name); err != nil {
 		return nil, err
 	}
+	if live := o.dryRun.known(r, namespace, name); live != nil {
+		return live, nil
+	}
 	body, err := o.send(ctx, call{verb: http.MethodGet, resource: r, namespace: namespace, name: name})
 	if err != nil {
 		return nil, err
 	}
-	return decodeObject(body, objectID{resource: r, namespace: namespace, name: name})
+	live, err := decodeObject(body, objectID{resource: r, namespace: namespace, name: name})
+	o.dryRun.read(r, live)
+	return live, err
 }
 
 // call is one request for a type or an object.

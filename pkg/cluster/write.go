@@ -18,7 +18,10 @@ import (
 // Create creates an object that must not exist and returns it as the server
 // keeps it.
 func (o *Objects) Create(ctx context.Context, r Resource, object *unstructured.Unstructured, fieldManager string) (*unstructured.Unstructured, error) {
-	return o.post(ctx, r, object, writeParams(fieldManager))
+	if err := o.dryRun.beforeWrite(); err != nil {
+		return nil, err
+	}
+	return o.dryRun.answered(o.post(ctx, r, object, o.dryRun.params(writeParams(fieldManager))))
 }
 
 // Try is Create up to the point where the object would be stored: it finds out
@@ -102,12 +105,15 @@ func (o *Objects) write(ctx context.Context, id objectID, c call) (*unstructured
 	if err := named(id.resource, id.name); err != nil {
 		return nil, err
 	}
-	c.resource, c.namespace, c.name = id.resource, id.namespace, id.name
+	if err := o.dryRun.beforeWrite(); err != nil {
+		return nil, err
+	}
+	c.resource, c.namespace, c.name, c.params = id.resource, id.namespace, id.name, o.dryRun.params(c.params)
 	answer, err := o.send(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	return decodeObject(answer, id)
+	return o.dryRun.answered(decodeObject(answer, id))
 }
 
 func writeParams(fieldManager string) map[string]string {
@@ -137,6 +143,12 @@ func (o *Objects) Delete(ctx context.Context, r Resource, namespace, name string
 	}
 	if resourceVersion != "" {
 		options.Preconditions.ResourceVersion = &resourceVersion
+	}
+	if err := o.dryRun.beforeWrite(); err != nil {
+		return false, nil, err
+	}
+	if o.dryRun != nil {
+		options.DryRun = []string{metav1.DryRunAll}
 	}
 	body, err := encode(options)
 	if err != nil {

@@ -73,6 +73,9 @@ func (e *Executor) deleteGuarded(ctx context.Context, step plan.Step) plan.Resul
 	if err != nil {
 		return failed(step, err)
 	}
+	if e.removed != nil {
+		return plan.Result{Step: step, Observation: observation} // nothing was deleted
+	}
 	return plan.Result{Step: step, Observation: observation, Notes: e.noteLost(ctx, step, observation, verdict)}
 }
 

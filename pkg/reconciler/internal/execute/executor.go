@@ -51,6 +51,8 @@ type Executor struct {
 	types         *cluster.Types
 	observer      *observe.Observer
 	options       Options
+	// removed are objects that guards count as gone; nil except in a preview.
+	removed map[types.UID]bool
 }
 
 // New returns an Executor. The observer evaluates the server's answers.
@@ -144,6 +146,10 @@ func (e *Executor) runStep(ctx context.Context, step plan.Step) (result plan.Res
 	if step.Verb != plan.VerbDryRun {
 		answered = e.observer.BeginWrite(ctx, step)
 	}
+	return e.try(ctx, step)
+}
+
+func (e *Executor) try(ctx context.Context, step plan.Step) (result plan.Result) {
 	packed := step.Desired
 	step.Desired = packed.Unpacked()
 	result = e.execute(ctx, step)
@@ -152,7 +158,7 @@ func (e *Executor) runStep(ctx context.Context, step plan.Step) (result plan.Res
 		// server for the path.
 		result = e.execute(ctx, step)
 	}
-	step.Desired, result.Step.Desired = packed, packed // the manifest is not needed any more
+	result.Step.Desired = packed // the manifest is not needed any more
 	adviseOnImmutable(result.Err, step.Reason, e.options.Name)
 	return result
 }

@@ -33,7 +33,7 @@ var (
 // an APIService defines. Deleting the former deletes them all, whatever their owner.
 // Those with the uids in kept are counted separately.
 func (e *Executor) instances(ctx context.Context, owner plan.Owner, key plan.Key, owns Owns, kept []types.UID) (*instanceCount, error) {
-	found := &instanceCount{owns: owns, owner: owner, kept: kept}
+	found := &instanceCount{owns: owns, owner: owner, kept: kept, removed: e.removed}
 	if !strings.Contains(key.Name, ".") {
 		return nil, fmt.Errorf("the name does not say which types it brings")
 	}
@@ -53,7 +53,7 @@ func (e *Executor) instances(ctx context.Context, owner plan.Owner, key plan.Key
 func (e *Executor) definedInstances(ctx context.Context, found *instanceCount, definition string) error {
 	versions, failures := e.definedTypes(ctx, definition)
 	for _, resource := range versions {
-		one := &instanceCount{owns: found.owns, owner: found.owner, kept: found.kept}
+		one := &instanceCount{owns: found.owns, owner: found.owner, kept: found.kept, removed: found.removed}
 		err := one.addType(ctx, e.objects, resource, "")
 		if err == nil {
 			*found = *one
@@ -171,6 +171,8 @@ type instanceCount struct {
 	// kept are the uids of those that were orphaned, if they are counted separately.
 	kept      []types.UID
 	keptTotal int
+	// removed are the uids of those that are not counted.
+	removed map[types.UID]bool
 	// foreign and ours are the names of the first few.
 	foreign, ours           []string
 	foreignTotal, oursTotal int
@@ -221,6 +223,9 @@ func (c *instanceCount) addType(ctx context.Context, objects *cluster.Objects, r
 func (c *instanceCount) addInstance(resource cluster.Resource, item metav1.PartialObjectMetadata) {
 	key := plan.Key{Group: resource.GVR.Group, Kind: resource.Kind, Namespace: item.Namespace, Name: item.Name}
 	name := key.String()
+	if c.removed[item.UID] {
+		return
+	}
 	if c.owns != nil && c.owns(key, item.UID) {
 		c.oursTotal++
 		if item.DeletionTimestamp != nil {

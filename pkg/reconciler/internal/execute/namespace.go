@@ -83,7 +83,9 @@ func (e *Executor) list(ctx context.Context, resource cluster.Resource, namespac
 			return e.listFailure(ctx, resource, err)
 		}
 		for _, item := range page.Items {
-			all.objects = append(all.objects, contentObjectOf(resource, item))
+			object := contentObjectOf(resource, item)
+			object.terminating = object.terminating || e.removed[item.UID]
+			all.objects = append(all.objects, object)
 		}
 		options.Continue = page.Continue
 		if options.Continue == "" {

@@ -84,6 +84,14 @@ func New(target cluster.Target, options Options) *Observer {
 	return o
 }
 
+// Detached returns an Observer that reads by the given client, watches nothing, and keeps
+// nothing of what it reads.
+func (o *Observer) Detached(objects *cluster.Objects) *Observer {
+	detached := *o
+	detached.objects, detached.store, detached.DriftChecks = objects, nil, NewDriftChecks()
+	return &detached
+}
+
 // Close ends all watches. What was watched is read from then on.
 func (o *Observer) Close() {
 	if o.store != nil {
