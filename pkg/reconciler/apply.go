@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 )
 
@@ -60,37 +59,6 @@ func (r *Reconciler) Delete(ctx context.Context, request DeleteRequest) (Outcome
 		r.StopWatching(request.Owner)
 	}
 	return r.conclude(ctx, outcome, err)
-}
-
-// Plan returns the first batch of what Apply would do, and why. It only reads. No secret is
-// in what it returns. Errors are like those of Apply.
-func (r *Reconciler) Plan(ctx context.Context, request ApplyRequest) (Plan, error) {
-	ctx = registerSecrets(ctx, request.Owner, request.Objects, request.Desired)
-	secrets := redact.From(ctx)
-	in, err := r.applyInput(ctx, request)
-	if err != nil {
-		return Plan{}, secrets.Error(err)
-	}
-	call := newCall(in)
-	next, err := r.next(ctx, call, keysOf(in.Input), readMode{})
-	if err != nil {
-		return Plan{}, secrets.Error(err)
-	}
-	for _, note := range next.Notes {
-		call.addNote(note)
-	}
-	outcome := call.outcome(next)
-	planned := Plan{Waiting: outcome.Waiting, Notes: outcome.Notes}
-	for _, step := range next.Steps {
-		planned.Steps = append(planned.Steps, PlannedStep{Key: Key(step.Key), Verb: string(step.Verb), Reason: string(step.Reason)})
-	}
-	for i := range planned.Waiting {
-		planned.Waiting[i].Message = secrets.Text(planned.Waiting[i].Message)
-	}
-	for i := range planned.Notes {
-		planned.Notes[i].Message = secrets.Text(planned.Notes[i].Message)
-	}
-	return planned, nil
 }
 
 // FenceSelector is the label, as key=value, of the ValidatingAdmissionPolicies that

@@ -63,26 +63,12 @@ type Outcome struct {
 // if the call returned an error.
 func (o Outcome) Done() bool { return !o.failed && !o.Unrecorded && len(o.Waiting) == 0 }
 
-// Plan is the first batch of what Apply would do.
-type Plan struct {
-	Steps []PlannedStep
-	// Waiting are the objects that are waited for.
-	Waiting []Wait
-	Notes   []Note
-}
-
-// PlannedStep is a step of a Plan.
-type PlannedStep struct {
-	Key Key
-	// Verb is what would be done, such as create, update or delete.
-	Verb string
-	// Reason says why, such as "missing".
-	Reason string
-}
-
 // Key identifies an object.
 type Key struct {
-	Group, Kind, Namespace, Name string
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
 }
 
 // String returns the form that messages use, such as "Deployment shop/api" or
@@ -94,11 +80,11 @@ func (k Key) GroupKind() schema.GroupKind { return plan.Key(k).GroupKind() }
 
 // Wait is an object that is not settled.
 type Wait struct {
-	Key     Key
-	Reason  WaitReason
-	Message string
+	Key     Key        `json:"key"`
+	Reason  WaitReason `json:"reason"`
+	Message string     `json:"message,omitempty"`
 	// Until is when the object is settled without a write; zero if unknown.
-	Until time.Time
+	Until time.Time `json:"until,omitzero"`
 }
 
 // WaitReason classifies a Wait.
@@ -123,13 +109,13 @@ const (
 
 // Note is a sentence about an object.
 type Note struct {
-	Key Key
+	Key Key `json:"key"`
 	// Reason is a word that an event about the note can have as its reason, such as Adopted;
 	// empty for a note without one of its own.
-	Reason  string
-	Message string
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message"`
 	// Warning is set for a note about harm, such as ForeignInstancesLost.
-	Warning bool
+	Warning bool `json:"warning,omitempty"`
 }
 
 // Reasons of notes.

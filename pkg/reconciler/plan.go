@@ -1,0 +1,199 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// PlanVersion is the form of a Plan. It changes when readers of an older form would
+// misunderstand it.
+const PlanVersion = "corbel.run/plan/v1"
+
+// Plan is everything that Apply or Delete would do, called again and again until it is done.
+// It is ordered, so that plans of the same state are equal.
+//
+// A plan assumes that objects become ready and that the cluster stays as it is. The server was
+// asked about each changed object alone: quotas and ports that several of them need together
+// are not counted together.
+type Plan struct {
+	// Version is PlanVersion.
+	Version string `json:"version"`
+	// Changes are ordered by batch and object.
+	Changes []PlannedChange `json:"changes"`
+	// Until are the objects that are waited for between the batches.
+	Until []PlannedWait `json:"until,omitempty"`
+	// Waiting are the objects that are not settled at the end, and why: nothing in the plan
+	// changes that.
+	Waiting []Wait `json:"waiting,omitempty"`
+	Notes   []Note `json:"notes,omitempty"`
+	// Drifted are the objects that have drifted and are not repaired.
+	Drifted []Deviation `json:"drifted,omitempty"`
+	// Incomplete are sentences about what is not known; the plan may be wrong about it.
+	Incomplete []string `json:"incomplete,omitempty"`
+}
+
+// PlannedChange is one write of a Plan, or an object about which a write is not possible.
+type PlannedChange struct {
+	Key        Key    `json:"key"`
+	APIVersion string `json:"apiVersion"`
+	// Class says what the change means for the object.
+	Class ChangeClass `json:"class"`
+	// Verb is the request: create, replace, merge, override, mark, delete or orphan. It is
+	// empty for an object that is not written because it is blocked.
+	Verb string `json:"verb,omitempty"`
+	// Reason says why, such as "missing".
+	Reason string `json:"reason"`
+	// Batch counts from 1. The changes of a batch do not wait for each other's readiness. It is
+	// 0 for an object that is not written because it is blocked.
+	Batch int `json:"batch,omitempty"`
+	// Hook is what kind of hook the object is, such as pre-upgrade or pre-delete.
+	Hook string `json:"hook,omitempty"`
+	// Message is why the change is refused or blocked.
+	Message string `json:"message,omitempty"`
+	// Fields are the first fields that an update changes, and MoreFields counts the rest.
+	Fields     []FieldChange `json:"fields,omitempty"`
+	MoreFields int           `json:"moreFields,omitempty"`
+	// DependsOnCluster is why the server could not be asked about the change, or not about all of
+	// it.
+	DependsOnCluster string `json:"dependsOnCluster,omitempty"`
+	// Destructive: an object is deleted.
+	Destructive bool `json:"destructive,omitempty"`
+}
+
+// ChangeClass says what a change means for an object.
+type ChangeClass string
+
+// The classes of changes.
+const (
+	// ChangeCreate: the object does not exist.
+	ChangeCreate ChangeClass = "Create"
+	// ChangeUpdate: the object is changed in place.
+	ChangeUpdate ChangeClass = "Update"
+	// ChangeRestartsPods: the object is changed in place, and its controller replaces its pods.
+	ChangeRestartsPods ChangeClass = "RestartsPods"
+	// ChangeRecreate: the object is deleted and created again, by two changes.
+	ChangeRecreate ChangeClass = "Recreate"
+	// ChangeDelete: the object is deleted.
+	ChangeDelete ChangeClass = "Delete"
+	// ChangeOrphan: the object stays, without our label and annotation.
+	ChangeOrphan ChangeClass = "Orphan"
+	// ChangeAdopt: the object exists and becomes a dependent.
+	ChangeAdopt ChangeClass = "Adopt"
+	// ChangeRefused: the server refuses the change.
+	ChangeRefused ChangeClass = "Refused"
+	// ChangeBlocked: the change is not possible, because objects of others or another owner
+	// are in the way, or a right is missing.
+	ChangeBlocked ChangeClass = "Blocked"
+)
+
+// FieldChange is a field that differs between two states of an object.
+type FieldChange struct {
+	// Path leads to the field, such as spec.template.spec.containers[name=api].image.
+	Path string `json:"path"`
+	// Old and New are texts as they are and other values as JSON, cut if they are long, and
+	// masked in Secrets. One is empty if there is no value.
+	Old string `json:"old,omitempty"`
+	New string `json:"new,omitempty"`
+}
+
+// PlannedWait is an object that is waited for between two batches.
+type PlannedWait struct {
+	// Batch is the batch that waits; after the last one, what waits is the end.
+	Batch int `json:"batch"`
+	Wait
+}
+
+// Total returns the number of changes of the class.
+func (p Plan) Total(class ChangeClass) int {
+	total := 0
+	for _, change := range p.Changes {
+		if change.Class == class {
+			total++
+		}
+	}
+	return total
+}
+
+// sort gives the changes their order.
+func (p *Plan) sort() {
+	slices.SortStableFunc(p.Changes, func(a, b PlannedChange) int {
+		blocked := func(c PlannedChange) int {
+			if c.Batch == 0 {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(blocked(a)-blocked(b), a.Batch-b.Batch, compareKeys(a.Key, b.Key))
+	})
+}
+
+func compareKeys(a, b Key) int {
+	return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.Group, b.Group))
+}
+
+// String returns the plan as text: one line for each change, below it its fields.
+func (p Plan) String() string {
+	var b strings.Builder
+	batch := 0
+	until := func(at int) {
+		for _, wait := range p.Until {
+			if wait.Batch == at {
+				fmt.Fprintf(&b, "until %s: %s: %s\n", wait.Key, wait.Reason, wait.Message)
+			}
+		}
+	}
+	for _, c := range p.Changes {
+		for batch < c.Batch {
+			batch++
+			until(batch)
+			fmt.Fprintf(&b, "batch %d\n", batch)
+		}
+		b.WriteString("  " + c.String() + "\n")
+		for _, field := range c.Fields {
+			fmt.Fprintf(&b, "      %s: %q -> %q\n", field.Path, field.Old, field.New)
+		}
+		if c.MoreFields > 0 {
+			fmt.Fprintf(&b, "      and %d more fields\n", c.MoreFields)
+		}
+	}
+	until(batch + 1)
+	for _, wait := range p.Waiting {
+		fmt.Fprintf(&b, "waits %s: %s: %s\n", wait.Key, wait.Reason, wait.Message)
+	}
+	for _, deviation := range p.Drifted {
+		fmt.Fprintf(&b, "drifted %s: %s\n", deviation.Key, deviation.Drift)
+	}
+	for _, note := range p.Notes {
+		fmt.Fprintf(&b, "note %s: %s\n", note.Key, note.Message)
+	}
+	for _, sentence := range p.Incomplete {
+		fmt.Fprintf(&b, "not known: %s\n", sentence)
+	}
+	if b.Len() == 0 {
+		return "no changes\n"
+	}
+	return b.String()
+}
+
+// String returns the change in one line.
+func (c PlannedChange) String() string {
+	text := fmt.Sprintf("%-12s %s: %s", c.Class, c.Key, c.Reason)
+	if c.Class == ChangeRecreate || c.Class == ChangeRefused {
+		text += " (" + c.Verb + ")"
+	}
+	if c.Hook != "" {
+		text += ", " + c.Hook + " hook"
+	}
+	if c.Message != "" {
+		text += ": " + c.Message
+	}
+	if c.DependsOnCluster != "" {
+		text += " [depends on the cluster: " + c.DependsOnCluster + "]"
+	}
+	return text
+}

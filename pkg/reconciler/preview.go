@@ -1,0 +1,445 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corbel-run/corbel/internal/difference"
+	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+)
+
+// Plan returns everything that Apply would do, called again and again until it is done, and
+// why. Nothing is written: the server is asked about each changed object by a dry run. That is
+// one request for each of them, and one list or a few reads for each type; a namespace or
+// type that is deleted is searched for objects of others, too. No value of a Secret is in what
+// it returns. Errors are like those of Apply.
+func (r *Reconciler) Plan(ctx context.Context, request ApplyRequest) (Plan, error) {
+	ctx = registerSecrets(ctx, request.Owner, request.Objects, request.Desired)
+	in, err := r.applyInput(ctx, request)
+	if err != nil {
+		return Plan{}, redact.From(ctx).Error(err)
+	}
+	return r.preview(ctx, in)
+}
+
+// PlanDeletion is Plan for Delete.
+func (r *Reconciler) PlanDeletion(ctx context.Context, request DeleteRequest) (Plan, error) {
+	ctx = registerSecrets(ctx, request.Owner, request.Objects, nil)
+	in, err := r.deleteInput(ctx, request)
+	if err == nil {
+		err = r.addHooks(ctx, &in, request)
+	}
+	if err != nil {
+		return Plan{}, redact.From(ctx).Error(err)
+	}
+	return r.preview(ctx, in)
+}
+
+func (r *Reconciler) preview(ctx context.Context, in input) (Plan, error) {
+	preview := r.executor.NewPreview()
+	p := &previewing{
+		reconciler: r, call: newCall(in), preview: preview, observer: preview.Observer(),
+		asked: map[question]answered{}, assumed: map[plan.Key]plan.Observation{},
+	}
+	forecast, err := p.forecast(ctx)
+	if err != nil {
+		return Plan{}, redact.From(ctx).Error(err)
+	}
+	redact.From(ctx).AddObjects(preview.Secrets()...)
+	return p.plan(ctx, forecast), nil
+}
+
+// previewing is a preview under way.
+type previewing struct {
+	reconciler *Reconciler
+	call       *call
+	preview    *execute.Preview
+	observer   *observe.Observer
+	asked      map[question]answered
+	// assumed are the objects of creations that the server cannot be asked about.
+	assumed map[plan.Key]plan.Observation
+	// created are the namespaces that the forecast creates, and defined the types.
+	created map[plan.Key]bool
+}
+
+// question is what the server is asked about: a step on an object as it is now.
+type question struct {
+	verb plan.Verb
+	key  plan.Key
+	uid  types.UID
+}
+
+func questionOf(step plan.Step) question { return question{step.Verb, step.Key, step.UID} }
+
+// answered is what the server said.
+type answered struct {
+	plan.Answer
+	live, answer *unstructured.Unstructured
+	// refused: the server refused the step, and not a guard or a missing right.
+	refused          bool
+	dependsOnCluster string
+}
+
+// maxRounds bounds how often the server is asked. More than three are needed only if objects
+// change all the time.
+const maxRounds = 20
+
+// forecast asks the server about the steps of a forecast, and makes a new one with the
+// answers, until there are no questions.
+func (p *previewing) forecast(ctx context.Context) (plan.Forecast, error) {
+	in := &p.call.in.Input
+	if err := p.look(ctx, keysOf(*in), readMode{assumeAbsent: mayAssumeAbsent(*in)}, true); err != nil {
+		return plan.Forecast{}, err
+	}
+	r := p.reconciler
+	in.Now = r.settings.now()
+	in.Conflicts = r.history.conflicts(in.Owner.Ref, in.Now)
+	if in.Cause == plan.Applying {
+		in.AwaitedBy = r.handovers.waitedFor(in.Owner.Ref, in.Now)
+	}
+	for range maxRounds {
+		forecast, err := plan.NewForecast(*in, func(step plan.ForecastStep) plan.Answer { return p.answer(ctx, step) })
+		if err != nil {
+			return plan.Forecast{}, fmt.Errorf("plan: %w", err)
+		}
+		questions, removed := p.questions(forecast)
+		if len(questions) == 0 {
+			return forecast, nil
+		}
+		var again []plan.Key
+		for _, previewed := range p.preview.Ask(ctx, questions, removed) {
+			again = append(again, p.take(ctx, previewed, forecast)...)
+		}
+		if err := ctx.Err(); err != nil {
+			return plan.Forecast{}, err
+		}
+		if p.call.unavailable {
+			return plan.Forecast{}, p.call.failures()
+		}
+		for _, key := range again {
+			p.preview.Forget(key)
+		}
+		if err := p.look(ctx, again, readMode{force: true}, false); err != nil {
+			return plan.Forecast{}, err
+		}
+	}
+	return plan.Forecast{}, fmt.Errorf("objects of %s change all the time, so that no plan holds; try again", p.call.in.Owner.Ref.Title())
+}
+
+// look observes objects, and the namespaces that are needed.
+func (p *previewing) look(ctx context.Context, keys []plan.Key, how readMode, list bool) error {
+	in := &p.call.in.Input
+	observeKeys := func(keys []plan.Key, how readMode) error {
+		if len(keys) == 0 {
+			return nil
+		}
+		requests := requestsFor(*in, keys, how)
+		if list {
+			p.preview.List(ctx, in.Owner, requests)
+		}
+		observed, err := p.observer.Observe(ctx, requests)
+		for key, live := range observed {
+			in.Live[key] = p.reconciler.withSeal(in.Owner, key, live)
+		}
+		return err
+	}
+	if err := observeKeys(keys, how); err != nil {
+		return err
+	}
+	p.call.noteOrphans(keys)
+	list = false
+	return observeKeys(plan.Namespaces(in.Desired, in.Live), readMode{})
+}
+
+// answer says what is known about a step of a forecast.
+func (p *previewing) answer(ctx context.Context, step plan.ForecastStep) plan.Answer {
+	if known, ok := p.asked[questionOf(step.Step)]; ok && step.First {
+		return known.Answer
+	}
+	if step.Verb != plan.VerbCreate {
+		return plan.Answer{}
+	}
+	live, known := p.assumed[step.Key]
+	if !known {
+		live = p.preview.Assume(ctx, step.Step)
+		p.assumed[step.Key] = live
+	}
+	return plan.Answer{Observation: live}
+}
+
+// questions returns the steps of the forecast that the server is to be asked about, and the
+// objects that are removed by then. Guards come last, because it depends on other steps what
+// they find.
+func (p *previewing) questions(forecast plan.Forecast) (questions []plan.Step, removed map[types.UID]bool) {
+	p.created, removed = map[plan.Key]bool{}, map[types.UID]bool{}
+	var guarded []plan.Step
+	for _, batch := range forecast.Batches {
+		for _, step := range batch.Steps {
+			if step.Verb == plan.VerbCreate {
+				p.created[step.Key] = true
+			}
+			if step.Verb == plan.VerbDelete && step.Failure == nil && !step.Orphaned {
+				removed[step.UID] = true
+			}
+			if _, known := p.asked[questionOf(step.Step)]; known || !step.First || p.needsPlan(step.Step) != "" {
+				continue
+			}
+			if step.Guard != plan.GuardNone {
+				guarded = append(guarded, step.Step)
+			} else {
+				questions = append(questions, step.Step)
+			}
+		}
+	}
+	if len(questions) == 0 {
+		questions = guarded
+	}
+	return questions, removed
+}
+
+// needsPlan returns why the server cannot be asked about a step before others are done; empty
+// if it can.
+func (p *previewing) needsPlan(step plan.Step) string {
+	if step.Verb != plan.VerbCreate {
+		return ""
+	}
+	if namespace := (plan.Key{Kind: "Namespace", Name: step.Key.Namespace}); p.created[namespace] {
+		return "its namespace does not exist yet"
+	}
+	if p.call.in.Live[step.Key].NotServed {
+		return "its type is not served yet"
+	}
+	return ""
+}
+
+// take takes what the server said about a step, and returns the objects that have to be read
+// before it can be understood.
+func (p *previewing) take(ctx context.Context, previewed execute.Previewed, forecast plan.Forecast) (again []plan.Key) {
+	c, result := p.call, previewed.Result
+	step, key, err := result.Step, result.Step.Key, result.Err
+	known := answered{answer: previewed.Answer, live: p.preview.Live(ctx, step)}
+	known.Orphaned = result.Orphaned
+	for _, note := range result.Notes {
+		c.addNote(note)
+	}
+	if previewed.Partial {
+		known.dependsOnCluster = "it takes several requests, and the server can be asked about the first one only"
+	}
+	switch {
+	case result.Blocked != "":
+		known.Failure = &plan.Failure{Blocked: true, Message: result.Blocked, BlockingTypes: result.BlockingTypes}
+	case err == nil:
+		known.Observation = p.reconciler.withSeal(step.Owner, key, result.Observation)
+	case execute.IsUnavailable(err):
+		c.unavailable, c.errs[key] = true, err
+		return nil
+	case execute.IsConflict(err) && c.looks[key] < maxLooks, c.in.Live[key].Existence == plan.NotFetched:
+		c.looks[key]++
+		return []plan.Key{key}
+	case execute.IsNamespaceGone(err) && c.looks[key] < maxLooks:
+		c.looks[key]++
+		return []plan.Key{key, {Kind: "Namespace", Name: key.Namespace}}
+	case strings.Contains(err.Error(), "does not support dry run"):
+		known.dependsOnCluster = "an admission webhook cannot be asked: " + err.Error()
+	default:
+		if missing, ok := p.missingIn(err, step); ok {
+			known.dependsOnCluster = "the server accepts it only if " + missing.String() + " exists, which does not exist yet"
+			break
+		}
+		known.Failure = &plan.Failure{Immutable: execute.IsImmutable(err), AlreadyAllocated: execute.IsAllocationConflict(err), Message: err.Error()}
+		known.refused = !(execute.IsForbidden(err) && strings.Contains(err.Error(), `User "`))
+	}
+	p.asked[questionOf(step)] = known
+	return nil
+}
+
+// missingIn returns an object that the plan creates and that the server misses, as its
+// refusal says: `serviceaccount "api" not found`.
+func (p *previewing) missingIn(err error, step plan.Step) (plan.Key, bool) {
+	for key := range p.created {
+		kind := strings.ToLower(key.Kind)
+		for _, name := range []string{kind, kind + "s"} {
+			if key != step.Key && strings.Contains(err.Error(), name+` "`+key.Name+`" not found`) {
+				return key, true
+			}
+		}
+	}
+	return plan.Key{}, false
+}
+
+// plan makes the result of a forecast.
+func (p *previewing) plan(ctx context.Context, forecast plan.Forecast) Plan {
+	result := Plan{Version: PlanVersion, Changes: []PlannedChange{}}
+	recreated := map[plan.Key]bool{}
+	for _, batch := range forecast.Batches {
+		for _, step := range batch.Steps {
+			recreated[step.Key] = recreated[step.Key] || step.Verb == plan.VerbDelete && step.Reason == plan.ReasonRecreate
+		}
+	}
+	number := 0
+	for _, batch := range forecast.Batches {
+		until := func(waiting []plan.Wait) {
+			for _, wait := range waiting {
+				result.Until = append(result.Until, PlannedWait{number + 1, waitOf(wait)})
+			}
+		}
+		until(batch.After)
+		var changes []PlannedChange
+		for _, step := range batch.Steps {
+			// A refusal that leads to a recreation, and the question before it, are no writes.
+			if step.Verb == plan.VerbDryRun && step.Failure == nil || step.Failure != nil && step.Failure.Immutable && recreated[step.Key] {
+				continue
+			}
+			changes = append(changes, p.change(step, number+1))
+		}
+		if len(changes) > 0 {
+			number++
+			result.Changes = append(result.Changes, changes...)
+		}
+	}
+	for _, wait := range forecast.After {
+		result.Until = append(result.Until, PlannedWait{number + 1, waitOf(wait)})
+	}
+	for _, wait := range forecast.Waiting {
+		result.Waiting = append(result.Waiting, waitOf(wait))
+		switch wait.Reason {
+		case plan.WaitOwner, plan.WaitForbidden:
+			result.Changes = append(result.Changes, PlannedChange{
+				Key: Key(wait.Key), APIVersion: p.call.typeOf(wait.Key).GroupVersion().String(), Class: ChangeBlocked, Reason: string(wait.Reason), Message: wait.Message,
+			})
+		case plan.WaitUnknown:
+			result.Incomplete = append(result.Incomplete, wait.Key.String()+": "+wait.Message)
+		}
+	}
+	for _, note := range forecast.Notes {
+		p.call.addNote(note)
+	}
+	for _, note := range p.call.notes {
+		result.Notes = append(result.Notes, Note{Key(note.Key), note.Reason, note.Message, note.Warning})
+	}
+	for _, deviation := range forecast.Deviations {
+		result.Drifted = append(result.Drifted, Deviation{Key(deviation.Key), Drift(deviation.Drift)})
+	}
+	result.sort()
+	result.redact(redact.From(ctx))
+	return result
+}
+
+func waitOf(wait plan.Wait) Wait {
+	return Wait{Key(wait.Key), WaitReason(wait.Reason), wait.Message, wait.Until}
+}
+
+// classes are the classes of steps that the server accepts, by verb.
+var classes = map[plan.Verb]ChangeClass{
+	plan.VerbCreate: ChangeCreate, plan.VerbReplace: ChangeUpdate, plan.VerbMerge: ChangeUpdate, plan.VerbOverride: ChangeUpdate,
+	plan.VerbMark: ChangeUpdate, plan.VerbDelete: ChangeDelete, plan.VerbOrphan: ChangeOrphan,
+}
+
+// change makes a change of a step.
+func (p *previewing) change(step plan.ForecastStep, batch int) PlannedChange {
+	change := PlannedChange{
+		Key: Key(step.Key), APIVersion: schema.GroupVersion{Group: step.Key.Group, Version: step.Version}.String(),
+		Class: classes[step.Verb], Verb: string(step.Verb), Reason: string(step.Reason), Batch: batch,
+	}
+	if step.Desired != nil {
+		if change.Hook = step.Desired.Hook; change.Hook == "" && step.Desired.Policies.RunOn != policy.RunOnApply {
+			change.Hook = string(step.Desired.Policies.RunOn)
+		}
+	}
+	known, asked := p.asked[questionOf(step.Step)]
+	asked = asked && step.First
+	if asked {
+		change.DependsOnCluster = known.dependsOnCluster
+	} else if change.DependsOnCluster = p.needsPlan(step.Step); change.DependsOnCluster == "" {
+		change.DependsOnCluster = "other steps change the object before"
+	}
+	switch {
+	case step.Failure != nil && asked && known.refused:
+		change.Class, change.Message = ChangeRefused, step.Failure.Message
+		return change
+	case step.Failure != nil:
+		change.Class, change.Message = ChangeBlocked, step.Failure.Message
+		return change
+	case step.Reason == plan.ReasonRecreate && (step.Verb == plan.VerbCreate || step.Verb == plan.VerbDelete):
+		change.Class = ChangeRecreate
+		if step.Verb == plan.VerbCreate {
+			change.DependsOnCluster = ""
+		}
+	case step.Reason == plan.ReasonAdopted:
+		change.Class = ChangeAdopt
+	case step.Orphaned:
+		change.Class, change.Verb = ChangeOrphan, string(plan.VerbOrphan)
+	}
+	change.Destructive = change.Verb == string(plan.VerbDelete)
+	if isUpdate := change.Class == ChangeUpdate || change.Class == ChangeAdopt; isUpdate && asked && known.live != nil && known.answer != nil {
+		fields, more := difference.Fields(known.live.Object, known.answer.Object, maxPlannedFields)
+		for _, field := range fields {
+			change.Fields = append(change.Fields, FieldChange(field))
+		}
+		if change.MoreFields = more; change.Class == ChangeUpdate && restartsPods(known.live.Object, known.answer.Object) {
+			change.Class = ChangeRestartsPods
+		}
+	}
+	return change
+}
+
+// maxPlannedFields is how many fields of an object a plan names.
+const maxPlannedFields = 20
+
+// restartsPods reports whether the controller of a workload replaces its pods.
+func restartsPods(before, after map[string]any) bool {
+	workload := schema.FromAPIVersionAndKind(fmt.Sprint(after["apiVersion"]), fmt.Sprint(after["kind"]))
+	if workload.Group != "apps" || !slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"}, workload.Kind) {
+		return false
+	}
+	if strategy, _, _ := unstructured.NestedString(after, "spec", "updateStrategy", "type"); strategy == "OnDelete" {
+		return false
+	}
+	was, _, _ := unstructured.NestedFieldNoCopy(before, "spec", "template")
+	is, _, _ := unstructured.NestedFieldNoCopy(after, "spec", "template")
+	return !reflect.DeepEqual(was, is)
+}
+
+// redact removes secrets from all texts.
+func (p *Plan) redact(secrets *redact.Secrets) {
+	for i := range p.Changes {
+		c := &p.Changes[i]
+		c.Message, c.DependsOnCluster = secrets.Text(c.Message), secrets.Text(c.DependsOnCluster)
+		for j := range c.Fields {
+			f := &c.Fields[j]
+			f.Path, f.Old, f.New = secrets.Text(f.Path), secrets.Text(f.Old), secrets.Text(f.New)
+		}
+	}
+	for i := range p.Until {
+		p.Until[i].Message = secrets.Text(p.Until[i].Message)
+	}
+	for i := range p.Waiting {
+		p.Waiting[i].Message = secrets.Text(p.Waiting[i].Message)
+	}
+	for i := range p.Notes {
+		p.Notes[i].Message = secrets.Text(p.Notes[i].Message)
+	}
+	for i := range p.Drifted {
+		p.Drifted[i].Manager = secrets.Text(p.Drifted[i].Manager)
+		for j, field := range p.Drifted[i].Fields {
+			p.Drifted[i].Fields[j] = secrets.Text(field)
+		}
+	}
+	for i, sentence := range p.Incomplete {
+		p.Incomplete[i] = secrets.Text(sentence)
+	}
+}
