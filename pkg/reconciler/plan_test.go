@@ -28,11 +28,12 @@ import (
 	"github.com/corbel-run/corbel/test/wire"
 )
 
-// traffic counts the requests of an engine, and keeps those that the server was to store.
+// traffic counts the requests of an engine, and keeps those that were no dry runs, and those
+// of them that the server accepted. A PATCH that creates an object counts as a POST.
 type traffic struct {
-	lock   sync.Mutex
-	all    []string
-	stored []string
+	lock             sync.Mutex
+	all              []string
+	stored, accepted []string
 }
 
 func (c *traffic) wrap(next http.RoundTripper) http.RoundTripper {
@@ -45,21 +46,34 @@ func (c *traffic) wrap(next http.RoundTripper) http.RoundTripper {
 			}
 		}
 		dry := r.URL.Query().Get("dryRun") == "All" || r.Method == http.MethodDelete && strings.Contains(body, `"dryRun":["All"]`)
-		c.lock.Lock()
 		name := r.Method + " " + r.URL.Path
-		c.all = append(c.all, name)
-		if r.Method != http.MethodGet && !dry && !strings.Contains(r.URL.Path, "subjectaccessreviews") {
-			c.stored = append(c.stored, name)
+		if r.Method == http.MethodPost {
+			var object metav1.PartialObjectMetadata
+			_ = json.Unmarshal([]byte(body), &object)
+			name += "/" + object.Name
 		}
-		c.lock.Unlock()
-		return next.RoundTrip(r)
+		answer, err := next.RoundTrip(r)
+		c.lock.Lock()
+		defer c.lock.Unlock()
+		c.all = append(c.all, name)
+		if r.Method == http.MethodGet || dry || strings.Contains(r.URL.Path, "selfsubject") {
+			return answer, err
+		}
+		c.stored = append(c.stored, name)
+		if err == nil && answer.StatusCode == http.StatusCreated {
+			name = strings.Replace(name, http.MethodPatch, http.MethodPost, 1)
+		}
+		if err == nil && answer.StatusCode < http.StatusMultipleChoices {
+			c.accepted = append(c.accepted, name)
+		}
+		return answer, err
 	})
 }
 
 func (c *traffic) reset() {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	c.all, c.stored = nil, nil
+	c.all, c.stored, c.accepted = nil, nil, nil
 }
 
 func (c *traffic) total() int {

@@ -364,7 +364,7 @@ func (p *previewing) change(step plan.ForecastStep, batch int) PlannedChange {
 	asked = asked && step.First
 	if asked {
 		change.DependsOnCluster = known.dependsOnCluster
-	} else if change.DependsOnCluster = p.needsPlan(step.Step); change.DependsOnCluster == "" {
+	} else if change.DependsOnCluster = p.needsPlan(step.Step); change.DependsOnCluster == "" && step.Desired != nil && step.Verb != plan.VerbDelete {
 		change.DependsOnCluster = "other steps change the object before"
 	}
 	switch {

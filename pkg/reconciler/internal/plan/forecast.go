@@ -214,6 +214,9 @@ func (f *forecaster) progress(waiting []Wait) bool {
 		if moved[wait.Key] {
 			f.moves[wait.Key]++
 			any = true
+			if wait.Reason == WaitGone && f.touched[wait.Key] {
+				wait.Message = "is being deleted" // when that began is not known yet
+			}
 			if wait.Reason != WaitOrder { // that of another object follows
 				f.result.After = append(f.result.After, wait)
 			}

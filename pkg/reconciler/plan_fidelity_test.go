@@ -1,0 +1,245 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler_test
+
+import (
+	"maps"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// methods are the requests of the verbs. An update by server-side apply, a mark and an
+// orphaning are all a PATCH.
+var methods = map[string]string{
+	"create": http.MethodPost, "replace": http.MethodPut, "merge": http.MethodPatch, "override": http.MethodPatch,
+	"mark": http.MethodPatch, "delete": http.MethodDelete, "orphan": http.MethodPatch,
+}
+
+// writesOf returns the writes of a plan, by batch, in order of their names.
+func writesOf(p reconciler.Plan) (batches [][]string) {
+	for _, c := range p.Changes {
+		for len(batches) < c.Batch {
+			batches = append(batches, nil)
+		}
+		if c.Class != reconciler.ChangeRefused && c.Class != reconciler.ChangeBlocked {
+			batches[c.Batch-1] = append(batches[c.Batch-1], methods[c.Verb]+" "+c.Key.Name)
+		}
+	}
+	for _, batch := range batches {
+		slices.Sort(batch)
+	}
+	return batches
+}
+
+// follow calls the engine until it is done, with a cluster that does what a plan assumes, and
+// expects the writes of the plan. The writes of one batch may have any order.
+func (b *bench) follow(counted *traffic, p reconciler.Plan, call func() (reconciler.Outcome, error)) {
+	b.t.Helper()
+	counted.reset()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		outcome, err := call()
+		b.inventory = outcome.Inventory
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if outcome.Done() {
+			break
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("not done: %v", outcome.Waiting)
+		}
+		b.finishWork()
+	}
+	done := counted.writes()
+	var got [][]string
+	for _, batch := range writesOf(p) {
+		n := min(len(batch), len(done))
+		part := slices.Clone(done[:n])
+		slices.Sort(part)
+		got, done = append(got, part), done[n:]
+	}
+	if len(done) > 0 {
+		got = append(got, done)
+	}
+	if diff := cmp.Diff(writesOf(p), got); diff != "" {
+		b.t.Errorf("the plan is wrong (-said, +done):\n%s\n%s", diff, p)
+	}
+}
+
+// writes returns what the server stored, as method and name.
+func (c *traffic) writes() (all []string) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	for _, accepted := range c.accepted {
+		method, where, _ := strings.Cut(accepted, " ")
+		all = append(all, method+" "+path.Base(where))
+	}
+	return all
+}
+
+// finishWork does the work of the controllers: Deployments become available, Jobs complete,
+// and terminating namespaces are finalized.
+func (b *bench) finishWork() {
+	b.t.Helper()
+	ctx, in := b.t.Context(), client.InNamespace(b.namespace)
+	deployments, jobs := &appsv1.DeploymentList{}, &batchv1.JobList{}
+	namespaces := &corev1.NamespaceList{}
+	for _, list := range []client.ObjectList{deployments, jobs} {
+		if err := b.List(ctx, list, in); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	if err := b.List(ctx, namespaces); err != nil {
+		b.t.Fatal(err)
+	}
+	for i := range deployments.Items {
+		d := &deployments.Items[i]
+		n := *d.Spec.Replicas
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n,
+			Conditions: []appsv1.DeploymentCondition{
+				{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
+				{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"}}}
+		if err := b.Status().Update(ctx, d); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	now := metav1.Now()
+	for i := range jobs.Items {
+		j := &jobs.Items[i]
+		if j.Status.CompletionTime != nil {
+			continue
+		}
+		j.Status = batchv1.JobStatus{StartTime: &now, CompletionTime: &now, Succeeded: 1, Conditions: []batchv1.JobCondition{
+			{Type: batchv1.JobSuccessCriteriaMet, Status: corev1.ConditionTrue}, {Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}}
+		if err := b.Status().Update(ctx, j); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	for i := range namespaces.Items {
+		ns := &namespaces.Items[i]
+		if ns.DeletionTimestamp != nil && strings.HasPrefix(ns.Name, b.namespace) {
+			ns.Spec.Finalizers = nil
+			if err := b.SubResource("finalize").Update(ctx, ns); client.IgnoreNotFound(err) != nil {
+				b.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// plannedJob is a Job.
+func plannedJob(name string, annotations ...string) *unstructured.Unstructured {
+	object := config(name, "", annotations...)
+	delete(object.Object, "data")
+	object.Object["apiVersion"], object.Object["kind"] = "batch/v1", "Job"
+	object.Object["spec"] = map[string]any{"template": map[string]any{"spec": map[string]any{
+		"restartPolicy": "Never", "containers": []any{map[string]any{"name": "job", "image": "a:1"}},
+	}}}
+	return object
+}
+
+// What a plan says is what Apply and Delete do.
+func TestAPlanIsWhatHappens(t *testing.T) {
+	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{})
+	inside := config("inside", "1")
+	inside.SetNamespace(b.namespace + "-new")
+	crd, instance := fooDefinition(b), fooInstance(b)
+	changed := func(object *unstructured.Unstructured, path ...string) *unstructured.Unstructured {
+		object = object.DeepCopy()
+		if err := unstructured.SetNestedField(object.Object, "2", path...); err != nil {
+			t.Fatal(err)
+		}
+		return object
+	}
+	job := plannedJob("migrate", "apply-order", "1", "update-policy", "recreate")
+	install := []client.Object{
+		inside, crd, instance, config("a", "1"), config("gone", "1"), plannedDeployment("db", "a:1"), plannedDeployment("api", "a:1", "apply-order", "2"),
+		job, plannedJob("once", "apply-order", "1", "purge-order", "1"), config("ssa", "1", "update-policy", "ssa-override"),
+	}
+	hooks := []client.Object{plannedJob("backup", "run-on", "pre-delete"), plannedJob("last", "run-on", "post-delete")}
+	upgrade := []client.Object{
+		inside, crd, changed(instance, "value"), config("a", "2"), config("new", "1"), plannedDeployment("db", "a:2"), plannedDeployment("api", "a:2", "apply-order", "2"),
+		changed(job, "metadata", "labels", "of"), config("ssa", "2", "update-policy", "ssa-override"), config("there", "1"),
+	}
+	if err := b.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "there"}}); err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string][]client.Object{"1 install": append(install, hooks...), "2 upgrade": append(upgrade, hooks...)}
+	for _, version := range slices.Sorted(maps.Keys(versions)) {
+		t.Run(version, func(t *testing.T) {
+			b.t = t
+			request := b.request(versions[version]...)
+			p := b.foresee(counted, request)
+			b.follow(counted, p, func() (reconciler.Outcome, error) {
+				request.Inventory = b.inventory
+				return b.engine.Apply(t.Context(), request)
+			})
+			if rest := b.foresee(counted, request); len(rest.Changes)+len(rest.Waiting) > 0 {
+				t.Errorf("done, but the plan is\n%s", rest)
+			}
+		})
+	}
+	t.Run("3 deletion", func(t *testing.T) {
+		b.t = t
+		request := reconciler.DeleteRequest{Owner: b.owner(), Objects: hooks, Namespace: b.namespace, Record: b.record}
+		p := b.foreseeDeletion(counted, request)
+		b.follow(counted, p, func() (reconciler.Outcome, error) {
+			request.Inventory = b.inventory
+			return b.engine.Delete(t.Context(), request)
+		})
+	})
+}
+
+// Instances and objects of others block the deletion of a type and a namespace; those that
+// the plan removes itself do not.
+func TestAPlanOfADeletionNamesWhatBlocksIt(t *testing.T) {
+	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{})
+	crd, instance := fooDefinition(b), fooInstance(b)
+	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": b.namespace + "-own"}}}
+	inside := config("inside", "1")
+	inside.SetNamespace(namespace.GetName())
+	request := b.request(crd, instance, namespace, inside)
+	b.follow(counted, b.foresee(counted, request), func() (reconciler.Outcome, error) {
+		request.Inventory = b.inventory
+		return b.engine.Apply(t.Context(), request)
+	})
+	deletion := reconciler.DeleteRequest{Owner: b.owner()}
+	expectChanges(t, b.foreseeDeletion(counted, deletion),
+		"1 Delete delete "+instance.GetKind()+" x", "2 Delete delete ConfigMap inside",
+		"3 Delete delete CustomResourceDefinition "+crd.GetName(), "4 Delete delete Namespace "+namespace.GetName())
+
+	foreign, theirs := fooInstance(b), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.GetName(), Name: "theirs"}}
+	foreign.SetName("foreign")
+	foreign.SetNamespace(b.namespace)
+	for _, object := range []client.Object{foreign, theirs} {
+		if err := b.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := b.foreseeDeletion(counted, deletion)
+	expectChanges(t, got, "1 Delete delete "+instance.GetKind()+" x", "2 Delete delete ConfigMap inside", "3 Blocked delete CustomResourceDefinition "+crd.GetName())
+	if text := got.String(); !strings.Contains(text, "1 foreign instance: "+instance.GetKind()+" "+b.namespace+"/foreign") {
+		t.Errorf("got\n%s", text)
+	}
+	if err := b.Delete(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
+	got = b.foreseeDeletion(counted, deletion)
+	expectChanges(t, got, "1 Delete delete "+instance.GetKind()+" x", "2 Delete delete ConfigMap inside",
+		"3 Delete delete CustomResourceDefinition "+crd.GetName(), "4 Blocked delete Namespace "+namespace.GetName())
+}
