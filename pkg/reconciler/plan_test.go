@@ -13,9 +13,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -236,19 +239,52 @@ func TestARefusedChangeHoldsBackWhatComesAfterIt(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	b.awaitQuota()
+	b.countQuota()
+	b.forbidValue("forbidden")
 	secret := config("s", "")
 	secret.Object["kind"], secret.Object["data"] = "Secret", map[string]any{}
 	invalid := config("UPPER", "1")
-	got := b.foresee(counted, b.request(config("a", "1"), secret, invalid, config("b", "1", "apply-order", "1")))
-	expectChanges(t, got, "1 Refused create ConfigMap UPPER", "1 Create create ConfigMap a", "1 Refused create Secret s")
-	if text := got.String(); !strings.Contains(text, "exceeded quota") || !strings.Contains(text, "waits ConfigMap "+b.namespace+"/b: Order") {
+	got := b.foresee(counted, b.request(config("a", "1"), secret, invalid, config("f", "forbidden"), config("b", "1", "apply-order", "1")))
+	expectChanges(t, got, "1 Refused create ConfigMap UPPER", "1 Create create ConfigMap a", "1 Refused create ConfigMap f", "1 Refused create Secret s")
+	if text := got.String(); !strings.Contains(text, "exceeded quota") || !strings.Contains(text, "this value is not allowed") || !strings.Contains(text, "waits ConfigMap "+b.namespace+"/b: Order") {
 		t.Errorf("got\n%s", text)
 	}
 }
 
-// awaitQuota waits until the quota of the bench is enforced.
-func (b *bench) awaitQuota() {
+// forbidValue denies ConfigMaps of the bench with a value, by a policy.
+func (b *bench) forbidValue(value string) {
+	b.t.Helper()
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionv1.MatchResources{
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: b.namespace}},
+			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{admissionv1.Create},
+				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+			}}},
+		},
+		Validations: []admissionv1.Validation{{Expression: fmt.Sprintf("object.data.value != %q", value), Message: "this value is not allowed"}},
+	}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: policy.ObjectMeta, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+	}}
+	for _, object := range []client.Object{policy, binding} {
+		if err := b.Create(b.t.Context(), object); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "probe"}, Data: map[string]string{"value": value}}
+		if err := b.Create(b.t.Context(), probe, client.DryRunAll); err != nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatal("the policy does not become active")
+		}
+	}
+}
+
+// countQuota does the work of the controller that counts what the quota limits.
+func (b *bench) countQuota() {
 	b.t.Helper()
 	quota := &corev1.ResourceQuota{}
 	if err := b.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "few"}, quota); err != nil {
@@ -413,5 +449,65 @@ func TestAPlanIsStable(t *testing.T) {
 	}
 	if first.Version != reconciler.PlanVersion || first.Total(reconciler.ChangeUpdate) != 2 {
 		t.Errorf("got %+v", first)
+	}
+}
+
+func TestAPlanStartsNoWatch(t *testing.T) {
+	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{Changed: func(reconciler.Owner, reconciler.Change) {}})
+	b.mustApply(config("a", "1"))
+	b.engine.StopWatching(b.owner())
+	expectChanges(t, b.foresee(counted, b.request(config("a", "2"))), "1 Update replace ConfigMap a data.value: 1 -> 2")
+	if b.engine.IsWatching() {
+		t.Error("the plan has started a watch")
+	}
+	if got := b.mustApply(config("a", "2")); got.Steps["replace"] != 1 {
+		t.Errorf("after the plan Apply did %v", got.Steps)
+	}
+	expectChanges(t, b.foresee(counted, b.request(config("a", "2"))))
+}
+
+func TestAPlanNamesMissingRights(t *testing.T) {
+	b, _ := newPlanBench(t, reconciler.ReconcilerOptions{})
+	reader := "plan-reader-" + b.namespace
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "reader"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}},
+	}}
+	binding := &rbacv1.RoleBinding{ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reader"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: reader}}}
+	everywhere := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: reader}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
+	}}
+	all := &rbacv1.ClusterRoleBinding{ObjectMeta: everywhere.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: reader}, Subjects: binding.Subjects}
+	for _, object := range []client.Object{role, binding, everywhere, all} {
+		if err := b.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	as := rest.CopyConfig(env.Shared(t).Config())
+	as.Impersonate.UserName = reader
+	target, err := cluster.New(as, cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(target.Close)
+	engine, err := reconciler.NewReconciler(engineName, target, keyed(reconciler.ReconcilerOptions{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		got, err := engine.Plan(t.Context(), b.request(config("a", "1")))
+		if err != nil && time.Now().Before(deadline) {
+			continue // the rights are not known to the server yet
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Changes) == 1 && got.Changes[0].Class == reconciler.ChangeBlocked && strings.Contains(got.Changes[0].Message, "cannot create resource") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("got\n%s", got)
+		}
 	}
 }
