@@ -138,7 +138,7 @@ const (
 
 // Deviation is an object that differs from its manifest, and is not repaired.
 type Deviation struct {
-	Key Key
+	Key Key `json:"key"`
 	Drift
 }
 
@@ -146,19 +146,20 @@ type Deviation struct {
 type Drift struct {
 	// Missing: the object was deleted; Replaced: and another one was created in its
 	// place. Nothing else is known then.
-	Missing, Replaced bool
+	Missing  bool `json:"missing,omitempty"`
+	Replaced bool `json:"replaced,omitempty"`
 	// Expired, with Missing: it had failed, and its time to live removed it.
-	Expired bool
+	Expired bool `json:"expired,omitempty"`
 	// Fields are paths of the manifest at which the object differs, such as
 	// spec.template.spec.containers[name=api].image; the first few, in order.
 	// They are empty if it cannot be said.
-	Fields []string
+	Fields []string `json:"fields,omitempty"`
 	// More counts the fields beyond those.
-	More int
+	More int `json:"more,omitempty"`
 	// Manager is the field manager that changed them last, and At is when.
 	// Both are zero if managedFields do not show it.
-	Manager string
-	At      time.Time
+	Manager string    `json:"manager,omitempty"`
+	At      time.Time `json:"at,omitzero"`
 }
 
 // String names the manager, the fields and the time.

@@ -408,8 +408,9 @@ func TestWhatAPlanCosts(t *testing.T) {
 	}
 	expect := func(what string, changed int, objects []client.Object) {
 		t.Helper()
+		start := time.Now()
 		got := b.foresee(counted, b.request(objects...))
-		t.Logf("%s: %d changes, %d requests", what, len(got.Changes), counted.total())
+		t.Logf("%s: %d changes, %d requests, %s", what, len(got.Changes), counted.total(), time.Since(start).Round(time.Millisecond))
 		if len(got.Changes) != changed || counted.total() > changed+10 {
 			t.Errorf("%s: %d changes, %d requests, want %d changes and at most 10 requests more", what, len(got.Changes), counted.total(), changed)
 		}

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -315,13 +316,16 @@ func (p *previewing) plan(ctx context.Context, forecast plan.Forecast) Plan {
 		result.Until = append(result.Until, PlannedWait{number + 1, waitOf(wait)})
 	}
 	for _, wait := range forecast.Waiting {
+		if wait.Reason != plan.WaitConflict {
+			wait.Until = time.Time{} // it depends on when the plan is made
+		}
 		result.Waiting = append(result.Waiting, waitOf(wait))
 		switch wait.Reason {
 		case plan.WaitOwner, plan.WaitForbidden:
 			result.Changes = append(result.Changes, PlannedChange{
 				Key: Key(wait.Key), APIVersion: p.call.typeOf(wait.Key).GroupVersion().String(), Class: ChangeBlocked, Reason: string(wait.Reason), Message: wait.Message,
 			})
-		case plan.WaitUnknown:
+		case plan.WaitUnknown, plan.WaitType:
 			result.Incomplete = append(result.Incomplete, wait.Key.String()+": "+wait.Message)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -214,6 +215,7 @@ func (f *forecaster) progress(waiting []Wait) bool {
 		if moved[wait.Key] {
 			f.moves[wait.Key]++
 			any = true
+			wait.Until = time.Time{} // it is not waited for that long
 			if wait.Reason == WaitGone && f.touched[wait.Key] {
 				wait.Message = "is being deleted" // when that began is not known yet
 			}
