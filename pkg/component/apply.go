@@ -104,7 +104,7 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 		return result.Empty, &verdict.InvalidError{Err: h.about(obj, err)}
 	}
 	toRender := h.renderRequest(obj, resolved, digests.revision, rendered && obj.GetStatus().Revision == revision)
-	rendering, err := h.render(ctx, obj, toRender, pinned)
+	rendering, err := h.render(ctx, h.renderer, obj, toRender, pinned, &h.remembered(obj).rendering)
 	if err != nil {
 		return result.Empty, err
 	}
@@ -146,38 +146,46 @@ func (h *handler[T]) applyFast(ctx context.Context, obj T, commit lifecycle.Comm
 // apply lets the engine bring the dependent objects closer to what is desired: those
 // that were rendered, if they are not known from an earlier reconcile.
 func (h *handler[T]) apply(ctx context.Context, obj T, commit lifecycle.Commit, t targets.Connection, known prepared, rendered []client.Object) (reconciler.Outcome, error) {
-	protected, err := h.protected(obj)
-	if err != nil {
-		return reconciler.Outcome{}, err
-	}
 	stored, err := h.openInventory(ctx, obj, commit, t, known.config.policies, known.desired != nil)
 	if err != nil {
 		return reconciler.Outcome{}, err
 	}
-	var retain []reconciler.Key
-	if known.pin.isSet() {
-		retain = retained(stored.inventory().Items, known.pinned.Hooks)
+	request, err := h.applyRequest(obj, known, rendered, stored.inventory())
+	if err != nil {
+		return reconciler.Outcome{}, err
 	}
-	outcome, err := t.Engine.Apply(ctx, reconciler.ApplyRequest{
+	request.Record, request.Confirm = stored.save, h.confirm(obj)
+	outcome, err := t.Engine.Apply(ctx, request)
+	remembered := h.remembered(obj)
+	remembered.planned = outcome.Total > 0
+	remembered.pin = known.pin.describe(h.settings.name, known.pinned, outcome.Retained)
+	return outcome, stored.saveOutcome(ctx, outcome.Inventory, h.aboutTarget(obj, err))
+}
+
+// applyRequest returns what the engine is asked for: to apply what was rendered, or is known from an
+// earlier reconcile.
+func (h *handler[T]) applyRequest(obj T, known prepared, rendered []client.Object, inventory reconciler.Inventory) (reconciler.ApplyRequest, error) {
+	protected, err := h.protected(obj)
+	if err != nil {
+		return reconciler.ApplyRequest{}, err
+	}
+	request := reconciler.ApplyRequest{
 		Owner:           h.owner(obj),
 		Namespace:       known.config.namespace,
 		Objects:         rendered,
 		Desired:         known.desired,
-		Inventory:       stored.inventory(),
+		Inventory:       inventory,
 		ComponentDigest: known.digest,
 		Policies:        known.config.policies,
 		ManagedTypes:    known.config.managedTypes,
 		Timeout:         intervalsOf(obj).Timeout,
 		AllowEmpty:      known.allowEmpty,
 		Protected:       protected,
-		Retain:          retain,
-		Record:          stored.save,
-		Confirm:         h.confirm(obj),
-	})
-	remembered := h.remembered(obj)
-	remembered.planned = outcome.Total > 0
-	remembered.pin = known.pin.describe(h.settings.name, known.pinned, outcome.Retained)
-	return outcome, stored.saveOutcome(ctx, outcome.Inventory, h.aboutTarget(obj, err))
+	}
+	if known.pin.isSet() {
+		request.Retain = retained(inventory.Items, known.pinned.Hooks)
+	}
+	return request, nil
 }
 
 // hooksAfterFastPath runs the hooks at the end of the fast path if it makes the component
@@ -203,13 +211,17 @@ func (h *handler[T]) hooksAfterFastPath(ctx context.Context, obj T) error {
 // prepareApply resolves the configuration and the access of the component, and loads its
 // references.
 func (h *handler[T]) prepareApply(ctx context.Context, obj T) (resolvedConfig, target.Access, error) {
+	return h.resolve(ctx, obj, h.loadReferences)
+}
+
+func (h *handler[T]) resolve(ctx context.Context, obj T, load func(context.Context, T) references.Absence) (resolvedConfig, target.Access, error) {
 	resolved, configErr := resolveConfig(obj, h.settings)
 	_, suspendErr := h.suspensionOf(obj)
 	found, _ := h.finder.Find(obj.GetSpec())
 	if err := errors.Join(configErr, suspendErr, references.Mistakes(found, obj.GetNamespace())); err != nil {
 		return resolvedConfig{}, target.Access{}, &verdict.InvalidError{Err: h.about(obj, err)}
 	}
-	if err := h.loadReferences(ctx, obj).Retry(); err != nil {
+	if err := load(ctx, obj).Retry(); err != nil {
 		return resolvedConfig{}, target.Access{}, err
 	}
 	access, err := accessOf(obj, h.settings)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
@@ -146,7 +147,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Conn
 		return err
 	}
 	h.noteDrift(obj, nil, h.now()) // what goes need not be as its manifest says
-	if err := h.addDeleteHooks(ctx, obj, &request, digests); err != nil {
+	if err := h.addDeleteHooks(ctx, h.renderer, obj, &request, digests, &h.remembered(obj).rendering); err != nil {
 		return err
 	}
 	outcome, err := t.Engine.Delete(ctx, request)
@@ -200,7 +201,7 @@ func (h *handler[T]) blocked(obj T, message string) error {
 
 // addDeleteHooks renders what runs before and after the deletion. That is done
 // only if the record says that there is any, and the component does not skip it.
-func (h *handler[T]) addDeleteHooks(ctx context.Context, obj T, request *reconciler.DeleteRequest, digests digests) error {
+func (h *handler[T]) addDeleteHooks(ctx context.Context, renderer *rendering.Renderer, obj T, request *reconciler.DeleteRequest, digests digests, last *rendering.Last) error {
 	if !request.Inventory.DeleteHooks {
 		return nil
 	}
@@ -220,7 +221,7 @@ func (h *handler[T]) addDeleteHooks(ctx context.Context, obj T, request *reconci
 	if current := obj.GetStatus().currentRevision(); current != nil {
 		pinned.to = current.RollbackTo
 	}
-	rendering, err := h.render(ctx, obj, h.renderRequest(obj, resolved, digests.revision, false), pinned)
+	rendering, err := h.render(ctx, renderer, obj, h.renderRequest(obj, resolved, digests.revision, false), pinned, last)
 	if err != nil {
 		delay := h.remembered(obj).idle.Idle()
 		return types.NewRetriableError(fmt.Errorf(

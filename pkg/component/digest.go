@@ -62,12 +62,17 @@ type digests struct {
 }
 
 func (h *handler[T]) digestsOf(ctx context.Context, obj T) (digests, error) {
+	return h.digestsFrom(ctx, obj, h.renderer.Generator)
+}
+
+// digestsFrom is digestsOf for a generator.
+func (h *handler[T]) digestsFrom(ctx context.Context, obj T, generator manifests.Generator) (digests, error) {
 	key, err := h.digestKey.Get(ctx)
 	if err != nil {
 		return digests{}, err
 	}
 	found, _ := h.finder.Find(obj.GetSpec())
-	return digestsOf(obj, h.settings.name, found, manifests.Digest(h.renderer.Generator), digest.Hasher{Key: key})
+	return digestsOf(obj, h.settings.name, found, manifests.Digest(generator), digest.Hasher{Key: key})
 }
 
 // sourceOf returns what the component is rendered from; nil if its generator does not
@@ -81,7 +86,12 @@ func (h *handler[T]) sourceOf(obj T, p pin) *v1alpha1.Source {
 		}
 		return nil
 	}
-	if source := manifests.Source(h.renderer.Generator); source != (v1alpha1.Source{}) {
+	return generatorSource(h.renderer.Generator)
+}
+
+// generatorSource returns what a generator renders from; nil if it does not report it.
+func generatorSource(generator manifests.Generator) *v1alpha1.Source {
+	if source := manifests.Source(generator); source != (v1alpha1.Source{}) {
 		return &source
 	}
 	return nil

@@ -32,7 +32,9 @@ type fakeEngine struct {
 	record   bool
 	echo     bool // the inventory of the outcome is that of the request
 
+	plan    reconciler.Plan
 	applied []reconciler.ApplyRequest
+	planned []reconciler.ApplyRequest
 	deleted []reconciler.DeleteRequest
 }
 
@@ -56,6 +58,15 @@ func (e *fakeEngine) Delete(_ context.Context, request reconciler.DeleteRequest)
 
 func (e *fakeEngine) Recover(context.Context, reconciler.RecoverRequest) ([]reconciler.InventoryItem, error) {
 	return nil, nil
+}
+
+func (e *fakeEngine) Plan(_ context.Context, request reconciler.ApplyRequest) (reconciler.Plan, error) {
+	e.planned = append(e.planned, request)
+	return e.plan, e.err
+}
+
+func (e *fakeEngine) PlanDeletion(context.Context, reconciler.DeleteRequest) (reconciler.Plan, error) {
+	return e.plan, e.err
 }
 
 func (e *fakeEngine) DeletionBlockers(context.Context, reconciler.DeleteRequest) ([]reconciler.Blocker, error) {

@@ -107,11 +107,11 @@ func fullContext(ctx context.Context, t targets.Connection, componentDigest stri
 
 // render renders the dependent objects, and returns those to apply: those of the revision that
 // the component is pinned to, if it is.
-func (h *handler[T]) render(ctx context.Context, obj T, request rendering.Request, p pin) (rendering.Rendering, error) {
+func (h *handler[T]) render(ctx context.Context, renderer *rendering.Renderer, obj T, request rendering.Request, p pin, last *rendering.Last) (rendering.Rendering, error) {
 	if p.isSet() {
-		return h.restore(ctx, obj, request, p)
+		return h.restore(ctx, renderer, obj, request, p, last)
 	}
-	return h.renderer.Render(ctx, request, &h.remembered(obj).rendering)
+	return renderer.Render(ctx, request, last)
 }
 
 // renderRequest returns what is rendered for a component. The digest is that of the revision;

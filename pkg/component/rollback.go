@@ -68,7 +68,7 @@ func (p pin) digests(spec digests) digests {
 }
 
 // restore returns the manifests of the revision that the component is pinned to.
-func (h *handler[T]) restore(ctx context.Context, obj T, request rendering.Request, p pin) (rendering.Rendering, error) {
+func (h *handler[T]) restore(ctx context.Context, renderer *rendering.Renderer, obj T, request rendering.Request, p pin, last *rendering.Last) (rendering.Rendering, error) {
 	if h.settings.historyLimit == 0 {
 		return rendering.Rendering{}, &verdict.InvalidError{Err: h.about(obj, fmt.Errorf(
 			"it cannot be rolled back to revision %d, because the operator keeps no manifests (option RevisionHistoryLimit is 0)", p.to))}
@@ -77,7 +77,7 @@ func (h *handler[T]) restore(ctx context.Context, obj T, request rendering.Reque
 	if entry := obj.GetStatus().revisionInHistory(p.to); entry != nil {
 		from.Digest = entry.Digest
 	}
-	restored, err := h.renderer.Restore(ctx, request, from, &h.remembered(obj).rendering)
+	restored, err := renderer.Restore(ctx, request, from, last)
 	if _, missing := errors.AsType[*rendering.MissingRevisionError](err); missing {
 		return restored, &verdict.InvalidError{Err: h.about(obj, err)}
 	}

@@ -121,6 +121,42 @@ func (c *userCode[T]) runHooks(ctx context.Context, point hookPoint, obj T) erro
 	return nil
 }
 
+// PreviewSafe marks a hook that changes nothing outside of the component's status, so that it
+// also runs when a plan is made (see Reconciler.Plan). Other hooks do not run then, and the plan
+// says that it is incomplete.
+//
+//go:noinline
+func PreviewSafe[T Component](hook HookFunc[T]) HookFunc[T] {
+	if hook == nil {
+		return nil // the setup reports it
+	}
+	return func(ctx context.Context, client client.Client, component T) error {
+		return hook(ctx, client, component)
+	}
+}
+
+// isPreviewSafe reports whether PreviewSafe made the hook: all functions that it makes are one
+// piece of code.
+func isPreviewSafe[T Component](hook HookFunc[T]) bool {
+	marked := PreviewSafe(func(context.Context, client.Client, T) error { return nil })
+	return reflect.ValueOf(hook).Pointer() == reflect.ValueOf(marked).Pointer()
+}
+
+// previewHooks runs the hooks that are marked as safe, and names those that are not.
+func (c *userCode[T]) previewHooks(ctx context.Context, point hookPoint, obj T) (left []string, err error) {
+	for i, hook := range c.hooks[point] {
+		what := fmt.Sprintf("%s hook %d", point, i+1)
+		if !isPreviewSafe(hook) {
+			left = append(left, what)
+			continue
+		}
+		if err := c.runHook(ctx, what, hook, obj); err != nil && result.Compute(result.Empty, err, nil).Outcome != result.Ignored {
+			return left, err
+		}
+	}
+	return left, nil
+}
+
 // runHook gives the hook a copy, so that a hook that exceeds its deadline can do no
 // harm, and copies the status of the hook back.
 func (c *userCode[T]) runHook(ctx context.Context, what string, hook HookFunc[T], obj T) error {

@@ -28,6 +28,7 @@ const (
 	componentRevisionKey  key = "component revision"
 	installationKey       key = "installation of the component"
 	rollbackHooksKey      key = "rollback hooks"
+	previewKey            key = "preview"
 	measuredKey           key = "measurement of the result"
 )
 
@@ -170,4 +171,16 @@ func WithRollbackHooks(ctx context.Context, included bool) context.Context {
 func IncludesRollbackHooks(ctx context.Context) bool {
 	included, _ := valueFrom[bool](ctx, rollbackHooksKey)
 	return included
+}
+
+// WithPreview returns a context of a preview: what is generated is not applied.
+func WithPreview(ctx context.Context) context.Context {
+	return context.WithValue(ctx, previewKey, true)
+}
+
+// IsPreview reports whether what is generated is only shown, and not applied. A generator or a
+// hook must change nothing then.
+func IsPreview(ctx context.Context) bool {
+	preview, _ := valueFrom[bool](ctx, previewKey)
+	return preview
 }

@@ -48,8 +48,10 @@ type work struct {
 	Installation bool
 	// RollbackHooks asks for the objects that only a rollback applies, too.
 	RollbackHooks bool
-	Component     map[string]any
-	Origins       bool
+	// Preview says that the objects are only shown.
+	Preview   bool
+	Component map[string]any
+	Origins   bool
 	// Time is what the rendering takes for the current time, if it is not that of the clock.
 	Time *time.Time
 }
@@ -73,7 +75,7 @@ type answer struct {
 var texts = []key{reconcilerNameKey, componentNameKey, componentNamespaceKey, componentDigestKey}
 
 func encodeWork(ctx context.Context, generator, namespace, name string, parameters types.Unstructurable) ([]byte, error) {
-	w := work{Generator: generator, Namespace: namespace, Name: name, Texts: map[key]string{}, Installation: IsComponentInstallation(ctx), RollbackHooks: IncludesRollbackHooks(ctx)}
+	w := work{Generator: generator, Namespace: namespace, Name: name, Texts: map[key]string{}, Installation: IsComponentInstallation(ctx), RollbackHooks: IncludesRollbackHooks(ctx), Preview: IsPreview(ctx)}
 	err := protect(func() error {
 		if !isNil(parameters) {
 			w.Parameters = parameters.ToUnstructured()
@@ -171,6 +173,9 @@ func (w *work) context(ctx context.Context) (context.Context, *Origins) {
 	}
 	ctx = WithComponentInstallation(ctx, w.Installation)
 	ctx = WithRollbackHooks(ctx, w.RollbackHooks)
+	if w.Preview {
+		ctx = WithPreview(ctx)
+	}
 	if w.Time != nil {
 		ctx = WithTime(ctx, *w.Time)
 	}

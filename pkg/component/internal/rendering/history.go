@@ -31,7 +31,7 @@ const runOnRollback = "rollback"
 // unsaved returns the objects as they are to be kept; nil if they are in the history, or if one of
 // them cannot be serialised, which the engine refuses.
 func (r *Renderer) unsaved(ctx context.Context, request Request, last *Last, objects []client.Object) (*revisions.Set, error) {
-	if r.Revisions == nil || request.Limit == 0 || request.Component.GetDeletionTimestamp() != nil {
+	if r.Preview || r.Revisions == nil || request.Limit == 0 || request.Component.GetDeletionTimestamp() != nil {
 		return nil, nil
 	}
 	if request.Stored != "" && last.changes > 0 {
@@ -202,6 +202,9 @@ func (r *Renderer) keepRestored(ctx context.Context, request Request, set *revis
 	}
 	if set.Digest, err = r.Revisions.Identify(ctx, parts...); err != nil {
 		return err
+	}
+	if r.Preview {
+		return nil
 	}
 	return r.write(ctx, request, revisions.Update{Set: set}, rendering, k)
 }

@@ -19,7 +19,6 @@ import (
 
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/revisions"
-	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
@@ -154,11 +153,11 @@ func (r *Renderer) load(ctx context.Context, request Request, k *kept) error {
 func (r *Renderer) keepValues(ctx context.Context, request Request, read *answers, rendering *Rendering, k *kept) error {
 	needed := read.random.Used() && (len(k.Values) > 0 || len(k.Groups) > 0 || read.random.UsedTime())
 	if needed && k.lost != "" {
-		r.Telemetry.Warn(request.Component, reasonRandomValuesLost, telemetry.Apply,
+		r.warn(request.Component, reasonRandomValuesLost,
 			fmt.Sprintf("the random values of revision %d are made anew, because what was kept of them is lost: %s", k.revision.Number, k.lost))
 	}
 	k.lost = ""
-	if k.saved || !needed || k.record == nil || request.Component.GetDeletionTimestamp() != nil {
+	if r.Preview || k.saved || !needed || k.record == nil || request.Component.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	content, err := json.Marshal(k.keptContent)

@@ -59,6 +59,15 @@ type Renderer struct {
 	Scheme *runtime.Scheme
 	// Leading fails if this process may not write any more.
 	Leading func() error
+	// Preview: nothing is kept and no event is made, because nothing is applied.
+	Preview bool
+}
+
+// warn makes an event, but not in a preview.
+func (r *Renderer) warn(c Component, reason, message string) {
+	if !r.Preview {
+		r.Telemetry.Warn(c, reason, telemetry.Apply, message)
+	}
 }
 
 // Request is what is rendered: a component, and the namespace and the name of its deployment.
@@ -149,7 +158,7 @@ func (r *Renderer) render(ctx context.Context, request Request, last *Last) (obj
 		logf.FromContext(ctx).V(1).Info("the rendered manifests are held back, because they change without a cause")
 	}
 	if findings := last.findings(); len(before) == 0 && len(findings) > 0 {
-		r.Telemetry.Warn(request.Component, reasonNonDeterministic, telemetry.Apply, findings[0])
+		r.warn(request.Component, reasonNonDeterministic, findings[0])
 	}
 	return chosen, read, nil
 }

@@ -24,6 +24,8 @@ import (
 type Engine interface {
 	Apply(ctx context.Context, request reconciler.ApplyRequest) (reconciler.Outcome, error)
 	Delete(ctx context.Context, request reconciler.DeleteRequest) (reconciler.Outcome, error)
+	Plan(ctx context.Context, request reconciler.ApplyRequest) (reconciler.Plan, error)
+	PlanDeletion(ctx context.Context, request reconciler.DeleteRequest) (reconciler.Plan, error)
 	DeletionBlockers(ctx context.Context, request reconciler.DeleteRequest) ([]reconciler.Blocker, error)
 	Recover(ctx context.Context, request reconciler.RecoverRequest) ([]reconciler.InventoryItem, error)
 	StopWatching(owner reconciler.Owner)

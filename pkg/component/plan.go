@@ -1,0 +1,358 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apitypes "k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/pkg/component/internal/references"
+	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/targets"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// PlanRequest says what is planned.
+type PlanRequest[T Component] struct {
+	// Key names the component.
+	Key client.ObjectKey
+	// Edited is the component with changes that are not stored. Its metadata and its spec count;
+	// the status is that of the stored component, if there is one. Nil means the component as it
+	// is stored.
+	Edited T
+	// Delete plans the deletion of the component.
+	Delete bool
+	// Generator takes the place of the generator of the reconciler, as another version of
+	// the operator would have it. Nil means that of the reconciler.
+	Generator manifests.Generator
+}
+
+// Plan is everything that the reconciler would do for a component until the component is ready, or
+// gone. It is a value; its JSON has the version of reconciler.PlanVersion.
+type Plan struct {
+	Kind      string       `json:"kind"`
+	Namespace string       `json:"namespace,omitempty"`
+	Name      string       `json:"name"`
+	UID       apitypes.UID `json:"uid,omitempty"`
+	// Revision is what the component has then.
+	Revision int64 `json:"revision,omitempty"`
+	// RollbackTo is the revision that the component is pinned to; 0 if to none.
+	RollbackTo int64 `json:"rollbackTo,omitempty"`
+	// Source is what is rendered.
+	Source *v1alpha1.Source `json:"source,omitempty"`
+	// Hash identifies the component, what the revision is rendered from, and what is done to which
+	// objects and fields. It is empty for a deletion.
+	Hash string `json:"hash,omitempty"`
+	reconciler.Plan
+}
+
+// Plan returns what the reconciler would do for a component: as it is stored, as it would be after an
+// edit, for its deletion, or with another generator. It writes nothing but the operator's own digest
+// key, if there is none yet; the server is asked about each changed object by a dry run. Hooks run
+// only if they are marked by PreviewSafe.
+//
+// An error is that which the reconcile would end with. Plan fails before the setup.
+func (r *Reconciler[T]) Plan(ctx context.Context, request PlanRequest[T]) (Plan, error) {
+	running := r.running.Load()
+	if running == nil {
+		return Plan{}, fmt.Errorf("reconciler %s: Plan was called before SetupWithManager", r.settings.name)
+	}
+	secrets := redact.New()
+	plan, err := running.handler.plan(redact.With(ctx, secrets), request)
+	return plan, secrets.Error(err)
+}
+
+// PlanAll plans all components that the reconciler has, as an upgrade of the operator would change
+// them if the generator is that of its next version; nil means the generator of the reconciler.
+// As many as concurrency are planned at the same time; less than 1 means 4. Report is called for
+// each of them, never by two at once. The error says why the components cannot be listed.
+func (r *Reconciler[T]) PlanAll(ctx context.Context, generator manifests.Generator, concurrency int, report func(client.ObjectKey, Plan, error)) error {
+	running := r.running.Load()
+	if running == nil {
+		return fmt.Errorf("reconciler %s: PlanAll was called before SetupWithManager", r.settings.name)
+	}
+	keys, err := running.handler.listKeys(ctx)
+	if err != nil {
+		return err
+	}
+	if concurrency < 1 {
+		concurrency = defaultPlans
+	}
+	var mu sync.Mutex
+	var planning sync.WaitGroup
+	slots := make(chan struct{}, concurrency)
+	defer planning.Wait()
+	for _, key := range keys {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case slots <- struct{}{}:
+		}
+		planning.Go(func() {
+			defer func() { <-slots }()
+			plan, err := r.Plan(ctx, PlanRequest[T]{Key: key, Generator: generator})
+			mu.Lock()
+			defer mu.Unlock()
+			report(key, plan, err)
+		})
+	}
+	return nil
+}
+
+// defaultPlans is how many components are planned at the same time.
+const defaultPlans = 4
+
+// listKeys returns the components that the reconciler selects.
+func (h *handler[T]) listKeys(ctx context.Context) ([]client.ObjectKey, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(h.kind.GroupVersion().WithKind(h.kind.Kind + "List"))
+	var keys []client.ObjectKey
+	for {
+		if err := h.local.List(ctx, list, &client.ListOptions{LabelSelector: h.settings.selector, Limit: 500, Continue: list.Continue}); err != nil {
+			return nil, fmt.Errorf("list the components of kind %s: %w", h.kind.Kind, err)
+		}
+		for _, item := range list.Items {
+			keys = append(keys, client.ObjectKeyFromObject(&item))
+		}
+		if list.Continue == "" {
+			return keys, nil
+		}
+	}
+}
+
+// plan makes a plan. It goes the way of createOrUpdate and delete, on a copy of the component, and
+// leaves out what writes.
+func (h *handler[T]) plan(ctx context.Context, request PlanRequest[T]) (Plan, error) {
+	obj, err := h.planned(ctx, request)
+	if err != nil {
+		return Plan{}, err
+	}
+	p := Plan{Kind: h.kind.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID()}
+	ctx = manifests.WithPreview(ctx)
+	if request.Delete || !obj.GetDeletionTimestamp().IsZero() {
+		p.Plan, err = h.planDeletion(ctx, obj)
+		return p, err
+	}
+	generator := request.Generator
+	if isNil(generator) {
+		generator = h.renderer.Generator
+	}
+	return p, h.planApply(ctx, obj, generator, &p)
+}
+
+// planned returns the component to plan. It is a copy.
+func (h *handler[T]) planned(ctx context.Context, request PlanRequest[T]) (T, error) {
+	stored := newComponent[T]()
+	err := h.local.Get(ctx, request.Key, stored)
+	if isNil(request.Edited) || err != nil && !apierrors.IsNotFound(err) {
+		if err != nil {
+			err = fmt.Errorf("read %s %s: %w", h.kind.Kind, request.Key, err)
+		}
+		return stored, err
+	}
+	edited, copyErr := copyOf(request.Edited)
+	if copyErr != nil {
+		return stored, copyErr
+	}
+	edited.SetNamespace(request.Key.Namespace)
+	edited.SetName(request.Key.Name)
+	if err == nil {
+		*edited.GetStatus() = *stored.GetStatus()
+		edited.SetUID(stored.GetUID())
+		edited.SetGeneration(stored.GetGeneration() + 1)
+		edited.SetFinalizers(stored.GetFinalizers())
+		edited.SetDeletionTimestamp(stored.GetDeletionTimestamp())
+	} else {
+		*edited.GetStatus() = Status{}
+		edited.SetGeneration(1)
+	}
+	return edited, nil
+}
+
+// planApply plans what createOrUpdate does.
+func (h *handler[T]) planApply(ctx context.Context, obj T, generator manifests.Generator, p *Plan) error {
+	resolved, t, err := h.planTarget(ctx, obj)
+	if err != nil {
+		return err
+	}
+	defer t.Release()
+	ctx = h.basicContext(ctx, obj)
+	left, err := h.code.previewHooks(ctx, postRead, obj)
+	if err != nil {
+		return err
+	}
+	digests, err := h.digestsFrom(ctx, obj, generator)
+	if err != nil {
+		return err
+	}
+	if err := h.keepRevision(ctx, obj, digests); err != nil {
+		return err
+	}
+	pinned, err := h.pinOf(obj, digests)
+	if err != nil {
+		return &verdict.InvalidError{Err: h.about(obj, err)}
+	}
+	digests = pinned.digests(digests)
+	status := obj.GetStatus()
+	revision, before := status.Revision, status.processing().manifests != ""
+	status.startProcessing(obj.GetGeneration(), digests, h.now())
+	ctx = fullContext(ctx, t, digests.component, status)
+	notRun, err := h.code.previewHooks(ctx, preReconcile, obj)
+	if err != nil {
+		return err
+	}
+	renderer := *h.renderer
+	renderer.Generator, renderer.Preview = generator, true
+	toRender := h.renderRequest(obj, resolved, digests.revision, before && status.Revision == revision)
+	rendered, err := h.render(ctx, &renderer, obj, toRender, pinned, &rendering.Last{})
+	if err != nil {
+		return err
+	}
+	known := prepared{config: resolved, digest: digests.component, pin: pinned, pinned: rendered.Pinned}
+	if known.allowEmpty, err = flagOf(obj, h.settings.name+"/"+v1alpha1.AnnotationAllowEmpty); err != nil {
+		return &verdict.InvalidError{Err: h.about(obj, err)}
+	}
+	inventory, err := h.readInventory(ctx, obj)
+	if err != nil {
+		return err
+	}
+	applyRequest, err := h.applyRequest(obj, known, rendered.Objects, inventory)
+	if err != nil {
+		return err
+	}
+	p.Revision, p.RollbackTo, p.Source = status.Revision, pinned.to, generatorSource(generator)
+	if p.Plan, err = t.Engine.Plan(ctx, applyRequest); err != nil {
+		return h.aboutTarget(obj, err)
+	}
+	for _, hook := range append(left, notRun...) {
+		p.Incomplete = append(p.Incomplete, hook+" is not run for a plan, because it is not marked by PreviewSafe")
+	}
+	p.Hash = p.hash(obj.GetUID(), digests.revision)
+	return nil
+}
+
+// planDeletion plans what delete does.
+func (h *handler[T]) planDeletion(ctx context.Context, obj T) (reconciler.Plan, error) {
+	resolved, t, err := h.planTarget(ctx, obj)
+	if err != nil {
+		return reconciler.Plan{}, err
+	}
+	defer t.Release()
+	ctx = h.basicContext(ctx, obj)
+	left, err := h.code.previewHooks(ctx, postRead, obj)
+	if err != nil {
+		return reconciler.Plan{}, err
+	}
+	digests, err := h.digestsOf(ctx, obj)
+	if err != nil {
+		return reconciler.Plan{}, err
+	}
+	ctx = fullContext(ctx, t, digests.component, obj.GetStatus())
+	inventory, err := h.readInventory(ctx, obj)
+	if err != nil {
+		return reconciler.Plan{}, err
+	}
+	protected, err := h.protected(obj)
+	if err != nil {
+		return reconciler.Plan{}, err
+	}
+	request := reconciler.DeleteRequest{
+		Owner: h.owner(obj), Inventory: inventory, ManagedTypes: resolved.managedTypes, Timeout: resolved.intervals.Timeout, Protected: protected,
+	}
+	renderer := *h.renderer
+	renderer.Preview = true
+	if err := h.addDeleteHooks(ctx, &renderer, obj, &request, digests, &rendering.Last{}); err != nil {
+		return reconciler.Plan{}, err
+	}
+	plan, err := t.Engine.PlanDeletion(ctx, request)
+	if err != nil {
+		return plan, h.aboutTarget(obj, err)
+	}
+	for _, point := range []hookPoint{preDelete, postDelete} {
+		for i, hook := range h.code.hooks[point] {
+			if !isPreviewSafe(hook) {
+				left = append(left, fmt.Sprintf("%s hook %d", point, i+1))
+			}
+		}
+	}
+	for _, hook := range left {
+		plan.Incomplete = append(plan.Incomplete, hook+" is not run for a plan")
+	}
+	return plan, nil
+}
+
+// planTarget returns the configuration of the component and a connection to its target. The
+// references are loaded, and not watched.
+func (h *handler[T]) planTarget(ctx context.Context, obj T) (resolvedConfig, targets.Connection, error) {
+	resolved, access, err := h.resolve(ctx, obj, func(ctx context.Context, obj T) references.Absence {
+		absent, _ := h.readReferences(ctx, obj)
+		return absent
+	})
+	if err != nil {
+		return resolved, targets.Connection{}, err
+	}
+	if _, err := h.digestKey.Get(ctx); err != nil {
+		return resolved, targets.Connection{}, err
+	}
+	t, err := h.targets.Connect(access, client.ObjectKeyFromObject(obj))
+	if err != nil {
+		return resolved, targets.Connection{}, h.about(obj, err)
+	}
+	return resolved, t, nil
+}
+
+// readInventory reads the inventory and changes nothing in it.
+func (h *handler[T]) readInventory(ctx context.Context, obj T) (reconciler.Inventory, error) {
+	snapshot, err := h.openSnapshot(ctx, obj, false)
+	if err != nil {
+		return reconciler.Inventory{}, h.about(obj, err)
+	}
+	if losses := snapshot.Losses(); len(losses) > 0 {
+		return reconciler.Inventory{}, h.about(obj, fmt.Errorf(
+			"a part of the inventory is lost (%s); nothing can be planned before the operator has rebuilt it in its next reconcile", losses[0]))
+	}
+	operator, err := h.operator(ctx)
+	if err != nil {
+		return reconciler.Inventory{}, err
+	}
+	stored := &storedInventory{snapshot: snapshot, operator: operator}
+	return stored.inventory(), nil
+}
+
+// hash returns the hash of the plan for a component and the digest of what its revision is rendered
+// from.
+func (p Plan) hash(uid apitypes.UID, revision string) string {
+	type change struct {
+		Key   reconciler.Key
+		Class reconciler.ChangeClass
+		Paths []string
+	}
+	var changes []change
+	for _, planned := range p.Changes {
+		c := change{Key: planned.Key, Class: planned.Class}
+		for _, field := range planned.Fields {
+			c.Paths = append(c.Paths, field.Path)
+		}
+		changes = append(changes, c)
+	}
+	encoded, err := json.Marshal([]any{reconciler.PlanVersion, uid, revision, changes})
+	if err != nil {
+		return "" // texts can be encoded
+	}
+	sum := sha256.Sum256(encoded)
+	return hex.EncodeToString(sum[:10])
+}

@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// plan returns a plan, and fails if anything was written for it.
+func (b *bed) plan(request component.PlanRequest[*widget.Widget]) component.Plan {
+	b.Helper()
+	plan, err := b.tryPlan(request)
+	b.check(err)
+	return plan
+}
+
+func (b *bed) tryPlan(request component.PlanRequest[*widget.Widget]) (component.Plan, error) {
+	b.Helper()
+	if request.Key.Name == "" {
+		request.Key = b.key("main")
+	}
+	from := len(b.events())
+	plan, err := b.reconciler.Plan(b.Context(), request)
+	for _, e := range b.events()[from:] {
+		reads := e.Verb == "get" || e.Verb == "list" || e.Verb == "watch" || strings.HasPrefix(e.Resource, "selfsubject")
+		dryRun := strings.Contains(e.URI, "dryRun=All") || strings.Contains(string(e.Sent), `"dryRun":["All"]`)
+		if e.User == b.user && !reads && !dryRun && !strings.Contains(string(e.Sent), "digest-key") {
+			b.Errorf("the plan wrote: %s %s", e.Verb, e.URI)
+		}
+	}
+	return plan, err
+}
+
+// changes returns the changes of a plan as "batch class kind name: paths".
+func changes(plan component.Plan) []string {
+	var lines []string
+	for _, c := range plan.Changes {
+		line := fmt.Sprintf("%d %s %s %s", c.Batch, c.Class, c.Key.Kind, c.Key.Name)
+		for _, field := range c.Fields {
+			line += fmt.Sprintf(" %s %s->%s", field.Path, field.Old, field.New)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func TestAPlanSaysWhatAReconcileWouldDo(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "1"}})
+	plan := b.plan(component.PlanRequest[*widget.Widget]{})
+	if diff := cmp.Diff([]string{"1 Create ConfigMap a", "1 Create ConfigMap b"}, changes(plan)); diff != "" || plan.Revision != 1 {
+		t.Errorf("installation, revision %d (-want +got):\n%s", plan.Revision, diff)
+	}
+	b.until(component.StateReady)
+	if plan := b.plan(component.PlanRequest[*widget.Widget]{}); len(plan.Changes) > 0 || plan.Revision != 1 {
+		t.Errorf("at rest: %v", changes(plan))
+	}
+
+	edited := b.get()
+	edited.Spec.Values = map[string]string{"a": "2", "c": "1"}
+	plan = b.plan(component.PlanRequest[*widget.Widget]{Edited: edited})
+	want := []string{"1 Create ConfigMap c", "1 Update ConfigMap a data.value 1->2", "2 Delete ConfigMap b"}
+	got := changes(plan)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" || plan.Revision != 2 || plan.Hash == "" {
+		t.Errorf("an edit, revision %d, hash %q (-want +got):\n%s", plan.Revision, plan.Hash, diff)
+	}
+	if again := b.plan(component.PlanRequest[*widget.Widget]{Edited: edited}); again.Hash != plan.Hash {
+		t.Error("the same edit has another hash")
+	}
+	if edited.Spec.Values["a"] = "3"; b.plan(component.PlanRequest[*widget.Widget]{Edited: edited}).Hash == plan.Hash {
+		t.Error("another edit has the same hash")
+	}
+	if encoded, err := json.Marshal(plan); err != nil || !strings.Contains(string(encoded), `"version":"corbel.run/plan/v1"`) {
+		t.Errorf("%v: %s", err, encoded)
+	}
+
+	plan = b.plan(component.PlanRequest[*widget.Widget]{Delete: true})
+	if diff := cmp.Diff([]string{"1 Delete ConfigMap a", "1 Delete ConfigMap b"}, changes(plan)); diff != "" {
+		t.Errorf("deletion (-want +got):\n%s", diff)
+	}
+	next := manifests.GeneratorFunc(func(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+		if !manifests.IsPreview(ctx) {
+			t.Error("the generator does not see that it is a preview")
+		}
+		objects, err := configMaps(ctx, namespace, name, parameters)
+		return append(objects, configMap("new", nil)), err
+	})
+	plan = b.plan(component.PlanRequest[*widget.Widget]{Generator: next})
+	if diff := cmp.Diff([]string{"1 Create ConfigMap new"}, changes(plan)); diff != "" {
+		t.Errorf("another operator (-want +got):\n%s", diff)
+	}
+	planned := 0
+	b.check(b.reconciler.PlanAll(t.Context(), next, 2, func(key client.ObjectKey, plan component.Plan, err error) {
+		if key == b.key("main") {
+			planned++
+			b.check(err)
+			if len(plan.Changes) != 1 {
+				t.Errorf("in a plan of all: %v", changes(plan))
+			}
+		}
+	}))
+	if planned != 1 {
+		t.Errorf("the component was planned %d times", planned)
+	}
+}
+
+func TestAPlanOfARollbackIsWhatTheRollbackDoes(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "1"}})
+	b.until(component.StateReady)
+	b.setValues(map[string]string{"a": "2", "c": "1"})
+	edited := b.get()
+	edited.Annotations = map[string]string{rollbackTo: "1"}
+	plan := b.plan(component.PlanRequest[*widget.Widget]{Edited: edited})
+	got := changes(plan)
+	slices.Sort(got)
+	want := []string{"1 Create ConfigMap b", "1 Update ConfigMap a data.value 2->1", "2 Delete ConfigMap c"}
+	if diff := cmp.Diff(want, got); diff != "" || plan.RollbackTo != 1 || plan.Revision != 3 {
+		t.Errorf("revision %d to %d (-want +got):\n%s", plan.Revision, plan.RollbackTo, diff)
+	}
+	edited.Annotations[rollbackTo] = "7"
+	if _, err := b.tryPlan(component.PlanRequest[*widget.Widget]{Edited: edited}); err == nil || !strings.Contains(err.Error(), "those of revision 2, 1 are") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAPlanRunsOnlyHooksThatAreSafe(t *testing.T) {
+	var safe, unsafe atomic.Int32
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, func(b *bed) {
+		b.reconciler.WithPreReconcileHook(component.PreviewSafe(func(context.Context, client.Client, *widget.Widget) error { safe.Add(1); return nil }))
+		b.reconciler.WithPreReconcileHook(func(context.Context, client.Client, *widget.Widget) error { unsafe.Add(1); return nil })
+		b.reconciler.WithPostReconcileHook(func(context.Context, client.Client, *widget.Widget) error { unsafe.Add(1); return nil })
+	})
+	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
+	plan := b.plan(component.PlanRequest[*widget.Widget]{})
+	if safe.Load() != 1 || unsafe.Load() != 0 {
+		t.Errorf("%d calls of the hook that is safe, %d of others", safe.Load(), unsafe.Load())
+	}
+	if len(plan.Incomplete) != 1 || !strings.Contains(plan.Incomplete[0], "pre-reconcile hook 2 is not run") {
+		t.Errorf("%q", plan.Incomplete)
+	}
+}
+
+func TestAPlanGivesTheErrorOfTheReconcile(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	edited := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "main"}}
+	edited.Spec.Namespace = "Not_Legal"
+	if _, err := b.tryPlan(component.PlanRequest[*widget.Widget]{Edited: edited}); err == nil || !strings.Contains(err.Error(), `deployment namespace "Not_Legal"`) {
+		t.Errorf("%v", err)
+	}
+	if _, err := b.tryPlan(component.PlanRequest[*widget.Widget]{}); err == nil || !strings.Contains(err.Error(), "read Widget "+b.namespace+"/main") {
+		t.Errorf("%v", err)
+	}
+	edited.Spec.Namespace, edited.Spec.Values = "", map[string]string{"a": "1"}
+	if plan := b.plan(component.PlanRequest[*widget.Widget]{Edited: edited}); plan.Total("Create") != 1 {
+		t.Errorf("a component that is not stored: %v", changes(plan))
+	}
+}
+
+func TestAPlanShowsNoValueOfASecret(t *testing.T) {
+	generator := manifests.GeneratorFunc(func(_ context.Context, _, _ string, parameters types.Unstructurable) ([]client.Object, error) {
+		values, _ := parameters.ToUnstructured()["values"].(map[string]any)
+		return []client.Object{&corev1.Secret{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "password"},
+			StringData: map[string]string{"password": values["password"].(string)},
+		}}, nil
+	})
+	b := newBed(t, generator, component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: map[string]string{"password": "correct-horse-1"}})
+	b.until(component.StateReady)
+	edited := b.get()
+	edited.Spec.Values["password"] = "correct-horse-2"
+	plan := b.plan(component.PlanRequest[*widget.Widget]{Edited: edited})
+	encoded := string(must(json.Marshal(plan))(t)) + plan.String()
+	if strings.Contains(encoded, "correct-horse") || !strings.Contains(encoded, "data.password") {
+		t.Error(encoded)
+	}
+}
