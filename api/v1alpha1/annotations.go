@@ -53,6 +53,11 @@ const (
 	// AnnotationRollbackTo is the number of an earlier revision of the component. Its manifests
 	// are applied in place of those that the spec leads to, until the annotation is removed.
 	AnnotationRollbackTo = "rollback-to"
+	// AnnotationRequireApproval, if "true", lets each new revision of the component wait until
+	// its plan is approved; "false" does not, whatever the operator's default is.
+	AnnotationRequireApproval = "require-approval"
+	// AnnotationApprove is the hash of a plan that waits for its approval, as the status has it.
+	AnnotationApprove = "approve"
 	// AnnotationAllowEmpty, if "true", lets a component that renders nothing
 	// remove all its dependents. Otherwise that counts as a mistake.
 	AnnotationAllowEmpty = "allow-empty"

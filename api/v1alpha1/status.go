@@ -101,6 +101,17 @@ type Rollback struct {
 	Message string `json:"message,omitempty"`
 }
 
+// PendingApproval is a plan that waits for its approval.
+type PendingApproval struct {
+	// Revision is what the plan leads to.
+	Revision int64 `json:"revision"`
+	// Hash of the plan; the annotation approve must have it.
+	Hash string `json:"hash"`
+	// Summary counts the changes of the plan.
+	// +optional
+	Summary string `json:"summary,omitempty"`
+}
+
 // Types of the conditions that Corbel writes. They follow the conventions of
 // kstatus, so "kubectl wait" and the health checks of Flux read them right. Argo CD does not
 // read kstatus and needs a health check in Lua.
@@ -157,6 +168,9 @@ const (
 	// ReasonRolledBack means that the revision failed, and that the last one that was
 	// ready is applied in its place.
 	ReasonRolledBack = "RolledBack"
+
+	// ReasonApprovalRequired means that the next revision waits for its approval.
+	ReasonApprovalRequired = "ApprovalRequired"
 
 	// ReasonTargetUnreachable means that the target cluster does not answer, or
 	// that something else answers in its place.

@@ -13,6 +13,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
+	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
@@ -76,56 +77,83 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 		return result.Empty, &verdict.InvalidError{Err: h.about(obj, err)}
 	}
 	digests = pinned.digests(digests)
-	obj.GetStatus().Source = h.sourceOf(obj, pinned)
-	revision, rendered := obj.GetStatus().Revision, obj.GetStatus().processing().manifests != ""
-	dropped := revision == 0 && obj.GetStatus().AppliedGeneration != 0
-	changed := obj.GetStatus().startProcessing(obj.GetGeneration(), digests, h.now())
-	if obj.GetStatus().Revision != revision {
-		h.remembered(obj).activity.StartRevision()
+	allowEmpty, err := flagOf(obj, h.settings.name+"/"+v1alpha1.AnnotationAllowEmpty)
+	if err != nil {
+		return result.Empty, &verdict.InvalidError{Err: h.about(obj, err)}
 	}
-	obj.GetStatus().startRevision(v1alpha1.RevisionStatus{ChangedBy: h.changedBy(obj), RollbackTo: pinned.to}, h.settings.historyLimit, h.now())
-	if _, reason, _ := obj.GetStatus().GetState(); dropped || reason == v1alpha1.ReasonCRDOutdated {
-		// Nothing is written again before the definition keeps what was counted.
-		if err := commit(ctx); err != nil {
+	known := h.preparedOf(obj, resolved, access, root, allowEmpty)
+	needsApproval, err := h.needsApproval(obj, digests, pinned)
+	if err != nil {
+		return result.Empty, &verdict.InvalidError{Err: h.about(obj, err)}
+	}
+	obj.GetStatus().Approval = nil
+	var approved *rendering.Rendering
+	if needsApproval {
+		if approved, err = h.approvedRendering(ctx, obj, t, resolved, digests, allowEmpty); err != nil {
 			return result.Empty, err
 		}
+		if approved == nil {
+			return h.applyUnapproved(fullContext(ctx, t, obj.GetStatus().processing().component, obj.GetStatus()), obj, commit, t, known, before.desired)
+		}
 	}
-	if changed {
-		// What was found out about the manifests before says nothing any more.
-		h.remembered(obj).idle.Reset()
-		h.remembered(obj).failureReasons = nil
+	rendered, err := h.startRevision(ctx, obj, commit, digests, pinned, needsApproval)
+	if err != nil {
+		return result.Empty, err
 	}
 	ctx = fullContext(ctx, t, digests.component, obj.GetStatus())
 	if err := h.runHooks(ctx, preReconcile, obj); err != nil {
 		return result.Empty, err
 	}
-	allowEmpty, err := flagOf(obj, h.settings.name+"/"+v1alpha1.AnnotationAllowEmpty)
-	if err != nil {
-		return result.Empty, &verdict.InvalidError{Err: h.about(obj, err)}
+	toRender := h.renderRequest(obj, resolved, digests.revision, rendered)
+	if approved == nil {
+		manifests, err := h.render(ctx, h.renderer, obj, toRender, pinned, &h.remembered(obj).rendering)
+		if err != nil {
+			return result.Empty, err
+		}
+		approved = &manifests
 	}
-	toRender := h.renderRequest(obj, resolved, digests.revision, rendered && obj.GetStatus().Revision == revision)
-	rendering, err := h.render(ctx, h.renderer, obj, toRender, pinned, &h.remembered(obj).rendering)
-	if err != nil {
-		return result.Empty, err
-	}
-	known := prepared{
-		pin: pinned, pinned: rendering.Pinned,
-		config: resolved, access: access, digest: digests.component, allowEmpty: allowEmpty,
-		root:  root,
-		until: h.now().Add(intervalsOf(obj).Requeue),
-	}
-	outcome, err := h.apply(ctx, obj, commit, t, known, rendering.Objects)
+	known.digest, known.pin, known.pinned = digests.component, pinned, approved.Pinned
+	outcome, err := h.apply(ctx, obj, commit, t, known, approved.Objects)
 	if known.desired = outcome.Desired.Pack(before.desired); known.desired != nil {
 		known.size = known.desired.Size()
 		h.memory.keepRendered(key, known)
 	}
 	if err == nil || outcome.Total > 0 {
-		err = errors.Join(err, h.renderer.Keep(ctx, toRender, &rendering, &h.remembered(obj).rendering))
+		err = errors.Join(err, h.renderer.Keep(ctx, toRender, approved, &h.remembered(obj).rendering))
 	}
 	if current := obj.GetStatus().currentRevision(); current != nil { // an outdated definition drops it
-		current.Digest = rendering.Stored
+		current.Digest = approved.Stored
 	}
 	return h.concludeApply(ctx, obj, t, outcome, err, func(ctx context.Context, obj T) error { return h.runHooks(ctx, postReconcile, obj) })
+}
+
+// startRevision records the digests of the component in the status, and a revision if they start one.
+// It reports whether the manifests of the revision were rendered before. An approved revision is
+// durable before anything else, because a part of it that was applied would not be as approved.
+func (h *handler[T]) startRevision(ctx context.Context, obj T, commit lifecycle.Commit, next digests, pinned pin, approved bool) (rendered bool, err error) {
+	status := obj.GetStatus()
+	status.Source = h.sourceOf(obj, pinned)
+	revision, rendered := status.Revision, status.processing().manifests != ""
+	dropped := revision == 0 && status.AppliedGeneration != 0
+	changed := status.startProcessing(obj.GetGeneration(), next, h.now())
+	status.startRevision(v1alpha1.RevisionStatus{ChangedBy: h.changedBy(obj), RollbackTo: pinned.to}, h.settings.historyLimit, h.now())
+	known := h.remembered(obj)
+	if status.Revision != revision {
+		known.activity.StartRevision()
+		rendered = false
+	}
+	// Nothing is written again before the definition keeps what was counted.
+	if _, reason, _ := status.GetState(); dropped || approved || reason == v1alpha1.ReasonCRDOutdated {
+		if err := commit(ctx); err != nil {
+			return false, err
+		}
+	}
+	if changed {
+		// What was found out about the manifests before says nothing any more.
+		known.idle.Reset()
+		known.failureReasons = nil
+	}
+	return rendered, nil
 }
 
 // applyFast reconciles on the fast path.
@@ -139,6 +167,9 @@ func (h *handler[T]) applyFast(ctx context.Context, obj T, commit lifecycle.Comm
 	outcome, err := h.apply(ctx, obj, commit, t, known, nil)
 	if errors.Is(err, reconciler.ErrOutdated) {
 		return result.Empty, err
+	}
+	if known.unapproved {
+		return h.concludeUnapproved(obj, t, outcome, err)
 	}
 	return h.concludeApply(ctx, obj, t, outcome, err, h.hooksAfterFastPath)
 }
@@ -234,22 +265,10 @@ func (h *handler[T]) resolve(ctx context.Context, obj T, load func(context.Conte
 // concludeApply copies the outcome of the engine into the status, and returns Success if nothing is left to do.
 func (h *handler[T]) concludeApply(ctx context.Context, obj T, t targets.Connection, outcome reconciler.Outcome, err error, after func(context.Context, T) error) (result.Result, error) {
 	key, status, now := client.ObjectKeyFromObject(obj), obj.GetStatus(), h.now()
-	known := h.remembered(obj)
-	if err == nil || outcome.Total > 0 {
-		outcome.Notes = append(outcome.Notes, h.noteDrift(obj, outcome.Drifted, now)...)
-	}
-	known.activity.Add(outcome)
-	h.watches.SetAwaited(key, t.Target, outcome.Awaited)
+	known, before := h.remembered(obj), status.Progress
+	h.noteOutcome(obj, t, &outcome, err)
 	err = h.nameMissing(ctx, obj, outcome, err)
-	if !outcome.NextDriftCheck.IsZero() {
-		h.triggers.RequestFast(key, max(outcome.NextDriftCheck.Sub(now), minFallback))
-	}
-	before := status.Progress
-	status.OwnerID = cmp.Or(outcome.OwnerID, status.OwnerID)
 	status.noteManifests(outcome.ManifestDigest, now)
-	if err == nil || outcome.Total > 0 {
-		status.Progress = progress(outcome.Settled, outcome.Total)
-	}
 	if len(outcome.Steps) > 0 || status.Progress != before {
 		known.idle.Reset()
 	}
@@ -275,4 +294,21 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t targets.Connect
 	known.activity.SetInstalled(status.AppliedGeneration != 0)
 	status.noteApplied(obj.GetGeneration(), len(outcome.Steps) > 0, now)
 	return result.Success, nil
+}
+
+// noteOutcome notes what the engine did and found.
+func (h *handler[T]) noteOutcome(obj T, t targets.Connection, outcome *reconciler.Outcome, err error) {
+	key, status, now := client.ObjectKeyFromObject(obj), obj.GetStatus(), h.now()
+	if err == nil || outcome.Total > 0 {
+		outcome.Notes = append(outcome.Notes, h.noteDrift(obj, outcome.Drifted, now)...)
+	}
+	h.remembered(obj).activity.Add(*outcome)
+	h.watches.SetAwaited(key, t.Target, outcome.Awaited)
+	if !outcome.NextDriftCheck.IsZero() {
+		h.triggers.RequestFast(key, max(outcome.NextDriftCheck.Sub(now), minFallback))
+	}
+	status.OwnerID = cmp.Or(outcome.OwnerID, status.OwnerID)
+	if err == nil && outcome.OwnerID != "" || outcome.Total > 0 {
+		status.Progress = progress(outcome.Settled, outcome.Total)
+	}
 }

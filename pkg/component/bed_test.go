@@ -237,7 +237,7 @@ func (b *bed) writes() []string {
 	var writes []string
 	for _, e := range b.events()[b.since:] {
 		reads := e.Verb == "get" || e.Verb == "list" || e.Verb == "watch"
-		if e.User != b.user || reads || e.Resource == "events" || strings.HasPrefix(e.Resource, "selfsubject") || e.Code >= 400 {
+		if e.User != b.user || reads || isDryRun(e) || e.Resource == "events" || strings.HasPrefix(e.Resource, "selfsubject") || e.Code >= 400 {
 			continue
 		}
 		resource := e.Resource
@@ -251,6 +251,11 @@ func (b *bed) writes() []string {
 		writes = append(writes, fmt.Sprintf("%s %s %s", e.Verb, resource, name))
 	}
 	return writes
+}
+
+// isDryRun reports whether a request changes nothing.
+func isDryRun(e env.AuditEvent) bool {
+	return strings.Contains(e.URI, "dryRun=All") || strings.Contains(string(e.Sent), `"dryRun":["All"]`)
 }
 
 // configMaps is a generator that makes one config map of each value.

@@ -107,6 +107,8 @@ type prepared struct {
 	// pin is the earlier revision that was applied in place of what the spec leads to.
 	pin    pin
 	pinned rendering.Pinned
+	// unapproved: the next revision waits for its approval.
+	unapproved bool
 	// desired are the dependents, as the engine keeps them.
 	desired *reconciler.DesiredSet
 	size    int // of desired, in bytes of memory

@@ -139,6 +139,11 @@ type ReconcilerOptions struct {
 	// object of a later revision fails, or is not ready within the timeout. By default the failed
 	// revision stays applied. RollbackConfiguration takes precedence over it.
 	RollbackOnFailure bool
+	// RequireApproval lets each new revision of a component wait until its plan is approved: the
+	// hash of the plan, which the status has, must stand in the annotation approve of the
+	// component. The annotation require-approval takes precedence over it. By default nothing
+	// waits.
+	RequireApproval bool
 	// LeaderLock is the lock of the manager's leader election. With it, the reconciler starts
 	// nothing once the lease is so old that another process may lead. By default the age of the
 	// lease is not checked.
@@ -163,6 +168,7 @@ type settings struct {
 
 	historyLimit      int
 	rollbackOnFailure bool
+	requireApproval   bool
 
 	dialPolicy        cluster.DialPolicy // nil: the default of the pool
 	targetConcurrency int
@@ -207,6 +213,7 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 
 		historyLimit:      valueOr(options.RevisionHistoryLimit, defaultHistoryLimit),
 		rollbackOnFailure: options.RollbackOnFailure,
+		requireApproval:   options.RequireApproval,
 
 		dialPolicy:        options.TargetDialPolicy,
 		targetConcurrency: valueOr(options.TargetConcurrency, 1),

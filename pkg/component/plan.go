@@ -54,8 +54,8 @@ type Plan struct {
 	RollbackTo int64 `json:"rollbackTo,omitempty"`
 	// Source is what is rendered.
 	Source *v1alpha1.Source `json:"source,omitempty"`
-	// Hash identifies the component, what the revision is rendered from, and what is done to which
-	// objects and fields. It is empty for a deletion.
+	// Hash identifies the component, its revision and what that is rendered from, and what is done
+	// to which objects and fields. It is empty for a deletion.
 	Hash string `json:"hash,omitempty"`
 	reconciler.Plan
 }
@@ -334,7 +334,7 @@ func (h *handler[T]) readInventory(ctx context.Context, obj T) (reconciler.Inven
 }
 
 // hash returns the hash of the plan for a component and the digest of what its revision is rendered
-// from.
+// from. The number of the revision is part of it, so that an approval counts once.
 func (p Plan) hash(uid apitypes.UID, revision string) string {
 	type change struct {
 		Key   reconciler.Key
@@ -349,7 +349,7 @@ func (p Plan) hash(uid apitypes.UID, revision string) string {
 		}
 		changes = append(changes, c)
 	}
-	encoded, err := json.Marshal([]any{reconciler.PlanVersion, uid, revision, changes})
+	encoded, err := json.Marshal([]any{reconciler.PlanVersion, uid, p.Revision, revision, changes})
 	if err != nil {
 		return "" // texts can be encoded
 	}

@@ -72,6 +72,10 @@ type Status struct {
 	// +optional
 	Rollback *v1alpha1.Rollback `json:"rollback,omitempty"`
 
+	// Approval is set while the next revision waits for its approval.
+	// +optional
+	Approval *v1alpha1.PendingApproval `json:"approval,omitempty"`
+
 	// OwnerID is the value of the label owner-id, after the name of the reconciler and a
 	// slash, of the dependent objects.
 	// +optional

@@ -329,6 +329,11 @@ func (in *Status) DeepCopyInto(out *Status) {
 		*out = new(v1alpha1.Rollback)
 		**out = **in
 	}
+	if in.Approval != nil {
+		in, out := &in.Approval, &out.Approval
+		*out = new(v1alpha1.PendingApproval)
+		**out = **in
+	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]v1.Condition, len(*in))

@@ -172,6 +172,36 @@ func (r *Renderer) Restore(ctx context.Context, request Request, pin Pin, last *
 	return rendering, err
 }
 
+// Stored returns the objects of the revision of the request as the history has them. The error is a
+// MissingRevisionError if it does not have them.
+func (r *Renderer) Stored(ctx context.Context, request Request) (Rendering, error) {
+	record, err := r.Revisions.Read(ctx, r.componentOf(request))
+	if err != nil {
+		return Rendering{}, err
+	}
+	sets, err := record.Sets(ctx)
+	if lost, ok := errors.AsType[*revisions.LostError](err); ok {
+		return Rendering{}, &MissingRevisionError{Revision: request.Revision.Number, Err: lost}
+	}
+	if err != nil {
+		return Rendering{}, err
+	}
+	set, found := find(sets, request.Revision.Number, request.Stored)
+	if !found {
+		return Rendering{}, &MissingRevisionError{Revision: request.Revision.Number}
+	}
+	rendering := Rendering{Stored: request.Stored}
+	for _, encoded := range set.Objects {
+		object, err := decode(encoded)
+		if err != nil {
+			return Rendering{}, fmt.Errorf("revision %d: %w", set.Revision, err)
+		}
+		rendering.Objects = append(rendering.Objects, object)
+	}
+	rendering.Objects = r.forApply(rendering.Objects)
+	return rendering, nil
+}
+
 // find returns the set of a revision, if it has the digest.
 func find(sets []revisions.Set, revision int64, digest string) (revisions.Set, bool) {
 	at := slices.IndexFunc(sets, func(set revisions.Set) bool { return set.Revision == revision && set.Digest == digest })
@@ -277,13 +307,4 @@ func decode(encoded json.RawMessage) (*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	return object, nil
-}
-
-// Sets returns what the history has of a component, the latest revision first.
-func (r *Renderer) Sets(ctx context.Context, request Request) ([]revisions.Set, error) {
-	record, err := r.Revisions.Read(ctx, r.componentOf(request))
-	if err != nil {
-		return nil, err
-	}
-	return record.Sets(ctx)
 }

@@ -30,7 +30,7 @@ type Intervals struct {
 }
 
 // Facts are all that a verdict depends on. At most one of Skipped, Claimed, Done,
-// RolledBack, Waiting, Blocked, Unreachable and Err is set.
+// RolledBack, Unapproved, Waiting, Blocked, Unreachable and Err is set.
 type Facts struct {
 	Deleting bool
 	// Skipped is the message of a suspended component. SkippedFor is when it is requeued,
@@ -43,6 +43,8 @@ type Facts struct {
 	Done string
 	// RolledBack says why an earlier revision is applied, which is ready.
 	RolledBack string
+	// Unapproved says which revision waits for its approval.
+	Unapproved string
 	// Waiting says what is waited for, Blocked what blocks the deletion.
 	Waiting, Blocked string
 	// Unreachable says why the target cluster cannot be reached.
@@ -156,6 +158,11 @@ func Evaluate(f Facts) Verdict {
 		return Verdict{
 			State: v1alpha1.StateDeleting, Ready: metav1.ConditionFalse, Reconciling: true,
 			Reason: v1alpha1.ReasonDeletionProcessing, Message: f.Done, After: f.RegularRequeue(),
+		}
+	case f.Unapproved != "":
+		return Verdict{
+			State: v1alpha1.StatePending, Ready: metav1.ConditionUnknown, Reconciling: true,
+			Reason: v1alpha1.ReasonApprovalRequired, Message: OneLine(f.Secrets.Text(f.Unapproved)), After: f.RegularRequeue(),
 		}
 	case f.RolledBack != "":
 		return Verdict{

@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/target"
+	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/targets"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+// A component may require the approval of each new revision. Until the hash of its plan stands in
+// the annotation approve, the revision before is kept as it is. Rollbacks and deletions need no
+// approval.
+
+// needsApproval reports whether a revision would start that has to be approved.
+func (h *handler[T]) needsApproval(obj T, next digests, pinned pin) (bool, error) {
+	annotation := h.settings.name + "/" + v1alpha1.AnnotationRequireApproval
+	required, err := flagOf(obj, annotation)
+	if err != nil {
+		return false, err
+	}
+	if _, annotated := obj.GetAnnotations()[annotation]; !annotated {
+		required = h.settings.requireApproval
+	}
+	status := obj.GetStatus()
+	dropped := status.Revision == 0 && status.AppliedGeneration != 0 // an outdated definition dropped it
+	return required && !pinned.isSet() && !dropped && status.processing().revision != next.revision, nil
+}
+
+// approvedRendering returns what is applied for a new revision if its plan is approved. Otherwise it
+// records the plan in the status, and returns nil.
+func (h *handler[T]) approvedRendering(ctx context.Context, obj T, t targets.Connection, resolved resolvedConfig, digests digests, allowEmpty bool) (*rendering.Rendering, error) {
+	next, err := copyOf(obj)
+	if err != nil {
+		return nil, err
+	}
+	status := next.GetStatus()
+	status.startProcessing(next.GetGeneration(), digests, h.now())
+	rendered, err := h.renderer.Render(fullContext(ctx, t, digests.component, status), h.renderRequest(next, resolved, digests.revision, false), &h.remembered(obj).rendering)
+	if err != nil {
+		return nil, err
+	}
+	inventory, err := h.readInventory(ctx, obj)
+	if err != nil {
+		return nil, err
+	}
+	request, err := h.applyRequest(obj, prepared{config: resolved, digest: digests.component, allowEmpty: allowEmpty}, rendered.Objects, inventory)
+	if err != nil {
+		return nil, err
+	}
+	planned, err := t.Engine.Plan(ctx, request)
+	if err != nil {
+		return nil, h.aboutTarget(obj, err)
+	}
+	plan := Plan{Revision: status.Revision, Plan: planned}
+	hash := plan.hash(obj.GetUID(), digests.revision)
+	if obj.GetAnnotations()[h.settings.name+"/"+v1alpha1.AnnotationApprove] == hash {
+		return &rendered, nil
+	}
+	obj.GetStatus().Approval = &v1alpha1.PendingApproval{Revision: status.Revision, Hash: hash, Summary: plan.summary()}
+	return nil, nil
+}
+
+// summary counts the changes of a plan by class, and names what is refused or blocked.
+func (p Plan) summary() string {
+	var parts, problems []string
+	for _, class := range []struct {
+		class reconciler.ChangeClass
+		text  string
+	}{
+		{reconciler.ChangeCreate, "%d created"}, {reconciler.ChangeUpdate, "%d updated"}, {reconciler.ChangeRestartsPods, "%d updated with a restart of pods"},
+		{reconciler.ChangeRecreate, "%d recreated"}, {reconciler.ChangeAdopt, "%d adopted"}, {reconciler.ChangeDelete, "%d deleted"}, {reconciler.ChangeOrphan, "%d orphaned"},
+	} {
+		if total := p.Total(class.class); total > 0 {
+			parts = append(parts, fmt.Sprintf(class.text, total))
+		}
+	}
+	for _, change := range p.Changes {
+		if change.Class == reconciler.ChangeRefused || change.Class == reconciler.ChangeBlocked {
+			problems = append(problems, fmt.Sprintf("%s %s: %s", change.Key, strings.ToLower(string(change.Class)), verdict.OneLine(change.Message)))
+		}
+	}
+	if len(parts) == 0 {
+		parts = []string{"nothing changes"}
+	}
+	text := strings.Join(parts, ", ")
+	if len(problems) > 0 {
+		text += "; " + verdict.FirstSentences(problems, 0, func(problem string) string { return problem })
+	}
+	return text
+}
+
+// applyUnapproved keeps the current revision as it is while the next one waits for its approval.
+func (h *handler[T]) applyUnapproved(ctx context.Context, obj T, commit lifecycle.Commit, t targets.Connection, known prepared, before *reconciler.DesiredSet) (result.Result, error) {
+	status := obj.GetStatus()
+	if status.Revision == 0 {
+		return h.concludeUnapproved(obj, t, reconciler.Outcome{}, nil)
+	}
+	known.digest, known.unapproved = status.processing().component, true
+	request := h.renderRequest(obj, known.config, status.processing().revision, true)
+	var stored rendering.Rendering
+	var err error
+	if current := status.currentRevision(); current != nil && current.RollbackTo != 0 {
+		known.pin = pin{to: current.RollbackTo}
+		stored, err = h.restore(ctx, h.renderer, obj, request, known.pin, &rendering.Last{})
+	} else {
+		stored, err = h.renderer.Stored(ctx, request)
+	}
+	if _, missing := errors.AsType[*rendering.MissingRevisionError](err); missing {
+		status.Approval.Summary += "; until then the dependent objects are not repaired: " + err.Error()
+		return h.concludeUnapproved(obj, t, reconciler.Outcome{}, nil)
+	}
+	if err != nil {
+		return result.Empty, err
+	}
+	known.pinned = stored.Pinned
+	outcome, err := h.apply(ctx, obj, commit, t, known, stored.Objects)
+	if known.desired = outcome.Desired.Pack(before); known.desired != nil {
+		known.size = known.desired.Size()
+		h.memory.keepRendered(client.ObjectKeyFromObject(obj), known)
+	}
+	return h.concludeUnapproved(obj, t, outcome, err)
+}
+
+// concludeUnapproved ends a reconcile of a component with a revision that waits for its approval.
+func (h *handler[T]) concludeUnapproved(obj T, t targets.Connection, outcome reconciler.Outcome, err error) (result.Result, error) {
+	h.noteOutcome(obj, t, &outcome, err)
+	if err != nil {
+		return result.Empty, err
+	}
+	pending := obj.GetStatus().Approval
+	message := fmt.Sprintf("revision %d waits for its approval: %s; the annotation %s/%s: %s approves it",
+		pending.Revision, pending.Summary, h.settings.name, v1alpha1.AnnotationApprove, pending.Hash)
+	return result.Empty, &verdict.UnfinishedError{Facts: verdict.Facts{Unapproved: message}}
+}
+
+// preparedOf is what a full reconcile knows about a component before it renders.
+func (h *handler[T]) preparedOf(obj T, resolved resolvedConfig, access target.Access, root root, allowEmpty bool) prepared {
+	return prepared{config: resolved, access: access, allowEmpty: allowEmpty, root: root, until: h.now().Add(intervalsOf(obj).Requeue)}
+}
