@@ -36,6 +36,10 @@ var mutants = []mutant{
 	{"a part of an inventory is written without its resourceVersion", "internal/inventory/secret.go", `metadata["uid"], metadata["resourceVersion"] = to.uid, to.resourceVersion`, `metadata["uid"] = to.uid`, []string{inventoryTests}},
 	{"a component is written without its resourceVersion", "pkg/patch/write.go", `metadata["resourceVersion"] = resourceVersion`, "_ = resourceVersion", []string{patchTests}},
 
+	// What a plan sends.
+	{"a write of a plan is stored", "pkg/cluster/dryrun.go", `params["dryRun"] = metav1.DryRunAll`, "_ = metav1.DryRunAll", []string{clusterTests}},
+	{"a DELETE of a plan is executed", "pkg/cluster/write.go", "options.DryRun = []string{metav1.DryRunAll}", "_ = metav1.DryRunAll", []string{clusterTests}},
+
 	// What an answer proves.
 	{"Forbidden is absent", "pkg/cluster/errors.go", "return ok && status.Reason == metav1.StatusReasonNotFound && names(", "return ok && (status.Reason == metav1.StatusReasonNotFound || status.Reason == metav1.StatusReasonForbidden) && names(", []string{clusterTests}},
 	{"any answer to a DELETE means gone", "pkg/cluster/write.go", "return false, object, nil", "return true, nil, nil", []string{clusterTests}},
