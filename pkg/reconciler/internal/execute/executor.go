@@ -146,10 +146,11 @@ func (e *Executor) runStep(ctx context.Context, step plan.Step) (result plan.Res
 	if step.Verb != plan.VerbDryRun {
 		answered = e.observer.BeginWrite(ctx, step)
 	}
-	return e.try(ctx, step)
+	return e.tryStep(ctx, step)
 }
 
-func (e *Executor) try(ctx context.Context, step plan.Step) (result plan.Result) {
+// tryStep executes one step. It neither records nor reports the result.
+func (e *Executor) tryStep(ctx context.Context, step plan.Step) (result plan.Result) {
 	packed := step.Desired
 	step.Desired = packed.Unpacked()
 	result = e.execute(ctx, step)

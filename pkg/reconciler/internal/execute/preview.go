@@ -241,7 +241,7 @@ func (p *Preview) ask(ctx context.Context, step plan.Step, removed map[types.UID
 		objects: objects, types: p.executor.types, observer: p.executor.observer.Detached(objects), removed: removed,
 		options: Options{Name: p.executor.options.Name, FieldOwner: p.executor.options.FieldOwner, Parallelism: p.executor.options.Parallelism},
 	}
-	asked.Result = e.try(ctx, step)
+	asked.Result = e.tryStep(ctx, step)
 	if errors.Is(asked.Result.Err, errPartial) {
 		asked.Partial = true
 		asked.Result = plan.Result{Step: step, Observation: e.observer.ObservationOf(ctx, asked.Answer, step.Desired.Unpacked())}
