@@ -13,6 +13,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
@@ -89,7 +90,7 @@ func NewForecast(in Input, answer func(ForecastStep) Answer) (Forecast, error) {
 	if in.Live == nil {
 		in.Live = map[Key]Observation{}
 	}
-	f := forecaster{in: in, answer: answer, noted: map[Note]bool{}, touched: map[Key]bool{}, moves: map[Key]int{}}
+	f := forecaster{in: in, answer: answer, noted: map[Note]bool{}, touched: map[Key]bool{}, moves: map[Key]int{}, tried: map[triedStep]bool{}}
 	for idle := 0; ; {
 		next, err := Next(f.in)
 		if err != nil {
@@ -109,6 +110,11 @@ func NewForecast(in Input, answer func(ForecastStep) Answer) (Forecast, error) {
 			changed := !next.Done() && !reflect.DeepEqual(f.in.Recorded, next.Inventory)
 			f.in.Recorded = next.Inventory
 			moved = f.progress(next.Waiting) || changed && idle < maxMoves
+			if moved || f.succeeded {
+				// The next call of the engine tries again what has failed.
+				moved = moved || len(f.in.Failed) > 0
+				f.in.Failed, f.in.DryRunAccepted, f.retried, f.succeeded = map[Key]Failure{}, map[Key]bool{}, false, false
+			}
 		}
 		if idle++; len(next.Steps) > 0 {
 			idle = 0
@@ -132,12 +138,23 @@ type forecaster struct {
 	touched map[Key]bool // by steps
 	moves   map[Key]int
 	retried bool // as by the caller of DropResolvedFailures
+	// tried are the steps that change nothing if they are tried again: those that have failed,
+	// and dry runs. succeeded is set if another one was executed since what has failed was
+	// tried last.
+	tried     map[triedStep]bool
+	succeeded bool
+}
+
+// triedStep identifies a step on an object as it was.
+type triedStep struct {
+	verb Verb
+	key  Key
+	uid  types.UID
 }
 
 // execute assumes the outcome of a plan's steps.
 func (f *forecaster) execute(p Plan) {
 	batch := Batch{After: f.result.After}
-	f.result.After = nil
 	var results []Result
 	failed := false
 	for i, s := range p.Steps {
@@ -150,13 +167,21 @@ func (f *forecaster) execute(p Plan) {
 			known = f.answer(step)
 		}
 		step.Failure, step.Orphaned = known.Failure, known.Orphaned
-		batch.Steps = append(batch.Steps, step)
-		f.moves[s.Key]++
+		this := triedStep{s.Verb, s.Key, s.UID}
+		again := f.tried[this]
+		if step.Failure != nil || s.Verb == VerbDryRun {
+			f.tried[this] = true
+		}
 		if step.Failure != nil {
 			f.in.Failed[s.Key] = *step.Failure
-			failed = true
+			if failed = true; !again {
+				batch.Steps = append(batch.Steps, step)
+			}
 			continue
 		}
+		batch.Steps = append(batch.Steps, step)
+		f.moves[s.Key]++
+		f.succeeded = f.succeeded || !again
 		f.touched[s.Key] = f.touched[s.Key] || s.Verb != VerbDryRun
 		result := Result{Step: s, Orphaned: step.Orphaned, Observation: known.Observation}
 		if result.Observation.Existence == Unknown {
@@ -169,7 +194,10 @@ func (f *forecaster) execute(p Plan) {
 			delete(f.in.Failed, s.Key)
 		}
 	}
-	f.result.Batches = append(f.result.Batches, batch)
+	if len(batch.Steps) > 0 {
+		f.result.After = nil
+		f.result.Batches = append(f.result.Batches, batch)
+	}
 	f.in.Recorded = Fold(p.Inventory, f.in.Live, results, metav1.NewTime(f.in.Now))
 	f.retried = f.retried || DropResolvedFailures(f.in, results)
 }
