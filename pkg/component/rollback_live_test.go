@@ -6,6 +6,7 @@ package component_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,6 +104,21 @@ func TestARollbackAppliesTheManifestsOfAnEarlierRevision(t *testing.T) {
 	}
 	if value, _ := b.configMap("a"); value != "1" {
 		t.Errorf("config map a is %q", value)
+	}
+
+	var differ []string
+	for _, change := range must(b.reconciler.DiffRevisions(t.Context(), b.key("main"), 2, 3))(t) {
+		line := string(change.Class) + " " + change.Key.Name
+		for _, field := range change.Fields {
+			line += fmt.Sprintf(" %s %s->%s", field.Path, field.Old, field.New)
+		}
+		differ = append(differ, line)
+	}
+	if diff := cmp.Diff([]string{"Update a data.value 2->1", "Create c", "Delete d"}, differ); diff != "" {
+		t.Errorf("between the revisions (-want +got):\n%s", diff)
+	}
+	if _, err := b.reconciler.DiffRevisions(t.Context(), b.key("main"), 2, 9); err == nil || !strings.Contains(err.Error(), "revision 9 is not in its history") {
+		t.Errorf("%v", err)
 	}
 
 	b.rollBack(0)
