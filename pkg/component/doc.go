@@ -22,6 +22,7 @@
 //	options and interfaces       resolved to valid settings; mistakes stall the component
 //	post-read hooks
 //	digest of the component      another one is a new revision and restarts the timeout
+//	rollback, approval           an earlier revision takes its place, or it waits
 //	pre-reconcile hooks
 //	generator                    renders the dependent objects
 //	pkg/reconciler               plans, makes the inventory durable in the status, writes
