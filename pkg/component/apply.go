@@ -112,7 +112,7 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 		}
 		approved = &manifests
 	}
-	known.digest, known.pin, known.pinned = digests.component, pinned, approved.Pinned
+	known.digest, known.pin, known.pinned, known.config.namespace = digests.component, pinned, approved.Pinned, approved.Namespace
 	outcome, err := h.apply(ctx, obj, commit, t, known, approved.Objects)
 	if known.desired = outcome.Desired.Pack(before.desired); known.desired != nil {
 		known.size = known.desired.Size()

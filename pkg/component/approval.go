@@ -126,7 +126,7 @@ func (h *handler[T]) applyUnapproved(ctx context.Context, obj T, commit lifecycl
 	if err != nil {
 		return result.Empty, err
 	}
-	known.pinned = stored.Pinned
+	known.pinned, known.config.namespace = stored.Pinned, stored.Namespace
 	outcome, err := h.apply(ctx, obj, commit, t, known, stored.Objects)
 	if known.desired = outcome.Desired.Pack(before); known.desired != nil {
 		known.size = known.desired.Size()

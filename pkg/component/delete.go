@@ -227,7 +227,7 @@ func (h *handler[T]) addDeleteHooks(ctx context.Context, renderer *rendering.Ren
 		return types.NewRetriableError(fmt.Errorf(
 			`render what runs before and after the deletion: %w; to delete without that, set the annotation %s: "true"`, err, annotation), &delay)
 	}
-	request.Objects, request.Namespace, request.Policies = rendering.Objects, resolved.namespace, resolved.policies
+	request.Objects, request.Namespace, request.Policies = rendering.Objects, rendering.Namespace, resolved.policies
 	request.ComponentDigest, request.Confirm = digests.component, h.confirm(obj)
 	return nil
 }

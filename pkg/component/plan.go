@@ -223,6 +223,7 @@ func (h *handler[T]) planApply(ctx context.Context, obj T, generator manifests.G
 		return err
 	}
 	known := prepared{config: resolved, digest: digests.component, pin: pinned, pinned: rendered.Pinned}
+	known.config.namespace = rendered.Namespace
 	if known.allowEmpty, err = flagOf(obj, h.settings.name+"/"+v1alpha1.AnnotationAllowEmpty); err != nil {
 		return &verdict.InvalidError{Err: h.about(obj, err)}
 	}

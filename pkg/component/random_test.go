@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -285,5 +286,50 @@ func TestWithoutRightsOnSecretsRandomValuesAreKeptInMemory(t *testing.T) {
 				t.Errorf("notices %q", notices)
 			}
 		})
+	}
+}
+
+func TestAHistoryThatCannotBeWrittenFailsAComponentOnce(t *testing.T) {
+	var failing error
+	local := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			if failing != nil {
+				return failing
+			}
+			return c.Create(ctx, obj, opts...)
+		},
+	})
+	p := processOn(t, local, local)
+	p.renderer.Generator = manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+		return oneConfigMap("1"), nil
+	})
+	p.renderer.Scheme = clientgoscheme.Scheme
+	w := newWidget()
+	ctx := manifests.WithComponentDigest(t.Context(), "1")
+	request := rendering.Request{Component: w, Revision: revisions.Revision{Number: 1, Digest: "a"}, Retention: revisions.Retention{Limit: 10}}
+	last := &p.remembered(w).rendering
+	keep := func() (string, error) {
+		rendered, err := p.renderer.Render(ctx, request, last)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = p.renderer.Keep(ctx, request, &rendered, last)
+		return rendered.Stored, err
+	}
+	for _, test := range []struct {
+		name  string
+		err   error
+		fails bool
+		kept  bool
+	}{
+		{"a server that is busy", apierrors.NewInternalError(errors.New("busy")), true, false},
+		{"a server that is still busy", apierrors.NewInternalError(errors.New("busy")), false, false},
+		{"a missing right", apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "main", errors.New("no")), false, false},
+		{"a server that answers", nil, false, true},
+	} {
+		failing = test.err
+		if stored, err := keep(); (err != nil) != test.fails || (stored != "") != test.kept {
+			t.Errorf("%s: kept as %q, %v", test.name, stored, err)
+		}
 	}
 }

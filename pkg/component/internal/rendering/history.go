@@ -190,7 +190,7 @@ func (r *Renderer) Stored(ctx context.Context, request Request) (Rendering, erro
 	if !found {
 		return Rendering{}, &MissingRevisionError{Revision: request.Revision.Number}
 	}
-	rendering := Rendering{Stored: request.Stored}
+	rendering := Rendering{Namespace: set.Namespace, Stored: request.Stored}
 	for _, encoded := range set.Objects {
 		object, err := decode(encoded)
 		if err != nil {
@@ -255,6 +255,7 @@ func definitionIn(object json.RawMessage) string {
 // activate adds the objects of a set to the rendering, as a rollback applies them: hooks of an
 // installation or an upgrade are left out, and those of a rollback run for its revision.
 func (r *Renderer) activate(set revisions.Set, sets []revisions.Set, pin Pin, rendering *Rendering) error {
+	rendering.Namespace = set.Namespace
 	original, _ := find(sets, pin.Revision, pin.Digest)
 	before := map[string]string{}
 	for _, object := range original.Objects {
@@ -277,7 +278,7 @@ func (r *Renderer) activate(set revisions.Set, sets []revisions.Set, pin Pin, re
 			delete(annotations, runOn)
 			annotations[revision] = strconv.FormatInt(set.Revision, 10)
 			object.SetAnnotations(annotations)
-		case annotations[revision] != "":
+		case r.ranForRevision(object):
 			continue
 		}
 		rendering.Objects = append(rendering.Objects, object)
@@ -288,7 +289,7 @@ func (r *Renderer) activate(set revisions.Set, sets []revisions.Set, pin Pin, re
 				continue
 			}
 			object, err := decode(encoded)
-			if err != nil || object.GetAnnotations()[revision] == "" {
+			if err != nil || !r.ranForRevision(object) {
 				continue
 			}
 			namespace := object.GetNamespace()
@@ -299,6 +300,17 @@ func (r *Renderer) activate(set revisions.Set, sets []revisions.Set, pin Pin, re
 		}
 	}
 	return nil
+}
+
+// ranForRevision reports whether an object does its work once in each revision and ends, as the hooks
+// of a chart do.
+func (r *Renderer) ranForRevision(object *unstructured.Unstructured) bool {
+	annotations := object.GetAnnotations()
+	if annotations[r.Name+"/"+v1alpha1.AnnotationRevision] == "" {
+		return false
+	}
+	kind := object.GroupVersionKind().GroupKind()
+	return kind == schema.GroupKind{Group: "batch", Kind: "Job"} || kind == schema.GroupKind{Kind: "Pod"} || annotations[r.Name+"/"+v1alpha1.AnnotationPurgeOrder] != ""
 }
 
 func decode(encoded json.RawMessage) (*unstructured.Unstructured, error) {

@@ -37,8 +37,9 @@ type kept struct {
 	loaded bool
 	// saved: the Secret has all of it.
 	saved bool
-	// tooLarge is the digest of manifests that are too large for the history.
-	tooLarge string
+	// tooLarge and failed are the digests of manifests that are too large for the history, or that could
+	// not be written the last time.
+	tooLarge, failed string
 	// lost says why there is nothing in the Secret although the revision was rendered before.
 	lost string
 	// notice says why it is kept in memory only.
@@ -209,7 +210,13 @@ func (r *Renderer) notKept(ctx context.Context, update revisions.Update, k *kept
 	tooLarge := revisions.IsTooLarge(err)
 	if !tooLarge && !isRefusal(err) {
 		k.record, k.loaded = nil, false // it is read again: another process may have been faster
-		return err
+		if repeated := update.Set != nil && k.failed == update.Set.Digest; update.Content != nil || !repeated {
+			if update.Set != nil {
+				k.failed = update.Set.Digest
+			}
+			return err
+		}
+		// A component must not fail for good because its history cannot be written.
 	}
 	if update.Content != nil {
 		k.notice = inMemory(err)

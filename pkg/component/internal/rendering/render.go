@@ -86,6 +86,8 @@ type Request struct {
 // Rendering is what is to be applied for a component.
 type Rendering struct {
 	Objects []client.Object
+	// Namespace is that of the deployment, where objects without a namespace belong.
+	Namespace string
 	// Stored is the digest of what the history has of the revision; empty if it has nothing.
 	Stored string
 	// Pinned says what is different if the manifests are those of an earlier revision.
@@ -103,7 +105,7 @@ func (r *Renderer) Render(ctx context.Context, request Request, last *Last) (Ren
 	if err != nil {
 		return Rendering{}, err
 	}
-	rendering := Rendering{Objects: r.forApply(objects), Stored: request.Stored}
+	rendering := Rendering{Objects: r.forApply(objects), Namespace: request.Namespace, Stored: request.Stored}
 	if rendering.unsaved, err = r.unsaved(ctx, request, last, objects); err == nil {
 		err = r.keepValues(ctx, request, read, &rendering, &last.kept)
 	}

@@ -57,6 +57,10 @@ func TestVerdict(t *testing.T) {
 		facts Facts
 		want  outcome
 	}{
+		{"rolled back", Facts{RolledBack: "revision 2 failed"},
+			outcome{v1alpha1.StateError, falsy, stalled, v1alpha1.ReasonRolledBack, "revision 2 failed", after(testRequeue), false}},
+		{"a revision without approval", Facts{Unapproved: "revision 2 waits"},
+			outcome{v1alpha1.StatePending, unknown, reconciling, v1alpha1.ReasonApprovalRequired, "revision 2 waits", after(testRequeue), false}},
 		{"first reconcile", Facts{Claimed: true},
 			outcome{v1alpha1.StatePending, unknown, reconciling, "FirstSeen", "the component was seen for the first time", after(result.RequeueDelay), false}},
 		{"suspended: nothing until it changes", Facts{Skipped: "suspended"},
