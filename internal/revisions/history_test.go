@@ -153,23 +153,50 @@ func noise(n int) string {
 }
 
 func TestEarlierSetsGiveWayIfThereIsNoRoom(t *testing.T) {
+	var sets []Set
+	for revision := int64(5); revision > 0; revision-- {
+		sets = append(sets, setWith(revision, noise(1000)))
+	}
+	key := []byte("key")
+	for _, test := range []struct {
+		room int
+		want string
+	}{{20_000, "5 4 3 2 1"}, {5000, "5 4 2"}, {1500, "5"}} {
+		sealed, err := Retention{Limit: 10, LastReady: 2}.sealSets(key, nil, sets, test.room)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := open(key, nil, sealed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, err := decodeHistory(content)
+		var found []string
+		for _, set := range kept {
+			found = append(found, fmt.Sprint(set.Revision))
+		}
+		if got := strings.Join(found, " "); got != test.want || err != nil {
+			t.Errorf("in %d bytes: %q, want %q (%v)", test.room, got, test.want, err)
+		}
+	}
+	if _, err := (Retention{}).sealSets(key, nil, sets, 500); !IsTooLarge(err) {
+		t.Errorf("no room for the latest: %v", err)
+	}
+}
+
+func TestASetThatIsTooLargeHarmsNothingElse(t *testing.T) {
 	s := storeOn(fake.NewClientBuilder().Build(), "key")
 	record := s.Assume(component)
-	for revision := range int64(5) {
-		keepSet(t, record, setWith(revision+1, noise(250<<10)), Retention{Limit: 10, LastReady: 2})
-	}
-	if got := numbers(t, s); got != "5 4 2" {
-		t.Errorf("sets of %q", got)
-	}
-	set := setWith(6, noise(2<<20))
-	err := record.Save(t.Context(), Update{Revision: Revision{6, "a"}, Content: []byte("values"), Set: &set, Retention: Retention{Limit: 10, LastReady: 2}})
+	keepSet(t, record, setWith(1, "a"), Retention{Limit: 10})
+	set := setWith(2, noise(1<<20))
+	err := record.Save(t.Context(), Update{Revision: Revision{2, "a"}, Content: []byte("values"), Set: &set, Retention: Retention{Limit: 10}})
 	if !IsTooLarge(err) {
 		t.Errorf("a set that is too large: %v", err)
 	}
-	if content, err := contentOf(t, s, component, Revision{6, "a"}); content != "values" || err != nil {
+	if content, err := contentOf(t, s, component, Revision{2, "a"}); content != "values" || err != nil {
 		t.Errorf("beside a set that is too large: %q, %v", content, err)
 	}
-	if got := numbers(t, s); got != "5 4 2" {
+	if got := numbers(t, s); got != "1" {
 		t.Errorf("sets of %q", got)
 	}
 }
