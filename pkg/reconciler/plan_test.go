@@ -505,6 +505,11 @@ func TestAPlanNamesMissingRights(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(got.Changes) == 1 && got.Changes[0].Class == reconciler.ChangeBlocked && strings.Contains(got.Changes[0].Message, "cannot create resource") {
+			for _, verb := range []string{"create", "delete", "update"} {
+				if !strings.Contains(got.MissingRights, verb) {
+					t.Errorf("the missing rights do not have %s: %s", verb, got.MissingRights)
+				}
+			}
 			return
 		}
 		if time.Now().After(deadline) {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/internal/difference"
 	"github.com/corbel-run/corbel/internal/redact"
@@ -21,6 +22,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/rights"
 )
 
 // Plan returns everything that Apply would do, called again and again until it is done, and
@@ -61,7 +63,28 @@ func (r *Reconciler) preview(ctx context.Context, in input) (Plan, error) {
 		return Plan{}, redact.From(ctx).Error(err)
 	}
 	redact.From(ctx).AddObjects(preview.Secrets()...)
-	return p.plan(ctx, forecast), nil
+	result := p.plan(ctx, forecast)
+	result.MissingRights = p.missingRights(ctx, result.Changes)
+	return result, nil
+}
+
+// missingRights returns the rules that the user lacks for the changes, as Apply reviews them.
+func (p *previewing) missingRights(ctx context.Context, changes []PlannedChange) string {
+	if len(changes) == 0 {
+		return ""
+	}
+	r, refused := p.reconciler, map[plan.Key]bool{}
+	for _, change := range changes {
+		if change.Class == ChangeBlocked {
+			refused[plan.Key(change.Key)] = true
+		}
+	}
+	needs := rights.Of(p.call.in.Input, rights.Context{Known: r.target.Types().Known, Watched: r.settings.changed != nil, Refused: refused})
+	missing, err := r.rights.Missing(ctx, needs, len(refused) > 0)
+	if err != nil {
+		log.FromContext(ctx).V(1).Info("cannot review all rights of the user", "error", err.Error())
+	}
+	return missing.String()
 }
 
 // previewing is a preview under way.
