@@ -80,6 +80,7 @@ func upgrades() []upgrade {
 		{name: "small", generator: maps, spec: widget.Spec{Values: map[string]string{"a": "1", "b": "2"}}, changed: "a"},
 		{name: "hooks", generator: hookedChart, spec: widget.Spec{Values: map[string]string{"value": "1"}}, changed: "value"},
 		{name: "spilled", generator: maps, spec: widget.Spec{Values: many}, threshold: 3000, changed: "config-07"},
+		{name: "random", generator: randomChart, spec: widget.Spec{Values: map[string]string{"value": "1"}}, changed: "value"},
 		{
 			name: "adopted", generator: maps, spec: widget.Spec{Values: map[string]string{"of-helm": "1", "unowned": "1", "ours": "1"}},
 			options: component.ReconcilerOptions{AdoptionPolicy: new(v1alpha1.AdoptionPolicyAlways)}, changed: "unowned",
@@ -90,6 +91,17 @@ func upgrades() []upgrade {
 			},
 		},
 	}
+}
+
+// randomChart has a random value and one of the time. Revisions before a9ce889 did not keep them.
+func randomChart(t *testing.T) manifests.Generator {
+	t.Helper()
+	return must(helm.New(fstest.MapFS{
+		"Chart.yaml":            {Data: []byte("apiVersion: v2\nname: random\nversion: 1.0.0\n")},
+		"values.yaml":           {Data: []byte("values: {value: none}\n")},
+		"templates/own.yaml":    {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\ndata: {value: '{{ .Values.values.value }}'}\n")},
+		"templates/random.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: random}\ndata: {password: '{{ randAlphaNum 20 }}', at: '{{ now | unixEpoch }}'}\n")},
+	}, ".", helm.Options{}))(t)
 }
 
 // hookedChart has Jobs that run before and after an installation, and before a deletion.
@@ -132,6 +144,9 @@ func TestAnUpgradeOfTheOperatorWritesNoDependent(t *testing.T) {
 		}
 		for _, revision := range must(os.ReadDir(upgradeFolder))(t) {
 			u.revision = revision.Name()
+			if _, err := os.Stat(u.file()); errors.Is(err, os.ErrNotExist) {
+				continue // the revision had no such thing
+			}
 			t.Run(u.name+" of "+u.revision, func(t *testing.T) {
 				u.load(t, e, c)
 				u.takeOver(t, e, c)
@@ -351,7 +366,7 @@ func (u upgrade) takeOver(t *testing.T, e *env.Environment, c client.Client) {
 	// A build may add to its own record. It writes nothing else, and that once.
 	w := u.until(t, c, reconciler, component.StateReady)
 	for _, request := range sent.take() {
-		ofHistory := request == "POST /api/v1/namespaces/"+u.namespace()+"/secrets"
+		ofHistory := request == "POST /api/v1/namespaces/"+u.namespace()+"/secrets" || strings.Contains(request, "/secrets/main-revisions-")
 		if !strings.HasSuffix(request, "/widgets/main/status") && !strings.Contains(request, "/secrets/main-inventory-") && !ofHistory {
 			t.Errorf("the new build sends %s", request)
 		}
