@@ -85,6 +85,9 @@ func (b *bed) grant() {
 	})))
 }
 
+// skipNames is for controllers of one name in each test.
+var skipNames = config.Controller{SkipNameValidation: new(true)}
+
 // start starts the operator; the end of the test ends it.
 func (b *bed) start() {
 	b.Helper()
@@ -95,7 +98,7 @@ func (b *bed) start() {
 	go func() {
 		ended <- run(ctx, cfg, ctrl.Options{
 			Metrics:    metricsserver.Options{BindAddress: "0"},
-			Controller: config.Controller{SkipNameValidation: new(true)}, // it is started by each test
+			Controller: skipNames,
 		})
 	}()
 	b.Cleanup(func() {

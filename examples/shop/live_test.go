@@ -13,11 +13,16 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	shopv1alpha1 "github.com/corbel-run/corbel/examples/shop/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/test/env"
 )
 
 func TestTheHooksOfTheShopRunOncePerChangeAndOnceBeforeItsDeletion(t *testing.T) {
@@ -174,4 +179,29 @@ func TestTheAPIServerRefusesPatchesThatTheDefinitionExcludes(t *testing.T) {
 			t.Errorf("want %s refused, got: %.300v", test.want, err)
 		}
 	}
+}
+
+func TestThePlanOfAShopNamesWhatAnEditChanges(t *testing.T) {
+	b := newBed(t)
+	b.check(b.client.Create(t.Context(), b.shop()))
+	b.untilReady()
+	edited := b.shop()
+	edited.Spec.Replicas++
+	edited.TypeMeta = metav1.TypeMeta{APIVersion: shopv1alpha1.GroupVersion.String(), Kind: "Shop"}
+	text, err := yaml.Marshal(edited)
+	b.check(err)
+	config, err := env.Shared(t).ConfigFor(operatorUser)
+	b.check(err)
+	var printed strings.Builder
+	options := ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}, Controller: skipNames}
+	b.check(plan(t.Context(), config, options, strings.NewReader(string(text)), &printed))
+	for _, want := range []string{"revision 2 of Shop " + b.namespace + "/corner", "corner-migration", "corner-web", "spec.replicas"} {
+		if !strings.Contains(printed.String(), want) {
+			t.Errorf("the plan does not have %q:\n%s", want, printed.String())
+		}
+	}
+	if err := plan(t.Context(), config, options, strings.NewReader("kind: ["), &printed); err == nil || !strings.Contains(err.Error(), "read the Shop") {
+		t.Errorf("%v", err)
+	}
+	b.delete()
 }
