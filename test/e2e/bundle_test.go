@@ -34,6 +34,7 @@ type BundleSpec struct {
 	component.TimeoutSpec       `json:",inline"`
 	component.PolicySpec        `json:",inline"`
 	component.TypeSpec          `json:",inline"`
+	component.RollbackSpec      `json:",inline"`
 
 	Values map[string]string `json:"values,omitempty"`
 }
@@ -45,6 +46,7 @@ func (s *BundleSpec) DeepCopyInto(out *BundleSpec) {
 	s.RequeueSpec.DeepCopyInto(&out.RequeueSpec)
 	s.TimeoutSpec.DeepCopyInto(&out.TimeoutSpec)
 	s.TypeSpec.DeepCopyInto(&out.TypeSpec)
+	s.RollbackSpec.DeepCopyInto(&out.RollbackSpec)
 	out.Values = maps.Clone(s.Values)
 }
 

@@ -109,7 +109,11 @@ func (s *scenario) awaitContent(t *testing.T, f *fixture) {
 // content returns an error if objects with our label are not as the manifests say.
 func (s *scenario) content(ctx context.Context, t *testing.T, f *fixture) error {
 	var differ []error
-	for _, manifests := range s.desired {
+	desired := maps.Clone(s.desired)
+	if s.applied != nil {
+		desired = map[string][]string{"main": s.applied}
+	}
+	for _, manifests := range desired {
 		for _, want := range f.objects(t, manifests) {
 			differ = append(differ, s.compare(ctx, f, want))
 		}

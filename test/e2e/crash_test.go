@@ -120,7 +120,7 @@ func (s *scenario) play(t *testing.T, g *crasher, fault *watchFault, reference *
 	}
 	f.watchGateway(g.wrap)
 	watches := newFaultyWatches(fault, f.version(t))
-	first := f.startWith(t, bundleManifests, watches.around(g.wrap))
+	first := f.startWith(t, s.generator(t), watches.around(g.wrap))
 	s.prepare(t, f)
 	kept := f.versions(t, slices.Concat(s.others, s.visitors))
 	before := read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.owned(ctx, f) })
@@ -140,7 +140,7 @@ func (s *scenario) play(t *testing.T, g *crasher, fault *watchFault, reference *
 	atCrash := s.checkRecord(t, f, cast)
 	f.watchGateway(g.count)
 	successor := newFaultyWatches(fault, watches.before)
-	defer f.startWith(t, bundleManifests, successor.around(g.count)).stop(t)
+	defer f.startWith(t, s.generator(t), successor.around(g.count)).stop(t)
 	if end.crashed {
 		successor.start(t, startVersion)
 		successor.endLater(moment)
@@ -158,7 +158,7 @@ func (s *scenario) play(t *testing.T, g *crasher, fault *watchFault, reference *
 	if diff := cmp.Diff(kept, f.versions(t, slices.Concat(s.others, s.visitors))); diff != "" {
 		t.Errorf("objects of others (-before +after):\n%s", diff)
 	}
-	g.checkJobs(t)
+	g.jobs.check(t, s.jobs)
 	if s.after != nil {
 		s.after(t, f)
 	}

@@ -63,13 +63,7 @@ func (c *crasher) wrap(next http.RoundTripper) http.RoundTripper {
 }
 
 // count only watches the requests of an operator that does not crash.
-func (c *crasher) count(next http.RoundTripper) http.RoundTripper {
-	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
-		response, err := next.RoundTrip(r)
-		c.jobs.note(r, response)
-		return response, err
-	})
-}
+func (c *crasher) count(next http.RoundTripper) http.RoundTripper { return c.jobs.watch(next) }
 
 func (c *crasher) step(method string) (crashes, crashed bool) {
 	c.mu.Lock()

@@ -6,15 +6,22 @@ package e2e
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
-// jobs counts how often each Job was created, by its name and the version of its
-// template: work must not be done twice.
+// jobs counts how often each Job was created, by its name, the version of its template and
+// the revision that it is for: work must not be done twice.
 type jobs struct {
 	mu      sync.Mutex
 	created map[string]int
@@ -34,8 +41,11 @@ func (j *jobs) note(r *http.Request, response *http.Response) {
 		return
 	}
 	var manifest struct {
-		Metadata struct{ Name string }
-		Spec     struct {
+		Metadata struct {
+			Name        string
+			Annotations map[string]string
+		}
+		Spec struct {
 			Template struct {
 				Metadata struct{ Annotations map[string]string }
 			}
@@ -53,18 +63,36 @@ func (j *jobs) note(r *http.Request, response *http.Response) {
 	if j.created == nil {
 		j.created = map[string]int{}
 	}
-	j.created[name+" of version "+manifest.Spec.Template.Metadata.Annotations["version"]]++
+	name += " of version " + manifest.Spec.Template.Metadata.Annotations["version"]
+	if revision := manifest.Metadata.Annotations[reconcilerName+"/"+v1alpha1.AnnotationRevision]; revision != "" {
+		name += " for revision " + revision
+	}
+	j.created[name]++
 }
 
-// checkJobs expects every Job to have been created at most once.
-func (c *crasher) checkJobs(t *testing.T) {
+// watch counts the Jobs that an operator creates.
+func (j *jobs) watch(next http.RoundTripper) http.RoundTripper {
+	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(r)
+		j.note(r, response)
+		return response, err
+	})
+}
+
+// check expects every Job to have been created at most once, and those that are wanted, if any
+// are named, and no others.
+func (j *jobs) check(t *testing.T, want []string) {
 	t.Helper()
-	c.jobs.mu.Lock()
-	defer c.jobs.mu.Unlock()
-	for name, times := range c.jobs.created {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for name, times := range j.created {
 		if times > 1 {
 			t.Errorf("Job %s was created %d times", name, times)
 		}
+	}
+	got := slices.Sorted(maps.Keys(j.created))
+	if diff := cmp.Diff(want, got); want != nil && diff != "" {
+		t.Errorf("Jobs that were created (-want +got):\n%s", diff)
 	}
 }
 

@@ -33,6 +33,8 @@ type scenario struct {
 	// installed are the manifests of the components that are ready before the
 	// operator is in danger, by the name of the component.
 	installed map[string][]string
+	// changes are done after the installation, one after the other, before the operator is in danger.
+	changes []change
 	// visitors are objects that come after the installation and must not be changed.
 	visitors []string
 	// desired are the manifests of the components then; an installed one that is
@@ -43,6 +45,8 @@ type scenario struct {
 	// act is done instead of bringing about what is desired.
 	act func(t testing.TB, f *fixture)
 
+	// chart makes the manifests templates of a chart.
+	chart bool
 	// remote puts the dependents into another cluster.
 	remote bool
 	// meanwhile is done right before what is desired is asked for.
@@ -52,6 +56,12 @@ type scenario struct {
 	ends map[string]string
 	// gone are the components that do not exist at the end, although they are desired.
 	gone []string
+	// history is that of component main at the end, the latest revision first; empty means any.
+	history []string
+	// applied are the manifests of component main at the end, if not those that are desired.
+	applied []string
+	// jobs are those that were created on the way, each once; nil means any.
+	jobs []string
 	// owned are the objects that have the label of their component in the end.
 	owned []string
 	// refused are the objects that go to another owner. While they are desired, they are
@@ -100,6 +110,10 @@ func (s *scenario) prepare(t testing.TB, f *fixture) {
 		if _, ok := s.installed[name]; ok {
 			f.ready(t, f.named(name))
 		}
+	}
+	for _, c := range s.changes {
+		c.do(t, f)
+		c.await(t, f)
 	}
 	f.create(t, s.visitors)
 }
@@ -161,13 +175,19 @@ func (s *scenario) finished(ctx context.Context, f *fixture) error {
 			return fmt.Errorf("component %s: generation %d, observed %d: %s (%s): %s",
 				name, bundle.Generation, bundle.Status.ObservedGeneration, state, reason, message)
 		}
+		if got := historyOf(bundle); s.history != nil && !slices.Equal(got, s.history) {
+			return fmt.Errorf("component %s: the history is %q, want %q: %s", name, got, s.history, message)
+		}
 	}
 	return nil
 }
 
 // texts returns all manifests of the scenario.
 func (s *scenario) texts() []string {
-	all := slices.Concat(s.others, s.existing, s.visitors)
+	all := slices.Concat(s.others, s.existing, s.visitors, s.applied)
+	for _, c := range s.changes {
+		all = append(all, c.content...)
+	}
 	for _, set := range []map[string][]string{s.installed, s.desired} {
 		for _, content := range set {
 			all = append(all, content...)
@@ -245,6 +265,15 @@ var bundleManifests = manifests.GeneratorFunc(func(_ context.Context, _, _ strin
 	return objects, nil
 })
 
+// generator is that of the components.
+func (s *scenario) generator(t testing.TB) manifests.Generator {
+	t.Helper()
+	if s.chart {
+		return bundleChart(t)
+	}
+	return bundleManifests
+}
+
 // letters are those of a namespace's name that can be part of a type's group.
 func letters(namespace string) string { return strings.ReplaceAll(namespace, "-", "") }
 
@@ -256,4 +285,5 @@ var scenarios = slices.Concat(
 	namespaceScenarios,
 	homeScenarios,
 	remoteScenarios,
+	rollbackScenarios,
 )

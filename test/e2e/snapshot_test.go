@@ -227,6 +227,9 @@ func describe(bundle *Bundle) string {
 		progress = "in deletion" // a reconcile counts what was on record when it started
 	}
 	lines := []string{fmt.Sprintf("%s %s %s %d conditions", state, reason, progress, len(bundle.Status.Conditions))}
+	if bundle.DeletionTimestamp == nil {
+		lines[0] += fmt.Sprintf(", revision %d, history %q", bundle.Status.Revision, historyOf(bundle))
+	}
 	for _, item := range bundle.Status.Inventory.Items {
 		lines = append(lines, fmt.Sprintf("%s %q %q uid %t digest %t", itemName(item), item.Phase, item.Origin, item.UID != "", item.Digest != ""))
 	}

@@ -1,0 +1,269 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/manifests/helm"
+)
+
+// change is a change of component main: of its manifests, and of the revision that it is pinned to.
+type change struct {
+	content []string
+	// rollbackTo is the revision that the annotation names; 0 means that there is none.
+	rollbackTo int64
+	// reason is that of condition Ready when the change is applied, if it is not Ready.
+	reason string
+	// history is that of the component then, the latest revision first.
+	history []string
+}
+
+// do asks for the change.
+func (c change) do(t testing.TB, f *fixture) {
+	t.Helper()
+	eventually(t, "the change of the component", func(ctx context.Context) error {
+		bundle := f.named("main")
+		if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {
+			return err
+		}
+		if c.content != nil {
+			bundle.Spec.Values = f.values(c.content)
+		}
+		bundle.pin(c.rollbackTo)
+		return f.Update(ctx, bundle)
+	})
+}
+
+// await waits until the change is applied.
+func (c change) await(t testing.TB, f *fixture) {
+	t.Helper()
+	s := &scenario{desired: map[string][]string{"main": nil}, ends: map[string]string{"main": c.reason}, history: c.history}
+	eventually(t, "the change to be applied", func(ctx context.Context) error { return s.finished(ctx, f) })
+}
+
+// pin asks for the manifests of an earlier revision; 0 for those that the spec leads to.
+func (b *Bundle) pin(revision int64) {
+	annotation := reconcilerName + "/" + v1alpha1.AnnotationRollbackTo
+	if delete(b.Annotations, annotation); revision == 0 {
+		return
+	}
+	if b.Annotations == nil {
+		b.Annotations = map[string]string{}
+	}
+	b.Annotations[annotation] = strconv.FormatInt(revision, 10)
+}
+
+// historyOf returns each revision with its result and, for a rollback, the earlier revision.
+func historyOf(bundle *Bundle) []string {
+	var texts []string
+	for _, entry := range bundle.Status.History {
+		text := fmt.Sprintf("%d %s", entry.Revision, entry.Result)
+		if entry.RollbackTo != 0 {
+			text += fmt.Sprintf(" to %d", entry.RollbackTo)
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// pinnedTo returns the revision with the manifests that are applied in place of those of the spec; 0
+// if there is none.
+func pinnedTo(bundle *Bundle) int64 {
+	if len(bundle.Status.History) == 0 || bundle.Status.History[0].Revision != bundle.Status.Revision {
+		return 0
+	}
+	return bundle.Status.History[0].RollbackTo
+}
+
+// everyRevisionCanBeAppliedAgain rolls back to every revision that was ready.
+func everyRevisionCanBeAppliedAgain(t testing.TB, f *fixture) {
+	t.Helper()
+	bundle := f.named("main")
+	if err := f.Get(t.Context(), client.ObjectKeyFromObject(bundle), bundle); err != nil {
+		t.Fatal(err)
+	}
+	next, kept := bundle.Status.Revision, historyOf(bundle)
+	for _, entry := range bundle.Status.History {
+		if entry.Result != v1alpha1.RevisionReady || entry.Revision == bundle.Status.Revision {
+			continue
+		}
+		next++
+		kept = append([]string{fmt.Sprintf("%d Ready to %d", next, entry.Revision)}, kept...)
+		c := change{rollbackTo: entry.Revision, history: kept}
+		c.do(t, f)
+		c.await(t, f)
+	}
+}
+
+// bundleChart is a chart with the manifests of a Bundle as its templates.
+func bundleChart(t testing.TB) *helm.Generator {
+	t.Helper()
+	g, err := helm.New(fstest.MapFS{
+		"Chart.yaml":         {Data: []byte("apiVersion: v2\nname: bundle\nversion: 1.0.0\n")},
+		"templates/all.yaml": {Data: []byte("{{ tpl .Values.manifests . }}\n")},
+	}, ".", helm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// hookedJob is a hook of a chart that is complete as soon as its controller looks at it.
+func hookedJob(name, event string) string {
+	return job(name, "{{ .Release.Revision }}", "helm.sh/hook", event)
+}
+
+// failingJob is a Job with a pod that fails.
+func failingJob(name, version string, annotations ...string) string {
+	return strings.NewReplacer("completions: 0, parallelism: 0", "backoffLimit: 0", "{annotations: {", "{annotations: {podsim.corbel.run/exit-code: '1', ").
+		Replace(job(name, version, annotations...))
+}
+
+func claim(name string) string {
+	return head("v1", "PersistentVolumeClaim", name, nil) + "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
+}
+
+// The revisions of a chart. The second one has a volume, and lacks an object of the first one.
+var (
+	hooksOfChart = []string{hookedJob("before", "pre-upgrade"), hookedJob("back", "pre-rollback")}
+	ownOne       = []string{configMap("changed", "1"), configMap("one", "1"), configMap("same", "1")}
+	ownTwo       = []string{configMap("changed", "2"), claim("data"), configMap("same", "1"), configMap("two", "2", "apply-order", "1")}
+	chartOne     = slices.Concat(hooksOfChart, ownOne)
+	chartTwo     = slices.Concat(hooksOfChart, ownTwo)
+
+	upgraded   = change{content: chartTwo, history: []string{"2 Ready", "1 Ready"}}
+	rolledBack = change{rollbackTo: 1, history: append([]string{"3 Ready to 1"}, upgraded.history...)}
+	unpinned   = change{history: append([]string{"4 Ready"}, rolledBack.history...)}
+)
+
+// The volume of a later revision stays during a rollback.
+var (
+	inRevisionTwo = []string{
+		"ConfigMap $NS/changed", "ConfigMap $NS/same", "ConfigMap $NS/two", "Job $NS/before", "PersistentVolumeClaim $NS/data",
+	}
+	inRollback = []string{
+		"ConfigMap $NS/changed", "ConfigMap $NS/one", "ConfigMap $NS/same", "Job $NS/back", "Job $NS/before", "PersistentVolumeClaim $NS/data",
+	}
+)
+
+// annotationScenarios are the ways of a component into a rollback that its annotation asks for, and
+// out of it.
+var annotationScenarios = []*scenario{
+	{
+		name:      "upgrade of a chart with a volume",
+		chart:     true,
+		installed: map[string][]string{"main": chartOne},
+		desired:   map[string][]string{"main": chartTwo},
+		history:   upgraded.history,
+		applied:   ownTwo,
+		owned:     inRevisionTwo,
+		jobs:      []string{"before of version 2 for revision 2"},
+		after:     everyRevisionCanBeAppliedAgain,
+	},
+	{
+		name:      "roll back by annotation",
+		chart:     true,
+		installed: map[string][]string{"main": chartOne},
+		changes:   []change{upgraded},
+		act:       rolledBack.do,
+		history:   rolledBack.history,
+		applied:   ownOne,
+		owned:     inRollback,
+		jobs:      []string{"back of version 1 for revision 3", "before of version 2 for revision 2"},
+		after:     everyRevisionCanBeAppliedAgain,
+	},
+	{
+		name:      "remove the annotation of a rollback",
+		chart:     true,
+		installed: map[string][]string{"main": chartOne},
+		changes:   []change{upgraded, rolledBack},
+		act:       unpinned.do,
+		history:   unpinned.history,
+		applied:   ownTwo,
+		owned:     inRevisionTwo,
+		recreated: []string{"Job $NS/before"},
+		jobs: []string{
+			"back of version 1 for revision 3", "before of version 2 for revision 2", "before of version 4 for revision 4",
+		},
+		after: everyRevisionCanBeAppliedAgain,
+	},
+	{
+		name:      "delete while it is rolled back",
+		chart:     true,
+		installed: map[string][]string{"main": chartOne},
+		changes:   []change{upgraded, rolledBack},
+	},
+}
+
+// What a failed revision has: a hook that fails before everything else, or a Job that fails after
+// the other objects have changed.
+var (
+	failingHook = slices.Concat(chartTwo, []string{failingJob("fails", "{{ .Release.Revision }}", "helm.sh/hook", "pre-upgrade", "helm.sh/hook-weight", "1")})
+	failingWork = slices.Concat(chartTwo, []string{failingJob("work", "2", "apply-order", "2")})
+
+	failed = change{
+		content: failingWork, reason: v1alpha1.ReasonRolledBack, history: []string{"3 Ready to 1", "2 Failed", "1 Ready"},
+	}
+)
+
+// failureScenarios have revisions that fail and are rolled back once.
+var failureScenarios = []*scenario{
+	{
+		name:      "a hook fails, and the component is rolled back",
+		chart:     true,
+		installed: map[string][]string{"main": chartOne},
+		settings:  rollsBackOnFailure,
+		desired:   map[string][]string{"main": failingHook},
+		ends:      map[string]string{"main": failed.reason},
+		history:   failed.history,
+		applied:   ownOne,
+		owned: []string{
+			"ConfigMap $NS/changed", "ConfigMap $NS/one", "ConfigMap $NS/same", "Job $NS/back", "Job $NS/before", "Job $NS/fails",
+		},
+		jobs: []string{"back of version 1 for revision 3", "before of version 2 for revision 2", "fails of version 2 for revision 2"},
+	},
+	{
+		name:      "a Job fails, and the component is rolled back",
+		chart:     true,
+		installed: map[string][]string{"main": chartOne},
+		settings:  rollsBackOnFailure,
+		desired:   map[string][]string{"main": failingWork},
+		ends:      map[string]string{"main": failed.reason},
+		history:   failed.history,
+		applied:   ownOne,
+		owned:     inRollback,
+		recreated: []string{"ConfigMap $NS/one"},
+		jobs:      []string{"back of version 1 for revision 3", "before of version 2 for revision 2", "work of version 2"},
+	},
+	{
+		name:      "change a component that is rolled back",
+		chart:     true,
+		installed: map[string][]string{"main": chartOne},
+		settings:  rollsBackOnFailure,
+		changes:   []change{failed},
+		desired:   map[string][]string{"main": chartTwo},
+		history:   append([]string{"4 Ready"}, failed.history...),
+		applied:   ownTwo,
+		owned:     inRevisionTwo,
+		recreated: []string{"Job $NS/before"},
+		jobs: []string{
+			"back of version 1 for revision 3", "before of version 2 for revision 2", "before of version 4 for revision 4", "work of version 2",
+		},
+		after: everyRevisionCanBeAppliedAgain,
+	},
+}
+
+func rollsBackOnFailure(_ string, spec *BundleSpec) { spec.RollbackOnFailure = new(true) }
+
+var rollbackScenarios = slices.Concat(annotationScenarios, failureScenarios)
