@@ -114,6 +114,10 @@ func TestForgedLogs(t *testing.T) {
 			{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main rv=5 finalizer=" + name}, created("uid=u1 owner=main"),
 			{user: "operator", verb: "patch", object: "Shop main", sent: `{"metadata":{"resourceVersion":"5"}}`, answer: "uid=uid-main rv=9 finalizer=" + name, items: "a:u1"},
 		}, want: []string{"S1"}},
+		{name: "created after a record of a component whose creation is answered late", log: []line{
+			{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main rv=5 finalizer=" + name, items: "a:"},
+			{user: "other", verb: "create", object: "Shop main", answer: "uid=uid-main rv=2"}, created("uid=u1 owner=main"),
+		}},
 		{name: "created for a component that is gone", log: []line{
 			recorded("a:"), {user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting"}, created("uid=u1 owner=main"),
 		}, want: []string{"S1"}},

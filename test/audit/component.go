@@ -15,6 +15,7 @@ import (
 type component struct {
 	title      string // group/kind/namespace/name
 	uid        string
+	version    int64
 	finalizers []string
 	items      map[key]string // the uids of the objects in its record
 	// elsewhere: the record is not known, because it is not in the status, because it is
@@ -47,7 +48,11 @@ func (r *replay) ofComponent() {
 		now.items[key{i.Group, i.Kind, i.Namespace, i.Name}] = string(i.UID)
 	}
 	r.known[now.title+"/"+now.uid] = true
+	now.version, _ = strconv.ParseInt(after.Metadata.ResourceVersion, 10, 64)
 	before := r.components[place]
+	if before != nil && before.uid == now.uid && now.version < before.version {
+		return // answered late: a watch may show a component before its creation is answered
+	}
 	now.forged = before != nil && before.uid == now.uid && (before.forged || !r.byOperator() && len(now.items) < len(before.items))
 	if r.byOperator() {
 		r.checkRecord(before, now, after)
