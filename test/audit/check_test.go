@@ -105,6 +105,9 @@ func TestForgedLogs(t *testing.T) {
 			line{user: "other", verb: "patch", object: "ConfigMap a", answer: "uid=u1 label=main rv=2"}, deleted(demandsUID))},
 		{name: "what has the label of another is deleted", log: append(slices.Clone(good),
 			line{user: "other", verb: "patch", object: "ConfigMap a", answer: "uid=u1 label=other rv=2"}, deleted(demandsUID)), want: []string{"S2"}},
+		{name: "the Secret of the revisions is created and changed", log: append(slices.Clone(good),
+			line{user: "operator", verb: "create", object: "Secret main-revisions-0123456789", answer: "uid=u2 rv=3"},
+			line{user: "operator", verb: "patch", object: "Secret main-revisions-0123456789", answer: "uid=u2 rv=4"})},
 		{name: "created before the record", log: []line{recorded(""), created("uid=u1 owner=main")}, want: []string{"S1"}},
 		{name: "created after a record that a killed server did not log", log: []line{
 			{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main rv=5 finalizer=" + name}, created("uid=u1 owner=main"),

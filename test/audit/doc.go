@@ -14,5 +14,9 @@
 //	S12  the finalizer is there before the record, and goes after everything else
 //	S18  requests for dependents are sent as the user that they should
 //
+// What an operator keeps for itself is no dependent, because it has neither the label nor the
+// annotation of one: the Secrets of large inventories, and the one of a component's revisions with
+// random values and with the manifests of its history. They are the operator's to write.
+//
 // The environment of the test needs the options AuditLog and AuditBodies.
 package audit
