@@ -32,10 +32,13 @@ func (u *unit) isSame() bool {
 	return tied && recorded == desired && u.live.Status.Readiness != Failed
 }
 
-// isSameManifest is isSame for the manifest alone: the digests of the component and the
-// revision do not count.
+// isSameManifest is isSame for the manifest and the revision alone: the digest of the component
+// does not count. In another revision the same manifest runs again: two rollbacks have the same
+// hooks if both go back to the same revision.
 func (u *unit) isSameManifest() bool {
-	return manifestOf(u.item.Digest) == manifestOf(u.desired.Digest)
+	_, recorded, _ := strings.Cut(u.item.Digest, revisionSeparator)
+	_, desired, _ := strings.Cut(u.desired.Digest, revisionSeparator)
+	return manifestOf(u.item.Digest) == manifestOf(u.desired.Digest) && recorded == desired
 }
 
 func manifestOf(digest string) string {
