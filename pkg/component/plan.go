@@ -30,9 +30,9 @@ import (
 type PlanRequest[T Component] struct {
 	// Key names the component.
 	Key client.ObjectKey
-	// Edited is the component with changes that are not stored. Its metadata and its spec count;
-	// the status is that of the stored component, if there is one. Nil means the component as it
-	// is stored.
+	// Edited is the component with changes that are not stored. Its metadata and its spec count,
+	// with the defaults that the server adds in a dry run; the status is that of the stored
+	// component, if there is one. Nil means the component as it is stored.
 	Edited T
 	// Delete plans the deletion of the component.
 	Delete bool
@@ -137,7 +137,7 @@ func (h *handler[T]) listKeys(ctx context.Context) ([]client.ObjectKey, error) {
 // plan makes a plan. It goes the way of createOrUpdate and delete, on a copy of the component, and
 // leaves out what writes.
 func (h *handler[T]) plan(ctx context.Context, request PlanRequest[T]) (Plan, error) {
-	obj, err := h.planned(ctx, request)
+	obj, incomplete, err := h.planned(ctx, request)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -145,42 +145,66 @@ func (h *handler[T]) plan(ctx context.Context, request PlanRequest[T]) (Plan, er
 	ctx = manifests.WithPreview(ctx)
 	if request.Delete || !obj.GetDeletionTimestamp().IsZero() {
 		p.Plan, err = h.planDeletion(ctx, obj)
-		return p, err
+	} else {
+		generator := request.Generator
+		if isNil(generator) {
+			generator = h.renderer.Generator
+		}
+		err = h.planApply(ctx, obj, generator, &p)
 	}
-	generator := request.Generator
-	if isNil(generator) {
-		generator = h.renderer.Generator
+	if incomplete != "" {
+		p.Incomplete = append(p.Incomplete, incomplete)
 	}
-	return p, h.planApply(ctx, obj, generator, &p)
+	return p, err
 }
 
-// planned returns the component to plan. It is a copy.
-func (h *handler[T]) planned(ctx context.Context, request PlanRequest[T]) (T, error) {
+// planned returns the component to plan, and what is not known of it. It is a copy.
+func (h *handler[T]) planned(ctx context.Context, request PlanRequest[T]) (obj T, incomplete string, err error) {
 	stored := newComponent[T]()
-	err := h.local.Get(ctx, request.Key, stored)
+	err = h.local.Get(ctx, request.Key, stored)
 	if isNil(request.Edited) || err != nil && !apierrors.IsNotFound(err) {
 		if err != nil {
 			err = fmt.Errorf("read %s %s: %w", h.kind.Kind, request.Key, err)
 		}
-		return stored, err
+		return stored, "", err
 	}
 	edited, copyErr := copyOf(request.Edited)
 	if copyErr != nil {
-		return stored, copyErr
+		return stored, "", copyErr
 	}
 	edited.SetNamespace(request.Key.Namespace)
 	edited.SetName(request.Key.Name)
-	if err == nil {
-		*edited.GetStatus() = *stored.GetStatus()
-		edited.SetUID(stored.GetUID())
-		edited.SetGeneration(stored.GetGeneration() + 1)
-		edited.SetFinalizers(stored.GetFinalizers())
-		edited.SetDeletionTimestamp(stored.GetDeletionTimestamp())
-	} else {
+	if err != nil {
 		*edited.GetStatus() = Status{}
+		edited.SetResourceVersion("")
+		edited.SetUID("")
 		edited.SetGeneration(1)
+		incomplete, err = h.completed(edited, h.local.Create(ctx, edited, client.DryRunAll, client.FieldOwner(h.settings.fieldOwner)))
+		edited.SetUID("") // each dry run has another one
+		return edited, incomplete, err
 	}
-	return edited, nil
+	*edited.GetStatus() = *stored.GetStatus().DeepCopy()
+	edited.SetUID(stored.GetUID())
+	edited.SetGeneration(stored.GetGeneration() + 1)
+	edited.SetFinalizers(stored.GetFinalizers())
+	edited.SetDeletionTimestamp(stored.GetDeletionTimestamp())
+	edited.SetResourceVersion(stored.GetResourceVersion())
+	incomplete, err = h.completed(edited, h.local.Update(ctx, edited, client.DryRunAll, client.FieldOwner(h.settings.fieldOwner)))
+	return edited, incomplete, err
+}
+
+// completed returns what became of the dry run by which the server completes and checks an edited
+// component. Without the right to that, or if a webhook allows no dry run, the component counts as
+// it is.
+func (h *handler[T]) completed(edited T, err error) (incomplete string, _ error) {
+	switch {
+	case err == nil:
+		return "", nil
+	case apierrors.IsForbidden(err) || apierrors.IsBadRequest(err):
+		return "the defaults and the rules of the definition of the component are not applied: " + err.Error(), nil
+	default:
+		return "", h.about(edited, fmt.Errorf("the server refuses the edited component: %w", err))
+	}
 }
 
 // planApply plans what createOrUpdate does.

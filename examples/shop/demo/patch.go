@@ -58,7 +58,7 @@ func (d *demo) patchCache(ctx context.Context) error {
 	if want := `{"memory":"64Mi"}`; output != want {
 		return fmt.Errorf("Deployment %s has the limits %q, want %s", cache, output, want)
 	}
-	return d.hasRun(ctx, migrationJob, 5, "the change with the wrong patch was none")
+	return d.hasRun(ctx, migrationJob, 8, "the change with the wrong patch was none")
 }
 
 // patchShopWith changes the Shop with a file, as a user would do.

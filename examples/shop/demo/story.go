@@ -43,9 +43,11 @@ type step struct {
 var story = []step{
 	{"Start the operator", (*demo).install},
 	{"Create a Shop: a migration runs, then its objects are created in waves, each after the one before is ready", (*demo).create},
-	{"Scale the Shop to three replicas", (*demo).scale},
+	{"Plan to scale the Shop to three replicas, and do it", (*demo).scale},
 	{"Break the Shop with an image that does not exist: the front end, which is in the next wave, stays as it is", (*demo).breakImage},
 	{"Correct it", (*demo).correct},
+	{"Break it once more, with rollbackOnFailure: it goes back by itself", (*demo).goBack},
+	{"Look at the history, and roll the Shop back to its first revision", (*demo).rollBack},
 	{"Limit the memory of the cache, for which neither the Shop nor its chart has a field: with a patch", (*demo).patchCache},
 	{"Delete one object of the Shop by hand, and change another: both are repaired", (*demo).repair},
 	{"Delete the Shop: a backup runs, then nothing of it stays", (*demo).remove},
@@ -90,6 +92,9 @@ func (d *demo) create(ctx context.Context) error {
 }
 
 func (d *demo) scale(ctx context.Context) error {
+	if err := d.plan(ctx, strings.Replace(shopManifest, "replicas: 2", "replicas: 3", 1)); err != nil {
+		return err
+	}
 	if err := d.patchShop(ctx, `{"spec":{"replicas":3}}`); err != nil {
 		return err
 	}
@@ -157,7 +162,7 @@ func (d *demo) remove(ctx context.Context) error {
 	if err := d.hasRun(ctx, backupJob, 1, "it is a hook of the chart for the time before the deletion"); err != nil {
 		return err
 	}
-	if err := d.hasRun(ctx, migrationJob, 5, "neither the repairs nor the deletion needed it"); err != nil {
+	if err := d.hasRun(ctx, migrationJob, 8, "neither the repairs nor the deletion needed it"); err != nil {
 		return err
 	}
 	d.screen.say("the Shop is gone; looking for anything left of it, in every type of the cluster")

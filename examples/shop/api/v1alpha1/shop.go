@@ -12,10 +12,11 @@ import (
 
 // ShopSpec is what the user of a Shop decides.
 type ShopSpec struct {
-	component.RequeueSpec `json:",inline"`
-	component.TimeoutSpec `json:",inline"`
-	component.PatchesSpec `json:",inline"`
-	ShopValues            `json:",inline"`
+	component.RequeueSpec  `json:",inline"`
+	component.TimeoutSpec  `json:",inline"`
+	component.RollbackSpec `json:",inline"`
+	component.PatchesSpec  `json:",inline"`
+	ShopValues             `json:",inline"`
 }
 
 // ShopValues are the values of the chart.

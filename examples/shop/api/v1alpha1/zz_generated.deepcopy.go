@@ -90,6 +90,7 @@ func (in *ShopSpec) DeepCopyInto(out *ShopSpec) {
 	*out = *in
 	in.RequeueSpec.DeepCopyInto(&out.RequeueSpec)
 	in.TimeoutSpec.DeepCopyInto(&out.TimeoutSpec)
+	in.RollbackSpec.DeepCopyInto(&out.RollbackSpec)
 	in.PatchesSpec.DeepCopyInto(&out.PatchesSpec)
 	out.ShopValues = in.ShopValues
 }
