@@ -105,11 +105,12 @@ mutants: ## Break the rules of safety one at a time, and report which breaks no 
 
 ##@ Measure
 
-# Flux is a module of its own: users of Corbel do not need it.
+# Flux and Helm's command are in modules of their own: users of Corbel do not need them.
 bin/bench: FORCE
 	@mkdir -p bin
 	$(GO) build -o bin/ ./test/bench/cmd/bench
 	cd test/bench/flux && $(GO) build -o $(CURDIR)/bin/bench-flux .
+	cd test/bench/helm && $(GO) build -o $(CURDIR)/bin/bench-helm helm.sh/helm/v4/cmd/helm
 
 .PHONY: FORCE
 FORCE:
@@ -118,8 +119,8 @@ SIZES ?= 100,1000
 REVISION = $(shell git rev-parse --short HEAD 2>/dev/null)$(shell git diff --quiet HEAD -- '*.go' go.mod 2>/dev/null || echo ' with changes')
 
 .PHONY: bench
-bench: assets bin/bench ## Measure against a real API server into docs/performance.* (SIZES=5000,20000,1000x20, ROUNDS=5, OUT=docs).
-	$(WITH_ASSETS) bin/bench -sizes '$(SIZES)' -rounds $(or $(ROUNDS),0) -out '$(or $(OUT),docs)' -flux bin/bench-flux -revision '$(REVISION)'
+bench: assets bin/bench ## Measure against a real API server into docs/performance.* (SIZES=5000,20000,1000x20, ROUNDS=5, OUT=docs, BENCH=life or plan).
+	$(WITH_ASSETS) bin/bench -sizes '$(SIZES)' -rounds $(or $(ROUNDS),0) -out '$(or $(OUT),docs)' -flux bin/bench-flux -helm bin/bench-helm $(if $(BENCH),-only '$(BENCH)') -revision '$(REVISION)'
 
 .PHONY: soak
 soak: assets ## Disturb 200 components for SOAK=10m under a storm of faults, and check all objects that are left (SEED=n, FAULTS=false).
@@ -167,6 +168,7 @@ verify: ## Check that generated files and go.mod are up to date, then lint.
 	cd hack/controlplane && $(GO) mod tidy -diff
 	cd test/helmparity && $(GO) mod tidy -diff
 	cd test/bench/flux && $(GO) mod tidy -diff && $(GO) vet ./...
+	cd test/bench/helm && $(GO) mod tidy -diff
 	@$(MAKE) --no-print-directory lint controlplane-vet
 
 ##@ Build

@@ -73,6 +73,8 @@ func (w *worker) Work(ctx context.Context, order subject.Order) (time.Time, erro
 		w.changes, err = w.manager.DeleteAll(ctx, order.Objects.Unstructured(w.namespace), deleteOptions(w.manager, w.namespace))
 	case subject.Terminated:
 		err = w.manager.WaitForSetTermination(w.changes, ssa.WaitOptions{Interval: 2 * time.Second, Timeout: timeout})
+	case subject.Plan:
+		err = w.plan(ctx, order.Objects.Unstructured(w.namespace), order.Changes)
 	default:
 		err = errors.New("the library of Flux cannot do that")
 	}
@@ -87,6 +89,32 @@ func (w *worker) apply(ctx context.Context, objects []*unstructured.Unstructured
 	var err error
 	if w.changes, err = w.manager.ApplyAllStaged(ctx, objects, applyOptions()); err != nil {
 		return fmt.Errorf("apply: %w", err)
+	}
+	return nil
+}
+
+// plan compares one object after the other, as the command flux diff kustomization does.
+func (w *worker) plan(ctx context.Context, objects []*unstructured.Unstructured, want int) error {
+	w.manager.SetOwnerLabels(objects, name, w.namespace)
+	if err := normalize.UnstructuredList(objects); err != nil {
+		return err
+	}
+	options := ssa.DefaultDiffOptions()
+	options.Exclusions = map[string]string{group + "/reconcile": "disabled", group + "/ssa": "Ignore"}
+	options.IfNotPresentSelector = map[string]string{group + "/ssa": "IfNotPresent"}
+	options.ForceSelector = map[string]string{group + "/force": "enabled"}
+	changes := 0
+	for _, object := range objects {
+		change, _, _, err := w.manager.Diff(ctx, object, options)
+		if err != nil {
+			return fmt.Errorf("diff: %w", err)
+		}
+		if change.Action != ssa.UnchangedAction {
+			changes++
+		}
+	}
+	if changes != want {
+		return fmt.Errorf("%d objects differ, want %d", changes, want)
 	}
 	return nil
 }

@@ -33,6 +33,8 @@ type Options struct {
 	Patience time.Duration
 	// Flux is the program of test/bench/flux; empty leaves Flux out.
 	Flux string
+	// Helm is the command of Helm, for plans; empty leaves it out.
+	Helm string
 	// Revision is that of Corbel, for the report.
 	Revision string
 	// Load is the load average of the machine before we came, for the report.
@@ -51,14 +53,9 @@ type bench struct {
 
 // Run measures one size.
 func Run(ctx context.Context, e *env.Environment, options Options) (report.Size, error) {
-	c, err := Client(ctx, e)
+	b, err := newBench(ctx, e, options)
 	if err != nil {
 		return report.Size{}, err
-	}
-	b := &bench{Options: options, WithWatch: c, env: e}
-	b.size = report.Size{Objects: options.Objects, Components: options.Components, Rounds: options.Rounds}
-	if b.size.Where, err = where(e, options); err != nil {
-		return b.size, err
 	}
 	if err := b.warmUp(ctx); err != nil {
 		return b.size, fmt.Errorf("warm up: %w", err)
@@ -70,15 +67,30 @@ func Run(ctx context.Context, e *env.Environment, options Options) (report.Size,
 	if options.Components > 1 {
 		courses = []func(context.Context, int) error{b.fleet, b.limit}
 	}
-	for round := range options.Rounds {
+	return b.size, b.alternate(ctx, courses)
+}
+
+func newBench(ctx context.Context, e *env.Environment, options Options) (*bench, error) {
+	c, err := Client(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{Options: options, WithWatch: c, env: e}
+	b.size = report.Size{Objects: options.Objects, Components: options.Components, Rounds: options.Rounds}
+	b.size.Where, err = where(e, options)
+	return b, err
+}
+
+// alternate measures all subjects in each round, and another one is the first each time.
+func (b *bench) alternate(ctx context.Context, courses []func(context.Context, int) error) error {
+	for round := range b.Rounds {
 		for i := range courses {
-			// Another subject is the first each time.
 			if err := courses[(round+i)%len(courses)](ctx, round); err != nil {
-				return b.size, fmt.Errorf("round %d with %d × %d objects: %w", round+1, options.Components, options.Objects, err)
+				return fmt.Errorf("round %d with %d × %d objects: %w", round+1, b.Components, b.Objects, err)
 			}
 		}
 	}
-	return b.size, nil
+	return nil
 }
 
 // warmUp takes a small component through its life: the server is slow at what it does
@@ -119,12 +131,18 @@ func (b *bench) patience() time.Duration {
 
 // start starts a subject with a namespace of its own.
 func (b *bench) start(ctx context.Context, name report.Subject, program string) (*Process, string, error) {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-" + string(name) + "-"}}
-	if err := b.Create(ctx, namespace); err != nil {
+	namespace, err := b.newNamespace(ctx, name)
+	if err != nil {
 		return nil, "", err
 	}
-	p, err := b.connect(ctx, name, program, namespace.Name)
-	return p, namespace.Name, err
+	p, err := b.connect(ctx, name, program, namespace)
+	return p, namespace, err
+}
+
+func (b *bench) newNamespace(ctx context.Context, name report.Subject) (string, error) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-" + string(name) + "-"}}
+	err := b.Create(ctx, namespace)
+	return namespace.Name, err
 }
 
 func (b *bench) connect(ctx context.Context, name report.Subject, program, namespace string) (*Process, error) {

@@ -24,8 +24,9 @@ import (
 
 // Worker runs the operator from the order to connect on.
 type Worker struct {
-	counter *subject.RequestCounter
-	ended   chan error
+	counter    *subject.RequestCounter
+	ended      chan error
+	reconciler *component.Reconciler[*Load]
 }
 
 // Connect starts the operator, and returns when its caches are filled.
@@ -49,8 +50,8 @@ func (w *Worker) Connect(ctx context.Context, order subject.Order, counter *subj
 	if err != nil {
 		return err
 	}
-	reconciler := component.NewReconciler[*Load](Name, manifests.GeneratorFunc(generate), component.ReconcilerOptions{LeaderLock: lock})
-	if err := reconciler.SetupWithManager(manager); err != nil {
+	w.reconciler = component.NewReconciler[*Load](Name, manifests.GeneratorFunc(generate), component.ReconcilerOptions{LeaderLock: lock})
+	if err := w.reconciler.SetupWithManager(manager); err != nil {
 		return err
 	}
 	w.counter, w.ended = counter, make(chan error, 1)
@@ -114,10 +115,34 @@ func jobOf(name string) client.Object {
 	}}
 }
 
-// Work waits until there is nothing to do; an operator needs no other orders.
+// Work waits until there is nothing to do, or plans; an operator needs no other orders.
 func (w *Worker) Work(ctx context.Context, order subject.Order) (time.Time, error) {
-	if order.Do != subject.Idle {
+	switch order.Do {
+	case subject.Idle:
+		return w.idle(ctx, order.Reconciles)
+	case subject.Plan, subject.PlanDeletion:
+		err := w.plan(ctx, order)
+		return time.Now(), err
+	default:
 		return time.Time{}, errors.New("an operator cannot be ordered to do that")
 	}
-	return w.idle(ctx, order.Reconciles)
+}
+
+// plan plans the component of the objects as it would be after an edit, or its deletion.
+func (w *Worker) plan(ctx context.Context, order subject.Order) error {
+	objects := order.Objects
+	request := component.PlanRequest[*Load]{Key: client.ObjectKey{Namespace: order.Namespace, Name: objects.Prefix}}
+	if order.Do == subject.PlanDeletion {
+		request.Delete = true
+	} else {
+		request.Edited = &Load{Spec: LoadSpec{Objects: objects.N, All: objects.All, One: objects.One}}
+	}
+	plan, err := w.reconciler.Plan(ctx, request)
+	if err != nil {
+		return err
+	}
+	if len(plan.Changes) != order.Changes || len(plan.Incomplete) > 0 {
+		return fmt.Errorf("the plan has %d changes, want %d: %s", len(plan.Changes), order.Changes, plan)
+	}
+	return nil
 }

@@ -17,6 +17,8 @@ import (
 // Report is what was measured for several sizes, the smallest first, and then fleets.
 type Report struct {
 	Sizes []Size `json:"sizes"`
+	// Plans are what it costs to find out what would be changed, and to roll back.
+	Plans []Size `json:"plans,omitempty"`
 }
 
 // Size is what was measured with one number of objects, and where.
@@ -57,9 +59,11 @@ type Subject string
 
 // The subjects.
 const (
-	Corbel Subject = "corbel"
-	Limit  Subject = "limit"
-	Flux   Subject = "flux"
+	Corbel  Subject = "corbel"
+	Limit   Subject = "limit"
+	Flux    Subject = "flux"
+	Kubectl Subject = "kubectl" // with plans alone
+	Helm    Subject = "helm"    // with plans alone
 )
 
 // Scenario is what was done.
@@ -79,6 +83,17 @@ const (
 	Deletion   Scenario = "deletion"
 	Delete     Scenario = "delete"
 	Terminated Scenario = "terminated"
+)
+
+// The scenarios of plans, in the order in which they are done and shown. ChangeAll is done before
+// Rollback, which takes it back.
+const (
+	PlanInstall   Scenario = "plan-install"
+	PlanUnchanged Scenario = "plan-unchanged"
+	PlanOne       Scenario = "plan-one"
+	PlanAll       Scenario = "plan-all"
+	PlanDelete    Scenario = "plan-delete"
+	Rollback      Scenario = "rollback"
 )
 
 // Result is what one subject needed for one scenario.
@@ -129,12 +144,18 @@ func (s *Size) Find(scenario Scenario, subject Subject) Samples {
 func (s *Size) Total() int { return s.Objects * s.Components }
 
 // Put replaces what was measured with the same numbers of components and objects.
-func (r *Report) Put(size Size) {
-	r.Sizes = slices.DeleteFunc(r.Sizes, func(s Size) bool { return s.Objects == size.Objects && s.Components == size.Components })
-	r.Sizes = append(r.Sizes, size)
-	slices.SortFunc(r.Sizes, func(a, b Size) int {
+func (r *Report) Put(size Size) { r.Sizes = put(r.Sizes, size) }
+
+// PutPlans replaces what was measured of plans with the same numbers.
+func (r *Report) PutPlans(size Size) { r.Plans = put(r.Plans, size) }
+
+func put(sizes []Size, size Size) []Size {
+	sizes = slices.DeleteFunc(sizes, func(s Size) bool { return s.Objects == size.Objects && s.Components == size.Components })
+	sizes = append(sizes, size)
+	slices.SortFunc(sizes, func(a, b Size) int {
 		return cmp.Or(cmp.Compare(a.Components, b.Components), cmp.Compare(a.Objects, b.Objects))
 	})
+	return sizes
 }
 
 // Load reads a report; one that does not exist is empty.

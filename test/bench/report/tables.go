@@ -29,7 +29,7 @@ var titles = []struct {
 
 // Tables returns all that was measured as Markdown.
 func (r *Report) Tables() string {
-	if len(r.Sizes) == 0 {
+	if len(r.Sizes)+len(r.Plans) == 0 {
 		return "Nothing was measured yet.\n"
 	}
 	var out strings.Builder
@@ -39,6 +39,9 @@ func (r *Report) Tables() string {
 		fmt.Fprintf(&out, "Time:\n\n%s\n", size.times())
 		fmt.Fprintf(&out, "Processor time and memory of the process:\n\n%s\n", size.resources())
 		fmt.Fprintf(&out, "%s\n", size.remarks())
+	}
+	for _, size := range r.Plans {
+		fmt.Fprintf(&out, "%s\n", size.plans())
 	}
 	return strings.TrimSuffix(out.String(), "\n")
 }

@@ -51,6 +51,42 @@ func TestTables(t *testing.T) {
 	}
 }
 
+func TestTablesOfPlans(t *testing.T) {
+	size := Size{Objects: 100, Components: 1, Rounds: 1, Where: Where{Cores: 2, Load: 3}}
+	size.Add(PlanAll, Corbel, Sample{Seconds: 0.05, Total: 102, CPUSeconds: 0.04})
+	size.Add(PlanAll, Kubectl, Sample{Seconds: 2, Total: 200, CPUSeconds: 1})
+	size.Add(PlanOne, Corbel, Sample{Seconds: 0.01, Total: 3, CPUSeconds: 0.01})
+	size.Add(Rollback, Helm, Sample{Seconds: 1, Total: 205, CPUSeconds: 0.5})
+	report := &Report{}
+	report.PutPlans(size)
+	report.PutPlans(size)
+	text := report.Tables()
+	for _, want := range []string{
+		"### Plans and rollback of 100 ConfigMaps",
+		"compare the requests, and not the times",
+		"| work | Corbel | kubectl | Flux ssa | Helm |",
+		"| plan, one changed | 3 |  |  |  |",
+		"| plan, all changed | 102 (1.02 per object) | 200 (2.00 per object) |  |  |",
+		"| plan, all changed | 50.0 ms | 2.00 s |  |  |",
+		"| roll back all of them |  |  |  | 205 (2.05 per object) |",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the tables lack %q:\n%s", want, text)
+		}
+	}
+	if strings.Count(text, "###") != 1 {
+		t.Error("a size was not replaced")
+	}
+	if strings.Contains(text, "nothing changed") {
+		t.Error("there is a row of what was not measured")
+	}
+	size.Where.Load = 1
+	report.PutPlans(size)
+	if strings.Contains(report.Tables(), "compare the requests") {
+		t.Error("a quiet machine is called busy")
+	}
+}
+
 func TestAWriteMissesTheGoalOfARestart(t *testing.T) {
 	samples := Samples{{Total: 3, Writes: 1}}
 	if _, reached := requestsGoal(example(), Restart, samples); reached {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// What a subject can be asked to do. Connect and Take are known to all; Install to
-// Terminated are work for a program that does not watch; Idle is for an operator.
+// What a subject can be asked to do. Connect and Take are known to all; Apply to
+// Terminated are work for a program that does not watch; Idle and PlanDeletion are for an operator.
 const (
 	// Connect names the API server and the objects to work on. It comes first.
 	Connect = "connect"
@@ -27,6 +27,11 @@ const (
 	Delete = "delete"
 	// Terminated waits until what was deleted is gone, in the subject's own way.
 	Terminated = "terminated"
+
+	// Plan finds out what it takes to make the objects be as ordered, and writes nothing.
+	Plan = "plan"
+	// PlanDeletion finds out what it takes to delete the objects, and writes nothing.
+	PlanDeletion = "plan-deletion"
 )
 
 // LeadershipLost is the exit code of an operator that is not the leader any more.
@@ -42,8 +47,11 @@ type Order struct {
 	// the namespace; empty leaves that out. An operator that elects returns before it
 	// leads, and its process ends with LeadershipLost when it does not lead any more.
 	Lease string `json:",omitempty"`
-	// With Apply and Delete.
+	// With Apply, Delete, Plan and PlanDeletion.
 	Objects Objects
+	// Changes, with Plan and PlanDeletion, is how many changes there must be; another number is
+	// an error.
+	Changes int `json:",omitempty"`
 	// Collect, with Take, collects the garbage to measure the heap that is in use.
 	Collect bool `json:",omitempty"`
 	// Profile, with Take, is the file that the profile of the heap is written to.

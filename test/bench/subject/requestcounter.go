@@ -30,6 +30,28 @@ func (t Traffic) Writes() int {
 	return t.count(func(verb string) bool { return slices.Contains([]string{"POST", "PUT", "PATCH", "DELETE"}, verb) })
 }
 
+// Add counts a request. It reports whether that is work, which ends with the answer: a watch and the
+// renewal of a lease are not.
+func (t *Traffic) Add(r *http.Request) bool {
+	verb, resource := classify(r)
+	switch {
+	case verb == "WATCH":
+		t.Watches++
+		return false
+	case resource == "leases":
+		t.Leases++
+		return false
+	case resource == "events":
+		t.Events++
+	default:
+		if t.Requests == nil {
+			t.Requests = map[string]int{}
+		}
+		t.Requests[strings.TrimSpace(verb+" "+resource)]++
+	}
+	return true
+}
+
 func (t Traffic) count(counts func(verb string) bool) int {
 	sum := 0
 	for request, n := range t.Requests {
@@ -66,18 +88,8 @@ func (c *RequestCounter) Wrap(next http.RoundTripper) http.RoundTripper {
 func (c *RequestCounter) startRequest(r *http.Request) func() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	verb, resource := classify(r)
-	switch {
-	case verb == "WATCH":
-		c.traffic.Watches++
+	if !c.traffic.Add(r) {
 		return nil
-	case resource == "leases":
-		c.traffic.Leases++
-		return nil
-	case resource == "events":
-		c.traffic.Events++
-	default:
-		c.traffic.Requests[strings.TrimSpace(verb+" "+resource)]++
 	}
 	c.open++
 	return func() {

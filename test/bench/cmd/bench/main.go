@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command bench measures Corbel, a bare client and the library of Flux on a real API
-// server, and writes what came out to the documentation. `make bench` builds and
-// runs it.
+// server, and plans beside kubectl and Helm, and writes what came out to the documentation.
+// `make bench` builds and runs it.
 package main
 
 import (
@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,6 +32,8 @@ type settings struct {
 	rounds   int
 	out      string
 	flux     string
+	helm     string
+	only     string
 	revision string
 	load     float64
 	draw     bool
@@ -57,10 +60,15 @@ func parse() (settings, error) {
 	flag.IntVar(&s.rounds, "rounds", 0, "how often each size is measured; default 5, but 3 from 5,000 objects on and 1 from 20,000 on")
 	flag.StringVar(&s.out, "out", "docs", "folder of performance.json, performance.md and performance.svg")
 	flag.StringVar(&s.flux, "flux", "", "program of test/bench/flux; empty leaves Flux out")
+	flag.StringVar(&s.helm, "helm", "", "command of Helm, for plans; empty leaves Helm out")
+	flag.StringVar(&s.only, "only", "", "what is measured: life, plan; empty is both")
 	flag.StringVar(&s.revision, "revision", "", "revision of Corbel, for the report")
 	flag.BoolVar(&s.draw, "draw", false, "measure nothing; only write tables and chart from performance.json again")
 	flag.Parse()
 	var errs []error
+	if !slices.Contains([]string{"", life, plan}, s.only) {
+		errs = append(errs, fmt.Errorf("-only %s: must be %s or %s", s.only, life, plan))
+	}
 	for text := range strings.FieldsFuncSeq(*sizes, func(r rune) bool { return r == ',' || r == ' ' }) {
 		size, err := parseSize(text)
 		if err != nil {
@@ -70,6 +78,12 @@ func parse() (settings, error) {
 	}
 	return s, errors.Join(errs...)
 }
+
+// What is measured.
+const (
+	life = "life" // of one component, or of a fleet
+	plan = "plan" // of what would be done to one component, and rollbacks
+)
 
 // size is a number of components and of objects in each.
 type size struct{ components, objects int }
@@ -98,7 +112,24 @@ func run(ctx context.Context, s settings) error {
 	if s.draw {
 		return all.Publish(s.out)
 	}
-	e, err := env.Start(ctx, env.Options{})
+	if s.only != plan {
+		if err := s.measure(ctx, env.Options{}, s.sizes, measure.Run, all, all.Put); err != nil {
+			return err
+		}
+	}
+	if s.only != life {
+		single := slices.DeleteFunc(slices.Clone(s.sizes), func(size size) bool { return size.components > 1 })
+		return s.measure(ctx, env.Options{AuditLog: true, AuditBodies: true}, single, measure.Plans, all, all.PutPlans)
+	}
+	return nil
+}
+
+// measure measures sizes in an environment of their own, and publishes each at once.
+func (s settings) measure(
+	ctx context.Context, options env.Options, sizes []size,
+	run func(context.Context, *env.Environment, measure.Options) (report.Size, error), all *report.Report, put func(report.Size),
+) error {
+	e, err := env.Start(ctx, options)
 	if err != nil {
 		return err
 	}
@@ -107,12 +138,12 @@ func run(ctx context.Context, s settings) error {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}()
-	for _, size := range s.sizes {
-		measured, err := measure.Run(ctx, e, s.options(size))
+	for _, size := range sizes {
+		measured, err := run(ctx, e, s.options(size))
 		if err != nil {
 			return err
 		}
-		all.Put(measured)
+		put(measured)
 		if err := all.Save(s.out + "/performance.json"); err != nil {
 			return err
 		}
@@ -126,7 +157,7 @@ func run(ctx context.Context, s settings) error {
 func (s settings) options(size size) measure.Options {
 	return measure.Options{
 		Objects: size.objects, Components: size.components, Rounds: s.roundsOf(size.components * size.objects), Rest: 20 * time.Second, Repairs: 5, Patience: 3 * time.Second,
-		Flux: s.flux, Revision: s.revision, Load: s.load,
+		Flux: s.flux, Helm: s.helm, Revision: s.revision, Load: s.load,
 		Logf: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
 	}
 }
