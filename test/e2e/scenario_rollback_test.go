@@ -77,6 +77,18 @@ func historyOf(bundle *Bundle) []string {
 	return texts
 }
 
+// historyInSnapshot is historyOf without the results but failures: under a fault, a revision may have
+// been ready for a moment that is not ready at the end without one.
+func historyInSnapshot(bundle *Bundle) []string {
+	texts := historyOf(bundle)
+	for i := range texts {
+		for _, result := range []v1alpha1.RevisionResult{v1alpha1.RevisionProcessing, v1alpha1.RevisionReady, v1alpha1.RevisionSuperseded} {
+			texts[i] = strings.Replace(texts[i], " "+string(result), "", 1)
+		}
+	}
+	return texts
+}
+
 // pinnedTo returns the revision with the manifests that are applied in place of those of the spec; 0
 // if there is none.
 func pinnedTo(bundle *Bundle) int64 {

@@ -228,7 +228,7 @@ func describe(bundle *Bundle) string {
 	}
 	lines := []string{fmt.Sprintf("%s %s %s %d conditions", state, reason, progress, len(bundle.Status.Conditions))}
 	if bundle.DeletionTimestamp == nil {
-		lines[0] += fmt.Sprintf(", revision %d, history %q", bundle.Status.Revision, historyOf(bundle))
+		lines[0] += fmt.Sprintf(", revision %d, history %q", bundle.Status.Revision, historyInSnapshot(bundle))
 	}
 	for _, item := range bundle.Status.Inventory.Items {
 		lines = append(lines, fmt.Sprintf("%s %q %q uid %t digest %t", itemName(item), item.Phase, item.Origin, item.UID != "", item.Digest != ""))
