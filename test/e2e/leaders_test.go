@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/test/slice"
 )
 
@@ -33,6 +35,19 @@ type succession struct {
 	first, desired []string
 	// then is what the second operator is asked for.
 	then []string
+	// chart makes the manifests templates of a chart; earlier are those of a revision before first.
+	chart   bool
+	earlier []string
+	// rollback is the revision that the first operator is asked to roll back to, thenRollback that of
+	// the second; 0 means none.
+	rollback, thenRollback int64
+	// fails is set if the first operator has to roll back, because what is desired fails.
+	fails bool
+	// applied are the manifests at the end, if not those of then.
+	applied []string
+	// retained are objects that are not applied and may be there then: which revisions there
+	// are depends on where the first operator stops.
+	retained []string
 	// anew makes the component a new one of the same name before the last change.
 	anew bool
 }
@@ -48,6 +63,25 @@ var successions = []succession{
 		name:  "recreate, then change again",
 		first: []string{configMap("a", "1", "update-policy", "recreate")}, desired: []string{configMap("a", "2", "update-policy", "recreate")},
 		then: []string{configMap("a", "3", "update-policy", "recreate")},
+	},
+	{
+		name: "install a chart, then change", chart: true, desired: chartOne, then: chartTwo,
+		applied: ownTwo, retained: ranOfChart,
+	},
+	{
+		name: "upgrade, then roll back", chart: true, first: chartOne, desired: chartTwo, then: chartTwo, thenRollback: 1,
+		applied: ownOne, retained: append([]string{"PersistentVolumeClaim $NS/data"}, ranOfChart...),
+	},
+	{
+		name: "roll back, then remove the annotation", chart: true, earlier: chartOne, first: chartTwo, desired: chartTwo, rollback: 1, then: chartTwo,
+		applied: ownTwo, retained: ranOfChart,
+	},
+	{
+		name: "roll back, then delete", chart: true, earlier: chartOne, first: chartTwo, desired: chartTwo, rollback: 1,
+	},
+	{
+		name: "roll back because of a failure, then change", chart: true, first: chartOne, desired: failingWork, fails: true, then: chartTwo,
+		applied: ownTwo, retained: ranOfChart,
 	},
 }
 
@@ -113,17 +147,24 @@ func hidingFaults() []*watchFault {
 func (s succession) play(t *testing.T, b *barrier, fault *watchFault) int {
 	t.Helper()
 	f := newFixture(t)
-	cast := newCast(t, f, f.objects(t, slices.Concat(s.first, s.desired, s.then)))
+	cast := newCast(t, f, f.objects(t, slices.Concat(s.earlier, s.first, s.desired, s.then)))
 	f.mayBeIdle = true
-	watches := newFaultyWatches(fault, f.version(t))
-	one := f.startWith(t, bundleManifests, watches.around(b.wrap))
-	if s.first != nil {
-		f.ask(t, s.first)
-		f.settled(t, s.first)
+	watches, counts := newFaultyWatches(fault, f.version(t)), &jobs{}
+	generator := (&scenario{chart: s.chart}).generator(t)
+	one := f.startWith(t, generator, watches.around(func(next http.RoundTripper) http.RoundTripper { return b.wrap(counts.watch(next)) }))
+	for _, content := range [][]string{s.earlier, s.first} {
+		if content != nil {
+			f.ask(t, s, change{content: content})
+			f.settled(t, change{content: content})
+		}
+	}
+	desired, then := change{content: s.desired, rollbackTo: s.rollback}, change{content: s.then, rollbackTo: s.thenRollback}
+	if s.fails {
+		desired.reason = v1alpha1.ReasonRolledBack
 	}
 	watches.start(t, f.version(t))
 	b.arm()
-	f.ask(t, s.desired)
+	f.ask(t, s, desired)
 	started := time.Now()
 	eventually(t, "the first operator to stop or to be done", func(ctx context.Context) error {
 		if b.isDown() {
@@ -132,17 +173,17 @@ func (s succession) play(t *testing.T, b *barrier, fault *watchFault) int {
 		if time.Since(started) > 3*moment {
 			watches.end() // it waits for an event
 		}
-		return f.isSettled(ctx, s.desired)
+		return f.isSettled(ctx, desired)
 	})
 	total := b.requests()
 
-	two := f.startWith(t, bundleManifests, nil)
+	two := f.startWith(t, generator, counts.watch)
 	defer two.stop(t)
 	if s.anew {
-		f.settled(t, nil)
+		f.settled(t, change{})
 	}
-	f.ask(t, s.then)
-	f.settled(t, s.then)
+	f.ask(t, s, then)
+	f.settled(t, then)
 	if b.isDown() {
 		time.Sleep(max(0, confirmation+500*time.Millisecond-b.stoppedFor()))
 	}
@@ -156,27 +197,32 @@ func (s succession) play(t *testing.T, b *barrier, fault *watchFault) int {
 			t.Fatal(err)
 		}
 	}
-	s.check(t, f, cast, b)
+	s.check(t, f, cast, b, then)
+	counts.check(t, nil)
+	if s.chart && s.then != nil {
+		everyRevisionCanBeAppliedAgain(t, f)
+	}
 	return total
 }
 
 // ask creates, changes or deletes the component.
-func (f *fixture) ask(t testing.TB, content []string) {
+func (f *fixture) ask(t testing.TB, s succession, c change) {
 	t.Helper()
 	bundle := f.named("main")
 	err := f.Get(t.Context(), client.ObjectKeyFromObject(bundle), bundle)
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		t.Fatal(err)
-	case content == nil && err == nil:
+	case c.content == nil && err == nil:
 		err = client.IgnoreNotFound(f.Delete(t.Context(), bundle))
-	case content == nil:
+	case c.content == nil:
 		err = nil
 	case err == nil:
-		f.update(t, bundle, f.values(content))
+		c.do(t, f)
 	default:
 		bundle = f.named("main")
-		bundle.Spec.Values = f.values(content)
+		bundle.Spec.Values = f.values(c.content)
+		bundle.Spec.RollbackOnFailure = new(s.fails)
 		err = f.Create(t.Context(), bundle)
 	}
 	if err != nil {
@@ -184,33 +230,46 @@ func (f *fixture) ask(t testing.TB, content []string) {
 	}
 }
 
-func (f *fixture) settled(t testing.TB, content []string) {
+func (f *fixture) settled(t testing.TB, c change) {
 	t.Helper()
-	eventually(t, "what is asked for", func(ctx context.Context) error { return f.isSettled(ctx, content) })
+	eventually(t, "what is asked for", func(ctx context.Context) error { return f.isSettled(ctx, c) })
 }
 
 // isSettled returns an error as long as the component is not what was asked for.
-func (f *fixture) isSettled(ctx context.Context, content []string) error {
-	s := &scenario{desired: map[string][]string{"main": content}}
-	if content == nil {
-		s = &scenario{installed: map[string][]string{"main": nil}}
+func (f *fixture) isSettled(ctx context.Context, c change) error {
+	if c.content == nil {
+		return (&scenario{installed: map[string][]string{"main": nil}}).finished(ctx, f)
 	}
-	return s.finished(ctx, f)
+	s := &scenario{desired: map[string][]string{"main": c.content}, ends: map[string]string{"main": c.reason}}
+	if err := s.finished(ctx, f); err != nil || c.reason != "" {
+		return err
+	}
+	bundle := f.named("main")
+	if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {
+		return err
+	}
+	if pinnedTo(bundle) != c.rollbackTo {
+		return fmt.Errorf("the history is %q, want the manifests of revision %d", historyOf(bundle), c.rollbackTo)
+	}
+	return nil
 }
 
 // check expects exactly the objects that were asked for last, all of them on record.
 // Only a creation that was on its way while the operator stood still may have
 // come too late for all operators.
-func (s succession) check(t *testing.T, f *fixture, cast *cast, b *barrier) {
+func (s succession) check(t *testing.T, f *fixture, cast *cast, b *barrier, then change) {
 	t.Helper()
-	want := []string{}
-	for _, object := range f.objects(t, s.then) {
+	want, applied := []string{}, s.then
+	if s.applied != nil {
+		applied = s.applied
+	}
+	for _, object := range f.objects(t, applied) {
 		want = append(want, nameOf(object))
 	}
 	slices.Sort(want)
 	f.late = map[string]bool{}
 	eventually(t, "the end of the story", func(ctx context.Context) error {
-		if err := f.isSettled(ctx, s.then); err != nil {
+		if err := f.isSettled(ctx, then); err != nil {
 			return err
 		}
 		owned, err := cast.owned(ctx, f)
@@ -228,7 +287,10 @@ func (s succession) check(t *testing.T, f *fixture, cast *cast, b *barrier) {
 			}
 			return f.late[name]
 		})
-		if diff := cmp.Diff(want, append([]string{}, names(owned)...)); diff != "" {
+		got := slices.DeleteFunc(append([]string{}, names(owned)...), func(name string) bool {
+			return slices.ContainsFunc(s.retained, func(retained string) bool { return f.fill(retained) == name })
+		})
+		if diff := cmp.Diff(want, got); diff != "" {
 			return errors.New("objects with our label and annotation (-want +got):\n" + diff)
 		}
 		if diff := cmp.Diff(recorded, owned); diff != "" {
@@ -239,6 +301,6 @@ func (s succession) check(t *testing.T, f *fixture, cast *cast, b *barrier) {
 	for name := range f.late {
 		t.Logf("the creation of %s was on its way and came too late", name)
 	}
-	story := &scenario{desired: map[string][]string{"main": s.then}}
+	story := &scenario{desired: map[string][]string{"main": applied}}
 	story.awaitContent(t, f) // what the first wrote last may not have come through the watch of the second
 }

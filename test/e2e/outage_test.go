@@ -36,12 +36,12 @@ func TestAnOutageOfTheAPIServerIsOvercome(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		f.ask(t, step.want)
+		f.ask(t, succession{}, change{content: step.want})
 		<-burnt
 		if err := e.RestartAPIServer(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		f.settled(t, step.want)
+		f.settled(t, change{content: step.want})
 		s := &scenario{desired: map[string][]string{"main": step.want}}
 		for _, object := range f.objects(t, step.want) {
 			s.owned = append(s.owned, nameOf(object))

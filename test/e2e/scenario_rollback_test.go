@@ -105,11 +105,12 @@ func everyRevisionCanBeAppliedAgain(t testing.TB, f *fixture) {
 	if err := f.Get(t.Context(), client.ObjectKeyFromObject(bundle), bundle); err != nil {
 		t.Fatal(err)
 	}
-	next, kept := bundle.Status.Revision, historyOf(bundle)
+	next, kept, pinned := bundle.Status.Revision, historyOf(bundle), bundle.Annotations[reconcilerName+"/"+v1alpha1.AnnotationRollbackTo]
 	for _, entry := range bundle.Status.History {
-		if entry.Result != v1alpha1.RevisionReady || entry.Revision == bundle.Status.Revision {
+		if entry.Result != v1alpha1.RevisionReady || entry.Revision == bundle.Status.Revision || pinned == strconv.FormatInt(entry.Revision, 10) {
 			continue
 		}
+		pinned = ""
 		next++
 		kept = append([]string{fmt.Sprintf("%d Ready to %d", next, entry.Revision)}, kept...)
 		c := change{rollbackTo: entry.Revision, history: kept}
@@ -164,6 +165,7 @@ var (
 	inRevisionTwo = []string{
 		"ConfigMap $NS/changed", "ConfigMap $NS/same", "ConfigMap $NS/two", "Job $NS/before", "PersistentVolumeClaim $NS/data",
 	}
+	ranOfChart = []string{"Job $NS/back", "Job $NS/before"}
 	inRollback = []string{
 		"ConfigMap $NS/changed", "ConfigMap $NS/one", "ConfigMap $NS/same", "Job $NS/back", "Job $NS/before", "PersistentVolumeClaim $NS/data",
 	}

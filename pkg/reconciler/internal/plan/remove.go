@@ -28,7 +28,7 @@ func (w *work) prune() {
 				continue
 			}
 			if w.in.Retain[u.key] && u.live.Existence != Absent {
-				w.retained = append(w.retained, u.key)
+				w.retain(u)
 				continue
 			}
 			if u.item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnApply && u.live.Existence != Absent {
@@ -43,6 +43,15 @@ func (w *work) prune() {
 	}
 	w.findFormerNeeds()
 	w.remove(redundant, ReasonRedundant)
+}
+
+// retain leaves an object as it is. If the answer to its creation was lost, it is recorded as it was
+// found.
+func (w *work) retain(u *unit) {
+	w.retained = append(w.retained, u.key)
+	if u.item.UID == "" && u.live.Existence == Present && u.isOurs() {
+		u.item.UID, u.item.ObservedHash, u.item.AppliedHash = u.live.UID, u.live.ObservedHash, u.live.AppliedHash
+	}
 }
 
 // awaitsWrites reports whether the writes that come before the removal are outstanding.
