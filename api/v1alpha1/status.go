@@ -66,12 +66,11 @@ type RevisionStatus struct {
 	// Result is what became of the revision.
 	// +optional
 	Result RevisionResult `json:"result,omitempty"`
-	// StartedAt is when the revision was rendered for the first time.
+	// AppliedAt is when the revision was started.
+	AppliedAt metav1.Time `json:"appliedAt"`
+	// ReadyAt is when all dependent objects were applied and ready for the first time.
 	// +optional
-	StartedAt *metav1.Time `json:"startedAt,omitempty"`
-	// AppliedAt is when all dependent objects were applied and ready for the first time.
-	// +optional
-	AppliedAt *metav1.Time `json:"appliedAt,omitempty"`
+	ReadyAt *metav1.Time `json:"readyAt,omitempty"`
 	// ChangedBy is the field manager that changed the component last before the revision
 	// started, such as kubectl-edit.
 	// +optional

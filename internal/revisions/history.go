@@ -139,9 +139,12 @@ func (r Retention) sealSets(key, boundTo []byte, sets []Set, room int) ([]byte, 
 		if !IsTooLarge(err) || len(sets) == 1 {
 			return sealed, err
 		}
-		fewer := r.cut(sets, len(sets)/2)
-		if len(fewer) == len(sets) {
-			fewer = sets[:1]
+		fewer := sets[:1]
+		for limit := len(sets) - 1; limit > 0; limit-- { // the last one that was ready goes last
+			if cut := r.cut(sets, limit); len(cut) < len(sets) {
+				fewer = cut
+				break
+			}
 		}
 		sets = fewer
 	}

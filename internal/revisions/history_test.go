@@ -161,7 +161,7 @@ func TestEarlierSetsGiveWayIfThereIsNoRoom(t *testing.T) {
 	for _, test := range []struct {
 		room int
 		want string
-	}{{20_000, "5 4 3 2 1"}, {5000, "5 4 2"}, {1500, "5"}} {
+	}{{20_000, "5 4 3 2 1"}, {5000, "5 4 3 2"}, {3800, "5 4 2"}, {2600, "5 2"}, {1500, "5"}} {
 		sealed, err := Retention{Limit: 10, LastReady: 2}.sealSets(key, nil, sets, test.room)
 		if err != nil {
 			t.Fatal(err)
@@ -233,5 +233,15 @@ func TestADamagedHistoryIsReportedAndStartsAgain(t *testing.T) {
 				t.Errorf("sets of %q", got)
 			}
 		})
+	}
+}
+
+func TestASetThatIsKeptIsNotWrittenAgain(t *testing.T) {
+	s := storeOn(fake.NewClientBuilder().Build(), "key")
+	keepSet(t, s.Assume(component), setWith(1, "a"), Retention{Limit: 10})
+	before := secretOf(t, s, component).ResourceVersion
+	keepSet(t, s.Assume(component), setWith(1, "a"), Retention{Limit: 10})
+	if after := secretOf(t, s, component).ResourceVersion; after != before {
+		t.Errorf("version %s, was %s", after, before)
 	}
 }

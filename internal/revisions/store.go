@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -200,15 +201,18 @@ func (r *Record) save(ctx context.Context, u Update) error {
 		if _, lost := errors.AsType[*LostError](err); err != nil && !lost { // what is lost starts again
 			return err
 		}
+		merged := u.merge(sets, *u.Set)
+		// The same sets are not written again, because each seal is another one.
+		same := slices.EqualFunc(merged, sets, func(a, b Set) bool { return a.Revision == b.Revision && a.Digest == b.Digest })
 		room := maxData
 		for _, size := range sizes {
 			room -= size
 		}
-		history, err = u.sealSets(key, r.store.boundToHistory(r.component), u.merge(sets, *u.Set), room)
+		history, err = u.sealSets(key, r.store.boundToHistory(r.component), merged, room)
 		if err != nil && !IsTooLarge(err) {
 			return err
 		}
-		if tooLarge = errors.Join(tooLarge, err); err == nil {
+		if tooLarge = errors.Join(tooLarge, err); err == nil && !same {
 			changes[entryHistory] = history
 		}
 	}

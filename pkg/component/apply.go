@@ -28,6 +28,7 @@ import (
 // one has found out.
 func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
 	key := client.ObjectKeyFromObject(obj)
+	h.remembered(obj).planned = false
 	fast := h.triggers.StartReconcile(key)
 	var before prepared
 	if !fast {
@@ -47,7 +48,6 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 		}
 		before = h.memory.takeRendered(key)
 	}
-	h.remembered(obj).planned = false
 	// Whatever comes out of it, the request is handled at the end.
 	request := h.reconcileAt(obj)
 	defer func() { obj.GetStatus().LastHandledReconcileAt = request }()

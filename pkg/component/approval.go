@@ -17,6 +17,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
 )
@@ -37,7 +38,12 @@ func (h *handler[T]) needsApproval(obj T, next digests, pinned pin) (bool, error
 	}
 	status := obj.GetStatus()
 	dropped := status.Revision == 0 && status.AppliedGeneration != 0 // an outdated definition dropped it
-	return required && !pinned.isSet() && !dropped && status.processing().revision != next.revision, nil
+	if !required || pinned.isSet() || dropped {
+		return false, nil
+	}
+	started := status.DeepCopy()
+	started.startProcessing(obj.GetGeneration(), next, h.now())
+	return started.Revision != status.Revision, nil
 }
 
 // approvedRendering returns what is applied for a new revision if its plan is approved. Otherwise it
@@ -49,7 +55,12 @@ func (h *handler[T]) approvedRendering(ctx context.Context, obj T, t targets.Con
 	}
 	status := next.GetStatus()
 	status.startProcessing(next.GetGeneration(), digests, h.now())
-	rendered, err := h.renderer.Render(fullContext(ctx, t, digests.component, status), h.renderRequest(next, resolved, digests.revision, false), &h.remembered(obj).rendering)
+	ctx = fullContext(ctx, t, digests.component, status)
+	left, err := h.code.previewHooks(manifests.WithPreview(ctx), preReconcile, next)
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := h.renderer.Render(ctx, h.renderRequest(next, resolved, digests.revision, false), &h.remembered(obj).rendering)
 	if err != nil {
 		return nil, err
 	}
@@ -66,11 +77,15 @@ func (h *handler[T]) approvedRendering(ctx context.Context, obj T, t targets.Con
 		return nil, h.aboutTarget(obj, err)
 	}
 	plan := Plan{Revision: status.Revision, Plan: planned}
-	hash := plan.hash(obj.GetUID(), digests.revision)
+	hash := plan.hash(obj.GetUID(), digests.revision, h.hashed(ctx, rendered.Digest))
 	if obj.GetAnnotations()[h.settings.name+"/"+v1alpha1.AnnotationApprove] == hash {
 		return &rendered, nil
 	}
-	obj.GetStatus().Approval = &v1alpha1.PendingApproval{Revision: status.Revision, Hash: hash, Summary: plan.summary()}
+	summary := plan.summary()
+	if len(left) > 0 {
+		summary += "; it is not known what these hooks change, because they are not marked by PreviewSafe: " + strings.Join(left, ", ")
+	}
+	obj.GetStatus().Approval = &v1alpha1.PendingApproval{Revision: status.Revision, Hash: hash, Summary: summary}
 	return nil, nil
 }
 

@@ -72,6 +72,13 @@ func TestANewRevisionWaitsForTheApprovalOfItsPlan(t *testing.T) {
 		t.Error("the next revision was applied")
 	}
 
+	// Nothing goes wrong if another client removes the plan from the status.
+	w.Status.Approval = nil
+	w.ResourceVersion = b.get().ResourceVersion
+	b.check(b.client.Status().Update(t.Context(), w))
+	b.check(b.client.Update(t.Context(), &corev1.ConfigMap{ObjectMeta: b.object("a"), Data: map[string]string{"value": "drifted again"}}))
+	w = b.waiting(2)
+
 	// The approval of another plan is none.
 	b.annotate(map[string]string{operatorName + "/" + v1alpha1.AnnotationApprove: w.Status.Approval.Hash})
 	b.update(func(w *widget.Widget) { w.Spec.Values["d"] = "1" })

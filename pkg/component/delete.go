@@ -221,13 +221,17 @@ func (h *handler[T]) addDeleteHooks(ctx context.Context, renderer *rendering.Ren
 	if current := obj.GetStatus().currentRevision(); current != nil {
 		pinned.to = current.RollbackTo
 	}
-	rendering, err := h.render(ctx, renderer, obj, h.renderRequest(obj, resolved, digests.revision, false), pinned, last)
+	manifests, err := h.render(ctx, renderer, obj, h.renderRequest(obj, resolved, digests.revision, false), pinned, last)
+	if _, missing := errors.AsType[*rendering.MissingRevisionError](err); missing {
+		// The Secret of the revisions may go before the component does.
+		manifests, err = h.render(ctx, renderer, obj, h.renderRequest(obj, resolved, digests.revision, false), pin{}, last)
+	}
 	if err != nil {
 		delay := h.remembered(obj).idle.Idle()
 		return types.NewRetriableError(fmt.Errorf(
 			`render what runs before and after the deletion: %w; to delete without that, set the annotation %s: "true"`, err, annotation), &delay)
 	}
-	request.Objects, request.Namespace, request.Policies = rendering.Objects, rendering.Namespace, resolved.policies
+	request.Objects, request.Namespace, request.Policies = manifests.Objects, manifests.Namespace, resolved.policies
 	request.ComponentDigest, request.Confirm = digests.component, h.confirm(obj)
 	return nil
 }

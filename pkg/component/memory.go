@@ -161,8 +161,8 @@ func (m *memory) dropRendered(known *remembered) {
 // a full reconcile has to find it out.
 func (m *memory) renderedFor(c Component, now time.Time) (prepared, bool) {
 	known := m.cacheOf(client.ObjectKeyFromObject(c))
-	if (known.pin.failed != 0) != (c.GetStatus().Rollback != nil) {
-		return known, false // a rollback starts or ends
+	if (known.pin.failed != 0) != (c.GetStatus().Rollback != nil) || known.unapproved != (c.GetStatus().Approval != nil) {
+		return known, false // a rollback, or the wait for an approval, starts or ends
 	}
 	return known, known.root.equal(rootOf(c)) && known.digest == c.GetStatus().processing().component && now.Before(known.until)
 }

@@ -246,6 +246,9 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 	if s.historyLimit < 0 {
 		errs = append(errs, fmt.Errorf("option RevisionHistoryLimit %d: must not be negative", s.historyLimit))
 	}
+	if s.historyLimit == 0 && s.rollbackOnFailure {
+		errs = append(errs, errors.New("option RollbackOnFailure needs a RevisionHistoryLimit of at least 1"))
+	}
 	errs = append(errs, checkPolicies("option ", s.policies)...)
 	errs = append(errs, checkValue("option ManagementPolicy", s.management,
 		v1alpha1.ManagementPolicyManage, v1alpha1.ManagementPolicySkip, v1alpha1.ManagementPolicyDetachOnDelete))

@@ -160,3 +160,13 @@ type impersonator struct {
 
 func (i *impersonator) GetImpersonationUser() string     { return i.user }
 func (i *impersonator) GetImpersonationGroups() []string { return i.groups }
+
+func TestARollbackOnFailureNeedsAHistory(t *testing.T) {
+	_, err := resolveOptions("shop.example.com", ReconcilerOptions{RevisionHistoryLimit: new(0), RollbackOnFailure: true})
+	if err == nil || !strings.Contains(err.Error(), "RollbackOnFailure needs a RevisionHistoryLimit") {
+		t.Errorf("%v", err)
+	}
+	if _, err := resolveOptions("shop.example.com", ReconcilerOptions{RevisionHistoryLimit: new(-1)}); err == nil || !strings.Contains(err.Error(), "must not be negative") {
+		t.Errorf("%v", err)
+	}
+}

@@ -8,15 +8,18 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apitypes "k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
@@ -54,8 +57,8 @@ type Plan struct {
 	RollbackTo int64 `json:"rollbackTo,omitempty"`
 	// Source is what is rendered.
 	Source *v1alpha1.Source `json:"source,omitempty"`
-	// Hash identifies the component, its revision and what that is rendered from, and what is done
-	// to which objects and fields. It is empty for a deletion.
+	// Hash identifies the component, its revision, what that is rendered from and the manifests,
+	// and what is done to which objects and fields. It is empty for a deletion.
 	Hash string `json:"hash,omitempty"`
 	reconciler.Plan
 }
@@ -65,7 +68,8 @@ type Plan struct {
 // key, if there is none yet; the server is asked about each changed object by a dry run. Hooks run
 // only if they are marked by PreviewSafe.
 //
-// An error is that which the reconcile would end with. Plan fails before the setup.
+// An error is that which the reconcile would end with, or says that the target cluster is busy or does
+// not answer. Plan fails before the setup.
 func (r *Reconciler[T]) Plan(ctx context.Context, request PlanRequest[T]) (Plan, error) {
 	running := r.running.Load()
 	if running == nil {
@@ -188,9 +192,20 @@ func (h *handler[T]) planned(ctx context.Context, request PlanRequest[T]) (obj T
 	edited.SetGeneration(stored.GetGeneration() + 1)
 	edited.SetFinalizers(stored.GetFinalizers())
 	edited.SetDeletionTimestamp(stored.GetDeletionTimestamp())
-	edited.SetResourceVersion(stored.GetResourceVersion())
-	incomplete, err = h.completed(edited, h.local.Update(ctx, edited, client.DryRunAll, client.FieldOwner(h.settings.fieldOwner)))
-	return edited, incomplete, err
+	asked := edited
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error { // the status may be written meanwhile
+		if asked, err = copyOf(edited); err != nil {
+			return err
+		}
+		asked.SetResourceVersion(stored.GetResourceVersion())
+		err := h.local.Update(ctx, asked, client.DryRunAll, client.FieldOwner(h.settings.fieldOwner))
+		if apierrors.IsConflict(err) {
+			return errors.Join(err, h.local.Get(ctx, request.Key, stored))
+		}
+		return err
+	})
+	incomplete, err = h.completed(edited, err)
+	return asked, incomplete, err
 }
 
 // completed returns what became of the dry run by which the server completes and checks an edited
@@ -266,7 +281,7 @@ func (h *handler[T]) planApply(ctx context.Context, obj T, generator manifests.G
 	for _, hook := range append(left, notRun...) {
 		p.Incomplete = append(p.Incomplete, hook+" is not run for a plan, because it is not marked by PreviewSafe")
 	}
-	p.Hash = p.hash(obj.GetUID(), digests.revision)
+	p.Hash = p.hash(obj.GetUID(), digests.revision, h.hashed(ctx, rendered.Digest))
 	return nil
 }
 
@@ -358,23 +373,34 @@ func (h *handler[T]) readInventory(ctx context.Context, obj T) (reconciler.Inven
 	return stored.inventory(), nil
 }
 
-// hash returns the hash of the plan for a component and the digest of what its revision is rendered
-// from. The number of the revision is part of it, so that an approval counts once.
-func (p Plan) hash(uid apitypes.UID, revision string) string {
+// hashed returns the digest of manifests with the key of the operator: they may hold secrets. The key
+// was read before.
+func (h *handler[T]) hashed(ctx context.Context, digestOfManifests string) string {
+	key, err := h.digestKey.Get(ctx)
+	if err != nil {
+		return ""
+	}
+	return digest.Hasher{Key: key}.Combine("plan", digestOfManifests)
+}
+
+// hash returns the hash of the plan for a component, the digest of what its revision is rendered
+// from, and that of its manifests. The number of the revision is part of it, so that an approval counts once.
+func (p Plan) hash(uid apitypes.UID, revision, manifests string) string {
 	type change struct {
 		Key   reconciler.Key
 		Class reconciler.ChangeClass
 		Paths []string
+		More  int
 	}
 	var changes []change
 	for _, planned := range p.Changes {
-		c := change{Key: planned.Key, Class: planned.Class}
+		c := change{Key: planned.Key, Class: planned.Class, More: planned.MoreFields}
 		for _, field := range planned.Fields {
 			c.Paths = append(c.Paths, field.Path)
 		}
 		changes = append(changes, c)
 	}
-	encoded, err := json.Marshal([]any{reconciler.PlanVersion, uid, p.Revision, revision, changes})
+	encoded, err := json.Marshal([]any{reconciler.PlanVersion, uid, p.Revision, revision, manifests, changes})
 	if err != nil {
 		return "" // texts can be encoded
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -118,6 +119,9 @@ func (h *handler[T]) factsOfRollback(obj T, f *verdict.Facts, now time.Time) {
 	status, planned := obj.GetStatus(), h.remembered(obj).planned
 	if rollback := status.Rollback; rollback != nil {
 		why := fmt.Sprintf("revision %d failed: %s", rollback.From, rollback.Message)
+		if f.TimedOut || f.Failed {
+			status.noteFailed()
+		}
 		switch {
 		case f.Waiting != "":
 			f.Waiting += fmt.Sprintf("; rolls back to revision %d, because %s", rollback.To, why)
@@ -129,7 +133,7 @@ func (h *handler[T]) factsOfRollback(obj T, f *verdict.Facts, now time.Time) {
 	message := f.Waiting
 	switch {
 	case f.Waiting != "" && (f.TimedOut || f.Failed):
-	case f.Err != nil && planned && status.timedOut(f.Intervals.Timeout, now):
+	case f.Err != nil && planned && !apierrors.IsConflict(f.Err) && status.timedOut(f.Intervals.Timeout, now):
 		message = f.Secrets.Text(f.Err.Error())
 	default:
 		return

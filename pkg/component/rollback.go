@@ -45,7 +45,7 @@ func (h *handler[T]) pinOf(obj T, spec digests) (pin, error) {
 		status.Rollback = nil
 		return pin{to: to}, nil
 	}
-	if status.Rollback != nil && status.Rollback.Digest != spec.revision {
+	if r := status.Rollback; r != nil && (r.Digest != spec.revision || r.To < 1 || r.To >= r.From || h.settings.historyLimit == 0) {
 		status.Rollback = nil
 	}
 	if status.Rollback == nil {
@@ -78,7 +78,16 @@ func (h *handler[T]) restore(ctx context.Context, renderer *rendering.Renderer, 
 		from.Digest = entry.Digest
 	}
 	restored, err := renderer.Restore(ctx, request, from, last)
-	if _, missing := errors.AsType[*rendering.MissingRevisionError](err); missing {
+	_, missing := errors.AsType[*rendering.MissingRevisionError](err)
+	switch {
+	case missing && p.failed != 0 && !renderer.Preview:
+		// The failed revision is applied again, and is not rolled back.
+		obj.GetStatus().Rollback = nil
+		if entry := obj.GetStatus().revisionInHistory(p.to); entry != nil {
+			entry.Digest = ""
+		}
+		return restored, h.about(obj, fmt.Errorf("it cannot be rolled back after the failure of revision %d: %w", p.failed, err))
+	case missing:
 		return restored, &verdict.InvalidError{Err: h.about(obj, err)}
 	}
 	return restored, err
@@ -133,7 +142,7 @@ func (h *handler[T]) rollBackFailed(obj T, message string) bool {
 	status := obj.GetStatus()
 	status.noteFailed()
 	current, last := status.currentRevision(), status.lastReady()
-	if current == nil || current.AppliedAt != nil || current.RollbackTo != 0 || last == nil || last.Digest == "" || !h.rollsBack(obj) {
+	if current == nil || current.ReadyAt != nil || current.RollbackTo != 0 || last == nil || last.Digest == "" || !h.rollsBack(obj) {
 		return false
 	}
 	status.Rollback = &v1alpha1.Rollback{

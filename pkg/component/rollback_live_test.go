@@ -212,7 +212,12 @@ func TestARollbackDeletesNoVolumeAndNoNamespaceAndDowngradesNoDefinition(t *test
 	if value, _ := b.configMap("a"); value != "1" {
 		t.Errorf("config map a is %q", value)
 	}
-	b.check(b.client.Get(t.Context(), b.key("data"), &corev1.PersistentVolumeClaim{}))
+	data, extra := &corev1.PersistentVolumeClaim{}, &corev1.Namespace{}
+	b.check(b.client.Get(t.Context(), b.key("data"), data))
+	b.check(b.client.Get(t.Context(), client.ObjectKey{Name: b.namespace + "-extra"}, extra))
+	if data.DeletionTimestamp != nil || extra.DeletionTimestamp != nil {
+		t.Error("the volume or the namespace is being deleted")
+	}
 	definition := &unstructured.Unstructured{}
 	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	b.check(b.client.Get(t.Context(), client.ObjectKey{Name: "things." + group}, definition))
@@ -401,4 +406,67 @@ func TestWithoutTheOptionNothingIsRolledBack(t *testing.T) {
 	if diff := cmp.Diff([]string{"2 Failed", "1 Ready"}, results(w)); diff != "" || b.image() != "broken" {
 		t.Errorf("image %s, history (-want +got):\n%s", b.image(), diff)
 	}
+}
+
+// loseHistory deletes the Secret of the revisions.
+func (b *bed) loseHistory() {
+	b.Helper()
+	b.check(b.client.Delete(b.Context(), b.kept()))
+}
+
+func TestAFailedRevisionStaysIfTheOneBeforeIsNotKept(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(workload), component.ReconcilerOptions{RollbackOnFailure: true})
+	b.create(widget.Spec{Values: map[string]string{"image": "good"}})
+	b.until(component.StateReady)
+	b.update(func(w *widget.Widget) { w.Spec.Values["image"] = "broken" })
+	b.until(component.StateProcessing)
+	b.loseHistory()
+	b.forward += 11 * time.Minute
+	b.until(component.StateError)
+	b.eventually("the failed revision to be applied again", func() error {
+		w, _, err := b.reconcile()
+		if _, reason, message := w.Status.GetState(); w.Status.Rollback != nil || reason != v1alpha1.ReasonProcessing && reason != v1alpha1.ReasonTimeout {
+			return fmt.Errorf("%s: %s (%v)", reason, message, err)
+		}
+		return nil
+	})
+	b.forward += 11 * time.Minute
+	for range 3 {
+		b.reconcile()
+	}
+	if w := b.get(); w.Status.Rollback != nil || b.image() != "broken" {
+		t.Errorf("%+v, image %s", w.Status.Rollback, b.image())
+	}
+}
+
+func TestAForgedRollbackIsDropped(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
+	w := b.until(component.StateReady)
+	digest := strings.Split(w.Status.ProcessingDigest, "/")[2]
+	for _, forged := range []v1alpha1.Rollback{{Digest: digest}, {From: 1, To: 1, Digest: digest}, {From: 1, To: 2, Digest: digest}, {From: 2, To: -1, Digest: digest}} {
+		w = b.get()
+		w.Status.Rollback = &forged
+		b.check(b.client.Status().Update(t.Context(), w))
+		if w := b.until(component.StateReady); w.Status.Rollback != nil || w.Status.Revision != 1 {
+			t.Errorf("%+v: revision %d", forged, w.Status.Revision)
+		}
+	}
+}
+
+func TestAPinnedComponentIsDeletedAlthoughItsHistoryIsLost(t *testing.T) {
+	chart := must(helm.New(fstest.MapFS{
+		"Chart.yaml":         {Data: []byte("apiVersion: v2\nname: settings\nversion: 1.2.3\n")},
+		"templates/own.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\ndata: {value: '{{ .Values.values.value }}'}\n")},
+		"templates/end.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: end, annotations: {helm.sh/hook: pre-delete}}\n")},
+	}, ".", helm.Options{}))(t)
+	b := newBed(t, chart, component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: map[string]string{"value": "1"}})
+	b.until(component.StateReady)
+	b.setValues(map[string]string{"value": "2"})
+	b.rollBack(1)
+	b.untilRevision(3)
+	b.loseHistory()
+	b.check(b.client.Delete(t.Context(), b.get()))
+	b.untilGone()
 }

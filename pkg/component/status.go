@@ -245,12 +245,17 @@ func (s *Status) noteApplied(generation int64, wrote bool, now time.Time) {
 		s.AppliedGeneration = generation
 	}
 	s.ProcessingSince = nil
-	if current := s.currentRevision(); current != nil && current.Result != v1alpha1.RevisionReady {
-		current.Result = v1alpha1.RevisionReady
-		if current.AppliedAt == nil {
-			current.AppliedAt = timestamp(now)
+	current := s.currentRevision()
+	if current == nil || current.Result == v1alpha1.RevisionReady {
+		return
+	}
+	if current.ReadyAt == nil {
+		current.ReadyAt = timestamp(now)
+		if current.Result == "" { // versions before recorded revisions when they were ready
+			current.ReadyAt = current.AppliedAt.DeepCopy()
 		}
 	}
+	current.Result = v1alpha1.RevisionReady
 }
 
 // currentRevision returns the entry of the revision in the history; nil if there is none.
@@ -271,10 +276,10 @@ func (s *Status) startRevision(started v1alpha1.RevisionStatus, limit int, now t
 	if len(earlier) > 0 && earlier[0].Result == v1alpha1.RevisionProcessing {
 		earlier[0].Result = v1alpha1.RevisionSuperseded
 	}
-	started.Revision, started.Result, started.StartedAt, started.Source = s.Revision, v1alpha1.RevisionProcessing, timestamp(now), s.Source.DeepCopy()
+	started.Revision, started.Result, started.AppliedAt, started.Source = s.Revision, v1alpha1.RevisionProcessing, *timestamp(now), s.Source.DeepCopy()
 	if len(s.History) == 0 && s.LastAppliedAt != nil && s.ProcessingSince == nil {
 		// Versions before kept no history.
-		started.Result, started.StartedAt, started.AppliedAt = v1alpha1.RevisionReady, nil, s.LastAppliedAt.DeepCopy()
+		started.Result, started.AppliedAt, started.ReadyAt = v1alpha1.RevisionReady, *s.LastAppliedAt, s.LastAppliedAt.DeepCopy()
 	}
 	s.History = append([]v1alpha1.RevisionStatus{started}, earlier...)
 	lastReady := s.lastReady()

@@ -38,11 +38,11 @@ func TestTheStatusSaysWhatIsAppliedAndHowToSelectIt(t *testing.T) {
 	var applied []metav1.Time
 	for i := range w.Status.History {
 		entry := &w.Status.History[i]
-		applied = append(applied, *entry.AppliedAt)
-		if entry.Digest == "" || entry.StartedAt.IsZero() || entry.ChangedBy == "" {
+		applied = append(applied, entry.AppliedAt)
+		if entry.Digest == "" || entry.ReadyAt.IsZero() || entry.ChangedBy == "" {
 			t.Errorf("%+v", *entry)
 		}
-		entry.StartedAt, entry.AppliedAt, entry.Digest, entry.ChangedBy = nil, nil, "", ""
+		entry.AppliedAt, entry.ReadyAt, entry.Digest, entry.ChangedBy = metav1.Time{}, nil, "", ""
 	}
 	ready := v1alpha1.RevisionReady
 	want := []v1alpha1.RevisionStatus{{Revision: 2, Result: ready, Source: source}, {Revision: 1, Result: ready, Source: source}}

@@ -55,7 +55,7 @@ func TestTheHistoryHasTheLastRevisions(t *testing.T) {
 	status.startRevision(v1alpha1.RevisionStatus{}, 10, time.Unix(500, 0))
 	status.noteApplied(1, true, time.Unix(1000, 0))
 	status.noteApplied(1, true, time.Unix(2000, 0))
-	if at := status.History[0].AppliedAt; at.Unix() != 1000 {
+	if at := status.History[0].ReadyAt; at.Unix() != 1000 {
 		t.Errorf("the revision was applied at %s, not at the repair", at)
 	}
 }

@@ -85,7 +85,11 @@ func newUserCode[T Component](hooks map[hookPoint][]HookFunc[T], managers client
 // callUserCode calls f with a deadline and returns what it returns. Since f may run on after
 // the deadline, it must not share with the caller what the caller goes on to use.
 func callUserCode[R any, T Component](ctx context.Context, code *userCode[T], key client.ObjectKey, what string, timeout time.Duration, f func(context.Context) (R, error)) (R, error) {
-	returned, err := guard.Run(ctx, code.guard, key, what, timeout, f)
+	var guarded any = key
+	if manifests.IsPreview(ctx) {
+		guarded = previewOf{key} // code that never returns in a preview does not stop reconciles
+	}
+	returned, err := guard.Run(ctx, code.guard, guarded, what, timeout, f)
 	if err == nil {
 		return returned, nil
 	}
@@ -94,6 +98,9 @@ func callUserCode[R any, T Component](ctx context.Context, code *userCode[T], ke
 	}
 	return returned, fmt.Errorf("%s: %w", what, err)
 }
+
+// previewOf is the key of calls for a preview of a component.
+type previewOf struct{ client.ObjectKey }
 
 func copyOf[T Component](obj T) (T, error) {
 	duplicate, ok := obj.DeepCopyObject().(T)

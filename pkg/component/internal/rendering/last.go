@@ -99,8 +99,8 @@ func (r *Last) findings() []string {
 	return notices
 }
 
-// digestOfObjects is the same whatever the order of the objects is. It stays in
-// memory, so it needs no key.
+// digestOfObjects is the same whatever the order of the objects is. It has no key, and leaves
+// memory only as a part of digests that have one.
 func digestOfObjects(objects []client.Object) string {
 	parts := make([]string, 0, len(objects))
 	for _, object := range objects {

@@ -88,6 +88,8 @@ type Rendering struct {
 	Objects []client.Object
 	// Namespace is that of the deployment, where objects without a namespace belong.
 	Namespace string
+	// Digest identifies the objects as they were rendered.
+	Digest string
 	// Stored is the digest of what the history has of the revision; empty if it has nothing.
 	Stored string
 	// Pinned says what is different if the manifests are those of an earlier revision.
@@ -105,7 +107,7 @@ func (r *Renderer) Render(ctx context.Context, request Request, last *Last) (Ren
 	if err != nil {
 		return Rendering{}, err
 	}
-	rendering := Rendering{Objects: r.forApply(objects), Namespace: request.Namespace, Stored: request.Stored}
+	rendering := Rendering{Objects: r.forApply(objects), Namespace: request.Namespace, Digest: last.digest, Stored: request.Stored}
 	if rendering.unsaved, err = r.unsaved(ctx, request, last, objects); err == nil {
 		err = r.keepValues(ctx, request, read, &rendering, &last.kept)
 	}

@@ -309,6 +309,10 @@ func (w *work) recreate(u *unit) {
 		return
 	}
 	w.blockWrite(u)
+	if w.in.Retain[u.key] {
+		w.wait(u, WaitError, "is not deleted to be created again, because it is to be retained; the change that the server refuses has to be made by hand")
+		return
+	}
 	if !w.in.DryRunAccepted[u.key] {
 		s := u.step(VerbDryRun, applyStageOf(u), ReasonRecreate)
 		s.Desired = u.desired
