@@ -57,6 +57,8 @@ var mutants = []mutant{
 
 	// What the planner decides.
 	{"what cannot be read is removed", "pkg/reconciler/internal/plan/remove.go", "case !u.live.known():", "case false:", []string{planTests}},
+	{"what a rollback retains is removed", "pkg/reconciler/internal/plan/remove.go", "if w.in.Retain[u.key] && u.live.Existence != Absent {", "if false {", []string{planTests}},
+	{"what a rollback retains is deleted to be created again", "pkg/reconciler/internal/plan/apply.go", "if w.in.Retain[u.key] {", "if false {", []string{planTests}},
 	{"what the owner needs may be deleted", "pkg/reconciler/internal/plan/orphan.go", "if w.in.Protected[key] {", "if false {", []string{reconcilerTests}},
 	{"the order of removal is ignored", "pkg/reconciler/internal/plan/remove.go", "blocked = blocked || slices.ContainsFunc(", "blocked = false && slices.ContainsFunc(", []string{planTests}},
 	{"orphan-on-delete is ignored", "pkg/reconciler/internal/plan/orphan.go", "return reason == ReasonDeleting", "return false", []string{planTests}},
