@@ -5,6 +5,7 @@ package rendering
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -283,6 +284,13 @@ func (r *Renderer) activate(set revisions.Set, sets []revisions.Set, pin Pin, re
 		}
 		rendering.Objects = append(rendering.Objects, object)
 	}
+	hookOf := func(object *unstructured.Unstructured, namespace string) Hook {
+		return Hook{object.GroupVersionKind().GroupKind(), cmp.Or(object.GetNamespace(), namespace), object.GetName()}
+	}
+	applied := map[Hook]bool{}
+	for _, object := range rendering.Objects {
+		applied[hookOf(object.(*unstructured.Unstructured), set.Namespace)] = true
+	}
 	for _, other := range append(sets, set) {
 		for _, encoded := range other.Objects {
 			if !bytes.Contains(encoded, []byte(revision)) { // most objects are not decoded
@@ -292,11 +300,9 @@ func (r *Renderer) activate(set revisions.Set, sets []revisions.Set, pin Pin, re
 			if err != nil || !r.ranForRevision(object) {
 				continue
 			}
-			namespace := object.GetNamespace()
-			if namespace == "" {
-				namespace = other.Namespace
+			if hook := hookOf(object, other.Namespace); !applied[hook] {
+				rendering.Pinned.Hooks = append(rendering.Pinned.Hooks, hook)
 			}
-			rendering.Pinned.Hooks = append(rendering.Pinned.Hooks, Hook{object.GroupVersionKind().GroupKind(), namespace, object.GetName()})
 		}
 	}
 	return nil
