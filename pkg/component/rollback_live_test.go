@@ -439,6 +439,30 @@ func TestAFailedRevisionStaysIfTheOneBeforeIsNotKept(t *testing.T) {
 	}
 }
 
+func TestTheEarliestRevisionOfAFullHistoryCanBeAppliedAgain(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{RevisionHistoryLimit: new(2)})
+	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
+	b.until(component.StateReady)
+	b.setValues(map[string]string{"a": "2"})
+	b.rollBack(1)
+	b.untilRevision(3)
+	if value, _ := b.configMap("a"); value != "1" {
+		t.Errorf("config map a is %q", value)
+	}
+	b.resetRequests()
+	b.anewWith(component.ReconcilerOptions{RevisionHistoryLimit: new(2)})
+	if w, _, err := b.reconcile(); !w.Status.IsReady() || err != nil || len(b.writes()) > 0 {
+		t.Errorf("after a restart: %s, %v, writes %v", w.Status.State, err, b.writes())
+	}
+}
+
+// anewWith replaces the operator by another process.
+func (b *bed) anewWith(options component.ReconcilerOptions) {
+	b.Helper()
+	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), options)
+	b.check(b.reconciler.SetupWithManager(newManager(b.T, b.env, b.user)))
+}
+
 func TestAForgedRollbackIsDropped(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})

@@ -285,7 +285,8 @@ func (s *Status) startRevision(started v1alpha1.RevisionStatus, limit int, now t
 	lastReady := s.lastReady()
 	kept := s.History[:min(len(s.History), max(limit, 1))]
 	for _, entry := range s.History[len(kept):] {
-		if lastReady != nil && entry.Revision == lastReady.Revision {
+		// The one that is rolled back to has the digest of what is to be applied.
+		if lastReady != nil && entry.Revision == lastReady.Revision || entry.Revision == started.RollbackTo {
 			kept = append(kept, entry)
 		}
 	}
