@@ -185,14 +185,21 @@ func (h *handler[T]) startDeletion(ctx context.Context, obj T) error {
 // checkFinalizers lets the finalizers of other clients on the component block its deletion:
 // those clients still need what depends on it.
 func (h *handler[T]) checkFinalizers(obj T) error {
+	if foreign := h.foreignFinalizers(obj); foreign != "" {
+		return h.blocked(obj, objectName(h.kind.Kind, obj)+": "+foreign)
+	}
+	return nil
+}
+
+// foreignFinalizers says which finalizers of other clients the component has; empty if it has none.
+func (h *handler[T]) foreignFinalizers(obj T) string {
 	foreign := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(finalizer string) bool {
 		return finalizer == h.settings.finalizer || slices.Contains(serverFinalizers, finalizer)
 	})
 	if len(foreign) == 0 {
-		return nil
+		return ""
 	}
-	return h.blocked(obj, fmt.Sprintf("%s: has the finalizer %s, which is not ours",
-		objectName(h.kind.Kind, obj), strings.Join(foreign, ", ")))
+	return fmt.Sprintf("has the finalizer %s, which is not ours", strings.Join(foreign, ", "))
 }
 
 func (h *handler[T]) blocked(obj T, message string) error {

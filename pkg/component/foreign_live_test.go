@@ -104,6 +104,16 @@ func TestATypeThatIsInstalledRequeuesItsWaiter(t *testing.T) {
 // dnsName is the name of the test as a part of a DNS name.
 func dnsName(t *testing.T) string { return strings.ToLower(t.Name()[:20]) }
 
+// cronJob returns an instance of a type that another client makes.
+func cronJob(b *bed) *batchv1.CronJob {
+	return &batchv1.CronJob{
+		ObjectMeta: b.object("foreign"),
+		Spec: batchv1.CronJobSpec{Schedule: "@yearly", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{
+			Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "c"}}},
+		}}}},
+	}
+}
+
 func TestTheEndOfForeignInstancesRequeuesTheDeletionThatTheyBlock(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{
@@ -111,12 +121,7 @@ func TestTheEndOfForeignInstancesRequeuesTheDeletionThatTheyBlock(t *testing.T) 
 		Values:   map[string]string{"a": "1"},
 	})
 	b.until(component.StateReady)
-	foreign := &batchv1.CronJob{
-		ObjectMeta: b.object("foreign"),
-		Spec: batchv1.CronJobSpec{Schedule: "@yearly", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{
-			Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "c"}}},
-		}}}},
-	}
+	foreign := cronJob(b)
 	b.check(b.client.Create(t.Context(), foreign))
 	b.check(b.client.Delete(t.Context(), b.get()))
 	b.expect(component.StateDeleting, v1alpha1.ReasonDeletionBlocked)

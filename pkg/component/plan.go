@@ -313,6 +313,9 @@ func (h *handler[T]) planDeletion(ctx context.Context, obj T) (reconciler.Plan, 
 	request := reconciler.DeleteRequest{
 		Owner: h.owner(obj), Inventory: inventory, ManagedTypes: resolved.managedTypes, Timeout: resolved.intervals.Timeout, Protected: protected,
 	}
+	if blocked, err := h.blockedDeletion(ctx, obj, t, request); err != nil || len(blocked) > 0 {
+		return reconciler.Plan{Version: reconciler.PlanVersion, Changes: blocked}, err
+	}
 	renderer := *h.renderer
 	renderer.Preview = true
 	if err := h.addDeleteHooks(ctx, &renderer, obj, &request, digests, &rendering.Last{}); err != nil {
@@ -333,6 +336,33 @@ func (h *handler[T]) planDeletion(ctx context.Context, obj T) (reconciler.Plan, 
 		plan.Incomplete = append(plan.Incomplete, hook+" is not run for a plan")
 	}
 	return plan, nil
+}
+
+// blockedDeletion returns what blocks the deletion of the component, before anything of it is deleted.
+func (h *handler[T]) blockedDeletion(ctx context.Context, obj T, t targets.Connection, request reconciler.DeleteRequest) ([]reconciler.PlannedChange, error) {
+	var blockers []reconciler.Blocker
+	var err error
+	if !isEmpty(obj) {
+		if blockers, err = t.Engine.DeletionBlockers(ctx, request); err != nil {
+			return nil, err
+		}
+	}
+	apiVersion, kind := h.kind.ToAPIVersionAndKind()
+	component := reconciler.Key{Group: h.kind.Group, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	var blocked []reconciler.PlannedChange
+	for _, blocker := range blockers {
+		change := reconciler.PlannedChange{Key: blocker.Key, Class: reconciler.ChangeBlocked, Reason: string(reconciler.WaitBlocked), Message: redact.From(ctx).Text(blocker.Message)}
+		if change.Key == (reconciler.Key{}) { // of a pattern of types
+			change.Key, change.APIVersion, change.Message = component, apiVersion, blocker.Dependent+": "+change.Message
+		}
+		blocked = append(blocked, change)
+	}
+	if foreign := h.foreignFinalizers(obj); foreign != "" {
+		blocked = append(blocked, reconciler.PlannedChange{
+			Key: component, APIVersion: apiVersion, Class: reconciler.ChangeBlocked, Reason: string(reconciler.WaitBlocked), Message: foreign,
+		})
+	}
+	return blocked, nil
 }
 
 // planTarget returns the configuration of the component and a connection to its target. The

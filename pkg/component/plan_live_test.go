@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -192,4 +193,28 @@ func TestAPlanShowsNoValueOfASecret(t *testing.T) {
 	if strings.Contains(encoded, "correct-horse") || !strings.Contains(encoded, "data.password") {
 		t.Error(encoded)
 	}
+}
+
+func TestAPlanOfADeletionNamesWhatBlocksAllOfIt(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	cronJobs := component.TypeSpec{AdditionalManagedTypes: []v1alpha1.TypeInfo{{Group: "batch", Kind: "CronJob"}}}
+	b.create(widget.Spec{TypeSpec: cronJobs, Values: map[string]string{"a": "1"}})
+	b.until(component.StateReady)
+	if diff := cmp.Diff([]string{"1 Delete ConfigMap a"}, changes(b.plan(component.PlanRequest[*widget.Widget]{Delete: true}))); diff != "" {
+		t.Errorf("without foreign instances (-want +got):\n%s", diff)
+	}
+	b.update(func(w *widget.Widget) { w.Finalizers = append(w.Finalizers, "example.com/foreign") })
+	foreign := cronJob(b)
+	b.check(b.client.Create(t.Context(), foreign))
+	plan := b.plan(component.PlanRequest[*widget.Widget]{Delete: true})
+	if diff := cmp.Diff([]string{"0 Blocked Widget main", "0 Blocked Widget main"}, changes(plan)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for i, want := range []string{"CronJob " + b.namespace + "/foreign", "example.com/foreign"} {
+		if i < len(plan.Changes) && !strings.Contains(plan.Changes[i].Message, want) {
+			t.Errorf("%q does not name %s", plan.Changes[i].Message, want)
+		}
+	}
+	b.update(func(w *widget.Widget) { w.Finalizers = []string{operatorName} })
+	b.check(b.client.Delete(t.Context(), foreign))
 }

@@ -22,6 +22,8 @@ type Blocker struct {
 	// Dependent names the object that cannot be deleted, such as
 	// "CustomResourceDefinition foos.example.com", or the pattern of a type.
 	Dependent string
+	// Key is the object; it is empty for the pattern of a type.
+	Key Key
 	// Message says what blocks it, naming the first few objects and how many there are.
 	Message string
 	// Awaited are the objects that have to be gone, by type, as far as the types are known.
@@ -47,12 +49,12 @@ func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest
 	known := ownsRecorded(in.Recorded)
 	var blockers []Blocker
 	var errs []error
-	collect := func(dependent, message string, obstacles []plan.BlockingType, err error) {
+	collect := func(dependent string, key plan.Key, message string, obstacles []plan.BlockingType, err error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: look for foreign instances: %w", dependent, err))
 		}
 		if message != "" {
-			blockers = append(blockers, Blocker{Dependent: dependent, Message: message, Awaited: awaitedOf(obstacles)})
+			blockers = append(blockers, Blocker{Dependent: dependent, Key: Key(key), Message: message, Awaited: awaitedOf(obstacles)})
 		}
 	}
 	for _, item := range in.Recorded {
@@ -65,11 +67,11 @@ func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest
 		}
 		key := plan.KeyOf(item)
 		message, obstacles, err := r.executor.ForeignInstancesOf(ctx, in.Owner, key, known)
-		collect(key.String(), message, obstacles, err)
+		collect(key.String(), key, message, obstacles, err)
 	}
 	for _, pattern := range request.ManagedTypes {
 		message, obstacles, err := r.executor.ForeignInstances(ctx, in.Owner, pattern, known)
-		collect("type "+schema.GroupKind{Group: pattern.Group, Kind: pattern.Kind}.String(), message, obstacles, err)
+		collect("type "+schema.GroupKind{Group: pattern.Group, Kind: pattern.Kind}.String(), plan.Key{}, message, obstacles, err)
 	}
 	return blockers, errors.Join(errs...)
 }
