@@ -76,7 +76,7 @@ func encodeHistory(sets []Set) ([]byte, error) {
 	return json.Marshal(h)
 }
 
-// decodeHistory returns the sets, those of later revisions first.
+// decodeHistory returns the sets, the last one that was added first.
 func decodeHistory(content []byte) ([]Set, error) {
 	var h history
 	if err := json.Unmarshal(content, &h); err != nil {
@@ -104,24 +104,30 @@ type Retention struct {
 	LastReady int64
 }
 
-// merge returns the sets with one that is added, or that takes the place of the one of its
-// revision. Sets of later revisions are dropped: their numbers are counted anew.
+// merge returns the sets with one that is added, the last one that was added first. It takes the place
+// of one with the same revision and digest. The sets of later revisions stay, and one other of the same
+// revision: the writer may be a process that was deposed and counted from an old status.
 func (r Retention) merge(sets []Set, added Set) []Set {
-	merged := []Set{added}
+	merged, other := []Set{added}, false
 	for _, set := range sets {
-		if set.Revision < added.Revision {
-			merged = append(merged, set)
+		if set.Revision == added.Revision {
+			if other || set.Digest == added.Digest {
+				continue
+			}
+			other = true
 		}
+		merged = append(merged, set)
 	}
-	slices.SortStableFunc(merged, func(a, b Set) int { return int(b.Revision - a.Revision) })
 	return r.cut(merged, r.Limit)
 }
 
-// cut returns the first sets, and the last one that was ready.
+// cut returns the sets of the first revisions, as many as the limit, and of the last one that was ready.
 func (r Retention) cut(sets []Set, limit int) []Set {
-	kept := slices.Clone(sets[:min(len(sets), max(limit, 1))])
-	for _, set := range sets[len(kept):] {
-		if set.Revision == r.LastReady {
+	var kept []Set
+	numbers := map[int64]bool{}
+	for _, set := range sets {
+		if len(numbers) < max(limit, 1) || numbers[set.Revision] || set.Revision == r.LastReady {
+			numbers[set.Revision] = true
 			kept = append(kept, set)
 		}
 	}
@@ -150,7 +156,7 @@ func (r Retention) sealSets(key, boundTo []byte, sets []Set, room int) ([]byte, 
 	}
 }
 
-// Sets returns the sets of the component, those of later revisions first. The error is a
+// Sets returns the sets of the component, the last one that was added first. The error is a
 // LostError if they are not what was written.
 func (r *Record) Sets(ctx context.Context) ([]Set, error) {
 	if err := r.readHistory(ctx); err != nil || len(r.history) == 0 {

@@ -64,7 +64,7 @@ func TestTheHistoryHasTheLastSetsAndTheLastThatWasReady(t *testing.T) {
 		{"more than the limit", Retention{Limit: 3}, []int64{1, 2, 3, 4, 5}, "5 4 3"},
 		{"the last one that was ready", Retention{Limit: 2, LastReady: 1}, []int64{1, 2, 3, 4}, "4 3 1"},
 		{"the same again", Retention{Limit: 3}, []int64{1, 2, 2}, "2 1"},
-		{"counted anew", Retention{Limit: 5}, []int64{1, 2, 3, 4, 2}, "2 1"},
+		{"counted anew", Retention{Limit: 5}, []int64{1, 2, 3, 4, 2}, "2 4 3 1"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -77,6 +77,22 @@ func TestTheHistoryHasTheLastSetsAndTheLastThatWasReady(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+func TestAProcessThatWasDeposedRemovesNoSetOfAnother(t *testing.T) {
+	s := storeOn(fake.NewClientBuilder().Build(), "key")
+	stale, record := s.Assume(component), s.Assume(component)
+	for _, revision := range []int64{1, 2} {
+		keepSet(t, record, setWith(revision, "a"), Retention{Limit: 2})
+	}
+	other := setWith(1, "rendered from another spec")
+	for _, digest := range []string{"another digest", "and again", "and once more"} {
+		other.Digest = digest
+		keepSet(t, stale, other, Retention{Limit: 2})
+	}
+	if got := numbers(t, s); got != "1 1 2" {
+		t.Errorf("sets of %q", got)
 	}
 }
 

@@ -42,6 +42,11 @@ func (h *handler[T]) pinOf(obj T, spec digests) (pin, error) {
 		if err != nil || to < 1 {
 			return pin{}, fmt.Errorf(`annotation %s: %q must be the number of an earlier revision, such as "3"`, annotation, verdict.Shorten(value, 64))
 		}
+		if current := status.currentRevision(); current == nil || current.RollbackTo != to {
+			if err := h.checkKept(status, to); err != nil { // before a revision is counted for it
+				return pin{}, err
+			}
+		}
 		status.Rollback = nil
 		return pin{to: to}, nil
 	}
@@ -52,6 +57,24 @@ func (h *handler[T]) pinOf(obj T, spec digests) (pin, error) {
 		return pin{}, nil
 	}
 	return pin{to: status.Rollback.To, failed: status.Rollback.From}, nil
+}
+
+// checkKept returns an error if the status says that the manifests of the revision are not kept.
+func (h *handler[T]) checkKept(status *Status, to int64) error {
+	if h.settings.historyLimit == 0 {
+		return fmt.Errorf("it cannot be rolled back to revision %d, because the operator keeps no manifests (option RevisionHistoryLimit is 0)", to)
+	}
+	missing := &rendering.MissingRevisionError{Revision: to}
+	for _, entry := range status.History {
+		switch {
+		case entry.Digest == "":
+		case entry.Revision == to:
+			return nil
+		default:
+			missing.Kept = append(missing.Kept, entry.Revision)
+		}
+	}
+	return missing
 }
 
 // digests returns the digests of a component that is pinned: its revision does not follow from its
@@ -69,9 +92,8 @@ func (p pin) digests(spec digests) digests {
 
 // restore returns the manifests of the revision that the component is pinned to.
 func (h *handler[T]) restore(ctx context.Context, renderer *rendering.Renderer, obj T, request rendering.Request, p pin, last *rendering.Last) (rendering.Rendering, error) {
-	if h.settings.historyLimit == 0 {
-		return rendering.Rendering{}, &verdict.InvalidError{Err: h.about(obj, fmt.Errorf(
-			"it cannot be rolled back to revision %d, because the operator keeps no manifests (option RevisionHistoryLimit is 0)", p.to))}
+	if h.settings.historyLimit == 0 { // the option may have changed
+		return rendering.Rendering{}, &verdict.InvalidError{Err: h.about(obj, h.checkKept(obj.GetStatus(), p.to))}
 	}
 	from := rendering.Pin{Revision: p.to}
 	if entry := obj.GetStatus().revisionInHistory(p.to); entry != nil {

@@ -298,6 +298,11 @@ func TestMistakesInARollbackStallAndListWhatIsKept(t *testing.T) {
 		}
 	}
 	b.rollBack(1)
+	defer func() {
+		if w := b.get(); w.Status.Revision != 5 { // 4 is the rollback to what is damaged
+			t.Errorf("mistakes are counted as revisions: %v", results(w))
+		}
+	}()
 	wantStalled("revision 1 cannot be applied again, because its manifests are not kept; those of revision 3, 2 are")
 	b.update(func(w *widget.Widget) { w.Annotations[rollbackTo] = "last" })
 	wantStalled(`"last" must be the number of an earlier revision`)

@@ -215,11 +215,11 @@ func find(sets []revisions.Set, revision int64, digest string) (revisions.Set, b
 // keepRestored makes the set that of the revision of the request: its definitions are the latest
 // ones, because a rollback never goes back to an earlier version of a definition.
 func (r *Renderer) keepRestored(ctx context.Context, request Request, set *revisions.Set, sets []revisions.Set, rendering *Rendering, k *kept) (err error) {
-	latest := map[string]json.RawMessage{}
+	latest, of := map[string]json.RawMessage{}, map[string]int64{}
 	for i := len(sets) - 1; i >= 0; i-- {
 		for _, object := range sets[i].Objects {
-			if name := definitionIn(object); name != "" {
-				latest[name] = object
+			if name := definitionIn(object); name != "" && sets[i].Revision >= of[name] {
+				latest[name], of[name] = object, sets[i].Revision
 			}
 		}
 	}
