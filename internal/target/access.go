@@ -18,8 +18,8 @@ import (
 var ErrClosed = errors.New("the pool of target clusters is closed")
 
 // ErrBusy is returned while a target cluster is being probed for the first time, or is
-// used by as many components as are allowed. The component is requeued when it is worth it.
-var ErrBusy = errors.New("the target cluster is being checked or in use by other components; the component is requeued when it can be used")
+// used by as many components as are allowed.
+var ErrBusy = errors.New("the target cluster is being checked or in use by other components")
 
 // ErrLocal is returned for a kubeconfig of the local cluster. There, impersonation
 // limits what a component may do, and a kubeconfig must not be a way around it.

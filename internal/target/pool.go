@@ -128,7 +128,7 @@ func (l *Lease) Release() {
 }
 
 // Acquire returns a lease of the target of an access for a component, which is requeued
-// if it is turned away. It neither blocks nor sends a request.
+// if it is turned away, unless it has no name. It neither blocks nor sends a request.
 //
 // The errors are ErrBusy, *UnreachableError, ErrLocal and ErrPerhapsLocal, which are
 // for remote clusters, *kubeconfig.Error, and ErrClosed.
@@ -169,7 +169,7 @@ func (p *Pool) admit(e *entry, component types.NamespacedName) error {
 	case !p.hasSlot(e):
 		err = ErrBusy
 	}
-	switch waits := err != nil && err != e.health.refusal; {
+	switch waits := err != nil && err != e.health.refusal && component.Name != ""; {
 	case waits && at < 0:
 		p.waiting = append(p.waiting, waiting{component, e})
 	case !waits && at >= 0:

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -382,6 +383,29 @@ func TestTheSlotOfAComponentThatIsGoneIsPassedOn(t *testing.T) {
 		if got := w.drainRequeued(); got != "second" {
 			t.Errorf("requeued: %q, want second", got)
 		}
+	})
+}
+
+func TestARequestWithoutAComponentIsNotRequeued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTestPool(t, Options{Slots: 1})
+		if _, err := w.Acquire(remote("a"), types.NamespacedName{}); !errors.Is(err, ErrBusy) {
+			t.Fatalf("while the cluster is checked: got %v", err)
+		}
+		synctest.Wait()
+		used := w.acquire(t, remote("a"), "first")
+		if _, err := w.Acquire(remote("a"), types.NamespacedName{}); !errors.Is(err, ErrBusy) {
+			t.Fatalf("while the cluster is in use: got %v", err)
+		}
+		used.Release()
+		if got := w.drainRequeued(); got != "" {
+			t.Errorf("requeued: %q", got)
+		}
+		lease, err := w.Acquire(remote("a"), types.NamespacedName{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease.Release()
 	})
 }
 

@@ -78,12 +78,16 @@ type fakeTargets struct {
 	target targets.Connection
 	asked  []target.Access
 	err    error
+	busy   int // how often ErrBusy comes first
 
 	forgotten []reconciler.Owner
 }
 
 func (f *fakeTargets) Connect(access target.Access, _ client.ObjectKey) (targets.Connection, error) {
 	f.asked = append(f.asked, access)
+	if len(f.asked) <= f.busy {
+		return targets.Connection{}, target.ErrBusy
+	}
 	return f.target, f.err
 }
 

@@ -4,6 +4,7 @@
 package component
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,16 +12,19 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apitypes "k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
@@ -68,8 +72,8 @@ type Plan struct {
 // key, if there is none yet; the server is asked about each changed object by a dry run. Hooks run
 // only if they are marked by PreviewSafe.
 //
-// An error is that which the reconcile would end with, or says that the target cluster is busy or does
-// not answer. Plan fails before the setup.
+// An error is that which the reconcile would end with, or says that the target cluster does not answer,
+// or was in use by other components for 30 seconds. Plan fails before the setup.
 func (r *Reconciler[T]) Plan(ctx context.Context, request PlanRequest[T]) (Plan, error) {
 	running := r.running.Load()
 	if running == nil {
@@ -378,12 +382,26 @@ func (h *handler[T]) planTarget(ctx context.Context, obj T) (resolvedConfig, tar
 	if _, err := h.digestKey.Get(ctx); err != nil {
 		return resolved, targets.Connection{}, err
 	}
-	t, err := h.targets.Connect(access, client.ObjectKeyFromObject(obj))
-	if err != nil {
-		return resolved, targets.Connection{}, h.about(obj, err)
+	var t targets.Connection
+	connect := func(context.Context) (bool, error) {
+		t, err = h.targets.Connect(access, client.ObjectKey{}) // nothing is requeued for a plan
+		if errors.Is(err, target.ErrBusy) {
+			return false, nil
+		}
+		return true, err
+	}
+	if polled := wait.PollUntilContextTimeout(ctx, targetInterval, targetPatience, true, connect); polled != nil {
+		return resolved, targets.Connection{}, h.about(obj, cmp.Or(err, polled))
 	}
 	return resolved, t, nil
 }
+
+// While a target cluster is being checked or in use, a plan tries again in this interval, for so
+// long.
+const (
+	targetInterval = 50 * time.Millisecond
+	targetPatience = 30 * time.Second
+)
 
 // readInventory reads the inventory and changes nothing in it.
 func (h *handler[T]) readInventory(ctx context.Context, obj T) (reconciler.Inventory, error) {

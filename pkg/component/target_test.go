@@ -6,9 +6,11 @@ package component
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -79,5 +81,30 @@ func TestAComponentWithABusyTargetIsRequeued(t *testing.T) {
 		if later, ok := errors.AsType[*lifecycle.RequeueError](err); !ok || later.After <= 0 || later.After > 11*time.Second {
 			t.Errorf("got %v", err)
 		}
+	}
+}
+
+func TestAPlanWaitsForABusyTarget(t *testing.T) {
+	for name, test := range map[string]struct {
+		clusters *fakeTargets
+		want     error
+	}{
+		"that is free later":   {&fakeTargets{busy: 3}, nil},
+		"that stays busy":      {&fakeTargets{err: target.ErrBusy}, target.ErrBusy},
+		"that does not answer": {&fakeTargets{busy: 1, err: io.EOF}, io.EOF},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, _ := testHandler(t, &fakeEngine{})
+				h.targets = test.clusters
+				started := time.Now()
+				if _, _, err := h.planTarget(t.Context(), newWidget()); !errors.Is(err, test.want) {
+					t.Errorf("got %v, want %v", err, test.want)
+				}
+				if took := time.Since(started); took > targetPatience+time.Second {
+					t.Errorf("it took %s", took)
+				}
+			})
+		})
 	}
 }

@@ -23,7 +23,7 @@ const PlanVersion = "corbel.run/plan/v1"
 type Plan struct {
 	// Version is PlanVersion.
 	Version string `json:"version"`
-	// Changes are ordered by batch and object.
+	// Changes are ordered by batch, stage and object.
 	Changes []PlannedChange `json:"changes"`
 	// Until are the objects that are waited for between the batches.
 	Until []PlannedWait `json:"until,omitempty"`
@@ -54,6 +54,9 @@ type PlannedChange struct {
 	// Batch counts from 1. The changes of a batch do not wait for each other's readiness. It is
 	// 0 for an object that is not written because it is blocked.
 	Batch int `json:"batch,omitempty"`
+	// Stage counts from 1 within the batch. The changes of a stage are sent at the same time,
+	// and those of the next one when the server has accepted them. It is 0 if Batch is.
+	Stage int `json:"stage,omitempty"`
 	// Hook is what kind of hook the object is, such as pre-upgrade or pre-delete.
 	Hook string `json:"hook,omitempty"`
 	// Message is why the change is refused or blocked.
@@ -131,7 +134,7 @@ func (p *Plan) sort() {
 			}
 			return 0
 		}
-		return cmp.Or(blocked(a)-blocked(b), a.Batch-b.Batch, compareKeys(a.Key, b.Key))
+		return cmp.Or(blocked(a)-blocked(b), a.Batch-b.Batch, a.Stage-b.Stage, compareKeys(a.Key, b.Key))
 	})
 }
 

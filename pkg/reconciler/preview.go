@@ -323,12 +323,16 @@ func (p *previewing) plan(ctx context.Context, forecast plan.Forecast) Plan {
 		}
 		until(batch.After)
 		var changes []PlannedChange
+		stage, last := 0, -1
 		for _, step := range batch.Steps {
 			// A refusal that leads to a recreation, and the question before it, are no writes.
 			if step.Verb == plan.VerbDryRun && step.Failure == nil || step.Failure != nil && step.Failure.Immutable && recreated[step.Key] {
 				continue
 			}
-			changes = append(changes, p.change(step, number+1))
+			if step.Stage != last {
+				stage, last = stage+1, step.Stage
+			}
+			changes = append(changes, p.change(step, number+1, stage))
 		}
 		if len(changes) > 0 {
 			number++
@@ -377,10 +381,10 @@ var classes = map[plan.Verb]ChangeClass{
 }
 
 // change makes a change of a step.
-func (p *previewing) change(step plan.ForecastStep, batch int) PlannedChange {
+func (p *previewing) change(step plan.ForecastStep, batch, stage int) PlannedChange {
 	change := PlannedChange{
 		Key: Key(step.Key), APIVersion: schema.GroupVersion{Group: step.Key.Group, Version: step.Version}.String(),
-		Class: classes[step.Verb], Verb: string(step.Verb), Reason: string(step.Reason), Batch: batch,
+		Class: classes[step.Verb], Verb: string(step.Verb), Reason: string(step.Reason), Batch: batch, Stage: stage,
 	}
 	if step.Desired != nil {
 		if change.Hook = step.Desired.Hook; change.Hook == "" && step.Desired.Policies.RunOn != policy.RunOnApply {

@@ -218,7 +218,7 @@ func (f *fixture) ask(t testing.TB, s succession, c change) {
 	case c.content == nil:
 		err = nil
 	case err == nil:
-		c.do(t, f)
+		c.do(t, f, "main")
 	default:
 		bundle = f.named("main")
 		bundle.Spec.Values = f.values(c.content)

@@ -57,6 +57,7 @@ type fixture struct {
 
 	// target is the cluster of the dependents: the same, unless there is a gateway.
 	target         client.Client
+	targetEnv      *env.Environment
 	gateway        *gateway
 	throughGateway http.RoundTripper
 
@@ -75,6 +76,7 @@ var observer struct {
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	f := &fixture{env: env.Shared(t)}
+	f.targetEnv = f.env
 	observer.Lock()
 	defer observer.Unlock()
 	if observer.client == nil {

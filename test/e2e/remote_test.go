@@ -39,7 +39,7 @@ func farCluster(t testing.TB) (*env.Environment, client.Client) {
 	far.Lock()
 	defer far.Unlock()
 	if far.env == nil {
-		e, err := env.Start(context.WithoutCancel(t.Context()), env.Options{})
+		e, err := env.Start(context.WithoutCancel(t.Context()), env.Options{AuditLog: true, AuditBodies: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,11 +75,14 @@ type gateway struct {
 func (f *fixture) openGateway(t testing.TB) {
 	t.Helper()
 	e, c := farCluster(t)
-	f.target = c
+	f.target, f.targetEnv = c, e
 	if err := c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}); err != nil {
 		t.Fatal(err)
 	}
-	config := e.Config()
+	config, err := e.ConfigFor(f.user(), "system:masters")
+	if err != nil {
+		t.Fatal(err)
+	}
 	address, err := url.Parse(config.Host)
 	if err != nil {
 		t.Fatal(err)

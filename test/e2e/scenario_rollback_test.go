@@ -18,7 +18,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 )
 
-// change is a change of component main: of its manifests, and of the revision that it is pinned to.
+// change is a change of a component: of its manifests, and of the revision that it is pinned to.
 type change struct {
 	content []string
 	// rollbackTo is the revision that the annotation names; 0 means that there is none.
@@ -29,27 +29,37 @@ type change struct {
 	history []string
 }
 
-// do asks for the change.
-func (c change) do(t testing.TB, f *fixture) {
+// do asks for the change of a component.
+func (c change) do(t testing.TB, f *fixture, name string) {
 	t.Helper()
 	eventually(t, "the change of the component", func(ctx context.Context) error {
-		bundle := f.named("main")
+		bundle := f.named(name)
 		if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {
 			return err
 		}
-		if c.content != nil {
-			bundle.Spec.Values = f.values(c.content)
-		}
-		bundle.pin(c.rollbackTo)
+		c.to(f, bundle)
 		return f.Update(ctx, bundle)
 	})
 }
 
-// await waits until the change is applied.
+// to makes the change to a component that is not stored.
+func (c change) to(f *fixture, bundle *Bundle) {
+	if c.content != nil {
+		bundle.Spec.Values = f.values(c.content)
+	}
+	bundle.pin(c.rollbackTo)
+}
+
+// await waits until the change of component main is applied.
 func (c change) await(t testing.TB, f *fixture) {
 	t.Helper()
+	eventually(t, "the change to be applied", func(ctx context.Context) error { return c.applied(ctx, f) })
+}
+
+// applied returns an error as long as the change of component main is not applied.
+func (c change) applied(ctx context.Context, f *fixture) error {
 	s := &scenario{desired: map[string][]string{"main": nil}, ends: map[string]string{"main": c.reason}, history: c.history}
-	eventually(t, "the change to be applied", func(ctx context.Context) error { return s.finished(ctx, f) })
+	return s.finished(ctx, f)
 }
 
 // pin asks for the manifests of an earlier revision; 0 for those that the spec leads to.
@@ -114,7 +124,7 @@ func everyRevisionCanBeAppliedAgain(t testing.TB, f *fixture) {
 		next++
 		kept = append([]string{fmt.Sprintf("%d Ready to %d", next, entry.Revision)}, kept...)
 		c := change{rollbackTo: entry.Revision, history: kept}
-		c.do(t, f)
+		c.do(t, f, "main")
 		c.await(t, f)
 	}
 }
@@ -190,7 +200,7 @@ var annotationScenarios = []*scenario{
 		chart:     true,
 		installed: map[string][]string{"main": chartOne},
 		changes:   []change{upgraded},
-		act:       rolledBack.do,
+		last:      &rolledBack,
 		history:   rolledBack.history,
 		applied:   ownOne,
 		owned:     inRollback,
@@ -202,7 +212,7 @@ var annotationScenarios = []*scenario{
 		chart:     true,
 		installed: map[string][]string{"main": chartOne},
 		changes:   []change{upgraded, rolledBack},
-		act:       unpinned.do,
+		last:      &unpinned,
 		history:   unpinned.history,
 		applied:   ownTwo,
 		owned:     inRevisionTwo,

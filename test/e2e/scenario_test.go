@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,6 +43,8 @@ type scenario struct {
 	desired map[string][]string
 	// settings change the spec of a component.
 	settings func(name string, spec *BundleSpec)
+	// last is the change that is asked for instead of what is desired.
+	last *change
 	// act is done instead of bringing about what is desired.
 	act func(t testing.TB, f *fixture)
 
@@ -89,7 +92,7 @@ func (s *scenario) names() []string {
 
 // survives reports whether a component exists at the end.
 func (s *scenario) survives(name string) bool {
-	if s.act != nil {
+	if s.act != nil || s.last != nil {
 		return !slices.Contains(s.gone, name)
 	}
 	_, desired := s.desired[name]
@@ -112,7 +115,7 @@ func (s *scenario) prepare(t testing.TB, f *fixture) {
 		}
 	}
 	for _, c := range s.changes {
-		c.do(t, f)
+		c.do(t, f, "main")
 		c.await(t, f)
 	}
 	f.create(t, s.visitors)
@@ -124,8 +127,12 @@ func (s *scenario) proceed(t testing.TB, f *fixture) {
 	if s.meanwhile != nil {
 		s.meanwhile(t, f)
 	}
-	if s.act != nil {
+	switch {
+	case s.act != nil:
 		s.act(t, f)
+		return
+	case s.last != nil:
+		s.last.do(t, f, "main")
 		return
 	}
 	for _, name := range s.names() {
@@ -155,29 +162,34 @@ func (s *scenario) withoutRefused(f *fixture, objects map[string]types.UID) map[
 // finished returns an error as long as the scenario has not ended.
 func (s *scenario) finished(ctx context.Context, f *fixture) error {
 	for _, name := range s.names() {
-		bundle := f.named(name)
-		err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle)
-		if client.IgnoreNotFound(err) != nil {
+		if err := s.finishedFor(ctx, f, name); err != nil {
 			return err
 		}
-		if err != nil {
-			if s.survives(name) {
-				return err
-			}
-			continue
-		}
-		state, reason, message := bundle.Status.GetState()
-		want := s.ends[name]
-		if want == "" {
-			want = "Ready"
-		}
-		if !s.survives(name) || reason != want || bundle.Status.ObservedGeneration != bundle.Generation {
-			return fmt.Errorf("component %s: generation %d, observed %d: %s (%s): %s",
-				name, bundle.Generation, bundle.Status.ObservedGeneration, state, reason, message)
-		}
-		if got := historyOf(bundle); s.history != nil && !slices.Equal(got, s.history) {
-			return fmt.Errorf("component %s: the history is %q, want %q: %s", name, got, s.history, message)
-		}
+	}
+	return nil
+}
+
+// finishedFor returns an error as long as the scenario has not ended for a component.
+func (s *scenario) finishedFor(ctx context.Context, f *fixture, name string) error {
+	bundle := f.named(name)
+	err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle)
+	if apierrors.IsNotFound(err) && !s.survives(name) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	state, reason, message := bundle.Status.GetState()
+	want := s.ends[name]
+	if want == "" {
+		want = "Ready"
+	}
+	if !s.survives(name) || reason != want || bundle.Status.ObservedGeneration != bundle.Generation {
+		return fmt.Errorf("component %s: generation %d, observed %d: %s (%s): %s",
+			name, bundle.Generation, bundle.Status.ObservedGeneration, state, reason, message)
+	}
+	if got := historyOf(bundle); s.history != nil && !slices.Equal(got, s.history) {
+		return fmt.Errorf("component %s: the history is %q, want %q: %s", name, got, s.history, message)
 	}
 	return nil
 }
@@ -210,15 +222,20 @@ func (f *fixture) named(name string) *Bundle {
 	return &Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}
 }
 
-// component creates one component of a scenario.
-func (f *fixture) component(t testing.TB, s *scenario, name string, content []string) {
-	t.Helper()
+// bundle returns a component of the scenario.
+func (s *scenario) bundle(f *fixture, name string, content []string) *Bundle {
 	bundle := f.named(name)
 	bundle.Spec.Values = f.values(content)
 	if s.settings != nil {
 		s.settings(name, &bundle.Spec)
 	}
-	if err := f.Create(t.Context(), bundle); err != nil {
+	return bundle
+}
+
+// component creates one component of a scenario.
+func (f *fixture) component(t testing.TB, s *scenario, name string, content []string) {
+	t.Helper()
+	if err := f.Create(t.Context(), s.bundle(f, name, content)); err != nil {
 		t.Fatal(err)
 	}
 }
