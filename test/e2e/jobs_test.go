@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/test/wire"
@@ -91,7 +92,7 @@ func (j *jobs) check(t *testing.T, want []string) {
 		}
 	}
 	got := slices.Sorted(maps.Keys(j.created))
-	if diff := cmp.Diff(want, got); want != nil && diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); want != nil && diff != "" {
 		t.Errorf("Jobs that were created (-want +got):\n%s", diff)
 	}
 }

@@ -30,19 +30,14 @@ const confirmation = 5 * time.Second
 // work, and another one meanwhile does the next piece of work to its end.
 type succession struct {
 	name string
-	// first are the manifests that are installed before, desired those that the
-	// first operator works on; nil means that the component does not exist, or is deleted.
-	first, desired []string
+	// chart makes the manifests templates of a chart.
+	chart bool
+	// before are changes that are made one after the other before the first operator is in danger.
+	before []change
+	// desired is what the first operator works on. Without content, the component is deleted.
+	desired change
 	// then is what the second operator is asked for.
-	then []string
-	// chart makes the manifests templates of a chart; earlier are those of a revision before first.
-	chart   bool
-	earlier []string
-	// rollback is the revision that the first operator is asked to roll back to, thenRollback that of
-	// the second; 0 means none.
-	rollback, thenRollback int64
-	// fails is set if the first operator has to roll back, because what is desired fails.
-	fails bool
+	then change
 	// applied are the manifests at the end, if not those of then.
 	applied []string
 	// retained are objects that are not applied and may be there then: which revisions there
@@ -52,38 +47,57 @@ type succession struct {
 	anew bool
 }
 
-var successions = []succession{
-	{name: "install, then change", desired: lifeOne, then: lifeTwo},
-	{name: "install, then delete", desired: lifeOne},
-	{name: "upgrade, then change back", first: lifeOne, desired: lifeTwo, then: lifeOne},
-	{name: "upgrade, then delete", first: lifeOne, desired: lifeTwo},
-	{name: "delete, then create anew", first: lifeOne, then: lifeTwo, anew: true},
-	{name: "install a type, then delete", desired: machine},
-	{
-		name:  "recreate, then change again",
-		first: []string{configMap("a", "1", "update-policy", "recreate")}, desired: []string{configMap("a", "2", "update-policy", "recreate")},
-		then: []string{configMap("a", "3", "update-policy", "recreate")},
-	},
-	{
-		name: "install a chart, then change", chart: true, desired: chartOne, then: chartTwo,
-		applied: ownTwo, retained: ranOfChart,
-	},
-	{
-		name: "upgrade, then roll back", chart: true, first: chartOne, desired: chartTwo, then: chartTwo, thenRollback: 1,
-		applied: ownOne, retained: append([]string{"PersistentVolumeClaim $NS/data"}, ranOfChart...),
-	},
-	{
-		name: "roll back, then remove the annotation", chart: true, earlier: chartOne, first: chartTwo, desired: chartTwo, rollback: 1, then: chartTwo,
-		applied: ownTwo, retained: ranOfChart,
-	},
-	{
-		name: "roll back, then delete", chart: true, earlier: chartOne, first: chartTwo, desired: chartTwo, rollback: 1,
-	},
-	{
-		name: "roll back because of a failure, then change", chart: true, first: chartOne, desired: failingWork, fails: true, then: chartTwo,
-		applied: ownTwo, retained: ranOfChart,
-	},
-}
+// to is a change of the manifests.
+func to(content []string) change { return change{content: content} }
+
+var (
+	deleted = change{}
+
+	successions = []succession{
+		{name: "install, then change", desired: to(lifeOne), then: to(lifeTwo)},
+		{name: "install, then delete", desired: to(lifeOne), then: deleted},
+		{name: "upgrade, then change back", before: []change{to(lifeOne)}, desired: to(lifeTwo), then: to(lifeOne)},
+		{name: "upgrade, then delete", before: []change{to(lifeOne)}, desired: to(lifeTwo), then: deleted},
+		{name: "delete, then create anew", before: []change{to(lifeOne)}, desired: deleted, then: to(lifeTwo), anew: true},
+		{name: "install a type, then delete", desired: to(machine), then: deleted},
+		{
+			name:    "recreate, then change again",
+			before:  []change{to([]string{configMap("a", "1", "update-policy", "recreate")})},
+			desired: to([]string{configMap("a", "2", "update-policy", "recreate")}),
+			then:    to([]string{configMap("a", "3", "update-policy", "recreate")}),
+		},
+		{
+			name: "install a chart, then change", chart: true, desired: to(chartOne), then: to(chartTwo),
+			applied: ownTwo, retained: ranOfChart,
+		},
+		{
+			name: "upgrade, then roll back", chart: true, before: []change{to(chartOne)}, desired: to(chartTwo), then: backToOne,
+			applied: ownOne, retained: append([]string{"PersistentVolumeClaim $NS/data"}, ranOfChart...),
+		},
+		{
+			name: "roll back, then remove the annotation", chart: true, before: []change{to(chartOne), to(chartTwo)}, desired: backToOne, then: to(chartTwo),
+			applied: ownTwo, retained: ranOfChart,
+		},
+		{
+			name: "roll back, then delete", chart: true, before: []change{to(chartOne), to(chartTwo)}, desired: backToOne, then: deleted,
+		},
+		{
+			name: "roll back because of a failure, then change", chart: true, before: []change{to(chartOne)},
+			desired: change{content: failingWork, reason: v1alpha1.ReasonRolledBack}, then: to(chartTwo),
+			applied: ownTwo, retained: ranOfChart,
+		},
+		{
+			name: "wait for an approval, then approve", chart: true, before: []change{to(chartOne)}, desired: unapproved, then: approved,
+			applied: ownTwo, retained: ranOfChart,
+		},
+		{
+			name: "approve, then roll back", chart: true, before: []change{to(chartOne), unapproved}, desired: approved, then: backToOne,
+			applied: ownOne, retained: append([]string{"PersistentVolumeClaim $NS/data"}, ranOfChart...),
+		},
+	}
+
+	backToOne = change{content: chartTwo, rollbackTo: 1}
+)
 
 // TestTwoLeaders lets an operator stand still before every request of its work,
 // for longer than it may create objects without a look, while another operator
@@ -147,24 +161,22 @@ func hidingFaults() []*watchFault {
 func (s succession) play(t *testing.T, b *barrier, fault *watchFault) int {
 	t.Helper()
 	f := newFixture(t)
-	cast := newCast(t, f, f.objects(t, slices.Concat(s.earlier, s.first, s.desired, s.then)))
+	content := slices.Concat(s.desired.content, s.then.content)
+	for _, c := range s.before {
+		content = append(content, c.content...)
+	}
+	cast := newCast(t, f, f.objects(t, content))
 	f.mayBeIdle = true
 	watches, counts := newFaultyWatches(fault, f.version(t)), &jobs{}
 	generator := (&scenario{chart: s.chart}).generator(t)
 	one := f.startWith(t, generator, watches.around(func(next http.RoundTripper) http.RoundTripper { return b.wrap(counts.watch(next)) }))
-	for _, content := range [][]string{s.earlier, s.first} {
-		if content != nil {
-			f.ask(t, s, change{content: content})
-			f.settled(t, change{content: content})
-		}
-	}
-	desired, then := change{content: s.desired, rollbackTo: s.rollback}, change{content: s.then, rollbackTo: s.thenRollback}
-	if s.fails {
-		desired.reason = v1alpha1.ReasonRolledBack
+	for _, c := range s.before {
+		f.ask(t, s, c)
+		f.settled(t, c)
 	}
 	watches.start(t, f.version(t))
 	b.arm()
-	f.ask(t, s, desired)
+	f.ask(t, s, s.desired)
 	started := time.Now()
 	eventually(t, "the first operator to stop or to be done", func(ctx context.Context) error {
 		if b.isDown() {
@@ -173,17 +185,17 @@ func (s succession) play(t *testing.T, b *barrier, fault *watchFault) int {
 		if time.Since(started) > 3*moment {
 			watches.end() // it waits for an event
 		}
-		return f.isSettled(ctx, desired)
+		return f.isSettled(ctx, s.desired)
 	})
 	total := b.requests()
 
 	two := f.startWith(t, generator, counts.watch)
 	defer two.stop(t)
 	if s.anew {
-		f.settled(t, change{})
+		f.settled(t, deleted)
 	}
-	f.ask(t, s, then)
-	f.settled(t, then)
+	f.ask(t, s, s.then)
+	f.settled(t, s.then)
 	if b.isDown() {
 		time.Sleep(max(0, confirmation+500*time.Millisecond-b.stoppedFor()))
 	}
@@ -192,14 +204,14 @@ func (s succession) play(t *testing.T, b *barrier, fault *watchFault) int {
 	watches.end()
 	watches.awaitEnd(t)
 	one.stop(t)
-	if s.then != nil {
+	if s.then.content != nil {
 		if err := two.reconciler.Trigger(f.namespace, "main"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.check(t, f, cast, b, then)
+	s.check(t, f, cast, b)
 	counts.check(t, nil)
-	if s.chart && s.then != nil {
+	if s.chart && s.then.content != nil {
 		everyRevisionCanBeAppliedAgain(t, f)
 	}
 	return total
@@ -222,7 +234,7 @@ func (f *fixture) ask(t testing.TB, s succession, c change) {
 	default:
 		bundle = f.named("main")
 		bundle.Spec.Values = f.values(c.content)
-		bundle.Spec.RollbackOnFailure = new(s.fails)
+		bundle.Spec.RollbackOnFailure = new(s.desired.reason == v1alpha1.ReasonRolledBack)
 		err = f.Create(t.Context(), bundle)
 	}
 	if err != nil {
@@ -257,9 +269,9 @@ func (f *fixture) isSettled(ctx context.Context, c change) error {
 // check expects exactly the objects that were asked for last, all of them on record.
 // Only a creation that was on its way while the operator stood still may have
 // come too late for all operators.
-func (s succession) check(t *testing.T, f *fixture, cast *cast, b *barrier, then change) {
+func (s succession) check(t *testing.T, f *fixture, cast *cast, b *barrier) {
 	t.Helper()
-	want, applied := []string{}, s.then
+	want, applied := []string{}, s.then.content
 	if s.applied != nil {
 		applied = s.applied
 	}
@@ -269,7 +281,7 @@ func (s succession) check(t *testing.T, f *fixture, cast *cast, b *barrier, then
 	slices.Sort(want)
 	f.late = map[string]bool{}
 	eventually(t, "the end of the story", func(ctx context.Context) error {
-		if err := f.isSettled(ctx, then); err != nil {
+		if err := f.isSettled(ctx, s.then); err != nil {
 			return err
 		}
 		owned, err := cast.owned(ctx, f)

@@ -73,6 +73,8 @@ func (s *scenario) unplanned() string {
 		return "the namespace controller deletes objects at the same time, in any order"
 	case s.ends["main"] == v1alpha1.ReasonRolledBack:
 		return "a plan assumes that nothing fails"
+	case s.ends["main"] == v1alpha1.ReasonApprovalRequired:
+		return "a plan shows what is done after its approval"
 	}
 	return ""
 }
@@ -92,10 +94,9 @@ func (s *scenario) playAsPlanned(t *testing.T) {
 		}
 	}
 	for _, c := range s.changes {
-		if c.reason != "" { // it fails
+		if c.reason != "" { // it fails, or waits
 			c.do(t, f, "main")
 			c.await(t, f)
-			p.awaitRest(t, "main")
 			continue
 		}
 		p.step(t, p.edit(t, "main", c))
@@ -179,9 +180,11 @@ func (p *planning) edit(t *testing.T, name string, c change) planned {
 	t.Helper()
 	bundle := read(t, func(ctx context.Context) (*Bundle, error) {
 		bundle := p.named(name)
-		return bundle, p.Get(ctx, client.ObjectKeyFromObject(bundle), bundle)
+		if err := p.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {
+			return nil, err
+		}
+		return bundle, c.to(p.fixture, bundle)
 	})
-	c.to(p.fixture, bundle)
 	return planned{
 		name: "edit of " + name, request: component.PlanRequest[*Bundle]{Key: client.ObjectKeyFromObject(bundle), Edited: bundle},
 		take: func(t *testing.T) {

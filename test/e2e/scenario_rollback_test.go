@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -23,6 +25,9 @@ type change struct {
 	content []string
 	// rollbackTo is the revision that the annotation names; 0 means that there is none.
 	rollbackTo int64
+	// requireApproval is set if revisions have to be approved from then on, approve if the one
+	// that waits is approved.
+	requireApproval, approve bool
 	// reason is that of condition Ready when the change is applied, if it is not Ready.
 	reason string
 	// history is that of the component then, the latest revision first.
@@ -37,17 +42,36 @@ func (c change) do(t testing.TB, f *fixture, name string) {
 		if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {
 			return err
 		}
-		c.to(f, bundle)
+		if err := c.to(f, bundle); err != nil {
+			return err
+		}
 		return f.Update(ctx, bundle)
 	})
 }
 
 // to makes the change to a component that is not stored.
-func (c change) to(f *fixture, bundle *Bundle) {
+func (c change) to(f *fixture, bundle *Bundle) error {
 	if c.content != nil {
 		bundle.Spec.Values = f.values(c.content)
 	}
-	bundle.pin(c.rollbackTo)
+	annotations := map[string]string{}
+	if c.rollbackTo != 0 {
+		annotations[v1alpha1.AnnotationRollbackTo] = strconv.FormatInt(c.rollbackTo, 10)
+	}
+	if c.requireApproval {
+		annotations[v1alpha1.AnnotationRequireApproval] = "true"
+	}
+	if c.approve {
+		if bundle.Status.Approval == nil {
+			return errors.New("no revision waits for its approval")
+		}
+		annotations[v1alpha1.AnnotationApprove] = bundle.Status.Approval.Hash
+	}
+	delete(bundle.Annotations, reconcilerName+"/"+v1alpha1.AnnotationRollbackTo)
+	for name, value := range annotations {
+		metav1.SetMetaDataAnnotation(&bundle.ObjectMeta, reconcilerName+"/"+name, value)
+	}
+	return nil
 }
 
 // await waits until the change of component main is applied.
@@ -60,18 +84,6 @@ func (c change) await(t testing.TB, f *fixture) {
 func (c change) applied(ctx context.Context, f *fixture) error {
 	s := &scenario{desired: map[string][]string{"main": nil}, ends: map[string]string{"main": c.reason}, history: c.history}
 	return s.finished(ctx, f)
-}
-
-// pin asks for the manifests of an earlier revision; 0 for those that the spec leads to.
-func (b *Bundle) pin(revision int64) {
-	annotation := reconcilerName + "/" + v1alpha1.AnnotationRollbackTo
-	if delete(b.Annotations, annotation); revision == 0 {
-		return
-	}
-	if b.Annotations == nil {
-		b.Annotations = map[string]string{}
-	}
-	b.Annotations[annotation] = strconv.FormatInt(revision, 10)
 }
 
 // historyOf returns each revision with its result and, for a rollback, the earlier revision.

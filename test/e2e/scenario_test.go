@@ -303,4 +303,5 @@ var scenarios = slices.Concat(
 	homeScenarios,
 	remoteScenarios,
 	rollbackScenarios,
+	approvalScenarios,
 )

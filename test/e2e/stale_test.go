@@ -12,7 +12,9 @@ import (
 )
 
 // staleScenarios are what TestStaleWatches goes through.
-var staleScenarios = slices.Concat(lifeScenarios, typeScenarios[:2], purgeScenarios()[1:2], handoverScenarios(), otherClientScenarios())
+var staleScenarios = slices.Concat(
+	lifeScenarios, typeScenarios[:2], purgeScenarios()[1:2], handoverScenarios(), otherClientScenarios(), rollbackScenarios, approvalScenarios,
+)
 
 // TestStaleWatches lets the watches of an operator be late, broken or wrong while it
 // has work to do and while another client changes its objects. Each scenario has to
