@@ -64,28 +64,19 @@ func (h *handler[T]) approvedRendering(ctx context.Context, obj T, t targets.Con
 	if err != nil {
 		return nil, err
 	}
-	inventory, err := h.readInventory(ctx, obj)
-	if err != nil {
+	plan := Plan{Revision: status.Revision}
+	known := prepared{config: resolved, digest: digests.component, allowEmpty: allowEmpty}
+	if err := h.planRendered(ctx, obj, t, known, rendered, digests, &plan); err != nil {
 		return nil, err
 	}
-	request, err := h.applyRequest(obj, prepared{config: resolved, digest: digests.component, allowEmpty: allowEmpty}, rendered.Objects, inventory)
-	if err != nil {
-		return nil, err
-	}
-	planned, err := t.Engine.Plan(ctx, request)
-	if err != nil {
-		return nil, h.aboutTarget(obj, err)
-	}
-	plan := Plan{Revision: status.Revision, Plan: planned}
-	hash := plan.hash(obj.GetUID(), digests.revision, h.hashed(ctx, rendered.Digest))
-	if obj.GetAnnotations()[h.settings.name+"/"+v1alpha1.AnnotationApprove] == hash {
+	if obj.GetAnnotations()[h.settings.name+"/"+v1alpha1.AnnotationApprove] == plan.Hash {
 		return &rendered, nil
 	}
 	summary := plan.summary()
 	if len(left) > 0 {
 		summary += "; it is not known what these hooks change, because they are not marked by PreviewSafe: " + strings.Join(left, ", ")
 	}
-	obj.GetStatus().Approval = &v1alpha1.PendingApproval{Revision: status.Revision, Hash: hash, Summary: summary}
+	obj.GetStatus().Approval = &v1alpha1.PendingApproval{Revision: status.Revision, Hash: plan.Hash, Summary: summary}
 	return nil, nil
 }
 

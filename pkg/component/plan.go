@@ -266,24 +266,32 @@ func (h *handler[T]) planApply(ctx context.Context, obj T, generator manifests.G
 		return err
 	}
 	known := prepared{config: resolved, digest: digests.component, pin: pinned, pinned: rendered.Pinned}
-	known.config.namespace = rendered.Namespace
 	if known.allowEmpty, err = flagOf(obj, h.settings.name+"/"+v1alpha1.AnnotationAllowEmpty); err != nil {
 		return &verdict.InvalidError{Err: h.about(obj, err)}
 	}
+	p.Revision, p.RollbackTo, p.Source = status.Revision, pinned.to, generatorSource(generator)
+	if err := h.planRendered(ctx, obj, t, known, rendered, digests, p); err != nil {
+		return err
+	}
+	for _, hook := range append(left, notRun...) {
+		p.Incomplete = append(p.Incomplete, hook+" is not run for a plan, because it is not marked by PreviewSafe")
+	}
+	return nil
+}
+
+// planRendered plans what apply does with what was rendered.
+func (h *handler[T]) planRendered(ctx context.Context, obj T, t targets.Connection, known prepared, rendered rendering.Rendering, digests digests, p *Plan) error {
 	inventory, err := h.readInventory(ctx, obj)
 	if err != nil {
 		return err
 	}
-	applyRequest, err := h.applyRequest(obj, known, rendered.Objects, inventory)
+	known.config.namespace = rendered.Namespace
+	request, err := h.applyRequest(obj, known, rendered.Objects, inventory)
 	if err != nil {
 		return err
 	}
-	p.Revision, p.RollbackTo, p.Source = status.Revision, pinned.to, generatorSource(generator)
-	if p.Plan, err = t.Engine.Plan(ctx, applyRequest); err != nil {
+	if p.Plan, err = t.Engine.Plan(ctx, request); err != nil {
 		return h.aboutTarget(obj, err)
-	}
-	for _, hook := range append(left, notRun...) {
-		p.Incomplete = append(p.Incomplete, hook+" is not run for a plan, because it is not marked by PreviewSafe")
 	}
 	p.Hash = p.hash(obj.GetUID(), digests.revision, h.hashed(ctx, rendered.Digest))
 	return nil
