@@ -82,6 +82,38 @@ func TestDigest(t *testing.T) {
 	}
 }
 
+func TestMergedParametersPutTheOtherFieldsOverTheFreeFormOnes(t *testing.T) {
+	type image struct {
+		Tag *string `json:"tag,omitempty"`
+	}
+	type spec struct {
+		TimeoutSpec `json:",inline"`
+		Replicas    *int64 `json:"replicas,omitempty"`
+		Enabled     *bool  `json:"enabled,omitempty"`
+		Image       image  `json:"image"`
+		Values      any    `json:"values,omitempty"`
+	}
+	got := MergedParameters(&spec{
+		Replicas: new(int64(0)), Enabled: new(false), Image: image{Tag: new("2")},
+		Values: map[string]any{"replicas": 3, "image": map[string]any{"tag": "1", "pullPolicy": "Always"}, "cache": nil},
+	}, "values")
+	want := map[string]any{
+		"replicas": int64(0), "enabled": false, "image": map[string]any{"tag": "2", "pullPolicy": "Always"}, "cache": nil,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]any{"image": map[string]any{}}, MergedParameters(&spec{}, "values")); diff != "" {
+		t.Errorf("without free-form values (-want +got):\n%s", diff)
+	}
+	defer func() {
+		if err, ok := recover().(error); !ok || !strings.Contains(err.Error(), "the field values must be an object") {
+			t.Errorf("got %v", err)
+		}
+	}()
+	MergedParameters(&spec{Values: "text"}, "values")
+}
+
 func TestParametersAreTheSpecWithoutItsConfiguration(t *testing.T) {
 	w := newWidget()
 	configured := types.Duration{Duration: time.Minute}

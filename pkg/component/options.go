@@ -318,6 +318,10 @@ func processSurroundings() surroundings {
 	return surroundings{getenv: os.Getenv, readFile: os.ReadFile}
 }
 
+// OperatorNamespace returns the default of the option OperatorNamespace. The error says where a bad
+// name comes from.
+func OperatorNamespace() (string, error) { return operatorNamespace(nil, processSurroundings()) }
+
 // operatorNamespace returns the namespace of the operator's own objects. The error
 // says where a bad name comes from.
 func operatorNamespace(option *string, around surroundings) (name string, err error) {

@@ -64,6 +64,41 @@ func Parameters(spec any) map[string]any {
 	return parameters
 }
 
+// MergedParameters is Parameters for a spec with a field of free-form values, whose JSON name is given:
+// the other parameters are put over them, also in nested objects. So a spec can type the values that
+// most users set, and leave the rest as they are:
+//
+//	func (s *ShopSpec) ToUnstructured() map[string]any { return component.MergedParameters(s, "values") }
+//
+// A field that is not an object is a mistake, like those of Parameters.
+func MergedParameters(spec any, field string) map[string]any {
+	parameters := Parameters(spec)
+	free, present := parameters[field]
+	delete(parameters, field)
+	if !present || free == nil {
+		return parameters
+	}
+	values, ok := free.(map[string]any)
+	if !ok {
+		panic(fmt.Errorf("%T cannot be turned into parameters: the field %s must be an object", spec, field))
+	}
+	mergeInto(values, parameters)
+	return values
+}
+
+// mergeInto puts the entries of one map over those of another one.
+func mergeInto(base, over map[string]any) {
+	for key, value := range over {
+		nested, isMap := value.(map[string]any)
+		below, wasMap := base[key].(map[string]any)
+		if isMap && wasMap {
+			mergeInto(below, nested)
+		} else {
+			base[key] = value
+		}
+	}
+}
+
 // withoutConfiguration returns a shallow copy of a struct, or of what the pointer points
 // to, in which what is embedded for the reconciler is empty.
 func withoutConfiguration(value reflect.Value) any {

@@ -83,7 +83,7 @@ var libraries = []Library{
 	{Path: "go.opentelemetry.io/otel/sdk/...", TestsToo: true, Why: "exporters and processors are the business of the program"},
 	{Path: "go.opentelemetry.io/otel/trace", Rooms: []string{"internal/trace", "pkg/reconciler", "pkg/component"}, TestsToo: true, Why: "internal/trace starts all spans, and options hold a provider"},
 	{Path: "go.opentelemetry.io/...", Rooms: []string{"internal/trace"}, TestsToo: true, Why: "internal/trace starts all spans"},
-	{Path: "github.com/spf13/cobra/...", Rooms: []string{"cmd/corbel"}, Why: "only the command has flags"},
+	{Path: "github.com/spf13/cobra/...", Rooms: []string{"cmd/corbel", "pkg/operator"}, Why: "only programs have flags"},
 	{Path: "github.com/cockroachdb/datadriven/...", TestsToo: true, Why: "it is a test library"},
 	{Path: "github.com/google/go-cmp/...", TestsToo: true, Why: "it is a test library and panics on unexported fields"},
 	{Path: "sigs.k8s.io/controller-runtime/pkg/envtest/...", TestsToo: true, Why: "it is a test library"},

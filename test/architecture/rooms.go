@@ -118,6 +118,8 @@ var rooms = []Room{
 	{Path: "pkg/component/internal/verdict", Floor: 4, Kind: Open},
 	{Path: "pkg/component", Floor: 5, Kind: Open},
 
+	{Path: "pkg/operator", Floor: 6, Kind: Open},
+	{Path: "internal/deploy", Floor: 4, Kind: Open},
 	{Path: "cmd/corbel", Floor: 6, Kind: Open},
 	// The demo of an example starts a control plane, like a test.
 	{Path: "examples/...", Floor: 6, Kind: Open, Beside: []string{"test/env"}},

@@ -4,13 +4,19 @@
 package manifeststest
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
 const updateFlag = "update"
@@ -32,16 +38,74 @@ func Update() bool {
 // testdata/<name>.golden, byte by byte and in order. With the flag -update it writes
 // the file instead, and its folder if there is none. A file that says the same in
 // other words, such as with another order of keys, is a difference, so let -update
-// write it. Secrets are in it as they are rendered.
+// write it. Secrets are in it as they are rendered. Values that a generator reports as random, by
+// manifests.NoteRandom as charts do, are "(random)", and the time is the start of the year 2000.
 func (c Case) Golden(t testing.TB, file string) {
 	t.Helper()
-	got, err := marshal(c.Render(t))
+	objects, err := c.stable(c.context(t))
+	var got string
+	if err == nil {
+		got, err = marshal(objects)
+	}
 	if err == nil {
 		err = golden(file, got, Update())
 	}
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// stable renders once, or again to find out which values are random.
+func (c Case) stable(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	ctx, randomness := manifests.WithRandomness(manifests.WithTime(ctx, time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)))
+	first, err := c.render(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("render: %w", err)
+	}
+	if !randomness.Used() {
+		return first, nil
+	}
+	for i, object := range first {
+		first[i] = object.DeepCopy()
+	}
+	for range 2 { // two random numbers may be equal
+		again, err := c.render(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("render: %w", err)
+		}
+		if len(again) != len(first) {
+			return nil, fmt.Errorf("the number of objects is random: %d and %d", len(first), len(again))
+		}
+		for i, object := range first {
+			object.Object = masked(object.Object, again[i].Object).(map[string]any)
+		}
+	}
+	return first, nil
+}
+
+// masked returns a value without the parts that are others in another rendering.
+func masked(value, other any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		if other, ok := other.(map[string]any); ok {
+			for key := range value {
+				value[key] = masked(value[key], other[key])
+			}
+			return value
+		}
+	case []any:
+		if other, ok := other.([]any); ok && len(other) == len(value) {
+			for i := range value {
+				value[i] = masked(value[i], other[i])
+			}
+			return value
+		}
+	default:
+		if reflect.DeepEqual(value, other) {
+			return value
+		}
+	}
+	return "(random)"
 }
 
 func golden(file, got string, update bool) error {

@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,6 +52,24 @@ func TestGoldenComparesWithWhatUpdateWrote(t *testing.T) {
 	check(t, golden).wants(t)
 	value = "3"
 	check(t, golden).wants(t, "x.golden is not what is rendered", `"3"`)
+}
+
+func TestGoldenMasksWhatIsRandom(t *testing.T) {
+	count := 0
+	c := manifeststest.Case{Generator: manifests.GeneratorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
+		manifests.NoteRandom(ctx)
+		count++
+		text := fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: '%d', same: x, at: '%d'}}", count, manifests.Now(ctx).Year())
+		objects, err := manifests.Decode("a", []byte(text))
+		return []client.Object{objects[0]}, err
+	})}
+	file := filepath.Join(t.TempDir(), "x.golden")
+	updating(t, func() { check(t, func(t testing.TB) { c.Golden(t, file) }).wants(t) })
+	text, err := os.ReadFile(file)
+	if want := "data:\n  at: \"2000\"\n  key: (random)\n  same: x\n"; err != nil || !strings.Contains(string(text), want) {
+		t.Errorf("error %v, the file holds:\n%s", err, text)
+	}
+	check(t, func(t testing.TB) { c.Golden(t, file) }).wants(t)
 }
 
 func TestRenderReportsWhatGoesWrong(t *testing.T) {

@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// Operator is what the chart of an operator installs, without workloads and hooks.
+type Operator struct {
+	// Namespace is that of the release.
+	Namespace string
+	// Account is the name of the service account.
+	Account string
+	// Objects are in the order of their installation.
+	Objects []*unstructured.Unstructured
+}
+
+// name is that of the reconciler for which the chart is rendered: it is the prefix of the annotations
+// that say which objects are hooks.
+const name = "deploy.corbel.run"
+
+// workloads are kinds with pods.
+var workloads = []string{"Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "Pod"}
+
+// Render renders the chart at the root of the files for a release. A chart without a service account is
+// an error.
+func Render(ctx context.Context, chart fs.FS, namespace string) (Operator, error) {
+	generator, err := helm.New(chart, ".", helm.Options{DisableLookup: true})
+	if err != nil {
+		return Operator{}, fmt.Errorf("the chart of the operator: %w", err)
+	}
+	ctx = manifests.WithComponentRevision(manifests.WithReconcilerName(ctx, name), 1)
+	rendered, err := manifests.Generate(ctx, generator, namespace, "operator", types.UnstructurableMap{})
+	if err != nil {
+		return Operator{}, fmt.Errorf("the chart of the operator: %w", err)
+	}
+	o := Operator{Namespace: namespace}
+	for _, object := range rendered {
+		plain, ok := object.(*unstructured.Unstructured)
+		_, isHook := object.GetAnnotations()[name+"/run-on"]
+		if !ok || isHook || slices.Contains(workloads, plain.GetKind()) {
+			continue
+		}
+		if plain.GetKind() == "ServiceAccount" && o.Account == "" {
+			o.Account = plain.GetName()
+		}
+		o.Objects = append(o.Objects, plain.DeepCopy())
+	}
+	if o.Account == "" {
+		return Operator{}, errors.New("the chart of the operator has no ServiceAccount")
+	}
+	return o, nil
+}
+
+// fieldOwner is the owner of the fields that Apply sets.
+const fieldOwner = "corbel"
+
+// Apply creates the namespace and applies the objects, and waits until the types are served that they define.
+func (o Operator) Apply(ctx context.Context, c client.Client) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Namespace}}
+	if err := c.Create(ctx, namespace); client.IgnoreAlreadyExists(err) != nil {
+		return err
+	}
+	for _, object := range o.Objects {
+		object = object.DeepCopy()
+		mapping, err := c.RESTMapper().RESTMapping(object.GroupVersionKind().GroupKind(), object.GroupVersionKind().Version)
+		if err != nil {
+			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		if mapping.Scope.Name() == apimeta.RESTScopeNameNamespace && object.GetNamespace() == "" {
+			object.SetNamespace(o.Namespace)
+		}
+		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldOwner), client.ForceOwnership); err != nil {
+			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	for _, object := range o.Objects {
+		if object.GetKind() == "CustomResourceDefinition" {
+			if err := awaitServed(ctx, c, object); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// servedWithin is how long a new type may take until it is served.
+const servedWithin = 30 * time.Second
+
+// awaitServed waits until a definition is established.
+func awaitServed(ctx context.Context, c client.Client, definition *unstructured.Unstructured) error {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, servedWithin, true, func(ctx context.Context) (bool, error) {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(definition), live); err != nil {
+			return false, err
+		}
+		conditions, _, err := unstructured.NestedSlice(live.Object, "status", "conditions")
+		return slices.ContainsFunc(conditions, func(condition any) bool {
+			fields, _ := condition.(map[string]any)
+			return fields["type"] == "Established" && fields["status"] == "True"
+		}), err
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the type of %s to be served: %w", definition.GetName(), err)
+	}
+	return nil
+}
+
+// Rules returns the rules of the roles.
+func (o Operator) Rules() ([]rbacv1.PolicyRule, error) {
+	var rules []rbacv1.PolicyRule
+	for _, object := range o.Objects {
+		if object.GetKind() != "ClusterRole" && object.GetKind() != "Role" {
+			continue
+		}
+		role := &rbacv1.ClusterRole{} // a Role has the same rules
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role); err != nil {
+			return nil, fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		rules = append(rules, role.Rules...)
+	}
+	return rules, nil
+}

@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// Options describe an operator.
+type Options[T component.Component] struct {
+	// Name is the name of the reconciler, such as "shop.example.com". It is also the name of
+	// the Lease of the leader election.
+	Name string
+	// SchemeBuilder adds the type of the component, and its list, to the scheme.
+	SchemeBuilder types.SchemeBuilder
+	// Generator makes the generator of the dependent objects.
+	Generator func() (manifests.Generator, error)
+	// Reconciler are the options of the reconciler. The finalizer is <Name>/operator by
+	// default. The lock of the leader election is filled in.
+	Reconciler component.ReconcilerOptions
+	// Hooks adds hooks to the reconciler. Nil adds none.
+	Hooks func(*component.Reconciler[T])
+}
+
+// Main runs the command that the arguments of the process ask for, and ends the process: with 0, or
+// with 1 after an error, which it prints.
+func Main[T component.Component](options Options[T]) {
+	if err := options.command().ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// command returns the program.
+func (o Options[T]) command() *cobra.Command {
+	root := o.runCommand()
+	root.Use, root.Version = o.Name, version()
+	root.SilenceUsage = true
+	run := o.runCommand()
+	run.Use = "run"
+	root.AddCommand(run, o.uninstallCommand(), &cobra.Command{
+		Use: "version", Short: "Print the version of the program", Args: cobra.NoArgs,
+		Run: func(c *cobra.Command, _ []string) { fmt.Fprintln(c.OutOrStdout(), version()) },
+	})
+	root.CompletionOptions.DisableDefaultCmd = true
+	return root
+}
+
+// version returns the version of the module of the program, as the go command has stamped it.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
+}
+
+// Scheme returns a scheme with the type of the component and those of Kubernetes.
+func (o Options[T]) Scheme() (*runtime.Scheme, error) {
+	if o.SchemeBuilder == nil {
+		return nil, errors.New("the option SchemeBuilder is missing: it adds the type of the component")
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, o.SchemeBuilder.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return scheme, nil
+}
+
+// SetUp adds the reconciler to a manager with the scheme, and returns it.
+func (o Options[T]) SetUp(manager ctrl.Manager) (*component.Reconciler[T], error) {
+	if o.Generator == nil {
+		return nil, errors.New("the option Generator is missing: it makes the generator of the dependent objects")
+	}
+	generator, err := o.Generator()
+	if err != nil {
+		return nil, err
+	}
+	if o.Reconciler.Finalizer == nil {
+		o.Reconciler.Finalizer = new(o.Name + "/operator")
+	}
+	reconciler := component.NewReconciler[T](o.Name, generator, o.Reconciler)
+	if o.Hooks != nil {
+		o.Hooks(reconciler)
+	}
+	return reconciler, reconciler.SetupWithManager(manager)
+}

@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
+
+// widgets is an operator that renders a ConfigMap.
+func widgets() Options[*widget.Widget] {
+	return Options[*widget.Widget]{
+		Name: "widgets.example.com", SchemeBuilder: new(runtime.NewSchemeBuilder(widget.AddToScheme)),
+		Generator: func() (manifests.Generator, error) {
+			return manifests.GeneratorFunc(func(_ context.Context, namespace, name string, _ types.Unstructurable) ([]client.Object, error) {
+				objects, err := manifests.Decode("config", []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+", namespace: "+namespace+"}}"))
+				if err != nil {
+					return nil, err
+				}
+				return []client.Object{objects[0]}, nil
+			}), nil
+		},
+	}
+}
+
+func TestTheVersionIsPrinted(t *testing.T) {
+	command, out := widgets().command(), &bytes.Buffer{}
+	command.SetArgs([]string{"version"})
+	command.SetOut(out)
+	if err := command.Execute(); err != nil || strings.TrimSpace(out.String()) == "" {
+		t.Errorf("got %q, %v", out, err)
+	}
+}
+
+func TestMistakesInOptionsAndArguments(t *testing.T) {
+	without := widgets()
+	without.Generator = nil
+	if _, err := without.SetUp(nil); err == nil || !strings.Contains(err.Error(), "the option Generator is missing") {
+		t.Errorf("got %v", err)
+	}
+	broken := widgets()
+	broken.Generator = func() (manifests.Generator, error) { return nil, errors.New("the chart is broken") }
+	if _, err := broken.SetUp(nil); err == nil || err.Error() != "the chart is broken" {
+		t.Errorf("got %v", err)
+	}
+	if _, err := (Options[*widget.Widget]{}).Scheme(); err == nil || !strings.Contains(err.Error(), "the option SchemeBuilder is missing") {
+		t.Errorf("got %v", err)
+	}
+	for _, args := range [][]string{{"start"}, {"--leader"}, {"run", "now"}, {"uninstall", "--timeout=soon"}} {
+		command := widgets().command()
+		command.SetArgs(args)
+		command.SetOut(&bytes.Buffer{})
+		command.SetErr(&bytes.Buffer{})
+		if err := command.Execute(); err == nil {
+			t.Errorf("%q: no error", args)
+		}
+	}
+}
+
+func newFake(t *testing.T, objects ...client.Object) client.Client {
+	t.Helper()
+	scheme, err := widgets().Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+}
+
+func named(namespace, name string, finalizers ...string) *widget.Widget {
+	w := &widget.Widget{}
+	w.Namespace, w.Name, w.Finalizers = namespace, name, finalizers
+	return w
+}
+
+func TestUninstallDeletesAllComponents(t *testing.T) {
+	c, out := newFake(t, named("a", "one"), named("b", "two")), &bytes.Buffer{}
+	if err := widgets().uninstall(t.Context(), c, nil, out); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); got != "deleting Widget a/one\ndeleting Widget b/two\n" {
+		t.Errorf("got %q", got)
+	}
+	list := &widget.WidgetList{}
+	if err := c.List(t.Context(), list); err != nil || len(list.Items) > 0 {
+		t.Errorf("left: %v, %v", list.Items, err)
+	}
+}
+
+func TestUninstallIsLimitedToNamespaces(t *testing.T) {
+	c := newFake(t, named("a", "one"), named("b", "two"))
+	if err := widgets().uninstall(t.Context(), c, []string{"b"}, &bytes.Buffer{}); err != nil {
+		t.Fatal(err)
+	}
+	list := &widget.WidgetList{}
+	if err := c.List(t.Context(), list); err != nil || len(list.Items) != 1 || list.Items[0].Name != "one" {
+		t.Errorf("left: %v, %v", list.Items, err)
+	}
+}
+
+func TestUninstallNamesTheComponentsThatStay(t *testing.T) {
+	c := newFake(t, named("a", "held", "test.corbel.run/held"), named("b", "two"))
+	ctx, cancel := context.WithTimeout(t.Context(), 100*uninstallInterval/1000)
+	defer cancel()
+	err := widgets().uninstall(ctx, c, nil, &bytes.Buffer{})
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "not gone yet; condition Ready says why: [a/held") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"flag"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/corbel-run/corbel/pkg/component"
+)
+
+// settings are the flags of run.
+type settings struct {
+	metrics, probes string
+	leaderElect     bool
+	namespaces      []string
+	log             zap.Options
+}
+
+// runCommand returns the command that runs the operator.
+func (o Options[T]) runCommand() *cobra.Command {
+	var s settings
+	command := &cobra.Command{
+		Short: "Run the operator", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctrl.SetLogger(zap.New(zap.UseFlagOptions(&s.log)))
+			config, err := ctrl.GetConfig()
+			if err != nil {
+				return err
+			}
+			return o.run(c.Context(), config, s)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&s.metrics, "metrics-bind-address", ":8080", "the address of the metrics; 0 serves none")
+	flags.StringVar(&s.probes, "health-probe-bind-address", ":8081", "the address of /healthz and /readyz; 0 serves none")
+	flags.BoolVar(&s.leaderElect, "leader-elect", false, "elect one of several replicas")
+	flags.StringSliceVar(&s.namespaces, "watch-namespace", nil, "the namespaces of the components; all by default")
+	native := flag.NewFlagSet("", flag.ContinueOnError)
+	s.log.BindFlags(native)
+	flags.AddGoFlagSet(native)
+	flags.AddGoFlag(flag.Lookup("kubeconfig"))
+	return command
+}
+
+// run runs the operator until the context ends.
+func (o Options[T]) run(ctx context.Context, config *rest.Config, s settings) error {
+	scheme, err := o.Scheme()
+	if err != nil {
+		return err
+	}
+	options := ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: s.metrics}, HealthProbeBindAddress: s.probes,
+	}
+	if len(s.namespaces) > 0 {
+		options.Cache.DefaultNamespaces = map[string]cache.Config{}
+		for _, namespace := range s.namespaces {
+			options.Cache.DefaultNamespaces[namespace] = cache.Config{}
+		}
+	}
+	if s.leaderElect {
+		namespace, err := component.OperatorNamespace()
+		if err != nil {
+			return err
+		}
+		if o.Reconciler.LeaderLock, err = component.NewLeaderLock(config, namespace, o.Name); err != nil {
+			return err
+		}
+		options.LeaderElection, options.LeaderElectionResourceLockInterface = true, o.Reconciler.LeaderLock
+		options.LeaderElectionReleaseOnCancel = true // the process ends when the manager does
+	}
+	manager, err := ctrl.NewManager(config, options)
+	if err != nil {
+		return err
+	}
+	if _, err := o.SetUp(manager); err != nil {
+		return err
+	}
+	for _, add := range []func(string, healthz.Checker) error{manager.AddHealthzCheck, manager.AddReadyzCheck} {
+		if err := add("ping", healthz.Ping); err != nil {
+			return fmt.Errorf("add a probe: %w", err)
+		}
+	}
+	return manager.Start(ctx)
+}

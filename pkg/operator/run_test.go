@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/corbel-run/corbel/test/env"
+)
+
+// until repeats a check until it succeeds.
+func until(t *testing.T, what string, check func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		err := check(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: %v", what, err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// freeAddress returns an address that nothing listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func TestTheOperatorRunsWithALockProbesAndMetrics(t *testing.T) {
+	ctrl.SetLogger(logr.Discard())
+	config := env.Shared(t).Config()
+	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"../component/testdata/crds"}}); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("POD_NAMESPACE", "kube-public")
+	scheme, err := widgets().Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	s := settings{metrics: freeAddress(t), probes: freeAddress(t), leaderElect: true, namespaces: []string{"default"}}
+	go func() { ended <- widgets().run(ctx, config, s) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+
+	for _, address := range []string{s.probes + "/healthz", s.probes + "/readyz", s.metrics + "/metrics"} {
+		until(t, address, func(ctx context.Context) error {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address, nil)
+			if err != nil {
+				return err
+			}
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				return err
+			}
+			defer response.Body.Close()
+			if response.StatusCode != http.StatusOK {
+				return errors.New(response.Status)
+			}
+			return nil
+		})
+	}
+	until(t, "the lease", func(ctx context.Context) error {
+		return c.Get(ctx, client.ObjectKey{Namespace: "kube-public", Name: widgets().Name}, &coordinationv1.Lease{})
+	})
+	watched, other := named("default", "watched"), named("kube-node-lease", "other")
+	for _, w := range []client.Object{other, watched} {
+		if err := c.Create(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "the component to be ready", func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(watched), watched); err != nil {
+			return err
+		}
+		if !watched.Status.IsReady() {
+			_, reason, message := watched.Status.GetState()
+			return fmt.Errorf("%s: %s", reason, message)
+		}
+		return c.Get(ctx, client.ObjectKeyFromObject(watched), &corev1.ConfigMap{})
+	})
+	if want := []string{"widgets.example.com/operator"}; len(watched.Finalizers) != 1 || watched.Finalizers[0] != want[0] {
+		t.Errorf("the finalizers are %q, want %q", watched.Finalizers, want)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(other), other); err != nil || len(other.Finalizers) > 0 {
+		t.Errorf("a component of another namespace was touched: %v, %v", other.Finalizers, err)
+	}
+	if err := widgets().uninstall(t.Context(), c, []string{"default"}, t.Output()); err != nil {
+		t.Error(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(watched), &corev1.ConfigMap{}); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("the ConfigMap is left over: %v", err)
+	}
+}
