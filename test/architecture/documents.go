@@ -28,6 +28,8 @@ var (
 	nameInText = regexp.MustCompile("`(?:[A-Za-z]+\\.)?([A-Za-z]+)` in `((?:pkg|internal)/[A-Za-z0-9_./-]*)`")
 	// codeOf labels a block of code that must also be in a file, where it is compiled.
 	codeOf = regexp.MustCompile("(?s)<!-- code of (\\S+) -->\n```go\n(.*?)\n```")
+	// goBlock is a block of Go, with the line above it.
+	goBlock = regexp.MustCompile("(?m)^(.*)\n *```go$")
 	// relativeLink is the target of a link that stays in the repository.
 	relativeLink = regexp.MustCompile(`\]\(([A-Za-z0-9_.][A-Za-z0-9_./-]*)(?:#[^)]*)?\)`)
 )
@@ -40,7 +42,8 @@ func Documents(t *Tree, rooms []Room) []Violation {
 		if path.Ext(text.Path) == ".md" {
 			found = append(found, deadPaths(t, rooms, text)...)
 			found = append(found, deadNames(t, text)...)
-			found = append(found, staleCode(t, text)...)
+			found = append(found, staleCode(t, rooms, text)...)
+			found = append(found, unlabelledCode(text)...)
 		}
 	}
 	if architecture, ok := t.text(floorsFile); ok {
@@ -108,12 +111,15 @@ func deadNames(t *Tree, text *Text) []Violation {
 
 // staleCode finds lines of labelled blocks that are not, in this order, in the file
 // that the label names. The main function of a document is an Example there.
-func staleCode(t *Tree, text *Text) []Violation {
+func staleCode(t *Tree, rooms []Room, text *Text) []Violation {
 	var found []Violation
 	for _, block := range codeOf.FindAllStringSubmatch(text.Content, -1) {
 		source, ok := t.text(block[1])
 		if !ok {
-			continue // not built yet
+			if !awaited(t, rooms, block[1]) {
+				found = append(found, violation(text.Path, "shows code of %s, which does not exist", block[1]))
+			}
+			continue
 		}
 		rest := strings.Split(squeeze(source.Content), "\n")
 		for line := range strings.SplitSeq(squeeze(block[2]), "\n") {
@@ -124,6 +130,23 @@ func staleCode(t *Tree, text *Text) []Violation {
 				break
 			}
 			rest = rest[index+1:]
+		}
+	}
+	return found
+}
+
+// unlabelledCode finds blocks of Go that nothing compiles. A reference, such as docs/metrics.md, may
+// show single expressions.
+func unlabelledCode(text *Text) []Violation {
+	if text.Path != "README.md" && path.Dir(text.Path) != "docs" || text.Path == "docs/metrics.md" {
+		return nil
+	}
+	var found []Violation
+	for _, block := range goBlock.FindAllStringSubmatchIndex(text.Content, -1) {
+		above := strings.TrimSpace(text.Content[block[2]:block[3]])
+		if !strings.HasPrefix(above, "<!-- code of ") && above != "<!-- output -->" {
+			line := strings.Count(text.Content[:block[1]], "\n") + 1
+			found = append(found, violation(lineOf(text, line), "shows Go that nothing compiles: put it into a file of the repository, and label the block with <!-- code of its path -->"))
 		}
 	}
 	return found

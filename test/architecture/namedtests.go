@@ -76,7 +76,7 @@ func (t *Tree) hasSubtest(packages []*Package, text string) bool {
 }
 
 // invariantsFile lists the invariants, and the tests that hold them.
-const invariantsFile = "docs/invariants.md"
+const invariantsFile = "docs/contributing/invariants.md"
 
 // invariants are how many there are of each kind.
 var invariants = []struct {

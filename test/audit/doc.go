@@ -5,7 +5,7 @@
 //
 // Check replays the log of a test: what every component had recorded, and what
 // every object looked like, at each moment. On the way it checks each write of the
-// operator against the invariants of docs/invariants.md that a log can show:
+// operator against the invariants of docs/contributing/invariants.md that a log can show:
 //
 //	S1   an object is in the record on the server before it is written
 //	S2   nothing that belongs to another owner is changed or deleted

@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-const document = "../../docs/seeds.md"
+const document = "../../docs/contributing/seeds.md"
 
 // name is a Go name: package, and one or two names.
 var name = regexp.MustCompile("`([a-z]+(?:\\.[A-Z][A-Za-z0-9]*){1,2})`")

@@ -11,7 +11,7 @@
 // A leader may know objects from a watch, which may be late, and assumes that what
 // was never recorded as written does not exist.
 // Explore visits every State that can be reached by a bounded number of such
-// disturbances, and checks the invariants (docs/invariants.md) in each.
+// disturbances, and checks the invariants (docs/contributing/invariants.md) in each.
 //
 // The cluster keeps a truth that the planner does not see: the owner of each object,
 // whatever its label and annotation say, and what it was made of. The checks look only at that,

@@ -1,0 +1,212 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// The code of the guides in docs: each of them says which parts it shows.
+
+// A spec with a field for all values of a chart (howto-helm.md).
+type ShopSpec struct {
+	component.TimeoutSpec `json:",inline"`
+	// Values are those of the chart.
+	// +optional
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Values *apiextensionsv1.JSON `json:"values,omitempty"`
+}
+
+func (s *ShopSpec) ToUnstructured() map[string]any {
+	values, _ := component.Parameters(s)["values"].(map[string]any)
+	return values
+}
+
+// Options about fields and readiness (howto-drift.md, howto-readiness.md).
+var guideOptions = component.ReconcilerOptions{
+	IgnoreFields: []reconciler.IgnoreFields{{
+		Type:  reconciler.TypeInfo{Group: "admissionregistration.k8s.io", Kind: "*"},
+		Paths: []string{"/webhooks/0/clientConfig/caBundle"},
+	}},
+	ReadyWhen: []reconciler.ReadyWhen{{
+		Type:       reconciler.TypeInfo{Group: "queue.example.com", Kind: "Queue"},
+		Expression: "self.?status.?phase.orValue('') == 'Running'",
+	}},
+}
+
+// A spec with references (howto-references.md).
+type MailerSpec struct {
+	// Settings is a ConfigMap; all of its keys are used.
+	// +optional
+	Settings *component.ConfigMapReference `json:"settings,omitempty"`
+	// Password is a key of a Secret, by default "password" or "pass".
+	Password component.SecretKeyReference `json:"password" fallbackKeys:"password,pass"`
+}
+
+func (s *MailerSpec) ToUnstructured() map[string]any {
+	parameters := component.Parameters(s)
+	parameters["settings"] = s.Settings.Data()
+	parameters["password"] = string(s.Password.Value())
+	return parameters
+}
+
+// A spec for other clusters and users (howto-clusters.md).
+type AgentSpec struct {
+	component.ClientSpec        `json:",inline"` // kubeConfig
+	component.ImpersonationSpec `json:",inline"` // serviceAccountName
+	component.PlacementSpec     `json:",inline"` // namespace, name
+	LogLevel                    string           `json:"logLevel,omitempty"`
+}
+
+func (s *AgentSpec) ToUnstructured() map[string]any { return component.Parameters(s) }
+
+// A reconciler for tenants (howto-clusters.md).
+func newTenantReconciler(generator manifests.Generator) *component.Reconciler[*Greeting] {
+	return component.NewReconciler[*Greeting]("greeting.example.com", generator, component.ReconcilerOptions{
+		DefaultServiceAccount: new("deployer"),
+		TargetConcurrency:     new(4),
+	})
+}
+
+// A generator in Go (howto-go.md).
+type SiteSpec struct {
+	Image    string `json:"image"`
+	Replicas *int32 `json:"replicas,omitempty"`
+}
+
+func (s *SiteSpec) ToUnstructured() map[string]any { return component.Parameters(s) }
+
+func generateSite(_ context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+	spec, ok := parameters.(*SiteSpec)
+	if !ok {
+		return nil, fmt.Errorf("the parameters are a %T", parameters)
+	}
+	labels := map[string]string{"app.kubernetes.io/name": "site", "app.kubernetes.io/instance": name}
+	deployment := applyappsv1.DeploymentSpec().
+		WithSelector(applymetav1.LabelSelector().WithMatchLabels(labels)).
+		WithTemplate(applycorev1.PodTemplateSpec().WithLabels(labels).WithSpec(applycorev1.PodSpec().
+			WithContainers(applycorev1.Container().WithName("site").WithImage(spec.Image))))
+	if spec.Replicas != nil {
+		deployment.WithReplicas(*spec.Replicas) // otherwise an autoscaler may decide
+	}
+	return manifests.FromApplyConfigurations(
+		applyappsv1.Deployment(name, namespace).WithLabels(labels).WithSpec(deployment),
+		applycorev1.Service(name, namespace).WithLabels(labels).WithSpec(applycorev1.ServiceSpec().
+			WithSelector(labels).WithPorts(applycorev1.ServicePort().WithPort(80).WithTargetPort(intstr.FromInt32(8080)))),
+	)
+}
+
+// A generator gives the same objects for the same parameters.
+func Example_generator() {
+	objects, err := manifests.Generate(context.Background(), manifests.GeneratorFunc(generateSite), "prod", "home", &SiteSpec{Image: "site:1"})
+	for _, object := range objects {
+		fmt.Println(object.GetObjectKind().GroupVersionKind().Kind, object.GetNamespace(), object.GetName())
+	}
+	fmt.Println(err)
+	// Output:
+	// Deployment prod home
+	// Service prod home
+	// <nil>
+}
+
+// license is a service outside of the cluster.
+type license struct {
+	client *http.Client
+	url    string
+}
+
+func (l *license) do(ctx context.Context, method, name string) error {
+	request, err := http.NewRequestWithContext(ctx, method, l.url+"/"+name, nil)
+	if err != nil {
+		return err
+	}
+	response, err := l.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode == http.StatusServiceUnavailable {
+		return types.NewRetriableError(fmt.Errorf("the license server has too much to do"), new(30*time.Second))
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the license server answers %s", response.Status)
+	}
+	return nil
+}
+
+// Hooks of an operator (howto-hooks.md).
+func newLicensedReconciler(generator manifests.Generator, server *license) *component.Reconciler[*Greeting] {
+	return component.NewReconciler[*Greeting]("greeting.example.com", generator, component.ReconcilerOptions{}).
+		WithPreReconcileHook(func(ctx context.Context, _ client.Client, g *Greeting) error {
+			return server.do(ctx, http.MethodPut, g.Name) // the same call may come again
+		}).
+		WithPostDeleteHook(func(ctx context.Context, _ client.Client, g *Greeting) error {
+			return server.do(ctx, http.MethodDelete, g.Name)
+		})
+}
+
+// The manager of an operator in production (howto-production.md).
+func newProductionManager(config *rest.Config, namespace string) (ctrl.Manager, component.ReconcilerOptions, error) {
+	lock, err := component.NewLeaderLock(config, namespace, "greeting.example.com")
+	if err != nil {
+		return nil, component.ReconcilerOptions{}, err
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		LeaderElection:                      true,
+		LeaderElectionResourceLockInterface: lock,
+		HealthProbeBindAddress:              ":8081",
+		Metrics:                             metricsserver.Options{BindAddress: ":8080"},
+	})
+	if err != nil {
+		return nil, component.ReconcilerOptions{}, err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, component.ReconcilerOptions{}, err
+	}
+	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return nil, component.ReconcilerOptions{}, err
+	}
+	return mgr, component.ReconcilerOptions{
+		LeaderLock:              lock,
+		Finalizer:               new("greeting.example.com/operator"),
+		MaxConcurrentReconciles: new(10),
+	}, nil
+}
+
+// The options of an adoption (howto-adopt-helm-release.md).
+var adoptionOptions = component.ReconcilerOptions{AdoptionPolicy: new(reconciler.AdoptionPolicyAlways)}
+
+// The references of a spec are what its generator gets.
+func ExampleSecretKeyReference() {
+	spec := &MailerSpec{Password: component.SecretKeyReference{Name: "mail", Key: "password"}}
+	fmt.Println(spec.ToUnstructured()["password"] == "", spec.Settings.Data() == nil)
+	// Output: true true
+}
+
+// The code of the guides that no other example calls.
+var (
+	_ types.Unstructurable = (*ShopSpec)(nil)
+	_ types.Unstructurable = (*AgentSpec)(nil)
+	_                      = []any{guideOptions, adoptionOptions, newTenantReconciler, newLicensedReconciler, newProductionManager}
+)
