@@ -120,12 +120,18 @@ var rooms = []Room{
 
 	{Path: "pkg/operator", Floor: 6, Kind: Open},
 	{Path: "internal/deploy", Floor: 4, Kind: Open},
-	{Path: "cmd/corbel", Floor: 6, Kind: Open},
+	{Path: "internal/scaffold/rules", Floor: 4, Kind: Open},
+	{Path: "internal/scaffold/values", Floor: 4, Kind: Open},
+	{Path: "internal/scaffold", Floor: 5, Kind: Open},
+	// It starts a control plane for an operator under development.
+	{Path: "cmd/corbel", Floor: 6, Kind: Open, Beside: []string{"test/env"}},
 	// The demo of an example starts a control plane, like a test.
 	{Path: "examples/...", Floor: 6, Kind: Open, Beside: []string{"test/env"}},
 
 	// What make runs: it is no part of the library.
 	{Path: "hack/gotest", Floor: supportFloor, Kind: Support},
+	{Path: "hack/scaffoldfleet", Floor: supportFloor, Kind: Support},
+	{Path: "pkg/component/componenttest", Floor: supportFloor, Kind: Support},
 	{Path: "pkg/conditions/conditionstest", Floor: supportFloor, Kind: Support},
 	{Path: "pkg/manifests/manifeststest", Floor: supportFloor, Kind: Support},
 	{Path: "pkg/reconciler/internal/model", Floor: supportFloor, Kind: Support},

@@ -1,0 +1,150 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/corbel-run/corbel/internal/scaffold"
+)
+
+// initFlags are the flags of init.
+type initFlags struct {
+	options                scaffold.Options
+	spec                   string
+	chart, kustomize, yaml string
+	goCode, update         bool
+	library                string
+}
+
+const initExample = `  corbel init shop-operator --from-chart ./shop --kind Shop --group shop.example.com
+  corbel init shop-operator --from-chart shop-1.2.0.tgz --kind Shop --group shop.example.com --spec full
+  corbel init shop-operator --from-kustomize ./config/default --kind Shop --group shop.example.com
+  corbel init --update --from-chart shop-1.3.0.tgz`
+
+// initCommand returns the command that makes a project.
+func initCommand() *cobra.Command {
+	var f initFlags
+	command := &cobra.Command{
+		Use: "init FOLDER", Short: "Make the project of an operator", Example: initExample, Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c.Context(), c.ErrOrStderr(), args) },
+	}
+	flags := command.Flags()
+	flags.StringVar(&f.chart, "from-chart", "", "a Helm chart: a folder or a packed chart (*.tgz)")
+	flags.StringVar(&f.kustomize, "from-kustomize", "", "a folder with a kustomization")
+	flags.StringVar(&f.yaml, "from-yaml", "", "a folder with manifests, which may be Go templates")
+	flags.BoolVar(&f.goCode, "go", false, "a generator in Go")
+	flags.StringVar(&f.options.Kind, "kind", "", "the kind of the component, such as Shop")
+	flags.StringVar(&f.options.Group, "group", "", "the API group of the component, such as shop.example.com")
+	flags.StringVar(&f.options.Version, "version", "v1alpha1", "the API version of the component")
+	flags.StringVar(&f.options.Module, "module", "", "the Go module; by default GROUP/FOLDER")
+	flags.StringVar(&f.spec, "spec", "curated", "which values of a chart are typed: curated (about a dozen), full, or values (none)")
+	flags.StringSliceVar(&f.options.Fields, "field", nil, "the values to type, in place of those that curated chooses, such as replicaCount,image.tag")
+	flags.BoolVar(&f.options.Namespaced, "namespaced", false, "give the operator rights in its own namespace only")
+	flags.BoolVar(&f.update, "update", false, "take over a newer source, or a newer version of Corbel, into the project in FOLDER, by default the current one")
+	flags.StringVar(&f.library, "corbel", "", "a checkout of Corbel that go.mod refers to, in place of a release")
+	return command
+}
+
+// run makes or updates a project.
+func (f *initFlags) run(ctx context.Context, progress io.Writer, args []string) error {
+	library, err := findLibrary(f.library)
+	if err != nil {
+		return err
+	}
+	tools := scaffold.Toolchain{Progress: func(what string) { fmt.Fprintln(progress, "•", what) }}
+	form, origin, err := f.source()
+	if f.update {
+		if form == scaffold.FormGo {
+			return errors.New("--update: a generator in Go has no source")
+		}
+		folder := "."
+		if len(args) > 0 {
+			folder = args[0]
+		}
+		report, err := scaffold.Update(ctx, folder, origin, library, tools)
+		if err == nil {
+			tellUpdate(progress, report)
+		}
+		return err
+	}
+	if len(args) == 0 {
+		err = errors.Join(errors.New("FOLDER is missing: the folder of the project, whose last element is the name of the operator"), err)
+	}
+	if err != nil {
+		return err
+	}
+	f.options.Form, f.options.Origin, f.options.Spec = form, origin, scaffold.SpecMode(f.spec)
+	report, err := scaffold.Create(ctx, f.options, library, args[0], tools)
+	if err != nil {
+		return err
+	}
+	tellProject(progress, args[0], report)
+	return nil
+}
+
+// source returns the source that the flags name.
+func (f *initFlags) source() (form scaffold.Form, origin string, err error) {
+	named := map[scaffold.Form]string{scaffold.FormChart: f.chart, scaffold.FormKustomize: f.kustomize, scaffold.FormYAML: f.yaml}
+	count := 0
+	for candidate, value := range named {
+		if value != "" {
+			form, origin = candidate, value
+			count++
+		}
+	}
+	if f.goCode {
+		form = scaffold.FormGo
+		count++
+	}
+	switch {
+	case f.update && count == 0:
+		return "", "", nil
+	case count != 1:
+		return "", "", errors.New("name one source: --from-chart, --from-kustomize, --from-yaml or --go")
+	case strings.HasPrefix(origin, "oci://"):
+		return "", "", fmt.Errorf("--from-chart %s: fetch it first, with helm pull %s, and name the packed chart", origin, origin)
+	}
+	return form, origin, nil
+}
+
+// tellProject says what was made.
+func tellProject(out io.Writer, folder string, report scaffold.Report) {
+	for _, note := range report.Notes {
+		fmt.Fprintln(out, "note:", note)
+	}
+	fmt.Fprintf(out, "%s has %d files: %s\n", folder, len(report.Files), strings.Join(report.Files, ", "))
+	fmt.Fprintf(out, "next: cd %s && make run\n", filepath.Clean(folder))
+}
+
+// tellUpdate says what an update has changed.
+func tellUpdate(out io.Writer, report scaffold.Report) {
+	for _, note := range report.Notes {
+		fmt.Fprintln(out, "note:", note)
+	}
+	for _, name := range report.Files {
+		if !slices.Contains(report.Conflicts, name) {
+			fmt.Fprintln(out, "changed:", name)
+		}
+	}
+	for _, name := range report.Conflicts {
+		fmt.Fprintln(out, "conflict:", name)
+	}
+	switch {
+	case len(report.Conflicts) > 0:
+		fmt.Fprintln(out, "next: resolve the conflicts, then make generate golden test")
+	case len(report.Files) == 0:
+		fmt.Fprintln(out, "nothing has changed")
+	default:
+		fmt.Fprintln(out, "next: look at the difference, then make golden test")
+	}
+}

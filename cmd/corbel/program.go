@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/internal/deploy"
+)
+
+// program is a running operator.
+type program struct {
+	command *exec.Cmd
+	log     string
+	done    chan error
+}
+
+// startProgram starts the operator. Metrics and probes are not served.
+func startProgram(binary, log, kubeconfig, namespace string) (*program, error) {
+	out, err := os.Create(log)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	p := &program{
+		command: exec.Command(binary, "--metrics-bind-address=0", "--health-probe-bind-address=0"), log: log, done: make(chan error, 1),
+	}
+	p.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "POD_NAMESPACE="+namespace)
+	p.command.Stdout, p.command.Stderr = out, out
+	if err := p.command.Start(); err != nil {
+		return nil, err
+	}
+	go func() { p.done <- p.command.Wait() }()
+	return p, nil
+}
+
+// failure returns an error if the operator has ended by itself. It may be called on nil.
+func (p *program) failure() error {
+	if p == nil {
+		return nil
+	}
+	select {
+	case err := <-p.done:
+		p.done <- err
+		text, _ := os.ReadFile(p.log)
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		return fmt.Errorf("the operator has ended (%v): %s", err, strings.Join(lines[max(0, len(lines)-5):], "\n"))
+	default:
+		return nil
+	}
+}
+
+// stopsWithin is how long an operator may take to end.
+const stopsWithin = 20 * time.Second
+
+// stop ends the operator. It may be called on nil.
+func (p *program) stop() {
+	if p == nil {
+		return
+	}
+	_ = p.command.Process.Signal(syscall.SIGTERM) // an error means that it has ended
+	select {
+	case <-p.done:
+	case <-time.After(stopsWithin):
+		_ = p.command.Process.Kill()
+		<-p.done
+	}
+}
+
+// goBuild builds the operator.
+func goBuild(ctx context.Context, folder, binary string) error {
+	command := exec.CommandContext(ctx, "go", "build", "-o", binary, ".")
+	command.Dir = folder
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, strings.TrimSpace(string(output)))
+	}
+	return nil
+}
+
+// kubeconfigOf writes a kubeconfig of the service account of the operator, and returns its path.
+func kubeconfigOf(ctx context.Context, config *rest.Config, c client.Client, installed deploy.Operator) (string, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: installed.Namespace, Name: installed.Account}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(24 * 60 * 60))}}
+	if err := c.SubResource("token").Create(ctx, account, request); err != nil {
+		return "", fmt.Errorf("get a token of ServiceAccount %s/%s: %w", installed.Namespace, installed.Account, err)
+	}
+	file := clientcmdapi.NewConfig()
+	file.Clusters["cluster"] = &clientcmdapi.Cluster{
+		Server: config.Host, CertificateAuthority: config.CAFile, CertificateAuthorityData: config.CAData, InsecureSkipTLSVerify: config.Insecure,
+		TLSServerName: config.ServerName,
+	}
+	file.AuthInfos["operator"] = &clientcmdapi.AuthInfo{Token: request.Status.Token}
+	file.Contexts["operator"] = &clientcmdapi.Context{Cluster: "cluster", AuthInfo: "operator"}
+	file.CurrentContext = "operator"
+	folder, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(folder, "corbel", installed.Namespace+".kubeconfig")
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return "", err
+	}
+	return name, clientcmd.WriteToFile(*file, name)
+}
+
+// lastChange returns when a file of the project was changed last. The folder bin is not part of it.
+func lastChange(folder string) (time.Time, error) {
+	last := time.Time{}
+	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // it was removed meanwhile
+		}
+		base := entry.Name()
+		if entry.IsDir() && (base == "bin" || strings.HasPrefix(base, ".") && name != folder) {
+			return fs.SkipDir
+		}
+		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() && info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+		return nil
+	})
+	return last, err
+}

@@ -1,0 +1,160 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Report says what an author should know about a project.
+type Report struct {
+	// Files are those that were written, without the source.
+	Files []string
+	// Notes are sentences about what the project does not do as expected.
+	Notes []string
+	// Conflicts are files that an update could not merge.
+	Conflicts []string
+}
+
+// Create writes a new project into a folder that does not exist, or is empty. After an error there is
+// none. Corbel is what the project requires; the toolchain completes it.
+func Create(ctx context.Context, o Options, corbel Corbel, target string, tools Toolchain) (Report, error) {
+	target, err := filepath.Abs(target)
+	if err != nil {
+		return Report{}, err
+	}
+	o.Name = filepath.Base(target)
+	if err := errors.Join(o.validate(), checkTarget(target)); err != nil {
+		return Report{}, err
+	}
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return Report{}, err
+	}
+	stage, err := os.MkdirTemp(filepath.Dir(target), "."+o.Name+"-")
+	if err != nil {
+		return Report{}, err
+	}
+	defer os.RemoveAll(stage)
+	report, err := build(ctx, o, corbel, stage, tools)
+	if err != nil {
+		return Report{}, err
+	}
+	if err := os.Chmod(stage, 0o755); err != nil {
+		return Report{}, err
+	}
+	// An empty folder is replaced; one that was filled meanwhile is not.
+	if err := os.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Report{}, err
+	}
+	return report, os.Rename(stage, target)
+}
+
+// checkTarget returns an error if a folder is in use.
+func checkTarget(target string) error {
+	entries, err := os.ReadDir(target)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("the folder of the project cannot be used: %w", err)
+	case len(entries) > 0:
+		return fmt.Errorf("%s exists and is not empty: name another folder, or use --update inside it", target)
+	}
+	return nil
+}
+
+// build makes the whole project in an empty folder.
+func build(ctx context.Context, o Options, corbel Corbel, stage string, tools Toolchain) (Report, error) {
+	if err := copySource(o.Form, o.Origin, stage); err != nil {
+		return Report{}, err
+	}
+	learned, err := learn(ctx, o, stage)
+	if err != nil {
+		return Report{}, err
+	}
+	c := contents{
+		Options: o, Corbel: corbel, ControllerGen: controllerGen, KubeVersion: kubeVersion, Folder: folders[o.Form],
+		Values: learned.code, Fields: learned.fields,
+	}
+	files, err := c.files()
+	if err != nil {
+		return Report{}, err
+	}
+	files["deploy/templates/rbac.yaml"] = []byte(learned.rights)
+	if files["samples/"+o.Variable()+".yaml"], err = sampleOf(o, learned.sample); err != nil {
+		return Report{}, err
+	}
+	for name, content := range files {
+		if err := writeFile(filepath.Join(stage, filepath.FromSlash(name)), content); err != nil {
+			return Report{}, err
+		}
+	}
+	if err := tools.complete(ctx, stage); err != nil {
+		return Report{}, err
+	}
+	notes := learned.notes
+	if size, err := crdSize(stage); err != nil {
+		return Report{}, err
+	} else if size > maxCRD {
+		return Report{}, fmt.Errorf("the CustomResourceDefinition has %d KiB, and the API server accepts about %d: type fewer values, with --spec curated or --field", size>>10, maxCRD>>10)
+	}
+	if corbel.Folder != "" {
+		notes = append(notes, "go.mod replaces github.com/corbel-run/corbel by the checkout "+corbel.Folder+", because this program is no release")
+	}
+	record, err := recordOf(o, stage)
+	if err != nil {
+		return Report{}, err
+	}
+	return Report{Files: record, Notes: notes}, nil
+}
+
+// maxCRD is the limit of etcd for a request, less what an API server adds.
+const maxCRD = 1 << 20
+
+// crdSize returns the size of the largest definition, as it is sent.
+func crdSize(stage string) (int, error) {
+	names, err := filepath.Glob(filepath.Join(stage, "deploy", "files", "*.yaml"))
+	if err != nil {
+		return 0, err
+	}
+	largest := 0
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return 0, err
+		}
+		sent, err := yaml.YAMLToJSON(text)
+		if err != nil {
+			return 0, err
+		}
+		largest = max(largest, len(sent))
+	}
+	return largest, nil
+}
+
+// sampleOf returns the manifest of a component with values of the chart.
+func sampleOf(o Options, values map[string]any) ([]byte, error) {
+	spec := map[string]any{}
+	if len(values) > 0 {
+		spec["values"] = values
+	}
+	text, err := yaml.Marshal(map[string]any{
+		"apiVersion": o.Group + "/" + o.Version, "kind": o.Kind, "metadata": map[string]any{"name": "sample"}, "spec": spec,
+	})
+	return text, err
+}
+
+// isSource reports whether a file is part of the source of the project.
+func (o Options) isSource(name string) bool {
+	folder := folders[o.Form]
+	return folder != "" && strings.HasPrefix(name, folder+"/")
+}

@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"golang.org/x/mod/module"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Options are what an author decides about a project. They are recorded in the project, so that
+// an update asks for nothing.
+type Options struct {
+	// Name is the name of the operator, which is the last element of its folder.
+	Name string `json:"name"`
+	// Module is the Go module of the project.
+	Module string `json:"module"`
+	// Kind, Group and Version are those of the component.
+	Kind    string `json:"kind"`
+	Group   string `json:"group"`
+	Version string `json:"version"`
+	// Spec says which values of a chart are typed.
+	Spec SpecMode `json:"spec,omitempty"`
+	// Fields are the paths of the values to type, in place of those that SpecCurated chooses.
+	Fields []string `json:"fields,omitempty"`
+	// Namespaced gives the operator rights in its own namespace only.
+	Namespaced bool `json:"namespaced,omitempty"`
+	// Origin is the source as the author has named it.
+	Origin string `json:"origin,omitempty"`
+	// Form is the form of the source.
+	Form Form `json:"form"`
+}
+
+// SpecMode says which values of a chart are typed fields of the spec.
+type SpecMode string
+
+// The modes.
+const (
+	// SpecCurated types about a dozen values that most users set.
+	SpecCurated SpecMode = "curated"
+	// SpecFull types all values.
+	SpecFull SpecMode = "full"
+	// SpecValues types none.
+	SpecValues SpecMode = "values"
+)
+
+// Form is the form of a source.
+type Form string
+
+// The forms.
+const (
+	FormChart     Form = "chart"
+	FormKustomize Form = "kustomize"
+	FormYAML      Form = "yaml"
+	FormGo        Form = "go"
+)
+
+var (
+	kindPattern    = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
+	versionPattern = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
+)
+
+// validate fills in defaults, and lists all mistakes.
+func (o *Options) validate() error {
+	if o.Version == "" {
+		o.Version = "v1alpha1"
+	}
+	if o.Spec == "" {
+		o.Spec = SpecCurated
+	}
+	if o.Module == "" {
+		o.Module = o.Group + "/" + o.Name
+	}
+	var mistakes []error
+	mistake := func(format string, args ...any) { mistakes = append(mistakes, fmt.Errorf(format, args...)) }
+	if problems := validation.IsDNS1123Label(o.Name); len(problems) > 0 {
+		mistake("the name of the folder, %q, becomes the name of the operator: %s", o.Name, strings.Join(problems, "; "))
+	}
+	if !kindPattern.MatchString(o.Kind) {
+		mistake("--kind %q: must be a word that begins with a capital letter, such as Shop", o.Kind)
+	} else if strings.HasSuffix(o.Kind, "List") || strings.HasSuffix(o.Kind, "Spec") || strings.HasSuffix(o.Kind, "Status") || strings.HasSuffix(o.Kind, "Values") {
+		mistake("--kind %q: must not end in List, Spec, Status or Values, because types of the project do", o.Kind)
+	}
+	if problems := validation.IsDNS1123Subdomain(o.Group); len(problems) > 0 || !strings.Contains(o.Group, ".") {
+		mistake("--group %q: must be a domain, such as shop.example.com", o.Group)
+	} else if strings.HasSuffix(o.Group, ".k8s.io") || strings.HasSuffix(o.Group, ".kubernetes.io") {
+		mistake("--group %q: is reserved for Kubernetes", o.Group)
+	}
+	if !versionPattern.MatchString(o.Version) {
+		mistake("--version %q: must be a version of an API, such as v1alpha1", o.Version)
+	}
+	if err := module.CheckImportPath(o.Module); err != nil {
+		mistake("--module %q: is not the path of a Go module: %w", o.Module, err)
+	}
+	switch o.Spec {
+	case SpecCurated, SpecFull, SpecValues:
+	default:
+		mistake("--spec %q: must be curated, full or values", o.Spec)
+	}
+	if o.Form != FormChart && (o.Spec != SpecCurated || len(o.Fields) > 0) {
+		mistake("--spec and --field are for charts: only a chart has values")
+	}
+	return errors.Join(mistakes...)
+}
+
+// Plural returns the resource of the component.
+func (o Options) Plural() string {
+	singular := strings.ToLower(o.Kind)
+	switch {
+	case strings.HasSuffix(singular, "s"), strings.HasSuffix(singular, "x"), strings.HasSuffix(singular, "z"), strings.HasSuffix(singular, "ch"), strings.HasSuffix(singular, "sh"):
+		return singular + "es"
+	case strings.HasSuffix(singular, "y") && len(singular) > 1 && !strings.ContainsRune("aeiou", rune(singular[len(singular)-2])):
+		return strings.TrimSuffix(singular, "y") + "ies"
+	}
+	return singular + "s"
+}
+
+// Receiver returns the name of the receiver of the methods of the component.
+func (o Options) Receiver() string { return string(unicode.ToLower(rune(o.Kind[0]))) }
+
+// Variable returns the kind as the name of a variable or file.
+func (o Options) Variable() string { return strings.ToLower(o.Kind) }
+
+// API returns the import path of the types.
+func (o Options) API() string { return path.Join(o.Module, "api", o.Version) }

@@ -1,0 +1,165 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"go/format"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/corbel-run/corbel/internal/scaffold/values"
+)
+
+//go:embed all:templates
+var templates embed.FS
+
+// recordFile records the options, and what was written.
+const recordFile = "corbel.yaml"
+
+// Corbel is the version of the library that a project requires.
+type Corbel struct {
+	// Version is that of the module; with a folder, it is v0.0.0.
+	Version string
+	// Folder is a checkout of the library that takes the place of the module; empty for none.
+	Folder string
+}
+
+const (
+	// controllerGen is the version of controller-gen that projects use.
+	controllerGen = "v0.23.0"
+	// kubeVersion is the version of Kubernetes that samples are rendered for, without a cluster.
+	kubeVersion = "1.36.3"
+)
+
+// contents is what templates see.
+type contents struct {
+	Options
+	Corbel        Corbel
+	ControllerGen string
+	KubeVersion   string
+	// Folder is where the source is; empty for a generator in Go.
+	Folder string
+	// Values are the types of the values, and Fields describe them.
+	Values values.Code
+	Fields []field
+}
+
+// field is a row of the table of fields in the README.
+type field struct{ Path, Type, Default, Doc string }
+
+// targets are the files of a project that are made of a template, by their templates. The names
+// are templates, too.
+var targets = map[string]string{
+	"common/go.mod.tmpl":           "go.mod",
+	"common/main.go.tmpl":          "main.go",
+	"common/groupversion.go.tmpl":  "api/[[ .Version ]]/groupversion.go",
+	"common/types.go.tmpl":         "api/[[ .Version ]]/[[ .Variable ]].go",
+	"common/operator_test.go.tmpl": "operator_test.go",
+	"common/Makefile.tmpl":         "Makefile",
+	"common/Dockerfile.tmpl":       "Dockerfile",
+	"common/gitignore.tmpl":        ".gitignore",
+	"common/ci.yaml.tmpl":          ".github/workflows/ci.yaml",
+	"common/README.md.tmpl":        "README.md",
+
+	"deploy/Chart.yaml.tmpl":               "deploy/Chart.yaml",
+	"deploy/values.yaml.tmpl":              "deploy/values.yaml",
+	"deploy/templates/crd.yaml.tmpl":       "deploy/templates/crd.yaml",
+	"deploy/templates/operator.yaml.tmpl":  "deploy/templates/operator.yaml",
+	"deploy/templates/uninstall.yaml.tmpl": "deploy/templates/uninstall.yaml",
+}
+
+// files returns the files of the project that are made of templates.
+func (c contents) files() (map[string][]byte, error) {
+	wanted := maps.Clone(targets)
+	if c.Form == FormGo {
+		wanted["common/generate.go.tmpl"] = "generate.go"
+	}
+	if c.Values.Source != "" {
+		wanted["common/values.go.tmpl"] = "api/[[ .Version ]]/values.go"
+	}
+	if !c.Namespaced {
+		wanted["deploy/templates/flowschema.yaml.tmpl"] = "deploy/templates/flowschema.yaml"
+	}
+	files := map[string][]byte{}
+	for _, source := range slices.Sorted(maps.Keys(wanted)) {
+		name, err := c.execute(source, wanted[source])
+		if err != nil {
+			return nil, err
+		}
+		text, err := fs.ReadFile(templates, path.Join("templates", source))
+		if err != nil {
+			return nil, err
+		}
+		content, err := c.execute(source, string(text))
+		if err != nil {
+			return nil, err
+		}
+		if path.Ext(string(name)) == ".go" {
+			if content, err = format.Source(content); err != nil {
+				return nil, fmt.Errorf("%s is no Go code: %w", name, err)
+			}
+		}
+		files[string(name)] = content
+	}
+	return files, nil
+}
+
+// execute executes a template of the project.
+func (c contents) execute(name, text string) ([]byte, error) {
+	parsed, err := template.New(name).Delims("[[", "]]").Option("missingkey=error").Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = parsed.Execute(&out, c)
+	return out.Bytes(), err
+}
+
+// rows returns the rows of the fields of a spec.
+func rows(root *values.Field) []field {
+	var all []field
+	var add func(prefix string, f *values.Field)
+	add = func(prefix string, f *values.Field) {
+		at := strings.TrimPrefix(prefix+"."+f.Key, ".")
+		if len(f.Fields) > 0 {
+			for _, nested := range f.Fields {
+				add(at, nested)
+			}
+			return
+		}
+		row := field{Path: at, Type: typeName(f), Doc: oneLine(f.Doc)}
+		if f.Default != nil {
+			row.Default = oneLine(fmt.Sprint(f.Default))
+		}
+		all = append(all, row)
+	}
+	for _, f := range root.Fields {
+		add("", f)
+	}
+	return all
+}
+
+// typeName returns the type of a field for people.
+func typeName(f *values.Field) string {
+	if f.Core != "" {
+		return f.Core[strings.LastIndex(f.Core, ".")+1:]
+	}
+	return strings.ToLower(fmt.Sprint(f.Type))
+}
+
+// oneLine returns a text for the cell of a table.
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(strings.ReplaceAll(text, "|", `\|`)), " ")
+	if runes := []rune(text); len(runes) > 160 {
+		text = string(runes[:160]) + "…"
+	}
+	return text
+}

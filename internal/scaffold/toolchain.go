@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// Toolchain runs the commands that complete a project.
+type Toolchain struct {
+	// Go is the go command; by default that of PATH.
+	Go string
+	// Progress is called before each command with what it does. Nil reports nothing.
+	Progress func(string)
+	// SkipGolden leaves out the golden files of the tests.
+	SkipGolden bool
+}
+
+// complete makes the files that follow from the others.
+func (t Toolchain) complete(ctx context.Context, folder string) error {
+	controllerGen := "sigs.k8s.io/controller-tools/cmd/controller-gen@" + controllerGen
+	steps := []struct {
+		what string
+		args []string
+	}{
+		{"generate DeepCopy and the CustomResourceDefinition", []string{"run", controllerGen, "object", "crd:maxDescLen=200", "paths=./api/...", "output:crd:dir=deploy/files"}},
+		{"write the golden file", []string{"test", "-run", "TestTheGoldenFilesAreRendered", ".", "-update"}},
+	}
+	// controller-gen reads the types with the modules that they import.
+	if err := t.run(ctx, folder, "resolve the modules", "mod", "tidy"); err != nil {
+		return err
+	}
+	for _, step := range steps {
+		if step.args[0] == "test" && t.SkipGolden {
+			continue
+		}
+		if err := t.run(ctx, folder, step.what, step.args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run runs the go command in a folder.
+func (t Toolchain) run(ctx context.Context, folder, what string, args ...string) error {
+	if t.Progress != nil {
+		t.Progress(what)
+	}
+	program := t.Go
+	if program == "" {
+		program = "go"
+	}
+	command := exec.CommandContext(ctx, program, args...)
+	command.Dir, command.Env = folder, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+	output, err := command.CombinedOutput()
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, exec.ErrNotFound):
+		return fmt.Errorf("%s: there is no go command: install Go 1.26 or later", what)
+	}
+	text := trimmed(string(output))
+	for _, sign := range []string{"dial tcp", "no such host", "connection refused", "i/o timeout", "module lookup disabled", "cannot query module"} {
+		if strings.Contains(text, sign) {
+			return fmt.Errorf("%s: modules cannot be downloaded; check the network and GOPROXY (go %s):\n%s", what, strings.Join(args, " "), text)
+		}
+	}
+	return fmt.Errorf("%s (go %s): %w\n%s", what, strings.Join(args, " "), err, text)
+}

@@ -1,0 +1,172 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package values
+
+import (
+	"fmt"
+	"go/format"
+	"go/token"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Code is Go source.
+type Code struct {
+	// Source has declarations, formatted, without package clause and imports.
+	Source string
+	// Imports are the import specs that it needs, like `corev1 "k8s.io/api/core/v1"`, sorted.
+	Imports []string
+}
+
+// GoTypes writes the struct declarations for the values, with kubebuilder markers. The struct for
+// the root is named name+"Values", and those below it name+"Values" with the path of the value. It
+// fails if the name is no exported Go identifier, or if a field of the tree is not valid.
+//
+// JSON that fits the schema is the same after it was decoded into the types and encoded again:
+// scalars and objects are pointers, and lists and maps have "omitzero", so that a value that is
+// zero or empty is not mistaken for one that is not set.
+//
+// Defaults that are zero, or that belong to lists and maps, have no marker: the chart has them.
+// Those of image references (registry, repository, tag, digest, version) have none either: the
+// API server stores defaults, and a stored tag would keep the old image after an upgrade of the chart.
+func GoTypes(root *Field, name string) (Code, error) {
+	if !token.IsIdentifier(name) || !token.IsExported(name) {
+		return Code{}, fmt.Errorf("%q is no exported Go identifier: use a name like %q", name, "Redis")
+	}
+	if root == nil || root.Type != Object {
+		return Code{}, fmt.Errorf("the root of the values of %s is no object", name)
+	}
+	g := &generator{imports: map[string]bool{}, types: names{}}
+	g.declare(root, g.types.unique(name+"Values"), "has the values of the chart that have a type.")
+	if len(g.problems) > 0 {
+		return Code{}, fmt.Errorf("the values of %s have no Go type: %s", name, strings.Join(g.problems, "; "))
+	}
+	source, err := format.Source([]byte(g.source.String()))
+	if err != nil {
+		return Code{}, fmt.Errorf("the Go types of the values of %s are not valid: %w", name, err)
+	}
+	return Code{Source: string(source), Imports: slices.Sorted(maps.Keys(g.imports))}, nil
+}
+
+// generator writes structs.
+type generator struct {
+	source   strings.Builder
+	imports  map[string]bool
+	types    names
+	problems []string
+}
+
+// declare writes the struct of an object, and then those below it.
+func (g *generator) declare(object *Field, name, doc string) {
+	type pending struct {
+		object    *Field
+		name, doc string
+	}
+	var below []pending
+	var body strings.Builder
+	fields, keys := names{}, map[string]bool{}
+	if object.Core != "" {
+		_, embedded, _ := strings.Cut(object.Core, ".")
+		fields.unique(embedded)
+		fmt.Fprintf(&body, "\t%s `json:\",inline\"`\n", g.core(object.Core))
+	}
+	for _, field := range object.Fields {
+		if !isCarried(field.Key) || keys[field.Key] {
+			g.problems = append(g.problems, fmt.Sprintf("%q is no JSON key for a field, or is defined more than once", field.Key))
+			continue
+		}
+		keys[field.Key] = true
+		goField := fields.unique(goName(field.Key))
+		goType, nested := g.goType(field, name+goField)
+		if nested != nil {
+			below = append(below, pending{nested.object, nested.name, fmt.Sprintf("has the values below %s.", nested.path)})
+		}
+		fmt.Fprintf(&body, "\n%s\t%s %s `json:\"%s,%s\"`\n", comment(field), goField, pointer(field)+goType, field.Key, omit(field))
+	}
+	fmt.Fprintf(&g.source, "// %s %s\ntype %s struct {\n%s}\n\n", name, doc, name, body.String())
+	for _, p := range below {
+		g.declare(p.object, p.name, p.doc)
+	}
+}
+
+// nestedType is a struct that a field needs.
+type nestedType struct {
+	object     *Field
+	name, path string
+}
+
+// goType returns the type of a field without its pointer, and the struct that it needs, if any,
+// which gets the given name.
+func (g *generator) goType(field *Field, name string) (string, *nestedType) {
+	switch field.Type {
+	case Bool:
+		return "bool", nil
+	case Integer:
+		return "int64", nil
+	case String:
+		return "string", nil
+	case IntOrString:
+		g.imports[`"k8s.io/apimachinery/pkg/util/intstr"`] = true
+		return "intstr.IntOrString", nil
+	case List, Map:
+		if field.Elem == nil {
+			g.problems = append(g.problems, fmt.Sprintf("%q has no type for its elements", field.Key))
+			return "any", nil
+		}
+		elem, nested := g.goType(field.Elem, name)
+		if nested != nil && nested.path == "" {
+			nested.path = "an element of " + line(field.Key)
+		}
+		if field.Type == List {
+			return "[]" + elem, nested
+		}
+		return "map[string]" + elem, nested
+	case Object:
+		name = g.types.unique(name)
+		return name, &nestedType{object: field, name: name, path: line(field.Key)}
+	case Core:
+		return g.core(field.Core), nil
+	case Number, Any:
+		// The schema of a custom resource refuses Go floats.
+		g.imports[`apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"`] = true
+		return "apiextensionsv1.JSON", nil
+	default:
+		g.problems = append(g.problems, fmt.Sprintf("%q has the unknown type %q", field.Key, field.Type))
+		return "any", nil
+	}
+}
+
+// core imports a Kubernetes type.
+func (g *generator) core(name string) string {
+	if !isCore(name) {
+		g.problems = append(g.problems, fmt.Sprintf("%q is no Kubernetes type that a field can have", name))
+		return "any"
+	}
+	alias, _, _ := strings.Cut(name, ".")
+	g.imports[alias+" "+strconv.Quote(coreImports[alias])] = true
+	return name
+}
+
+// pointer returns the star of all but lists and maps, which can be nil as they are.
+func pointer(field *Field) string {
+	if isCollection(field) {
+		return ""
+	}
+	return "*"
+}
+
+// omit returns the option that leaves a field out that is not set, but no empty list.
+func omit(field *Field) string {
+	if isCollection(field) {
+		return "omitzero"
+	}
+	return "omitempty"
+}
+
+// isCollection reports whether the Go type is a list or a map.
+func isCollection(field *Field) bool {
+	return field.Type == List || field.Type == Map || field.Type == Core && field.Core == "corev1.ResourceList"
+}
