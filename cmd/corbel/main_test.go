@@ -6,14 +6,14 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/corbel-run/corbel/test/env"
 )
-
-func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{Cluster: true})) }
 
 // corbel runs the command, and returns what it prints.
 func corbel(t *testing.T, args ...string) (string, error) {
@@ -73,72 +73,52 @@ func TestBadInputIsExplainedAndNothingIsWritten(t *testing.T) {
 	}
 }
 
-// A project is made, runs as its service account with no other rights, and takes over a newer chart.
-func TestAnOperatorFromAChart(t *testing.T) {
-	kubeconfig := env.Shared(t).Kubeconfig()
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	goCache(t)
-	folder := filepath.Join(t.TempDir(), "shop-operator")
-	chart := filepath.Join(t.TempDir(), "shop")
-	if err := os.CopyFS(chart, os.DirFS(shopChart(t))); err != nil {
-		t.Fatal(err)
-	}
-	printed, err := corbel(t, "init", folder, "--from-chart", chart, "--kind", "Store", "--group", "store.example.com", "--spec", "full")
+// outputLine reports whether a line of a block is one that the command before it prints.
+func outputLine(line string) bool { return line != "" && !strings.HasPrefix(line, "$ ") }
+
+// The commands of the tutorial are run, one after the other, and have to print the lines that follow them.
+func TestTheTutorial(t *testing.T) {
+	text, err := os.ReadFile("../../docs/tutorial.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(printed, "make run") {
-		t.Errorf("it does not say what is next: %s", printed)
-	}
-	t.Chdir(folder)
-	replaceIn(t, "samples/store.yaml", "spec: {}", "spec: {replicas: 1, values: {databaseSecret: database}}")
-	printed, err = corbel(t, "dev", "--once", "--kubeconfig", kubeconfig)
+	assets, err := env.Assets(programs...)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, printed)
-	}
-	for _, want := range []string{"Deployment default/sample-web", "Store default/sample Ready", "Store default/sample is gone"} {
-		if !strings.Contains(printed, want) {
-			t.Errorf("lacks %q:\n%s", want, printed)
-		}
-	}
-
-	replaceIn(t, "main.go", "// options describe", "// The author was here.\n\n// options describe")
-	replaceIn(t, filepath.Join(chart, "values.yaml"), "greeting: Welcome", "greeting: Hello")
-	if printed, err = corbel(t, "init", "--update", "--from-chart", chart); err != nil {
-		t.Fatalf("%v\n%s", err, printed)
-	}
-	for name, want := range map[string]string{
-		"main.go": "The author was here.", "api/v1alpha1/values.go": `default="Hello"`, "chart/values.yaml": "greeting: Hello",
-		"deploy/files/store.example.com_stores.yaml": "default: Hello", "samples/store.yaml": "databaseSecret: database",
-	} {
-		if text, err := os.ReadFile(name); err != nil || !strings.Contains(string(text), want) {
-			t.Errorf("%s lacks %q: %v", name, want, err)
-		}
-	}
-	if printed, err = corbel(t, "init", "--update"); err != nil || !strings.Contains(printed, "nothing has changed") {
-		t.Errorf("again: %v\n%s", err, printed)
-	}
-}
-
-// goCache keeps the build cache, which is below the folder that the test replaces.
-func goCache(t *testing.T) {
-	t.Helper()
-	if os.Getenv("GOCACHE") == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Setenv("GOCACHE", filepath.Join(home, ".cache", "go-build"))
-	}
-}
-
-func replaceIn(t *testing.T, name, before, after string) {
-	t.Helper()
-	text, err := os.ReadFile(name)
-	if err != nil || !strings.Contains(string(text), before) {
-		t.Fatalf("%s lacks %q: %v", name, before, err)
-	}
-	if err := os.WriteFile(name, []byte(strings.Replace(string(text), before, after, 1)), 0o644); err != nil {
 		t.Fatal(err)
+	}
+	work, bin := t.TempDir(), t.TempDir()
+	if output, err := exec.Command("go", "build", "-o", filepath.Join(bin, "corbel"), ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	if err := os.CopyFS(filepath.Join(work, "shop"), os.DirFS(shopChart(t))); err != nil {
+		t.Fatal(err)
+	}
+	folder, printed, ran := work, "", 0
+	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		for line := range strings.Lines(block[1]) {
+			line = strings.TrimSpace(line)
+			if outputLine(line) && !strings.Contains(printed, line) {
+				t.Errorf("it does not print %q, but\n%s", line, printed)
+			}
+			shell, isCommand := strings.CutPrefix(line, "$ ")
+			if !isCommand {
+				continue
+			}
+			ran++
+			if to, isChange := strings.CutPrefix(shell, "cd "); isChange {
+				folder = filepath.Join(folder, to)
+				continue
+			}
+			command := exec.CommandContext(t.Context(), "bash", "-c", shell)
+			command.Dir = folder
+			command.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), env.AssetsVariable+"="+assets)
+			output, err := command.CombinedOutput()
+			if printed = string(output); err != nil {
+				t.Fatalf("%s: %v\n%s", shell, err, printed)
+			}
+		}
+	}
+	if ran < 10 {
+		t.Errorf("only %d commands were found", ran)
 	}
 }
