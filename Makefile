@@ -137,6 +137,10 @@ bench-micro: ## Run the benchmarks of single functions (BENCH=regexp).
 bench-compare: bin/tools/benchstat ## Compare the benchmarks of single functions with those of a revision (BASE=main, COUNT=6, BENCH=regexp).
 	COUNT='$(COUNT)' BENCH='$(BENCH)' GO='$(GO)' hack/bench-compare.sh '$(BASE)'
 
+.PHONY: scaffold-fleet
+scaffold-fleet: assets ## Make operators of all charts in CHARTS=folder, and try N=20 of them on a control plane.
+	@$(WITH_ASSETS) $(GO) run ./hack/scaffoldfleet -charts "$(CHARTS)" -live $(or $(N),20)
+
 ##@ Check
 
 .PHONY: lint
