@@ -194,6 +194,10 @@ bin/tools/staticcheck bin/tools/benchstat: bin/tools/controller-gen
 .PHONY: assets
 assets: $(if $(ASSETS),,controlplane)
 
+.PHONY: release
+release: ## Tag the modules for VERSION=v1.2.3 in this clone, and print what to push.
+	@hack/release.sh '$(VERSION)'
+
 .PHONY: clean
 clean: ## Remove everything that was built.
 	rm -rf bin
