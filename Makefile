@@ -138,8 +138,8 @@ bench-compare: bin/tools/benchstat ## Compare the benchmarks of single functions
 	COUNT='$(COUNT)' BENCH='$(BENCH)' GO='$(GO)' hack/bench-compare.sh '$(BASE)'
 
 .PHONY: scaffold-fleet
-scaffold-fleet: assets ## Make operators of all charts in CHARTS=folder, and try N=20 of them on a control plane.
-	@$(WITH_ASSETS) $(GO) run ./hack/scaffoldfleet -charts "$(CHARTS)" -live $(or $(N),20)
+scaffold-fleet: assets ## Make operators of the charts in CHARTS=folder (LIMIT=100), and try N=20 of them on a control plane.
+	@$(WITH_ASSETS) $(GO) run ./hack/scaffoldfleet -charts "$(CHARTS)" -live $(or $(N),20) -limit $(or $(LIMIT),0)
 
 ##@ Check
 

@@ -28,11 +28,12 @@ func main() {
 	charts := flag.String("charts", "", "the folder of the charts")
 	work := flag.String("work", "", "the folder of the projects; by default one that is removed")
 	live := flag.Int("live", 0, "how many of them are tried on a control plane")
+	limit := flag.Int("limit", 0, "how many charts are taken, drawn by the hash of their names; 0 means all")
 	only := flag.String("only", "", "names of charts, separated by commas; by default all")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *charts, *work, *live, *only); err != nil {
+	if err := run(ctx, *charts, *work, *live, *limit, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
@@ -46,7 +47,7 @@ type result struct {
 	took              time.Duration
 }
 
-func run(ctx context.Context, charts, work string, live int, only string) error {
+func run(ctx context.Context, charts, work string, live, limit int, only string) error {
 	library, err := os.Getwd()
 	if err != nil {
 		return err
@@ -66,6 +67,10 @@ func run(ctx context.Context, charts, work string, live int, only string) error 
 		if _, err := os.Stat(filepath.Join(charts, entry.Name(), "Chart.yaml")); err == nil && (only == "" || slices.Contains(strings.Split(only, ","), entry.Name())) {
 			names = append(names, entry.Name())
 		}
+	}
+	if limit > 0 {
+		names = draw(names, limit)
+		slices.Sort(names)
 	}
 	drawn := draw(names, live)
 	var results []result
