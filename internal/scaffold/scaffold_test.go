@@ -226,3 +226,14 @@ func TestNothingIsLeftOfAProjectThatCannotBeMade(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestTheSizeOfADefinitionIsThatOfItsJSON(t *testing.T) {
+	folder := t.TempDir()
+	text := "spec:\n  # a comment that is not sent\n  text: " + strings.Repeat("x", maxCRD) + "\n"
+	if err := writeFile(filepath.Join(folder, "deploy", "files", "crd.yaml"), []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if size, err := crdSize(folder); err != nil || size != maxCRD+len(`{"spec":{"text":""}}`) {
+		t.Errorf("got %d, %v", size, err)
+	}
+}
