@@ -4,13 +4,13 @@
 package values
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-	sigsyaml "sigs.k8s.io/yaml"
 )
 
 // comments are the comments of values.yaml.
@@ -193,18 +193,14 @@ func parseBlock(block []string) found {
 	f.text = strings.Join(plain, " ")
 	f.schema = overlay(f.schema, docSchema(docType, strings.Join(doc, " ")))
 	if docDefault != "" && f.schema["description"] != nil {
-		f.schema["description"] = text(f.schema["description"]) + " Default: " + strings.Trim(docDefault, "`") + "."
+		f.schema["description"] = strings.TrimSuffix(text(f.schema["description"]), ".") + ". Default: " + strings.Trim(docDefault, "`.") + "."
 	}
 	return f
 }
 
 // addSchema adds the YAML between two lines with "@schema".
 func (f *found) addSchema(text string) {
-	var value any
-	data, err := sigsyaml.YAMLToJSON([]byte(text))
-	if err == nil {
-		value, err = decodeJSON(data)
-	}
+	value, err := parseAnnotation(text)
 	schema, ok := value.(map[string]any)
 	if err != nil || !ok && value != nil {
 		f.problems = append(f.problems, "has an @schema comment that is no YAML object; it is ignored.")
@@ -254,8 +250,13 @@ func (f *found) addLine(line string) {
 	f.schema = overlay(added, f.schema)
 }
 
-func parseAnnotation(value string) (any, error) {
-	data, err := sigsyaml.YAMLToJSON([]byte(value))
+// parseAnnotation parses YAML of a comment. Unlike in values, "on" and "y" are texts.
+func parseAnnotation(text string) (any, error) {
+	var value any
+	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(value)
 	if err != nil {
 		return nil, err
 	}

@@ -11,40 +11,50 @@ import (
 // maxCurated bounds the leaves of a curated tree.
 const maxCurated = 15
 
-// wish is a value that users of most charts set. It is the key of a field, below a key that
-// contains a word ("" for anywhere).
+// maxCuratedDepth bounds the keys of a path to a curated field.
+const maxCuratedDepth = 3
+
+// wish is a value that users of most charts set: a field with one of the keys, the best one first,
+// directly below one of the parents ("" is the root, and none is anything).
 type wish struct {
-	above string
-	keys  []string
+	parents, keys []string
 	// kinds restricts the types; nil allows all.
 	kinds []Type
 }
 
-var flag, quantity = []Type{Bool}, []Type{Integer, Number, IntOrString}
+var (
+	inImage   = []string{"image"}
+	inIngress = []string{"ingress"}
+	inService = []string{"service"}
+	inVolume  = []string{"persistence", "persistentVolume", "storage", "pvc"}
+	inAuth    = []string{"", "auth", "admin", "credentials"}
+	isText    = []Type{String}
+	isSwitch  = []Type{Bool}
+	isNumber  = []Type{Integer, Number, IntOrString}
+)
 
-// wishes are in the order of their importance: the last ones give way if the tree is full. The
-// keys of one wish are alternatives.
+// wishes are in the order of their importance: the last ones give way if the tree is full.
 var wishes = []wish{
-	{"image", []string{"repository", "name", "registry"}, []Type{String}},
-	{"image", []string{"tag"}, []Type{String}},
-	{"", []string{"replicaCount", "replicas", "count"}, quantity},
-	{"", []string{"resources"}, nil},
-	{"ingress", []string{"enabled"}, flag},
-	{"ingress", []string{"hostname", "host", "hosts", "hostnames"}, nil},
-	{"persist", []string{"enabled"}, flag},
-	{"persist", []string{"size"}, nil},
-	{"service", []string{"type"}, []Type{String}},
-	{"", []string{"existingSecret", "existingSecretName", "secretName"}, []Type{String}},
-	{"autoscal", []string{"enabled"}, flag},
-	{"metrics", []string{"enabled"}, flag},
-	{"", []string{"nodeSelector"}, nil},
-	{"", []string{"tolerations"}, nil},
-	{"", []string{"affinity"}, nil},
-	{"image", []string{"pullPolicy"}, nil},
-	{"persist", []string{"storageClass", "storageClassName"}, nil},
-	{"service", []string{"port"}, nil},
-	{"ingress", []string{"ingressClassName", "className"}, nil},
-	{"ingress", []string{"tls"}, nil},
+	{inImage, []string{"repository", "name", "registry"}, isText},
+	{inImage, []string{"tag"}, isText},
+	{nil, []string{"replicaCount", "replicas"}, isNumber},
+	{nil, []string{"resources"}, nil},
+	{inIngress, []string{"enabled"}, isSwitch},
+	{inIngress, []string{"hostname", "host", "hosts", "hostnames"}, nil},
+	{inVolume, []string{"enabled"}, isSwitch},
+	{inVolume, []string{"size"}, isText},
+	{inService, []string{"type"}, isText},
+	{inAuth, []string{"existingSecret", "existingSecretName", "secretName"}, isText},
+	{[]string{"autoscaling"}, []string{"enabled"}, isSwitch},
+	{[]string{"metrics"}, []string{"enabled"}, isSwitch},
+	{nil, []string{"nodeSelector"}, nil},
+	{nil, []string{"tolerations"}, nil},
+	{nil, []string{"affinity"}, nil},
+	{inImage, []string{"pullPolicy"}, isText},
+	{inVolume, []string{"storageClass", "storageClassName"}, isText},
+	{inService, []string{"port"}, isNumber},
+	{inIngress, []string{"ingressClassName", "className"}, isText},
+	{inIngress, []string{"tls"}, nil},
 }
 
 // asides are parts of keys of what belongs to helpers of the application, not to it.
@@ -59,14 +69,21 @@ func Curate(root *Field) *Field {
 	slices.SortStableFunc(byDepth, func(a, b candidate) int { return len(a.keys) - len(b.keys) })
 	taken := map[string]bool{}
 	leaves := 0
+	// Of a chart with several components, one is the main component.
+	component := ""
 	for _, wish := range wishes {
-		chosen, ok := wish.find(byDepth)
+		chosen, ok := wish.find(byDepth, component)
 		if !ok {
 			continue
 		}
 		if total, _ := Leaves(chosen.field); leaves+total <= maxCurated {
 			leaves += total
 			taken[strings.Join(chosen.keys, ".")] = true
+			// Replicas decide nothing: those of a database are often a component of their own.
+			above := chosen.keys[:len(chosen.keys)-1]
+			if component == "" && len(above) > min(1, len(wish.parents)) && !slices.Equal(wish.kinds, isNumber) {
+				component = above[0]
+			}
 		}
 	}
 	return filter(root, "", func(path string) bool { return taken[path] })
@@ -100,35 +117,42 @@ func isAside(key string) bool {
 	return slices.ContainsFunc(asides, func(word string) bool { return strings.Contains(lower, word) })
 }
 
-// find returns the candidate that fulfils a wish with the least depth.
-func (w wish) find(candidates []candidate) (candidate, bool) {
-	depth := 0
-	var best candidate
-	bestKey := len(w.keys)
+// find returns the candidate that fulfils a wish with the least depth; of those, one with the best
+// key, and of those, one of the component.
+func (w wish) find(candidates []candidate, component string) (best candidate, found bool) {
+	bestRank := 0
 	for _, c := range candidates {
-		if depth > 0 && len(c.keys) > depth {
+		if found && len(c.keys) > len(best.keys) {
 			break
 		}
-		if key := w.matches(c); key >= 0 && key < bestKey {
-			depth, best, bestKey = len(c.keys), c, key
+		key := w.matches(c)
+		if key < 0 {
+			continue
+		}
+		rank := 2 * key
+		if c.keys[0] != component {
+			rank++
+		}
+		if !found || rank < bestRank {
+			best, bestRank, found = c, rank, true
 		}
 	}
-	return best, depth > 0
+	return best, found
 }
 
 // matches returns which key of the wish a candidate has, or -1.
 func (w wish) matches(c candidate) int {
-	if w.kinds != nil && !slices.Contains(w.kinds, c.field.Type) {
-		return -1
-	}
 	last := len(c.keys) - 1
-	metrics := slices.ContainsFunc(c.keys[:last], func(key string) bool { return strings.Contains(strings.ToLower(key), "metrics") })
+	parent := ""
+	if last > 0 {
+		parent = c.keys[last-1]
+	}
 	switch {
-	case w.above == "" && metrics:
+	case len(c.keys) > maxCuratedDepth, w.kinds != nil && !slices.Contains(w.kinds, c.field.Type):
 		return -1
-	case w.above != "" && (last == 0 || !strings.Contains(strings.ToLower(c.keys[last-1]), w.above)):
+	case w.parents != nil && !slices.Contains(w.parents, parent):
 		return -1
-	case w.above != "metrics" && metrics:
+	case parent != "metrics" && slices.Contains(c.keys[:last], "metrics"), parent == "metrics" && c.keys[last] != "enabled":
 		return -1
 	}
 	return slices.Index(w.keys, c.keys[last])

@@ -171,34 +171,46 @@ type (
 )
 
 // common returns a value that has the type of all of the values, as far as they have one in
-// common: of objects, one that has the keys of all.
+// common: of objects, one that has the keys of all; of lists, one that has the elements of all.
 func common(values []any) any {
-	var result any
+	values = slices.DeleteFunc(slices.Clone(values), func(value any) bool { return value == nil })
+	if len(values) == 0 {
+		return nil
+	}
+	keys, elements, objects := map[string][]any{}, []any{}, 0
+	lists := 0
 	for _, value := range values {
+		switch v := value.(type) {
+		case map[string]any:
+			objects++
+			for key, inner := range v {
+				keys[key] = append(keys[key], inner)
+			}
+		case []any:
+			lists++
+			elements = append(elements, v...)
+		}
+	}
+	switch len(values) {
+	case objects:
+		object := map[string]any{}
+		for key, inner := range keys {
+			object[key] = common(inner)
+		}
+		return object
+	case lists:
+		return elements
+	}
+	result := values[0]
+	for _, value := range values[1:] {
 		result = unite(result, value)
 	}
 	return result
 }
 
+// unite returns a value that has the type of two scalars.
 func unite(a, b any) any {
-	if a == nil {
-		return b
-	}
 	switch b := b.(type) {
-	case nil:
-		return a
-	case map[string]any:
-		if object, ok := a.(map[string]any); ok {
-			united := maps.Clone(object)
-			for key, value := range b {
-				united[key] = unite(united[key], value)
-			}
-			return united
-		}
-	case []any:
-		if list, ok := a.([]any); ok {
-			return slices.Concat(list, b)
-		}
 	case string:
 		switch a.(type) {
 		case string:

@@ -17,7 +17,7 @@ import (
 type Code struct {
 	// Source has declarations, formatted, without package clause and imports.
 	Source string
-	// Imports are the import specs that it needs, like `corev1 "k8s.io/api/core/v1"`, sorted.
+	// Imports are the import specs that it needs, like `corev1 "k8s.io/api/core/v1"`, sorted by path.
 	Imports []string
 }
 
@@ -40,7 +40,7 @@ func GoTypes(root *Field, name string) (Code, error) {
 		return Code{}, fmt.Errorf("the root of the values of %s is no object", name)
 	}
 	g := &generator{imports: map[string]bool{}, types: names{}}
-	g.declare(root, g.types.unique(name+"Values"), "has the values of the chart that have a type.")
+	g.declare(root, g.types.unique(name+"Values"), "")
 	if len(g.problems) > 0 {
 		return Code{}, fmt.Errorf("the values of %s have no Go type: %s", name, strings.Join(g.problems, "; "))
 	}
@@ -48,7 +48,10 @@ func GoTypes(root *Field, name string) (Code, error) {
 	if err != nil {
 		return Code{}, fmt.Errorf("the Go types of the values of %s are not valid: %w", name, err)
 	}
-	return Code{Source: string(source), Imports: slices.Sorted(maps.Keys(g.imports))}, nil
+	imports := slices.SortedFunc(maps.Keys(g.imports), func(a, b string) int {
+		return strings.Compare(a[strings.Index(a, `"`):], b[strings.Index(b, `"`):])
+	})
+	return Code{Source: string(source), Imports: imports}, nil
 }
 
 // generator writes structs.
@@ -60,18 +63,14 @@ type generator struct {
 }
 
 // declare writes the struct of an object, and then those below it.
-func (g *generator) declare(object *Field, name, doc string) {
-	type pending struct {
-		object    *Field
-		name, doc string
-	}
-	var below []pending
-	var body strings.Builder
+func (g *generator) declare(object *Field, name, path string) {
+	var below []nestedType
+	var members []string
 	fields, keys := names{}, map[string]bool{}
 	if object.Core != "" {
 		_, embedded, _ := strings.Cut(object.Core, ".")
 		fields.unique(embedded)
-		fmt.Fprintf(&body, "\t%s `json:\",inline\"`\n", g.core(object.Core))
+		members = append(members, fmt.Sprintf("\t%s `json:\",inline\"`\n", g.core(object.Core)))
 	}
 	for _, field := range object.Fields {
 		if !isCarried(field.Key) || keys[field.Key] {
@@ -82,13 +81,18 @@ func (g *generator) declare(object *Field, name, doc string) {
 		goField := fields.unique(goName(field.Key))
 		goType, nested := g.goType(field, name+goField)
 		if nested != nil {
-			below = append(below, pending{nested.object, nested.name, fmt.Sprintf("has the values below %s.", nested.path)})
+			nested.path = join(path, line(field.Key))
+			below = append(below, *nested)
 		}
-		fmt.Fprintf(&body, "\n%s\t%s %s `json:\"%s,%s\"`\n", comment(field), goField, pointer(field)+goType, field.Key, omit(field))
+		members = append(members, fmt.Sprintf("%s\t%s %s `json:\"%s,%s\"`\n", comment(field), goField, pointer(field)+goType, field.Key, omit(field)))
 	}
-	fmt.Fprintf(&g.source, "// %s %s\ntype %s struct {\n%s}\n\n", name, doc, name, body.String())
-	for _, p := range below {
-		g.declare(p.object, p.name, p.doc)
+	doc := "has the values of the chart that are typed."
+	if path != "" {
+		doc = "has the values below " + path + "."
+	}
+	fmt.Fprintf(&g.source, "// %s %s\ntype %s struct {\n%s}\n\n", name, doc, name, strings.Join(members, "\n"))
+	for _, nested := range below {
+		g.declare(nested.object, nested.name, nested.path)
 	}
 }
 
@@ -117,16 +121,13 @@ func (g *generator) goType(field *Field, name string) (string, *nestedType) {
 			return "any", nil
 		}
 		elem, nested := g.goType(field.Elem, name)
-		if nested != nil && nested.path == "" {
-			nested.path = "an element of " + line(field.Key)
-		}
 		if field.Type == List {
 			return "[]" + elem, nested
 		}
 		return "map[string]" + elem, nested
 	case Object:
 		name = g.types.unique(name)
-		return name, &nestedType{object: field, name: name, path: line(field.Key)}
+		return name, &nestedType{object: field, name: name}
 	case Core:
 		return g.core(field.Core), nil
 	case Number, Any:

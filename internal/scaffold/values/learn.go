@@ -156,7 +156,8 @@ func (l *learner) settle(field *Field, p place, schema, comment reading) {
 	if frame.kind == "" {
 		frame = comment
 	}
-	if shape, ok := byName(p); ok && frame.allows(shape.kind) {
+	// A comment that calls it an object is no help where the name says that it is a scalar.
+	if shape, ok := byName(p); ok && (frame.allows(shape.kind) || frame.origin == FromComment && shape.kind == IntOrString) {
 		l.shape(field, p, shape)
 		return
 	}

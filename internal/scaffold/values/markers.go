@@ -46,11 +46,8 @@ func markers(field *Field) []string {
 		result = append(result, marker+"XIntOrString")
 	}
 	result = append(result, restrictions(field, marker)...)
-	if field.Type == List {
-		switch elem := field.Elem; elem.Type {
-		case String, Integer:
-			result = append(result, restrictions(elem, marker+"items:")...)
-		}
+	if elem := field.Elem; field.Type == List && elem != nil && (elem.Type == String || elem.Type == Integer) {
+		result = append(result, restrictions(elem, marker+"items:")...)
 	}
 	if value, ok := defaultOf(field); ok {
 		result = append(result, "+kubebuilder:default="+value)

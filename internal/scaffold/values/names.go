@@ -151,6 +151,13 @@ var wellKnown = map[string][]shape{
 	"flags":                                {texts},
 	"accessmodes":                          {texts},
 	"externalips":                          {texts},
+	"loadbalancerips":                      {texts},
+	"hostnames":                            {texts},
+	"namespaces":                           {texts},
+	"watchnamespaces":                      {texts},
+	"apiversions":                          {texts},
+	"targetlabels":                         {texts},
+	"podtargetlabels":                      {texts},
 	"ipfamilies":                           {texts},
 	"loadbalancersourceranges":             {texts},
 	"persistentvolumeclaimretentionpolicy": {core("appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy")},
@@ -170,6 +177,7 @@ var wellKnownBelow = []struct {
 	}},
 	{"resources", map[string]shape{"limits": core("corev1.ResourceList"), "requests": core("corev1.ResourceList")}},
 	{"service", map[string]shape{"ports": listOf(core("corev1.ServicePort")), "extraports": listOf(core("corev1.ServicePort"))}},
+	{"affinitypreset", map[string]shape{"values": texts}},
 	{"rbac", map[string]shape{"rules": listOf(core("rbacv1.PolicyRule")), "extrarules": listOf(core("rbacv1.PolicyRule"))}},
 	{"autoscaling", map[string]shape{"behavior": core("autoscalingv2.HorizontalPodAutoscalerBehavior")}},
 	{"hpa", map[string]shape{"behavior": core("autoscalingv2.HorizontalPodAutoscalerBehavior")}},
@@ -182,7 +190,8 @@ func byName(p place) (shape, bool) {
 		return shape{}, false
 	}
 	for _, candidate := range candidates(p) {
-		if fits(candidate, p.value) {
+		// Whatever an empty value is: a number of pods is no object.
+		if fits(candidate, p.value) || candidate.kind == IntOrString && isEmpty(p.value) {
 			return candidate, true
 		}
 		// Many charts put a switch beside the fields of the type.

@@ -16,7 +16,7 @@ import (
 
 const (
 	// maxSteps bounds the work for references and allOf of one chart.
-	maxSteps = 200_000
+	maxSteps = 100_000
 	// maxRepeats bounds how often a reference occurs on the path to a value.
 	maxRepeats = 2
 	// coreKey has the Kubernetes type that a reference names.
@@ -422,12 +422,14 @@ func (l *learner) restrict(field *Field, p place, sources ...fragment) {
 	default:
 		return
 	}
+	seen := map[any]bool{}
 	for _, constant := range constantsOf(f) {
 		if !agrees(field.Type, constant) {
 			field.Enum = nil
 			return
 		}
-		if !slices.Contains(field.Enum, constant) {
+		if !seen[constant] {
+			seen[constant] = true
 			field.Enum = append(field.Enum, constant)
 		}
 	}

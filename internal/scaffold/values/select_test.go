@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package values
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func learnText(t *testing.T, text string) *Field {
+	t.Helper()
+	root, _, err := Learn(Source{Values: []byte(text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+func TestSelect(t *testing.T) {
+	root := learnText(t, "image: {tag: x, repository: y/z}\nreplicaCount: 1\na.b: {c: 1, d: 2}\nlivenessProbe: {enabled: true}\nhosts: [{name: x}]")
+	for _, test := range []struct {
+		name  string
+		paths []string
+		want  []string
+	}{
+		{"leaves, in the order of the tree", []string{"replicaCount", "image.tag"}, []string{"image", "image.tag", "replicaCount"}},
+		{"an object is whole", []string{"image", "image.tag"}, []string{"image", "image.tag", "image.repository"}},
+		{"keys with dots, and spaces around", []string{" a.b.d "}, []string{"a.b", "a.b.d"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			selected, err := Select(root, test.paths)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, pathsBelow(selected, "")); diff != "" {
+				t.Errorf("the fields differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("the fields of a Kubernetes type are left out with it", func(t *testing.T) {
+		selected, err := Select(root, []string{"livenessProbe.enabled"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if core := selected.Fields[0].Core; core != "" {
+			t.Errorf("the object still has the fields of %s", core)
+		}
+	})
+	t.Run("it is a copy", func(t *testing.T) {
+		selected, err := Select(root, []string{"image"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		selected.Fields[0].Fields[0].Key = "changed"
+		if key := root.Fields[0].Fields[0].Key; key != "tag" {
+			t.Errorf("the original has the key %q", key)
+		}
+	})
+}
+
+func TestSelectRefuses(t *testing.T) {
+	root := learnText(t, "image: {tag: x, repository: y/z}\nreplicaCount: 1\nhosts: [{name: x}]")
+	for _, test := range []struct {
+		name  string
+		paths []string
+		want  []string
+	}{
+		{"nothing", nil, []string{"no values are selected"}},
+		{"all mistakes", []string{"image.tags", "image.tag", "replicacount", "tag", "", "unlike.anything"},
+			[]string{`"image.tags" (like "image.tag")`, `"replicacount" (like "replicaCount")`, `"tag" (like "image.tag")`, `"";`, `"unlike.anything"`}},
+		{"elements", []string{"hosts.name"}, []string{`"hosts.name"`}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Select(root, test.paths)
+			if err == nil {
+				t.Fatal("there is no error")
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q does not contain %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestCurate(t *testing.T) {
+	for _, test := range []struct {
+		name, values string
+		want         []string
+	}{
+		{name: "nothing is known", values: "a: 1\nb: {c: 2}"},
+		{name: "the top level comes first", values: "web: {replicas: 1, resources: {}}\nreplicas: 2\nsidecar: {image: {tag: v1}}\nimage: {tag: v2, pullPolicy: Always, debug: true}",
+			want: []string{"web", "web.resources", "replicas", "image", "image.tag", "image.pullPolicy"}},
+		{name: "one component", values: "db: {resources: {}, persistence: {size: 1Gi}}\nweb: {replicas: 2, resources: {}, service: {type: ClusterIP}}\ncache: {service: {type: ClusterIP}, persistence: {size: 1Gi}}\nimage: {tag: x}",
+			want: []string{"db", "db.resources", "db.persistence", "db.persistence.size", "web", "web.replicas", "web.service", "web.service.type", "image", "image.tag"}},
+		{name: "helpers are not the application", values: "global: {image: {tag: x}}\nmetrics: {enabled: true, resources: {}, image: {tag: y}, service: {type: x}}\nvolumePermissions: {resources: {}}",
+			want: []string{"metrics", "metrics.enabled"}},
+		{name: "not more than fifteen", values: "image: {repository: a, tag: b, pullPolicy: c}\nreplicaCount: 1\nresources: {}\ningress: {enabled: true, hosts: [{host: a, path: b}], className: c, tls: []}\n" +
+			"persistence: {enabled: true, size: 1Gi, storageClass: x}\nservice: {type: x, port: 1}\nauth: {existingSecret: x}\nautoscaling: {enabled: true}\nmetrics: {enabled: true}\nnodeSelector: {}\ntolerations: []\naffinity: {}",
+			want: []string{"image", "image.repository", "image.tag", "replicaCount", "resources", "ingress", "ingress.enabled", "ingress.hosts", "persistence", "persistence.enabled",
+				"persistence.size", "service", "service.type", "auth", "auth.existingSecret", "autoscaling", "autoscaling.enabled", "metrics", "metrics.enabled", "nodeSelector", "tolerations"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			curated := Curate(learnText(t, test.values))
+			if diff := cmp.Diff(test.want, pathsBelow(curated, "")); diff != "" {
+				t.Errorf("the fields differ (-want +got):\n%s", diff)
+			}
+			if total, _ := Leaves(curated); total > maxCurated {
+				t.Errorf("there are %d leaves", total)
+			}
+		})
+	}
+}
