@@ -71,8 +71,8 @@ type RevisionStatus struct {
 	// ReadyAt is when all dependent objects were applied and ready for the first time.
 	// +optional
 	ReadyAt *metav1.Time `json:"readyAt,omitempty"`
-	// ChangedBy is the field manager that changed the component last before the revision
-	// started, such as kubectl-edit.
+	// ChangedBy is the field manager that changed the spec of the component last before the revision
+	// started, such as kubectl-edit, or that of the annotation of a rollback.
 	// +optional
 	ChangedBy string `json:"changedBy,omitempty"`
 	// RollbackTo is the earlier revision with the manifests that were applied, if the

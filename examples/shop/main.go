@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -62,11 +63,11 @@ func plan(ctx context.Context, config *rest.Config, options ctrl.Options, in io.
 	if err != nil {
 		return err
 	}
-	shop := &shopv1alpha1.Shop{}
-	if err := yaml.UnmarshalStrict(text, shop); err != nil {
-		return fmt.Errorf("read the Shop: %w", err)
+	manager, shops, err := setUp(config, options) // a manager that is not started writes nothing
+	if err != nil {
+		return err
 	}
-	_, shops, err := setUp(config, options) // a manager that is not started writes nothing
+	shop, err := completed(ctx, manager.GetClient(), text)
 	if err != nil {
 		return err
 	}
@@ -76,6 +77,23 @@ func plan(ctx context.Context, config *rest.Config, options ctrl.Options, in io.
 	}
 	_, err = fmt.Fprintf(out, "revision %d of Shop %s/%s:\n%s", planned.Revision, planned.Namespace, planned.Name, planned)
 	return err
+}
+
+// completed returns a Shop as the server would store it. Its defaults are added to the text, because the type
+// sends each field, also one that is not set.
+func completed(ctx context.Context, c client.Client, text []byte) (*shopv1alpha1.Shop, error) {
+	edited := &unstructured.Unstructured{}
+	if err := yaml.UnmarshalStrict(text, &edited.Object); err != nil {
+		return nil, fmt.Errorf("read the Shop: %w", err)
+	}
+	edited.SetManagedFields(nil)
+	edited.SetResourceVersion("")
+	unstructured.RemoveNestedField(edited.Object, "status")
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(edited), client.DryRunAll, client.FieldOwner("shop-plan"), client.ForceOwnership); err != nil {
+		return nil, fmt.Errorf("complete the Shop: %w", err)
+	}
+	shop := &shopv1alpha1.Shop{}
+	return shop, runtime.DefaultUnstructuredConverter.FromUnstructured(edited.Object, shop)
 }
 
 // setUp returns the manager and the reconciler in it.

@@ -136,7 +136,7 @@ func (h *handler[T]) startRevision(ctx context.Context, obj T, commit lifecycle.
 	revision, rendered := status.Revision, status.processing().manifests != ""
 	dropped := revision == 0 && status.AppliedGeneration != 0
 	changed := status.startProcessing(obj.GetGeneration(), next, h.now())
-	status.startRevision(v1alpha1.RevisionStatus{ChangedBy: h.changedBy(obj), RollbackTo: pinned.to}, h.settings.historyLimit, h.now())
+	status.startRevision(v1alpha1.RevisionStatus{ChangedBy: h.changedBy(obj, pinned), RollbackTo: pinned.to}, h.settings.historyLimit, h.now())
 	known := h.remembered(obj)
 	if status.Revision != revision {
 		known.activity.StartRevision()

@@ -60,7 +60,9 @@ func (h *handler[T]) approvedRendering(ctx context.Context, obj T, t targets.Con
 	if err != nil {
 		return nil, err
 	}
-	rendered, err := h.renderer.Render(ctx, h.renderRequest(next, resolved, digests.revision, false), &h.remembered(obj).rendering)
+	request := h.renderRequest(next, resolved, digests.revision, false)
+	request.Pending = true
+	rendered, err := h.renderer.Render(ctx, request, &h.remembered(obj).rendering)
 	if err != nil {
 		return nil, err
 	}
@@ -148,8 +150,11 @@ func (h *handler[T]) concludeUnapproved(obj T, t targets.Connection, outcome rec
 		return result.Empty, err
 	}
 	pending := obj.GetStatus().Approval
-	message := fmt.Sprintf("revision %d waits for its approval: %s; the annotation %s/%s: %s approves it",
-		pending.Revision, pending.Summary, h.settings.name, v1alpha1.AnnotationApprove, pending.Hash)
+	annotation := h.settings.name + "/" + v1alpha1.AnnotationApprove
+	message := fmt.Sprintf("revision %d waits for its approval: %s; the annotation %s: %s approves it", pending.Revision, pending.Summary, annotation, pending.Hash)
+	if other := obj.GetAnnotations()[annotation]; other != "" {
+		message += fmt.Sprintf(", and %s, which it has, is the hash of another plan", verdict.Shorten(other, 64))
+	}
 	return result.Empty, &verdict.UnfinishedError{Facts: verdict.Facts{Unapproved: message}}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
@@ -115,5 +116,42 @@ func TestTheAnnotationDecidesWhetherApprovalIsRequired(t *testing.T) {
 	w, _, _ := b.reconcile()
 	if _, reason, message := w.Status.GetState(); reason != v1alpha1.ReasonSpecInvalid || !strings.Contains(message, `"maybe" must be "true" or "false"`) {
 		t.Errorf("%s: %s", reason, message)
+	}
+}
+
+// A pending revision with random values takes no room in the history, and can be replaced by another one
+// without a warning; repairs meanwhile are reported.
+func TestAPendingRevisionWithRandomValuesLeavesTheHistoryAsItIs(t *testing.T) {
+	limit := 2
+	b := newBed(t, registry(t), component.ReconcilerOptions{RevisionHistoryLimit: &limit})
+	b.create(widget.Spec{Values: map[string]string{"color": "red"}})
+	b.until(component.StateReady)
+	b.setValues(map[string]string{"color": "green"})
+	author := b.get().Status.History[0].ChangedBy
+	b.annotate(map[string]string{operatorName + "/" + v1alpha1.AnnotationRequireApproval: "true"})
+	for _, color := range []string{"blue", "white"} {
+		b.update(func(w *widget.Widget) { w.Spec.Values = map[string]string{"color": color} })
+		b.waiting(3)
+	}
+	b.check(b.client.Delete(t.Context(), &corev1.Secret{ObjectMeta: b.object("core")}))
+	b.waiting(3)
+	b.wantEvent("Applied", "created 1 object")
+	b.wantNoEvent("RandomValuesLost")
+
+	b.annotate(map[string]string{operatorName + "/" + v1alpha1.AnnotationApprove: "another"})
+	if _, _, message := b.waiting(3).Status.GetState(); !strings.Contains(message, "another, which it has, is the hash of another plan") {
+		t.Errorf("got %q", message)
+	}
+	b.rollBack(1)
+	w := b.untilRevision(3)
+	if diff := cmp.Diff([]string{"3 Ready to 1", "2 Ready"}, results(w)[:2]); diff != "" {
+		t.Errorf("history (-want +got):\n%s", diff)
+	}
+	b.rollBack(0)
+	w = b.waiting(4)
+	b.check(b.client.Patch(t.Context(), w, client.RawPatch("application/merge-patch+json",
+		[]byte(`{"metadata":{"annotations":{"`+operatorName+`/approve":"`+w.Status.Approval.Hash+`"}}}`)), client.FieldOwner("approver")))
+	if w = b.untilRevision(4); w.Status.History[0].ChangedBy != author {
+		t.Errorf("revision 4 was changed by %q, want the author of the spec, %q", w.Status.History[0].ChangedBy, author)
 	}
 }

@@ -218,7 +218,15 @@ func TestLostRandomValuesAreReportedAndMadeAnew(t *testing.T) {
 		{name: "the first rendering of a revision", lose: func(ctx context.Context, local client.Client) error {
 			return local.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace("shop"))
 		}},
-		{name: "it was changed", want: ": it does not open: it was changed", lose: func(ctx context.Context, local client.Client) error {
+		{name: "it was changed", before: true, want: ": it does not open: it was changed", lose: func(ctx context.Context, local client.Client) error {
+			list := &corev1.SecretList{}
+			if err := local.List(ctx, list); err != nil {
+				return err
+			}
+			list.Items[0].Data["r1"][30] ^= 1
+			return local.Update(ctx, &list.Items[0])
+		}},
+		{name: "it is that of another revision with the same number, which has never started", lose: func(ctx context.Context, local client.Client) error {
 			list := &corev1.SecretList{}
 			if err := local.List(ctx, list); err != nil {
 				return err

@@ -4,6 +4,7 @@
 package component
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -183,13 +184,24 @@ func (h *handler[T]) rollsBack(obj T) bool {
 	return h.settings.rollbackOnFailure
 }
 
-// changedBy returns the field manager that changed the component last; empty if it is not known.
-func (h *handler[T]) changedBy(obj T) string {
-	var last metav1.ManagedFieldsEntry
+// changedBy returns the field manager that changed the spec of the component last, or anything of it if the
+// spec has none; that of a rollback has set its annotation. It is empty if it is not known.
+func (h *handler[T]) changedBy(obj T, pinned pin) string {
+	var last, ofSpec metav1.ManagedFieldsEntry
 	for _, entry := range obj.GetManagedFields() {
-		if entry.Subresource == "" && entry.Manager != h.settings.fieldOwner && entry.Time != nil && (last.Time == nil || last.Time.Before(entry.Time)) {
+		if entry.Subresource != "" || entry.Manager == h.settings.fieldOwner || entry.Time == nil {
+			continue
+		}
+		if last.Time == nil || last.Time.Before(entry.Time) {
 			last = entry
 		}
+		ownsSpec := entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.Raw, []byte(`"f:spec"`))
+		if ownsSpec && (ofSpec.Time == nil || ofSpec.Time.Before(entry.Time)) {
+			ofSpec = entry
+		}
 	}
-	return verdict.Shorten(last.Manager, 64)
+	if ofSpec.Time == nil || pinned.isSet() {
+		ofSpec = last
+	}
+	return verdict.Shorten(ofSpec.Manager, 64)
 }

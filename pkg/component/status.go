@@ -42,7 +42,8 @@ type Status struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// AppliedGeneration is the latest generation of the component for which all
-	// dependent objects were applied and ready.
+	// dependent objects were applied and ready; while the component is rolled back, those of
+	// the earlier revision.
 	// +optional
 	AppliedGeneration int64 `json:"appliedGeneration,omitempty"`
 

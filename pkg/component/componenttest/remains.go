@@ -235,7 +235,9 @@ func (i *Installed[T]) leftovers(ctx context.Context) ([]object, error) {
 
 // isKeyOfDigests reports whether an object is the Secret that the operator keeps for all
 // components.
-func isKeyOfDigests(o object) bool { return o.Kind == "Secret" && strings.HasSuffix(o.name, "-digest-key") }
+func isKeyOfDigests(o object) bool {
+	return o.Kind == "Secret" && strings.HasSuffix(o.name, "-digest-key")
+}
 
 // isGarbage reports whether only the garbage collector of the cluster has to remove the object.
 func isGarbage(o client.Object) bool {

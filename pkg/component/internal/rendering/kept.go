@@ -142,7 +142,9 @@ func (r *Renderer) load(ctx context.Context, request Request, k *kept) error {
 	if !ok {
 		return err
 	}
-	if k.record, k.saved = record, false; lost.Changed || request.Rendered && k.Cause == "" {
+	// What is there of a revision that was not rendered before is of another one with the same number,
+	// which has never started.
+	if k.record, k.saved = record, false; request.Rendered && (lost.Changed || k.Cause == "") {
 		k.lost = lost.Error()
 	}
 	return nil
@@ -165,7 +167,11 @@ func (r *Renderer) keepValues(ctx context.Context, request Request, read *answer
 	if err != nil {
 		return fmt.Errorf("the random values of the manifests: %w", err)
 	}
-	return r.write(ctx, request, revisions.Update{Content: content, Set: rendering.unsaved}, rendering, k)
+	update := revisions.Update{Content: content}
+	if !request.Pending {
+		update.Set = rendering.unsaved
+	}
+	return r.write(ctx, request, update, rendering, k)
 }
 
 // Keep adds the objects of a rendering to the history, unless they are in it. It is called when the

@@ -77,6 +77,8 @@ type Request struct {
 	// Revision is what is rendered, and Rendered says that it was rendered before.
 	Revision revisions.Revision
 	Rendered bool
+	// Pending: the revision has not started, so that the history does not get its objects yet.
+	Pending bool
 	// Stored is the digest of what the history has of the revision; empty if it has nothing.
 	Stored string
 	// Retention says how many revisions the history has.

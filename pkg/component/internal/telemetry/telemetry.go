@@ -158,7 +158,7 @@ type Summary struct {
 }
 
 // Report reports the verdict about a reconcile, and what was done for the component if the
-// verdict is a transition or the component is ready.
+// verdict is a transition, the component is ready, or a revision waits for its approval.
 func (t *Telemetry) Report(ctx context.Context, s Subject, a *Activity, before Summary, v verdict.Verdict, dependents map[string]int) {
 	t.logVerdict(ctx, s, a, before.Reason, v)
 	t.population.Set(client.ObjectKeyFromObject(s.Object), metrics.Component{State: string(v.State), Reason: v.Reason, Dependents: dependents})
@@ -167,6 +167,8 @@ func (t *Telemetry) Report(ctx context.Context, s Subject, a *Activity, before S
 	case v.State == v1alpha1.StateReady:
 		t.ReportActivity(ctx, s, a, Apply)
 		t.logTransition(ctx, s, a, a.completed(before))
+	case v.Reason == v1alpha1.ReasonApprovalRequired:
+		t.ReportActivity(ctx, s, a, Apply) // the revision before is repaired, which is no part of what is approved
 	case v.State == before.State && v.Reason == before.Reason:
 		// No transition, so no event: what was done is reported at the next one.
 	case !s.Object.GetDeletionTimestamp().IsZero():
