@@ -1,0 +1,291 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package componenttest
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// snapshot are the dependents of a component by their names.
+type snapshot map[string]dependent
+
+// dependent is an object with the label of the component.
+type dependent struct {
+	object
+	uid types.UID
+	// content is the same for every installation: without uids, versions, times, status
+	// and what the server chooses.
+	content map[string]any
+}
+
+// contents are what two installations are compared by.
+func (s snapshot) contents() map[string]map[string]any {
+	contents := map[string]map[string]any{}
+	for name, d := range s {
+		contents[name] = d.content
+	}
+	return contents
+}
+
+// differs returns an error if other dependents are there. Nothing differs from nil.
+func (s snapshot) differs(got snapshot) error {
+	if s == nil {
+		return nil
+	}
+	if diff := gocmp.Diff(s.contents(), got.contents()); diff != "" {
+		return errors.New("the dependents are not those that there are without a failure (-want +got):\n" + diff)
+	}
+	return nil
+}
+
+// dependents returns what has the label of the component, of all types that the operator has
+// written.
+func (i *Installed[T]) dependents(ctx context.Context) (snapshot, error) {
+	live, err := i.labelled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	words := []string{i.Namespace, "$NAMESPACE", string(i.Component.GetUID()), "$UID"}
+	for _, o := range live {
+		if o.GetDeletionTimestamp() != nil {
+			return nil, fmt.Errorf("%s is still being deleted", i.nameOf(identify(o)))
+		}
+		words = append(words, string(o.GetUID()), "$UID")
+	}
+	found := snapshot{}
+	for _, o := range live {
+		content, err := i.normal(o, strings.NewReplacer(words...))
+		if err != nil {
+			return nil, err
+		}
+		id := identify(o)
+		found[i.nameOf(id)] = dependent{object: id, uid: o.GetUID(), content: content}
+	}
+	return found, nil
+}
+
+// labelled lists the objects with the label of the component.
+func (i *Installed[T]) labelled(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	var found []*unstructured.Unstructured
+	if i.ownerID == "" {
+		return nil, nil
+	}
+	for _, resource := range i.record.resources() {
+		kind, err := i.Client.RESTMapper().KindFor(resource)
+		if isUnserved(err) {
+			continue // the type is gone
+		}
+		if err != nil {
+			return nil, err
+		}
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind)
+		if err := i.Client.List(ctx, list); err != nil && !isUnserved(err) {
+			return nil, fmt.Errorf("list %s: %w", resource.Resource, err)
+		}
+		for n := range list.Items {
+			if i.isLabelled(&list.Items[n]) {
+				found = append(found, &list.Items[n])
+			}
+		}
+	}
+	return found, nil
+}
+
+// isLabelled reports whether an object has the label of the component. The name of the
+// reconciler, with which the label starts, is known to the operator only.
+func (i *Installed[T]) isLabelled(o client.Object) bool {
+	for key, value := range o.GetLabels() {
+		if strings.HasSuffix(key, "/"+v1alpha1.LabelOwnerID) && value == i.ownerID {
+			return true
+		}
+	}
+	return false
+}
+
+// isUnserved reports whether the server does not know the type, or not this way of reading it.
+func isUnserved(err error) bool {
+	return apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+}
+
+// controllerAnnotations are prefixes of annotations that controllers set sooner or later.
+var controllerAnnotations = []string{"deployment.kubernetes.io/", "pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/"}
+
+// normal returns what is the same for every installation.
+func (i *Installed[T]) normal(live *unstructured.Unstructured, words *strings.Replacer) (map[string]any, error) {
+	o := live.DeepCopy()
+	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "generateName"} {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
+	delete(o.Object, "status")
+	for _, field := range []string{"clusterIP", "clusterIPs", "healthCheckNodePort", "volumeName"} {
+		unstructured.RemoveNestedField(o.Object, "spec", field)
+	}
+	removeNodePorts(o.Object)
+	annotations := o.GetAnnotations()
+	for key := range annotations {
+		if slices.ContainsFunc(controllerAnnotations, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+			delete(annotations, key)
+		}
+	}
+	o.SetAnnotations(annotations)
+	if o.GetKind() == "Secret" && o.GroupVersionKind().Group == "" {
+		data, _ := o.Object["data"].(map[string]any)
+		for key := range data {
+			data[key] = "a value that is not compared"
+		}
+	}
+	if i.operator.Normalize != nil {
+		i.operator.Normalize(o)
+	}
+	text, err := json.Marshal(o.Object)
+	if err != nil {
+		return nil, err
+	}
+	content := map[string]any{}
+	return content, json.Unmarshal([]byte(words.Replace(strings.ReplaceAll(string(text), i.ownerID, "$OWNER"))), &content)
+}
+
+// removeNodePorts removes the ports of the nodes from a Service.
+func removeNodePorts(content map[string]any) {
+	spec, _ := content["spec"].(map[string]any)
+	ports, _ := spec["ports"].([]any)
+	for _, port := range ports {
+		if port, ok := port.(map[string]any); ok {
+			delete(port, "nodePort")
+		}
+	}
+}
+
+// identify returns the identity of an object.
+func identify(o client.Object) object {
+	return object{o.GetObjectKind().GroupVersionKind(), o.GetNamespace(), o.GetName()}
+}
+
+// bare returns the object without content.
+func (o object) bare() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(o.GroupVersionKind)
+	u.SetNamespace(o.namespace)
+	u.SetName(o.name)
+	return u
+}
+
+// nameOf is "Kind name", or "Kind namespace/name" if the namespace is not that of the component.
+func (i *Installed[T]) nameOf(o object) string {
+	if o.namespace == "" || o.namespace == i.Namespace {
+		return o.Kind + " " + strings.ReplaceAll(o.name, i.Namespace, "$NAMESPACE")
+	}
+	return o.Kind + " " + strings.ReplaceAll(o.namespace, i.Namespace, "$NAMESPACE") + "/" + o.name
+}
+
+// matches reports whether one of the patterns names the object.
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		ok, err := path.Match(pattern, name)
+		return ok && err == nil
+	})
+}
+
+// leftovers returns what is left of the component: objects with its label, those that the
+// operator created, and those in the namespace that were not there before.
+func (i *Installed[T]) leftovers(ctx context.Context) ([]object, error) {
+	left, err := i.inNamespace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	labelled, err := i.labelled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range labelled {
+		left = append(left, identify(o))
+	}
+	for o := range i.record.creations() {
+		live := o.bare()
+		switch err := i.Client.Get(ctx, client.ObjectKeyFromObject(live), live); {
+		case err == nil && !isKeyOfDigests(o) && !isGarbage(live):
+			left = append(left, o)
+		case err != nil && !isUnserved(err):
+			return nil, err
+		}
+	}
+	left = slices.DeleteFunc(left, func(o object) bool { return i.before[o] || matches(i.operator.Retained, i.nameOf(o)) })
+	slices.SortFunc(left, func(a, b object) int { return cmp.Compare(i.nameOf(a), i.nameOf(b)) })
+	return slices.Compact(left), nil
+}
+
+// isKeyOfDigests reports whether an object is the Secret that the operator keeps for all
+// components.
+func isKeyOfDigests(o object) bool {
+	return o.Kind == "Secret" && strings.HasSuffix(o.name, "-digest-key")
+}
+
+// isGarbage reports whether only the garbage collector of the cluster has to remove the object.
+func isGarbage(o client.Object) bool {
+	return len(o.GetOwnerReferences()) > 0 && len(o.GetFinalizers()) == 0
+}
+
+// inNamespace lists what is in the namespace of the component, without the component, what
+// every namespace has, events, and what the garbage collector removes.
+func (i *Installed[T]) inNamespace(ctx context.Context) ([]object, error) {
+	lists, err := i.types.ServerPreferredResources()
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return nil, err
+	}
+	var found []object
+	for _, served := range lists {
+		gv, err := schema.ParseGroupVersion(served.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		for _, resource := range served.APIResources {
+			kind := gv.WithKind(resource.Kind)
+			if !resource.Namespaced || !hasVerbs(resource, "create", "delete", "list") || resource.Name == "events" || kind == i.kind {
+				continue
+			}
+			list := &metav1.PartialObjectMetadataList{}
+			list.SetGroupVersionKind(kind)
+			if err := i.Client.List(ctx, list, client.InNamespace(i.Namespace)); err != nil && !isUnserved(err) {
+				return nil, fmt.Errorf("list %s: %w", resource.Name, err)
+			}
+			for n := range list.Items {
+				o := object{kind, i.Namespace, list.Items[n].Name}
+				if !isGarbage(&list.Items[n]) && !isOfEveryNamespace(o) {
+					found = append(found, o)
+				}
+			}
+		}
+	}
+	return found, nil
+}
+
+func hasVerbs(resource metav1.APIResource, verbs ...string) bool {
+	return !slices.ContainsFunc(verbs, func(verb string) bool { return !slices.Contains(resource.Verbs, verb) })
+}
+
+// isOfEveryNamespace reports whether the object is made with every namespace.
+func isOfEveryNamespace(o object) bool {
+	return o.GroupKind() == (schema.GroupKind{Kind: "ServiceAccount"}) && o.name == "default" ||
+		o.GroupKind() == (schema.GroupKind{Kind: "ConfigMap"}) && o.name == "kube-root-ca.crt"
+}
