@@ -24,8 +24,9 @@
 // reconcile the components.
 //
 // Every case has a namespace of its own. Cases run one after the other, because they share
-// the cluster-scoped objects and those of other namespaces. Do not run tests of one operator
-// in parallel.
+// the cluster-scoped objects and those of other namespaces. Tests of one operator can run in
+// parallel only if all dependents are in the namespace of the component, and not with
+// TestRights, whose operator sees all namespaces.
 //
 // The end of a case is the right one if
 //

@@ -71,6 +71,7 @@ func (i *Installed[T]) Edit(t testing.TB, edit func(T)) {
 // else than what the field Retained names is left.
 func (i *Installed[T]) Delete(t testing.TB) {
 	t.Helper()
+	i.network.faults.nextStage()
 	if err := i.Client.Delete(t.Context(), i.Component); err != nil {
 		t.Fatalf("delete the component: %v", err)
 	}
@@ -154,6 +155,7 @@ func (i *Installed[T]) create(t testing.TB) {
 // so that the status shows when the change was seen.
 func (i *Installed[T]) change(t testing.TB, edit func(T)) {
 	t.Helper()
+	i.network.faults.nextStage()
 	update := func(change func()) {
 		t.Helper()
 		i.poll(t, "the update of the component", func(ctx context.Context) error {
@@ -343,7 +345,7 @@ func (i *Installed[T]) end(t testing.TB) {
 		t.Errorf("list what is left: %v", err)
 	}
 	for _, o := range left {
-		remove(o.metadata())
+		remove(o.bare())
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: i.Namespace}}
 	if err := client.IgnoreNotFound(i.Client.Delete(ctx, namespace)); err != nil {

@@ -182,11 +182,13 @@ func identify(o client.Object) object {
 	return object{o.GetObjectKind().GroupVersionKind(), o.GetNamespace(), o.GetName()}
 }
 
-// metadata returns the object without content.
-func (o object) metadata() *metav1.PartialObjectMetadata {
-	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: o.name}}
-	m.SetGroupVersionKind(o.GroupVersionKind)
-	return m
+// bare returns the object without content.
+func (o object) bare() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(o.GroupVersionKind)
+	u.SetNamespace(o.namespace)
+	u.SetName(o.name)
+	return u
 }
 
 // nameOf is "Kind name", or "Kind namespace/name" if the namespace is not that of the component.
@@ -220,9 +222,9 @@ func (i *Installed[T]) leftovers(ctx context.Context) ([]object, error) {
 		left = append(left, identify(o))
 	}
 	for o := range i.record.creations() {
-		m := o.metadata()
-		switch err := i.Client.Get(ctx, client.ObjectKeyFromObject(m), m); {
-		case err == nil && !isKeyOfDigests(o) && !isGarbage(m):
+		live := o.bare()
+		switch err := i.Client.Get(ctx, client.ObjectKeyFromObject(live), live); {
+		case err == nil && !isKeyOfDigests(o) && !isGarbage(live):
 			left = append(left, o)
 		case err != nil && !isUnserved(err):
 			return nil, err

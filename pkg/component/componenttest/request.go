@@ -18,6 +18,9 @@ type request struct {
 	resource                     schema.GroupVersionResource
 	subresource, namespace, name string
 	watch, dryRun                bool
+	// streams is set for a watch that stands for a list: a server that does not know this
+	// way is asked for a list.
+	streams bool
 	// informer is set for a list that starts a watch.
 	informer bool
 	// code is the status of the answer; 0 if there is none.
@@ -30,9 +33,9 @@ func parse(r *http.Request) request {
 	q := request{
 		method: r.Method, path: r.URL.Path,
 		watch:  query.Get("watch") == "true" || query.Get("watch") == "1",
-		dryRun: query.Has("dryRun"),
+		dryRun: query.Has("dryRun"), streams: query.Get("sendInitialEvents") == "true",
 	}
-	q.informer = !q.watch && r.Method == http.MethodGet && (query.Has("resourceVersion") || query.Has("sendInitialEvents"))
+	q.informer = !q.watch && r.Method == http.MethodGet && query.Has("resourceVersion")
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
 	case parts[0] == "api" && len(parts) > 2:
@@ -71,6 +74,8 @@ func (q request) isWrite() bool {
 func (q request) verbs() []string {
 	created := q.code == http.StatusCreated
 	switch {
+	case q.watch && q.streams:
+		return []string{"watch", "list"}
 	case q.watch:
 		return []string{"watch"}
 	case q.method == http.MethodGet && q.name == "":

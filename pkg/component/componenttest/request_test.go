@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package componenttest
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+func TestWhichRightsARequestNeeds(t *testing.T) {
+	for _, tc := range []struct {
+		method, url string
+		code        int
+		background  bool
+		write       bool
+		want        string // verbs, the group with the resource, the namespace and the name
+	}{
+		{http.MethodGet, "/api", 200, true, false, "list ./"},
+		{http.MethodGet, "/apis/apps/v1", 200, true, false, "list ./"},
+		{http.MethodGet, "/api/v1/namespaces/shop", 200, false, false, "get namespaces./shop"},
+		{http.MethodGet, "/api/v1/namespaces/shop/pods", 200, false, false, "list pods.shop/"},
+		{http.MethodGet, "/apis/apps/v1/deployments?limit=500&resourceVersion=0", 200, true, false, "list deployments.apps/"},
+		{http.MethodGet, "/apis/apps/v1/deployments?watch=true&sendInitialEvents=true", 200, true, false, "watch,list deployments.apps/"},
+		{http.MethodGet, "/apis/apps/v1/deployments?watch=1", 200, true, false, "watch deployments.apps/"},
+		{http.MethodPost, "/api/v1/namespaces/shop/configmaps", 201, false, true, "create configmaps.shop/"},
+		{http.MethodPost, "/api/v1/namespaces/shop/configmaps?dryRun=All", 201, false, false, "create configmaps.shop/"},
+		{http.MethodPatch, "/apis/apps/v1/namespaces/shop/deployments/web", 201, false, true, "patch,create deployments.apps.shop/web"},
+		{http.MethodPatch, "/apis/apps/v1/namespaces/shop/deployments/web/status", 200, false, true, "patch deployments/status.apps.shop/web"},
+		{http.MethodPut, "/api/v1/namespaces/shop/finalize", 200, false, true, "update namespaces/finalize./shop"},
+		{http.MethodDelete, "/api/v1/namespaces/shop/configmaps", 200, false, true, "deletecollection configmaps.shop/"},
+		{http.MethodDelete, "/api/v1/nodes/one", 200, false, true, "delete nodes./one"},
+		{http.MethodPost, "/apis/events.k8s.io/v1/namespaces/shop/events", 201, true, false, "create events.events.k8s.io.shop/"},
+		{http.MethodPut, "/apis/coordination.k8s.io/v1/namespaces/shop/leases/leader", 200, true, false, "update leases.coordination.k8s.io.shop/leader"},
+		{http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", 201, false, false, "create selfsubjectrulesreviews.authorization.k8s.io/"},
+	} {
+		q := parse(httptest.NewRequest(tc.method, tc.url, nil))
+		q.code = tc.code
+		parts := []string{q.resourceOfRule()}
+		for _, part := range []string{q.resource.Group, q.namespace} {
+			if part != "" {
+				parts = append(parts, part)
+			}
+		}
+		place := strings.Join(parts, ".")
+		if len(parts) == 1 && (q.name != "" || q.resource.Resource == "") {
+			place += "."
+		}
+		if got := strings.Join(q.verbs(), ",") + " " + place + "/" + q.name; got != tc.want {
+			t.Errorf("%s %s: got %q, want %q", tc.method, tc.url, got, tc.want)
+		}
+		if q.isBackground() != tc.background || q.isWrite() != tc.write {
+			t.Errorf("%s %s: background %t, write %t", tc.method, tc.url, q.isBackground(), q.isWrite())
+		}
+	}
+}
+
+func TestUnusedRulesAreThoseThatNoRequestNeeds(t *testing.T) {
+	requests := []request{
+		parse(httptest.NewRequest(http.MethodGet, "/api/v1/namespaces/shop/configmaps/a", nil)),
+		parse(httptest.NewRequest(http.MethodPatch, "/apis/apps/v1/namespaces/shop/deployments/web/status", nil)),
+	}
+	rule := func(group, resource string, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+	}
+	named := rule("", "configmaps", "get")
+	named.ResourceNames = []string{"b"}
+	got := unusedRules([]rbacv1.PolicyRule{
+		rule("", "configmaps", "get", "list"), named, rule("*", "*/status", "patch"), rule("apps", "deployments", "patch"),
+		rule("*", "*", "*"), rule("rbac.authorization.k8s.io", "roles", "bind", "escalate"),
+	}, requests)
+	want := []rbacv1.PolicyRule{rule("", "configmaps", "list"), named, rule("apps", "deployments", "patch")}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("unused rules (-want +got):\n%s", diff)
+	}
+}
