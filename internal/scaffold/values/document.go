@@ -212,10 +212,10 @@ func common(values []any) any {
 func unite(a, b any) any {
 	switch b := b.(type) {
 	case string:
-		switch a.(type) {
+		switch a := a.(type) {
 		case string:
 			// An empty string tells less.
-			return firstOf(a.(string), b)
+			return firstOf(a, b)
 		case int64, mixedIntString:
 			return mixedIntString{}
 		}

@@ -66,7 +66,8 @@ type generator struct {
 func (g *generator) declare(object *Field, name, path string) {
 	var below []nestedType
 	var members []string
-	fields, keys := names{}, map[string]bool{}
+	// A field cannot have the name of a method that controller-gen writes.
+	fields, keys := names{"DeepCopy": true, "DeepCopyInto": true}, map[string]bool{}
 	if object.Core != "" {
 		_, embedded, _ := strings.Cut(object.Core, ".")
 		fields.unique(embedded)

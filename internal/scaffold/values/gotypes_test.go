@@ -54,6 +54,8 @@ func TestMarkers(t *testing.T) {
 		{"a default is stored", &Field{Key: "a", Type: Integer, Default: int64(3)}, []string{"// +optional", "// +kubebuilder:default=3", "A *int64 `json:\"a,omitempty\"`"}},
 		{"unless it is zero", &Field{Key: "a", Type: Bool, Default: false}, []string{"// +optional", "A *bool `json:\"a,omitempty\"`"}},
 		{"or says which image runs", &Field{Key: "imageTag", Type: String, Default: "1.2"}, []string{"// +optional", "ImageTag *string `json:\"imageTag,omitempty\"`"}},
+		{"or too large for a marker", &Field{Key: "a", Type: Number, Default: 1e300},
+			[]string{"// +optional", "// +kubebuilder:validation:Schemaless", "// +kubebuilder:validation:Type=number", "A *apiextensionsv1.JSON `json:\"a,omitempty\"`"}},
 		{"or is not allowed", &Field{Key: "a", Type: String, Default: "x", MinLength: &length}, []string{"// +optional", "// +kubebuilder:validation:MinLength=2", "A *string `json:\"a,omitempty\"`"}},
 		{"or not one of the constants", &Field{Key: "a", Type: String, Default: "x", Enum: []any{"", "b;c", `d"`}},
 			[]string{"// +optional", `// +kubebuilder:validation:Enum={"","b;c","d\""}`, "A *string `json:\"a,omitempty\"`"}},
@@ -76,12 +78,12 @@ func TestMarkers(t *testing.T) {
 }
 
 func TestGoTypesNamesAreUnique(t *testing.T) {
-	root := learnText(t, "aB: {c: {x: 1}}\na: {bC: {x: 1}, b: {c: {x: 1}}}\nab: 1\nAB: 2\na-b: 3")
+	root := learnText(t, "aB: {c: {x: 1}}\na: {bC: {x: 1}, b: {c: {x: 1}}}\nab: 1\nAB: 2\na-b: 3\ndeepCopy: 4")
 	code, err := GoTypes(root, "Shop")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"type ShopValuesABC struct", "type ShopValuesABC2 struct", "`json:\"a-b,omitempty\"`"} {
+	for _, want := range []string{"type ShopValuesABC struct", "type ShopValuesABC2 struct", "`json:\"a-b,omitempty\"`", "DeepCopy2 *int64"} {
 		if strings.Count(code.Source, want) != 1 {
 			t.Errorf("the source does not contain %q once:\n%s", want, code.Source)
 		}

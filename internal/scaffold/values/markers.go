@@ -109,7 +109,7 @@ func defaultOf(field *Field) (string, bool) {
 	case int64:
 		return literal(v), v != 0 && (field.Type == Integer || field.Type == Number || field.Type == IntOrString)
 	case float64:
-		return literal(v), v != 0 && field.Type == Number
+		return literal(v), v != 0 && isExact(v) && field.Type == Number
 	case string:
 		return literal(v), v != "" && (field.Type == String || field.Type == IntOrString)
 	default:

@@ -181,7 +181,7 @@ var wellKnownBelow = []struct {
 	{"rbac", map[string]shape{"rules": listOf(core("rbacv1.PolicyRule")), "extrarules": listOf(core("rbacv1.PolicyRule"))}},
 	{"autoscaling", map[string]shape{"behavior": core("autoscalingv2.HorizontalPodAutoscalerBehavior")}},
 	{"hpa", map[string]shape{"behavior": core("autoscalingv2.HorizontalPodAutoscalerBehavior")}},
-	{"persistence", map[string]shape{"selector": core("metav1.LabelSelector"), "datasource": core("corev1.TypedLocalObjectReference")}},
+	{"persistence", map[string]shape{"selector": core("metav1.LabelSelector")}},
 }
 
 // byName returns the type that the name of a value stands for, if the value fits.

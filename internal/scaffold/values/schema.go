@@ -424,7 +424,7 @@ func (l *learner) restrict(field *Field, p place, sources ...fragment) {
 	}
 	seen := map[any]bool{}
 	for _, constant := range constantsOf(f) {
-		if !agrees(field.Type, constant) {
+		if number, ok := constant.(float64); !agrees(field.Type, constant) || ok && !isExact(number) {
 			field.Enum = nil
 			return
 		}
@@ -473,12 +473,15 @@ func bound(inclusive, exclusive any, kind Type, lower bool) *float64 {
 		}
 		ok = true
 	}
-	// Beyond this, a float64 does not tell integers apart.
-	if !ok || math.Abs(limit) > 1<<53 {
+	if !ok || !isExact(limit) {
 		return nil
 	}
 	return &limit
 }
+
+// isExact reports whether a number is small enough to be written as it is: beyond it, a float64
+// does not tell integers apart, and markers cannot express it.
+func isExact(number float64) bool { return math.Abs(number) <= 1<<53 }
 
 func float(value any) (float64, bool) {
 	switch v := value.(type) {

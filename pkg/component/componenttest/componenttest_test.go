@@ -126,7 +126,7 @@ func TestAnOperatorThatIsNotCompleteIsReported(t *testing.T) {
 
 func TestCrashesOfARightOperatorPass(t *testing.T) {
 	t.Parallel()
-	notes(t, noteTemplates).TestCrashes(t, note(), rewrite, 1)
+	notes(t, noteTemplates).TestCrashes(t, note(), rewrite, every(8, 1))
 }
 
 // numbered creates a ConfigMap with another name for each process: a crash leaves one more.

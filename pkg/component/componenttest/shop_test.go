@@ -88,8 +88,10 @@ func TestTheShop(t *testing.T) {
 		}
 		o.TestRights(t, shop(), closeCache, role.Rules)
 	})
-	t.Run("crashes", func(t *testing.T) { o.TestCrashes(t, shop(), closeCache, 33) })
-	t.Run("faults", func(t *testing.T) { o.TestFaults(t, shop(), closeCache) })
+	t.Run("crashes", func(t *testing.T) { o.TestCrashes(t, shop(), closeCache, every(67, 1)) })
+	if isWhole() {
+		t.Run("faults", func(t *testing.T) { o.TestFaults(t, shop(), closeCache) })
+	}
 	t.Run("upgrade", func(t *testing.T) { o.TestUpgrade(t, o, shop()) })
 	t.Run("a hook that leaves something", func(t *testing.T) {
 		setUp := o.SetUp
