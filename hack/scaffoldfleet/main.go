@@ -115,15 +115,15 @@ func try(ctx context.Context, chart, folder, library string, live bool) (r resul
 	r.made = "ok"
 	r.tests = command(ctx, folder, "go", "test", "-run", "TestTheGoldenFilesAreRendered", ".")
 	if live && r.tests == "ok" {
-		if r.live = command(ctx, folder, "make", "test"); r.live == "ok" {
-			r.live = command(ctx, folder, "go", "tool", "corbel", "dev", "--once")
+		if r.live = command(ctx, folder, "go", "tool", "corbel", "dev", "--once"); r.live == "ok" {
+			r.live = command(ctx, folder, "make", "test")
 		}
 	}
 	return r
 }
 
 // patience is how long a command may take.
-const patience = 10 * time.Minute
+const patience = 4 * time.Minute
 
 // command runs a command in a project, and returns "ok" or why it failed.
 func command(ctx context.Context, folder, name string, args ...string) string {
