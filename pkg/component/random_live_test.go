@@ -218,3 +218,57 @@ func readable(data []byte, text string) bool {
 	}
 	return bytes.Contains(data, []byte(text))
 }
+
+// passwords is a chart as many are: a Secret keeps its password by a lookup, and a workload has the checksum of
+// another rendering of it.
+func passwords(t *testing.T) manifests.Generator {
+	t.Helper()
+	const secret = `{{- $password := randAlphaNum 20 | b64enc }}
+{{- with lookup "v1" "Secret" .Release.Namespace "core" }}{{ $password = .data.password }}{{ end }}
+apiVersion: v1
+kind: Secret
+metadata: {name: core}
+data: {password: {{ $password }}}
+`
+	const workload = `apiVersion: v1
+kind: PodTemplate
+metadata: {name: core}
+template:
+  metadata:
+    annotations:
+      checksum/secret: {{ include (print $.Template.BasePath "/secret.yaml") . | sha256sum }}
+      color: {{ .Values.values.color }}
+  spec: {containers: [{name: main, image: "registry.example.com/core:1"}]}
+`
+	return must(helm.New(fstest.MapFS{
+		"Chart.yaml": {Data: []byte("apiVersion: v2\nname: passwords\nversion: 1.0.0\n")}, "values.yaml": {Data: []byte("values: {color: none}\n")},
+		"templates/secret.yaml": {Data: []byte(secret)}, "templates/workload.yaml": {Data: []byte(workload)},
+	}, ".", helm.Options{}))(t)
+}
+
+func TestWhatWasRandomStaysAlthoughItIsLookedUpLater(t *testing.T) {
+	b := newBed(t, passwords(t), component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: map[string]string{"color": "red"}})
+	b.until(component.StateReady)
+	for _, restart := range []bool{false, true} {
+		if restart {
+			b.restart(passwords(t))
+		}
+		b.resetRequests()
+		for range 3 {
+			b.forward += 11 * time.Minute // the next full reconcile
+			if w, _, err := b.reconcile(); !w.Status.IsReady() || err != nil {
+				t.Fatalf("state %s, %v", w.Status.State, err)
+			}
+		}
+		// That the values are looked up now is kept once.
+		if got := without(b.writes(), "widgets", "digest-key", "main-revisions"); len(got) > 0 {
+			t.Errorf("writes (restart: %t): %v", restart, got)
+		}
+	}
+	password := b.password()
+	b.setValues(map[string]string{"color": "blue"})
+	if b.password() != password {
+		t.Error("an upgrade has changed the password, which the chart looks up")
+	}
+}

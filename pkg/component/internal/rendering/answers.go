@@ -22,6 +22,8 @@ type answers struct {
 	lock    sync.Mutex
 	read    []string
 	nothing bool
+	// asked: something was looked up, or listed.
+	asked bool
 	// random says whether random values or the time were used.
 	random *manifests.Randomness
 }
@@ -60,6 +62,19 @@ func (a *answers) digest() string {
 	return digest.Combine(slices.Sorted(slices.Values(a.read))...)
 }
 
+// looked reports whether something was looked up.
+func (a *answers) looked() bool {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	return a.asked
+}
+
+func (a *answers) noteLook() {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	a.asked = true
+}
+
 // foundNothing reports whether something was looked for that does not exist.
 func (a *answers) foundNothing() bool {
 	a.lock.Lock()
@@ -74,6 +89,7 @@ type noting struct {
 }
 
 func (n *noting) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	n.answers.noteLook()
 	err := n.Client.Get(ctx, key, object, options...)
 	switch kind := n.kindOf(object); {
 	case apierrors.IsNotFound(err):
@@ -85,6 +101,7 @@ func (n *noting) Get(ctx context.Context, key client.ObjectKey, object client.Ob
 }
 
 func (n *noting) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	n.answers.noteLook()
 	err := n.Client.List(ctx, list, options...)
 	if err != nil {
 		return err

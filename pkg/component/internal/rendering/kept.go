@@ -61,13 +61,17 @@ func (k *kept) isOf(request Request) bool {
 	return k.component == request.Component.GetUID() && k.revision == request.Revision
 }
 
-// keepRandom gives the objects of a rendering that used random values or the time those that
-// the revision has. New ones are to be saved before the objects are applied.
+// keepRandom gives the objects of a rendering that used random values or the time, or that looked up what
+// another one may have made of them, those that the revision has. New ones are to be saved before the
+// objects are applied.
 func (r *Renderer) keepRandom(ctx context.Context, request Request, inputs string, objects []client.Object, read *answers, k *kept) ([]client.Object, *answers, error) {
 	if r.Revisions != nil && !k.loaded {
 		before := k.Time
 		if err := r.load(ctx, request, k); err != nil {
 			return nil, nil, err
+		}
+		if !read.random.Used() && k.isEmpty() {
+			k.lost, k.notice = "", "" // nothing of the revision is random
 		}
 		if read.random.UsedTime() && !k.Time.Equal(before) {
 			var err error
@@ -76,8 +80,16 @@ func (r *Renderer) keepRandom(ctx context.Context, request Request, inputs strin
 			}
 		}
 	}
-	if cause := digest.Combine(inputs, read.digest()); k.Cause != cause {
+	cause := digest.Combine(inputs, read.digest())
+	switch {
+	case k.Cause == cause:
+	case read.random.Used():
 		if err := r.findRandom(ctx, request, objects, k); err != nil {
+			return nil, nil, err
+		}
+		k.Cause = cause
+	case !k.isEmpty(): // it looks up what an earlier rendering has made
+		if err := k.keepParts(randomParts{}, objects); err != nil {
 			return nil, nil, err
 		}
 		k.Cause = cause
@@ -104,7 +116,12 @@ func (r *Renderer) findRandom(ctx context.Context, request Request, objects []cl
 		}
 		found = randomIn(objects, again, once)
 	}
-	parts, err := plain(found.keep(k.randomParts))
+	return k.keepParts(found, objects)
+}
+
+// keepParts keeps the parts of a rendering with the values that the revision has.
+func (k *kept) keepParts(found randomParts, objects []client.Object) error {
+	parts, err := plain(found.keep(k.randomParts, objects))
 	if err != nil {
 		return fmt.Errorf("the random values of the manifests: %w", err)
 	}
@@ -154,7 +171,7 @@ func (r *Renderer) load(ctx context.Context, request Request, k *kept) error {
 // objects with them. That something cannot be kept there stops nothing; it is tried again with the
 // next full reconcile.
 func (r *Renderer) keepValues(ctx context.Context, request Request, read *answers, rendering *Rendering, k *kept) error {
-	needed := read.random.Used() && (len(k.Values) > 0 || len(k.Groups) > 0 || read.random.UsedTime())
+	needed := !k.isEmpty() || read.random.UsedTime()
 	if needed && k.lost != "" {
 		r.warn(request.Component, reasonRandomValuesLost,
 			fmt.Sprintf("the random values of revision %d are made anew, because what was kept of them is lost: %s", k.revision.Number, k.lost))

@@ -4,6 +4,8 @@
 package rendering
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -27,6 +29,8 @@ type randomValue struct {
 	// Path leads to the field by keys of maps and indexes of lists. It is empty for the whole object.
 	Path  []any `json:"path"`
 	Value any   `json:"value"`
+	// Found is what the first rendering has there that is not random any more.
+	Found json.RawMessage `json:"found,omitempty"`
 }
 
 // place identifies the field.
@@ -154,6 +158,9 @@ func each(values []any, get func(any) any) []any {
 	return results
 }
 
+// isEmpty reports whether there are no parts.
+func (p randomParts) isEmpty() bool { return len(p.Values) == 0 && len(p.Groups) == 0 }
+
 // equal reports whether the parts are the same, with the same values.
 func (p randomParts) equal(other randomParts) bool { return reflect.DeepEqual(p, other) }
 
@@ -170,9 +177,29 @@ func (p randomParts) has(earlier randomParts) bool {
 		!slices.ContainsFunc(earlier.Groups, func(group randomGroup) bool { return !places[fmt.Sprintf("%q", group.objectGroup)] })
 }
 
-// keep returns the parts with the values that the earlier ones have for them.
-func (p randomParts) keep(earlier randomParts) randomParts {
+// keep returns the parts with the values that the earlier ones have for them. Parts that are not random any
+// more in the objects of a rendering stay as they were: the generator looks up what it has made. They
+// follow the rendering when it changes from what it first was without being random.
+func (p randomParts) keep(earlier randomParts, objects []client.Object) randomParts {
 	kept := randomParts{Values: slices.Clone(p.Values), Groups: slices.Clone(p.Groups)}
+	places, rendered := map[string]bool{}, untypedOf(objects)
+	for _, value := range p.Values {
+		places[value.place()] = true
+	}
+	for _, value := range earlier.Values {
+		object := rendered.byID[value.Object]
+		if places[value.place()] || object == nil {
+			continue
+		}
+		now, exists := valueAt(object.Object, value.Path)
+		encoded, err := json.Marshal(now)
+		if value.Found == nil {
+			value.Found = encoded
+		}
+		if exists && err == nil && bytes.Equal(value.Found, encoded) {
+			kept.Values = append(kept.Values, value)
+		}
+	}
 	values := map[string]any{}
 	for _, value := range earlier.Values {
 		values[value.place()] = value.Value
@@ -225,6 +252,28 @@ func (p randomParts) restore(objects []client.Object) {
 			object.Object = runtime.DeepCopyJSON(group.Objects[i])
 		}
 	}
+}
+
+// valueAt returns the value at a path, and reports whether there is one.
+func valueAt(node any, path []any) (value any, exists bool) {
+	for _, step := range path {
+		switch key := step.(type) {
+		case string:
+			object, ok := node.(map[string]any)
+			if node, exists = object[key]; !ok || !exists {
+				return nil, false
+			}
+		case int64:
+			list, ok := node.([]any)
+			if !ok || key < 0 || key >= int64(len(list)) {
+				return nil, false
+			}
+			node = list[key]
+		default:
+			return nil, false
+		}
+	}
+	return node, true
 }
 
 // replace changes the value at a path, if there is one.

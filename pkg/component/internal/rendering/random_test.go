@@ -81,10 +81,10 @@ func TestRandomPartsKeepTheirValues(t *testing.T) {
 			want: []string{config("data: {x1: a}")},
 		},
 		{
-			name:  "a value that was found in the cluster later",
-			first: []string{config("data: {p: x1, q: y1}")}, again: []string{config("data: {p: x2, q: y2}")},
-			later: []string{config("data: {p: rotated, q: y3}")}, laterAgain: []string{config("data: {p: rotated, q: y4}")},
-			want: []string{config("data: {p: rotated, q: y1}")},
+			name:  "a value that is looked up later, with a checksum",
+			first: []string{config("data: {p: x1, sum: of-x2, q: y1}")}, again: []string{config("data: {p: x2, sum: of-x3, q: y2}")},
+			later: []string{config("data: {p: x1, sum: of-x1, q: y3}")}, laterAgain: []string{config("data: {p: x1, sum: of-x1, q: y4}")},
+			want: []string{config("data: {p: x1, sum: of-x2, q: y1}")},
 		},
 		{
 			name:  "a name, beside one that is not random",
@@ -120,11 +120,31 @@ func TestRandomPartsKeepTheirValues(t *testing.T) {
 				t.Errorf("the same input (-want +got):\n%s", diff)
 			}
 			later := objectsIn(t, test.later...)
-			through(t, randomIn(later, objectsIn(t, test.laterAgain...)).keep(first)).restore(later)
+			through(t, randomIn(later, objectsIn(t, test.laterAgain...)).keep(first, later)).restore(later)
 			if diff := cmp.Diff(objectsIn(t, test.want...), later); diff != "" {
 				t.Errorf("another answer of the cluster (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// What is looked up follows the cluster when another client changes it.
+func TestAValueThatIsLookedUpFollowsTheCluster(t *testing.T) {
+	config := func(password, sum string) []client.Object {
+		return objectsIn(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {p: "+password+", sum: "+sum+"}}")
+	}
+	parts := randomIn(config("x1", "of-x2"), config("x2", "of-x3"))
+	for i, step := range []struct{ rendered, want []client.Object }{
+		{config("x1", "of-x1"), config("x1", "of-x2")},
+		{config("x1", "of-x1"), config("x1", "of-x2")},
+		{config("rotated", "of-rotated"), config("rotated", "of-rotated")},
+		{config("x1", "of-x1"), config("x1", "of-x1")},
+	} {
+		parts = through(t, randomParts{}.keep(parts, step.rendered))
+		parts.restore(step.rendered)
+		if diff := cmp.Diff(step.want, step.rendered); diff != "" {
+			t.Errorf("step %d (-want +got):\n%s", i+1, diff)
+		}
 	}
 }
 

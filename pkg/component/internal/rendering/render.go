@@ -144,7 +144,7 @@ func (r *Renderer) render(ctx context.Context, request Request, last *Last) (obj
 	if err != nil || inputs == "" {
 		return objects, read, err
 	}
-	if read.random.Used() {
+	if read.random.Used() || request.Rendered && read.looked() || !last.kept.isEmpty() {
 		if objects, read, err = r.keepRandom(ctx, request, inputs, objects, read, &last.kept); err != nil {
 			return nil, nil, err
 		}
@@ -184,9 +184,7 @@ func (r *Renderer) renderAgain(ctx context.Context, request Request, current Las
 		logf.FromContext(ctx).Info("could not render again to see whether the manifests are the same", "error", err.Error())
 		return false, ""
 	}
-	if readAgain.random.Used() {
-		k.restore(next)
-	}
+	k.restore(next)
 	followed := r.followed(next)
 	if digestOfObjects(followed) == current.digest || readAgain.digest() != current.answers {
 		return true, ""
