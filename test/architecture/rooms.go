@@ -124,6 +124,7 @@ var rooms = []Room{
 
 	// What make runs: it is no part of the library.
 	{Path: "hack/gotest", Floor: supportFloor, Kind: Support},
+	{Path: "hack/reference", Floor: supportFloor, Kind: Support},
 	{Path: "pkg/conditions/conditionstest", Floor: supportFloor, Kind: Support},
 	{Path: "pkg/manifests/manifeststest", Floor: supportFloor, Kind: Support},
 	{Path: "pkg/reconciler/internal/model", Floor: supportFloor, Kind: Support},
