@@ -178,8 +178,8 @@ verify: ## Check that generated files and go.mod are up to date, then lint.
 ##@ Build
 
 .PHONY: generate
-generate: bin/tools/controller-gen ## Write DeepCopy methods and custom resource definitions.
-	hack/generate.sh
+generate: bin/tools/controller-gen ## Write DeepCopy methods, custom resource definitions and docs/reference.
+	GO='$(GO)' hack/generate.sh
 
 # The pinned tools live in a module of their own, so that users of Corbel do not
 # get their dependencies. All are built at once.

@@ -4,7 +4,8 @@
 
 # Writes what controller-gen generates: DeepCopy methods next to the types, and
 # the custom resource definitions of each example into its folder config/crd.
-# Which types get methods is said by markers in the sources.
+# Which types get methods is said by markers in the sources. Then it writes the
+# user's reference from the comments of the sources.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,3 +28,5 @@ done
 # A component type of the tests; its definition must follow the status.
 "$generator" object:headerFile=hack/boilerplate.go.txt crd paths=./pkg/component/testdata/widget \
 	output:crd:dir=pkg/component/testdata/crds
+
+"${GO:-go}" run ./hack/reference

@@ -6,65 +6,265 @@ package v1alpha1
 // Suffixes of labels and annotations; the prefix is the name of the reconciler
 // and a slash, as in "shop.example.com/apply-order".
 const (
-	// LabelOwnerID holds a hash of the owner on every dependent object.
+	// LabelOwnerID identifies the owner of a dependent object by a hash. The status of the
+	// component has the value as ownerID, so that a label selector finds all its objects.
+	//
+	// On: dependent objects
+	// Set by: the operator, with each write
+	// Format: 32 characters, a to z and 2 to 7
+	// Example: shop.example.com/owner-id: b7l5rv2kqmbhkl5h3xsvjvzgzs2ud4tc
 	LabelOwnerID = "owner-id"
-	// AnnotationOwner holds the owner in clear text on every dependent object.
+	// AnnotationOwner names the owner of a dependent object in clear text.
+	//
+	// On: dependent objects
+	// Set by: the operator, with each write
+	// Format: group, kind, namespace, name and uid of the owner, separated by slashes
+	// Example: shop.example.com/owner: shop.example.com/Shop/shop/main/0b1f8a52-6a39-4a41-9a0f-6a6f0e3f3c55
 	AnnotationOwner = "owner"
 
-	AnnotationAdoptionPolicy  = "adoption-policy"
+	// AnnotationAdoptionPolicy decides what happens if the object exists already and does not
+	// belong to the component. An object that belongs to another owner, where the policy does not
+	// allow to adopt it, stalls the component with the reason OwnerConflict.
+	//
+	// On: dependent objects
+	// Format: one of if-unowned, never, always, ignore
+	// Default: the field adoptionPolicy of PolicySpec, else the option AdoptionPolicy, else if-unowned
+	// Example: shop.example.com/adoption-policy: always
+	// Also: the field adoptionPolicy of PolicySpec; the option AdoptionPolicy
+	AnnotationAdoptionPolicy = "adoption-policy"
+	// AnnotationReconcilePolicy decides when the object is written again after its creation.
+	//
+	// On: dependent objects
+	// Format: one of on-object-change, on-object-or-component-change, once, once-per-manifest
+	// Default: on-object-change
+	// Example: shop.example.com/reconcile-policy: once
 	AnnotationReconcilePolicy = "reconcile-policy"
-	AnnotationUpdatePolicy    = "update-policy"
-	// AnnotationRecreatePropagation says what happens to the dependents of an
+	// AnnotationUpdatePolicy decides how the object is written. What an option or a spec says
+	// about a recreation does not count for a Namespace, a CustomResourceDefinition, an APIService, a
+	// PersistentVolumeClaim or a PersistentVolume; only this annotation recreates them.
+	//
+	// On: dependent objects
+	// Format: one of replace, ssa-merge, ssa-override, recreate, recreate-on-immutable
+	// Default: the field updatePolicy of PolicySpec, else the option UpdatePolicy, else replace
+	// Example: shop.example.com/update-policy: ssa-merge
+	// Also: the field updatePolicy of PolicySpec; the option UpdatePolicy
+	AnnotationUpdatePolicy = "update-policy"
+	// AnnotationRecreatePropagation decides what happens to the dependents of an
 	// object that is recreated, such as the pods of a StatefulSet: "background"
 	// deletes them, "orphan" hands them over to the new object.
+	//
+	// On: dependent objects
+	// Format: one of background, orphan
+	// Default: background
+	// Example: shop.example.com/recreate-propagation: orphan
 	AnnotationRecreatePropagation = "recreate-propagation"
-	AnnotationDeletePolicy        = "delete-policy"
-	// AnnotationDriftPolicy may be on the component, too, for all its dependents.
-	AnnotationDriftPolicy     = "drift-policy"
-	AnnotationApplyOrder      = "apply-order"
-	AnnotationDeleteOrder     = "delete-order"
-	AnnotationPurgeOrder      = "purge-order"
+	// AnnotationDeletePolicy decides whether the object is deleted or orphaned when the manifests no longer
+	// contain it, and when the component is deleted. It takes precedence over the annotations of
+	// other tools that keep an object.
+	//
+	// On: dependent objects
+	// Format: one of delete, orphan, orphan-on-apply, orphan-on-delete
+	// Default: the field deletePolicy of PolicySpec, else the option DeletePolicy, else delete; an annotation of another tool can protect more
+	// Example: shop.example.com/delete-policy: orphan-on-delete
+	// Also: the field deletePolicy of PolicySpec; the option DeletePolicy
+	AnnotationDeletePolicy = "delete-policy"
+	// AnnotationDriftPolicy decides what happens when another client changes or deletes the object. On the
+	// component it counts for all its dependents that have none of their own.
+	//
+	// On: dependent objects, or the component
+	// Format: one of repair, report, ignore
+	// Default: the field driftPolicy of DriftSpec, else the option DriftPolicy, else repair
+	// Example: shop.example.com/drift-policy: report
+	// Also: the field driftPolicy of DriftSpec; the option DriftPolicy
+	AnnotationDriftPolicy = "drift-policy"
+	// AnnotationApplyOrder is the wave in which the object is applied. A lower wave comes first, and the
+	// next one is written when all objects of the waves before it are ready.
+	//
+	// On: dependent objects
+	// Format: an integer from -32768 to 32767
+	// Default: 0
+	// Example: shop.example.com/apply-order: "5"
+	AnnotationApplyOrder = "apply-order"
+	// AnnotationDeleteOrder is the wave in which the object is removed. A lower wave comes first, and the
+	// next one is removed when all objects of the waves before it are gone.
+	//
+	// On: dependent objects
+	// Format: an integer from -32768 to 32767
+	// Default: 0
+	// Example: shop.example.com/delete-order: "-5"
+	AnnotationDeleteOrder = "delete-order"
+	// AnnotationPurgeOrder is the wave at whose end the object is deleted, such as a Job that has done
+	// its work. It is not created again while its manifest is unchanged. A wave before
+	// that of apply-order means the same wave. A Namespace, a CustomResourceDefinition and an
+	// APIService cannot be purged.
+	//
+	// On: dependent objects
+	// Format: an integer from -32768 to 32767
+	// Default: none; the object is not purged
+	// Example: shop.example.com/purge-order: "5"
+	AnnotationPurgeOrder = "purge-order"
+	// AnnotationReapplyInterval is how often the object is written although neither it nor its
+	// manifest changed.
+	//
+	// On: dependent objects
+	// Format: a duration of at least 1m, such as 30m or 12h
+	// Default: the field reapplyInterval of ReapplySpec, else never
+	// Example: shop.example.com/reapply-interval: 12h
+	// Also: the field reapplyInterval of ReapplySpec
 	AnnotationReapplyInterval = "reapply-interval"
-	AnnotationStatusHint      = "status-hint"
-	AnnotationReadyWhen       = "ready-when"
-	AnnotationIgnoreFields    = "ignore-fields"
-	AnnotationDependsOn       = "depends-on"
-	AnnotationRunOn           = "run-on"
+	// AnnotationStatusHint names what the status of the object will have, so that its
+	// absence means that the object is not ready: has-observed-generation for
+	// status.observedGeneration, has-ready-condition for a condition Ready, and conditions for
+	// conditions that must all be True.
+	//
+	// On: dependent objects
+	// Format: a list, separated by commas or line ends, of has-observed-generation, has-ready-condition and conditions=TYPE;TYPE
+	// Default: none; the rules for the type of the object apply
+	// Example: shop.example.com/status-hint: has-observed-generation, conditions=Synced;Healthy
+	AnnotationStatusHint = "status-hint"
+	// AnnotationReadyWhen decides when the object is ready. It replaces the rules for its type.
+	//
+	// On: dependent objects
+	// Format: a CEL expression over the object, which is the variable self; its result is a bool; at most 4,096 characters
+	// Default: the first rule of the option ReadyWhen that matches the type, else the rules for the type
+	// Example: shop.example.com/ready-when: self.status.phase == 'Running'
+	// Also: the option ReadyWhen
+	AnnotationReadyWhen = "ready-when"
+	// AnnotationIgnoreFields names fields that the reconciler does not own. They are written at the
+	// creation of the object only, and their changes are no drift. A number in a pointer is
+	// the position in a list of the manifest.
+	//
+	// On: dependent objects
+	// Format: JSON pointers (RFC 6901), separated by commas or line ends
+	// Default: none; the rules of the option IgnoreFields count in addition
+	// Example: shop.example.com/ignore-fields: /spec/replicas, /metadata/annotations/example.com~1touched
+	// Also: the option IgnoreFields
+	AnnotationIgnoreFields = "ignore-fields"
+	// AnnotationDependsOn names other objects of the component. The object is written when they are ready, and
+	// removed before them.
+	//
+	// On: dependent objects
+	// Format: references group/Kind/namespace/name, separated by commas or line ends; without group for core types, without namespace if it is the same or there is none
+	// Default: none
+	// Example: shop.example.com/depends-on: apps/Deployment/database, Secret/credentials
+	AnnotationDependsOn = "depends-on"
+	// AnnotationRunOn lets the object run before or after the deletion of the others, or with a rollback,
+	// in place of with the others. The manifests of an object for a rollback are applied only if the
+	// component is rolled back.
+	//
+	// On: dependent objects
+	// Format: one of pre-delete, post-delete, rollback
+	// Default: none; the object is applied with the others
+	// Example: shop.example.com/run-on: pre-delete
+	AnnotationRunOn = "run-on"
 	// AnnotationRevision is any text. An object that has it counts as changed when
 	// the text changes, and not when something else of its manifest does, unless the
 	// object has failed. The hooks of a chart have the revision of the component.
+	//
+	// On: dependent objects
+	// Format: text that is not empty
+	// Default: none; the object counts as changed when its manifest changes
+	// Example: shop.example.com/revision: "7"
 	AnnotationRevision = "revision"
 
-	// AnnotationManagementPolicy is on the component, like those below, or on
-	// its namespace.
+	// AnnotationManagementPolicy limits what the operator does for the component: to
+	// observe it (skip), or to keep its objects when it is deleted (detach-on-delete). On a namespace it
+	// counts for all components in it that have none of their own, if the option
+	// NamespaceManagementPolicies allows it. A value that does not exist stalls the component.
+	//
+	// On: the component, or its namespace
+	// Format: one of manage, skip, detach-on-delete
+	// Default: the option ManagementPolicy, else manage
+	// Example: shop.example.com/management-policy: skip
+	// Also: the option ManagementPolicy
 	AnnotationManagementPolicy = "management-policy"
 	// AnnotationOperatorNamespace names the namespace of the operator that an
-	// object belongs to, where several operators share the objects of one kind.
+	// object belongs to, where several operators of package lifecycle share the objects of one kind. A change
+	// of it hands the object over.
+	//
+	// On: the object of a reconciler of package lifecycle that has the option OperatorNamespace
+	// Set by: the first operator that reconciles the object
+	// Format: the name of a namespace
+	// Example: shop.example.com/operator-namespace: operators-a
 	AnnotationOperatorNamespace = "operator-namespace"
-	// AnnotationSuspend suspends a component as its spec may do: "true", or the time at
-	// which the suspension ends by itself, in the form of RFC 3339. The deletion of the
+	// AnnotationSuspend suspends a component as its spec may do: for good, or until a time at
+	// which the suspension ends by itself. The dependent objects are left as they are. The deletion of the
 	// component goes on regardless.
+	//
+	// On: the component
+	// Format: "true", "false", or a time in the form of RFC 3339
+	// Default: "false"
+	// Example: shop.example.com/suspend: "2026-12-01T08:00:00Z"
+	// Also: the fields suspend and suspendUntil of SuspensionSpec; of two suspensions the later end counts
 	AnnotationSuspend = "suspend"
-	// AnnotationSuspendReason says why, for other users.
+	// AnnotationSuspendReason is why the component is suspended, for other users. It stands in the
+	// message of condition Ready.
+	//
+	// On: the component
+	// Format: text
+	// Default: none
+	// Example: shop.example.com/suspend-reason: incident 7
+	// Also: the field suspendReason of SuspensionSpec
 	AnnotationSuspendReason = "suspend-reason"
-	// AnnotationReconcileAt asks for a full reconcile whenever its value changes. By
-	// convention the value is the current time.
+	// AnnotationReconcileAt asks for a full reconcile whenever its value changes. The status has the value as
+	// lastHandledReconcileAt when that is done. The annotation reconcile.fluxcd.io/requestedAt
+	// means the same; of two the later time counts.
+	//
+	// On: the component
+	// Format: text, by convention the current time in the form of RFC 3339; at most 128 bytes of it are recorded
+	// Default: none
+	// Example: shop.example.com/reconcile-at: "2026-05-04T10:22:31Z"
 	AnnotationReconcileAt = "reconcile-at"
 	// AnnotationRollbackTo is the number of an earlier revision of the component. Its manifests
-	// are applied in place of those that the spec leads to, until the annotation is removed.
+	// are applied in place of those that the spec leads to, until the annotation is removed. Which
+	// revisions there are is in status.history.
+	//
+	// On: the component
+	// Format: the number of an earlier revision whose manifests are kept
+	// Default: none
+	// Example: shop.example.com/rollback-to: "3"
+	// Also: the field rollbackOnFailure of RollbackSpec and the option RollbackOnFailure go back without it
 	AnnotationRollbackTo = "rollback-to"
-	// AnnotationRequireApproval, if "true", lets each new revision of the component wait until
-	// its plan is approved; "false" does not, whatever the operator's default is.
+	// AnnotationRequireApproval lets each new revision of the component wait until
+	// its plan is approved. The annotation approve approves it.
+	//
+	// On: the component
+	// Format: "true" or "false"
+	// Default: the option RequireApproval, else "false"
+	// Example: shop.example.com/require-approval: "true"
+	// Also: the option RequireApproval
 	AnnotationRequireApproval = "require-approval"
-	// AnnotationApprove is the hash of a plan that waits for its approval, as the status has it.
+	// AnnotationApprove is the hash of a plan that waits for its approval, as the status has it in
+	// approval.hash. It approves this one plan.
+	//
+	// On: the component
+	// Format: the hash of a plan
+	// Default: none
+	// Example: shop.example.com/approve: 1f2e3d4c5b6a79880a1b
 	AnnotationApprove = "approve"
-	// AnnotationAllowEmpty, if "true", lets a component that renders nothing
+	// AnnotationAllowEmpty lets a component that renders nothing
 	// remove all its dependents. Otherwise that counts as a mistake.
+	//
+	// On: the component
+	// Format: "true" or "false"
+	// Default: "false"
+	// Example: shop.example.com/allow-empty: "true"
 	AnnotationAllowEmpty = "allow-empty"
-	// AnnotationSkipDeleteHooks, if "true", deletes the component without the
-	// objects that are to run before and after its deletion.
+	// AnnotationSkipDeleteHooks lets the deletion of the component go on without the
+	// objects that are to run before and after it. Set it if they cannot be rendered or fail.
+	//
+	// On: the component
+	// Format: "true" or "false"
+	// Default: "false"
+	// Example: shop.example.com/skip-delete-hooks: "true"
 	AnnotationSkipDeleteHooks = "skip-delete-hooks"
-	// AnnotationAbandon, if "true", drops the inventory of a
-	// component that is being deleted, and orphans its dependents as they are.
+	// AnnotationAbandon drops the inventory of a component that is being deleted, and orphans its
+	// dependents as they are. Set it if the deletion cannot succeed, for example because the target
+	// cluster does not exist any more. The event Abandoned names what is left.
+	//
+	// On: the component
+	// Format: "true" or "false"
+	// Default: "false"
+	// Example: shop.example.com/abandon: "true"
 	AnnotationAbandon = "abandon"
 )

@@ -12,8 +12,9 @@ type Patch struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	Patch string `json:"patch"`
-	// Target says which objects are changed. Without it, merge patches change the object with the kind and name that
-	// they hold; JSON patches need it.
+	// Target says which objects are changed.
+	//
+	// Default: the object with the kind and name that the merge patch holds; a JSON patch needs a target
 	// +optional
 	Target *PatchTarget `json:"target,omitempty"`
 }
@@ -24,30 +25,44 @@ type Patch struct {
 // +kubebuilder:object:generate=true
 type PatchTarget struct {
 	// Group is the API group.
+	//
+	// Default: everything
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Group string `json:"group,omitempty"`
 	// Version is the API version, without the group.
+	//
+	// Default: everything
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Version string `json:"version,omitempty"`
 	// Kind is the kind.
+	//
+	// Default: everything
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Kind string `json:"kind,omitempty"`
 	// Name is the name.
+	//
+	// Default: everything
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 	// Namespace is the namespace; objects without one count as in that of the deployment.
+	//
+	// Default: everything
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Namespace string `json:"namespace,omitempty"`
 	// LabelSelector is a selector such as "app=web,tier in (a,b)".
+	//
+	// Default: everything
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	LabelSelector string `json:"labelSelector,omitempty"`
 	// AnnotationSelector is a selector for annotations.
+	//
+	// Default: everything
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	AnnotationSelector string `json:"annotationSelector,omitempty"`
@@ -62,14 +77,20 @@ type Image struct {
 	// +kubebuilder:validation:MaxLength=512
 	Name string `json:"name"`
 	// NewName replaces the name.
+	//
+	// Default: the name stays
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	NewName string `json:"newName,omitempty"`
 	// NewTag replaces tag and digest.
+	//
+	// Default: the tag stays, unless Digest is set
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	NewTag string `json:"newTag,omitempty"`
 	// Digest replaces tag and digest, unless NewTag is there, too; then both are set.
+	//
+	// Default: the digest stays, unless NewTag is set
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Digest string `json:"digest,omitempty"`

@@ -88,7 +88,10 @@ const (
 func (s *Streak) Reset() { s.attempts.Store(0) }
 
 const (
-	errorBase   = 200 * time.Millisecond
+	// Limit: the delay after the first error of a component or object that is retried; it doubles with every
+	// further error, unless a rate limiter says otherwise.
+	errorBase = 200 * time.Millisecond
+	// Limit: the longest delay after an error that is retried.
 	errorLimit  = 2 * time.Minute
 	errorJitter = 0.1
 	// errorCeiling leaves room for the jitter below the limit.

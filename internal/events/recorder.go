@@ -29,6 +29,8 @@ type Source interface {
 
 // The limits of the API server, in bytes.
 const (
+	// Unit: bytes
+	// Limit: the note of an event; a longer one is cut.
 	maxNote     = 1024
 	maxReason   = 128
 	maxAction   = 128

@@ -21,13 +21,22 @@ import (
 // DefaultThreshold is how large the items may be in the status, in bytes of JSON:
 // those of about 280 objects. What the status holds is read, decoded, compared
 // and written with every reconcile, and sent to every client that watches the component.
+//
+// Limit: the inventory in the status, as JSON: about 280 objects. A larger one is kept in Secrets beside
+// the component, if the operator may write them.
 const DefaultThreshold = 64 << 10
 
 const (
 	// maxChunks bounds the size of the head.
+	//
+	// Unit: Secrets
+	// Limit: the Secrets that hold the inventory of one component; a component that needs more stalls with the
+	// reason Invalid.
 	maxChunks = 256
 	// maxEntry bounds an entry of a Secret. There are two of them, or three
 	// after a crash, and a Secret holds at most 1 MiB.
+	//
+	// Limit: the part of an inventory in one Secret.
 	maxEntry = 320 << 10
 	// maxContent bounds what is read of a chunk: a small entry may unpack to anything.
 	maxContent = 16 << 20

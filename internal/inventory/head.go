@@ -22,6 +22,9 @@ const (
 	// would leave no room to count up.
 	maxNumber = 1 << 50
 	// maxTypes and maxNamespaces bound the size of the head.
+	//
+	// Unit: types
+	// Limit: the types of the objects in one inventory that is kept in Secrets.
 	maxTypes      = 2000
 	maxNamespaces = 64
 )

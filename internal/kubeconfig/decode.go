@@ -80,6 +80,8 @@ func (e *Error) Reason() string {
 }
 
 // MaxBytes is the size that a kubeconfig may have.
+//
+// Limit: a kubeconfig; a larger one stalls the component with the reason KubeconfigTooLarge.
 const MaxBytes = 1 << 20
 
 var byteOrderMark = []byte("\xef\xbb\xbf")

@@ -6,6 +6,5 @@
 //
 // A label never holds the name or the namespace of an object, so that the number
 // of series does not depend on how many components there are: values that could be
-// anything are folded into "Other". docs/metrics.md describes each of them, and a
-// test compares it with what is registered.
+// anything are folded into "Other". hack/reference writes a page about them.
 package metrics

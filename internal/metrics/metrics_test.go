@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,30 +17,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
-
-// row is how docs/metrics.md describes a metric.
-func row(m Metric) string {
-	return fmt.Sprintf("| `%s` | %s | %s | %s |", m.Name, m.Type, strings.Join(m.Labels, ", "), m.Help)
-}
-
-func TestTheDocumentDescribesEveryMetricAndNoOther(t *testing.T) {
-	content, err := os.ReadFile("../../docs/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got, want []string
-	for line := range strings.Lines(string(content)) {
-		if line = strings.TrimSpace(line); strings.HasPrefix(line, "| `") {
-			got = append(got, line)
-		}
-	}
-	for _, m := range Declared() {
-		want = append(want, row(m))
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("the rows of docs/metrics.md (-want +got):\n%s", d)
-	}
-}
 
 func TestEveryMetricIsRegisteredUnderItsName(t *testing.T) {
 	for _, m := range Declared() {

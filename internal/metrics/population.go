@@ -69,6 +69,10 @@ const (
 	// other stands for values that must not become labels.
 	other = "Other"
 	// maxReasons bounds how many reasons become labels.
+	//
+	// Unit: reasons
+	// Limit: the reasons that become values of the label reason of corbel_components; further ones count as
+	// Other.
 	maxReasons = 64
 )
 

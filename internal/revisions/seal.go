@@ -21,6 +21,9 @@ const (
 	// the same key.
 	purpose = "corbel.run/revisions"
 	// maxSealed bounds the sealed content of a revision, in bytes. A Secret holds that of two.
+	//
+	// Limit: the random values and their context that are kept of one revision, compressed and encrypted; more
+	// are kept in memory only.
 	maxSealed = 384 << 10
 	// maxOpened bounds content, in bytes.
 	maxOpened = 64 << 20

@@ -46,6 +46,8 @@ type Options struct {
 
 const (
 	// unusedFor is how long a target is kept without being used.
+	//
+	// Limit: the time for which the connection to a target cluster is kept without being used.
 	unusedFor = 15 * time.Minute
 	// maxEntries is how many targets are kept, if not more are in use.
 	maxEntries = 1000

@@ -24,8 +24,12 @@ import (
 const (
 	// verifiedFor is how long a verification lasts, if no request fails: an address
 	// can lead to another cluster from one moment to the next.
+	//
+	// Limit: the time after which it is verified again which cluster a kubeconfig leads to.
 	verifiedFor = 10 * time.Minute
 	// probeTimeout bounds a probe.
+	//
+	// Limit: the time that a target cluster has to answer a probe.
 	probeTimeout = 10 * time.Second
 	// probeBase and probeLimit bound the pauses between probes, with the jitter
 	// from 1 to 30 seconds.

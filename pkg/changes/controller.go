@@ -120,11 +120,18 @@ func (c *Controller) start(mgr ctrl.Manager, gvk schema.GroupVersionKind, finali
 	return ctl.Watch(source.Kind[client.Object](from, c.kind, &listener{memory: r.memory}))
 }
 
+// reasonGaveUp means that a controller of package changes could not handle a change of the object, and
+// does not try again until the object changes or is resynced. The log of the operator has the error.
+//
+// Event type: Warning
+// What to do: correct the cause that the log names, and change the object, such as an annotation of it.
+const reasonGaveUp = "GaveUp"
+
 // gaveUp sends an event about what is not retried. The error is in the log only: an event
 // can be read by more people.
 func gaveUp(controller string, recorder events.Recorder) func(client.Object, ReconcileAction) {
 	return func(obj client.Object, action ReconcileAction) {
-		recorder.Eventf(obj, nil, corev1.EventTypeWarning, "GaveUp", string(action),
+		recorder.Eventf(obj, nil, corev1.EventTypeWarning, reasonGaveUp, string(action),
 			"controller %s could not handle that it was %s, and does not try again until it changes or is resynced; the log says why",
 			controller, strings.ToLower(string(action)))
 	}
@@ -160,28 +167,37 @@ func (o ownCache) GetCache() cache.Cache { return o.Cache }
 
 // Options configure a Controller. The zero value is fine.
 type Options struct {
-	// RetryPolicy decides about errors. Default is DefaultRetryPolicy.
+	// RetryPolicy decides about errors.
+	//
+	// Default: DefaultRetryPolicy
 	RetryPolicy RetryPolicy
-	// Changed reports whether a change counts. It gets two states of one object and must
-	// not change them. Default is ContentChanged for opinionated reconcilers and
-	// AnythingChanged for plain ones.
+	// Changed reports whether a change counts. It gets two states of one object and must not change
+	// them.
+	//
+	// Default: ContentChanged for opinionated reconcilers and AnythingChanged for plain ones
 	Changed func(oldObj, newObj client.Object) bool
-	// ResyncInterval is how long after success ReconcileActionResynced comes, plus up to
-	// a tenth; also how long after an error that is not retried the next attempt
-	// is made. Default is never. Independent of it, a resync of the cache (every ten
-	// hours, unless its options say otherwise) does the same.
+	// ResyncInterval is how long after success ReconcileActionResynced comes, plus up to a tenth;
+	// also how long after an error that is not retried the next attempt is made. Independent of it, a
+	// resync of the cache (every ten hours, unless its options say otherwise) does the same.
+	//
+	// Default: never
 	ResyncInterval time.Duration
-	// CacheOptions makes the controller watch through a cache of its own with these
-	// options: namespaces, selectors, transformations, resyncs. Where they are
-	// empty, the scheme, the mapper and the HTTP client are those of the manager. Default
-	// is the cache of the manager, with the options that the manager has for it.
+	// CacheOptions makes the controller watch through a cache of its own with these options:
+	// namespaces, selectors, transformations, resyncs. Where they are empty, the scheme, the mapper
+	// and the HTTP client are those of the manager.
+	//
+	// Default: the cache of the manager, with the options that the manager has for it
 	CacheOptions *cache.Options
-	// NewCache makes the cache of its own. Default is cache.New.
+	// NewCache makes the cache of its own.
+	//
+	// Default: cache.New
 	NewCache cache.NewCacheFunc
-	// Controller is passed on to controller-runtime: concurrency, leader election,
-	// timeouts. Its Reconciler and RateLimiter must be nil. EnableWarmup must not be
-	// true, and that of the manager does not apply: a process that waits to lead
-	// would remember every object that is deleted, and report each once more.
+	// Controller is passed on to controller-runtime: concurrency, leader election, timeouts. Its
+	// Reconciler and RateLimiter must be nil. EnableWarmup must not be true, and that of the manager
+	// does not apply: a process that waits to lead would remember every object that is deleted, and
+	// report each once more.
+	//
+	// Default: that of controller-runtime
 	Controller controller.Options
 }
 

@@ -29,8 +29,11 @@ type RetryPolicy func(err error, attempt int) (retry bool, after time.Duration)
 
 // The delays of the default policy.
 const (
+	// Limit: the delay after the first error under changes.DefaultRetryPolicy; it doubles with every further
+	// error.
 	defaultRetryInitial = 200 * time.Millisecond
-	defaultRetryMax     = 2 * time.Minute
+	// Limit: the longest delay under changes.DefaultRetryPolicy.
+	defaultRetryMax = 2 * time.Minute
 
 	// writeRetryInitial is how long our own writes wait at first after a conflict or error.
 	writeRetryInitial = 50 * time.Millisecond

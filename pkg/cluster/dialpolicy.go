@@ -40,6 +40,7 @@ func (e *AddressDeniedError) Error() string {
 func (e *AddressDeniedError) Unwrap() error { return e.Err }
 
 const (
+	// Limit: the time to connect to a target cluster.
 	dialTimeout = 10 * time.Second
 	keepAlive   = 30 * time.Second
 )

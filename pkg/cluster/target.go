@@ -45,23 +45,36 @@ type Target interface {
 
 // Options tune a Target. The zero value is ready to use.
 type Options struct {
-	// Scheme is for Client. Defaults to the scheme of client-go.
+	// Scheme is for Client.
+	//
+	// Default: the scheme of client-go
 	Scheme *runtime.Scheme
-	// UserAgent names the program to the server. Defaults to that of the
-	// configuration, else "corbel".
+	// UserAgent names the program to the server.
+	//
+	// Default: that of the configuration, else "corbel"
 	UserAgent string
 	// RequestTimeout bounds each request, retries included, except lists.
-	// Defaults to 30 seconds.
+	//
+	// Default: 30 seconds
 	RequestTimeout time.Duration
-	// ListTimeout bounds each list. Defaults to 60 seconds.
+	// ListTimeout bounds each list.
+	//
+	// Default: 60 seconds
 	ListTimeout time.Duration
-	// MaxResponseBytes bounds the size of each answer. Defaults to 64 MiB.
+	// MaxResponseBytes bounds the size of each answer.
+	//
+	// Unit: bytes
+	// Default: 64 MiB
 	MaxResponseBytes int64
-	// ByAddress lets a cluster be identified by its address if the server forbids
-	// to get the namespace kube-system. By default that is an error.
+	// ByAddress lets a cluster be identified by its address if the server forbids to get the
+	// namespace kube-system.
+	//
+	// Default: false: that is an error
 	ByAddress bool
-	// DialPolicy restricts the addresses that connections go to; proxies of the
-	// environment are not used then. Defaults to no restriction.
+	// DialPolicy restricts the addresses that connections go to; proxies of the environment are not
+	// used then.
+	//
+	// Default: no restriction
 	DialPolicy DialPolicy
 }
 

@@ -99,6 +99,9 @@ func patchesOf(c rendering.Component) ([]v1alpha1.Patch, []v1alpha1.Image) {
 }
 
 // minReapplyInterval is the floor of what an annotation may ask for, too.
+//
+// Limit: the shortest interval at which unchanged objects are written again; a shorter one in a spec counts
+// as this, and in an annotation is a mistake.
 const minReapplyInterval = time.Minute
 
 // managedTypesOf returns the additional managed types, or every pattern that is not one.
@@ -121,8 +124,13 @@ func managedTypesOf(c Component) ([]reconciler.TypeInfo, error) {
 }
 
 const (
+	// Limit: the time between two full reconciles of a component that has no requeue interval of its own, less
+	// up to 10 % at random.
 	defaultRequeueInterval = 10 * time.Minute
 	// maxInterval keeps sums of times and intervals within what time.Duration holds.
+	//
+	// Limit: the longest requeue interval, retry interval and timeout of a component; a longer one counts as
+	// this.
 	maxInterval = 10 * 365 * 24 * time.Hour
 )
 

@@ -259,7 +259,11 @@ func (h *handler[T]) finalize(ctx context.Context, obj T) error {
 	return err
 }
 
-// reasonAbandoned is the reason of the event that names what is orphaned without being touched.
+// reasonAbandoned means that the component is deleted with the annotation abandon. The note names the
+// dependents that are orphaned as they are, and what else is left.
+//
+// Event type: Warning
+// What to do: delete by hand what the note names, if it still exists and is not needed.
 const reasonAbandoned = "Abandoned"
 
 // reportAbandoned sends an event about what is orphaned without being touched. It is for

@@ -18,12 +18,16 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/summarize"
 )
 
 // fluxRequestedAt is the annotation by which Flux asks for a reconcile.
-const fluxRequestedAt = "reconcile.fluxcd.io/requestedAt"
+const fluxRequestedAt = summarize.AnnotationReconcileRequestedAt
 
 // maxReconcileAt is how much of the value of such an annotation is recorded, in bytes.
+//
+// Unit: bytes
+// Limit: the value of the annotation reconcile-at that the status records; the rest is cut.
 const maxReconcileAt = 128
 
 // reconcileAt returns the request of a user for a reconcile. Of two it is the later, and what

@@ -27,7 +27,12 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// reasonInventoryRebuilt is the reason of the event that reports a loss.
+// reasonInventoryRebuilt means that a Secret with a part of the inventory was lost, and its objects
+// were found again by their ownership label and annotation.
+//
+// Event type: Warning
+// What to do: find out what deletes or changes the Secrets of the inventory beside the component.
+// Objects that had lost both label and annotation are not dependents any more.
 const reasonInventoryRebuilt = "InventoryRebuilt"
 
 // keepTimeout bounds the last writes of the inventory in a reconcile that is cut off.

@@ -94,6 +94,9 @@ func (m *memory) deleteEntry(key client.ObjectKey) {
 
 // maxRendered is how much memory the render caches of all components may take together, in
 // bytes.
+//
+// Limit: the compressed manifests that an operator keeps in memory for all components; a component without
+// them is rendered again to repair drift.
 const maxRendered = 128 << 20
 
 // prepared is what a full reconcile has found out about what a component wants, as far as

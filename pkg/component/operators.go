@@ -31,12 +31,22 @@ import (
 // takes over when that operator is gone.
 
 const (
-	// reasonOperatorConflict is the reason of the condition and of the event.
+	// reasonOperatorConflict means that two operators of the same name, in different namespaces, reconcile
+	// the component. The message names both namespaces, and says whether this one waits.
+	//
+	// Conditions: OperatorConflict True; Ready is not affected
+	// Event type: Warning
+	// What to do: remove one of the two operators, or let them select different components with the option
+	// LabelSelector.
 	reasonOperatorConflict = "OperatorConflict"
 	// otherOperatorDelay is when an operator that waits looks at the lease again.
+	//
+	// Limit: the time until an operator that waits for another one of its name looks at the lease again.
 	otherOperatorDelay = time.Minute
 	// leaseLeft is for how long the lease of another operator counts as held after it
 	// was renewed last. It allows for clocks that differ.
+	//
+	// Limit: the time for which the lease of another operator counts as held after it was renewed last.
 	leaseLeft = time.Minute
 )
 

@@ -29,124 +29,163 @@ import (
 
 // ReconcilerOptions are creation options for a Reconciler.
 type ReconcilerOptions struct {
-	// FieldOwner is the field manager of all writes. The default, also if it is empty,
-	// is the reconciler name.
+	// FieldOwner is the field manager of all writes.
+	//
+	// Default: the reconciler name, also if it is empty
 	FieldOwner *string
-	// Finalizer is set on every component. The default, also if it is empty, is the
-	// reconciler name. The API server warns of one without a path, such as the default.
-	// On components that exist the former finalizer counts as that of another client,
-	// and blocks the deletion.
+	// Finalizer is set on every component. The API server warns of one without a path, such as the
+	// default. On components that exist the former finalizer counts as that of another client, and
+	// blocks the deletion.
+	//
+	// Default: the reconciler name, also if it is empty
 	Finalizer *string
-	// DefaultServiceAccount is the name of a service account to impersonate for components
-	// that name neither a user (see ImpersonationConfiguration) nor a kubeconfig. It is the
-	// account of that name in the namespace of the component. By default, also if it is
-	// empty, the operator acts with its own identity.
+	// DefaultServiceAccount is the name of a service account to impersonate for components that name
+	// neither a user (see ImpersonationConfiguration) nor a kubeconfig. It is the account of that
+	// name in the namespace of the component.
+	//
+	// Default: none, also if it is empty: the operator acts with its own identity
 	DefaultServiceAccount *string
-	// AdoptionPolicy is what happens if a dependent object exists already and has no owner or
-	// another one. Nil means AdoptionPolicyIfUnowned. PolicyConfiguration takes precedence over
-	// it, and the annotation adoption-policy of an object over both. As for all policies here,
-	// a value that does not exist, also an empty one, is an error of SetupWithManager.
+	// AdoptionPolicy is what happens if a dependent object exists already and has no owner or another
+	// one. PolicyConfiguration takes precedence over it, and the annotation adoption-policy of an
+	// object over both. As for all policies here, a value that does not exist, also an empty one, is
+	// an error of SetupWithManager.
+	//
+	// Default: AdoptionPolicyIfUnowned
 	AdoptionPolicy *reconciler.AdoptionPolicy
-	// UpdatePolicy is how dependent objects are written. Nil means UpdatePolicyReplace.
-	// PolicyConfiguration takes precedence over it, and the annotation update-policy of an
-	// object over both.
+	// UpdatePolicy is how dependent objects are written. PolicyConfiguration takes precedence over
+	// it, and the annotation update-policy of an object over both.
+	//
+	// Default: UpdatePolicyReplace
 	UpdatePolicy *reconciler.UpdatePolicy
 	// DeletePolicy is whether dependent objects are deleted or orphaned when they are no longer
-	// desired. Nil means DeletePolicyDelete. PolicyConfiguration takes precedence over it, and
-	// the annotation delete-policy of an object over both.
+	// desired. PolicyConfiguration takes precedence over it, and the annotation delete-policy of an
+	// object over both.
+	//
+	// Default: DeletePolicyDelete
 	DeletePolicy *reconciler.DeletePolicy
 	// DriftPolicy is what happens when another client changes or deletes a dependent object.
-	// Nil means DriftPolicyRepair. Precedence, lowest first: this option, DriftConfiguration,
-	// the annotation drift-policy of the component, and that of the object.
+	// Precedence, lowest first: this option, DriftConfiguration, the annotation drift-policy of the
+	// component, and that of the object.
+	//
+	// Default: DriftPolicyRepair
 	DriftPolicy *reconciler.DriftPolicy
-	// MissingNamespacesPolicy is whether a namespace is created if dependent objects need it and
-	// no manifest defines it. Nil means MissingNamespacesPolicyCreate. PolicyConfiguration takes
-	// precedence over it.
+	// MissingNamespacesPolicy is whether a namespace is created if dependent objects need it and no
+	// manifest defines it. PolicyConfiguration takes precedence over it.
+	//
+	// Default: MissingNamespacesPolicyCreate
 	MissingNamespacesPolicy *reconciler.MissingNamespacesPolicy
-	// ManagementPolicy is which changes to the dependents of a component are allowed at all. Nil
-	// means lifecycle.Manage. The annotation management-policy of the component takes precedence.
+	// ManagementPolicy is which changes to the dependents of a component are allowed at all. The
+	// annotation management-policy of the component takes precedence.
+	//
+	// Default: lifecycle.Manage
 	ManagementPolicy *lifecycle.ManagementPolicy
-	// NamespaceManagementPolicies makes the annotation management-policy of a namespace count for
-	// all components in it that have none of their own. The operator then needs the right to get,
-	// list and watch namespaces, and reads the namespace in every reconcile. If it cannot be read,
-	// nothing is done for the component. By default annotations of namespaces do not count.
+	// NamespaceManagementPolicies makes the annotation management-policy of a namespace count for all
+	// components in it that have none of their own. The operator then needs the right to get, list
+	// and watch namespaces, and reads the namespace in every reconcile. If it cannot be read, nothing
+	// is done for the component.
+	//
+	// Default: false: annotations of namespaces do not count
 	NamespaceManagementPolicies bool
 	// ReadyWhen adds rules for when the objects of some types are ready. The first rule that matches
 	// the type counts; the annotation ready-when of an object takes precedence. Invalid rules are an
 	// error of SetupWithManager.
+	//
+	// Default: none
 	ReadyWhen []reconciler.ReadyWhen
 	// IgnoreFields are rules for fields that the reconciler does not own: it writes them at the
 	// creation of an object only, and their changes are no drift. All rules that match count, in
 	// addition to the annotation ignore-fields of the object. Invalid rules are an error of
 	// SetupWithManager.
+	//
+	// Default: none
 	IgnoreFields []reconciler.IgnoreFields
 	// TypeFence keeps other clients from creating instances of a type, or objects in a namespace,
 	// between the last check of them and the deletion of the type or namespace. It needs further
-	// rights, see reconciler.ReconcilerOptions. By default what is lost in that time is reported
-	// by an event ForeignInstancesLost.
+	// rights, see reconciler.ReconcilerOptions.
+	//
+	// Default: false: what is lost in that time is reported by an event ForeignInstancesLost
 	TypeFence bool
 	// TargetDialPolicy decides which addresses the API servers of kubeconfigs may have. It is asked
-	// before every connection to one. Nil means cluster.DenyInternal.
+	// before every connection to one.
+	//
+	// Default: cluster.DenyInternal
 	TargetDialPolicy cluster.DialPolicy
-	// TargetConcurrency is how many components may be reconciled in the cluster of one kubeconfig
-	// at the same time, so that a cluster that does not answer delays few of them. Nil means 1;
-	// a value below 1 is an error of SetupWithManager.
+	// TargetConcurrency is how many components may be reconciled in the cluster of one kubeconfig at
+	// the same time, so that a cluster that does not answer delays few of them. A value below 1 is an
+	// error of SetupWithManager.
+	//
+	// Unit: components
+	// Default: 1
 	TargetConcurrency *int
-	// SchemeBuilder adds types to the scheme of the clients for target clusters, on top of those
-	// that the scheme of the manager has. The generator may add more. An error or a panic in it is
-	// an error of SetupWithManager. Nil adds nothing.
+	// SchemeBuilder adds types to the scheme of the clients for target clusters, on top of those that
+	// the scheme of the manager has. The generator may add more. An error or a panic in it is an
+	// error of SetupWithManager.
+	//
+	// Default: nil, which adds nothing
 	SchemeBuilder types.SchemeBuilder
-	// TracerProvider makes OpenTelemetry spans around each reconcile, its hooks, its
-	// rendering and planning, and each batch and write.
-	// If unspecified, nothing is traced.
+	// TracerProvider makes OpenTelemetry spans around each reconcile, its hooks, its rendering and
+	// planning, and each batch and write.
+	//
+	// Default: none; nothing is traced
 	TracerProvider trace.TracerProvider
-	// OperatorNamespace is where the operator keeps objects of its own, such as the
-	// secret with the key of its digests. If unspecified, it is the value of the environment
-	// variable POD_NAMESPACE, or else the namespace of the pod that the operator runs in,
-	// or else "default".
+	// OperatorNamespace is where the operator keeps objects of its own, such as the secret with the
+	// key of its digests.
+	//
+	// Default: the value of the environment variable POD_NAMESPACE, else the namespace of the pod that the operator runs in, else "default"
 	OperatorNamespace *string
-	// NewClient makes the client by which components are read and written, references
-	// are loaded, and which LocalClientFromContext returns. It must read from the
-	// server. If unspecified, client.New of controller-runtime is used.
+	// NewClient makes the client by which components are read and written, references are loaded, and
+	// which LocalClientFromContext returns. It must read from the server.
+	//
+	// Default: client.New of controller-runtime
 	NewClient client.NewClientFunc
-	// MaxConcurrentReconciles is how many components are reconciled at the same time.
-	// If unspecified, it is what the manager says, or else 5. It has no effect
-	// on SetupWithManagerAndBuilder, where the builder says it.
+	// MaxConcurrentReconciles is how many components are reconciled at the same time. It has no
+	// effect on SetupWithManagerAndBuilder, where the builder says it.
+	//
+	// Unit: components
+	// Default: what the manager says, else 5
 	MaxConcurrentReconciles *int
-	// RateLimiter says when a component is requeued after an error. If unspecified,
-	// that is after 200 milliseconds, doubling up to two minutes. It has no effect on
+	// RateLimiter says when a component is requeued after an error. It has no effect on
 	// SetupWithManagerAndBuilder, where the builder says it.
+	//
+	// Default: after 200 milliseconds, doubling up to two minutes
 	RateLimiter workqueue.TypedRateLimiter[reconcile.Request]
-	// LabelSelector selects the components of this reconciler; the others are not
-	// touched, not even when they are deleted. So several operators can share the
-	// components of one type; a change of its labels hands a component over to another.
-	// If unspecified, all components are selected. To save memory, select the
-	// same in the options of the manager's cache.
+	// LabelSelector selects the components of this reconciler; the others are not touched, not even
+	// when they are deleted. So several operators can share the components of one type; a change of
+	// its labels hands a component over to another. To save memory, select the same in the options of
+	// the manager's cache.
+	//
+	// Default: all components
 	LabelSelector *metav1.LabelSelector
-	// ClusterUID identifies the cluster that components live in. If unspecified, it is
-	// the uid of the namespace kube-system, which the operator needs the right to get.
-	// It must never change, and must be another one in each cluster. If the operator may
-	// not get that namespace, a kubeconfig that leads to the local cluster is noticed
-	// only if this is the uid of the namespace.
+	// ClusterUID identifies the cluster that components live in. It must never change, and must be
+	// another one in each cluster. If the operator may not get that namespace, a kubeconfig that
+	// leads to the local cluster is noticed only if this is the uid of the namespace.
+	//
+	// Default: the uid of the namespace kube-system, which the operator needs the right to get
 	ClusterUID *string
-	// RevisionHistoryLimit is how many revisions of a component are kept, so that it can be
-	// rolled back to one of them: in the status, and their manifests in a Secret beside the
-	// component, encrypted. The last revision that was ready is kept in addition. Nil means 10; 0
-	// keeps no manifests, so that no rollback is possible. A negative value is an error of
-	// SetupWithManager.
+	// RevisionHistoryLimit is how many revisions of a component are kept, so that it can be rolled
+	// back to one of them: in the status, and their manifests in a Secret beside the component,
+	// encrypted. The last revision that was ready is kept in addition. 0 keeps no manifests, so that
+	// no rollback is possible. A negative value is an error of SetupWithManager.
+	//
+	// Unit: revisions
+	// Default: 10
 	RevisionHistoryLimit *int
 	// RollbackOnFailure rolls a component back to the last revision that was ready if a dependent
-	// object of a later revision fails, or is not ready within the timeout. By default the failed
-	// revision stays applied. RollbackConfiguration takes precedence over it.
+	// object of a later revision fails, or is not ready within the timeout. RollbackConfiguration
+	// takes precedence over it.
+	//
+	// Default: false: the failed revision stays applied
 	RollbackOnFailure bool
-	// RequireApproval lets each new revision of a component wait until its plan is approved: the
-	// hash of the plan, which the status has, must stand in the annotation approve of the
-	// component. The annotation require-approval takes precedence over it. By default nothing
-	// waits.
+	// RequireApproval lets each new revision of a component wait until its plan is approved: the hash
+	// of the plan, which the status has, must stand in the annotation approve of the component. The
+	// annotation require-approval takes precedence over it.
+	//
+	// Default: false: nothing waits
 	RequireApproval bool
-	// LeaderLock is the lock of the manager's leader election. With it, the reconciler starts
-	// nothing once the lease is so old that another process may lead. By default the age of the
-	// lease is not checked.
+	// LeaderLock is the lock of the manager's leader election. With it, the reconciler starts nothing
+	// once the lease is so old that another process may lead.
+	//
+	// Default: none; the age of the lease is not checked
 	LeaderLock *LeaderLock
 }
 
@@ -183,9 +222,15 @@ type settings struct {
 }
 
 // defaultHistoryLimit is how many revisions are kept, as of Deployments.
+//
+// Limit: the revisions that are kept of a component, unless the option RevisionHistoryLimit says otherwise;
+// the last one that was ready is kept in addition.
 const defaultHistoryLimit = 10
 
 // maxFieldOwner is the limit of the API server for the name of a field manager.
+//
+// Unit: characters
+// Limit: the length of the option FieldOwner, and of the reconciler name in its place.
 const maxFieldOwner = 128
 
 // resolveOptions returns the settings, or every mistake.

@@ -83,7 +83,9 @@ type ConfigMapKeyReference struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Key is the key in the config map; by default the first that exists of those that the operator expects.
+	// Key is the key in the config map.
+	//
+	// Default: the first that exists of the keys that the operator expects
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key,omitempty"`
@@ -128,7 +130,9 @@ type SecretKeyReference struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Key is the key in the secret; by default the first that exists of those that the operator expects.
+	// Key is the key in the secret.
+	//
+	// Default: the first that exists of the keys that the operator expects
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key,omitempty"`

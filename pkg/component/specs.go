@@ -138,11 +138,15 @@ func clearConfiguration(value reflect.Value) {
 //
 // +kubebuilder:object:generate=true
 type PlacementSpec struct {
-	// Namespace is where the dependent objects are put; the component's own namespace by default.
+	// Namespace is where the dependent objects are put.
+	//
+	// Default: the namespace of the component
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
-	// Name is the name that the dependent objects are rendered with; the component's own name by default.
+	// Name is the name that the dependent objects are rendered with.
+	//
+	// Default: the name of the component
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
@@ -168,8 +172,10 @@ func (s *PlacementSpec) GetDeploymentName() string {
 //
 // +kubebuilder:object:generate=true
 type ImpersonationSpec struct {
-	// ServiceAccountName is the service account, in the namespace of the
-	// component, that the dependent objects are written by.
+	// ServiceAccountName is the service account, in the namespace of the component, that the
+	// dependent objects are written by.
+	//
+	// Default: the user of the kubeconfig or, without one, the option DefaultServiceAccount, else the operator itself
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
@@ -192,12 +198,18 @@ func (s *ImpersonationSpec) GetImpersonationGroups() []string { return nil }
 // +kubebuilder:object:generate=true
 type SuspensionSpec struct {
 	// Suspend stops changes to the dependent objects until it is false again.
+	//
+	// Default: false
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
-	// SuspendUntil is when a suspension ends by itself; never by default.
+	// SuspendUntil is when a suspension ends by itself.
+	//
+	// Default: never
 	// +optional
 	SuspendUntil *metav1.Time `json:"suspendUntil,omitempty"`
 	// SuspendReason says why the component is suspended, for other users.
+	//
+	// Default: none
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	SuspendReason string `json:"suspendReason,omitempty"`
@@ -226,7 +238,9 @@ func (s *SuspensionSpec) GetSuspendReason() string {
 //
 // +kubebuilder:object:generate=true
 type ClientSpec struct {
-	// KubeConfig leads to the cluster that the dependent objects are put into; the component's own cluster by default.
+	// KubeConfig leads to the cluster that the dependent objects are put into.
+	//
+	// Default: the cluster that the component lives in
 	// +optional
 	KubeConfig *KubeConfigSpec `json:"kubeConfig,omitempty"`
 }
@@ -258,15 +272,23 @@ func (s *ClientSpec) GetKubeConfig() []byte {
 // +kubebuilder:object:generate=true
 type PolicySpec struct {
 	// AdoptionPolicy says what happens when a dependent object exists already and is not ours.
+	//
+	// Default: the option AdoptionPolicy, else IfUnowned
 	// +optional
 	AdoptionPolicy v1alpha1.AdoptionPolicy `json:"adoptionPolicy,omitempty"`
 	// UpdatePolicy says how dependent objects are written.
+	//
+	// Default: the option UpdatePolicy, else Replace
 	// +optional
 	UpdatePolicy v1alpha1.UpdatePolicy `json:"updatePolicy,omitempty"`
 	// DeletePolicy says what happens to dependent objects that are no longer desired.
+	//
+	// Default: the option DeletePolicy, else Delete
 	// +optional
 	DeletePolicy v1alpha1.DeletePolicy `json:"deletePolicy,omitempty"`
 	// MissingNamespacesPolicy says whether missing namespaces are created.
+	//
+	// Default: the option MissingNamespacesPolicy, else Create
 	// +optional
 	MissingNamespacesPolicy v1alpha1.MissingNamespacesPolicy `json:"missingNamespacesPolicy,omitempty"`
 }
@@ -308,6 +330,8 @@ func (s *PolicySpec) GetMissingNamespacesPolicy() reconciler.MissingNamespacesPo
 // +kubebuilder:object:generate=true
 type DriftSpec struct {
 	// DriftPolicy says what happens when another client changes or deletes dependent objects.
+	//
+	// Default: the option DriftPolicy, else Repair
 	// +optional
 	DriftPolicy v1alpha1.DriftPolicy `json:"driftPolicy,omitempty"`
 }
@@ -324,8 +348,10 @@ func (s *DriftSpec) GetDriftPolicy() reconciler.DriftPolicy {
 //
 // +kubebuilder:object:generate=true
 type TypeSpec struct {
-	// AdditionalManagedTypes are types that appear at run time, because of what
-	// the dependent objects do. The group may be "*" or "*.suffix", the kind "*".
+	// AdditionalManagedTypes are types that appear at run time, because of what the dependent objects
+	// do. The group may be "*" or "*.suffix", the kind "*".
+	//
+	// Default: none
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
@@ -348,7 +374,9 @@ func (s *TypeSpec) GetAdditionalManagedTypes() []reconciler.TypeInfo {
 //
 // +kubebuilder:object:generate=true
 type RequeueSpec struct {
-	// RequeueInterval is how often the component is reconciled although nothing changed; 10m by default.
+	// RequeueInterval is how often the component is reconciled although nothing changed.
+	//
+	// Default: 10m
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]{1,5}(\\.[0-9]{1,9})?(ms|s|m|h))+$"
@@ -368,7 +396,9 @@ func (s *RequeueSpec) GetRequeueInterval() time.Duration {
 //
 // +kubebuilder:object:generate=true
 type RetrySpec struct {
-	// RetryInterval is when the component is reconciled again after it asked for a retry; the requeue interval by default.
+	// RetryInterval is when the component is reconciled again after it asked for a retry.
+	//
+	// Default: the requeue interval
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]{1,5}(\\.[0-9]{1,9})?(ms|s|m|h))+$"
@@ -388,7 +418,9 @@ func (s *RetrySpec) GetRetryInterval() time.Duration {
 //
 // +kubebuilder:object:generate=true
 type TimeoutSpec struct {
-	// Timeout is how long the dependent objects may take to become ready; the requeue interval by default.
+	// Timeout is how long the dependent objects may take to become ready.
+	//
+	// Default: the requeue interval
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]{1,5}(\\.[0-9]{1,9})?(ms|s|m|h))+$"
@@ -408,7 +440,9 @@ func (s *TimeoutSpec) GetTimeout() time.Duration {
 //
 // +kubebuilder:object:generate=true
 type ReapplySpec struct {
-	// ReapplyInterval is how often dependent objects are written although nothing changed; never by default.
+	// ReapplyInterval is how often dependent objects are written although nothing changed.
+	//
+	// Default: never
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]{1,5}(\\.[0-9]{1,9})?(ms|s|m|h))+$"
@@ -428,7 +462,10 @@ func (s *ReapplySpec) GetReapplyInterval() time.Duration {
 //
 // +kubebuilder:object:generate=true
 type RollbackSpec struct {
-	// RollbackOnFailure applies the last revision that was ready if a later one fails or is not ready within the timeout.
+	// RollbackOnFailure applies the last revision that was ready if a later one fails or is not ready
+	// within the timeout.
+	//
+	// Default: the option RollbackOnFailure, else false
 	// +optional
 	RollbackOnFailure *bool `json:"rollbackOnFailure,omitempty"`
 }
@@ -454,11 +491,15 @@ func durationOf(d *types.Duration) time.Duration {
 // +kubebuilder:object:generate=true
 type PatchesSpec struct {
 	// Patches change the dependent objects after they were rendered, one after the other.
+	//
+	// Default: none
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Patches []v1alpha1.Patch `json:"patches,omitempty"`
 	// Images are replaced wherever containers of dependent objects use them, after the patches.
+	//
+	// Default: none
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64

@@ -29,7 +29,11 @@ import (
 // A component that cannot use its target cluster is requeued when that changes. These
 // delays are the fallback.
 const (
-	busyDelay        = 10 * time.Second
+	// Limit: the time until a component is requeued for which all slots of its target cluster are taken
+	// (option TargetConcurrency), unless one becomes free before.
+	busyDelay = 10 * time.Second
+	// Limit: the time until a component is requeued whose target cluster does not answer, unless the cluster
+	// answers before.
 	unreachableDelay = 30 * time.Second
 )
 

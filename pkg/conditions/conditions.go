@@ -219,6 +219,9 @@ func sortConditions(conditions []metav1.Condition) {
 
 // MaxMessage is the greatest length of a message in bytes. Longer ones are cut
 // and end with an ellipsis: a status is read by people, and it is written often.
+//
+// Unit: bytes
+// Limit: the message of a condition; a longer one is cut.
 const MaxMessage = 1024
 
 const ellipsis = "…"

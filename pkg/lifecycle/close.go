@@ -28,6 +28,8 @@ import (
 
 // exitTimeout bounds the last write of a reconcile. It does not depend on the context
 // of the reconcile, so that a shutdown does not lose what was done.
+//
+// Limit: the time for which the status of a reconcile is still written when the operator stops.
 const exitTimeout = 15 * time.Second
 
 // outdatedBase and outdatedLimit are the first and the longest delay before an object with an

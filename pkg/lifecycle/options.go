@@ -28,72 +28,100 @@ const (
 // Options configure a Reconciler or Sessions.
 type Options[T client.Object] struct {
 	// Name is the prefix of the annotations that it reads, as in
-	// "buckets.example.com/management-policy". It should be a DNS name that belongs to
-	// the author of the operator, and must never change. Without a name there are no
-	// annotations. SetupWithManager requires it.
+	// "buckets.example.com/management-policy". It should be a DNS name that belongs to the author of
+	// the operator, and must never change. SetupWithManager requires it.
+	//
+	// Default: none; there are no annotations
 	Name string
-	// Client writes the objects. Required; SetupWithManager takes that of the manager.
+	// Client writes the objects. It is required.
+	//
+	// Default: none; SetupWithManager takes that of the manager
 	Client client.Client
-	// Reader reads them. It should not be a cache: decisions rest on what it
-	// returns. Default is the Client; SetupWithManager takes the manager's API reader.
+	// Reader reads them. It should not be a cache: decisions rest on what it returns.
+	//
+	// Default: the Client; SetupWithManager takes the API reader of the manager
 	Reader client.Reader
-	// Finalizer is our finalizer. Default is "<Name>/finalizer"; one of both is required.
+	// Finalizer is our finalizer.
+	//
+	// Default: "NAME/finalizer" with the Name; one of both is required
 	Finalizer string
-	// ManagementPolicy applies to objects for which no annotation says something
-	// else. Default is Manage.
+	// ManagementPolicy applies to objects for which no annotation says something else.
+	//
+	// Default: Manage
 	ManagementPolicy ManagementPolicy
-	// Namespaces reads the annotation of an object's namespace. Like Reader it should
-	// not be a cache. Default is none: then only the object's own annotation counts.
-	// SetupWithManager takes the manager's API reader, unless IgnoreNamespaces is set.
+	// Namespaces reads the annotation of an object's namespace. Like Reader it should not be a cache.
+	//
+	// Default: none: only the annotation of the object itself counts; SetupWithManager takes the API reader of the manager, unless IgnoreNamespaces is set
 	Namespaces client.Reader
-	// IgnoreNamespaces keeps SetupWithManager from reading and watching namespaces, for
-	// operators that have no right to, and for kinds that are not in namespaces.
+	// IgnoreNamespaces keeps SetupWithManager from reading and watching namespaces, for operators
+	// that have no right to, and for kinds that are not in namespaces.
+	//
+	// Default: false
 	IgnoreNamespaces bool
-	// OperatorNamespace, if it is set, makes each object belong to one operator: the
-	// one in the namespace of the annotation <Name>/operator-namespace. The Reconciler
-	// writes it together with the finalizer, and does nothing, not even a deletion,
-	// about objects of other operators. A change of the annotation hands the
-	// object over.
+	// OperatorNamespace, if it is set, makes each object belong to one operator: the one in the
+	// namespace of the annotation <Name>/operator-namespace. The Reconciler writes it together with
+	// the finalizer, and does nothing, not even a deletion, about objects of other operators. A
+	// change of the annotation hands the object over.
+	//
+	// Default: none; the operator reconciles all objects
 	OperatorNamespace string
-	// RateLimiter is that of the controller. With it, errors that have a retry class
-	// requeue the object as that says; without, as the controller's own rate limiter says.
-	// SetupWithManager makes one.
+	// RateLimiter is that of the controller. With it, errors that have a retry class requeue the
+	// object as that says; without, as the controller's own rate limiter says.
+	//
+	// Default: none; SetupWithManager makes one
 	RateLimiter *RateLimiter
-	// MaxConcurrentReconciles is how many objects are reconciled at the same time by
-	// a controller of SetupWithManager. Default is what the manager says, or else 5.
+	// MaxConcurrentReconciles is how many objects are reconciled at the same time by a controller of
+	// SetupWithManager.
+	//
+	// Unit: objects
+	// Default: what the manager says, else 5
 	MaxConcurrentReconciles int
 	// FieldOwner is the name under which the server records our writes.
-	// Default is the finalizer.
+	//
+	// Default: the finalizer
 	FieldOwner string
 	// Recorder gets an event for every change of Ready's status or reason.
-	// Default is none.
+	//
+	// Default: none; no events are sent
 	Recorder events.EventRecorder
-	// Clock is the time for the conditions. Default is time.Now.
+	// Clock is the time for the conditions.
+	//
+	// Default: time.Now
 	Clock func() time.Time
-	// New returns an empty object to read into. Default is a new T, which must be
-	// a pointer to a struct then. Unstructured objects need their kind set.
+	// New returns an empty object to read into. Unstructured objects need their kind set.
+	//
+	// Default: a new T, which must be a pointer to a struct then
 	New func() T
-	// Conditions gives access to the object's conditions. Default is the object
-	// itself, if it is a conditions.Setter.
+	// Conditions gives access to the object's conditions.
+	//
+	// Default: the object itself, if it is a conditions.Setter
 	Conditions func(obj T) conditions.Setter
-	// RequeueInterval is when an object is requeued at the latest, whatever came
-	// out, unless the object is suspended. Default is 10 minutes.
+	// RequeueInterval is when an object is requeued at the latest, whatever came out, unless the
+	// object is suspended.
+	//
+	// Default: 10 minutes
 	RequeueInterval time.Duration
-	// Jitter is the greatest share by which an object is requeued early at random, so that
-	// many objects do not stay in step. Default is 0.1; a negative one means none.
+	// Jitter is the greatest share by which an object is requeued early at random, so that many
+	// objects do not stay in step. A negative one means none.
+	//
+	// Unit: share of the delay
+	// Default: 0.1
 	Jitter float64
-	// Leading returns an error if another process may act in place of this one by now. It is
-	// asked before each reconcile, each write of the object and its finalization; it should
-	// cost nothing. Its error ends the reconcile without a verdict: nothing is written, no
-	// event is sent, and the object is requeued after five seconds, or when a RequeueError
-	// says. By default this process may always act.
+	// Leading returns an error if another process may act in place of this one by now. It is asked
+	// before each reconcile, each write of the object and its finalization; it should cost nothing.
+	// Its error ends the reconcile without a verdict: nothing is written, no event is sent, and the
+	// object is requeued after five seconds, or when a RequeueError says.
+	//
+	// Default: this process may always act
 	Leading func() error
-	// PersistSpec also writes changes of the spec. By default they stay in
-	// memory, because the spec belongs to the user.
+	// PersistSpec also writes changes of the spec.
+	//
+	// Default: false: they stay in memory, because the spec belongs to the user
 	PersistSpec bool
-	// ObservedGenerationAlways sets status.observedGeneration to the generation that
-	// was reconciled, whatever the outcome. Default is only after success, when
-	// there was nothing to do, and when stalled.
+	// ObservedGenerationAlways sets status.observedGeneration to the generation that was reconciled,
+	// whatever the outcome.
+	//
+	// Default: false: only after success, when there was nothing to do, and when stalled
 	ObservedGenerationAlways bool
 }
 

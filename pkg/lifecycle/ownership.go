@@ -13,10 +13,25 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
+// Reasons of the events that are no transitions.
 const (
+	// reasonOwnedElsewhere means that the object belongs to the operator in another namespace, as its
+	// annotation operator-namespace says. Nothing is done about it here.
+	//
+	// Event type: Normal
+	// What to do: nothing, or change the annotation to hand the object over.
 	reasonOwnedElsewhere = "OwnedElsewhere"
-	reasonBeginDelete    = "BeginDelete"
-	reasonDetached       = "Detached"
+	// reasonBeginDelete means that the deletion of what was made for the object starts.
+	//
+	// Event type: Normal
+	// What to do: nothing.
+	reasonBeginDelete = "BeginDelete"
+	// reasonDetached means that the object is deleted and what was made for it is orphaned, as its
+	// management policy says.
+	//
+	// Event type: Normal
+	// What to do: delete by hand what is left, when it is not needed any more.
+	reasonDetached = "Detached"
 
 	actionReconcile = "Reconcile"
 	actionDelete    = "Delete"

@@ -26,7 +26,9 @@ import (
 
 // Between these a reconcile is tried again if the type of its object is not served.
 const (
-	absenceBase  = time.Second
+	absenceBase = time.Second
+	// Limit: the longest pause between two attempts to reconcile an object whose type the server does not
+	// serve.
 	absenceLimit = 10 * time.Minute
 )
 

@@ -47,7 +47,11 @@ const (
 	// maxObjects and maxObjectBytes limit what a generator may return: the number of
 	// objects and their size as JSON, all together. A value that is shared by many
 	// objects takes little memory only until it is encoded.
-	maxObjects     = 100_000
+	//
+	// Unit: objects
+	// Limit: the objects that a generator returns; more are an error.
+	maxObjects = 100_000
+	// Limit: all objects that a generator returns, as JSON; more is an error.
 	maxObjectBytes = 256 << 20
 )
 

@@ -20,24 +20,33 @@ import (
 
 // Isolation says what an isolated generator may use.
 type Isolation struct {
-	// Name distinguishes the isolated generators of a program, also in errors. By default
-	// it is "generator".
+	// Name distinguishes the isolated generators of a program, also in errors.
+	//
+	// Default: "generator"
 	Name string
-	// Timeout is how long one rendering may take, the start of the process
-	// included; by default 30 seconds.
+	// Timeout is how long one rendering may take, the start of the process included.
+	//
+	// Default: 30 seconds
 	Timeout time.Duration
-	// MemoryBytes is how much memory one rendering may take, in addition to what the
-	// program takes when it starts; by default 512 MiB, at least 64 MiB.
+	// MemoryBytes is how much memory one rendering may take, in addition to what the program takes
+	// when it starts; at least 64 MiB.
+	//
+	// Unit: bytes
+	// Default: 512 MiB
 	MemoryBytes int64
-	// OutputBytes limits the rendered objects, as JSON; by default 32 MiB.
+	// OutputBytes limits the rendered objects, as JSON.
+	//
+	// Unit: bytes
+	// Default: 32 MiB
 	OutputBytes int64
 }
 
 const (
 	defaultIsolatedTimeout = 30 * time.Second
 	defaultIsolatedMemory  = 512 << 20
-	minIsolatedMemory      = 64 << 20
-	defaultIsolatedOutput  = 32 << 20
+	// Limit: the least value of the option Isolation.MemoryBytes.
+	minIsolatedMemory     = 64 << 20
+	defaultIsolatedOutput = 32 << 20
 )
 
 // Isolated returns a generator that lets g render in a process of its own for every

@@ -18,27 +18,44 @@ import (
 // deep. A regular expression has at most 16 KiB, an argument of a method 64 KiB, a pattern of
 // Files.Glob 1 KiB, and lookup lists at most 10,000 objects.
 type TemplateLimits struct {
-	// Depth limits how deep templates may call each other, with include, template and
-	// tpl; by default 512, at most 1,000.
+	// Depth limits how deep templates may call each other, with include, template and tpl; at most
+	// 1,000.
+	//
+	// Unit: calls
+	// Default: 512
 	Depth int
-	// OutputBytes limits all output together, by default 32 MiB.
+	// OutputBytes limits all output together.
+	//
+	// Unit: bytes
+	// Default: 32 MiB
 	OutputBytes int64
-	// StringBytes limits each text that a function takes or returns, and the text that a
-	// value would be written as, by default 16 MiB.
+	// StringBytes limits each text that a function takes or returns, and the text that a value would
+	// be written as.
+	//
+	// Unit: bytes
+	// Default: 16 MiB
 	StringBytes int64
-	// Items limits the length of each list and map that a function returns, such as that
-	// of until, by default 100,000.
+	// Items limits the length of each list and map that a function returns, such as that of until.
+	//
+	// Unit: elements
+	// Default: 100,000
 	Items int
-	// WorkBytes limits the work of functions and loops together, by default 512 MiB. It
-	// counts all that functions and methods return, a sixteenth of what they read, and 64 bytes for
-	// each call of a function and each round of a loop. Slow functions count more:
-	// 4 MiB for each key, certificate or slow hash, 512 bytes for each random character, and
-	// 256 bytes for each node that a text for tpl is parsed to.
+	// WorkBytes limits the work of functions and loops together. It counts all that functions and
+	// methods return, a sixteenth of what they read, and 64 bytes for each call of a function and
+	// each round of a loop. Slow functions count more: 4 MiB for each key, certificate or slow hash,
+	// 512 bytes for each random character, and 256 bytes for each node that a text for tpl is parsed
+	// to.
+	//
+	// Unit: bytes
+	// Default: 512 MiB
 	WorkBytes int64
 }
 
 // maxDepth is as far as the stack of a goroutine reaches safely, given how deep a
 // template may be nested.
+//
+// Unit: calls
+// Limit: the option TemplateLimits.Depth; a greater value counts as this.
 const maxDepth = 1000
 
 // WithDefaults fills in the defaults.

@@ -23,15 +23,19 @@ import (
 type Options[T component.Component] struct {
 	// Name is the name of the reconciler, such as "shop.example.com". It is also the name of
 	// the Lease of the leader election.
+	// Default: required
 	Name string
 	// SchemeBuilder adds the type of the component, and its list, to the scheme.
+	// Default: required
 	SchemeBuilder types.SchemeBuilder
 	// Generator makes the generator of the dependent objects.
+	// Default: required
 	Generator func() (manifests.Generator, error)
-	// Reconciler are the options of the reconciler. The finalizer is <Name>/operator by
-	// default. The lock of the leader election is filled in.
+	// Reconciler are the options of the reconciler. The lock of the leader election is filled in.
+	// Default: those of the reconciler, with the finalizer <Name>/operator
 	Reconciler component.ReconcilerOptions
-	// Hooks adds hooks to the reconciler. Nil adds none.
+	// Hooks adds hooks to the reconciler.
+	// Default: nil, which adds none
 	Hooks func(*component.Reconciler[T])
 }
 

@@ -26,57 +26,85 @@ import (
 
 // ReconcilerOptions tune a Reconciler. The zero value is ready to use.
 type ReconcilerOptions struct {
-	// FieldOwner is the field manager of all writes. Defaults to the reconciler name.
+	// FieldOwner is the field manager of all writes.
+	//
+	// Default: the reconciler name
 	FieldOwner *string
-	// AdoptionPolicy defaults to AdoptionPolicyIfUnowned.
+	// AdoptionPolicy is what happens if an object exists already and has no owner or another one.
+	//
+	// Default: AdoptionPolicyIfUnowned
 	AdoptionPolicy *v1alpha1.AdoptionPolicy
-	// UpdatePolicy defaults to UpdatePolicyReplace.
+	// UpdatePolicy is how objects are written.
+	//
+	// Default: UpdatePolicyReplace
 	UpdatePolicy *v1alpha1.UpdatePolicy
-	// DeletePolicy defaults to DeletePolicyDelete.
+	// DeletePolicy is whether objects are deleted or orphaned when they are no longer desired.
+	//
+	// Default: DeletePolicyDelete
 	DeletePolicy *v1alpha1.DeletePolicy
-	// DriftPolicy defaults to DriftPolicyRepair.
+	// DriftPolicy is what happens when another client changes or deletes an object.
+	//
+	// Default: DriftPolicyRepair
 	DriftPolicy *v1alpha1.DriftPolicy
-	// MissingNamespacesPolicy defaults to MissingNamespacesPolicyCreate.
+	// MissingNamespacesPolicy is whether a namespace is created if objects need it and none of them
+	// defines it.
+	//
+	// Default: MissingNamespacesPolicyCreate
 	MissingNamespacesPolicy *v1alpha1.MissingNamespacesPolicy
-	// Parallelism is how many requests one call of Apply or Delete has under way at once.
-	// It defaults to 8. A server that answers fast gets more.
+	// Parallelism is how many requests one call of Apply or Delete has under way at once. A server
+	// that answers fast gets more.
+	//
+	// Unit: requests
+	// Default: 8
 	Parallelism int
 	// Scheme is for objects that generators return typed and without a kind.
-	// Defaults to the scheme of client-go.
+	//
+	// Default: the scheme of client-go
 	Scheme *runtime.Scheme
-	// ReadyWhen says when objects of some types are ready, beyond what package status
-	// knows about them. The first rule for the type counts; the annotation
-	// ready-when of an object takes precedence.
+	// ReadyWhen says when objects of some types are ready, beyond what package status knows about
+	// them. The first rule for the type counts; the annotation ready-when of an object takes
+	// precedence.
+	//
+	// Default: none
 	ReadyWhen []ReadyWhen
-	// IgnoreFields names fields that are not written after the creation of an object, and
-	// changes of which are no drift, by type and labels. All rules that match count, and so does the
-	// annotation ignore-fields of an object. When the rules for an object change, it is
-	// written once.
+	// IgnoreFields names fields that are not written after the creation of an object, and changes of
+	// which are no drift, by type and labels. All rules that match count, and so does the annotation
+	// ignore-fields of an object. When the rules for an object change, it is written once.
+	//
+	// Default: none
 	IgnoreFields []IgnoreFields
-	// TypeFence closes the gap between the last read of the instances of a type
-	// (or the content of a namespace) and its deletion: a
-	// ValidatingAdmissionPolicy that exists only for that moment denies the
-	// creation of any. It needs the rights to create, list and delete
-	// ValidatingAdmissionPolicies and their bindings, and to create ConfigMaps,
-	// with dry-run, in the namespace default. Without it, what another
-	// client creates in that moment is lost, and a note ForeignInstancesLost says so.
+	// TypeFence closes the gap between the last read of the instances of a type (or the content of a
+	// namespace) and its deletion: a ValidatingAdmissionPolicy that exists only for that moment
+	// denies the creation of any. It needs the rights to create, list and delete
+	// ValidatingAdmissionPolicies and their bindings, and to create ConfigMaps, with dry-run, in the
+	// namespace default. Without it, what another client creates in that moment is lost, and a note
+	// ForeignInstancesLost says so.
+	//
+	// Default: false
 	TypeFence bool
-	// TracerProvider makes spans around reading, planning and every batch and
-	// write. Nothing is traced by default.
+	// TracerProvider makes spans around reading, planning and every batch and write.
+	//
+	// Default: none; nothing is traced
 	TracerProvider trace.TracerProvider
-	// DigestKey is the key of the digests in inventories, by HMAC. Digests cover the
-	// content of secrets; without a key, a reader of an inventory can try out what a
-	// secret might be. The items of inventories are sealed with it, too: without a key
-	// an object that lost its label and its annotation is not known as ours any more.
-	// With another key every object counts as changed, unless the items go through Rekeyed.
+	// DigestKey is the key of the digests in inventories, by HMAC. Digests cover the content of
+	// secrets; without a key, a reader of an inventory can try out what a secret might be. The items
+	// of inventories are sealed with it, too: without a key an object that lost its label and its
+	// annotation is not known as ours any more. With another key every object counts as changed,
+	// unless the items go through Rekeyed.
+	//
+	// Default: none; digests have no key
 	DigestKey []byte
-	// Changed is called when another client has changed an object of an owner, so that it
-	// is worth to call Apply or Delete again; the owner is without its uid. It is called
-	// from several goroutines and must not block. With it, objects are watched from the first
-	// call for their owner until StopWatching or Close, as far as the user may list and
-	// watch them, and are no longer read one by one. Without it, nothing is watched.
+	// Changed is called when another client has changed an object of an owner, so that it is worth to
+	// call Apply or Delete again; the owner is without its uid. It is called from several goroutines
+	// and must not block. With it, objects are watched from the first call for their owner until
+	// StopWatching or Close, as far as the user may list and watch them, and are no longer read one
+	// by one.
+	//
+	// Default: nil; nothing is watched
 	Changed func(owner Owner, change Change)
-	// Now is the clock; defaults to time.Now.
+	// Now is the clock.
+	//
+	// Default: time.Now
 	Now func() time.Time
 }
 
@@ -156,9 +184,13 @@ func value[T any](pointer *T, otherwise T) T {
 // an address.
 type ReadyWhen struct {
 	// Type is the pattern of the types.
+	//
+	// Default: none; it is required
 	Type TypeInfo
-	// Expression is CEL over the object, which is the variable self, such as
-	// "self.status.phase == 'Running'"; it must give a bool.
+	// Expression is CEL over the object, which is the variable self, such as "self.status.phase ==
+	// 'Running'"; it must give a bool.
+	//
+	// Default: none; it is required
 	Expression string
 }
 
@@ -193,13 +225,18 @@ func expressions(rules []ReadyWhen) (all []observe.ReadyWhen, mistakes []error) 
 // IgnoreFields names fields that others set on the objects of some types.
 type IgnoreFields struct {
 	// Type is the pattern of the types: a group, "*" or "*.suffix"; and a kind or "*".
+	//
+	// Default: none; it is required
 	Type TypeInfo
-	// Selector selects the objects by the labels of their manifests. Defaults to all of
-	// the type.
+	// Selector selects the objects by the labels of their manifests.
+	//
+	// Default: all objects of the type
 	Selector *metav1.LabelSelector
 	// Paths are JSON pointers (RFC 6901), such as /spec/replicas or
-	// /metadata/annotations/example.com~1touched. Each stands for the field and everything
-	// below it; a number stands for the element of a list by its position in the manifest.
+	// /metadata/annotations/example.com~1touched. Each stands for the field and everything below it;
+	// a number stands for the element of a list by its position in the manifest.
+	//
+	// Default: none; it is required
 	Paths []string
 }
 

@@ -44,6 +44,8 @@ const RequeueDelay = 200 * time.Millisecond
 
 // FallbackDelay is the delay of a Waiting that has none, if the
 // RuntimeResultBuilder does not know one either.
+//
+// Limit: the delay of an error that asks for a retry and names no delay, in controllers that give no other.
 const FallbackDelay = time.Minute
 
 // RuntimeResultBuilder gives outcomes their meaning in time. Implement it if an

@@ -15,9 +15,16 @@ import (
 
 const (
 	// maxExpression bounds the text of an expression, in code points.
+	//
+	// Unit: characters
+	// Limit: the text of an expression in the annotation ready-when or the option ReadyWhen.
 	maxExpression = 4096
 	// maxCost bounds the work of one evaluation. Comparing a few fields costs
 	// less than a hundred; walking a status of thousands of entries fits as well.
+	//
+	// Unit: units
+	// Limit: the work of one evaluation of such an expression; comparing a few fields costs less than a
+	// hundred.
 	maxCost = 1_000_000
 )
 

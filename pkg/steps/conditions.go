@@ -44,8 +44,12 @@ const (
 
 // Limits of the API server, in characters.
 const (
+	// Unit: characters
+	// Limit: the type of a step.
 	maxType   = 316
 	maxStatus = 128
+	// Unit: characters
+	// Limit: the reason of a step.
 	maxReason = 1024
 )
 

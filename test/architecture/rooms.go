@@ -134,6 +134,7 @@ var rooms = []Room{
 	{Path: "hack/gotest", Floor: supportFloor, Kind: Support},
 	{Path: "hack/scaffoldfleet", Floor: supportFloor, Kind: Support},
 	{Path: "pkg/component/componenttest", Floor: supportFloor, Kind: Support},
+	{Path: "hack/reference", Floor: supportFloor, Kind: Support},
 	{Path: "pkg/conditions/conditionstest", Floor: supportFloor, Kind: Support},
 	{Path: "pkg/manifests/manifeststest", Floor: supportFloor, Kind: Support},
 	{Path: "pkg/reconciler/internal/model", Floor: supportFloor, Kind: Support},

@@ -18,8 +18,11 @@ import (
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
-// ReasonMissing is the reason of an object under the policy skip if its resource existed
+// ReasonMissing means that the external resource of an object under the management policy skip existed
 // and is gone.
+//
+// Conditions: Ready False, Reconciling True
+// What to do: create the external resource again, or change the management policy so that the operator does it.
 const ReasonMissing = "ExternalResourceMissing"
 
 // Handler is the lifecycle.Handler of a Client. If the Client is a Claimer or a
@@ -235,23 +238,31 @@ const (
 // Options describe the API. The zero value is for an API that allows to repeat a Create
 // with the same token, and that shows at once what was created.
 type Options struct {
-	// Timeout is how long each call of the Client may take; for a Create it counts
-	// from when its intent was about to be recorded. Default is 30 s.
+	// Timeout is how long each call of the Client may take; for a Create it counts from when its
+	// intent was about to be recorded.
+	//
+	// Default: 30 seconds
 	Timeout time.Duration
-	// GracePeriod is how long after its Timeout a Create may still take effect and
-	// become visible, plus what the clocks of two replicas of the operator may differ.
-	// Until it has passed, an observation that there is no resource does not count. Default
-	// is 10 s. A time on record that is later than now by more than that is impossible; it
-	// is replaced by the present.
+	// GracePeriod is how long after its Timeout a Create may still take effect and become visible,
+	// plus what the clocks of two replicas of the operator may differ. Until it has passed, an
+	// observation that there is no resource does not count. A time on record that is later than now
+	// by more than that is impossible; it is replaced by the present.
+	//
+	// Default: 10 seconds
 	GracePeriod time.Duration
-	// NotIdempotent is for APIs that would create another resource for the same
-	// token. Then another attempt follows one with an unknown outcome
-	// only after Timeout and GracePeriod, if the resource has not been observed by then.
+	// NotIdempotent is for APIs that would create another resource for the same token. Then another
+	// attempt follows one with an unknown outcome only after Timeout and GracePeriod, if the resource
+	// has not been observed by then.
+	//
+	// Default: false
 	NotIdempotent bool
-	// EventuallyConsistent is for APIs that may not show at once what they have
-	// said to be created.
+	// EventuallyConsistent is for APIs that may not show at once what they have said to be created.
+	//
+	// Default: false
 	EventuallyConsistent bool
-	// Clock is the time for the Record. Default is time.Now.
+	// Clock is the time for the Record.
+	//
+	// Default: time.Now
 	Clock func() time.Time
 }
 

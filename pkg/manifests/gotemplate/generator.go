@@ -30,6 +30,8 @@ import (
 
 const (
 	// maxSource limits the text of one template.
+	//
+	// Limit: the text of one template of package gotemplate.
 	maxSource = 1 << 20
 	// maxTexts and maxTextBytes limit the texts that a generator keeps the objects of.
 	maxTexts     = 1000
@@ -141,20 +143,31 @@ func (g *Generator) decode(name, text string) ([]*unstructured.Unstructured, err
 
 // Options are the options of New; the zero value is a good choice.
 type Options struct {
-	// LeftDelimiter and RightDelimiter enclose actions, by default "{{" and "}}".
+	// LeftDelimiter and RightDelimiter enclose actions.
+	//
+	// Default: "{{" and "}}"
 	LeftDelimiter, RightDelimiter string
-	// Strict makes it an error to use a key that does not exist. By default it
-	// gives an empty text, as in Helm.
+	// Strict makes it an error to use a key that does not exist.
+	//
+	// Default: false: it gives an empty text, as in Helm
 	Strict bool
 	// DisableLookup makes the function lookup fail.
+	//
+	// Default: false
 	DisableLookup bool
-	// Functions are added to the functions that templates can call, or replace
-	// them. They may be called by several goroutines at once.
+	// Functions are added to the functions that templates can call, or replace them. They may be
+	// called by several goroutines at once.
+	//
+	// Default: none
 	Functions template.FuncMap
-	// Timeout limits one rendering, by default 2 minutes; the deadline of the
-	// context counts as well. A template without end exceeds Limits.WorkBytes before.
+	// Timeout limits one rendering; the deadline of the context counts as well. A template without
+	// end exceeds Limits.WorkBytes before.
+	//
+	// Default: 2 minutes
 	Timeout time.Duration
 	// Limits are the limits of one rendering.
+	//
+	// Default: those of manifests.TemplateLimits
 	Limits manifests.TemplateLimits
 }
 

@@ -130,6 +130,8 @@ func decodeList(decode func(text string, into any) error) func(string) []any {
 const (
 	// maxPattern limits the length of a pattern of Files.Glob, and maxParts how many parts
 	// follow each other in it: Helm's matcher compares all ranges of them.
+	//
+	// Limit: a pattern of Files.Glob in a chart.
 	maxPattern = 1 << 10
 	maxParts   = 64
 	// maxPlaces limits in how many ways a pattern may be matched with the names of the files,

@@ -150,21 +150,30 @@ const (
 
 // Options are the options of New; the zero value is a good choice.
 type Options struct {
-	// DisableLookup makes the function lookup find nothing, as it does in
-	// helm template.
+	// DisableLookup makes the function lookup find nothing, as it does in helm template.
+	//
+	// Default: false
 	DisableLookup bool
-	// CRDs says what becomes of the folders crds, by default CRDsApply.
+	// CRDs says what becomes of the folders crds.
+	//
+	// Default: CRDsApply
 	CRDs CRDPolicy
 	// KubeVersion is the version of Kubernetes to render for, such as "1.33.1".
-	// By default it is that of the target.
+	//
+	// Default: that of the target
 	KubeVersion string
-	// APIVersions are the API versions to render for, such as "apps/v1" and
-	// "apps/v1/Deployment". By default they are those that the target serves.
+	// APIVersions are the API versions to render for, such as "apps/v1" and "apps/v1/Deployment".
+	//
+	// Default: those that the target serves
 	APIVersions []string
-	// Timeout limits one rendering, by default 2 minutes; the deadline of the
-	// context counts as well. A template without end exceeds Limits.WorkBytes before.
+	// Timeout limits one rendering; the deadline of the context counts as well. A template without
+	// end exceeds Limits.WorkBytes before.
+	//
+	// Default: 2 minutes
 	Timeout time.Duration
 	// Limits are the limits of one rendering.
+	//
+	// Default: those of manifests.TemplateLimits
 	Limits manifests.TemplateLimits
 }
 

@@ -26,6 +26,8 @@ const (
 	beforeWave = -20000
 	afterWave  = 20000
 	// maxWeight is as far as weights are distinguished.
+	//
+	// Limit: the weight of a hook up to which weights are distinguished, also below zero.
 	maxWeight = 9999
 	// beforeEnd and afterEnd are later than all hooks before, and after, the
 	// ordinary objects.
@@ -38,8 +40,13 @@ const (
 	postDeleteRow = 200_000
 	rollbackRow   = 300_000
 
-	// annotationRevision is the revision that a hook runs for. It makes the manifest of
+	// annotationRevision is the revision that a hook of a chart runs for. It makes the manifest of
 	// the hook another one with every revision, as earlier versions recorded it.
+	//
+	// On: hooks of charts
+	// Set by: package helm
+	// Format: the number of a revision
+	// Example: helm.corbel.run/revision: "7"
 	annotationRevision = "helm.corbel.run/revision"
 )
 

@@ -18,6 +18,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// annotationNeedsSubcharts lets the objects of a chart be applied after those of the named sub-charts are ready.
+//
+// On: the chart itself, in Chart.yaml
+// Format: the names, or aliases, of sub-charts, separated by commas or as a JSON list
+// Default: none
+// Example: helm.sh/depends-on/subcharts: '["database"]'
+// Also: the field depends-on of a dependency in Chart.yaml, for the order among sub-charts
 const annotationNeedsSubcharts = "helm.sh/depends-on/subcharts"
 
 // subcharts say what a chart and its sub-charts wait for, by the names that the
@@ -197,7 +204,22 @@ func ownerOf(file string, paths []string) string {
 }
 
 const (
-	annotationGroup      = "helm.sh/resource-group"
+	// annotationGroup puts an object of a chart into a group, which others can wait for.
+	//
+	// On: dependent objects, in templates of charts
+	// Format: a name
+	// Default: none; the object comes after all groups
+	// Example: helm.sh/resource-group: database
+	// Also: the annotation apply-order, which takes precedence
+	annotationGroup = "helm.sh/resource-group"
+	// annotationNeedsGroup lets an object, and the others of its group, be applied after those of the named
+	// groups of the same chart are ready.
+	//
+	// On: dependent objects, in templates of charts
+	// Format: the names of groups, separated by commas or as a JSON list
+	// Default: none
+	// Example: helm.sh/depends-on/resource-groups: '["database"]'
+	// Also: the annotations apply-order and depends-on, which take precedence
 	annotationNeedsGroup = "helm.sh/depends-on/resource-groups"
 )
 

@@ -167,6 +167,9 @@ func readFile(fsys fs.FS, name string, seen fs.FileInfo, limit int64) (data []by
 
 const (
 	// maxEntries limits the files and folders of a chart, which links can multiply.
+	//
+	// Unit: files and folders
+	// Limit: the files and folders of a chart.
 	maxEntries = 100_000
 	// maxLinks limits how many links a path goes through.
 	maxLinks = 40

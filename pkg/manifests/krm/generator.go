@@ -120,23 +120,38 @@ func (f Function) apply(ctx context.Context, namespace, name string, parameters 
 // Function is a program that is a KRM function.
 type Function struct {
 	// Path is the absolute path of the program.
+	//
+	// Default: none; it is required
 	Path string
 	// Args are its arguments.
+	//
+	// Default: none
 	Args []string
-	// Environment are its environment variables, as KEY=value; none by default.
+	// Environment are its environment variables, as KEY=value.
+	//
+	// Default: none
 	Environment []string
-	// Directory is its working directory, by default "/".
+	// Directory is its working directory.
+	//
+	// Default: "/"
 	Directory string
-	// Config returns the functionConfig, which is a map of JSON types. The
-	// parameters are nil for a transformer, and must not be changed. See the
-	// package for the default.
+	// Config returns the functionConfig, which is a map of JSON types. The parameters are nil for a
+	// transformer, and must not be changed.
+	//
+	// Default: a functionConfig of the kind that the package describes
 	Config func(namespace, name string, parameters map[string]any) (map[string]any, error)
 	// Observe is called with the results that do not fail the rendering.
+	//
+	// Default: nil; the results are dropped
 	Observe func(namespace, name string, results []Result)
-	// Timeout limits one run, by default 10 s; the deadline of the context
-	// counts as well.
+	// Timeout limits one run; the deadline of the context counts as well.
+	//
+	// Default: 10 seconds
 	Timeout time.Duration
-	// OutputBytes limits the standard output, by default 32 MiB.
+	// OutputBytes limits the standard output.
+	//
+	// Unit: bytes
+	// Default: 32 MiB
 	OutputBytes int64
 }
 

@@ -175,22 +175,31 @@ func (g *Generator) build(ctx context.Context, texts map[string]string) ([]*unst
 // Options are the options of New. The zero value builds what is there, without
 // templates.
 type Options struct {
-	// Templates makes files Go templates. By default there are none.
+	// Templates makes files Go templates.
+	//
+	// Default: nil; no file is a template
 	Templates *Templates
-	// Decryptor decrypts the files when they are read, before anything else
-	// looks at them.
+	// Decryptor decrypts the files when they are read, before anything else looks at them.
+	//
+	// Default: nil; files are taken as they are
 	Decryptor manifests.Decryptor
-	// IgnoreFile is the name of the ignore file in the root, by default
-	// ".corbelignore". It need not exist.
+	// IgnoreFile is the name of the ignore file in the root. It need not exist.
+	//
+	// Default: ".corbelignore"
 	IgnoreFile string
-	// FollowSymlinks reads what symbolic links to files lead to. See
-	// manifests.FollowSymlinks for when this is safe. A link that is not followed, that is
-	// broken or that leads to a folder is an error only if a kustomization refers to it.
+	// FollowSymlinks reads what symbolic links to files lead to. See manifests.FollowSymlinks for
+	// when this is safe. A link that is not followed, that is broken or that leads to a folder is an
+	// error only if a kustomization refers to it.
+	//
+	// Default: false
 	FollowSymlinks bool
-	// Timeout limits one rendering, by default 30 s; the deadline of the context
-	// counts as well.
+	// Timeout limits one rendering; the deadline of the context counts as well.
+	//
+	// Default: 30 seconds
 	Timeout time.Duration
 	// Limits are the limits of one rendering.
+	//
+	// Default: those of Limits
 	Limits Limits
 }
 
@@ -198,30 +207,46 @@ type Options struct {
 // options of package gotemplate hold delimiters, functions and limits.
 type Templates struct {
 	gotemplate.Options
-	// Suffix restricts the templates to files with names that end like this, such
-	// as ".tmpl". By default all text files are templates.
+	// Suffix restricts the templates to files with names that end like this, such as ".tmpl".
+	//
+	// Default: all text files are templates
 	Suffix string
-	// TrimSuffix gives the rendered file the name without the suffix, so that
-	// kustomizations refer to "a.yaml" if there is "a.yaml.tmpl".
+	// TrimSuffix gives the rendered file the name without the suffix, so that kustomizations refer to
+	// "a.yaml" if there is "a.yaml.tmpl".
+	//
+	// Default: false
 	TrimSuffix bool
 }
 
 // Limits keep a kustomization from taking all memory. A limit that is not
 // greater than 0 has its default.
 type Limits struct {
-	// FileBytes limits the size of each file, by default 16 MiB.
+	// FileBytes limits the size of each file.
+	//
+	// Unit: bytes
+	// Default: 16 MiB
 	FileBytes int64
-	// TotalBytes limits the size of all files together, and that of each file once its
-	// aliases are expanded, by default 64 MiB. A build may load four times as much if it
-	// refers to files more than once.
+	// TotalBytes limits the size of all files together, and that of each file once its aliases are
+	// expanded. A build may load four times as much if it refers to files more than once.
+	//
+	// Unit: bytes
+	// Default: 64 MiB
 	TotalBytes int64
-	// Kustomizations limits how many kustomizations a build may go through,
-	// counting one every time that it is referred to, by default 1,000.
+	// Kustomizations limits how many kustomizations a build may go through, counting one every time
+	// that it is referred to.
+	//
+	// Unit: kustomizations
+	// Default: 1,000
 	Kustomizations int
-	// Values limits to how many values the aliases of a YAML file may expand,
-	// by default 1,000,000.
+	// Values limits to how many values the aliases of a YAML file may expand.
+	//
+	// Unit: values
+	// Default: 1,000,000
 	Values int
-	// OutputBytes limits the result, by default 32 MiB.
+	// OutputBytes limits the result.
+	//
+	// Unit: bytes
+	// Default: 32 MiB
 	OutputBytes int64
 }
 
@@ -229,6 +254,9 @@ const (
 	defaultTimeout    = 30 * time.Second
 	defaultIgnoreFile = ".corbelignore"
 	// maxNesting limits how deep kustomizations refer to each other.
+	//
+	// Unit: levels
+	// Limit: the depth to which kustomizations refer to each other.
 	maxNesting = 64
 )
 

@@ -25,9 +25,13 @@ import (
 const (
 	// maxCopied limits the bytes that the operations "copy" of one patch add to an
 	// object.
+	//
+	// Limit: what the operations copy of one JSON patch add to an object in a kustomization.
 	maxCopied = 256 << 10
 	// maxGrowth limits the bytes that patches, labels and annotations may add to all
 	// objects together.
+	//
+	// Limit: what patches, labels and annotations of a kustomization add to all objects together.
 	maxGrowth = 1 << 30
 	// maxLoads is how many times the limit of all files together a build may load, each
 	// file counted as often as it is referred to.
@@ -254,6 +258,9 @@ func (s source) holds(t target) bool {
 
 // maxDepth limits how deep a YAML file may be nested, because the library walks
 // it recursively.
+//
+// Unit: levels
+// Limit: the nesting of a YAML file of a kustomization.
 const maxDepth = 500
 
 // maxExtents limits how many texts a generator knows the extent of.

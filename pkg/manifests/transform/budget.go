@@ -16,8 +16,12 @@ import (
 const (
 	// maxObject limits an object that was changed, and what is put into it, in bytes
 	// of JSON: the API server accepts no larger request.
+	//
+	// Limit: an object that a patch or an expression has changed.
 	maxObject = 3 << 20
 	// maxGrowth limits by how much all objects together may grow.
+	//
+	// Limit: what patches and expressions add to all objects together.
 	maxGrowth = 256 << 20
 )
 

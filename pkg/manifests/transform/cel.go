@@ -23,8 +23,15 @@ import (
 
 const (
 	// maxExpression bounds the text of an expression, in code points.
+	//
+	// Unit: characters
+	// Limit: the text of an expression of transform.CEL.
 	maxExpression = 16 << 10
 	// maxCost bounds the work of one evaluation.
+	//
+	// Unit: units
+	// Limit: the work of one evaluation of such an expression; comparing a few fields costs less than a
+	// hundred.
 	maxCost = 1_000_000
 )
 

@@ -21,8 +21,13 @@ import (
 
 const (
 	// maxOperations limits the operations of one JSON patch.
+	//
+	// Unit: operations
+	// Limit: the operations of one JSON patch.
 	maxOperations = 1000
 	// maxCopied limits how many bytes the operations of one JSON patch may copy.
+	//
+	// Limit: what the operations of one JSON patch copy.
 	maxCopied = 4 << 20
 )
 

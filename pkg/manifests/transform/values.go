@@ -14,6 +14,9 @@ import (
 )
 
 // maxValueDepth limits how deep the result of an expression may be nested.
+//
+// Unit: levels
+// Limit: the nesting of the result of an expression.
 const maxValueDepth = 200
 
 // nativeOf converts the result of an expression to JSON types.

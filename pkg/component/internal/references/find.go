@@ -72,6 +72,9 @@ type Finder struct {
 }
 
 // maxSpecDepth bounds how deep a spec is searched: a value can hold itself.
+//
+// Unit: levels
+// Limit: the depth to which a spec is searched for references.
 const maxSpecDepth = 100
 
 // Find returns the references and durations in the spec, in the order of their paths. Values

@@ -25,6 +25,9 @@ import (
 )
 
 // RetryInterval is when a component is reconciled again that waits for what it refers to.
+//
+// Limit: the time until a component is reconciled again that waits for a Secret or ConfigMap that its spec
+// refers to.
 const RetryInterval = 10 * time.Second
 
 // The kinds of objects that a Source names.

@@ -22,7 +22,12 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
-// reasonRandomValuesLost is the reason of the event about random values that are made anew.
+// reasonRandomValuesLost means that passwords, certificates and other random values of the revision are
+// made anew, because the Secret of the revisions was lost or cannot be read.
+//
+// Event type: Warning
+// What to do: check that the workloads take the new values. Leave the Secret of the revisions beside the
+// component where it is.
 const reasonRandomValuesLost = "RandomValuesLost"
 
 // kept is what each rendering of a revision has in common, although a rendering alone would make

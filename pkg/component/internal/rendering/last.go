@@ -23,7 +23,11 @@ import (
 const (
 	// holdBase is how long manifests are kept after a change that nothing explains; with every
 	// further change it doubles up to holdLimit.
-	holdBase  = time.Hour
+	//
+	// Limit: the time for which the last manifests are kept after the generator rendered others for the same
+	// input; it doubles with every further change.
+	holdBase = time.Hour
+	// Limit: the longest time for which the last manifests are kept after such changes.
 	holdLimit = 6 * time.Hour
 )
 

@@ -30,8 +30,12 @@ import (
 const (
 	// maxPlaces limits how many differences a message names.
 	maxPlaces = 3
-	// reasonNonDeterministic is the reason of the event about a generator that renders
-	// something else every time.
+	// reasonNonDeterministic means that the generator renders something else each time for the same input.
+	// The note names objects and fields. The last manifests are kept for some hours.
+	//
+	// Event type: Warning
+	// What to do: make the generator deterministic, or let it report random values with
+	// manifests.NoteRandom.
 	reasonNonDeterministic = "NonDeterministicRendering"
 )
 

@@ -23,6 +23,10 @@ import (
 const (
 	// maxNotes is how many notes become events at a transition. With the
 	// transition itself and the summary that makes five.
+	//
+	// Unit: events
+	// Limit: the events about notes that one transition of a component sends; the others are counted in the
+	// last.
 	maxNotes = 3
 	// maxKeptNotes bounds what is kept for a component without transitions.
 	maxKeptNotes = 100
@@ -40,10 +44,31 @@ const (
 
 // Reasons of the events that are no transitions.
 const (
-	reasonNoted   = "DependentNoted"
+	// reasonNoted means that there is something to say about a dependent object that has no reason of its
+	// own. The note says it.
+	//
+	// Event type: Normal
+	// What to do: read the note.
+	reasonNoted = "DependentNoted"
+	// reasonApplied means that dependent objects were written, while the component was applied. The note
+	// counts them by what was done.
+	//
+	// Event type: Normal
+	// What to do: nothing.
 	reasonApplied = "Applied"
+	// reasonDeleted means that dependent objects were removed, while the component was deleted. The note
+	// counts them by what was done.
+	//
+	// Event type: Normal
+	// What to do: nothing.
 	reasonDeleted = "Deleted"
-	// ReasonDrifted is also the reason of condition Drifted.
+	// ReasonDrifted means that dependent objects differ from their manifests and are left as they are,
+	// because their drift policy is Report. The message says which client changed what, and when.
+	//
+	// Conditions: Drifted True; Ready is not affected
+	// Event type: Normal
+	// What to do: change the object back, change the manifest, or set the annotation drift-policy to repair
+	// or ignore.
 	ReasonDrifted = "Drifted"
 )
 

@@ -14,6 +14,9 @@ import (
 )
 
 // MaxNamed is how many objects a message names.
+//
+// Unit: objects
+// Limit: the objects that a message or an event names; the others are counted.
 const MaxNamed = 3
 
 // waitRanks order what is waited for by how much it explains; what is not listed

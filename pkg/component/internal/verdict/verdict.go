@@ -22,6 +22,9 @@ import (
 )
 
 // MinInterval is the shortest interval at which a component is reconciled again.
+//
+// Limit: the shortest requeue interval, retry interval and timeout of a component; a shorter one counts as
+// this.
 const MinInterval = time.Second
 
 // Intervals are how often, and for how long, a component is worked on.
@@ -223,6 +226,9 @@ func evaluateError(f Facts) Verdict {
 
 // maxRetry is the longest delay that an error can ask for, unless the component's
 // own retry interval is longer: nothing is put off for good.
+//
+// Limit: the longest delay that an error of a hook or a generator can ask for, unless the retry interval is
+// longer.
 const maxRetry = 24 * time.Hour
 
 // Worded is an error with another message.

@@ -15,11 +15,18 @@ import (
 const (
 	// maxDepth limits how deep a document may be nested. The API server
 	// accepts more, but nothing that is meant seriously comes near.
+	//
+	// Unit: levels
+	// Limit: the nesting of a YAML or JSON document.
 	maxDepth = 500
 	// maxAliased and maxAliasedBytes limit how many values, and how many bytes of
 	// keys and texts, the aliases of a stream may expand to. A text that stands for
 	// ten thousand others takes no memory until the value is encoded.
-	maxAliased      = 100_000
+	//
+	// Unit: values
+	// Limit: the values that the aliases of a YAML stream expand to.
+	maxAliased = 100_000
+	// Limit: the keys and texts that the aliases of a YAML stream expand to.
 	maxAliasedBytes = 16 << 20
 	// overhead is what a value takes beside its text.
 	overhead = 2

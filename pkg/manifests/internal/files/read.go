@@ -173,8 +173,12 @@ func Open(fsys fs.FS, name string, seen fs.FileInfo) (fs.File, error) {
 
 const (
 	// DefaultMaxFileSize is the size that no file may exceed, in bytes.
+	//
+	// Limit: one file of a generator, unless the option MaxFileSize or Limits.FileBytes says otherwise.
 	DefaultMaxFileSize = 16 << 20
 	// DefaultMaxTotalSize is the size that all files together may not exceed, in bytes.
+	//
+	// Limit: all files of a generator, unless the option MaxTotalSize or Limits.TotalBytes says otherwise.
 	DefaultMaxTotalSize = 64 << 20
 )
 

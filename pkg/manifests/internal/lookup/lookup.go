@@ -22,6 +22,9 @@ const (
 	// pageSize is how many objects of a list are read at a time.
 	pageSize = 500
 	// maxItems limits how many objects a list may have.
+	//
+	// Unit: objects
+	// Limit: the objects in a list that the function lookup returns.
 	maxItems = 10_000
 )
 

@@ -16,6 +16,9 @@ import (
 const (
 	// maxValueDepth limits how deep a value may be nested that a function walks or an
 	// action prints. A value that contains itself exceeds it.
+	//
+	// Unit: levels
+	// Limit: the nesting of a value that a function of a template walks, or that an action prints.
 	maxValueDepth = 1000
 	// itemBytes is what each item of a list or a map counts, and stepBytes each call of a
 	// function and each round of a loop.

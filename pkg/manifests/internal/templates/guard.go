@@ -17,6 +17,8 @@ import (
 
 const (
 	// maxPattern limits the length of regular expressions.
+	//
+	// Limit: a regular expression in a template.
 	maxPattern = 16 << 10
 	// keyWork is what the making of a key or of a slow hash counts, in bytes.
 	keyWork = 4 << 20

@@ -22,13 +22,20 @@ import (
 const (
 	// maxText limits the text of one template, and maxActions how many actions and how
 	// many parentheses it has: the tree that the parser makes of them takes memory.
-	maxText    = 16 << 20
+	//
+	// Limit: the text of one template.
+	maxText = 16 << 20
+	// Unit: actions
+	// Limit: the actions of one template, and its parentheses.
 	maxActions = 100_000
 	// maxParsed limits how deep blocks, chains of "else if" and parentheses are nested in
 	// a text that is parsed: the parser calls itself for each level.
 	maxParsed = 2000
 	// maxNesting limits how deep the structure of one template may be nested. What a
 	// template needs of the stack is in proportion to it.
+	//
+	// Unit: levels
+	// Limit: the nesting of the structure of one template.
 	maxNesting = 120
 )
 

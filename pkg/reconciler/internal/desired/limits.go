@@ -22,8 +22,12 @@ import (
 // before it are written and those after it are not.
 const (
 	// maxData bounds the values of a ConfigMap or Secret.
+	//
+	// Limit: the values of a ConfigMap or Secret, all together; more is a mistake in the manifests.
 	maxData = 1 << 20
 	// maxBody bounds the body of a request.
+	//
+	// Limit: one object as JSON; more is a mistake in the manifests.
 	maxBody = 3 << 20
 )
 

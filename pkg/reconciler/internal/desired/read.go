@@ -181,6 +181,9 @@ func inherit(content, list map[string]any) {
 }
 
 // maxDepth bounds the nesting of values, so that a value that contains itself is found.
+//
+// Unit: levels
+// Limit: the nesting of values in an object; deeper ones are a mistake in the manifests.
 const maxDepth = 500
 
 // byteBudget is how many bytes may still be copied. A value that shares its parts needs

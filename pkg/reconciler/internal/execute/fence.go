@@ -25,9 +25,14 @@ import (
 )
 
 const (
-	// labelFence is on every fence, after the name of the reconciler and a
-	// slash. Its value is the id of the owner. It is not the label of dependent
-	// objects: a fence is in no inventory.
+	// labelFence is on every fence: the policies that exist while a type or a namespace is
+	// deleted. It is not the label of dependent objects, because a fence is in no inventory. A fence that is
+	// left over can be deleted.
+	//
+	// On: ValidatingAdmissionPolicies and their bindings
+	// Set by: the operator, if the option TypeFence is set
+	// Format: the value of the label owner-id
+	// Example: shop.example.com/fence: b7l5rv2kqmbhkl5h3xsvjvzgzs2ud4tc
 	labelFence = "fence"
 	// enforceTimeout is how long the server may take until it enforces a fence.
 	enforceTimeout = 20 * time.Second

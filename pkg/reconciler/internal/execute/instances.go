@@ -156,7 +156,9 @@ const (
 	// countPage is the size of the pages in which instances are counted, and
 	// maxPages how many pages of one type are read at most.
 	countPage = 500
-	maxPages  = 20
+	// Unit: pages
+	// Limit: the pages of 500 instances that are read of one type before it is deleted.
+	maxPages = 20
 )
 
 // Owns reports whether an instance is in our inventory. All others are foreign,

@@ -12,6 +12,10 @@ import (
 
 // maxKeptUIDs is how many orphaned instances the record of a type lists.
 // Each needs less space than its own record did.
+//
+// Unit: instances
+// Limit: the instances that are recorded as orphaned of one type; older ones count as those of others, and
+// block the deletion of the type.
 const maxKeptUIDs = 1000
 
 // An orphaned object would be deleted with its namespace, and with its type. So these

@@ -210,35 +210,93 @@ type Note struct {
 
 // The reasons of notes that are information.
 const (
-	// NoteAdopted: an object that was there before is a dependent now.
+	// NoteAdopted means that an object that existed before, without an owner or with another one, is a
+	// dependent now.
+	//
+	// Event type: Normal
+	// What to do: nothing. If that was not meant, set the annotation adoption-policy: never.
 	NoteAdopted = "Adopted"
-	// NoteReleased: an object is no dependent any more and stays.
+	// NoteReleased means that an object is no dependent any more and stays: it is orphaned, or another owner
+	// has taken it over. The note says which.
+	//
+	// Event type: Normal
+	// What to do: nothing. An orphaned object has to be deleted by hand when it is not needed any more.
 	NoteReleased = "Released"
-	// NoteRecreated: an object is deleted to be created again.
+	// NoteRecreated means that an object is deleted to be created again, because its update policy says so.
+	// The note says why.
+	//
+	// Event type: Normal
+	// What to do: nothing. If that was not meant, set the annotation update-policy: replace.
 	NoteRecreated = "Recreated"
-	// NoteOwnershipRestored: an object has its ownership label and annotation again.
+	// NoteOwnershipRestored means that another client had removed the ownership label or annotation of an
+	// object, and both are back.
+	//
+	// Event type: Normal
+	// What to do: find the client that removes labels or annotations, if it happens again.
 	NoteOwnershipRestored = "OwnershipRestored"
-	// NoteDriftRepaired: an object is as its manifest again.
+	// NoteDriftRepaired means that another client had changed or deleted an object, and it is as its
+	// manifest again. The note says which client changed what, and when.
+	//
+	// Event type: Normal
+	// What to do: nothing. If the other client owns the field, name the field in the annotation
+	// ignore-fields.
 	NoteDriftRepaired = "DriftRepaired"
-	// NoteLeftAlone: fields are left as another client has set them.
+	// NoteLeftAlone means that a changed manifest does not decide about fields that another client has set,
+	// such as the number of replicas that was set through the subresource scale.
+	//
+	// Event type: Normal
+	// What to do: leave the field out of the manifest, or scale the object by the same way as before.
 	NoteLeftAlone = "LeftAlone"
-	// NoteAssumedComplete: an object counts as complete, although its end was not seen.
+	// NoteAssumedComplete means that an object with a time to live after its end counts as complete, because
+	// it went while nothing watched it.
+	//
+	// Event type: Normal
+	// What to do: check what the object, such as a Job, was to do. A change of its manifest runs it again.
 	NoteAssumedComplete = "AssumedComplete"
 )
 
 // The reasons of warnings.
 const (
-	// WarnForeignInstancesLost: instances of others went with their type.
+	// WarnForeignInstancesLost means that another client created instances of a type while the type was
+	// being deleted, and they were deleted with it. The note names them.
+	//
+	// Event type: Warning
+	// What to do: create them again, if they are needed, once the type exists. The option TypeFence prevents
+	// it.
 	WarnForeignInstancesLost = "ForeignInstancesLost"
-	// WarnForeignContentLost: objects of others went with their namespace.
+	// WarnForeignContentLost means that another client created objects in a namespace while the namespace
+	// was being deleted, and they were deleted with it. The note names them.
+	//
+	// Event type: Warning
+	// What to do: create them again in another namespace, if they are needed. The option TypeFence prevents
+	// it.
 	WarnForeignContentLost = "ForeignContentLost"
-	// WarnContentUnknown: a namespace stays, because its content cannot be read.
+	// WarnContentUnknown means that a namespace is orphaned, because its content could not be read and
+	// objects of others may live in it. The note says what could not be read.
+	//
+	// Event type: Warning
+	// What to do: look into the namespace, and delete it by hand if it is not needed.
 	WarnContentUnknown = "NamespaceContentUnknown"
-	// WarnKeptForOrphan: a namespace or a type stays, because something in it was orphaned.
+	// WarnKeptForOrphan means that a namespace or a type is orphaned, because something in it was orphaned
+	// before and would be deleted with it.
+	//
+	// Event type: Warning
+	// What to do: delete the namespace or the type by hand when what is in it is not needed any more.
 	WarnKeptForOrphan = "KeptForOrphan"
-	// WarnConflict: another client changes or deletes an object again and again.
+	// WarnConflict means that another client changes or deletes an object again and again. It is repaired
+	// less and less often, every 5 minutes in the end. The note names the client.
+	//
+	// Event type: Warning
+	// What to do: let one of the two own the field: name it in the annotation ignore-fields, or stop the
+	// other client.
 	WarnConflict = "FieldConflict"
-	// WarnOrphanFound: an object has our label and is in no inventory.
+	// WarnOrphanFound means that an object has the ownership label and annotation of the component and was
+	// in no inventory. It counts as a dependent from now on, or is removed once more if it was removed
+	// before.
+	//
+	// Event type: Warning
+	// What to do: nothing. If it happens again, look for a second operator, or for a backup that was
+	// restored.
 	WarnOrphanFound = "OrphanFound"
 )
 

@@ -14,15 +14,48 @@ import (
 
 // Annotations of other tools that protect an object from deletion.
 const (
-	// annotationHelm with the value keep: Helm neither prunes nor uninstalls the object.
+	// annotationHelm of Helm orphans the object, as delete-policy: orphan does.
+	//
+	// On: dependent objects
+	// Format: keep; other values have no effect
+	// Default: none; the object is deleted as delete-policy says
+	// Example: helm.sh/resource-policy: keep
+	// Also: the annotation delete-policy, which takes precedence
 	annotationHelm = "helm.sh/resource-policy"
-	// annotationLifecycle with the value detach, and annotationOnRemove with the value
-	// keep, are those of kpt, Config Sync and others that are built on cli-utils.
+	// annotationLifecycle of kpt, Config Sync and others that are built on cli-utils orphans the
+	// object, as delete-policy: orphan does.
+	//
+	// On: dependent objects
+	// Format: detach; other values have no effect
+	// Default: none; the object is deleted as delete-policy says
+	// Example: client.lifecycle.config.k8s.io/deletion: detach
+	// Also: the annotation delete-policy, which takes precedence
 	annotationLifecycle = "client.lifecycle.config.k8s.io/deletion"
-	annotationOnRemove  = "cli-utils.sigs.k8s.io/on-remove"
-	// labelFlux with the value disabled may be a label or an annotation.
+	// annotationOnRemove of tools that are built on cli-utils orphans the object, as
+	// delete-policy: orphan does.
+	//
+	// On: dependent objects
+	// Format: keep; other values have no effect
+	// Default: none; the object is deleted as delete-policy says
+	// Example: cli-utils.sigs.k8s.io/on-remove: keep
+	// Also: the annotation delete-policy, which takes precedence
+	annotationOnRemove = "cli-utils.sigs.k8s.io/on-remove"
+	// labelFlux of Flux, a label or an annotation, orphans the object, as delete-policy: orphan does.
+	//
+	// On: dependent objects
+	// Format: disabled; other values have no effect
+	// Default: none; the object is deleted as delete-policy says
+	// Example: kustomize.toolkit.fluxcd.io/prune: disabled
+	// Also: the annotation delete-policy, which takes precedence
 	labelFlux = "kustomize.toolkit.fluxcd.io/prune"
-	// annotationArgo is a list of options, separated by commas.
+	// annotationArgo of Argo CD orphans the object when the manifests no longer contain it
+	// (Prune=false, Prune=confirm), or when the component is deleted (Delete=false, Delete=confirm).
+	//
+	// On: dependent objects
+	// Format: options, separated by commas; options other than these four have no effect
+	// Default: none; the object is deleted as delete-policy says
+	// Example: argocd.argoproj.io/sync-options: Prune=false,Delete=false
+	// Also: the annotation delete-policy, which takes precedence
 	annotationArgo = "argocd.argoproj.io/sync-options"
 )
 

@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"regexp"
+	"strings"
+)
+
+// annotationLike is the name of a constant that is the name, or the end of the name, of an annotation or label.
+var annotationLike = regexp.MustCompile(`^([aA]nnotation|[lL]abel)[A-Z]`)
+
+// group is a section of the page of annotations.
+type group struct {
+	title, introduction string
+	has                 func(*constantOf) bool
+}
+
+func isForeign(c *constantOf) bool { return strings.Contains(c.text(), "/") }
+func isFound(c *constantOf) bool   { return c.comment.values[keySetBy] != "" }
+func isOfComponent(c *constantOf) bool {
+	return strings.HasPrefix(c.comment.values[keyOn], "the component")
+}
+
+var groups = []group{
+	{"Set on dependent objects", "Authors put these annotations into the manifests. A mistake in one stalls the component, and the message names all of them.",
+		func(c *constantOf) bool { return !isFound(c) && !isForeign(c) && !isOfComponent(c) }},
+	{"Set on components", "Users put these annotations on the custom resource, for example with `kubectl annotate`.",
+		func(c *constantOf) bool { return !isFound(c) && !isForeign(c) && isOfComponent(c) }},
+	{"Set by the operator", "Users find these labels and annotations. They do not set them.", isFound},
+	{"Of other tools", "These annotations and labels of other tools have an effect, too. Their names are complete: the name of the reconciler is no part of them.",
+		func(c *constantOf) bool { return !isFound(c) && isForeign(c) }},
+}
+
+// annotations writes the page of the annotations and labels.
+func (r *reference) annotations() (*page, error) {
+	p := newPage("Annotations and labels", "`<name>` is the name of the reconciler, the first argument of `component.NewReconciler`, or the option `Name` of package lifecycle.\n"+
+		"The examples have the name `shop.example.com`. An unknown annotation with this prefix on a dependent object is a mistake.\n"+
+		"The values of policies are explained in [spec.md](spec.md#policies).")
+	all := r.all(func(c *constantOf) bool { return c.text() != "" && annotationLike.MatchString(c.name) })
+	for _, c := range all {
+		what := c.pkg.path + "." + c.name
+		r.require(what, c.comment, keyOn, keyFormat, keyExample)
+		if !isFound(c) {
+			r.require(what, c.comment, keyDefault)
+		}
+		if name, _, _ := strings.Cut(c.comment.values[keyExample], ": "); c.comment.values[keyExample] != "" && strings.TrimPrefix(name, "shop.example.com/") != c.text() {
+			r.lack("the example in the comment of %s does not begin with %q", what, "shop.example.com/"+c.text()+": ")
+		}
+	}
+	for _, g := range groups {
+		p.line("\n## %s\n\n%s", g.title, g.introduction)
+		for _, c := range all {
+			if g.has(c) {
+				p.annotation(c)
+			}
+		}
+	}
+	return p, nil
+}
+
+// annotation writes the section of an annotation.
+func (p *page) annotation(c *constantOf) {
+	name := c.text()
+	if p.line("\n### %s\n", name); !isForeign(c) {
+		name = "<name>/" + name
+	}
+	p.line("%s\n", strings.Join(c.comment.paragraphsAbout(c.name, name), "\n\n"))
+	for _, key := range []string{keyOn, keySetBy, keyFormat, keyDefault} {
+		if value := c.comment.value(key); value != "" {
+			p.line("- %s: %s", key, value)
+		}
+	}
+	p.line("- %s: `%s`", keyExample, c.comment.values[keyExample])
+	if also := c.comment.value(keyAlso); also != "" {
+		p.line("- %s: %s", keyAlso, also)
+	}
+}

@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"go/ast"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// partTypes are the types of fields of the embeddable types, and those of references.
+var partTypes = []struct{ folder, name string }{
+	{"pkg/component", "KubeConfigSpec"},
+	{"pkg/component", "SecretReference"}, {"pkg/component", "SecretKeyReference"},
+	{"pkg/component", "ConfigMapReference"}, {"pkg/component", "ConfigMapKeyReference"},
+	{"api/v1alpha1", "TypeInfo"}, {"api/v1alpha1", "Patch"}, {"api/v1alpha1", "PatchTarget"}, {"api/v1alpha1", "Image"},
+}
+
+// spec writes the page of what can be embedded in the spec of a component.
+func (r *reference) spec() (*page, error) {
+	p := newPage("Parts of a spec", "Types of package component to embed in the spec of a component, so that its users can set the fields.\n"+
+		"Each implements an interface; a component type, or its spec, may implement the interface itself in place of embedding the type.")
+	for _, t := range r.packages["pkg/component"].types() {
+		if !strings.HasSuffix(t.name, "Spec") || t.name == "KubeConfigSpec" || !ast.IsExported(t.name) {
+			continue
+		}
+		p.line("\n## %s\n\n%s", t.name, strings.Join(t.comment.paragraphsAbout(t.name, t.name), " "))
+		r.fields(p, "pkg/component", t)
+	}
+	p.line("\n## Types of fields")
+	for _, part := range partTypes {
+		t, err := r.typ(part.folder, part.name)
+		if err != nil {
+			return nil, err
+		}
+		p.line("\n### %s\n\n%s", t.name, strings.Join(t.comment.paragraphsAbout(t.name, t.name), " "))
+		r.fields(p, part.folder, t)
+	}
+	p.line("\n## Interfaces\n\nA value of the component type itself takes precedence over one of its spec.")
+	for _, t := range r.packages["pkg/component"].types() {
+		names, comments := t.methods()
+		if !strings.HasSuffix(t.name, "Configuration") || len(names) == 0 {
+			continue
+		}
+		p.line("\n### %s\n\n%s", t.name, strings.Join(t.comment.paragraphsAbout(t.name, t.name), " "))
+		p.table("method", "meaning")
+		for i, name := range names {
+			p.row(code(name), comments[i].inTable(name))
+		}
+	}
+	r.policies(p)
+	return p, nil
+}
+
+// fields writes the table of the fields of a struct that users write as YAML.
+func (r *reference) fields(p *page, folder string, t typeOf) {
+	p.table("field", "JSON", "type", "default", "meaning")
+	for _, f := range t.fields() {
+		what := folder + "." + t.name + "." + f.name
+		otherwise := "required"
+		if r.require(what, f.comment); f.comment.isOptional() {
+			r.require(what, f.comment, keyDefault)
+			otherwise = f.comment.value(keyDefault)
+		}
+		p.row(code(f.name), code(f.json), code(f.typ), otherwise, f.comment.inTable(f.name))
+	}
+}
+
+// policyTypes are the policies, in the order of the page.
+var policyTypes = []string{"AdoptionPolicy", "ReconcilePolicy", "UpdatePolicy", "DeletePolicy", "DriftPolicy", "MissingNamespacesPolicy", "ManagementPolicy"}
+
+// valuesOf returns the constants of a type of package v1alpha1.
+func (r *reference) valuesOf(name string) []*constantOf {
+	return r.all(func(c *constantOf) bool { return c.pkg.path == "api/v1alpha1" && c.typ == name })
+}
+
+// policies writes the values of the policies, and notes annotations that do not list them.
+func (r *reference) policies(p *page) {
+	p.line("\n## Policies\n\nIn options and specs the values are written as in the first column, in annotations as in the second.")
+	for _, name := range policyTypes {
+		t, err := r.typ("api/v1alpha1", name)
+		if err != nil {
+			r.lack("%v", err)
+			continue
+		}
+		p.line("\n### %s\n\n%s", name, strings.Join(t.comment.paragraphsAbout(name, name), " "))
+		p.table("value", "in annotations", "meaning")
+		annotation := r.packages["api/v1alpha1"].constants["Annotation"+name]
+		for _, c := range r.valuesOf(name) {
+			value := kebab(c.text())
+			r.require("api/v1alpha1."+c.name, c.comment)
+			if annotation == nil {
+				value = ""
+			} else if !slices.Contains(strings.Fields(strings.NewReplacer(",", " ", ".", " ").Replace(annotation.comment.values[keyFormat])), value) {
+				r.lack("the format of %s does not list %s", annotation.name, value)
+			}
+			p.row(code(c.text()), code(value), c.comment.inTable(c.name))
+		}
+	}
+}
+
+// kebab returns a value of a policy as it is written in annotations: "ssa-merge" for "SsaMerge".
+func kebab(value string) string {
+	var b strings.Builder
+	for i, r := range value {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
