@@ -195,7 +195,7 @@ func (h *handler[T]) changedBy(obj T, pinned pin) string {
 		if last.Time == nil || last.Time.Before(entry.Time) {
 			last = entry
 		}
-		ownsSpec := entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.Raw, []byte(`"f:spec"`))
+		ownsSpec := entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:spec"`))
 		if ownsSpec && (ofSpec.Time == nil || ofSpec.Time.Before(entry.Time)) {
 			ofSpec = entry
 		}
