@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,6 +53,8 @@ type dev struct {
 	program *program
 	out     io.Writer
 	shown   map[string]string // the last state of each sample
+	// namespace is that of samples that name none.
+	namespace string
 }
 
 func (f devFlags) run(ctx context.Context, out, progress io.Writer) error {
@@ -161,11 +164,15 @@ func (d *dev) restart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if d.program, err = startProgram(binary, filepath.Join(d.folder, "bin", "operator.log"), kubeconfig, installed.Namespace); err != nil {
+	if d.program, err = startProgram(binary, filepath.Join(d.folder, "bin", "operator.log"), kubeconfig, installed); err != nil {
 		return err
 	}
 	fmt.Fprintln(d.out, "the operator runs; its log is bin/operator.log")
-	samples, err := d.samples(installed.Namespace)
+	d.namespace = "default"
+	if slices.ContainsFunc(installed.Args, func(arg string) bool { return strings.HasPrefix(arg, "--watch-namespace") }) {
+		d.namespace = installed.Namespace // the only one that it has rights in
+	}
+	samples, err := d.samples()
 	if err != nil {
 		return err
 	}
@@ -183,8 +190,8 @@ func (d *dev) stop() {
 	d.program = nil
 }
 
-// samples reads the samples of the project. An operator with rights in one namespace gets them there.
-func (d *dev) samples(namespace string) ([]*unstructured.Unstructured, error) {
+// samples reads the samples of the project.
+func (d *dev) samples() ([]*unstructured.Unstructured, error) {
 	names, err := filepath.Glob(filepath.Join(d.folder, "samples", "*.yaml"))
 	if err != nil {
 		return nil, err
@@ -200,25 +207,16 @@ func (d *dev) samples(namespace string) ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("%s is no manifest of a component: %w", filepath.Base(name), err)
 		}
 		if sample.GetNamespace() == "" {
-			sample.SetNamespace("default")
-			if watched := d.watchedNamespace(); watched {
-				sample.SetNamespace(namespace)
-			}
+			sample.SetNamespace(d.namespace)
 		}
 		samples = append(samples, sample)
 	}
 	return samples, nil
 }
 
-// watchedNamespace reports whether the operator watches its own namespace only.
-func (d *dev) watchedNamespace() bool {
-	text, err := os.ReadFile(filepath.Join(d.folder, "deploy", "templates", "operator.yaml"))
-	return err == nil && strings.Contains(string(text), "--watch-namespace")
-}
-
 // show prints what has changed of the samples, and reports whether all of them are ready.
 func (d *dev) show(ctx context.Context) (ready bool, err error) {
-	samples, err := d.samples(filepath.Base(d.folder) + "-system")
+	samples, err := d.samples()
 	if err != nil || d.program == nil {
 		return false, nil // restart has printed the error
 	}
@@ -244,7 +242,7 @@ func (d *dev) show(ctx context.Context) (ready bool, err error) {
 
 // remove deletes the samples, and waits until they are gone.
 func (d *dev) remove(ctx context.Context) error {
-	samples, err := d.samples(filepath.Base(d.folder) + "-system")
+	samples, err := d.samples()
 	if err != nil {
 		return err
 	}

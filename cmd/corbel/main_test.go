@@ -78,6 +78,9 @@ func outputLine(line string) bool { return line != "" && !strings.HasPrefix(line
 
 // The commands of the tutorial are run, one after the other, and have to print the lines that follow them.
 func TestTheTutorial(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it needs a control plane")
+	}
 	text, err := os.ReadFile("../../docs/tutorial.md")
 	if err != nil {
 		t.Fatal(err)

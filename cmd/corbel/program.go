@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -32,17 +33,18 @@ type program struct {
 	done    chan error
 }
 
-// startProgram starts the operator. Metrics and probes are not served.
-func startProgram(binary, log, kubeconfig, namespace string) (*program, error) {
+// startProgram starts the operator with the arguments that its chart gives it, but for the leader election.
+// Metrics and probes are not served.
+func startProgram(binary, log, kubeconfig string, installed deploy.Operator) (*program, error) {
 	out, err := os.Create(log)
 	if err != nil {
 		return nil, err
 	}
 	defer out.Close()
-	p := &program{
-		command: exec.Command(binary, "--metrics-bind-address=0", "--health-probe-bind-address=0"), log: log, done: make(chan error, 1),
-	}
-	p.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "POD_NAMESPACE="+namespace)
+	args := slices.DeleteFunc(slices.Clone(installed.Args), func(arg string) bool { return strings.HasPrefix(arg, "--leader-elect") })
+	args = append(args, "--metrics-bind-address=0", "--health-probe-bind-address=0")
+	p := &program{command: exec.Command(binary, args...), log: log, done: make(chan error, 1)}
+	p.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "POD_NAMESPACE="+installed.Namespace)
 	p.command.Stdout, p.command.Stderr = out, out
 	if err := p.command.Start(); err != nil {
 		return nil, err

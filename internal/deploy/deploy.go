@@ -34,6 +34,8 @@ type Operator struct {
 	Account string
 	// Objects are in the order of their installation.
 	Objects []*unstructured.Unstructured
+	// Args are the arguments of the first container of the first Deployment, which is the operator.
+	Args []string
 }
 
 // name is that of the reconciler for which the chart is rendered: it is the prefix of the annotations
@@ -59,6 +61,9 @@ func Render(ctx context.Context, chart fs.FS, namespace string) (Operator, error
 	for _, object := range rendered {
 		plain, ok := object.(*unstructured.Unstructured)
 		_, isHook := object.GetAnnotations()[name+"/run-on"]
+		if ok && plain.GetKind() == "Deployment" && o.Args == nil {
+			o.Args = argsOf(plain)
+		}
 		if !ok || isHook || slices.Contains(workloads, plain.GetKind()) {
 			continue
 		}
@@ -71,6 +76,17 @@ func Render(ctx context.Context, chart fs.FS, namespace string) (Operator, error
 		return Operator{}, errors.New("the chart of the operator has no ServiceAccount")
 	}
 	return o, nil
+}
+
+// argsOf returns the arguments of the first container of a Deployment.
+func argsOf(deployment *unstructured.Unstructured) []string {
+	containers, _, _ := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
+	if len(containers) == 0 {
+		return nil
+	}
+	container, _ := containers[0].(map[string]any)
+	args, _, _ := unstructured.NestedStringSlice(container, "args")
+	return args
 }
 
 // fieldOwner is the owner of the fields that Apply sets.

@@ -87,6 +87,11 @@ func (o Operator) YAML(kinds []Kind) (string, error) {
 		{"The key of the digests.", "", "secrets", "", "[get, create]"},
 		{"The leader election.", "coordination.k8s.io", "leases", "", "[get, create, update]"},
 	})
+	if o.Namespaced {
+		o.role(&out, "ClusterRole", o.Account+"-cluster", []rule{
+			{"The uid of kube-system identifies the cluster; the option ClusterUID does without.", "", "namespaces", "[kube-system]", "[get]"},
+		})
+	}
 	if len(optional) > 0 {
 		out.WriteString("{{- if .Values.optionalRights }}\n")
 		o.role(&out, kind, o.Account+"-optional", optional)

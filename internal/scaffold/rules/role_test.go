@@ -44,7 +44,8 @@ func TestRightsInOneNamespaceExcludeKindsWithoutNamespace(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	text, err := o.YAML(builtIn("Deployment"))
-	if err != nil || strings.Contains(text, "kind: ClusterRole") || !strings.Contains(text, "resources: [deployments]") {
+	cluster := strings.Count(text, "kind: ClusterRole\n")
+	if err != nil || cluster != 1 || !strings.Contains(text, "resourceNames: [kube-system]") || !strings.Contains(text, "resources: [deployments]") {
 		t.Errorf("error %v, got\n%s", err, text)
 	}
 }
