@@ -302,8 +302,8 @@ func TestWhatAPlanItselfCreatesCannotBeAskedAbout(t *testing.T) {
 	inside.SetNamespace(b.namespace + "-new")
 	crd, instance := fooDefinition(b), fooInstance(b)
 	got := b.foresee(counted, b.request(inside, crd, instance))
-	expectChanges(t, got, "1 Create create ConfigMap inside", "1 Create create CustomResourceDefinition "+crd.GetName(),
-		"1 Create create Namespace "+b.namespace+"-new", "2 Create create "+instance.GetKind()+" x")
+	expectChanges(t, got, "1 Create create Namespace "+b.namespace+"-new", "1 Create create CustomResourceDefinition "+crd.GetName(),
+		"1 Create create ConfigMap inside", "2 Create create "+instance.GetKind()+" x")
 	said := map[string]string{}
 	for _, c := range got.Changes {
 		said[c.Key.Kind] = c.DependsOnCluster
