@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -198,6 +199,23 @@ func TestThePlanOfAShopNamesWhatAnEditChanges(t *testing.T) {
 	for _, want := range []string{"revision 2 of Shop " + b.namespace + "/corner", "corner-migration", "corner-web", "spec.replicas"} {
 		if !strings.Contains(printed.String(), want) {
 			t.Errorf("the plan does not have %q:\n%s", want, printed.String())
+		}
+	}
+	// A Shop that does not exist gets its defaults, and may be the answer to a dry run.
+	minimal := fmt.Sprintf("{apiVersion: %s, kind: Shop, metadata: {namespace: %s, name: fresh}, spec: {databaseSecret: fresh}}", edited.APIVersion, b.namespace)
+	answered := &unstructured.Unstructured{}
+	b.check(yaml.Unmarshal([]byte(minimal), &answered.Object))
+	b.check(b.client.Create(t.Context(), answered, client.DryRunAll))
+	asJSON, err := answered.MarshalJSON()
+	b.check(err)
+	admin := env.Shared(t).Config()
+	for _, text := range []string{minimal, string(asJSON)} {
+		printed.Reset()
+		b.check(plan(t.Context(), admin, options, strings.NewReader(text), &printed))
+		for _, want := range []string{"revision 1 of Shop " + b.namespace + "/fresh", "fresh-cache", "fresh-web"} {
+			if !strings.Contains(printed.String(), want) {
+				t.Errorf("the plan of a new Shop does not have %q:\n%s", want, printed.String())
+			}
 		}
 	}
 	if err := plan(t.Context(), config, options, strings.NewReader("kind: ["), &printed); err == nil || !strings.Contains(err.Error(), "read the Shop") {

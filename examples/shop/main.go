@@ -86,9 +86,10 @@ func completed(ctx context.Context, c client.Client, text []byte) (*shopv1alpha1
 	if err := yaml.UnmarshalStrict(text, &edited.Object); err != nil {
 		return nil, fmt.Errorf("read the Shop: %w", err)
 	}
+	// It may be the answer to a dry run, of an object that does not exist, or that was changed since.
 	edited.SetManagedFields(nil)
 	edited.SetResourceVersion("")
-	unstructured.RemoveNestedField(edited.Object, "status")
+	edited.SetUID("")
 	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(edited), client.DryRunAll, client.FieldOwner("shop-plan"), client.ForceOwnership); err != nil {
 		return nil, fmt.Errorf("complete the Shop: %w", err)
 	}
