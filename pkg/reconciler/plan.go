@@ -114,15 +114,15 @@ type PlannedWait struct {
 	Wait
 }
 
-// Total returns the number of changes of the class.
+// Total returns the number of objects with a change of the class. One that is recreated has two changes.
 func (p Plan) Total(class ChangeClass) int {
-	total := 0
+	objects := map[Key]bool{}
 	for _, change := range p.Changes {
 		if change.Class == class {
-			total++
+			objects[change.Key] = true
 		}
 	}
-	return total
+	return len(objects)
 }
 
 // sort gives the changes their order.

@@ -211,6 +211,9 @@ func TestAPlanSaysWhatAnUpgradeChanges(t *testing.T) {
 		"2 Recreate delete Service svc", "3 Recreate create Service svc",
 		"4 Orphan orphan ConfigMap kept", "4 Delete delete ConfigMap old",
 	)
+	if total := got.Total(reconciler.ChangeRecreate); total != 1 {
+		t.Errorf("%d objects are recreated, want 1", total)
+	}
 	got = b.foresee(counted, b.request(scaled, replicas, config("a", "1"), config("helm", "1"), service(80)))
 	if blocked := got.Changes[len(got.Changes)-1]; blocked.Class != reconciler.ChangeBlocked || blocked.Key.Name != "helm" || !strings.Contains(blocked.Message, "belongs to Helm release") {
 		t.Errorf("got\n%s", got)

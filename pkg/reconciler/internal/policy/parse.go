@@ -41,12 +41,19 @@ var readers = map[string]func(set *Set, value string) error{
 // the ownership label and annotation, and those of components, because a dependent of one
 // component may be a component itself.
 var others = map[string]bool{
-	v1alpha1.LabelOwnerID:               true,
-	v1alpha1.AnnotationOwner:            true,
-	v1alpha1.AnnotationManagementPolicy: true,
-	v1alpha1.AnnotationAllowEmpty:       true,
-	v1alpha1.AnnotationSkipDeleteHooks:  true,
-	v1alpha1.AnnotationAbandon:          true,
+	v1alpha1.LabelOwnerID:                true,
+	v1alpha1.AnnotationOwner:             true,
+	v1alpha1.AnnotationManagementPolicy:  true,
+	v1alpha1.AnnotationOperatorNamespace: true,
+	v1alpha1.AnnotationSuspend:           true,
+	v1alpha1.AnnotationSuspendReason:     true,
+	v1alpha1.AnnotationReconcileAt:       true,
+	v1alpha1.AnnotationRollbackTo:        true,
+	v1alpha1.AnnotationRequireApproval:   true,
+	v1alpha1.AnnotationApprove:           true,
+	v1alpha1.AnnotationAllowEmpty:        true,
+	v1alpha1.AnnotationSkipDeleteHooks:   true,
+	v1alpha1.AnnotationAbandon:           true,
 }
 
 // Parse merges the annotations of an object into the defaults. The prefix is the

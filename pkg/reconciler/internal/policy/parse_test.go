@@ -80,7 +80,8 @@ func TestParseReadsEveryAnnotation(t *testing.T) {
 		})},
 		{"run on", annotate("run-on", "pre-delete"), builtin(func(s *Set) { s.RunOn = RunOnPreDelete })},
 		{"run on in camel case", annotate("run-on", "PostDelete"), builtin(func(s *Set) { s.RunOn = RunOnPostDelete })},
-		{"ownership keys and annotations of components are no rules", annotate("owner", "x", "owner-id", "x", "management-policy", "x", "abandon", "x", "skip-delete-hooks", "x"), builtin(nil)},
+		{"ownership keys and annotations of components are no rules", annotate("owner", "x", "owner-id", "x", "management-policy", "x", "operator-namespace", "x", "suspend", "x", "suspend-reason", "x", "reconcile-at", "x",
+			"rollback-to", "x", "require-approval", "x", "approve", "x", "allow-empty", "x", "abandon", "x", "skip-delete-hooks", "x"), builtin(nil)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
