@@ -93,7 +93,7 @@ const (
 	// Default: 0
 	// Example: shop.example.com/delete-order: "-5"
 	AnnotationDeleteOrder = "delete-order"
-	// AnnotationPurgeOrder is the wave at whose end the object is deleted, such as a Job that has done
+	// AnnotationPurgeOrder is a wave. At its end the object is deleted, such as a Job that has done
 	// its work. It is not created again while its manifest is unchanged. A wave before
 	// that of apply-order means the same wave. A Namespace, a CustomResourceDefinition and an
 	// APIService cannot be purged.
@@ -150,7 +150,7 @@ const (
 	AnnotationDependsOn = "depends-on"
 	// AnnotationRunOn lets the object run before or after the deletion of the others, or with a rollback,
 	// in place of with the others. The manifests of an object for a rollback are applied only if the
-	// component is rolled back.
+	// component is rolled back; package reconciler alone has no rollbacks, and refuses the value.
 	//
 	// On: dependent objects
 	// Format: one of pre-delete, post-delete, rollback
@@ -220,7 +220,7 @@ const (
 	// revisions there are is in status.history.
 	//
 	// On: the component
-	// Format: the number of an earlier revision whose manifests are kept
+	// Format: the number of a revision with manifests in the history
 	// Default: none
 	// Example: shop.example.com/rollback-to: "3"
 	// Also: the field rollbackOnFailure of RollbackSpec and the option RollbackOnFailure go back without it

@@ -12,7 +12,7 @@ import (
 // reasonLike is the name of a constant that is a reason.
 var reasonLike = regexp.MustCompile(`^[rR]eason[A-Z]`)
 
-// ofPlan is the package whose reasons are those of writes: labels of metrics, not reasons of conditions or events.
+// ofPlan is the package with the reasons of writes: labels of metrics, not reasons of conditions or events.
 const ofPlan = "pkg/reconciler/internal/plan"
 
 // reasons returns the reasons of conditions and of events. In package plan those of notes are among them.

@@ -34,7 +34,7 @@ func (p *page) table(columns ...string) {
 	p.line("\n| %s |\n|%s", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
 }
 
-// row adds a row, whose cells are Markdown already.
+// row adds a row. The cells are Markdown already.
 func (p *page) row(cells ...string) { p.line("| %s |", strings.Join(cells, " | ")) }
 
 // code returns a text as code.

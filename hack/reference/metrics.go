@@ -15,7 +15,7 @@ import (
 type labelHelp struct {
 	// label is the name, and metric the only metric that has this meaning; empty: all.
 	label, metric, help string
-	// folder and typ are the type whose constants are the values; empty if there is none.
+	// folder and typ are the type of the constants that are the values; empty if there is none.
 	folder, typ string
 	// otherwise is written for a value that is empty.
 	otherwise string

@@ -38,7 +38,8 @@ type PlanRequest[T Component] struct {
 	// Key names the component.
 	Key client.ObjectKey
 	// Edited is the component with changes that are not stored. Its metadata and its spec count,
-	// with the defaults that the server adds in a dry run for fields that its JSON omits; the status is that of the stored
+	// with the defaults that the server adds in a dry run. A field that is not omitted from the JSON
+	// although it is empty gets none: take the component from a dry run then. The status is that of the stored
 	// component, if there is one. Nil means the component as it is stored.
 	Edited T
 	// Delete plans the deletion of the component.

@@ -43,7 +43,7 @@ var clusterScoped = []string{
 	"ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment", "VolumeAttributesClass",
 }
 
-// servedElsewhere are groups of Kubernetes whose types are not in the scheme of client-go.
+// servedElsewhere are kinds of Kubernetes that are not in the scheme of client-go.
 var servedElsewhere = map[schema.GroupKind]string{
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: "v1",
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             "v1",

@@ -143,10 +143,14 @@ func (g *Generator) decode(name, text string) ([]*unstructured.Unstructured, err
 
 // Options are the options of New; the zero value is a good choice.
 type Options struct {
-	// LeftDelimiter and RightDelimiter enclose actions.
+	// LeftDelimiter begins an action.
 	//
-	// Default: "{{" and "}}"
-	LeftDelimiter, RightDelimiter string
+	// Default: "{{"
+	LeftDelimiter string
+	// RightDelimiter ends an action.
+	//
+	// Default: "}}"
+	RightDelimiter string
 	// Strict makes it an error to use a key that does not exist.
 	//
 	// Default: false: it gives an empty text, as in Helm

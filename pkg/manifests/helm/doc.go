@@ -44,8 +44,8 @@
 // names it; the next revision runs it again. After an installation that failed, the
 // next revision is an installation, too, where helm upgrade would leave out the hooks
 // that are only for installations: all hooks for installations run in it, also those
-// that succeeded before. Hooks for tests and rollbacks are
-// left out.
+// that succeeded before. Hooks for rollbacks run when a
+// component is rolled back. Hooks for tests are left out.
 //
 // A Job or Pod that is a hook for several moments runs at each of them. Helm uses
 // one name for all these runs. Here the first keeps the name; if it also runs after

@@ -49,10 +49,8 @@ var (
 
 // CEL compiles an expression. Its variables are self, which is the object or the
 // parameters, and release with the namespace and the name of the deployment. What
-// it gives changes self:
-//
-//   - a map is merged into it, where null removes a field, and lists are replaced,
-//   - a list holds JSON patch operations.
+// it gives changes self: a map is merged into it, where null removes a field and lists are
+// replaced; a list holds JSON patch operations.
 //
 // The standard library, its macros and optional values are available. For
 // objects, the target says which are changed, nil means all.
