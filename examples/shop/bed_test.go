@@ -52,6 +52,15 @@ type bed struct {
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
+	b := openBed(t)
+	b.grant()
+	b.start(operatorUser, ctrl.Options{})
+	return b
+}
+
+// openBed makes a bed without an operator.
+func openBed(t *testing.T) *bed {
+	t.Helper()
 	b := &bed{T: t, ctx: context.WithoutCancel(t.Context())}
 	e := env.Shared(t)
 	_, err := envtest.InstallCRDs(e.Config(), envtest.CRDInstallOptions{Paths: []string{"config/crd"}})
@@ -60,13 +69,10 @@ func newBed(t *testing.T) *bed {
 	b.check(errors.Join(clientgoscheme.AddToScheme(scheme), shopv1alpha1.SchemeBuilder.AddToScheme(scheme)))
 	b.client, err = client.NewWithWatch(e.Config(), client.Options{Scheme: scheme})
 	b.check(err)
-	b.grant()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}
 	b.check(b.client.Create(b.ctx, namespace))
 	b.namespace = namespace.Name
 	b.history = watchHistory(b)
-	b.start()
-	b.Cleanup(b.delete) // its type is one for the cluster
 	return b
 }
 
@@ -88,18 +94,16 @@ func (b *bed) grant() {
 // skipNames is for controllers of one name in each test.
 var skipNames = config.Controller{SkipNameValidation: new(true)}
 
-// start starts the operator; the end of the test ends it.
-func (b *bed) start() {
+// start starts the operator as a user; the end of the test ends it.
+func (b *bed) start(user string, options ctrl.Options) {
 	b.Helper()
-	cfg, err := env.Shared(b.T).ConfigFor(operatorUser)
+	options.Metrics, options.Controller = metricsserver.Options{BindAddress: "0"}, skipNames
+	cfg, err := env.Shared(b.T).ConfigFor(user)
 	b.check(err)
 	ctx, cancel := context.WithCancel(b.ctx)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, cfg, ctrl.Options{
-			Metrics:    metricsserver.Options{BindAddress: "0"},
-			Controller: skipNames,
-		})
+		ended <- run(ctx, cfg, options)
 	}()
 	b.Cleanup(func() {
 		cancel()
@@ -107,6 +111,7 @@ func (b *bed) start() {
 			b.Errorf("the operator ended: %v", err)
 		}
 	})
+	b.Cleanup(b.delete) // its type is one for the cluster
 }
 
 func (b *bed) check(err error) {

@@ -30,7 +30,7 @@ import (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(env.Main(m, env.Options{Cluster: true}))
+	os.Exit(env.Main(m, env.Options{Cluster: true, AuditLog: true}))
 }
 
 // rendering is how the chart is rendered for a revision of a Shop.

@@ -29,6 +29,8 @@ type Kind struct {
 	Rendered bool
 	// Defined is set if the manifests define the kind, and hold no objects of it.
 	Defined bool
+	// Read is set if templates look objects of the kind up, and render none.
+	Read bool
 }
 
 func (k Kind) groupKind() schema.GroupKind { return schema.GroupKind{Group: k.Group, Kind: k.Kind} }
@@ -55,7 +57,7 @@ var removed = []string{"PodSecurityPolicy"}
 // builtIn returns the groups of a built-in kind, the ones with stable versions first.
 func builtIn(kind string) (found []Kind) {
 	if slices.Contains(removed, kind) {
-		return []Kind{{Group: "policy", Version: "v1beta1", Kind: kind, Resource: "podsecuritypolicies"}}
+		return []Kind{{Group: "policy", Version: "v1beta1", Kind: kind, Resource: "podsecuritypolicies", Optional: true}}
 	}
 	for gvk := range clientgoscheme.Scheme.AllKnownTypes() {
 		if gvk.Kind == kind && gvk.Version != "__internal" && gvk.Group != "extensions" {
@@ -148,6 +150,7 @@ func Merge(a, b []Kind) []Kind {
 		known.Origins = slices.Compact(known.Origins)
 		known.Rendered = known.Rendered || k.Rendered
 		known.Defined = known.Defined && k.Defined
+		known.Read = known.Read && k.Read
 		if known.Optional && !k.Optional {
 			known.Optional, known.Resource, known.Namespaced = false, k.Resource, k.Namespaced
 		}

@@ -72,13 +72,16 @@ func (o Operator) YAML(kinds []Kind) (string, error) {
 	}
 	own := []rule{
 		{"The components.", o.Group, o.Resource, "", "[get, list, watch, update, patch]"},
-		{"Their status.", o.Group, o.Resource + "/status", "", "[update, patch]"},
+		{"Their status.", o.Group, o.Resource + "/status", "", "[patch]"},
 		{"What happens to them.", "events.k8s.io", "events", "", "[create, patch]"},
-		{"Why a workload is not ready.", "", "pods, events", "", "[list]"},
+		{"Why a workload is not ready.", "", "pods", "", "[list]"},
 		{"Revisions and large inventories, beside the components.", "", "secrets", "", "[get, list, create, patch, delete]"},
 	}
 	if !o.Namespaced {
 		own = append(own, rule{"The uid of kube-system identifies the cluster; other namespaces may end.", "", "namespaces", "", "[get, list, watch]"})
+	}
+	if slices.ContainsFunc(kinds, func(k Kind) bool { return k.Kind == "CustomResourceDefinition" || k.Kind == "Namespace" }) {
+		own = append(own, rule{"What a crash has left of the option TypeFence.", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", "[list]"})
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: %s\n  namespace: %s\n", o.Account, o.Namespace)
@@ -86,6 +89,7 @@ func (o Operator) YAML(kinds []Kind) (string, error) {
 	o.role(&out, "Role", o.Account+"-own", []rule{
 		{"The key of the digests.", "", "secrets", "", "[get, create]"},
 		{"The leader election.", "coordination.k8s.io", "leases", "", "[get, create, update]"},
+		{"What happens to it.", "", "events", "", "[create, patch]"},
 	})
 	if o.Namespaced {
 		o.role(&out, "ClusterRole", o.Account+"-cluster", []rule{
@@ -117,6 +121,9 @@ func (o Operator) role(out *strings.Builder, kind, name string, rules []rule) {
 
 // rulesOf returns the rules for the objects of a kind.
 func rulesOf(k Kind) []rule {
+	if k.Read {
+		return []rule{{"A template looks it up: " + whereOf(k) + ".", k.Group, k.Resource, "", "[get, list]"}}
+	}
 	if k.Defined {
 		return []rule{{k.Kind + ": objects of others keep the definition from being deleted.", k.Group, k.Resource, "", "[list]"}}
 	}
@@ -136,14 +143,18 @@ func rulesOf(k Kind) []rule {
 
 // whyOf returns what needs the kind.
 func whyOf(k Kind) string {
-	origins := slices.Clone(k.Origins)
-	if len(origins) == 0 {
-		return k.Kind + "."
+	if where := whereOf(k); where != "" {
+		return k.Kind + ": " + where + "."
 	}
-	more := ""
+	return k.Kind + "."
+}
+
+// whereOf returns where the kind was found.
+func whereOf(k Kind) string {
+	origins, more := k.Origins, ""
 	if len(origins) > 2 {
 		more = fmt.Sprintf(" and %d more", len(origins)-2)
 		origins = origins[:2]
 	}
-	return k.Kind + ": " + strings.Join(origins, ", ") + more + "."
+	return strings.Join(origins, ", ") + more
 }

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 )
 
@@ -146,6 +147,11 @@ func (s *scanner) parse(f file) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("%s does not parse", f.name), err)
 	}
+	for _, match := range looked.FindAllStringSubmatch(f.text, -1) {
+		k := kindIn(match[1], match[2])
+		k.Read, k.Origins = true, []string{f.name}
+		s.kinds = append(s.kinds, k)
+	}
 	isTemplate := !strings.HasPrefix(path.Base(f.name), "_") && path.Base(f.name) != "NOTES.txt"
 	for name, tree := range trees {
 		text := flatten(f.text, tree.Root)
@@ -166,6 +172,8 @@ var (
 	nested   = regexp.MustCompile(`(?m)^[ \t-]*(apiVersion|kind):[ \t]*(.*)$`)
 	// testHook marks an object that is not rendered.
 	testHook = regexp.MustCompile(`(?m)helm\.sh/hook["']?:[ \t]*["']?(test|test-success|test-failure)["']?[ \t]*$`)
+	// looked is a call of the function lookup with a literal type.
+	looked = regexp.MustCompile(`lookup\s+"([^"]+)"\s+"([A-Za-z]+)"`)
 	// crdField is a field of a definition that is a template.
 	crdField = regexp.MustCompile(`(?m)^[ \t]*(group|plural|kind|scope):[ \t]*["']?([A-Za-z0-9.-]+)["']?[ \t]*$`)
 )
@@ -224,7 +232,7 @@ func (s *scanner) add(origin string, versions []string, kind string) {
 		for _, version := range groups {
 			found = append(found, kindIn(version, name))
 		}
-		if found = Merge(found, nil); len(found) == 0 {
+		if found = consistent(Merge(found, nil)); len(found) == 0 {
 			found = builtIn(name)
 		}
 		if len(found) == 0 {
@@ -235,6 +243,14 @@ func (s *scanner) add(origin string, versions []string, kind string) {
 			s.kinds = append(s.kinds, k)
 		}
 	}
+}
+
+// consistent leaves out pairs of the apiVersion of one branch with the kind of another: kinds that a
+// group of Kubernetes does not have.
+func consistent(kinds []Kind) []Kind {
+	return slices.DeleteFunc(kinds, func(k Kind) bool {
+		return k.Optional && clientgoscheme.Scheme.IsGroupRegistered(k.Group) && k.Group != "policy"
+	})
 }
 
 // define notes the kind of a definition that is a template, as far as it is literal.

@@ -39,7 +39,7 @@ func texts(kinds []Kind) (all []string) {
 		for _, sign := range []struct {
 			text string
 			set  bool
-		}{{" optional", k.Optional}, {" cluster", !k.Namespaced}, {" defined", k.Defined}} {
+		}{{" optional", k.Optional}, {" cluster", !k.Namespaced}, {" defined", k.Defined}, {" read", k.Read}} {
 			if sign.set {
 				text += sign.text
 			}
@@ -117,6 +117,30 @@ kind: {{ .Values.object }}
 			unknown: []string{
 				`templates/a.yaml: kind: {{ .Values.kind | default "StatefulSet" }}`, "templates/a.yaml: kind: {{ .Values.object }}",
 			},
+		},
+		"what is looked up": {
+			files: map[string]string{
+				"templates/_helpers.tpl": `{{- define "a" }}{{ (lookup "v1" "Secret" .Release.Namespace "a").data }}{{ lookup "v1" "Node" "" "" }}{{ end -}}`,
+				"templates/a.yaml":       "apiVersion: v1\nkind: Secret\n",
+			},
+			want: []string{"nodes cluster read", "secrets"},
+		},
+		"kinds and versions of different branches": {
+			files: map[string]string{"templates/a.yaml": `{{ if .Values.job }}
+apiVersion: batch/v1
+{{ else }}
+apiVersion: apps/v1
+{{ end }}
+{{ if .Values.job }}
+kind: Job
+{{ else }}
+kind: Deployment
+{{ end }}
+---
+apiVersion: policy/v1beta1
+kind: PodSecurityPolicy
+`},
+			want: []string{"deployments.apps", "jobs.batch", "podsecuritypolicies.policy optional cluster"},
 		},
 		"the default of a value": {
 			files: map[string]string{
