@@ -10,12 +10,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/corbel-run/corbel/internal/scaffold"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -48,19 +48,20 @@ func controlPlane(ctx context.Context, progress io.Writer) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sources, target := filepath.Join(library.Folder, "hack", "controlplane"), filepath.Join(library.Folder, "bin", "k8s")
-	if library.Folder == "" {
-		if sources, err = download(ctx, libraryModule+"/hack/controlplane@"+library.Version); err != nil {
-			return "", err
-		}
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			return "", err
-		}
-		target = filepath.Join(cache, "corbel", "controlplane-"+library.Version)
+	if library.Folder != "" { // make knows when to build it again
+		return filepath.Join(library.Folder, "bin", "k8s"), runProgram(ctx, progress, library.Folder, nil, "make", "--no-print-directory", "controlplane")
 	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	target := filepath.Join(cache, "corbel", "controlplane-"+library.Version)
 	if isComplete(target) {
 		return target, nil
+	}
+	sources, err := download(ctx, libraryModule+"/hack/controlplane@"+library.Version)
+	if err != nil {
+		return "", err
 	}
 	return target, build(ctx, progress, sources, target)
 }
@@ -77,7 +78,7 @@ func isComplete(folder string) bool {
 
 // download returns the folder of a module.
 func download(ctx context.Context, module string) (string, error) {
-	output, err := exec.CommandContext(ctx, "go", "mod", "download", "-json", module).Output()
+	output, err := scaffold.GoCommand(ctx, "go", "mod", "download", "-json", module).Output()
 	var found struct{ Dir, Error string }
 	if decodeErr := json.Unmarshal(output, &found); decodeErr != nil {
 		return "", fmt.Errorf("download %s: %w", module, errors.Join(err, decodeErr))
@@ -90,7 +91,7 @@ func download(ctx context.Context, module string) (string, error) {
 
 // build builds the programs, which are one binary, into a folder.
 func build(ctx context.Context, progress io.Writer, sources, target string) error {
-	listed := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
+	listed := scaffold.GoCommand(ctx, "go", "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
 	listed.Dir, listed.Env = sources, append(os.Environ(), "GOWORK=off", "GOFLAGS=")
 	output, err := listed.Output()
 	if err != nil {
@@ -112,23 +113,39 @@ func build(ctx context.Context, progress io.Writer, sources, target string) erro
 	binary := filepath.Join(target, "controlplane")
 	next := fmt.Sprintf("%s.%d", binary, os.Getpid())
 	defer os.Remove(next)
-	built := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", strings.Join(flags, " "), "-o", next, ".")
-	built.Dir, built.Env = sources, append(listed.Env, "CGO_ENABLED=0")
-	built.Stdout, built.Stderr = progress, progress
-	if err := built.Run(); err != nil {
-		return fmt.Errorf("build the control plane in %s: %w", sources, err)
+	environment := append(listed.Env, "CGO_ENABLED=0")
+	if err := runProgram(ctx, progress, sources, environment, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", strings.Join(flags, " "), "-o", next, "."); err != nil {
+		return fmt.Errorf("build the control plane: %w", err)
 	}
 	if err := os.Rename(next, binary); err != nil {
 		return err
 	}
 	for _, program := range programs {
-		link := filepath.Join(target, program)
-		if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := link("controlplane", filepath.Join(target, program)); err != nil {
 			return err
 		}
-		if err := os.Symlink("controlplane", link); err != nil {
-			return err
-		}
+	}
+	return nil
+}
+
+// link makes a symbolic link, in place of what is there. Another process may do the same.
+func link(to, name string) error {
+	if known, err := os.Readlink(name); err == nil && known == to {
+		return nil
+	}
+	temporary := fmt.Sprintf("%s.%d", name, os.Getpid())
+	if err := os.Symlink(to, temporary); err != nil {
+		return err
+	}
+	return os.Rename(temporary, name)
+}
+
+// runProgram runs a program in a folder and prints what it prints.
+func runProgram(ctx context.Context, progress io.Writer, folder string, environment []string, program string, args ...string) error {
+	command := scaffold.GoCommand(ctx, program, args...)
+	command.Dir, command.Env, command.Stdout, command.Stderr = folder, environment, progress, progress
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("%s %s in %s: %w", program, args[0], folder, err)
 	}
 	return nil
 }

@@ -9,17 +9,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/internal/deploy"
 	"github.com/corbel-run/corbel/test/env"
@@ -47,32 +44,39 @@ func devCommand() *cobra.Command {
 
 // dev is an operator under development.
 type dev struct {
-	folder  string // of the project
-	config  *rest.Config
-	client  client.Client
-	program *program
+	folder string // of the project
+	config *rest.Config
+	client client.Client
+	// adopt lets a process end with this one; nil on a cluster that is not ours.
+	adopt   func(*exec.Cmd)
+	private string // folder of the kubeconfig of the operator
 	out     io.Writer
-	shown   map[string]string // the last state of each sample
-	// namespace is that of samples that name none.
-	namespace string
+
+	installed deploy.Operator
+	program   *program
+	samples   samples
+	told      map[string]string // what was printed last, by what it is about
 }
 
-func (f devFlags) run(ctx context.Context, out, progress io.Writer) error {
-	folder, err := os.Getwd()
-	if err != nil {
+func (f devFlags) run(ctx context.Context, out, progress io.Writer) (err error) {
+	d := &dev{out: out, told: map[string]string{}}
+	if d.folder, err = os.Getwd(); err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(folder, "deploy", "Chart.yaml")); err != nil {
-		return fmt.Errorf("%s is not the project of an operator: it has no chart in deploy", folder)
+	if _, err := os.Stat(filepath.Join(d.folder, "deploy", "Chart.yaml")); err != nil {
+		return fmt.Errorf("%s is not the project of an operator: it has no chart in deploy", d.folder)
 	}
-	d := &dev{folder: folder, out: out, shown: map[string]string{}}
+	if d.private, err = os.MkdirTemp("", "corbel-dev-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(d.private)) }()
 	if f.kubeconfig != "" {
 		d.config, err = clientcmd.BuildConfigFromFlags("", f.kubeconfig)
 	} else {
 		var environment *env.Environment
 		if environment, err = startEnvironment(ctx, progress); err == nil {
 			defer func() { err = errors.Join(err, environment.Stop()) }()
-			d.config = environment.Config()
+			d.config, d.adopt = environment.Config(), environment.Adopt
 			fmt.Fprintf(out, "the control plane runs; export KUBECONFIG=%s\n", environment.Kubeconfig())
 		}
 	}
@@ -83,7 +87,10 @@ func (f devFlags) run(ctx context.Context, out, progress io.Writer) error {
 		return err
 	}
 	defer d.stop()
-	return d.loop(ctx, f.once)
+	if err := d.loop(ctx, f.once); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
 }
 
 func startEnvironment(ctx context.Context, progress io.Writer) (*env.Environment, error) {
@@ -94,93 +101,85 @@ func startEnvironment(ctx context.Context, progress io.Writer) (*env.Environment
 	return env.Start(ctx, env.Options{Cluster: true, Assets: assets})
 }
 
-// lookInterval is how often files and samples are looked at.
-const lookInterval = 300 * time.Millisecond
+// interval is how often files and samples are looked at.
+const interval = 300 * time.Millisecond
 
-// loop starts the operator, and again whenever a file of the project has changed. A mistake in the
-// project is printed, and the next change is waited for.
+// loop starts the operator, and again whenever a file of the project has changed. A mistake is printed, and
+// the next change is waited for; with once, the mistake and the readiness of the samples are its end.
 func (d *dev) loop(ctx context.Context, once bool) error {
-	seen := time.Time{}
-	ticker := time.NewTicker(lookInterval)
-	defer ticker.Stop()
+	files := ""
 	for {
-		if changed, err := lastChange(d.folder); err != nil {
+		var err error
+		if now := fingerprint(d.folder); now != files {
+			files = now
+			err = d.restart(ctx)
+		}
+		if err == nil {
+			err = d.program.failure()
+		}
+		ready := false
+		if err == nil && d.program != nil {
+			ready, err = d.samples.look(ctx, d.client, d.tell)
+		}
+		switch {
+		case err != nil && once:
 			return err
-		} else if changed.After(seen) {
-			seen = changed
-			if err := d.restart(ctx); err != nil {
-				if once || ctx.Err() != nil {
-					return ignoreEnd(ctx, err)
-				}
-				fmt.Fprintln(d.out, "error:", err)
-			}
-		}
-		if err := d.program.failure(); err != nil {
-			if once {
-				return err
-			}
-			fmt.Fprintln(d.out, "error:", err)
-			d.program = nil
-		}
-		ready, err := d.show(ctx)
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
-		if once && ready {
+		case err != nil && ctx.Err() == nil:
+			d.tell("error", err.Error())
+		case ready && once:
 			return d.remove(ctx)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
+		if err := pause(ctx); err != nil {
+			return err
 		}
 	}
 }
 
-// ignoreEnd returns no error if the command was ended.
-func ignoreEnd(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+// pause waits until the next look.
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(interval):
 		return nil
 	}
-	return err
 }
 
-// restart builds the operator, installs its chart without workloads, starts the operator as its service account, and
-// applies the samples.
-func (d *dev) restart(ctx context.Context) error {
+// tell prints what is new about something.
+func (d *dev) tell(about, text string) {
+	if d.told[about] != text {
+		d.told[about] = text
+		fmt.Fprintf(d.out, "%s: %s\n", about, text)
+	}
+}
+
+// restart builds the operator, installs its chart without workloads, and starts the operator as its service account.
+// The samples are read again.
+func (d *dev) restart(ctx context.Context) (err error) {
 	binary := filepath.Join(d.folder, "bin", "operator")
 	if err := goBuild(ctx, d.folder, binary); err != nil {
 		return err
 	}
 	d.stop()
-	installed, err := deploy.Render(ctx, os.DirFS(filepath.Join(d.folder, "deploy")), filepath.Base(d.folder)+"-system")
-	if err != nil {
+	delete(d.told, "error")
+	if d.installed, err = deploy.Render(ctx, os.DirFS(filepath.Join(d.folder, "deploy"))); err != nil {
 		return err
 	}
-	if err := installed.Apply(ctx, d.client); err != nil {
+	if err := d.installed.Apply(ctx, d.client); err != nil {
 		return err
 	}
-	kubeconfig, err := kubeconfigOf(ctx, d.config, d.client, installed)
-	if err != nil {
+	if d.samples, err = readSamples(d.folder, d.installed); err != nil {
 		return err
 	}
-	if d.program, err = startProgram(binary, filepath.Join(d.folder, "bin", "operator.log"), kubeconfig, installed); err != nil {
+	kubeconfig := filepath.Join(d.private, "kubeconfig")
+	if err := writeKubeconfig(ctx, kubeconfig, d.config, d.client, d.installed); err != nil {
+		return err
+	}
+	// Another operator may lead on a cluster that is not ours.
+	if d.program, err = startProgram(binary, kubeconfig, d.installed, d.adopt == nil, d.adopt); err != nil {
 		return err
 	}
 	fmt.Fprintln(d.out, "the operator runs; its log is bin/operator.log")
-	d.namespace = "default"
-	if slices.ContainsFunc(installed.Args, func(arg string) bool { return strings.HasPrefix(arg, "--watch-namespace") }) {
-		d.namespace = installed.Namespace // the only one that it has rights in
-	}
-	samples, err := d.samples()
-	if err != nil {
-		return err
-	}
-	for _, sample := range samples {
-		if err := d.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(sample), client.FieldOwner("corbel"), client.ForceOwnership); err != nil {
-			return fmt.Errorf("apply %s %s: %w", sample.GetKind(), sample.GetName(), err)
-		}
-	}
 	return nil
 }
 
@@ -190,79 +189,15 @@ func (d *dev) stop() {
 	d.program = nil
 }
 
-// samples reads the samples of the project.
-func (d *dev) samples() ([]*unstructured.Unstructured, error) {
-	names, err := filepath.Glob(filepath.Join(d.folder, "samples", "*.yaml"))
-	if err != nil {
-		return nil, err
-	}
-	var samples []*unstructured.Unstructured
-	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		sample := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(text, &sample.Object); err != nil || sample.GetKind() == "" {
-			return nil, fmt.Errorf("%s is no manifest of a component: %w", filepath.Base(name), err)
-		}
-		if sample.GetNamespace() == "" {
-			sample.SetNamespace(d.namespace)
-		}
-		samples = append(samples, sample)
-	}
-	return samples, nil
-}
-
-// show prints what has changed of the samples, and reports whether all of them are ready.
-func (d *dev) show(ctx context.Context) (ready bool, err error) {
-	samples, err := d.samples()
-	if err != nil || d.program == nil {
-		return false, nil // restart has printed the error
-	}
-	ready = len(samples) > 0
-	for _, sample := range samples {
-		if err := d.client.Get(ctx, client.ObjectKeyFromObject(sample), sample); err != nil {
-			if client.IgnoreNotFound(err) != nil {
-				return false, err
-			}
-			ready = false
-			continue
-		}
-		state := stateOf(sample)
-		ready = ready && state.ready
-		name := sample.GetKind() + " " + sample.GetNamespace() + "/" + sample.GetName()
-		if text := state.String(); text != d.shown[name] {
-			fmt.Fprintf(d.out, "%s %s\n", name, text)
-			d.shown[name] = text
-		}
-	}
-	return ready, nil
-}
-
 // remove deletes the samples, and waits until they are gone.
 func (d *dev) remove(ctx context.Context) error {
-	samples, err := d.samples()
-	if err != nil {
-		return err
-	}
-	for _, sample := range samples {
-		if err := d.client.Delete(ctx, sample); client.IgnoreNotFound(err) != nil {
+	for {
+		gone, err := d.samples.remove(ctx, d.client, d.tell)
+		if err = errors.Join(err, d.program.failure()); err != nil || gone {
 			return err
 		}
-		for {
-			if err := d.client.Get(ctx, client.ObjectKeyFromObject(sample), sample); client.IgnoreNotFound(err) != nil {
-				return err
-			} else if err != nil {
-				break
-			}
-			select {
-			case <-ctx.Done():
-				return fmt.Errorf("%s %s is not gone: %s", sample.GetKind(), sample.GetName(), stateOf(sample))
-			case <-time.After(lookInterval):
-			}
+		if err := pause(ctx); err != nil {
+			return err
 		}
-		fmt.Fprintf(d.out, "%s %s/%s is gone\n", sample.GetKind(), sample.GetNamespace(), sample.GetName())
 	}
-	return nil
 }

@@ -36,7 +36,16 @@ func initCommand() *cobra.Command {
 	var f initFlags
 	command := &cobra.Command{
 		Use: "init FOLDER", Short: "Make the project of an operator", Example: initExample, Args: cobra.MaximumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) error { return f.run(c.Context(), c.ErrOrStderr(), args) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if f.update {
+				for _, name := range []string{"kind", "group", "version", "module", "spec", "field", "namespaced", "go"} {
+					if c.Flags().Changed(name) {
+						return fmt.Errorf("--%s cannot be changed by --update: the project has it on record in corbel.yaml", name)
+					}
+				}
+			}
+			return f.run(c.Context(), c.ErrOrStderr(), args)
+		},
 	}
 	flags := command.Flags()
 	flags.StringVar(&f.chart, "from-chart", "", "a Helm chart: a folder or a packed chart (*.tgz)")
@@ -62,16 +71,16 @@ func (f *initFlags) run(ctx context.Context, progress io.Writer, args []string) 
 		return err
 	}
 	tools := scaffold.Toolchain{Progress: func(what string) { fmt.Fprintln(progress, "•", what) }}
-	form, origin, err := f.source()
+	source, err := f.source()
 	if f.update {
-		if form == scaffold.FormGo {
-			return errors.New("--update: a generator in Go has no source")
+		if err != nil {
+			return err
 		}
 		folder := "."
 		if len(args) > 0 {
 			folder = args[0]
 		}
-		report, err := scaffold.Update(ctx, folder, origin, library, tools)
+		report, err := scaffold.Update(ctx, folder, source, library, tools)
 		if err == nil {
 			tellUpdate(progress, report)
 		}
@@ -83,8 +92,8 @@ func (f *initFlags) run(ctx context.Context, progress io.Writer, args []string) 
 	if err != nil {
 		return err
 	}
-	f.options.Form, f.options.Origin, f.options.Spec = form, origin, scaffold.SpecMode(f.spec)
-	report, err := scaffold.Create(ctx, f.options, library, args[0], tools)
+	f.options.Spec = scaffold.SpecMode(f.spec)
+	report, err := scaffold.Create(ctx, f.options, source, library, args[0], tools)
 	if err != nil {
 		return err
 	}
@@ -92,29 +101,30 @@ func (f *initFlags) run(ctx context.Context, progress io.Writer, args []string) 
 	return nil
 }
 
-// source returns the source that the flags name.
-func (f *initFlags) source() (form scaffold.Form, origin string, err error) {
-	named := map[scaffold.Form]string{scaffold.FormChart: f.chart, scaffold.FormKustomize: f.kustomize, scaffold.FormYAML: f.yaml}
+// source returns the source that the flags name; an update needs none.
+func (f *initFlags) source() (source scaffold.Source, err error) {
 	count := 0
-	for candidate, value := range named {
-		if value != "" {
-			form, origin = candidate, value
+	for _, named := range []scaffold.Source{
+		{Form: scaffold.FormChart, Path: f.chart}, {Form: scaffold.FormKustomize, Path: f.kustomize}, {Form: scaffold.FormYAML, Path: f.yaml},
+	} {
+		if named.Path != "" {
+			source = named
 			count++
 		}
 	}
 	if f.goCode {
-		form = scaffold.FormGo
+		source = scaffold.Source{Form: scaffold.FormGo}
 		count++
 	}
 	switch {
 	case f.update && count == 0:
-		return "", "", nil
+		return source, nil
 	case count != 1:
-		return "", "", errors.New("name one source: --from-chart, --from-kustomize, --from-yaml or --go")
-	case strings.HasPrefix(origin, "oci://"):
-		return "", "", fmt.Errorf("--from-chart %s: fetch it first, with helm pull %s, and name the packed chart", origin, origin)
+		return source, errors.New("name one source: --from-chart, --from-kustomize, --from-yaml or --go")
+	case strings.HasPrefix(source.Path, "oci://"):
+		return source, fmt.Errorf("--from-chart %s: fetch it first, with helm pull %s, and name the packed chart", source.Path, source.Path)
 	}
-	return form, origin, nil
+	return source, nil
 }
 
 // tellProject says what was made.

@@ -9,11 +9,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"strings"
 
 	"golang.org/x/mod/modfile"
-	"golang.org/x/mod/module"
-	"golang.org/x/mod/semver"
 
 	"github.com/corbel-run/corbel/internal/scaffold"
 )
@@ -42,15 +39,12 @@ func findLibrary(folder string) (scaffold.Corbel, error) {
 	return scaffold.Corbel{Version: "v0.0.0", Folder: folder}, nil
 }
 
-// release returns the version of this program; empty if it is no release.
+// release returns the version of the module that this program was built from, which may be that of a commit;
+// empty if it was built from a checkout, which has no checksum.
 func release() string {
 	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Path != libraryModule || info.Main.Replace != nil {
+	if !ok || info.Main.Path != libraryModule || info.Main.Replace != nil || info.Main.Sum == "" {
 		return ""
 	}
-	version := info.Main.Version
-	if !semver.IsValid(version) || module.IsPseudoVersion(version) || strings.Contains(version, "+") {
-		return ""
-	}
-	return version
+	return info.Main.Version
 }

@@ -43,15 +43,17 @@ func TestBadInputIsExplainedAndNothingIsWritten(t *testing.T) {
 		want []string
 	}{
 		"no arguments":       {[]string{"init"}, []string{"FOLDER is missing", "name one source"}},
-		"two sources":        {[]string{"init", "a", "--go", "--from-chart", chart}, []string{"name one source"}},
-		"no chart":           {[]string{"init", "a", "--from-chart", "none", "--kind", "Shop", "--group", "shop.example.com"}, []string{"there is no file or folder none"}},
-		"several mistakes":   {[]string{"init", "a", "--from-chart", chart, "--kind", "shop", "--group", "shop"}, []string{"--kind", "--group"}},
-		"an unknown value":   {[]string{"init", "a", "--from-chart", chart, "--kind", "Shop", "--group", "shop.example.com", "--field", "image,replica"}, []string{"replica", "replicas"}},
-		"a cluster kind":     {[]string{"init", "a", "--from-chart", chart, "--kind", "Shop", "--group", "shop.example.com", "--namespaced"}, []string{"--namespaced", "CustomResourceDefinition"}},
-		"a remote chart":     {[]string{"init", "a", "--from-chart", "oci://example.com/shop", "--kind", "Shop", "--group", "shop.example.com"}, []string{"helm pull"}},
+		"two sources":        {[]string{"init", "shop", "--go", "--from-chart", chart}, []string{"name one source"}},
+		"no chart":           {[]string{"init", "shop", "--from-chart", "none", "--kind", "Shop", "--group", "shop.example.com"}, []string{"there is no file or folder none"}},
+		"several mistakes":   {[]string{"init", "shop", "--from-chart", chart, "--kind", "shop", "--group", "shop"}, []string{"--kind", "--group"}},
+		"an unknown value":   {[]string{"init", "shop", "--from-chart", chart, "--kind", "Shop", "--group", "shop.example.com", "--field", "image,replica"}, []string{"replica", "replicas"}},
+		"a cluster kind":     {[]string{"init", "shop", "--from-chart", chart, "--kind", "Shop", "--group", "shop.example.com", "--namespaced"}, []string{"--namespaced", "CustomResourceDefinition"}},
+		"a remote chart":     {[]string{"init", "shop", "--from-chart", "oci://example.com/shop", "--kind", "Shop", "--group", "shop.example.com"}, []string{"helm pull"}},
 		"no project":         {[]string{"init", "--update"}, []string{"is not a project of corbel init"}},
+		"a fixed flag":       {[]string{"init", "--update", "--kind", "Shop"}, []string{"--kind cannot be changed by --update"}},
+		"a remote update":    {[]string{"init", "--update", "--from-chart", "oci://example.com/shop"}, []string{"helm pull"}},
 		"nothing to run":     {[]string{"dev"}, []string{"is not the project of an operator"}},
-		"a bad checkout":     {[]string{"init", "a", "--go", "--corbel", "."}, []string{"is no checkout"}},
+		"a bad checkout":     {[]string{"init", "shop", "--go", "--corbel", "."}, []string{"is no checkout"}},
 		"an unknown command": {[]string{"initialise"}, []string{"unknown command"}},
 	} {
 		t.Run(name, func(t *testing.T) {

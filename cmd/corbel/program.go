@@ -5,6 +5,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"os"
@@ -24,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/deploy"
+	"github.com/corbel-run/corbel/internal/scaffold"
 )
 
 // program is a running operator.
@@ -33,19 +36,24 @@ type program struct {
 	done    chan error
 }
 
-// startProgram starts the operator with the arguments that its chart gives it, but for the leader election.
-// Metrics and probes are not served.
-func startProgram(binary, log, kubeconfig string, installed deploy.Operator) (*program, error) {
+// startProgram starts an operator with the arguments that its chart gives it. Metrics and probes are not served.
+// Adopt, unless it is nil, lets it end with this process.
+func startProgram(binary, kubeconfig string, installed deploy.Operator, leaderElection bool, adopt func(*exec.Cmd)) (*program, error) {
+	log := filepath.Join(filepath.Dir(binary), "operator.log")
 	out, err := os.Create(log)
 	if err != nil {
 		return nil, err
 	}
 	defer out.Close()
-	args := slices.DeleteFunc(slices.Clone(installed.Args), func(arg string) bool { return strings.HasPrefix(arg, "--leader-elect") })
-	args = append(args, "--metrics-bind-address=0", "--health-probe-bind-address=0")
-	p := &program{command: exec.Command(binary, args...), log: log, done: make(chan error, 1)}
+	args := slices.DeleteFunc(slices.Clone(installed.Args), func(arg string) bool {
+		return !leaderElection && strings.HasPrefix(arg, "--leader-elect")
+	})
+	p := &program{command: exec.Command(binary, append(args, "--metrics-bind-address=0", "--health-probe-bind-address=0")...), log: log, done: make(chan error, 1)}
 	p.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "POD_NAMESPACE="+installed.Namespace)
 	p.command.Stdout, p.command.Stderr = out, out
+	if adopt != nil {
+		adopt(p.command)
+	}
 	if err := p.command.Start(); err != nil {
 		return nil, err
 	}
@@ -60,7 +68,7 @@ func (p *program) failure() error {
 	}
 	select {
 	case err := <-p.done:
-		p.done <- err
+		p.done <- err // for the next call
 		text, _ := os.ReadFile(p.log)
 		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 		return fmt.Errorf("the operator has ended (%v): %s", err, strings.Join(lines[max(0, len(lines)-5):], "\n"))
@@ -88,7 +96,7 @@ func (p *program) stop() {
 
 // goBuild builds the operator.
 func goBuild(ctx context.Context, folder, binary string) error {
-	command := exec.CommandContext(ctx, "go", "build", "-o", binary, ".")
+	command := scaffold.GoCommand(ctx, "go", "build", "-o", binary, ".")
 	command.Dir = folder
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, strings.TrimSpace(string(output)))
@@ -96,12 +104,12 @@ func goBuild(ctx context.Context, folder, binary string) error {
 	return nil
 }
 
-// kubeconfigOf writes a kubeconfig of the service account of the operator, and returns its path.
-func kubeconfigOf(ctx context.Context, config *rest.Config, c client.Client, installed deploy.Operator) (string, error) {
+// writeKubeconfig writes a kubeconfig of the service account of the operator. Its token is good for a day.
+func writeKubeconfig(ctx context.Context, name string, config *rest.Config, c client.Client, installed deploy.Operator) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: installed.Namespace, Name: installed.Account}}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(24 * 60 * 60))}}
 	if err := c.SubResource("token").Create(ctx, account, request); err != nil {
-		return "", fmt.Errorf("get a token of ServiceAccount %s/%s: %w", installed.Namespace, installed.Account, err)
+		return fmt.Errorf("get a token of ServiceAccount %s/%s: %w", installed.Namespace, installed.Account, err)
 	}
 	file := clientcmdapi.NewConfig()
 	file.Clusters["cluster"] = &clientcmdapi.Cluster{
@@ -111,32 +119,26 @@ func kubeconfigOf(ctx context.Context, config *rest.Config, c client.Client, ins
 	file.AuthInfos["operator"] = &clientcmdapi.AuthInfo{Token: request.Status.Token}
 	file.Contexts["operator"] = &clientcmdapi.Context{Cluster: "cluster", AuthInfo: "operator"}
 	file.CurrentContext = "operator"
-	folder, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	name := filepath.Join(folder, "corbel", installed.Namespace+".kubeconfig")
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return "", err
-	}
-	return name, clientcmd.WriteToFile(*file, name)
+	return clientcmd.WriteToFile(*file, name)
 }
 
-// lastChange returns when a file of the project was changed last. The folder bin is not part of it.
-func lastChange(folder string) (time.Time, error) {
-	last := time.Time{}
-	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // it was removed meanwhile
-		}
-		base := entry.Name()
-		if entry.IsDir() && (base == "bin" || strings.HasPrefix(base, ".") && name != folder) {
+// fingerprint changes when a file of the project does. The folder bin and hidden files are not part of it.
+func fingerprint(folder string) string {
+	hash := sha256.New()
+	_ = filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
+		hidden := strings.HasPrefix(entry.Name(), ".") && name != folder
+		switch {
+		case err != nil: // it was removed meanwhile
+			return nil
+		case entry.IsDir() && (hidden || name == filepath.Join(folder, "bin")):
 			return fs.SkipDir
+		case hidden || !entry.Type().IsRegular():
+			return nil
 		}
-		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() && info.ModTime().After(last) {
-			last = info.ModTime()
+		if info, err := entry.Info(); err == nil {
+			fmt.Fprintln(hash, name, info.Size(), info.ModTime().UnixNano())
 		}
 		return nil
 	})
-	return last, err
+	return hex.EncodeToString(hash.Sum(nil))
 }

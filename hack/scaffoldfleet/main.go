@@ -107,8 +107,8 @@ func try(ctx context.Context, chart, folder, library string, live bool) (r resul
 	if root, _, err := values.Learn(values.Source{Values: text, Schema: schema}); err == nil {
 		r.leaves, r.typed = values.Leaves(root)
 	}
-	o := scaffold.Options{Kind: "Sample", Group: "sample.example.com", Form: scaffold.FormChart, Origin: chart}
-	if _, err := scaffold.Create(ctx, o, scaffold.Corbel{Version: "v0.0.0", Folder: library}, folder, scaffold.Toolchain{}); err != nil {
+	o, source := scaffold.Options{Kind: "Sample", Group: "sample.example.com"}, scaffold.Source{Form: scaffold.FormChart, Path: chart}
+	if _, err := scaffold.Create(ctx, o, source, scaffold.Corbel{Version: "v0.0.0", Folder: library}, folder, scaffold.Toolchain{}); err != nil {
 		r.made = reason(err.Error())
 		return r
 	}

@@ -45,13 +45,14 @@ const name = "deploy.corbel.run"
 // workloads are kinds with pods.
 var workloads = []string{"Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "Pod"}
 
-// Render renders the chart at the root of the files for a release. A chart without a service account is
-// an error.
-func Render(ctx context.Context, chart fs.FS, namespace string) (Operator, error) {
+// Render renders the chart at the root of the files for a release in the namespace <chart>-system. The
+// operator is its first Deployment; without one that has a service account, there is an error.
+func Render(ctx context.Context, chart fs.FS) (Operator, error) {
 	generator, err := helm.New(chart, ".", helm.Options{DisableLookup: true})
 	if err != nil {
 		return Operator{}, fmt.Errorf("the chart of the operator: %w", err)
 	}
+	namespace := manifests.Source(generator).Chart + "-system"
 	ctx = manifests.WithComponentRevision(manifests.WithReconcilerName(ctx, name), 1)
 	rendered, err := manifests.Generate(ctx, generator, namespace, "operator", types.UnstructurableMap{})
 	if err != nil {
@@ -61,32 +62,29 @@ func Render(ctx context.Context, chart fs.FS, namespace string) (Operator, error
 	for _, object := range rendered {
 		plain, ok := object.(*unstructured.Unstructured)
 		_, isHook := object.GetAnnotations()[name+"/run-on"]
-		if ok && plain.GetKind() == "Deployment" && o.Args == nil {
-			o.Args = argsOf(plain)
+		if ok && plain.GetKind() == "Deployment" && o.Account == "" {
+			o.Account, o.Args = runsAs(plain)
 		}
 		if !ok || isHook || slices.Contains(workloads, plain.GetKind()) {
 			continue
 		}
-		if plain.GetKind() == "ServiceAccount" && o.Account == "" {
-			o.Account = plain.GetName()
-		}
 		o.Objects = append(o.Objects, plain.DeepCopy())
 	}
 	if o.Account == "" {
-		return Operator{}, errors.New("the chart of the operator has no ServiceAccount")
+		return Operator{}, errors.New("the chart of the operator has no Deployment with a service account")
 	}
 	return o, nil
 }
 
-// argsOf returns the arguments of the first container of a Deployment.
-func argsOf(deployment *unstructured.Unstructured) []string {
+// runsAs returns the service account of a Deployment, and the arguments of its first container.
+func runsAs(deployment *unstructured.Unstructured) (account string, args []string) {
+	account, _, _ = unstructured.NestedString(deployment.Object, "spec", "template", "spec", "serviceAccountName")
 	containers, _, _ := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
-	if len(containers) == 0 {
-		return nil
+	if len(containers) > 0 {
+		container, _ := containers[0].(map[string]any)
+		args, _, _ = unstructured.NestedStringSlice(container, "args")
 	}
-	container, _ := containers[0].(map[string]any)
-	args, _, _ := unstructured.NestedStringSlice(container, "args")
-	return args
+	return account, args
 }
 
 // fieldOwner is the owner of the fields that Apply sets.

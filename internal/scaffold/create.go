@@ -25,14 +25,15 @@ type Report struct {
 	Conflicts []string
 }
 
-// Create writes a new project into a folder that does not exist, or is empty. After an error there is
-// none. Corbel is what the project requires; the toolchain completes it.
-func Create(ctx context.Context, o Options, corbel Corbel, target string, tools Toolchain) (Report, error) {
+// Create makes a new project of a source, in a folder that does not exist, or is empty. After
+// an error there is none. Corbel is what the project requires; the toolchain completes it.
+func Create(ctx context.Context, o Options, source Source, corbel Corbel, target string, tools Toolchain) (Report, error) {
 	target, err := filepath.Abs(target)
 	if err != nil {
 		return Report{}, err
 	}
 	o.Name = filepath.Base(target)
+	o.setSource(source)
 	if err := errors.Join(o.validate(), checkTarget(target)); err != nil {
 		return Report{}, err
 	}
@@ -44,18 +45,37 @@ func Create(ctx context.Context, o Options, corbel Corbel, target string, tools 
 		return Report{}, err
 	}
 	defer os.RemoveAll(stage)
+	if err := source.copyTo(stage); err != nil {
+		return Report{}, err
+	}
 	report, err := build(ctx, o, corbel, stage, tools)
 	if err != nil {
 		return Report{}, err
 	}
+	return report, move(stage, target)
+}
+
+// move moves a folder to its place. A folder that exists there is filled, because a shell may be in it.
+func move(stage, target string) error {
 	if err := os.Chmod(stage, 0o755); err != nil {
-		return Report{}, err
+		return err
 	}
-	// An empty folder is replaced; one that was filled meanwhile is not.
-	if err := os.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Report{}, err
+	if err := checkTarget(target); err != nil { // it may have been filled meanwhile
+		return err
 	}
-	return report, os.Rename(stage, target)
+	if _, err := os.Stat(target); errors.Is(err, fs.ErrNotExist) {
+		return os.Rename(stage, target)
+	}
+	entries, err := os.ReadDir(stage)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if err := os.Rename(filepath.Join(stage, entry.Name()), filepath.Join(target, entry.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkTarget returns an error if a folder is in use.
@@ -72,11 +92,8 @@ func checkTarget(target string) error {
 	return nil
 }
 
-// build makes the whole project in an empty folder.
+// build makes the whole project in a folder that has its source.
 func build(ctx context.Context, o Options, corbel Corbel, stage string, tools Toolchain) (Report, error) {
-	if err := copySource(o.Form, o.Origin, stage); err != nil {
-		return Report{}, err
-	}
 	learned, err := learn(ctx, o, stage)
 	if err != nil {
 		return Report{}, err

@@ -4,12 +4,11 @@
 // Package scaffold writes the project of an operator: from a Helm chart, a kustomization, a folder of
 // manifests, or for a generator in Go.
 //
-// [Read] reads the source, [New] turns it and the options into a [Project], which is a set of files in
-// memory, and [Project.Write] writes them. A folder is written as a whole, or not at all: the files
-// are made complete beside it, by the commands that need them (go mod tidy, controller-gen, the
-// golden files of the tests), and moved to its place at the end.
+// [Create] makes a project in a folder beside its place, completes it by the commands that it needs (go
+// mod tidy, controller-gen, the golden file of the tests), and moves it to its place at the end: all of it, or
+// nothing.
 //
-// [Project.Update] does the same for a folder that exists: a file that the author has not changed is
+// [Update] does the same for a project that exists. A file that the author has not changed is
 // replaced, and one that was changed on both sides is merged; what cannot be merged is marked as
 // git does.
 //

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"unicode"
@@ -32,7 +33,7 @@ type Options struct {
 	Fields []string `json:"fields,omitempty"`
 	// Namespaced gives the operator rights in its own namespace only.
 	Namespaced bool `json:"namespaced,omitempty"`
-	// Origin is the source as the author has named it.
+	// Origin is the name of the source, without the folders that lead to it.
 	Origin string `json:"origin,omitempty"`
 	// Form is the form of the source.
 	Form Form `json:"form"`
@@ -80,11 +81,14 @@ func (o *Options) validate() error {
 	}
 	var mistakes []error
 	mistake := func(format string, args ...any) { mistakes = append(mistakes, fmt.Errorf(format, args...)) }
-	if problems := validation.IsDNS1123Label(o.Name); len(problems) > 0 {
-		mistake("the name of the folder, %q, becomes the name of the operator: %s", o.Name, strings.Join(problems, "; "))
+	// In YAML, "on" and "2048" are no texts.
+	if problems := validation.IsDNS1035Label(o.Name); len(problems) > 0 || len(o.Name) < 4 || o.Name == "true" || o.Name == "false" || o.Name == "null" {
+		mistake("the name of the folder, %q, becomes the name of the operator: it must have at least 4 small letters, digits and dashes, and begin with a letter", o.Name)
 	}
 	if !kindPattern.MatchString(o.Kind) {
 		mistake("--kind %q: must be a word that begins with a capital letter, such as Shop", o.Kind)
+	} else if o.Variable() == "groupversion" || o.Kind == "SchemeBuilder" {
+		mistake("--kind %q: must not be GroupVersion or SchemeBuilder, which are names of the project", o.Kind)
 	} else if strings.HasSuffix(o.Kind, "List") || strings.HasSuffix(o.Kind, "Spec") || strings.HasSuffix(o.Kind, "Status") || strings.HasSuffix(o.Kind, "Values") {
 		mistake("--kind %q: must not end in List, Spec, Status or Values, because types of the project do", o.Kind)
 	}
@@ -108,6 +112,13 @@ func (o *Options) validate() error {
 		mistake("--spec and --field are for charts: only a chart has values")
 	}
 	return errors.Join(mistakes...)
+}
+
+// setSource records the source.
+func (o *Options) setSource(source Source) {
+	if o.Form = source.Form; source.Path != "" {
+		o.Origin = filepath.Base(source.Path)
+	}
 }
 
 // Plural returns the resource of the component.

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"text/template"
 
+	"golang.org/x/mod/modfile"
+
 	"github.com/corbel-run/corbel/internal/scaffold/values"
 )
 
@@ -114,7 +116,7 @@ func (c contents) files() (map[string][]byte, error) {
 
 // execute executes a template of the project.
 func (c contents) execute(name, text string) ([]byte, error) {
-	parsed, err := template.New(name).Delims("[[", "]]").Option("missingkey=error").Parse(text)
+	parsed, err := template.New(name).Delims("[[", "]]").Option("missingkey=error").Funcs(template.FuncMap{"quoted": modfile.AutoQuote}).Parse(text)
 	if err != nil {
 		return nil, err
 	}

@@ -26,8 +26,14 @@ func TestAllMistakesInOptionsAreListed(t *testing.T) {
 			t.Errorf("lacks %q:\n%v", want, err)
 		}
 	}
-	for _, kind := range []string{"ShopList", "ShopValues", "Sh op", ""} {
-		o := Options{Name: "a", Kind: kind, Group: "shop.example.com", Form: FormChart}
+	for _, name := range []string{"on", "2048", "true", "Shop", "a_b_c"} {
+		o := Options{Name: name, Kind: "Shop", Group: "shop.example.com", Form: FormGo}
+		if err := o.validate(); err == nil || !strings.Contains(err.Error(), "name of the operator") {
+			t.Errorf("%q: got %v", name, err)
+		}
+	}
+	for _, kind := range []string{"ShopList", "ShopValues", "Sh op", "", "GroupVersion", "Groupversion", "SchemeBuilder"} {
+		o := Options{Name: "shop-operator", Kind: kind, Group: "shop.example.com", Form: FormChart}
 		if err := o.validate(); err == nil || !strings.Contains(err.Error(), "--kind") {
 			t.Errorf("%q: got %v", kind, err)
 		}
@@ -110,7 +116,7 @@ func TestSources(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			stage := t.TempDir()
-			err := copySource(test.form, test.origin, stage)
+			err := Source{test.form, test.origin}.copyTo(stage)
 			if test.want != "" {
 				if err == nil || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("got %v, want %q", err, test.want)
@@ -198,19 +204,20 @@ func TestTheRecordOfAProject(t *testing.T) {
 func TestNothingIsLeftOfAProjectThatCannotBeMade(t *testing.T) {
 	parent := t.TempDir()
 	target := filepath.Join(parent, "shop-operator")
-	o := Options{Kind: "Shop", Group: "shop.example.com", Form: FormGo}
+	o, goCode := Options{Kind: "Shop", Group: "shop.example.com"}, Source{Form: FormGo}
 	for name, test := range map[string]struct {
 		options Options
+		source  Source
 		tools   Toolchain
 		want    string
 	}{
-		"a mistake":       {Options{Kind: "Shop", Form: FormGo}, Toolchain{}, "--group"},
-		"no source":       {Options{Kind: "Shop", Group: "shop.example.com", Form: FormChart, Origin: "none"}, Toolchain{}, "there is no file or folder none"},
-		"no go command":   {o, Toolchain{Go: "no-go-command"}, "there is no go command"},
-		"a go that fails": {o, Toolchain{Go: "false"}, "resolve the modules (go mod tidy): exit status 1"},
+		"a mistake":       {Options{Kind: "Shop"}, goCode, Toolchain{}, "--group"},
+		"no source":       {o, Source{FormChart, "none"}, Toolchain{}, "there is no file or folder none"},
+		"no go command":   {o, goCode, Toolchain{Go: "no-go-command"}, "there is no go command"},
+		"a go that fails": {o, goCode, Toolchain{Go: "false"}, "resolve the modules (go mod tidy): exit status 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Create(t.Context(), test.options, Corbel{Version: "v0.0.0"}, target, test.tools)
+			_, err := Create(t.Context(), test.options, test.source, Corbel{Version: "v0.0.0"}, target, test.tools)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
@@ -222,7 +229,7 @@ func TestNothingIsLeftOfAProjectThatCannotBeMade(t *testing.T) {
 	if err := writeFile(filepath.Join(target, "mine"), []byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Create(t.Context(), o, Corbel{}, target, Toolchain{}); err == nil || !strings.Contains(err.Error(), "exists and is not empty") {
+	if _, err := Create(t.Context(), o, goCode, Corbel{}, target, Toolchain{}); err == nil || !strings.Contains(err.Error(), "exists and is not empty") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -235,5 +242,64 @@ func TestTheSizeOfADefinitionIsThatOfItsJSON(t *testing.T) {
 	}
 	if size, err := crdSize(folder); err != nil || size != maxCRD+len(`{"spec":{"text":""}}`) {
 		t.Errorf("got %d, %v", size, err)
+	}
+}
+
+func TestAProjectFillsAnEmptyFolder(t *testing.T) {
+	target, stage := t.TempDir(), t.TempDir()
+	if err := writeFile(filepath.Join(stage, "api", "a.go"), []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Stat(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := move(stage, target); err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.Stat(target)
+	if err != nil || !os.SameFile(before, after) {
+		t.Errorf("it is another folder, %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(target, "api", "a.go")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnUpdateTakesItsSourceFromOutside(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "shop-operator")
+	o := Options{Name: "shop-operator", Module: "example.com/a", Kind: "Shop", Group: "shop.example.com", Version: "v1", Form: FormChart}
+	if err := writeFile(filepath.Join(folder, "chart", "Chart.yaml"), []byte("name: a")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := recordOf(o, folder); err != nil {
+		t.Fatal(err)
+	}
+	for want, source := range map[string]Source{
+		"is a part of the project":                       {FormChart, filepath.Join(folder, "chart")},
+		"made from a source of the form chart, not yaml": {FormYAML, t.TempDir()},
+	} {
+		if _, err := Update(t.Context(), folder, source, Corbel{}, Toolchain{Go: "false"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	// Without a path it is what was taken over last, not what the author has made of it.
+	if err := writeFile(filepath.Join(folder, "chart", "Chart.yaml"), []byte("name: edited")); err != nil {
+		t.Fatal(err)
+	}
+	packed, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(baseFile)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := unpackFiles(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stage := t.TempDir()
+	if err := writeSource(o, base, stage); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(stage, "chart", "Chart.yaml")); err != nil || string(text) != "name: a" {
+		t.Errorf("got %q, %v", text, err)
 	}
 }

@@ -15,6 +15,13 @@ import (
 	"strings"
 )
 
+// Source is what a project is made of.
+type Source struct {
+	Form Form
+	// Path is a folder, or for a chart also a packed chart; empty for a generator in Go.
+	Path string
+}
+
 // folders are where the project keeps its source, by form.
 var folders = map[Form]string{FormChart: "chart", FormKustomize: "kustomization", FormYAML: "manifests"}
 
@@ -24,9 +31,9 @@ const (
 	maxSourceBytes = 200 << 20
 )
 
-// copySource copies the source of a project into its folder: a folder, or for a chart also a packed
-// chart (*.tgz).
-func copySource(form Form, origin, stage string) error {
+// copyTo copies the source into the folder of a project.
+func (s Source) copyTo(stage string) error {
+	form, origin := s.Form, s.Path
 	if form == FormGo {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"time"
 )
 
 // Toolchain runs the commands that complete a project.
@@ -47,6 +48,15 @@ func (t Toolchain) complete(ctx context.Context, folder string) error {
 	return nil
 }
 
+// GoCommand returns a go command that is interrupted when the context ends, so that it stops its own
+// processes and removes its temporary folders.
+func GoCommand(ctx context.Context, program string, args ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, program, args...)
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.WaitDelay = 10 * time.Second
+	return command
+}
+
 // run runs the go command in a folder.
 func (t Toolchain) run(ctx context.Context, folder, what string, args ...string) error {
 	if t.Progress != nil {
@@ -56,7 +66,7 @@ func (t Toolchain) run(ctx context.Context, folder, what string, args ...string)
 	if program == "" {
 		program = "go"
 	}
-	command := exec.CommandContext(ctx, program, args...)
+	command := GoCommand(ctx, program, args...)
 	command.Dir, command.Env = folder, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
 	output, err := command.CombinedOutput()
 	switch {

@@ -15,11 +15,11 @@ import (
 	"slices"
 )
 
-// Update takes over a newer source, or a newer version of the library, into a project. An empty origin
-// is the one that is recorded. What the author has changed is kept, and merged where the new
+// Update takes over a newer source, or a newer version of the library, into a project. Without a path, the
+// source is the one that was taken over last. What the author has changed is kept, and merged where the new
 // files differ, too. What cannot be merged is named in the report, and has the marks of git in it.
-// After an error nothing is changed.
-func Update(ctx context.Context, folder, origin string, corbel Corbel, tools Toolchain) (Report, error) {
+// Files are replaced one by one: after an error in that, the same update is to be repeated.
+func Update(ctx context.Context, folder string, source Source, corbel Corbel, tools Toolchain) (Report, error) {
 	folder, err := filepath.Abs(folder)
 	if err != nil {
 		return Report{}, err
@@ -28,8 +28,14 @@ func Update(ctx context.Context, folder, origin string, corbel Corbel, tools Too
 	if err != nil {
 		return Report{}, err
 	}
-	if origin != "" {
-		o.Origin = origin
+	if source.Path != "" {
+		if source.Form != o.Form {
+			return Report{}, fmt.Errorf("the project was made from a source of the form %s, not %s", o.Form, source.Form)
+		}
+		if inside, err := isInside(source.Path, folder); inside || err != nil {
+			return Report{}, errors.Join(err, fmt.Errorf("the source %s is a part of the project: name the newer one, outside of it", source.Path))
+		}
+		o.setSource(source)
 	}
 	if err := o.validate(); err != nil {
 		return Report{}, fmt.Errorf("%s: %w", recordFile, err)
@@ -42,11 +48,19 @@ func Update(ctx context.Context, folder, origin string, corbel Corbel, tools Too
 	if err != nil {
 		return Report{}, fmt.Errorf("read %s: %w", baseFile, err)
 	}
-	stage, err := os.MkdirTemp(filepath.Dir(folder), "."+o.Name+"-")
+	stage, err := os.MkdirTemp("", o.Name+"-")
 	if err != nil {
 		return Report{}, err
 	}
 	defer os.RemoveAll(stage)
+	if source.Path != "" {
+		err = source.copyTo(stage)
+	} else {
+		err = writeSource(o, base, stage)
+	}
+	if err != nil {
+		return Report{}, err
+	}
 	report, err := build(ctx, o, corbel, stage, tools)
 	if err != nil {
 		return Report{}, err
@@ -55,7 +69,7 @@ func Update(ctx context.Context, folder, origin string, corbel Corbel, tools Too
 	if err != nil {
 		return Report{}, err
 	}
-	ours, err := readProject(folder)
+	ours, err := readThose(folder, base, next)
 	if err != nil {
 		return Report{}, err
 	}
@@ -67,7 +81,7 @@ func Update(ctx context.Context, folder, origin string, corbel Corbel, tools Too
 	for _, name := range slices.Sorted(maps.Keys(merged)) {
 		report.Files = append(report.Files, name)
 		if err := change(filepath.Join(folder, filepath.FromSlash(name)), merged[name]); err != nil {
-			return report, err
+			return report, fmt.Errorf("repeat the update: %w", err)
 		}
 	}
 	if err := writeRecord(o, folder, next); err != nil {
@@ -78,6 +92,46 @@ func Update(ctx context.Context, folder, origin string, corbel Corbel, tools Too
 	}
 	tools.SkipGolden = true // the author looks at what changes in them
 	return report, tools.complete(ctx, folder)
+}
+
+// isInside reports whether a path leads into a folder.
+func isInside(path, folder string) (bool, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return false, err
+	}
+	relative, err := filepath.Rel(folder, absolute)
+	return err == nil && filepath.IsLocal(relative), nil
+}
+
+// writeSource writes the source as it was taken over last.
+func writeSource(o Options, base map[string][]byte, stage string) error {
+	for name, content := range base {
+		if o.isSource(name) {
+			if err := writeFile(filepath.Join(stage, filepath.FromSlash(name)), content); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// readThose reads the files of a project that are in one of the sets.
+func readThose(folder string, sets ...map[string][]byte) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for _, set := range sets {
+		for name := range set {
+			content, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(name)))
+			if errors.Is(err, os.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			files[name] = content
+		}
+	}
+	return files, nil
 }
 
 // change writes a file, or removes it if there is no content.

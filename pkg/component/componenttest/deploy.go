@@ -14,13 +14,13 @@ import (
 	"github.com/corbel-run/corbel/internal/deploy"
 )
 
-// Deploy installs the Helm chart of an operator, which is at the root of the files, into a namespace, without its
+// Deploy installs the Helm chart of an operator, which is at the root of the files, into the namespace <chart>-system, without its
 // workloads and hooks: its CustomResourceDefinitions, its service account, and the rights of that. It
 // returns the service account as the field As of an Operator, and the rules of its roles for TestRights.
 // Objects that exist are changed.
-func Deploy(t testing.TB, config *rest.Config, chart fs.FS, namespace string) (as *rest.ImpersonationConfig, rules []rbacv1.PolicyRule) {
+func Deploy(t testing.TB, config *rest.Config, chart fs.FS) (as *rest.ImpersonationConfig, rules []rbacv1.PolicyRule) {
 	t.Helper()
-	operator, err := deploy.Render(t.Context(), chart, namespace)
+	operator, err := deploy.Render(t.Context(), chart)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func Deploy(t testing.TB, config *rest.Config, chart fs.FS, namespace string) (a
 		t.Fatal(err)
 	}
 	return &rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + namespace + ":" + operator.Account,
-		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+		UserName: "system:serviceaccount:" + operator.Namespace + ":" + operator.Account,
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + operator.Namespace, "system:authenticated"},
 	}, rules
 }
